@@ -1,0 +1,185 @@
+// Package bridge is the engine of Pagewire: an MCP server for live resources, in both protocol eras, as a plain
+// state machine. Bytes, calls and the time go in; messages and requests to the home come out through Host.
+//
+// The same engine serves three homes: a page (package wasm), the gateway, and a host of MCP Apps Views. The home
+// owns everything that touches the world: ports, clocks, callbacks, timers.
+//
+// What the engine never does: block, lock, sleep, start a goroutine, read a clock, open anything, import
+// encoding/json, reflect or net. So it can run inside a browser's callback, where blocking is a deadlock; it does
+// the same thing every time under test; and it compiles with TinyGo without a scheduler. It is not safe for
+// concurrent use: a home with several goroutines serialises its calls.
+//
+// A message's way through it: Receive (port.go) decodes it and finds its era (era.go), the method's file answers
+// it (session.go, list.go, read.go, subscribe.go, listen.go), and queue.go hands what came of that to the Host. A
+// change's way: Touch (offer.go) finds who watches, update.go decides when they are told.
+package bridge
+
+import (
+	"github.com/pagewire/pagewire/bridge/coalesce"
+	"github.com/pagewire/pagewire/bridge/resource"
+)
+
+// A Time is a number of milliseconds on the home's clock, which must not go back: performance.now in a page, the
+// time since start in a process.
+type Time = coalesce.Time
+
+// A PortID names a port: one MCP session. The home chooses it, and never uses it twice.
+type PortID uint32
+
+// A CallID names a question of the engine to its home. It is never 0.
+type CallID uint32
+
+// A Host is what the engine asks of its home. Its methods are called from within the engine's own, one after the
+// other, and may call the engine again: what that brings about is queued behind what is under way, never nested.
+// They must not block. Byte slices are the engine's again when the call returns.
+type Host interface {
+	// Send hands over one message for a port.
+	Send(to PortID, m Message)
+	// Read asks what a resource reads as. The home answers with Complete, now or later, unless End comes first.
+	Read(call CallID, r Request)
+	// End says that the engine needs nothing more of a call: the home aborts what still runs for it and drops what
+	// it holds for it. It comes once for every Read, after the answers that use its contents have been sent.
+	End(call CallID)
+	// Watched says that the first watcher of a URI came, or that the last one left. A home may use it to produce
+	// changes only while somebody listens.
+	Watched(uri string, on bool)
+}
+
+// A Message is one JSON-RPC message on its way out, as JSON text in up to three pieces that follow each other.
+// Only an answer to resources/read that carries contents has more than Head.
+type Message struct {
+	Head []byte
+	// Call, if it is not 0, is the read whose contents belong between Head and Tail.
+	Call CallID
+	// Contents is what Complete was given for Call: nil if the home holds the contents itself.
+	Contents []byte
+	Tail     []byte
+}
+
+// AppendTo appends the whole message to dst.
+func (m Message) AppendTo(dst []byte) []byte {
+	return append(append(append(dst, m.Head...), m.Contents...), m.Tail...)
+}
+
+// A Request is a read that the engine asks of its home.
+type Request struct {
+	// Key is the URI or template that the resource was registered under.
+	Key string
+	// URI is what the agent wants to read. It equals Key unless the resource is a template or takes parameters.
+	URI string
+	// Params is the JSON text of an object, the parameters of URI as the resource's schema types them; "" if the
+	// resource takes none.
+	Params string
+}
+
+// A Result answers a Read. Its zero value is a failure.
+type Result struct {
+	// Contents is the JSON text of MCP's contents, an array of one or more. It must not change any more. A home that
+	// keeps resource text out of the engine leaves it nil and says Size: it then puts the contents into the
+	// messages itself.
+	Contents []byte
+	// Size is the length of the contents' JSON text. It is taken from Contents where that is set.
+	Size int
+	// Failure says what went wrong, if the read failed.
+	Failure Failure
+	// Detail is a sentence on Failure. Agents see it only with Options.ExposeErrors.
+	Detail string
+}
+
+// A Failure is a way for a read to fail. Its text is the data.reason that agents see.
+type Failure string
+
+// What a home may say of a failed read; the engine's own reasons are in errors.go.
+const (
+	ReadFailed      Failure = "read_failed"      // it threw, or could not be done
+	InvalidContents Failure = "invalid_contents" // it returned something else than contents
+)
+
+// Options say how an engine behaves. The zero value is a working default, but for Rule, which admits nothing.
+type Options struct {
+	// Name and Version are what agents are told as serverInfo. Default "pagewire" and "0".
+	Name, Version string
+	// Instructions are shown to agents at the start of a session. Default none.
+	Instructions string
+	// Rule says which URIs may be registered and read.
+	Rule resource.Rule
+	// NoSubscriptions switches subscriptions off: the capability is not declared, resources/subscribe is
+	// MethodNotFound, and a listen is acknowledged without resourceSubscriptions (platformatic/mcp#96).
+	NoSubscriptions bool
+	// ExposeErrors lets agents see why a read failed. Off, because a page's messages may hold secrets.
+	ExposeErrors bool
+	// UpdateInterval is the least time between two updates of one URI. Default 100 ms; negative means none, for a
+	// home whose resources are coalesced already.
+	UpdateInterval Time
+	// ListInterval is the least time between two list_changed. Default 16 ms; negative means none.
+	ListInterval Time
+	// ReadTimeout is how long a read may take. Default 30,000 ms.
+	ReadTimeout Time
+	// PageSize is the number of resources on one page of a listing. Default 200.
+	PageSize int
+	// Limits bound what ports and homes may make the engine hold.
+	Limits Limits
+}
+
+// Limits bound an engine. For each, 0 means the default and a negative number means no bound.
+type Limits struct {
+	MessageBytes  int // of a message from an agent. Default 1 MiB
+	Depth         int // of nesting in a message. Default 64; never unbounded
+	URIBytes      int // of a URI. Default 8,192
+	Resources     int // registered at once. Default 10,000
+	Ports         int // open at once. Default 1,024
+	Subscriptions int // of one port, its listens' URIs included. Default 1,024
+	Listens       int // of one port. Default 64
+	Reads         int // of one port, waiting. Default 64
+	ResultBytes   int // of the contents of one read, as JSON text. Default 16 MiB
+	UpdateRate    int // updates per second on one port, all URIs together; so many may also come at once. Default 1,000
+}
+
+func (o Options) withDefaults() Options {
+	pick := func(v *int, def int) {
+		switch {
+		case *v == 0:
+			*v = def
+		case *v < 0:
+			*v = 1<<31 - 1
+		}
+	}
+	l := &o.Limits
+	pick(&l.MessageBytes, 1<<20)
+	pick(&l.Depth, 64)
+	l.Depth = min(l.Depth, 1000) // the scanner recurses
+	pick(&l.URIBytes, 8192)
+	pick(&l.Resources, 10_000)
+	pick(&l.Ports, 1024)
+	pick(&l.Subscriptions, 1024)
+	pick(&l.Listens, 64)
+	pick(&l.Reads, 64)
+	pick(&l.ResultBytes, 16<<20)
+	pick(&l.UpdateRate, 1000)
+	pick(&o.PageSize, 200)
+	pickTime := func(v *Time, def Time) {
+		switch {
+		case *v == 0:
+			*v = def
+		case *v < 0:
+			*v = 0
+		}
+	}
+	pickTime(&o.UpdateInterval, 100)
+	pickTime(&o.ListInterval, 16)
+	pickTime(&o.ReadTimeout, 30_000)
+	if o.Name == "" {
+		o.Name = "pagewire"
+	}
+	if o.Version == "" {
+		o.Version = "0"
+	}
+	return o
+}
+
+// Stats count what an engine holds and what it has done.
+type Stats struct {
+	Resources, Ports, Subscriptions, Listens, Reads int // held now
+	Watched                                         int // URIs that somebody subscribes to
+	Touches, UnknownTouches, Updates                int // since New: Touch calls, those of URIs that nothing answers for, updates sent
+}

@@ -1,0 +1,135 @@
+package bridge
+
+import "github.com/pagewire/pagewire/bridge/wire"
+
+// A request is one that is being handled.
+type request struct {
+	port   *port
+	id     wire.Value
+	params wire.Value
+	modern bool
+}
+
+// method is a row of the table: what answers a method, and in which eras it exists.
+type method struct {
+	handle         func(*Engine, *request) *wire.Error
+	legacy, modern bool
+}
+
+func lookup(name string) method {
+	switch name {
+	case wire.ResourcesRead:
+		return method{(*Engine).read, true, true}
+	case wire.ResourcesList:
+		return method{(*Engine).listResources, true, true}
+	case wire.TemplatesList:
+		return method{(*Engine).listTemplates, true, true}
+	case wire.ResourcesSubscribe:
+		return method{(*Engine).subscribe, true, false}
+	case wire.ResourcesUnsubscribe:
+		return method{(*Engine).unsubscribeURI, true, false}
+	case wire.Listen:
+		return method{(*Engine).listen, false, true}
+	case wire.Discover:
+		return method{(*Engine).discover, false, true}
+	case wire.Initialize:
+		return method{(*Engine).initialize, true, false}
+	case wire.Ping:
+		return method{(*Engine).ping, true, false}
+	}
+	return method{}
+}
+
+// message handles one message: it finds out what it is and in which era it speaks, and answers whatever is a
+// request, exactly once, now or when its home has answered.
+func (e *Engine) message(p *port, text []byte) {
+	m, err := wire.Decode(text, e.opt.Limits.Depth)
+	switch {
+	case err != nil && (len(m.ID) > 0 || err.Code != wire.InvalidParams):
+		e.fail(p, m.ID, err)
+		return
+	case err != nil: // a notification with bad params
+		return
+	case !m.Request():
+		if m.Method == wire.Cancelled {
+			e.cancelled(p, m.Params)
+		}
+		return // responses answer nothing that we asked, other notifications ask for nothing
+	}
+	r := request{port: p, id: m.ID, params: m.Params}
+	if p.outstanding(m.ID) {
+		e.fail(p, m.ID, &wire.Error{Code: wire.InvalidRequest, Message: "Invalid request: the id of a request that is not answered yet"})
+		return
+	}
+	h, err := e.era(&r, m.Method)
+	if err == nil {
+		err = h.handle(e, &r)
+	}
+	if err != nil {
+		e.fail(p, r.id, err)
+	}
+}
+
+// era decides which era a request speaks: the modern one exactly if it claims a version in its _meta. Each message
+// decides for itself, so both eras may share a port.
+func (e *Engine) era(r *request, name string) (method, *wire.Error) {
+	h := lookup(name)
+	unknown := &wire.Error{Code: wire.MethodNotFound, Message: "Method not found"}
+	meta := r.params.Get("_meta")
+	version := meta.Get(wire.MetaVersion)
+	if len(version) > 0 {
+		r.modern = true
+		info := meta.Get(wire.MetaClientInfo)
+		switch {
+		case version.Kind() != wire.String:
+			return h, invalidParams(wire.MetaVersion + " must be a string")
+		case meta.Get(wire.MetaCapabilities).Kind() != wire.Object:
+			return h, invalidParams(wire.MetaCapabilities + " must be an object")
+		case len(info) > 0 && (info.Get("name").Kind() != wire.String || info.Get("version").Kind() != wire.String):
+			return h, invalidParams(wire.MetaClientInfo + " must have a name and a version")
+		case !version.Is(wire.Modern):
+			data := wire.Text(`{"supported":["` + wire.Modern + `"],"requested":`).Bytes(version).Raw(`}`)
+			return h, &wire.Error{Code: wire.UnsupportedVersion, Message: "Unsupported protocol version", Data: data}
+		case !h.modern:
+			return h, unknown
+		}
+		return h, nil
+	}
+	switch {
+	case name == wire.Initialize || name == wire.Ping:
+		return h, nil
+	case name == wire.Discover || name == wire.Listen:
+		return h, invalidParams("_meta must have " + wire.MetaVersion)
+	case r.port.legacy == "":
+		return h, &wire.Error{Code: wire.InvalidRequest, Message: "Invalid request: neither initialized nor claiming a protocol version"}
+	case !h.legacy:
+		return h, unknown
+	}
+	return h, nil
+}
+
+// outstanding reports whether a request with that id is still to be answered.
+func (p *port) outstanding(id wire.Value) bool { return p.wait(id) != nil || p.listening(id) != nil }
+
+// result begins the answer to r: what the method adds goes behind it, and end completes it.
+func (e *Engine) result(r *request) wire.Text {
+	text := e.begin().Result(r.id).Raw(`{`)
+	if r.modern {
+		text = text.Raw(`"resultType":"complete",`)
+	}
+	return text
+}
+
+// cacheable is what a modern result about live state says of caching: that it must not be.
+const cacheable = `"ttlMs":0,"cacheScope":"private",`
+
+// end completes an answer: its text ends in "{" or in a member.
+func (e *Engine) end(r *request, text wire.Text) wire.Text {
+	if r.modern {
+		if last := text[len(text)-1]; last != '{' && last != ',' {
+			text = text.Raw(`,`)
+		}
+		text = text.Bytes(e.modernMeta)
+	}
+	return text.Raw(`}}`)
+}

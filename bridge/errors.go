@@ -1,0 +1,59 @@
+package bridge
+
+import (
+	"github.com/pagewire/pagewire/bridge/resource"
+	"github.com/pagewire/pagewire/bridge/wire"
+)
+
+// Reasons that the engine puts into data.reason, so that a program can tell its errors apart. Those of package
+// resource and the Failures appear there too.
+const (
+	reasonTimeout       = "read_timeout"
+	reasonResultSize    = "result_size"
+	reasonReads         = "read_limit"
+	reasonSubscriptions = "subscription_limit"
+	reasonListens       = "listen_limit"
+	reasonMessageSize   = "message_size"
+)
+
+func invalidParams(what string) *wire.Error {
+	return &wire.Error{Code: wire.InvalidParams, Message: "Invalid params: " + what}
+}
+
+// limited is the answer to what would exceed a limit. MCP defines no code for it; TypeScript's server answers
+// InternalError, and so do we, with data that a program can read.
+func limited(message, reason, limit string, max int) *wire.Error {
+	data := reasonData(reason).Raw(`,"`).Raw(limit).Raw(`":`).Int(max).Raw(`}`)
+	return &wire.Error{Code: wire.InternalError, Message: message, Data: data}
+}
+
+// notFound is the answer for a URI that nothing answers for. The modern era's clients know it by data being exactly
+// {uri}, so nothing may be added there.
+func notFound(modern bool, uri string) *wire.Error {
+	e := &wire.Error{Code: wire.NotFoundLegacy, Message: "Resource not found"}
+	if modern {
+		e.Code = wire.InvalidParams
+	}
+	e.Data = wire.Text(`{"uri":`).Str(uri).Raw(`}`)
+	return e
+}
+
+// refused turns an error of package resource into an answer.
+func refused(modern bool, uri string, err error) *wire.Error {
+	e := err.(*resource.Error)
+	switch e.Reason {
+	case resource.Unknown, resource.Foreign: // what is foreign is never here
+		return notFound(modern, uri)
+	case resource.BadCursor:
+		return &wire.Error{Code: wire.InvalidParams, Message: e.Message}
+	}
+	return &wire.Error{Code: wire.InvalidParams, Message: e.Message, Data: reasonData(string(e.Reason)).Raw(`}`)}
+}
+
+// readError is the answer for a read that failed.
+func readError(reason, message string) *wire.Error {
+	return &wire.Error{Code: wire.InternalError, Message: message, Data: reasonData(reason).Raw(`}`)}
+}
+
+// reasonData begins the data of an error; a closing brace completes it.
+func reasonData(reason string) wire.Text { return wire.Text(`{"reason":`).Str(reason) }

@@ -1,0 +1,133 @@
+package bridge
+
+import "github.com/pagewire/pagewire/bridge/wire"
+
+// A listen is one open subscriptions/listen: a stream of the changes that its filter names, each with its id.
+type listen struct {
+	port      *port
+	id        wire.Value // verbatim, which is what comes back as the subscriptionId
+	subs      []*sub
+	resources bool // resourcesListChanged
+	listDue   bool // a list_changed waits for the port to become writable
+}
+
+func (p *port) listening(id wire.Value) *listen {
+	for _, l := range p.listens { // at most Limits.Listens
+		if l.id.Equal(id) {
+			return l
+		}
+	}
+	return nil
+}
+
+// listen opens a stream. It is acknowledged before it can carry anything, with what of the filter is honored: every
+// URI that could be here, whether something answers for it yet or not, and changes of the list. A filter of which
+// nothing is left is acknowledged empty and completed at once.
+func (e *Engine) listen(r *request) *wire.Error {
+	p, filter := r.port, r.params.Get("notifications")
+	if filter.Kind() != wire.Object {
+		return invalidParams("notifications must be an object")
+	}
+	for _, flag := range [...]string{"resourcesListChanged", "toolsListChanged", "promptsListChanged"} {
+		if k := filter.Get(flag).Kind(); k != wire.Absent && k != wire.Bool {
+			return invalidParams(flag + " must be a boolean")
+		}
+	}
+	list := filter.Get("resourceSubscriptions")
+	if k := list.Kind(); k != wire.Absent && k != wire.Array {
+		return invalidParams("resourceSubscriptions must be an array")
+	}
+	var uris []string
+	var err *wire.Error
+	list.Elements(func(v wire.Value) bool {
+		uri, ok := v.Text()
+		switch {
+		case !ok:
+			err = invalidParams("resourceSubscriptions must be strings")
+		case e.opt.NoSubscriptions:
+		case len(p.subs)+len(uris) >= e.opt.Limits.Subscriptions:
+			err = e.tooManySubscriptions(uri)
+		case e.registry.Check(uri) == nil && !contains(uris, uri):
+			uris = append(uris, uri)
+		}
+		return err == nil
+	})
+	switch {
+	case err != nil:
+		return err
+	case len(p.listens) >= e.opt.Limits.Listens:
+		return limited("Too many listens", reasonListens, "maxListens", e.opt.Limits.Listens)
+	}
+	l := &listen{port: p, id: append(wire.Value(nil), r.id...), resources: filter.Get("resourcesListChanged").True()}
+
+	text := l.begin(e.begin(), wire.Acknowledged).Raw(`,"notifications":{`)
+	separator := ""
+	if l.resources {
+		text = text.Raw(`"resourcesListChanged":true`)
+		separator = ","
+	}
+	if len(uris) > 0 {
+		text = text.Raw(separator).Raw(`"resourceSubscriptions":[`)
+		for i, uri := range uris {
+			if i > 0 {
+				text = text.Raw(`,`)
+			}
+			text = text.Str(uri)
+		}
+		text = text.Raw(`]`)
+	}
+	e.send(p, text.Raw(`}}}`))
+
+	p.listens = append(p.listens, l)
+	e.stats.Listens++
+	for _, uri := range uris {
+		l.subs = append(l.subs, e.watch(p, l, uri))
+	}
+	if !l.resources && len(uris) == 0 {
+		e.complete(l)
+		e.unlisten(l)
+	}
+	return nil
+}
+
+// unlisten takes a listen away, and says nothing of it.
+func (e *Engine) unlisten(l *listen) {
+	for _, s := range l.subs {
+		e.unsubscribe(s)
+	}
+	l.port.listens = remove(l.port.listens, l)
+	e.stats.Listens--
+}
+
+// complete sends the result that ends a listen in good order.
+func (e *Engine) complete(l *listen) {
+	text := e.begin().Result(l.id).Raw(`{"resultType":"complete",`)
+	e.send(l.port, l.meta(text).Raw(`}}`))
+}
+
+// finish ends a listen from our side: the result, then the cancellation. The other order makes the TypeScript
+// client close with an error.
+func (e *Engine) finish(l *listen) {
+	e.complete(l)
+	text := e.begin().Notification(wire.Cancelled).Raw(`{"requestId":`)
+	e.send(l.port, text.Bytes(l.id).Raw(`}}`))
+	e.unlisten(l)
+}
+
+// begin appends the beginning of a notification on the stream; a comma and more members, or "}}", complete it.
+func (l *listen) begin(text wire.Text, method string) wire.Text {
+	return l.meta(text.Notification(method).Raw(`{`))
+}
+
+func (l *listen) meta(text wire.Text) wire.Text {
+	return text.Raw(`"_meta":{"` + wire.MetaSubscriptionID + `":`).Bytes(l.id).Raw(`}`)
+}
+
+func contains(list []string, s string) bool {
+	for _, x := range list { // at most Limits.Subscriptions
+		if x == s {
+			return true
+		}
+	}
+	return false
+}

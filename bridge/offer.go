@@ -1,0 +1,102 @@
+package bridge
+
+import "github.com/pagewire/pagewire/bridge/resource"
+
+// Register offers a resource. It returns a *resource.Error where the resource is wrong, foreign, a duplicate or one
+// too many. Whoever already subscribes to a URI that the resource answers for is told that it has changed.
+func (e *Engine) Register(now Time, r resource.Resource) error {
+	e.enter(now)
+	defer e.drain()
+	entry, err := e.registry.Add(r)
+	if err != nil {
+		return err
+	}
+	e.listChanged()
+	if entry.Wide {
+		for _, w := range append([]*watch(nil), e.wide[nil]...) {
+			e.rebind(w)
+		}
+	}
+	if w := e.watches[entry.URI]; w != nil && w.entry != entry {
+		e.rebind(w)
+	}
+	return nil
+}
+
+// rebind finds anew what answers for a watched URI and, if that is something new, announces that it has changed.
+func (e *Engine) rebind(w *watch) {
+	before := w.entry
+	e.unbind(w)
+	e.bind(w)
+	if w.entry != nil && w.entry != before {
+		e.changed(w)
+	}
+}
+
+// Unregister withdraws the resource registered under uri, a URI or a template, and reports whether there was one.
+// Reads of it under way end as not found. Subscriptions stay: when the URI comes back its subscribers are told.
+func (e *Engine) Unregister(now Time, uri string) bool {
+	e.enter(now)
+	defer e.drain()
+	entry := e.registry.Remove(uri)
+	if entry == nil {
+		return false
+	}
+	e.listChanged()
+	for i := 0; i < len(e.deadline); i++ { // by age, so that the order is always the same
+		if c := e.deadline[i]; !c.done && c.entry == entry {
+			e.vanish(c)
+		}
+	}
+	orphans := append([]*watch(nil), e.wide[entry]...)
+	if w := e.watches[uri]; w != nil && !entry.Wide {
+		orphans = append(orphans, w)
+	}
+	for _, w := range orphans {
+		e.updates.Remove(&w.item) // the list has changed, which says more
+		e.rebind(w)
+	}
+	return true
+}
+
+// vanish ends a read whose resource has gone.
+func (e *Engine) vanish(c *call) {
+	for _, w := range c.waits {
+		w.port.waits = remove(w.port.waits, w)
+		e.fail(w.port, w.id, notFound(w.modern, c.uri))
+	}
+	c.waits = nil
+	e.endCall(c)
+}
+
+// Touch says that what uri reads as has changed: uri is one that a resource was registered under, or one that a
+// template or a resource with parameters answers for. A touch of a template, or of a resource that takes
+// parameters, is one of every URI that it answers for. It costs the same however many resources there are, and
+// next to nothing while nobody subscribes.
+func (e *Engine) Touch(now Time, uri string) {
+	e.enter(now)
+	e.stats.Touches++
+	if c := e.joinable[uri]; c != nil {
+		e.seal(c)
+	}
+	w := e.watches[uri]
+	if w != nil {
+		e.changed(w)
+	}
+	entry := e.registry.Get(uri)
+	if entry != nil && entry.Wide {
+		for _, c := range e.deadline {
+			if c.entry == entry {
+				e.seal(c)
+			}
+		}
+		for _, other := range e.wide[entry] {
+			if other != w {
+				e.changed(other)
+			}
+		}
+	} else if entry == nil && w == nil && e.registry.Find(uri) == nil {
+		e.stats.UnknownTouches++
+	}
+	e.drain()
+}

@@ -1,0 +1,161 @@
+package bridge
+
+import (
+	"errors"
+
+	"github.com/pagewire/pagewire/bridge/wire"
+)
+
+// A port is one session: what one agent has asked for. Everything it holds goes with it.
+type port struct {
+	id       PortID
+	index    int    // in Engine.order
+	legacy   string // the version that initialize settled on; "" before that
+	writable bool
+	listDue  bool // a list_changed waits for the port to become writable (legacy; a listen has its own)
+
+	subscribed map[string]*sub // legacy: URI -> subscription
+	listens    []*listen
+	subs       []*sub // all subscriptions, legacy and of listens; sub.portIndex is the place of each
+	waits      []*wait
+
+	first, last *sub // updates that wait, in the order in which they were due
+	throttled   bool // in Engine.throttled
+	credit      int  // thousandths of an update that may be sent now
+	counted     Time // when credit was last brought up to date
+}
+
+// Open begins a session on a port. It fails above the limit of ports, and for an id that is open.
+func (e *Engine) Open(now Time, id PortID) error {
+	e.enter(now)
+	defer e.drain()
+	switch {
+	case e.ports[id] != nil:
+		return errors.New("bridge: port is open already")
+	case len(e.ports) >= e.opt.Limits.Ports:
+		return errors.New("bridge: too many ports: the limit is " + wire.Itoa(e.opt.Limits.Ports))
+	}
+	p := &port{id: id, index: len(e.order), writable: true, credit: e.opt.Limits.UpdateRate * 1000, counted: e.now}
+	e.ports[id] = p
+	e.order = append(e.order, p)
+	return nil
+}
+
+// Close ends a session: the port is gone, nothing more is sent to it, and nothing of it is left when Close returns.
+// A port that is not open is left alone.
+func (e *Engine) Close(now Time, id PortID) {
+	e.enter(now)
+	if p := e.ports[id]; p != nil {
+		e.drop(p)
+	}
+	e.drain()
+}
+
+func (e *Engine) drop(p *port) {
+	for len(p.subs) > 0 {
+		e.unsubscribe(p.subs[len(p.subs)-1])
+	}
+	e.stats.Listens -= len(p.listens)
+	for len(p.waits) > 0 {
+		e.leave(p.waits[len(p.waits)-1])
+	}
+	if p.throttled {
+		e.throttled = remove(e.throttled, p)
+	}
+	last := e.order[len(e.order)-1]
+	e.order[p.index], last.index = last, p.index
+	e.order[len(e.order)-1] = nil
+	e.order = e.order[:len(e.order)-1]
+	delete(e.ports, p.id)
+}
+
+// Shutdown ends every session in order: each listen gets its result and then its cancellation, which is the form
+// that satisfies both of the specification's pages on it (spec issue 3348), and then the ports are gone.
+func (e *Engine) Shutdown(now Time) {
+	e.enter(now)
+	for _, p := range e.order {
+		for len(p.listens) > 0 {
+			e.finish(p.listens[0])
+		}
+	}
+	e.drain()
+	for len(e.order) > 0 {
+		e.drop(e.order[0])
+	}
+	e.drain()
+}
+
+// Writable says whether a port can take more. While it cannot, the engine keeps at most one update of each URI for
+// it, and one list_changed; answers are sent nevertheless. A port begins writable.
+func (e *Engine) Writable(now Time, id PortID, on bool) {
+	e.enter(now)
+	if p := e.ports[id]; p != nil {
+		p.writable = on
+		e.flush(p)
+	}
+	e.drain()
+}
+
+// Receive takes one message from a port. The bytes are the caller's again when it returns. What is wrong with a
+// message is answered to the agent; the error tells only of a port that is not open.
+func (e *Engine) Receive(now Time, id PortID, text []byte) error {
+	e.enter(now)
+	defer e.drain()
+	p := e.ports[id]
+	if p == nil {
+		return errPort
+	}
+	if len(text) > e.opt.Limits.MessageBytes {
+		e.refuse(p, text)
+		return nil
+	}
+	if wire.Batch(text) && p.legacy == "2025-03-26" { // the one version that has batches
+		batch, err := wire.Parse(text, e.opt.Limits.Depth)
+		if err != nil {
+			e.fail(p, nil, err.(*wire.Error))
+			return nil
+		}
+		batch.Elements(func(m wire.Value) bool {
+			e.message(p, m)
+			return true
+		})
+		return nil
+	}
+	e.message(p, text)
+	return nil
+}
+
+// Oversize is Receive for a message of which the home has seen that it is too large, so that it need not be copied:
+// text is its beginning, where the id is looked for.
+func (e *Engine) Oversize(now Time, id PortID, text []byte) error {
+	e.enter(now)
+	defer e.drain()
+	p := e.ports[id]
+	if p == nil {
+		return errPort
+	}
+	e.refuse(p, text)
+	return nil
+}
+
+// MessageBytes is the limit above which a message is refused unread.
+func (e *Engine) MessageBytes() int { return e.opt.Limits.MessageBytes }
+
+func (e *Engine) refuse(p *port, text []byte) {
+	id := wire.PeekID(text[:min(len(text), 512)])
+	err := limited("Message too large", reasonMessageSize, "maxBytes", e.opt.Limits.MessageBytes)
+	err.Code = wire.InvalidRequest
+	e.fail(p, id, err)
+}
+
+func remove[T comparable](list []T, x T) []T {
+	for i := range list {
+		if list[i] == x {
+			copy(list[i:], list[i+1:])
+			var zero T
+			list[len(list)-1] = zero
+			return list[:len(list)-1]
+		}
+	}
+	return list
+}

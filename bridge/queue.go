@@ -1,0 +1,94 @@
+package bridge
+
+import "github.com/pagewire/pagewire/bridge/wire"
+
+// A queue holds what the engine wants of its Host until drain hands it over, so that a Host call that enters the
+// engine again finds it in order, and the stack stays flat however often that happens. Messages lie one behind the
+// other in one buffer that is kept, which is why a touch allocates nothing per subscriber.
+type queue struct {
+	ops      []op
+	next     int // ops[:next] have been handed over
+	text     wire.Text
+	draining bool
+}
+
+type op struct {
+	kind     opKind
+	on       bool   // opWatched
+	port     PortID // opSend
+	call     CallID
+	from, to int // opSend: the message is text[from:to]
+	hole     int // opSend: where the contents of call belong, if call is not 0
+	contents []byte
+	request  Request // opRead; opWatched uses its URI
+}
+
+type opKind byte
+
+const (
+	opSend opKind = iota
+	opRead
+	opEnd
+	opWatched
+)
+
+// begin returns the buffer for a message to be appended to; send ends that message.
+func (e *Engine) begin() wire.Text { return e.queue.text }
+
+// send queues what has been appended to the buffer since begin as a message for p.
+func (e *Engine) send(p *port, text wire.Text) { e.push(p, text, op{}) }
+
+// sendContents is send for a message that the contents of a call belong in, at offset hole of text.
+func (e *Engine) sendContents(p *port, text wire.Text, call CallID, hole int, contents []byte) {
+	e.push(p, text, op{call: call, hole: hole, contents: contents})
+}
+
+func (e *Engine) push(p *port, text wire.Text, o op) {
+	o.kind, o.port, o.from, o.to = opSend, p.id, len(e.queue.text), len(text)
+	e.queue.text = text
+	e.queue.ops = append(e.queue.ops, o)
+}
+
+// fail queues an error answer.
+func (e *Engine) fail(p *port, id wire.Value, err *wire.Error) {
+	e.send(p, e.begin().Failure(id, err))
+}
+
+// drain hands over what is queued, in order. It ends every exported method.
+func (e *Engine) drain() {
+	q := &e.queue
+	if q.draining {
+		return // the drain further down the stack goes on
+	}
+	q.draining = true
+	for q.next < len(q.ops) {
+		o := q.ops[q.next]
+		q.ops[q.next] = op{}
+		q.next++
+		switch o.kind {
+		case opSend:
+			// A closed port is sent nothing more, not even what was on its way.
+			if e.ports[o.port] == nil {
+				break
+			}
+			m := Message{Head: q.text[o.from:o.to]}
+			if o.call != 0 {
+				m = Message{Head: q.text[o.from:o.hole], Call: o.call, Contents: o.contents, Tail: q.text[o.hole:o.to]}
+			}
+			e.host.Send(o.port, m)
+		case opRead:
+			// It may have ended before it began.
+			if e.calls[o.call] != nil {
+				e.host.Read(o.call, o.request)
+			}
+		case opEnd:
+			e.host.End(o.call)
+		case opWatched:
+			e.host.Watched(o.request.URI, o.on)
+		}
+	}
+	q.ops, q.next, q.text, q.draining = q.ops[:0], 0, q.text[:0], false
+	if cap(q.text) > 1<<20 { // one burst must not hold a megabyte for ever
+		q.text = nil
+	}
+}

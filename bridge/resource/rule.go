@@ -1,0 +1,59 @@
+package resource
+
+// A Rule says which URIs a home admits. The zero Rule admits none.
+type Rule struct {
+	// Origin is a page's origin, as self.origin gives it: URIs at that origin are admitted. "null", the opaque
+	// origin, admits none.
+	Origin string
+	// Any admits URIs of every scheme and origin: for a home that has checked them itself, as the gateway has.
+	Any bool
+}
+
+// Check returns an *Error of reason BadURI or Foreign where uri, canonical or a template, is not admitted.
+func (r Rule) Check(uri string) error {
+	if err := CheckURI(uri); err != nil {
+		return err
+	}
+	if r.Any {
+		return nil
+	}
+	// What is compared is the text up to and with the "/" after the authority, so credentials, other ports and
+	// longer hosts ("https://x.test.evil/") all differ.
+	n := len(r.Origin)
+	if r.Origin != "null" && n > 0 && len(uri) > n && uri[:n] == r.Origin && uri[n] == '/' {
+		return nil
+	}
+	return &Error{Reason: Foreign, Message: "URI is not at the origin " + r.Origin}
+}
+
+// CheckURI returns an *Error of reason BadURI where uri is not an absolute URI (RFC 3986, or a template of one) in
+// its canonical, all-ASCII spelling, or has credentials or a fragment.
+func CheckURI(uri string) error {
+	bad := func(why string) error { return &Error{Reason: BadURI, Message: "Invalid URI: " + why} }
+	scheme := 0
+	for scheme < len(uri) && isSchemeByte(uri[scheme], scheme == 0) {
+		scheme++
+	}
+	if scheme == 0 || scheme == len(uri) || uri[scheme] != ':' || scheme+1 == len(uri) {
+		return bad("not an absolute URI")
+	}
+	rest := uri[scheme+1:]
+	authority := len(rest) > 2 && rest[0] == '/' && rest[1] == '/'
+	for i := 0; i < len(rest); i++ {
+		switch c := rest[i]; {
+		case c <= ' ' || c >= 0x7F || c == '"' || c == '<' || c == '>':
+			return bad("a character that must be percent-encoded")
+		case c == '#':
+			return bad("it has a fragment")
+		case c == '@' && authority:
+			return bad("it has credentials")
+		case i >= 2 && (c == '/' || c == '?'):
+			authority = false
+		}
+	}
+	return nil
+}
+
+func isSchemeByte(c byte, first bool) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || !first && ('0' <= c && c <= '9' || c == '+' || c == '-' || c == '.')
+}

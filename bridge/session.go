@@ -1,0 +1,42 @@
+package bridge
+
+import "github.com/pagewire/pagewire/bridge/wire"
+
+// initialize settles on a version: the one asked for if it is a legacy one, else our newest legacy one. A port that
+// has been initialized may be again, which a shared window channel needs: its clients come and go on one port.
+func (e *Engine) initialize(r *request) *wire.Error {
+	asked, ok := r.params.Get("protocolVersion").Text()
+	if !ok {
+		return invalidParams("protocolVersion must be a string")
+	}
+	if !wire.IsLegacy(asked) {
+		asked = wire.Legacy
+	}
+	r.port.legacy = asked
+	text := e.result(r).Raw(`"protocolVersion":`).Str(asked)
+	text = text.Raw(`,`).Bytes(e.capabilities).Raw(`,"serverInfo":`).Bytes(e.serverInfo)
+	e.send(r.port, e.end(r, text))
+	return nil
+}
+
+func (e *Engine) ping(r *request) *wire.Error {
+	e.send(r.port, e.end(r, e.result(r)))
+	return nil
+}
+
+func (e *Engine) discover(r *request) *wire.Error {
+	text := e.result(r).Raw(`"supportedVersions":["` + wire.Modern + `"],` + cacheable)
+	e.send(r.port, e.end(r, text.Bytes(e.capabilities)))
+	return nil
+}
+
+// cancelled ends a request that an agent has given up: nothing more is sent for it. What names no request under
+// way is ignored, as it must be: the answer may have crossed it.
+func (e *Engine) cancelled(p *port, params wire.Value) {
+	id := params.Get("requestId")
+	if w := p.wait(id); w != nil {
+		e.leave(w)
+	} else if l := p.listening(id); l != nil {
+		e.unlisten(l)
+	}
+}

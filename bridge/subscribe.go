@@ -1,0 +1,131 @@
+package bridge
+
+import (
+	"github.com/pagewire/pagewire/bridge/coalesce"
+	"github.com/pagewire/pagewire/bridge/resource"
+	"github.com/pagewire/pagewire/bridge/wire"
+)
+
+// A watch is one URI that somebody subscribes to.
+type watch struct {
+	uri   string
+	entry *resource.Entry // what answers for the URI now; nil while nothing does
+	subs  []*sub          // sub.watchIndex is the place of each
+	item  coalesce.Item[*watch]
+}
+
+// A sub is one subscription to one URI: a legacy one, or one of a listen.
+type sub struct {
+	watch                 *watch
+	port                  *port
+	listen                *listen // nil for a legacy one
+	prev, next            *sub    // among the port's updates that wait
+	watchIndex, portIndex int32
+	waiting               bool
+}
+
+func (e *Engine) subscribe(r *request) *wire.Error {
+	if e.opt.NoSubscriptions {
+		return &wire.Error{Code: wire.MethodNotFound, Message: "Method not found: subscriptions are off"}
+	}
+	uri, err := e.uri(r)
+	if err != nil {
+		return err
+	}
+	if _, _, err := e.registry.Resolve(uri); err != nil {
+		return refused(r.modern, uri, err)
+	}
+	if r.port.subscribed[uri] == nil {
+		if len(r.port.subs) >= e.opt.Limits.Subscriptions {
+			return e.tooManySubscriptions(uri)
+		}
+		if r.port.subscribed == nil {
+			r.port.subscribed = map[string]*sub{}
+		}
+		r.port.subscribed[uri] = e.watch(r.port, nil, uri)
+	}
+	e.send(r.port, e.end(r, e.result(r)))
+	return nil
+}
+
+func (e *Engine) tooManySubscriptions(uri string) *wire.Error {
+	err := limited("Subscription limit reached", reasonSubscriptions, "maxSubscriptions", e.opt.Limits.Subscriptions)
+	err.Data = err.Data[:len(err.Data)-1].Raw(`,"uri":`).Str(uri).Raw(`}`)
+	return err
+}
+
+// unsubscribeURI answers a stray unsubscribe as it does a good one: what the agent wanted is so.
+func (e *Engine) unsubscribeURI(r *request) *wire.Error {
+	if e.opt.NoSubscriptions {
+		return &wire.Error{Code: wire.MethodNotFound, Message: "Method not found: subscriptions are off"}
+	}
+	uri, ok := r.params.Get("uri").Text()
+	if !ok {
+		return invalidParams("uri must be a string")
+	}
+	if s := r.port.subscribed[uri]; s != nil {
+		e.unsubscribe(s)
+	}
+	e.send(r.port, e.end(r, e.result(r)))
+	return nil
+}
+
+// watch adds a subscription.
+func (e *Engine) watch(p *port, l *listen, uri string) *sub {
+	w := e.watches[uri]
+	if w == nil {
+		w = &watch{uri: uri}
+		w.item.Value = w
+		e.watches[uri] = w
+		e.bind(w)
+		e.queue.ops = append(e.queue.ops, op{kind: opWatched, request: Request{URI: uri}, on: true})
+	}
+	s := &sub{watch: w, port: p, listen: l, watchIndex: int32(len(w.subs)), portIndex: int32(len(p.subs))}
+	w.subs = append(w.subs, s)
+	p.subs = append(p.subs, s)
+	e.stats.Subscriptions++
+	return s
+}
+
+// unsubscribe takes a subscription away from wherever it is known.
+func (e *Engine) unsubscribe(s *sub) {
+	w, p := s.watch, s.port
+	if s.listen == nil {
+		delete(p.subscribed, w.uri)
+	}
+	p.unwait(s)
+	last := w.subs[len(w.subs)-1]
+	w.subs[s.watchIndex], last.watchIndex = last, s.watchIndex
+	w.subs[len(w.subs)-1] = nil
+	w.subs = w.subs[:len(w.subs)-1]
+	last = p.subs[len(p.subs)-1]
+	p.subs[s.portIndex], last.portIndex = last, s.portIndex
+	p.subs[len(p.subs)-1] = nil
+	p.subs = p.subs[:len(p.subs)-1]
+	e.stats.Subscriptions--
+	if len(w.subs) == 0 {
+		e.updates.Remove(&w.item)
+		e.unbind(w)
+		delete(e.watches, w.uri)
+		e.queue.ops = append(e.queue.ops, op{kind: opWatched, request: Request{URI: w.uri}})
+	}
+}
+
+// bind finds what answers for a watch's URI.
+func (e *Engine) bind(w *watch) {
+	w.entry = e.registry.Find(w.uri)
+	if w.entry == nil || w.entry.Wide {
+		e.wide[w.entry] = append(e.wide[w.entry], w)
+	}
+}
+
+func (e *Engine) unbind(w *watch) {
+	if w.entry == nil || w.entry.Wide {
+		if list := remove(e.wide[w.entry], w); len(list) > 0 {
+			e.wide[w.entry] = list
+		} else {
+			delete(e.wide, w.entry)
+		}
+	}
+	w.entry = nil
+}

@@ -1,0 +1,160 @@
+package bridge
+
+import "github.com/pagewire/pagewire/bridge/wire"
+
+// changed announces a change of a watched URI, now or when its interval is over.
+func (e *Engine) changed(w *watch) {
+	if e.updates.Touch(e.now, &w.item, e.interval(w)) {
+		e.announce(w)
+	}
+}
+
+// interval is the least time between two updates of w.
+func (e *Engine) interval(w *watch) Time {
+	if w.entry != nil {
+		return max(e.opt.UpdateInterval, Time(w.entry.MinInterval))
+	}
+	return e.opt.UpdateInterval
+}
+
+// announce tells every subscriber of w, each under its own id, as soon as its port takes it.
+func (e *Engine) announce(w *watch) {
+	for _, s := range w.subs {
+		if p := s.port; !s.waiting {
+			if p.first == nil && p.writable && e.spend(p) {
+				e.update(s)
+			} else {
+				p.enqueue(s)
+				e.throttle(p)
+			}
+		}
+	}
+}
+
+// update sends one subscriber its notification.
+func (e *Engine) update(s *sub) {
+	text := e.begin()
+	if s.listen != nil {
+		text = s.listen.begin(text, wire.ResourceUpdated).Raw(`,`)
+	} else {
+		text = text.Notification(wire.ResourceUpdated).Raw(`{`)
+	}
+	e.send(s.port, text.Raw(`"uri":`).Str(s.watch.uri).Raw(`}}`))
+	e.stats.Updates++
+}
+
+// flush sends what waits for a port, as far as it takes it. The updates go in the order in which they fell due, one
+// for each URI, so that one that changes all the time has no more of the port than one that changes rarely.
+func (e *Engine) flush(p *port) {
+	if !p.writable {
+		return
+	}
+	if p.listDue {
+		p.listDue = false
+		e.sendListChanged(p, nil)
+	}
+	for _, l := range p.listens {
+		if l.listDue {
+			l.listDue = false
+			e.sendListChanged(p, l)
+		}
+	}
+	for p.first != nil && e.spend(p) {
+		s := p.first
+		p.unwait(s)
+		e.update(s)
+	}
+	e.throttle(p)
+}
+
+// throttle sees to it that what waits only for a port's rate is sent in time.
+func (e *Engine) throttle(p *port) {
+	if p.first != nil && p.writable && !p.throttled {
+		p.throttled = true
+		e.throttled = append(e.throttled, p)
+	}
+}
+
+// spend takes the credit of one update, if the port has it. Credit grows with time up to one second's worth.
+func (e *Engine) spend(p *port) bool {
+	rate := e.opt.Limits.UpdateRate
+	if passed := e.now - p.counted; passed >= 1000 {
+		p.credit = rate * 1000
+	} else {
+		p.credit = min(p.credit+int(passed)*rate, rate*1000)
+	}
+	p.counted = e.now
+	if p.credit < 1000 {
+		return false
+	}
+	p.credit -= 1000
+	return true
+}
+
+// ready is when the port will have the credit of one update.
+func (p *port) ready(rate int) Time {
+	return p.counted + Time((max(1000-p.credit, 0)+rate-1)/rate)
+}
+
+func (p *port) enqueue(s *sub) {
+	s.waiting = true
+	s.prev = p.last
+	if p.last != nil {
+		p.last.next = s
+	} else {
+		p.first = s
+	}
+	p.last = s
+}
+
+func (p *port) unwait(s *sub) {
+	if !s.waiting {
+		return
+	}
+	if s.prev != nil {
+		s.prev.next = s.next
+	} else {
+		p.first = s.next
+	}
+	if s.next != nil {
+		s.next.prev = s.prev
+	} else {
+		p.last = s.prev
+	}
+	s.prev, s.next, s.waiting = nil, nil, false
+}
+
+// listChanged announces that resources came or went, now or when the interval of that is over.
+func (e *Engine) listChanged() {
+	if e.lists.Touch(e.now, &e.list, e.opt.ListInterval) {
+		e.announceList()
+	}
+}
+
+// announceList tells every session that wants to know: a legacy one by having been initialized, a listen by its
+// filter.
+func (e *Engine) announceList() {
+	for _, p := range e.order {
+		if p.legacy != "" {
+			e.sendListChanged(p, nil)
+		}
+		for _, l := range p.listens {
+			if l.resources {
+				e.sendListChanged(p, l)
+			}
+		}
+	}
+}
+
+func (e *Engine) sendListChanged(p *port, l *listen) {
+	switch {
+	case l != nil && !p.writable:
+		l.listDue = true
+	case l != nil:
+		e.send(p, l.begin(e.begin(), wire.ResourcesListChanged).Raw(`}}`))
+	case !p.writable:
+		p.listDue = true
+	default:
+		e.send(p, e.begin().Notification(wire.ResourcesListChanged).Raw(`{}}`))
+	}
+}

@@ -1,0 +1,104 @@
+package wire
+
+import "unicode/utf8"
+
+// Text is JSON text that is being written. Its methods append and return the longer text, as append does, and are
+// kept from being inlined: written out, the growing of a slice takes some 150 bytes of wasm at each of two hundred
+// places.
+type Text []byte
+
+// Raw appends s as it stands.
+//
+//go:noinline
+func (t Text) Raw(s string) Text { return append(t, s...) }
+
+// Bytes appends b as it stands.
+//
+//go:noinline
+func (t Text) Bytes(b []byte) Text { return append(t, b...) }
+
+const hexDigits = "0123456789abcdef"
+
+// Str appends s as a JSON string. Bytes that are not UTF-8 become U+FFFD, as encoding/json has it.
+func (t Text) Str(s string) Text {
+	t = t.Raw(`"`)
+	from := 0
+	for i := 0; i < len(s); {
+		c := s[i]
+		if c >= utf8.RuneSelf {
+			r, size := utf8.DecodeRuneInString(s[i:])
+			if r == utf8.RuneError && size == 1 {
+				t = t.Raw(s[from:i]).Raw("\uFFFD")
+				from = i + 1
+			}
+			i += size
+			continue
+		}
+		if c >= ' ' && c != '"' && c != '\\' {
+			i++
+			continue
+		}
+		t = t.Raw(s[from:i])
+		switch c {
+		case '"':
+			t = t.Raw(`\"`)
+		case '\\':
+			t = t.Raw(`\\`)
+		case '\n':
+			t = t.Raw(`\n`)
+		case '\r':
+			t = t.Raw(`\r`)
+		case '\t':
+			t = t.Raw(`\t`)
+		default:
+			t = append(t.Raw(`\u00`), hexDigits[c>>4], hexDigits[c&15])
+		}
+		i++
+		from = i
+	}
+	return t.Raw(s[from:]).Raw(`"`)
+}
+
+// Int appends n in decimal.
+func (t Text) Int(n int) Text {
+	u := uint(n)
+	if n < 0 {
+		t = t.Raw("-")
+		u = -u
+	}
+	return t.uint(u)
+}
+
+func (t Text) uint(u uint) Text {
+	if u >= 10 {
+		t = t.uint(u / 10)
+	}
+	return append(t, byte('0'+u%10))
+}
+
+// Result appends the beginning of an answer up to and with the colon of "result": the result's text and a closing
+// brace complete it.
+func (t Text) Result(id Value) Text {
+	return t.Raw(`{"jsonrpc":"2.0","id":`).Bytes(id).Raw(`,"result":`)
+}
+
+// Notification appends the beginning of a notification up to and with the colon of "params".
+func (t Text) Notification(method string) Text {
+	return t.Raw(`{"jsonrpc":"2.0","method":"`).Raw(method).Raw(`","params":`)
+}
+
+// Failure appends a whole error answer. An absent id is left out, as MCP's schema has it.
+func (t Text) Failure(id Value, e *Error) Text {
+	t = t.Raw(`{"jsonrpc":"2.0",`)
+	if len(id) > 0 {
+		t = t.Raw(`"id":`).Bytes(id).Raw(`,`)
+	}
+	t = t.Raw(`"error":{"code":`).Int(e.Code).Raw(`,"message":`).Str(e.Message)
+	if len(e.Data) > 0 {
+		t = t.Raw(`,"data":`).Bytes(e.Data)
+	}
+	return t.Raw(`}}`)
+}
+
+// Itoa is n in decimal.
+func Itoa(n int) string { return string(Text(nil).Int(n)) }

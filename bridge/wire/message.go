@@ -1,0 +1,125 @@
+package wire
+
+// A Message is one decoded JSON-RPC 2.0 message, as views into the bytes that it came from.
+type Message struct {
+	// ID is the id of a request or of a response: an integer or a string, verbatim. It is absent in a notification.
+	ID Value
+	// Method is "" in a response.
+	Method string
+	// Params is an object, or absent.
+	Params Value
+}
+
+// Request reports whether m must be answered.
+func (m *Message) Request() bool { return m.Method != "" && len(m.ID) > 0 }
+
+// Batch reports whether text looks like a JSON-RPC batch, an array of messages.
+func Batch(text []byte) bool {
+	i := blank(text, 0)
+	return i < len(text) && text[i] == '['
+}
+
+// Decode reads one message, nested at most depth arrays and objects deep. Where it fails it still returns the id,
+// if that much could be read, so that the error can be answered: ParseError for what is not JSON, InvalidRequest
+// for what is not a JSON-RPC 2.0 message, InvalidParams for params that are not an object.
+func Decode(text []byte, depth int) (m Message, failure *Error) {
+	s := scanner{text: text, depth: depth}
+	s.space()
+	if s.peek() != '{' {
+		if _, err := Parse(text, depth); err != nil {
+			return m, err.(*Error)
+		}
+		return m, &Error{Code: InvalidRequest, Message: "Invalid request: not an object"}
+	}
+	var version, id, method, result, errObj Value
+	err := s.object(func(key, value Value) {
+		switch {
+		case key.Is("jsonrpc"):
+			version = value
+		case key.Is("id"):
+			id = value
+		case key.Is("method"):
+			method = value
+		case key.Is("params"):
+			m.Params = value
+		case key.Is("result"):
+			result = value
+		case key.Is("error"):
+			errObj = value
+		}
+	})
+	if id.Integer() || id.Kind() == String {
+		m.ID = id
+	}
+	if err != nil {
+		return m, err.(*Error)
+	}
+	if s.space(); s.pos != len(text) {
+		return m, s.fail("text after the message")
+	}
+	m.Method = methodName(method)
+	invalid := ""
+	switch {
+	case !version.Is("2.0"):
+		invalid = `jsonrpc must be "2.0"`
+	case len(id) > 0 && len(m.ID) == 0:
+		invalid = "id must be a string or an integer"
+	case len(method) > 0 && m.Method == "":
+		invalid = "method must be a string that is not empty"
+	case len(method) > 0 && len(result)+len(errObj) > 0:
+		invalid = "both a request and a response"
+	case len(method) == 0 && (len(result) > 0) == (len(errObj) > 0):
+		invalid = "neither a request nor a response"
+	case len(method) == 0 && len(id) == 0 && len(result) > 0:
+		invalid = "a response without id"
+	}
+	if invalid != "" {
+		return m, &Error{Code: InvalidRequest, Message: "Invalid request: " + invalid}
+	}
+	if k := m.Params.Kind(); k != Absent && k != Object {
+		return m, &Error{Code: InvalidParams, Message: "Invalid params: params must be an object"}
+	}
+	return m, nil
+}
+
+// PeekID looks for the id of a message of which only the beginning is there: of one that is too large to be read.
+// It returns an absent Value where the id is not within text.
+func PeekID(text []byte) (id Value) {
+	s := scanner{text: text, depth: 64}
+	s.space()
+	if s.peek() != '{' {
+		return nil
+	}
+	// The scan fails at the end of the text at the latest; what it saw before that is good.
+	_ = s.object(func(key, value Value) {
+		if key.Is("id") && (value.Kind() == String || value.Integer()) {
+			id = value
+		}
+	})
+	return id
+}
+
+// methodName returns the text of v, without allocating for the methods that MCP agents send all the time.
+func methodName(v Value) string {
+	if v.Kind() != String {
+		return ""
+	}
+	switch name := v[1 : len(v)-1]; string(name) {
+	case ResourcesRead:
+		return ResourcesRead
+	case ResourcesList:
+		return ResourcesList
+	case ResourcesSubscribe:
+		return ResourcesSubscribe
+	case ResourcesUnsubscribe:
+		return ResourcesUnsubscribe
+	case Listen:
+		return Listen
+	case Cancelled:
+		return Cancelled
+	case Ping:
+		return Ping
+	}
+	name, _ := v.Text()
+	return name
+}

@@ -1,0 +1,207 @@
+package wire
+
+import "unicode/utf8"
+
+// A scanner checks JSON text, strictly by RFC 8259, and knows where it is. It keeps nothing of what it sees.
+type scanner struct {
+	text  []byte
+	pos   int
+	depth int // how many more arrays and objects may open
+}
+
+func (s *scanner) fail(what string) *Error {
+	return &Error{Code: ParseError, Message: "Parse error: " + what + " at byte " + Itoa(s.pos)}
+}
+
+func (s *scanner) space() { s.pos = blank(s.text, s.pos) }
+
+// peek is the next byte, or 0 at the end of the text (a 0 byte starts no token, so the two need no telling apart).
+func (s *scanner) peek() byte {
+	if s.pos < len(s.text) {
+		return s.text[s.pos]
+	}
+	return 0
+}
+
+func (s *scanner) value() error {
+	switch c := s.peek(); c {
+	case '{':
+		return s.object(nil)
+	case '[':
+		return s.array()
+	case '"':
+		return s.str()
+	case 't':
+		return s.literal("true")
+	case 'f':
+		return s.literal("false")
+	case 'n':
+		return s.literal("null")
+	default:
+		if c == '-' || '0' <= c && c <= '9' {
+			return s.number()
+		}
+		if s.pos == len(s.text) {
+			return s.fail("unexpected end")
+		}
+		return s.fail("unexpected character")
+	}
+}
+
+// object scans an object and tells member, where there is one, of each of its own members.
+func (s *scanner) object(member func(key, value Value)) error {
+	if s.depth--; s.depth < 0 {
+		return s.fail("nested too deep")
+	}
+	s.pos++
+	s.space()
+	for first := true; s.peek() != '}'; first = false {
+		if !first {
+			if s.peek() != ',' {
+				return s.fail("expected , or }")
+			}
+			s.pos++
+			s.space()
+		}
+		from := s.pos
+		if s.peek() != '"' {
+			return s.fail("expected a member name")
+		}
+		if err := s.str(); err != nil {
+			return err
+		}
+		key := s.text[from:s.pos]
+		s.space()
+		if s.peek() != ':' {
+			return s.fail("expected :")
+		}
+		s.pos++
+		s.space()
+		from = s.pos
+		if err := s.value(); err != nil {
+			return err
+		}
+		if member != nil {
+			member(key, s.text[from:s.pos])
+		}
+		s.space()
+	}
+	s.pos++
+	s.depth++
+	return nil
+}
+
+func (s *scanner) array() error {
+	if s.depth--; s.depth < 0 {
+		return s.fail("nested too deep")
+	}
+	s.pos++
+	s.space()
+	for first := true; s.peek() != ']'; first = false {
+		if !first {
+			if s.peek() != ',' {
+				return s.fail("expected , or ]")
+			}
+			s.pos++
+			s.space()
+		}
+		if err := s.value(); err != nil {
+			return err
+		}
+		s.space()
+	}
+	s.pos++
+	s.depth++
+	return nil
+}
+
+func (s *scanner) str() error {
+	s.pos++
+	for s.pos < len(s.text) {
+		c := s.text[s.pos]
+		switch {
+		case c == '"':
+			s.pos++
+			return nil
+		case c == '\\':
+			if err := s.escape(); err != nil {
+				return err
+			}
+		case c < ' ':
+			return s.fail("control character in a string")
+		case c < utf8.RuneSelf:
+			s.pos++
+		default:
+			r, size := utf8.DecodeRune(s.text[s.pos:])
+			if r == utf8.RuneError && size == 1 {
+				return s.fail("invalid UTF-8")
+			}
+			s.pos += size
+		}
+	}
+	return s.fail("unexpected end in a string")
+}
+
+func (s *scanner) escape() error {
+	s.pos++
+	switch s.peek() {
+	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
+		s.pos++
+		return nil
+	case 'u':
+		for range 4 {
+			s.pos++
+			c := s.peek()
+			if ('0' > c || c > '9') && ('a' > c || c > 'f') && ('A' > c || c > 'F') {
+				return s.fail("expected four hexadecimal digits")
+			}
+		}
+		s.pos++
+		return nil
+	}
+	return s.fail("unknown escape")
+}
+
+func (s *scanner) literal(word string) error {
+	if len(s.text)-s.pos < len(word) || string(s.text[s.pos:s.pos+len(word)]) != word {
+		return s.fail("unexpected character")
+	}
+	s.pos += len(word)
+	return nil
+}
+
+func (s *scanner) number() error {
+	if s.peek() == '-' {
+		s.pos++
+	}
+	if s.peek() == '0' {
+		s.pos++
+	} else if err := s.digits(); err != nil {
+		return err
+	}
+	if s.peek() == '.' {
+		s.pos++
+		if err := s.digits(); err != nil {
+			return err
+		}
+	}
+	if c := s.peek(); c == 'e' || c == 'E' {
+		s.pos++
+		if c := s.peek(); c == '+' || c == '-' {
+			s.pos++
+		}
+		return s.digits()
+	}
+	return nil
+}
+
+func (s *scanner) digits() error {
+	from := s.pos
+	for '0' <= s.peek() && s.peek() <= '9' {
+		s.pos++
+	}
+	if s.pos == from {
+		return s.fail("expected a digit")
+	}
+	return nil
+}

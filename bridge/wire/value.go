@@ -1,0 +1,290 @@
+package wire
+
+import "unicode/utf8"
+
+// A Kind is the type of a JSON value.
+type Kind byte
+
+// The kinds. Absent is the kind of a Value that is not there.
+const (
+	Absent Kind = iota
+	Null
+	Bool
+	Number
+	String
+	Array
+	Object
+)
+
+// A Value is the text of one valid JSON value without surrounding white space, or empty where a value is absent.
+// Its methods read the text in place: a Value is a view, copies nothing, and is good only as long as the bytes
+// that it was taken from.
+type Value []byte
+
+// Parse checks that text is one JSON value (RFC 8259) in valid UTF-8, nested at most depth arrays and objects
+// deep, and returns it. The error is an *Error with code ParseError.
+func Parse(text []byte, depth int) (Value, error) {
+	s := scanner{text: text, depth: depth}
+	s.space()
+	start := s.pos
+	if err := s.value(); err != nil {
+		return nil, err
+	}
+	end := s.pos
+	s.space()
+	if s.pos != len(text) {
+		return nil, s.fail("text after the value")
+	}
+	return Value(text[start:end]), nil
+}
+
+// Kind tells the type of v.
+func (v Value) Kind() Kind {
+	if len(v) == 0 {
+		return Absent
+	}
+	switch v[0] {
+	case '{':
+		return Object
+	case '[':
+		return Array
+	case '"':
+		return String
+	case 't', 'f':
+		return Bool
+	case 'n':
+		return Null
+	}
+	return Number
+}
+
+// True reports whether v is the literal true.
+func (v Value) True() bool { return len(v) > 0 && v[0] == 't' }
+
+// Get returns member key of an object, the last one where a key is repeated (as JSON.parse has it), and an absent
+// Value otherwise.
+func (v Value) Get(key string) (member Value) {
+	v.Members(func(k, m Value) bool {
+		if k.Is(key) {
+			member = m
+		}
+		return true
+	})
+	return member
+}
+
+// Members calls yield for each member of an object, in the order of the text, until it returns false. The key is
+// a string Value. It calls nothing where v is not an object.
+func (v Value) Members(yield func(key, member Value) bool) {
+	if v.Kind() != Object {
+		return
+	}
+	for i := blank(v, 1); v[i] == '"'; {
+		end := skip(v, i)
+		key := v[i:end]
+		i = blank(v, blank(v, end)+1) // past the colon
+		end = skip(v, i)
+		if !yield(key, v[i:end]) {
+			return
+		}
+		if i = blank(v, end); v[i] == ',' {
+			i = blank(v, i+1)
+		}
+	}
+}
+
+// Elements calls yield for each element of an array, until it returns false. It calls nothing where v is not an
+// array.
+func (v Value) Elements(yield func(Value) bool) {
+	if v.Kind() != Array {
+		return
+	}
+	for i := blank(v, 1); v[i] != ']'; {
+		end := skip(v, i)
+		if !yield(v[i:end]) {
+			return
+		}
+		if i = blank(v, end); v[i] == ',' {
+			i = blank(v, i+1)
+		}
+	}
+}
+
+// Is reports whether v is the string s.
+func (v Value) Is(s string) bool {
+	if v.Kind() != String {
+		return false
+	}
+	if raw := v[1 : len(v)-1]; plain(raw) {
+		return string(raw) == s
+	}
+	got, _ := v.Text()
+	return got == s
+}
+
+// Text returns the string that v is. Escaped surrogates that pair with nothing become U+FFFD, as encoding/json
+// has it.
+func (v Value) Text() (text string, ok bool) {
+	if v.Kind() != String {
+		return "", false
+	}
+	raw := v[1 : len(v)-1]
+	if plain(raw) {
+		return string(raw), true
+	}
+	return string(unquote(make([]byte, 0, len(raw)), raw)), true
+}
+
+// Int returns the integer that v is: a number without fraction or exponent that fits 53 bits, so that JavaScript
+// and Go mean the same one.
+func (v Value) Int() (n int64, ok bool) {
+	if !v.Integer() || len(v) > 17 {
+		return 0, false
+	}
+	digits := v
+	if v[0] == '-' {
+		digits = v[1:]
+	}
+	for _, c := range digits {
+		n = n*10 + int64(c-'0')
+	}
+	if v[0] == '-' {
+		n = -n
+	}
+	return n, -1<<53 < n && n < 1<<53
+}
+
+// Integer reports whether v is a number written without fraction and exponent, of any size.
+func (v Value) Integer() bool {
+	if v.Kind() != Number {
+		return false
+	}
+	for i, c := range v {
+		if (c < '0' || c > '9') && (i > 0 || c != '-') {
+			return false
+		}
+	}
+	return true
+}
+
+// Equal reports whether two request ids are the same: numbers by their text, strings by what they say.
+func (v Value) Equal(id Value) bool {
+	if string(v) == string(id) {
+		return true
+	}
+	if v.Kind() != String || id.Kind() != String || plain(v) && plain(id) {
+		return false
+	}
+	a, _ := v.Text()
+	return id.Is(a)
+}
+
+// plain reports whether the inside of a string has no escape, so that it says what it is.
+func plain(raw []byte) bool {
+	for _, c := range raw {
+		if c == '\\' {
+			return false
+		}
+	}
+	return true
+}
+
+// unquote appends what the inside of a valid JSON string says.
+func unquote(dst, raw []byte) []byte {
+	for i := 0; i < len(raw); i++ {
+		c := raw[i]
+		if c != '\\' {
+			dst = append(dst, c)
+			continue
+		}
+		i++
+		switch raw[i] {
+		case 'b':
+			dst = append(dst, '\b')
+		case 'f':
+			dst = append(dst, '\f')
+		case 'n':
+			dst = append(dst, '\n')
+		case 'r':
+			dst = append(dst, '\r')
+		case 't':
+			dst = append(dst, '\t')
+		case 'u':
+			r := hex4(raw[i+1:])
+			i += 4
+			if 0xD800 <= r && r < 0xDC00 && len(raw) > i+6 && raw[i+1] == '\\' && raw[i+2] == 'u' {
+				if low := hex4(raw[i+3:]); 0xDC00 <= low && low < 0xE000 {
+					r = (r-0xD800)<<10 | (low - 0xDC00) + 0x10000
+					i += 6
+				}
+			}
+			dst = utf8.AppendRune(dst, r) // an unpaired surrogate becomes U+FFFD
+		default: // " \ /
+			dst = append(dst, raw[i])
+		}
+	}
+	return dst
+}
+
+func hex4(b []byte) (r rune) {
+	for _, c := range b[:4] {
+		switch {
+		case c <= '9':
+			c -= '0'
+		case c >= 'a':
+			c -= 'a' - 10
+		default:
+			c -= 'A' - 10
+		}
+		r = r<<4 | rune(c)
+	}
+	return r
+}
+
+// blank returns the index of the first byte from i on that is not white space.
+func blank(v []byte, i int) int {
+	for i < len(v) && (v[i] == ' ' || v[i] == '\n' || v[i] == '\r' || v[i] == '\t') {
+		i++
+	}
+	return i
+}
+
+// skip returns the index just past the value that starts at i. The text has been checked.
+func skip(v []byte, i int) int {
+	switch v[i] {
+	case '"':
+		return skipString(v, i)
+	case '{', '[':
+		for depth := 0; ; {
+			switch v[i] {
+			case '"':
+				i = skipString(v, i)
+				continue
+			case '{', '[':
+				depth++
+			case '}', ']':
+				if depth--; depth == 0 {
+					return i + 1
+				}
+			}
+			i++
+		}
+	}
+	for i < len(v) {
+		switch v[i] {
+		case ',', '}', ']', ' ', '\n', '\r', '\t':
+			return i
+		}
+		i++
+	}
+	return i
+}
+
+func skipString(v []byte, i int) int {
+	for i++; v[i] != '"'; i++ {
+		if v[i] == '\\' {
+			i++
+		}
+	}
+	return i + 1
+}

@@ -1,0 +1,74 @@
+// Package wire reads and writes the JSON-RPC and MCP messages that Pagewire exchanges, in both protocol eras.
+//
+// What travels: JSON-RPC 2.0 messages as UTF-8 JSON text, one per call, in either direction. Who must answer: the
+// receiver of a request, exactly once; nobody answers a notification or a response. On close: nothing is said;
+// whoever carried the messages ends the port.
+//
+// The package is pure functions over bytes. It never does I/O, holds no state, uses no reflection and never calls
+// encoding/json, which would add 236 KB of brotli to the page's wasm and cost 17 µs a request instead of 1.3; in
+// the tests encoding/json is the oracle.
+package wire
+
+// Protocol versions, as MCP spells them. Versions compare as text.
+const (
+	// Modern is the stateless era's version: every request says it in its _meta.
+	Modern = "2026-07-28"
+	// Legacy is the newest version that initialize negotiates.
+	Legacy = "2025-11-25"
+)
+
+// IsLegacy reports whether initialize may settle on version.
+func IsLegacy(version string) bool {
+	switch version {
+	case "2024-11-05", "2025-03-26", "2025-06-18", Legacy:
+		return true
+	}
+	return false
+}
+
+// Keys of _meta.
+const (
+	MetaVersion        = "io.modelcontextprotocol/protocolVersion"
+	MetaClientInfo     = "io.modelcontextprotocol/clientInfo"
+	MetaCapabilities   = "io.modelcontextprotocol/clientCapabilities"
+	MetaServerInfo     = "io.modelcontextprotocol/serverInfo"
+	MetaSubscriptionID = "io.modelcontextprotocol/subscriptionId"
+)
+
+// Methods.
+const (
+	Initialize           = "initialize"
+	Initialized          = "notifications/initialized"
+	Ping                 = "ping"
+	Discover             = "server/discover"
+	ResourcesList        = "resources/list"
+	TemplatesList        = "resources/templates/list"
+	ResourcesRead        = "resources/read"
+	ResourcesSubscribe   = "resources/subscribe"
+	ResourcesUnsubscribe = "resources/unsubscribe"
+	Listen               = "subscriptions/listen"
+	Cancelled            = "notifications/cancelled"
+	Acknowledged         = "notifications/subscriptions/acknowledged"
+	ResourceUpdated      = "notifications/resources/updated"
+	ResourcesListChanged = "notifications/resources/list_changed"
+)
+
+// Error codes: JSON-RPC 2.0 section 5.1 and the two that MCP adds and Pagewire sends.
+const (
+	ParseError         = -32700
+	InvalidRequest     = -32600
+	MethodNotFound     = -32601
+	InvalidParams      = -32602
+	InternalError      = -32603
+	NotFoundLegacy     = -32002 // legacy era only; the modern era forbids it and says InvalidParams
+	UnsupportedVersion = -32022 // modern era only
+)
+
+// An Error is a JSON-RPC error object.
+type Error struct {
+	Code    int
+	Message string
+	Data    Text // JSON, or nil for none
+}
+
+func (e *Error) Error() string { return e.Message }

@@ -1,0 +1,20 @@
+import type { CoreOptions } from "./link.ts";
+
+/**
+ * Fetches and compiles pagewire.wasm: while it arrives if it has the right content type, from its bytes otherwise.
+ * Rejects with a CompileError exactly where wasm is forbidden or the bytes are not wasm.
+ */
+export async function compile(options: CoreOptions): Promise<WebAssembly.Module> {
+  let response: Response;
+  try {
+    response = await fetch(options.wasm, options.integrity ? { integrity: options.integrity } : {});
+  } catch (cause) {
+    const why = options.integrity ? "unreachable, forbidden by connect-src, or not what the integrity value says" : "unreachable, or forbidden by connect-src";
+    throw new Error(`pagewire: could not fetch ${options.wasm}: ${why}`, { cause });
+  }
+  if (!response.ok) throw new Error(`pagewire: could not fetch ${options.wasm}: HTTP ${response.status}; data-wasm can name another place`);
+  if (/^application\/wasm\b/i.test(response.headers.get("content-type") ?? "")) {
+    return WebAssembly.compileStreaming(response);
+  }
+  return WebAssembly.compile(await response.arrayBuffer());
+}

@@ -1,0 +1,26 @@
+/**
+ * dist/pagewire.core.js: fetches and starts a core, on the page or, where the page's Content Security Policy
+ * forbids wasm there, in a same-origin worker. The page layer imports it when the first agent connects.
+ *
+ * It never retries by itself and keeps nothing between two starts but the compiled module: the page layer decides
+ * when a core is wanted.
+ */
+import { attach } from "./edge.ts";
+import { compile } from "./compile.ts";
+import { remote } from "./remote.ts";
+import type { Core, CoreOptions, Page } from "./link.ts";
+
+let module: Promise<WebAssembly.Module> | undefined;
+
+/** Starts a core. Rejects with an error that says what to do about it. */
+export async function start(page: Page, options: CoreOptions): Promise<Core> {
+  module ??= compile(options);
+  try {
+    return await attach(page, await module, options);
+  } catch (cause) {
+    module = undefined; // so that a later start tries again
+    // A CSP that forbids wasm throws a CompileError. A worker obeys the CSP of its own response, not the page's.
+    if (!(cause instanceof WebAssembly.CompileError)) throw cause;
+    return remote(page, options, cause);
+  }
+}

@@ -1,0 +1,169 @@
+/**
+ * The edge between JavaScript and Go: the other side of wasm/edge.go.
+ *
+ * What travels: numbers, and text through the instance's linear memory; a message is one piece of JSON text. This
+ * side calls the exports, the engine's answers come by the imports below. Who must answer: an export returns alive
+ * (0) or dead (1), at once; read is answered by complete. On close: once an export has returned dead, or thrown, or
+ * the Go program has exited, the instance is never called again.
+ *
+ * It never lets an exception of the page reach Go, where it would leave half-finished state, and keeps no view of
+ * the memory across a call that may make it grow.
+ */
+import { load } from "wasm_exec";
+import type { Core, CoreOptions, Page } from "./link.ts";
+
+/** The exports of wasm/edge.go. */
+interface Exports {
+  mem?: WebAssembly.Memory;
+  memory?: WebAssembly.Memory;
+  limit(): number;
+  buffer(bytes: number): number;
+  register(now: number, bytes: number): number;
+  unregister(now: number, bytes: number): number;
+  touch(now: number, bytes: number): number;
+  open(now: number, port: number): number;
+  receive(now: number, port: number, bytes: number, whole: number): number;
+  writable(now: number, port: number, on: number): number;
+  shut(now: number, port: number): number;
+  complete(now: number, call: number, status: number, size: number, bytes: number): number;
+  tick(now: number): number;
+}
+
+const encoder = new TextEncoder();
+const decoder = new TextDecoder();
+
+/** Starts an instance of `module` and returns it as a Core that calls `page`. Rejects if it does not come up. */
+export async function attach(page: Page, module: WebAssembly.Module, options: CoreOptions): Promise<Core> {
+  let memory: WebAssembly.Memory;
+  let exports: Exports | undefined;
+  let view = new Uint8Array();
+  let timer: ReturnType<typeof setTimeout> | undefined;
+
+  const die = (reason: string): void => {
+    if (!exports) return;
+    exports = undefined;
+    clearTimeout(timer);
+    guarded(() => page.dead(reason));
+  };
+  // What the page layer throws must not unwind Go's frames. It throws nothing by contract; this is for its bugs.
+  const guarded = (call: () => void): void => {
+    try {
+      call();
+    } catch (cause) {
+      console.error("pagewire:", cause);
+    }
+  };
+  // Memory that grows detaches its buffer, so the view is taken again whenever it is not of the present one.
+  const bytes = (): Uint8Array => (view.buffer === memory.buffer ? view : (view = new Uint8Array(memory.buffer)));
+  const text = (at: number, length: number): string =>
+    length ? decoder.decode(bytes().subarray(at >>> 0, (at >>> 0) + length)) : "";
+
+  /** Calls an export: whatever is not alive is the end of the instance. */
+  const enter = (call: (e: Exports) => number): void => {
+    if (!exports) return;
+    try {
+      if (call(exports) !== 0) die("the core stopped on an internal error");
+    } catch (cause) {
+      die(`the core stopped: ${cause}`);
+    }
+  };
+  /** Writes `s` to the instance and returns its length in bytes, or -1 if it is longer than `most`. */
+  const write = (e: Exports, s: string, most: number): number => {
+    // A UTF-16 unit takes three bytes of UTF-8 at the most.
+    const room = Math.min(s.length * 3, most);
+    const at = e.buffer(room) >>> 0;
+    const { read, written } = encoder.encodeInto(s, bytes().subarray(at, at + room));
+    return read < s.length ? -1 : written;
+  };
+  const now = (): number => Math.floor(performance.now());
+
+  const imports = {
+    send(port: number, head: number, headLength: number, call: number, tail: number, tailLength: number): void {
+      const front = text(head, headLength);
+      const message = call ? front + text(tail, tailLength) : front;
+      guarded(() => page.send(port, message, call, front.length));
+    },
+    read(call: number, key: number, keyLength: number, uri: number, uriLength: number, params: number, paramsLength: number): void {
+      const [k, u, p] = [text(key, keyLength), text(uri, uriLength), text(params, paramsLength)];
+      guarded(() => page.read(call, k, u, p));
+    },
+    end(call: number): void {
+      guarded(() => page.end(call));
+    },
+    watched(uri: number, length: number, on: number): void {
+      const u = text(uri, length);
+      guarded(() => page.watched(u, on !== 0));
+    },
+    closed(port: number, why: number, length: number): void {
+      const w = text(why, length);
+      guarded(() => page.closed(port, w));
+    },
+    report(what: number, length: number): void {
+      const w = text(what, length);
+      guarded(() => page.report(w));
+    },
+    wake(at: number): void {
+      clearTimeout(timer);
+      if (at >= 0) timer = setTimeout(() => enter((e) => e.tick(now())), Math.max(0, at - now()));
+    },
+  };
+
+  const Go = load(scope(options));
+  const go = new Go();
+  go.importObject["pagewire"] = imports;
+  const instance = await WebAssembly.instantiate(module, go.importObject);
+  const up = instance.exports as unknown as Exports;
+  memory = (up.mem ?? up.memory)!;
+  exports = up;
+  let exited = "";
+  go.exit = (code) => {
+    exited = `the core exited with status ${code}`;
+    die(exited);
+  };
+  // run returns control when main blocks; its promise settles only if the program ends, and that is a failure.
+  go.run(instance).then(
+    () => die("the core ended"),
+    (cause) => die(`the core ended: ${cause}`),
+  );
+  if (!exports) throw new Error(`pagewire: ${exited || "the core did not start"}`);
+  const messageBytes = up.limit();
+  const whole = 1 << 30;
+
+  return {
+    register: (descriptor) => enter((e) => e.register(now(), write(e, descriptor, whole))),
+    unregister: (uri) => enter((e) => e.unregister(now(), write(e, uri, whole))),
+    touch: (uri) => enter((e) => e.touch(now(), write(e, uri, whole))),
+    open: (port) => enter((e) => e.open(now(), port)),
+    receive: (port, message) =>
+      enter((e) => {
+        const length = message.length <= messageBytes ? write(e, message, messageBytes) : -1;
+        if (length >= 0) return e.receive(now(), port, length, 1);
+        // Too large: its beginning is enough for the engine to answer under its id.
+        return e.receive(now(), port, write(e, message.slice(0, 512), whole), 0);
+      }),
+    writable: (port, on) => enter((e) => e.writable(now(), port, on ? 1 : 0)),
+    close: (port) => enter((e) => e.shut(now(), port)),
+    complete: (call, status, size, detail) =>
+      enter((e) => e.complete(now(), call, status, Math.min(size, 0x7fffffff), write(e, detail.slice(0, 1000), whole))),
+  };
+}
+
+/**
+ * The global object that Go sees: only what its runtime and wasm_exec.js ask for, so that neither finds what a page
+ * has put into its own, nor leaves Go, fs and process behind there. The core reads its options from it at start.
+ */
+function scope(options: CoreOptions): object {
+  return {
+    Object,
+    Array,
+    Uint8Array,
+    Error,
+    Date,
+    console,
+    crypto,
+    performance,
+    TextEncoder,
+    TextDecoder,
+    pagewireOptions: { ...options },
+  };
+}

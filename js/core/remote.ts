@@ -1,0 +1,65 @@
+/**
+ * A core in a worker, seen from the page: the link as a pair of postMessage queues. Each message is an array, the
+ * name of a call and its arguments. worker.ts is the other side.
+ */
+import type { Core, CoreOptions, Page } from "./link.ts";
+
+/** What a worker's first message says: nothing if it is up, else why not. */
+export type Started = ["started", string];
+export type ToCore = { [K in keyof Core]: [K, ...Parameters<Core[K]>] }[keyof Core];
+export type ToPage = { [K in keyof Page]: [K, ...Parameters<Page[K]>] }[keyof Page];
+
+const hint = "Content-Security-Policy: allow 'wasm-unsafe-eval' in script-src";
+
+/** Starts a core in the worker file. `cause` is why it could not run on the page. */
+export function remote(page: Page, options: CoreOptions, cause: unknown): Promise<Core> {
+  return new Promise((resolve, reject) => {
+    const refuse = (why: string): void => {
+      reject(new Error(`pagewire: this page's CSP forbids wasm, and the worker ${options.worker} ${why}. Either serve the page with ${hint}, or serve the worker file from the page's origin with that`, { cause }));
+    };
+    let worker: Worker;
+    try {
+      worker = new Worker(trusted(options.worker) as string, { name: "pagewire" });
+    } catch {
+      refuse("could not be started");
+      return;
+    }
+    worker.onerror = (event) => {
+      event.preventDefault();
+      refuse("could not be loaded");
+      worker.terminate();
+      page.dead("the core's worker failed");
+    };
+    worker.onmessage = ({ data }: MessageEvent<Started | ToPage>) => {
+      if (data[0] === "started") {
+        if (data[1]) {
+          worker.terminate();
+          refuse(`failed: ${data[1]}`);
+        } else resolve(core as unknown as Core);
+        return;
+      }
+      const [name, ...args] = data;
+      (page[name] as (...args: unknown[]) => void)(...args);
+      if (name === "dead") worker.terminate();
+    };
+    const core = {} as Record<string, (...args: unknown[]) => void>;
+    for (const name of ["register", "unregister", "touch", "open", "receive", "writable", "close", "complete"] satisfies (keyof Core)[]) {
+      core[name] = (...args) => worker.postMessage([name, ...args]);
+    }
+    worker.postMessage(options);
+  });
+}
+
+/** Names of Trusted Types that TypeScript's DOM library does not have. */
+interface TrustedTypes {
+  createPolicy(name: string, rules: { createScriptURL(url: string): string }): { createScriptURL(url: string): unknown };
+}
+
+let policy: ReturnType<TrustedTypes["createPolicy"]> | undefined;
+
+/** The worker's URL as a page with Trusted Types wants it: such a page must allow the policy name "pagewire". */
+function trusted(url: string): unknown {
+  const types = (globalThis as { trustedTypes?: TrustedTypes }).trustedTypes;
+  policy ??= types?.createPolicy("pagewire", { createScriptURL: (u) => u });
+  return policy ? policy.createScriptURL(url) : url;
+}

@@ -1,0 +1,31 @@
+/**
+ * dist/pagewire.worker.js: a core in a worker, for pages whose Content Security Policy forbids wasm. A classic
+ * script, so that it needs no module support in workers. remote.ts is the other side.
+ */
+import { attach } from "./edge.ts";
+import { compile } from "./compile.ts";
+import type { Core, CoreOptions, Page } from "./link.ts";
+import type { Started, ToCore, ToPage } from "./remote.ts";
+
+const post = (message: ToPage | Started): void => (self as unknown as { postMessage(m: unknown): void }).postMessage(message);
+
+const page = {} as Record<string, (...args: unknown[]) => void>;
+for (const name of ["send", "read", "end", "watched", "closed", "report", "dead"] satisfies (keyof Page)[]) {
+  page[name] = (...args) => post([name, ...args] as unknown as ToPage);
+}
+
+let core: Core | undefined;
+
+self.onmessage = async ({ data }: MessageEvent<CoreOptions | ToCore>) => {
+  if (Array.isArray(data)) {
+    const [name, ...args] = data;
+    (core?.[name] as ((...args: unknown[]) => void) | undefined)?.(...args);
+    return;
+  }
+  try {
+    core = await attach(page as unknown as Page, await compile(data), data);
+    post(["started", ""]);
+  } catch (cause) {
+    post(["started", `${cause}`]);
+  }
+};

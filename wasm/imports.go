@@ -1,0 +1,77 @@
+//go:build js && wasm
+
+package main
+
+import (
+	"unsafe"
+
+	"github.com/pagewire/pagewire/bridge"
+)
+
+// The imports. None of them throws: js/core/edge.ts catches what its own callees throw. Each takes text as address
+// and length, which JavaScript must have read when it returns.
+
+//go:wasmimport pagewire send
+func sendText(port uint32, head unsafe.Pointer, headLen uint32, call uint32, tail unsafe.Pointer, tailLen uint32)
+
+//go:wasmimport pagewire read
+func readText(call uint32, key unsafe.Pointer, keyLen uint32, uri unsafe.Pointer, uriLen uint32, params unsafe.Pointer, paramsLen uint32)
+
+//go:wasmimport pagewire end
+func endCall(call uint32)
+
+//go:wasmimport pagewire watched
+func watchedText(uri unsafe.Pointer, uriLen uint32, on uint32)
+
+//go:wasmimport pagewire closed
+func closedText(port uint32, why unsafe.Pointer, whyLen uint32)
+
+//go:wasmimport pagewire report
+func reportText(text unsafe.Pointer, textLen uint32)
+
+// wake asks for tick at a time on the clock that now is told by, or for none if at is -1. The last call counts.
+//
+//go:wasmimport pagewire wake
+func wake(at float64)
+
+func report(s string) { reportText(text(s)) }
+
+func refusePort(port uint32, why string) {
+	p, n := text(why)
+	closedText(port, p, n)
+}
+
+func text(s string) (unsafe.Pointer, uint32) {
+	return unsafe.Pointer(unsafe.StringData(s)), uint32(len(s))
+}
+
+func bytes(b []byte) (unsafe.Pointer, uint32) {
+	return unsafe.Pointer(unsafe.SliceData(b)), uint32(len(b))
+}
+
+// host is the page as the engine sees it.
+type host struct{}
+
+func (host) Send(to bridge.PortID, m bridge.Message) {
+	head, headLen := bytes(m.Head)
+	tail, tailLen := bytes(m.Tail)
+	sendText(uint32(to), head, headLen, uint32(m.Call), tail, tailLen)
+}
+
+func (host) Read(call bridge.CallID, r bridge.Request) {
+	key, keyLen := text(r.Key)
+	uri, uriLen := text(r.URI)
+	params, paramsLen := text(r.Params)
+	readText(uint32(call), key, keyLen, uri, uriLen, params, paramsLen)
+}
+
+func (host) End(call bridge.CallID) { endCall(uint32(call)) }
+
+func (host) Watched(uri string, on bool) {
+	p, n := text(uri)
+	flag := uint32(0)
+	if on {
+		flag = 1
+	}
+	watchedText(p, n, flag)
+}
