@@ -80,7 +80,7 @@ func (e *Engine) Touch(now Time, uri string) {
 		e.seal(c)
 	}
 	w := e.watches[uri]
-	if w != nil {
+	if w != nil && w.entry != nil {
 		e.changed(w)
 	}
 	entry := e.registry.Get(uri)
@@ -95,7 +95,7 @@ func (e *Engine) Touch(now Time, uri string) {
 				e.changed(other)
 			}
 		}
-	} else if entry == nil && w == nil && e.registry.Find(uri) == nil {
+	} else if entry == nil && (w == nil || w.entry == nil) && e.registry.Find(uri) == nil {
 		e.stats.UnknownTouches++
 	}
 	e.drain()

@@ -157,11 +157,14 @@ func (g *Registry) Find(uri string) *Entry {
 }
 
 func (g *Registry) find(uri string) (*Entry, []param) {
-	if e := g.byURI[uri]; e != nil && !e.Template() {
+	if indexByte(uri, '{') >= 0 {
+		return nil, nil // a template is no URI, and matches none
+	}
+	if e := g.byURI[uri]; e != nil {
 		return e, nil
 	}
 	if i := indexByte(uri, '?'); i >= 0 {
-		if e := g.byURI[uri[:i]]; e != nil && e.schema != nil && !e.Template() {
+		if e := g.byURI[uri[:i]]; e != nil && e.schema != nil {
 			params, ok := parseQuery(uri[i+1:])
 			if !ok {
 				return nil, nil

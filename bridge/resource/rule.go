@@ -5,17 +5,15 @@ type Rule struct {
 	// Origin is a page's origin, as self.origin gives it: URIs at that origin are admitted. "null", the opaque
 	// origin, admits none.
 	Origin string
-	// Any admits URIs of every scheme and origin: for a home that has checked them itself, as the gateway has.
+	// Any admits URIs of every scheme and origin, fragments too: for a home that has checked them itself, as the
+	// gateway has, which tells tabs apart by #tab=N.
 	Any bool
 }
 
 // Check returns an *Error of reason BadURI or Foreign where uri, canonical or a template, is not admitted.
 func (r Rule) Check(uri string) error {
-	if err := CheckURI(uri); err != nil {
+	if err := r.checkURI(uri); err != nil || r.Any {
 		return err
-	}
-	if r.Any {
-		return nil
 	}
 	// What is compared is the text up to and with the "/" after the authority, so credentials, other ports and
 	// longer hosts ("https://x.test.evil/") all differ.
@@ -26,9 +24,9 @@ func (r Rule) Check(uri string) error {
 	return &Error{Reason: Foreign, Message: "URI is not at the origin " + r.Origin}
 }
 
-// CheckURI returns an *Error of reason BadURI where uri is not an absolute URI (RFC 3986, or a template of one) in
+// checkURI returns an *Error of reason BadURI where uri is not an absolute URI (RFC 3986, or a template of one) in
 // its canonical, all-ASCII spelling, or has credentials or a fragment.
-func CheckURI(uri string) error {
+func (r Rule) checkURI(uri string) error {
 	bad := func(why string) error { return &Error{Reason: BadURI, Message: "Invalid URI: " + why} }
 	scheme := 0
 	for scheme < len(uri) && isSchemeByte(uri[scheme], scheme == 0) {
@@ -43,7 +41,7 @@ func CheckURI(uri string) error {
 		switch c := rest[i]; {
 		case c <= ' ' || c >= 0x7F || c == '"' || c == '<' || c == '>':
 			return bad("a character that must be percent-encoded")
-		case c == '#':
+		case c == '#' && !r.Any:
 			return bad("it has a fragment")
 		case c == '@' && authority:
 			return bad("it has credentials")

@@ -104,11 +104,15 @@ func parseProperty(def wire.Value) (p property, bad string) {
 			case "string", "number", "integer", "boolean":
 				p.kind = t
 			default:
-				ok = false
+				bad = "type must be string, number, integer, boolean or array"
+				return false
 			}
 		case "items":
 			item, why := parseProperty(m)
-			if why != "" || item.list {
+			if item.list {
+				why = "an array of arrays"
+			}
+			if why != "" {
 				bad = "items: " + why
 				return false
 			}

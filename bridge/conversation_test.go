@@ -1,0 +1,285 @@
+package bridge_test
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"golang.org/x/tools/txtar"
+
+	"github.com/pagewire/pagewire/bridge"
+	"github.com/pagewire/pagewire/bridge/resource"
+	"github.com/pagewire/pagewire/bridge/wire"
+)
+
+var update = flag.Bool("update", false, "rewrite the conversations in testdata with what the engine says now")
+
+// TestConversations plays the conversations in testdata. Each file tells one rule or story: prose, then lines that
+// happen to the engine, each followed by what came of it, indented. See testdata/README.md for the words.
+func TestConversations(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no conversations found: %v", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
+			archive, err := txtar.ParseFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			options := bridge.Options{Name: "page", Version: "1", Rule: resource.Rule{Origin: "https://x.test"}}
+			for i, f := range archive.Files {
+				switch f.Name {
+				case "options":
+					setOptions(t, &options, string(f.Data))
+				case "conversation":
+					c := newConversation(t, options)
+					got := c.play(string(f.Data))
+					if *update {
+						archive.Files[i].Data = []byte(got)
+					} else if got != string(f.Data) {
+						t.Errorf("the engine says something else (-update rewrites the file):\n%s", firstDifference(string(f.Data), got))
+					}
+				default:
+					t.Fatalf("unknown section %q", f.Name)
+				}
+			}
+			if *update {
+				if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+func firstDifference(want, got string) string {
+	w, g := strings.Split(want, "\n"), strings.Split(got, "\n")
+	for i := range w {
+		if i >= len(g) || w[i] != g[i] {
+			g = append(g, "(end)")
+			return fmt.Sprintf("line %d\n  want %s\n  got  %s", i+1, w[i], g[min(i, len(g)-1)])
+		}
+	}
+	return "extra line: " + g[len(w)]
+}
+
+// setOptions reads lines such as "UpdateInterval 50" or "Limits.Reads 2".
+func setOptions(t *testing.T, o *bridge.Options, text string) {
+	t.Helper()
+	for line := range strings.Lines(text) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
+		n, _ := strconv.Atoi(value)
+		switch name {
+		case "NoSubscriptions":
+			o.NoSubscriptions = true
+		case "ExposeErrors":
+			o.ExposeErrors = true
+		case "Instructions":
+			o.Instructions = value
+		case "AnyURI":
+			o.Rule = resource.Rule{Any: true}
+		case "UpdateInterval":
+			o.UpdateInterval = bridge.Time(n)
+		case "ListInterval":
+			o.ListInterval = bridge.Time(n)
+		case "ReadTimeout":
+			o.ReadTimeout = bridge.Time(n)
+		case "PageSize":
+			o.PageSize = n
+		case "Limits.MessageBytes":
+			o.Limits.MessageBytes = n
+		case "Limits.Depth":
+			o.Limits.Depth = n
+		case "Limits.URIBytes":
+			o.Limits.URIBytes = n
+		case "Limits.Resources":
+			o.Limits.Resources = n
+		case "Limits.Ports":
+			o.Limits.Ports = n
+		case "Limits.Subscriptions":
+			o.Limits.Subscriptions = n
+		case "Limits.Listens":
+			o.Limits.Listens = n
+		case "Limits.Reads":
+			o.Limits.Reads = n
+		case "Limits.ResultBytes":
+			o.Limits.ResultBytes = n
+		case "Limits.UpdateRate":
+			o.Limits.UpdateRate = n
+		default:
+			t.Fatalf("unknown option %q", line)
+		}
+	}
+}
+
+// A conversation is an engine, and the Host that writes down what it asks for.
+type conversation struct {
+	t      *testing.T
+	engine *bridge.Engine
+	now    bridge.Time
+	out    strings.Builder
+}
+
+func newConversation(t *testing.T, o bridge.Options) *conversation {
+	c := &conversation{t: t}
+	c.engine = bridge.New(o, c)
+	return c
+}
+
+func (c *conversation) say(format string, args ...any) {
+	fmt.Fprintf(&c.out, "    "+format+"\n", args...)
+}
+
+func (c *conversation) Send(to bridge.PortID, m bridge.Message) {
+	text := m.AppendTo(nil)
+	if _, err := wire.Parse(text, 100); err != nil {
+		c.t.Errorf("the engine sent what is not JSON: %s: %s", err, text)
+	}
+	c.say("%d< %s", to, bytes.Replace(text, []byte(`"jsonrpc":"2.0",`), nil, 1))
+}
+
+func (c *conversation) Read(call bridge.CallID, r bridge.Request) {
+	line := fmt.Sprintf("read %d %s", call, r.URI)
+	if r.Key != r.URI {
+		line += " of " + r.Key
+	}
+	if r.Params != "" {
+		line += " " + r.Params
+	}
+	c.say("%s", line)
+}
+
+func (c *conversation) End(call bridge.CallID) { c.say("end %d", call) }
+
+func (c *conversation) Watched(uri string, on bool) {
+	if on {
+		c.say("watched %s", uri)
+	} else {
+		c.say("unwatched %s", uri)
+	}
+}
+
+// play runs the lines of a script and returns it with what came of each.
+func (c *conversation) play(script string) string {
+	for line := range strings.Lines(script) {
+		if strings.HasPrefix(line, "    ") {
+			continue // what came of it the last time
+		}
+		c.out.WriteString(line)
+		if line = strings.TrimSpace(line); line == "" || line[0] == '#' {
+			continue
+		}
+		c.line(line)
+	}
+	return c.out.String()
+}
+
+func (c *conversation) line(line string) {
+	e := c.engine
+	word, rest, _ := strings.Cut(line, " ")
+	number := func(s string) uint32 {
+		n, err := strconv.Atoi(s)
+		if err != nil {
+			c.t.Fatalf("not a number in %q", line)
+		}
+		return uint32(n)
+	}
+	if n, ok := strings.CutSuffix(word, ">"); ok {
+		if err := e.Receive(c.now, bridge.PortID(number(n)), message(rest)); err != nil {
+			c.say("error: %v", err)
+		}
+		return
+	}
+	first, second, _ := strings.Cut(rest, " ")
+	switch word {
+	case "register":
+		// register URI [NAME] [JSON members]
+		name, members, _ := strings.Cut(second, " ")
+		if strings.HasPrefix(name, `"`) {
+			name, members = "", second
+		}
+		descriptor := fmt.Sprintf(`{"uri":%q,"name":%q`, first, name)
+		if name == "" {
+			descriptor = fmt.Sprintf(`{"uri":%q,"name":%q`, first, "n")
+		}
+		if members != "" {
+			descriptor += "," + members
+		}
+		r, err := resource.Decode([]byte(descriptor+"}"), 64)
+		if err == nil {
+			err = e.Register(c.now, r)
+		}
+		if err != nil {
+			c.say("error: %v", err)
+		}
+	case "unregister":
+		if !e.Unregister(c.now, first) {
+			c.say("error: not registered")
+		}
+	case "touch":
+		e.Touch(c.now, first)
+	case "open":
+		if err := e.Open(c.now, bridge.PortID(number(first))); err != nil {
+			c.say("error: %v", err)
+		}
+	case "close":
+		e.Close(c.now, bridge.PortID(number(first)))
+	case "block":
+		e.Writable(c.now, bridge.PortID(number(first)), false)
+	case "unblock":
+		e.Writable(c.now, bridge.PortID(number(first)), true)
+	case "complete":
+		e.Complete(c.now, bridge.CallID(number(first)), bridge.Result{Contents: []byte(second)})
+	case "fail":
+		why, detail, _ := strings.Cut(second, " ")
+		e.Complete(c.now, bridge.CallID(number(first)), bridge.Result{Failure: bridge.Failure(why), Detail: detail})
+	case "at":
+		// Time passes as a home lets it: every deadline on the way is kept.
+		target := bridge.Time(number(first))
+		for {
+			at, ok := e.Deadline()
+			if !ok || at > target {
+				break
+			}
+			c.now = max(c.now, at)
+			c.say("(%d)", c.now)
+			e.Tick(c.now)
+		}
+		c.now = target
+	case "shutdown":
+		e.Shutdown(c.now)
+	case "initialize":
+		// initialize PORT: the legacy handshake, of which only the fact matters here.
+		id := bridge.PortID(number(first))
+		from := c.out.Len()
+		_ = e.Receive(c.now, id, message(`{"id":"init","method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`))
+		_ = e.Receive(c.now, id, message(`{"method":"notifications/initialized"}`))
+		said := c.out.String()
+		if !strings.Contains(said[from:], `"result"`) {
+			c.t.Errorf("initialize failed: %s", said[from:])
+		}
+		c.out.Reset()
+		c.out.WriteString(said[:from])
+	case "stats":
+		s := e.Stats()
+		c.say("resources %d ports %d subscriptions %d listens %d reads %d watched %d unknown %d", s.Resources, s.Ports, s.Subscriptions, s.Listens, s.Reads, s.Watched, s.UnknownTouches)
+	default:
+		c.t.Fatalf("unknown line %q", line)
+	}
+}
+
+// message makes a message of its short form: jsonrpc is put in where it is missing, and MODERN stands for the
+// _meta that a modern request carries.
+func message(short string) []byte {
+	short = strings.ReplaceAll(short, "MODERN", `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}`)
+	if strings.HasPrefix(short, "{") && !strings.Contains(short, `"jsonrpc"`) {
+		short = `{"jsonrpc":"2.0",` + short[1:]
+	}
+	return []byte(short)
+}
