@@ -14,10 +14,7 @@
 // change's way: Touch (offer.go) finds who watches, update.go decides when they are told.
 package bridge
 
-import (
-	"github.com/pagewire/pagewire/bridge/coalesce"
-	"github.com/pagewire/pagewire/bridge/resource"
-)
+import "github.com/pagewire/pagewire/bridge/coalesce"
 
 // A Time is a number of milliseconds on the home's clock, which must not go back: performance.now in a page, the
 // time since start in a process.
@@ -102,7 +99,7 @@ type Options struct {
 	// Instructions are shown to agents at the start of a session. Default none.
 	Instructions string
 	// Rule says which URIs may be registered and read.
-	Rule resource.Rule
+	Rule Rule
 	// NoSubscriptions switches subscriptions off: the capability is not declared, resources/subscribe is
 	// MethodNotFound, and a listen is acknowledged without resourceSubscriptions (platformatic/mcp#96).
 	NoSubscriptions bool

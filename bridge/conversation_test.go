@@ -13,7 +13,6 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"github.com/pagewire/pagewire/bridge"
-	"github.com/pagewire/pagewire/bridge/resource"
 	"github.com/pagewire/pagewire/bridge/wire"
 )
 
@@ -32,7 +31,7 @@ func TestConversations(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			options := bridge.Options{Name: "page", Version: "1", Rule: resource.Rule{Origin: "https://x.test"}}
+			options := bridge.Options{Name: "page", Version: "1", Rule: bridge.Rule{Origin: "https://x.test"}}
 			for i, f := range archive.Files {
 				switch f.Name {
 				case "options":
@@ -83,7 +82,7 @@ func setOptions(t *testing.T, o *bridge.Options, text string) {
 		case "Instructions":
 			o.Instructions = value
 		case "AnyURI":
-			o.Rule = resource.Rule{Any: true}
+			o.Rule = bridge.Rule{Any: true}
 		case "UpdateInterval":
 			o.UpdateInterval = bridge.Time(n)
 		case "ListInterval":
@@ -211,7 +210,7 @@ func (c *conversation) line(line string) {
 		if members != "" {
 			descriptor += "," + members
 		}
-		r, err := resource.Decode([]byte(descriptor+"}"), 64)
+		r, err := bridge.DecodeResource([]byte(descriptor + "}"))
 		if err == nil {
 			err = e.Register(c.now, r)
 		}

@@ -1,6 +1,9 @@
 package bridge
 
-import "github.com/pagewire/pagewire/bridge/wire"
+import (
+	"github.com/pagewire/pagewire/bridge/resource"
+	"github.com/pagewire/pagewire/bridge/wire"
+)
 
 func (e *Engine) listResources(r *request) *wire.Error { return e.listing(r, `"resources":`, false) }
 
@@ -16,10 +19,22 @@ func (e *Engine) listing(r *request, key string, templates bool) *wire.Error {
 			return invalidParams("cursor must be a string")
 		}
 	}
-	text, next, err := e.registry.Page(e.result(r).Raw(key), templates, cursor, e.opt.PageSize)
+	text := e.result(r).Raw(key).Raw(`[`)
+	first := len(text)
+	next, err := e.registry.Page(templates, cursor, e.opt.PageSize, func(entry *resource.Entry) {
+		if len(text) > first {
+			text = text.Raw(`,`)
+		}
+		if templates {
+			text = describe(text, "uriTemplate", entry.Pattern, &entry.Resource)
+		} else {
+			text = describe(text, "uri", entry.URI, &entry.Resource)
+		}
+	})
 	if err != nil {
 		return refused(r.modern, "", err)
 	}
+	text = text.Raw(`]`)
 	if next != "" {
 		text = text.Raw(`,"nextCursor":`).Str(next)
 	}

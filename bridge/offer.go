@@ -1,10 +1,8 @@
 package bridge
 
-import "github.com/pagewire/pagewire/bridge/resource"
-
 // Register offers a resource. It returns a *resource.Error where the resource is wrong, foreign, a duplicate or one
 // too many. Whoever already subscribes to a URI that the resource answers for is told that it has changed.
-func (e *Engine) Register(now Time, r resource.Resource) error {
+func (e *Engine) Register(now Time, r Resource) error {
 	e.enter(now)
 	defer e.drain()
 	entry, err := e.registry.Add(r)

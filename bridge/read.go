@@ -54,7 +54,11 @@ func (e *Engine) read(r *request) *wire.Error {
 		e.calls[c.id] = c
 		e.joinable[uri] = c
 		e.deadline = append(e.deadline, c)
-		e.queue.ops = append(e.queue.ops, op{kind: opRead, call: c.id, request: Request{Key: entry.URI, URI: uri, Params: params}})
+		q := Request{Key: entry.URI, URI: uri}
+		if entry.Wide {
+			q.Params = paramsJSON(params)
+		}
+		e.queue.ops = append(e.queue.ops, op{kind: opRead, call: c.id, request: q})
 	}
 	w := &wait{port: r.port, call: c, id: append(wire.Value(nil), r.id...), modern: r.modern}
 	c.waits = append(c.waits, w)

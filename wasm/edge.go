@@ -20,7 +20,6 @@ import (
 	"github.com/hack-pad/safejs"
 
 	"github.com/pagewire/pagewire/bridge"
-	"github.com/pagewire/pagewire/bridge/resource"
 )
 
 // What an export returns.
@@ -57,7 +56,7 @@ func init() {
 	o := bridge.Options{
 		Name:    text("name"),
 		Version: text("version"),
-		Rule:    resource.Rule{Origin: text("origin")},
+		Rule:    bridge.Rule{Origin: text("origin")},
 	}
 	if v, err := options.Get("exposeErrors"); err == nil {
 		o.ExposeErrors, _ = v.Truthy()
@@ -119,7 +118,7 @@ func buffer(n int32) uint32 {
 //go:wasmexport register
 func register(now float64, n int32) (status int32) {
 	defer contain(&status)
-	r, err := resource.Decode(input[:n], 64)
+	r, err := bridge.DecodeResource(input[:n])
 	if err == nil {
 		err = engine.Register(bridge.Time(now), r)
 	}

@@ -1,6 +1,6 @@
 package resource
 
-import "github.com/pagewire/pagewire/bridge/wire"
+import "strconv"
 
 // An Entry is a registered resource.
 type Entry struct {
@@ -9,11 +9,11 @@ type Entry struct {
 	// Wide says that the entry answers for more URIs than its own: it is a template, or takes query parameters.
 	Wide bool
 
+	// Pattern is the template that stands for the entry in the listing of templates, or "" if it is not there.
+	Pattern string
+
 	seq      uint64 // position in listings; grows with each registration and is never used twice
 	template template
-	schema   *schema
-	listing  wire.Text // its JSON in resources/list; nil if it is not there
-	pattern  wire.Text // its JSON in resources/templates/list; nil if it is not there
 }
 
 // Template reports whether the entry was registered by a template.
@@ -42,7 +42,7 @@ func (g *Registry) Len() int { return len(g.ordered) }
 // Check returns an *Error where a URI of an agent is one that could not be registered here.
 func (g *Registry) Check(uri string) error {
 	if g.maxURI > 0 && len(uri) > g.maxURI {
-		return &Error{Reason: BadURI, Message: "Invalid URI: longer than " + wire.Itoa(g.maxURI) + " bytes"}
+		return &Error{Reason: BadURI, Message: "Invalid URI: longer than " + strconv.Itoa(g.maxURI) + " bytes"}
 	}
 	return g.rule.Check(uri)
 }
@@ -69,45 +69,24 @@ func (g *Registry) Add(r Resource) (*Entry, error) {
 	} else if indexByte(r.URI, '}') >= 0 {
 		return nil, &Error{Reason: BadURI, Message: "Invalid URI: } without {"}
 	}
-	if len(r.Schema) > 0 {
-		var err error
-		if e.schema, err = parseSchema(r.Schema); err != nil {
-			return nil, err
-		}
-	}
-	e.Wide = e.Template() || e.schema != nil
+	e.Wide = e.Template() || e.Schema != nil
 	switch {
 	case g.byURI[r.URI] != nil:
 		return nil, &Error{Reason: Duplicate, Message: "a resource with the URI " + r.URI + " is registered"}
 	case g.max > 0 && len(g.ordered) >= g.max:
-		return nil, &Error{Reason: Full, Message: "more than " + wire.Itoa(g.max) + " resources"}
+		return nil, &Error{Reason: Full, Message: "more than " + strconv.Itoa(g.max) + " resources"}
 	}
 	if e.Template() {
-		e.pattern = r.json(r.URI, true)
+		e.Pattern = r.URI
 		g.wide = append(g.wide, e)
-	} else {
-		e.listing = r.json(r.URI, false)
-		if e.schema != nil && len(e.schema.props) > 0 {
-			e.pattern = r.json(r.URI+e.schema.expression(), true)
-		}
+	} else if e.Schema != nil && len(e.Schema.Properties) > 0 {
+		e.Pattern = r.URI + e.Schema.expression()
 	}
 	g.seq++
 	e.seq = g.seq
 	g.byURI[r.URI] = e
 	g.ordered = append(g.ordered, e)
 	return e, nil
-}
-
-// expression is the RFC 6570 expression of the schema's parameters.
-func (s *schema) expression() string {
-	x := "{?"
-	for i, p := range s.props {
-		if i > 0 {
-			x += ","
-		}
-		x += p.name
-	}
-	return x + "}"
 }
 
 // Remove takes out the entry registered under uri and returns it, or nil if there is none.
@@ -156,7 +135,7 @@ func (g *Registry) Find(uri string) *Entry {
 	return e
 }
 
-func (g *Registry) find(uri string) (*Entry, []param) {
+func (g *Registry) find(uri string) (*Entry, []pair) {
 	if indexByte(uri, '{') >= 0 {
 		return nil, nil // a template is no URI, and matches none
 	}
@@ -164,7 +143,7 @@ func (g *Registry) find(uri string) (*Entry, []param) {
 		return e, nil
 	}
 	if i := indexByte(uri, '?'); i >= 0 {
-		if e := g.byURI[uri[:i]]; e != nil && e.schema != nil {
+		if e := g.byURI[uri[:i]]; e != nil && e.Schema != nil {
 			params, ok := parseQuery(uri[i+1:])
 			if !ok {
 				return nil, nil
@@ -180,97 +159,63 @@ func (g *Registry) find(uri string) (*Entry, []param) {
 	return nil, nil
 }
 
-// Resolve is Find with the URI's parameters, as the JSON text of an object, or "" for an entry that takes none. It
-// returns an *Error of reason Unknown, or BadParams for what the entry's schema refuses.
-func (g *Registry) Resolve(uri string) (e *Entry, params string, err error) {
-	e, list := g.find(uri)
+// Resolve is Find with the URI's parameters, typed. It returns an *Error of reason Unknown, or BadParams for what the
+// entry's schema refuses.
+func (g *Registry) Resolve(uri string) (*Entry, []Param, error) {
+	e, pairs := g.find(uri)
 	if e == nil {
-		return nil, "", &Error{Reason: Unknown, Message: "Resource not found"}
+		return nil, nil, &Error{Reason: Unknown, Message: "Resource not found"}
 	}
 	if !e.Wide {
-		return e, "", nil
+		return e, nil, nil
 	}
-	if e.schema == nil {
-		return e, string(jsonParams(list)), nil
-	}
-	text, err := e.schema.json(list)
-	if err != nil {
-		return nil, "", err
-	}
-	return e, string(text), nil
+	params, err := e.Schema.params(pairs)
+	return e, params, err
 }
 
-// Page appends one page of the listing of resources, or of templates: at most size entries as a JSON array,
-// beginning behind cursor ("" for the first page). next is the cursor of the page behind this one, or "" at the
-// end. A cursor stays good while entries come and go: it names a place in the order of registration. The error is
-// an *Error of reason BadCursor.
-func (g *Registry) Page(t wire.Text, templates bool, cursor string, size int) (_ wire.Text, next string, err error) {
+// Page calls yield for the entries of one page of the listing of resources, or of templates: at most size of them,
+// beginning behind cursor ("" for the first page). next is the cursor of the page behind this one, or "" at the end. A
+// cursor stays good while entries come and go: it names a place in the order of registration. The error is an *Error
+// of reason BadCursor.
+func (g *Registry) Page(templates bool, cursor string, size int, yield func(*Entry)) (next string, err error) {
 	from := 0
 	if cursor != "" {
 		seq, ok := parseCursor(cursor, templates)
 		if !ok {
-			return t, "", &Error{Reason: BadCursor, Message: "Invalid cursor"}
+			return "", &Error{Reason: BadCursor, Message: "Invalid cursor"}
 		}
 		from = after(g.ordered, seq)
 	}
-	t = t.Raw(`[`)
 	var last *Entry
 	n := 0
 	for _, e := range g.ordered[from:] {
-		text := e.listing
-		if templates {
-			text = e.pattern
-		}
-		if text == nil {
+		if templates && e.Pattern == "" || !templates && e.Template() {
 			continue
 		}
 		if n == size {
-			next = appendCursor(last.seq, templates)
-			break
+			return formatCursor(last.seq, templates), nil
 		}
-		if n > 0 {
-			t = t.Raw(`,`)
-		}
-		t = t.Bytes(text)
+		yield(e)
 		n++
 		last = e
 	}
-	return t.Raw(`]`), next, nil
+	return "", nil
 }
 
 // A cursor is a letter for the listing that it belongs to and a seq in base 36.
-func appendCursor(seq uint64, templates bool) string {
-	var b [14]byte
-	i := len(b)
-	for ; seq > 0; seq /= 36 {
-		i--
-		b[i] = "0123456789abcdefghijklmnopqrstuvwxyz"[seq%36]
-	}
-	i--
-	b[i] = cursorLetter(templates)
-	return string(b[i:])
+func formatCursor(seq uint64, templates bool) string {
+	return string(cursorLetter(templates)) + strconv.FormatUint(seq, 36)
 }
 
 func parseCursor(cursor string, templates bool) (seq uint64, ok bool) {
-	if len(cursor) < 2 || len(cursor) > 13 || cursor[0] != cursorLetter(templates) {
+	if rune(cursor[0]) != cursorLetter(templates) {
 		return 0, false
 	}
-	for i := 1; i < len(cursor); i++ {
-		c := cursor[i]
-		switch {
-		case '0' <= c && c <= '9':
-			c -= '0'
-		case 'a' <= c && c <= 'z':
-			c -= 'a' - 10
-		default:
-			return 0, false
-		}
-		seq = seq*36 + uint64(c)
-	}
-	return seq, true
+	seq, err := strconv.ParseUint(cursor[1:], 36, 64)
+	return seq, err == nil
 }
 
-func cursorLetter(templates bool) byte {
+func cursorLetter(templates bool) rune {
 	if templates {
 		return 't'
 	}

@@ -3,283 +3,195 @@ package resource
 import (
 	"strconv"
 	"unicode/utf8"
-
-	"github.com/pagewire/pagewire/bridge/wire"
 )
 
-// A schema is a uriSchema (as platformatic/mcp#96 proposes it), parsed: what parameters a URI takes.
-// It is the part of JSON Schema that says something about flat parameters: an object of properties of type string,
-// number, integer, boolean, or array of one of these, with enum, minimum, maximum, minLength, maxLength, minItems,
-// maxItems, and required and additionalProperties (a boolean) on the object. Other keywords that constrain are
-// refused when the resource is registered, so that a schema is never enforced less strictly than it reads.
-type schema struct {
-	props  []property
-	closed bool // additionalProperties is false
+// A Schema says what parameters a URI takes (uriSchema, as platformatic/mcp#96 proposes it): the part of JSON Schema
+// that is about flat parameters.
+type Schema struct {
+	Properties []Property
+	// Closed refuses parameters that no property names. Without it they are strings.
+	Closed bool
 }
 
-type property struct {
-	name     string
-	required bool
-	list     bool
-	kind     string // string, number, integer or boolean; "" means string
-	enum     []wire.Value
-	min, max float64 // of a number; NaN-free: hasMin and hasMax say whether they count
-	hasMin   bool
-	hasMax   bool
-	minLen   int64
-	maxLen   int64 // of a string, in code points; -1 is no bound
-	minItems int64
-	maxItems int64 // -1 is no bound
+// A Property is one parameter of a Schema.
+type Property struct {
+	Name     string
+	Required bool
+	// Kind is that of the value, or of each value of a List.
+	Kind Kind
+	// List takes the parameter more than once: MinItems to MaxItems times, where MaxItems is not negative.
+	List               bool
+	MinItems, MaxItems int
+	// Enum, if it is not nil, has the only values allowed, as they stand in a URI.
+	Enum []string
+	// Minimum and Maximum bound a number, where they are not nil.
+	Minimum, Maximum *float64
+	// MinLength and MaxLength bound a string, in code points, where MaxLength is not negative.
+	MinLength, MaxLength int
 }
 
-func parseSchema(v wire.Value) (*schema, error) {
-	s := &schema{}
-	bad := ""
-	v.Members(func(key, m wire.Value) bool {
-		k, _ := key.Text()
-		switch k {
-		case "type":
-			if !m.Is("object") {
-				bad = "type must be \"object\""
-			}
-		case "properties":
-			if m.Kind() != wire.Object {
-				bad = "properties must be an object"
-			}
-			m.Members(func(name, def wire.Value) bool {
-				p, why := parseProperty(def)
-				p.name, _ = name.Text()
-				if why != "" {
-					bad = "property " + p.name + ": " + why
+// A Kind is the type of a parameter's value.
+type Kind byte
+
+// The kinds.
+const (
+	String Kind = iota
+	Number
+	Integer
+	Boolean
+)
+
+// A Param is a parameter that a URI carries: one value, or any number if it is a List.
+type Param struct {
+	Name   string
+	Values []string // decoded; for a number or a boolean also its JSON text
+	Kind   Kind
+	List   bool
+}
+
+// A pair is one parameter as it stands in a URI, decoded.
+type pair struct{ name, value string }
+
+// params types and checks what a URI carries, or fails with reason BadParams. A nil schema takes every pair as a
+// string.
+func (s *Schema) params(pairs []pair) ([]Param, error) {
+	refuse := func(name, why string) ([]Param, error) {
+		return nil, &Error{Reason: BadParams, Message: "Invalid params: " + name + " " + why}
+	}
+	if s == nil {
+		s = &Schema{}
+	}
+	var params []Param
+	for i := range s.Properties {
+		p := &s.Properties[i]
+		var values []string
+		for _, q := range pairs {
+			if q.name == p.Name {
+				if why := p.refuses(q.value); why != "" {
+					return refuse(p.Name, why)
 				}
-				s.props = append(s.props, p)
-				return bad == ""
-			})
-		case "additionalProperties":
-			if m.Kind() != wire.Bool {
-				bad = "additionalProperties must be a boolean"
-			}
-			s.closed = !m.True()
-		case "required": // below, when all properties are known
-		default:
-			if !annotation(k) {
-				bad = "keyword " + k + " is not supported"
+				values = append(values, q.value)
 			}
 		}
-		return bad == ""
-	})
-	v.Get("required").Elements(func(e wire.Value) bool {
-		name, ok := e.Text()
-		if !ok {
-			bad = "required must be an array of strings"
-			return false
+		n := len(values)
+		switch {
+		case n == 0 && p.Required:
+			return refuse(p.Name, "is required")
+		case n == 0:
+			continue
+		case n > 1 && !p.List:
+			return refuse(p.Name, "is given more than once")
+		case p.List && n < p.MinItems:
+			return refuse(p.Name, "has too few items")
+		case p.List && p.MaxItems >= 0 && n > p.MaxItems:
+			return refuse(p.Name, "has too many items")
 		}
-		if p := s.property(name); p != nil {
-			p.required = true
-		} else {
-			s.props = append(s.props, property{name: name, required: true, maxLen: -1, maxItems: -1})
-		}
-		return true
-	})
-	if bad != "" {
-		return nil, &Error{Reason: Invalid, Message: "uriSchema: " + bad}
+		params = append(params, Param{p.Name, values, p.Kind, p.List})
 	}
-	return s, nil
+	known := len(params)
+	for _, q := range pairs {
+		if s.property(q.name) != nil {
+			continue
+		}
+		if s.Closed {
+			return refuse(q.name, "is not a parameter")
+		}
+		for _, other := range params[known:] {
+			if other.Name == q.name {
+				return refuse(q.name, "is given more than once")
+			}
+		}
+		params = append(params, Param{Name: q.name, Values: []string{q.value}})
+	}
+	return params, nil
 }
 
-func parseProperty(def wire.Value) (p property, bad string) {
-	p.maxLen, p.maxItems = -1, -1
-	if def.Kind() != wire.Object {
-		return p, "must be an object"
-	}
-	def.Members(func(key, m wire.Value) bool {
-		k, _ := key.Text()
-		var ok = true
-		switch k {
-		case "type":
-			t, _ := m.Text()
-			switch t {
-			case "array":
-				p.list = true
-			case "string", "number", "integer", "boolean":
-				p.kind = t
-			default:
-				bad = "type must be string, number, integer, boolean or array"
-				return false
-			}
-		case "items":
-			item, why := parseProperty(m)
-			if item.list {
-				why = "an array of arrays"
-			}
-			if why != "" {
-				bad = "items: " + why
-				return false
-			}
-			p.kind, p.enum, p.min, p.max, p.hasMin, p.hasMax = item.kind, item.enum, item.min, item.max, item.hasMin, item.hasMax
-			p.minLen, p.maxLen = item.minLen, item.maxLen
-		case "enum":
-			ok = m.Kind() == wire.Array
-			m.Elements(func(e wire.Value) bool {
-				p.enum = append(p.enum, e)
-				return true
-			})
-		case "minimum":
-			p.min, p.hasMin = number(m)
-			ok = p.hasMin
-		case "maximum":
-			p.max, p.hasMax = number(m)
-			ok = p.hasMax
-		case "minLength":
-			p.minLen, ok = m.Int()
-		case "maxLength":
-			p.maxLen, ok = m.Int()
-		case "minItems":
-			p.minItems, ok = m.Int()
-		case "maxItems":
-			p.maxItems, ok = m.Int()
-		default:
-			if !annotation(k) {
-				bad = "keyword " + k + " is not supported"
-				return false
-			}
-		}
-		if !ok {
-			bad = k + " has the wrong type"
-		}
-		return ok
-	})
-	return p, bad
-}
-
-// annotation reports whether a JSON Schema keyword constrains nothing.
-func annotation(keyword string) bool {
-	switch keyword {
-	case "$schema", "$id", "$comment", "title", "description", "default", "examples", "deprecated", "readOnly":
-		return true
-	}
-	return false
-}
-
-func number(v wire.Value) (float64, bool) {
-	if v.Kind() != wire.Number {
-		return 0, false
-	}
-	f, err := strconv.ParseFloat(string(v), 64)
-	return f, err == nil
-}
-
-func (s *schema) property(name string) *property {
-	for i := range s.props {
-		if s.props[i].name == name {
-			return &s.props[i]
+func (s *Schema) property(name string) *Property {
+	for i := range s.Properties {
+		if s.Properties[i].Name == name {
+			return &s.Properties[i]
 		}
 	}
 	return nil
 }
 
-// json is the parameters as a JSON object, each as the schema types it, or an *Error of reason BadParams.
-func (s *schema) json(params []param) (wire.Text, error) {
-	refuse := func(name, why string) (wire.Text, error) {
-		return nil, &Error{Reason: BadParams, Message: "Invalid params: " + name + " " + why}
+// expression is the RFC 6570 expression of the schema's parameters.
+func (s *Schema) expression() string {
+	x := "{?"
+	for i, p := range s.Properties {
+		if i > 0 {
+			x += ","
+		}
+		x += p.Name
 	}
-	t := wire.Text(`{`)
-	member := func(name string) {
-		if len(t) > 1 {
-			t = t.Raw(`,`)
-		}
-		t = t.Str(name).Raw(`:`)
-	}
-	for i := range s.props {
-		p := &s.props[i]
-		n := int64(0)
-		for _, q := range params {
-			if q.name != p.name {
-				continue
-			}
-			if n++; n > 1 && !p.list {
-				return refuse(p.name, "is given more than once")
-			}
-			if n == 1 {
-				member(p.name)
-				if p.list {
-					t = t.Raw(`[`)
-				}
-			} else {
-				t = t.Raw(`,`)
-			}
-			value, why := p.json(q.value)
-			if why != "" {
-				return refuse(p.name, why)
-			}
-			t = t.Bytes(value)
-		}
-		if n > 0 && p.list {
-			t = t.Raw(`]`)
-		}
-		switch {
-		case n == 0 && p.required:
-			return refuse(p.name, "is required")
-		case n > 0 && n < p.minItems:
-			return refuse(p.name, "has too few items")
-		case p.maxItems >= 0 && n > p.maxItems:
-			return refuse(p.name, "has too many items")
-		}
-	}
-	for i, q := range params {
-		if s.property(q.name) != nil {
-			continue
-		}
-		if s.closed {
-			return refuse(q.name, "is not a parameter")
-		}
-		for _, other := range params[:i] {
-			if other.name == q.name {
-				return refuse(q.name, "is given more than once")
-			}
-		}
-		member(q.name)
-		t = t.Str(q.value)
-	}
-	return t.Raw(`}`), nil
+	return x + "}"
 }
 
-// json is one value as the property types it, or why it is refused.
-func (p *property) json(text string) (value wire.Value, refused string) {
-	value = wire.Value(text)
-	switch p.kind {
-	case "number", "integer":
-		v, err := wire.Parse([]byte(text), 0)
-		if err != nil || v.Kind() != wire.Number || len(v) != len(text) || p.kind == "integer" && !v.Integer() {
-			return nil, "must be of type " + p.kind
-		}
-		f, ok := number(v)
+// refuses says what is wrong with a value, or "".
+func (p *Property) refuses(value string) string {
+	switch p.Kind {
+	case Number, Integer:
+		n, err := strconv.ParseFloat(value, 64)
 		switch {
-		case !ok:
-			return nil, "must be of type " + p.kind
-		case p.hasMin && f < p.min:
-			return nil, "is below its minimum"
-		case p.hasMax && f > p.max:
-			return nil, "is above its maximum"
+		case p.Kind == Integer && !isNumber(value, true):
+			return "must be an integer"
+		case !isNumber(value, false) || err != nil:
+			return "must be a number"
+		case p.Minimum != nil && n < *p.Minimum:
+			return "is below its minimum"
+		case p.Maximum != nil && n > *p.Maximum:
+			return "is above its maximum"
 		}
-	case "boolean":
-		if text != "true" && text != "false" {
-			return nil, "must be true or false"
+	case Boolean:
+		if value != "true" && value != "false" {
+			return "must be true or false"
 		}
 	default:
-		n := int64(utf8.RuneCountInString(text))
-		if n < p.minLen || p.maxLen >= 0 && n > p.maxLen {
-			return nil, "has a length that is out of bounds"
-		}
-		value = wire.Value(wire.Text(nil).Str(text))
-	}
-	if p.enum == nil {
-		return value, ""
-	}
-	for _, e := range p.enum {
-		if value.Equal(e) {
-			return value, ""
+		if n := utf8.RuneCountInString(value); n < p.MinLength || p.MaxLength >= 0 && n > p.MaxLength {
+			return "has a length that is out of bounds"
 		}
 	}
-	return nil, "is not one of the values allowed"
+	if p.Enum == nil {
+		return ""
+	}
+	for _, e := range p.Enum {
+		if value == e {
+			return ""
+		}
+	}
+	return "is not one of the values allowed"
+}
+
+// isNumber reports whether s is a number as JSON writes it, so that it can be passed on as one.
+func isNumber(s string, integer bool) bool {
+	digits := func() bool {
+		n := 0
+		for n < len(s) && '0' <= s[n] && s[n] <= '9' {
+			n++
+		}
+		s = s[n:]
+		return n > 0
+	}
+	if s != "" && s[0] == '-' {
+		s = s[1:]
+	}
+	if s != "" && s[0] == '0' {
+		s = s[1:]
+	} else if !digits() {
+		return false
+	}
+	if !integer && s != "" && s[0] == '.' {
+		if s = s[1:]; !digits() {
+			return false
+		}
+	}
+	if !integer && s != "" && (s[0] == 'e' || s[0] == 'E') {
+		if s = s[1:]; s != "" && (s[0] == '+' || s[0] == '-') {
+			s = s[1:]
+		}
+		if !digits() {
+			return false
+		}
+	}
+	return s == ""
 }

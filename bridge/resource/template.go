@@ -1,10 +1,5 @@
 package resource
 
-import "github.com/pagewire/pagewire/bridge/wire"
-
-// A param is one parameter that a URI carries, decoded.
-type param struct{ name, value string }
-
 // A template is a parsed URI template: literals and variables in turn, then the names that the query may have.
 type template struct {
 	parts []part
@@ -96,7 +91,7 @@ func (t *template) names(name string) bool {
 }
 
 // match returns the parameters that make uri out of the template.
-func (t *template) match(uri string) (params []param, ok bool) {
+func (t *template) match(uri string) (params []pair, ok bool) {
 	path := uri
 	if t.query != nil {
 		if i := indexByte(uri, '?'); i >= 0 {
@@ -123,7 +118,7 @@ func (t *template) match(uri string) (params []param, ok bool) {
 	return matchParts(t.parts, path, params)
 }
 
-func matchParts(parts []part, path string, params []param) ([]param, bool) {
+func matchParts(parts []part, path string, params []pair) ([]pair, bool) {
 	if len(parts) == 0 {
 		return params, path == ""
 	}
@@ -152,26 +147,26 @@ func matchParts(parts []part, path string, params []param) ([]param, bool) {
 		if !ok {
 			return nil, false
 		}
-		return matchParts(next, path[end:], append(params, param{p.text, value}))
+		return matchParts(next, path[end:], append(params, pair{p.text, value}))
 	}
 	return nil, false
 }
 
 // parseQuery splits and decodes a query as forms are encoded, which RFC 6570 expansions are a part of.
-func parseQuery(query string) (params []param, ok bool) {
+func parseQuery(query string) (params []pair, ok bool) {
 	for query != "" {
-		pair := query
+		item := query
 		if i := indexByte(query, '&'); i >= 0 {
-			pair, query = query[:i], query[i+1:]
+			item, query = query[:i], query[i+1:]
 		} else {
 			query = ""
 		}
-		if pair == "" {
+		if item == "" {
 			continue
 		}
-		name, value := pair, ""
-		if i := indexByte(pair, '='); i >= 0 {
-			name, value = pair[:i], pair[i+1:]
+		name, value := item, ""
+		if i := indexByte(item, '='); i >= 0 {
+			name, value = item[:i], item[i+1:]
 		}
 		if name, ok = unescape(name, true); !ok {
 			return nil, false
@@ -179,7 +174,7 @@ func parseQuery(query string) (params []param, ok bool) {
 		if value, ok = unescape(value, true); !ok {
 			return nil, false
 		}
-		params = append(params, param{name, value})
+		params = append(params, pair{name, value})
 	}
 	return params, true
 }
@@ -244,16 +239,4 @@ func indexByte(s string, c byte) int {
 		}
 	}
 	return -1
-}
-
-// jsonParams is the parameters as a JSON object of strings: what an entry without schema gets.
-func jsonParams(params []param) wire.Text {
-	t := wire.Text(`{`)
-	for i, p := range params {
-		if i > 0 {
-			t = t.Raw(`,`)
-		}
-		t = t.Str(p.name).Raw(`:`).Str(p.value)
-	}
-	return t.Raw(`}`)
 }

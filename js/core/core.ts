@@ -1,6 +1,7 @@
 /**
- * dist/pagewire.core.js: fetches and starts a core, on the page or, where the page's Content Security Policy
- * forbids wasm there, in a same-origin worker. The page layer imports it when the first agent connects.
+ * dist/pagewire.core.js: what a page fetches when its first agent connects. `start` fetches and starts a core, on the
+ * page or, where the page's Content Security Policy forbids wasm there, in a same-origin worker; `sessions` is the
+ * part of the page layer that only a page with agents needs.
  *
  * It never retries by itself and keeps nothing between two starts but the compiled module: the page layer decides
  * when a core is wanted.
@@ -9,6 +10,8 @@ import { attach } from "./edge.ts";
 import { compile } from "./compile.ts";
 import { remote } from "./remote.ts";
 import type { Core, CoreOptions, Page } from "./link.ts";
+
+export { sessions } from "../page/sessions.ts";
 
 let module: Promise<WebAssembly.Module> | undefined;
 

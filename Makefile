@@ -1,0 +1,95 @@
+# Everything that is done to this repository is a target here; `make` lists them.
+# Needs Go, Node 20 or newer with npm, and for the browser tests a Chromium or Chrome.
+
+SHELL         := /bin/bash
+.SHELLFLAGS   := -o pipefail -c
+MAKEFLAGS     += --no-print-directory
+.DEFAULT_GOAL := help
+.PHONY: help build demo test test-native test-wasm test-js test-browser size bench generate fmt clean browser node
+
+# npm writes this file last, so it is older than the lock file exactly when something has to be installed.
+NPM := js/node_modules/.package-lock.json
+
+# The packages of each level. Those whose tests drive a browser are a level of their own; what js/wasm can compile is
+# tested there as well as natively.
+DRIVES_BROWSER := /(e2e|bridge/gateway/browser)(/|$$)
+NATIVE_PACKAGES  = $$(go list ./... | grep -vE '$(DRIVES_BROWSER)')
+BROWSER_PACKAGES = $$(go list ./... | grep -E '$(DRIVES_BROWSER)')
+WASM_PACKAGES    = $$(GOOS=js GOARCH=wasm go list ./bridge/... ./wasm/...)
+
+GOFMT     = $$(go env GOROOT)/bin/gofmt
+GO_FILES  = $$(find . -name '*.go' -not -path './js/node_modules/*')
+
+# Each level writes what ran here, and .ci/tally counts it.
+RESULTS   := bin/test
+GOTESTSUM := go tool gotestsum --format pkgname --format-hide-empty-pkg --hide-summary=skipped
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+build: $(NPM) ## Build dist/ and bin/pagewire (with tinygo when it is on PATH, else go)
+	@go run ./js/build
+
+demo: build ## Serve the demo and tell its story headless; ONCE=1 ends after the story
+	@go build -o bin/ ./bridge/gateway/browser/ensure && { bin/ensure $(if $(ONCE),,|| true); }
+	@go run ./demo $(if $(ONCE),-once)
+
+test: build ## Run every test, and say how many ran at each level
+	@rm -rf $(RESULTS) && mkdir -p $(RESULTS)
+	@for level in native wasm js browser; do \
+		$(MAKE) test-$$level; echo $$? > $(RESULTS)/$$level.status; \
+	done; .ci/tally $(RESULTS) native wasm js browser
+
+test-native: build ## Native level: gofmt, go vet, go test -race
+	@unformatted=$$($(GOFMT) -l $(GO_FILES)); \
+		test -z "$$unformatted" || { echo "gofmt would change: $$unformatted"; exit 1; }
+	@go vet ./...
+	$(call gotest,native,go test -json -race $(NATIVE_PACKAGES))
+	@# Once more with the files that the build embeds.
+	$(call gotest,native-assets,go test -json -race -tags pagewire_assets ./bridge/gateway/assets ./bridge/cmd/pagewire)
+
+test-wasm: node ## Wasm level: go vet, and the engine and the edge under js/wasm in Node
+	@GOOS=js GOARCH=wasm go vet $(WASM_PACKAGES)
+	@# Arguments and environment share 8 KB under js/wasm: hand over the place of node, and nothing else.
+	$(call gotest,wasm,env GOOS=js GOARCH=wasm go test -json -exec="env -i \
+		'PATH=$$(dirname $$(command -v node)):/usr/bin:/bin' '$$(go env GOROOT)/lib/wasm/go_js_wasm_exec'" $(WASM_PACKAGES))
+
+test-js: build ## JS level: tsc, node --test
+	@for project in $$(find js demo e2e -name tsconfig.json -not -path '*/node_modules/*'); do \
+		js/node_modules/.bin/tsc -p $$project || exit 1; done
+	@mkdir -p $(RESULTS)
+	@files=$$(find js/test idl -name '*.test.mjs'); test -n "$$files" || { echo "no *.test.mjs in js/test or idl" >&2; exit 1; }; \
+		node --test --test-reporter=spec --test-reporter-destination=stdout \
+		--test-reporter=tap --test-reporter-destination=$(RESULTS)/js.tap $$files
+
+test-browser: build browser ## Browser level: chromedp against headless Chromium
+	$(call gotest,browser,go test -json -count=1 $(BROWSER_PACKAGES))
+
+# gotest LEVEL,COMMAND runs a go test and keeps its events for the tally.
+gotest = @mkdir -p $(RESULTS); $(GOTESTSUM) --jsonfile $(RESULTS)/$(1).json --raw-command -- $(2)
+
+size: build ## Print raw, gzip and brotli size of each artefact; fail above a budget
+	@go run ./js/build -size
+
+bench: ## Measure the engine; SHORT=1 takes seconds
+	go test -run '^$$' -bench . -benchmem $(if $(SHORT),-short -benchtime=20ms) ./bridge ./bridge/wire ./bridge/coalesce ./bridge/resource
+
+generate: $(NPM) ## Write what idl/ generates
+	node idl/generate.mjs
+
+fmt: ## Format the Go sources
+	$(GOFMT) -w $(GO_FILES)
+
+clean: ## Remove what is built; installed packages stay
+	rm -rf bin dist bridge/gateway/assets/dist
+
+browser: ## Make sure that a Chromium or Chrome is there (by apt-get where that is possible)
+	@go build -o bin/ ./bridge/gateway/browser/ensure && bin/ensure
+
+node:
+	@command -v npm > /dev/null && node -e 'process.exitCode = +(parseInt(process.versions.node) < 20)' || \
+		{ echo "node: Node 20 or newer with npm is needed (found: $$(node --version 2>/dev/null || echo none))" >&2; exit 1; }
+
+$(NPM): js/package.json js/package-lock.json | node
+	cd js && npm ci
+	@touch $@

@@ -1,0 +1,76 @@
+//go:build !js && pagewire_assets
+
+package main
+
+// The tests of a binary that holds the files; make test runs both kinds.
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/pagewire/pagewire/bridge/gateway/assets"
+)
+
+func TestAssetsListNamesEachFileWithItsIntegrity(t *testing.T) {
+	status, out, errs := run("assets", "list")
+	if status != exitDone || errs != "" {
+		t.Fatalf("status %d, stderr %q", status, errs)
+	}
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	if len(lines) != len(assets.Names) {
+		t.Fatalf("%d lines for %d files:\n%s", len(lines), len(assets.Names), out)
+	}
+	for i, name := range assets.Names {
+		if fields := strings.Fields(lines[i]); len(fields) != 3 || fields[0] != name || !strings.HasPrefix(fields[2], "sha384-") {
+			t.Errorf("line %d is %q; want name, size and integrity of %s", i, lines[i], name)
+		}
+	}
+}
+
+func TestAssetsWriteOverwritesOnlyByForce(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "public")
+	status, out, errs := run("assets", "write", dir)
+	if status != exitDone || errs != "" {
+		t.Fatalf("status %d, stderr %q", status, errs)
+	}
+	if got, want := strings.Count(out, dir), len(assets.Names); got != want {
+		t.Errorf("%d paths are printed for %d files", got, want)
+	}
+	files, err := assets.FS()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range assets.Names {
+		want, _ := fs.ReadFile(files, name)
+		if got, err := os.ReadFile(filepath.Join(dir, name)); err != nil || string(got) != string(want) {
+			t.Errorf("%s is not what is embedded (%v)", name, err)
+		}
+	}
+
+	// One file in the way: nothing at all is written.
+	last := assets.Names[len(assets.Names)-1]
+	for _, name := range assets.Names[:len(assets.Names)-1] {
+		os.Remove(filepath.Join(dir, name))
+	}
+	if err := os.WriteFile(filepath.Join(dir, last), []byte("mine"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	status, out, errs = run("assets", "write", dir)
+	want := "pagewire: " + filepath.Join(dir, last) + " is there already\npagewire: nothing was written; --force overwrites\n"
+	if status != exitFailed || out != "" || errs != want {
+		t.Errorf("status %d, stdout %q, stderr %q; want %d and %q", status, out, errs, exitFailed, want)
+	}
+	if entries, _ := os.ReadDir(dir); len(entries) != 1 {
+		t.Errorf("%d files after a refusal; want the one that was in the way", len(entries))
+	}
+
+	if status, _, errs := run("assets", "write", "--force", dir); status != exitDone || errs != "" {
+		t.Errorf("with --force: status %d, stderr %q", status, errs)
+	}
+	if got, _ := os.ReadFile(filepath.Join(dir, last)); string(got) == "mine" {
+		t.Error("--force did not overwrite")
+	}
+}

@@ -1,0 +1,134 @@
+//go:build !js
+
+// Command pagewire is the native side of Pagewire.
+//
+// The rules of its surface, which its tests hold:
+//
+//   - What was asked for goes to standard output and can be piped; everything said to a person goes to standard
+//     error, under "pagewire:", without a capital and without a final period.
+//   - An error is one line that says what is wrong; where the remedy is known, a second line says what to do.
+//   - Exit status 0: done. 1: it was understood and failed. 2: it was not understood (flags, arguments, command).
+//   - Each help text ends in an example that works as it stands.
+//   - Nothing is overwritten unless --force says so. There is no configuration file.
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+)
+
+func main() {
+	os.Exit(pagewire(os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// Exit statuses.
+const (
+	exitDone   = 0
+	exitFailed = 1
+	exitUsage  = 2
+)
+
+// pagewire runs the command line and returns its exit status.
+func pagewire(args []string, stdout, stderr io.Writer) int {
+	root := &cobra.Command{
+		Use:   "pagewire",
+		Short: "Live page state for AI agents",
+		Long: "Pagewire wires live page state to AI agents: a page says what it can show and when that changes,\n" +
+			"and any MCP agent can list it, read it, and be told.",
+		Example:       "  pagewire assets write ./public\n  pagewire version",
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return cmd.Help()
+		},
+		Args: noArguments,
+	}
+	root.CompletionOptions.DisableDefaultCmd = true
+	root.SetHelpCommand(&cobra.Command{Hidden: true}) // --help is the one way
+	root.SetHelpTemplate(helpTemplate)
+	root.AddCommand(versionCommand(), assetsCommand())
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return usageError{cmd, err}
+	})
+	root.SetArgs(args)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+
+	err := root.Execute()
+	if err == nil {
+		return exitDone
+	}
+	fmt.Fprintln(stderr, "pagewire:", err)
+	var usage usageError
+	if errors.As(err, &usage) {
+		fmt.Fprintf(stderr, "pagewire: see %s --help\n", usage.cmd.CommandPath())
+		return exitUsage
+	}
+	var hint hintError
+	if errors.As(err, &hint) {
+		fmt.Fprintln(stderr, "pagewire:", hint.hint)
+	}
+	return exitFailed
+}
+
+// usageError says that a command line was not understood: exit status 2, and a pointer to the help.
+type usageError struct {
+	cmd *cobra.Command
+	err error
+}
+
+func (e usageError) Error() string { return e.err.Error() }
+func (e usageError) Unwrap() error { return e.err }
+
+// hintError adds what to do to an error.
+type hintError struct {
+	err  error
+	hint string
+}
+
+func (e hintError) Error() string { return e.err.Error() }
+func (e hintError) Unwrap() error { return e.err }
+
+// noArguments and oneArgument are cobra.NoArgs and ExactArgs(1) in the words and with the status of this command.
+func noArguments(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	if cmd.HasSubCommands() {
+		return usageError{cmd, fmt.Errorf("unknown command %q", args[0])}
+	}
+	return usageError{cmd, fmt.Errorf("unexpected argument %q", args[0])}
+}
+
+func oneArgument(name string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) == 0:
+			return usageError{cmd, fmt.Errorf("%s is missing", name)}
+		case len(args) > 1:
+			return usageError{cmd, fmt.Errorf("unexpected argument %q", args[1])}
+		}
+		return nil
+	}
+}
+
+// helpTemplate is cobra's, with the example last.
+const helpTemplate = `{{with or .Long .Short}}{{.}}
+
+{{end}}Usage:{{if .HasAvailableSubCommands}}
+  {{.CommandPath}} <command>{{else}}
+  {{.UseLine}}{{end}}
+{{if .HasAvailableSubCommands}}
+Commands:{{range .Commands}}{{if .IsAvailableCommand}}
+  {{rpad .Name .NamePadding}} {{.Short}}{{end}}{{end}}
+{{end}}{{if .HasAvailableLocalFlags}}
+Flags:
+{{.LocalFlags.FlagUsages | trimTrailingWhitespaces}}
+{{end}}
+Example:
+{{.Example}}
+`

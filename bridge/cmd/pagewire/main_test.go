@@ -1,0 +1,78 @@
+//go:build !js
+
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+// run executes one command line as a shell would.
+func run(args ...string) (status int, stdout, stderr string) {
+	var out, err strings.Builder
+	status = pagewire(args, &out, &err)
+	return status, out.String(), err.String()
+}
+
+func TestHelpEndsInAnExample(t *testing.T) {
+	for _, args := range [][]string{{}, {"version"}, {"assets"}, {"assets", "list"}, {"assets", "write"}} {
+		status, out, errs := run(append(args, "--help")...)
+		if status != exitDone || errs != "" {
+			t.Errorf("%v --help: status %d, stderr %q", args, status, errs)
+		}
+		_, example, ok := strings.Cut(out, "\nExample:\n")
+		if !ok || !strings.HasPrefix(example, "  pagewire ") || strings.Contains(example, "\n\n") {
+			t.Errorf("%v --help does not end in an example:\n%s", args, out)
+		}
+	}
+}
+
+func TestACommandOfCommandsAloneIsItsHelp(t *testing.T) {
+	for _, args := range [][]string{{}, {"assets"}} {
+		_, help, _ := run(append(args, "--help")...)
+		if status, out, errs := run(args...); status != exitDone || out != help || errs != "" {
+			t.Errorf("%v: status %d, stderr %q, and not its help:\n%s", args, status, errs, out)
+		}
+	}
+}
+
+func TestWhatIsNotUnderstoodIsStatus2(t *testing.T) {
+	for _, c := range []struct {
+		args string
+		want string // on stderr
+	}{
+		{"serf", "pagewire: unknown command \"serf\"\npagewire: see pagewire --help\n"},
+		{"--quiet", "pagewire: unknown flag: --quiet\npagewire: see pagewire --help\n"},
+		{"version now", "pagewire: unexpected argument \"now\"\npagewire: see pagewire version --help\n"},
+		{"assets show", "pagewire: unknown command \"show\"\npagewire: see pagewire assets --help\n"},
+		{"assets write", "pagewire: DIR is missing\npagewire: see pagewire assets write --help\n"},
+		{"assets write a b", "pagewire: unexpected argument \"b\"\npagewire: see pagewire assets write --help\n"},
+		{"assets list --force", "pagewire: unknown flag: --force\npagewire: see pagewire assets list --help\n"},
+		{"help", "pagewire: unknown command \"help\"\npagewire: see pagewire --help\n"},
+		{"completion bash", "pagewire: unknown command \"completion\"\npagewire: see pagewire --help\n"},
+	} {
+		if status, out, errs := run(strings.Fields(c.args)...); status != exitUsage || out != "" || errs != c.want {
+			t.Errorf("%s: status %d, stdout %q, stderr %q; want %d and %q", c.args, status, out, errs, exitUsage, c.want)
+		}
+	}
+}
+
+func TestVersionSaysWhatABugReportNeeds(t *testing.T) {
+	status, out, errs := run("version")
+	if status != exitDone || errs != "" {
+		t.Fatalf("status %d, stderr %q", status, errs)
+	}
+	for _, line := range []string{"pagewire ", "\ncommit    ", "\ntoolchain go"} {
+		if !strings.Contains(out, line) {
+			t.Errorf("no %q in\n%s", line, out)
+		}
+	}
+}
+
+// The value is what `openssl dgst -sha384 -binary | base64` gives, and what browsers compare.
+func TestIntegrityIsWhatBrowsersCompute(t *testing.T) {
+	const want = "sha384-ywB1P0WjXou1oD1pmsZQBycsMqsO3tFjGotgWkP/W+2AhgcroefMI1i67KE0yCWn"
+	if got := integrity([]byte("abc")); got != want {
+		t.Errorf("integrity of abc = %s, want %s", got, want)
+	}
+}

@@ -1,0 +1,278 @@
+package bridge
+
+import (
+	"strconv"
+
+	"github.com/pagewire/pagewire/bridge/resource"
+	"github.com/pagewire/pagewire/bridge/wire"
+)
+
+// A Resource is what a home offers.
+type Resource = resource.Resource
+
+// A Rule says which URIs a home admits.
+type Rule = resource.Rule
+
+// DecodeResource reads a Resource from the JSON text of its members, which are named as in the IDL. It keeps nothing
+// of text. The error is a *resource.Error, or a *wire.Error where text is not JSON.
+func DecodeResource(text []byte) (Resource, error) {
+	r := Resource{Size: -1}
+	v, err := wire.Parse(text, 64)
+	if err != nil {
+		return r, err
+	}
+	bad := ""
+	v.Members(func(key, m wire.Value) bool {
+		ok := true
+		switch {
+		case key.Is("uri"):
+			r.URI, ok = m.Text()
+		case key.Is("name"):
+			r.Name, ok = m.Text()
+		case key.Is("title"):
+			r.Title, ok = m.Text()
+		case key.Is("description"):
+			r.Description, ok = m.Text()
+		case key.Is("mimeType"):
+			r.MIMEType, ok = m.Text()
+		case key.Is("size"):
+			r.Size, ok = m.Int()
+			ok = ok && r.Size >= 0
+		case key.Is("minUpdateInterval"):
+			r.MinInterval, ok = count(m, resource.MaxInterval)
+		case key.Is("icons"):
+			r.Icons, ok = clone(m), m.Kind() == wire.Array
+		case key.Is("annotations"):
+			r.Annotations, ok = clone(m), m.Kind() == wire.Object
+		case key.Is("_meta"):
+			r.Meta, ok = clone(m), m.Kind() == wire.Object
+		case key.Is("uriSchema"):
+			var why string
+			if r.Schema, why = decodeSchema(m); why != "" {
+				bad = "uriSchema: " + why
+			}
+		}
+		if !ok {
+			bad, _ = key.Text()
+			bad = "member " + bad + " has the wrong type or is out of range"
+		}
+		return bad == ""
+	})
+	if v.Kind() != wire.Object {
+		bad = "a resource must be an object"
+	}
+	if bad != "" {
+		return r, &resource.Error{Reason: resource.Invalid, Message: bad}
+	}
+	return r, nil
+}
+
+func clone(v wire.Value) []byte { return append([]byte(nil), v...) }
+
+// count reads an integer of 0 to most.
+func count(v wire.Value, most int) (n int, ok bool) {
+	i, ok := v.Int()
+	if !ok || i < 0 || i > int64(most) {
+		return 0, false
+	}
+	return int(i), true
+}
+
+// decodeSchema reads a uriSchema, or says why it cannot be one: it may have properties of type string, number,
+// integer, boolean, or array of one of these, with enum, minimum, maximum, minLength, maxLength, minItems and maxItems,
+// and required and additionalProperties (a boolean). Other keywords that constrain are refused, so that a schema is
+// never enforced less strictly than it reads.
+func decodeSchema(v wire.Value) (s *resource.Schema, bad string) {
+	s = &resource.Schema{}
+	if v.Kind() != wire.Object {
+		return s, "must be an object"
+	}
+	v.Members(func(key, m wire.Value) bool {
+		switch k, _ := key.Text(); k {
+		case "type":
+			if !m.Is("object") {
+				bad = `type must be "object"`
+			}
+		case "properties":
+			if m.Kind() != wire.Object {
+				bad = "properties must be an object"
+			}
+			m.Members(func(name, definition wire.Value) bool {
+				p, why := decodeProperty(definition)
+				p.Name, _ = name.Text()
+				if why != "" {
+					bad = "property " + p.Name + ": " + why
+				}
+				s.Properties = append(s.Properties, p)
+				return bad == ""
+			})
+		case "additionalProperties":
+			if m.Kind() != wire.Bool {
+				bad = "additionalProperties must be a boolean"
+			}
+			s.Closed = !m.True()
+		case "required": // below, when all properties are known
+		default:
+			if !annotation(k) {
+				bad = "keyword " + k + " is not supported"
+			}
+		}
+		return bad == ""
+	})
+	v.Get("required").Elements(func(e wire.Value) bool {
+		name, ok := e.Text()
+		if !ok {
+			bad = "required must be an array of strings"
+			return false
+		}
+		for i := range s.Properties {
+			if s.Properties[i].Name == name {
+				s.Properties[i].Required = true
+				return true
+			}
+		}
+		s.Properties = append(s.Properties, resource.Property{Name: name, Required: true, MaxLength: -1, MaxItems: -1})
+		return true
+	})
+	return s, bad
+}
+
+func decodeProperty(v wire.Value) (p resource.Property, bad string) {
+	p.MaxLength, p.MaxItems = -1, -1
+	if v.Kind() != wire.Object {
+		return p, "must be an object"
+	}
+	v.Members(func(key, m wire.Value) bool {
+		ok := true
+		k, _ := key.Text()
+		switch k {
+		case "type":
+			switch t, _ := m.Text(); t {
+			case "array":
+				p.List = true
+			case "string":
+				p.Kind = resource.String
+			case "number":
+				p.Kind = resource.Number
+			case "integer":
+				p.Kind = resource.Integer
+			case "boolean":
+				p.Kind = resource.Boolean
+			default:
+				bad = "type must be string, number, integer, boolean or array"
+			}
+		case "items":
+			item, why := decodeProperty(m)
+			if item.List {
+				why = "an array of arrays"
+			}
+			if why != "" {
+				bad = "items: " + why
+			}
+			item.List, item.MinItems, item.MaxItems = p.List, p.MinItems, p.MaxItems
+			p = item
+		case "enum":
+			ok = m.Kind() == wire.Array
+			p.Enum = []string{}
+			m.Elements(func(e wire.Value) bool {
+				text, isString := e.Text()
+				if !isString {
+					text = string(e)
+				}
+				p.Enum = append(p.Enum, text)
+				return true
+			})
+		case "minimum":
+			p.Minimum, ok = float(m)
+		case "maximum":
+			p.Maximum, ok = float(m)
+		case "minLength":
+			p.MinLength, ok = count(m, 1<<30)
+		case "maxLength":
+			p.MaxLength, ok = count(m, 1<<30)
+		case "minItems":
+			p.MinItems, ok = count(m, 1<<30)
+		case "maxItems":
+			p.MaxItems, ok = count(m, 1<<30)
+		default:
+			if !annotation(k) {
+				bad = "keyword " + k + " is not supported"
+			}
+		}
+		if !ok {
+			bad = k + " has the wrong type"
+		}
+		return bad == ""
+	})
+	return p, bad
+}
+
+// annotation reports whether a JSON Schema keyword constrains nothing.
+func annotation(keyword string) bool {
+	switch keyword {
+	case "$schema", "$id", "$comment", "title", "description", "default", "examples", "deprecated", "readOnly":
+		return true
+	}
+	return false
+}
+
+func float(v wire.Value) (*float64, bool) {
+	if v.Kind() != wire.Number {
+		return nil, false
+	}
+	f, err := strconv.ParseFloat(string(v), 64)
+	return &f, err == nil
+}
+
+// describe appends a resource as resources/list shows it, or, under the key "uriTemplate", resources/templates/list.
+func describe(t wire.Text, key, uri string, r *Resource) wire.Text {
+	t = t.Raw(`{"`).Raw(key).Raw(`":`).Str(uri).Raw(`,"name":`).Str(r.Name)
+	text := func(key, s string) {
+		if s != "" {
+			t = t.Raw(key).Str(s)
+		}
+	}
+	raw := func(key string, json []byte) {
+		if len(json) > 0 {
+			t = t.Raw(key).Bytes(json)
+		}
+	}
+	text(`,"title":`, r.Title)
+	text(`,"description":`, r.Description)
+	text(`,"mimeType":`, r.MIMEType)
+	if r.Size >= 0 && key == "uri" {
+		t = t.Raw(`,"size":`).Int(int(r.Size))
+	}
+	raw(`,"icons":`, r.Icons)
+	raw(`,"annotations":`, r.Annotations)
+	raw(`,"_meta":`, r.Meta)
+	return t.Raw(`}`)
+}
+
+// paramsJSON is the JSON text of an object of parameters, each of the type that its schema gives it.
+func paramsJSON(params []resource.Param) string {
+	t := wire.Text(`{`)
+	for i, p := range params {
+		if i > 0 {
+			t = t.Raw(`,`)
+		}
+		t = t.Str(p.Name).Raw(`:`)
+		if p.List {
+			t = t.Raw(`[`)
+		}
+		for j, v := range p.Values {
+			if j > 0 {
+				t = t.Raw(`,`)
+			}
+			if p.Kind == resource.String {
+				t = t.Str(v)
+			} else {
+				t = t.Raw(v)
+			}
+		}
+		if p.List {
+			t = t.Raw(`]`)
+		}
+	}
+	return string(t.Raw(`}`))
+}

@@ -1,0 +1,32 @@
+//go:build !js
+
+// Package assets holds the files that a page needs, inside the binary: the page layer, the loader, the core and the
+// types, so that one static file can serve or hand out all of them.
+//
+// The files are products of the build, so they are embedded only under the build tag pagewire_assets, which make
+// build sets; without it the package compiles on a fresh clone and says so when it is asked. It never reads the
+// disk and never downloads.
+package assets
+
+import (
+	"errors"
+	"io/fs"
+)
+
+// Names are the files that FS holds, in the order in which a person would want to read about them.
+var Names = []string{
+	"pagewire.js",
+	"pagewire.mjs",
+	"pagewire.core.js",
+	"pagewire.worker.js",
+	"pagewire.wasm",
+	"pagewire.d.ts",
+}
+
+// ErrNone is what FS returns in a binary that was built without the files.
+var ErrNone = errors.New("this binary was built without its page files: build it with make build (go build -tags pagewire_assets)")
+
+// FS returns the embedded files, each at the top by its name, or ErrNone.
+func FS() (fs.FS, error) {
+	return files()
+}

@@ -1,0 +1,34 @@
+//go:build !js
+
+package assets
+
+import (
+	"io/fs"
+	"testing"
+)
+
+// Run with and without -tags pagewire_assets: make test does both.
+func TestFilesAreAllThereOrNone(t *testing.T) {
+	files, err := FS()
+	if err != nil {
+		if err != ErrNone || files != nil {
+			t.Fatalf("FS() = %v, %v; without files it must return nil, ErrNone", files, err)
+		}
+		return
+	}
+	for _, name := range Names {
+		info, err := fs.Stat(files, name)
+		if err != nil {
+			t.Error(err)
+		} else if info.Size() == 0 {
+			t.Errorf("%s is empty", name)
+		}
+	}
+	entries, err := fs.ReadDir(files, ".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(entries) != len(Names) {
+		t.Errorf("FS holds %d files, Names %d", len(entries), len(Names))
+	}
+}

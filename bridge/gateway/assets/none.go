@@ -1,0 +1,7 @@
+//go:build !js && !pagewire_assets
+
+package assets
+
+import "io/fs"
+
+func files() (fs.FS, error) { return nil, ErrNone }

@@ -1,0 +1,156 @@
+//go:build !js
+
+// Package browser finds the Chromium-based browser that a person has and runs it under our own flags.
+//
+// It never uses a person's profile, never downloads a browser (the command in ensure may ask apt-get for one), and
+// never switches off what a browser does to real pages: chromedp's default flags disable the throttling of timers
+// in hidden tabs, the renderer's back-grounding and extensions, and a test of Pagewire under them proves little.
+package browser
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/chromedp/chromedp"
+)
+
+// ErrNone is what Find returns when there is no browser, and says what to do.
+var ErrNone = errors.New("no Chromium or Chrome found: install one (Debian: apt-get install chromium), or set PAGEWIRE_BROWSER to its path")
+
+// Find returns the path of a Chromium, Chrome, Edge or Brave: the one that PAGEWIRE_BROWSER names, else the first
+// that is on PATH, else the first where the system's installers put them. A PAGEWIRE_BROWSER that cannot be run
+// is an error, not a reason to look further: whoever set it meant that one.
+func Find() (string, error) {
+	if path := os.Getenv("PAGEWIRE_BROWSER"); path != "" {
+		found, err := exec.LookPath(path)
+		if err != nil {
+			return "", fmt.Errorf("PAGEWIRE_BROWSER: %w", err)
+		}
+		return found, nil
+	}
+	for _, candidate := range candidates(runtime.GOOS, os.Getenv) {
+		if found, err := exec.LookPath(candidate); err == nil {
+			return found, nil
+		}
+	}
+	return "", ErrNone
+}
+
+// candidates lists names to look for on PATH, and absolute paths, in order of preference: Chromium first, because
+// who has both uses Chrome for something else.
+func candidates(goos string, env func(string) string) []string {
+	names := []string{
+		"chromium", "chromium-browser",
+		"google-chrome", "google-chrome-stable", "google-chrome-beta", "google-chrome-unstable", "chrome",
+		"microsoft-edge", "microsoft-edge-stable", "msedge",
+		"brave-browser", "brave",
+	}
+	switch goos {
+	case "darwin":
+		for _, root := range []string{"/Applications", filepath.Join(env("HOME"), "Applications")} {
+			for _, app := range []string{"Chromium", "Google Chrome", "Microsoft Edge", "Brave Browser"} {
+				names = append(names, filepath.Join(root, app+".app", "Contents", "MacOS", app))
+			}
+		}
+	case "windows":
+		for _, variable := range []string{"ProgramFiles", "ProgramFiles(x86)", "LocalAppData"} {
+			root := env(variable)
+			if root == "" {
+				continue
+			}
+			for _, path := range []string{
+				`Chromium\Application\chrome.exe`,
+				`Google\Chrome\Application\chrome.exe`,
+				`Microsoft\Edge\Application\msedge.exe`,
+				`BraveSoftware\Brave-Browser\Application\brave.exe`,
+			} {
+				names = append(names, root+`\`+path)
+			}
+		}
+	}
+	return names
+}
+
+// Options say how Launch runs a browser. The zero value is a headless one, found by Find.
+type Options struct {
+	// Path of the browser; "" means what Find finds.
+	Path string
+	// Window shows a window instead of running headless.
+	Window bool
+	// Flags are added to ours, with or without a value: "--enable-features=WebMCP", "--lang=de". One that
+	// names a flag of ours replaces it.
+	Flags []string
+}
+
+// closeTimeout is how long a browser may take to close by itself before it is killed. It takes about 0.1 s.
+const closeTimeout = 5 * time.Second
+
+// Launch runs a browser with an empty profile of its own. The context that it returns is chromedp's, of the first
+// tab; chromedp.NewContext of that context makes further tabs. It ends when parent does or when the browser dies.
+//
+// close ends the browser, waits until the process is gone, and removes the profile. It is safe to call twice. It
+// must be called: what a cancelled parent leaves behind may outlive this process by a moment.
+func Launch(parent context.Context, o Options) (ctx context.Context, close func(), err error) {
+	path := o.Path
+	if path == "" {
+		if path, err = Find(); err != nil {
+			return nil, nil, err
+		}
+	}
+	// No flag for the profile: chromedp then makes a temporary one, and removes it when the last child process,
+	// which may outlive the browser, no longer writes to it.
+	options := []chromedp.ExecAllocatorOption{chromedp.ExecPath(path)}
+	for _, flag := range append(flags(o.Window, os.Geteuid() == 0), o.Flags...) {
+		name, value, hasValue := strings.Cut(strings.TrimLeft(flag, "-"), "=")
+		if hasValue {
+			options = append(options, chromedp.Flag(name, value))
+		} else {
+			options = append(options, chromedp.Flag(name, true))
+		}
+	}
+	allocator, stop := chromedp.NewExecAllocator(parent, options...)
+	tab, cancelTab := chromedp.NewContext(allocator)
+	close = func() {
+		limited, cancel := context.WithTimeout(tab, closeTimeout)
+		defer cancel()
+		if tab.Err() == nil {
+			chromedp.Cancel(limited) // its error changes nothing: stop kills what is left
+		}
+		cancelTab()
+		stop()
+	}
+	if err := chromedp.Do(tab); err != nil {
+		close()
+		return nil, nil, fmt.Errorf("start %s: %w", path, err)
+	}
+	return tab, close, nil
+}
+
+// flags are all that the browser is given besides what the caller asks for and the pipe that controls it.
+func flags(window, root bool) []string {
+	list := []string{
+		// A first start asks, tells and fetches; none of it belongs into a test.
+		"--no-first-run",
+		"--no-default-browser-check",
+		"--disable-background-networking",
+		"--disable-component-update",
+		"--disable-sync",
+		// Neither has anything to do with pages, and both fail noisily in containers.
+		"--disable-gpu",
+		"--disable-quic",
+	}
+	if !window {
+		list = append(list, "--headless=new") // the same browser without a window; the old mode was another one
+	}
+	if root {
+		list = append(list, "--no-sandbox") // the sandbox refuses to start for root, as in most containers
+	}
+	return list
+}

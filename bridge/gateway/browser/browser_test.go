@@ -1,0 +1,210 @@
+//go:build !js
+
+package browser
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+)
+
+// program puts an executable file called name into a new directory and returns its path.
+func program(t *testing.T, name string) string {
+	t.Helper()
+	if runtime.GOOS == "windows" {
+		t.Skip("the executable bit is not what makes a program on Windows")
+	}
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte("#!/bin/sh\nexit 3\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestFindTakesTheNamedBrowserBeforeAll(t *testing.T) {
+	named, other := program(t, "mine"), program(t, "chromium")
+	t.Setenv("PATH", filepath.Dir(other))
+	t.Setenv("PAGEWIRE_BROWSER", named)
+	if got, err := Find(); got != named || err != nil {
+		t.Errorf("Find() = %q, %v; want %q", got, err, named)
+	}
+}
+
+func TestFindDoesNotReplaceANamedBrowserThatIsMissing(t *testing.T) {
+	t.Setenv("PATH", filepath.Dir(program(t, "chromium")))
+	t.Setenv("PAGEWIRE_BROWSER", filepath.Join(t.TempDir(), "gone"))
+	got, err := Find()
+	if err == nil || errors.Is(err, ErrNone) || !strings.Contains(err.Error(), "PAGEWIRE_BROWSER") {
+		t.Errorf("Find() = %q, %v; want an error that names PAGEWIRE_BROWSER", got, err)
+	}
+}
+
+func TestFindPrefersChromiumOnPath(t *testing.T) {
+	chrome, chromium := program(t, "google-chrome"), program(t, "chromium")
+	t.Setenv("PAGEWIRE_BROWSER", "")
+	t.Setenv("PATH", filepath.Dir(chrome)+string(filepath.ListSeparator)+filepath.Dir(chromium))
+	if got, err := Find(); got != chromium || err != nil {
+		t.Errorf("Find() = %q, %v; want %q", got, err, chromium)
+	}
+	t.Setenv("PATH", filepath.Dir(chrome))
+	if got, err := Find(); got != chrome || err != nil {
+		t.Errorf("Find() = %q, %v; want %q", got, err, chrome)
+	}
+}
+
+func TestFindSaysWhatToDoWhenThereIsNone(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("elsewhere a browser is found by its absolute path too")
+	}
+	t.Setenv("PAGEWIRE_BROWSER", "")
+	t.Setenv("PATH", t.TempDir())
+	if got, err := Find(); err != ErrNone {
+		t.Errorf("Find() = %q, %v; want ErrNone", got, err)
+	}
+	if _, _, err := Launch(context.Background(), Options{}); err != ErrNone {
+		t.Errorf("Launch: %v; want ErrNone", err)
+	}
+}
+
+func TestCandidatesKnowWhereInstallersPutBrowsers(t *testing.T) {
+	env := map[string]string{"HOME": "/Users/ada", "ProgramFiles": `C:\Program Files`, "LocalAppData": `C:\Users\ada\AppData\Local`}
+	for goos, want := range map[string][]string{
+		"darwin":  {"/Applications/Google Chrome.app/Contents/MacOS/Google Chrome", "/Users/ada/Applications/Chromium.app/Contents/MacOS/Chromium"},
+		"windows": {`C:\Program Files\Google\Chrome\Application\chrome.exe`, `C:\Users\ada\AppData\Local\Chromium\Application\chrome.exe`},
+	} {
+		if goos == "darwin" && runtime.GOOS == "windows" {
+			continue // filepath.Join
+		}
+		got := candidates(goos, func(name string) string { return env[name] })
+		for _, path := range want {
+			if !slices.Contains(got, path) {
+				t.Errorf("%s: %q is not among the candidates", goos, path)
+			}
+		}
+	}
+}
+
+func TestFlagsLeaveRealPagesAlone(t *testing.T) {
+	all := strings.Join(flags(false, true), " ")
+	for _, refused := range []string{"throttling", "backgrounding", "renderer", "extensions", "popup", "ipc-flooding", "web-security", "enable-automation"} {
+		if strings.Contains(all, refused) {
+			t.Errorf("flags contain %q: what is tested under them is not what a person runs", refused)
+		}
+	}
+	if slices.Contains(flags(true, false), "--headless=new") || slices.Contains(flags(true, false), "--no-sandbox") {
+		t.Error("a window is headless, or runs without a sandbox though nobody is root")
+	}
+}
+
+func TestLaunchLoadsAPageAndLeavesNothing(t *testing.T) {
+	if _, err := Find(); err != nil {
+		t.Fatal(err) // never skipped: make browser gets one
+	}
+	profiles := t.TempDir()
+	t.Setenv("TMPDIR", profiles)
+	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		w.Write([]byte("<!doctype html><title>here</title>"))
+	}))
+	defer site.Close()
+
+	parent, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	ctx, close, err := Launch(parent, Options{Flags: []string{"--lang=de", "--user-agent=Pagewire/1"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer close()
+	process := chromedp.FromContext(ctx).Browser.Process()
+
+	title, agent := visit(t, ctx, site.URL)
+	if title != "here" || agent != "Pagewire/1" {
+		t.Errorf("title %q, user agent %q; want the page's title and the agent of the extra flag", title, agent)
+	}
+	second, closeSecond := chromedp.NewContext(ctx)
+	title, _ = visit(t, second, site.URL)
+	if title != "here" || chromedp.FromContext(second).Browser.Process().Pid != process.Pid {
+		t.Error("a context of the context is not a tab of the same browser")
+	}
+	closeSecond()
+	if made := profilesIn(t, profiles); len(made) != 1 {
+		t.Errorf("while it runs there are profiles %v; want one, under TMPDIR", made)
+	}
+
+	close()
+	close()
+	if left := profilesIn(t, profiles); len(left) > 0 {
+		t.Errorf("after close the profile is still there: %v", left)
+	}
+	if ctx.Err() == nil {
+		t.Error("after close the context lives on")
+	}
+	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		left := processesUsing(t, profiles)
+		if len(left) == 0 {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("after close these processes still run: %v", left)
+		}
+	}
+}
+
+func TestLaunchReportsABrowserThatDoesNotStart(t *testing.T) {
+	path := program(t, "chromium")
+	t.Setenv("TMPDIR", t.TempDir())
+	_, _, err := Launch(t.Context(), Options{Path: path})
+	if err == nil || !strings.Contains(err.Error(), path) {
+		t.Errorf("Launch of a program that exits at once: %v; want an error that names it", err)
+	}
+}
+
+// visit loads a page and returns its title and what it sees as the user agent.
+func visit(t *testing.T, ctx context.Context, url string) (title, agent string) {
+	t.Helper()
+	if err := chromedp.Do(ctx, chromedp.Navigate(url)); err != nil {
+		t.Fatal(err)
+	}
+	title, err := chromedp.Run(ctx, chromedp.Title())
+	if err != nil {
+		t.Fatal(err)
+	}
+	agent, err = chromedp.Run(ctx, chromedp.Evaluate[string]("navigator.userAgent"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return title, agent
+}
+
+// profilesIn lists the browser profiles under a directory for temporary files.
+func profilesIn(t *testing.T, dir string) []string {
+	t.Helper()
+	found, err := filepath.Glob(filepath.Join(dir, "chromedp-runner*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// processesUsing lists the command lines that name dir. Only Linux can say; elsewhere it is empty.
+func processesUsing(t *testing.T, dir string) []string {
+	t.Helper()
+	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	var found []string
+	for _, file := range files {
+		if line, err := os.ReadFile(file); err == nil && strings.Contains(string(line), dir) {
+			found = append(found, strings.ReplaceAll(string(line), "\x00", " "))
+		}
+	}
+	return found
+}

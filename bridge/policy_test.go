@@ -1,0 +1,584 @@
+//go:build !js
+
+package bridge_test
+
+// Who may import whom, and what may not be written in code that runs in a page. The compiler accepts all that is
+// refused here (net/http, the MCP SDK and goroutines compile for js/wasm); only this test stops it.
+//
+// A failure is a question: is the thing worth its price? If so, change the table, with the reason in the commit. Do
+// not change it to make a build pass.
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"go/ast"
+	"go/build"
+	"go/parser"
+	"go/token"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/pagewire/pagewire"
+
+// Where the code of a package runs, which decides its build constraints and what it may contain.
+type home int
+
+const (
+	tool   home = iota // on the developer's machine: no rule
+	native             // everywhere but in a page: each file is !js
+	page               // in the page and natively, from the same files: no constraint, and nothing that TinyGo or the engine's rules exclude
+	edge               // in the page only: each file is js && wasm, the rest as for page
+)
+
+// A row says what a package may import. A path ending in /... stands for what lies below too; packages of one row
+// may import each other. Tests may import what they like.
+type row struct {
+	path   string
+	home   home
+	ours   string // packages of ours, or * for any
+	others string // modules of others, or * for any
+}
+
+// packages is the whole of the module: a package that is in no row fails, so that nobody adds one without deciding.
+var packages = []row{
+	{"idl/...", tool, "", ""},
+	{"bridge/wire", page, "", ""},
+	{"bridge/coalesce", page, "", ""},
+	{"bridge/resource", page, "", ""},
+	{"bridge", page, "bridge/wire bridge/coalesce bridge/resource", ""},
+	{"bridge/view", page, "bridge", ""},
+	{"bridge/viewhost", native, "bridge bridge/view", "github.com/modelcontextprotocol/go-sdk"},
+	{"bridge/gateway/...", native, "bridge", "github.com/modelcontextprotocol/go-sdk github.com/chromedp/chromedp github.com/chromedp/cdproto"},
+	{"bridge/cmd/pagewire", native, "bridge/gateway/...", "github.com/spf13/cobra"},
+	{"wasm/...", edge, "bridge bridge/view", "github.com/hack-pad/safejs"},
+	{"js/...", tool, "", "github.com/evanw/esbuild github.com/andybalholm/brotli"},
+	{"demo/...", tool, "bridge/gateway/...", "github.com/chromedp/chromedp github.com/chromedp/cdproto"},
+	{"e2e/...", tool, "*", "*"},
+}
+
+// pure are the packages of the standard library that page code may import: they compute, and that is all. None
+// reads a clock, opens anything, starts or awaits a goroutine, or looks at types at run time.
+var pure = strings.Fields(`bytes cmp errors iter maps math math/bits slices sort strconv strings unicode unicode/utf16 unicode/utf8`)
+
+// edgeOnly may be imported in wasm/ and nowhere else in the page.
+var edgeOnly = strings.Fields(`syscall/js unsafe github.com/hack-pad/safejs`)
+
+// paid are the packages of the standard library that may be linked into the core: pure, and what safejs brings
+// anyway (fmt with reflect and os, together 138 KB brotli over syscall/js alone).
+var paid = slices.Concat(pure, strings.Fields(`fmt io io/fs os path reflect runtime sync sync/atomic syscall syscall/js time unsafe`))
+
+// prices are what linking a package into the core adds in KB of brotli at quality 11, over syscall/js and safejs:
+// measured with Go 1.26.8, -trimpath -ldflags='-s -w', each with one ordinary use.
+var prices = map[string]int{
+	"context":         38, // and time's timers with it
+	"crypto/sha256":   41,
+	"encoding/base64": 5,
+	"encoding/gob":    87,
+	"encoding/json":   114,
+	"encoding/xml":    78,
+	"log":             17,
+	"log/slog":        142,
+	"net/http":        1403,
+	"net/url":         40,
+	"regexp":          102,
+
+	"github.com/modelcontextprotocol/go-sdk":         1877,
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc": 227,
+}
+
+// safejsKB is the weight that prices are over.
+const safejsKB = 576
+
+// Things that page code does not contain, with the reason that a failure prints.
+const (
+	noGoroutine = "the engine never starts a goroutine, and TinyGo builds the core with -scheduler=none (18 KB brotli against 24)"
+	noChannel   = "blocking in an export returns garbage to the page, and TinyGo builds the core with -scheduler=none (18 KB brotli against 24)"
+	noFinalizer = "TinyGo runs none, so what depends on one leaks"
+	noLinkname  = "TinyGo has other internals under other names"
+)
+
+func TestImportsFollowTheTable(t *testing.T) {
+	for _, target := range []string{runtime.GOOS + "/" + runtime.GOARCH, "js/wasm"} {
+		t.Run(target, func(t *testing.T) {
+			graph := list(t, target)
+			for _, root := range []string{module + "/bridge/wire", module + "/bridge/coalesce", module + "/bridge/resource"} {
+				if graph[root].path == "" {
+					t.Errorf("go list does not know %s: the test sees nothing", root)
+				}
+			}
+			report(t, checkImports(graph))
+			if target == "js/wasm" {
+				report(t, checkCore(graph))
+			}
+		})
+	}
+}
+
+func TestPageSourcesStayFitForThePage(t *testing.T) {
+	root, seen := "..", 0
+	for dir, files := range sources(t, root) {
+		row := rowOf(dir)
+		if row < 0 {
+			t.Errorf("%s is in no row of the table: decide what it may import", dir)
+			continue
+		}
+		for _, name := range files {
+			full := filepath.Join(root, filepath.FromSlash(dir), name)
+			text, err := os.ReadFile(full)
+			if err != nil {
+				t.Fatal(err)
+			}
+			report(t, checkConstraint(packages[row].home, dir+"/"+name, text))
+			if packages[row].home >= page && !strings.HasSuffix(name, "_test.go") {
+				report(t, checkSource(packages[row].home, dir+"/"+name, text))
+				seen++
+			}
+		}
+	}
+	if seen == 0 {
+		t.Error("no source of a page package was found: the test sees nothing")
+	}
+}
+
+// A node is a package as go list knows it.
+type node struct {
+	path     string
+	imports  []string // by its files other than tests, for the target
+	standard bool
+	module   string
+}
+
+// list returns the module's packages for a target and all that they depend on, by import path. Under js/wasm only
+// what can run in a page is listed: the rest need not compile there.
+func list(t *testing.T, target string) map[string]node {
+	t.Helper()
+	patterns := []string{"./..."}
+	if target == "js/wasm" {
+		patterns = []string{"./bridge/...", "./wasm/..."}
+	}
+	goos, goarch, _ := strings.Cut(target, "/")
+	cmd := exec.Command("go", append([]string{"list", "-deps", "-json=ImportPath,Imports,Standard,Module"}, patterns...)...)
+	cmd.Dir = ".."
+	cmd.Env = append(os.Environ(), "GOOS="+goos, "GOARCH="+goarch)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list for %s: %v\n%s", target, err, &stderr)
+	}
+	graph := map[string]node{}
+	for decoder := json.NewDecoder(bytes.NewReader(out)); ; {
+		var pkg struct {
+			ImportPath string
+			Imports    []string
+			Standard   bool
+			Module     *struct{ Path string }
+		}
+		if err := decoder.Decode(&pkg); err == io.EOF {
+			return graph
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		n := node{path: pkg.ImportPath, imports: pkg.Imports, standard: pkg.Standard}
+		if pkg.Module != nil {
+			n.module = pkg.Module.Path
+		}
+		graph[n.path] = n
+	}
+}
+
+// sources lists the Go files of each directory of the repository, tests included and whatever their constraints,
+// by the directory's path below root.
+func sources(t *testing.T, root string) map[string][]string {
+	t.Helper()
+	found := map[string][]string{}
+	err := filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		base := entry.Name()
+		if entry.IsDir() && name != root && (base == "node_modules" || base == "testdata" || strings.HasPrefix(base, ".")) {
+			return filepath.SkipDir
+		}
+		if !entry.IsDir() && strings.HasSuffix(base, ".go") {
+			rel, err := filepath.Rel(root, filepath.Dir(name))
+			if err != nil {
+				return err
+			}
+			rel = filepath.ToSlash(rel)
+			found[rel] = append(found[rel], base)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+func report(t *testing.T, violations []string) {
+	t.Helper()
+	for _, violation := range violations {
+		t.Error(violation)
+	}
+}
+
+// rowOf returns the row of a package, given by its path below the module, or -1.
+func rowOf(dir string) int {
+	return slices.IndexFunc(packages, func(r row) bool { return within(r.path, dir) })
+}
+
+// within reports whether dir is what pattern says, which is a path or a path with /... .
+func within(pattern, dir string) bool {
+	above, deep := strings.CutSuffix(pattern, "/...")
+	return dir == above || deep && strings.HasPrefix(dir, above+"/")
+}
+
+// checkImports says what in graph the table does not allow.
+func checkImports(graph map[string]node) []string {
+	var violations []string
+	for _, from := range slices.Sorted(maps.Keys(graph)) {
+		dir, ours := below(from)
+		if !ours {
+			continue
+		}
+		i := rowOf(dir)
+		if i < 0 {
+			violations = append(violations, fmt.Sprintf("%s is in no row of the table: decide what it may import", dir))
+			continue
+		}
+		row := packages[i]
+		for _, to := range graph[from].imports {
+			refuse := func(why string) {
+				violations = append(violations, fmt.Sprintf("%s imports %s: %s", dir, to, why))
+			}
+			target, ours := below(to)
+			switch {
+			case ours:
+				if row.ours != "*" && !within(row.path, target) && !slices.ContainsFunc(strings.Fields(row.ours), func(p string) bool { return within(p, target) }) {
+					refuse("the table allows " + orNothing(row.ours) + price(to))
+				}
+			case row.home >= page && slices.Contains(edgeOnly, to):
+				if row.home != edge {
+					refuse("only wasm/ touches JavaScript and memory")
+				}
+			case graph[to].standard || to == "unsafe":
+				if row.home >= page && !slices.Contains(pure, to) {
+					refuse("page code imports what computes and no more" + price(to))
+				}
+			default:
+				if row.others != "*" && !slices.Contains(strings.Fields(row.others), graph[to].module) {
+					refuse("of others' modules the table allows " + orNothing(row.others) + price(to))
+				}
+			}
+		}
+	}
+	return violations
+}
+
+// checkCore says what is linked into wasm/ that is not paid for, by whom, and what it costs. Nothing is said as
+// long as there is no wasm/ in graph.
+func checkCore(graph map[string]node) []string {
+	var violations []string
+	importer := map[string]string{}
+	var queue []string
+	for from := range graph {
+		if dir, ours := below(from); ours && within("wasm/...", dir) {
+			queue = append(queue, from)
+		}
+	}
+	slices.Sort(queue)
+	for len(queue) > 0 {
+		from := queue[0]
+		queue = queue[1:]
+		for _, to := range graph[from].imports {
+			if _, seen := importer[to]; seen {
+				continue
+			}
+			importer[to] = from
+			if graph[to].standard && !internal(to) && !slices.Contains(paid, to) {
+				violations = append(violations, fmt.Sprintf("wasm depends on %s, which %s imports%s", to, from, price(to)))
+				continue // what it brings is in its price
+			}
+			if mod := graph[to].module; mod != "" && mod != module && !slices.Contains(edgeOnly, mod) {
+				violations = append(violations, fmt.Sprintf("wasm depends on %s, which %s imports%s", to, from, price(to)))
+				continue
+			}
+			queue = append(queue, to)
+		}
+	}
+	return violations
+}
+
+// internal reports whether a package of the standard library is one of its own: it comes with those that import it.
+func internal(pkg string) bool {
+	return slices.Contains(strings.Split(pkg, "/"), "internal") || strings.HasPrefix(pkg, "vendor/")
+}
+
+// below returns the path of a package of ours below the module.
+func below(pkg string) (string, bool) {
+	dir, ok := strings.CutPrefix(pkg, module+"/")
+	return dir, ok
+}
+
+func orNothing(allowed string) string {
+	if allowed == "" {
+		return "none"
+	}
+	return allowed
+}
+
+// price returns what linking a package into the core adds, in words; packages of a module cost what their root does.
+func price(pkg string) string {
+	for p := pkg; p != "."; p = path.Dir(p) {
+		if kb, ok := prices[p]; ok {
+			return fmt.Sprintf(" (in the page: +%d KB brotli, over %d for syscall/js and safejs)", kb, safejsKB)
+		}
+	}
+	return ""
+}
+
+// checkConstraint says whether the file compiles where its home says, and nowhere else.
+func checkConstraint(h home, name string, text []byte) []string {
+	if h == tool || h == page && strings.HasSuffix(name, "_test.go") {
+		return nil // a test may well be native: this one is
+	}
+	var violations []string
+	for _, target := range []struct {
+		goos, goarch string
+		inPage       bool
+	}{
+		{"linux", "amd64", false},
+		{"darwin", "arm64", false},
+		{"windows", "amd64", false},
+		{"js", "wasm", true},
+	} {
+		want := h == page || h == edge && target.inPage || h == native && !target.inPage
+		// A file may depend on another tag as well (tinygo, pagewire_assets): it belongs to a target when it is
+		// built for it with some setting.
+		got := compiles(target.goos, target.goarch, name, text) || compiles(target.goos, target.goarch, name, text, "tinygo", "pagewire_assets")
+		if got != want {
+			verb := map[bool]string{true: "is not built", false: "is built"}[want]
+			constraint := map[home]string{native: "//go:build !js", page: "no constraint", edge: "//go:build js && wasm"}[h]
+			violations = append(violations, fmt.Sprintf("%s %s for %s/%s: here files have %s", name, verb, target.goos, target.goarch, constraint))
+		}
+	}
+	return violations
+}
+
+// compiles reports whether go build would take the file for a target, by its name and its constraints.
+func compiles(goos, goarch, name string, text []byte, tags ...string) bool {
+	context := build.Default
+	context.GOOS, context.GOARCH, context.BuildTags, context.CgoEnabled = goos, goarch, tags, false
+	context.OpenFile = func(string) (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(text)), nil }
+	ok, err := context.MatchFile(path.Dir(name), path.Base(name))
+	return ok && err == nil
+}
+
+// checkSource says what a file of page code contains that page code must not.
+func checkSource(h home, name string, text []byte) []string {
+	files := token.NewFileSet()
+	file, err := parser.ParseFile(files, name, text, parser.ParseComments|parser.SkipObjectResolution)
+	if err != nil {
+		return []string{err.Error()}
+	}
+	var violations []string
+	refuse := func(at token.Pos, what, why string) {
+		position := files.Position(at)
+		violations = append(violations, fmt.Sprintf("%s:%d: %s: %s", name, position.Line, what, why))
+	}
+
+	runtimeName := "" // under which this file imports package runtime
+	for _, spec := range file.Imports {
+		imported, _ := strconv.Unquote(spec.Path.Value) // it was parsed
+		if imported == "runtime" {
+			runtimeName = "runtime"
+			if spec.Name != nil {
+				runtimeName = spec.Name.Name
+			}
+		}
+		// The graph knows this file's imports only where it is built; a file for TinyGo is built nowhere here.
+		allowed := slices.Contains(pure, imported) || strings.HasPrefix(imported, module+"/")
+		if h == edge {
+			allowed = allowed || slices.Contains(edgeOnly, imported) || imported == "runtime"
+		}
+		if !allowed {
+			refuse(spec.Pos(), "import "+imported, "page code imports what computes and no more"+price(imported))
+		}
+	}
+	for _, group := range file.Comments {
+		for _, comment := range group.List {
+			if strings.HasPrefix(comment.Text, "//go:linkname") {
+				refuse(comment.Pos(), "//go:linkname", noLinkname)
+			}
+		}
+	}
+	ast.Inspect(file, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.GoStmt:
+			refuse(n.Pos(), "go statement", noGoroutine)
+		case *ast.ChanType:
+			refuse(n.Pos(), "channel type", noChannel)
+		case *ast.SendStmt:
+			refuse(n.Pos(), "send", noChannel)
+		case *ast.UnaryExpr:
+			if n.Op == token.ARROW {
+				refuse(n.Pos(), "receive", noChannel)
+			}
+		case *ast.SelectStmt:
+			if !isLastStand(h, name, text, n) {
+				refuse(n.Pos(), "select", noChannel)
+			}
+		case *ast.SelectorExpr:
+			if x, ok := n.X.(*ast.Ident); ok && x.Name == runtimeName && (n.Sel.Name == "SetFinalizer" || n.Sel.Name == "AddCleanup") {
+				refuse(n.Pos(), "runtime."+n.Sel.Name, noFinalizer)
+			}
+		}
+		return true
+	})
+	return violations
+}
+
+// isLastStand reports whether a select is the one that is allowed: under Go main must block for its exports to stay
+// callable, under TinyGo it must return, so the file of wasm/ that is built by Go only may end in select {}.
+func isLastStand(h home, name string, text []byte, s *ast.SelectStmt) bool {
+	return h == edge && len(s.Body.List) == 0 && !compiles("js", "wasm", name, text, "tinygo")
+}
+
+// The checks are checked: each mutation must be refused, in words that name what is wrong, and the sound ones pass.
+
+func TestImportCheckRefuses(t *testing.T) {
+	standard := func(name string, imports ...string) node {
+		return node{path: name, imports: imports, standard: true}
+	}
+	// A small sound graph; each case adds an import to one package of it.
+	sound := func() map[string]node {
+		graph := map[string]node{}
+		for _, n := range []node{
+			{path: module + "/bridge/wire", imports: []string{"strconv"}},
+			{path: module + "/bridge/coalesce"},
+			{path: module + "/bridge", imports: []string{module + "/bridge/wire", module + "/bridge/coalesce"}},
+			{path: module + "/bridge/gateway/browser", imports: []string{"os", "github.com/chromedp/chromedp"}},
+			{path: module + "/bridge/cmd/pagewire", imports: []string{module + "/bridge/gateway/browser"}},
+			{path: module + "/wasm", imports: []string{module + "/bridge", "unsafe", "syscall/js", "github.com/hack-pad/safejs"}},
+			{path: "github.com/hack-pad/safejs", module: "github.com/hack-pad/safejs", imports: []string{"fmt", "syscall/js"}},
+			{path: "github.com/chromedp/chromedp", module: "github.com/chromedp/chromedp", imports: []string{"net/http"}},
+			{path: "github.com/modelcontextprotocol/go-sdk/mcp", module: "github.com/modelcontextprotocol/go-sdk"},
+			{path: "example.com/other", module: "example.com/other"},
+			standard("strconv", "internal/strconv"), standard("internal/strconv"), standard("fmt", "reflect"), standard("reflect"), standard("os", "time"),
+			standard("time"), standard("syscall/js"), standard("net/http"), standard("encoding/json"), standard("net/url"),
+		} {
+			graph[n.path] = n
+		}
+		return graph
+	}
+	if got := slices.Concat(checkImports(sound()), checkCore(sound())); len(got) > 0 {
+		t.Fatalf("a sound graph is refused: %q", got)
+	}
+	for _, c := range []struct{ from, to, want string }{
+		{"bridge/wire", module + "/bridge", "bridge/wire imports " + module + "/bridge: the table allows none"},
+		{"bridge/coalesce", module + "/bridge/wire", "the table allows none"},
+		{"bridge", module + "/bridge/gateway/browser", "the table allows bridge/wire bridge/coalesce bridge/resource"},
+		{"bridge", "encoding/json", "bridge imports encoding/json: page code imports what computes and no more (in the page: +"},
+		{"bridge", "reflect", "page code imports what computes"},
+		{"bridge", "time", "page code imports what computes"},
+		{"bridge", "syscall/js", "only wasm/ touches JavaScript"},
+		{"bridge", "unsafe", "only wasm/ touches JavaScript"},
+		{"bridge/wire", "github.com/hack-pad/safejs", "only wasm/ touches JavaScript"},
+		{"bridge/gateway/browser", "example.com/other", "of others' modules the table allows github.com/modelcontextprotocol/go-sdk"},
+		{"bridge/cmd/pagewire", module + "/bridge", "the table allows bridge/gateway/... bridge/wire"},
+		{"wasm", module + "/bridge/wire", "the table allows bridge bridge/view"},
+		{"wasm", "net/http", "wasm depends on net/http, which " + module + "/wasm imports (in the page: +"},
+		{"wasm", "github.com/modelcontextprotocol/go-sdk/mcp", "wasm depends on github.com/modelcontextprotocol/go-sdk/mcp, which " + module + "/wasm imports (in the page: +"},
+		{"bridge/wire", "net/url", "wasm depends on net/url, which " + module + "/bridge/wire imports (in the page: +"},
+		{"github.com/hack-pad/safejs", "encoding/json", "wasm depends on encoding/json, which github.com/hack-pad/safejs imports (in the page: +"},
+		{"github.com/hack-pad/safejs", "example.com/other", "wasm depends on example.com/other"},
+		{"bridge/new", "strconv", "bridge/new is in no row of the table"},
+	} {
+		graph := sound()
+		from := c.from
+		if !strings.Contains(from, ".com") {
+			from = module + "/" + from
+		}
+		n := graph[from]
+		n.path, n.imports = from, append(slices.Clone(n.imports), c.to)
+		graph[from] = n
+		got := strings.Join(slices.Concat(checkImports(graph), checkCore(graph)), "\n")
+		if !strings.Contains(got, c.want) {
+			t.Errorf("%s importing %s:\n got %q\nwant %q", c.from, c.to, got, c.want)
+		}
+	}
+}
+
+func TestSourceCheckRefuses(t *testing.T) {
+	for _, c := range []struct {
+		home       home
+		file, want string // want "": it is sound
+	}{
+		{page, "package p\n\nimport \"strconv\"\n\nfunc f() { _ = strconv.Itoa(1) }", ""},
+		{edge, "//go:build js && wasm && !tinygo\n\npackage main\n\nfunc main() { select {} }", ""},
+		{edge, "package main\n\nimport \"unsafe\"\n\nvar p unsafe.Pointer", ""},
+		{page, "package p\n\nfunc f() { go f() }", "p/p.go:3: go statement: the engine never starts a goroutine"},
+		{page, "package p\n\nvar c chan int", "channel type"},
+		{page, "package p\n\nfunc f() { _ = make(chan<- int) }", "channel type"},
+		{page, "package p\n\nfunc f() { c <- 1 }", "send"},
+		{page, "package p\n\nfunc f() { <-c }", "receive"},
+		{page, "package p\n\nfunc f() { select {} }", "select"},
+		{edge, "//go:build js && wasm\n\npackage main\n\nfunc main() { select {} }", "select"},
+		{edge, "//go:build js && wasm && !tinygo\n\npackage main\n\nfunc main() { select { default: } }", "select"},
+		{page, "package p\n\nimport \"reflect\"", "import reflect: page code imports what computes"},
+		{page, "package p\n\nimport \"net/url\"", "import net/url: page code imports what computes and no more (in the page: +"},
+		{page, "package p\n\nimport \"unsafe\"", "import unsafe"},
+		{page, "package p\n\nimport \"syscall/js\"", "import syscall/js"},
+		{page, "package p\n\nimport \"github.com/hack-pad/safejs\"", "import github.com/hack-pad/safejs"},
+		{edge, "package p\n\nimport \"encoding/json\"", "import encoding/json"},
+		{edge, "package p\n\nimport rt \"runtime\"\n\nfunc f() { rt.SetFinalizer(nil, nil) }", "runtime.SetFinalizer"},
+		{edge, "package p\n\nimport \"runtime\"\n\nfunc f() { runtime.AddCleanup(nil, nil, nil) }", "runtime.AddCleanup"},
+		{edge, "package p\n\n//go:linkname f runtime.f\nfunc f()", "//go:linkname"},
+		{page, "package p\n\nfunc {", "expected"},
+	} {
+		got := strings.Join(checkSource(c.home, "p/p.go", []byte(c.file)), "\n")
+		if c.want == "" && got != "" || !strings.Contains(got, c.want) {
+			t.Errorf("%q:\n got %q\nwant %q", c.file, got, c.want)
+		}
+	}
+}
+
+func TestConstraintCheckRefuses(t *testing.T) {
+	for _, c := range []struct {
+		home                   home
+		name, constraint, want string // want "": it is sound
+	}{
+		{page, "p/a.go", "", ""},
+		{native, "p/a.go", "//go:build !js", ""},
+		{native, "p/a.go", "//go:build !js && pagewire_assets", ""},
+		{edge, "p/a.go", "//go:build js && wasm", ""},
+		{edge, "p/a.go", "//go:build js && wasm && tinygo", ""},
+		{page, "p/a_test.go", "//go:build !js", ""},
+		{page, "p/a.go", "//go:build !js", "p/a.go is not built for js/wasm"},
+		{page, "p/a.go", "//go:build ignore", "is not built for linux/amd64"},
+		{page, "p/a_windows.go", "", "is not built for linux/amd64"},
+		{native, "p/a.go", "", "p/a.go is built for js/wasm"},
+		{native, "p/a_test.go", "", "p/a_test.go is built for js/wasm"},
+		{edge, "p/a.go", "", "p/a.go is built for linux/amd64"},
+		{edge, "p/a_test.go", "//go:build wasm || linux", "p/a_test.go is built for linux/amd64"},
+		{edge, "p/a.go", "//go:build !js", "p/a.go is not built for js/wasm"},
+	} {
+		got := strings.Join(checkConstraint(c.home, c.name, []byte(c.constraint+"\n\npackage p\n")), "\n")
+		if c.want == "" && got != "" || !strings.Contains(got, c.want) {
+			t.Errorf("%s with %q:\n got %q\nwant %q", c.name, c.constraint, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,176 @@
+package resource
+
+import (
+	"fmt"
+	"testing"
+)
+
+var at = Rule{Origin: "https://x.test"}
+
+// Templates match what they make, and nothing else.
+func TestTemplates(t *testing.T) {
+	for _, c := range []struct {
+		template, uri string
+		want          string // the pairs, or "" for no match
+	}{
+		{"https://x.test/i/{id}", "https://x.test/i/1", "[{id 1}]"},
+		{"https://x.test/i/{id}", "https://x.test/i/", ""},
+		{"https://x.test/i/{id}", "https://x.test/i/1/2", ""},
+		{"https://x.test/i/{id}", "https://x.test/i/1?q=2", ""},
+		{"https://x.test/i/{id}", "https://x.test/i/%C3%A9%2F", "[{id é/}]"},
+		{"https://x.test/i/{id}", "https://x.test/i/a+b", "[{id a+b}]"},
+		{"https://x.test/i/{id}", "https://x.test/i/%2", ""},
+		{"https://x.test/i/{id}", "https://x.test/i/%gg", ""},
+		{"https://x.test/i/{id}", "https://x.test/I/1", ""},
+		{"https://x.test/i/{id}", "https://x.test", ""},
+		{"https://x.test/i/{a}/x/{b}", "https://x.test/i/1/x/2", "[{a 1} {b 2}]"},
+		{"https://x.test/i/{a}-{b}.json", "https://x.test/i/1-2-3.json", "[{a 1} {b 2-3}]"},
+		{"https://x.test/i/{a}.json", "https://x.test/i/a.json.json", "[{a a.json}]"},
+		{"https://x.test/i/{a}.json", "https://x.test/i/a.jso", ""},
+		{"https://x.test/i/{a}/data", "https://x.test/i/1/data", "[{a 1}]"},
+		{"https://x.test/s{?q,lang}", "https://x.test/s", "[]"},
+		{"https://x.test/s{?q,lang}", "https://x.test/s?", "[]"},
+		{"https://x.test/s{?q,lang}", "https://x.test/s?lang=en", "[{lang en}]"},
+		{"https://x.test/s{?q,lang}", "https://x.test/s?lang=en&q=a%20b+c", "[{lang en} {q a b c}]"},
+		{"https://x.test/s{?q,lang}", "https://x.test/s?q=1&q=2", ""},
+		{"https://x.test/s{?q,lang}", "https://x.test/s?x=1", ""},
+		{"https://x.test/s{?q,lang}", "https://x.test/s?q=%", ""},
+		{"https://x.test/s/{k}{?q}", "https://x.test/s/a?q=", "[{q } {k a}]"},
+	} {
+		parsed, err := parseTemplate(c.template)
+		if err != nil {
+			t.Errorf("%s: %v", c.template, err)
+			continue
+		}
+		got := ""
+		if pairs, ok := parsed.match(c.uri); ok {
+			got = fmt.Sprint(pairs)
+		}
+		if got != c.want {
+			t.Errorf("%s on %s: got %q, want %q", c.template, c.uri, got, c.want)
+		}
+	}
+}
+
+func FuzzTemplate(f *testing.F) {
+	f.Add("https://x.test/{a}-{b}.json{?q,r}", "https://x.test/1-2.json?q=%41")
+	f.Add("https://x.test/{a}", "https://x.test/%")
+	f.Fuzz(func(t *testing.T, template, uri string) {
+		parsed, err := parseTemplate(template)
+		if err != nil {
+			return
+		}
+		if pairs, ok := parsed.match(uri); ok && len(pairs) > len(parsed.parts)+len(parsed.query) {
+			t.Errorf("%s on %s: %v", template, uri, pairs)
+		}
+	})
+}
+
+// An exact registration goes before one that takes parameters, that before a template, and an earlier template before
+// a later one.
+func TestPrecedence(t *testing.T) {
+	g := NewRegistry(at, 0, 0)
+	for _, r := range []Resource{
+		{URI: "https://x.test/a/{first}", Name: "first"},
+		{URI: "https://x.test/a/{second}", Name: "second"},
+		{URI: "https://x.test/a/1", Name: "exact"},
+		{URI: "https://x.test/b{?x}", Name: "template"},
+		{URI: "https://x.test/b", Name: "params", Schema: &Schema{}},
+		{URI: "https://x.test/b?x=1", Name: "exact query"},
+	} {
+		if _, err := g.Add(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for uri, want := range map[string]string{
+		"https://x.test/a/1": "exact", "https://x.test/a/2": "first",
+		"https://x.test/b?x=1": "exact query", "https://x.test/b?x=2": "params", "https://x.test/b": "params",
+	} {
+		if e := g.Find(uri); e == nil || e.Name != want {
+			t.Errorf("%s: got %+v, want %s", uri, e, want)
+		}
+	}
+	g.Remove("https://x.test/a/{first}")
+	if e := g.Find("https://x.test/a/2"); e == nil || e.Name != "second" {
+		t.Errorf("after removal: %+v", e)
+	}
+	if g.Remove("https://x.test/a/{first}") != nil {
+		t.Error("removed twice")
+	}
+}
+
+// Walking the pages while entries come and go lists each that stays exactly once.
+func TestPagesAreStable(t *testing.T) {
+	g := NewRegistry(at, 0, 0)
+	uri := func(i int) string { return fmt.Sprintf("https://x.test/%d", i) }
+	for i := range 1000 {
+		if _, err := g.Add(Resource{URI: uri(i), Name: "n"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	seen := map[string]int{}
+	cursor, pages := "", 0
+	for {
+		next, err := g.Page(false, cursor, 7, func(e *Entry) { seen[e.URI]++ })
+		if err != nil {
+			t.Fatal(err)
+		}
+		g.Remove(uri(2 * pages))
+		if _, err := g.Add(Resource{URI: uri(2000 + pages), Name: "n"}); err != nil {
+			t.Fatal(err)
+		}
+		if pages++; next == "" || pages > 500 {
+			break
+		}
+		cursor = next
+	}
+	for i := 1; i < 1000; i += 2 {
+		if seen[uri(i)] != 1 {
+			t.Fatalf("%s was listed %d times", uri(i), seen[uri(i)])
+		}
+	}
+}
+
+func TestNumbers(t *testing.T) {
+	for s, want := range map[string][2]bool{ // number, integer
+		"0": {true, true}, "-0": {true, true}, "12": {true, true}, "01": {false, false}, "": {false, false}, "-": {false, false},
+		"1.5": {true, false}, "1.": {false, false}, ".5": {false, false}, "1e3": {true, false}, "1e": {false, false}, "1E-2": {true, false},
+		"0x10": {false, false}, "1_0": {false, false}, "Infinity": {false, false}, "NaN": {false, false}, "1 ": {false, false},
+	} {
+		if got := [2]bool{isNumber(s, false), isNumber(s, true)}; got != want {
+			t.Errorf("%q: %v, want %v", s, got, want)
+		}
+	}
+}
+
+// No spelling of another origin passes for ours.
+func TestRule(t *testing.T) {
+	for uri, want := range map[string]bool{
+		"https://x.test/": true, "https://x.test/a?b=c@d": true, "https://x.test/a@b": true,
+		"https://x.test": false, "https://x.test.evil/": false, "https://x.test@evil/": false, "https://x.test:443/": false,
+		"https://evil/https://x.test/": false, "http://x.test/": false, "HTTPS://x.test/": false, "https://x.test\\@evil/": false,
+		"//x.test/": false, "https:/x.test/": false, "javascript:alert(1)": false, "data:text/html,x": false, "": false, ":": false,
+		"https://x.test/\n": false, "https://x.test/é": false, "https://x.test/#": false,
+	} {
+		if err := at.Check(uri); (err == nil) != want {
+			t.Errorf("%q: %v", uri, err)
+		}
+	}
+	for _, origin := range []string{"null", ""} {
+		if err := (Rule{Origin: origin}).Check("null/"); err == nil {
+			t.Errorf("the origin %q admits something", origin)
+		}
+	}
+}
+
+func BenchmarkFindTemplate(b *testing.B) {
+	g := NewRegistry(at, 0, 0)
+	if _, err := g.Add(Resource{URI: "https://x.test/{kind}/{id}{?q}", Name: "n"}); err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		if g.Find("https://x.test/books/123?q=1") == nil {
+			b.Fatal("not found")
+		}
+	}
+}

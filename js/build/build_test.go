@@ -1,0 +1,304 @@
+package main
+
+import (
+	"encoding/json"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/evanw/esbuild/pkg/api"
+)
+
+// write makes the files of a small tree, by path, and returns where.
+func write(t *testing.T, files map[string]string) string {
+	t.Helper()
+	root := t.TempDir()
+	for name, text := range files {
+		path := filepath.Join(root, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return root
+}
+
+// output runs a tool in dir and returns what it printed.
+func output(t *testing.T, dir string, env []string, name string, args ...string) string {
+	t.Helper()
+	cmd := exec.Command(name, args...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), env...)
+	var errs strings.Builder
+	cmd.Stderr = &errs
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%s %s: %v\n%s%s", name, strings.Join(args, " "), err, out, errs.String())
+	}
+	return string(out)
+}
+
+// A program that shows what it is given as the global object, then panics; it is run by wasm_exec.js as it is
+// shipped by the Go that runs the test, wrapped, bundled and minified as for a page.
+func TestWasmExecKeepsOffTheGlobalObject(t *testing.T) {
+	root := write(t, map[string]string{
+		"go.mod": "module example.com/probe\n\ngo 1.26\n",
+		"main.go": `package main
+
+import "syscall/js"
+
+func main() {
+	js.Global().Set("answer", js.Global().Get("question").Int()*2)
+	panic("the trace")
+}
+`,
+		"entry.ts": `import { load } from "wasm_exec"; export { load }`,
+		"run.mjs": `
+import { readFileSync } from 'node:fs'
+import { load } from './bundle.mjs'
+const before = Reflect.ownKeys(globalThis)
+const scope = { question: 21, crypto, performance, TextEncoder, TextDecoder, Object, Array, Error, Uint8Array }
+const Go = load(scope)
+const go = new Go()
+go.exit = code => {
+  const added = Reflect.ownKeys(globalThis).filter(key => !before.includes(key))
+  console.log(JSON.stringify({ code, answer: scope.answer, added, fresh: load({ ...scope, Go: 0 }) !== Go }))
+}
+const { instance } = await WebAssembly.instantiate(readFileSync('probe.wasm'), go.importObject)
+go.run(instance)
+`,
+	})
+	tc := toolchain{name: "go", command: []string{"go", "build"}, env: []string{"GOOS=js", "GOARCH=wasm", "GOFLAGS="},
+		wasmExec: func() (string, error) { return under("go", "env", "GOROOT", "lib/wasm/wasm_exec.js") }}
+	if err := run(root, tc.env, "go", "build", "-o", "probe.wasm", "."); err != nil {
+		t.Fatal(err)
+	}
+	module, err := tc.wasmExecModule()
+	if err != nil {
+		t.Fatal(err)
+	}
+	options := shared(root)
+	options.EntryPoints = []string{"entry.ts"}
+	options.Outfile = filepath.Join(root, "bundle.mjs")
+	options.Format = api.FormatESModule
+	options.Plugins = []api.Plugin{virtualModule("wasm_exec", module)}
+	if err := bundle(options); err != nil {
+		t.Fatal(err)
+	}
+
+	got := output(t, root, nil, "node", "run.mjs")
+	trace, result, _ := strings.Cut(got, "{")
+	if want := `"code":2,"answer":42,"added":[],"fresh":true}` + "\n"; result != want {
+		t.Errorf("got %q, want %q", result, want)
+	}
+	// The runtime prints through a free variable fs, which on a page is not there.
+	if !strings.Contains(trace, "panic: the trace") {
+		t.Errorf("the panic's trace is lost: %q", trace)
+	}
+}
+
+// TinyGo's file reaches the global object by other names, and looks for Node. This imitates how.
+func TestWasmExecOfTinyGoKeepsOffTheGlobalObject(t *testing.T) {
+	const source = `(() => {
+	if (typeof global !== "undefined") {
+	} else if (typeof window !== "undefined") { window.global = window; } else if (typeof self !== "undefined") { self.global = self; }
+	if (!global.require && typeof require !== "undefined") { global.require = require; }
+	if (!global.fs && global.require) { global.fs = require("fs"); }
+	if (!global.fs) { global.fs = { writeSync() {} }; }
+	if (!global.process) { global.process = { pid: -1 }; }
+	global.Go = class { global() { return global } };
+	if (global.require && global.require.main === module && global.process && global.process.versions) { process.exit(3); }
+})();`
+	root := write(t, map[string]string{
+		"entry.ts": `import { load } from "wasm_exec"; export { load }`,
+		"run.mjs": `
+import { load } from './bundle.mjs'
+const before = Reflect.ownKeys(globalThis)
+const scope = {}
+const Go = load(scope)
+console.log(new Go().global() === scope, Object.keys(scope).join(), Reflect.ownKeys(globalThis).length - before.length)
+`,
+	})
+	options := shared(root)
+	options.EntryPoints = []string{"entry.ts"}
+	options.Outfile = filepath.Join(root, "bundle.mjs")
+	options.Format = api.FormatESModule
+	options.Plugins = []api.Plugin{virtualModule("wasm_exec", wrapWasmExec(source))}
+	if err := bundle(options); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := output(t, root, nil, "node", "run.mjs"), "true fs,process,Go 0\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestTinyGoOnPathCompilesTheCore(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("the stand-in is a shell script")
+	}
+	bin := write(t, map[string]string{
+		"tinygo": `#!/bin/sh
+case $1 in
+version) echo tinygo version 0.99.0;;
+env) echo /opt/tinygo;;
+build) echo "$@" > "${0%/*}"/built;;
+esac
+`,
+	})
+	if err := os.Chmod(filepath.Join(bin, "tinygo"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", bin+string(filepath.ListSeparator)+os.Getenv("PATH"))
+	tc := findToolchain()
+	if tc.name != "tinygo version 0.99.0" {
+		t.Errorf("the toolchain is called %q", tc.name)
+	}
+	if got, err := tc.wasmExec(); err != nil || got != filepath.FromSlash("/opt/tinygo/targets/wasm_exec.js") {
+		t.Errorf("wasm_exec.js is taken from %q, %v", got, err)
+	}
+	if err := tc.compile(bin, "out.wasm"); err != nil {
+		t.Fatal(err)
+	}
+	got, _ := os.ReadFile(filepath.Join(bin, "built"))
+	if want := "build -target=wasm -scheduler=none -opt=z -no-debug -buildmode=c-shared -o out.wasm ./wasm\n"; string(got) != want {
+		t.Errorf("called with %q, want %q", got, want)
+	}
+}
+
+func TestPackageHoldsWhatItSaysAndInstallsNothing(t *testing.T) {
+	files := map[string]string{"README.md": "# Pagewire\n", "LICENSE": "MIT\n"}
+	for _, name := range shipped {
+		files["dist/"+name] = "// " + name + "\n"
+	}
+	files["dist/pagewire.js.map"] = "{}"
+	root := write(t, files)
+	pkg, err := readPackage("../package.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := writePackage(root, filepath.Join(root, "dist"), pkg); err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(root, "dist", "npm")
+
+	var packed []struct {
+		Name, Version string
+		Files         []struct{ Path string }
+	}
+	if err := json.Unmarshal([]byte(output(t, dir, nil, "npm", "pack", "--dry-run", "--json", "--offline")), &packed); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, file := range packed[0].Files {
+		got = append(got, file.Path)
+	}
+	want := append(slices.Clone(shipped), "package.json", "README.md", "LICENSE")
+	slices.Sort(got)
+	slices.Sort(want)
+	if packed[0].Name != "pagewire" || !slices.Equal(got, want) {
+		t.Errorf("npm packs %s with %q, want pagewire with %q", packed[0].Name, got, want)
+	}
+
+	text, err := os.ReadFile(filepath.Join(dir, "package.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(text, &members); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"scripts", "dependencies", "devDependencies", "private"} {
+		if members[name] != nil {
+			t.Errorf("package.json has %q", name)
+		}
+	}
+	if !strings.Contains(string(text), "\".\": {\n      \"types\": \"./pagewire.d.ts\",\n      \"default\": \"./pagewire.mjs\"\n") {
+		t.Errorf("types do not come first in\n%s", text)
+	}
+
+	// Every entry resolves, as Node sees it, to a file that is there.
+	app := write(t, nil)
+	if err := os.MkdirAll(filepath.Join(app, "node_modules"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.CopyFS(filepath.Join(app, "node_modules", "pagewire"), os.DirFS(dir)); err != nil {
+		t.Fatal(err)
+	}
+	for entry, file := range map[string]string{
+		"pagewire": "pagewire.mjs", "pagewire/iife": "pagewire.js", "pagewire/core": "pagewire.core.js",
+		"pagewire/worker": "pagewire.worker.js", "pagewire/wasm": "pagewire.wasm",
+	} {
+		script := `const url = new URL(import.meta.resolve("` + entry + `")); (await import('node:fs')).readFileSync(url); console.log(url.pathname.split('/').pop())`
+		if got := output(t, app, nil, "node", "--input-type=module", "-e", script); got != file+"\n" {
+			t.Errorf("%s resolves to %q, want %s", entry, got, file)
+		}
+	}
+}
+
+func TestDemosAreBundledByFolder(t *testing.T) {
+	root := write(t, map[string]string{
+		"demo/main.go":                  "package main",
+		"demo/1-first/index.html":       "<script type=module src=agent.js></script>",
+		"demo/1-first/agent.ts":         `import { name } from "peer"; import { greet } from "./shared/greet.ts"; console.log(greet(name))`,
+		"demo/1-first/shared/greet.ts":  "export const greet = (who: string) => `hello ${who}`",
+		"demo/1-first/tsconfig.json":    "{}",
+		"demo/2-second/style.css":       "body { color: black }",
+		"js/node_modules/peer/index.js": `export const name = "peer"`,
+	})
+	out := filepath.Join(root, "dist/demo")
+	if err := buildDemos(root, out); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	err := filepath.WalkDir(out, func(path string, entry os.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() {
+			rel, _ := filepath.Rel(out, path)
+			got = append(got, filepath.ToSlash(rel))
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"1-first/agent.js", "1-first/index.html", "2-second/style.css"}; !slices.Equal(got, want) {
+		t.Errorf("dist/demo holds %q, want %q", got, want)
+	}
+	if got := output(t, out, nil, "node", "--input-type=module", "-e", "await import('./1-first/agent.js')"); got != "hello peer\n" {
+		t.Errorf("the bundle prints %q", got)
+	}
+}
+
+func TestABrokenSourceIsNamedWithItsLine(t *testing.T) {
+	root := write(t, map[string]string{"demo/1-first/agent.ts": "const a = 1\nimport \"absent\"\n"})
+	err := buildDemos(root, filepath.Join(root, "out"))
+	if err == nil || !strings.Contains(err.Error(), `demo/1-first/agent.ts:2:7: Could not resolve "absent" (a package? run npm ci`) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestWeighNamesWhatIsAboveItsBudget(t *testing.T) {
+	dist := write(t, map[string]string{"small.js": "1", "large.js": strings.Repeat("0123456789", 9) + "abcdefghijklmnopqrstuvwxyz"})
+	var table strings.Builder
+	err := weigh(&table, dist, []artefact{{"small.js", 100}, {"large.js", 10}})
+	if err == nil || !strings.Contains(err.Error(), "large.js weighs ") || strings.Contains(err.Error(), "small.js") {
+		t.Errorf("error %v; want one that names large.js alone", err)
+	}
+	for _, word := range []string{"raw", "gzip", "brotli", "budget", "small.js", "large.js"} {
+		if !strings.Contains(table.String(), word) {
+			t.Errorf("no %q in\n%s", word, &table)
+		}
+	}
+	if err := weigh(io.Discard, dist, []artefact{{"small.js", 100}, {"large.js", 0}}); err != nil {
+		t.Errorf("within the budgets: %v", err)
+	}
+	if err := weigh(io.Discard, dist, []artefact{{"none.js", 0}}); err == nil || !strings.Contains(err.Error(), "make build") {
+		t.Errorf("without a file: %v; want what to do", err)
+	}
+}

@@ -1,0 +1,136 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/evanw/esbuild/pkg/api"
+)
+
+// bundleAll writes the scripts of dist/ and copies the types.
+func bundleAll(root, dist string, tc toolchain) error {
+	wasmExec, err := tc.wasmExecModule()
+	if err != nil {
+		return err
+	}
+	bundles := []struct {
+		entry, out string
+		format     api.Format
+		platform   api.Platform
+	}{
+		{"js/page/script.ts", "pagewire.js", api.FormatIIFE, api.PlatformBrowser},
+		{"js/page/module.ts", "pagewire.mjs", api.FormatESModule, api.PlatformBrowser},
+		{"js/core/core.ts", "pagewire.core.js", api.FormatESModule, api.PlatformBrowser},
+		// A classic worker: module workers obey other rules of the page's policy, and need a newer browser.
+		{"js/core/worker.ts", "pagewire.worker.js", api.FormatIIFE, api.PlatformBrowser},
+		{"js/page/testing.ts", "test/page.mjs", api.FormatESModule, api.PlatformNode},
+	}
+	var errs []error
+	for _, b := range bundles {
+		options := shared(root)
+		options.EntryPoints = []string{filepath.Join(root, b.entry)}
+		options.Outfile = filepath.Join(dist, b.out)
+		options.Format = b.format
+		options.Platform = b.platform
+		// External: written beside the script, not named in it. Whoever debugs can load the map by hand; a site
+		// that hosts the script alone has no 404 in its log.
+		options.Sourcemap = api.SourceMapExternal
+		options.Plugins = []api.Plugin{virtualModule("wasm_exec", wasmExec)}
+		errs = append(errs, bundle(options))
+	}
+	errs = append(errs, copyFile(filepath.Join(dist, "pagewire.d.ts"), filepath.Join(root, "js/pagewire.d.ts")))
+	return errors.Join(errs...)
+}
+
+// shared are the options of everything that is bundled.
+func shared(root string) api.BuildOptions {
+	return api.BuildOptions{
+		AbsWorkingDir:     root,
+		Bundle:            true,
+		Write:             true,
+		Target:            api.ES2022, // private members and class fields as they are; every engine that has WebMCP
+		MinifyWhitespace:  true,
+		MinifyIdentifiers: true,
+		MinifySyntax:      true,
+		LegalComments:     api.LegalCommentsNone,
+		Charset:           api.CharsetUTF8,
+		NodePaths:         []string{filepath.Join(root, "js/node_modules")},
+		LogLevel:          api.LogLevelSilent, // errors are returned, and then printed once
+	}
+}
+
+// bundle runs esbuild. A warning fails the build: esbuild warns about code that does something else than it says.
+func bundle(options api.BuildOptions) error {
+	result := api.Build(options)
+	var errs []error
+	for _, message := range append(result.Errors, result.Warnings...) {
+		errs = append(errs, messageError(message))
+	}
+	return errors.Join(errs...)
+}
+
+func messageError(m api.Message) error {
+	text := m.Text
+	if strings.HasPrefix(text, `Could not resolve "`) {
+		text += " (a package? run npm ci in js/; a file? it is missing)"
+	}
+	if m.Location == nil {
+		return errors.New(text)
+	}
+	return fmt.Errorf("%s:%d:%d: %s", m.Location.File, m.Location.Line, m.Location.Column, text)
+}
+
+// virtualModule makes `import ... from "name"` find source, which is in no file of ours.
+func virtualModule(name, source string) api.Plugin {
+	return api.Plugin{
+		Name: name,
+		Setup: func(b api.PluginBuild) {
+			b.OnResolve(api.OnResolveOptions{Filter: "^" + name + "$"}, func(args api.OnResolveArgs) (api.OnResolveResult, error) {
+				return api.OnResolveResult{Path: args.Path, Namespace: name}, nil
+			})
+			b.OnLoad(api.OnLoadOptions{Filter: ".*", Namespace: name}, func(api.OnLoadArgs) (api.OnLoadResult, error) {
+				return api.OnLoadResult{Contents: &source, Loader: api.LoaderJS}, nil
+			})
+		},
+	}
+}
+
+// buildDemos copies each folder demo/<number>-<name>/ to out. Each .ts file that lies directly in it is an entry, and becomes a
+// script of the same name with .js; what entries share lies in a folder below. Maps are inline: a demo is read.
+func buildDemos(root, out string) error {
+	pages, err := filepath.Glob(filepath.Join(root, "demo", "[0-9]*-*"))
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, page := range pages {
+		to := filepath.Join(out, filepath.Base(page))
+		entries, err := os.ReadDir(page)
+		if err != nil {
+			return err
+		}
+		options := shared(root)
+		for _, entry := range entries {
+			name := entry.Name()
+			switch {
+			case entry.IsDir(), strings.HasSuffix(name, ".d.ts"), name == "tsconfig.json":
+			case strings.HasSuffix(name, ".ts"):
+				options.EntryPoints = append(options.EntryPoints, filepath.Join(page, name))
+			default:
+				errs = append(errs, copyFile(filepath.Join(to, name), filepath.Join(page, name)))
+			}
+		}
+		options.Outdir = to
+		options.Format = api.FormatESModule
+		options.Platform = api.PlatformBrowser
+		options.Sourcemap = api.SourceMapInline
+		options.MinifyIdentifiers = false
+		if len(options.EntryPoints) > 0 {
+			errs = append(errs, bundle(options))
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,155 @@
+// Command build makes everything that Pagewire ships, into dist/ and bin/:
+//
+//	dist/pagewire.js         script tag: the page layer, and nothing else
+//	dist/pagewire.mjs        the same for import
+//	dist/pagewire.core.js    the loader and wasm_exec, fetched with the core
+//	dist/pagewire.worker.js  the same for a page whose policy forbids WebAssembly
+//	dist/pagewire.wasm       the core
+//	dist/pagewire.d.ts       types
+//	dist/npm/                the npm package, ready for npm pack
+//	dist/demo/               the demo pages, which load the files above from the root
+//	dist/test/page.mjs       what the tests under Node import
+//	bin/pagewire             the command, with the files above inside
+//
+// Usage, from anywhere in the repository:
+//
+//	go run ./js/build          build
+//	go run ./js/build -size    print what dist/ weighs; exit 1 above a budget
+//
+// It needs Go and what js/package-lock.json names (make installs that). It downloads nothing, and it keeps no cache
+// of its own: go build has one, and esbuild needs none.
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// shipped are the files that a site hosts: what npm/ holds and what bin/pagewire embeds.
+var shipped = []string{
+	"pagewire.js",
+	"pagewire.mjs",
+	"pagewire.core.js",
+	"pagewire.worker.js",
+	"pagewire.wasm",
+	"pagewire.d.ts",
+}
+
+func main() {
+	size := flag.Bool("size", false, "print raw, gzip and brotli sizes of what dist/ holds, and fail above a budget")
+	flag.Parse()
+	if flag.NArg() > 0 {
+		fmt.Fprintf(os.Stderr, "build: unexpected argument %q\n", flag.Arg(0))
+		os.Exit(2)
+	}
+	root, err := findRoot()
+	if err == nil {
+		if *size {
+			err = weigh(os.Stdout, filepath.Join(root, "dist"), artefacts)
+		} else {
+			err = build(root)
+		}
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "build:", err)
+		os.Exit(1)
+	}
+}
+
+// build makes dist/ and bin/ under root. The WebAssembly module is compiled while the scripts are bundled; neither
+// needs the other.
+func build(root string) error {
+	start := time.Now()
+	dist := filepath.Join(root, "dist")
+	tc := findToolchain()
+
+	compiled := make(chan error, 1)
+	go func() { compiled <- tc.compile(root, filepath.Join(dist, "pagewire.wasm")) }()
+	err := bundleAll(root, dist, tc)
+	if err := errors.Join(err, <-compiled); err != nil {
+		return err
+	}
+
+	pkg, err := readPackage(filepath.Join(root, "js", "package.json"))
+	if err != nil {
+		return err
+	}
+	if err := writePackage(root, dist, pkg); err != nil {
+		return fmt.Errorf("npm package: %w", err)
+	}
+	if err := buildDemos(root, filepath.Join(dist, "demo")); err != nil {
+		return fmt.Errorf("demo: %w", err)
+	}
+	if err := buildCommand(root, dist, pkg.Version); err != nil {
+		return err
+	}
+	fmt.Printf("build: pagewire %s in %.1f s, core compiled by %s\n", pkg.Version, time.Since(start).Seconds(), tc.name)
+	return nil
+}
+
+// buildCommand copies what is shipped to where the assets package embeds it, and links bin/pagewire with it.
+func buildCommand(root, dist, version string) error {
+	for _, name := range shipped {
+		err := copyFile(filepath.Join(root, "bridge/gateway/assets/dist", name), filepath.Join(dist, name))
+		if err != nil {
+			return err
+		}
+	}
+	return run(root, nil, "go", "build", "-trimpath", "-tags", "pagewire_assets",
+		"-ldflags", "-s -w -X main.version="+version,
+		"-o", filepath.Join(root, "bin")+string(filepath.Separator), "./bridge/cmd/pagewire")
+}
+
+// findRoot returns the directory that holds go.mod, so that the build works from any directory of the repository.
+func findRoot() (string, error) {
+	out, err := exec.Command("go", "env", "GOMOD").Output()
+	mod := strings.TrimSpace(string(out))
+	if err != nil || mod == "" || mod == os.DevNull {
+		return "", errors.New("no go.mod here or above: run it inside the repository")
+	}
+	return filepath.Dir(mod), nil
+}
+
+// run executes a tool in dir with extra environment, and returns what it printed only if it failed.
+func run(dir string, env []string, name string, args ...string) error {
+	cmd := exec.Command(name, args...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), env...)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("%s %s: %w\n%s", name, strings.Join(args, " "), err, out)
+	}
+	return nil
+}
+
+// copyFile copies a file and makes the directories that it needs.
+func copyFile(to, from string) error {
+	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+		return err
+	}
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.Create(to)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Close())
+}
+
+// exists reports whether path is there, whatever it is.
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return !errors.Is(err, fs.ErrNotExist)
+}
