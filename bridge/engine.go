@@ -29,6 +29,7 @@ type Engine struct {
 	updates   coalesce.Queue[*watch]
 	list      coalesce.Item[struct{}]
 	lists     coalesce.Queue[struct{}]
+	revision  int     // of the list: how often resources came or went
 	throttled []*port // ports with updates that wait for their rate
 
 	queue queue

@@ -9,6 +9,7 @@ type listen struct {
 	subs      []*sub
 	resources bool // resourcesListChanged
 	listDue   bool // a list_changed waits for the port to become writable
+	seen      int  // the revision of the list that it has been told of, or began with
 }
 
 func (p *port) listening(id wire.Value) *listen {
@@ -58,7 +59,7 @@ func (e *Engine) listen(r *request) *wire.Error {
 	case len(p.listens) >= e.opt.Limits.Listens:
 		return limited("Too many listens", reasonListens, "maxListens", e.opt.Limits.Listens)
 	}
-	l := &listen{port: p, id: append(wire.Value(nil), r.id...), resources: filter.Get("resourcesListChanged").True()}
+	l := &listen{port: p, id: append(wire.Value(nil), r.id...), resources: filter.Get("resourcesListChanged").True(), seen: e.revision}
 
 	text := l.begin(e.begin(), wire.Acknowledged).Raw(`,"notifications":{`)
 	separator := ""

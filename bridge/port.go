@@ -13,6 +13,7 @@ type port struct {
 	legacy   string // the version that initialize settled on; "" before that
 	writable bool
 	listDue  bool // a list_changed waits for the port to become writable (legacy; a listen has its own)
+	seen     int  // the revision of the list that the session has been told of, or began with (legacy, likewise)
 
 	subscribed map[string]*sub // legacy: URI -> subscription
 	listens    []*listen

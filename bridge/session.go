@@ -12,6 +12,9 @@ func (e *Engine) initialize(r *request) *wire.Error {
 	if !wire.IsLegacy(asked) {
 		asked = wire.Legacy
 	}
+	if r.port.legacy == "" {
+		r.port.seen = e.revision
+	}
 	r.port.legacy = asked
 	text := e.result(r).Raw(`"protocolVersion":`).Str(asked)
 	text = text.Raw(`,`).Bytes(e.capabilities).Raw(`,"serverInfo":`).Bytes(e.serverInfo)

@@ -126,20 +126,23 @@ func (p *port) unwait(s *sub) {
 
 // listChanged announces that resources came or went, now or when the interval of that is over.
 func (e *Engine) listChanged() {
+	e.revision++
 	if e.lists.Touch(e.now, &e.list, e.opt.ListInterval) {
 		e.announceList()
 	}
 }
 
-// announceList tells every session that wants to know: a legacy one by having been initialized, a listen by its
-// filter.
+// announceList tells every session that wants to know, a legacy one by having been initialized, a listen by its
+// filter, and that was there before the change: who came later has listed what is there.
 func (e *Engine) announceList() {
 	for _, p := range e.order {
-		if p.legacy != "" {
+		if p.legacy != "" && p.seen != e.revision {
+			p.seen = e.revision
 			e.sendListChanged(p, nil)
 		}
 		for _, l := range p.listens {
-			if l.resources {
+			if l.resources && l.seen != e.revision {
+				l.seen = e.revision
 				e.sendListChanged(p, l)
 			}
 		}

@@ -99,7 +99,7 @@ func virtualModule(name, source string) api.Plugin {
 }
 
 // buildDemos copies each folder demo/<number>-<name>/ to out. Each .ts file that lies directly in it is an entry, and becomes a
-// script of the same name with .js; what entries share lies in a folder below. Maps are inline: a demo is read.
+// script of the same name with .js; what entries share lies in a folder below. Maps are linked: a demo is read.
 func buildDemos(root, out string) error {
 	pages, err := filepath.Glob(filepath.Join(root, "demo", "[0-9]*-*"))
 	if err != nil {
@@ -126,7 +126,7 @@ func buildDemos(root, out string) error {
 		options.Outdir = to
 		options.Format = api.FormatESModule
 		options.Platform = api.PlatformBrowser
-		options.Sourcemap = api.SourceMapInline
+		options.Sourcemap = api.SourceMapLinked
 		options.MinifyIdentifiers = false
 		if len(options.EntryPoints) > 0 {
 			errs = append(errs, bundle(options))

@@ -13,15 +13,16 @@ import type { Core, CoreOptions, Page } from "./link.ts";
 
 export { sessions } from "../page/sessions.ts";
 
-let module: Promise<WebAssembly.Module> | undefined;
+/** What was compiled last, and from where. */
+let compiled: { url: string; module: Promise<WebAssembly.Module> } | undefined;
 
 /** Starts a core. Rejects with an error that says what to do about it. */
 export async function start(page: Page, options: CoreOptions): Promise<Core> {
-  module ??= compile(options);
+  if (compiled?.url !== options.wasm) compiled = { url: options.wasm, module: compile(options) };
   try {
-    return await attach(page, await module, options);
+    return await attach(page, await compiled.module, options);
   } catch (cause) {
-    module = undefined; // so that a later start tries again
+    compiled = undefined; // so that a later start tries again
     // A CSP that forbids wasm throws a CompileError. A worker obeys the CSP of its own response, not the page's.
     if (!(cause instanceof WebAssembly.CompileError)) throw cause;
     return remote(page, options, cause);

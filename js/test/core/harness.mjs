@@ -12,7 +12,7 @@ export const origin = "https://x.test";
 async function serve() {
   const server = createServer(async (request, response) => {
     const body = await readFile(new URL("../../../dist" + request.url, import.meta.url)).catch(() => null);
-    response.writeHead(body ? 200 : 404, { "content-type": request.url.endsWith(".wasm") ? "application/wasm" : "text/plain" });
+    response.writeHead(body ? 200 : 404, { "content-type": request.url.endsWith(".wasm") ? "application/wasm" : "text/plain", connection: "close" });
     response.end(body);
   });
   await new Promise((done) => server.listen(0, "127.0.0.1", done));

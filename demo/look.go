@@ -1,0 +1,137 @@
+//go:build !js
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/chromedp/chromedp"
+)
+
+// state is what the agent console shows. Its document, as described in 1-live-document/console/view.ts, is all that
+// the story knows of the agent.
+type state struct {
+	Agent         string            `json:"agent"`         // connecting, subscribed or error
+	Trouble       string            `json:"trouble"`       // why, when it is error
+	Steps         map[string]string `json:"steps"`         // by kind, as a person reads them
+	Resources     []resource        `json:"resources"`     // as listed now
+	Notifications []notification    `json:"notifications"` // newest first
+	Events        map[string]events `json:"events"`        // by type: what the person's last deed caused in the page
+}
+
+type resource struct {
+	URI   string `json:"uri"`
+	Name  string `json:"name"`
+	Reads int    `json:"reads"`
+	Text  string `json:"text"` // what the agent last read, white space shortened
+}
+
+type notification struct {
+	URI string  `json:"uri"` // "" when it is of the list
+	At  float64 `json:"at"`  // the page's clock, in milliseconds
+}
+
+type events struct {
+	First float64 `json:"first"` // the page's clock too
+	Count int     `json:"count"`
+}
+
+// lookScript reads a state. The first time, it also begins to note the events by which a deed shows in the page: on
+// the window and capturing, which is before the page's own listeners.
+const lookScript = `(() => {
+  if (!globalThis.events) {
+    globalThis.events = {};
+    for (const type of ["input", "selectionchange"]) {
+      addEventListener(type, () => {
+        const of = (globalThis.events[type] ??= { first: performance.now(), count: 0 });
+        of.count++;
+      }, { capture: true });
+    }
+  }
+  const all = (selector, pick) => [...document.querySelectorAll(selector)].map(pick);
+  return {
+    agent: document.documentElement.dataset.agent ?? "",
+    trouble: document.querySelector("#trouble span")?.textContent ?? "",
+    steps: Object.fromEntries(all("#steps li", (li) => [li.dataset.kind, li.textContent])),
+    resources: all("#resources [data-uri]", (li) => ({
+      uri: li.dataset.uri,
+      name: li.dataset.name,
+      reads: Number(li.dataset.reads),
+      text: li.querySelector(".preview").textContent,
+    })),
+    notifications: all("#notifications li", (li) => ({ uri: li.dataset.uri, at: Number(li.dataset.at) })),
+    events: globalThis.events,
+  };
+})()`
+
+// look reads what the page shows now.
+func (t *teller) look() (state, error) {
+	ctx, cancel := context.WithTimeout(t.ctx, stepDeadline)
+	defer cancel()
+	s, err := chromedp.Run(ctx, chromedp.Evaluate[state](lookScript))
+	if err != nil {
+		return s, fmt.Errorf("look at the page: %w", err)
+	}
+	return s, nil
+}
+
+// wait looks until the page shows what done wants to see, and returns what it then shows. The times in it are the page's, so
+// that it does not matter how often this looks.
+func (t *teller) wait(step string, limit time.Duration, done func(state) bool) (state, error) {
+	for deadline := time.Now().Add(limit); ; {
+		s, err := t.look()
+		switch {
+		case err != nil:
+			return s, fmt.Errorf("%s: %w", step, err)
+		case done(s):
+			return s, nil
+		case s.Agent == "error":
+			return s, fmt.Errorf("%s: %s", step, s.Trouble)
+		case time.Now().After(deadline):
+			return s, fmt.Errorf("%s: did not happen within %v", step, limit)
+		}
+		select {
+		case <-t.ctx.Done():
+			return s, fmt.Errorf("%s: %w", step, errors.Join(t.ctx.Err(), context.Cause(t.ctx)))
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+// resource finds a listed resource by its name; none is the zero resource.
+func (s state) resource(name string) resource {
+	for _, r := range s.Resources {
+		if r.Name == name {
+			return r
+		}
+	}
+	return resource{}
+}
+
+// read counts the resources that the agent has read.
+func (s state) read() int {
+	n := 0
+	for _, r := range s.Resources {
+		if r.Reads > 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// since returns the notifications about uri that came after before was seen, newest first.
+func (s state) since(before state, uri string) []notification {
+	var found []notification
+	for _, n := range s.Notifications {
+		if len(before.Notifications) > 0 && n.At <= before.Notifications[0].At {
+			break
+		}
+		if n.URI == uri {
+			found = append(found, n)
+		}
+	}
+	return found
+}

@@ -1,0 +1,94 @@
+//go:build !js
+
+// Command demo serves the demo pages, and tells what an agent sees of them.
+//
+// It serves dist/, which make build writes, on 127.0.0.1; and where there is a browser, it opens the page of demo 1 in
+// it, acts the person who edits the page, and prints what the agent console on that page saw happen.
+//
+//	go run ./demo           tell the story, then serve until interrupted
+//	go run ./demo -once     tell the story, and end: status 0 if all of it happened
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"net/http"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/pagewire/pagewire/bridge/gateway/browser"
+)
+
+const (
+	// page is where demo 1 is served.
+	page = "/demo/1-live-document/"
+	// defaultAddr is the same each time, so that a tab that was left open finds the demo again.
+	defaultAddr = "127.0.0.1:8151"
+)
+
+func main() {
+	addr := flag.String("addr", defaultAddr, "address to serve at; if the default is taken, any free port")
+	dist := flag.String("dist", "dist", "directory that make build wrote")
+	once := flag.Bool("once", false, "end after the story, with status 0 if all of it happened")
+	flag.Parse()
+	if flag.NArg() > 0 {
+		fmt.Fprintf(os.Stderr, "demo: unexpected argument %q\n", flag.Arg(0))
+		os.Exit(2)
+	}
+
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, *addr, *dist, *once)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "demo:", err)
+		os.Exit(1)
+	}
+}
+
+// run serves and tells the story. It returns when ctx ends, or, with once, when the story does.
+func run(ctx context.Context, addr, dist string, once bool) error {
+	root, err := openDist(dist)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	l, err := listen(addr)
+	if err != nil {
+		return err
+	}
+	server := &http.Server{Handler: serveFiles(root.FS()), ReadHeaderTimeout: 10 * time.Second}
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(l) }()
+	defer server.Close()
+
+	base := "http://" + l.Addr().String()
+	if !once {
+		fmt.Printf("demo at %s%s\n\n", base, page)
+	}
+	err = tell(ctx, os.Stdout, base)
+	switch {
+	case ctx.Err() != nil:
+		if once {
+			return errors.New("interrupted")
+		}
+		return nil
+	case once:
+		return err
+	case errors.Is(err, browser.ErrNone):
+		fmt.Printf("The page can be opened in any browser. For the story to be told here: %v.\n", err)
+	case err != nil:
+		fmt.Fprintln(os.Stderr, "demo:", err)
+	}
+
+	fmt.Printf("\nOpen %s%s and edit. Ctrl+C ends.\n", base, page)
+	select {
+	case <-ctx.Done():
+		return nil
+	case err := <-served:
+		return err
+	}
+}

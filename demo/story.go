@@ -1,0 +1,254 @@
+//go:build !js
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	cdpbrowser "github.com/chromedp/cdproto/browser"
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/input"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"github.com/pagewire/pagewire/bridge/gateway/browser"
+)
+
+const (
+	// startDeadline is how long the agent may take to be subscribed. It takes 0.2 s; a busy machine that compiles the
+	// core for the first time gets the rest.
+	startDeadline = 20 * time.Second
+	// stepDeadline is how long the agent may take to hear of a change and read it again.
+	stepDeadline = 5 * time.Second
+)
+
+// A teller plays the story in one tab and writes the transcript.
+type teller struct {
+	ctx context.Context // chromedp's, of the tab
+	out io.Writer
+}
+
+// tell plays the story in a browser: in full with a client as it comes, and in short with one that is pinned to the
+// protocol's newest version. Every line says what happened in the page; a step that does not happen is the error.
+func tell(ctx context.Context, out io.Writer, base string) error {
+	tab, closeBrowser, err := browser.Launch(ctx, browser.Options{})
+	if err != nil {
+		return err
+	}
+	defer closeBrowser()
+	t := &teller{tab, out}
+
+	version, err := chromedp.CallBrowser(tab, cdpbrowser.GetVersion, cdp.Empty{})
+	if err != nil {
+		return fmt.Errorf("ask the browser for its version: %w", err)
+	}
+	t.line("browser", "%s, headless", version.Product)
+	if err := t.full(base + page); err != nil {
+		return err
+	}
+	return t.short(base + page + "?era=modern")
+}
+
+// full is the story, step by step.
+func (t *teller) full(url string) error {
+	s, err := t.open(url)
+	if err != nil {
+		return err
+	}
+	t.line("person", "opens %s", url)
+	t.line("agent", "%s", lower(s.Steps["connected"]))
+	t.line("agent", "%s", lower(s.Steps["listed"]))
+	for _, r := range s.Resources {
+		t.line("agent", "read %-12s %s", brief(r.URI), quote(r.Text, 60))
+	}
+	t.line("agent", "%s", lower(s.Steps["subscribed"]))
+
+	const words, word = " and milk", "milk"
+	for _, d := range []deed{
+		{fmt.Sprintf("types %q, key by key", words), t.types(words), "input", "document", words},
+		{fmt.Sprintf("selects %q", word), t.selectsBack(len(word)), "selectionchange", "selection", word},
+		{"wants one portion more", t.press("#order-portions", kb.ArrowUp), "input", "order", `"portions":13`},
+	} {
+		if _, _, err := t.turn(d); err != nil {
+			return err
+		}
+	}
+	return t.withdraw("order")
+}
+
+// short is the same with the other protocol version, in two lines.
+func (t *teller) short(url string) error {
+	s, err := t.open(url)
+	if err != nil {
+		return err
+	}
+	connected, listed, read := lower(s.Steps["connected"]), len(s.Resources), s.read()
+	const words = " and honey"
+	quiet := &teller{t.ctx, io.Discard}
+	heard, r, err := quiet.turn(deed{"", t.types(words), "input", "document", words})
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(t.out)
+	t.line("again", "%s: listed %d, read %d, %s,", connected, listed, read, lower(s.Steps["subscribed"]))
+	t.line("", "was told of %s (%s), read again %s", brief(r.URI), heard, quoteEnd(r.Text, 32))
+	return nil
+}
+
+// open loads the page, and returns what it shows once the agent has subscribed.
+func (t *teller) open(url string) (state, error) {
+	if err := t.act("open the page", chromedp.Navigate(url)); err != nil {
+		return state{}, err
+	}
+	return t.wait("the agent subscribes", startDeadline, func(s state) bool { return s.Agent == "subscribed" })
+}
+
+// A deed is something that a person does, and what it leads to.
+type deed struct {
+	says     string // in the transcript, after "person"
+	action   chromedp.Action[chromedp.Void]
+	event    string // by which the page learns of it
+	resource string // that changes by it, by name
+	want     string // what the resource then contains
+}
+
+// heard is how the agent was told: how often, for how many events in the page, and how long after the first of them.
+type heard struct {
+	times  int
+	events int
+	after  float64 // milliseconds
+}
+
+func (h heard) String() string {
+	if h.events == 1 {
+		return fmt.Sprintf("after %.1f ms", h.after)
+	}
+	return fmt.Sprintf("after %.1f ms; told %d× for %d events", h.after, h.times, h.events)
+}
+
+// turn has the person do something, and waits until the agent was told of the change and has read it.
+func (t *teller) turn(d deed) (heard, resource, error) {
+	fail := func(err error) (heard, resource, error) { return heard{}, resource{}, err }
+	before, err := t.look()
+	if err != nil {
+		return fail(err)
+	}
+	if err := t.act("change the "+d.resource, chromedp.Steps(evaluate(`globalThis.events = {}`), d.action)); err != nil {
+		return fail(err)
+	}
+	t.line("person", "%s", d.says)
+	uri := before.resource(d.resource).URI
+	if _, err := t.wait("the agent is told that the "+d.resource+" changed", stepDeadline, func(s state) bool {
+		return len(s.since(before, uri)) > 0
+	}); err != nil {
+		return fail(err)
+	}
+	s, err := t.wait(fmt.Sprintf("the agent reads %q in the %s", d.want, d.resource), stepDeadline, func(s state) bool {
+		return strings.Contains(s.resource(d.resource).Text, d.want)
+	})
+	if err != nil {
+		return fail(err)
+	}
+	told, r, e := s.since(before, uri), s.resource(d.resource), s.Events[d.event]
+	h := heard{len(told), e.Count, told[len(told)-1].At - e.First}
+	t.line("agent", "was told %s changed (%s)", brief(uri), h)
+	t.line("agent", "read again    %s", quoteEnd(r.Text, 60))
+	return h, r, nil
+}
+
+// withdraw unticks the box that shares the order, and waits until the agent no longer lists it.
+func (t *teller) withdraw(name string) error {
+	before, err := t.look()
+	if err != nil {
+		return err
+	}
+	if err := t.act("withdraw "+name, chromedp.Click(chromedp.CSS("#order-shared"))); err != nil {
+		return err
+	}
+	s, err := t.wait("the agent no longer lists "+name, stepDeadline, func(s state) bool {
+		return s.resource(name).URI == "" && len(s.since(before, "")) > 0
+	})
+	if err != nil {
+		return err
+	}
+	t.line("person", "no longer shares the %s", name)
+	t.line("agent", "was told that the list changed, and %s", lower(s.Steps["listed"]))
+	return nil
+}
+
+// What a person does. All of it by real input events, which the page cannot tell from a person's.
+
+// types puts the caret at the end of the text, and types there.
+func (t *teller) types(words string) chromedp.Action[chromedp.Void] {
+	return chromedp.Steps(
+		chromedp.Click(chromedp.CSS("#document-text")),
+		evaluate(`document.activeElement.setSelectionRange(1e9, 1e9)`),
+		chromedp.KeyEvent(words),
+	)
+}
+
+// selectsBack selects n characters before the caret.
+func (t *teller) selectsBack(n int) chromedp.Action[chromedp.Void] {
+	// Naming the command makes the key work on macOS too, where the system, not the browser, gives keys a meaning.
+	left := func(p *input.DispatchKeyEventParams) { p.Commands = []string{"MoveLeftAndModifySelection"} }
+	return chromedp.KeyEvent(strings.Repeat(kb.ArrowLeft, n), chromedp.KeyModifiers(chromedp.ModifierShift), left)
+}
+
+// press clicks on a field and presses a key in it.
+func (t *teller) press(field, key string) chromedp.Action[chromedp.Void] {
+	return chromedp.Steps(chromedp.Click(chromedp.CSS(field)), chromedp.KeyEvent(key))
+}
+
+func evaluate(script string) chromedp.Action[chromedp.Void] {
+	return chromedp.Evaluate[chromedp.Void](script)
+}
+
+// act carries out a step of the person's, within stepDeadline.
+func (t *teller) act(step string, action chromedp.Action[chromedp.Void]) error {
+	ctx, cancel := context.WithTimeout(t.ctx, stepDeadline)
+	defer cancel()
+	if err := chromedp.Do(ctx, action); err != nil {
+		return fmt.Errorf("%s: %w", step, err)
+	}
+	return nil
+}
+
+// line writes a line of the transcript: who, and what happened.
+func (t *teller) line(who, format string, args ...any) {
+	fmt.Fprintln(t.out, strings.TrimRight(fmt.Sprintf("%-8s %s", who, fmt.Sprintf(format, args...)), " "))
+}
+
+// lower makes a sentence of the page's a part of ours.
+func lower(s string) string {
+	if s == "" {
+		return s
+	}
+	return strings.ToLower(s[:1]) + s[1:]
+}
+
+// brief is the end of a URI, as the page shows it too.
+func brief(uri string) string {
+	return "…" + uri[strings.LastIndexByte(uri, '/'):]
+}
+
+// quote shortens text to n characters, keeping its beginning.
+func quote(text string, n int) string {
+	if utf8.RuneCountInString(text) <= n {
+		return text
+	}
+	return string([]rune(text)[:n-1]) + "…"
+}
+
+// quoteEnd shortens text to n characters, keeping its end.
+func quoteEnd(text string, n int) string {
+	r := []rune(text)
+	if len(r) <= n {
+		return text
+	}
+	return "…" + string(r[len(r)-n+1:])
+}

@@ -1,0 +1,185 @@
+/** The edge by itself: text through linear memory, re-entry, limits, and what becomes of a core that fails. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { origin, page, sleep } from "./harness.mjs";
+
+const uri = `${origin}/a`;
+const request = (id, method, params) => JSON.stringify({ jsonrpc: "2.0", id, method, params });
+const initialize = request(0, "initialize", { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "c", version: "1" } });
+const sent = (p, port) => p.log.filter(([what, to]) => what === "send" && to === port).map(([, , text]) => JSON.parse(text));
+
+test("text of every kind crosses the edge unharmed", async () => {
+  const p = await page({ [uri]: () => [{ uri, text: "x" }] });
+  const name = 'é😀\u2028"\\\n\t\u0001 end';
+  p.core.register(JSON.stringify({ uri, name }));
+  p.core.open(1);
+  p.core.receive(1, initialize);
+  p.core.receive(1, request("ü\u0000", "resources/list"));
+  const [, answer] = sent(p, 1);
+  assert.equal(answer.id, "ü\u0000");
+  assert.equal(answer.result.resources[0].name, name);
+});
+
+test("a lone surrogate from JavaScript becomes U+FFFD, not a dead core", async () => {
+  const p = await page();
+  p.core.register(JSON.stringify({ uri, name: "n" }).replace('"n"', '"\ud800"'));
+  p.core.open(1);
+  p.core.receive(1, initialize);
+  p.core.receive(1, request(1, "resources/list"));
+  assert.equal(sent(p, 1)[1].result.resources[0].name, "\ufffd");
+});
+
+test("memory may grow at any time", async () => {
+  const p = await page({}, {});
+  p.core.open(1);
+  p.core.receive(1, initialize);
+  // Descriptors of 100 KB each, until the memory must have grown several times.
+  const description = "d".repeat(100_000);
+  for (let i = 0; i < 300; i++) p.core.register(JSON.stringify({ uri: `${origin}/${i}`, name: "n", description }));
+  p.core.receive(1, request(1, "resources/list"));
+  const answer = sent(p, 1).at(-1);
+  assert.equal(answer.result.resources.length, 200);
+  assert.ok(answer.result.resources.every((r) => r.description === description));
+  assert.ok(answer.result.nextCursor);
+});
+
+test("a message above the limit is answered under its id without being copied in", async () => {
+  const p = await page();
+  p.core.open(1);
+  p.core.receive(1, request(7, "ping", { padding: "x".repeat(2 << 20) }));
+  p.core.receive(1, request(8, "ping", { padding: "é".repeat(700_000) })); // fits in UTF-16 units, not in bytes
+  p.core.receive(1, request(9, "ping", {}));
+  assert.deepEqual(
+    sent(p, 1).map((m) => [m.id, m.error?.data.reason]),
+    [[7, "message_size"], [8, "message_size"], [9, undefined]],
+  );
+});
+
+test("the page may call the core from within the core's calls", async () => {
+  const p = await page();
+  p.core.register(JSON.stringify({ uri, name: "n" }));
+  p.core.open(1);
+  p.core.receive(1, initialize);
+  p.core.receive(1, request(1, "resources/subscribe", { uri }));
+  // Each update makes another change, a hundred deep: queued, not nested.
+  const push = p.log.push.bind(p.log);
+  let depth = 0;
+  p.log.push = (entry) => {
+    push(entry);
+    if (entry[0] === "send" && depth < 100) {
+      depth++;
+      p.core.touch(uri);
+      p.core.receive(1, request(100 + depth, "ping"));
+    }
+    return 0;
+  };
+  p.core.receive(1, request(2, "ping"));
+  await sleep(150);
+  const ids = sent(p, 1).map((m) => m.id).filter((id) => id > 100);
+  assert.deepEqual(ids, Array.from({ length: 100 }, (_, i) => 101 + i));
+});
+
+test("timers: the trailing update comes by itself", async () => {
+  const p = await page();
+  p.core.register(JSON.stringify({ uri, name: "n" }));
+  p.core.open(1);
+  p.core.receive(1, initialize);
+  p.core.receive(1, request(1, "resources/subscribe", { uri }));
+  for (let i = 0; i < 10_000; i++) p.core.touch(uri);
+  const updates = () => sent(p, 1).filter((m) => m.method === "notifications/resources/updated").length;
+  assert.equal(updates(), 1);
+  await sleep(200);
+  assert.equal(updates(), 2);
+});
+
+test("what the engine refuses is reported, and nothing else suffers", async () => {
+  const p = await page();
+  p.core.register(JSON.stringify({ uri: "https://evil.example/x", name: "n" }));
+  p.core.register("{");
+  p.core.register(JSON.stringify({ uri, name: "n" }));
+  p.core.register(JSON.stringify({ uri, name: "n" }));
+  assert.deepEqual(p.log.map(([what]) => what), ["report", "report", "report"]);
+  assert.equal(p.dead, undefined);
+});
+
+test("a panic is contained: the core is dead, says so once, and is never called again", async () => {
+  let instance;
+  const instantiate = WebAssembly.instantiate;
+  WebAssembly.instantiate = async (...args) => (instance = await instantiate(...args));
+  const p = await page();
+  WebAssembly.instantiate = instantiate;
+  p.core.open(1);
+  p.core.receive(1, initialize);
+  assert.equal(instance.exports.unregister(0, 1 << 29), 1, "an export returns 1 after a panic");
+  p.core.touch(uri);
+  assert.match(p.dead, /internal error/);
+  const reported = p.log.find(([what]) => what === "report");
+  assert.match(reported[1], /core stopped: .*slice bounds out of range/);
+  const before = p.log.length;
+  p.core.receive(1, request(1, "ping"));
+  await sleep(50);
+  assert.equal(p.log.length, before);
+});
+
+test("an exception that leaves an export is death", async () => {
+  const p = await page();
+  p.core.open(1);
+  p.core.receive(1, initialize);
+  p.core.register(JSON.stringify({ uri, name: "n" }));
+  p.core.receive(1, request(1, "resources/subscribe", { uri }));
+  // The page's clock throws from within the call, as an engine at the end of its stack does.
+  const now = performance.now;
+  performance.now = () => {
+    throw new RangeError("Maximum call stack size exceeded");
+  };
+  try {
+    p.core.touch(uri);
+  } finally {
+    performance.now = now;
+  }
+  assert.match(p.dead, /RangeError/);
+});
+
+test("a core whose program exits is dead", async () => {
+  // The module's imports are kept, so that the test can call the one by which Go's runtime ends its program.
+  let imports;
+  const instantiate = WebAssembly.instantiate;
+  WebAssembly.instantiate = async (module, given) => instantiate(module, (imports = given));
+  const p = await page();
+  WebAssembly.instantiate = instantiate;
+  imports.gojs["runtime.wasmExit"](0);
+  assert.match(p.dead, /exited with status/);
+});
+
+test("a wasm that cannot be fetched says which and what to do", async () => {
+  await assert.rejects(page({}, { wasm: "http://127.0.0.1:9/pagewire.wasm" }), /could not fetch http:\/\/127\.0\.0\.1:9\/pagewire\.wasm/);
+});
+
+test("ports above the limit are closed with a reason", async () => {
+  const p = await page();
+  for (let i = 1; i <= 1025; i++) p.core.open(i);
+  assert.deepEqual(p.log, [["closed", 1025, "bridge: too many ports: the limit is 1024"]]);
+});
+
+test("nothing leaks: sessions that come and go leave the memory as it was", async () => {
+  let instance;
+  const instantiate = WebAssembly.instantiate;
+  WebAssembly.instantiate = async (...args) => (instance = await instantiate(...args));
+  const p = await page();
+  WebAssembly.instantiate = instantiate;
+  p.core.register(JSON.stringify({ uri, name: "n" }));
+  const session = (port) => {
+    p.core.open(port);
+    p.core.receive(port, initialize);
+    for (let i = 0; i < 20; i++) p.core.receive(port, request(i + 1, "resources/subscribe", { uri }));
+    p.core.touch(uri);
+    p.core.close(port);
+    p.log.length = 0;
+  };
+  const size = () => (instance.exports.mem ?? instance.exports.memory).buffer.byteLength;
+  let port = 0;
+  while (port < 2000) session(++port);
+  const before = size();
+  while (port < 12_000) session(++port);
+  assert.ok(size() <= before + (1 << 20), `grew from ${before} to ${size()}`);
+});
