@@ -267,7 +267,7 @@ func TestDemosAreBundledByFolder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := []string{"1-first/agent.js", "1-first/index.html", "2-second/style.css"}; !slices.Equal(got, want) {
+	if want := []string{"1-first/agent.js", "1-first/agent.js.map", "1-first/index.html", "2-second/style.css"}; !slices.Equal(got, want) {
 		t.Errorf("dist/demo holds %q, want %q", got, want)
 	}
 	if got := output(t, out, nil, "node", "--input-type=module", "-e", "await import('./1-first/agent.js')"); got != "hello peer\n" {

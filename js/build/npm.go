@@ -2,9 +2,7 @@ package main
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -92,7 +90,7 @@ func writePackage(root, dist string, pkg source) error {
 		}
 	}
 	for _, name := range []string{"README.md", "LICENSE"} {
-		if err := copyFile(filepath.Join(dir, name), filepath.Join(root, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := copyFile(filepath.Join(dir, name), filepath.Join(root, name)); err != nil {
 			return err
 		}
 	}

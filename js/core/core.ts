@@ -25,6 +25,6 @@ export async function start(page: Page, options: CoreOptions): Promise<Core> {
     compiled = undefined; // so that a later start tries again
     // A CSP that forbids wasm throws a CompileError. A worker obeys the CSP of its own response, not the page's.
     if (!(cause instanceof WebAssembly.CompileError)) throw cause;
-    return remote(page, options, cause);
+    return await remote(page, options, cause);
   }
 }

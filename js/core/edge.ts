@@ -39,10 +39,13 @@ export async function attach(page: Page, module: WebAssembly.Module, options: Co
   let view = new Uint8Array();
   let timer: ReturnType<typeof setTimeout> | undefined;
 
-  const die = (reason: string): void => {
-    if (!exports) return;
+  const stop = (): void => {
     exports = undefined;
     clearTimeout(timer);
+  };
+  const die = (reason: string): void => {
+    if (!exports) return;
+    stop();
     guarded(() => page.dead(reason));
   };
   // What the page layer throws must not unwind Go's frames. It throws nothing by contract; this is for its bugs.
@@ -58,7 +61,7 @@ export async function attach(page: Page, module: WebAssembly.Module, options: Co
   const text = (at: number, length: number): string =>
     length ? decoder.decode(bytes().subarray(at >>> 0, (at >>> 0) + length)) : "";
 
-  /** Calls an export: whatever is not alive is the end of the instance. */
+  /** Calls an export, unless the core has ended: whatever is not alive is the end of it. */
   const enter = (call: (e: Exports) => number): void => {
     if (!exports) return;
     try {
@@ -145,6 +148,7 @@ export async function attach(page: Page, module: WebAssembly.Module, options: Co
     close: (port) => enter((e) => e.shut(now(), port)),
     complete: (call, status, size, detail) =>
       enter((e) => e.complete(now(), call, status, Math.min(size, 0x7fffffff), write(e, detail.slice(0, 1000), whole))),
+    stop,
   };
 }
 

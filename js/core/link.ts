@@ -5,7 +5,7 @@
  * page), a pair of postMessage queues (core in a worker) or a CDP binding (core in the gateway). Both sides see
  * calls in the order in which they were made. No call returns anything, and none throws. Who answers: the page
  * answers every `read` with one `complete`, unless `end` for that call came first; nothing else is answered. On
- * close: after `dead` a core makes no further call and ignores those made to it; the page starts another one.
+ * close: after `stop` or `dead` a core makes no further call and ignores those made to it; the page may start another.
  *
  * Resource contents never cross the link: the page layer holds them from `complete` until `end`, and puts them
  * into the messages that name the call.
@@ -32,6 +32,8 @@ export interface Core {
    * code units; otherwise `detail` says what went wrong, for agents only if the page exposes its errors.
    */
   complete(call: number, status: Status, size: number, detail: string): void;
+  /** Ends the core for good, without a `dead`. It makes no further call, and ignores those made to it. */
+  stop(): void;
 }
 
 /** What a core asks of the page layer. */

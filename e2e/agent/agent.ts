@@ -1,0 +1,104 @@
+/**
+ * What the browser tests drive: the official MCP client, unmodified, inside the page. Bundled by harness_test.go and
+ * loaded by test pages as the global `agent`.
+ */
+import { Client, type JSONRPCMessage, type Transport } from "@modelcontextprotocol/client";
+
+export type Era = "legacy" | "modern";
+
+/** A client, and what it has been told. */
+export class Agent {
+  readonly client: Client;
+  readonly updated: string[] = [];
+  listChanged = 0;
+  closed = false;
+  errors: string[] = [];
+
+  constructor(readonly era: Era) {
+    // The default mode is the legacy era's: initialize.
+    this.client = new Client({ name: "e2e", version: "1" }, era === "modern" ? { versionNegotiation: { mode: { pin: "2026-07-28" } } } : {});
+    this.client.setNotificationHandler("notifications/resources/updated", ({ params }) => void this.updated.push(params.uri));
+    this.client.setNotificationHandler("notifications/resources/list_changed", () => void this.listChanged++);
+    this.client.onclose = () => (this.closed = true);
+    this.client.onerror = (error) => void this.errors.push(String(error));
+  }
+
+  async subscribe(...uris: string[]): Promise<void> {
+    if (this.era === "modern") await this.client.listen({ resourceSubscriptions: uris, resourcesListChanged: true });
+    else for (const uri of uris) await this.client.subscribeResource({ uri });
+  }
+
+  async list(): Promise<string[]> {
+    return (await this.client.listResources()).resources.map((r) => r.uri);
+  }
+
+  async read(uri: string): Promise<string> {
+    const [first] = (await this.client.readResource({ uri })).contents;
+    return first && "text" in first ? first.text : first ? `blob ${first.blob}` : "";
+  }
+}
+
+/** Connects a client of that era: by pagewire.connect(), or by another transport. */
+export async function connect(era: Era, transport: Transport = pagewire.connect()): Promise<Agent> {
+  const agent = new Agent(era);
+  await agent.client.connect(transport);
+  return agent;
+}
+
+/** The private MessagePort as a transport: the handshake that any script of the page's origin can make. */
+export class PortTransport implements Transport {
+  onmessage?: (message: JSONRPCMessage) => void;
+  onclose?: () => void;
+  readonly #port: MessagePort;
+
+  constructor(target: Window = window) {
+    const { port1, port2 } = new MessageChannel();
+    this.#port = port1;
+    port1.onmessage = ({ data }) => this.onmessage?.(data);
+    port1.addEventListener("close", () => this.onclose?.());
+    target.postMessage({ type: "pagewire:connect" }, location.origin, [port2]);
+  }
+
+  async start(): Promise<void> {
+    this.#port.start();
+  }
+
+  async send(message: JSONRPCMessage): Promise<void> {
+    this.#port.postMessage(message);
+  }
+
+  async close(): Promise<void> {
+    this.#port.close();
+    this.onclose?.();
+  }
+}
+
+/** Waits until `condition` holds, at most `most` milliseconds. */
+export async function until(condition: () => boolean, most = 5000): Promise<void> {
+  for (const end = performance.now() + most; !condition(); ) {
+    if (performance.now() > end) throw new Error(`waited ${most} ms for ${condition}`);
+    await sleep(5);
+  }
+}
+
+export const sleep = (ms: number): Promise<void> => new Promise((done) => setTimeout(done, ms));
+
+/** What a call throws, as "Name: message", or "" if it does not. */
+export function thrown(call: () => unknown): string {
+  try {
+    call();
+  } catch (error) {
+    return error instanceof Error || error instanceof DOMException ? `${error.name}: ${error.message}` : String(error);
+  }
+  return "";
+}
+
+/** The JSON-RPC error that a promise rejects with, as [code, message, reason]. */
+export async function refusal(promise: Promise<unknown>): Promise<unknown[]> {
+  try {
+    return ["resolved", await promise];
+  } catch (error) {
+    const { code, message, data } = error as { code: number; message: string; data?: { reason?: string } };
+    return [code, message, data?.reason ?? ""];
+  }
+}

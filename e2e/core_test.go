@@ -1,0 +1,91 @@
+package e2e
+
+import (
+	"strings"
+	"testing"
+)
+
+// Where the page's CSP forbids wasm, the core runs in the worker file, which obeys the CSP of its own response.
+func TestWorker(t *testing.T) {
+	s := serve(t, page{
+		tag:     `<script src="/pagewire.js"></script><script src="/register.js"></script>`,
+		headers: map[string]string{"Content-Security-Policy": "script-src 'self' 'unsafe-inline'"},
+		script:  field.script,
+	})
+	b := open(t, noFlag, s)
+	if blocked := run[bool](b, `return WebAssembly.compile(new Uint8Array([0, 97, 115, 109, 1, 0, 0, 0])).then(() => false, () => true)`); !blocked {
+		t.Fatal("the page's CSP does not forbid wasm: this test would prove nothing")
+	}
+	text := run[string](b, `
+		globalThis.a = await agent.connect("modern");
+		await a.subscribe(uri);
+		document.getElementById("field").value = "typed";
+		navigator.modelContext.notifyResourceUpdated(uri);
+		await agent.until(() => a.updated.length);
+		return a.read(uri);
+	`)
+	if text != "typed" || !s.fetched("/pagewire.worker.js") {
+		t.Errorf("read %q; the worker was fetched: %v", text, s.fetched("/pagewire.worker.js"))
+	}
+}
+
+// Where wasm is forbidden everywhere, the developer is told which response needs what, and no client waits for ever.
+func TestNoPlaceForTheCore(t *testing.T) {
+	s := serve(t, page{script: field.script, all: true, headers: map[string]string{"Content-Security-Policy": "script-src 'self' 'unsafe-inline'"}})
+	b := open(t, noFlag, s)
+	got := run[struct{ Event, Client string }](b, `
+		let event = "";
+		pagewire.addEventListener("error", ({ detail }) => { event = String(detail.error?.message ?? detail.message ?? detail); });
+		const client = await agent.connect("legacy").then(() => "connected", (e) => String(e));
+		await agent.until(() => event);
+		return { event, client };
+	`)
+	if !strings.Contains(got.Event, "wasm-unsafe-eval") || !strings.Contains(got.Event, "pagewire.worker.js") {
+		t.Errorf("the error does not say what to do: %q", got.Event)
+	}
+	if got.Client == "connected" {
+		t.Error("the client thinks that it is connected")
+	}
+}
+
+// A core that dies is replaced: sessions end cleanly, registrations are replayed, the next agent finds all of them.
+func TestCoreDeath(t *testing.T) {
+	s := serve(t, page{
+		// The instance is caught on its way in, so that the test can make the core fail as a bug would.
+		head: `<script>
+			const instantiate = WebAssembly.instantiate;
+			WebAssembly.instantiate = async (...args) => (globalThis.instance = await instantiate(...args));
+		</script>`,
+		script: field.script + `
+			const events = [];
+			for (const type of ["ready", "coredead", "corerestart", "portclose", "error"]) pagewire.addEventListener(type, () => events.push(type));`,
+	})
+	b := open(t, noFlag, s)
+	got := run[struct {
+		Status int
+		Closed bool
+		Listed []string
+		Events []string
+	}](b, `
+		const first = await agent.connect("legacy");
+		await first.list();
+		// A length beyond the buffer makes the core's code panic: contained, and reported as death.
+		const status = instance.exports.unregister(0, 1 << 29);
+		navigator.modelContext.notifyResourceUpdated(uri); // finds the core dead
+		await agent.until(() => first.closed);
+		const second = await agent.connect("modern");
+		const listed = await second.list();
+		return { status, closed: first.closed, listed, events };
+	`)
+	if got.Status != 1 {
+		t.Errorf("the export returned %d after a panic, want 1", got.Status)
+	}
+	if !got.Closed || len(got.Listed) != 1 {
+		t.Errorf("%+v", got)
+	}
+	for _, want := range []string{"ready", "coredead", "corerestart", "portclose"} {
+		if !strings.Contains(strings.Join(got.Events, " "), want) {
+			t.Errorf("no event %s among %q", want, got.Events)
+		}
+	}
+}

@@ -1,0 +1,224 @@
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// What the page gets for bad input: synchronously, the same whether the core is loaded or not.
+func TestBadInput(t *testing.T) {
+	for _, m := range modes {
+		t.Run(m.name, func(t *testing.T) {
+			b := open(t, m, serve(t, page{script: `
+				const context = navigator.modelContext, read = () => "", ok = location.origin + "/ok";
+				context.registerResource({ uri: ok, name: "ok", read: () => "fine" });
+				const call = {
+					"no argument": () => context.registerResource(),
+					"not an object": () => context.registerResource(5),
+					"no uri": () => context.registerResource({ name: "n", read }),
+					"no name": () => context.registerResource({ uri: ok + "1", read }),
+					"no read": () => context.registerResource({ uri: ok + "1", name: "n" }),
+					"read no function": () => context.registerResource({ uri: ok + "1", name: "n", read: 5 }),
+					"relative": () => context.registerResource({ uri: "/ok1", name: "n", read }),
+					"credentials": () => context.registerResource({ uri: "http://u:p@" + location.host + "/", name: "n", read }),
+					"fragment": () => context.registerResource({ uri: ok + "#f", name: "n", read }),
+					"other origin": () => context.registerResource({ uri: "https://evil.example/x", name: "n", read }),
+					"other port": () => context.registerResource({ uri: "http://127.0.0.1:1/x", name: "n", read }),
+					"other scheme": () => context.registerResource({ uri: "app://state", name: "n", read }),
+					"template over hosts": () => context.registerResource({ uri: "http://{host}/", name: "n", read }),
+					"broken template": () => context.registerResource({ uri: ok + "{", name: "n", read }),
+					"duplicate": () => context.registerResource({ uri: ok, name: "n", read }),
+					"duplicate, spelt otherwise": () => context.registerResource({ uri: location.origin + "/x/../ok", name: "n", read }),
+					"throwing getter": () => context.registerResource({ get uri() { throw new RangeError("mine"); }, name: "n", read }),
+					"wrong signal": () => context.registerResource({ uri: ok + "1", name: "n", read }, { signal: {} }),
+					"unregister unknown": () => context.unregisterResource(ok + "1"),
+					"unregister nothing": () => context.unregisterResource(),
+					"notify unknown": () => context.notifyResourceUpdated(ok + "1"),
+					"notify nothing": () => context.notifyResourceUpdated(),
+					"foreign this": () => context.registerResource.call({}, { uri: ok + "1", name: "n", read }),
+				};
+				const names = () => Object.fromEntries(Object.entries(call).map(([k, f]) => [k, agent.thrown(f)]));
+			`}))
+			want := map[string]string{
+				"no argument": "TypeError", "not an object": "TypeError", "no uri": "TypeError", "no name": "TypeError",
+				"no read": "TypeError", "read no function": "TypeError", "relative": "TypeError", "credentials": "TypeError",
+				"fragment": "TypeError", "other origin": "SecurityError", "other port": "SecurityError",
+				"other scheme": "SecurityError", "template over hosts": "SecurityError", "broken template": "TypeError",
+				"duplicate": "InvalidStateError", "duplicate, spelt otherwise": "InvalidStateError",
+				"throwing getter": "RangeError", "wrong signal": "TypeError",
+				"unregister unknown": "NotFoundError", "unregister nothing": "TypeError",
+				"notify unknown": "", "notify nothing": "TypeError", "foreign this": "TypeError",
+			}
+			check := func(when string) {
+				got := run[map[string]string](b, `return names()`)
+				for what, name := range want {
+					if have, _, _ := strings.Cut(got[what], ":"); have != name {
+						t.Errorf("%s, %s: got %q, want %s", when, what, got[what], name)
+					}
+				}
+				if len(got) != len(want) {
+					t.Errorf("%d cases, %d expectations", len(got), len(want))
+				}
+			}
+			check("before the core")
+			run[any](b, `globalThis.a = await agent.connect("modern")`)
+			check("with the core")
+			if got := run[[]string](b, `return a.list()`); len(got) != 1 {
+				t.Errorf("listed %q", got)
+			}
+			if text := run[string](b, `return a.read(ok)`); text != "fine" {
+				t.Errorf("read %q", text)
+			}
+		})
+	}
+}
+
+// However a callback goes wrong, the agent gets a defined error without the page's words, and what is beside it works.
+func TestBadReads(t *testing.T) {
+	b := open(t, noFlag, serve(t, page{script: `
+		const at = (name) => location.origin + "/" + name;
+		const circular = {}; circular.self = circular;
+		const reads = {
+			throws: () => { throw new Error("secret"); },
+			rejects: async () => { throw new Error("secret"); },
+			"rejects with nothing": () => Promise.reject(),
+			"returns nothing": () => {},
+			"returns null": () => null,
+			"returns a number": () => 5,
+			"returns an empty object": () => ({}),
+			"returns text that is none": () => ({ text: 5 }),
+			"returns no contents": () => ({ contents: [] }),
+			"returns bad base64": () => ({ blob: "*" }),
+			"returns a throwing getter": () => ({ get text() { throw new Error("secret"); } }),
+			"returns a proxy": () => new Proxy({}, { get() { throw new Error("secret"); } }),
+			"returns a circle": () => circular,
+		};
+		for (const [name, read] of Object.entries(reads)) navigator.modelContext.registerResource({ uri: at(encodeURIComponent(name)), name, read });
+		navigator.modelContext.registerResource({ uri: at("hangs"), name: "hangs", read: (uri, { signal }) => new Promise(() => { signal.onabort = () => { globalThis.aborted = true; }; }) });
+		navigator.modelContext.registerResource({ uri: at("unregisters"), name: "u", read: (uri) => { navigator.modelContext.unregisterResource(uri); return "late"; } });
+		navigator.modelContext.registerResource({ uri: at("notifies"), name: "n", read: (uri) => { navigator.modelContext.notifyResourceUpdated(uri); return "ok"; } });
+		navigator.modelContext.registerResource({ uri: at("fine"), name: "fine", read: () => "fine" });
+	`}))
+	got := run[map[string][]any](b, `
+		globalThis.a = await agent.connect("legacy");
+		const out = {};
+		for (const name of Object.keys(reads)) out[name] = await agent.refusal(a.client.readResource({ uri: at(encodeURIComponent(name)) }));
+		return out;
+	`)
+	for name, refusal := range got {
+		reason := "invalid_contents"
+		if strings.HasPrefix(name, "throws") || strings.HasPrefix(name, "rejects") {
+			reason = "read_failed"
+		}
+		if fmt.Sprint(refusal[0]) != "-32603" || refusal[2] != reason && !strings.Contains(name, "getter") && !strings.Contains(name, "proxy") {
+			t.Errorf("%s: %v, want -32603 with reason %s", name, refusal, reason)
+		}
+		if strings.Contains(fmt.Sprint(refusal), "secret") {
+			t.Errorf("%s: the page's words reached the agent: %v", name, refusal)
+		}
+	}
+	if !b.said("secret") {
+		t.Error("the developer was not told why a read failed")
+	}
+	after := run[struct {
+		Aborted  bool
+		Gone     []any
+		Notifies string
+		Fine     string
+		Updated  []string
+	}](b, `
+		const stop = new AbortController();
+		const hanging = agent.refusal(a.client.readResource({ uri: at("hangs") }, { signal: stop.signal }));
+		await agent.sleep(100);
+		stop.abort();
+		await hanging;
+		await agent.until(() => globalThis.aborted);
+		await a.subscribe(at("notifies"));
+		const notifies = await a.read(at("notifies"));
+		await agent.until(() => a.updated.length);
+		return { aborted, gone: await agent.refusal(a.client.readResource({ uri: at("unregisters") })), notifies, fine: await a.read(at("fine")), updated: a.updated };
+	`)
+	if !after.Aborted || after.Notifies != "ok" || after.Fine != "fine" || len(after.Updated) != 1 {
+		t.Errorf("afterwards: %+v", after)
+	}
+	// The client makes -32602 of the legacy era's -32002.
+	if fmt.Sprint(after.Gone[:2]) != "[-32602 Resource not found]" {
+		t.Errorf("a read that unregisters itself: %v", after.Gone)
+	}
+}
+
+// What a read may return.
+func TestContents(t *testing.T) {
+	b := open(t, noFlag, serve(t, page{script: `
+		const at = (name) => location.origin + "/" + name;
+		const bytes = new Uint8Array([0, 1, 254, 255]);
+		const reads = {
+			string: () => "text", text: () => ({ text: "text" }), empty: () => ({ text: "" }),
+			base64: () => ({ blob: "AAH+/w==" }), buffer: () => ({ blob: bytes.buffer }), view: () => ({ blob: bytes }),
+			part: () => ({ blob: new DataView(bytes.buffer, 1, 2) }), blob: () => ({ blob: new Blob([bytes]) }),
+			several: () => ({ contents: [{ text: "one" }, { uri: at("other"), mimeType: "image/png", blob: bytes }] }),
+		};
+		for (const [name, read] of Object.entries(reads)) navigator.modelContext.registerResource({ uri: at(name), name, mimeType: "text/x-own", read });
+		navigator.modelContext.registerResource({ uri: at("item/{id}{?q}"), name: "T", read: (uri, { params }) => JSON.stringify({ uri, params }) });
+		const big = "é".repeat(1 << 20);
+		navigator.modelContext.registerResource({ uri: at("big"), name: "big", read: () => big });
+	`}))
+	got := run[map[string]string](b, `
+		globalThis.a = await agent.connect("modern");
+		const out = {};
+		for (const name of Object.keys(reads)) out[name] = JSON.stringify((await a.client.readResource({ uri: at(name) })).contents).replaceAll(location.origin, "");
+		out.template = (await a.read(at("item/a%20b?q=1"))).replaceAll(location.origin, "");
+		out.big = String((await a.read(at("big"))) === big);
+		return out;
+	`)
+	own := func(name, member string) string {
+		return fmt.Sprintf(`[{"uri":"/%s","mimeType":"text/x-own",%s}]`, name, member)
+	}
+	want := map[string]string{
+		"string": own("string", `"text":"text"`), "text": own("text", `"text":"text"`), "empty": own("empty", `"text":""`),
+		"base64": own("base64", `"blob":"AAH+/w=="`), "buffer": own("buffer", `"blob":"AAH+/w=="`), "view": own("view", `"blob":"AAH+/w=="`),
+		"part": own("part", `"blob":"Af4="`), "blob": own("blob", `"blob":"AAH+/w=="`),
+		"several":  `[{"uri":"/several","mimeType":"text/x-own","text":"one"},{"uri":"/other","mimeType":"image/png","blob":"AAH+/w=="}]`,
+		"template": `{"uri":"/item/a%20b?q=1","params":{"q":"1","id":"a b"}}`,
+		"big":      "true",
+	}
+	for name, contents := range want {
+		if got[name] != contents {
+			t.Errorf("%s: got %s, want %s", name, got[name], contents)
+		}
+	}
+}
+
+// uninstall leaves the document as it was.
+func TestUninstall(t *testing.T) {
+	for _, m := range modes {
+		t.Run(m.name, func(t *testing.T) {
+			look := `const look = () => JSON.stringify([Document.prototype, Navigator.prototype, globalThis.ModelContext?.prototype ?? {}, globalThis].map((o) =>
+				Reflect.ownKeys(o).filter((k) => /modelcontext|pagewire|resource/i.test(String(k)) && !/performance|Resource(Timing|Progress)/i.test(String(k)))
+				.map((k) => { const d = Object.getOwnPropertyDescriptor(o, k); return [String(k), d.enumerable, d.configurable, d.writable, typeof d.get, typeof d.value]; })));`
+			b := open(t, m, serve(t, page{
+				head:   `<script>` + look + `const before = look();</script>`,
+				script: `const during = look(); document.modelContext.registerResource({ uri: location.origin + "/a", name: "a", read: () => "" });`,
+			}))
+			got := run[struct {
+				Before, During, After string
+				Same, Closed          bool
+				Connect               string
+			}](b, `
+				const same = navigator.modelContext === document.modelContext;
+				const a = await agent.connect("legacy");
+				const kept = pagewire;
+				kept.uninstall();
+				await agent.until(() => a.closed);
+				return { before, during, after: look(), same, closed: a.closed, connect: agent.thrown(() => kept.connect()) };
+			`)
+			if got.Before == got.During || got.Before != got.After {
+				t.Errorf("before %s\nduring %s\nafter %s", got.Before, got.During, got.After)
+			}
+			if !got.Same || !got.Closed || !strings.Contains(got.Connect, "uninstalled") {
+				t.Errorf("%+v", got)
+			}
+		})
+	}
+}

@@ -1,0 +1,170 @@
+package e2e
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+)
+
+// field is a page whose input is a resource, registered by an inline script right behind the script tag.
+var field = page{script: `
+	const uri = location.origin + "/state/field";
+	navigator.modelContext.registerResource({
+		uri, name: "Field", mimeType: "text/plain",
+		read: async () => ({ text: document.getElementById("field").value }),
+	});
+	addEventListener("input", () => navigator.modelContext.notifyResourceUpdated(uri));
+`}
+
+// The story that Pagewire exists for, with a person's real keys and an unmodified official client.
+func TestStory(t *testing.T) {
+	each(t, func(t *testing.T, m mode, era string) {
+		b := open(t, m, serve(t, field))
+		if has := run[bool](b, `return "registerTool" in document.modelContext`); has != (m.name == native.name) {
+			t.Fatalf("the browser has a native ModelContext: %v", has)
+		}
+		listed := run[[]string](b, fmt.Sprintf(`globalThis.a = await agent.connect(%q); return a.list()`, era))
+		if len(listed) != 1 || !strings.HasSuffix(listed[0], "/state/field") {
+			t.Fatalf("listed %q", listed)
+		}
+		if text := run[string](b, `return a.read(uri)`); text != "" {
+			t.Fatalf("read %q", text)
+		}
+		run[any](b, `await a.subscribe(uri)`)
+		b.do(chromedp.SendKeys(chromedp.CSS("#field"), "milk"))
+		run[any](b, `await agent.until(() => a.updated.length > 0)`)
+		// The last of the four keys is announced after its interval at the latest.
+		text := run[string](b, `let text = "", seen = 0;
+			await agent.until(() => a.updated.length > seen);
+			for (const end = performance.now() + 2000; text !== "milk" && performance.now() < end; ) {
+				if (a.updated.length > seen) { seen = a.updated.length; text = await a.read(uri); } else await agent.sleep(5);
+			}
+			return text`)
+		if text != "milk" {
+			t.Errorf("read again %q", text)
+		}
+		want := map[string]string{"legacy": "2025-11-25", "modern": "2026-07-28"}[era]
+		if version := run[string](b, `return a.client.getNegotiatedProtocolVersion()`); version != want {
+			t.Errorf("spoke %s", version)
+		}
+	})
+}
+
+// The API works before anything but the page layer is loaded, and nothing is lost when the core comes.
+func TestInlineScriptBeforeCore(t *testing.T) {
+	for _, m := range modes {
+		t.Run(m.name, func(t *testing.T) {
+			s := serve(t, page{script: `
+				let value = "first";
+				const at = (name) => location.origin + "/" + name;
+				const context = navigator.modelContext;
+				context.registerResource({ uri: at("kept"), name: "Kept", read: () => value });
+				context.registerResource({ uri: at("gone"), name: "Gone", read: () => "" });
+				context.notifyResourceUpdated(at("kept"));
+				context.unregisterResource(at("gone"));
+				context.registerResource({ uri: at("later"), name: "Later", read: () => ({ text: "" }) });
+			`})
+			b := open(t, m, s)
+			run[any](b, `await agent.sleep(300)`)
+			for _, file := range []string{"/pagewire.core.js", "/pagewire.wasm", "/pagewire.worker.js"} {
+				if s.fetched(file) {
+					t.Errorf("%s was fetched though no agent has come", file)
+				}
+			}
+			names := run[[]string](b, `globalThis.a = await agent.connect("legacy"); return (await a.list()).map((u) => u.slice(location.origin.length))`)
+			if !slices.Equal(names, []string{"/kept", "/later"}) {
+				t.Errorf("listed %q", names)
+			}
+			if !s.fetched("/pagewire.wasm") {
+				t.Error("the wasm was not fetched: what answered?")
+			}
+			if text := run[string](b, `return (await a.read(at("kept"))) + "|" + (await a.read(at("later")))`); text != "first|" {
+				t.Errorf("read %q", text)
+			}
+		})
+	}
+}
+
+// 10,000 notifications in one loop are two messages to a subscriber, the first at once and one behind the last
+// change; and none at all while nobody subscribes.
+func TestNotifyLoop(t *testing.T) {
+	each(t, func(t *testing.T, m mode, era string) {
+		b := open(t, m, serve(t, page{script: `
+			let n = 0;
+			const uri = location.origin + "/counter";
+			navigator.modelContext.registerResource({ uri, name: "Counter", read: () => String(n) });
+			const loop = () => { for (let i = 0; i < 10000; i++) { n++; navigator.modelContext.notifyResourceUpdated(uri); } };
+		`}))
+		got := run[struct {
+			Nobody, Leading, All int
+			Text, Final          string
+		}](b, fmt.Sprintf(`
+			const a = await agent.connect(%q);
+			let received = 0;
+			const before = a.client.transport.onmessage;
+			a.client.transport.onmessage = (m, extra) => { received++; before(m, extra); };
+			loop();
+			await agent.sleep(300);
+			const nobody = received;
+			await a.subscribe(uri);
+			await agent.sleep(150);
+			loop();
+			const text = await a.read(uri);
+			const leading = a.updated.length;
+			await agent.sleep(400);
+			return { nobody, leading, all: a.updated.length, text, final: await a.read(uri) };
+		`, era))
+		if got.Nobody != 0 {
+			t.Errorf("%d messages though nobody subscribed", got.Nobody)
+		}
+		if got.Leading != 1 || got.All != 2 {
+			t.Errorf("%d updates at once and %d in all, want 1 and 2", got.Leading, got.All)
+		}
+		if got.Text != "20000" || got.Final != "20000" {
+			t.Errorf("read %q right after the loop and %q behind the last update", got.Text, got.Final)
+		}
+	})
+}
+
+// Clients of one page never get each other's answers, whichever way they came in and though their ids are the same.
+func TestTwoClients(t *testing.T) {
+	for _, way := range []string{"connect", "port", "one of each"} {
+		t.Run(way, func(t *testing.T) {
+			b := open(t, noFlag, serve(t, page{script: `
+				const at = (name) => location.origin + "/" + name;
+				for (let i = 0; i < 20; i++) navigator.modelContext.registerResource({
+					uri: at(i), name: "R" + i,
+					// Answers come in another order than the questions.
+					read: async () => { await new Promise((d) => setTimeout(d, Math.random() * 5)); return "text of " + i; },
+				});
+			`}))
+			first, second := "undefined", "undefined"
+			if way != "connect" {
+				second = "new agent.PortTransport()"
+			}
+			if way == "port" {
+				first = second
+			}
+			got := run[struct{ Wrong, Answers int }](b, fmt.Sprintf(`
+				const clients = await Promise.all([agent.connect("legacy", %s), agent.connect("legacy", %s)]);
+				let wrong = 0, answers = 0;
+				await Promise.all(clients.map(async (a, which) => {
+					for (let round = 0; round < 10; round++) {
+						await Promise.all(Array.from({ length: 20 }, async (_, k) => {
+							const i = (k * 7 + round + which * 3) %% 20;
+							if (await a.read(at(i)) !== "text of " + i) wrong++;
+							answers++;
+						}));
+					}
+				}));
+				return { wrong, answers };
+			`, first, second))
+			if got.Answers != 400 || got.Wrong != 0 {
+				t.Errorf("%d of %d answers wrong", got.Wrong, got.Answers)
+			}
+		})
+	}
+}

@@ -1,0 +1,97 @@
+// By hand (idl/pagewire.d.ts): what no IDL describes.
+
+declare global {
+  // WebMCP's interface. A native one has tools as well; Pagewire's own has resources only.
+  interface ModelContext extends EventTarget {}
+  var ModelContext: { prototype: ModelContext; new (): ModelContext };
+
+  /** What `read` may give: text, one piece of contents, or several. */
+  type ModelContextReadResult = string | ModelContextResourceContents | { contents: readonly ModelContextResourceContents[] };
+
+  var pagewire: Pagewire;
+}
+
+/** One JSON-RPC message. The official client's own types fit. */
+export type JSONRPCMessage = { jsonrpc: "2.0" };
+
+/** An open port for an agent in the page: the official TypeScript client takes it as its transport. */
+export interface PagewireTransport {
+  start(): Promise<void>;
+  /** Rejects once the transport is closed, saying why. */
+  send(message: JSONRPCMessage, options?: object): Promise<void>;
+  close(): Promise<void>;
+  onmessage?: ((message: any, extra?: any) => void) | undefined;
+  onclose?: (() => void) | undefined;
+  /** Called before `onclose` where the port did not end as intended. */
+  onerror?: ((error: Error) => void) | undefined;
+}
+
+/** Where the core is, when it is loaded, and what agents are told. URLs are relative to the document. */
+export interface PagewireOptions {
+  /** When the core is loaded: when the first agent connects (the default), when the page is idle, or at once. */
+  load?: "agent" | "idle" | "eager" | undefined;
+  /** The URL of pagewire.core.js. Default: beside the script. So are the next two. */
+  core?: string | undefined;
+  /** The URL of pagewire.wasm. */
+  wasm?: string | undefined;
+  /** The URL of pagewire.worker.js. */
+  worker?: string | undefined;
+  /** The subresource-integrity value that pagewire.wasm must have. */
+  integrity?: string | undefined;
+  /** The name that agents are told. Default: the host name. */
+  name?: string | undefined;
+  /** The version that agents are told. */
+  version?: string | undefined;
+  /** Whether agents are told why a read failed. Default false: the page's error messages may hold secrets. */
+  exposeErrors?: boolean | undefined;
+}
+
+/** A snapshot of the page layer. */
+export interface PagewireStats {
+  core: "none" | "loading" | "ready";
+  /** Resources and templates registered now. */
+  resources: number;
+  /** Ports open now. */
+  ports: number;
+  /** Reads that run, or whose contents are held, now. */
+  reading: number;
+  /** URIs that somebody watches now. */
+  watched: number;
+  /** Reads so far. */
+  reads: number;
+  /** Calls of notifyResourceUpdated so far, and those among them whose URI was not registered. */
+  notified: number;
+  unknown: number;
+  /** Cores that died so far. */
+  deaths: number;
+}
+
+export interface PagewireEventMap {
+  /** The first core is up. */
+  ready: CustomEvent<{}>;
+  /** A core died; its ports are closed. */
+  coredead: CustomEvent<{ reason: string }>;
+  /** Another core has taken over the registrations. */
+  corerestart: CustomEvent<{}>;
+  /** A port is closed. Ports are numbered from 1. */
+  portclose: CustomEvent<{ port: number; reason: string }>;
+  /** The core could not be started, or dies again and again. */
+  error: CustomEvent<{ message: string; cause?: unknown }>;
+}
+
+/** `globalThis.pagewire`. */
+export interface Pagewire extends EventTarget {
+  /** Opens a port for an agent in the page. Throws where there is no secure context, and after `uninstall`. */
+  connect(): PagewireTransport;
+  /** Sets options; a core that runs keeps those that it was started with. The script tag's data- attributes do the same. */
+  configure(options: PagewireOptions): void;
+  /** Closes all ports, withdraws all resources, and restores every property that was defined, this one included. */
+  uninstall(): void;
+  stats(): PagewireStats;
+  addEventListener<K extends keyof PagewireEventMap>(type: K, listener: (this: Pagewire, event: PagewireEventMap[K]) => void, options?: boolean | AddEventListenerOptions): void;
+  addEventListener(type: string, listener: EventListenerOrEventListenerObject | null, options?: boolean | AddEventListenerOptions): void;
+}
+
+/** The same object as `globalThis.pagewire`. Importing the module installs the page API. */
+export const pagewire: Pagewire;
+export default pagewire;

@@ -1,0 +1,86 @@
+/**
+ * Web IDL's conversion of JavaScript values, driven by the tables of idl.gen.ts, with Chromium's messages.
+ *
+ * Everything that a page passes goes through here once, and each member is read once, in Web IDL's order; what comes
+ * out is ours and never changes. It knows nothing about resources: ranges, URIs and limits are registry.ts's.
+ */
+import { isObject } from "./basics.ts";
+import { aborted, apply, setPrototypeOf, toWellFormed } from "./intrinsics.ts";
+
+/** A type of the IDL, as idl/generate.mjs writes it: a name, [T] for sequence<T>, or a definition. */
+export type Type = "DOMString" | "USVString" | "boolean" | "double" | "unsigned long" | "unsigned long long" | "object" | "function" | "AbortSignal" | readonly [Type] | Dictionary | Enumeration;
+
+export interface Dictionary {
+  readonly dictionary: string;
+  /** No member is required, so null and undefined stand for it. */
+  readonly optional?: true;
+  /** In the order in which Web IDL reads them. The last two mean: required, default value. */
+  readonly members: readonly (readonly [name: string, type: Type, required?: 0 | 1, otherwise?: unknown])[];
+}
+
+export interface Enumeration {
+  readonly enumeration: string;
+  readonly values: readonly string[];
+}
+
+/** A method of the page API: its name, the types of its arguments, and how many of them it needs. */
+export type Operation = readonly [name: string, types: readonly Type[], required: number];
+
+/** Converts `value`, or throws a TypeError whose message starts with `where`. */
+export function convert(type: Type, value: unknown, where: string): unknown {
+  const fail = (what: string) => {
+    throw new TypeError(where + what);
+  };
+  if (type === "DOMString" || type === "USVString") {
+    if (typeof value === "symbol") fail("Cannot convert a Symbol value to a string");
+    const text = `${value}`;
+    return type === "DOMString" ? text : toWellFormed(text);
+  }
+  if (type === "boolean") return !!value;
+  if (type === "double" || type === "unsigned long" || type === "unsigned long long") {
+    const number = +(value as number);
+    const finite = number - number === 0;
+    if (type === "double") return finite ? number : fail("The provided double value is non-finite.");
+    // The integers are [EnforceRange]; the generator knows no other.
+    const integer = number - (number % 1);
+    if (!finite || integer < 0 || integer > (type === "unsigned long" ? 0xffffffff : 2 ** 53 - 1)) fail(`Value is outside the '${type}' value range.`);
+    return integer || 0; // not -0
+  }
+  if (type === "function") return typeof value === "function" ? value : fail("The given value is not a function.");
+  if (type === "object") return isObject(value) ? value : fail("Failed to convert value to 'object'.");
+  if (type === "AbortSignal") {
+    try {
+      aborted(value);
+    } catch {
+      fail("Failed to convert value to 'AbortSignal'.");
+    }
+    return value;
+  }
+  if ("enumeration" in type) {
+    const text = convert("DOMString", value, where);
+    for (let i = 0; i < type.values.length; i++) if (type.values[i] === text) return text;
+    fail(`The provided value '${text}' is not a valid enum value of type ${type.enumeration}.`);
+  }
+  if ("dictionary" in type) {
+    if (!isObject(value) && !(value == null && type.optional)) fail(`The provided value is not of type '${type.dictionary}'.`);
+    // No prototype, so that JSON.stringify finds no toJSON that a library put on Object.prototype.
+    const out: Record<string, unknown> = { __proto__: null };
+    for (let i = 0; i < type.members.length; i++) {
+      const member = type.members[i]!;
+      const name = member[0];
+      const given = value == null ? undefined : (value as Record<string, unknown>)[name];
+      const inside = `${where}Failed to read the '${name}' property from '${type.dictionary}': `;
+      if (given !== undefined) out[name] = convert(member[1], given, inside);
+      else if (member[2]) throw new TypeError(inside + "Required member is undefined.");
+      else if (member[3] !== undefined) out[name] = member[3];
+    }
+    return out;
+  }
+  if (!isObject(value)) fail("The provided value cannot be converted to a sequence.");
+  const iterate = (value as Iterable<unknown>)[Symbol.iterator];
+  if (typeof iterate !== "function") fail("The object must have a callable @@iterator property.");
+  const list: unknown[] = [];
+  const once = { [Symbol.iterator]: () => apply(iterate, value, []) as Iterator<unknown> };
+  for (const item of once) list[list.length] = convert((type as readonly [Type])[0], item, where);
+  return setPrototypeOf(list, null), list; // no Array.prototype.toJSON either
+}

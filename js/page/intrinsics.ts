@@ -1,0 +1,62 @@
+/**
+ * Own references to the intrinsics that the page layer uses, taken when the script runs, so that a page that patches
+ * JSON, Promise, Map or a prototype afterwards does not break it (old libraries do; zone.js and recorders do).
+ *
+ * It never calls page code. What is not here is not needed: `await` and `async` use the real Promise whatever the
+ * page has done to it; array iteration (`for...of`, spread in calls, destructuring) does not, so it is avoided
+ * everywhere but on values whose iterator is the page's to choose.
+ */
+
+import { getter, uncurry } from "./basics.ts";
+
+/**
+ * A subclass that owns copies of its parent's methods and inherits nothing else: used like the original, deaf to what
+ * becomes of it. (Node does the same to the classes of its own library.)
+ */
+const safe = <C extends new (...args: never[]) => object>(Class: C): C => {
+  class Safe extends (Class as new (...args: never[]) => object) {}
+  const prototype = Safe.prototype as object;
+  for (const key of ownKeys(Class.prototype)) {
+    if (key !== "constructor") defineProperty(prototype, key, descriptorOf(Class.prototype, key)!);
+  }
+  return setPrototypeOf(prototype, null), Safe as unknown as C;
+};
+
+export const { apply, construct, defineProperty, deleteProperty, getOwnPropertyDescriptor: descriptorOf, getPrototypeOf, ownKeys, setPrototypeOf } = Reflect;
+export const { parse, stringify } = JSON;
+
+export const SafeMap = safe(Map);
+export const SafeURL = safe(URL);
+export const SafeAbortController = safe(AbortController);
+
+export const slice = uncurry(String.prototype.slice);
+export const indexOf = uncurry(String.prototype.indexOf);
+/** Chromium has it since 111. Where it is missing, JSON escapes lone surrogates and the core replaces them. */
+export const toWellFormed = uncurry(("" as { toWellFormed?(): string }).toWellFormed ?? String.prototype.toString) as (text: string) => string;
+/** RegExp.prototype.test would look up `exec`. */
+export const exec = uncurry(RegExp.prototype.exec);
+
+/** In a window these must be called without a foreign `this`; as plain variables they are. */
+export const microtask = queueMicrotask;
+export const warn = console.warn;
+export const error = console.error;
+
+export const listen = uncurry(EventTarget.prototype.addEventListener) as (target: EventTarget, type: string, listener: (event: never) => void, once?: AddEventListenerOptions) => void;
+export const unlisten = uncurry(EventTarget.prototype.removeEventListener) as (target: EventTarget, type: string, listener: (event: never) => void) => void;
+export const dispatch = uncurry(EventTarget.prototype.dispatchEvent);
+export const Custom = CustomEvent;
+
+export const aborted = getter(AbortSignal.prototype, "aborted");
+export const messageData = getter(MessageEvent.prototype, "data");
+export const messageOrigin = getter(MessageEvent.prototype, "origin");
+export const messagePorts = getter(MessageEvent.prototype, "ports");
+export const messageSource = getter(MessageEvent.prototype, "source");
+export const postToPort = uncurry(MessagePort.prototype.postMessage) as (port: MessagePort, message: unknown) => void;
+export const startPort = uncurry(MessagePort.prototype.start);
+export const closePort = uncurry(MessagePort.prototype.close);
+
+const Exception = DOMException;
+const Quota = (globalThis as { QuotaExceededError?: new (message: string) => Error }).QuotaExceededError;
+/** A DOMException by name; QuotaExceededError became a class of its own in newer engines. */
+export const exception = (name: string, message: string): Error =>
+  name === "QuotaExceededError" && Quota ? new Quota(message) : new Exception(message, name);

@@ -1,0 +1,85 @@
+/**
+ * Reads: the page's callbacks, called for a core, and the contents that they gave, held until the core needs them no
+ * more.
+ *
+ * Page code never runs on the core's stack: the callback, and the listeners of its signal, run in a microtask.
+ * Whatever the page does there (throw, hang, withdraw the resource, notify) concerns that one call.
+ */
+import { Status } from "../core/link.ts";
+import { type Item, jsonLength, toContents } from "./contents.ts";
+import { apply, error, microtask, parse, SafeAbortController, SafeMap } from "./late.ts";
+import type { Ground } from "./shared.ts";
+
+interface Call {
+  readonly abort: AbortController;
+  contents?: readonly Item[];
+}
+
+export function readsOf({ shared, own }: Ground) {
+  const { stats, entries } = shared;
+  /** Call number to call, from `read` to `end`. The numbers are the core's; they do not outlive it. */
+  const calls = new SafeMap<number, Call>();
+
+  /** Starts the read that the core asks for. */
+  function begin(id: number, key: string, uri: string, params: string): void {
+    const call: Call = { abort: new SafeAbortController() };
+    calls.set(id, call);
+    stats.reads++;
+    stats.reading = calls.size;
+    microtask(async () => {
+      const live = () => calls.get(id) === call;
+      if (!live()) return; // ended within the turn
+      let status = Status.failed;
+      try {
+        const entry = entries.get(key);
+        if (!entry) throw new TypeError("it is no longer registered");
+        const value = await apply(entry.read, undefined, [uri, { params: params ? parse(params) : {}, signal: call.abort.signal }]);
+        status = Status.invalid;
+        const contents = await toContents(value, uri, entry.mimeType, own);
+        const size = jsonLength(contents);
+        if (!live()) return;
+        call.contents = contents;
+        shared.core?.complete(id, Status.ok, size, "");
+      } catch (cause) {
+        if (!live()) return; // ended: what the page makes of its aborted signal is of no interest
+        error(`pagewire: reading '${uri}' ${status === Status.failed ? "failed" : "gave no resource contents"}:`, cause);
+        shared.core?.complete(id, status, 0, describe(cause));
+      }
+    });
+  }
+
+  /** The core needs nothing more of a call. */
+  function end(id: number): void {
+    const call = calls.get(id);
+    calls.delete(id);
+    stats.reading = calls.size;
+    if (call && !call.contents) microtask(() => call.abort.abort());
+  }
+
+  return {
+    begin,
+    end,
+    /** The core is gone. */
+    endAll: () => calls.forEach((_, id) => end(id)),
+    /**
+     * The contents held for a call: new objects for each receiver, for one may change what it was given. That costs
+     * nothing per byte, since strings are shared; splicing text and parsing it again would cost 2 ms per MB and
+     * receiver.
+     */
+    contentsOf(id: number): Item[] {
+      const copies: Item[] = [];
+      const contents = calls.get(id)?.contents ?? copies;
+      for (let i = 0; i < contents.length; i++) copies[i] = { ...contents[i]! };
+      return copies;
+    },
+  };
+}
+
+/** What a thrown value says, whatever it is: reading it may throw again. */
+function describe(cause: unknown): string {
+  try {
+    return `${(cause as Error | undefined)?.message ?? cause}`;
+  } catch {
+    return "an error that cannot be shown";
+  }
+}

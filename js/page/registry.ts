@@ -1,0 +1,117 @@
+/**
+ * The page's resources: what the three methods do once their arguments are converted.
+ *
+ * The page layer is the source of truth. A core is told of each change and given everything when it starts; it checks
+ * again, but the page has its exception by then. Nothing here waits, and nothing calls the page's code, except that
+ * serialising `uriSchema` may run its toJSON, which is why that comes before anything is decided.
+ */
+import { aborted, exception, listen, microtask, parse, SafeMap, stringify, unlisten, warn } from "./intrinsics.ts";
+import { type Entry, shared } from "./shared.ts";
+import { canonical, requireOrigin } from "./uri.ts";
+
+export const maxResources = 10_000;
+/** In code units of JSON: an icon as a data: URI fits; ten thousand of them would still be the page's own gigabytes. */
+export const maxDescription = 262_144;
+const maxInterval = 86_400_000;
+
+/** A converted ModelContextResource. */
+interface Resource {
+  uri: string;
+  mimeType?: string;
+  annotations?: { priority?: number };
+  uriSchema?: object;
+  minUpdateInterval?: number;
+  read?: Entry["read"];
+}
+
+const { entries, stats } = shared;
+
+/** What the document allows: asked each time, since a document can become inactive. */
+export interface Permission {
+  readonly origin: string;
+  active(): boolean;
+  allowed(): boolean;
+}
+
+export function register(resource: Resource, signal: AbortSignal | undefined, { origin, active, allowed }: Permission, where: string): void {
+  if (!active()) throw exception("InvalidStateError", where + "The document is not active.");
+  if (!allowed()) throw exception("NotAllowedError", where + 'Access to the feature "tools" is disallowed by permissions policy.');
+
+  const { annotations, uriSchema, read } = resource;
+  const priority = annotations?.priority ?? 0;
+  if (priority < 0 || priority > 1) throw new TypeError(`${where}The 'priority' ${priority} is not within 0 to 1.`);
+  if ((resource.minUpdateInterval ?? 0) > maxInterval) throw new TypeError(`${where}The 'minUpdateInterval' is above ${maxInterval}.`);
+  if (uriSchema) {
+    const text = stringify(uriSchema);
+    if (text?.[0] !== "{") throw new TypeError(where + "The 'uriSchema' is not a JSON object.");
+    resource.uriSchema = parse(text);
+  }
+
+  const key = (resource.uri = canonical(resource.uri, where));
+  requireOrigin(key, origin, where);
+  delete resource.read;
+  const descriptor = stringify(resource);
+  const limit = (what: string, max: number) => {
+    throw exception("QuotaExceededError", `${where}${what} the limit of ${max}.`);
+  };
+  if (descriptor.length > maxDescription) limit(`The description of '${key}' exceeds`, maxDescription);
+  if (entries.has(key)) throw exception("InvalidStateError", `${where}'${key}' is already registered.`);
+  if (entries.size >= maxResources) limit("The number of resources has reached", maxResources);
+  if (signal && aborted(signal)) return warn(`pagewire: '${key}' was not registered: its signal is already aborted.`);
+
+  const onabort = () => {
+    // Only this registration: the page may have withdrawn it and registered the URI anew.
+    if (entries.get(key) === entry) remove(key, entry);
+  };
+  const entry: Entry = { descriptor, mimeType: resource.mimeType, read: read!, release: () => signal && unlisten(signal, "abort", onabort) };
+  if (signal) listen(signal, "abort", onabort);
+  entries.set(key, entry);
+  shared.core?.register(descriptor);
+}
+
+export function unregister(uri: string, where: string): void {
+  const key = keyOf(uri, where);
+  const entry = entries.get(key);
+  if (!entry) throw exception("NotFoundError", `${where}'${uri}' is not registered.`);
+  remove(key, entry);
+}
+
+function remove(key: string, entry: Entry): void {
+  entries.delete(key);
+  entry.release();
+  shared.core?.unregister(key);
+}
+
+export function withdrawAll(): void {
+  entries.forEach((entry, key) => remove(key, entry));
+}
+
+/** Keys that the core was told of in this turn of the event loop, and whether they were notified again since. */
+const told = new SafeMap<string, boolean>();
+
+export function notify(uri: string, where: string): void {
+  const key = keyOf(uri, where);
+  stats.notified++;
+  if (!entries.has(key)) stats.unknown++;
+  // Unknown or not: it may be an expansion of a template, or carry the parameters of a uriSchema. The core matches
+  // those. Without a core nobody can be watching.
+  const { core } = shared;
+  if (!core) return;
+  // The core merges updates, over time. But a call of it costs up to 9 us while the wasm is cold, and a loop of 10,000
+  // took 120 ms, longer than the core's interval. So what follows the first call within a turn makes one more at the
+  // turn's end; no agent can tell, for reads do not run before.
+  if (told.has(key)) {
+    told.set(key, true);
+    return;
+  }
+  told.set(key, false);
+  core.touch(key);
+  microtask(() => {
+    const again = told.get(key);
+    told.delete(key);
+    if (again) shared.core?.touch(key);
+  });
+}
+
+/** Most calls pass the canonical spelling; then the URL parser (about 1 us, in the page's mousemove) is not needed. */
+const keyOf = (uri: string, where: string) => (entries.has(uri) ? uri : canonical(uri, where));

@@ -1,0 +1,184 @@
+/**
+ * The part of the page layer that comes with the core: the core's life (started, given what the page has, replaced
+ * when it dies) and the ports, one MCP session each.
+ *
+ * A core's failure never reaches the page's code as an exception: ports close with a reason, and an event says so.
+ * Page code (carriers, listeners, reads) runs in microtasks, never on the core's stack. Port ids are never used twice,
+ * also across cores. An open port always has a live core: opening waits for it, so nothing is queued here.
+ */
+import type { Core, Page } from "../core/link.ts";
+import { closePort, error, listen, messageData, microtask, parse, postToPort, SafeMap, slice, startPort, stringify, unlisten, useKit } from "./late.ts";
+import { readsOf } from "./reads.ts";
+import type { Carrier, Ground, Port, Sessions } from "./shared.ts";
+
+/** A core that dies three times within ten seconds is not started again until somebody connects. */
+const maxDeaths = 3;
+const deathWindow = 10_000;
+
+export function sessions(ground: Ground): Sessions {
+  useKit(ground.kit);
+  const { shared, settings, emit } = ground;
+  const { stats } = shared;
+  const reads = readsOf(ground);
+  const ports = new SafeMap<number, Carrier>();
+  let lastPort = 0;
+  /** The start that runs, if any. */
+  let starting: Promise<Core> | undefined;
+  /** When the last cores died, newest first. */
+  let deaths: number[] = [];
+  let over = "";
+
+  async function start(): Promise<Core> {
+    let own: Core | undefined;
+    let dead = "";
+    /** Whether what it asks for still counts. */
+    const live = () => !dead && own === shared.core;
+    const page: Page = {
+      send: (port, message, call, hole) => live() && send(port, message, call, hole),
+      read: (call, key, uri, params) => live() && reads.begin(call, key, uri, params),
+      end: (call) => live() && reads.end(call),
+      watched: (_uri, on) => live() && (stats.watched += on ? 1 : -1),
+      closed: (port, reason) => live() && drop(port, reason, false),
+      report: (message) => error("pagewire: " + message),
+      dead(reason) {
+        const ours = live() && own;
+        dead ||= reason || "for an unknown reason";
+        if (ours) died(dead);
+      },
+    };
+    stats.core = "loading";
+    try {
+      const started = await ground.start(page, settings);
+      if (over) started.stop();
+      if (dead || over) throw new Error(dead || over);
+      own = shared.core = started;
+      stats.core = "ready";
+    } catch (cause) {
+      stats.core = "none";
+      throw over ? new Error(over) : ground.failed(cause);
+    } finally {
+      starting = undefined;
+    }
+    shared.entries.forEach((entry) => live() && own!.register(entry.descriptor));
+    if (live()) emit(stats.deaths ? "corerestart" : "ready", {});
+    return own;
+  }
+
+  function died(reason: string): void {
+    const wanted = ports.size > 0;
+    stats.deaths++;
+    emit("coredead", { reason });
+    forget(`pagewire: the core died (${reason}); connect again`, true);
+    const now = Date.now();
+    deaths = [now, deaths[0] ?? 0, deaths[1] ?? 0];
+    if (now - deaths[maxDeaths - 1]! < deathWindow) {
+      const message = `pagewire: the core died ${maxDeaths} times within ${deathWindow / 1000} s, the last time ${reason}. It is started again when somebody connects.`;
+      error(message);
+      emit("error", { message });
+    } else if (wanted) need().catch(() => {}); // it has been reported
+  }
+
+  /** Gives the core up, with all that belonged to it. */
+  function forget(reason: string, failure: boolean): void {
+    shared.core = undefined;
+    stats.core = "none";
+    stats.watched = 0;
+    reads.endAll();
+    ports.forEach((_, id) => drop(id, reason, failure));
+  }
+
+  const need = async () => shared.core ?? (await (starting ??= start()));
+
+  function send(id: number, message: string, call: number, hole: number): void {
+    const carrier = ports.get(id);
+    if (!carrier) return;
+    let object;
+    if (call) {
+      object = parse(slice(message, 0, hole) + "[]" + slice(message, hole));
+      object.result.contents = reads.contentsOf(call);
+    } else object = parse(message);
+    microtask(() => carrier.deliver(object));
+  }
+
+  /** Ends a port on our side; the core knows, or is no more. */
+  function drop(id: number, reason: string, failure: boolean): void {
+    const carrier = ports.get(id);
+    if (!carrier) return;
+    ports.delete(id);
+    stats.ports = ports.size;
+    microtask(() => carrier.closed(reason, failure));
+    emit("portclose", { port: id, reason });
+  }
+
+  async function open(carrier: Carrier): Promise<Port> {
+    const core = await need();
+    if (core !== shared.core) throw ground.failed("it died at once"); // no loop: it would die again
+    const id = ++lastPort;
+    ports.set(id, carrier);
+    stats.ports = ports.size;
+    core.open(id);
+    return {
+      receive: (text) => ports.has(id) && shared.core!.receive(id, text),
+      close(reason) {
+        if (!ports.has(id)) return;
+        drop(id, reason, false);
+        shared.core!.close(id);
+      },
+    } as Port;
+  }
+
+  /**
+   * `{type: "pagewire:close"}`, from either side, ends a MessagePort's session. It is the only message that is no
+   * JSON-RPC, and it is needed: Chromium 156 has no `close` event on ports, so neither side would learn of the other's
+   * close().
+   */
+  async function serve(port: MessagePort, source: MessageEventSource | null): Promise<void> {
+    // A frame or window that leaves takes its end of the port with it and cannot say so. A frozen one (bfcache) keeps it.
+    const elsewhere = source !== globalThis.window && (source as Window | null);
+    const onpagehide = (event: PageTransitionEvent) => event.persisted || close("its window is gone");
+    const closed = (reason: string) => {
+      if (elsewhere) unlisten(elsewhere, "pagehide", onpagehide);
+      postToPort(port, { type: "pagewire:close", reason });
+      closePort(port);
+    };
+    let gone = "";
+    let close = (reason: string): void => {
+      gone ||= reason;
+    };
+    if (elsewhere) listen(elsewhere, "pagehide", onpagehide);
+    try {
+      const session = await open({ deliver: (message) => postToPort(port, message), closed });
+      close = session.close;
+      if (gone) return close(gone);
+      listen(port, "message", (event: MessageEvent) => {
+        const data = messageData(event);
+        if ((data as { type?: unknown } | null | undefined)?.type === "pagewire:close") close("closed by the client");
+        else session.receive(toText(data));
+      });
+      listen(port, "messageerror", () => session.receive("undeserialisable"));
+      listen(port, "close", () => close("closed by the client"));
+      startPort(port); // until here the browser has kept its messages
+    } catch (cause) {
+      closed((cause as Error).message);
+    }
+  }
+
+  return {
+    need,
+    open,
+    serve,
+    shutDown(reason) {
+      over = reason;
+      forget(reason, false);
+    },
+  };
+}
+
+/** JSON text of whatever a client posted. What has none becomes text that is no JSON, so that the core answers -32700. */
+export function toText(message: unknown): string {
+  try {
+    return stringify(message) ?? "undefined";
+  } catch {
+    return "unserialisable";
+  }
+}

@@ -1,0 +1,81 @@
+/**
+ * What the two halves of the page layer share: the part that every page carries (dist/pagewire.js) and the part that
+ * comes with the core when an agent does (sessions.ts, in dist/pagewire.core.js).
+ *
+ * The page layer works without a core: the registry is complete in itself, and what happens while there is none needs
+ * no queue, because a new core is given the registrations as they are then. sessions.ts alone changes `core`.
+ */
+import type { Core, CoreOptions, Start } from "../core/link.ts";
+import type { PagewireStats } from "../pagewire.d.ts";
+import { apply, closePort, error, exec, listen, messageData, microtask, parse, postToPort, SafeAbortController, SafeMap, slice, startPort, stringify, unlisten } from "./intrinsics.ts";
+
+/** A registration. */
+export interface Entry {
+  /** What a core needs to know, as JSON text. */
+  readonly descriptor: string;
+  readonly mimeType: string | undefined;
+  readonly read: (uri: string, options: { params: object; signal: AbortSignal }) => unknown;
+  /** Stops listening to the signal that it was registered with. */
+  readonly release: () => void;
+}
+
+export const shared = {
+  /** The core that is live, if any. */
+  core: undefined as Core | undefined,
+  /** Key (canonical URI or template) to registration, in the order in which they were made. */
+  entries: new SafeMap<string, Entry>(),
+  /** What `pagewire.stats()` copies. */
+  stats: { core: "none", ports: 0, reading: 0, watched: 0, reads: 0, notified: 0, unknown: 0, deaths: 0 } as Omit<PagewireStats, "resources">,
+};
+
+/**
+ * Intrinsics for the part that comes late, when the page may have patched its own: those that libraries are known to
+ * patch. The others (typed arrays, Blob) it takes itself when it comes.
+ */
+export const kit = { apply, closePort, error, exec, listen, messageData, microtask, parse, postToPort, SafeAbortController, SafeMap, slice, startPort, stringify, unlisten };
+
+/** Where the core's files are, and what it is told. */
+export interface CoreSettings extends CoreOptions {
+  /** Where pagewire.core.js is. */
+  core: string;
+}
+
+/** What sessions.ts gets from the part that was there before it. */
+export interface Ground {
+  start: Start;
+  shared: typeof shared;
+  kit: typeof kit;
+  settings: CoreSettings;
+  /** Dispatches an event on `pagewire`, in a microtask. */
+  emit(type: string, detail: object): void;
+  /** Reports, once, that the core cannot be started; the result says what to do. */
+  failed(cause: unknown): Error;
+  /** The canonical form of a URI at the page's origin; throws for any other. */
+  own(uri: string): string;
+}
+
+/** What carries a port's messages. Both are called in microtasks, in order; `closed` once, as the last. */
+export interface Carrier {
+  deliver(message: object): void;
+  /** `failure` where the port did not end as intended. */
+  closed(reason: string, failure: boolean): void;
+}
+
+/** One MCP session, from its carrier's side. */
+export interface Port {
+  /** Hands over a message that arrived: any text; the core answers what is no JSON-RPC. */
+  receive(text: string): void;
+  close(reason: string): void;
+}
+
+/** What sessions.ts offers. */
+export interface Sessions {
+  /** Sees to it that there is a core. Rejects with what `failed` gives. */
+  need(): Promise<Core>;
+  /** Opens a port, once there is a core. */
+  open(carrier: Carrier): Promise<Port>;
+  /** Opens a port that the MessagePort carries. `source` is the window that sent it. */
+  serve(port: MessagePort, source: MessageEventSource | null): Promise<void>;
+  /** Closes all ports and gives the core up, for good. */
+  shutDown(reason: string): void;
+}

@@ -1,0 +1,12 @@
+/** What the tests in js/test/page/ look at from inside; bundled to dist/test/page.mjs, never shipped. */
+import { useKit } from "./late.ts";
+import { kit } from "./shared.ts";
+
+export { jsonLength, toContents } from "./contents.ts";
+export { convert } from "./convert.ts";
+export { attributes, operations } from "./idl.gen.ts";
+export { maxDescription, maxResources, notify, register, unregister } from "./registry.ts";
+export { shared } from "./shared.ts";
+export { canonical, maxURI, requireOrigin } from "./uri.ts";
+
+useKit(kit);

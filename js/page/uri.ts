@@ -1,0 +1,53 @@
+/**
+ * What a resource's URI may be, and the one spelling under which it is known: to the registry, the core and agents.
+ *
+ * The algorithm is "the canonical form of a uri" of the IDL. The browser's own parser decides what a URI is; nothing
+ * here second-guesses it, and the core only compares what comes out.
+ */
+import { exception, exec, indexOf, SafeURL, slice } from "./intrinsics.ts";
+
+export const maxURI = 8192;
+
+/**
+ * What may follow a template's literal start: variables with something between them, then perhaps a query. The same
+ * grammar as bridge/resource/template.go; characters that a URI cannot hold are refused, not encoded, because an
+ * agent's expansion would have them encoded and match nothing.
+ */
+const expressions = /^(?:\{\w+\}[^\0- "#<>\\^`{}\x7f-\uffff]+)*(?:\{\w+\})?(?:\{\?\w+(?:,\w+)*\})?$/;
+const repeated = /\{\??(?:\w+,)*(\w+)[,}](?:.*\{\??)?(?:\w+,)*\1[,}]/;
+/** Scheme, authority and "/": with these in front, no expansion can lead to another origin. */
+const rooted = /^[a-z]+:\/\/[^/\\?#{]+\//i;
+
+/** The canonical form of `uri`. Throws as the IDL says, with messages that start with `where`. */
+export function canonical(uri: string, where: string): string {
+  if (uri.length > maxURI) throw exception("QuotaExceededError", `${where}The URI exceeds the limit of ${maxURI} code units.`);
+  const fail = (what: string) => {
+    throw new TypeError(`${where}'${uri}' ${what}.`);
+  };
+  const brace = indexOf(uri, "{");
+  const template = brace >= 0;
+  const rest = template ? slice(uri, brace) : "";
+  if (template && (!exec(expressions, rest) || exec(repeated, rest))) fail("is not a valid URI template (only {name} and a last {?name,name})");
+  if (template && !exec(rooted, uri)) throw foreign(uri, where);
+  let url!: URL;
+  try {
+    // The x keeps the parser from trimming, or resolving, what an expression continues.
+    url = new SafeURL(template ? slice(uri, 0, brace) + "x" : uri);
+  } catch {
+    fail("is not a valid absolute URI");
+  }
+  if (url.username || url.password) fail("contains credentials");
+  const { href } = url;
+  if (indexOf(href, "#") >= 0) fail("contains a fragment");
+  return template ? slice(href, 0, -1) + rest : href;
+}
+
+/** Gives back `key`, a canonical URI or template, or throws a SecurityError if it is not at `origin`. */
+export function requireOrigin(key: string, origin: string, where: string): string {
+  // An opaque origin is "null", which no http URI starts with. As text, up to and with the "/": what the core does.
+  if (!exec(/^https?:/, origin) || slice(key, 0, origin.length + 1) !== origin + "/") throw foreign(key, where, origin);
+  return key;
+}
+
+const foreign = (uri: string, where: string, origin = "") =>
+  exception("SecurityError", `${where}'${uri}' is not at the page's origin${origin && ` '${origin}'`}; a resource's URI starts with it.`);

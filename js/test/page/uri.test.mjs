@@ -1,0 +1,50 @@
+// The canonical form of a resource's URI, and which origin it is at.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { canonical, maxURI, requireOrigin } from "../../../dist/test/page.mjs";
+
+const at = (origin) => (uri) => requireOrigin(canonical(uri, ""), origin, "");
+const own = at("https://x.test");
+
+const same = {
+  "https://x.test": "https://x.test/",
+  "HTTPS://X.TEST:443/a/./b/../c": "https://x.test/a/c",
+  "https://x.test/é?ö": "https://x.test/%C3%A9?%C3%B6",
+  " https://x.test/a ": "https://x.test/a",
+  "https://x.test/a?b=1&c=": "https://x.test/a?b=1&c=",
+  "https://x.test/}": "https://x.test/%7D",
+  "https://x.test/{id}": "https://x.test/{id}",
+  "HTTPS://X.test:443/a/{id}/B{?c,d}": "https://x.test/a/{id}/B{?c,d}",
+  "https://x.test/é/{id}": "https://x.test/%C3%A9/{id}",
+  "https://x.test/a {id}": "https://x.test/a%20{id}",
+  "https://x.test/s?q={q}&r={r}": "https://x.test/s?q={q}&r={r}",
+  "https://x.test/s{?q}": "https://x.test/s{?q}",
+};
+for (const [uri, key] of Object.entries(same)) test(`'${uri}' is '${key}'`, () => assert.equal(own(uri), key));
+
+const refused = {
+  TypeError: [
+    "", "a", "/a", "//x.test/a", "https://", "https://x.test:99999/", "https://u@x.test/", "https://u:p@x.test/a", "https://x.test/#", "https://x.test/a#b",
+    "https://x.test/{", "https://x.test/{}", "https://x.test/{a", "https://x.test/{a}}", "https://x.test/{a}{b}", "https://x.test/{a}/{a}", "https://x.test/{a}{?a}", "https://x.test/{?a,a}",
+    "https://x.test/{+a}", "https://x.test/{#a}", "https://x.test/{/a}", "https://x.test/{&a}", "https://x.test/{a*}", "https://x.test/{a:3}", "https://x.test/{a,b}", "https://x.test/{a-b}", "https://x.test/{{a}}",
+    "https://x.test/{?a}x", "https://x.test/{?a}{?b}", "https://x.test/{a}#b", "https://x.test/{a} b", "https://x.test/{a}/é", "https://u@x.test/{a}", "https://x.test/#{a}",
+  ],
+  SecurityError: [
+    "http://x.test/", "https://x.test.evil/", "https://x.testevil/", "https://x.test:8443/", "https://evil/x.test/", "app://x.test/", "data:,x", "blob:https://x.test/1", "file:///etc", "javascript:0", "x.test:a",
+    "https://{host}/", "https://x.test{a}", "https://x.test{a}/", "https://x.{tld}/", "{scheme}://x.test/", "{a}", "https://evil/{a}", "https:x.test/{a}", "https:\\\\x.test\\{a}",
+  ],
+  QuotaExceededError: ["https://x.test/" + "a".repeat(maxURI)],
+}; // prettier-ignore
+for (const [name, uris] of Object.entries(refused)) for (const uri of uris) test(`'${uri.slice(0, 40)}' is a ${name}`, () => assert.throws(() => own(uri), { name }));
+
+test("an opaque origin has no URI", () => {
+  for (const uri of ["data:,x", "https://null/", "x:null/"]) assert.throws(() => at("null")(uri), { name: "SecurityError" });
+});
+
+test("only http and https origins have URIs", () => {
+  assert.throws(() => at("chrome-extension://abc")("chrome-extension://abc/a"), { name: "SecurityError" });
+});
+
+test("a message says where, and which URI", () => {
+  assert.throws(() => canonical("nope", "Failed to execute 'x': "), { message: "Failed to execute 'x': 'nope' is not a valid absolute URI." });
+});
