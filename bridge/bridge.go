@@ -35,7 +35,7 @@ type Host interface {
 	// Read asks what a resource reads as. The home answers with Complete, now or later, unless End comes first.
 	Read(call CallID, r Request)
 	// End says that the engine needs nothing more of a call: the home aborts what still runs for it and drops what
-	// it holds for it. It comes once for every Read, after the answers that use its contents have been sent.
+	// it holds for it. It comes once for every question that has a call, after the answers that use its contents have been sent.
 	End(call CallID)
 	// Watched says that the first watcher of a URI came, or that the last one left. A home may use it to produce
 	// changes only while somebody listens.
@@ -43,10 +43,10 @@ type Host interface {
 }
 
 // A Message is one JSON-RPC message on its way out, as JSON text in up to three pieces that follow each other.
-// Only an answer to resources/read that carries contents has more than Head.
+// Only an answer to resources/read or tools/call that carries contents has more than Head.
 type Message struct {
 	Head []byte
-	// Call, if it is not 0, is the read whose contents belong between Head and Tail.
+	// Call, if it is not 0, is the read or tool call whose contents belong between Head and Tail.
 	Call CallID
 	// Contents is what Complete was given for Call: nil if the home holds the contents itself.
 	Contents []byte
@@ -56,6 +56,20 @@ type Message struct {
 // AppendTo appends the whole message to dst.
 func (m Message) AppendTo(dst []byte) []byte {
 	return append(append(append(dst, m.Head...), m.Contents...), m.Tail...)
+}
+
+// A SubscriptionHost is a Host that wants to be asked before an agent subscribes, or keeps a store of its own
+// (platformatic/mcp#96). Its methods come once for each subscription: a port may hold several of one URI, a legacy one
+// and one of each of its listens. Notify tells a single port of a change.
+type SubscriptionHost interface {
+	Host
+	// Subscribe asks whether a port may subscribe. The home answers with Complete, now or later, unless End comes
+	// first: the zero Result is consent, a Failure refuses. A legacy agent that is refused gets an error, a listen an
+	// acknowledgement without the URI.
+	Subscribe(call CallID, port PortID, uri string)
+	// Unsubscribe says that a subscription has ended. With a call the agent asked for it and waits for Complete;
+	// a call of 0 wants no answer: the port has closed, or its listen has ended.
+	Unsubscribe(call CallID, port PortID, uri string)
 }
 
 // A Request is a read that the engine asks of its home.
@@ -69,11 +83,12 @@ type Request struct {
 	Params string
 }
 
-// A Result answers a Read. Its zero value is a failure.
+// A Result answers a question of the engine. For a Read or a CallTool the zero value is a failure, for a Subscribe or
+// Unsubscribe it is consent.
 type Result struct {
-	// Contents is the JSON text of MCP's contents, an array of one or more. It must not change any more. A home that
-	// keeps resource text out of the engine leaves it nil and says Size: it then puts the contents into the
-	// messages itself.
+	// Contents is the JSON text of MCP's contents, an array of one or more, or of a tool's result, an object that is not
+	// empty. It must not change any more. A home that keeps it out of the engine leaves it nil and says Size: it then
+	// puts the contents (of a tool's result the members, without the braces) into the messages itself.
 	Contents []byte
 	// Size is the length of the contents' JSON text. It is taken from Contents where that is set.
 	Size int
@@ -103,6 +118,8 @@ type Options struct {
 	// NoSubscriptions switches subscriptions off: the capability is not declared, resources/subscribe is
 	// MethodNotFound, and a listen is acknowledged without resourceSubscriptions (platformatic/mcp#96).
 	NoSubscriptions bool
+	// Tools carries the tools of the home, which must be a ToolHost.
+	Tools bool
 	// ExposeErrors lets agents see why a read failed. Off, because a page's messages may hold secrets.
 	ExposeErrors bool
 	// UpdateInterval is the least time between two updates of one URI. Default 100 ms; negative means none, for a
@@ -110,9 +127,11 @@ type Options struct {
 	UpdateInterval Time
 	// ListInterval is the least time between two list_changed. Default 16 ms; negative means none.
 	ListInterval Time
-	// ReadTimeout is how long a read may take. Default 30,000 ms.
+	// ReadTimeout is how long a read may take, and the consent to a subscription. Default 30,000 ms.
 	ReadTimeout Time
-	// PageSize is the number of resources on one page of a listing. Default 200.
+	// ToolTimeout is how long a tool may take. Default 600,000 ms: some ask a person.
+	ToolTimeout Time
+	// PageSize is the number of resources, or tools, on one page of a listing. Default 200.
 	PageSize int
 	// Limits bound what ports and homes may make the engine hold.
 	Limits Limits
@@ -127,7 +146,8 @@ type Limits struct {
 	Ports         int // open at once. Default 1,024
 	Subscriptions int // of one port, its listens' URIs included. Default 1,024
 	Listens       int // of one port. Default 64
-	Reads         int // of one port, waiting. Default 64
+	Calls         int // of one port: reads and tool calls that wait, and consents. Default 64
+	Tools         int // of the home. Default 1,000
 	ResultBytes   int // of the contents of one read, as JSON text. Default 16 MiB
 	UpdateRate    int // updates per second on one port, all URIs together; so many may also come at once. Default 1,000
 }
@@ -150,9 +170,11 @@ func (o Options) withDefaults() Options {
 	pick(&l.Ports, 1024)
 	pick(&l.Subscriptions, 1024)
 	pick(&l.Listens, 64)
-	pick(&l.Reads, 64)
+	pick(&l.Calls, 64)
+	pick(&l.Tools, 1000)
 	pick(&l.ResultBytes, 16<<20)
 	pick(&l.UpdateRate, 1000)
+	l.UpdateRate = min(l.UpdateRate, 1_000_000) // in thousandths it must fit 31 bits
 	pick(&o.PageSize, 200)
 	pickTime := func(v *Time, def Time) {
 		switch {
@@ -165,6 +187,7 @@ func (o Options) withDefaults() Options {
 	pickTime(&o.UpdateInterval, 100)
 	pickTime(&o.ListInterval, 16)
 	pickTime(&o.ReadTimeout, 30_000)
+	pickTime(&o.ToolTimeout, 600_000)
 	if o.Name == "" {
 		o.Name = "pagewire"
 	}
@@ -176,7 +199,7 @@ func (o Options) withDefaults() Options {
 
 // Stats count what an engine holds and what it has done.
 type Stats struct {
-	Resources, Ports, Subscriptions, Listens, Reads int // held now
+	Resources, Ports, Subscriptions, Listens, Calls int // held now
 	Watched                                         int // URIs that somebody subscribes to
 	Touches, UnknownTouches, Updates                int // since New: Touch calls, those of URIs that nothing answers for, updates sent
 }

@@ -31,13 +31,14 @@ func TestConversations(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			asks := false
 			options := bridge.Options{Name: "page", Version: "1", Rule: bridge.Rule{Origin: "https://x.test"}}
 			for i, f := range archive.Files {
 				switch f.Name {
 				case "options":
-					setOptions(t, &options, string(f.Data))
+					asks = setOptions(t, &options, string(f.Data))
 				case "conversation":
-					c := newConversation(t, options)
+					c := newConversation(t, options, asks)
 					got := c.play(string(f.Data))
 					if *update {
 						archive.Files[i].Data = []byte(got)
@@ -69,7 +70,7 @@ func firstDifference(want, got string) string {
 }
 
 // setOptions reads lines such as "UpdateInterval 50" or "Limits.Reads 2".
-func setOptions(t *testing.T, o *bridge.Options, text string) {
+func setOptions(t *testing.T, o *bridge.Options, text string) (asks bool) {
 	t.Helper()
 	for line := range strings.Lines(text) {
 		name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
@@ -105,8 +106,16 @@ func setOptions(t *testing.T, o *bridge.Options, text string) {
 			o.Limits.Subscriptions = n
 		case "Limits.Listens":
 			o.Limits.Listens = n
-		case "Limits.Reads":
-			o.Limits.Reads = n
+		case "Limits.Calls":
+			o.Limits.Calls = n
+		case "Limits.Tools":
+			o.Limits.Tools = n
+		case "Tools":
+			o.Tools = true
+		case "ToolTimeout":
+			o.ToolTimeout = bridge.Time(n)
+		case "Asks":
+			asks = true
 		case "Limits.ResultBytes":
 			o.Limits.ResultBytes = n
 		case "Limits.UpdateRate":
@@ -115,6 +124,7 @@ func setOptions(t *testing.T, o *bridge.Options, text string) {
 			t.Fatalf("unknown option %q", line)
 		}
 	}
+	return asks
 }
 
 // A conversation is an engine, and the Host that writes down what it asks for.
@@ -125,10 +135,25 @@ type conversation struct {
 	out    strings.Builder
 }
 
-func newConversation(t *testing.T, o bridge.Options) *conversation {
+func newConversation(t *testing.T, o bridge.Options, asks bool) *conversation {
 	c := &conversation{t: t}
-	c.engine = bridge.New(o, c)
+	if asks {
+		c.engine = bridge.New(o, asking{c})
+	} else {
+		c.engine = bridge.New(o, c)
+	}
 	return c
+}
+
+// asking is a conversation whose home wants to be asked before an agent subscribes.
+type asking struct{ *conversation }
+
+func (c asking) Subscribe(call bridge.CallID, port bridge.PortID, uri string) {
+	c.say("subscribe? %d port %d %s", call, port, uri)
+}
+
+func (c asking) Unsubscribe(call bridge.CallID, port bridge.PortID, uri string) {
+	c.say("unsubscribe %d port %d %s", call, port, uri)
 }
 
 func (c *conversation) say(format string, args ...any) {
@@ -152,6 +177,10 @@ func (c *conversation) Read(call bridge.CallID, r bridge.Request) {
 		line += " " + r.Params
 	}
 	c.say("%s", line)
+}
+
+func (c *conversation) CallTool(call bridge.CallID, t bridge.ToolCall) {
+	c.say("tool %d %s %s", call, t.Name, t.Arguments)
 }
 
 func (c *conversation) End(call bridge.CallID) { c.say("end %d", call) }
@@ -235,6 +264,20 @@ func (c *conversation) line(line string) {
 		e.Writable(c.now, bridge.PortID(number(first)), true)
 	case "complete":
 		e.Complete(c.now, bridge.CallID(number(first)), bridge.Result{Contents: []byte(second)})
+	case "allow":
+		e.Complete(c.now, bridge.CallID(number(first)), bridge.Result{})
+	case "notify":
+		e.Notify(c.now, bridge.PortID(number(first)), second)
+	case "progress":
+		e.Progress(c.now, bridge.CallID(number(first)), []byte(second))
+	case "tools":
+		tools, err := bridge.DecodeTools([]byte(rest))
+		if err == nil {
+			err = e.SetTools(c.now, tools)
+		}
+		if err != nil {
+			c.say("error: %v", err)
+		}
 	case "fail":
 		why, detail, _ := strings.Cut(second, " ")
 		e.Complete(c.now, bridge.CallID(number(first)), bridge.Result{Failure: bridge.Failure(why), Detail: detail})
@@ -267,7 +310,7 @@ func (c *conversation) line(line string) {
 		c.out.WriteString(said[:from])
 	case "stats":
 		s := e.Stats()
-		c.say("resources %d ports %d subscriptions %d listens %d reads %d watched %d unknown %d", s.Resources, s.Ports, s.Subscriptions, s.Listens, s.Reads, s.Watched, s.UnknownTouches)
+		c.say("resources %d ports %d subscriptions %d listens %d calls %d watched %d unknown %d", s.Resources, s.Ports, s.Subscriptions, s.Listens, s.Calls, s.Watched, s.UnknownTouches)
 	default:
 		c.t.Fatalf("unknown line %q", line)
 	}

@@ -23,14 +23,17 @@ type Engine struct {
 
 	calls    map[CallID]*call
 	joinable map[string]*call // URI -> the read that a further reader of it may share
-	deadline []*call          // by age, ended ones among them; all have the same time to live
 	lastCall CallID
 
+	reads, toolCalls ages // reads has the consents to subscriptions too
+	tools            []Tool
+	asks             bool // the host is a SubscriptionHost
+
 	updates   coalesce.Queue[*watch]
-	list      coalesce.Item[struct{}]
-	lists     coalesce.Queue[struct{}]
-	revision  int     // of the list: how often resources came or went
-	throttled []*port // ports with updates that wait for their rate
+	lists     coalesce.Queue[listKind]
+	list      [listKinds]coalesce.Item[listKind]
+	revision  [listKinds]int // how often the list has changed
+	throttled []*port        // ports with updates that wait for their rate
 
 	queue queue
 	stats Stats
@@ -51,10 +54,22 @@ func New(o Options, host Host) *Engine {
 		calls:    map[CallID]*call{},
 		joinable: map[string]*call{},
 	}
-	e.capabilities = wire.Text(`"capabilities":{"resources":{"subscribe":true,"listChanged":true}}`)
-	if o.NoSubscriptions {
-		e.capabilities = wire.Text(`"capabilities":{"resources":{"listChanged":true}}`)
+	for kind := range e.list {
+		e.list[kind].Value = listKind(kind)
 	}
+	_, e.asks = host.(SubscriptionHost)
+	if _, ok := host.(ToolHost); o.Tools && !ok {
+		panic("bridge: Options.Tools needs a ToolHost")
+	}
+	e.capabilities = wire.Text(`"capabilities":{"resources":{`)
+	if !o.NoSubscriptions {
+		e.capabilities = e.capabilities.Raw(`"subscribe":true,`)
+	}
+	e.capabilities = e.capabilities.Raw(`"listChanged":true}`)
+	if o.Tools {
+		e.capabilities = e.capabilities.Raw(`,"tools":{"listChanged":true}`)
+	}
+	e.capabilities = e.capabilities.Raw(`}`)
 	if o.Instructions != "" {
 		e.capabilities = e.capabilities.Raw(`,"instructions":`).Str(o.Instructions)
 	}
@@ -86,8 +101,12 @@ func (e *Engine) due() {
 		}
 		e.announce(w.Value)
 	}
-	if e.lists.Pop(e.now, func(struct{}) Time { return e.opt.ListInterval }) != nil {
-		e.announceList()
+	for {
+		list := e.lists.Pop(e.now, func(listKind) Time { return e.opt.ListInterval })
+		if list == nil {
+			break
+		}
+		e.announceList(list.Value)
 	}
 	waiting := e.throttled
 	e.throttled = e.throttled[:0]
@@ -95,7 +114,8 @@ func (e *Engine) due() {
 		p.throttled = false
 		e.flush(p)
 	}
-	e.expireReads()
+	e.expire(&e.reads, e.opt.ReadTimeout)
+	e.expire(&e.toolCalls, e.opt.ToolTimeout)
 }
 
 // Deadline tells when Tick is next needed. ok is false while it is not.
@@ -110,14 +130,18 @@ func (e *Engine) Deadline() (at Time, ok bool) {
 	for _, p := range e.throttled {
 		soonest(p.ready(e.opt.Limits.UpdateRate), true)
 	}
-	soonest(e.nextExpiry())
+	for _, list := range [...]*ages{&e.reads, &e.toolCalls} {
+		if c := list.next(); c != nil {
+			soonest(c.deadline, true)
+		}
+	}
 	return at, ok
 }
 
 // Stats returns the engine's counters.
 func (e *Engine) Stats() Stats {
 	s := e.stats
-	s.Resources, s.Ports, s.Reads, s.Watched = e.registry.Len(), len(e.ports), len(e.calls), len(e.watches)
+	s.Resources, s.Ports, s.Calls, s.Watched = e.registry.Len(), len(e.ports), len(e.calls), len(e.watches)
 	return s
 }
 

@@ -16,7 +16,7 @@ type method struct {
 	legacy, modern bool
 }
 
-func lookup(name string) method {
+func (e *Engine) lookup(name string) method {
 	switch name {
 	case wire.ResourcesRead:
 		return method{(*Engine).read, true, true}
@@ -28,6 +28,10 @@ func lookup(name string) method {
 		return method{(*Engine).subscribe, true, false}
 	case wire.ResourcesUnsubscribe:
 		return method{(*Engine).unsubscribeURI, true, false}
+	case wire.ToolsList:
+		return method{(*Engine).listTools, e.opt.Tools, e.opt.Tools}
+	case wire.ToolsCall:
+		return method{(*Engine).callTool, e.opt.Tools, e.opt.Tools}
 	case wire.Listen:
 		return method{(*Engine).listen, false, true}
 	case wire.Discover:
@@ -73,7 +77,7 @@ func (e *Engine) message(p *port, text []byte) {
 // era decides which era a request speaks: the modern one exactly if it claims a version in its _meta. Each message
 // decides for itself, so both eras may share a port.
 func (e *Engine) era(r *request, name string) (method, *wire.Error) {
-	h := lookup(name)
+	h := e.lookup(name)
 	unknown := &wire.Error{Code: wire.MethodNotFound, Message: "Method not found"}
 	meta := r.params.Get("_meta")
 	version := meta.Get(wire.MetaVersion)

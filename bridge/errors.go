@@ -8,9 +8,10 @@ import (
 // Reasons that the engine puts into data.reason, so that a program can tell its errors apart. Those of package
 // resource and the Failures appear there too.
 const (
-	reasonTimeout       = "read_timeout"
+	reasonTimeout       = "timeout"
 	reasonResultSize    = "result_size"
-	reasonReads         = "read_limit"
+	reasonCalls         = "call_limit"
+	reasonRefused       = "subscription_refused"
 	reasonSubscriptions = "subscription_limit"
 	reasonListens       = "listen_limit"
 	reasonMessageSize   = "message_size"
@@ -50,7 +51,7 @@ func refused(modern bool, uri string, err error) *wire.Error {
 	return &wire.Error{Code: wire.InvalidParams, Message: e.Message, Data: reasonData(string(e.Reason)).Raw(`}`)}
 }
 
-// readError is the answer for a read that failed.
+// readError is the answer for a read or a tool call that failed.
 func readError(reason, message string) *wire.Error {
 	return &wire.Error{Code: wire.InternalError, Message: message, Data: reasonData(reason).Raw(`}`)}
 }

@@ -34,13 +34,17 @@ func (e *Engine) listing(r *request, key string, templates bool) *wire.Error {
 	if err != nil {
 		return refused(r.modern, "", err)
 	}
-	text = text.Raw(`]`)
+	e.send(r.port, e.listed(r, text.Raw(`]`), next))
+	return nil
+}
+
+// listed completes the answer that holds one page of a list.
+func (e *Engine) listed(r *request, text wire.Text, next string) wire.Text {
 	if next != "" {
 		text = text.Raw(`,"nextCursor":`).Str(next)
 	}
 	if r.modern {
 		text = text.Raw("," + cacheable)
 	}
-	e.send(r.port, e.end(r, text))
-	return nil
+	return e.end(r, text)
 }

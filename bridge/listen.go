@@ -1,15 +1,17 @@
 package bridge
 
-import "github.com/pagewire/pagewire/bridge/wire"
+import (
+	"slices"
+
+	"github.com/pagewire/pagewire/bridge/wire"
+)
 
 // A listen is one open subscriptions/listen: a stream of the changes that its filter names, each with its id.
 type listen struct {
-	port      *port
-	id        wire.Value // verbatim, which is what comes back as the subscriptionId
-	subs      []*sub
-	resources bool // resourcesListChanged
-	listDue   bool // a list_changed waits for the port to become writable
-	seen      int  // the revision of the list that it has been told of, or began with
+	port  *port
+	id    wire.Value // verbatim, which is what comes back as the subscriptionId
+	subs  []*sub
+	lists [listKinds]interest
 }
 
 func (p *port) listening(id wire.Value) *listen {
@@ -22,14 +24,14 @@ func (p *port) listening(id wire.Value) *listen {
 }
 
 // listen opens a stream. It is acknowledged before it can carry anything, with what of the filter is honored: every
-// URI that could be here, whether something answers for it yet or not, and changes of the list. A filter of which
-// nothing is left is acknowledged empty and completed at once.
+// URI that could be here, whether something answers for it yet or not, and changes of the lists that there are. A
+// filter of which nothing is left is acknowledged empty and completed at once.
 func (e *Engine) listen(r *request) *wire.Error {
 	p, filter := r.port, r.params.Get("notifications")
 	if filter.Kind() != wire.Object {
 		return invalidParams("notifications must be an object")
 	}
-	for _, flag := range [...]string{"resourcesListChanged", "toolsListChanged", "promptsListChanged"} {
+	for _, flag := range [...]string{listNames[listResources].flag, listNames[listTools].flag, "promptsListChanged"} {
 		if k := filter.Get(flag).Kind(); k != wire.Absent && k != wire.Bool {
 			return invalidParams(flag + " must be a boolean")
 		}
@@ -46,9 +48,9 @@ func (e *Engine) listen(r *request) *wire.Error {
 		case !ok:
 			err = invalidParams("resourceSubscriptions must be strings")
 		case e.opt.NoSubscriptions:
-		case len(p.subs)+len(uris) >= e.opt.Limits.Subscriptions:
+		case p.subscriptions()+len(uris) >= e.opt.Limits.Subscriptions:
 			err = e.tooManySubscriptions(uri)
-		case e.registry.Check(uri) == nil && !contains(uris, uri):
+		case e.registry.Check(uri) == nil && !slices.Contains(uris, uri):
 			uris = append(uris, uri)
 		}
 		return err == nil
@@ -56,16 +58,31 @@ func (e *Engine) listen(r *request) *wire.Error {
 	switch {
 	case err != nil:
 		return err
-	case len(p.listens) >= e.opt.Limits.Listens:
+	case len(p.listens)+p.openings >= e.opt.Limits.Listens:
 		return limited("Too many listens", reasonListens, "maxListens", e.opt.Limits.Listens)
 	}
-	l := &listen{port: p, id: append(wire.Value(nil), r.id...), resources: filter.Get("resourcesListChanged").True(), seen: e.revision}
+	l := &listen{port: p, id: append(wire.Value(nil), r.id...)}
+	for kind := range l.lists {
+		l.lists[kind] = interest{wanted: e.has(listKind(kind)) && filter.Get(listNames[kind].flag).True(), seen: e.revision[kind]}
+	}
+	if e.asks && len(uris) > 0 {
+		e.askForListen(r, l, uris)
+		return nil
+	}
+	e.acknowledge(l, uris)
+	return nil
+}
 
+// acknowledge begins the stream of a listen.
+func (e *Engine) acknowledge(l *listen, uris []string) {
+	p := l.port
 	text := l.begin(e.begin(), wire.Acknowledged).Raw(`,"notifications":{`)
 	separator := ""
-	if l.resources {
-		text = text.Raw(`"resourcesListChanged":true`)
-		separator = ","
+	for kind, i := range l.lists {
+		if i.wanted {
+			text = text.Raw(separator).Raw(`"`).Raw(listNames[kind].flag).Raw(`":true`)
+			separator = ","
+		}
 	}
 	if len(uris) > 0 {
 		text = text.Raw(separator).Raw(`"resourceSubscriptions":[`)
@@ -76,6 +93,7 @@ func (e *Engine) listen(r *request) *wire.Error {
 			text = text.Str(uri)
 		}
 		text = text.Raw(`]`)
+		separator = ","
 	}
 	e.send(p, text.Raw(`}}}`))
 
@@ -84,11 +102,10 @@ func (e *Engine) listen(r *request) *wire.Error {
 	for _, uri := range uris {
 		l.subs = append(l.subs, e.watch(p, l, uri))
 	}
-	if !l.resources && len(uris) == 0 {
+	if separator == "" {
 		e.complete(l)
 		e.unlisten(l)
 	}
-	return nil
 }
 
 // unlisten takes a listen away, and says nothing of it.
@@ -106,9 +123,9 @@ func (e *Engine) complete(l *listen) {
 	e.send(l.port, l.meta(text).Raw(`}}`))
 }
 
-// finish ends a listen from our side: the result, then the cancellation. The other order makes the TypeScript
+// hangUp ends a listen from our side: the result, then the cancellation. The other order makes the TypeScript
 // client close with an error.
-func (e *Engine) finish(l *listen) {
+func (e *Engine) hangUp(l *listen) {
 	e.complete(l)
 	text := e.begin().Notification(wire.Cancelled).Raw(`{"requestId":`)
 	e.send(l.port, text.Bytes(l.id).Raw(`}}`))
@@ -122,13 +139,4 @@ func (l *listen) begin(text wire.Text, method string) wire.Text {
 
 func (l *listen) meta(text wire.Text) wire.Text {
 	return text.Raw(`"_meta":{"` + wire.MetaSubscriptionID + `":`).Bytes(l.id).Raw(`}`)
-}
-
-func contains(list []string, s string) bool {
-	for _, x := range list { // at most Limits.Subscriptions
-		if x == s {
-			return true
-		}
-	}
-	return false
 }

@@ -9,7 +9,7 @@ func (e *Engine) Register(now Time, r Resource) error {
 	if err != nil {
 		return err
 	}
-	e.listChanged()
+	e.listChanged(listResources)
 	if entry.Wide {
 		for _, w := range append([]*watch(nil), e.wide[nil]...) {
 			e.rebind(w)
@@ -40,9 +40,9 @@ func (e *Engine) Unregister(now Time, uri string) bool {
 	if entry == nil {
 		return false
 	}
-	e.listChanged()
-	for i := 0; i < len(e.deadline); i++ { // by age, so that the order is always the same
-		if c := e.deadline[i]; !c.done && c.entry == entry {
+	e.listChanged(listResources)
+	for _, c := range e.reads { // by age, so that the order is always the same
+		if !c.done && c.entry == entry {
 			e.vanish(c)
 		}
 	}
@@ -83,7 +83,7 @@ func (e *Engine) Touch(now Time, uri string) {
 	}
 	entry := e.registry.Get(uri)
 	if entry != nil && entry.Wide {
-		for _, c := range e.deadline {
+		for _, c := range e.reads {
 			if c.entry == entry {
 				e.seal(c)
 			}

@@ -12,11 +12,11 @@ type port struct {
 	index    int    // in Engine.order
 	legacy   string // the version that initialize settled on; "" before that
 	writable bool
-	listDue  bool // a list_changed waits for the port to become writable (legacy; a listen has its own)
-	seen     int  // the revision of the list that the session has been told of, or began with (legacy, likewise)
+	lists    [listKinds]interest // legacy: all of them, once it is initialized
 
 	subscribed map[string]*sub // legacy: URI -> subscription
 	listens    []*listen
+	openings   int    // listens that wait for consent
 	subs       []*sub // all subscriptions, legacy and of listens; sub.portIndex is the place of each
 	waits      []*wait
 
@@ -76,7 +76,7 @@ func (e *Engine) Shutdown(now Time) {
 	e.enter(now)
 	for _, p := range e.order {
 		for len(p.listens) > 0 {
-			e.finish(p.listens[0])
+			e.hangUp(p.listens[0])
 		}
 	}
 	e.drain()

@@ -15,12 +15,12 @@ type queue struct {
 type op struct {
 	kind     opKind
 	on       bool   // opWatched
-	port     PortID // opSend
+	port     PortID // opSend, opSubscribe, opUnsubscribe
 	call     CallID
-	from, to int // opSend: the message is text[from:to]
-	hole     int // opSend: where the contents of call belong, if call is not 0
-	contents []byte
-	request  Request // opRead; opWatched uses its URI
+	from, to int     // opSend: the message is text[from:to]
+	hole     int     // opSend: where the contents of call belong, if call is not 0
+	contents []byte  // opSend, and the arguments of opTool
+	request  Request // opRead; of the others opTool uses its Key, and those about subscriptions its URI
 }
 
 type opKind byte
@@ -30,6 +30,9 @@ const (
 	opRead
 	opEnd
 	opWatched
+	opTool
+	opSubscribe
+	opUnsubscribe
 )
 
 // begin returns the buffer for a message to be appended to; send ends that message.
@@ -85,6 +88,16 @@ func (e *Engine) drain() {
 			e.host.End(o.call)
 		case opWatched:
 			e.host.Watched(o.request.URI, o.on)
+		case opTool:
+			if e.calls[o.call] != nil {
+				e.host.(ToolHost).CallTool(o.call, ToolCall{Name: o.request.Key, Arguments: o.contents})
+			}
+		case opSubscribe:
+			if e.calls[o.call] != nil {
+				e.host.(SubscriptionHost).Subscribe(o.call, o.port, o.request.URI)
+			}
+		case opUnsubscribe:
+			e.host.(SubscriptionHost).Unsubscribe(o.call, o.port, o.request.URI)
 		}
 	}
 	q.ops, q.next, q.text, q.draining = q.ops[:0], 0, q.text[:0], false

@@ -13,7 +13,9 @@ func (e *Engine) initialize(r *request) *wire.Error {
 		asked = wire.Legacy
 	}
 	if r.port.legacy == "" {
-		r.port.seen = e.revision
+		for kind := range r.port.lists {
+			r.port.lists[kind] = interest{wanted: true, seen: e.revision[kind]}
+		}
 	}
 	r.port.legacy = asked
 	text := e.result(r).Raw(`"protocolVersion":`).Str(asked)
@@ -37,9 +39,11 @@ func (e *Engine) discover(r *request) *wire.Error {
 // way is ignored, as it must be: the answer may have crossed it.
 func (e *Engine) cancelled(p *port, params wire.Value) {
 	id := params.Get("requestId")
-	if w := p.wait(id); w != nil {
-		e.leave(w)
-	} else if l := p.listening(id); l != nil {
+	if l := p.listening(id); l != nil {
 		e.unlisten(l)
+		return
+	}
+	for w := p.wait(id); w != nil; w = p.wait(id) {
+		e.leave(w)
 	}
 }

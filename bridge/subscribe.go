@@ -36,16 +36,43 @@ func (e *Engine) subscribe(r *request) *wire.Error {
 		return refused(r.modern, uri, err)
 	}
 	if r.port.subscribed[uri] == nil {
-		if len(r.port.subs) >= e.opt.Limits.Subscriptions {
+		if r.port.subscriptions() >= e.opt.Limits.Subscriptions {
 			return e.tooManySubscriptions(uri)
 		}
-		if r.port.subscribed == nil {
-			r.port.subscribed = map[string]*sub{}
+		if e.asks {
+			if err := e.full(r.port); err != nil {
+				return err
+			}
+			e.askToSubscribe(r, nil, uri)
+			return nil
 		}
-		r.port.subscribed[uri] = e.watch(r.port, nil, uri)
+		e.subscribed(r.port, uri)
 	}
 	e.send(r.port, e.end(r, e.result(r)))
 	return nil
+}
+
+// subscribed adds a legacy subscription, and reports false if there is one already.
+func (e *Engine) subscribed(p *port, uri string) bool {
+	if p.subscribed[uri] != nil {
+		return false
+	}
+	if p.subscribed == nil {
+		p.subscribed = map[string]*sub{}
+	}
+	p.subscribed[uri] = e.watch(p, nil, uri)
+	return true
+}
+
+// subscriptions is how many a port has, and may get by what waits for consent.
+func (p *port) subscriptions() int {
+	n := len(p.subs)
+	for _, w := range p.waits {
+		if w.call.kind == callSubscribe {
+			n++
+		}
+	}
+	return n
 }
 
 func (e *Engine) tooManySubscriptions(uri string) *wire.Error {
@@ -64,7 +91,13 @@ func (e *Engine) unsubscribeURI(r *request) *wire.Error {
 		return invalidParams("uri must be a string")
 	}
 	if s := r.port.subscribed[uri]; s != nil {
-		e.unsubscribe(s)
+		if e.asks {
+			c := e.ask(callUnsubscribe, &e.reads, e.opt.ReadTimeout, op{kind: opUnsubscribe, port: r.port.id, request: Request{URI: uri}})
+			e.await(r, c)
+			e.forget(s)
+			return nil
+		}
+		e.forget(s)
 	}
 	e.send(r.port, e.end(r, e.result(r)))
 	return nil
@@ -87,8 +120,16 @@ func (e *Engine) watch(p *port, l *listen, uri string) *sub {
 	return s
 }
 
-// unsubscribe takes a subscription away from wherever it is known.
+// unsubscribe ends a subscription that nobody waits to see ended.
 func (e *Engine) unsubscribe(s *sub) {
+	if e.asks {
+		e.revoke(s.port, s.watch.uri)
+	}
+	e.forget(s)
+}
+
+// forget takes a subscription away from wherever it is known.
+func (e *Engine) forget(s *sub) {
 	w, p := s.watch, s.port
 	if s.listen == nil {
 		delete(p.subscribed, w.uri)

@@ -20,14 +20,19 @@ func (e *Engine) interval(w *watch) Time {
 // announce tells every subscriber of w, each under its own id, as soon as its port takes it.
 func (e *Engine) announce(w *watch) {
 	for _, s := range w.subs {
-		if p := s.port; !s.waiting {
-			if p.first == nil && p.writable && e.spend(p) {
-				e.update(s)
-			} else {
-				p.enqueue(s)
-				e.throttle(p)
-			}
-		}
+		e.tell(s)
+	}
+}
+
+// tell sends one subscriber an update as soon as its port takes it; one that waits already is enough.
+func (e *Engine) tell(s *sub) {
+	if p := s.port; s.waiting {
+		return
+	} else if p.first == nil && p.writable && e.spend(p) {
+		e.update(s)
+	} else {
+		p.enqueue(s)
+		e.throttle(p)
 	}
 }
 
@@ -49,16 +54,7 @@ func (e *Engine) flush(p *port) {
 	if !p.writable {
 		return
 	}
-	if p.listDue {
-		p.listDue = false
-		e.sendListChanged(p, nil)
-	}
-	for _, l := range p.listens {
-		if l.listDue {
-			l.listDue = false
-			e.sendListChanged(p, l)
-		}
-	}
+	e.flushLists(p)
 	for p.first != nil && e.spend(p) {
 		s := p.first
 		p.unwait(s)
@@ -122,42 +118,4 @@ func (p *port) unwait(s *sub) {
 		p.last = s.prev
 	}
 	s.prev, s.next, s.waiting = nil, nil, false
-}
-
-// listChanged announces that resources came or went, now or when the interval of that is over.
-func (e *Engine) listChanged() {
-	e.revision++
-	if e.lists.Touch(e.now, &e.list, e.opt.ListInterval) {
-		e.announceList()
-	}
-}
-
-// announceList tells every session that wants to know, a legacy one by having been initialized, a listen by its
-// filter, and that was there before the change: who came later has listed what is there.
-func (e *Engine) announceList() {
-	for _, p := range e.order {
-		if p.legacy != "" && p.seen != e.revision {
-			p.seen = e.revision
-			e.sendListChanged(p, nil)
-		}
-		for _, l := range p.listens {
-			if l.resources && l.seen != e.revision {
-				l.seen = e.revision
-				e.sendListChanged(p, l)
-			}
-		}
-	}
-}
-
-func (e *Engine) sendListChanged(p *port, l *listen) {
-	switch {
-	case l != nil && !p.writable:
-		l.listDue = true
-	case l != nil:
-		e.send(p, l.begin(e.begin(), wire.ResourcesListChanged).Raw(`}}`))
-	case !p.writable:
-		p.listDue = true
-	default:
-		e.send(p, e.begin().Notification(wire.ResourcesListChanged).Raw(`{}}`))
-	}
 }

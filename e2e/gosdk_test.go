@@ -98,7 +98,7 @@ func TestGoSDKClient(t *testing.T) {
 	for end := time.Now().Add(2 * time.Second); h.Stats().Ports > 0 && time.Now().Before(end); {
 		time.Sleep(time.Millisecond)
 	}
-	if s := h.Stats(); s.Ports != 0 || s.Subscriptions != 0 || s.Listens != 0 || s.Reads != 0 {
+	if s := h.Stats(); s.Ports != 0 || s.Subscriptions != 0 || s.Listens != 0 || s.Calls != 0 {
 		t.Errorf("left behind: %+v", s)
 	}
 }

@@ -58,9 +58,13 @@ func init() {
 		Version: text("version"),
 		Rule:    bridge.Rule{Origin: text("origin")},
 	}
-	if v, err := options.Get("exposeErrors"); err == nil {
-		o.ExposeErrors, _ = v.Truthy()
+	flag := func(name string) (set bool) {
+		if v, err := options.Get(name); err == nil {
+			set, _ = v.Truthy()
+		}
+		return set
 	}
+	o.ExposeErrors, o.Tools = flag("exposeErrors"), flag("tools")
 	engine = bridge.New(o, host{})
 }
 
@@ -146,6 +150,21 @@ func touch(now float64, n int32) (status int32) {
 	return alive
 }
 
+// setTools says what tools there are: the JSON text of an array of MCP tools is in the buffer.
+//
+//go:wasmexport setTools
+func setTools(now float64, n int32) (status int32) {
+	defer contain(&status)
+	tools, err := bridge.DecodeTools(input[:n])
+	if err == nil {
+		err = engine.SetTools(bridge.Time(now), tools)
+	}
+	if err != nil {
+		report("tools refused: " + err.Error())
+	}
+	return alive
+}
+
 // open begins a session.
 //
 //go:wasmexport open
@@ -189,7 +208,7 @@ func shut(now float64, port uint32) (status int32) {
 	return alive
 }
 
-// complete answers a read. status is one of js/core/link.ts; size is that of the contents, which JavaScript holds;
+// complete answers a read or a tool call. status is one of js/core/link.ts; size is that of the contents, which JavaScript holds;
 // the buffer has n bytes of detail.
 //
 //go:wasmexport complete

@@ -17,6 +17,9 @@ func sendText(port uint32, head unsafe.Pointer, headLen uint32, call uint32, tai
 //go:wasmimport pagewire read
 func readText(call uint32, key unsafe.Pointer, keyLen uint32, uri unsafe.Pointer, uriLen uint32, params unsafe.Pointer, paramsLen uint32)
 
+//go:wasmimport pagewire callTool
+func callToolText(call uint32, name unsafe.Pointer, nameLen uint32, args unsafe.Pointer, argsLen uint32)
+
 //go:wasmimport pagewire end
 func endCall(call uint32)
 
@@ -63,6 +66,12 @@ func (host) Read(call bridge.CallID, r bridge.Request) {
 	uri, uriLen := text(r.URI)
 	params, paramsLen := text(r.Params)
 	readText(uint32(call), key, keyLen, uri, uriLen, params, paramsLen)
+}
+
+func (host) CallTool(call bridge.CallID, t bridge.ToolCall) {
+	name, nameLen := text(t.Name)
+	args, argsLen := bytes(t.Arguments)
+	callToolText(uint32(call), name, nameLen, args, argsLen)
 }
 
 func (host) End(call bridge.CallID) { endCall(uint32(call)) }

@@ -119,6 +119,8 @@ func methodName(v Value) string {
 		return Cancelled
 	case Ping:
 		return Ping
+	case ToolsCall:
+		return ToolsCall
 	}
 	name, _ := v.Text()
 	return name

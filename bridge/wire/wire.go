@@ -51,6 +51,10 @@ const (
 	Acknowledged         = "notifications/subscriptions/acknowledged"
 	ResourceUpdated      = "notifications/resources/updated"
 	ResourcesListChanged = "notifications/resources/list_changed"
+	ToolsList            = "tools/list"
+	ToolsCall            = "tools/call"
+	ToolsListChanged     = "notifications/tools/list_changed"
+	Progress             = "notifications/progress"
 )
 
 // Error codes: JSON-RPC 2.0 section 5.1 and the two that MCP adds and Pagewire sends.

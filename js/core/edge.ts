@@ -21,6 +21,7 @@ interface Exports {
   register(now: number, bytes: number): number;
   unregister(now: number, bytes: number): number;
   touch(now: number, bytes: number): number;
+  setTools(now: number, bytes: number): number;
   open(now: number, port: number): number;
   receive(now: number, port: number, bytes: number, whole: number): number;
   writable(now: number, port: number, on: number): number;
@@ -90,6 +91,10 @@ export async function attach(page: Page, module: WebAssembly.Module, options: Co
       const [k, u, p] = [text(key, keyLength), text(uri, uriLength), text(params, paramsLength)];
       guarded(() => page.read(call, k, u, p));
     },
+    callTool(call: number, name: number, nameLength: number, args: number, argsLength: number): void {
+      const [n, a] = [text(name, nameLength), text(args, argsLength)];
+      guarded(() => page.callTool(call, n, a));
+    },
     end(call: number): void {
       guarded(() => page.end(call));
     },
@@ -136,6 +141,7 @@ export async function attach(page: Page, module: WebAssembly.Module, options: Co
     register: (descriptor) => enter((e) => e.register(now(), write(e, descriptor, whole))),
     unregister: (uri) => enter((e) => e.unregister(now(), write(e, uri, whole))),
     touch: (uri) => enter((e) => e.touch(now(), write(e, uri, whole))),
+    setTools: (tools) => enter((e) => e.setTools(now(), write(e, tools, whole))),
     open: (port) => enter((e) => e.open(now(), port)),
     receive: (port, message) =>
       enter((e) => {

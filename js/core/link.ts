@@ -27,8 +27,10 @@ export interface Core {
   writable(port: number, on: boolean): void;
   /** Ends a port, and everything that it held. */
   close(port: number): void;
+  /** Says what tools there are: the JSON text of an array of MCP tools. It replaces what was said before. */
+  setTools(tools: string): void;
   /**
-   * Answers a `read`. With status `Status.ok` the page holds the contents, and `size` is the length of their JSON text in UTF-16
+   * Answers a `read` or a `callTool`. With status `Status.ok` the page holds the contents (or the tool's result), and `size` is the length of their JSON text in UTF-16
    * code units; otherwise `detail` says what went wrong, for agents only if the page exposes its errors.
    */
   complete(call: number, status: Status, size: number, detail: string): void;
@@ -39,13 +41,17 @@ export interface Core {
 /** What a core asks of the page layer. */
 export interface Page {
   /**
-   * Sends one JSON-RPC message, as JSON text, to a port. With `call` other than 0, the JSON text of the contents
-   * that the page holds for that call belongs at UTF-16 offset `hole` of `message` (there is nothing there now).
+   * Sends one JSON-RPC message, as JSON text, to a port. With `call` other than 0, what the page holds for that call
+   * belongs at UTF-16 offset `hole` of `message`, where there is nothing now: for a read the JSON text of the contents,
+   * an array that becomes `result.contents`; for a tool the JSON text of its result's members, without the braces,
+   * which become members of `result`.
    */
   send(port: number, message: string, call: number, hole: number): void;
   /** Wants what `uri` reads as. `params` is "" or the JSON text of an object: the parameters that `uri` carried. `key` is the URI or template it was registered under. */
   read(call: number, key: string, uri: string, params: string): void;
-  /** Needs nothing more of a call: abort it if it still runs, drop what is held for it. Once per `read`. */
+  /** Wants a tool run with the JSON text of an object. Its result, MCP's CallToolResult, is held as contents are. */
+  callTool(call: number, name: string, args: string): void;
+  /** Needs nothing more of a call: abort it if it still runs, drop what is held for it. Once per `read` and `callTool`. */
   end(call: number): void;
   /** The first watcher of `uri` came (true) or the last one left (false). */
   watched(uri: string, on: boolean): void;
@@ -79,6 +85,8 @@ export interface CoreOptions {
   /** Name and version that agents are told; the default is the page's host name. */
   name?: string;
   version?: string;
+  /** Whether tools are served: without it the core offers resources only. */
+  tools?: boolean;
   /** Whether agents are told why a read failed. Default false: a page's messages may hold secrets. */
   exposeErrors?: boolean;
 }

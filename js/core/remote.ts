@@ -43,7 +43,7 @@ export function remote(page: Page, options: CoreOptions, cause: unknown): Promis
       if (name === "dead") worker.terminate();
     };
     const core = {} as Record<string, (...args: unknown[]) => void>;
-    for (const name of ["register", "unregister", "touch", "open", "receive", "writable", "close", "complete"] satisfies Exclude<keyof Core, "stop">[]) {
+    for (const name of ["register", "unregister", "touch", "setTools", "open", "receive", "writable", "close", "complete"] satisfies Exclude<keyof Core, "stop">[]) {
       core[name] = (...args) => worker.postMessage([name, ...args]);
     }
     core["stop"] = () => worker.terminate();

@@ -36,6 +36,8 @@ export function sessions(ground: Ground): Sessions {
     const page: Page = {
       send: (port, message, call, hole) => live() && send(port, message, call, hole),
       read: (call, key, uri, params) => live() && reads.begin(call, key, uri, params),
+      // Without CoreOptions.tools a core offers none, so none is called.
+      callTool: (call) => live() && own!.complete(call, 1, 0, "this page serves no tools"),
       end: (call) => live() && reads.end(call),
       watched: (_uri, on) => live() && (stats.watched += on ? 1 : -1),
       closed: (port, reason) => live() && drop(port, reason, false),

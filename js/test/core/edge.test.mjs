@@ -92,6 +92,23 @@ test("timers: the trailing update comes by itself", async () => {
   assert.equal(updates(), 2);
 });
 
+test("tools of the page are carried: listed, called, and their change announced", async () => {
+  const p = await page({}, { tools: true });
+  const tool = { name: "greet", description: "Greets", inputSchema: { type: "object" } };
+  p.core.open(1);
+  p.core.receive(1, initialize);
+  p.core.setTools(JSON.stringify([tool]));
+  p.core.receive(1, request(1, "tools/list"));
+  p.core.receive(1, request(2, "tools/call", { name: "greet", arguments: { who: "é" } }));
+  p.core.setTools("[{}]");
+  const [{ result }, changed, listed, called] = sent(p, 1);
+  assert.deepEqual(result.capabilities.tools, { listChanged: true });
+  assert.equal(changed.method, "notifications/tools/list_changed");
+  assert.deepEqual(listed.result.tools, [tool]);
+  assert.deepEqual(called.result, { content: [{ type: "text", text: 'greet {"who":"é"}' }] });
+  assert.ok(p.log.some(([what, text]) => what === "report" && text.includes("tools refused")));
+});
+
 test("what the engine refuses is reported, and nothing else suffers", async () => {
   const p = await page();
   p.core.register(JSON.stringify({ uri: "https://evil.example/x", name: "n" }));

@@ -52,7 +52,9 @@ export async function page(reads = {}, options = {}) {
   };
   const callbacks = {
     send(port, message, call, hole) {
-      const text = call ? message.slice(0, hole) + JSON.stringify(p.held.get(call)) + message.slice(hole) : message;
+      let held = call ? JSON.stringify(p.held.get(call)) : "";
+      if (held[0] === "{") held = held.slice(1, -1); // of a tool's result the members
+      const text = message.slice(0, hole) + held + message.slice(hole);
       p.log.push(["send", port, text]);
       queueMicrotask(() => p.ports.get(port)?.onmessage?.(JSON.parse(text)));
     },
@@ -67,6 +69,11 @@ export async function page(reads = {}, options = {}) {
           },
           (error) => p.core.complete(call, 1, 0, String(error)),
         );
+    },
+    callTool(call, name, args) {
+      p.log.push(["callTool", call, name, args]);
+      p.held.set(call, { content: [{ type: "text", text: `${name} ${args}` }] });
+      p.core.complete(call, 0, JSON.stringify(p.held.get(call)).length, "");
     },
     end(call) {
       p.log.push(["end", call]);

@@ -1,0 +1,187 @@
+package bridge
+
+import (
+	"github.com/pagewire/pagewire/bridge/resource"
+	"github.com/pagewire/pagewire/bridge/wire"
+)
+
+// A call is one question to the home, and those who wait for its answer.
+type call struct {
+	id       CallID
+	kind     callKind
+	uri      string          // of a read or a subscription
+	entry    *resource.Entry // of a read
+	waits    []*wait
+	deadline Time
+	done     bool
+}
+
+type callKind byte
+
+const (
+	callRead callKind = iota
+	callTool
+	callSubscribe
+	callUnsubscribe
+)
+
+// fits reports whether a result can be an answer: an array for a read, an object for a tool, and not an empty one.
+func (k callKind) fits(r Result) bool {
+	bracket := byte('[')
+	if k == callTool {
+		bracket = '{'
+	}
+	return r.Size > 2 && (r.Contents == nil || r.Contents[0] == bracket)
+}
+
+// A wait is one request that is answered by a call. Those of a listen that waits for consent are several under one id,
+// one for each URI.
+type wait struct {
+	port     *port
+	call     *call
+	id       wire.Value
+	modern   bool
+	opening  *opening   // the listen that waits, if it is one
+	progress wire.Value // the progressToken of a tool call, or absent
+}
+
+// ages are calls by age, ended ones among them. All of one list have the same time to live, so the oldest is the next
+// to expire.
+type ages []*call
+
+// next drops what has ended at the front and returns the oldest call, or nil.
+func (a *ages) next() *call {
+	for len(*a) > 0 && (*a)[0].done {
+		(*a)[0] = nil
+		*a = (*a)[1:]
+	}
+	if len(*a) == 0 {
+		*a = nil // lets go of the array behind it
+		return nil
+	}
+	return (*a)[0]
+}
+
+// ask makes a call that dies after timeout and queues the question.
+func (e *Engine) ask(kind callKind, list *ages, timeout Time, question op) *call {
+	if e.lastCall++; e.lastCall == 0 {
+		e.lastCall++
+	}
+	c := &call{id: e.lastCall, kind: kind, deadline: e.now + timeout}
+	e.calls[c.id] = c
+	*list = append(*list, c)
+	question.call = c.id
+	e.queue.ops = append(e.queue.ops, question)
+	return c
+}
+
+// await adds r to those who wait for c.
+func (e *Engine) await(r *request, c *call) *wait {
+	w := &wait{port: r.port, call: c, id: append(wire.Value(nil), r.id...), modern: r.modern}
+	c.waits = append(c.waits, w)
+	r.port.waits = append(r.port.waits, w)
+	return w
+}
+
+// wait returns the first of the port's waits with that id, or nil.
+func (p *port) wait(id wire.Value) *wait {
+	for _, w := range p.waits { // few: Limits.Calls, and what waits for consent
+		if w.id.Equal(id) {
+			return w
+		}
+	}
+	return nil
+}
+
+// full reports whether a port may not wait for more.
+func (e *Engine) full(p *port) *wire.Error {
+	if len(p.waits) < e.opt.Limits.Calls {
+		return nil
+	}
+	return limited("Too many requests at once", reasonCalls, "maxCalls", e.opt.Limits.Calls)
+}
+
+// Complete answers a question of the engine. An answer to a call that has ended is ignored.
+func (e *Engine) Complete(now Time, id CallID, r Result) {
+	e.enter(now)
+	defer e.drain()
+	c := e.calls[id]
+	if c == nil {
+		return
+	}
+	if r.Contents != nil {
+		r.Size = len(r.Contents)
+	}
+	if c.kind == callSubscribe || c.kind == callUnsubscribe {
+		e.consent(c, r)
+		return
+	}
+	if r.Failure == "" && !c.kind.fits(r) {
+		r.Failure = InvalidContents
+	}
+	switch {
+	case r.Failure != "":
+		message := "Read failed"
+		if c.kind == callTool {
+			message = "Tool call failed"
+		}
+		if e.opt.ExposeErrors && r.Detail != "" {
+			message = r.Detail
+		}
+		e.finish(c, readError(string(r.Failure), message))
+	case r.Size > e.opt.Limits.ResultBytes:
+		e.finish(c, limited("Result too large", reasonResultSize, "maxBytes", e.opt.Limits.ResultBytes))
+	default:
+		for _, w := range c.waits {
+			if c.kind == callTool {
+				e.answerTool(w, r)
+			} else {
+				e.answerRead(w, r)
+			}
+		}
+		e.finish(c, nil)
+	}
+}
+
+// finish answers those who wait for a call with err, unless that is nil because they have their answers, and ends it.
+func (e *Engine) finish(c *call, err *wire.Error) {
+	for _, w := range c.waits {
+		w.port.waits = remove(w.port.waits, w)
+		if err != nil {
+			e.fail(w.port, w.id, err)
+		}
+	}
+	c.waits = nil
+	e.endCall(c)
+}
+
+// leave takes one request away from its call, and ends the call if it was the last one.
+func (e *Engine) leave(w *wait) {
+	w.port.waits = remove(w.port.waits, w)
+	w.call.waits = remove(w.call.waits, w)
+	if w.opening != nil {
+		e.abandon(w.opening)
+	}
+	if len(w.call.waits) == 0 {
+		e.endCall(w.call)
+	}
+}
+
+func (e *Engine) endCall(c *call) {
+	c.done = true
+	delete(e.calls, c.id)
+	e.seal(c)
+	e.queue.ops = append(e.queue.ops, op{kind: opEnd, call: c.id})
+}
+
+// expire ends the calls that took too long.
+func (e *Engine) expire(list *ages, timeout Time) {
+	for c := list.next(); c != nil && c.deadline <= e.now; c = list.next() {
+		err := limited("The page took too long", reasonTimeout, "timeoutMs", int(timeout))
+		if c.kind == callSubscribe {
+			e.refuseConsent(c, err)
+		} else {
+			e.finish(c, err)
+		}
+	}
+}

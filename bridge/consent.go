@@ -1,0 +1,107 @@
+package bridge
+
+import (
+	"slices"
+
+	"github.com/pagewire/pagewire/bridge/wire"
+)
+
+// An opening is a listen whose URIs wait for the consent of a SubscriptionHost. It is acknowledged when the last
+// answer is there, with those that were not refused.
+type opening struct {
+	listen  *listen
+	uris    []string // those that were not refused
+	granted []string // of these, those that the home has consented to
+	left    int      // answers that are still to come
+}
+
+// askForListen asks for each URI of a listen.
+func (e *Engine) askForListen(r *request, l *listen, uris []string) {
+	o := &opening{listen: l, uris: uris, left: len(uris)}
+	r.port.openings++
+	for _, uri := range slices.Clone(uris) {
+		e.askToSubscribe(r, o, uri)
+	}
+}
+
+func (e *Engine) askToSubscribe(r *request, o *opening, uri string) {
+	c := e.ask(callSubscribe, &e.reads, e.opt.ReadTimeout, op{kind: opSubscribe, port: r.port.id, request: Request{URI: uri}})
+	c.uri = uri
+	e.await(r, c).opening = o
+}
+
+// consent is the home's answer to a Subscribe or an Unsubscribe.
+func (e *Engine) consent(c *call, r Result) {
+	w := c.waits[0] // such a call has exactly one
+	if r.Failure != "" {
+		message := "Refused"
+		if e.opt.ExposeErrors && r.Detail != "" {
+			message = r.Detail
+		}
+		e.refuseConsent(c, readError(reasonRefused, message))
+		return
+	}
+	e.finish(c, nil)
+	if o := w.opening; o != nil {
+		o.granted = append(o.granted, c.uri)
+		e.answered(o)
+		return
+	}
+	if c.kind == callSubscribe && !e.subscribed(w.port, c.uri) {
+		e.revoke(w.port, c.uri) // the agent has asked twice, and has one subscription
+	}
+	q := request{port: w.port, id: w.id, modern: w.modern}
+	e.send(w.port, e.end(&q, e.result(&q)))
+}
+
+// refuseConsent ends a Subscribe or an Unsubscribe that was refused: a legacy agent gets err, a listen goes on without
+// the URI.
+func (e *Engine) refuseConsent(c *call, err *wire.Error) {
+	o := c.waits[0].opening
+	if o == nil {
+		e.finish(c, err)
+		return
+	}
+	e.finish(c, nil)
+	o.uris = slices.DeleteFunc(o.uris, func(uri string) bool { return uri == c.uri })
+	e.answered(o)
+}
+
+func (e *Engine) answered(o *opening) {
+	if o.left--; o.left == 0 {
+		o.listen.port.openings--
+		e.acknowledge(o.listen, o.uris)
+	}
+}
+
+// abandon ends an opening whose listen was cancelled, or whose port has closed.
+func (e *Engine) abandon(o *opening) {
+	if o.left == 0 {
+		return
+	}
+	o.left = 0
+	o.listen.port.openings--
+	for _, uri := range o.granted {
+		e.revoke(o.listen.port, uri)
+	}
+}
+
+// revoke tells the home that a subscription which it has consented to is not, or no more.
+func (e *Engine) revoke(p *port, uri string) {
+	e.queue.ops = append(e.queue.ops, op{kind: opUnsubscribe, port: p.id, request: Request{URI: uri}})
+}
+
+// Notify tells one port that a URI has changed, under each of its subscriptions to it: for a home that decides itself
+// who is told. It is neither coalesced nor heard by the other ports, but it waits like any update for a port that is
+// not writable, or has used up its rate.
+func (e *Engine) Notify(now Time, id PortID, uri string) {
+	e.enter(now)
+	if w := e.watches[uri]; w != nil {
+		for _, s := range w.subs {
+			if s.port.id == id {
+				e.tell(s)
+			}
+		}
+	}
+	e.drain()
+}

@@ -1,0 +1,188 @@
+package bridge
+
+import (
+	"errors"
+
+	"github.com/pagewire/pagewire/bridge/resource"
+	"github.com/pagewire/pagewire/bridge/wire"
+)
+
+// The engine defines no tool: it carries those of its home, so that they ride the same sessions as the resources. It
+// checks names and limits and lets the rest through.
+
+// A ToolHost is a Host that has tools.
+type ToolHost interface {
+	Host
+	// CallTool asks for a tool to be run. The home answers with Complete, now or later, unless End comes first; until
+	// then it may say Progress. The Contents of the Result are the JSON text of MCP's CallToolResult, an object: a tool
+	// that fails says isError in it, and Failure is for a tool that could not be run.
+	CallTool(call CallID, t ToolCall)
+}
+
+// A ToolCall is a tool that an agent wants run.
+type ToolCall struct {
+	Name string
+	// Arguments is the JSON text of an object. It is the engine's again when the call returns.
+	Arguments []byte
+}
+
+// A Tool is one that a home offers.
+type Tool struct {
+	Name string
+	// JSON is MCP's Tool object, with the name.
+	JSON []byte
+}
+
+// DecodeTools reads the JSON text of an array of MCP's Tool objects. It keeps nothing of text.
+func DecodeTools(text []byte) ([]Tool, error) {
+	v, err := wire.Parse(text, 64)
+	if err != nil {
+		return nil, err
+	}
+	bad := v.Kind() != wire.Array
+	var tools []Tool
+	v.Elements(func(m wire.Value) bool {
+		name, ok := m.Get("name").Text()
+		bad = bad || !ok
+		tools = append(tools, Tool{Name: name, JSON: clone(m)})
+		return ok
+	})
+	if bad {
+		return nil, errors.New("bridge: tools must be an array of objects with a name")
+	}
+	return tools, nil
+}
+
+// SetTools says what tools there are, in place of what was said before. Agents are told if that is something else. It
+// fails above Limits.Tools, and for names that are empty or doubled; then all stays as it was.
+func (e *Engine) SetTools(now Time, tools []Tool) error {
+	e.enter(now)
+	defer e.drain()
+	if len(tools) > e.opt.Limits.Tools {
+		return errors.New("bridge: too many tools: the limit is " + wire.Itoa(e.opt.Limits.Tools))
+	}
+	// Inserted one by one: a page has few, and slices.SortFunc takes 5 KB of wasm.
+	var sorted []Tool
+	for _, t := range tools {
+		i := toolAfter(sorted, t.Name)
+		if t.Name == "" || i > 0 && sorted[i-1].Name == t.Name {
+			return errors.New("bridge: the name of a tool is empty or doubled: " + t.Name)
+		}
+		sorted = append(sorted, Tool{})
+		copy(sorted[i+1:], sorted[i:])
+		sorted[i] = t
+	}
+	same := len(sorted) == len(e.tools)
+	for i := 0; same && i < len(sorted); i++ {
+		same = sorted[i].Name == e.tools[i].Name && string(sorted[i].JSON) == string(e.tools[i].JSON)
+	}
+	if !same {
+		e.tools = sorted
+		e.listChanged(listTools)
+	}
+	return nil
+}
+
+// toolAfter is the index of the first tool whose name is greater than name, in a list that is ordered by name.
+func toolAfter(tools []Tool, name string) int {
+	lo, hi := 0, len(tools)
+	for lo < hi {
+		if mid := (lo + hi) / 2; tools[mid].Name <= name {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	return lo
+}
+
+// listTools answers one page. Its cursor is the name of the page's last tool, so that it stays good while tools come
+// and go.
+func (e *Engine) listTools(r *request) *wire.Error {
+	from := 0
+	if v := r.params.Get("cursor"); len(v) > 0 {
+		cursor, ok := v.Text()
+		if !ok {
+			return invalidParams("cursor must be a string")
+		}
+		if cursor != "" {
+			if cursor[0] != 'n' {
+				return refused(r.modern, "", &resource.Error{Reason: resource.BadCursor, Message: "Invalid cursor"})
+			}
+			from = toolAfter(e.tools, cursor[1:])
+		}
+	}
+	page := e.tools[from:]
+	next := ""
+	if len(page) > e.opt.PageSize {
+		page = page[:e.opt.PageSize]
+		next = "n" + page[len(page)-1].Name
+	}
+	text := e.result(r).Raw(`"tools":[`)
+	for i, t := range page {
+		if i > 0 {
+			text = text.Raw(`,`)
+		}
+		text = text.Bytes(t.JSON)
+	}
+	e.send(r.port, e.listed(r, text.Raw(`]`), next))
+	return nil
+}
+
+func (e *Engine) callTool(r *request) *wire.Error {
+	name, ok := r.params.Get("name").Text()
+	if !ok {
+		return invalidParams("name must be a string")
+	}
+	args := r.params.Get("arguments")
+	switch args.Kind() {
+	case wire.Object:
+	case wire.Absent:
+		args = wire.Value("{}")
+	default:
+		return invalidParams("arguments must be an object")
+	}
+	if i := toolAfter(e.tools, name); i == 0 || e.tools[i-1].Name != name {
+		return &wire.Error{Code: wire.InvalidParams, Message: "Unknown tool: " + name}
+	}
+	if err := e.full(r.port); err != nil {
+		return err
+	}
+	c := e.ask(callTool, &e.toolCalls, e.opt.ToolTimeout, op{kind: opTool, request: Request{Key: name}, contents: clone(args)})
+	w := e.await(r, c)
+	if token := r.params.Get("_meta").Get("progressToken"); token.Kind() == wire.String || token.Integer() {
+		w.progress = clone(token)
+	}
+	return nil
+}
+
+// Progress passes on how far a tool has come: members is the JSON text of the members of MCP's progress notification
+// but for its token, such as "progress":1,"total":3. It does nothing where nobody asked for it.
+func (e *Engine) Progress(now Time, id CallID, members []byte) {
+	e.enter(now)
+	defer e.drain()
+	c := e.calls[id]
+	if c == nil || c.kind != callTool {
+		return
+	}
+	for _, w := range c.waits {
+		if len(w.progress) > 0 {
+			text := e.begin().Notification(wire.Progress).Raw(`{"progressToken":`).Bytes(w.progress)
+			e.send(w.port, text.Raw(`,`).Bytes(members).Raw(`}}`))
+		}
+	}
+}
+
+// answerTool sends a tool's result: its members become the answer's.
+func (e *Engine) answerTool(w *wait, r Result) {
+	q := request{port: w.port, id: w.id}
+	text := e.result(&q)
+	hole := len(text)
+	if w.modern {
+		text = text.Raw(`,"resultType":"complete"`)
+	}
+	if r.Contents != nil {
+		r.Contents = r.Contents[1 : len(r.Contents)-1]
+	}
+	e.sendContents(w.port, e.end(&q, text), w.call.id, hole, r.Contents)
+}
