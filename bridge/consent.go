@@ -50,8 +50,27 @@ func (e *Engine) consent(c *call, r Result) {
 	if c.kind == callSubscribe && !e.subscribed(w.port, c.uri) {
 		e.revoke(w.port, c.uri) // the agent has asked twice, and has one subscription
 	}
+	e.agree(w)
+}
+
+// agree answers that what was asked for is so.
+func (e *Engine) agree(w *wait) {
 	q := request{port: w.port, id: w.id, modern: w.modern}
 	e.send(w.port, e.end(&q, e.result(&q)))
+}
+
+// overtake ends the legacy subscriptions to a URI that still wait for consent: the agent unsubscribes, and its last
+// word counts.
+func (e *Engine) overtake(p *port, uri string) {
+	for i := 0; i < len(p.waits); {
+		w := p.waits[i]
+		if w.call.kind != callSubscribe || w.opening != nil || w.call.uri != uri {
+			i++
+			continue
+		}
+		e.agree(w)
+		e.finish(w.call, nil)
+	}
 }
 
 // refuseConsent ends a Subscribe or an Unsubscribe that was refused: a legacy agent gets err, a listen goes on without

@@ -90,6 +90,7 @@ func (e *Engine) unsubscribeURI(r *request) *wire.Error {
 	if !ok {
 		return invalidParams("uri must be a string")
 	}
+	e.overtake(r.port, uri)
 	if s := r.port.subscribed[uri]; s != nil {
 		if e.asks {
 			c := e.ask(callUnsubscribe, &e.reads, e.opt.ReadTimeout, op{kind: opUnsubscribe, port: r.port.id, request: Request{URI: uri}})

@@ -116,29 +116,34 @@ func (s *scanner) array() error {
 }
 
 func (s *scanner) str() error {
-	s.pos++
-	for s.pos < len(s.text) {
-		c := s.text[s.pos]
+	text, i := s.text, s.pos+1 // in locals: half of a message is inside its strings
+	for i < len(text) {
+		c := text[i]
 		switch {
 		case c == '"':
-			s.pos++
+			s.pos = i + 1
 			return nil
 		case c == '\\':
+			s.pos = i
 			if err := s.escape(); err != nil {
 				return err
 			}
+			i = s.pos
 		case c < ' ':
+			s.pos = i
 			return s.fail("control character in a string")
 		case c < utf8.RuneSelf:
-			s.pos++
+			i++
 		default:
-			r, size := utf8.DecodeRune(s.text[s.pos:])
+			r, size := utf8.DecodeRune(text[i:])
 			if r == utf8.RuneError && size == 1 {
+				s.pos = i
 				return s.fail("invalid UTF-8")
 			}
-			s.pos += size
+			i += size
 		}
 	}
+	s.pos = i
 	return s.fail("unexpected end in a string")
 }
 

@@ -115,8 +115,12 @@ func (v Value) Is(s string) bool {
 	if v.Kind() != String {
 		return false
 	}
-	if raw := v[1 : len(v)-1]; plain(raw) {
-		return string(raw) == s
+	raw := v[1 : len(v)-1]
+	if string(raw) == s {
+		return plain(raw)
+	}
+	if len(raw) <= len(s) || plain(raw) { // an escape is longer than what it stands for
+		return false
 	}
 	got, _ := v.Text()
 	return got == s
