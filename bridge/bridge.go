@@ -9,9 +9,10 @@
 // the same thing every time under test; and it compiles with TinyGo without a scheduler. It is not safe for
 // concurrent use: a home with several goroutines serialises its calls.
 //
-// A message's way through it: Receive (port.go) decodes it and finds its era (era.go), the method's file answers
-// it (session.go, list.go, read.go, subscribe.go, listen.go), and queue.go hands what came of that to the Host. A
-// change's way: Touch (offer.go) finds who watches, update.go decides when they are told.
+// A message's way through it: Receive (port.go) finds out what it is and in which era it speaks (era.go), the method's
+// file answers it (session.go, list.go, read.go, subscribe.go, listen.go, tool.go), if need be when the home has
+// answered (call.go, consent.go), and queue.go hands what came of that to the Host. A change's way: Touch (offer.go)
+// finds who watches, update.go decides when they are told; listchanged.go does the same for the lists.
 package bridge
 
 import "github.com/pagewire/pagewire/bridge/coalesce"

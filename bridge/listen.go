@@ -48,9 +48,10 @@ func (e *Engine) listen(r *request) *wire.Error {
 		case !ok:
 			err = invalidParams("resourceSubscriptions must be strings")
 		case e.opt.NoSubscriptions:
+		case e.registry.Check(uri) != nil || slices.Contains(uris, uri):
 		case p.subscriptions()+len(uris) >= e.opt.Limits.Subscriptions:
 			err = e.tooManySubscriptions(uri)
-		case e.registry.Check(uri) == nil && !slices.Contains(uris, uri):
+		default:
 			uris = append(uris, uri)
 		}
 		return err == nil

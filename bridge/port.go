@@ -116,10 +116,15 @@ func (e *Engine) Receive(now Time, id PortID, text []byte) error {
 			e.fail(p, nil, err.(*wire.Error))
 			return nil
 		}
+		empty := true
 		batch.Elements(func(m wire.Value) bool {
+			empty = false
 			e.message(p, m)
 			return true
 		})
+		if empty {
+			e.fail(p, nil, &wire.Error{Code: wire.InvalidRequest, Message: "Invalid request: a batch of nothing"})
+		}
 		return nil
 	}
 	e.message(p, text)

@@ -9,12 +9,10 @@ func (e *Engine) changed(w *watch) {
 	}
 }
 
-// interval is the least time between two updates of w.
+// interval is the least time between two updates of w, which something answers for: what nothing answers for does not
+// change, and Unregister forgets what was still to come.
 func (e *Engine) interval(w *watch) Time {
-	if w.entry != nil {
-		return max(e.opt.UpdateInterval, Time(w.entry.MinInterval))
-	}
-	return e.opt.UpdateInterval
+	return max(e.opt.UpdateInterval, Time(w.entry.MinInterval))
 }
 
 // announce tells every subscriber of w, each under its own id, as soon as its port takes it.

@@ -1,0 +1,127 @@
+package bridge
+
+import (
+	"strings"
+	"testing"
+)
+
+// recorder is a home that keeps what it is told, and can be made to act on it.
+type recorder struct {
+	sent   []string
+	onSend func(to PortID)
+}
+
+func (r *recorder) Send(to PortID, m Message) {
+	r.sent = append(r.sent, string(m.AppendTo(nil)))
+	if r.onSend != nil {
+		r.onSend(to)
+	}
+}
+func (r *recorder) Read(CallID, Request) {}
+func (r *recorder) End(CallID)           {}
+func (r *recorder) Watched(string, bool) {}
+
+func newRecorded(t *testing.T, ports int, uris ...string) (*Engine, *recorder) {
+	t.Helper()
+	r := &recorder{}
+	e := New(Options{Rule: Rule{Origin: "https://x.test"}, Limits: Limits{Calls: -1}}, r)
+	for _, uri := range uris {
+		if err := e.Register(0, Resource{URI: uri, Name: "n"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for p := PortID(1); p <= PortID(ports); p++ {
+		if err := e.Open(0, p); err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range []string{
+			`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}`,
+			`{"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":"https://x.test/a"}}`,
+		} {
+			if err := e.Receive(0, p, []byte(m)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	r.sent = nil
+	return e, r
+}
+
+// A port that is closed while a message for it is on its way gets it no more.
+func TestNothingIsSentToAPortThatClosesMeanwhile(t *testing.T) {
+	e, r := newRecorded(t, 2, "https://x.test/a")
+	r.onSend = func(to PortID) { e.Close(0, 3-to) }
+	e.Touch(0, "https://x.test/a")
+	if len(r.sent) != 1 {
+		t.Errorf("sent %q, want one message: the other port was closed by then", r.sent)
+	}
+}
+
+// Re-entry is queued, not nested: a home that answers every message with another change does not grow the stack.
+func TestReentryIsIterative(t *testing.T) {
+	e, r := newRecorded(t, 1, "https://x.test/a")
+	depth, deepest, pings := 0, 0, 0
+	r.onSend = func(PortID) {
+		depth++
+		deepest = max(deepest, depth)
+		if pings++; pings < 100_000 {
+			_ = e.Receive(0, 1, []byte(`{"jsonrpc":"2.0","id":"p","method":"ping"}`))
+		}
+		depth--
+	}
+	e.Touch(0, "https://x.test/a")
+	if pings != 100_000 || deepest != 1 {
+		t.Errorf("%d pings, %d deep", pings, deepest)
+	}
+	if cap(e.queue.text) > 1<<20 {
+		t.Errorf("the buffer still holds %d bytes", cap(e.queue.text))
+	}
+}
+
+// Call ids wrap around and are never 0.
+func TestCallIDsWrapAround(t *testing.T) {
+	e, _ := newRecorded(t, 1, "https://x.test/a")
+	e.lastCall = ^CallID(0)
+	_ = e.Receive(0, 1, []byte(`{"jsonrpc":"2.0","id":2,"method":"resources/read","params":{"uri":"https://x.test/a"}}`))
+	if e.calls[1] == nil {
+		t.Errorf("calls %v", e.calls)
+	}
+}
+
+// A home that has seen that a message is too large need not copy it in.
+func TestOversize(t *testing.T) {
+	e, r := newRecorded(t, 1)
+	if err := e.Oversize(0, 1, []byte(`{"id":5,"method":"ping","params":{"aaaa`)); err != nil {
+		t.Fatal(err)
+	}
+	if len(r.sent) != 1 || !strings.Contains(r.sent[0], `"id":5`) || !strings.Contains(r.sent[0], "message_size") {
+		t.Errorf("sent %q", r.sent)
+	}
+	if e.Oversize(0, 9, nil) == nil {
+		t.Error("a port that is not open took a message")
+	}
+	if e.MessageBytes() != 1<<20 {
+		t.Errorf("the limit is %d", e.MessageBytes())
+	}
+}
+
+func TestNew(t *testing.T) {
+	defer func() {
+		if recover() == nil {
+			t.Error("Options.Tools was accepted from a home that has none")
+		}
+	}()
+	New(Options{Tools: true}, &recorder{})
+}
+
+func TestDecodeResource(t *testing.T) {
+	for _, text := range []string{``, `5`, `{"uri":`} {
+		if _, err := DecodeResource([]byte(text)); err == nil || err.Error() == "" {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+	r, err := DecodeResource([]byte(`{"uri":"u","name":"n","_meta":{"a":1}}`))
+	if err != nil || string(r.Meta) != `{"a":1}` || r.Size != -1 {
+		t.Errorf("%+v, %v", r, err)
+	}
+}

@@ -1,0 +1,456 @@
+package bridge_test
+
+// An oracle: what MCP asks of every server, whatever it is about, held against all that the engine says in all
+// conversations. It reads the transcripts with encoding/json and knows nothing of the engine, so that a conversation
+// whose expected lines were written by -update is wrong only if both are.
+//
+// It never says that an answer is the right one: that is what the conversations are for.
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/tools/txtar"
+)
+
+const (
+	metaVersion      = "io.modelcontextprotocol/protocolVersion"
+	metaServerInfo   = "io.modelcontextprotocol/serverInfo"
+	metaSubscription = "io.modelcontextprotocol/subscriptionId"
+)
+
+func TestAllThatTheEngineSaysIsWellFormed(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no conversations found: %v", err)
+	}
+	said := 0
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, f := range txtar.Parse(text).Files {
+				if f.Name != "conversation" {
+					continue
+				}
+				o := newOracle()
+				for i, complaint := range o.transcript(string(f.Data)) {
+					if i < 5 { // one mistake makes others
+						t.Error(complaint)
+					}
+				}
+				said += o.said
+			}
+		})
+	}
+	if said < 100 {
+		t.Errorf("only %d messages looked at: the oracle does not find them", said)
+	}
+}
+
+// An oracle is what it knows of a conversation so far.
+type oracle struct {
+	sessions   map[string]*session
+	complaints []string
+	line       string
+	said       int
+}
+
+// A session is one port.
+type session struct {
+	initialized bool
+	subscribed  map[string]bool
+	asked       map[string][]asked // by id: not answered yet
+	nonsense    int                // messages that nobody can answer but with an error, not answered yet
+	listens     map[string]*stream // by id: open
+	ended       map[string]bool    // listens that were ended by a result, and may be cancelled by the server
+}
+
+type asked struct {
+	method   string
+	modern   bool
+	uri      string
+	progress string
+	filter   filter
+}
+
+type stream struct {
+	acknowledged bool
+	filter       filter
+}
+
+type filter struct {
+	ResourcesListChanged  bool     `json:"resourcesListChanged"`
+	ToolsListChanged      bool     `json:"toolsListChanged"`
+	ResourceSubscriptions []string `json:"resourceSubscriptions"`
+}
+
+type envelope struct {
+	JSONRPC string          `json:"jsonrpc"`
+	ID      json.RawMessage `json:"id"`
+	Method  string          `json:"method"`
+	Params  json.RawMessage `json:"params"`
+	Result  json.RawMessage `json:"result"`
+	Error   json.RawMessage `json:"error"`
+}
+
+type params struct {
+	Meta          map[string]json.RawMessage `json:"_meta"`
+	URI           string                     `json:"uri"`
+	RequestID     json.RawMessage            `json:"requestId"`
+	ProgressToken json.RawMessage            `json:"progressToken"`
+	Notifications json.RawMessage            `json:"notifications"`
+}
+
+func newOracle() *oracle { return &oracle{sessions: map[string]*session{}} }
+
+// transcript reads a conversation, and returns what is wrong with what the engine says in it.
+func (o *oracle) transcript(text string) []string {
+	for line := range strings.Lines(text) {
+		o.line = strings.TrimSpace(line)
+		word, rest, _ := strings.Cut(o.line, " ")
+		port, isTheirs := strings.CutSuffix(word, ">")
+		ours, isOurs := strings.CutSuffix(word, "<")
+		switch {
+		case isTheirs && !strings.HasPrefix(line, " "):
+			if s := o.sessions[port]; s != nil {
+				s.hears(message(rest))
+			}
+		case isOurs:
+			o.said++
+			if s := o.sessions[ours]; s == nil {
+				o.complain("sent to a port that is not open")
+			} else {
+				o.says(s, rest)
+			}
+		case word == "open":
+			if o.sessions[rest] == nil {
+				o.sessions[rest] = &session{subscribed: map[string]bool{}, asked: map[string][]asked{}, listens: map[string]*stream{}, ended: map[string]bool{}}
+			}
+		case word == "close":
+			delete(o.sessions, rest)
+		case word == "initialize":
+			o.sessions[rest].initialized = true
+		}
+	}
+	return o.complaints
+}
+
+func (o *oracle) complain(format string, args ...any) {
+	o.complaints = append(o.complaints, fmt.Sprintf(format, args...)+": "+o.line)
+}
+
+// key is an id such that equal ones are equal text.
+func key(id json.RawMessage) string {
+	var s string
+	if json.Unmarshal(id, &s) == nil {
+		b, _ := json.Marshal(s) // a string can be marshalled
+		return string(b)
+	}
+	return string(id)
+}
+
+// isID reports whether id is a string or an integer.
+func isID(id json.RawMessage) bool {
+	return id[0] == '"' || strings.Trim(string(id), "-0123456789") == ""
+}
+
+// hears notes what an agent sends.
+func (s *session) hears(text []byte) {
+	var batch []json.RawMessage
+	if json.Unmarshal(text, &batch) == nil {
+		for _, m := range batch {
+			s.hears(m)
+		}
+		if len(batch) == 0 {
+			s.nonsense++
+		}
+		s.nonsense++ // it may be refused as a whole
+		return
+	}
+	var m envelope
+	if err := json.Unmarshal(text, &m); err != nil || m.JSONRPC != "2.0" || m.Result != nil || m.Error != nil || m.Method == "" || m.ID != nil && !isID(m.ID) {
+		s.nonsense++
+		return
+	}
+	var p params
+	_ = json.Unmarshal(m.Params, &p) // params of the wrong shape are refused; then nothing of them matters
+	if len(m.ID) == 0 {
+		if m.Method == "notifications/cancelled" {
+			delete(s.asked, key(p.RequestID))
+			delete(s.listens, key(p.RequestID))
+		}
+		return
+	}
+	a := asked{method: m.Method, modern: p.Meta[metaVersion] != nil, uri: p.URI, progress: string(p.Meta["progressToken"])}
+	_ = json.Unmarshal(p.Notifications, &a.filter)
+	id := key(m.ID)
+	s.asked[id] = append(s.asked[id], a)
+	if m.Method == "subscriptions/listen" && a.modern && s.listens[id] == nil {
+		s.listens[id] = &stream{filter: a.filter}
+	}
+}
+
+// says looks at a message of the engine.
+func (o *oracle) says(s *session, text string) {
+	var m envelope
+	if err := json.Unmarshal([]byte(text), &m); err != nil {
+		o.complain("not JSON (%v)", err)
+		return
+	}
+	switch {
+	case m.Method != "" && m.ID != nil:
+		o.complain("a request by the server")
+	case m.Method != "" && (m.Result != nil || m.Error != nil), (m.Method == "") == ((m.Result == nil) == (m.Error == nil)):
+		o.complain("neither one of result and error, nor a notification")
+	case m.Method != "":
+		o.notification(s, m)
+	case m.Error != nil:
+		o.failure(s, m)
+	default:
+		o.result(s, m)
+	}
+}
+
+func (o *oracle) failure(s *session, m envelope) {
+	var e struct {
+		Code    *int
+		Message *string
+		Data    map[string]any
+	}
+	if err := json.Unmarshal(m.Error, &e); err != nil || e.Code == nil || e.Message == nil || *e.Message == "" {
+		o.complain("an error without code or message (%v)", err)
+		return
+	}
+	id := key(m.ID)
+	var a asked
+	switch waiting := s.asked[id]; {
+	case len(waiting) == 0 || m.ID == nil:
+		if s.nonsense == 0 {
+			o.complain("an error that answers nothing")
+		}
+		s.nonsense--
+	case len(waiting) > 1: // a second request under an id that waits: it is the one that is refused
+		a, s.asked[id] = waiting[len(waiting)-1], waiting[:len(waiting)-1]
+	default:
+		a = waiting[0]
+		delete(s.asked, id)
+		if l := s.listens[id]; l != nil {
+			if l.acknowledged {
+				o.complain("an error ends a listen that was acknowledged")
+			}
+			delete(s.listens, id)
+		}
+	}
+	codes := []int{-32700, -32600, -32601, -32602, -32603, -32022}
+	if !a.modern {
+		codes = append(codes, -32002)
+	}
+	if !slices.Contains(codes, *e.Code) {
+		o.complain("error code %d is not one of %v", *e.Code, codes)
+	}
+	// The TypeScript client takes -32602 with data of a uri and nothing else for "not found", and without it for none.
+	_, hasURI := e.Data["uri"]
+	notFound := *e.Code == -32002 || *e.Code == -32602 && hasURI && len(e.Data) == 1
+	if isNotFound := *e.Message == "Resource not found"; notFound != isNotFound || isNotFound && e.Data["uri"] != a.uri {
+		o.complain("not found is said by a code and data.uri, and by nothing else")
+	}
+	if *e.Code == -32022 && (e.Data["supported"] == nil || e.Data["requested"] == nil) {
+		o.complain("an unsupported version, but not which ones are supported and which was requested")
+	}
+}
+
+func (o *oracle) result(s *session, m envelope) {
+	id := key(m.ID)
+	if len(s.asked[id]) == 0 {
+		o.complain("a result that answers nothing: never asked, answered already, or cancelled")
+		return
+	}
+	a := s.asked[id][0]
+	if s.asked[id] = s.asked[id][1:]; len(s.asked[id]) == 0 {
+		delete(s.asked, id)
+	}
+	var r map[string]json.RawMessage
+	if err := json.Unmarshal(m.Result, &r); err != nil {
+		o.complain("a result that is no object (%v)", err)
+		return
+	}
+	var meta map[string]json.RawMessage
+	if r["_meta"] != nil {
+		_ = json.Unmarshal(r["_meta"], &meta)
+	}
+	if a.modern {
+		if string(r["resultType"]) != `"complete"` {
+			o.complain("a modern result without resultType")
+		}
+		switch a.method {
+		case "server/discover", "resources/list", "resources/templates/list", "resources/read", "tools/list":
+			if string(r["ttlMs"]) != "0" || string(r["cacheScope"]) != `"private"` {
+				o.complain("a modern result that may be cached")
+			}
+			if meta[metaServerInfo] == nil {
+				o.complain("a modern result without serverInfo")
+			}
+		}
+	} else {
+		for _, member := range []string{"resultType", "ttlMs", "cacheScope", "_meta"} {
+			if r[member] != nil {
+				o.complain("a legacy result with the modern member %s", member)
+			}
+		}
+	}
+	switch a.method {
+	case "initialize":
+		s.initialized = true
+		if string(r["protocolVersion"]) >= `"2026` {
+			o.complain("initialize settled on a modern version")
+		}
+	case "resources/subscribe":
+		s.subscribed[a.uri] = true
+	case "resources/unsubscribe":
+		delete(s.subscribed, a.uri)
+	case "resources/read":
+		if contents := string(r["contents"]); contents == "" || contents == "[]" {
+			o.complain("a read that is answered without contents")
+		}
+	case "subscriptions/listen":
+		if l := s.listens[id]; l == nil || !l.acknowledged {
+			o.complain("the result of a listen that was not acknowledged")
+		}
+		if key(meta[metaSubscription]) != id {
+			o.complain("the result of a listen without its subscriptionId")
+		}
+		delete(s.listens, id)
+		s.ended[id] = true
+	}
+}
+
+func (o *oracle) notification(s *session, m envelope) {
+	var p params
+	if err := json.Unmarshal(m.Params, &p); err != nil {
+		o.complain("params that are no object (%v)", err)
+		return
+	}
+	id, onStream := p.Meta[metaSubscription]
+	l := s.listens[key(id)]
+	switch {
+	case onStream && l == nil:
+		o.complain("on the stream of a listen that is not open")
+		return
+	case onStream && l.acknowledged == (m.Method == "notifications/subscriptions/acknowledged"):
+		o.complain("a listen is acknowledged once, before anything else")
+	}
+	switch m.Method {
+	case "notifications/subscriptions/acknowledged":
+		var honored filter
+		if err := json.Unmarshal(p.Notifications, &honored); err != nil || !onStream {
+			o.complain("an acknowledgement without notifications or subscriptionId (%v)", err)
+			return
+		}
+		more := slices.ContainsFunc(honored.ResourceSubscriptions, func(uri string) bool { return !slices.Contains(l.filter.ResourceSubscriptions, uri) })
+		if more || honored.ResourcesListChanged && !l.filter.ResourcesListChanged || honored.ToolsListChanged && !l.filter.ToolsListChanged {
+			o.complain("more is acknowledged than was asked for")
+		}
+		*l = stream{acknowledged: true, filter: honored}
+	case "notifications/resources/updated":
+		if onStream && !slices.Contains(l.filter.ResourceSubscriptions, p.URI) || !onStream && !s.subscribed[p.URI] {
+			o.complain("an update of what is not subscribed")
+		}
+		var members map[string]json.RawMessage
+		_ = json.Unmarshal(m.Params, &members) // it was decoded above
+		delete(members, "_meta")
+		if delete(members, "uri"); len(members) > 0 {
+			o.complain("an update that carries more than a URI")
+		}
+	case "notifications/resources/list_changed":
+		if onStream && !l.filter.ResourcesListChanged || !onStream && !s.initialized {
+			o.complain("a list_changed that was not asked for")
+		}
+	case "notifications/tools/list_changed":
+		if onStream && !l.filter.ToolsListChanged || !onStream && !s.initialized {
+			o.complain("a list_changed that was not asked for")
+		}
+	case "notifications/progress":
+		asked := false
+		for _, waiting := range s.asked {
+			asked = asked || waiting[0].progress != "" && waiting[0].progress == string(p.ProgressToken)
+		}
+		if !asked || onStream {
+			o.complain("progress that nobody asked for, or on the stream of a listen")
+		}
+	case "notifications/cancelled":
+		if id := key(p.RequestID); !s.ended[id] {
+			o.complain("a server cancels nothing but a listen that it has ended")
+		} else {
+			delete(s.ended, id)
+		}
+	default:
+		o.complain("a notification that servers do not send")
+	}
+}
+
+// The oracle is checked: each of these must make it complain, in those words, and each without its last line must not.
+func TestOracleComplains(t *testing.T) {
+	const (
+		start  = "open 1\ninitialize 1\n"
+		read   = `1> {"id":1,"method":"resources/read","params":{"uri":"u"}}` + "\n"
+		modern = `1> {"id":1,"method":"resources/read","params":{MODERN,"uri":"u"}}` + "\n"
+		listen = `1> {"id":1,"method":"subscriptions/listen","params":{MODERN,"notifications":{"resourceSubscriptions":["u"]}}}` + "\n"
+		ack    = `    1< {"method":"notifications/subscriptions/acknowledged","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":1},"notifications":{"resourceSubscriptions":["u"]}}}` + "\n"
+		result = `    1< {"id":1,"result":{"resultType":"complete","_meta":{"io.modelcontextprotocol/subscriptionId":1}}}` + "\n"
+		update = `    1< {"method":"notifications/resources/updated","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":1},"uri":"u"}}` + "\n"
+		cancel = `1> {"method":"notifications/cancelled","params":{"requestId":1}}` + "\n"
+		answer = `    1< {"id":1,"result":{"contents":[{}]}}` + "\n"
+	)
+	for _, c := range []struct{ before, last, want string }{
+		{start + read, `1< {"id":1,"method":"ping"}`, "a request by the server"},
+		{start + read, `1< {"id":1,"result":{},"error":{}}`, "neither one of"},
+		{start + read, `1< {"id":1}`, "neither one of"},
+		{start + read, `1< {"id":"1","result":{"contents":[{}]}}`, "answers nothing"},
+		{start + read, `1< {"id":1,"result":{"contents":[]}}`, "without contents"},
+		{start + read + cancel, answer, "answers nothing"},
+		{start + read + answer, answer, "answers nothing"},
+		{start + read, `1< {"id":1,"result":{"contents":[{}],"ttlMs":0}}`, "modern member ttlMs"},
+		{start + modern, answer, "without resultType"},
+		{start + modern, `1< {"id":1,"result":{"resultType":"complete","contents":[{}],"ttlMs":0,"cacheScope":"public"}}`, "may be cached"},
+		{start + modern, `1< {"id":1,"error":{"code":-32002,"message":"Resource not found","data":{"uri":"u"}}}`, "error code -32002"},
+		{start + read, `1< {"id":1,"error":{"code":0,"message":"x"}}`, "error code 0"},
+		{start + read, `1< {"id":1,"error":{"code":-32042,"message":"x"}}`, "error code -32042"},
+		{start + read, `1< {"id":1,"error":{"code":-32602,"message":"Bad","data":{"uri":"u"}}}`, "not found is said"},
+		{start + read, `1< {"id":1,"error":{"code":-32602,"message":"Resource not found","data":{"uri":"u","more":1}}}`, "not found is said"},
+		{start + read, `1< {"id":2,"error":{"code":-32603,"message":"x"}}`, "an error that answers nothing"},
+		{start + listen, update, "acknowledged once, before anything else"},
+		{start + listen, result, "was not acknowledged"},
+		{start + listen, `1< {"method":"notifications/subscriptions/acknowledged","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":1},"notifications":{"resourcesListChanged":true}}}`, "more is acknowledged"},
+		{start + listen, `1< {"method":"notifications/subscriptions/acknowledged","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":"1"},"notifications":{}}}`, "not open"},
+		{start + listen + ack, ack, "acknowledged once"},
+		{start + listen + ack, strings.Replace(update, `"u"`, `"v"`, 1), "not subscribed"},
+		{start + listen + ack, `1< {"method":"notifications/resources/list_changed","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":1}}}`, "not asked for"},
+		{start + listen + ack + cancel, update, "not open"},
+		{start + listen + ack + cancel, result, "answers nothing"},
+		{start + listen + ack + result, update, "not open"},
+		{start + listen + ack, `1< {"id":1,"result":{"resultType":"complete"}}`, "without its subscriptionId"},
+		{start + listen + ack, `1< {"method":"notifications/cancelled","params":{"requestId":1}}`, "cancels nothing but a listen that it has ended"},
+		{start + listen + ack, `1< {"id":1,"error":{"code":-32603,"message":"x"}}`, "an error ends a listen"},
+		{start, `1< {"method":"notifications/resources/updated","params":{"uri":"u"}}`, "not subscribed"},
+		{start, `1< {"method":"notifications/message","params":{}}`, "servers do not send"},
+		{start, `1< {"method":"notifications/progress","params":{"progressToken":1,"progress":1}}`, "nobody asked for"},
+		{"open 1\n", `1< {"method":"notifications/resources/list_changed","params":{}}`, "not asked for"},
+		{start + "close 1\n", `1< {"method":"notifications/resources/list_changed","params":{}}`, "not open"},
+	} {
+		if got := newOracle().transcript(c.before); len(got) > 0 {
+			t.Errorf("it complains of what is right: %q\n%s", got, c.before)
+		}
+		got := newOracle().transcript(c.before + "    " + strings.TrimSpace(c.last) + "\n")
+		if !strings.Contains(strings.Join(got, "\n"), c.want) {
+			t.Errorf("%s\n got %q\nwant %q", c.before+c.last, got, c.want)
+		}
+	}
+}
