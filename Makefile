@@ -12,7 +12,7 @@ NPM := js/node_modules/.package-lock.json
 
 # The packages of each level. Those whose tests drive a browser are a level of their own; what js/wasm can compile is
 # tested there as well as natively.
-DRIVES_BROWSER := /(e2e|bridge/gateway/browser)(/|$$)
+DRIVES_BROWSER := /(e2e|bridge/gateway/browser(/.*)?)$$
 NATIVE_PACKAGES  = $$(go list ./... | grep -vE '$(DRIVES_BROWSER)')
 BROWSER_PACKAGES = $$(go list ./... | grep -E '$(DRIVES_BROWSER)')
 WASM_PACKAGES    = $$(GOOS=js GOARCH=wasm go list ./bridge/... ./wasm/...)

@@ -12,6 +12,7 @@ const (
 	reasonResultSize    = "result_size"
 	reasonCalls         = "call_limit"
 	reasonRefused       = "subscription_refused"
+	reasonShutdown      = "shutdown"
 	reasonSubscriptions = "subscription_limit"
 	reasonListens       = "listen_limit"
 	reasonMessageSize   = "message_size"

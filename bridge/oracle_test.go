@@ -287,7 +287,7 @@ func (o *oracle) result(s *session, m envelope) {
 		_ = json.Unmarshal(r["_meta"], &meta)
 	}
 	if a.modern {
-		if string(r["resultType"]) != `"complete"` {
+		if t := string(r["resultType"]); t != `"complete"` && t != `"input_required"` {
 			o.complain("a modern result without resultType")
 		}
 		switch a.method {

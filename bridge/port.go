@@ -70,11 +70,20 @@ func (e *Engine) drop(p *port) {
 	delete(e.ports, p.id)
 }
 
-// Shutdown ends every session in order: each listen gets its result and then its cancellation, which is the form
-// that satisfies both of the specification's pages on it (spec issue 3348), and then the ports are gone.
+// Shutdown ends every session in order: each request that still waits gets an error, each listen its result and then
+// its cancellation, which is the form that satisfies both of the specification's pages on it (spec issue 3348), and
+// then the ports are gone.
 func (e *Engine) Shutdown(now Time) {
 	e.enter(now)
 	for _, p := range e.order {
+		for len(p.waits) > 0 {
+			w := p.waits[0]
+			id := w.id
+			for ; w != nil; w = p.wait(id) { // a listen that waits for consent has several
+				e.leave(w)
+			}
+			e.fail(p, id, readError(reasonShutdown, "The server goes away"))
+		}
 		for len(p.listens) > 0 {
 			e.hangUp(p.listens[0])
 		}

@@ -178,11 +178,15 @@ func (e *Engine) answerTool(w *wait, r Result) {
 	q := request{port: w.port, id: w.id}
 	text := e.result(&q)
 	hole := len(text)
-	if w.modern {
+	own := wire.Value(r.Contents)
+	if w.modern && own.Get("resultType").Kind() == wire.Absent {
 		text = text.Raw(`,"resultType":"complete"`)
 	}
-	if r.Contents != nil {
-		r.Contents = r.Contents[1 : len(r.Contents)-1]
+	if w.modern && own != nil && own.Get("_meta").Kind() == wire.Absent {
+		text = text.Raw(`,`).Bytes(e.modernMeta)
+	}
+	if own != nil {
+		r.Contents = own[1 : len(own)-1]
 	}
 	e.sendContents(w.port, e.end(&q, text), w.call.id, hole, r.Contents)
 }
