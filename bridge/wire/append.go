@@ -23,7 +23,13 @@ const hexDigits = "0123456789abcdef"
 func (t Text) Str(s string) Text {
 	t = t.Raw(`"`)
 	from := 0
-	for i := 0; i < len(s); {
+	for i := 0; ; {
+		for i < len(s) && special[s[i]] == 0 {
+			i++
+		}
+		if i == len(s) {
+			return t.Raw(s[from:]).Raw(`"`)
+		}
 		c := s[i]
 		if c >= utf8.RuneSelf {
 			r, size := utf8.DecodeRuneInString(s[i:])
@@ -32,10 +38,6 @@ func (t Text) Str(s string) Text {
 				from = i + 1
 			}
 			i += size
-			continue
-		}
-		if c >= ' ' && c != '"' && c != '\\' {
-			i++
 			continue
 		}
 		t = t.Raw(s[from:i])
@@ -56,7 +58,6 @@ func (t Text) Str(s string) Text {
 		i++
 		from = i
 	}
-	return t.Raw(s[from:]).Raw(`"`)
 }
 
 // Int appends n in decimal.

@@ -33,18 +33,18 @@ func Decode(text []byte, depth int) (m Message, failure *Error) {
 	}
 	var version, id, method, result, errObj Value
 	err := s.object(func(key, value Value) {
-		switch {
-		case key.Is("jsonrpc"):
+		switch string(key.unescaped()) {
+		case `"jsonrpc"`:
 			version = value
-		case key.Is("id"):
+		case `"id"`:
 			id = value
-		case key.Is("method"):
+		case `"method"`:
 			method = value
-		case key.Is("params"):
+		case `"params"`:
 			m.Params = value
-		case key.Is("result"):
+		case `"result"`:
 			result = value
-		case key.Is("error"):
+		case `"error"`:
 			errObj = value
 		}
 	})

@@ -115,36 +115,58 @@ func (s *scanner) array() error {
 	return nil
 }
 
+// special marks the bytes of a string that mean something else than themselves, or nothing: the quote, the backslash,
+// control characters, and what is not ASCII.
+var special = func() (t [256]uint8) {
+	for c := range t {
+		if c < ' ' || c == '"' || c == '\\' || c >= utf8.RuneSelf {
+			t[c] = 1
+		}
+	}
+	return t
+}()
+
+// plainEnd returns the index of the first special byte from i on, or the length of the text. Half of a message is inside
+// its strings, and every branch costs a jump through a table in Go's wasm: four bytes a branch make decoding a third
+// faster there.
+func plainEnd(text []byte, i int) int {
+	for i+4 <= len(text) {
+		four := text[i : i+4 : i+4]
+		if special[four[0]]|special[four[1]]|special[four[2]]|special[four[3]] != 0 {
+			break
+		}
+		i += 4
+	}
+	for i < len(text) && special[text[i]] == 0 {
+		i++
+	}
+	return i
+}
+
 func (s *scanner) str() error {
-	text, i := s.text, s.pos+1 // in locals: half of a message is inside its strings
-	for i < len(text) {
-		c := text[i]
-		switch {
+	s.pos++
+	for {
+		s.pos = plainEnd(s.text, s.pos)
+		switch c := s.peek(); {
 		case c == '"':
-			s.pos = i + 1
+			s.pos++
 			return nil
 		case c == '\\':
-			s.pos = i
 			if err := s.escape(); err != nil {
 				return err
 			}
-			i = s.pos
+		case s.pos == len(s.text):
+			return s.fail("unexpected end in a string")
 		case c < ' ':
-			s.pos = i
 			return s.fail("control character in a string")
-		case c < utf8.RuneSelf:
-			i++
 		default:
-			r, size := utf8.DecodeRune(text[i:])
+			r, size := utf8.DecodeRune(s.text[s.pos:])
 			if r == utf8.RuneError && size == 1 {
-				s.pos = i
 				return s.fail("invalid UTF-8")
 			}
-			i += size
+			s.pos += size
 		}
 	}
-	s.pos = i
-	return s.fail("unexpected end in a string")
 }
 
 func (s *scanner) escape() error {

@@ -183,6 +183,14 @@ func (v Value) Equal(id Value) bool {
 	return id.Is(a)
 }
 
+// unescaped is the string v without escapes, still in its quotes; nearly always it is v itself.
+func (v Value) unescaped() []byte {
+	if raw := v[1 : len(v)-1]; !plain(raw) {
+		return append(unquote([]byte{'"'}, raw), '"')
+	}
+	return v
+}
+
 // plain reports whether the inside of a string has no escape, so that it says what it is.
 func plain(raw []byte) bool {
 	for _, c := range raw {
@@ -285,10 +293,13 @@ func skip(v []byte, i int) int {
 }
 
 func skipString(v []byte, i int) int {
-	for i++; v[i] != '"'; i++ {
-		if v[i] == '\\' {
+	for i++; ; i++ {
+		i = plainEnd(v, i)
+		switch v[i] {
+		case '"':
+			return i + 1
+		case '\\':
 			i++
 		}
 	}
-	return i + 1
 }
