@@ -110,6 +110,8 @@ type page struct {
 	// headers are those of the page; those of every response where all is set.
 	headers map[string]string
 	all     bool
+	// also has further documents, by path.
+	also map[string]string
 }
 
 func serve(t *testing.T, p page) *site {
@@ -137,6 +139,11 @@ func serve(t *testing.T, p page) *site {
 			w.Header().Set("Content-Type", "text/javascript")
 			w.Write(agentScript)
 		default:
+			if text, ok := p.also[r.URL.Path]; ok {
+				w.Header().Set("Content-Type", "text/html; charset=utf-8")
+				fmt.Fprint(w, "<!doctype html><title>e2e</title><link rel=icon href=data:,>", text)
+				return
+			}
 			files.ServeHTTP(w, r)
 		}
 	}))

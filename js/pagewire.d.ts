@@ -165,6 +165,11 @@ export interface PagewireOptions {
   version?: string | undefined;
   /** Whether agents are told why a read failed. Default false: the page's error messages may hold secrets. */
   exposeErrors?: boolean | undefined;
+  /**
+   * Other origins whose frames and windows may connect with a MessagePort, and then read every resource. Default: none.
+   * An attribute, or a string, lists them with spaces between.
+   */
+  origins?: string | readonly string[] | undefined;
 }
 
 /** A snapshot of the page layer. */

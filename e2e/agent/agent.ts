@@ -3,6 +3,7 @@
  * loaded by test pages as the global `agent`.
  */
 import { Client, type JSONRPCMessage, type Transport } from "@modelcontextprotocol/client";
+import { TabClientTransport } from "@mcp-b/transports";
 
 export type Era = "legacy" | "modern";
 
@@ -51,12 +52,12 @@ export class PortTransport implements Transport {
   onclose?: () => void;
   readonly #port: MessagePort;
 
-  constructor(target: Window = window) {
+  constructor(target: Window = window, origin = location.origin) {
     const { port1, port2 } = new MessageChannel();
     this.#port = port1;
     port1.onmessage = ({ data }) => this.onmessage?.(data);
     port1.addEventListener("close", () => this.onclose?.());
-    target.postMessage({ type: "pagewire:connect" }, location.origin, [port2]);
+    target.postMessage({ type: "pagewire:connect" }, origin, [port2]);
   }
 
   async start(): Promise<void> {
@@ -72,6 +73,9 @@ export class PortTransport implements Transport {
     this.onclose?.();
   }
 }
+
+/** The transport of @mcp-b's clients, as it is: an envelope around window.postMessage. */
+export const tab = (): Transport => new TabClientTransport({ targetOrigin: location.origin }) as unknown as Transport;
 
 /** Waits until `condition` holds, at most `most` milliseconds. */
 export async function until(condition: () => boolean, most = 5000): Promise<void> {

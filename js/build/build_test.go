@@ -174,7 +174,7 @@ esac
 
 func TestPackageHoldsWhatItSaysAndInstallsNothing(t *testing.T) {
 	files := map[string]string{"README.md": "# Pagewire\n", "LICENSE": "MIT\n"}
-	for _, name := range shipped {
+	for _, name := range slices.Concat(shipped, packaged) {
 		files["dist/"+name] = "// " + name + "\n"
 	}
 	files["dist/pagewire.js.map"] = "{}"
@@ -199,7 +199,7 @@ func TestPackageHoldsWhatItSaysAndInstallsNothing(t *testing.T) {
 	for _, file := range packed[0].Files {
 		got = append(got, file.Path)
 	}
-	want := append(slices.Clone(shipped), "package.json", "README.md", "LICENSE")
+	want := slices.Concat(shipped, packaged, []string{"package.json", "README.md", "LICENSE"})
 	slices.Sort(got)
 	slices.Sort(want)
 	if packed[0].Name != "pagewire" || !slices.Equal(got, want) {
@@ -222,6 +222,9 @@ func TestPackageHoldsWhatItSaysAndInstallsNothing(t *testing.T) {
 	if !strings.Contains(string(text), "\".\": {\n      \"types\": \"./pagewire.d.ts\",\n      \"default\": \"./pagewire.mjs\"\n") {
 		t.Errorf("types do not come first in\n%s", text)
 	}
+	if !strings.Contains(string(members["peerDependenciesMeta"]), `"optional": true`) {
+		t.Errorf("installing it installs React: %s", members["peerDependenciesMeta"])
+	}
 
 	// Every entry resolves, as Node sees it, to a file that is there.
 	app := write(t, nil)
@@ -232,7 +235,7 @@ func TestPackageHoldsWhatItSaysAndInstallsNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	for entry, file := range map[string]string{
-		"pagewire": "pagewire.mjs", "pagewire/iife": "pagewire.js", "pagewire/core": "pagewire.core.js",
+		"pagewire": "pagewire.mjs", "pagewire/react": "react.js", "pagewire/iife": "pagewire.js", "pagewire/core": "pagewire.core.js",
 		"pagewire/worker": "pagewire.worker.js", "pagewire/wasm": "pagewire.wasm",
 	} {
 		script := `const url = new URL(import.meta.resolve("` + entry + `")); (await import('node:fs')).readFileSync(url); console.log(url.pathname.split('/').pop())`

@@ -26,6 +26,7 @@ func bundleAll(root, dist string, tc toolchain) error {
 		{"js/core/core.ts", "pagewire.core.js", api.FormatESModule, api.PlatformBrowser},
 		// A classic worker: module workers obey other rules of the page's policy, and need a newer browser.
 		{"js/core/worker.ts", "pagewire.worker.js", api.FormatIIFE, api.PlatformBrowser},
+		{"js/react/index.ts", "react.js", api.FormatESModule, api.PlatformBrowser},
 		{"js/page/testing.ts", "test/page.mjs", api.FormatESModule, api.PlatformNode},
 	}
 	var errs []error
@@ -39,10 +40,47 @@ func bundleAll(root, dist string, tc toolchain) error {
 		// that hosts the script alone has no 404 in its log.
 		options.Sourcemap = api.SourceMapExternal
 		options.Plugins = []api.Plugin{virtualModule("wasm_exec", wasmExec)}
+		if b.out == "react.js" {
+			options.External = []string{"react"}
+			options.Plugins = []api.Plugin{neighbour("/page/module\\.ts$", "./pagewire.mjs")}
+			options.Banner = map[string]string{"js": clientDirective}
+		}
 		errs = append(errs, bundle(options))
 	}
-	errs = append(errs, copyFile(filepath.Join(dist, "pagewire.d.ts"), filepath.Join(root, "js/pagewire.d.ts")))
+	errs = append(errs, leaveImports(filepath.Join(dist, "pagewire.mjs")))
+	for _, name := range []string{"pagewire.d.ts", "react.d.ts", "iife.d.ts"} {
+		errs = append(errs, copyFile(filepath.Join(dist, name), filepath.Join(root, "js", name)))
+	}
 	return errors.Join(errs...)
+}
+
+// clientDirective lets a server component of React import the hook: what it is about happens in the browser.
+const clientDirective = `"use client";`
+
+// neighbour leaves what matches filter out of a bundle, which then imports it from path: a file beside it.
+func neighbour(filter, path string) api.Plugin {
+	return api.Plugin{
+		Name: "neighbour",
+		Setup: func(b api.PluginBuild) {
+			b.OnResolve(api.OnResolveOptions{Filter: filter}, func(api.OnResolveArgs) (api.OnResolveResult, error) {
+				return api.OnResolveResult{Path: path, External: true}, nil
+			})
+		},
+	}
+}
+
+// leaveImports marks the imports whose address is known only when they run, that of the core, in the words by which
+// webpack and Vite leave an import alone. Here and not in the source, since esbuild drops comments when it minifies.
+func leaveImports(path string) error {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	marked := strings.ReplaceAll(string(text), "import(", "import(/*webpackIgnore:true*//*@vite-ignore*/")
+	if marked == string(text) {
+		return fmt.Errorf("%s: imports no core", path)
+	}
+	return os.WriteFile(path, []byte(marked), 0o644)
 }
 
 // shared are the options of everything that is bundled.

@@ -6,6 +6,7 @@
 //	dist/pagewire.worker.js  the same for a page whose policy forbids WebAssembly
 //	dist/pagewire.wasm       the core
 //	dist/pagewire.d.ts       types
+//	dist/react.js            the React hook, for the npm package alone; so are react.d.ts and iife.d.ts
 //	dist/npm/                the npm package, ready for npm pack
 //	dist/demo/               the demo pages, which load the files above from the root
 //	dist/test/page.mjs       what the tests under Node import

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -27,17 +28,30 @@ type export struct {
 }
 
 // manifest is the package.json that is published. It has no dependencies and no scripts, so that installing it runs
-// nothing.
+// nothing. React is what pagewire/react needs, and nothing else; who does not use it does not get it.
 type manifest struct {
 	source
-	Type        string            `json:"type"`
-	Types       string            `json:"types"`
-	Main        string            `json:"main"`
-	Exports     map[string]export `json:"exports"`
-	SideEffects []string          `json:"sideEffects"`
-	Unpkg       string            `json:"unpkg"`
-	Jsdelivr    string            `json:"jsdelivr"`
-	Files       []string          `json:"files"`
+	Type        string              `json:"type"`
+	Types       string              `json:"types"`
+	Main        string              `json:"main"`
+	Exports     map[string]export   `json:"exports"`
+	SideEffects []string            `json:"sideEffects"`
+	Peers       map[string]string   `json:"peerDependencies"`
+	PeersMeta   map[string]peerMeta `json:"peerDependenciesMeta"`
+	Unpkg       string              `json:"unpkg"`
+	Jsdelivr    string              `json:"jsdelivr"`
+	Files       []string            `json:"files"`
+}
+
+type peerMeta struct {
+	Optional bool `json:"optional"`
+}
+
+// packaged are the files that only the npm package holds, beside those that are shipped.
+var packaged = []string{
+	"react.js",
+	"react.d.ts",
+	"iife.d.ts",
 }
 
 func readPackage(path string) (source, error) {
@@ -64,17 +78,21 @@ func manifestOf(pkg source) manifest {
 		Main:   "./pagewire.mjs",
 		Exports: map[string]export{
 			".":              {types, "./pagewire.mjs"},
-			"./iife":         {types, "./pagewire.js"},
+			"./react":        {"./react.d.ts", "./react.js"},
+			"./iife":         {"./iife.d.ts", "./pagewire.js"},
 			"./core":         {"", "./pagewire.core.js"},
 			"./worker":       {"", "./pagewire.worker.js"},
 			"./wasm":         {"", "./pagewire.wasm"},
 			"./package.json": {"", "./package.json"},
 		},
-		// The page layer installs itself when it is imported: a bundler must not drop `import 'pagewire'`.
+		// The page layer installs itself when it is imported: a bundler must not drop `import 'pagewire'`. It may drop
+		// an import of the hook that nothing uses.
 		SideEffects: []string{"./pagewire.mjs", "./pagewire.js", "./pagewire.worker.js"},
+		Peers:       map[string]string{"react": ">=18"},
+		PeersMeta:   map[string]peerMeta{"react": {Optional: true}},
 		Unpkg:       "./pagewire.js",
 		Jsdelivr:    "./pagewire.js",
-		Files:       slices.Concat(shipped, []string{"README.md", "LICENSE"}),
+		Files:       slices.Concat(shipped, packaged, []string{"README.md", "LICENSE"}),
 	}
 }
 
@@ -84,7 +102,7 @@ func writePackage(root, dist string, pkg source) error {
 	if err := os.RemoveAll(dir); err != nil {
 		return err
 	}
-	for _, name := range shipped {
+	for _, name := range slices.Concat(shipped, packaged) {
 		if err := copyFile(filepath.Join(dir, name), filepath.Join(dist, name)); err != nil {
 			return err
 		}
@@ -94,9 +112,12 @@ func writePackage(root, dist string, pkg source) error {
 			return err
 		}
 	}
-	text, err := json.MarshalIndent(manifestOf(pkg), "", "  ")
-	if err != nil {
+	var text bytes.Buffer
+	to := json.NewEncoder(&text)
+	to.SetIndent("", "  ")
+	to.SetEscapeHTML(false) // a version range has a >
+	if err := to.Encode(manifestOf(pkg)); err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(dir, "package.json"), append(text, '\n'), 0o644)
+	return os.WriteFile(filepath.Join(dir, "package.json"), text.Bytes(), 0o644)
 }

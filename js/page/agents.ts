@@ -1,12 +1,14 @@
 /**
- * The way in for agents, as far as every page carries it: pagewire.connect(), ports posted to the window, and the
- * import of dist/pagewire.core.js when the first of them comes. All else is in sessions.ts, which comes with it.
+ * The ways in for agents, as far as every page carries them: pagewire.connect(), ports and envelopes posted to the
+ * window, and the import of dist/pagewire.core.js when the first of them comes. All else is in sessions.ts, which comes
+ * with it.
  *
  * It never fetches anything before it is asked to, and never throws into a page's event loop: a failure closes the
  * port that waits, is logged, and is an `error` event.
  */
 import type { PagewireTransport } from "../pagewire.d.ts";
-import { closePort, error, listen, messageData, messageOrigin, messagePorts, messageSource, microtask, postToPort, stringify, unlisten } from "./intrinsics.ts";
+import { isObject } from "./basics.ts";
+import { closePort, error, listen, messageData, messageOrigin, messagePorts, messageSource, microtask, postToPort, postToWindow, stringify, unlisten, warn } from "./intrinsics.ts";
 import type { Carrier, Ground, Port, Sessions } from "./shared.ts";
 
 /** `ground` is what sessions.ts needs, but for what this file adds. */
@@ -22,27 +24,47 @@ export function agents(ground: Omit<Ground, "start" | "failed">) {
   };
 
   const load = async () => {
-    shared.stats.core = "loading";
     try {
       const { sessions, start } = await import(settings.core);
       return sessions({ ...ground, failed, start }) as Sessions;
     } catch (cause) {
       loaded = undefined; // Chromium fetches again what failed
-      shared.stats.core = "none";
       throw failed(cause);
     }
   };
-  const arrive = () => (loaded ??= load());
+  /** For who needs the core too, the wasm is fetched beside the loader, not behind it. */
+  const arrive = async (core?: true) => {
+    const { stats } = shared;
+    if (core && stats.core === "none") {
+      stats.core = "loading";
+      preload(settings);
+    }
+    try {
+      return await (loaded ??= load());
+    } catch (cause) {
+      stats.core = "none";
+      throw cause;
+    }
+  };
   // Each promise is awaited, none returned: an async function that returns a promise calls its `then`, which a page can
   // have patched; `await` does not.
-  const open = async (carrier: Carrier) => await (await arrive()).open(carrier);
+  const open = async (carrier: Carrier) => await (await arrive(true)).open(carrier);
 
   return {
     /** Loads the core ahead of need. */
     async warmUp(): Promise<void> {
       try {
-        await (await arrive()).need();
+        await (await arrive(true)).need();
       } catch {} // it has been reported
+    },
+
+    /** Answers a call of one of the tools of tools.ts, for which the loader is fetched, but no wasm. */
+    async answer(name: string, input: unknown, signal: AbortSignal | undefined): Promise<object> {
+      try {
+        return await (await arrive()).answer(name, input, signal);
+      } catch (cause) {
+        return { isError: true, content: [{ type: "text", text: (cause as Error).message }] };
+      }
     },
 
     async shutDown(reason: string): Promise<void> {
@@ -53,26 +75,77 @@ export function agents(ground: Omit<Ground, "start" | "failed">) {
     },
 
     /**
-     * Accepts MessagePorts that scripts, frames and windows of the page's own origin post to it: `{type:
-     * "pagewire:connect"}` with one port, on which JSON-RPC objects travel. The result ends that.
+     * Accepts what is posted to the window:
+     *
+     *   - `{type: "pagewire:connect"}` with one MessagePort, on which JSON-RPC objects travel, from scripts, frames and
+     *     windows of the page's own origin and of those that the option `origins` lists;
+     *   - the envelope of @mcp-b's tab transport, from the page's own window only. Where another server answers those
+     *     (`beside`, or one that shows itself by saying that it is ready), Pagewire does not.
+     *
+     * The result ends that.
      */
-    acceptPorts(): () => void {
-      const onmessage = async (event: MessageEvent) => {
-        const ports = messagePorts(event);
-        const { origin } = settings;
-        // Every opaque origin is called "null": equal names, different origins.
-        if (messageData(event)?.type !== "pagewire:connect" || messageOrigin(event) !== origin || origin === "null" || ports.length !== 1) return;
-        const port = ports[0]!;
-        const source = messageSource(event);
+    acceptMessages(beside: boolean): () => void {
+      const { origin } = settings;
+      let silent = beside;
+      /** How often we have said that we are ready, and not seen it: every message of the window comes here too. */
+      let said = 0;
+      const say = (payload: string) => silent || postToWindow({ channel: "mcp-default", type: "mcp", direction: "server-to-client", payload }, origin);
+
+      const onport = async (port: MessagePort, source: MessageEventSource | null) => {
         try {
-          await (await arrive()).serve(port, source);
+          await (await arrive(true)).serve(port, source);
         } catch (cause) {
           postToPort(port, { type: "pagewire:close", reason: (cause as Error).message });
           closePort(port);
         }
       };
+      const onenvelope = async (direction: unknown, payload: unknown) => {
+        if (silent) return;
+        const ready = "mcp-server-ready";
+        if (direction === "server-to-client" && payload === ready && !said--) {
+          silent = true;
+          warn("pagewire: another MCP server answers on 'mcp-default'; Pagewire leaves it that channel.");
+        }
+        if (direction !== "client-to-server") return;
+        try {
+          const sessions = await arrive(true);
+          if (payload !== "mcp-check-ready") return await sessions.envelope(payload);
+          await sessions.need();
+          if (!silent) said++;
+          say(ready);
+        } catch {
+          // It has been reported; and nobody is left waiting for a server that will not come.
+          say("mcp-server-stopped");
+        }
+      };
+      const onmessage = (event: MessageEvent) => {
+        if (!event.isTrusted) return; // an origin that a script has made up
+        const data = messageData(event);
+        const from = messageOrigin(event);
+        const source = messageSource(event);
+        if (!isObject(data)) return;
+        // Every opaque origin is called "null": equal names, different origins.
+        const own = from === origin && from !== "null";
+        const { type, channel, direction, payload } = data as { [member: string]: unknown };
+        if (type === "pagewire:connect") {
+          const ports = messagePorts(event);
+          let known = own;
+          for (let i = 0; i < settings.origins.length; i++) known ||= from === settings.origins[i];
+          if (ports.length !== 1) return;
+          if (known) void onport(ports[0]!, source);
+          else warn(`pagewire: ${from} may not connect; 'origins' does not list it.`);
+        } else if (type === "mcp" && channel === "mcp-default" && payload !== undefined && own && source === globalThis.window) void onenvelope(direction, payload);
+      };
       listen(globalThis.window, "message", onmessage);
-      return () => unlisten(globalThis.window, "message", onmessage);
+      // A client that asked before this script ran does not ask again. The core comes with its first message.
+      if (!silent && origin !== "null") {
+        said++;
+        say("mcp-server-ready");
+      }
+      return () => {
+        unlisten(globalThis.window, "message", onmessage);
+        say("mcp-server-stopped");
+      };
     },
 
     /**
@@ -131,6 +204,17 @@ export function agents(ground: Omit<Ground, "start" | "failed">) {
       return transport;
     },
   };
+}
+
+/**
+ * Starts the fetch of the wasm while the loader is still on its way: one round trip instead of two. A fetch of the same
+ * kind then finds it. What goes wrong here goes wrong there again, with a message.
+ */
+function preload({ wasm, integrity }: Ground["settings"]): void {
+  try {
+    const link = document.createElement("link");
+    document.head.append(Object.assign(link, { rel: "preload", as: "fetch", crossOrigin: "", href: wasm, integrity: integrity ?? "" }));
+  } catch {}
 }
 
 /** Keeps a failure that nobody awaits from being an unhandled rejection; `end` has told the client. */

@@ -6,9 +6,9 @@
  * extensions and DevTools go on seeing the original. Who has `registerResource` already is left alone.
  */
 import { convert } from "./convert.ts";
-import { uncurry } from "./basics.ts";
+import { getter, uncurry } from "./basics.ts";
 import { attributes, operations } from "./idl.gen.ts";
-import { construct, defineProperty, deleteProperty, descriptorOf, getPrototypeOf, warn } from "./intrinsics.ts";
+import { construct, defineProperty, deleteProperty, descriptorOf, exception, getPrototypeOf, SafeWeakMap, warn } from "./intrinsics.ts";
 
 /** The three methods, on converted arguments. `where` is how the messages of their errors start. */
 export type Methods = { readonly [name: string]: (args: readonly unknown[], where: string) => void };
@@ -30,8 +30,17 @@ export function define(target: object, name: string, descriptor: PropertyDescrip
   };
 }
 
+/** What `install` did. */
+export interface Installed {
+  readonly undo: Undo;
+  /** The page's model context. */
+  readonly context: object;
+  /** Whether somebody else's registerResource was there, and is there still. */
+  readonly foreign: boolean;
+}
+
 /** Installs the page API in this window. */
-export function install(methods: Methods): Undo {
+export function install(methods: Methods): Installed {
   const undo: Undo[] = [];
   const undoAll = () => {
     for (let i = undo.length; i--; ) undo[i]!(); // last first: the way back is the way there
@@ -41,13 +50,13 @@ export function install(methods: Methods): Undo {
   let context: object | undefined = document.modelContext ?? navigator.modelContext;
   if (context && "registerResource" in context) {
     warn("pagewire: modelContext.registerResource is already defined, by another library or the browser. It is left alone, and Pagewire's agents do not see what is registered with it.");
-    return undoAll;
+    return { undo: undoAll, context, foreign: true };
   }
   const native = !!context;
+  const contexts = makeContexts();
   if (!context) {
-    const { prototype } = ModelContext;
-    defineProperty(prototype, Symbol.toStringTag, { configurable: true, value: "ModelContext" });
-    context = construct(EventTarget, [], ModelContext);
+    defineProperty(ModelContext.prototype, Symbol.toStringTag, { configurable: true, value: "ModelContext" });
+    context = contexts.of(document);
     add(globalThis, "ModelContext", { writable: true, value: ModelContext });
   }
 
@@ -56,15 +65,17 @@ export function install(methods: Methods): Undo {
   const prototype = above === Object.prototype ? context : above;
   // A native getter is the best brand check: it accepts contexts of other windows and refuses impostors and Proxies.
   const toolchange = native && descriptorOf(prototype, "ontoolchange")?.get;
-  const brand = toolchange ? uncurry(toolchange) : isExactly(context);
-  for (const operation of operations) add(prototype, operation[0], { writable: true, enumerable: true, value: method(operation, brand, methods) });
+  const brand = toolchange ? uncurry(toolchange) : native ? isExactly(context) : contexts.brand;
+  for (const operation of operations) add(prototype, operation[0], { writable: true, enumerable: true, value: method(operation, brand, context, methods) });
 
   for (const [owner, name] of attributes) {
     const Interface = (globalThis as never)[owner] as { prototype: object };
     const holder = owner === "Document" ? document : navigator;
-    if (!(name in holder)) add(Interface.prototype, name, { enumerable: true, get: attribute(name, isExactly(holder), context) });
+    const own = isExactly(holder);
+    const get = owner === "Document" && !native ? contexts.of : (self: unknown) => (own(self), context);
+    if (!(name in holder)) add(Interface.prototype, name, { enumerable: true, get: attribute(name, get) });
   }
-  return undoAll;
+  return { undo: undoAll, context, foreign: false };
 }
 
 /** The minimal ModelContext of a browser that has none: an event target with the three methods, and no tools. */
@@ -75,17 +86,39 @@ class ModelContext extends EventTarget {
   }
 }
 
+/** The model contexts of a window whose browser has none: each document has its own, one that a parser has made too. */
+function makeContexts() {
+  const contexts = new SafeWeakMap<object, object>();
+  const branded = new SafeWeakMap<object, boolean>();
+  const defaultView = getter(Document.prototype, "defaultView");
+  return {
+    of(document: unknown): object {
+      defaultView(document); // throws for what is no document
+      let context = contexts.get(document as object);
+      if (!context) {
+        context = construct(EventTarget, [], ModelContext) as object;
+        contexts.set(document as object, context);
+        branded.set(context, true);
+      }
+      return context;
+    },
+    brand(self: unknown): void {
+      if (!branded.has(self as object)) throw new TypeError("Illegal invocation");
+    },
+  };
+}
+
 /** A brand check that accepts one object. */
 const isExactly = (only: object) => (self: unknown) => {
   if (self !== only) throw new TypeError("Illegal invocation");
 };
 
-function attribute(name: string, brand: (self: unknown) => unknown, value: object): () => unknown {
+function attribute(name: string, get: (self: unknown) => unknown): () => unknown {
   // A getter in an object literal has the name, "get modelContext", and is no constructor.
-  return descriptorOf({ get [name]() { return brand(this), value; } }, name)!.get!; // prettier-ignore
+  return descriptorOf({ get [name]() { return get(this); } }, name)!.get!; // prettier-ignore
 }
 
-function method([name, types, required]: (typeof operations)[number], brand: (self: unknown) => unknown, methods: Methods): (...args: unknown[]) => void {
+function method([name, types, required]: (typeof operations)[number], brand: (self: unknown) => unknown, context: object, methods: Methods): (...args: unknown[]) => void {
   const where = `Failed to execute '${name}' on 'ModelContext': `;
   const run = methods[name]!;
   // A method in an object literal is no constructor either.
@@ -95,6 +128,7 @@ function method([name, types, required]: (typeof operations)[number], brand: (se
       const given = args.length;
       if (given < required) throw new TypeError(`${where}${required} argument${required > 1 ? "s" : ""} required, but only ${given} present.`);
       for (let i = 0; i < types.length; i++) args[i] = convert(types[i]!, args[i], where);
+      if (this !== context) throw exception("InvalidStateError", where + "The document is not active.");
       run(args, where);
     },
   };

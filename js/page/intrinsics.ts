@@ -26,8 +26,11 @@ export const { apply, construct, defineProperty, deleteProperty, getOwnPropertyD
 export const { parse, stringify } = JSON;
 
 export const SafeMap = safe(Map);
+export const SafeWeakMap = safe(WeakMap);
 export const SafeURL = safe(URL);
 export const SafeAbortController = safe(AbortController);
+/** To make promises with; they are always awaited, never chained. */
+export const SafePromise = Promise;
 
 export const slice = uncurry(String.prototype.slice);
 export const indexOf = uncurry(String.prototype.indexOf);
@@ -51,6 +54,7 @@ export const messageData = getter(MessageEvent.prototype, "data");
 export const messageOrigin = getter(MessageEvent.prototype, "origin");
 export const messagePorts = getter(MessageEvent.prototype, "ports");
 export const messageSource = getter(MessageEvent.prototype, "source");
+export const postToWindow = globalThis.postMessage as (message: unknown, origin: string) => void;
 export const postToPort = uncurry(MessagePort.prototype.postMessage) as (port: MessagePort, message: unknown) => void;
 export const startPort = uncurry(MessagePort.prototype.start);
 export const closePort = uncurry(MessagePort.prototype.close);

@@ -9,10 +9,14 @@ import type { Pagewire, PagewireOptions, PagewireStats, PagewireTransport } from
 import { agents } from "./agents.ts";
 import { getter } from "./basics.ts";
 import { define, install } from "./install.ts";
-import { Custom, dispatch, microtask, SafeURL } from "./intrinsics.ts";
+import { Custom, dispatch, listen, microtask, SafeURL, slice, unlisten, warn } from "./intrinsics.ts";
 import { notify, register, unregister, withdrawAll } from "./registry.ts";
-import { type CoreSettings, kit, shared } from "./shared.ts";
+import { type CoreSettings, kit, shared, type Tooling } from "./shared.ts";
+import { project } from "./tools.ts";
 import { canonical, requireOrigin } from "./uri.ts";
+
+/** Options that are text; the first three are URLs. */
+const texts = ["core", "wasm", "worker", "integrity", "name", "version"] as const;
 
 /** Installs Pagewire whose files lie beside `base`, or gives the one that is there: loading it twice is harmless. */
 export function boot(base: string, options: PagewireOptions): Pagewire {
@@ -22,7 +26,7 @@ export function boot(base: string, options: PagewireOptions): Pagewire {
 
   const usable = globalThis.isSecureContext && typeof document === "object";
   const beside = (file: string) => new SafeURL(file, base).href;
-  const settings: CoreSettings = { core: beside("pagewire.core.js"), wasm: beside("pagewire.wasm"), worker: beside("pagewire.worker.js"), origin: globalThis.origin };
+  const settings: CoreSettings = { core: beside("pagewire.core.js"), wasm: beside("pagewire.wasm"), worker: beside("pagewire.worker.js"), origin: globalThis.origin, origins: [] };
   let refuse = usable ? "" : "a page needs a secure context (https, or http on a loopback address)";
   let undo = () => {};
 
@@ -32,15 +36,16 @@ export function boot(base: string, options: PagewireOptions): Pagewire {
       return way.connect();
     }
 
-    configure({ core, wasm, worker, integrity, name, version, exposeErrors, load }: PagewireOptions): void {
-      const url = (given: string) => new SafeURL(given, document.baseURI).href;
-      if (core) settings.core = url(core);
-      if (wasm) settings.wasm = url(wasm);
-      if (worker) settings.worker = url(worker);
-      if (integrity) settings.integrity = integrity;
-      if (name) settings.name = name;
-      if (version) settings.version = version;
+    configure(options: PagewireOptions): void {
+      const { exposeErrors, origins, load } = options;
+      for (let i = 0; i < texts.length; i++) {
+        const name = texts[i]!;
+        const given = options[name];
+        if (given) settings[name] = i < 3 ? new SafeURL(given, document.baseURI).href : given;
+      }
       if (exposeErrors !== undefined) settings.exposeErrors = exposeErrors;
+      // An array as text has commas.
+      if (origins) settings.origins = `${origins}`.split(/[ ,]+/).map((origin) => new SafeURL(origin).origin);
       if (refuse) return;
       if (load === "eager") void way.warmUp();
       if (load === "idle") (globalThis.requestIdleCallback ?? setTimeout)(() => refuse || void way.warmUp());
@@ -63,19 +68,44 @@ export function boot(base: string, options: PagewireOptions): Pagewire {
   const removeGlobal = define(globalThis, "pagewire", { writable: true, value: pagewire });
   const emit = (type: string, detail: object) => microtask(() => dispatch(pagewire, new Custom(type, { detail })));
   const own = (uri: string) => requireOrigin(canonical(uri, ""), settings.origin, "");
-  const way = agents({ shared, kit, settings, emit, own });
+  /** Set when the API is installed. */
+  let context: object | undefined;
+  const tooling = (): Tooling | undefined => {
+    // A polyfill that came after us has put its own in the place of ours, which has no tools.
+    const holder = (context && "registerTool" in context ? context : document.modelContext) as Tooling | undefined;
+    return typeof holder?.registerTool === "function" ? holder : undefined;
+  };
+  const way = agents({ shared, kit, settings, emit, own, tooling, projected: (name) => projection.projected(name) });
+  const projection = project(tooling, way.answer);
   if (usable) {
     const permission = permissionOf(settings.origin);
     // By index: array destructuring would run the iterator of a page that has patched it.
-    const removeAPI = install({
+    const installed = install({
       registerResource: (args, where) => register(args[0] as never, (args[1] as ModelContextRegisterResourceOptions).signal, permission, where),
       unregisterResource: (args, where) => unregister(args[0] as string, where),
       notifyResourceUpdated: (args, where) => notify(args[0] as string, where),
     });
-    const refusePorts = way.acceptPorts();
+    context = installed.context;
+    shared.peopled = projection.peopled;
+    shared.hint = (uri) => {
+      if (slice(uri, 0, settings.origin.length + 1) !== settings.origin + "/") return; // nobody registers another's
+      try {
+        dispatch(context as EventTarget, new Custom("resourceupdated", { detail: { uri } }));
+      } catch {} // a polyfill's context that is no EventTarget
+    };
+    const closeDoors = way.acceptMessages(installed.foreign);
+    const onload = () => {
+      shared.peopled(shared.entries.size > 0); // with the tools of a polyfill that came after the resources
+      if (document.modelContext === context) return;
+      const message = "pagewire: modelContext.registerResource is now defined by another library. It is left alone, and Pagewire's agents do not see what is registered with it.";
+      warn(message);
+      emit("error", { message });
+    };
+    if (!installed.foreign) listen(globalThis.window, "load", onload);
     undo = () => {
-      removeAPI();
-      refusePorts();
+      installed.undo();
+      unlisten(globalThis.window, "load", onload);
+      closeDoors();
       removeGlobal();
     };
   }

@@ -7,7 +7,7 @@
  */
 import { Status } from "../core/link.ts";
 import { type Item, jsonLength, toContents } from "./contents.ts";
-import { apply, error, microtask, parse, SafeAbortController, SafeMap } from "./late.ts";
+import { aborted, apply, error, microtask, parse, SafeAbortController, SafeMap } from "./late.ts";
 import type { Ground } from "./shared.ts";
 
 interface Call {
@@ -15,10 +15,28 @@ interface Call {
   contents?: readonly Item[];
 }
 
+export type Reads = ReturnType<typeof readsOf>;
+
 export function readsOf({ shared, own }: Ground) {
   const { stats, entries } = shared;
   /** Call number to call, from `read` to `end`. The numbers are the core's; they do not outlive it. */
   const calls = new SafeMap<number, Call>();
+
+  /** Calls the page's callback. The result has contents exactly where the status is ok; else the console has the cause. */
+  async function perform(key: string, uri: string, params: string, signal: AbortSignal): Promise<{ status: Status; contents?: readonly Item[]; cause?: unknown }> {
+    let status = Status.failed;
+    try {
+      const entry = entries.get(key);
+      if (!entry) throw new TypeError("it is no longer registered");
+      const value = await apply(entry.read, undefined, [uri, { params: params ? parse(params) : {}, signal }]);
+      status = Status.invalid;
+      return { status: Status.ok, contents: await toContents(value, uri, entry.mimeType, own) };
+    } catch (cause) {
+      // What the page makes of a signal that is aborted is of no interest.
+      if (!aborted(signal)) error(`pagewire: reading '${uri}' ${status === Status.failed ? "failed" : "gave no resource contents"}:`, cause);
+      return { status, cause };
+    }
+  }
 
   /** Starts the read that the core asks for. */
   function begin(id: number, key: string, uri: string, params: string): void {
@@ -29,34 +47,23 @@ export function readsOf({ shared, own }: Ground) {
     microtask(async () => {
       const live = () => calls.get(id) === call;
       if (!live()) return; // ended within the turn
-      let status = Status.failed;
-      try {
-        const entry = entries.get(key);
-        if (!entry) throw new TypeError("it is no longer registered");
-        const value = await apply(entry.read, undefined, [uri, { params: params ? parse(params) : {}, signal: call.abort.signal }]);
-        status = Status.invalid;
-        const contents = await toContents(value, uri, entry.mimeType, own);
-        const size = jsonLength(contents);
-        if (!live()) return;
-        call.contents = contents;
-        shared.core?.complete(id, Status.ok, size, "");
-      } catch (cause) {
-        if (!live()) return; // ended: what the page makes of its aborted signal is of no interest
-        error(`pagewire: reading '${uri}' ${status === Status.failed ? "failed" : "gave no resource contents"}:`, cause);
-        shared.core?.complete(id, status, 0, describe(cause));
-      }
+      const { status, contents, cause } = await perform(key, uri, params, call.abort.signal);
+      if (!live()) return;
+      if (contents) call.contents = contents;
+      shared.core?.complete(id, status, contents ? jsonLength(contents) : 0, contents ? "" : describe(cause));
     });
   }
 
   /** The core needs nothing more of a call. */
   function end(id: number): void {
     const call = calls.get(id);
-    calls.delete(id);
+    if (!calls.delete(id)) return; // a tool's
     stats.reading = calls.size;
-    if (call && !call.contents) microtask(() => call.abort.abort());
+    if (!call!.contents) microtask(() => call!.abort.abort());
   }
 
   return {
+    perform,
     begin,
     end,
     /** The core is gone. */
@@ -76,7 +83,7 @@ export function readsOf({ shared, own }: Ground) {
 }
 
 /** What a thrown value says, whatever it is: reading it may throw again. */
-function describe(cause: unknown): string {
+export function describe(cause: unknown): string {
   try {
     return `${(cause as Error | undefined)?.message ?? cause}`;
   } catch {

@@ -67,6 +67,7 @@ export function register(resource: Resource, signal: AbortSignal | undefined, { 
   if (signal) listen(signal, "abort", onabort);
   entries.set(key, entry);
   shared.core?.register(descriptor);
+  relisted();
 }
 
 export function unregister(uri: string, where: string): void {
@@ -80,23 +81,30 @@ function remove(key: string, entry: Entry): void {
   entries.delete(key);
   entry.release();
   shared.core?.unregister(key);
+  relisted();
+}
+
+/** The list is another one. Pages that replace a resource (React does at each mount) have none for a moment: told later. */
+function relisted(): void {
+  shared.changed?.("");
+  if (entries.size) shared.peopled(true);
+  else microtask(() => entries.size || shared.peopled(false));
 }
 
 export function withdrawAll(): void {
   entries.forEach((entry, key) => remove(key, entry));
 }
 
-/** Keys that the core was told of in this turn of the event loop, and whether they were notified again since. */
+/** Keys that were notified in this turn of the event loop, and whether they were again after the core was told. */
 const told = new SafeMap<string, boolean>();
 
 export function notify(uri: string, where: string): void {
   const key = keyOf(uri, where);
   stats.notified++;
   if (!entries.has(key)) stats.unknown++;
+  shared.changed?.(key);
   // Unknown or not: it may be an expansion of a template, or carry the parameters of a uriSchema. The core matches
   // those. Without a core nobody can be watching.
-  const { core } = shared;
-  if (!core) return;
   // The core merges updates, over time. But a call of it costs up to 9 us while the wasm is cold, and a loop of 10,000
   // took 120 ms, longer than the core's interval. So what follows the first call within a turn makes one more at the
   // turn's end; no agent can tell, for reads do not run before.
@@ -105,11 +113,12 @@ export function notify(uri: string, where: string): void {
     return;
   }
   told.set(key, false);
-  core.touch(key);
+  shared.core?.touch(key);
   microtask(() => {
     const again = told.get(key);
     told.delete(key);
     if (again) shared.core?.touch(key);
+    shared.hint(key);
   });
 }
 

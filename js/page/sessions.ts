@@ -8,6 +8,9 @@
  */
 import type { Core, Page } from "../core/link.ts";
 import { closePort, error, listen, messageData, microtask, parse, postToPort, SafeMap, slice, startPort, stringify, unlisten, useKit } from "./late.ts";
+import { answersOf } from "./answers.ts";
+import { envelopes } from "./envelope.ts";
+import { pageTools } from "./pagetools.ts";
 import { readsOf } from "./reads.ts";
 import type { Carrier, Ground, Port, Sessions } from "./shared.ts";
 
@@ -20,6 +23,9 @@ export function sessions(ground: Ground): Sessions {
   const { shared, settings, emit } = ground;
   const { stats } = shared;
   const reads = readsOf(ground);
+  const tools = pageTools(ground);
+  /** URIs that somebody watches. */
+  const watched = new SafeMap<string, boolean>();
   const ports = new SafeMap<number, Carrier>();
   let lastPort = 0;
   /** The start that runs, if any. */
@@ -36,10 +42,18 @@ export function sessions(ground: Ground): Sessions {
     const page: Page = {
       send: (port, message, call, hole) => live() && send(port, message, call, hole),
       read: (call, key, uri, params) => live() && reads.begin(call, key, uri, params),
-      // Without CoreOptions.tools a core offers none, so none is called.
-      callTool: (call) => live() && own!.complete(call, 1, 0, "this page serves no tools"),
-      end: (call) => live() && reads.end(call),
-      watched: (_uri, on) => live() && (stats.watched += on ? 1 : -1),
+      callTool: (call, name, args) => live() && tools.begin(call, name, args),
+      end(call) {
+        if (!live()) return;
+        reads.end(call);
+        tools.end(call);
+      },
+      watched(uri, on) {
+        if (!live()) return;
+        if (on) watched.set(uri, true);
+        else watched.delete(uri);
+        stats.watched = watched.size;
+      },
       closed: (port, reason) => live() && drop(port, reason, false),
       report: (message) => error("pagewire: " + message),
       dead(reason) {
@@ -50,6 +64,7 @@ export function sessions(ground: Ground): Sessions {
     };
     stats.core = "loading";
     try {
+      settings.tools = tools.prepare();
       const started = await ground.start(page, settings);
       if (over) started.stop();
       if (dead || over) throw new Error(dead || over);
@@ -62,6 +77,7 @@ export function sessions(ground: Ground): Sessions {
       starting = undefined;
     }
     shared.entries.forEach((entry) => live() && own!.register(entry.descriptor));
+    if (live()) tools.replay();
     if (live()) emit(stats.deaths ? "corerestart" : "ready", {});
     return own;
   }
@@ -85,7 +101,9 @@ export function sessions(ground: Ground): Sessions {
     shared.core = undefined;
     stats.core = "none";
     stats.watched = 0;
+    watched.clear();
     reads.endAll();
+    tools.endAll();
     ports.forEach((_, id) => drop(id, reason, failure));
   }
 
@@ -95,7 +113,9 @@ export function sessions(ground: Ground): Sessions {
     const carrier = ports.get(id);
     if (!carrier) return;
     let object;
-    if (call) {
+    const result = call && tools.resultOf(call);
+    if (result) object = parse(slice(message, 0, hole) + result + slice(message, hole));
+    else if (call) {
       object = parse(slice(message, 0, hole) + "[]" + slice(message, hole));
       object.result.contents = reads.contentsOf(call);
     } else object = parse(message);
@@ -136,10 +156,14 @@ export function sessions(ground: Ground): Sessions {
    */
   async function serve(port: MessagePort, source: MessageEventSource | null): Promise<void> {
     // A frame or window that leaves takes its end of the port with it and cannot say so. A frozen one (bfcache) keeps it.
+    // One of another origin cannot be listened to: its port is given up when there is something to say to a window that
+    // is closed.
     const elsewhere = source !== globalThis.window && (source as Window | null);
     const onpagehide = (event: PageTransitionEvent) => event.persisted || close("its window is gone");
     const closed = (reason: string) => {
-      if (elsewhere) unlisten(elsewhere, "pagehide", onpagehide);
+      try {
+        if (elsewhere) unlisten(elsewhere, "pagehide", onpagehide);
+      } catch {}
       postToPort(port, { type: "pagewire:close", reason });
       closePort(port);
     };
@@ -147,9 +171,12 @@ export function sessions(ground: Ground): Sessions {
     let close = (reason: string): void => {
       gone ||= reason;
     };
-    if (elsewhere) listen(elsewhere, "pagehide", onpagehide);
     try {
-      const session = await open({ deliver: (message) => postToPort(port, message), closed });
+      if (elsewhere) listen(elsewhere, "pagehide", onpagehide);
+    } catch {}
+    try {
+      const deliver = (message: object) => (elsewhere && elsewhere.closed ? close("its window is gone") : postToPort(port, message));
+      const session = await open({ deliver, closed });
       close = session.close;
       if (gone) return close(gone);
       listen(port, "message", (event: MessageEvent) => {
@@ -165,11 +192,33 @@ export function sessions(ground: Ground): Sessions {
     }
   }
 
+  const answers = answersOf(ground, reads, open);
+  // What a frozen page's timers and servers missed is unknown: after it has come back (bfcache), all who watch or wait
+  // are told. When it goes for good, those in other windows are.
+  const onpageshow = ({ persisted }: PageTransitionEvent) => {
+    if (!persisted) return;
+    watched.forEach((_, uri) => shared.core?.touch(uri));
+    answers.thawed();
+  };
+  const onpagehide = ({ persisted }: PageTransitionEvent) => {
+    const { core } = shared;
+    if (persisted) return;
+    forget("the page was left", false);
+    core?.stop();
+  };
+  listen(globalThis.window, "pageshow", onpageshow);
+  listen(globalThis.window, "pagehide", onpagehide);
+
   return {
     need,
     open,
     serve,
+    answer: answers.answer,
+    envelope: envelopes(ground, open),
     shutDown(reason) {
+      unlisten(globalThis.window, "pageshow", onpageshow);
+      unlisten(globalThis.window, "pagehide", onpagehide);
+      tools.shutDown();
       over = reason;
       forget(reason, false);
     },

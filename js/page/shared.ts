@@ -7,7 +7,7 @@
  */
 import type { Core, CoreOptions, Start } from "../core/link.ts";
 import type { PagewireStats } from "../pagewire.d.ts";
-import { apply, closePort, error, exec, listen, messageData, microtask, parse, postToPort, SafeAbortController, SafeMap, slice, startPort, stringify, unlisten } from "./intrinsics.ts";
+import { aborted, apply, closePort, defineProperty, error, exec, listen, messageData, microtask, parse, postToPort, postToWindow, SafeAbortController, SafeMap, SafePromise, slice, startPort, stringify, unlisten, warn } from "./intrinsics.ts";
 
 /** A registration. */
 export interface Entry {
@@ -24,6 +24,12 @@ export const shared = {
   core: undefined as Core | undefined,
   /** Key (canonical URI or template) to registration, in the order in which they were made. */
   entries: new SafeMap<string, Entry>(),
+  /** Told when there is a first resource (true), and when the last one has gone: tools.ts. */
+  peopled: (_any: boolean): void => {},
+  /** Told of each notification of a key, and with "" of each change of the list: answers.ts, once it is loaded. */
+  changed: undefined as ((key: string) => void) | undefined,
+  /** Told of each key that was notified, once per turn of the event loop: for content scripts. */
+  hint: (_key: string): void => {},
   /** What `pagewire.stats()` copies. */
   stats: { core: "none", ports: 0, reading: 0, watched: 0, reads: 0, notified: 0, unknown: 0, deaths: 0 } as Omit<PagewireStats, "resources">,
 };
@@ -32,12 +38,14 @@ export const shared = {
  * Intrinsics for the part that comes late, when the page may have patched its own: those that libraries are known to
  * patch. The others (typed arrays, Blob) it takes itself when it comes.
  */
-export const kit = { apply, closePort, error, exec, listen, messageData, microtask, parse, postToPort, SafeAbortController, SafeMap, slice, startPort, stringify, unlisten };
+export const kit = { aborted, apply, closePort, defineProperty, error, exec, listen, messageData, microtask, parse, postToPort, postToWindow, SafeAbortController, SafeMap, SafePromise, slice, startPort, stringify, unlisten, warn };
 
 /** Where the core's files are, and what it is told. */
 export interface CoreSettings extends CoreOptions {
   /** Where pagewire.core.js is. */
   core: string;
+  /** The other origins whose windows may connect. */
+  origins: readonly string[];
 }
 
 /** What sessions.ts gets from the part that was there before it. */
@@ -52,6 +60,26 @@ export interface Ground {
   failed(cause: unknown): Error;
   /** The canonical form of a URI at the page's origin; throws for any other. */
   own(uri: string): string;
+  /** The tools of the page's model context, if it has any. */
+  tooling(): Tooling | undefined;
+  /** Whether a tool of that name is one of the three that Pagewire itself has registered there. */
+  projected(name: string): boolean;
+}
+
+/** The part of WebMCP's own ModelContext that is about tools. A polyfill's need not be an EventTarget. */
+export interface Tooling {
+  registerTool(tool: object, options: { signal: AbortSignal }): Promise<void>;
+  getTools?(): Promise<readonly RegisteredTool[]>;
+  executeTool?(tool: RegisteredTool, input: object, options: { signal: AbortSignal }): Promise<string | null>;
+}
+
+export interface RegisteredTool {
+  readonly name: string;
+  readonly title?: string;
+  readonly description: string;
+  readonly inputSchema?: { readonly type?: unknown };
+  readonly annotations?: { readonly readOnlyHint?: boolean };
+  readonly window: Window;
 }
 
 /** What carries a port's messages. Both are called in microtasks, in order; `closed` once, as the last. */
@@ -74,6 +102,10 @@ export interface Sessions {
   need(): Promise<Core>;
   /** Opens a port, once there is a core. */
   open(carrier: Carrier): Promise<Port>;
+  /** Answers a call of one of Pagewire's own tools. Never rejects. */
+  answer(name: string, input: unknown, signal: AbortSignal | undefined): Promise<object>;
+  /** Takes what came to the window in an envelope for a server. */
+  envelope(payload: unknown): Promise<void>;
   /** Opens a port that the MessagePort carries. `source` is the window that sent it. */
   serve(port: MessagePort, source: MessageEventSource | null): Promise<void>;
   /** Closes all ports and gives the core up, for good. */
