@@ -1,0 +1,221 @@
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// recorder keeps every envelope that goes through the window, from the first script on.
+const recorder = `<script>
+	const envelopes = [];
+	addEventListener("message", ({ data, origin, source }) => {
+		if (data?.channel === "mcp-default") envelopes.push({ ...data, own: origin === location.origin && source === window });
+	});
+	const said = (payload) => envelopes.filter((e) => e.direction === "server-to-client" && e.payload === payload).length;
+	const toServer = (payload) => postMessage({ channel: "mcp-default", type: "mcp", direction: "client-to-server", payload }, location.origin);
+</script>`
+
+// A client of @mcp-b, unmodified: it lists, reads, subscribes and is notified.
+func TestTabClient(t *testing.T) {
+	for _, m := range modes {
+		t.Run(m.name, func(t *testing.T) {
+			s := serve(t, page{head: recorder, script: field.script})
+			b := open(t, m, s)
+			run[any](b, `await agent.sleep(100)`)
+			if s.fetched("/pagewire.core.js") {
+				t.Error("the core was fetched though no client has come")
+			}
+			got := run[struct {
+				Listed         []string
+				Before, After  string
+				Updated, Again []string
+				Foreign        int
+				Ready          int
+				Version        string
+			}](b, `
+				const a = await agent.connect("legacy", agent.tab());
+				const listed = await a.list();
+				const before = await a.read(uri);
+				await a.subscribe(uri);
+				document.getElementById("field").value = "typed";
+				navigator.modelContext.notifyResourceUpdated(uri);
+				await agent.until(() => a.updated.length);
+				const after = await a.read(uri);
+				const updated = [...a.updated];
+				await a.client.unsubscribeResource({ uri });
+				await agent.sleep(150);
+				navigator.modelContext.notifyResourceUpdated(uri);
+				await agent.sleep(150);
+				return { listed, before, after, updated, again: a.updated.slice(updated.length), foreign: envelopes.filter((e) => !e.own).length,
+					ready: said("mcp-server-ready"), version: a.client.getNegotiatedProtocolVersion() };
+			`)
+			if len(got.Listed) != 1 || got.Before != "" || got.After != "typed" || len(got.Updated) != 1 || len(got.Again) != 0 {
+				t.Errorf("%+v", got)
+			}
+			if got.Foreign != 0 || got.Ready != 2 || got.Version != "2025-11-25" {
+				t.Errorf("%+v: want ready once at the start and once when asked", got)
+			}
+		})
+	}
+}
+
+// A client that asked before Pagewire was loaded does not ask again, and is served all the same.
+func TestTabClientBeforeThePage(t *testing.T) {
+	b := open(t, noFlag, serve(t, page{
+		head:   recorder + `<script src=/agent.js></script><script>const early = agent.connect("legacy", agent.tab()); early.catch(() => {});</script>`,
+		script: field.script,
+	}))
+	if listed := run[[]string](b, `return (await early).list()`); len(listed) != 1 {
+		t.Errorf("listed %q", listed)
+	}
+}
+
+// "Ready" is the answer to a question only once there is a core that answers; where there will be none, "stopped" is.
+func TestEnvelopeReadiness(t *testing.T) {
+	b := open(t, noFlag, serve(t, page{head: recorder, script: field.script}))
+	if got := run[[]string](b, `
+		const states = [];
+		addEventListener("message", ({ data }) => { if (data?.payload === "mcp-server-ready") states.push(pagewire.stats().core); });
+		await agent.sleep(50);
+		states.length = 0;
+		toServer("mcp-check-ready");
+		await agent.until(() => states.length);
+		toServer("mcp-check-ready");
+		await agent.until(() => states.length > 1);
+		return states;
+	`); strings.Join(got, " ") != "ready ready" {
+		t.Errorf("when it said that it was ready the core was: %q", got)
+	}
+	b = open(t, noFlag, serve(t, page{head: recorder, script: `pagewire.configure({ core: "/nowhere.js" });` + field.script}))
+	if got := run[string](b, `return agent.connect("legacy", agent.tab()).then(() => "connected", String)`); !strings.Contains(got, "losed") {
+		t.Errorf("without a core the client: %q", got)
+	}
+	if !b.said("no core from") {
+		t.Error("the developer was not told")
+	}
+}
+
+// Whatever is not exactly an envelope from the page's own window to a server is not for Pagewire.
+func TestEnvelopeIsStrict(t *testing.T) {
+	evil := serve(t, page{tag: `<script></script>`, script: `
+		const initialize = { jsonrpc: "2.0", id: 0, method: "initialize", params: { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "c", version: "1" } } };
+		for (const payload of ["mcp-check-ready", initialize]) parent.postMessage({ channel: "mcp-default", type: "mcp", direction: "client-to-server", payload }, "*");
+		const { port1, port2 } = new MessageChannel();
+		port1.onmessage = () => parent.postMessage("answered", "*");
+		port1.postMessage(initialize);
+		parent.postMessage({ type: "pagewire:connect" }, "*", [port2]);
+		parent.postMessage("done", "*");
+	`})
+	s := serve(t, page{head: recorder, script: field.script})
+	b := open(t, noFlag, s)
+	got := run[[]string](b, fmt.Sprintf(`
+		const heard = [];
+		addEventListener("message", ({ data }) => { if (data === "done" || data === "answered") heard.push(data); });
+		const frame = (attributes) => { const f = document.createElement("iframe"); Object.assign(f, attributes); document.body.append(f); };
+		frame({ src: %[1]q }); // another origin
+		frame({ srcdoc: "<script>parent.postMessage({ channel: 'mcp-default', type: 'mcp', direction: 'client-to-server', payload: 'mcp-check-ready' }, '*'); parent.postMessage('done', '*')</script>" }); // another window
+		frame({ sandbox: "allow-scripts", srcdoc: "<script>const { port2 } = new MessageChannel(); parent.postMessage({ type: 'pagewire:connect' }, '*', [port2]); parent.postMessage('done', '*')</script>" }); // an opaque origin
+		for (const wrong of [
+			{ channel: "other", type: "mcp", direction: "client-to-server", payload: "mcp-check-ready" },
+			{ channel: "mcp-default", type: "other", direction: "client-to-server", payload: "mcp-check-ready" },
+			{ channel: "mcp-default", type: "mcp", direction: "server-to-client", payload: "mcp-check-ready" },
+			{ channel: "mcp-default", type: "mcp", direction: "client-to-server" },
+			{ type: "pagewire:connect" }, null, 5, "mcp-check-ready", [],
+		]) postMessage(wrong, location.origin);
+		// What a script makes up may claim any origin.
+		dispatchEvent(new MessageEvent("message", { origin: location.origin, source: window, data: { channel: "mcp-default", type: "mcp", direction: "client-to-server", payload: "mcp-check-ready" } }));
+		await agent.until(() => heard.length >= 3);
+		await agent.sleep(200);
+		return heard;
+	`, evil.URL))
+	if strings.Join(got, " ") != "done done done" || s.fetched("/pagewire.core.js") {
+		t.Errorf("heard %q; the core was fetched: %v", got, s.fetched("/pagewire.core.js"))
+	}
+	for _, who := range []string{evil.URL, "null"} {
+		if !b.said(who + " may not connect") {
+			t.Errorf("the developer was not told of the window of %s that wanted to connect", who)
+		}
+	}
+}
+
+// Two clients on one window, with the same ids at the same time: every one gets its answer or an error, and as long as
+// their ids differ, everyone gets its answer.
+func TestEnvelopeClientsTogether(t *testing.T) {
+	pageOf := page{head: recorder, script: `
+		const at = (name) => location.origin + "/" + name;
+		for (let i = 0; i < 20; i++) navigator.modelContext.registerResource({
+			uri: at(i), name: "R" + i,
+			read: async () => { await new Promise((d) => setTimeout(d, 1 + Math.random() * 5)); return "text of " + i; },
+		});
+		// The official client counts its ids from 0; a second one can be made to count from elsewhere.
+		const from = (first) => {
+			const transport = agent.tab(), send = transport.send.bind(transport);
+			transport.send = (message, ...rest) => send("id" in message ? { ...message, id: message.id + first } : message, ...rest);
+			let onmessage;
+			Object.defineProperty(transport, "onmessage", {
+				get: () => onmessage,
+				set: (handler) => { onmessage = handler && ((message, ...rest) => "id" in message && (message.id < first || message.id >= first + 1000) ? undefined : handler("id" in message ? { ...message, id: message.id - first } : message, ...rest)); },
+			});
+			return transport;
+		};
+		const work = async (clients, rounds) => {
+			let wrong = 0, answers = 0, refused = 0;
+			await Promise.all(clients.map(async (a, which) => {
+				for (let round = 0; round < rounds; round++) await Promise.all(Array.from({ length: 20 }, async (_, k) => {
+					const i = (k * 7 + round + which * 3) % 20;
+					const text = await a.read(at(i)).catch((e) => /same id/.test(e) ? refused++ : Promise.reject(e));
+					if (typeof text !== "string") return;
+					answers++;
+					if (text !== "text of " + i) wrong++;
+				}));
+			}));
+			return { wrong, answers, refused };
+		};
+	`}
+	type outcome struct{ Wrong, Answers, Refused int }
+	b := open(t, noFlag, serve(t, pageOf))
+	// Both start at once, as scripts of one page do: two `initialize` under the same id.
+	got := run[outcome](b, `globalThis.clients = await Promise.all([agent.connect("legacy", agent.tab()), agent.connect("legacy", from(5000))]); return work(clients, 10)`)
+	if got != (outcome{0, 400, 0}) {
+		t.Errorf("with distinct ids: %+v", got)
+	}
+	// Each is told of what it subscribed, once, though each has a session.
+	if told := run[[]int](b, `
+		for (const a of clients) await a.subscribe(at(1));
+		await agent.sleep(150);
+		navigator.modelContext.notifyResourceUpdated(at(1));
+		await agent.until(() => clients.every((a) => a.updated.length));
+		await agent.sleep(100);
+		return clients.map((a) => a.updated.length);
+	`); fmt.Sprint(told) != "[1 1]" {
+		t.Errorf("told %v", told)
+	}
+	b = open(t, noFlag, serve(t, pageOf))
+	got = run[outcome](b, `return work(await Promise.all([agent.connect("legacy", agent.tab()), agent.connect("legacy", agent.tab())]), 1)`)
+	if got.Wrong != 0 || got.Refused == 0 {
+		t.Errorf("with the same ids: %+v; a refusal is right, a wrong answer is not", got)
+	}
+}
+
+// What is posted when the server goes: to clients there, and to none that comes later.
+func TestEnvelopeStops(t *testing.T) {
+	b := open(t, noFlag, serve(t, page{head: recorder, script: field.script}))
+	got := run[struct {
+		Closed  bool
+		Stopped int
+		After   int
+	}](b, `
+		const a = await agent.connect("legacy", agent.tab());
+		pagewire.uninstall();
+		await agent.until(() => a.closed);
+		await agent.sleep(50);
+		const stopped = said("mcp-server-stopped"), before = envelopes.length;
+		toServer("mcp-check-ready");
+		await agent.sleep(100);
+		return { closed: a.closed, stopped, after: envelopes.length - before - 1 };
+	`)
+	if !got.Closed || got.Stopped != 1 || got.After != 0 {
+		t.Errorf("%+v", got)
+	}
+}

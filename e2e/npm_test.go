@@ -1,0 +1,362 @@
+package e2e
+
+import (
+	"bufio"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+)
+
+// What npm pack makes of dist/npm is installed into an app (npm/app) that says nothing special about it, and is used
+// from there: as Vite builds the app for production, and as Vite's development server serves it while it is edited.
+func TestNpm(t *testing.T) {
+	app := installApp(t)
+	t.Run("built", func(t *testing.T) {
+		command(t, app, "node", "node_modules/vite/bin/vite.js", "build", "--logLevel", "warn")
+		for _, m := range modes {
+			t.Run(m.name, func(t *testing.T) {
+				s := serveApp(t, filepath.Join(app, "dist"))
+				b := openApp(t, m, s)
+				shop(b)
+				hook(b)
+				cycles(b, 1)
+				b.quiet()
+				// The bundler has moved the files and given them new names; they were found all the same.
+				if s.fetched("/pagewire.core.js") || s.fetched("/pagewire.wasm") || s.fetched("(missing)") {
+					t.Errorf("requests: %q", s.requests)
+				}
+			})
+		}
+	})
+	t.Run("edited", func(t *testing.T) {
+		b := openApp(t, noFlag, &site{Server: &httptest.Server{URL: develop(t, app)}})
+		shop(b)
+		edit(b, filepath.Join(app, "src/Cart.jsx"))
+		hook(b)
+		// Under development StrictMode mounts each component, unmounts it, and mounts it again.
+		cycles(b, 2)
+		b.quiet()
+	})
+}
+
+// shop is the story: an agent lists what the page shows and reads it, a person acts, the agent is told and reads it anew.
+func shop(b *tab) {
+	b.t.Helper()
+	run[any](b, `
+		globalThis.uri = location.origin + "/state/cart";
+		globalThis.a = await agent.connect("modern");
+		await a.subscribe(uri);
+	`)
+	type resource struct{ URI, Name, MimeType string }
+	if got, want := run[[]resource](b, `return (await a.client.listResources()).resources`), (resource{run[string](b, `return uri`), "Cart", "application/json"}); len(got) != 1 || got[0] != want {
+		b.t.Errorf("listed %+v, want %+v alone", got, want)
+	}
+	if text := run[string](b, `return a.read(uri)`); text != `["tea"]` {
+		b.t.Errorf("read %q", text)
+	}
+	b.do(chromedp.Click("button"))
+	text := run[string](b, `
+		await agent.until(() => a.updated.length);
+		return a.read(uri);
+	`)
+	if shown := run[string](b, `return document.getElementById("items").textContent`); text != `["tea","milk"]` || shown != "tea, milk" {
+		b.t.Errorf("read %q where the page shows %q", text, shown)
+	}
+}
+
+// edit changes the source of the component while it is on the page: the page keeps its state, and the resource is there
+// once, as the new source says.
+func edit(b *tab, path string) {
+	b.t.Helper()
+	source, err := os.ReadFile(path)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	run[any](b, `globalThis.before = true; a.listChanged = 0`)
+	if err := os.WriteFile(path, []byte(strings.ReplaceAll(string(source), "Cart\"", "Basket\"")+"\n"), 0o644); err != nil {
+		b.t.Fatal(err)
+	}
+	got := run[struct {
+		Listed []string
+		Read   string
+		Same   bool
+	}](b, `
+		await agent.until(() => a.listChanged, 20000);
+		const { resources } = await a.client.listResources();
+		return { listed: resources.map((r) => r.name + " " + (r.uri === uri)), read: await a.read(uri), same: globalThis.before };
+	`)
+	if !slices.Equal(got.Listed, []string{"Basket true"}) || got.Read != `["tea","milk"]` || !got.Same {
+		b.t.Errorf("after the edit %+v", got)
+	}
+}
+
+// hook shows the hook itself all that a component can do to it.
+func hook(b *tab) {
+	b.t.Helper()
+	got := run[map[string]any](b, `
+		const { calls, show } = stage;
+		const at = (path) => location.origin + path;
+		const out = {};
+		const expect = (what, got, want) => { if (JSON.stringify(got) !== JSON.stringify(want)) out[what] = { got, want }; };
+		const contents = async (path) => { const [{ text, mimeType }] = (await a.client.readResource({ uri: at(path) })).contents; return [text, mimeType]; };
+		const names = async () => (await a.client.listResources()).resources.map((r) => r.name).filter((name) => !/^(Cart|Basket)$/.test(name));
+		/** How often what act does calls a method of the page API. */
+		const counted = (method, act) => { const before = calls[method]; act(); return calls[method] - before; };
+		const d = (name, more) => ({ uri: "/stage/" + name, name, ...more });
+		const told = (path) => a.updated.filter((uri) => uri === at(path)).length;
+		// Long enough for the engine to have announced all that it holds back.
+		const settled = () => agent.sleep(250);
+
+		show({ a: [d("a"), "text"], b: [d("b"), { x: [1] }], c: [d("c"), undefined], d: [d("d", { mimeType: "text/csv" }), "1,2"], e: [d("e", { mimeType: "application/ld+json" }), null] });
+		expect("a string", await contents("/stage/a"), ["text", undefined]);
+		expect("an object", await contents("/stage/b"), ['{"x":[1]}', "application/json"]);
+		expect("no JSON", await contents("/stage/c"), ["null", "application/json"]);
+		expect("a type for text", await contents("/stage/d"), ["1,2", "text/csv"]);
+		expect("a type for JSON", await contents("/stage/e"), ["null", "application/ld+json"]);
+		expect("all listed", await names(), ["a", "b", "c", "d", "e"]);
+
+		// Same by Object.is: nothing happens. A new descriptor that says the same: nothing either.
+		const list = [1];
+		show({ a: [d("a"), list], n: [d("n"), NaN] });
+		expect("unmounted", await names(), ["n", "a"].sort());
+		await a.subscribe(at("/stage/a"), at("/stage/n"));
+		expect("the same value", counted("notifyResourceUpdated", () => show({ a: [d("a"), list], n: [d("n"), NaN] })), 0);
+		expect("another value", counted("notifyResourceUpdated", () => show({ a: [d("a"), [1]], n: [d("n"), 0] })), 2);
+		await agent.until(() => told("/stage/a") && told("/stage/n"));
+		expect("minus zero", counted("notifyResourceUpdated", () => show({ a: [d("a"), "now text"], n: [d("n"), -0] })), 1); // and a's type changed
+		await settled();
+		expect("latest value", await contents("/stage/a"), ["now text", undefined]);
+
+		// An inline read: its identity means nothing, the latest is called.
+		const inline = (n, more) => [d("r", { read: () => "read " + n, ...more })];
+		show({ r: inline(1) });
+		await a.subscribe(at("/stage/r"));
+		expect("inline read", counted("registerResource", () => { show({ r: inline(2) }); show({ r: inline(3) }); }), 0);
+		expect("latest read", await contents("/stage/r"), ["read 3", undefined]);
+
+		// Metadata: withdrawn and offered anew; the subscription survives, and its holder is told once.
+		await settled();
+		const before = told("/stage/r");
+		expect("metadata", counted("registerResource", () => show({ r: inline(4, { title: "R", annotations: { priority: 0.5 } }) })), 1);
+		await agent.until(() => told("/stage/r") > before);
+		await settled();
+		expect("told once", told("/stage/r") - before, 1);
+		expect("new metadata", (await a.client.listResources()).resources.find((r) => r.name === "r").title, "R");
+		show({ r: [d("moved"), "text"] });
+		expect("another uri", [await names(), await contents("/stage/moved")], [["moved"], ["text", undefined]]);
+
+		// A template, and a URI in full.
+		show({ t: [{ uri: "/stage/item/{id}", name: "t", read: (_uri, { params }) => params.id }, 1], u: [{ ...d("u"), uri: at("/stage/u") }, "full"] });
+		expect("a template", await contents("/stage/item/7"), ["7", undefined]);
+		expect("in full", await contents("/stage/u"), ["full", undefined]);
+		await a.subscribe(at("/stage/item/7"));
+		show({ t: [{ uri: "/stage/item/{id}", name: "t", read: (_uri, { params }) => params.id }, 2] });
+		await agent.until(() => told("/stage/item/7"));
+
+		// Two with one URI: an error, and the second takes over when the first is gone. What is wrong for another reason
+		// is an error too. (The errors are looked for below.)
+		show({ first: [d("two"), "first"], second: [d("two"), "second"] });
+		expect("the first", [await names(), await contents("/stage/two")], [["two"], ["first", undefined]]);
+		show({ second: [d("two"), "second!"] });
+		await null;
+		expect("the second", [await names(), await contents("/stage/two")], [["two"], ["second!", undefined]]);
+		show({ second: [d("two"), "second!"], third: [d("two"), "third"] });
+		show({ second: [d("two", { title: "new" }), "second!"], third: [d("two"), "third"] });
+		await null;
+		expect("keeps its URI when it registers anew", await contents("/stage/two"), ["second!", undefined]);
+		show({ bad: [{ uri: "https://elsewhere.example/", name: "bad" }, 1], none: [{ name: "none" }, 1], good: [d("good"), 1] });
+		expect("beside bad ones", await names(), ["good"]);
+
+		show({});
+		expect("nothing left", [await names(), pagewire.stats().resources], [[], 1]);
+		expect("while rendering", calls.rendering, 0);
+		return out;
+	`)
+	for what, detail := range got {
+		b.t.Errorf("%s: %v", what, detail)
+	}
+	for _, want := range []string{"InvalidStateError", "SecurityError", "TypeError"} {
+		if !b.forgive(want, "pagewire: useResource does not offer '") {
+			b.t.Errorf("no %s on the console", want)
+		}
+	}
+}
+
+// cycles mounts and unmounts a component 1,000 times while an agent holds a subscription, which leaves nothing behind:
+// not on the page, and not in the core. Each cycle registers as often as times says.
+//
+// The descriptor is large, so that the first 100 cycles bring Go's collector to its steady state, twice the 4 MiB below
+// which it never runs, and so that one that was kept in each of the 900 that follow would be 90 MB.
+func cycles(b *tab, times int) {
+	b.t.Helper()
+	got := run[struct {
+		Calls, Resources, Listed int
+		Early, Late              int
+		Text                     string
+	}](b, `
+		const { calls, show } = stage;
+		const uri = location.origin + "/stage/cycle";
+		const cycle = async (n) => {
+			for (let i = 0; i < n; i++) {
+				show({ cycle: [{ uri, name: "cycle", description: "x".repeat(100_000) }, i] });
+				show({});
+				if (i % 10 == 9) await agent.sleep(0);
+			}
+		};
+		const size = () => memory.buffer.byteLength;
+		await a.subscribe(uri);
+		const before = calls.registerResource;
+		await cycle(100);
+		const early = size();
+		await cycle(900);
+		const late = size();
+		const registered = calls.registerResource - before;
+		const listed = await a.list();
+		const { resources } = pagewire.stats();
+		show({ cycle: [{ uri, name: "cycle" }, "still works"] });
+		const text = await a.read(uri);
+		show({});
+		return { calls: registered, resources, listed: listed.length, early, late, text };
+	`)
+	if got.Calls != 1000*times || got.Resources != 1 || got.Listed != 1 || got.Text != "still works" {
+		b.t.Errorf("after 1,000 cycles %+v", got)
+	}
+	const slack = 4 * 65536 // pages that the allocator takes for itself
+	if got.Early == 0 || got.Late > got.Early+slack {
+		b.t.Errorf("the core's memory was %d bytes after 100 cycles and is %d after 1,000", got.Early, got.Late)
+	}
+}
+
+// installApp copies npm/app, and installs into it what npm pack makes of dist/npm, without a network: the package needs
+// no other. The app's own tools are those of js/.
+func installApp(t *testing.T) string {
+	t.Helper()
+	app := t.TempDir()
+	if err := os.CopyFS(app, os.DirFS("npm/app")); err != nil {
+		t.Fatal(err)
+	}
+	command(t, dist+"/npm", "npm", "pack", "--pack-destination", app)
+	packed, err := filepath.Glob(filepath.Join(app, "pagewire-*.tgz"))
+	if err != nil || len(packed) != 1 {
+		t.Fatalf("npm pack made %q, %v", packed, err)
+	}
+	command(t, app, "npm", "install", "--offline", "--no-audit", "--no-fund", packed[0])
+	modules, err := filepath.Abs("../js/node_modules")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"react", "react-dom", "vite", "@vitejs"} {
+		if err := os.Symlink(filepath.Join(modules, name), filepath.Join(app, "node_modules", name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return app
+}
+
+// command runs a tool, which must succeed.
+func command(t *testing.T, dir, name string, args ...string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), name, args...)
+	cmd.Dir = dir
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
+	}
+}
+
+// serveApp serves a directory, as any web server would, and notes what is missing.
+func serveApp(t *testing.T, dir string) *site {
+	t.Helper()
+	s := &site{}
+	files := http.FileServer(http.Dir(dir))
+	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		path := r.URL.Path
+		if _, err := os.Stat(filepath.Join(dir, filepath.FromSlash(path))); err != nil {
+			path = "(missing)"
+		}
+		s.mu.Lock()
+		s.requests = append(s.requests, path)
+		s.mu.Unlock()
+		files.ServeHTTP(w, r)
+	}))
+	t.Cleanup(s.Close)
+	return s
+}
+
+// develop runs Vite's development server until the test ends, and returns its URL.
+func develop(t *testing.T, app string) string {
+	t.Helper()
+	cmd := exec.Command("node", "dev.mjs")
+	cmd.Dir = app
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		in.Close()
+		cmd.Wait()
+	})
+	lines := bufio.NewScanner(out)
+	for lines.Scan() {
+		if strings.HasPrefix(lines.Text(), "http://") {
+			return lines.Text()
+		}
+	}
+	t.Fatal("Vite's development server did not start")
+	return ""
+}
+
+// openApp opens the app, and gives the page the agent and the core's memory, once there is one.
+func openApp(t *testing.T, m mode, s *site) *tab {
+	t.Helper()
+	b := open(t, m, s)
+	if err := chromedp.Do(b.ctx, chromedp.WaitVisible("#items")); err != nil {
+		t.Fatal(err)
+	}
+	run[any](b, fmt.Sprintf(`
+		globalThis.agent = (() => { %s; return agent; })();
+		const instantiate = WebAssembly.instantiate;
+		WebAssembly.instantiate = async (...args) => {
+			const instance = await instantiate(...args);
+			globalThis.memory = Object.values(instance.exports).find((e) => e instanceof WebAssembly.Memory);
+			return instance;
+		};
+	`, agentScript))
+	return b
+}
+
+// forgive forgets what the console has with both texts, and reports whether there was any.
+func (b *tab) forgive(texts ...string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	before := len(b.console)
+	b.console = slices.DeleteFunc(b.console, func(line string) bool {
+		return !slices.ContainsFunc(texts, func(text string) bool { return !strings.Contains(line, text) })
+	})
+	return len(b.console) < before
+}
+
+// quiet fails the test if the console has anything.
+func (b *tab) quiet() {
+	b.t.Helper()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, line := range b.console {
+		b.t.Errorf("on the console: %s", line)
+	}
+}

@@ -1,0 +1,257 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// polyfill is @mcp-b's of WebMCP's own API, without its server: it has registerTool, and no resources.
+func polyfill(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile("../js/node_modules/@mcp-b/webmcp-polyfill/dist/index.iife.js")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return "<script>" + strings.ReplaceAll(string(text), "</script", "<\\/script") + "</script>"
+}
+
+// toolMode is a way to have registerTool.
+type toolMode struct {
+	mode
+	head string
+}
+
+func toolModes(t *testing.T) []toolMode {
+	return []toolMode{{native, ""}, {mode{"polyfill", nil}, polyfill(t)}}
+}
+
+// tooling calls the tools of the page as an agent of the browser does: executeTool, whose input was a string in the
+// draft that the polyfill follows.
+const tooling = `
+	const names = async () => (await document.modelContext.getTools()).map((t) => t.name).sort();
+	const call = async (name, input = {}, options) => {
+		const tool = (await document.modelContext.getTools()).find((t) => t.name === name);
+		const text = await document.modelContext.executeTool(tool, document.modelContext.__isWebMCPPolyfill ? JSON.stringify(input) : input, options);
+		return JSON.parse(text);
+	};
+	const at = (name) => location.origin + "/" + name;`
+
+// The tools come with the first resource and go with the last. Calling them needs no wasm.
+func TestProjectedTools(t *testing.T) {
+	for _, m := range toolModes(t) {
+		t.Run(m.name, func(t *testing.T) {
+			s := serve(t, page{head: m.head, script: tooling + `
+				let n = 1;
+				const context = document.modelContext, add = (name, more) => context.registerResource({ uri: at(name), name, mimeType: "text/plain", read: () => "n is " + n, ...more });`})
+			b := open(t, m.mode, s)
+			got := run[struct {
+				None, First, After, Last []string
+				Schemas                  string
+				Changes                  int
+				Listed, Read, Again      string
+				Unknown, Foreign, Bad    string
+				Wasm                     bool
+			}](b, `
+				const out = { none: await names() };
+				let changes = 0;
+				context.addEventListener("toolchange", () => changes++);
+				add("a");
+				await agent.until(() => changes >= 3);
+				out.first = await names();
+				out.schemas = JSON.stringify((await context.getTools()).map((t) => [t.inputSchema, t.annotations, t.description.length]));
+				add("b");
+				out.listed = JSON.stringify(await call("resources_list"));
+				out.read = JSON.stringify(await call("resources_read", { uri: at("a") }));
+				const { revision } = JSON.parse(out.read);
+				context.notifyResourceUpdated(at("a"));
+				const changed = await call("resources_read", { uri: at("a"), since: revision });
+				out.again = changed.contents.length + JSON.stringify(await call("resources_read", { uri: at("a"), since: changed.revision }));
+				out.unknown = JSON.stringify(await call("resources_read", { uri: at("unknown") }));
+				out.foreign = JSON.stringify(await call("resources_read", { uri: "https://evil.example/x" }));
+				out.bad = JSON.stringify(await call("resources_wait", { timeoutMs: "soon" }));
+				changes = 0;
+				// As React does it: the last one goes, and another comes within the turn.
+				context.unregisterResource(at("a"));
+				context.unregisterResource(at("b"));
+				add("c");
+				await agent.sleep(50);
+				out.after = await names();
+				out.changes = changes;
+				context.unregisterResource(at("c"));
+				await agent.until(() => changes);
+				await agent.sleep(20);
+				out.last = await names();
+				return out;
+			`)
+			all := []string{"resources_list", "resources_read", "resources_wait"}
+			if len(got.None) != 0 || !slices.Equal(got.First, all) || !slices.Equal(got.After, all) || len(got.Last) != 0 {
+				t.Errorf("tools before %q, with a resource %q, with another %q, at the end %q", got.None, got.First, got.After, got.Last)
+			}
+			if got.Changes != 0 {
+				t.Errorf("%d changes of the tools though there was a resource at each turn's end", got.Changes)
+			}
+			for what, want := range map[string][2]string{
+				"list":    {got.Listed, `"resources":[{"uri":"` + s.URL + `/a","mimeType":"text/plain","name":"a"},`},
+				"read":    {got.Read, `"contents":[{"uri":"` + s.URL + `/a","mimeType":"text/plain","text":"n is 1"}]`},
+				"again":   {got.Again, `"unchanged":true`},
+				"unknown": {got.Unknown, `"isError":true`},
+				"foreign": {got.Foreign, "is not at the page's origin"},
+				"bad":     {got.Bad, "'timeoutMs' is not a number"},
+			} {
+				if !strings.Contains(want[0], want[1]) {
+					t.Errorf("%s: %s, want %s in it", what, want[0], want[1])
+				}
+			}
+			for _, keyword := range []string{"$ref", "format", "anyOf", "pattern", "items"} {
+				if strings.Contains(got.Schemas, `"`+keyword) {
+					t.Errorf("a schema uses %s: %s", keyword, got.Schemas)
+				}
+			}
+			if s.fetched("/pagewire.wasm") {
+				t.Error("the wasm was fetched for it")
+			}
+		})
+	}
+}
+
+// Waiting: woken by the change, by what changed since the revision given, at the timeout, and by its signal.
+func TestWaitTool(t *testing.T) {
+	for _, m := range toolModes(t) {
+		t.Run(m.name, func(t *testing.T) {
+			b := open(t, m.mode, serve(t, page{head: m.head, script: tooling + `
+				const context = document.modelContext;
+				for (const name of ["a", "b", "t/{id}"]) context.registerResource({ uri: at(name), name, read: (uri, { params }) => "text " + (params.id ?? "") });`}))
+			got := run[map[string]any](b, `
+				const out = {};
+				const { revision } = await call("resources_list");
+				const time = async (what, promise) => { const start = performance.now(); const { revision: _, ...rest } = await promise; out[what] = JSON.stringify(rest).replaceAll(location.origin, ""); out[what + " ms"] = performance.now() - start; };
+				const soon = (f) => setTimeout(f, 100);
+				soon(() => context.notifyResourceUpdated(at("a")));
+				await time("woken", call("resources_wait", { uris: [at("a")], since: revision }));
+				await time("missed", call("resources_wait", { since: revision }));
+				await time("other", call("resources_wait", { uris: [at("b")], since: revision, timeoutMs: 150 }));
+				await time("since now", call("resources_wait", { timeoutMs: 150 }));
+				await time("another page's", call("resources_wait", { uris: [at("b")], since: "old-7", timeoutMs: 150 }));
+				soon(() => { for (let i = 0; i < 1000; i++) context.notifyResourceUpdated(at(i % 2 ? "a" : "b")); });
+				await time("burst", call("resources_wait", {}));
+				soon(() => context.notifyResourceUpdated(at("t/5")));
+				await time("template", call("resources_wait", { uris: [at("t/5")] }));
+				await time("unknown", call("resources_wait", { uris: [at("x")] }));
+				out.expansion = JSON.stringify((await call("resources_read", { uri: at("t/5") })).contents).replaceAll(location.origin, "");
+				const stop = new AbortController();
+				soon(() => stop.abort());
+				const start = performance.now();
+				out.aborted = await call("resources_wait", {}, { signal: stop.signal }).then(JSON.stringify, (e) => e.name);
+				out["aborted ms"] = performance.now() - start;
+				return out;
+			`)
+			for what, want := range map[string]string{
+				"woken": `{"updated":["/a"]}`, "missed": `{"updated":["/a"]}`, "other": `{"updated":[]}`, "since now": `{"updated":[]}`,
+				"another page's": `{"updated":["/b"]}`, "template": `{"updated":["/t/5"]}`, "expansion": `[{"uri":"/t/5","text":"text 5"}]`, "aborted": "AbortError",
+			} {
+				if got[what] != want {
+					t.Errorf("%s: %v, want %s", what, got[what], want)
+				}
+			}
+			for what, bounds := range map[string][2]float64{"woken": {90, 400}, "missed": {0, 90}, "other": {140, 400}, "since now": {140, 400}, "another page's": {0, 90}, "burst": {90, 400}, "aborted": {90, 400}} {
+				if ms := got[what+" ms"].(float64); ms < bounds[0] || ms > bounds[1] {
+					t.Errorf("%s took %.0f ms, want %v", what, ms, bounds)
+				}
+			}
+			if burst := fmt.Sprint(got["burst"]); !strings.Contains(burst, `"/a"`) || !strings.Contains(burst, `"/b"`) {
+				t.Errorf("burst: %s, want both", burst)
+			}
+			if unknown := fmt.Sprint(got["unknown"]); !strings.Contains(unknown, "isError") {
+				t.Errorf("waiting for what is not registered: %s", unknown)
+			}
+		})
+	}
+}
+
+// Content scripts live in another world: what reaches them is an event on document.modelContext, with the URI only.
+func TestHint(t *testing.T) {
+	for _, m := range modes {
+		t.Run(m.name, func(t *testing.T) {
+			b := open(t, m, serve(t, field))
+			got := run[[]string](b, `
+				const heard = [];
+				document.modelContext.addEventListener("resourceupdated", (e) => heard.push(e.constructor.name + JSON.stringify(e.detail).replace(location.origin, "")));
+				for (let i = 0; i < 1000; i++) navigator.modelContext.notifyResourceUpdated(uri);
+				navigator.modelContext.notifyResourceUpdated("https://evil.example/x");
+				await agent.sleep(20);
+				return heard;
+			`)
+			if fmt.Sprint(got) != `[CustomEvent{"uri":"/state/field"}]` {
+				t.Errorf("heard %q", got)
+			}
+		})
+	}
+}
+
+// The page's own tools, served over MCP: list, call, list_changed; and never the three that are Pagewire's.
+func TestPageTools(t *testing.T) {
+	for _, m := range toolModes(t) {
+		for _, era := range []string{"legacy", "modern"} {
+			t.Run(m.name+"/"+era, func(t *testing.T) {
+				b := open(t, m.mode, serve(t, page{head: m.head, script: tooling + field.script + `
+					const context = document.modelContext;
+					const add = (name, execute, more, options) => context.registerTool({ name, description: "d", inputSchema: { type: "object", properties: { x: { type: "number" } } }, execute, ...more }, options);
+					add("double", ({ x }) => ({ twice: 2 * x }), { title: "Double", annotations: { readOnlyHint: true } });
+					add("text", () => "plain");
+					add("shaped", () => ({ content: [{ type: "text", text: "as MCP has it" }], structuredContent: { n: 1 } }));
+					add("throws", () => { throw new Error("secret"); });
+					let aborted = false;
+					add("hangs", (input, options) => new Promise(() => options?.signal?.addEventListener("abort", () => { aborted = true; })));`}))
+				got := run[map[string]any](b, fmt.Sprintf(`
+					const a = await agent.connect(%q);
+					let changed = 0;
+					a.client.setNotificationHandler("notifications/tools/list_changed", () => void changed++);
+					if (a.era === "modern") await a.client.listen({ toolsListChanged: true });
+					const out = {};
+					const tools = (await a.client.listTools()).tools;
+					out.names = tools.map((t) => t.name).sort().join(" ");
+					const { execution, ...double } = tools.find((t) => t.name === "double");
+					out.double = JSON.stringify(Object.entries(double).sort());
+					for (const name of ["double", "text", "shaped", "throws"]) {
+						const { content, structuredContent, isError } = await a.client.callTool({ name, arguments: { x: 21 } });
+						out["call " + name] = JSON.stringify([content, structuredContent, isError]);
+					}
+					out.unknown = (await agent.refusal(a.client.callTool({ name: "unknown", arguments: {} })))[0];
+					out.projected = (await agent.refusal(a.client.callTool({ name: "resources_list", arguments: {} })))[0];
+					const stop = new AbortController();
+					const hanging = agent.refusal(a.client.callTool({ name: "hangs", arguments: {} }, { signal: stop.signal }));
+					await agent.sleep(100);
+					stop.abort();
+					await hanging;
+					await agent.sleep(100);
+					out.aborted = aborted;
+					const remove = new AbortController();
+					add("late", () => "", {}, { signal: remove.signal });
+					await agent.until(() => changed === 1);
+					out.with = (await a.client.listTools()).tools.length;
+					remove.abort();
+					await agent.until(() => changed === 2);
+					out.without = (await a.client.listTools()).tools.length;
+					out.resources = (await a.list()).length;
+					return out;
+				`, era))
+				for what, want := range map[string]any{
+					"names":       "double hangs shaped text throws",
+					"double":      `[["annotations",{"readOnlyHint":true}],["description","d"],["inputSchema",{"type":"object","properties":{"x":{"type":"number"}}}],["name","double"],["title","Double"]]`,
+					"call double": `[[{"type":"text","text":"{\"twice\":42}"}],null,null]`,
+					"call text":   `[[{"type":"text","text":"plain"}],null,null]`,
+					"call shaped": `[[{"type":"text","text":"as MCP has it"}],{"n":1},null]`,
+					"call throws": `[[{"type":"text","text":"The tool failed."}],null,true]`,
+					"unknown":     -32602.0, "projected": -32602.0, "aborted": m.name == native.name, "with": 6.0, "without": 5.0, "resources": 1.0,
+				} {
+					if got[what] != want {
+						t.Errorf("%s: %v, want %v", what, got[what], want)
+					}
+				}
+			})
+		}
+	}
+}

@@ -1,0 +1,153 @@
+/**
+ * The page's own tools, served to MCP clients: what the page has registered with WebMCP's registerTool, natively or
+ * with a polyfill, is told to the core, and run for it by the model context's own executeTool.
+ *
+ * Tools of other windows are theirs to serve, and Pagewire's own three would offer an MCP client what it has already.
+ * How a tool fails is a result with isError, as MCP has it; the page's words are in it only if it exposes its errors.
+ */
+import { isObject } from "./basics.ts";
+import { isArray } from "./binary.ts";
+import { apply, defineProperty, error, listen, microtask, parse, SafeAbortController, SafeMap, stringify, unlisten, warn } from "./late.ts";
+import { Status } from "../core/link.ts";
+import { describe } from "./reads.ts";
+import type { Ground, RegisteredTool, Tooling } from "./shared.ts";
+
+interface Call {
+  readonly abort: AbortController;
+  /** JSON text of the result, without its braces. */
+  result?: string;
+}
+
+type Serving = Required<Tooling> & EventTarget;
+
+export function pageTools({ shared, settings, tooling, projected }: Ground) {
+  /** Call number to call, as in reads.ts. */
+  const calls = new SafeMap<number, Call>();
+  let tools = new SafeMap<string, RegisteredTool>();
+  let served: Serving | undefined;
+  /** What the core was told last. */
+  let told = "";
+  let busy = false;
+  let again = false;
+
+  /** Looks what tools there are. Changes while it looks make it look once more. */
+  async function look(): Promise<void> {
+    if (!served) return;
+    again = true;
+    if (busy) return;
+    busy = true;
+    try {
+      while (again) {
+        again = false;
+        const listed = await apply(served.getTools, served, []);
+        const next = new SafeMap<string, RegisteredTool>();
+        const described: object[] = [];
+        for (let i = 0; i < listed.length; i++) {
+          const tool = listed[i]!;
+          const { name, title, description, inputSchema, annotations } = tool;
+          if (tool.window !== globalThis.window || projected(name) || next.has(name)) continue;
+          // MCP's input is an object, and clients refuse a whole list for one schema that says otherwise.
+          if ((inputSchema?.type ?? "object") !== "object") {
+            warn(`pagewire: the tool ${name} is not served to MCP clients: its inputSchema is not of type object.`);
+            continue;
+          }
+          next.set(name, tool);
+          described[described.length] = { name, ...(title && { title }), description, inputSchema: { type: "object", ...inputSchema }, ...(annotations && { annotations: { readOnlyHint: !!annotations.readOnlyHint } }) };
+        }
+        tools = next;
+        tell(stringify(described));
+      }
+    } catch (cause) {
+      error("pagewire: the page's tools cannot be listed:", cause);
+    } finally {
+      busy = false;
+    }
+  }
+  const tell = (text: string) => {
+    if (text === told) return;
+    told = text;
+    shared.core?.setTools(text);
+  };
+  const onchange = () => void look();
+
+  /** Starts the call that the core asks for. */
+  function begin(id: number, name: string, args: string): void {
+    const call: Call = { abort: new SafeAbortController() };
+    calls.set(id, call);
+    microtask(async () => {
+      if (calls.get(id) !== call) return;
+      let result: object;
+      try {
+        const tool = tools.get(name);
+        if (!tool || !served) throw new TypeError("it is no longer registered");
+        const input = parse(args || "{}");
+        // Polyfills of the older draft parse their input; a browser takes the object, and sees no such property on it.
+        if (!("toString" in input && input.toString !== toString)) defineProperty(input, "toString", { value: () => args || "{}" });
+        const output = await apply(served.executeTool, served, [tool, input, { signal: call.abort.signal }]);
+        result = output === null ? failure("the page was left before the tool had finished") : toResult(output);
+      } catch (cause) {
+        if (calls.get(id) === call) error(`pagewire: the tool ${name} failed:`, cause);
+        result = failure(settings.exposeErrors ? describe(cause) : "The tool failed.");
+      }
+      if (calls.get(id) !== call) return;
+      const text = stringify(result);
+      call.result = text.slice(1, -1);
+      shared.core?.complete(id, Status.ok, text.length, "");
+    });
+  }
+
+  return {
+    begin,
+    /** The core needs nothing more of a call. */
+    end(id: number): void {
+      const call = calls.get(id);
+      if (!calls.delete(id)) return; // a read's
+      if (call!.result === undefined) microtask(() => call!.abort.abort());
+    },
+    /** The core is gone. */
+    endAll(): void {
+      calls.forEach(({ abort }) => microtask(() => abort.abort()));
+      calls.clear();
+    },
+    /** The members of a result that is held, as JSON text, or undefined if the call is no tool's. */
+    resultOf: (id: number) => calls.get(id)?.result,
+    /** Prepares for a core: whether there is anything that can have tools. The looking goes on while the core starts. */
+    prepare(): boolean {
+      const holder = tooling();
+      if (holder?.getTools && holder.executeTool && holder !== served) {
+        if (served) unlisten(served, "toolchange", onchange);
+        served = holder as Serving;
+        try {
+          listen(served, "toolchange", onchange);
+        } catch {} // no EventTarget: then they are looked at once
+      }
+      void look();
+      return !!served;
+    },
+    /** A core has come. */
+    replay(): void {
+      if (told) shared.core!.setTools(told);
+    },
+    shutDown: () => served && unlisten(served, "toolchange", onchange),
+  };
+}
+
+const { toString } = Object.prototype;
+
+/** A CallToolResult of what executeTool gives: the text of a string as it is, of all else as JSON. */
+function toResult(output: string): object {
+  try {
+    const value = parse(output);
+    // The page's tool may have returned MCP's own shape, as MCP's servers and @mcp-b's do.
+    if (isObject(value) && isContent((value as { content?: unknown }).content)) return value;
+  } catch {} // a string
+  return { content: [{ type: "text", text: output }] };
+}
+
+const isContent = (content: unknown): boolean => {
+  if (!isArray(content)) return false;
+  for (let i = 0; i < content.length; i++) if (typeof content[i]?.type !== "string") return false;
+  return true;
+};
+
+const failure = (text: string) => ({ isError: true, content: [{ type: "text", text }] });

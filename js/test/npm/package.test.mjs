@@ -1,0 +1,63 @@
+// What npm pack makes of dist/npm, installed by npm without a network, as its consumers see it: compilers under both
+// module resolutions that know `exports`, with React's types and without, and servers that render.
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { cp, mkdir, mkdtemp, readdir, rm, symlink, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+
+const here = (path) => fileURLToPath(new URL(path, import.meta.url));
+const modules = here("../../node_modules");
+const run = promisify(execFile);
+
+/** A consumer's directory, and another one that has React too. */
+let plain, reactive;
+
+before(async () => {
+  plain = await mkdtemp(join(tmpdir(), "pagewire-"));
+  await writeFile(join(plain, "package.json"), `{"private": true, "type": "module"}`);
+  await run("npm", ["pack", "--pack-destination", plain], { cwd: here("../../../dist/npm") });
+  const packed = (await readdir(plain)).find((name) => name.endsWith(".tgz"));
+  await run("npm", ["install", "--offline", "--no-audit", "--no-fund", packed], { cwd: plain });
+  await cp(here("consumer"), plain, { recursive: true });
+  reactive = plain + "-react";
+  await cp(plain, reactive, { recursive: true });
+  await mkdir(join(reactive, "node_modules/@types"));
+  for (const name of ["react", "react-dom", "@types/react"]) await symlink(join(modules, name), join(reactive, "node_modules", name));
+});
+
+after(() => Promise.all([plain, reactive].map((dir) => rm(dir, { recursive: true, force: true }))));
+
+test("installing it installs nothing else", async () => {
+  assert.deepEqual((await readdir(join(plain, "node_modules"))).filter((name) => name[0] !== "."), ["pagewire"]);
+});
+
+/** Compiles files in dir, strictly, the package's declarations included. */
+const compile = (dir, resolution, ...files) =>
+  run(join(modules, ".bin/tsc"), ["--noEmit", "--strict", "--exactOptionalPropertyTypes", "--target", "es2022", "--lib", "es2022,dom,dom.iterable", "--jsx", "react-jsx",
+    "--types", "", "--moduleResolution", resolution, "--module", resolution === "node16" ? "node16" : "esnext", ...files], { cwd: dir })
+    .catch(({ stdout, stderr }) => assert.fail(stdout + stderr)); // prettier-ignore
+
+for (const resolution of ["node16", "bundler"]) {
+  test(`it compiles under ${resolution} without React's types`, () => compile(plain, resolution, "plain.ts", "hook.ts"));
+  test(`it compiles under ${resolution} with React's types`, () => compile(reactive, resolution, "component.tsx"));
+}
+
+test("a server renders a component with the hook, and gets no page API", async () => {
+  const script = `
+    import { createElement } from "react";
+    import { renderToString } from "react-dom/server";
+    import { useResource } from "pagewire/react";
+    function Cart() {
+      useResource({ uri: "/state/cart", name: "Cart", read: () => { throw new Error("read on a server") } }, ["tea"]);
+      return createElement("p", null, "tea");
+    }
+    console.log(renderToString(createElement(Cart)), typeof document, "modelContext" in navigator);
+  `;
+  // Node 20 has no navigator; later versions have one.
+  const { stdout, stderr } = await run(process.execPath, ["--input-type=module", "-e", "globalThis.navigator ??= {};" + script], { cwd: reactive });
+  assert.deepEqual([stdout, stderr], ["<p>tea</p> undefined false\n", ""]);
+});
