@@ -70,13 +70,14 @@ func neighbour(filter, path string) api.Plugin {
 }
 
 // leaveImports marks the imports whose address is known only when they run, that of the core, in the words by which
-// webpack and Vite leave an import alone. Here and not in the source, since esbuild drops comments when it minifies.
+// webpack leaves an import alone; other bundlers do so by themselves. Here and not in the source, since esbuild drops
+// comments when it minifies.
 func leaveImports(path string) error {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return err
 	}
-	marked := strings.ReplaceAll(string(text), "import(", "import(/*webpackIgnore:true*//*@vite-ignore*/")
+	marked := strings.ReplaceAll(string(text), "import(", "import(/*webpackIgnore:true*/")
 	if marked == string(text) {
 		return fmt.Errorf("%s: imports no core", path)
 	}

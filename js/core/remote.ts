@@ -20,8 +20,9 @@ export function remote(page: Page, options: CoreOptions, cause: unknown): Promis
     let worker: Worker;
     try {
       worker = new Worker(trusted(options.worker) as string, { name: "pagewire" });
-    } catch {
-      refuse("could not be started");
+    } catch (why) {
+      // Chromium's words for a policy that the page does not list name it, and not what to do.
+      refuse(`could not be started (${why}; a page with Trusted Types must allow it with: trusted-types pagewire)`);
       return;
     }
     worker.onerror = (event) => {

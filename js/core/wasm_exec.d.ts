@@ -3,6 +3,8 @@ declare module "wasm_exec" {
   /** A Go program in waiting. */
   export interface Go {
     importObject: WebAssembly.Imports;
+    /** The environment variables of a Go program; TinyGo's runtime looks at none. */
+    env: Record<string, string>;
     /** Called when the program ends, which a core never does unless it has failed. */
     exit: (code: number) => void;
     run(instance: WebAssembly.Instance): Promise<void>;

@@ -178,6 +178,29 @@ test("ports above the limit are closed with a reason", async () => {
   assert.deepEqual(p.log, [["closed", 1025, "bridge: too many ports: the limit is 1024"]]);
 });
 
+test("a clock that jumps, as a sleeping laptop's does, does not stop the garbage collector", async () => {
+  let instance;
+  const instantiate = WebAssembly.instantiate;
+  WebAssembly.instantiate = async (...args) => (instance = await instantiate(...args));
+  const p = await page();
+  WebAssembly.instantiate = instantiate;
+  const size = () => (instance.exports.mem ?? instance.exports.memory).buffer.byteLength;
+  const now = performance.now;
+  let ahead = 0;
+  performance.now = () => now.call(performance) + (ahead += Math.random() < 0.3 ? 2000 : 0);
+  try {
+    const descriptor = JSON.stringify({ uri, name: "n", description: "d".repeat(100_000) });
+    const cycle = () => (p.core.register(descriptor), p.core.unregister(uri));
+    for (let i = 0; i < 100; i++) cycle();
+    const before = size();
+    for (let i = 0; i < 900; i++) cycle();
+    assert.ok(size() <= before + (16 << 20), `grew from ${before} to ${size()}`);
+  } finally {
+    p.core.stop(); // its timer is set by the clock that ran ahead
+    performance.now = now;
+  }
+});
+
 test("nothing leaks: sessions that come and go leave the memory as it was", async () => {
   let instance;
   const instantiate = WebAssembly.instantiate;
