@@ -88,7 +88,7 @@ type Request struct {
 // Unsubscribe it is consent.
 type Result struct {
 	// Contents is the JSON text of MCP's contents, an array of one or more, or of a tool's result, an object that is not
-	// empty. It must not change any more. A home that keeps it out of the engine leaves it nil and says Size: it then
+	// empty; anything else is InvalidContents. It must not change any more. A home that keeps it out of the engine leaves it nil and says Size: it then
 	// puts the contents (of a tool's result the members, without the braces) into the messages itself.
 	Contents []byte
 	// Size is the length of the contents' JSON text. It is taken from Contents where that is set.
@@ -142,6 +142,8 @@ type Options struct {
 type Limits struct {
 	MessageBytes  int // of a message from an agent. Default 1 MiB
 	Depth         int // of nesting in a message. Default 64; never unbounded
+	Batch         int // messages in one batch. Default 64
+	IDBytes       int // of the id of a request, or a progress token, as JSON text. Default 1,024
 	URIBytes      int // of a URI. Default 8,192
 	Resources     int // registered at once. Default 10,000
 	Ports         int // open at once. Default 1,024
@@ -152,6 +154,9 @@ type Limits struct {
 	ResultBytes   int // of the contents of one read, as JSON text. Default 16 MiB
 	UpdateRate    int // updates per second on one port, all URIs together; so many may also come at once. Default 1,000
 }
+
+// maxDepth bounds the nesting of any JSON text: the scanner recurses.
+const maxDepth = 1000
 
 func (o Options) withDefaults() Options {
 	pick := func(v *int, def int) {
@@ -165,7 +170,9 @@ func (o Options) withDefaults() Options {
 	l := &o.Limits
 	pick(&l.MessageBytes, 1<<20)
 	pick(&l.Depth, 64)
-	l.Depth = min(l.Depth, 1000) // the scanner recurses
+	l.Depth = min(l.Depth, maxDepth)
+	pick(&l.Batch, 64)
+	pick(&l.IDBytes, 1024)
 	pick(&l.URIBytes, 8192)
 	pick(&l.Resources, 10_000)
 	pick(&l.Ports, 1024)

@@ -14,6 +14,9 @@ type call struct {
 	waits    []*wait
 	deadline Time
 	done     bool
+
+	ages        *ages // where it is listed
+	older, next *call
 }
 
 type callKind byte
@@ -25,13 +28,19 @@ const (
 	callUnsubscribe
 )
 
-// fits reports whether a result can be an answer: an array for a read, an object for a tool, and not an empty one.
-func (k callKind) fits(r Result) bool {
-	bracket := byte('[')
-	if k == callTool {
-		bracket = '{'
+// fits reports whether a result can be an answer: an array for a read, an object for a tool, and not an empty one. It
+// trims what is around it. A page may have written it, so that it must be JSON before it goes into a message.
+func (k callKind) fits(r *Result) bool {
+	if r.Contents == nil {
+		return r.Size > 2
 	}
-	return r.Size > 2 && (r.Contents == nil || r.Contents[0] == bracket)
+	kind := wire.Array
+	if k == callTool {
+		kind = wire.Object
+	}
+	v, err := wire.Parse(r.Contents, maxDepth)
+	r.Contents = v
+	return err == nil && v.Kind() == kind && !v.Empty()
 }
 
 // A wait is one request that is answered by a call. Those of a listen that waits for consent are several under one id,
@@ -45,21 +54,32 @@ type wait struct {
 	progress wire.Value // the progressToken of a tool call, or absent
 }
 
-// ages are calls by age, ended ones among them. All of one list have the same time to live, so the oldest is the next
-// to expire.
-type ages []*call
+// ages are the calls under way by age. All of one list have the same time to live, so the first is the next to expire.
+// An ended call leaves at once: behind one that waits for a person, ten minutes of others would be kept.
+type ages struct{ first, last *call }
 
-// next drops what has ended at the front and returns the oldest call, or nil.
-func (a *ages) next() *call {
-	for len(*a) > 0 && (*a)[0].done {
-		(*a)[0] = nil
-		*a = (*a)[1:]
+func (a *ages) add(c *call) {
+	c.ages, c.older = a, a.last
+	if a.last != nil {
+		a.last.next = c
+	} else {
+		a.first = c
 	}
-	if len(*a) == 0 {
-		*a = nil // lets go of the array behind it
-		return nil
+	a.last = c
+}
+
+// remove leaves c.next as it is, for who walks the list.
+func (a *ages) remove(c *call) {
+	if c.older != nil {
+		c.older.next = c.next
+	} else {
+		a.first = c.next
 	}
-	return (*a)[0]
+	if c.next != nil {
+		c.next.older = c.older
+	} else {
+		a.last = c.older
+	}
 }
 
 // ask makes a call that dies after timeout and queues the question.
@@ -69,7 +89,7 @@ func (e *Engine) ask(kind callKind, list *ages, timeout Time, question op) *call
 	}
 	c := &call{id: e.lastCall, kind: kind, deadline: e.now + timeout}
 	e.calls[c.id] = c
-	*list = append(*list, c)
+	list.add(c)
 	question.call = c.id
 	e.queue.ops = append(e.queue.ops, question)
 	return c
@@ -116,7 +136,7 @@ func (e *Engine) Complete(now Time, id CallID, r Result) {
 		e.consent(c, r)
 		return
 	}
-	if r.Failure == "" && !c.kind.fits(r) {
+	if r.Failure == "" && r.Size <= e.opt.Limits.ResultBytes && !c.kind.fits(&r) {
 		r.Failure = InvalidContents
 	}
 	switch {
@@ -170,13 +190,14 @@ func (e *Engine) leave(w *wait) {
 func (e *Engine) endCall(c *call) {
 	c.done = true
 	delete(e.calls, c.id)
+	c.ages.remove(c)
 	e.seal(c)
 	e.queue.ops = append(e.queue.ops, op{kind: opEnd, call: c.id})
 }
 
 // expire ends the calls that took too long.
 func (e *Engine) expire(list *ages, timeout Time) {
-	for c := list.next(); c != nil && c.deadline <= e.now; c = list.next() {
+	for c := list.first; c != nil && c.deadline <= e.now; c = list.first {
 		err := limited("The page took too long", reasonTimeout, "timeoutMs", int(timeout))
 		if c.kind == callSubscribe {
 			e.refuseConsent(c, err)

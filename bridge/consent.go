@@ -44,6 +44,7 @@ func (e *Engine) consent(c *call, r Result) {
 	e.finish(c, nil)
 	if o := w.opening; o != nil {
 		o.granted = append(o.granted, c.uri)
+		o.listen.port.granted++
 		e.answered(o)
 		return
 	}
@@ -89,6 +90,7 @@ func (e *Engine) refuseConsent(c *call, err *wire.Error) {
 func (e *Engine) answered(o *opening) {
 	if o.left--; o.left == 0 {
 		o.listen.port.openings--
+		o.listen.port.granted -= len(o.granted)
 		e.acknowledge(o.listen, o.uris)
 	}
 }
@@ -100,6 +102,7 @@ func (e *Engine) abandon(o *opening) {
 	}
 	o.left = 0
 	o.listen.port.openings--
+	o.listen.port.granted -= len(o.granted)
 	for _, uri := range o.granted {
 		e.revoke(o.listen.port, uri)
 	}

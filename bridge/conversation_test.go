@@ -118,6 +118,10 @@ func setOptions(t *testing.T, o *bridge.Options, text string) (asks bool) {
 			asks = true
 		case "Limits.ResultBytes":
 			o.Limits.ResultBytes = n
+		case "Limits.Batch":
+			o.Limits.Batch = n
+		case "Limits.IDBytes":
+			o.Limits.IDBytes = n
 		case "Limits.UpdateRate":
 			o.Limits.UpdateRate = n
 		default:

@@ -241,7 +241,7 @@ func describe(t wire.Text, key, uri string, r *Resource) wire.Text {
 	text(`,"description":`, r.Description)
 	text(`,"mimeType":`, r.MIMEType)
 	if r.Size >= 0 && key == "uri" {
-		t = t.Raw(`,"size":`).Int(int(r.Size))
+		t = t.Raw(`,"size":`).Raw(strconv.FormatInt(r.Size, 10)) // an int may have 32 bits
 	}
 	raw(`,"icons":`, r.Icons)
 	raw(`,"annotations":`, r.Annotations)

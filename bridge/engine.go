@@ -131,7 +131,7 @@ func (e *Engine) Deadline() (at Time, ok bool) {
 		soonest(p.ready(e.opt.Limits.UpdateRate), true)
 	}
 	for _, list := range [...]*ages{&e.reads, &e.toolCalls} {
-		if c := list.next(); c != nil {
+		if c := list.first; c != nil {
 			soonest(c.deadline, true)
 		}
 	}

@@ -61,6 +61,10 @@ func (e *Engine) message(p *port, text []byte) {
 		return // responses answer nothing that we asked, other notifications ask for nothing
 	}
 	r := request{port: p, id: m.ID, params: m.Params}
+	if len(m.ID) > e.opt.Limits.IDBytes { // before it is kept, and repeated with every update
+		e.fail(p, m.ID, tooLarge("Id too long", reasonIDSize, "maxIdBytes", e.opt.Limits.IDBytes))
+		return
+	}
 	if p.outstanding(m.ID) {
 		e.fail(p, m.ID, &wire.Error{Code: wire.InvalidRequest, Message: "Invalid request: the id of a request that is not answered yet"})
 		return

@@ -16,6 +16,8 @@ const (
 	reasonSubscriptions = "subscription_limit"
 	reasonListens       = "listen_limit"
 	reasonMessageSize   = "message_size"
+	reasonBatchSize     = "batch_size"
+	reasonIDSize        = "id_size"
 )
 
 func invalidParams(what string) *wire.Error {
@@ -27,6 +29,13 @@ func invalidParams(what string) *wire.Error {
 func limited(message, reason, limit string, max int) *wire.Error {
 	data := reasonData(reason).Raw(`,"`).Raw(limit).Raw(`":`).Int(max).Raw(`}`)
 	return &wire.Error{Code: wire.InternalError, Message: message, Data: data}
+}
+
+// tooLarge is limited for a message that is not even looked at.
+func tooLarge(message, reason, limit string, max int) *wire.Error {
+	err := limited(message, reason, limit, max)
+	err.Code = wire.InvalidRequest
+	return err
 }
 
 // notFound is the answer for a URI that nothing answers for. The modern era's clients know it by data being exactly

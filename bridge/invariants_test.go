@@ -84,6 +84,16 @@ func (e *Engine) check() error {
 		if len(openings) != p.openings {
 			return fmt.Errorf("port %d: %d openings, counted %d", p.id, len(openings), p.openings)
 		}
+		granted := 0
+		for o := range openings {
+			granted += len(o.granted)
+		}
+		if granted != p.granted {
+			return fmt.Errorf("port %d: %d consents of openings, counted %d", p.id, granted, p.granted)
+		}
+		if p.subscriptions() > e.opt.Limits.Subscriptions {
+			return fmt.Errorf("port %d: %d subscriptions, more than the limit", p.id, p.subscriptions())
+		}
 		subs += len(p.subs)
 		listens += len(p.listens)
 		waits += len(p.waits)
@@ -96,12 +106,9 @@ func (e *Engine) check() error {
 			return fmt.Errorf("%s is watched by nobody", uri)
 		}
 		if w.entry != e.registry.Find(uri) {
-			// An earlier template keeps what it covers when a later one could.
-			if found := e.registry.Find(uri); w.entry == nil || found == nil {
-				return fmt.Errorf("%s is bound to the wrong entry", uri)
-			}
+			return fmt.Errorf("%s is bound to the wrong entry", uri)
 		}
-		if wide := w.entry == nil || w.entry.Wide; wide != contains(e.wide[w.entry], w) {
+		if wide := w.entry == nil || w.entry.Wide; wide != (w.index < len(e.wide[w.entry]) && e.wide[w.entry][w.index] == w) {
 			return fmt.Errorf("%s: the list of its entry is wrong", uri)
 		}
 		subs -= len(w.subs)
@@ -168,7 +175,7 @@ var worldURIs = []string{
 	"https://x.test/a", "https://x.test/b", "https://x.test/item/1", "https://x.test/item/2", "https://x.test/q", "https://x.test/q?p=1", "https://evil.test/a", "nonsense",
 }
 
-var worldKeys = []string{"https://x.test/a", "https://x.test/b", "https://x.test/item/{id}", "https://x.test/{any}/1", "https://x.test/item/1", "https://x.test/q", "https://evil.test/a"}
+var worldKeys = []string{"https://x.test/a", "https://x.test/b", "https://x.test/item/{id}", "https://x.test/{any}/1", "https://x.test/item/1", "https://x.test/q", "https://evil.test/a", "https://x.test/{any}{?p}"}
 
 func newWorld(t testing.TB, data []byte) *world {
 	w := &world{

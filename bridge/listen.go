@@ -1,10 +1,6 @@
 package bridge
 
-import (
-	"slices"
-
-	"github.com/pagewire/pagewire/bridge/wire"
-)
+import "github.com/pagewire/pagewire/bridge/wire"
 
 // A listen is one open subscriptions/listen: a stream of the changes that its filter names, each with its id.
 type listen struct {
@@ -41,6 +37,7 @@ func (e *Engine) listen(r *request) *wire.Error {
 		return invalidParams("resourceSubscriptions must be an array")
 	}
 	var uris []string
+	named := map[string]bool{}
 	var err *wire.Error
 	list.Elements(func(v wire.Value) bool {
 		uri, ok := v.Text()
@@ -48,10 +45,11 @@ func (e *Engine) listen(r *request) *wire.Error {
 		case !ok:
 			err = invalidParams("resourceSubscriptions must be strings")
 		case e.opt.NoSubscriptions:
-		case e.registry.Check(uri) != nil || slices.Contains(uris, uri):
+		case named[uri] || e.registry.Check(uri) != nil:
 		case p.subscriptions()+len(uris) >= e.opt.Limits.Subscriptions:
 			err = e.tooManySubscriptions(uri)
 		default:
+			named[uri] = true
 			uris = append(uris, uri)
 		}
 		return err == nil

@@ -1,5 +1,7 @@
 package bridge
 
+import "slices"
+
 // Register offers a resource. It returns a *resource.Error where the resource is wrong, foreign, a duplicate or one
 // too many. Whoever already subscribes to a URI that the resource answers for is told that it has changed.
 func (e *Engine) Register(now Time, r Resource) error {
@@ -11,8 +13,23 @@ func (e *Engine) Register(now Time, r Resource) error {
 	}
 	e.listChanged(listResources)
 	if entry.Wide {
-		for _, w := range append([]*watch(nil), e.wide[nil]...) {
+		var found []*watch // first, as rebinding changes the list
+		for _, w := range e.wide[nil] {
+			if entry.Answers(w.uri) {
+				found = append(found, w)
+			}
+		}
+		for _, w := range found {
 			e.rebind(w)
+		}
+	}
+	if entry.Schema != nil && !entry.Template() { // it comes before the templates
+		for _, p := range e.order {
+			for _, s := range p.subs {
+				if w := s.watch; w.entry != nil && w.entry.Template() && entry.Answers(w.uri) {
+					e.rebind(w)
+				}
+			}
 		}
 	}
 	if w := e.watches[entry.URI]; w != nil && w.entry != entry {
@@ -26,7 +43,9 @@ func (e *Engine) rebind(w *watch) {
 	before := w.entry
 	e.unbind(w)
 	e.bind(w)
-	if w.entry != nil && w.entry != before {
+	if w.entry == nil {
+		e.updates.Remove(&w.item) // what nothing answers for does not change
+	} else if w.entry != before {
 		e.changed(w)
 	}
 }
@@ -41,12 +60,12 @@ func (e *Engine) Unregister(now Time, uri string) bool {
 		return false
 	}
 	e.listChanged(listResources)
-	for _, c := range e.reads { // by age, so that the order is always the same
-		if !c.done && c.entry == entry {
+	for c := e.reads.first; c != nil; c = c.next { // by age, so that the order is always the same
+		if c.entry == entry {
 			e.vanish(c)
 		}
 	}
-	orphans := append([]*watch(nil), e.wide[entry]...)
+	orphans := slices.Clone(e.wide[entry])
 	if w := e.watches[uri]; w != nil && !entry.Wide {
 		orphans = append(orphans, w)
 	}
@@ -83,7 +102,7 @@ func (e *Engine) Touch(now Time, uri string) {
 	}
 	entry := e.registry.Get(uri)
 	if entry != nil && entry.Wide {
-		for _, c := range e.reads {
+		for c := e.reads.first; c != nil; c = c.next {
 			if c.entry == entry {
 				e.seal(c)
 			}

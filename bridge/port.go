@@ -17,6 +17,7 @@ type port struct {
 	subscribed map[string]*sub // legacy: URI -> subscription
 	listens    []*listen
 	openings   int    // listens that wait for consent
+	granted    int    // subscriptions that have it, of such listens
 	subs       []*sub // all subscriptions, legacy and of listens; sub.portIndex is the place of each
 	waits      []*wait
 
@@ -87,10 +88,7 @@ func (e *Engine) Shutdown(now Time) {
 		for len(p.listens) > 0 {
 			e.hangUp(p.listens[0])
 		}
-	}
-	e.drain()
-	for len(e.order) > 0 {
-		e.drop(e.order[0])
+		e.queue.ops = append(e.queue.ops, op{kind: opDrop, port: p.id})
 	}
 	e.drain()
 }
@@ -125,14 +123,21 @@ func (e *Engine) Receive(now Time, id PortID, text []byte) error {
 			e.fail(p, nil, err.(*wire.Error))
 			return nil
 		}
-		empty := true
-		batch.Elements(func(m wire.Value) bool {
-			empty = false
-			e.message(p, m)
-			return true
+		n := 0
+		batch.Elements(func(wire.Value) bool {
+			n++
+			return n <= e.opt.Limits.Batch
 		})
-		if empty {
+		switch {
+		case n == 0:
 			e.fail(p, nil, &wire.Error{Code: wire.InvalidRequest, Message: "Invalid request: a batch of nothing"})
+		case n > e.opt.Limits.Batch: // all answers lie in the queue at once
+			e.fail(p, nil, tooLarge("Too many messages in a batch", reasonBatchSize, "maxBatch", e.opt.Limits.Batch))
+		default:
+			batch.Elements(func(m wire.Value) bool {
+				e.message(p, m)
+				return true
+			})
 		}
 		return nil
 	}
@@ -158,9 +163,7 @@ func (e *Engine) MessageBytes() int { return e.opt.Limits.MessageBytes }
 
 func (e *Engine) refuse(p *port, text []byte) {
 	id := wire.PeekID(text[:min(len(text), 512)])
-	err := limited("Message too large", reasonMessageSize, "maxBytes", e.opt.Limits.MessageBytes)
-	err.Code = wire.InvalidRequest
-	e.fail(p, id, err)
+	e.fail(p, id, tooLarge("Message too large", reasonMessageSize, "maxBytes", e.opt.Limits.MessageBytes))
 }
 
 func remove[T comparable](list []T, x T) []T {

@@ -7,15 +7,19 @@ import "github.com/pagewire/pagewire/bridge/wire"
 // other in one buffer that is kept, which is why a touch allocates nothing per subscriber.
 type queue struct {
 	ops      []op
-	next     int // ops[:next] have been handed over
 	text     wire.Text
 	draining bool
+
+	// What ops and text are changed for while they are handed over, so that they do not grow under a home that
+	// answers from within.
+	spareOps  []op
+	spareText wire.Text
 }
 
 type op struct {
 	kind     opKind
 	on       bool   // opWatched
-	port     PortID // opSend, opSubscribe, opUnsubscribe
+	port     PortID // opSend, opSubscribe, opUnsubscribe, opDrop
 	call     CallID
 	from, to int     // opSend: the message is text[from:to]
 	hole     int     // opSend: where the contents of call belong, if call is not 0
@@ -33,6 +37,7 @@ const (
 	opTool
 	opSubscribe
 	opUnsubscribe
+	opDrop
 )
 
 // begin returns the buffer for a message to be appended to; send ends that message.
@@ -64,44 +69,59 @@ func (e *Engine) drain() {
 		return // the drain further down the stack goes on
 	}
 	q.draining = true
-	for q.next < len(q.ops) {
-		o := q.ops[q.next]
-		q.ops[q.next] = op{}
-		q.next++
-		switch o.kind {
-		case opSend:
-			// A closed port is sent nothing more, not even what was on its way.
-			if e.ports[o.port] == nil {
-				break
-			}
-			m := Message{Head: q.text[o.from:o.to]}
-			if o.call != 0 {
-				m = Message{Head: q.text[o.from:o.hole], Call: o.call, Contents: o.contents, Tail: q.text[o.hole:o.to]}
-			}
-			e.host.Send(o.port, m)
-		case opRead:
-			// It may have ended before it began.
-			if e.calls[o.call] != nil {
-				e.host.Read(o.call, o.request)
-			}
-		case opEnd:
-			e.host.End(o.call)
-		case opWatched:
-			e.host.Watched(o.request.URI, o.on)
-		case opTool:
-			if e.calls[o.call] != nil {
-				e.host.(ToolHost).CallTool(o.call, ToolCall{Name: o.request.Key, Arguments: o.contents})
-			}
-		case opSubscribe:
-			if e.calls[o.call] != nil {
-				e.host.(SubscriptionHost).Subscribe(o.call, o.port, o.request.URI)
-			}
-		case opUnsubscribe:
-			e.host.(SubscriptionHost).Unsubscribe(o.call, o.port, o.request.URI)
+	for len(q.ops) > 0 {
+		ops, text := q.ops, q.text
+		q.ops, q.text = q.spareOps, q.spareText
+		for i, o := range ops {
+			ops[i] = op{}
+			e.handOver(&o, text)
+		}
+		q.spareOps, q.spareText = ops[:0], text[:0]
+		// One burst must not hold a megabyte for ever.
+		if cap(ops) > 1<<12 {
+			q.spareOps = nil
+		}
+		if cap(text) > 1<<20 {
+			q.spareText = nil
 		}
 	}
-	q.ops, q.next, q.text, q.draining = q.ops[:0], 0, q.text[:0], false
-	if cap(q.text) > 1<<20 { // one burst must not hold a megabyte for ever
-		q.text = nil
+	q.draining = false
+}
+
+func (e *Engine) handOver(o *op, text wire.Text) {
+	switch o.kind {
+	case opSend:
+		// A closed port is sent nothing more, not even what was on its way.
+		if e.ports[o.port] == nil {
+			break
+		}
+		m := Message{Head: text[o.from:o.to]}
+		if o.call != 0 {
+			m = Message{Head: text[o.from:o.hole], Call: o.call, Contents: o.contents, Tail: text[o.hole:o.to]}
+		}
+		e.host.Send(o.port, m)
+	case opRead:
+		// It may have ended before it began.
+		if e.calls[o.call] != nil {
+			e.host.Read(o.call, o.request)
+		}
+	case opEnd:
+		e.host.End(o.call)
+	case opWatched:
+		e.host.Watched(o.request.URI, o.on)
+	case opTool:
+		if e.calls[o.call] != nil {
+			e.host.(ToolHost).CallTool(o.call, ToolCall{Name: o.request.Key, Arguments: o.contents})
+		}
+	case opSubscribe:
+		if e.calls[o.call] != nil {
+			e.host.(SubscriptionHost).Subscribe(o.call, o.port, o.request.URI)
+		}
+	case opUnsubscribe:
+		e.host.(SubscriptionHost).Unsubscribe(o.call, o.port, o.request.URI)
+	case opDrop:
+		if p := e.ports[o.port]; p != nil {
+			e.drop(p)
+		}
 	}
 }

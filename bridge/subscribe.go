@@ -12,6 +12,7 @@ type watch struct {
 	entry *resource.Entry // what answers for the URI now; nil while nothing does
 	subs  []*sub          // sub.watchIndex is the place of each
 	item  coalesce.Item[*watch]
+	index int // its place in Engine.wide, if it is there
 }
 
 // A sub is one subscription to one URI: a legacy one, or one of a listen.
@@ -66,7 +67,7 @@ func (e *Engine) subscribed(p *port, uri string) bool {
 
 // subscriptions is how many a port has, and may get by what waits for consent.
 func (p *port) subscriptions() int {
-	n := len(p.subs)
+	n := len(p.subs) + p.granted
 	for _, w := range p.waits {
 		if w.call.kind == callSubscribe {
 			n++
@@ -157,14 +158,19 @@ func (e *Engine) forget(s *sub) {
 func (e *Engine) bind(w *watch) {
 	w.entry = e.registry.Find(w.uri)
 	if w.entry == nil || w.entry.Wide {
+		w.index = len(e.wide[w.entry])
 		e.wide[w.entry] = append(e.wide[w.entry], w)
 	}
 }
 
 func (e *Engine) unbind(w *watch) {
 	if w.entry == nil || w.entry.Wide {
-		if list := remove(e.wide[w.entry], w); len(list) > 0 {
-			e.wide[w.entry] = list
+		list := e.wide[w.entry]
+		last := list[len(list)-1]
+		list[w.index], last.index = last, w.index
+		list[len(list)-1] = nil
+		if len(list) > 1 {
+			e.wide[w.entry] = list[:len(list)-1]
 		} else {
 			delete(e.wide, w.entry)
 		}

@@ -145,19 +145,24 @@ func (e *Engine) callTool(r *request) *wire.Error {
 	if i := toolAfter(e.tools, name); i == 0 || e.tools[i-1].Name != name {
 		return &wire.Error{Code: wire.InvalidParams, Message: "Unknown tool: " + name}
 	}
+	token := r.params.Get("_meta").Get("progressToken")
+	if len(token) > e.opt.Limits.IDBytes {
+		return tooLarge("Progress token too long", reasonIDSize, "maxIdBytes", e.opt.Limits.IDBytes)
+	}
 	if err := e.full(r.port); err != nil {
 		return err
 	}
 	c := e.ask(callTool, &e.toolCalls, e.opt.ToolTimeout, op{kind: opTool, request: Request{Key: name}, contents: clone(args)})
 	w := e.await(r, c)
-	if token := r.params.Get("_meta").Get("progressToken"); token.Kind() == wire.String || token.Integer() {
+	if token.Kind() == wire.String || token.Integer() {
 		w.progress = clone(token)
 	}
 	return nil
 }
 
 // Progress passes on how far a tool has come: members is the JSON text of the members of MCP's progress notification
-// but for its token, such as "progress":1,"total":3. It does nothing where nobody asked for it.
+// but for its token, such as "progress":1,"total":3. It does nothing where nobody asked for it, or where the port is not
+// writable: what counts is the result.
 func (e *Engine) Progress(now Time, id CallID, members []byte) {
 	e.enter(now)
 	defer e.drain()
@@ -165,8 +170,12 @@ func (e *Engine) Progress(now Time, id CallID, members []byte) {
 	if c == nil || c.kind != callTool {
 		return
 	}
+	// They must not end the object that they are put into.
+	if v, err := wire.Parse(wire.Text(`{`).Bytes(members).Raw(`}`), maxDepth); err != nil || v.Empty() {
+		return
+	}
 	for _, w := range c.waits {
-		if len(w.progress) > 0 {
+		if len(w.progress) > 0 && w.port.writable {
 			text := e.begin().Notification(wire.Progress).Raw(`{"progressToken":`).Bytes(w.progress)
 			e.send(w.port, text.Raw(`,`).Bytes(members).Raw(`}}`))
 		}

@@ -135,6 +135,16 @@ func (g *Registry) Find(uri string) *Entry {
 	return e
 }
 
+// Answers reports whether e, which is Wide, answers for uri where nothing that comes before it does.
+func (e *Entry) Answers(uri string) bool {
+	n := len(e.URI)
+	ok := len(uri) >= n && uri[:n] == e.URI && (len(uri) == n || uri[n] == '?')
+	if e.Template() {
+		_, ok = e.template.match(uri)
+	}
+	return ok && indexByte(uri, '{') < 0
+}
+
 func (g *Registry) find(uri string) (*Entry, []pair) {
 	if indexByte(uri, '{') >= 0 {
 		return nil, nil // a template is no URI, and matches none

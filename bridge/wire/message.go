@@ -92,7 +92,7 @@ func PeekID(text []byte) (id Value) {
 	}
 	// The scan fails at the end of the text at the latest; what it saw before that is good.
 	_ = s.object(func(key, value Value) {
-		if key.Is("id") && (value.Kind() == String || value.Integer()) {
+		if key.Is("id") && (value.Kind() == String || value.Integer() && s.pos < len(text)) { // a number may go on
 			id = value
 		}
 	})

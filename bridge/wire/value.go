@@ -110,6 +110,12 @@ func (v Value) Elements(yield func(Value) bool) {
 	}
 }
 
+// Empty reports whether v is an array or an object that has nothing in it.
+func (v Value) Empty() bool {
+	k := v.Kind()
+	return (k == Array || k == Object) && blank(v, 1) == len(v)-1
+}
+
 // Is reports whether v is the string s.
 func (v Value) Is(s string) bool {
 	if v.Kind() != String {

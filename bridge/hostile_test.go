@@ -1,0 +1,158 @@
+package bridge
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+const modernMeta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}`
+
+// The sizes in this file are such that what takes time in proportion to them ends at once, and what takes the square of
+// it does not end before the test's own time limit. Nothing here looks at a clock.
+
+// What has been answered is not kept behind a call that waits: a tool may wait for a person for ten minutes.
+func TestEndedCallsAreNotKept(t *testing.T) {
+	e, _ := newRecorded(t, 1, "https://x.test/a", "https://x.test/b")
+	read := func(id int, uri string) {
+		_ = e.Receive(0, 1, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"method":"resources/read","params":{"uri":%q}}`, id, uri))
+	}
+	read(1, "https://x.test/a") // never answered
+	for i := range 1000 {
+		read(2+i, "https://x.test/b")
+		e.Complete(0, e.lastCall, Result{Size: 10})
+	}
+	n := 0
+	for c := e.reads.first; c != nil; c = c.next {
+		n++
+	}
+	if n != 1 || len(e.calls) != 1 {
+		t.Errorf("%d calls are kept, %d are under way", n, len(e.calls))
+	}
+	read(9999, "https://x.test/b")
+	e.Tick(30_000)
+	if len(e.calls) != 0 || e.reads.first != nil || e.reads.last != nil {
+		t.Errorf("%d calls have not expired", len(e.calls))
+	}
+}
+
+// A listen of many URIs takes time in proportion to them.
+func TestListenOfManyURIs(t *testing.T) {
+	e := New(Options{Rule: Rule{Origin: "https://x.test"}, Limits: Limits{Subscriptions: -1, MessageBytes: -1}}, &recorder{})
+	if err := e.Open(0, 1); err != nil {
+		t.Fatal(err)
+	}
+	const n = 60_000
+	list := make([]string, n)
+	for i := range list {
+		list[i] = fmt.Sprintf(`"https://x.test/a/rather/long/path/%06d"`, i)
+	}
+	m := []byte(`{"jsonrpc":"2.0","id":9,"method":"subscriptions/listen","params":{` + modernMeta + `,"notifications":{"resourceSubscriptions":[` + strings.Join(list, ",") + `]}}}`)
+	_ = e.Receive(0, 1, m)
+	if s := e.Stats(); s.Subscriptions != n {
+		t.Errorf("%d subscriptions", s.Subscriptions)
+	}
+}
+
+// Whoever subscribes to much that nothing answers for does not make the page's templates dear to register, and
+// subscriptions that one template answers for come and go in no more time than they take.
+func TestManyWatchesAndTemplates(t *testing.T) {
+	r := &recorder{}
+	e := New(Options{Rule: Rule{Origin: "https://x.test"}}, r)
+	const ports, each = 40, 1000
+	for p := range ports {
+		if err := e.Open(0, PortID(p)); err != nil {
+			t.Fatal(err)
+		}
+		var list []string
+		for i := range each {
+			list = append(list, fmt.Sprintf(`"https://x.test/item/%d-%d"`, p, i))
+		}
+		_ = e.Receive(0, PortID(p), []byte(`{"jsonrpc":"2.0","id":9,"method":"subscriptions/listen","params":{`+modernMeta+`,"notifications":{"resourceSubscriptions":[`+strings.Join(list, ",")+`]}}}`))
+	}
+	if s := e.Stats(); s.Watched != ports*each {
+		t.Fatalf("%d watched", s.Watched)
+	}
+	register := func(uri string) {
+		if err := e.Register(0, Resource{URI: uri, Name: "n"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 100 {
+		register(fmt.Sprintf("https://x.test/%d/{id}", i))
+	}
+	register("https://x.test/item/{id}")
+	e.Unregister(0, "https://x.test/item/{id}")
+	for p := range ports {
+		e.Close(0, PortID(p))
+	}
+	if err := e.check(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A Shutdown from within a Host call says to every session what one from outside says.
+func TestShutdownFromWithin(t *testing.T) {
+	e, r := newRecorded(t, 1, "https://x.test/a")
+	_ = e.Receive(0, 1, []byte(`{"jsonrpc":"2.0","id":"l","method":"subscriptions/listen","params":{`+modernMeta+`,"notifications":{"resourcesListChanged":true}}}`))
+	_ = e.Receive(0, 1, []byte(`{"jsonrpc":"2.0","id":"r","method":"resources/read","params":{"uri":"https://x.test/a"}}`))
+	r.sent = nil
+	r.onSend = func(PortID) {
+		r.onSend = nil
+		e.Shutdown(0)
+	}
+	e.Touch(0, "https://x.test/a")
+	if len(r.sent) != 4 || !strings.Contains(r.sent[1], `"shutdown"`) || !strings.Contains(r.sent[2], `"result"`) || !strings.Contains(r.sent[3], `cancelled`) {
+		t.Errorf("sent %q, want the update, the read's error, the listen's result and its cancellation", r.sent)
+	}
+	if s := e.Stats(); s.Ports+s.Subscriptions+s.Listens+s.Calls != 0 {
+		t.Errorf("left %+v", s)
+	}
+}
+
+// The id of a message of which only the beginning is there may itself be only a beginning.
+func TestOversizeIDThatIsCut(t *testing.T) {
+	e, r := newRecorded(t, 1)
+	text := `{"jsonrpc":"2.0","method":"ping","params":{"a":"`
+	text += strings.Repeat("a", 512-len(text)-len(`"},"id":12`)) + `"},"id":12`
+	_ = e.Oversize(0, 1, []byte(text+"34,"))
+	_ = e.Oversize(0, 1, []byte(text))
+	for _, m := range r.sent {
+		if strings.Contains(m, `"id"`) {
+			t.Errorf("answered an id that may go on: %s", m)
+		}
+	}
+}
+
+// A home that answers from within does not make the queue grow, and a burst is not held for ever.
+func TestQueueDoesNotGrow(t *testing.T) {
+	e, r := newRecorded(t, 1, "https://x.test/a")
+	pings, most := 0, 0
+	r.onSend = func(PortID) {
+		r.sent = nil
+		most = max(most, cap(e.queue.text), cap(e.queue.ops))
+		if pings++; pings < 10_000 {
+			_ = e.Receive(0, 1, []byte(`{"jsonrpc":"2.0","id":"p","method":"ping"}`))
+		}
+	}
+	e.Touch(0, "https://x.test/a")
+	if pings != 10_000 || most > 10_000 {
+		t.Errorf("the queue held %d after %d pings", most, pings)
+	}
+}
+
+// A size that does not fit 32 bits is listed as it is, also where int has 32 (GOARCH=386, TinyGo).
+func TestLargeSize(t *testing.T) {
+	e, r := newRecorded(t, 1)
+	d, err := DecodeResource([]byte(`{"uri":"https://x.test/a","name":"n","size":5000000000}`))
+	if err == nil {
+		err = e.Register(0, d)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = e.Receive(0, 1, []byte(`{"jsonrpc":"2.0","id":5,"method":"resources/list"}`))
+	if all := strings.Join(r.sent, ""); !strings.Contains(all, `"size":5000000000`) {
+		t.Errorf("sent %s", all)
+	}
+}
