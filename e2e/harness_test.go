@@ -110,8 +110,12 @@ type page struct {
 	// headers are those of the page; those of every response where all is set.
 	headers map[string]string
 	all     bool
+	// nonce is given to every script of the page.
+	nonce string
 	// also has further documents, by path.
 	also map[string]string
+	// scripts has further scripts, by path.
+	scripts map[string]string
 }
 
 func serve(t *testing.T, p page) *site {
@@ -134,7 +138,11 @@ func serve(t *testing.T, p page) *site {
 		switch r.URL.Path {
 		case "/":
 			w.Header().Set("Content-Type", "text/html; charset=utf-8")
-			fmt.Fprintf(w, "<!doctype html><title>e2e</title><link rel=icon href=data:,>%s%s<script>%s</script><script src=/agent.js></script><body><input id=field>", p.head, p.tag, p.script)
+			text := fmt.Sprintf("<!doctype html><title>e2e</title><link rel=icon href=data:,>%s%s<script>%s</script><script src=/agent.js></script><body><input id=field>", p.head, p.tag, p.script)
+			if p.nonce != "" {
+				text = strings.ReplaceAll(text, "<script", "<script nonce="+p.nonce)
+			}
+			fmt.Fprint(w, text)
 		case "/agent.js":
 			w.Header().Set("Content-Type", "text/javascript")
 			w.Write(agentScript)
@@ -142,6 +150,11 @@ func serve(t *testing.T, p page) *site {
 			if text, ok := p.also[r.URL.Path]; ok {
 				w.Header().Set("Content-Type", "text/html; charset=utf-8")
 				fmt.Fprint(w, "<!doctype html><title>e2e</title><link rel=icon href=data:,>", text)
+				return
+			}
+			if text, ok := p.scripts[r.URL.Path]; ok {
+				w.Header().Set("Content-Type", "text/javascript")
+				fmt.Fprint(w, text)
 				return
 			}
 			files.ServeHTTP(w, r)

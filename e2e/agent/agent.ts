@@ -74,6 +74,9 @@ export class PortTransport implements Transport {
   }
 }
 
+/** Pagewire's own transport. */
+export const pagewireTransport = (): Transport => pagewire.connect();
+
 /** The transport of @mcp-b's clients, as it is: an envelope around window.postMessage. */
 export const tab = (): Transport => new TabClientTransport({ targetOrigin: location.origin }) as unknown as Transport;
 

@@ -17,7 +17,7 @@ export function agents(ground: Omit<Ground, "start" | "failed">) {
   let loaded: Promise<Sessions> | undefined;
 
   const failed = (cause: unknown) => {
-    const message = `pagewire: no core from ${settings.core}: ${cause}. Are the files of dist/ together, or named by data-core, data-wasm and data-worker? Connecting again tries again.`;
+    const message = `pagewire: no core from ${settings.core}: ${cause}. Are the files of dist/ together, or named by data-core, data-wasm and data-worker?`;
     error(message);
     emit("error", { message, cause });
     return new Error(message);
@@ -104,7 +104,7 @@ export function agents(ground: Omit<Ground, "start" | "failed">) {
         const ready = "mcp-server-ready";
         if (direction === "server-to-client" && payload === ready && !said--) {
           silent = true;
-          warn("pagewire: another MCP server answers on 'mcp-default'; Pagewire leaves it that channel.");
+          warn("pagewire: another MCP server answers on 'mcp-default'; Pagewire does not.");
         }
         if (direction !== "client-to-server") return;
         try {
@@ -172,7 +172,7 @@ export function agents(ground: Omit<Ground, "start" | "failed">) {
         onerror: undefined,
         async start() {
           requireOpen();
-          if (started) throw new Error("pagewire: the transport is started (Client.connect does that)");
+          if (started) throw new Error("pagewire: the transport is started already");
           started = true;
         },
         async send(message) {

@@ -79,12 +79,15 @@ export function install(methods: Methods): Installed {
 }
 
 /** The minimal ModelContext of a browser that has none: an event target with the three methods, and no tools. */
-class ModelContext extends EventTarget {
-  constructor() {
-    super();
-    throw new TypeError("Failed to construct 'ModelContext': Illegal constructor");
-  }
-}
+const { ModelContext } = {
+  // As a member, so that it has its name when all others are shortened.
+  ModelContext: class extends EventTarget {
+    constructor() {
+      super();
+      throw new TypeError("Illegal constructor");
+    }
+  },
+};
 
 /** The model contexts of a window whose browser has none: each document has its own, one that a parser has made too. */
 function makeContexts() {

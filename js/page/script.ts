@@ -6,7 +6,8 @@
 import { boot } from "./pagewire.ts";
 import type { PagewireOptions } from "../pagewire.d.ts";
 
-// Inline, or injected by an extension, the script has no URL: then the files are looked for beside the page.
+// Inline, or injected by an extension, the script has no URL: then the files are looked for beside the page. (Not by
+// location: about:srcdoc is no base.)
 const script = document.currentScript as HTMLScriptElement | null;
 const { exposeErrors, ...rest }: Record<string, string | undefined> = { ...script?.dataset };
-boot(script?.src || location.href, { ...rest, ...(exposeErrors !== undefined && { exposeErrors: exposeErrors !== "false" }) } as PagewireOptions);
+boot(script?.src || document.baseURI, { ...rest, ...(exposeErrors !== undefined && { exposeErrors: exposeErrors !== "false" }) } as PagewireOptions);

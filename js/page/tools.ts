@@ -12,9 +12,9 @@ import type { Tooling } from "./shared.ts";
 
 /** Only type, properties, required, additionalProperties, minimum and maximum: what browsers are to accept of JSON Schema. */
 const text = (description: string) => ({ type: "string", description });
-const since = text("The last `revision` returned.");
+const since = text("The last `revision`.");
 const tools: readonly (readonly [name: string, description: string, properties: object, required?: readonly string[]])[] = [
-  ["resources_list", "Lists the resources of this page: live state.", { cursor: text("The nextCursor.") }],
+  ["resources_list", "Lists this page's resources: live state.", { cursor: text("The nextCursor.") }],
   [
     "resources_read",
     "Reads a resource of this page. With `since`, says only `unchanged` where it is.",
@@ -23,7 +23,7 @@ const tools: readonly (readonly [name: string, description: string, properties: 
   ],
   [
     "resources_wait",
-    "Waits until resources of this page change: `updated` names them, or is empty at the timeout. With `since`, no change is missed.",
+    "Waits until resources change: `updated` names them, or is empty at the timeout. With `since`, no change is missed.",
     { uris: { type: "array", description: "URIs. Default: all." }, since, timeoutMs: { type: "integer", minimum: 0, maximum: 25_000 } },
   ],
 ];

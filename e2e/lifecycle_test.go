@@ -1,0 +1,182 @@
+package e2e
+
+import (
+	"testing"
+	"time"
+
+	cdpbrowser "github.com/chromedp/cdproto/browser"
+	"github.com/chromedp/chromedp"
+)
+
+// hide minimises the window of b, which hides its tab, and makes sure that its timers are throttled as those of any
+// hidden tab are.
+func hide(t *testing.T, b *tab) {
+	t.Helper()
+	window, err := chromedp.CallBrowser(b.ctx, cdpbrowser.GetWindowForTarget, cdpbrowser.GetWindowForTargetParams{TargetID: chromedp.FromContext(b.ctx).Target.TargetID})
+	if err == nil {
+		_, err = chromedp.CallBrowser(b.ctx, cdpbrowser.SetWindowBounds, cdpbrowser.SetWindowBoundsParams{WindowID: window.WindowID, Bounds: &cdpbrowser.Bounds{WindowState: cdpbrowser.WindowStateMinimized}})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if slow := run[float64](b, `
+		const channel = new MessageChannel();
+		const turn = () => new Promise((done) => { channel.port1.onmessage = done; channel.port2.postMessage(0); });
+		for (const end = performance.now() + 5000; document.visibilityState !== "hidden" && performance.now() < end; ) await turn();
+		if (!document.hidden) throw new Error("the tab is not hidden: this test would prove nothing");
+		const start = performance.now();
+		for (let i = 0; i < 3; i++) await new Promise((done) => setTimeout(done, 10));
+		return performance.now() - start;
+	`); slow < 1000 {
+		t.Fatalf("three timers of 10 ms took %.0f ms: nothing is throttled, and this test would prove nothing", slow)
+	}
+}
+
+// A burst that ends while the tab is hidden: its last state is announced within 1.5 s, though timers are late there.
+func TestHiddenTab(t *testing.T) {
+	for _, m := range modes {
+		for _, way := range []string{"agent.pagewireTransport()", "agent.tab()"} {
+			t.Run(m.name+"/"+way, func(t *testing.T) {
+				b := open(t, m, serve(t, page{script: `
+					let n = 0;
+					const uri = location.origin + "/counter";
+					navigator.modelContext.registerResource({ uri, name: "Counter", read: () => String(n) });`}))
+				run[any](b, `globalThis.a = await agent.connect("legacy", `+way+`); await a.subscribe(uri)`)
+				hide(t, b)
+				got := run[struct {
+					Hidden    bool
+					Late      float64
+					Text      string
+					Announced int
+				}](b, `
+					const channel = new MessageChannel();
+					const turn = () => new Promise((done) => { channel.port1.onmessage = done; channel.port2.postMessage(0); });
+					for (const end = performance.now() + 350; performance.now() < end; await turn()) { n++; navigator.modelContext.notifyResourceUpdated(uri); }
+					const ended = performance.now(), last = n;
+					let text = "";
+					for (let seen = -1; text !== String(last) && performance.now() < ended + 5000; await turn()) {
+						if (a.updated.length > seen) { seen = a.updated.length; text = await a.read(uri); }
+					}
+					// A read may be ahead of the news: what counts is the last announcement.
+					let count = a.updated.length;
+					const times = [performance.now()];
+					for (; performance.now() < ended + 2500; await turn()) if (a.updated.length > count) { count = a.updated.length; times.push(performance.now()); }
+					return { hidden: document.hidden, late: times.at(-1) - ended, text: await a.read(uri) === String(last) ? "last" : text, announced: count };
+				`)
+				if !got.Hidden || got.Late > 1500 || got.Text != "last" || got.Announced < 2 {
+					t.Errorf("%+v", got)
+				}
+			})
+		}
+	}
+}
+
+// Away and back 20 times, by the back/forward cache: clients go on as if nothing had been, are told that what they
+// watch may have changed, and nothing grows.
+func TestBackForwardCache(t *testing.T) {
+	for _, m := range modes {
+		t.Run(m.name, func(t *testing.T) {
+			s := serve(t, page{
+				head: `<script>
+					const instantiate = WebAssembly.instantiate;
+					WebAssembly.instantiate = async (...args) => (globalThis.instance = await instantiate(...args));
+					const shows = [];
+					addEventListener("pageshow", ({ persisted }) => shows.push(persisted));
+				</script>`,
+				script: field.script,
+				also:   map[string]string{"/away": "away"},
+			})
+			b := open(t, m, s)
+			run[any](b, `
+				globalThis.clients = [await agent.connect("legacy"), await agent.connect("modern"), await agent.connect("legacy", new agent.PortTransport()), await agent.connect("legacy", agent.tab())];
+				for (const a of clients) await a.subscribe(uri);
+			`)
+			type state struct {
+				Shows   []bool
+				Told    []int
+				Closed  bool
+				Text    string
+				Memory  int
+				Ports   int
+				Watched int
+			}
+			var first state
+			const rounds = 20
+			for round := 1; round <= rounds; round++ {
+				b.do(chromedp.Navigate(s.URL + "/away"))
+				// Back in the page's own way; the restored document fires no load event to wait for.
+				if _, err := chromedp.Run(b.ctx, chromedp.Evaluate[any](`setTimeout(() => history.back())`)); err != nil {
+					t.Fatal(err)
+				}
+				for end := time.Now().Add(5 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+					there, err := chromedp.Run(b.ctx, chromedp.Evaluate[bool](`location.pathname === "/" && typeof shows !== "undefined" && shows.length > 0`))
+					if err == nil && there {
+						break
+					}
+					if time.Now().After(end) {
+						t.Fatalf("round %d: not back (%v)", round, err)
+					}
+				}
+				got := run[state](b, `
+					if (typeof clients === "undefined") throw new Error("the document was not restored but loaded again: this test would prove nothing");
+					await agent.until(() => clients.every((a) => a.updated.length));
+					await agent.sleep(150);
+					document.getElementById("field").value = "`+string(rune('a'+round))+`";
+					const told = clients.map((a) => a.updated.length);
+					for (const a of clients) a.updated.length = 0;
+					navigator.modelContext.notifyResourceUpdated(uri);
+					await agent.until(() => clients.every((a) => a.updated.length));
+					const texts = await Promise.all(clients.map((a) => a.read(uri)));
+					await agent.sleep(120);
+					for (const a of clients) a.updated.length = 0;
+					const { ports, watched } = pagewire.stats();
+					return { shows, told, closed: clients.some((a) => a.closed), text: texts.join(), memory: instance.exports.mem.buffer.byteLength, ports, watched };
+				`)
+				if len(got.Shows) != round+1 || !got.Shows[round] {
+					t.Fatalf("round %d: not persisted (%v): this test would prove nothing", round, got.Shows)
+				}
+				letter := string(rune('a' + round))
+				if got.Closed || got.Text != letter+","+letter+","+letter+","+letter {
+					t.Errorf("round %d: %+v", round, got)
+				}
+				for _, n := range got.Told {
+					if n != 1 {
+						t.Errorf("round %d: on the return the clients were told %v times, want once each", round, got.Told)
+					}
+				}
+				if round == 1 {
+					first = got
+				}
+				if got.Ports != first.Ports || got.Watched != first.Watched || got.Memory != first.Memory {
+					t.Errorf("round %d: %+v, after the first %+v", round, got, first)
+				}
+			}
+		})
+	}
+}
+
+// A page that changes its URL without leaving stays what it was; one that is loaded again starts anew.
+func TestPushStateAndReload(t *testing.T) {
+	for _, m := range modes {
+		t.Run(m.name, func(t *testing.T) {
+			s := serve(t, field)
+			b := open(t, m, s)
+			if told := run[int](b, `
+				globalThis.a = await agent.connect("legacy");
+				await a.subscribe(uri);
+				history.pushState({}, "", "/elsewhere");
+				navigator.modelContext.notifyResourceUpdated(uri);
+				await agent.until(() => a.updated.length);
+				navigator.modelContext.registerResource({ uri: location.origin + "/more", name: "More", read: () => "" });
+				history.replaceState({}, "", "/");
+				return (await a.list()).length;
+			`); told != 2 {
+				t.Errorf("listed %d, want 2", told)
+			}
+			b.do(chromedp.Reload())
+			if listed := run[[]string](b, `return (await agent.connect("modern")).list()`); len(listed) != 1 {
+				t.Errorf("after the reload: listed %q", listed)
+			}
+		})
+	}
+}

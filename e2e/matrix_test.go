@@ -1,0 +1,121 @@
+package e2e
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+// globalServer is @mcp-b/global: WebMCP with an MCP server of its own and another registerResource.
+func globalServer(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile("../js/node_modules/@mcp-b/global/dist/index.iife.js")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Written as the HTML parser wants it: neither may end the script, or begin one inside it.
+	return "<script>" + strings.NewReplacer("</script", "<\\/script", "<script", "<\\script").Replace(string(text)) + "</script>"
+}
+
+// Every combination of who else brings WebMCP, what the policy forbids and where the core can run: it works, or an
+// error names what to do. Nothing fails in silence.
+func TestMatrix(t *testing.T) {
+	const tag = `<script src="/pagewire.js"></script>`
+	server := globalServer(t)
+	companies := []struct {
+		name      string
+		mode      mode
+		head, tag string
+		said      string // what the developer is told where Pagewire's methods are not the page's
+	}{
+		{"native off", noFlag, "", tag, ""},
+		{"native on", native, "", tag, ""},
+		{"mcp-b first", noFlag, server, tag, "registerResource is already defined"},
+		{"mcp-b after", noFlag, "", tag + server, "registerResource is now defined by another library"},
+		{"mcp-b first, native on", native, server, tag, "registerResource is already defined"},
+		{"mcp-b after, native on", native, "", tag + server, "registerResource is now defined by another library"},
+	}
+	const wasm = " 'wasm-unsafe-eval'"
+	policies := []struct {
+		name, onPage, inWorker string // the policy, where wasm is to run on the page and where it is not to
+		all                    bool   // on every response, the worker's too
+		refused                string // what the error names where wasm can run nowhere
+	}{
+		{"no policy", "", "", false, ""},
+		{"script-src on the document", "script-src 'self' 'nonce-a'" + wasm, "script-src 'self' 'nonce-a'", false, ""},
+		{"script-src on every response", "script-src 'self' 'nonce-a'" + wasm, "script-src 'self' 'nonce-a'", true, "'wasm-unsafe-eval'"},
+		{"nonce and strict-dynamic", "script-src 'nonce-a' 'strict-dynamic'" + wasm, "script-src 'nonce-a' 'strict-dynamic'", false, ""},
+		{"Trusted Types", "script-src 'self' 'nonce-a'" + wasm + "; require-trusted-types-for 'script'; trusted-types", "script-src 'self' 'nonce-a'; require-trusted-types-for 'script'; trusted-types pagewire", false, ""},
+		{"Trusted Types without our policy", "", "script-src 'self' 'nonce-a'; require-trusted-types-for 'script'; trusted-types", false, "trusted-types pagewire"},
+	}
+	for _, company := range companies {
+		for _, policy := range policies {
+			for _, worker := range []bool{false, true} {
+				csp, place := policy.onPage, "on the page"
+				if worker {
+					csp, place = policy.inWorker, "in a worker"
+				}
+				if csp == "" && policy.name != "no policy" {
+					continue // that policy differs in the worker only
+				}
+				t.Run(company.name+"/"+policy.name+"/"+place, func(t *testing.T) {
+					t.Parallel()
+					head := company.head
+					if worker && csp == "" {
+						// No policy forbids it: the page's own WebAssembly does, with the browser's exception.
+						head = `<script>WebAssembly.compile = WebAssembly.compileStreaming = async () => { throw new WebAssembly.CompileError("forbidden"); }</script>` + head
+					}
+					p := page{head: head, tag: company.tag, nonce: "a", all: policy.all, script: `
+						const uri = location.origin + "/state", errors = [];
+						pagewire.addEventListener("error", ({ detail }) => errors.push(detail.message));
+						document.modelContext.registerResource({ uri, name: "State", read: async () => ({ contents: [{ uri, text: "text" }] }) });`}
+					if csp != "" {
+						p.headers = map[string]string{"Content-Security-Policy": csp}
+					}
+					s := serve(t, p)
+					b := open(t, company.mode, s)
+					got := run[struct {
+						Outcome string
+						Text    string
+						Errors  []string
+						Theirs  int
+					}](b, `
+						const out = { text: "", theirs: -1 };
+						try {
+							const a = await agent.connect("legacy");
+							out.outcome = "listed " + (await a.list()).length;
+							if (out.outcome === "listed 1") out.text = await a.read(uri);
+						} catch (error) {
+							out.outcome = String(error);
+						}
+						if ("__isBrowserMcpServer" in document.modelContext) out.theirs = (await (await agent.connect("legacy", agent.tab())).list()).length;
+						out.errors = errors;
+						return out;
+					`)
+					errors := strings.Join(got.Errors, "\n")
+					if worker && policy.refused != "" {
+						if strings.HasPrefix(got.Outcome, "listed") || !strings.Contains(errors, policy.refused) || !strings.Contains(errors, "pagewire.worker.js") || !b.said("pagewire: no core from") {
+							t.Errorf("%+v: want an error that names %s and the worker's response", got, policy.refused)
+						}
+						return
+					}
+					want := "listed 1"
+					if company.said != "" {
+						want = "listed 0"
+						if !b.said(company.said) || got.Theirs != 1 {
+							t.Errorf("%+v: want the other library's client to find its resource, and the developer told %q", got, company.said)
+						}
+					} else if got.Text != "text" || errors != "" {
+						t.Errorf("%+v", got)
+					}
+					if got.Outcome != want {
+						t.Errorf("%+v: want %s", got, want)
+					}
+					if s.fetched("/pagewire.worker.js") != worker {
+						t.Errorf("the core is in the worker: %v", !worker)
+					}
+				})
+			}
+		}
+	}
+}
