@@ -13,7 +13,6 @@ type call struct {
 	entry    *resource.Entry // of a read
 	waits    []*wait
 	deadline Time
-	done     bool
 
 	ages        *ages // where it is listed
 	older, next *call
@@ -145,10 +144,7 @@ func (e *Engine) Complete(now Time, id CallID, r Result) {
 		if c.kind == callTool {
 			message = "Tool call failed"
 		}
-		if e.opt.ExposeErrors && r.Detail != "" {
-			message = r.Detail
-		}
-		e.finish(c, readError(string(r.Failure), message))
+		e.finish(c, readError(string(r.Failure), e.expose(message, r)))
 	case r.Size > e.opt.Limits.ResultBytes:
 		e.finish(c, limited("Result too large", reasonResultSize, "maxBytes", e.opt.Limits.ResultBytes))
 	default:
@@ -161,6 +157,14 @@ func (e *Engine) Complete(now Time, id CallID, r Result) {
 		}
 		e.finish(c, nil)
 	}
+}
+
+// expose is what an agent is told of a failure: the home's own words only where it wants that.
+func (e *Engine) expose(message string, r Result) string {
+	if e.opt.ExposeErrors && r.Detail != "" {
+		return r.Detail
+	}
+	return message
 }
 
 // finish answers those who wait for a call with err, unless that is nil because they have their answers, and ends it.
@@ -188,7 +192,6 @@ func (e *Engine) leave(w *wait) {
 }
 
 func (e *Engine) endCall(c *call) {
-	c.done = true
 	delete(e.calls, c.id)
 	c.ages.remove(c)
 	e.seal(c)

@@ -34,11 +34,7 @@ func (e *Engine) askToSubscribe(r *request, o *opening, uri string) {
 func (e *Engine) consent(c *call, r Result) {
 	w := c.waits[0] // such a call has exactly one
 	if r.Failure != "" {
-		message := "Refused"
-		if e.opt.ExposeErrors && r.Detail != "" {
-			message = r.Detail
-		}
-		e.refuseConsent(c, readError(reasonRefused, message))
+		e.refuseConsent(c, readError(reasonRefused, e.expose("Refused", r)))
 		return
 	}
 	e.finish(c, nil)

@@ -124,7 +124,7 @@ func (e *Engine) check() error {
 		}
 	}
 	for id, c := range e.calls {
-		if c.id != id || c.done || len(c.waits) == 0 {
+		if c.id != id || len(c.waits) == 0 {
 			return fmt.Errorf("call %d is for nobody", id)
 		}
 		waits -= len(c.waits)
@@ -132,8 +132,19 @@ func (e *Engine) check() error {
 	if waits != 0 {
 		return fmt.Errorf("%d waits are of no call", waits)
 	}
+	listed := 0
+	for _, list := range [...]*ages{&e.reads, &e.toolCalls} {
+		for c := list.first; c != nil; c = c.next {
+			if listed++; e.calls[c.id] != c {
+				return fmt.Errorf("call %d has ended and is still to expire", c.id)
+			}
+		}
+	}
+	if listed != len(e.calls) {
+		return fmt.Errorf("%d calls are to expire, %d are under way", listed, len(e.calls))
+	}
 	for uri, c := range e.joinable {
-		if c.uri != uri || c.done {
+		if c.uri != uri || e.calls[c.id] != c {
 			return fmt.Errorf("an ended read of %s can be joined", uri)
 		}
 	}

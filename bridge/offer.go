@@ -78,12 +78,11 @@ func (e *Engine) Unregister(now Time, uri string) bool {
 
 // vanish ends a read whose resource has gone.
 func (e *Engine) vanish(c *call) {
-	for _, w := range c.waits {
-		w.port.waits = remove(w.port.waits, w)
+	for len(c.waits) > 0 {
+		w := c.waits[0]
 		e.fail(w.port, w.id, notFound(w.modern, c.uri))
+		e.leave(w)
 	}
-	c.waits = nil
-	e.endCall(c)
 }
 
 // Touch says that what uri reads as has changed: uri is one that a resource was registered under, or one that a
