@@ -45,34 +45,23 @@ func checkHosted(t *testing.T, got hosted) {
 	}
 }
 
-// A frame of the page's origin posts a port; when the frame is removed, its session is over.
+// A frame of the page's own origin is served, and when it goes, removed or off to another page, nothing of it is left.
 func TestFrame(t *testing.T) {
-	b := open(t, noFlag, serve(t, page{script: field.script + hears, also: map[string]string{"/guest": fmt.Sprintf(guest, "")}}))
-	checkHosted(t, run[hosted](b, `
-		const frame = document.createElement("iframe");
-		frame.src = "/guest";
-		document.body.append(frame);
-		`+change+`
-		const during = pagewire.stats().ports;
-		frame.remove();
-		await agent.until(() => !pagewire.stats().ports);
-		return { heard, during, after: pagewire.stats().ports };
-	`))
-}
-
-// A frame that goes elsewhere is gone as well.
-func TestFrameNavigates(t *testing.T) {
-	b := open(t, noFlag, serve(t, page{script: field.script + hears, also: map[string]string{"/guest": fmt.Sprintf(guest, ""), "/other": "other"}}))
-	checkHosted(t, run[hosted](b, `
-		const frame = document.createElement("iframe");
-		frame.src = "/guest";
-		document.body.append(frame);
-		`+change+`
-		const during = pagewire.stats().ports;
-		frame.src = "/other";
-		await agent.until(() => !pagewire.stats().ports);
-		return { heard, during, after: pagewire.stats().ports };
-	`))
+	for name, leaves := range map[string]string{"is removed": `frame.remove()`, "goes elsewhere": `frame.src = "/other"`} {
+		t.Run(name, func(t *testing.T) {
+			b := open(t, noFlag, serve(t, page{script: field.script + hears, also: map[string]string{"/guest": fmt.Sprintf(guest, ""), "/other": "other"}}))
+			checkHosted(t, run[hosted](b, `
+				const frame = document.createElement("iframe");
+				frame.src = "/guest";
+				document.body.append(frame);
+				`+change+`
+				const during = pagewire.stats().ports;
+				`+leaves+`;
+				await agent.until(() => !pagewire.stats().ports);
+				return { heard, during, after: pagewire.stats().ports };
+			`))
+		})
+	}
 }
 
 // A window that the page has opened.
