@@ -125,3 +125,32 @@ func TestDecodeResource(t *testing.T) {
 		t.Errorf("%+v, %v", r, err)
 	}
 }
+
+// What is unlisted answers and is told of, and nobody sees it in a list.
+func TestUnlisted(t *testing.T) {
+	e, r := newRecorded(t, 1, "https://x.test/a")
+	if err := e.Register(100, Resource{URI: "https://x.test/b", Name: "n", Unlisted: true}); err != nil {
+		t.Fatal(err)
+	}
+	e.Tick(1000)
+	if len(r.sent) != 0 {
+		t.Errorf("told of what no list shows: %q", r.sent)
+	}
+	if key, ok := e.Find("https://x.test/b"); !ok || key != "https://x.test/b" {
+		t.Errorf("Find: %q, %t", key, ok)
+	}
+	_ = e.Receive(1000, 1, []byte(`{"jsonrpc":"2.0","id":2,"method":"resources/list"}`))
+	if len(r.sent) != 1 || strings.Contains(r.sent[0], "x.test/b") {
+		t.Errorf("listed: %q", r.sent)
+	}
+	if !e.Replace(2000, Resource{URI: "https://x.test/b", Name: "shown"}) || e.Replace(2000, Resource{URI: "https://x.test/c", Name: "n"}) {
+		t.Error("Replace must find b, and not c")
+	}
+	_ = e.Receive(3000, 1, []byte(`{"jsonrpc":"2.0","id":3,"method":"resources/list"}`))
+	if last := r.sent[len(r.sent)-1]; !strings.Contains(last, `{"uri":"https://x.test/b","name":"shown"`) || len(r.sent) != 3 {
+		t.Errorf("after Replace: %q", r.sent)
+	}
+	if _, ok := e.Find("https://x.test/c"); ok {
+		t.Error("found what is not there")
+	}
+}

@@ -1,6 +1,10 @@
 package bridge
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/pagewire/pagewire/bridge/resource"
+)
 
 // Register offers a resource. It returns a *resource.Error where the resource is wrong, foreign, a duplicate or one
 // too many. Whoever already subscribes to a URI that the resource answers for is told that it has changed.
@@ -11,7 +15,7 @@ func (e *Engine) Register(now Time, r Resource) error {
 	if err != nil {
 		return err
 	}
-	e.listChanged(listResources)
+	e.offered(entry)
 	if entry.Wide {
 		var found []*watch // first, as rebinding changes the list
 		for _, w := range e.wide[nil] {
@@ -38,6 +42,34 @@ func (e *Engine) Register(now Time, r Resource) error {
 	return nil
 }
 
+// offered tells of a resource that has come or gone, if the list shows it.
+func (e *Engine) offered(entry *resource.Entry) {
+	if !entry.Unlisted {
+		e.listChanged(listResources)
+	}
+}
+
+// Replace changes how the resource registered under r.URI is described, and reports whether there is one. Its URI
+// and schema stay; so do reads and subscriptions, and nobody is told that it reads differently.
+func (e *Engine) Replace(now Time, r Resource) bool {
+	e.enter(now)
+	defer e.drain()
+	if !e.registry.Replace(r) {
+		return false
+	}
+	e.listChanged(listResources)
+	return true
+}
+
+// Find returns the URI or template that what answers for uri was registered under.
+func (e *Engine) Find(uri string) (key string, ok bool) {
+	entry := e.registry.Find(uri)
+	if entry == nil {
+		return "", false
+	}
+	return entry.URI, true
+}
+
 // rebind finds anew what answers for a watched URI and, if that is something new, announces that it has changed.
 func (e *Engine) rebind(w *watch) {
 	before := w.entry
@@ -59,7 +91,7 @@ func (e *Engine) Unregister(now Time, uri string) bool {
 	if entry == nil {
 		return false
 	}
-	e.listChanged(listResources)
+	e.offered(entry)
 	for c := e.reads.first; c != nil; c = c.next { // by age, so that the order is always the same
 		if c.entry == entry {
 			e.vanish(c)

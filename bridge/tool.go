@@ -31,6 +31,8 @@ type Tool struct {
 	Name string
 	// JSON is MCP's Tool object, with the name.
 	JSON []byte
+	// Unlisted keeps the tool out of the listing. It can be called all the same.
+	Unlisted bool
 }
 
 // DecodeTools reads the JSON text of an array of MCP's Tool objects. It keeps nothing of text.
@@ -74,7 +76,7 @@ func (e *Engine) SetTools(now Time, tools []Tool) error {
 	}
 	same := len(sorted) == len(e.tools)
 	for i := 0; same && i < len(sorted); i++ {
-		same = sorted[i].Name == e.tools[i].Name && string(sorted[i].JSON) == string(e.tools[i].JSON)
+		same = sorted[i].Name == e.tools[i].Name && sorted[i].Unlisted == e.tools[i].Unlisted && string(sorted[i].JSON) == string(e.tools[i].JSON)
 	}
 	if !same {
 		e.tools = sorted
@@ -119,8 +121,12 @@ func (e *Engine) listTools(r *request) *wire.Error {
 		next = "n" + page[len(page)-1].Name
 	}
 	text := e.result(r).Raw(`"tools":[`)
-	for i, t := range page {
-		if i > 0 {
+	first := len(text)
+	for _, t := range page {
+		if t.Unlisted {
+			continue
+		}
+		if len(text) > first {
 			text = text.Raw(`,`)
 		}
 		text = text.Bytes(t.JSON)

@@ -138,7 +138,7 @@ func (g *Registry) Find(uri string) *Entry {
 // Answers reports whether e, which is Wide, answers for uri where nothing that comes before it does.
 func (e *Entry) Answers(uri string) bool {
 	n := len(e.URI)
-	ok := len(uri) >= n && uri[:n] == e.URI && (len(uri) == n || uri[n] == '?')
+	ok := len(uri) >= n && uri[:n] == e.URI && (len(uri) == n || uri[n] == '?' && indexByte(uri, '#') < 0)
 	if e.Template() {
 		_, ok = e.template.match(uri)
 	}
@@ -152,7 +152,7 @@ func (g *Registry) find(uri string) (*Entry, []pair) {
 	if e := g.byURI[uri]; e != nil {
 		return e, nil
 	}
-	if i := indexByte(uri, '?'); i >= 0 {
+	if i := indexByte(uri, '?'); i >= 0 && indexByte(uri, '#') < 0 {
 		if e := g.byURI[uri[:i]]; e != nil && e.Schema != nil {
 			params, ok := parseQuery(uri[i+1:])
 			if !ok {
@@ -183,6 +183,18 @@ func (g *Registry) Resolve(uri string) (*Entry, []Param, error) {
 	return e, params, err
 }
 
+// Replace gives the entry that is registered under r.URI what else r says, and reports whether there is one. What
+// the URI answers for stays as it was: its Schema is not replaced.
+func (g *Registry) Replace(r Resource) bool {
+	e := g.byURI[r.URI]
+	if e == nil {
+		return false
+	}
+	r.Schema = e.Schema
+	e.Resource = r
+	return true
+}
+
 // Page calls yield for the entries of one page of the listing of resources, or of templates: at most size of them,
 // beginning behind cursor ("" for the first page). next is the cursor of the page behind this one, or "" at the end. A
 // cursor stays good while entries come and go: it names a place in the order of registration. The error is an *Error
@@ -199,7 +211,7 @@ func (g *Registry) Page(templates bool, cursor string, size int, yield func(*Ent
 	var last *Entry
 	n := 0
 	for _, e := range g.ordered[from:] {
-		if templates && e.Pattern == "" || !templates && e.Template() {
+		if templates && e.Pattern == "" || !templates && e.Template() || e.Unlisted {
 			continue
 		}
 		if n == size {

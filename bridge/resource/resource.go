@@ -22,6 +22,9 @@ type Resource struct {
 	// MinInterval is the least time between two updates, in milliseconds, where it is more than the engine's own: 0
 	// to MaxInterval.
 	MinInterval int
+	// Unlisted keeps the resource out of the listings. It answers all the same: for a URI that was listed once and may
+	// still be held by an agent.
+	Unlisted bool
 }
 
 // MaxInterval bounds Resource.MinInterval: a day, in milliseconds.

@@ -36,6 +36,13 @@ func TestTemplates(t *testing.T) {
 		{"https://x.test/s{?q,lang}", "https://x.test/s?x=1", ""},
 		{"https://x.test/s{?q,lang}", "https://x.test/s?q=%", ""},
 		{"https://x.test/s/{k}{?q}", "https://x.test/s/a?q=", "[{q } {k a}]"},
+		{"https://x.test/s{?q}", "https://x.test/s?q=1#tab=2", ""}, // another tab's
+		{"https://x.test/s{?q}#tab=2", "https://x.test/s?q=1#tab=2", "[{q 1}]"},
+		{"https://x.test/s{?q}#tab=2", "https://x.test/s#tab=2", "[]"},
+		{"https://x.test/s{?q}#tab=2", "https://x.test/s?q=1#tab=3", ""},
+		{"https://x.test/s{?q}#tab=2", "https://x.test/s?q=1", ""},
+		{"https://x.test/s{?q}#tab=2", "#tab=2", ""},
+		{"https://x.test/{a}#tab=2", "https://x.test/1#tab=2", "[{a 1}]"},
 	} {
 		parsed, err := parseTemplate(c.template)
 		if err != nil {

@@ -1,0 +1,192 @@
+//go:build !js
+
+package gateway
+
+import (
+	"github.com/pagewire/pagewire/bridge"
+)
+
+// What agents watch is subscribed to at its page, once however many they are.
+
+// An interest is a URI that agents watch, or ask to.
+type interest struct {
+	watched bool
+	asking  int // agents whose subscription waits for the page's consent
+}
+
+// upstream is a subscription at a page.
+type upstream struct {
+	active bool     // the page has said yes, or that it knows no such resource
+	then   []func() // what waits for that; with the lock held
+}
+
+// changed is a page's word that a resource of its own reads differently now.
+func (g *Gateway) changed(p *Page, own string) {
+	g.mu.Lock()
+	defer g.unlock()
+	if p.gone {
+		return
+	}
+	g.counts.updates++
+	if p.Hub {
+		g.engine.Touch(g.now(), own)
+		return
+	}
+	if key, ok := g.engine.Find(own); ok {
+		if r := g.catalog.routes[key]; r != nil && r.page == p {
+			g.engine.Touch(g.now(), own)
+		}
+	}
+	g.engine.Touch(g.now(), own+p.suffix())
+}
+
+// Subscribe asks the page first: an agent that has its answer misses no change.
+func (h *host) Subscribe(id bridge.CallID, _ bridge.PortID, uri string) {
+	g := (*Gateway)(h)
+	c := &call{id: id}
+	g.calls[id] = c
+	in := g.interest[uri]
+	if in == nil {
+		in = &interest{}
+		g.interest[uri] = in
+	}
+	in.asking++
+	c.cancel = func() { // with End, which comes after Watched
+		in.asking--
+		g.release(uri)
+	}
+	consent := func() { g.engine.Complete(g.now(), id, bridge.Result{}) }
+	if p, own := g.lookup(uri); p != nil && !p.absent {
+		g.follow(p, own, consent)
+	} else {
+		consent()
+	}
+}
+
+// Unsubscribe needs no page's consent.
+func (h *host) Unsubscribe(id bridge.CallID, _ bridge.PortID, _ string) {
+	if id != 0 {
+		h.engine.Complete((*Gateway)(h).now(), id, bridge.Result{})
+	}
+}
+
+func (h *host) Watched(uri string, on bool) {
+	g := (*Gateway)(h)
+	in := g.interest[uri]
+	if in == nil {
+		in = &interest{}
+		g.interest[uri] = in
+	}
+	in.watched = on
+	if on {
+		if p, own := g.lookup(uri); p != nil && !p.absent {
+			g.follow(p, own, func() {})
+		}
+	}
+	g.release(uri)
+}
+
+// release ends what nobody is interested in any more.
+func (g *Gateway) release(uri string) {
+	in := g.interest[uri]
+	if in == nil || in.watched || in.asking > 0 {
+		return
+	}
+	delete(g.interest, uri)
+	if p, own := g.lookup(uri); p != nil {
+		g.unfollow(p, own)
+	}
+}
+
+// lookup finds the page that answers for an agent's URI, and what it calls it.
+func (g *Gateway) lookup(uri string) (p *Page, own string) {
+	key, ok := g.engine.Find(uri)
+	if !ok {
+		return nil, ""
+	}
+	r := g.catalog.routes[key]
+	if r == nil {
+		return nil, ""
+	}
+	return r.page, r.own(uri)
+}
+
+// follow subscribes to a URI at its page; then is called, with the lock held, when the page will tell of changes, or will not.
+func (g *Gateway) follow(p *Page, own string, then func()) {
+	u := p.upstream[own]
+	switch {
+	case u == nil:
+		u = &upstream{then: []func(){then}}
+		p.upstream[own] = u
+		p.session.request("resources/subscribe", map[string]string{"uri": own}, "", func(r reply) {
+			g.mu.Lock()
+			defer g.unlock()
+			u.active = true
+			if r.failure != nil && p.upstream[own] == u {
+				delete(p.upstream, own) // asked again when the page's list says that it is there
+			}
+			for _, then := range u.then {
+				then()
+			}
+			u.then = nil
+		})
+	case u.active:
+		then()
+	default:
+		u.then = append(u.then, then)
+	}
+}
+
+// unfollow ends a subscription at a page, unless somebody watches the resource by another of its names.
+func (g *Gateway) unfollow(p *Page, own string) {
+	if p.upstream[own] == nil || p.absent {
+		return
+	}
+	for _, uri := range []string{own, own + p.suffix()} {
+		if g.interest[uri] != nil {
+			if q, o := g.lookup(uri); q == p && o == own {
+				return
+			}
+		}
+	}
+	delete(p.upstream, own)
+	p.session.request("resources/unsubscribe", map[string]string{"uri": own}, "", func(reply) {})
+}
+
+// settle brings the subscriptions at the pages in line with what is watched, after the catalog has changed.
+func (g *Gateway) settle() {
+	needed := map[*Page]map[string]bool{}
+	for uri := range g.interest {
+		p, own := g.lookup(uri)
+		if p == nil || p.absent {
+			continue
+		}
+		if needed[p] == nil {
+			needed[p] = map[string]bool{}
+		}
+		needed[p][own] = true
+		g.follow(p, own, func() {})
+	}
+	for p := range g.catalog.pages {
+		if p.absent {
+			continue
+		}
+		for own := range p.upstream {
+			if !needed[p][own] {
+				g.unfollow(p, own)
+			}
+		}
+	}
+}
+
+// moved tells those who watch what a key answers for that it now comes from another page: when that page has been subscribed to.
+func (g *Gateway) moved(key string, r *route) {
+	if r.page.absent {
+		return
+	}
+	for uri := range g.interest {
+		if k, ok := g.engine.Find(uri); ok && k == key {
+			g.follow(r.page, r.own(uri), func() { g.engine.Touch(g.now(), uri) })
+		}
+	}
+}

@@ -1,0 +1,121 @@
+//go:build !js
+
+package gateway
+
+import (
+	"context"
+	"io"
+	"sync"
+)
+
+// A Conn carries whole JSON-RPC messages, one per call, as JSON text. Every road into and out of the gateway is one:
+// stdio, WebSocket, a CDP binding, native messaging.
+//
+// Write may be called concurrently with Read and with itself, and may block until the other end takes the message.
+// Read returns io.EOF when the other end has closed. Close makes both return, and may be called more than once. A
+// message is the receiver's: nobody changes it any more.
+type Conn interface {
+	Read(ctx context.Context) ([]byte, error)
+	Write(ctx context.Context, message []byte) error
+	Close() error
+}
+
+// Pipe returns the two ends of a Conn within the process.
+func Pipe() (Conn, Conn) {
+	a, b := newOutbox(), newOutbox()
+	return &pipe{in: a, out: b}, &pipe{in: b, out: a}
+}
+
+type pipe struct{ in, out *outbox }
+
+func (p *pipe) Read(ctx context.Context) ([]byte, error) { return p.in.next(ctx) }
+
+func (p *pipe) Write(_ context.Context, message []byte) error {
+	if !p.out.push(message) {
+		return io.ErrClosedPipe
+	}
+	return nil
+}
+
+func (p *pipe) Close() error {
+	p.in.close(true)
+	p.out.close(false)
+	return nil
+}
+
+// An outbox holds messages that wait to be taken. Putting one in never blocks, so that it may be done under a lock; what bounds
+// it is told by full.
+type outbox struct {
+	mu       sync.Mutex
+	messages [][]byte
+	bytes    int
+	closed   bool
+	wake     chan struct{}
+}
+
+func newOutbox() *outbox { return &outbox{wake: make(chan struct{}, 1)} }
+
+// push reports false when the outbox is closed.
+func (o *outbox) push(message []byte) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.closed {
+		return false
+	}
+	o.messages = append(o.messages, message)
+	o.bytes += len(message)
+	o.signal()
+	return true
+}
+
+func (o *outbox) signal() {
+	select {
+	case o.wake <- struct{}{}:
+	default:
+	}
+}
+
+// next waits for a message. It returns io.EOF when the outbox is closed and empty. Only one may wait.
+func (o *outbox) next(ctx context.Context) ([]byte, error) {
+	for {
+		o.mu.Lock()
+		if len(o.messages) > 0 {
+			message := o.messages[0]
+			o.messages[0] = nil
+			if o.messages = o.messages[1:]; len(o.messages) == 0 {
+				o.messages = nil
+			}
+			o.bytes -= len(message)
+			o.mu.Unlock()
+			return message, nil
+		}
+		closed := o.closed
+		o.mu.Unlock()
+		if closed {
+			return nil, io.EOF
+		}
+		select {
+		case <-o.wake:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// size is the number of bytes that wait.
+func (o *outbox) size() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.bytes
+}
+
+// close takes no more messages; those that wait are dropped, or still delivered.
+func (o *outbox) close(drop bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.closed = true
+	if drop {
+		o.messages, o.bytes = nil, 0
+	}
+	o.signal()
+}

@@ -1,0 +1,651 @@
+//go:build !js
+
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// A testPage is a page: a real MCP server behind a Pipe. Real pages in a real browser are in e2e.
+type testPage struct {
+	*Page
+	t      *testing.T
+	server *mcp.Server
+	conn   Conn
+
+	mu       sync.Mutex
+	state    map[string]string
+	subs     map[string]int
+	hold     chan struct{} // reads wait for it, if it is set
+	subDelay time.Duration
+}
+
+func openPage(t *testing.T, g *Gateway, info PageInfo, state map[string]string) *testPage {
+	t.Helper()
+	p := &testPage{t: t, state: state, subs: map[string]int{}}
+	p.server = mcp.NewServer(&mcp.Implementation{Name: "page", Version: "1"}, &mcp.ServerOptions{
+		Capabilities: &mcp.ServerCapabilities{Resources: &mcp.ResourceCapabilities{Subscribe: true, ListChanged: true}, Tools: &mcp.ToolCapabilities{ListChanged: true}},
+		SubscribeHandler: func(_ context.Context, r *mcp.SubscribeRequest) error {
+			time.Sleep(p.subDelay)
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			p.subs[r.Params.URI]++
+			return nil
+		},
+		UnsubscribeHandler: func(_ context.Context, r *mcp.UnsubscribeRequest) error {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			p.subs[r.Params.URI]--
+			return nil
+		},
+	})
+	for uri := range state {
+		p.offer(uri)
+	}
+	near, far := Pipe()
+	p.conn = far
+	go p.server.Run(t.Context(), Transport(far))
+	var err error
+	if p.Page, err = g.Attach(t.Context(), info, near); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func (p *testPage) offer(uri string) {
+	read := func(_ context.Context, r *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+		if p.hold != nil {
+			<-p.hold
+		}
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: r.Params.URI, Text: p.state[uri] + strings.TrimPrefix(r.Params.URI, uri)}}}, nil
+	}
+	if strings.Contains(uri, "{") {
+		p.server.AddResourceTemplate(&mcp.ResourceTemplate{URITemplate: uri, Name: "template"}, read)
+	} else {
+		p.server.AddResource(&mcp.Resource{URI: uri, Name: "state"}, read)
+	}
+}
+
+// set changes the state and says so.
+func (p *testPage) set(uri, value string) {
+	p.mu.Lock()
+	p.state[uri] = value
+	p.mu.Unlock()
+	p.server.ResourceUpdated(p.t.Context(), &mcp.ResourceUpdatedNotificationParams{URI: uri})
+}
+
+func (p *testPage) subscriptions(uri string) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.subs[uri]
+}
+
+// crash ends the connection as a navigation does.
+func (p *testPage) crash() { p.conn.Close() }
+
+type testAgent struct {
+	*mcp.ClientSession
+	t       *testing.T
+	updates chan string
+	lists   chan string
+}
+
+func openAgent(t *testing.T, g *Gateway) *testAgent {
+	t.Helper()
+	port, err := g.Connect("test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := &testAgent{t: t, updates: make(chan string, 1000), lists: make(chan string, 1000)}
+	client := mcp.NewClient(&mcp.Implementation{Name: "agent", Version: "1"}, &mcp.ClientOptions{
+		ResourceUpdatedHandler:     func(_ context.Context, r *mcp.ResourceUpdatedNotificationRequest) { a.updates <- r.Params.URI },
+		ResourceListChangedHandler: func(context.Context, *mcp.ResourceListChangedRequest) { a.lists <- "resources" },
+		ToolListChangedHandler:     func(context.Context, *mcp.ToolListChangedRequest) { a.lists <- "tools" },
+	})
+	if a.ClientSession, err = client.Connect(t.Context(), Transport(port), &mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"}); err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+func (a *testAgent) uris() (list []string) {
+	a.t.Helper()
+	for r, err := range a.Resources(a.t.Context(), nil) {
+		if err != nil {
+			a.t.Fatal(err)
+		}
+		list = append(list, r.URI)
+	}
+	slices.Sort(list)
+	return list
+}
+
+func (a *testAgent) read(uri string) string {
+	a.t.Helper()
+	r, err := a.ReadResource(a.t.Context(), &mcp.ReadResourceParams{URI: uri})
+	if err != nil {
+		a.t.Fatalf("read %s: %v", uri, err)
+	}
+	return r.Contents[0].Text
+}
+
+func (a *testAgent) subscribe(uri string) {
+	a.t.Helper()
+	if err := a.Subscribe(a.t.Context(), &mcp.SubscribeParams{URI: uri}); err != nil {
+		a.t.Fatalf("subscribe %s: %v", uri, err)
+	}
+}
+
+// updated waits for exactly these updates, then for a while for no other.
+func (a *testAgent) updated(want ...string) {
+	a.t.Helper()
+	var got []string
+	for range want {
+		select {
+		case uri := <-a.updates:
+			got = append(got, uri)
+		case <-time.After(5 * time.Second):
+			a.t.Fatalf("updates: %v, still waiting for the rest of %v", got, want)
+		}
+	}
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		a.t.Fatalf("updates: %v, want %v", got, want)
+	}
+	a.quiet()
+}
+
+func (a *testAgent) quiet() {
+	a.t.Helper()
+	select {
+	case uri := <-a.updates:
+		a.t.Fatalf("one update too many: %s", uri)
+	case <-time.After(50 * time.Millisecond):
+	}
+}
+
+func (a *testAgent) tool(name string, args any) (texts []string, isError bool) {
+	a.t.Helper()
+	r, err := a.CallTool(a.t.Context(), &mcp.CallToolParams{Name: name, Arguments: args})
+	if err != nil {
+		a.t.Fatalf("%s: %v", name, err)
+	}
+	for _, c := range r.Content {
+		texts = append(texts, c.(*mcp.TextContent).Text)
+	}
+	return texts, r.IsError
+}
+
+func newGateway(t *testing.T, o Options) *Gateway {
+	t.Helper()
+	g := New(o)
+	t.Cleanup(func() {
+		g.Close()
+		g.mu.Lock()
+		defer g.unlock()
+		if s := g.engine.Stats(); s.Ports != 0 || s.Subscriptions != 0 || s.Calls != 0 {
+			t.Errorf("left when the gateway is closed: %+v", s)
+		}
+	})
+	return g
+}
+
+const app = "https://app.example"
+
+func tabInfo(tab string) PageInfo {
+	return PageInfo{Tab: tab, Origin: app, URL: app + "/", Title: "App " + tab, Road: "test"}
+}
+
+func TestOnePage(t *testing.T) {
+	g := newGateway(t, Options{})
+	p := openPage(t, g, tabInfo("a"), map[string]string{app + "/doc": "one", app + "/item/{id}": "item of "})
+	a := openAgent(t, g)
+	if got := a.uris(); !slices.Equal(got, []string{app + "/doc"}) {
+		t.Fatalf("listed %v", got)
+	}
+	if got := a.read(app + "/doc"); got != "one" {
+		t.Errorf("read %q", got)
+	}
+	if got := a.read(app + "/doc#tab=1"); got != "one" {
+		t.Errorf("read by tab %q", got)
+	}
+	a.subscribe(app + "/doc")
+	if n := p.subscriptions(app + "/doc"); n != 1 {
+		t.Fatalf("%d subscriptions at the page when the agent has its answer, want 1", n)
+	}
+	p.set(app+"/doc", "two")
+	a.updated(app + "/doc")
+	if got := a.read(app + "/doc"); got != "two" {
+		t.Errorf("read %q", got)
+	}
+	if err := a.Unsubscribe(t.Context(), &mcp.UnsubscribeParams{URI: app + "/doc"}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the page's subscription ends", func() bool { return p.subscriptions(app+"/doc") == 0 })
+}
+
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
+		if ok() {
+			return
+		}
+	}
+	t.Fatalf("never: %s", what)
+}
+
+func TestSameURIInTwoTabs(t *testing.T) {
+	g := newGateway(t, Options{})
+	doc := app + "/doc"
+	p1 := openPage(t, g, tabInfo("a"), map[string]string{doc: "one"})
+	a := openAgent(t, g)
+	a.subscribe(doc)
+	p2 := openPage(t, g, tabInfo("b"), map[string]string{doc: "two"})
+	a.updated(doc) // who came last owns it
+	if got := a.uris(); !slices.Equal(got, []string{doc, doc + "#tab=1"}) {
+		t.Fatalf("listed %v", got)
+	}
+	g.Focus("a")
+	a.updated(doc)
+	if got := a.uris(); !slices.Equal(got, []string{doc, doc + "#tab=2"}) {
+		t.Fatalf("listed %v", got)
+	}
+	for uri, want := range map[string]string{doc: "one", doc + "#tab=1": "one", doc + "#tab=2": "two"} {
+		if got := a.read(uri); got != want {
+			t.Errorf("%s reads %q, want %q", uri, got, want)
+		}
+	}
+	a.subscribe(doc + "#tab=2")
+	p1.set(doc, "one'")
+	a.updated(doc)
+	p2.set(doc, "two'")
+	a.updated(doc + "#tab=2")
+	g.Focus("b")
+	a.updated(doc)
+	p2.set(doc, "two''")
+	a.updated(doc, doc+"#tab=2")
+	g.Focus("a")
+	a.updated(doc)
+	eventually(t, "nothing is subscribed twice", func() bool { return p1.subscriptions(doc) == 1 && p2.subscriptions(doc) == 1 })
+	g.CloseTab("a")
+	a.updated(doc)
+	if got := a.uris(); !slices.Equal(got, []string{doc}) {
+		t.Fatalf("listed %v", got)
+	}
+	if got := a.read(doc); got != "two''" {
+		t.Errorf("read %q", got)
+	}
+}
+
+func TestReload(t *testing.T) {
+	g := newGateway(t, Options{})
+	doc := app + "/doc"
+	p := openPage(t, g, tabInfo("a"), map[string]string{doc: "before"})
+	a := openAgent(t, g)
+	a.subscribe(doc)
+	p.crash()
+	<-p.Done()
+	if got := a.uris(); !slices.Equal(got, []string{doc}) {
+		t.Fatalf("during the reload %v are listed", got)
+	}
+	answer := make(chan string, 1)
+	go func() { answer <- a.read(doc) }()
+	eventually(t, "the reader waits", func() bool {
+		g.mu.Lock()
+		defer g.unlock()
+		return len(p.parked) == 1
+	})
+	p2 := openPage(t, g, tabInfo("a"), map[string]string{doc: "after"})
+	if got := <-answer; got != "after" {
+		t.Errorf("who waited read %q", got)
+	}
+	a.updated(doc)
+	if n := p2.subscriptions(doc); n != 1 {
+		t.Errorf("%d subscriptions at the new page, want 1", n)
+	}
+	p2.set(doc, "later")
+	a.updated(doc)
+	if p2.Number() != 1 {
+		t.Errorf("the tab is number %d after a reload", p2.Number())
+	}
+	select {
+	case what := <-a.lists:
+		t.Errorf("%s list changed by a reload that changed nothing", what)
+	default:
+	}
+}
+
+func TestPageThatDoesNotReturn(t *testing.T) {
+	g := newGateway(t, Options{Grace: 50 * time.Millisecond})
+	doc := app + "/doc"
+	p := openPage(t, g, tabInfo("a"), map[string]string{doc: "before"})
+	a := openAgent(t, g)
+	a.subscribe(doc)
+	p.crash()
+	<-p.Done()
+	if _, err := a.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: doc}); err == nil {
+		t.Error("a page that has gone answered")
+	}
+	eventually(t, "the resource is gone", func() bool { return len(a.uris()) == 0 })
+	a.quiet()
+	p2 := openPage(t, g, tabInfo("a"), map[string]string{doc: "after"})
+	a.updated(doc)
+	p2.set(doc, "later")
+	a.updated(doc)
+	if got := a.read(doc); got != "later" {
+		t.Errorf("read %q", got)
+	}
+}
+
+func TestListChanges(t *testing.T) {
+	g := newGateway(t, Options{})
+	doc := app + "/doc"
+	p := openPage(t, g, tabInfo("a"), map[string]string{doc: "x"})
+	a := openAgent(t, g)
+	p.state[app+"/new"] = "new"
+	p.offer(app + "/new")
+	if <-a.lists != "resources" {
+		t.Error("not the resources' list")
+	}
+	if got := a.uris(); !slices.Equal(got, []string{doc, app + "/new"}) {
+		t.Fatalf("listed %v", got)
+	}
+	p.server.RemoveResources(doc)
+	<-a.lists
+	if got := a.uris(); !slices.Equal(got, []string{app + "/new"}) {
+		t.Fatalf("listed %v", got)
+	}
+}
+
+func TestForeignOriginsAreRefused(t *testing.T) {
+	g := newGateway(t, Options{Deny: []string{"https://*.bad.example"}})
+	openPage(t, g, tabInfo("a"), map[string]string{app + "/doc": "x", "https://bank.example/balance": "0", app + ".evil.example/": "0", "test://fixed": "0"})
+	a := openAgent(t, g)
+	if got := a.uris(); !slices.Equal(got, []string{app + "/doc"}) {
+		t.Fatalf("listed %v", got)
+	}
+	near, _ := Pipe()
+	if _, err := g.Attach(t.Context(), PageInfo{Tab: "b", Origin: "https://very.bad.example"}, near); err == nil {
+		t.Error("a denied origin was attached")
+	}
+	for _, c := range []struct {
+		pattern, origin string
+		want            bool
+	}{
+		{"https://a.example", "https://a.example", true},
+		{"https://a.example", "https://a.example:8443", false},
+		{"https://*.a.example", "https://b.a.example", true},
+		{"https://*.a.example", "https://a.example", false},
+		{"https://*.a.example", "http://b.a.example", false},
+		{"https://*.a.example", "https://ba.example", false},
+	} {
+		if got := matchOrigin(c.pattern, c.origin); got != c.want {
+			t.Errorf("matchOrigin(%q, %q) = %t", c.pattern, c.origin, got)
+		}
+	}
+}
+
+func TestTemplates(t *testing.T) {
+	g := newGateway(t, Options{})
+	items := app + "/item{?q}"
+	p1 := openPage(t, g, tabInfo("a"), map[string]string{items: "1"})
+	openPage(t, g, tabInfo("b"), map[string]string{items: "2"})
+	g.Focus("a")
+	a := openAgent(t, g)
+	var listed []string
+	for r, err := range a.ResourceTemplates(t.Context(), nil) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		listed = append(listed, r.URITemplate)
+	}
+	slices.Sort(listed)
+	if !slices.Equal(listed, []string{items, items + "#tab=2"}) {
+		t.Fatalf("listed %v", listed)
+	}
+	if got := a.read(app + "/item?q=x"); !strings.HasPrefix(got, "1") {
+		t.Errorf("read %q", got)
+	}
+	if got := a.read(app + "/item?q=x#tab=2"); !strings.HasPrefix(got, "2") {
+		t.Errorf("read %q", got)
+	}
+	a.subscribe(app + "/item?q=x")
+	p1.set(app+"/item?q=x", "")
+	a.updated(app + "/item?q=x")
+}
+
+func TestTools(t *testing.T) {
+	g := newGateway(t, Options{})
+	type args struct{ Text string }
+	add := func(p *testPage, name, answer string) {
+		mcp.AddTool(p.server, &mcp.Tool{Name: name, Description: "does it"}, func(_ context.Context, r *mcp.CallToolRequest, in args) (*mcp.CallToolResult, any, error) {
+			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: answer + in.Text}}}, nil, nil
+		})
+	}
+	a := openAgent(t, g)
+	names := func() (list []string) {
+		for tool, err := range a.Tools(t.Context(), nil) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			list = append(list, tool.Name)
+		}
+		return list
+	}
+	own := []string{"list_page_resources", "read_page_resource", "wait_for_page_update"}
+	if got := names(); !slices.Equal(got, own) {
+		t.Fatalf("tools %v", got)
+	}
+	p1 := openPage(t, g, tabInfo("a"), map[string]string{app + "/doc": "x"})
+	add(p1, "add", "first ")
+	eventually(t, "the tool is there", func() bool { return slices.Contains(names(), "add") })
+	p2 := openPage(t, g, PageInfo{Tab: "b", Origin: "https://other.example", Title: "Other"}, map[string]string{})
+	add(p2, "add", "second ")
+	add(p2, "read_page_resource", "not ours ")
+	eventually(t, "both are there", func() bool {
+		return slices.Equal(names(), append([]string{"add", "add_other_example"}, append(slices.Clone(own[:2]), "read_page_resource_other_example", own[2])...))
+	})
+	for name, want := range map[string]string{"add": "first !", "add_tab1": "first !", "add_other_example": "second !", "read_page_resource_other_example": "not ours !"} {
+		if got, failed := a.tool(name, args{"!"}); failed || got[0] != want {
+			t.Errorf("%s answers %q", name, got)
+		}
+	}
+	g.CloseTab("a")
+	eventually(t, "the first is gone", func() bool { return !slices.Contains(names(), "add") && slices.Contains(names(), "add_other_example") })
+}
+
+func TestWaitForPageUpdate(t *testing.T) {
+	g := newGateway(t, Options{})
+	doc := app + "/doc"
+	p := openPage(t, g, tabInfo("a"), map[string]string{doc: "one"})
+	a := openAgent(t, g)
+	got, _ := a.tool("list_page_resources", nil)
+	if !strings.Contains(got[0], doc) || !strings.Contains(got[0], "tab 1, app.example") {
+		t.Fatalf("listed %s", got)
+	}
+	read := func() int64 {
+		t.Helper()
+		got, failed := a.tool("read_page_resource", map[string]string{"uri": doc})
+		if failed || len(got) != 2 {
+			t.Fatalf("read %v", got)
+		}
+		var head struct{ Revision int64 }
+		json.Unmarshal([]byte(got[0]), &head)
+		if got[1] != p.state[doc] {
+			t.Fatalf("read %q", got[1])
+		}
+		return head.Revision
+	}
+	type answer struct {
+		Changed  []string
+		Revision int64
+		TimedOut bool
+	}
+	wait := func(since int64, timeout int) (out answer) {
+		t.Helper()
+		got, failed := a.tool("wait_for_page_update", map[string]any{"uris": []string{doc}, "since": since, "timeout_ms": timeout})
+		if failed {
+			t.Fatal(got)
+		}
+		json.Unmarshal([]byte(got[0]), &out)
+		return out
+	}
+	revision := read()
+	if got := wait(revision, 20); !got.TimedOut || len(got.Changed) != 0 {
+		t.Fatalf("nothing has changed, and the answer is %+v", got)
+	}
+	p.set(doc, "two") // before the wait: it must not be missed
+	time.Sleep(20 * time.Millisecond)
+	got2 := wait(revision, 5000)
+	if !slices.Equal(got2.Changed, []string{doc}) || got2.Revision <= revision {
+		t.Fatalf("a change between read and wait: %+v", got2)
+	}
+	revision = read()
+	go func() {
+		time.Sleep(30 * time.Millisecond)
+		p.set(doc, "three")
+	}()
+	if got := wait(revision, 5000); !slices.Equal(got.Changed, []string{doc}) {
+		t.Fatalf("a change during the wait: %+v", got)
+	}
+	if got := wait(read(), 0); !got.TimedOut {
+		t.Errorf("a wait of no time: %+v", got)
+	}
+	if got := wait(1, 5000); len(got.Changed) != 1 {
+		t.Errorf("since long ago: %+v", got)
+	}
+	if _, failed := a.tool("read_page_resource", map[string]string{"uri": app + "/none"}); !failed {
+		t.Error("read of what is not there succeeded")
+	}
+	if _, failed := a.tool("wait_for_page_update", map[string]any{"uris": []string{app + "/none"}}); !failed {
+		t.Error("wait for what is not there succeeded")
+	}
+}
+
+// A change between the agent's subscription and the page's must not be lost, so the agent's answer waits for the page's.
+func TestSubscribeWaitsForThePage(t *testing.T) {
+	g := newGateway(t, Options{})
+	doc := app + "/doc"
+	p := openPage(t, g, tabInfo("a"), map[string]string{doc: "one"})
+	p.subDelay = 50 * time.Millisecond
+	var agents []*testAgent
+	for range 5 {
+		agents = append(agents, openAgent(t, g))
+	}
+	var all sync.WaitGroup
+	for _, a := range agents {
+		all.Go(func() {
+			a.subscribe(doc)
+			if p.subscriptions(doc) != 1 {
+				t.Errorf("%d subscriptions at the page", p.subscriptions(doc))
+			}
+		})
+	}
+	all.Wait()
+	p.set(doc, "two")
+	for _, a := range agents {
+		a.updated(doc)
+		a.Close()
+	}
+	eventually(t, "the page's subscription ends with the last agent", func() bool { return p.subscriptions(doc) == 0 })
+}
+
+func TestHubAsPage(t *testing.T) {
+	hub, joiner := newGateway(t, Options{}), newGateway(t, Options{})
+	doc := app + "/doc"
+	p1 := openPage(t, hub, tabInfo("a"), map[string]string{doc: "one"})
+	openPage(t, hub, tabInfo("b"), map[string]string{doc: "two"})
+	hub.Focus("a")
+	port, err := hub.Connect("gateway")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := joiner.Attach(t.Context(), PageInfo{Tab: "hub", Hub: true}, port); err != nil {
+		t.Fatal(err)
+	}
+	a := openAgent(t, joiner)
+	if got := a.uris(); !slices.Equal(got, []string{doc, doc + "#tab=2"}) {
+		t.Fatalf("listed %v", got)
+	}
+	for uri, want := range map[string]string{doc: "one", doc + "#tab=1": "one", doc + "#tab=2": "two"} {
+		if got := a.read(uri); got != want {
+			t.Errorf("%s reads %q, want %q", uri, got, want)
+		}
+	}
+	a.subscribe(doc)
+	a.subscribe(doc + "#tab=1")
+	p1.set(doc, "one'")
+	a.updated(doc, doc+"#tab=1")
+	// The hub dies, and the tabs come to us: their numbers stay.
+	port.Close()
+	eventually(t, "the joiner sees it", func() bool {
+		for _, p := range joiner.Snapshot().Pages {
+			return p.Absent
+		}
+		return false
+	})
+	joiner.Focus("b")
+	q2 := openPage(t, joiner, tabInfo("b"), map[string]string{doc: "two"})
+	q1 := openPage(t, joiner, tabInfo("a"), map[string]string{doc: "one''"})
+	if q1.Number() != 1 || q2.Number() != 2 {
+		t.Errorf("tabs are numbered %d and %d", q1.Number(), q2.Number())
+	}
+	if got := a.read(doc + "#tab=1"); got != "one''" {
+		t.Errorf("read %q", got)
+	}
+}
+
+func TestClosedGateway(t *testing.T) {
+	g := New(Options{})
+	p := openPage(t, g, tabInfo("a"), map[string]string{app + "/doc": "x"})
+	p.hold = make(chan struct{})
+	defer close(p.hold)
+	a := openAgent(t, g)
+	failed := make(chan error, 1)
+	go func() {
+		_, err := a.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: app + "/doc"})
+		failed <- err
+	}()
+	eventually(t, "the read is under way", func() bool {
+		g.mu.Lock()
+		defer g.unlock()
+		return len(g.calls) == 1
+	})
+	g.Close()
+	if err := <-failed; err == nil {
+		t.Error("a read outlived the gateway")
+	}
+	if _, err := g.Connect("test"); err != ErrClosed {
+		t.Errorf("Connect: %v", err)
+	}
+}
+
+func TestSplit(t *testing.T) {
+	m, ok := split([]byte(`{"jsonrpc":"2.0","id":"w1","result":{"_meta":{},"contents":[{"uri":"x","text":"a\"b"}]}}`))
+	if !ok || m.id != "w1" || string(m.contents) != `[{"uri":"x","text":"a\"b"}]` || string(m.result) != `{"_meta":{},"contents":[{"uri":"x","text":"a\"b"}]}` {
+		t.Errorf("%+v %s %s", m, m.contents, m.result)
+	}
+	m, ok = split([]byte(`{"method":"notifications/resources/updated","params":{"uri":"x\u0041"}}`))
+	if !ok || m.method != "notifications/resources/updated" || m.uri != "xA" {
+		t.Errorf("%+v", m)
+	}
+	m, ok = split([]byte(`{"id":"w2","error":{"code":-32603,"message":"no","data":{"reason":"timeout"}}}`))
+	if !ok || m.failure == nil || m.failure.Message != "no" || m.failure.Data.Reason != "timeout" {
+		t.Errorf("%+v", m)
+	}
+	for _, text := range []string{``, `[]`, `{"id":"w1"`, `{"id":"w1","error":{"data":5,"message":7}}`, fmt.Sprintf(`{"id":"w1","result":%s1`, strings.Repeat("[", 100))} {
+		split([]byte(text)) // must not panic
+	}
+}

@@ -1,0 +1,98 @@
+//go:build !js
+
+package gateway
+
+import (
+	"net"
+	"strings"
+
+	"github.com/pagewire/pagewire/bridge"
+)
+
+// host is the Gateway as the engine sees it. Its methods run with the lock held.
+type host Gateway
+
+var (
+	_ bridge.SubscriptionHost = (*host)(nil)
+	_ bridge.ToolHost         = (*host)(nil)
+)
+
+// A call is a question of the engine that a page, or a tool of ours, is to answer.
+type call struct {
+	id     bridge.CallID
+	cancel func() // tells whoever works on it that nobody waits any more; nil before anybody does
+}
+
+func (h *host) Send(to bridge.PortID, m bridge.Message) {
+	text := m.AppendTo(make([]byte, 0, len(m.Head)+len(m.Contents)+len(m.Tail)))
+	if a := h.agents[to]; a != nil {
+		a.send(text)
+	} else if to == h.tools.port {
+		(*Gateway)(h).hear(text)
+	}
+}
+
+func (h *host) Read(id bridge.CallID, r bridge.Request) {
+	g := (*Gateway)(h)
+	c := &call{id: id}
+	g.calls[id] = c
+	route := g.catalog.routes[r.Key]
+	if route == nil {
+		g.engine.Complete(g.now(), id, bridge.Result{Failure: bridge.ReadFailed, Detail: "the page has gone"})
+		return
+	}
+	g.counts.reads++
+	g.readAt(c, route.page, route.own(r.URI))
+}
+
+// readAt asks a page, or waits for its successor while it is being reloaded.
+func (g *Gateway) readAt(c *call, p *Page, uri string) {
+	if p.absent {
+		p.parked = append(p.parked, parked{c, uri})
+		return
+	}
+	c.cancel = p.session.request("resources/read", map[string]string{"uri": uri}, "", func(r reply) { g.answer(c, r, r.contents) })
+}
+
+func (h *host) CallTool(id bridge.CallID, t bridge.ToolCall) {
+	g := (*Gateway)(h)
+	c := &call{id: id}
+	g.calls[id] = c
+	g.counts.toolCalls++
+	g.callTool(c, t)
+}
+
+// answer completes a call with what a page said. It takes the lock.
+func (g *Gateway) answer(c *call, r reply, contents []byte) {
+	g.mu.Lock()
+	defer g.unlock()
+	g.complete(c, r, contents)
+}
+
+func (g *Gateway) complete(c *call, r reply, contents []byte) {
+	result := bridge.Result{Contents: contents}
+	if r.failure != nil {
+		result = bridge.Result{Failure: bridge.ReadFailed, Detail: r.failure.Message}
+		if r.failure.Data.Reason != "" {
+			result.Failure = bridge.Failure(r.failure.Data.Reason)
+		}
+	}
+	g.engine.Complete(g.now(), c.id, result)
+}
+
+func (h *host) End(id bridge.CallID) {
+	if c := h.calls[id]; c != nil {
+		delete(h.calls, id)
+		if c.cancel != nil {
+			c.cancel()
+		}
+	}
+}
+
+func loopbackHost(name string) bool {
+	if name == "localhost" || strings.HasSuffix(name, ".localhost") {
+		return true
+	}
+	ip := net.ParseIP(name)
+	return ip != nil && ip.IsLoopback()
+}

@@ -1,0 +1,286 @@
+//go:build !js
+
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"strconv"
+	"sync"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// A session is the gateway's side of one MCP session with a page.
+//
+// go-sdk's client shakes hands, follows the lists and reports progress. Reads, tool calls and subscriptions go beside it, on
+// the same Conn under ids of their own: what a page answers then goes to the agent as the page wrote it. Through go-sdk a
+// read of 1 MB would be decoded and encoded again (RATIONALE.md has the figures).
+type session struct {
+	conn Conn
+	out  *outbox
+	cs   *mcp.ClientSession
+	// updated is called for each resources/updated, in order, before what the page sent later.
+	updated func(uri string)
+	tap     func(way Way, text []byte)
+
+	mu      sync.Mutex
+	last    int
+	waiting map[string]func(reply) // by id
+	over    bool
+}
+
+// A reply is a page's answer to a request of ours.
+type reply struct {
+	result   []byte // the JSON text of the result
+	contents []byte // of its member contents
+	failure  *failure
+}
+
+// A failure is what a page, or the road to it, says went wrong.
+type failure struct {
+	Code    int
+	Message string
+	Data    struct{ Reason string }
+}
+
+var errGone = &failure{Message: "the page went away before it answered"}
+
+func newClient(g *Gateway) *mcp.Client {
+	return mcp.NewClient(&mcp.Implementation{Name: "pagewire-gateway", Version: g.opt.Version}, &mcp.ClientOptions{
+		Capabilities:                &mcp.ClientCapabilities{},
+		ResourceListChangedHandler:  func(_ context.Context, r *mcp.ResourceListChangedRequest) { g.listChanged(r.Session) },
+		ToolListChangedHandler:      func(_ context.Context, r *mcp.ToolListChangedRequest) { g.listChanged(r.Session) },
+		ProgressNotificationHandler: func(_ context.Context, r *mcp.ProgressNotificationClientRequest) { g.progress(r.Session, r.Params) },
+	})
+}
+
+// newSession shakes hands over conn. The legacy era is the one for a channel that is a session: it takes one request to
+// subscribe, where the modern one takes a listen for each URI, of which an engine allows 64.
+func newSession(ctx context.Context, client *mcp.Client, conn Conn, updated func(string), tap func(Way, []byte)) (*session, error) {
+	s := &session{conn: conn, out: newOutbox(), updated: updated, tap: tap, waiting: map[string]func(reply){}}
+	go s.write()
+	cs, err := client.Connect(ctx, (*sdkTransport)(s), &mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"})
+	if err != nil {
+		s.close()
+		return nil, err
+	}
+	s.cs = cs
+	return s, nil
+}
+
+// write sends what waits: whoever posts may hold the gateway's lock, and must not block.
+func (s *session) write() {
+	for {
+		message, err := s.out.next(context.Background())
+		if err != nil {
+			return
+		}
+		if err := s.conn.Write(context.Background(), message); err != nil {
+			s.close()
+			return
+		}
+	}
+}
+
+func (s *session) post(message []byte) bool {
+	s.tap(ToPage, message)
+	return s.out.push(message)
+}
+
+// request sends a request; done is called once, with the page's answer or with errGone, unless cancel was called
+// before. Neither blocks. token asks for progress under that token, unless it is "".
+func (s *session) request(method string, params any, token string, done func(reply)) (cancel func()) {
+	s.mu.Lock()
+	s.last++
+	id := "w" + strconv.Itoa(s.last) // go-sdk's ids are numbers
+	if s.over {
+		s.mu.Unlock()
+		go done(reply{failure: errGone}) // the caller may hold the lock that done takes
+		return func() {}
+	}
+	s.waiting[id] = done
+	s.mu.Unlock()
+	text, err := json.Marshal(struct {
+		Version string `json:"jsonrpc"`
+		ID      string `json:"id"`
+		Method  string `json:"method"`
+		Params  any    `json:"params"`
+	}{"2.0", id, method, params})
+	if err != nil || !s.post(text) {
+		if done := s.take(id); done != nil {
+			go done(reply{failure: errGone})
+		}
+		return func() {}
+	}
+	return func() {
+		if s.take(id) != nil {
+			s.post([]byte(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"` + id + `"}}`))
+		}
+	}
+}
+
+func (s *session) take(id string) func(reply) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	done := s.waiting[id]
+	delete(s.waiting, id)
+	return done
+}
+
+// close ends the session. It may be called more than once, and with the gateway's lock held.
+func (s *session) close() {
+	s.mu.Lock()
+	over, waiting := s.over, s.waiting
+	s.over, s.waiting = true, nil
+	s.mu.Unlock()
+	if over {
+		return
+	}
+	s.out.close(false)
+	go func() {
+		s.conn.Close()
+		for _, done := range waiting {
+			done(reply{failure: errGone})
+		}
+	}()
+}
+
+// receive looks at one message of the page and reports whether it was for us; if not it is go-sdk's.
+func (s *session) receive(text []byte) bool {
+	m, ok := split(text)
+	if !ok {
+		return false
+	}
+	if m.method == "notifications/resources/updated" {
+		s.updated(m.uri)
+		return true
+	}
+	if done := s.take(m.id); done != nil {
+		done(m.reply)
+		return true
+	}
+	return len(m.id) > 0 && m.id[0] == 'w' // cancelled meanwhile
+}
+
+type incoming struct {
+	id, method, uri string
+	reply
+}
+
+// split reads what we need of a message, in one pass and without copying a result: an id that is a string, the method, the uri of
+// params, the result and its contents, the error.
+func split(text []byte) (m incoming, ok bool) {
+	d := jsontext.NewDecoder(bytes.NewBuffer(text), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	members := func(each func(name string) bool) bool {
+		if d.PeekKind() != '{' {
+			return d.SkipValue() == nil
+		}
+		if _, err := d.ReadToken(); err != nil {
+			return false
+		}
+		for d.PeekKind() != '}' {
+			name, err := d.ReadToken()
+			if err != nil || !each(name.String()) {
+				return false
+			}
+		}
+		_, err := d.ReadToken()
+		return err == nil
+	}
+	str := func(into *string) bool {
+		if d.PeekKind() != '"' {
+			return d.SkipValue() == nil
+		}
+		t, err := d.ReadToken()
+		if err == nil {
+			*into = t.String()
+		}
+		return err == nil
+	}
+	ok = members(func(name string) bool {
+		switch name {
+		case "id":
+			return str(&m.id)
+		case "method":
+			return str(&m.method)
+		case "params":
+			return members(func(name string) bool {
+				if name == "uri" {
+					return str(&m.uri)
+				}
+				return d.SkipValue() == nil
+			})
+		case "result":
+			from := d.InputOffset()
+			good := members(func(name string) bool {
+				if name != "contents" {
+					return d.SkipValue() == nil
+				}
+				value, err := d.ReadValue()
+				end := d.InputOffset()
+				m.contents = text[end-int64(len(value)) : end : end]
+				return err == nil
+			})
+			m.result = bytes.TrimLeft(text[from:d.InputOffset()], " \t\r\n:")
+			return good
+		case "error":
+			value, err := d.ReadValue()
+			m.failure = &failure{}
+			// A page may put anything into data; what is no reason is none.
+			if json.Unmarshal(value, m.failure) != nil {
+				m.failure.Data.Reason = ""
+			}
+			return err == nil
+		}
+		return d.SkipValue() == nil
+	})
+	return m, ok
+}
+
+// sdkTransport is the session as go-sdk's client sees it: without what goes beside it.
+type sdkTransport session
+
+func (t *sdkTransport) Connect(context.Context) (mcp.Connection, error) { return t, nil }
+
+func (t *sdkTransport) SessionID() string { return "" }
+
+func (t *sdkTransport) Read(ctx context.Context) (jsonrpc.Message, error) {
+	s := (*session)(t)
+	for {
+		text, err := s.conn.Read(ctx)
+		if err != nil {
+			s.close()
+			return nil, err
+		}
+		s.tap(FromPage, text)
+		if s.receive(text) {
+			continue
+		}
+		m, err := jsonrpc.DecodeMessage(text)
+		if err != nil {
+			continue // a page may say anything; what is no message is nothing
+		}
+		return m, nil
+	}
+}
+
+func (t *sdkTransport) Write(_ context.Context, m jsonrpc.Message) error {
+	text, err := jsonrpc.EncodeMessage(m)
+	if err != nil {
+		return err
+	}
+	if !(*session)(t).post(text) {
+		return io.ErrClosedPipe
+	}
+	return nil
+}
+
+func (t *sdkTransport) Close() error {
+	(*session)(t).close()
+	return nil
+}

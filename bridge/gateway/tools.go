@@ -1,0 +1,424 @@
+//go:build !js
+
+package gateway
+
+import (
+	"encoding/json"
+	"maps"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/pagewire/pagewire/bridge"
+)
+
+// The toolbox is what agents see as tools: ours, which offer the resources to agents that know only tools, and the pages'.
+//
+// A page's tool keeps its name. Where pages of two origins have one of the same name, who came second has its host behind
+// it, for good: a name that an agent has learned never changes its meaning. In several tabs of one origin the tab that was
+// focused last has the name, the others have it with _tabN.
+type toolbox struct {
+	names  map[string]string // origin, space, name -> name that agents see
+	owners map[string]string // the reverse
+	routes map[string]toolOffer
+	revisions
+}
+
+type toolOffer struct {
+	name string // the page's own
+	tool *mcp.Tool
+	page *Page
+}
+
+func (b *toolbox) init() {
+	b.names = map[string]string{}
+	b.owners = map[string]string{}
+	b.revisions.init()
+	for _, t := range ownTools {
+		b.owners[t.Name] = "pagewire"
+	}
+}
+
+// retool tells the engine what tools there are.
+func (g *Gateway) retool() {
+	b := &g.tools
+	pages := slices.SortedFunc(maps.Keys(g.catalog.pages), func(a, c *Page) int {
+		return slices.Compare(
+			[]int{truth(a.absent), -a.tab.focused, truth(a.Frame != ""), -a.order},
+			[]int{truth(c.absent), -c.tab.focused, truth(c.Frame != ""), -c.order})
+	})
+	b.routes = map[string]toolOffer{}
+	var all []bridge.Tool
+	offer := func(name string, t *mcp.Tool, unlisted bool) {
+		if text, err := json.Marshal(t); err == nil { // else the page's schema is no JSON
+			all = append(all, bridge.Tool{Name: name, JSON: text, Unlisted: unlisted})
+		}
+	}
+	for _, t := range ownTools {
+		offer(t.Name, t, false)
+	}
+	for _, p := range pages {
+		for _, o := range p.published {
+			o.page = p
+			if p.Hub {
+				if b.owners[o.name] != "pagewire" && b.routes[o.name].tool == nil {
+					b.routes[o.name] = o
+					offer(o.name, o.tool, false)
+				}
+				continue
+			}
+			shown := *o.tool
+			shown.Description += " [tool of the page " + pageTitle(p) + " at " + p.Origin + ", tab " + strconv.Itoa(p.tab.number) + "]"
+			name := b.name(p.Origin, o.name)
+			named := b.routes[name].tool == nil
+			if named {
+				b.routes[name] = o
+				shown.Name = name
+				offer(name, &shown, false)
+			}
+			// It answers by its tab also while that has the plain name.
+			if name = fitName(name, "_tab"+strconv.Itoa(p.tab.number)); b.routes[name].tool == nil {
+				b.routes[name] = o
+				shown.Name = name
+				offer(name, &shown, named)
+			}
+		}
+	}
+	if err := g.engine.SetTools(g.now(), all); err != nil {
+		g.log.Warn("the pages' tools could not be offered", "error", err)
+	}
+}
+
+// name gives a page's tool the name by which agents know it, the same whenever it is asked.
+func (b *toolbox) name(origin, tool string) string {
+	key := origin + " " + tool
+	if name := b.names[key]; name != "" {
+		return name
+	}
+	name := fitName(tool, "")
+	for n := 1; b.owners[name] != ""; n++ {
+		host := origin
+		if u, err := url.Parse(origin); err == nil {
+			host = u.Host
+		}
+		suffix := "_" + host
+		if n > 1 {
+			suffix += "_" + strconv.Itoa(n)
+		}
+		name = fitName(tool, suffix)
+	}
+	b.names[key], b.owners[name] = name, key
+	return name
+}
+
+// fitName makes a name that every client takes: letters, digits, _ and -, 64 at most.
+func fitName(name, suffix string) string {
+	clean := func(s string) string {
+		return strings.Map(func(r rune) rune {
+			if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-' {
+				return r
+			}
+			return '_'
+		}, s)
+	}
+	suffix = clean(suffix)
+	suffix = suffix[:min(len(suffix), 48)]
+	name = clean(name)
+	return name[:min(len(name), 64-len(suffix))] + suffix
+}
+
+// callTool runs one of our own tools or passes the call to its page.
+func (g *Gateway) callTool(c *call, t bridge.ToolCall) {
+	switch t.Name {
+	case "list_page_resources":
+		g.toolList(c, t.Arguments)
+		return
+	case "read_page_resource":
+		g.toolRead(c, t.Arguments)
+		return
+	case "wait_for_page_update":
+		g.toolWait(c, t.Arguments)
+		return
+	}
+	o, ok := g.tools.routes[t.Name]
+	if !ok || o.page.absent {
+		g.engine.Complete(g.now(), c.id, bridge.Result{Failure: bridge.ReadFailed, Detail: "the page that has this tool is gone or is being reloaded"})
+		return
+	}
+	token := tokenPrefix + strconv.Itoa(int(c.id))
+	params := struct {
+		Name      string            `json:"name"`
+		Arguments json.RawMessage   `json:"arguments"`
+		Meta      map[string]string `json:"_meta"`
+	}{o.name, slices.Clone(t.Arguments), map[string]string{"progressToken": token}}
+	c.cancel = o.page.session.request("tools/call", params, token, func(r reply) { g.answer(c, r, r.result) })
+}
+
+const tokenPrefix = "call-"
+
+// progress passes a page's word on a tool call to the agent.
+func (g *Gateway) progress(_ *mcp.ClientSession, p *mcp.ProgressNotificationParams) {
+	token, _ := p.ProgressToken.(string)
+	id, err := strconv.Atoi(strings.TrimPrefix(token, tokenPrefix))
+	if err != nil {
+		return
+	}
+	members, err := json.Marshal(struct {
+		Progress float64 `json:"progress"`
+		Total    float64 `json:"total,omitempty"`
+		Message  string  `json:"message,omitempty"`
+	}{p.Progress, p.Total, p.Message})
+	if err != nil {
+		return
+	}
+	g.mu.Lock()
+	defer g.unlock()
+	g.engine.Progress(g.now(), bridge.CallID(id), members[1:len(members)-1])
+}
+
+var ownTools = []*mcp.Tool{
+	{
+		Name: "list_page_resources",
+		Description: "List the live resources of the web pages that are open in the user's browser: URI, title, type and tab of each. " +
+			"Read one with read_page_resource.",
+		InputSchema: json.RawMessage(`{"type":"object","properties":{` +
+			`"contains":{"type":"string","description":"Only resources whose URI, title or description contains this text"},` +
+			`"tab":{"type":"integer","minimum":1,"description":"Only resources of this tab"}},"additionalProperties":false}`),
+		Annotations: readOnly("List page resources"),
+	},
+	{
+		Name: "read_page_resource",
+		Description: "Read the current state of a live page resource. The answer begins with a line that gives its revision; " +
+			"pass that as since to wait_for_page_update to hear of the next change.",
+		InputSchema: json.RawMessage(`{"type":"object","properties":{` +
+			`"uri":{"type":"string","description":"The resource's URI, as list_page_resources gives it"}},"required":["uri"],"additionalProperties":false}`),
+		Annotations: readOnly("Read a page resource"),
+	},
+	{
+		Name: "wait_for_page_update",
+		Description: "Wait until one of the given live page resources changes, then read it again with read_page_resource. " +
+			"Returns at once if one has changed after the revision since.",
+		InputSchema: json.RawMessage(`{"type":"object","properties":{` +
+			`"uris":{"type":"array","items":{"type":"string"},"minItems":1,"maxItems":50,"description":"URIs of resources"},` +
+			`"since":{"type":"integer","minimum":0,"description":"A revision that read_page_resource or wait_for_page_update gave"},` +
+			`"timeout_ms":{"type":"integer","minimum":0,"maximum":25000,"description":"How long to wait at most; default 20000"}},"required":["uris"],"additionalProperties":false}`),
+		Annotations: readOnly("Wait for a page to change"),
+	},
+}
+
+func readOnly(title string) *mcp.ToolAnnotations {
+	open := true
+	return &mcp.ToolAnnotations{Title: title, ReadOnlyHint: true, OpenWorldHint: &open}
+}
+
+// say completes a call of one of our tools.
+func (g *Gateway) say(c *call, failed bool, content ...any) {
+	text, err := json.Marshal(struct {
+		Content []any `json:"content"`
+		IsError bool  `json:"isError,omitempty"`
+	}{content, failed})
+	if err != nil {
+		text = []byte(`{"content":[],"isError":true}`)
+	}
+	g.engine.Complete(g.now(), c.id, bridge.Result{Contents: text})
+}
+
+type textContent struct {
+	Type string `json:"type"`
+	Text string `json:"text"`
+}
+
+func asText(s string) textContent { return textContent{"text", s} }
+
+func asJSON(v any) textContent {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return asText(err.Error())
+	}
+	return asText(string(text))
+}
+
+func (g *Gateway) toolList(c *call, args []byte) {
+	var in struct {
+		Contains string
+		Tab      int
+	}
+	if err := json.Unmarshal(args, &in); err != nil {
+		g.say(c, true, asText("list_page_resources: "+err.Error()))
+		return
+	}
+	type item struct {
+		URI         string `json:"uri"`
+		Title       string `json:"title,omitempty"`
+		Description string `json:"description,omitempty"`
+		MIMEType    string `json:"mimeType,omitempty"`
+	}
+	out := struct {
+		Resources []item `json:"resources"`
+		Templates []item `json:"templates,omitempty"`
+		Note      string `json:"note,omitempty"`
+	}{Resources: []item{}}
+	const most = 200
+	for _, key := range slices.Sorted(maps.Keys(g.catalog.routes)) {
+		r := g.catalog.routes[key]
+		s := &r.shown
+		if s.Unlisted || in.Tab != 0 && r.tab() != in.Tab ||
+			in.Contains != "" && !strings.Contains(strings.ToLower(key+"\n"+s.Title+"\n"+s.Description), strings.ToLower(in.Contains)) {
+			continue
+		}
+		if len(out.Resources)+len(out.Templates) == most {
+			out.Note = "There are more: narrow the list with contains or tab."
+			break
+		}
+		i := item{key, s.Title, s.Description, s.MIMEType}
+		if strings.Contains(key, "{") {
+			out.Templates = append(out.Templates, i)
+		} else {
+			out.Resources = append(out.Resources, i)
+		}
+	}
+	if len(out.Resources)+len(out.Templates) == 0 {
+		out.Note = "No open page offers a resource that fits."
+	}
+	g.say(c, false, asJSON(out))
+}
+
+// tab is the number of the tab that a route leads to.
+func (r *route) tab() int {
+	if !r.page.Hub {
+		return r.page.tab.number
+	}
+	var meta struct {
+		Tab int `json:"pagewire/tab"`
+	}
+	_ = json.Unmarshal(r.shown.Meta, &meta)
+	return meta.Tab
+}
+
+func (g *Gateway) toolRead(c *call, args []byte) {
+	var in struct{ URI string }
+	if err := json.Unmarshal(args, &in); err != nil || in.URI == "" {
+		g.say(c, true, asText("read_page_resource: uri must be the URI of a resource"))
+		return
+	}
+	g.track([]string{in.URI}, func(failed map[string]string) {
+		if g.calls[c.id] == nil {
+			return
+		}
+		if why := failed[in.URI]; why != "" {
+			g.say(c, true, asText(in.URI+": "+why))
+			return
+		}
+		revision := g.tools.revision(in.URI) // before the read: a change during it is news
+		p, own := g.lookup(in.URI)
+		if p == nil {
+			g.say(c, true, asText(in.URI+": no open page offers this resource now"))
+			return
+		}
+		g.counts.reads++
+		g.readTool(c, p, own, in.URI, revision)
+	})
+}
+
+func (g *Gateway) readTool(c *call, p *Page, own, uri string, revision int64) {
+	if p.absent {
+		g.say(c, true, asText(uri+": its page is being reloaded; try again"))
+		return
+	}
+	c.cancel = p.session.request("resources/read", map[string]string{"uri": own}, "", func(r reply) {
+		g.mu.Lock()
+		defer g.unlock()
+		if r.failure != nil {
+			g.say(c, true, asText(uri+": "+r.failure.Message))
+			return
+		}
+		var contents []struct {
+			URI, MIMEType string
+			Text          *string
+			Blob          string
+		}
+		if err := json.Unmarshal(r.contents, &contents); err != nil {
+			g.say(c, true, asText(uri+": the page's answer is not resource contents"))
+			return
+		}
+		content := []any{asJSON(map[string]any{"uri": uri, "revision": revision})}
+		for _, part := range contents {
+			switch {
+			case part.Text != nil:
+				content = append(content, asText(*part.Text))
+			case strings.HasPrefix(part.MIMEType, "image/"):
+				content = append(content, map[string]string{"type": "image", "data": part.Blob, "mimeType": part.MIMEType})
+			default:
+				content = append(content, map[string]any{"type": "resource", "resource": map[string]string{"uri": part.URI, "mimeType": part.MIMEType, "blob": part.Blob}})
+			}
+		}
+		g.say(c, false, content...)
+	})
+}
+
+func (g *Gateway) toolWait(c *call, args []byte) {
+	in := struct {
+		URIs    []string
+		Since   *int64
+		Timeout int64 `json:"timeout_ms"`
+	}{Timeout: 20_000}
+	if err := json.Unmarshal(args, &in); err != nil || len(in.URIs) == 0 || len(in.URIs) > 50 {
+		g.say(c, true, asText("wait_for_page_update: uris must be 1 to 50 URIs of resources"))
+		return
+	}
+	timeout := time.Duration(min(max(in.Timeout, 0), 25_000)) * time.Millisecond
+	g.track(in.URIs, func(failed map[string]string) {
+		if g.calls[c.id] == nil {
+			return
+		}
+		for uri, why := range failed {
+			g.say(c, true, asText(uri+": "+why))
+			return
+		}
+		since := g.tools.clock
+		if in.Since != nil {
+			since = *in.Since
+		}
+		finish := func() bool {
+			var changed []string
+			for _, uri := range in.URIs {
+				if g.tools.revision(uri) > since {
+					changed = append(changed, uri)
+				}
+			}
+			if len(changed) == 0 {
+				return false
+			}
+			g.say(c, false, asJSON(map[string]any{"changed": changed, "revision": g.tools.clock}))
+			return true
+		}
+		if finish() {
+			return
+		}
+		over := false
+		timer := time.AfterFunc(timeout, func() {
+			g.mu.Lock()
+			defer g.unlock()
+			if !over {
+				over = true
+				g.tools.leave(c)
+				g.say(c, false, asJSON(map[string]any{"changed": []string{}, "revision": g.tools.clock, "timedOut": true}))
+			}
+		})
+		stop := func() {
+			over = true
+			timer.Stop()
+			g.tools.leave(c)
+		}
+		c.cancel = stop
+		g.tools.waiters[c] = func() {
+			if !over && finish() {
+				stop()
+			}
+		}
+	})
+}
