@@ -5,6 +5,7 @@ package gateway
 import (
 	"context"
 	"io"
+	"log/slog"
 	"sync/atomic"
 
 	"github.com/pagewire/pagewire/bridge"
@@ -20,6 +21,10 @@ type Agent struct {
 	out  *outbox
 	// blocked is set while the engine knows the port as not writable.
 	blocked atomic.Bool
+	// held says that Hold keeps it so. Guarded by the gateway's lock.
+	held bool
+	// name is what the agent calls itself, once it has. Guarded by the gateway's lock.
+	name string
 }
 
 const (
@@ -27,6 +32,17 @@ const (
 	// maxWaiting ends a session: its agent asks and does not read.
 	maxWaiting = 64 << 20
 )
+
+// RoadRequest is the road of an agent that is one request over HTTP: the modern era has no sessions there. Their coming and
+// going is logged at debug level.
+const RoadRequest = "http request"
+
+func (a *Agent) level() slog.Level {
+	if a.road == RoadRequest {
+		return slog.LevelDebug
+	}
+	return slog.LevelInfo
+}
 
 // Connect opens a session for an agent. road says how it came ("stdio", "http"), for logs and metrics. It fails above the
 // limit of sessions and after Close.
@@ -51,9 +67,7 @@ func (a *Agent) Read(ctx context.Context) ([]byte, error) {
 	message, err := a.out.next(ctx)
 	if a.blocked.Load() && a.out.size() < lowWater {
 		a.g.mu.Lock()
-		if a.blocked.CompareAndSwap(true, false) {
-			a.g.engine.Writable(a.g.now(), a.id, true)
-		}
+		a.unblock()
 		a.g.unlock()
 	}
 	return message, err
@@ -68,7 +82,64 @@ func (a *Agent) Write(_ context.Context, message []byte) error {
 	if g.agents[a.id] == nil {
 		return io.ErrClosedPipe
 	}
+	if a.name == "" {
+		a.name = agentName(message)
+	}
 	return g.engine.Receive(g.now(), a.id, message)
+}
+
+// Oversize is Write for a message of more than Gateway.MessageBytes, of which only the beginning has been kept: it is
+// answered with an error, under its id if that is within the beginning.
+func (a *Agent) Oversize(beginning []byte) error {
+	g := a.g
+	g.mu.Lock()
+	defer g.unlock()
+	if g.agents[a.id] == nil {
+		return io.ErrClosedPipe
+	}
+	return g.engine.Oversize(g.now(), a.id, beginning)
+}
+
+// Hold says that only answers can reach the agent now, as over HTTP while it has no stream open. What it has subscribed
+// to is kept meanwhile: at most one update per URI, which comes when Hold ends.
+func (a *Agent) Hold(on bool) {
+	g := a.g
+	g.mu.Lock()
+	defer g.unlock()
+	if a.held = on; !on {
+		a.unblock()
+	} else if a.blocked.CompareAndSwap(false, true) {
+		g.engine.Writable(g.now(), a.id, false)
+	}
+}
+
+// unblock is called with the gateway's lock held.
+func (a *Agent) unblock() {
+	if !a.held && a.out.size() < lowWater && a.blocked.CompareAndSwap(true, false) {
+		a.g.engine.Writable(a.g.now(), a.id, true)
+	}
+}
+
+// Settled reports whether the agent has been sent, and has read, an answer to each of its requests. Listens that it has
+// open do not count.
+func (a *Agent) Settled() bool {
+	g := a.g
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return !g.engine.Waits(a.id) && a.out.size() == 0
+}
+
+// Dismiss ends the session as a server does that goes away: each request that waits gets an error, each listen its
+// result. Read returns these, and then io.EOF.
+func (a *Agent) Dismiss() {
+	g := a.g
+	g.mu.Lock()
+	defer g.unlock()
+	if g.agents[a.id] == nil {
+		return
+	}
+	g.engine.Dismiss(g.now(), a.id)
+	a.end("dismissed", false)
 }
 
 // Close ends the session and frees all that it held.
@@ -76,19 +147,19 @@ func (a *Agent) Close() error {
 	g := a.g
 	g.mu.Lock()
 	defer g.unlock()
-	a.end("closed")
+	a.end("closed", true)
 	return nil
 }
 
-// end is called with the gateway's lock held.
-func (a *Agent) end(reason string) {
+// end is called with the gateway's lock held. What the agent has not read yet is dropped, or it still gets that.
+func (a *Agent) end(reason string, drop bool) {
 	g := a.g
 	if g.agents[a.id] != nil {
 		g.engine.Close(g.now(), a.id)
 		delete(g.agents, a.id)
-		g.log.Info("agent gone", "agent", int(a.id), "road", a.road, "reason", reason)
+		g.log.Log(context.Background(), a.level(), "agent gone", "agent", int(a.id), "road", a.road, "reason", reason)
 	}
-	a.out.close(true)
+	a.out.close(drop)
 }
 
 // send is called with the gateway's lock held.
@@ -96,7 +167,7 @@ func (a *Agent) send(message []byte) {
 	a.g.tap(Event{Way: ToAgent, Agent: int(a.id), Text: message})
 	a.out.push(message)
 	if a.out.size() > maxWaiting {
-		a.end("it does not read what it asks for")
+		a.end("it does not read what it asks for", true)
 		return
 	}
 	if !a.blocked.Load() && a.out.size() > highWater {

@@ -46,21 +46,23 @@ type Page struct {
 	absent    bool
 	gone      bool
 	parked    []parked
-	offers    map[string]*offer // by the page's own URI
+	offers    map[string]*offer   // by the page's own URI
+	bases     map[string][]*offer // the same, by the URI without the mark of a tab
 	published []toolOffer
 	upstream  map[string]*upstream // by the page's own URI: what is subscribed there
 }
 
 // An offer is a resource of a page.
 type offer struct {
-	page     *Page
-	resource bridge.Resource // as the page describes it
+	page         *Page
+	resource     bridge.Resource // as the page describes it
+	base, suffix string          // its URI, and what that has behind it in a list with other tabs
 }
 
 // parked is a read that waits for the page's successor.
 type parked struct {
 	call *call
-	uri  string
+	uri  string // the agent's
 }
 
 // ErrDenied is what Attach returns for a page whose origin is not served.
@@ -171,7 +173,7 @@ func (p *Page) list(ctx context.Context) error {
 		if size == 0 {
 			size = -1 // go-sdk does not tell 0 from none
 		}
-		add(&offer{p, bridge.Resource{
+		add(&offer{page: p, resource: bridge.Resource{
 			URI: r.URI, Name: r.Name, Title: r.Title, Description: r.Description, MIMEType: r.MIMEType, Size: size,
 			Icons: text(r.Icons, len(r.Icons) > 0), Annotations: text(r.Annotations, r.Annotations != nil), Meta: text(r.Meta, r.Meta != nil),
 		}})
@@ -180,7 +182,7 @@ func (p *Page) list(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		add(&offer{p, bridge.Resource{
+		add(&offer{page: p, resource: bridge.Resource{
 			URI: r.URITemplate, Name: r.Name, Title: r.Title, Description: r.Description, MIMEType: r.MIMEType, Size: -1,
 			Icons: text(r.Icons, len(r.Icons) > 0), Annotations: text(r.Annotations, r.Annotations != nil), Meta: text(r.Meta, r.Meta != nil),
 		}})
@@ -234,7 +236,7 @@ func (p *Page) leave(reason string, mayReturn bool) {
 	}
 	p.absent = true
 	p.upstream = map[string]*upstream{}
-	for uri := range p.offers { // who is there ranks before who is not
+	for uri := range p.bases {
 		g.place(uri)
 	}
 	g.retool()
@@ -254,10 +256,10 @@ func (g *Gateway) drop(p *Page) {
 		p.absent = true // nothing is asked of it any more
 	}
 	p.gone = true
-	offers := p.offers
-	p.offers = nil
+	bases := p.bases
+	p.offers, p.bases = nil, nil
 	g.catalog.remove(p)
-	for uri := range offers {
+	for uri := range bases {
 		g.place(uri)
 	}
 	for _, parked := range p.parked {
@@ -316,7 +318,7 @@ func (p *Page) Retitle(title string) {
 			g.mu.Lock()
 			defer g.unlock()
 			p.tab.stale = false
-			for uri := range p.offers {
+			for uri := range p.bases {
 				g.place(uri)
 			}
 		})

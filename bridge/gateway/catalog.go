@@ -5,6 +5,7 @@ package gateway
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 	"net/url"
 	"slices"
 	"strconv"
@@ -19,6 +20,7 @@ type catalog struct {
 	pages     map[*Page]bool
 	tabs      map[string]*tab // by key
 	numbers   map[string]int  // of tabs, by key; kept when the tab is gone: numbers are never used for another
+	owners    map[string]bool // the tabs that owned URIs at the hub before us
 	lastTab   int
 	arrivals  int
 	focuses   int
@@ -52,6 +54,7 @@ func (c *catalog) init() {
 	c.pages = map[*Page]bool{}
 	c.tabs = map[string]*tab{}
 	c.numbers = map[string]int{}
+	c.owners = map[string]bool{}
 	c.routes = map[string]*route{}
 	c.places = map[string]*place{}
 }
@@ -72,7 +75,7 @@ func (c *catalog) add(p *Page) {
 			}
 		}
 		c.tabs[p.Tab] = t
-		if c.focusNext == p.Tab {
+		if c.focusNext == p.Tab || c.owners[p.Tab] && !c.told {
 			c.focusNext = ""
 			c.focus(t)
 		}
@@ -80,10 +83,15 @@ func (c *catalog) add(p *Page) {
 	p.tab = t
 }
 
-// learn keeps the number that a hub has given to a tab, in case that we are the hub after it.
-func (c *catalog) learn(key string, number int) {
+// learn keeps the number that a hub has given to a tab, and whether that owns all its URIs, in case that we are the hub
+// after it.
+func (c *catalog) learn(key string, number int, owner bool) {
 	c.numbers[key] = number
 	c.lastTab = max(c.lastTab, number)
+	if known, ok := c.owners[key]; ok {
+		owner = owner && known
+	}
+	c.owners[key] = owner
 }
 
 func (c *catalog) remove(p *Page) {
@@ -108,18 +116,17 @@ func (c *catalog) focus(t *tab) bool {
 	return true
 }
 
-// holders lists who offers a URI, the owner first: who is there before who is absent, then the tab that was focused last, then the
-// document before its frames, then who came last.
+// holders lists who offers a URI, the owner first: the tab that was focused last, then the document before its frames,
+// then who came last. Who is absent keeps its place, lest a reload in one of two tabs be two changes of owner; so does a
+// hub that is gone, until its tabs have come. A hub is in the list once for each of its tabs that has the URI.
 func (c *catalog) holders(uri string) []*offer {
 	var list []*offer
 	for p := range c.pages {
-		if o := p.offers[uri]; o != nil {
-			list = append(list, o)
-		}
+		list = append(list, p.bases[uri]...)
 	}
 	slices.SortFunc(list, func(a, b *offer) int {
 		rank := func(o *offer) []int {
-			return []int{truth(o.page.absent), -o.page.tab.focused, truth(o.page.Frame != ""), -o.page.order}
+			return []int{truth(!o.page.Hub), -o.page.tab.focused, truth(o.page.Frame != ""), -o.page.order, truth(o.resource.URI != uri)}
 		}
 		return slices.Compare(rank(a), rank(b))
 	})
@@ -140,6 +147,12 @@ func (g *Gateway) offered(p *Page, offers map[string]*offer, tools []toolOffer) 
 	if p.gone || p.absent {
 		g.unlock()
 		return
+	}
+	if p.Hub {
+		clear(g.catalog.owners)
+	}
+	for _, o := range offers {
+		o.find()
 	}
 	pending := 1
 	ready := make(chan struct{})
@@ -164,43 +177,43 @@ func (g *Gateway) offered(p *Page, offers map[string]*offer, tools []toolOffer) 
 	if p.gone || p.absent {
 		return
 	}
-	before := p.offers
-	p.offers = offers
+	before := p.bases
+	p.offers, p.bases = offers, map[string][]*offer{}
+	for _, o := range offers {
+		p.bases[o.base] = append(p.bases[o.base], o)
+	}
 	for uri := range before {
-		if offers[uri] == nil {
+		if p.bases[uri] == nil {
 			g.place(uri)
 		}
 	}
-	// In the order of their text: a page lists in the order of registration, but two lists of it must not differ for us.
-	uris := make([]string, 0, len(offers))
-	for uri := range offers {
-		uris = append(uris, uri)
-	}
-	slices.Sort(uris)
-	for _, uri := range uris {
+	// In the order of their text, so that the same pages always make the same list.
+	for _, uri := range slices.Sorted(maps.Keys(p.bases)) {
+		g.succeed(p, uri)
 		g.place(uri)
-		g.replaceAbsent(p, uri)
 	}
 	p.published = tools
 	g.retool()
 	g.settle()
+	g.unpark()
 }
 
 // wouldLead reports under which own URI a watched one would be the page's, given what it offers.
 func (c *catalog) wouldLead(uri string, p *Page, offers map[string]*offer) (own string, ok bool) {
 	own = uri
-	if !p.Hub {
-		if i := strings.LastIndex(uri, tabMark); i >= 0 {
-			if uri[i:] != p.suffix() {
-				return "", false
-			}
-			own = uri[:i]
+	if i := strings.LastIndex(uri, tabMark); i >= 0 && !p.Hub {
+		if uri[i:] != p.suffix() {
+			return "", false
 		}
+		own = uri[:i]
 	}
 	if offers[own] != nil {
 		return own, true
 	}
-	for key := range offers {
+	for key, o := range offers {
+		if p.Hub && o.base+o.suffix == uri {
+			return own, true
+		}
 		if i := strings.IndexByte(key, '{'); i >= 0 && strings.HasPrefix(own, key[:i]) {
 			return own, true // it may be: the page says so when it is asked
 		}
@@ -223,7 +236,6 @@ func (p *Page) suffix() string {
 func (g *Gateway) place(uri string) {
 	c := &g.catalog
 	holders := c.holders(uri)
-	// Who is absent and has been followed by another page of its tab counts no more.
 	wanted := map[string]*route{}
 	var keys []string
 	want := func(key string, r *route) {
@@ -233,23 +245,20 @@ func (g *Gateway) place(uri string) {
 		}
 	}
 	for i, h := range holders {
-		if h.page.Hub {
-			want(uri, &route{page: h.page, shown: h.resource})
-			if key := h.alias(); key != "" {
-				r := h.resource
-				r.URI, r.Unlisted = key, true
-				want(key, &route{page: h.page, shown: r})
-			}
-			continue
+		r := route{page: h.page, shown: h.shown()}
+		if !h.page.Hub {
+			r.suffix = h.suffix
 		}
-		shown := h.shown()
 		if i == 0 {
-			want(uri, &route{page: h.page, shown: shown})
+			plain := r
+			plain.shown.URI = uri
+			want(uri, &plain)
 		}
-		shown.Unlisted = i == 0 || h.page.absent
-		suffix := h.page.suffix()
-		shown.URI = uri + suffix
-		want(shown.URI, &route{page: h.page, suffix: suffix, shown: shown})
+		if h.suffix != "" {
+			r.shown.URI = uri + h.suffix
+			r.shown.Unlisted = i == 0
+			want(r.shown.URI, &r)
+		}
 	}
 	old := c.places[uri]
 	if old != nil {
@@ -296,9 +305,15 @@ func sameResource(a, b *bridge.Resource) bool {
 		bytes.Equal(a.Icons, b.Icons) && bytes.Equal(a.Annotations, b.Annotations) && bytes.Equal(a.Meta, b.Meta)
 }
 
-// shown is the resource as agents see it: its title says where it is.
+// shown is the resource as agents see it: its title says where it is. A hub has seen to that.
 func (o *offer) shown() bridge.Resource {
 	r, p := o.resource, o.page
+	if p.Hub {
+		if p.absent {
+			r.Meta = withMeta(r.Meta, metaAbsent, json.RawMessage("true"))
+		}
+		return r
+	}
 	title := r.Title
 	if title == "" {
 		title = r.Name
@@ -328,71 +343,87 @@ const (
 	metaTab    = "pagewire/tab"    // a number, the N of #tab=N
 	metaKey    = "pagewire/tabKey" // what tells the tab from others for its life
 	metaSuffix = "pagewire/suffix" // what the URI has or would have behind it in a list with other tabs
+	// metaAbsent is true for what a gateway has from a hub that is gone, until its tabs have come. Another gateway does not
+	// take that: it has it from the same dead hub, and the tab's coming is to be news there once, too.
+	metaAbsent = "pagewire/absent"
 )
 
 func (o *offer) meta() []byte {
+	key, _ := json.Marshal(o.page.Tab)
+	suffix, _ := json.Marshal(o.page.suffix())
+	return withMeta(withMeta(withMeta(o.resource.Meta, metaTab, json.RawMessage(strconv.Itoa(o.page.tab.number))), metaKey, key), metaSuffix, suffix)
+}
+
+// withMeta is a _meta with one member more.
+func withMeta(meta []byte, name string, value json.RawMessage) []byte {
 	all := map[string]json.RawMessage{}
-	if len(o.resource.Meta) > 0 && json.Unmarshal(o.resource.Meta, &all) != nil {
+	if len(meta) > 0 && json.Unmarshal(meta, &all) != nil {
 		all = map[string]json.RawMessage{}
 	}
-	all[metaTab] = json.RawMessage(strconv.Itoa(o.page.tab.number))
-	all[metaKey], _ = json.Marshal(o.page.Tab)
-	all[metaSuffix], _ = json.Marshal(o.page.suffix())
+	all[name] = value
 	return text(all, true)
 }
 
-// alias is what a hub's plain URI is called when its tab is named, and "" for one that names it already.
-func (o *offer) alias() string {
+// find says what an offer is called in a list with other tabs. A hub has decided that already, and says so in its
+// _meta; its numbers are kept, in case that we are the hub after it.
+func (o *offer) find() {
+	o.base = o.resource.URI
+	if !o.page.Hub {
+		o.suffix = o.page.suffix()
+		return
+	}
 	var meta struct {
 		Tab    int    `json:"pagewire/tab"`
 		Key    string `json:"pagewire/tabKey"`
 		Suffix string `json:"pagewire/suffix"`
 	}
 	if json.Unmarshal(o.resource.Meta, &meta) != nil || meta.Suffix == "" {
-		return ""
+		return
 	}
-	o.page.g.catalog.learn(meta.Key, meta.Tab)
-	if strings.HasSuffix(o.resource.URI, meta.Suffix) {
-		return ""
-	}
-	return o.resource.URI + meta.Suffix
+	o.suffix = meta.Suffix
+	o.base = strings.TrimSuffix(o.base, o.suffix)
+	o.page.g.catalog.learn(meta.Key, meta.Tab, o.base == o.resource.URI)
 }
 
-// replaceAbsent lets a page take over a URI from those that its tab has left, and answer who waits for them.
-func (g *Gateway) replaceAbsent(p *Page, uri string) {
+// succeed lets a page take over a URI from one that its tab has left, or from a hub that is gone.
+func (g *Gateway) succeed(p *Page, uri string) {
 	for old := range g.catalog.pages {
-		if !old.absent || old.tab != p.tab || old.Frame != p.Frame && p.Frame != "" {
+		if !old.absent || !old.Hub && (old.tab != p.tab || old.Frame != p.Frame && p.Frame != "") {
 			continue
 		}
-		if old.offers[uri] != nil {
-			delete(old.offers, uri)
-			g.place(uri)
-		}
+		old.bases[uri] = slices.DeleteFunc(old.bases[uri], func(o *offer) bool {
+			if !p.Hub && old.Hub && o.suffix != p.suffix() {
+				return false
+			}
+			delete(old.offers, o.resource.URI)
+			return true
+		})
+	}
+}
+
+// unpark sends on the reads that waited for a page which has come.
+func (g *Gateway) unpark() {
+	for old := range g.catalog.pages {
 		waiting := old.parked
 		old.parked = nil
 		for _, w := range waiting {
-			switch {
-			case g.calls[w.call.id] == nil: // nobody waits any more
-			case g.catalog.answers(p, w.uri):
-				g.readAt(w.call, p, w.uri)
-			default:
-				old.parked = append(old.parked, w)
+			if g.calls[w.call.id] == nil {
+				continue // nobody waits any more
 			}
+			p, own := g.lookup(w.uri)
+			if p == nil {
+				p, own = old, w.uri
+			}
+			g.readAt(w.call, p, own, w.uri)
 		}
 	}
-}
-
-// answers reports whether a page offers what an own URI is read from.
-func (c *catalog) answers(p *Page, own string) bool {
-	_, ok := c.wouldLead(own, p, p.offers)
-	return ok
 }
 
 // reown brings the engine in line with a change of focus.
 func (g *Gateway) reown(t *tab) {
 	for p := range g.catalog.pages {
 		if p.tab == t {
-			for uri := range p.offers {
+			for uri := range p.bases {
 				if len(g.catalog.holders(uri)) > 1 {
 					g.place(uri)
 				}

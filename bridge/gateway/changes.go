@@ -12,6 +12,7 @@ import (
 type interest struct {
 	watched bool
 	asking  int // agents whose subscription waits for the page's consent
+	updates int // that pages told since somebody is interested
 }
 
 // upstream is a subscription at a page.
@@ -29,15 +30,23 @@ func (g *Gateway) changed(p *Page, own string) {
 	}
 	g.counts.updates++
 	if p.Hub {
-		g.engine.Touch(g.now(), own)
+		g.touch(own)
 		return
 	}
 	if key, ok := g.engine.Find(own); ok {
 		if r := g.catalog.routes[key]; r != nil && r.page == p {
-			g.engine.Touch(g.now(), own)
+			g.touch(own)
 		}
 	}
-	g.engine.Touch(g.now(), own+p.suffix())
+	g.touch(own + p.suffix())
+}
+
+// touch passes a change on to those who watch an agents' URI.
+func (g *Gateway) touch(uri string) {
+	if in := g.interest[uri]; in != nil {
+		in.updates++
+	}
+	g.engine.Touch(g.now(), uri)
 }
 
 // Subscribe asks the page first: an agent that has its answer misses no change.
@@ -51,7 +60,7 @@ func (h *host) Subscribe(id bridge.CallID, _ bridge.PortID, uri string) {
 		g.interest[uri] = in
 	}
 	in.asking++
-	c.cancel = func() { // with End, which comes after Watched
+	c.cancel = func() { // with End
 		in.asking--
 		g.release(uri)
 	}
@@ -86,16 +95,25 @@ func (h *host) Watched(uri string, on bool) {
 	g.release(uri)
 }
 
-// release ends what nobody is interested in any more.
-func (g *Gateway) release(uri string) {
-	in := g.interest[uri]
-	if in == nil || in.watched || in.asking > 0 {
-		return
+// release ends what nobody is interested in any more, when the engine has said all that it has to say: End of a
+// question comes before the Watched that follows from its answer.
+func (g *Gateway) release(uri string) { g.released = append(g.released, uri) }
+
+// sweep does what release left.
+func (g *Gateway) sweep() {
+	for len(g.released) > 0 {
+		uri := g.released[0]
+		g.released = g.released[1:]
+		in := g.interest[uri]
+		if in == nil || in.watched || in.asking > 0 {
+			continue
+		}
+		delete(g.interest, uri)
+		if p, own := g.lookup(uri); p != nil {
+			g.unfollow(p, own)
+		}
 	}
-	delete(g.interest, uri)
-	if p, own := g.lookup(uri); p != nil {
-		g.unfollow(p, own)
-	}
+	g.released = nil
 }
 
 // lookup finds the page that answers for an agent's URI, and what it calls it.

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -27,6 +28,7 @@ type testPage struct {
 	subs     map[string]int
 	hold     chan struct{} // reads wait for it, if it is set
 	subDelay time.Duration
+	asked    atomic.Int32 // subscribe and unsubscribe
 }
 
 func openPage(t *testing.T, g *Gateway, info PageInfo, state map[string]string) *testPage {
@@ -35,6 +37,7 @@ func openPage(t *testing.T, g *Gateway, info PageInfo, state map[string]string) 
 	p.server = mcp.NewServer(&mcp.Implementation{Name: "page", Version: "1"}, &mcp.ServerOptions{
 		Capabilities: &mcp.ServerCapabilities{Resources: &mcp.ResourceCapabilities{Subscribe: true, ListChanged: true}, Tools: &mcp.ToolCapabilities{ListChanged: true}},
 		SubscribeHandler: func(_ context.Context, r *mcp.SubscribeRequest) error {
+			p.asked.Add(1)
 			time.Sleep(p.subDelay)
 			p.mu.Lock()
 			defer p.mu.Unlock()
@@ -42,6 +45,7 @@ func openPage(t *testing.T, g *Gateway, info PageInfo, state map[string]string) 
 			return nil
 		},
 		UnsubscribeHandler: func(_ context.Context, r *mcp.UnsubscribeRequest) error {
+			p.asked.Add(1)
 			p.mu.Lock()
 			defer p.mu.Unlock()
 			p.subs[r.Params.URI]--
@@ -230,6 +234,9 @@ func TestOnePage(t *testing.T) {
 	if got := a.read(app + "/doc"); got != "two" {
 		t.Errorf("read %q", got)
 	}
+	if got := p.asked.Load(); got != 1 {
+		t.Errorf("the page was asked %d times to subscribe or unsubscribe, want 1", got)
+	}
 	if err := a.Unsubscribe(t.Context(), &mcp.UnsubscribeParams{URI: app + "/doc"}); err != nil {
 		t.Fatal(err)
 	}
@@ -324,6 +331,25 @@ func TestReload(t *testing.T) {
 	case what := <-a.lists:
 		t.Errorf("%s list changed by a reload that changed nothing", what)
 	default:
+	}
+}
+
+// A reload in the tab that owns a URI is one change, not three.
+func TestReloadInOneOfTwoTabs(t *testing.T) {
+	g := newGateway(t, Options{})
+	doc := app + "/doc"
+	p1 := openPage(t, g, tabInfo("a"), map[string]string{doc: "one"})
+	openPage(t, g, tabInfo("b"), map[string]string{doc: "two"})
+	g.Focus("a")
+	a := openAgent(t, g)
+	a.subscribe(doc)
+	p1.crash()
+	<-p1.Done()
+	a.quiet()
+	openPage(t, g, tabInfo("a"), map[string]string{doc: "one'"})
+	a.updated(doc)
+	if got := a.read(doc); got != "one'" {
+		t.Errorf("read %q", got)
 	}
 }
 
@@ -596,14 +622,84 @@ func TestHubAsPage(t *testing.T) {
 		}
 		return false
 	})
-	joiner.Focus("b")
+	a.quiet()
+	answer := make(chan string, 1)
+	go func() { answer <- a.read(doc + "#tab=1") }()
+	eventually(t, "the reader waits", func() bool {
+		joiner.mu.Lock()
+		defer joiner.unlock()
+		for p := range joiner.catalog.pages {
+			return len(p.parked) == 1
+		}
+		return false
+	})
 	q2 := openPage(t, joiner, tabInfo("b"), map[string]string{doc: "two"})
+	a.quiet() // the other owned the URI, and may come
 	q1 := openPage(t, joiner, tabInfo("a"), map[string]string{doc: "one''"})
+	a.updated(doc, doc+"#tab=1")
+	if got := <-answer; got != "one''" {
+		t.Errorf("who waited read %q", got)
+	}
 	if q1.Number() != 1 || q2.Number() != 2 {
 		t.Errorf("tabs are numbered %d and %d", q1.Number(), q2.Number())
 	}
-	if got := a.read(doc + "#tab=1"); got != "one''" {
-		t.Errorf("read %q", got)
+	q1.set(doc, "later")
+	a.updated(doc, doc+"#tab=1")
+	if got := a.uris(); !slices.Equal(got, []string{doc, doc + "#tab=2"}) {
+		t.Fatalf("listed %v", got)
+	}
+}
+
+func TestSnapshotCounts(t *testing.T) {
+	g := newGateway(t, Options{})
+	doc := app + "/doc"
+	p := openPage(t, g, tabInfo("a"), map[string]string{doc: "one"})
+	a := openAgent(t, g)
+	a.subscribe(doc)
+	p.set(doc, "two")
+	a.updated(doc)
+	a.read(doc)
+	if texts, failed := a.tool("read_page_resource", map[string]string{"uri": doc}); failed {
+		t.Fatal(texts)
+	}
+	s := g.Snapshot()
+	if s.Reads != 2 || s.Updates != 1 || s.ToolCalls != 1 {
+		t.Errorf("%d reads, %d updates, %d tool calls; want 2, 1, 1", s.Reads, s.Updates, s.ToolCalls)
+	}
+	if s.Latency.Count != 2 || s.Latency.Seconds <= 0 || s.Latency.Buckets()[30] != 2 {
+		t.Errorf("latency of two reads: %+v", s.Latency)
+	}
+	if want := []WatchState{{doc, 1}}; !slices.Equal(s.Watched, want) {
+		t.Errorf("watched: %v, want %v", s.Watched, want)
+	}
+	if len(s.Agents) != 1 || s.Agents[0].Name != "agent" || s.Agents[0].Road != "test" {
+		t.Errorf("agents: %v", s.Agents)
+	}
+	var got []Way
+	for _, p := range s.Passed {
+		got = append(got, p.Way)
+		if p.Messages < 4 || p.Bytes < 40*p.Messages {
+			t.Errorf("%s: %d messages in %d bytes", p.Way, p.Messages, p.Bytes)
+		}
+	}
+	if want := []Way{FromAgent, ToPage, FromPage, ToAgent}; !slices.Equal(got, want) {
+		t.Errorf("passed: %v, want %v", got, want)
+	}
+}
+
+func TestAgentsSayTheirNames(t *testing.T) {
+	for message, want := range map[string]string{
+		`{"method":"initialize","params":{"clientInfo":{"name":"C","version":"1"}}}`:                                   "C",
+		`{"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/clientInfo":{"name":"M","version":"1"}}}}`: "M",
+		`{"method":"tools/call","params":{"arguments":{"clientInfo":{"name":"no"}}}}`:                                  "",
+		`{"params":{"clientInfo":{"name":"` + strings.Repeat("é", 200) + `"}}}`:                                        strings.Repeat("é", 100),
+		`{"params":{"clientInfo":{"name":7}}}`:                                                                         "",
+		`{"params":{"clientInfo":`:                                                                                     "",
+		`{"params":{"clientInfo":{"name":"C"},"x":"` + strings.Repeat("x", 64<<10) + `"}}`:                             "",
+	} {
+		if got := agentName([]byte(message)); got != want {
+			t.Errorf("agentName(%.80s) = %q, want %q", message, got, want)
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ package gateway
 import (
 	"net"
 	"strings"
+	"time"
 
 	"github.com/pagewire/pagewire/bridge"
 )
@@ -20,7 +21,8 @@ var (
 // A call is a question of the engine that a page, or a tool of ours, is to answer.
 type call struct {
 	id     bridge.CallID
-	cancel func() // tells whoever works on it that nobody waits any more; nil before anybody does
+	cancel func()    // tells whoever works on it that nobody waits any more; nil before anybody does
+	began  time.Time // of a read, for its latency; zero for what is none
 }
 
 func (h *host) Send(to bridge.PortID, m bridge.Message) {
@@ -42,16 +44,17 @@ func (h *host) Read(id bridge.CallID, r bridge.Request) {
 		return
 	}
 	g.counts.reads++
-	g.readAt(c, route.page, route.own(r.URI))
+	c.began = time.Now()
+	g.readAt(c, route.page, route.own(r.URI), r.URI)
 }
 
-// readAt asks a page, or waits for its successor while it is being reloaded.
-func (g *Gateway) readAt(c *call, p *Page, uri string) {
+// readAt asks a page, or waits for its successor while it is being reloaded. own is what the page calls the agent's uri.
+func (g *Gateway) readAt(c *call, p *Page, own, uri string) {
 	if p.absent {
 		p.parked = append(p.parked, parked{c, uri})
 		return
 	}
-	c.cancel = p.session.request("resources/read", map[string]string{"uri": uri}, "", func(r reply) { g.answer(c, r, r.contents) })
+	c.cancel = p.session.request("resources/read", map[string]string{"uri": own}, "", func(r reply) { g.answer(c, r, r.contents) })
 }
 
 func (h *host) CallTool(id bridge.CallID, t bridge.ToolCall) {
@@ -83,6 +86,9 @@ func (g *Gateway) complete(c *call, r reply, contents []byte) {
 func (h *host) End(id bridge.CallID) {
 	if c := h.calls[id]; c != nil {
 		delete(h.calls, id)
+		if !c.began.IsZero() {
+			h.counts.latency.observe(time.Since(c.began))
+		}
 		if c.cancel != nil {
 			c.cancel()
 		}

@@ -3,8 +3,13 @@
 package gateway
 
 import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
 	"maps"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/pagewire/pagewire/bridge"
@@ -42,13 +47,54 @@ func (g *Gateway) Tap(f func(Event)) {
 }
 
 func (g *Gateway) tap(e Event) {
+	p := &g.passed[slices.Index(ways[:], e.Way)]
+	p.messages.Add(1)
+	p.bytes.Add(int64(len(e.Text)))
 	if f := g.tapped.Load(); f != nil {
 		e.Time = time.Now()
 		(*f)(e)
 	}
 }
 
-type counts struct{ reads, toolCalls, updates int }
+// ways are all there are, in the order in which a message goes round.
+var ways = [4]Way{FromAgent, ToPage, FromPage, ToAgent}
+
+// passed counts what has gone one way.
+type passed struct{ messages, bytes atomic.Int64 }
+
+type counts struct {
+	reads, toolCalls, updates int
+	latency                   Latency
+}
+
+// latencyBounds are the upper ends of a Latency's buckets in seconds: a page in the same browser answers within one or two
+// milliseconds, and ReadTimeout is 30 s.
+var latencyBounds = [...]float64{0.0005, 0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5, 30}
+
+// A Latency tells how long reads took, from the agent's request until it has its answer, or nobody waits for one any more.
+type Latency struct {
+	Count   uint64
+	Seconds float64 // in all
+	buckets [len(latencyBounds)]uint64
+}
+
+func (l *Latency) observe(d time.Duration) {
+	l.Count++
+	l.Seconds += d.Seconds()
+	if i := slices.IndexFunc(latencyBounds[:], func(bound float64) bool { return d.Seconds() <= bound }); i >= 0 {
+		l.buckets[i]++
+	}
+}
+
+// Buckets says, by upper bound in seconds, how many reads took no longer.
+func (l Latency) Buckets() map[float64]uint64 {
+	all, sum := map[float64]uint64{}, uint64(0)
+	for i, n := range l.buckets {
+		sum += n
+		all[latencyBounds[i]] = sum
+	}
+	return all
+}
 
 // A Snapshot is what a gateway holds.
 type Snapshot struct {
@@ -59,6 +105,22 @@ type Snapshot struct {
 	Stats     bridge.Stats
 	// Since New: reads and tool calls that agents asked for, changes that pages told.
 	Reads, ToolCalls, Updates int
+	Latency                   Latency
+	Passed                    []PassedState
+	Watched                   []WatchState
+	Closed                    bool // by Close
+}
+
+// A PassedState says what has gone one way since New.
+type PassedState struct {
+	Way             Way
+	Messages, Bytes int64
+}
+
+// A WatchState is a URI that agents watch, whether or not a page offers it now.
+type WatchState struct {
+	URI     string
+	Updates int // that pages told since it is watched
 }
 
 // A PageState is an attached page.
@@ -84,13 +146,22 @@ type ResourceState struct {
 type AgentState struct {
 	ID   int
 	Road string
+	Name string // what it calls itself: its own word
 }
 
 // Snapshot says what there is now, each list in a stable order.
 func (g *Gateway) Snapshot() Snapshot {
 	g.mu.Lock()
 	defer g.unlock()
-	s := Snapshot{Stats: g.engine.Stats(), Reads: g.counts.reads, ToolCalls: g.counts.toolCalls, Updates: g.counts.updates}
+	s := Snapshot{Stats: g.engine.Stats(), Reads: g.counts.reads, ToolCalls: g.counts.toolCalls, Updates: g.counts.updates, Latency: g.counts.latency, Closed: g.closed}
+	for i, way := range ways {
+		s.Passed = append(s.Passed, PassedState{way, g.passed[i].messages.Load(), g.passed[i].bytes.Load()})
+	}
+	for _, uri := range slices.Sorted(maps.Keys(g.interest)) {
+		if in := g.interest[uri]; in.watched {
+			s.Watched = append(s.Watched, WatchState{uri, in.updates})
+		}
+	}
 	for p := range g.catalog.pages {
 		s.Pages = append(s.Pages, PageState{
 			PageInfo: p.PageInfo, Number: p.tab.number, Absent: p.absent, Resources: len(p.offers), Tools: len(p.published),
@@ -115,7 +186,7 @@ func (g *Gateway) Snapshot() Snapshot {
 		})
 	}
 	for _, a := range g.agents {
-		s.Agents = append(s.Agents, AgentState{int(a.id), a.road})
+		s.Agents = append(s.Agents, AgentState{int(a.id), a.road, a.name})
 	}
 	slices.SortFunc(s.Agents, func(a, b AgentState) int { return a.ID - b.ID })
 	for name := range g.tools.routes {
@@ -125,6 +196,28 @@ func (g *Gateway) Snapshot() Snapshot {
 	return s
 }
 
+// agentName is the name under which an agent introduces itself: in initialize, or in the _meta of any request of the modern era.
+func agentName(message []byte) string {
+	// Most messages say nothing of it, and are not parsed twice, nor is a large one, with the lock held, for a name.
+	if len(message) > 64<<10 || !bytes.Contains(message, []byte("lientInfo")) {
+		return ""
+	}
+	type info struct{ Name string }
+	var m struct {
+		Params struct {
+			ClientInfo info
+			Meta       struct {
+				ClientInfo info `json:"io.modelcontextprotocol/clientInfo"`
+			} `json:"_meta"`
+		}
+	}
+	if json.Unmarshal(message, &m) != nil {
+		return ""
+	}
+	name := []rune(cmp.Or(m.Params.ClientInfo.Name, m.Params.Meta.ClientInfo.Name))
+	return string(name[:min(len(name), 100)])
+}
+
 func (g *Gateway) logOpen(a *Agent) {
-	g.log.Info("agent connected", "agent", int(a.id), "road", a.road)
+	g.log.Log(context.Background(), a.level(), "agent connected", "agent", int(a.id), "road", a.road)
 }

@@ -320,6 +320,7 @@ func (g *Gateway) toolRead(c *call, args []byte) {
 			return
 		}
 		g.counts.reads++
+		c.began = time.Now()
 		g.readTool(c, p, own, in.URI, revision)
 	})
 }
