@@ -40,7 +40,7 @@ type Options struct {
 	// Version is what agents and pages are told. Default "0".
 	Version string
 	// Allow lists the origins whose pages are served, "*" in place of a host's first label meaning any
-	// ("https://*.example.com"). Empty means all.
+	// ("https://*.example.com"), and Loopback all of this machine. Empty means all.
 	Allow []string
 	// Deny lists origins whose pages are not served, whatever Allow says.
 	Deny []string
@@ -53,6 +53,9 @@ type Options struct {
 	// Log receives what happens. Default none.
 	Log *slog.Logger
 }
+
+// Loopback, in a list of origins, stands for localhost, 127.0.0.0/8 and ::1 at every port.
+const Loopback = "loopback"
 
 // A Gateway holds what the attached pages offer and serves it to the connected agents. Its methods may be called
 // concurrently.
@@ -139,9 +142,8 @@ func (g *Gateway) Close() {
 	g.engine.Shutdown(g.now())
 	g.closed = true
 	g.timer.Stop()
-	for id, a := range g.agents {
-		a.out.close(false)
-		delete(g.agents, id)
+	for _, a := range g.agents {
+		a.end("the gateway goes away", false)
 	}
 	sources := make([]*Page, 0, len(g.catalog.pages))
 	for p := range g.catalog.pages {
@@ -196,6 +198,9 @@ func (g *Gateway) Admits(origin string) bool {
 // matchOrigin compares an origin with a pattern: an origin, or one with "*." before the host for all hosts below it.
 func matchOrigin(pattern, origin string) bool {
 	pattern = strings.TrimSuffix(strings.ToLower(pattern), "/")
+	if pattern == Loopback {
+		return IsLoopback(origin)
+	}
 	scheme, host, wild := strings.Cut(pattern, "://*.")
 	if !wild {
 		return pattern == origin

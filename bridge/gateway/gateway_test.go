@@ -416,6 +416,8 @@ func TestForeignOriginsAreRefused(t *testing.T) {
 		{"https://*.a.example", "https://a.example", false},
 		{"https://*.a.example", "http://b.a.example", false},
 		{"https://*.a.example", "https://ba.example", false},
+		{Loopback, "http://localhost:3000", true},
+		{Loopback, "https://app.example", false},
 	} {
 		if got := matchOrigin(c.pattern, c.origin); got != c.want {
 			t.Errorf("matchOrigin(%q, %q) = %t", c.pattern, c.origin, got)
@@ -648,6 +650,131 @@ func TestHubAsPage(t *testing.T) {
 	if got := a.uris(); !slices.Equal(got, []string{doc, doc + "#tab=2"}) {
 		t.Fatalf("listed %v", got)
 	}
+}
+
+// Two gateways have joined a hub, and it dies. One is the hub then and the other joins it, both before the tabs have come:
+// the agents of both keep what they had, and hear of each tab's coming once.
+func TestSuccessorOfAHub(t *testing.T) {
+	hub, next, joiner := newGateway(t, Options{}), newGateway(t, Options{}), newGateway(t, Options{})
+	doc, own, other := app+"/doc", app+"/own", app+"/other{?q}"
+	openPage(t, hub, tabInfo("a"), map[string]string{doc: "one", own: "own"})
+	openPage(t, hub, tabInfo("b"), map[string]string{doc: "two", other: "other"})
+	join := func(g, hub *Gateway) Conn {
+		t.Helper()
+		port, err := hub.Connect("gateway")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := g.Attach(t.Context(), PageInfo{Tab: "hub", Hub: true}, port); err != nil {
+			t.Fatal(err)
+		}
+		return port
+	}
+	ports := []Conn{join(next, hub), join(joiner, hub)}
+	agents := []*testAgent{openAgent(t, next), openAgent(t, joiner)}
+	listed := []string{doc, doc + "#tab=1", own}
+	watched := []string{doc, doc + "#tab=1", own, app + "/other?q=1"}
+	check := func(when string) {
+		t.Helper()
+		for i, a := range agents {
+			if got := a.uris(); !slices.Equal(got, listed) {
+				t.Fatalf("%s agent %d is shown %v", when, i, got)
+			}
+		}
+	}
+	for _, a := range agents {
+		for _, uri := range watched {
+			a.subscribe(uri)
+		}
+	}
+	check("at first")
+	for _, port := range ports {
+		port.Close()
+	}
+	for _, g := range []*Gateway{next, joiner} {
+		eventually(t, "the hub is gone", func() bool { return g.Snapshot().Pages[0].Absent })
+	}
+	join(joiner, next)
+	check("after the hub's death")
+	answer := make(chan string, 1)
+	go func() { answer <- agents[1].read(own) }()
+	for _, a := range agents {
+		a.quiet()
+	}
+	q1 := openPage(t, next, tabInfo("a"), map[string]string{doc: "one'", own: "own'"})
+	for _, a := range agents {
+		a.updated(doc+"#tab=1", own)
+	}
+	if got := <-answer; got != "own'" {
+		t.Errorf("who waited read %q", got)
+	}
+	check("with one of the tabs")
+	q2 := openPage(t, next, tabInfo("b"), map[string]string{doc: "two'", other: "other'"})
+	for i, a := range agents {
+		a.updated(doc, app+"/other?q=1")
+		if got := a.read(doc); got != "two'" {
+			t.Errorf("agent %d reads %q: the owner is another one", i, got)
+		}
+	}
+	check("with both tabs")
+	q1.set(doc, "one''")
+	q2.set(doc, "two''")
+	for _, a := range agents {
+		a.updated(doc, doc+"#tab=1")
+	}
+	// What was kept for the dead hub takes nothing of the tabs' with it.
+	for _, g := range []*Gateway{next, joiner} {
+		g.mu.Lock()
+		for p := range g.catalog.pages {
+			if p.absent {
+				g.drop(p)
+			}
+		}
+		g.unlock()
+	}
+	check("when the dead hub is forgotten")
+	for _, a := range agents {
+		a.quiet()
+	}
+}
+
+// A tool's name means the same when another gateway is the hub, in whatever order the tabs come to that.
+func TestToolNamesOutliveTheHub(t *testing.T) {
+	hub, next := newGateway(t, Options{}), newGateway(t, Options{})
+	open := func(g *Gateway, tab, origin string) {
+		t.Helper()
+		p := openPage(t, g, PageInfo{Tab: tab, Origin: origin, Title: tab}, map[string]string{})
+		mcp.AddTool(p.server, &mcp.Tool{Name: "add"}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
+			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: tab}}}, nil, nil
+		})
+		eventually(t, "its tool is there", func() bool {
+			return slices.ContainsFunc(g.Snapshot().Pages, func(s PageState) bool { return s.Tab == tab && s.Tools == 1 })
+		})
+	}
+	open(hub, "a", app)
+	open(hub, "b", "https://other.example")
+	port, err := hub.Connect("gateway")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := next.Attach(t.Context(), PageInfo{Tab: "hub", Hub: true}, port); err != nil {
+		t.Fatal(err)
+	}
+	a := openAgent(t, next)
+	check := func() {
+		t.Helper()
+		for name, want := range map[string]string{"add": "a", "add_other_example": "b"} {
+			if got, failed := a.tool(name, nil); failed || got[0] != want {
+				t.Errorf("%s answers %q", name, got)
+			}
+		}
+	}
+	check()
+	port.Close()
+	eventually(t, "the hub is gone", func() bool { return next.Snapshot().Pages[0].Absent })
+	open(next, "b", "https://other.example")
+	open(next, "a", app)
+	check()
 }
 
 func TestSnapshotCounts(t *testing.T) {
