@@ -1,21 +1,12 @@
 package e2e
 
 import (
-	"os"
 	"strings"
 	"testing"
 )
 
 // globalServer is @mcp-b/global: WebMCP with an MCP server of its own and another registerResource.
-func globalServer(t *testing.T) string {
-	t.Helper()
-	text, err := os.ReadFile("../js/node_modules/@mcp-b/global/dist/index.iife.js")
-	if err != nil {
-		t.Fatal(err)
-	}
-	// Written as the HTML parser wants it: neither may end the script, or begin one inside it.
-	return "<script>" + strings.NewReplacer("</script", "<\\/script", "<script", "<\\script").Replace(string(text)) + "</script>"
-}
+func globalServer(t *testing.T) string { return inline(t, "global") }
 
 // Every combination of who else brings WebMCP, what the policy forbids and where the core can run: it works, or an
 // error names what to do. Nothing fails in silence.
@@ -31,8 +22,10 @@ func TestMatrix(t *testing.T) {
 		{"native off", noFlag, "", tag, ""},
 		{"native on", native, "", tag, ""},
 		{"mcp-b first", noFlag, server, tag, "registerResource is already defined"},
-		{"mcp-b after", noFlag, "", tag + server, "registerResource is now defined by another library"},
+		{"mcp-b after", noFlag, "", tag + server, ""},
 		{"mcp-b first, native on", native, server, tag, "registerResource is already defined"},
+		{"polyfill first", noFlag, polyfill(t), tag, ""},
+		{"polyfill after", noFlag, "", tag + polyfill(t), ""},
 		{"mcp-b after, native on", native, "", tag + server, "registerResource is now defined by another library"},
 	}
 	const wasm = " 'wasm-unsafe-eval'"
@@ -68,7 +61,8 @@ func TestMatrix(t *testing.T) {
 					p := page{head: head, tag: company.tag, nonce: "a", all: policy.all, script: `
 						const uri = location.origin + "/state", errors = [];
 						pagewire.addEventListener("error", ({ detail }) => errors.push(detail.message));
-						document.modelContext.registerResource({ uri, name: "State", read: async () => ({ contents: [{ uri, text: "text" }] }) });`}
+						document.modelContext.registerResource({ uri, name: "State", read: async () => ({ contents: [{ uri, text: "text" }] }) });
+						document.modelContext.registerTool({ name: "double", description: "d", inputSchema: { type: "object" }, execute: ({ x }) => ({ twice: 2 * x }) });`}
 					if csp != "" {
 						p.headers = map[string]string{"Content-Security-Policy": csp}
 					}
@@ -77,18 +71,25 @@ func TestMatrix(t *testing.T) {
 					got := run[struct {
 						Outcome string
 						Text    string
+						Tool    string // what the page's tool answers the page
+						Served  string // and what a client
 						Errors  []string
-						Theirs  int
+						Channel int // how many resources the client of the window's channel finds
 					}](b, `
-						const out = { text: "", theirs: -1 };
+						const out = { text: "" };
+						const tool = (await document.modelContext.getTools()).find((t) => t.name === "double");
+						// For the browser's own an object, for polyfills of the older draft text.
+						out.tool = await document.modelContext.executeTool(tool, { x: 2, toString: () => '{"x":2}' });
 						try {
 							const a = await agent.connect("legacy");
 							out.outcome = "listed " + (await a.list()).length;
 							if (out.outcome === "listed 1") out.text = await a.read(uri);
+							out.served = (await a.client.callTool({ name: "double", arguments: { x: 3 } })).content[0].text;
 						} catch (error) {
 							out.outcome = String(error);
 						}
-						if ("__isBrowserMcpServer" in document.modelContext) out.theirs = (await (await agent.connect("legacy", agent.tab())).list()).length;
+						// @mcp-b's client, whoever answers it.
+						out.channel = await agent.connect("legacy", agent.tab()).then((a) => a.list()).then((list) => list.length, () => 0);
 						out.errors = errors;
 						return out;
 					`)
@@ -102,11 +103,14 @@ func TestMatrix(t *testing.T) {
 					want := "listed 1"
 					if company.said != "" {
 						want = "listed 0"
-						if !b.said(company.said) || got.Theirs != 1 {
+						if !b.said(company.said) || got.Channel != 1 {
 							t.Errorf("%+v: want the other library's client to find its resource, and the developer told %q", got, company.said)
 						}
-					} else if got.Text != "text" || errors != "" {
+					} else if got.Text != "text" || errors != "" || got.Channel != 1 {
 						t.Errorf("%+v", got)
+					}
+					if got.Tool != `{"twice":4}` || got.Served != `{"twice":6}` {
+						t.Errorf("%+v: want the page's tool to answer the page and a client", got)
 					}
 					if got.Outcome != want {
 						t.Errorf("%+v: want %s", got, want)

@@ -23,7 +23,7 @@ var field = page{script: `
 func TestStory(t *testing.T) {
 	each(t, func(t *testing.T, m mode, era string) {
 		b := open(t, m, serve(t, field))
-		if has := run[bool](b, `return "registerTool" in document.modelContext`); has != (m.name == native.name) {
+		if has := run[bool](b, `return "ontoolchange" in document.modelContext`); has != (m.name == native.name) {
 			t.Fatalf("the browser has a native ModelContext: %v", has)
 		}
 		listed := run[[]string](b, fmt.Sprintf(`globalThis.a = await agent.connect(%q); return a.list()`, era))

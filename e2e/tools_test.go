@@ -9,23 +9,37 @@ import (
 )
 
 // polyfill is @mcp-b's of WebMCP's own API, without its server: it has registerTool, and no resources.
-func polyfill(t *testing.T) string {
+func polyfill(t *testing.T) string { return inline(t, "webmcp-polyfill") }
+
+// inline is a script of @mcp-b's, in the page.
+func inline(t *testing.T, name string) string {
 	t.Helper()
-	text, err := os.ReadFile("../js/node_modules/@mcp-b/webmcp-polyfill/dist/index.iife.js")
+	text, err := os.ReadFile("../js/node_modules/@mcp-b/" + name + "/dist/index.iife.js")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return "<script>" + strings.ReplaceAll(string(text), "</script", "<\\/script") + "</script>"
+	// Written as the HTML parser wants it: neither may end the script, or begin one inside it.
+	return "<script>" + strings.NewReplacer("</script", "<\\/script", "<script", "<\\script").Replace(string(text)) + "</script>"
 }
 
 // toolMode is a way to have registerTool.
 type toolMode struct {
 	mode
-	head string
+	head, tag string
 }
 
+// toolModes are those in which somebody else has it.
 func toolModes(t *testing.T) []toolMode {
-	return []toolMode{{native, ""}, {mode{"polyfill", nil}, polyfill(t)}}
+	return []toolMode{{native, "", ""}, {mode{"polyfill", nil}, polyfill(t), ""}}
+}
+
+// allToolModes has those besides in which Pagewire brings it: it came first, and polyfills step aside.
+func allToolModes(t *testing.T) []toolMode {
+	const tag = `<script src="/pagewire.js"></script>`
+	return append(toolModes(t),
+		toolMode{noFlag, "", tag},
+		toolMode{mode{"polyfill after", nil}, "", tag + polyfill(t)},
+		toolMode{mode{"mcp-b after", nil}, "", tag + globalServer(t)})
 }
 
 // tooling calls the tools of the page as an agent of the browser does: executeTool, whose input was a string in the
@@ -41,9 +55,9 @@ const tooling = `
 
 // The tools come with the first resource and go with the last. Calling them needs no wasm.
 func TestProjectedTools(t *testing.T) {
-	for _, m := range toolModes(t) {
+	for _, m := range allToolModes(t) {
 		t.Run(m.name, func(t *testing.T) {
-			s := serve(t, page{head: m.head, script: tooling + `
+			s := serve(t, page{head: m.head, tag: m.tag, script: tooling + `
 				let n = 1;
 				const context = document.modelContext, add = (name, more) => context.registerResource({ uri: at(name), name, mimeType: "text/plain", read: () => "n is " + n, ...more });`})
 			b := open(t, m.mode, s)
@@ -119,9 +133,9 @@ func TestProjectedTools(t *testing.T) {
 
 // Waiting: woken by the change, by what changed since the revision given, at the timeout, and by its signal.
 func TestWaitTool(t *testing.T) {
-	for _, m := range toolModes(t) {
+	for _, m := range allToolModes(t) {
 		t.Run(m.name, func(t *testing.T) {
-			b := open(t, m.mode, serve(t, page{head: m.head, script: tooling + `
+			b := open(t, m.mode, serve(t, page{head: m.head, tag: m.tag, script: tooling + `
 				const context = document.modelContext;
 				for (const name of ["a", "b", "t/{id}"]) context.registerResource({ uri: at(name), name, read: (uri, { params }) => "text " + (params.id ?? "") });`}))
 			got := run[map[string]any](b, `
@@ -193,10 +207,10 @@ func TestHint(t *testing.T) {
 
 // The page's own tools, served over MCP: list, call, list_changed; and never the three that are Pagewire's.
 func TestPageTools(t *testing.T) {
-	for _, m := range toolModes(t) {
+	for _, m := range allToolModes(t) {
 		for _, era := range []string{"legacy", "modern"} {
 			t.Run(m.name+"/"+era, func(t *testing.T) {
-				b := open(t, m.mode, serve(t, page{head: m.head, script: tooling + field.script + `
+				b := open(t, m.mode, serve(t, page{head: m.head, tag: m.tag, script: tooling + field.script + `
 					const context = document.modelContext;
 					const add = (name, execute, more, options) => context.registerTool({ name, description: "d", inputSchema: { type: "object", properties: { x: { type: "number" } } }, execute, ...more }, options);
 					add("double", ({ x }) => ({ twice: 2 * x }), { title: "Double", annotations: { readOnlyHint: true } });
@@ -245,7 +259,7 @@ func TestPageTools(t *testing.T) {
 					"call text":   `[[{"type":"text","text":"plain"}],null,null]`,
 					"call shaped": `[[{"type":"text","text":"as MCP has it"}],{"n":1},null]`,
 					"call throws": `[[{"type":"text","text":"The tool failed."}],null,true]`,
-					"unknown":     -32602.0, "projected": -32602.0, "aborted": m.name == native.name, "with": 6.0, "without": 5.0, "resources": 1.0,
+					"unknown":     -32602.0, "projected": -32602.0, "aborted": m.name != "polyfill", "with": 6.0, "without": 5.0, "resources": 1.0,
 				} {
 					if got[what] != want {
 						t.Errorf("%s: %v, want %v", what, got[what], want)
@@ -253,5 +267,91 @@ func TestPageTools(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// Where the browser has no registerTool, getTools and executeTool, Pagewire's do what the browser's do.
+func TestToolMethods(t *testing.T) {
+	want := map[string]string{
+		"register": "undefined", "duplicate": "InvalidStateError", "bad name": "InvalidStateError", "no description": "InvalidStateError",
+		"nothing": "TypeError", "no name": "TypeError", "no execute": "TypeError", "schema is text": "TypeError", "schema is circular": "TypeError",
+		"aborted": "the reason", "exposed to http": "SecurityError",
+		"listed": `[["double","Double","d",{"type":"object"},true,true,{"readOnlyHint":true}],["throws","","d",null,true,true,null]]`,
+		"object": `{"twice":4}`, "no input": `{"twice":null}`, "text is text": "plain", "nothing comes": "undefined", "null input": "TypeError", "number input": "TypeError",
+		"throws": "UnknownError", "circular": "UnknownError", "unknown tool": "UnknownError", "elsewhere": "UnknownError", "text for a tool": "TypeError",
+		"aborted call": "the reason", "signal in the tool": "true", "gone": "UnknownError", "again": "undefined",
+		"changes": "true", "ontoolchange": "true", "foreign this": "TypeError", "length": "1 1",
+	}
+	for _, m := range []mode{native, noFlag} {
+		t.Run(m.name, func(t *testing.T) {
+			got := run[map[string]string](open(t, m, serve(t, page{})), `
+				const out = {}, context = document.modelContext;
+				const tried = async (what, call) => {
+					try { out[what] = String(await call()); } catch (e) { out[what] = e?.name ?? String(e); }
+				};
+				let changes = 0, handled = 0;
+				context.addEventListener("toolchange", () => changes++);
+				context.ontoolchange = function (event) { handled += this === context && event.type === "toolchange"; };
+				const add = (more, options) => context.registerTool({ name: "a" + Math.random(), description: "d", execute() {}, ...more }, options);
+				const reused = { name: "double", title: "Double", description: "d", inputSchema: { type: "object" }, annotations: { readOnlyHint: true }, execute: ({ x }) => ({ twice: x * 2 }) };
+				const first = context.registerTool(reused);
+				reused.name = "another";
+				await tried("register", () => first);
+				await tried("duplicate", () => add({ name: "double" }));
+				await tried("bad name", () => add({ name: "a b" }));
+				await tried("no description", () => add({ description: "" }));
+				await tried("nothing", () => context.registerTool());
+				await tried("no name", () => add({ name: undefined }));
+				await tried("no execute", () => add({ execute: 5 }));
+				await tried("schema is text", () => add({ inputSchema: "{}" }));
+				const circular = {};
+				circular.self = circular;
+				await tried("schema is circular", () => add({ inputSchema: circular }));
+				await tried("aborted", () => add({}, { signal: AbortSignal.abort("the reason") }));
+				await tried("exposed to http", () => add({}, { exposedTo: ["http://example.com"] }));
+				const stop = new AbortController();
+				await context.registerTool({ name: "throws", description: "d", execute() { throw new Error("secret"); } }, { signal: stop.signal });
+				const list = await context.getTools();
+				out.listed = JSON.stringify(list.map((t) => [t.name, t.title, t.description, t.inputSchema, t.window === window, t.origin === origin, t.annotations && { readOnlyHint: t.annotations.readOnlyHint }]));
+				const [double, throws] = list;
+				await tried("object", () => context.executeTool(double, { x: 2 }));
+				await tried("no input", () => context.executeTool(double));
+				await tried("null input", () => context.executeTool(double, null));
+				await tried("number input", () => context.executeTool(double, 5));
+				await tried("text for a tool", () => context.executeTool("double", {}));
+				await tried("unknown tool", () => context.executeTool({ ...double, name: "unknown" }, {}));
+				await tried("elsewhere", () => context.executeTool({ ...double, origin: "https://example.com" }, {}));
+				await tried("throws", () => context.executeTool(throws, {}));
+				stop.abort();
+				await tried("gone", () => context.executeTool(throws, {}));
+				await tried("again", () => add({ name: "throws" }));
+				let inside;
+				await add({ name: "hangs", execute: (_, { signal }) => new Promise(() => { inside = signal; }) });
+				await add({ name: "text", execute: () => "plain" });
+				await add({ name: "circular", execute: () => circular });
+				const named = Object.fromEntries((await context.getTools()).map((t) => [t.name, t]));
+				await tried("text is text", () => context.executeTool(named.text, {}));
+				await tried("nothing comes", () => context.executeTool(named.throws, {}));
+				await tried("circular", () => context.executeTool(named.circular, {}));
+				const abort = new AbortController();
+				const hanging = context.executeTool(named.hangs, {}, { signal: abort.signal });
+				await agent.until(() => inside);
+				abort.abort("the reason");
+				await tried("aborted call", () => hanging);
+				await agent.until(() => inside.aborted);
+				out["signal in the tool"] = String(inside instanceof AbortSignal);
+				await tried("foreign this", () => context.registerTool.call({}, reused));
+				out.length = context.registerTool.length + " " + context.executeTool.length;
+				await agent.until(() => changes > 5);
+				out.changes = "true";
+				out.ontoolchange = String(handled === changes);
+				return out;
+			`)
+			for what, want := range want {
+				if got[what] != want {
+					t.Errorf("%s: %s, want %s", what, got[what], want)
+				}
+			}
+		})
 	}
 }

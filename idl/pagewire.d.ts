@@ -49,6 +49,8 @@ export interface PagewireOptions {
    * An attribute, or a string, lists them with spaces between.
    */
   origins?: string | readonly string[] | undefined;
+  /** The URL of a gateway, `pagewire serve`, whose agents may then read every resource: ws://127.0.0.1:7433. Default: none. */
+  gateway?: string | undefined;
 }
 
 /** A snapshot of the page layer. */

@@ -7,12 +7,14 @@
  * answers every `read` with one `complete`, unless `end` for that call came first; nothing else is answered. On
  * close: after `stop` or `dead` a core makes no further call and ignores those made to it; the page may start another.
  *
- * Resource contents never cross the link: the page layer holds them from `complete` until `end`, and puts them
- * into the messages that name the call.
+ * Resource contents cross the link only to a core that `carries` them. The page layer holds them from `complete` until
+ * `end`, and puts them into the messages that name the call.
  */
 
 /** What the page layer asks of a core. */
 export interface Core {
+  /** Set where the core has agents of its own beside the page's ports: `complete` then tells it the contents, too. */
+  readonly carries?: true;
   /** Offers a resource. `descriptor` is the JSON text of its members except `read`; its URI is canonical. */
   register(descriptor: string): void;
   /** Withdraws the resource registered under `uri`. */
@@ -31,7 +33,7 @@ export interface Core {
   setTools(tools: string): void;
   /**
    * Answers a `read` or a `callTool`. With status `Status.ok` the page holds the contents (or the tool's result), and `size` is the length of their JSON text in UTF-16
-   * code units; otherwise `detail` says what went wrong, for agents only if the page exposes its errors.
+   * code units, and `detail` that text if the core `carries` contents; otherwise `detail` says what went wrong, for agents only if the page exposes its errors.
    */
   complete(call: number, status: Status, size: number, detail: string): void;
   /** Ends the core for good, without a `dead`. It makes no further call, and ignores those made to it. */

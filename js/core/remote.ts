@@ -6,7 +6,8 @@ import type { Core, CoreOptions, Page } from "./link.ts";
 
 /** What a worker's first message says: nothing if it is up, else why not. */
 export type Started = ["started", string];
-export type ToCore = { [K in keyof Core]: [K, ...Parameters<Core[K]>] }[keyof Core];
+type Calls = Omit<Core, "carries">;
+export type ToCore = { [K in keyof Calls]: [K, ...Parameters<Calls[K]>] }[keyof Calls];
 export type ToPage = { [K in keyof Page]: [K, ...Parameters<Page[K]>] }[keyof Page];
 
 const hint = "Content-Security-Policy: allow 'wasm-unsafe-eval' in script-src";
@@ -44,7 +45,7 @@ export function remote(page: Page, options: CoreOptions, cause: unknown): Promis
       if (name === "dead") worker.terminate();
     };
     const core = {} as Record<string, (...args: unknown[]) => void>;
-    for (const name of ["register", "unregister", "touch", "setTools", "open", "receive", "writable", "close", "complete"] satisfies Exclude<keyof Core, "stop">[]) {
+    for (const name of ["register", "unregister", "touch", "setTools", "open", "receive", "writable", "close", "complete"] satisfies Exclude<keyof Calls, "stop">[]) {
       core[name] = (...args) => worker.postMessage([name, ...args]);
     }
     core["stop"] = () => worker.terminate();

@@ -9,6 +9,7 @@
 import type { PagewireTransport } from "../pagewire.d.ts";
 import { isObject } from "./basics.ts";
 import { closePort, error, listen, messageData, messageOrigin, messagePorts, messageSource, microtask, postToPort, postToWindow, stringify, unlisten, warn } from "./intrinsics.ts";
+import { load, preload } from "./load.ts";
 import type { Carrier, Ground, Port, Sessions } from "./shared.ts";
 
 /** `ground` is what sessions.ts needs, but for what this file adds. */
@@ -17,15 +18,15 @@ export function agents(ground: Omit<Ground, "start" | "failed">) {
   let loaded: Promise<Sessions> | undefined;
 
   const failed = (cause: unknown) => {
-    const message = `pagewire: no core from ${settings.core}: ${cause}. Are the files of dist/ together, or named by data-core, data-wasm and data-worker?`;
+    const message = `pagewire: no core from ${settings.core}: ${cause}. Are its files together?`;
     error(message);
     emit("error", { message, cause });
     return new Error(message);
   };
 
-  const load = async () => {
+  const begin = async () => {
     try {
-      const { sessions, start } = await import(settings.core);
+      const { sessions, start } = await load(settings);
       return sessions({ ...ground, failed, start }) as Sessions;
     } catch (cause) {
       loaded = undefined; // Chromium fetches again what failed
@@ -33,14 +34,14 @@ export function agents(ground: Omit<Ground, "start" | "failed">) {
     }
   };
   /** For who needs the core too, the wasm is fetched beside the loader, not behind it. */
-  const arrive = async (core?: true) => {
+  const arrive = async (core?: boolean) => {
     const { stats } = shared;
     if (core && stats.core === "none") {
       stats.core = "loading";
       preload(settings);
     }
     try {
-      return await (loaded ??= load());
+      return await (loaded ??= begin());
     } catch (cause) {
       stats.core = "none";
       throw cause;
@@ -51,10 +52,12 @@ export function agents(ground: Omit<Ground, "start" | "failed">) {
   const open = async (carrier: Carrier) => await (await arrive(true)).open(carrier);
 
   return {
-    /** Loads the core ahead of need. */
-    async warmUp(): Promise<void> {
+    arrive,
+
+    /** Loads the late part, and has it start the core, or else connect to the gateway of the settings. */
+    async warmUp(core?: boolean): Promise<void> {
       try {
-        await (await arrive(true)).need();
+        await (await arrive(core)).warmUp(core);
       } catch {} // it has been reported
     },
 
@@ -84,8 +87,9 @@ export function agents(ground: Omit<Ground, "start" | "failed">) {
      *
      * The result ends that.
      */
-    acceptMessages(beside: boolean): () => void {
+    accept(beside?: boolean): () => void {
       const { origin } = settings;
+      const ready = "mcp-server-ready";
       let silent = beside;
       /** How often we have said that we are ready, and not seen it: every message of the window comes here too. */
       let said = 0;
@@ -101,7 +105,6 @@ export function agents(ground: Omit<Ground, "start" | "failed">) {
       };
       const onenvelope = async (direction: unknown, payload: unknown) => {
         if (silent) return;
-        const ready = "mcp-server-ready";
         if (direction === "server-to-client" && payload === ready && !said--) {
           silent = true;
           warn("pagewire: another MCP server answers on 'mcp-default'; Pagewire does not.");
@@ -134,16 +137,16 @@ export function agents(ground: Omit<Ground, "start" | "failed">) {
           if (ports.length !== 1) return;
           if (known) void onport(ports[0]!, source);
           else warn(`pagewire: ${from} may not connect; 'origins' does not list it.`);
-        } else if (type === "mcp" && channel === "mcp-default" && payload !== undefined && own && source === globalThis.window) void onenvelope(direction, payload);
+        } else if (type === "mcp" && channel === "mcp-default" && payload !== undefined && own && source === window) void onenvelope(direction, payload);
       };
-      listen(globalThis.window, "message", onmessage);
+      listen(window, "message", onmessage);
       // A client that asked before this script ran does not ask again. The core comes with its first message.
       if (!silent && origin !== "null") {
         said++;
-        say("mcp-server-ready");
+        say(ready);
       }
       return () => {
-        unlisten(globalThis.window, "message", onmessage);
+        unlisten(window, "message", onmessage);
         say("mcp-server-stopped");
       };
     },
@@ -167,9 +170,6 @@ export function agents(ground: Omit<Ground, "start" | "failed">) {
         if (ended) throw new Error(`pagewire: the transport is closed: ${ended}`);
       };
       const transport: PagewireTransport = {
-        onmessage: undefined,
-        onclose: undefined,
-        onerror: undefined,
         async start() {
           requireOpen();
           if (started) throw new Error("pagewire: the transport is started already");
@@ -204,17 +204,6 @@ export function agents(ground: Omit<Ground, "start" | "failed">) {
       return transport;
     },
   };
-}
-
-/**
- * Starts the fetch of the wasm while the loader is still on its way: one round trip instead of two. A fetch of the same
- * kind then finds it. What goes wrong here goes wrong there again, with a message.
- */
-function preload({ wasm, integrity }: Ground["settings"]): void {
-  try {
-    const link = document.createElement("link");
-    document.head.append(Object.assign(link, { rel: "preload", as: "fetch", crossOrigin: "", href: wasm, integrity: integrity ?? "" }));
-  } catch {}
 }
 
 /** Keeps a failure that nobody awaits from being an unhandled rejection; `end` has told the client. */

@@ -9,6 +9,7 @@ import { convert } from "./convert.ts";
 import { getter, uncurry } from "./basics.ts";
 import { attributes, operations } from "./idl.gen.ts";
 import { construct, defineProperty, deleteProperty, descriptorOf, exception, getPrototypeOf, SafeWeakMap, warn } from "./intrinsics.ts";
+import { type Sessions, shared } from "./shared.ts";
 
 /** The three methods, on converted arguments. `where` is how the messages of their errors start. */
 export type Methods = { readonly [name: string]: (args: readonly unknown[], where: string) => void };
@@ -36,11 +37,11 @@ export interface Installed {
   /** The page's model context. */
   readonly context: object;
   /** Whether somebody else's registerResource was there, and is there still. */
-  readonly foreign: boolean;
+  readonly foreign?: true;
 }
 
-/** Installs the page API in this window. */
-export function install(methods: Methods): Installed {
+/** Installs the page API in this window. `late` gives the part that comes later. */
+export function install(methods: Methods, late: () => Promise<Sessions>): Installed {
   const undo: Undo[] = [];
   const undoAll = () => {
     for (let i = undo.length; i--; ) undo[i]!(); // last first: the way back is the way there
@@ -58,6 +59,21 @@ export function install(methods: Methods): Installed {
     defineProperty(ModelContext.prototype, Symbol.toStringTag, { configurable: true, value: "ModelContext" });
     context = contexts.of(document);
     add(globalThis, "ModelContext", { writable: true, value: ModelContext });
+    // A polyfill of registerTool that is loaded later finds a model context and steps aside, so who counts on it has to
+    // find its methods here. What they do is in toolbox.ts, which comes with pagewire.core.js.
+    const own = isExactly((shared.unused = context));
+    for (const name of ["registerTool", "getTools", "executeTool"]) {
+      const { [name]: value } = {
+        async [name](this: object, subject: object, ...rest: unknown[]) {
+          own(this);
+          subject = { ...subject }; // now, since the page may change it
+          return await (await late()).tool(this, name, subject, rest);
+        },
+      };
+      add(ModelContext.prototype, name, { writable: true, enumerable: true, value });
+    }
+    // @mcp-b/global steps aside for this mark of an MCP server, and would else replace document.modelContext.
+    add(ModelContext.prototype, "__isBrowserMcpServer", { value: true });
   }
 
   // The class's prototype. Another polyfill's may be a plain object: then the object itself.
@@ -75,10 +91,10 @@ export function install(methods: Methods): Installed {
     const get = owner === "Document" && !native ? contexts.of : (self: unknown) => (own(self), context);
     if (!(name in holder)) add(Interface.prototype, name, { enumerable: true, get: attribute(name, get) });
   }
-  return { undo: undoAll, context, foreign: false };
+  return { undo: undoAll, context };
 }
 
-/** The minimal ModelContext of a browser that has none: an event target with the three methods, and no tools. */
+/** The minimal ModelContext of a browser that has none: an event target with the three methods, and the names of those of tools. */
 const { ModelContext } = {
   // As a member, so that it has its name when all others are shortened.
   ModelContext: class extends EventTarget {
@@ -91,8 +107,8 @@ const { ModelContext } = {
 
 /** The model contexts of a window whose browser has none: each document has its own, one that a parser has made too. */
 function makeContexts() {
+  /** Document to its context, and each context to itself. */
   const contexts = new SafeWeakMap<object, object>();
-  const branded = new SafeWeakMap<object, boolean>();
   const defaultView = getter(Document.prototype, "defaultView");
   return {
     of(document: unknown): object {
@@ -101,12 +117,12 @@ function makeContexts() {
       if (!context) {
         context = construct(EventTarget, [], ModelContext) as object;
         contexts.set(document as object, context);
-        branded.set(context, true);
+        contexts.set(context, context);
       }
       return context;
     },
     brand(self: unknown): void {
-      if (!branded.has(self as object)) throw new TypeError("Illegal invocation");
+      if (!self || contexts.get(self as object) !== self) throw new TypeError("Illegal invocation");
     },
   };
 }

@@ -7,7 +7,7 @@
  */
 import { isObject } from "./basics.ts";
 import { isArray } from "./binary.ts";
-import { apply, defineProperty, error, listen, microtask, parse, SafeAbortController, SafeMap, stringify, unlisten, warn } from "./late.ts";
+import { apply, defineProperty, error, listen, microtask, parse, SafeAbortController, SafeMap, SafePromise, stringify, unlisten, warn } from "./late.ts";
 import { Status } from "../core/link.ts";
 import { describe } from "./reads.ts";
 import type { Ground, RegisteredTool, Tooling } from "./shared.ts";
@@ -17,6 +17,11 @@ interface Call {
   /** JSON text of the result, without its braces. */
   result?: string;
 }
+
+/** How long a core waits for the tools, in ms: a busy browser's own take up to 100, what else a page has may never come. */
+const maxLook = 500;
+
+const { setTimeout, clearTimeout } = globalThis;
 
 type Serving = Required<Tooling> & EventTarget;
 
@@ -29,6 +34,7 @@ export function pageTools({ shared, settings, tooling, projected }: Ground) {
   let told = "";
   let busy = false;
   let again = false;
+  let looking: Promise<void> | undefined;
 
   /** Looks what tools there are. Changes while it looks make it look once more. */
   async function look(): Promise<void> {
@@ -92,7 +98,7 @@ export function pageTools({ shared, settings, tooling, projected }: Ground) {
       if (calls.get(id) !== call) return;
       const text = stringify(result);
       call.result = text.slice(1, -1);
-      shared.core?.complete(id, Status.ok, text.length, "");
+      shared.core?.complete(id, Status.ok, text.length, shared.core.carries ? text : "");
     });
   }
 
@@ -121,9 +127,19 @@ export function pageTools({ shared, settings, tooling, projected }: Ground) {
           listen(served, "toolchange", onchange);
         } catch {} // no EventTarget: then they are looked at once
       }
-      void look();
+      looking = look();
       return !!served;
     },
+    /** Waits until it has looked: who connects and lists at once is to see them. Not for long: it waits for page code. */
+    looked: async () =>
+      await new SafePromise<void>((done) => {
+        const timer = setTimeout(done, maxLook);
+        void (async () => {
+          await looking;
+          clearTimeout(timer);
+          done();
+        })();
+      }),
     /** A core has come. */
     replay(): void {
       if (told) shared.core!.setTools(told);

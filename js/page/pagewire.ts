@@ -9,14 +9,14 @@ import type { Pagewire, PagewireOptions, PagewireStats, PagewireTransport } from
 import { agents } from "./agents.ts";
 import { getter } from "./basics.ts";
 import { define, install } from "./install.ts";
-import { Custom, dispatch, listen, microtask, SafeURL, slice, unlisten, warn } from "./intrinsics.ts";
-import { notify, register, unregister, withdrawAll } from "./registry.ts";
+import { Custom, dispatch, listen, microtask, SafeURL, unlisten, warn } from "./intrinsics.ts";
+import { notify, type Permission, register, unregister, withdrawAll } from "./registry.ts";
 import { type CoreSettings, kit, shared, type Tooling } from "./shared.ts";
 import { project } from "./tools.ts";
-import { canonical, requireOrigin } from "./uri.ts";
+import { canonical, isAt, requireOrigin } from "./uri.ts";
 
 /** Options that are text; the first three are URLs. */
-const texts = ["core", "wasm", "worker", "integrity", "name", "version"] as const;
+const texts = ["core", "wasm", "worker", "gateway", "integrity", "name", "version"] as const;
 
 /** Installs Pagewire whose files lie beside `base`, or gives the one that is there: loading it twice is harmless. */
 export function boot(base: string, options: PagewireOptions): Pagewire {
@@ -27,17 +27,17 @@ export function boot(base: string, options: PagewireOptions): Pagewire {
   const usable = globalThis.isSecureContext && typeof document === "object";
   const beside = (file: string) => new SafeURL(file, base).href;
   const settings: CoreSettings = { core: beside("pagewire.core.js"), wasm: beside("pagewire.wasm"), worker: beside("pagewire.worker.js"), origin: globalThis.origin, origins: [] };
-  let refuse = usable ? "" : "a page needs a secure context (https, or http on a loopback address)";
+  let refuse = usable ? "" : "pagewire: a page needs a secure context (https, or http on a loopback address)";
   let undo = () => {};
 
   class Implementation extends EventTarget implements Pagewire {
     connect(): PagewireTransport {
-      if (refuse) throw new Error("pagewire: " + refuse);
+      if (refuse) throw new Error(refuse);
       return way.connect();
     }
 
-    configure(options: PagewireOptions): void {
-      const { exposeErrors, origins, load } = options;
+    configure(options: PagewireOptions) {
+      const { gateway, exposeErrors, origins, load } = options;
       for (let i = 0; i < texts.length; i++) {
         const name = texts[i]!;
         const given = options[name];
@@ -46,17 +46,18 @@ export function boot(base: string, options: PagewireOptions): Pagewire {
       if (exposeErrors !== undefined) settings.exposeErrors = exposeErrors;
       // An array as text has commas.
       if (origins) settings.origins = `${origins}`.split(/[ ,]+/).map((origin) => new SafeURL(origin).origin);
-      if (refuse) return;
-      if (load === "eager") void way.warmUp();
-      if (load === "idle") (globalThis.requestIdleCallback ?? setTimeout)(() => refuse || void way.warmUp());
+      if (refuse) return gateway && warn(refuse);
+      // With a gateway there is no "at once": the core is started when that answers.
+      if (gateway || load === "eager") void way.warmUp(!gateway);
+      if (load === "idle") (globalThis.requestIdleCallback ?? setTimeout)(() => refuse || void way.warmUp(true));
     }
 
     uninstall(): void {
       if (refuse) return;
-      refuse = "it was uninstalled";
+      refuse = "pagewire was uninstalled";
       undo();
       withdrawAll();
-      void way.shutDown("pagewire was uninstalled");
+      void way.shutDown(refuse);
     }
 
     stats(): PagewireStats {
@@ -70,30 +71,36 @@ export function boot(base: string, options: PagewireOptions): Pagewire {
   const own = (uri: string) => requireOrigin(canonical(uri, ""), settings.origin, "");
   /** Set when the API is installed. */
   let context: object | undefined;
+  /** The same, if it is ours. */
+  let minimal: object | undefined;
   const tooling = (): Tooling | undefined => {
-    // A polyfill that came after us has put its own in the place of ours, which has no tools.
-    const holder = (context && "registerTool" in context ? context : document.modelContext) as Tooling | undefined;
+    // A library that came after us may have put its own in the place of ours.
+    const holder = (minimal || !("registerTool" in context!) ? document.modelContext : context) as Tooling | undefined;
     return typeof holder?.registerTool === "function" ? holder : undefined;
   };
   const way = agents({ shared, kit, settings, emit, own, tooling, projected: (name) => projection.projected(name) });
   const projection = project(tooling, way.answer);
   if (usable) {
-    const permission = permissionOf(settings.origin);
+    // Chromium's; false for "tools" also where WebMCP is off, so it counts only where the feature is known.
+    const policy = (document as { featurePolicy?: { features(): string[]; allowsFeature(name: string): boolean } }).featurePolicy;
+    const view = getter(Document.prototype, "defaultView");
+    const permission: Permission = { origin: settings.origin, active: () => view(document), allowed: !policy?.features().includes("tools") || policy.allowsFeature("tools") };
     // By index: array destructuring would run the iterator of a page that has patched it.
     const installed = install({
       registerResource: (args, where) => register(args[0] as never, (args[1] as ModelContextRegisterResourceOptions).signal, permission, where),
       unregisterResource: (args, where) => unregister(args[0] as string, where),
       notifyResourceUpdated: (args, where) => notify(args[0] as string, where),
-    });
+    }, way.arrive);
     context = installed.context;
+    minimal = shared.unused;
     shared.peopled = projection.peopled;
     shared.hint = (uri) => {
-      if (slice(uri, 0, settings.origin.length + 1) !== settings.origin + "/") return; // nobody registers another's
+      if (!isAt(uri, settings.origin)) return; // nobody registers another's
       try {
         dispatch(context as EventTarget, new Custom("resourceupdated", { detail: { uri } }));
       } catch {} // a polyfill's context that is no EventTarget
     };
-    const closeDoors = way.acceptMessages(installed.foreign);
+    const closeDoors = way.accept(installed.foreign);
     const onload = () => {
       shared.peopled(shared.entries.size > 0); // with the tools of a polyfill that came after the resources
       if (document.modelContext === context) return;
@@ -101,22 +108,14 @@ export function boot(base: string, options: PagewireOptions): Pagewire {
       warn(message);
       emit("error", { message });
     };
-    if (!installed.foreign) listen(globalThis.window, "load", onload);
+    if (!installed.foreign) listen(window, "load", onload);
     undo = () => {
       installed.undo();
-      unlisten(globalThis.window, "load", onload);
+      unlisten(window, "load", onload);
       closeDoors();
       removeGlobal();
     };
   }
   pagewire.configure(options);
   return pagewire;
-}
-
-function permissionOf(origin: string) {
-  const view = getter(Document.prototype, "defaultView");
-  // Chromium's; false for "tools" also where WebMCP is off, so it counts only where the feature is known.
-  const policy = (document as { featurePolicy?: { features(): string[]; allowsFeature(name: string): boolean } }).featurePolicy;
-  const allowed = !policy?.features().includes("tools") || policy.allowsFeature("tools");
-  return { origin, active: () => view(document) !== null, allowed: () => allowed };
 }

@@ -6,7 +6,7 @@
  * Whatever the page does there (throw, hang, withdraw the resource, notify) concerns that one call.
  */
 import { Status } from "../core/link.ts";
-import { type Item, jsonLength, toContents } from "./contents.ts";
+import { type Item, jsonText, toContents } from "./contents.ts";
 import { aborted, apply, error, microtask, parse, SafeAbortController, SafeMap } from "./late.ts";
 import type { Ground } from "./shared.ts";
 
@@ -50,7 +50,8 @@ export function readsOf({ shared, own }: Ground) {
       const { status, contents, cause } = await perform(key, uri, params, call.abort.signal);
       if (!live()) return;
       if (contents) call.contents = contents;
-      shared.core?.complete(id, status, contents ? jsonLength(contents) : 0, contents ? "" : describe(cause));
+      const text = contents ? jsonText(contents) : "";
+      shared.core?.complete(id, status, text.length, contents ? (shared.core.carries ? text : "") : describe(cause));
     });
   }
 

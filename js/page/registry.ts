@@ -26,16 +26,16 @@ interface Resource {
 
 const { entries, stats } = shared;
 
-/** What the document allows: asked each time, since a document can become inactive. */
+/** What the document allows. It is asked each time whether it is active, since it can become inactive. */
 export interface Permission {
   readonly origin: string;
-  active(): boolean;
-  allowed(): boolean;
+  active(): unknown;
+  readonly allowed: boolean;
 }
 
 export function register(resource: Resource, signal: AbortSignal | undefined, { origin, active, allowed }: Permission, where: string): void {
   if (!active()) throw exception("InvalidStateError", where + "The document is not active.");
-  if (!allowed()) throw exception("NotAllowedError", where + 'Access to the feature "tools" is disallowed by permissions policy.');
+  if (!allowed) throw exception("NotAllowedError", where + 'Access to the feature "tools" is disallowed by permissions policy.');
 
   const { annotations, uriSchema, read } = resource;
   const priority = annotations?.priority ?? 0;

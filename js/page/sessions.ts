@@ -9,9 +9,12 @@
 import type { Core, Page } from "../core/link.ts";
 import { closePort, error, listen, messageData, microtask, parse, postToPort, SafeMap, slice, startPort, stringify, unlisten, useKit } from "./late.ts";
 import { answersOf } from "./answers.ts";
+import { jsonText } from "./contents.ts";
 import { envelopes } from "./envelope.ts";
+import { gateway } from "./gateway.ts";
 import { pageTools } from "./pagetools.ts";
 import { readsOf } from "./reads.ts";
+import { toolbox } from "./toolbox.ts";
 import type { Carrier, Ground, Port, Sessions } from "./shared.ts";
 
 /** A core that dies three times within ten seconds is not started again until somebody connects. */
@@ -24,6 +27,7 @@ export function sessions(ground: Ground): Sessions {
   const { stats } = shared;
   const reads = readsOf(ground);
   const tools = pageTools(ground);
+  const box = toolbox(ground);
   /** URIs that somebody watches. */
   const watched = new SafeMap<string, boolean>();
   const ports = new SafeMap<number, Carrier>();
@@ -66,6 +70,7 @@ export function sessions(ground: Ground): Sessions {
     try {
       settings.tools = tools.prepare();
       const started = await ground.start(page, settings);
+      await tools.looked();
       if (over) started.stop();
       if (dead || over) throw new Error(dead || over);
       own = shared.core = started;
@@ -112,11 +117,17 @@ export function sessions(ground: Ground): Sessions {
   function send(id: number, message: string, call: number, hole: number): void {
     const carrier = ports.get(id);
     if (!carrier) return;
-    let object;
+    const fill = (text: string) => slice(message, 0, hole) + text + slice(message, hole);
     const result = call && tools.resultOf(call);
-    if (result) object = parse(slice(message, 0, hole) + result + slice(message, hole));
+    if (carrier.text) {
+      // Nothing is parsed only to be made text again.
+      const text = result ? fill(result) : call ? fill(jsonText(reads.contentsOf(call))) : message;
+      return microtask(() => carrier.deliver(text));
+    }
+    let object;
+    if (result) object = parse(fill(result));
     else if (call) {
-      object = parse(slice(message, 0, hole) + "[]" + slice(message, hole));
+      object = parse(fill("[]"));
       object.result.contents = reads.contentsOf(call);
     } else object = parse(message);
     microtask(() => carrier.deliver(object));
@@ -141,6 +152,7 @@ export function sessions(ground: Ground): Sessions {
     core.open(id);
     return {
       receive: (text) => ports.has(id) && shared.core!.receive(id, text),
+      writable: (on) => ports.has(id) && shared.core!.writable(id, on),
       close(reason) {
         if (!ports.has(id)) return;
         drop(id, reason, false);
@@ -193,6 +205,7 @@ export function sessions(ground: Ground): Sessions {
   }
 
   const answers = answersOf(ground, reads, open);
+  let outside: ReturnType<typeof gateway> | undefined;
   // What a frozen page's timers and servers missed is unknown: after it has come back (bfcache), all who watch or wait
   // are told. When it goes for good, those in other windows are.
   const onpageshow = ({ persisted }: PageTransitionEvent) => {
@@ -214,13 +227,17 @@ export function sessions(ground: Ground): Sessions {
     open,
     serve,
     answer: answers.answer,
+    tool: box.tool,
     envelope: envelopes(ground, open),
+    warmUp: async (core) => (core ? void (await need()) : (outside ??= gateway(ground, open)).dial()),
     shutDown(reason) {
       unlisten(globalThis.window, "pageshow", onpageshow);
       unlisten(globalThis.window, "pagehide", onpagehide);
       tools.shutDown();
+      box.shutDown();
       over = reason;
       forget(reason, false);
+      outside?.shutDown(); // its port is closed
     },
   };
 }

@@ -26,6 +26,8 @@ export const shared = {
   entries: new SafeMap<string, Entry>(),
   /** Told when there is a first resource (true), and when the last one has gone: tools.ts. */
   peopled: (_any: boolean): void => {},
+  /** The model context that is ours, as long as nobody has asked it for tools. */
+  unused: undefined as object | undefined,
   /** Told of each notification of a key, and with "" of each change of the list: answers.ts, once it is loaded. */
   changed: undefined as ((key: string) => void) | undefined,
   /** Told of each key that was notified, once per turn of the event loop: for content scripts. */
@@ -36,9 +38,10 @@ export const shared = {
 
 /**
  * Intrinsics for the part that comes late, when the page may have patched its own: those that libraries are known to
- * patch. The others (typed arrays, Blob) it takes itself when it comes.
+ * patch. The others (typed arrays, Blob) it takes itself when it comes. late.ts has the same order: names would cost
+ * every page 70 bytes.
  */
-export const kit = { aborted, apply, closePort, defineProperty, error, exec, listen, messageData, microtask, parse, postToPort, postToWindow, SafeAbortController, SafeMap, SafePromise, slice, startPort, stringify, unlisten, warn };
+export const kit = [aborted, apply, closePort, defineProperty, error, exec, listen, messageData, microtask, parse, postToPort, postToWindow, SafeAbortController, SafeMap, SafePromise, slice, startPort, stringify, unlisten, warn] as const;
 
 /** Where the core's files are, and what it is told. */
 export interface CoreSettings extends CoreOptions {
@@ -46,6 +49,8 @@ export interface CoreSettings extends CoreOptions {
   core: string;
   /** The other origins whose windows may connect. */
   origins: readonly string[];
+  /** Where the gateway is that the page connects to, as it was given. */
+  gateway?: string;
 }
 
 /** What sessions.ts gets from the part that was there before it. */
@@ -82,17 +87,21 @@ export interface RegisteredTool {
   readonly window: Window;
 }
 
-/** What carries a port's messages. Both are called in microtasks, in order; `closed` once, as the last. */
-export interface Carrier {
-  deliver(message: object): void;
-  /** `failure` where the port did not end as intended. */
-  closed(reason: string, failure: boolean): void;
-}
+/**
+ * What carries a port's messages: as objects, or as JSON text where `text` says so. Both methods are called in
+ * microtasks, in order; `closed` once, as the last, with `failure` where the port did not end as intended.
+ */
+export type Carrier = { closed(reason: string, failure: boolean): void } & (
+  | { text?: undefined; deliver(message: object): void }
+  | { text: true; deliver(message: string): void }
+);
 
 /** One MCP session, from its carrier's side. */
 export interface Port {
   /** Hands over a message that arrived: any text; the core answers what is no JSON-RPC. */
   receive(text: string): void;
+  /** Says whether the carrier can take more. While it cannot, the core keeps one update per URI. */
+  writable(on: boolean): void;
   close(reason: string): void;
 }
 
@@ -104,10 +113,14 @@ export interface Sessions {
   open(carrier: Carrier): Promise<Port>;
   /** Answers a call of one of Pagewire's own tools. Never rejects. */
   answer(name: string, input: unknown, signal: AbortSignal | undefined): Promise<object>;
+  /** Runs a method about tools of the model context that is ours. */
+  tool(context: object, name: string, subject: object, rest: readonly unknown[]): Promise<unknown>;
   /** Takes what came to the window in an envelope for a server. */
   envelope(payload: unknown): Promise<void>;
   /** Opens a port that the MessagePort carries. `source` is the window that sent it. */
   serve(port: MessagePort, source: MessageEventSource | null): Promise<void>;
+  /** Starts the core; or connects to the gateway of the settings, and keeps at that. */
+  warmUp(core?: boolean): Promise<void>;
   /** Closes all ports and gives the core up, for good. */
   shutDown(reason: string): void;
 }

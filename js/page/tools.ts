@@ -8,7 +8,7 @@
  * answers.ts, which comes with pagewire.core.js at the first call; no wasm is needed. Nothing here throws into the page.
  */
 import { SafeAbortController, warn } from "./intrinsics.ts";
-import type { Tooling } from "./shared.ts";
+import { shared, type Tooling } from "./shared.ts";
 
 /** Only type, properties, required, additionalProperties, minimum and maximum: what browsers are to accept of JSON Schema. */
 const text = (description: string) => ({ type: "string", description });
@@ -65,7 +65,9 @@ export function project(tooling: () => Tooling | undefined, answer: (name: strin
         registered = {};
       } else if (!stop) {
         const holder = tooling();
-        if (!holder) return; // asked again with each registration, for a polyfill that comes late
+        // Asked again with each registration, for a polyfill that comes late, and when ours is used for the first time:
+        // to register there is to load pagewire.core.js.
+        if (!holder || holder === shared.unused) return;
         stop = new SafeAbortController();
         for (let i = 0; i < tools.length; i++) void register(holder, i, stop);
       }

@@ -44,10 +44,13 @@ export function canonical(uri: string, where: string): string {
 
 /** Gives back `key`, a canonical URI or template, or throws a SecurityError if it is not at `origin`. */
 export function requireOrigin(key: string, origin: string, where: string): string {
-  // An opaque origin is "null", which no http URI starts with. As text, up to and with the "/": what the core does.
-  if (!exec(/^https?:/, origin) || slice(key, 0, origin.length + 1) !== origin + "/") throw foreign(key, where, origin);
+  // An opaque origin is "null", which no http URI starts with.
+  if (!exec(/^https?:/, origin) || !isAt(key, origin)) throw foreign(key, where, origin);
   return key;
 }
+
+/** As text, up to and with the "/": what the core does. */
+export const isAt = (key: string, origin: string) => slice(key, 0, origin.length + 1) === origin + "/";
 
 const foreign = (uri: string, where: string, origin = "") =>
   exception("SecurityError", `${where}'${uri}' is not at the page's origin${origin && ` '${origin}'`}; a resource's URI starts with it.`);

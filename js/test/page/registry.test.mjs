@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { afterEach, beforeEach, test } from "node:test";
 import { maxDescription, maxResources, notify, register, shared, unregister } from "../../../dist/test/page.mjs";
 
-const permission = { origin: "https://x.test", active: () => true, allowed: () => true };
+const permission = { origin: "https://x.test", active: () => true, allowed: true };
 const uri = "https://x.test/a";
 const add = (members, signal, given = permission) => register({ uri, name: "n", read() {}, ...members }, signal, given, "");
 let calls;
@@ -50,13 +50,13 @@ test("what is refused leaves nothing behind", () => {
   ];
   for (const [members, name] of cases) assert.throws(() => add(members), { name });
   assert.throws(() => add({}, undefined, { ...permission, active: () => false }), { name: "InvalidStateError" });
-  assert.throws(() => add({}, undefined, { ...permission, allowed: () => false }), { name: "NotAllowedError" });
+  assert.throws(() => add({}, undefined, { ...permission, allowed: false }), { name: "NotAllowedError" });
   assert.equal(shared.entries.size, 0);
   assert.deepEqual(calls, []);
 });
 
 test("the order of the errors is that of the algorithm", () => {
-  const none = { origin: "https://x.test", active: () => false, allowed: () => false };
+  const none = { origin: "https://x.test", active: () => false, allowed: false };
   assert.throws(() => add({ uri: "a" }, undefined, none), { name: "InvalidStateError" });
   assert.throws(() => add({ uri: "a" }, undefined, { ...none, active: () => true }), { name: "NotAllowedError" });
   assert.throws(() => add({ uri: "https://evil.test/#f" }), { name: "TypeError" });

@@ -1,0 +1,275 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/webmcp"
+	"github.com/chromedp/chromedp"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/pagewire/pagewire/bridge/gateway/browser"
+)
+
+// A peer is an MCP server of others through which agents use a browser. It knows WebMCP's tools and nothing of
+// resources: the projected tools are all that it can see of Pagewire.
+type peer struct {
+	name string
+	// args connect it to a browser that runs, and keep it from telling anybody that it does.
+	args func(browser string) []string
+	// choose turns to the tab at a URL, and tools names the page's tools that it then offers.
+	choose func(a *peerAgent, url string)
+	tools  func(a *peerAgent) []string
+	// call gives what a tool of the page answers, as JSON. It may run beside the test.
+	call func(a *peerAgent, tool string, input map[string]any) string
+}
+
+// none is an object without members, where a nil map would be null.
+var none = map[string]any{}
+
+var peers = []peer{
+	{
+		name: "chrome-devtools-mcp",
+		args: func(browser string) []string {
+			return []string{"--browserUrl", browser, "--categoryExperimentalWebmcp", "--no-usage-statistics", "--no-performance-crux"}
+		},
+		choose: func(a *peerAgent, url string) { a.page = a.tabAt(a.tool("list_pages", none), url) },
+		tools: func(a *peerAgent) (names []string) {
+			for _, m := range regexp.MustCompile(`(?m)^name="(\w+)"`).FindAllStringSubmatch(a.tool("list_webmcp_tools", map[string]any{"pageId": a.page}), -1) {
+				names = append(names, m[1])
+			}
+			return names
+		},
+		call: func(a *peerAgent, tool string, input map[string]any) string {
+			text, _ := json.Marshal(input) // strings and numbers
+			result := a.tool("execute_webmcp_tool", map[string]any{"pageId": a.page, "toolName": tool, "input": string(text)})
+			var answer struct{ Output json.RawMessage }
+			if err := json.Unmarshal([]byte(result), &answer); err != nil {
+				return result // says what went wrong
+			}
+			// Chromium 156 hands it on as text, instead of as JSON, where it is Latin-1 and not ASCII.
+			if json.Unmarshal(answer.Output, &result) == nil {
+				return result
+			}
+			return string(answer.Output)
+		},
+	},
+	{
+		name: "playwright-mcp",
+		args: func(browser string) []string { return []string{"--cdp-endpoint", browser} },
+		choose: func(a *peerAgent, url string) {
+			a.page = a.tabAt(a.tool("browser_tabs", map[string]any{"action": "list"}), url)
+			a.tool("browser_tabs", map[string]any{"action": "select", "index": a.page})
+		},
+		tools: func(a *peerAgent) (names []string) {
+			a.tool("browser_snapshot", none) // it looks at a page's tools when it looks at the page
+			for tool, err := range a.session.Tools(a.t.Context(), nil) {
+				if err != nil {
+					a.t.Fatal(err)
+				}
+				if name, ok := strings.CutPrefix(tool.Name, "webmcp_"); ok {
+					names = append(names, name)
+				}
+			}
+			return names
+		},
+		call: func(a *peerAgent, tool string, input map[string]any) string {
+			_, answer, _ := strings.Cut(a.tool("webmcp_"+tool, input), "untrusted:\n")
+			return answer
+		},
+	},
+}
+
+// A peerAgent is an agent that a peer serves.
+type peerAgent struct {
+	t       *testing.T
+	session *mcp.ClientSession
+	page    int // the peer's number of the tab
+}
+
+// tool calls one of the peer's own tools, and gives the text of the result.
+func (a *peerAgent) tool(name string, arguments map[string]any) string {
+	result, err := a.session.CallTool(a.t.Context(), &mcp.CallToolParams{Name: name, Arguments: arguments})
+	if err != nil || len(result.Content) != 1 {
+		a.t.Errorf("%s: %+v, %v", name, result, err)
+		return ""
+	}
+	return result.Content[0].(*mcp.TextContent).Text
+}
+
+// tabAt finds the number of the tab at a URL, in lists of lines such as "- 1: (current) [title](url)".
+func (a *peerAgent) tabAt(list, url string) (number int) {
+	for line := range strings.Lines(list) {
+		if strings.Contains(line, "("+url) {
+			if _, err := fmt.Sscanf(strings.TrimPrefix(line, "- "), "%d:", &number); err == nil {
+				return number
+			}
+		}
+	}
+	a.t.Fatalf("no tab at %s: %s", url, list)
+	return 0
+}
+
+// Agents of others that know tools only, unmodified: they find the three tools, list and read with them, wait for a
+// person who types, and read the new text. What fails says so, and the tools go with the last resource.
+func TestPeers(t *testing.T) {
+	m, address := debuggable(t)
+	for _, p := range peers {
+		t.Run(p.name, func(t *testing.T) {
+			s := serve(t, field)
+			b := open(t, m, s)
+			waits := make(chan string, 1)
+			if err := chromedp.Listen(b.ctx, func(event any) {
+				if e, ok := event.(*webmcp.EventToolInvoked); ok && e.ToolName == "resources_wait" {
+					waits <- e.Input
+				}
+			}); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := chromedp.Call(b.ctx, webmcp.Enable, cdp.Empty{}); err != nil {
+				t.Fatal(err)
+			}
+
+			a := connectPeer(t, p, address)
+			p.choose(a, s.URL)
+			if got := p.tools(a); !slices.Equal(sorted(got), []string{"resources_list", "resources_read", "resources_wait"}) {
+				t.Fatalf("it finds the tools %q", got)
+			}
+
+			var listed struct {
+				Revision  string
+				Resources []struct{ URI, Name, MIMEType string }
+			}
+			answered(a, p.call(a, "resources_list", none), &listed)
+			if len(listed.Resources) != 1 || listed.Resources[0].Name != "Field" || listed.Resources[0].URI != s.URL+"/state/field" {
+				t.Fatalf("listed %+v", listed)
+			}
+			uri := listed.Resources[0].URI
+			type read struct {
+				Revision  string
+				Unchanged bool
+				Contents  []struct{ URI, Text string }
+			}
+			var before, after, again read
+			answered(a, p.call(a, "resources_read", map[string]any{"uri": uri}), &before)
+			if len(before.Contents) != 1 || before.Contents[0].URI != uri || before.Contents[0].Text != "" {
+				t.Errorf("read %+v before anybody has typed", before)
+			}
+
+			answer := make(chan string, 1)
+			go func() {
+				answer <- p.call(a, "resources_wait", map[string]any{"uris": []string{uri}, "since": before.Revision, "timeoutMs": 25_000})
+			}()
+			select {
+			case <-waits: // the page's tool is running
+			case <-time.After(10 * time.Second):
+				t.Fatal("the call of resources_wait has not reached the page within 10 s")
+			}
+			select {
+			case text := <-answer:
+				t.Fatalf("nothing has changed, and resources_wait answers %s", text)
+			case <-time.After(300 * time.Millisecond):
+			}
+			b.do(chromedp.SendKeys("#field", "é"))
+			var woken struct {
+				Revision string
+				Updated  []string
+			}
+			select {
+			case text := <-answer:
+				answered(a, text, &woken)
+			case <-time.After(10 * time.Second): // well before its own timeout
+				t.Fatal("resources_wait has not answered 10 s after the change")
+			}
+			if !slices.Equal(woken.Updated, []string{uri}) || woken.Revision == before.Revision || woken.Revision == "" {
+				t.Errorf("woken by %+v, after revision %s", woken, before.Revision)
+			}
+			answered(a, p.call(a, "resources_read", map[string]any{"uri": uri, "since": before.Revision}), &after)
+			if len(after.Contents) != 1 || after.Contents[0].Text != "é" || after.Revision != woken.Revision {
+				t.Errorf("read %+v after the change", after)
+			}
+			answered(a, p.call(a, "resources_read", map[string]any{"uri": uri, "since": after.Revision}), &again)
+			if !again.Unchanged || again.Contents != nil {
+				t.Errorf("read again %+v", again)
+			}
+
+			run[any](b, `navigator.modelContext.unregisterResource(uri)`)
+			eventually(t, "the tools are gone", func() bool { return len(p.tools(a)) == 0 })
+		})
+	}
+}
+
+// answered decodes what a tool of the page has answered.
+func answered(a *peerAgent, text string, v any) {
+	a.t.Helper()
+	if err := json.Unmarshal([]byte(text), v); err != nil {
+		a.t.Fatalf("answered %q: %v", text, err)
+	}
+}
+
+func sorted(names []string) []string { return slices.Sorted(slices.Values(names)) }
+
+// connectPeer starts a peer as agents do, and connects a client to it.
+func connectPeer(t *testing.T, p peer, address string) *peerAgent {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), filepath.Join("peers/node_modules/.bin", p.name), p.args(address)...)
+	// A home of its own, for what they keep from one run to the next. The variable stops a look for a newer version.
+	command.Env = append(os.Environ(), "HOME="+t.TempDir(), "CHROME_DEVTOOLS_MCP_NO_UPDATE_CHECKS=1")
+	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil)
+	session, err := client.Connect(t.Context(), &mcp.CommandTransport{Command: command, TerminateDuration: 20 * time.Second}, nil)
+	if err != nil {
+		t.Fatalf("connect to %s: %v; make test-browser installs it", p.name, err)
+	}
+	t.Cleanup(func() { session.Close() })
+	return &peerAgent{t: t, session: session}
+}
+
+// debuggable launches a browser that other programs can drive too, and gives its mode, for open, and its address.
+func debuggable(t *testing.T) (m mode, address string) {
+	t.Helper()
+	path, err := browser.Find()
+	if err != nil {
+		t.Fatal(err)
+	}
+	profile := t.TempDir()
+	options := []chromedp.ExecAllocatorOption{
+		chromedp.ExecPath(path),
+		chromedp.UserDataDir(profile),
+		chromedp.Flag("enable-features", "WebMCP"), // Playwright asks for it in these very words
+		// Besides the pipe, which stays ours: with the flag as an option, chromedp would use the port itself.
+		chromedp.ModifyCmdFunc(func(command *exec.Cmd) { command.Args = append(command.Args, "--remote-debugging-port=0") }),
+	}
+	for _, flag := range []string{"headless", "no-sandbox", "disable-gpu", "disable-quic", "no-first-run", "disable-background-networking", "disable-component-update", "disable-sync"} {
+		options = append(options, chromedp.Flag(flag, true))
+	}
+	allocator, stop := chromedp.NewExecAllocator(context.Background(), options...)
+	t.Cleanup(stop) // when it has ended by itself, this does nothing
+	ctx, cancel := chromedp.NewContext(allocator)
+	t.Cleanup(cancel)
+	if err := chromedp.Do(ctx); err != nil {
+		t.Fatalf("start %s: %v", path, err)
+	}
+	t.Cleanup(func() { chromedp.Cancel(ctx) })
+
+	var port string
+	eventually(t, "the browser says at which port it listens", func() bool {
+		text, err := os.ReadFile(filepath.Join(profile, "DevToolsActivePort"))
+		port, _, _ = strings.Cut(string(text), "\n")
+		return err == nil && port != ""
+	})
+	m = mode{name: "debuggable"}
+	browsers.Lock()
+	defer browsers.Unlock()
+	browsers.running[m.name] = ctx
+	return m, "http://127.0.0.1:" + port
+}
