@@ -15,7 +15,10 @@
 // finds who watches, update.go decides when they are told; listchanged.go does the same for the lists.
 package bridge
 
-import "github.com/pagewire/pagewire/bridge/coalesce"
+import (
+	"github.com/pagewire/pagewire/bridge/coalesce"
+	"github.com/pagewire/pagewire/bridge/wire"
+)
 
 // A Time is a number of milliseconds on the home's clock, which must not go back: performance.now in a page, the
 // time since start in a process.
@@ -106,6 +109,7 @@ type Failure string
 const (
 	ReadFailed      Failure = "read_failed"      // it threw, or could not be done
 	InvalidContents Failure = "invalid_contents" // it returned something else than contents
+	NotFound        Failure = "not_found"        // of a home that forwards reads: where it asked there is none
 )
 
 // Options say how an engine behaves. The zero value is a working default, but for Rule, which admits nothing.
@@ -119,6 +123,11 @@ type Options struct {
 	// NoSubscriptions switches subscriptions off: the capability is not declared, resources/subscribe is
 	// MethodNotFound, and a listen is acknowledged without resourceSubscriptions (platformatic/mcp#96).
 	NoSubscriptions bool
+	// Relay says that the home stands before a server and does not know all that is there: it is asked for reads of URIs
+	// that no resource answers for, too. Only what is registered can be subscribed to.
+	Relay bool
+	// SubscriptionLimitCode is the error code for a subscription above Limits.Subscriptions. Default InternalError.
+	SubscriptionLimitCode int
 	// Tools carries the tools of the home, which must be a ToolHost.
 	Tools bool
 	// ExposeErrors lets agents see why a read failed. Off, because a page's messages may hold secrets.
@@ -184,6 +193,9 @@ func (o Options) withDefaults() Options {
 	pick(&l.UpdateRate, 1000)
 	l.UpdateRate = min(l.UpdateRate, 1_000_000) // in thousandths it must fit 31 bits
 	pick(&o.PageSize, 200)
+	if o.SubscriptionLimitCode == 0 {
+		o.SubscriptionLimitCode = wire.InternalError
+	}
 	pickTime := func(v *Time, def Time) {
 		switch {
 		case *v == 0:

@@ -139,6 +139,8 @@ func (e *Engine) Complete(now Time, id CallID, r Result) {
 		r.Failure = InvalidContents
 	}
 	switch {
+	case r.Failure == NotFound && c.kind == callRead:
+		e.vanish(c)
 	case r.Failure != "":
 		message := "Read failed"
 		if c.kind == callTool {
@@ -201,7 +203,11 @@ func (e *Engine) endCall(c *call) {
 // expire ends the calls that took too long.
 func (e *Engine) expire(list *ages, timeout Time) {
 	for c := list.first; c != nil && c.deadline <= e.now; c = list.first {
-		err := limited("The page took too long", reasonTimeout, "timeoutMs", int(timeout))
+		message := "The page took too long"
+		if e.opt.Relay {
+			message = "The server took too long"
+		}
+		err := limited(message, reasonTimeout, "timeoutMs", int(timeout))
 		if c.kind == callSubscribe {
 			e.refuseConsent(c, err)
 		} else {

@@ -114,6 +114,8 @@ func setOptions(t *testing.T, o *bridge.Options, text string) (asks bool) {
 			o.Tools = true
 		case "ToolTimeout":
 			o.ToolTimeout = bridge.Time(n)
+		case "Relay":
+			o.Relay = true
 		case "Asks":
 			asks = true
 		case "Limits.ResultBytes":
@@ -258,6 +260,10 @@ func (c *conversation) line(line string) {
 		e.Touch(c.now, first)
 	case "open":
 		if err := e.Open(c.now, bridge.PortID(number(first))); err != nil {
+			c.say("error: %v", err)
+		}
+	case "shaken":
+		if err := e.OpenShaken(c.now, bridge.PortID(number(first))); err != nil {
 			c.say("error: %v", err)
 		}
 	case "close":

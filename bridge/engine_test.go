@@ -154,3 +154,32 @@ func TestUnlisted(t *testing.T) {
 		t.Error("found what is not there")
 	}
 }
+
+// Dismiss ends one session as Shutdown ends all, and Waits says whether one has anything to wait for.
+func TestDismiss(t *testing.T) {
+	e, r := newRecorded(t, 2, "https://x.test/a")
+	if e.Waits(1) || e.Waits(3) {
+		t.Error("a port waits that has asked nothing, or that is not there")
+	}
+	for _, m := range []string{
+		`{"jsonrpc":"2.0","id":"r","method":"resources/read","params":{"uri":"https://x.test/a"}}`,
+		`{"jsonrpc":"2.0","id":"l","method":"subscriptions/listen","params":{"notifications":{"resourcesListChanged":true},"_meta":{` +
+			`"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`,
+	} {
+		if err := e.Receive(0, 1, []byte(m)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !e.Waits(1) || e.Waits(2) {
+		t.Error("not the port that has asked waits")
+	}
+	r.sent = nil
+	e.Dismiss(0, 3) // nobody
+	e.Dismiss(0, 1)
+	if len(r.sent) != 3 || !strings.Contains(r.sent[0], `"id":"r","error"`) || !strings.Contains(r.sent[1], `"id":"l","result"`) || !strings.Contains(r.sent[2], `"requestId":"l"`) {
+		t.Errorf("sent %q, want the read's error, the listen's result, its cancellation", r.sent)
+	}
+	if s := e.Stats(); s.Ports != 1 || s.Calls != 0 || s.Listens != 0 || s.Subscriptions != 1 || e.Waits(1) {
+		t.Errorf("left: %+v", s)
+	}
+}

@@ -130,9 +130,9 @@ func (o *oracle) transcript(text string) []string {
 			} else {
 				o.says(s, rest)
 			}
-		case word == "open":
+		case word == "open", word == "shaken":
 			if o.sessions[rest] == nil {
-				o.sessions[rest] = &session{subscribed: map[string]bool{}, asked: map[string][]asked{}, listens: map[string]*stream{}, ended: map[string]bool{}}
+				o.sessions[rest] = &session{initialized: word == "shaken", subscribed: map[string]bool{}, asked: map[string][]asked{}, listens: map[string]*stream{}, ended: map[string]bool{}}
 			}
 		case word == "close":
 			delete(o.sessions, rest)

@@ -64,7 +64,7 @@ var packages = []row{
 	{"bridge/cmd/pagewire", native, "bridge/gateway/...", "github.com/spf13/cobra github.com/aymanbagabas/go-udiff github.com/modelcontextprotocol/go-sdk"},
 	{"wasm/...", edge, "bridge bridge/view", "github.com/hack-pad/safejs"},
 	{"js/...", tool, "", "github.com/evanw/esbuild github.com/andybalholm/brotli"},
-	{"demo/...", tool, "bridge/gateway/...", "github.com/chromedp/chromedp github.com/chromedp/cdproto"},
+	{"demo/...", tool, "bridge/gateway/...", "github.com/chromedp/chromedp github.com/chromedp/cdproto github.com/modelcontextprotocol/go-sdk"}, // the SDK serves demo 7's Views
 	{"e2e/...", tool, "*", "*"},
 }
 

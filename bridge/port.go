@@ -43,6 +43,17 @@ func (e *Engine) Open(now Time, id PortID) error {
 	return nil
 }
 
+// OpenShaken is Open for a port on which another handshake than MCP's settles who speaks, and the home has seen it, as
+// the ui/initialize of MCP Apps: requests are answered as in the newest legacy version, from the first on. Such a port
+// is not told that the list has changed, since it did not ask for that by initialize.
+func (e *Engine) OpenShaken(now Time, id PortID) error {
+	err := e.Open(now, id)
+	if err == nil {
+		e.ports[id].legacy = wire.Legacy
+	}
+	return err
+}
+
 // Close ends a session: the port is gone, nothing more is sent to it, and nothing of it is left when Close returns.
 // A port that is not open is left alone.
 func (e *Engine) Close(now Time, id PortID) {
@@ -77,20 +88,40 @@ func (e *Engine) drop(p *port) {
 func (e *Engine) Shutdown(now Time) {
 	e.enter(now)
 	for _, p := range e.order {
-		for len(p.waits) > 0 {
-			w := p.waits[0]
-			id := w.id
-			for ; w != nil; w = p.wait(id) { // a listen that waits for consent has several
-				e.leave(w)
-			}
-			e.fail(p, id, readError(reasonShutdown, "The server goes away"))
-		}
-		for len(p.listens) > 0 {
-			e.hangUp(p.listens[0])
-		}
-		e.queue.ops = append(e.queue.ops, op{kind: opDrop, port: p.id})
+		e.dismiss(p)
 	}
 	e.drain()
+}
+
+// Dismiss is Shutdown for one port. A port that is not open is left alone.
+func (e *Engine) Dismiss(now Time, id PortID) {
+	e.enter(now)
+	if p := e.ports[id]; p != nil {
+		e.dismiss(p)
+	}
+	e.drain()
+}
+
+func (e *Engine) dismiss(p *port) {
+	for len(p.waits) > 0 {
+		w := p.waits[0]
+		id := w.id
+		for ; w != nil; w = p.wait(id) { // a listen that waits for consent has several
+			e.leave(w)
+		}
+		e.fail(p, id, readError(reasonShutdown, "The server goes away"))
+	}
+	for len(p.listens) > 0 {
+		e.hangUp(p.listens[0])
+	}
+	e.queue.ops = append(e.queue.ops, op{kind: opDrop, port: p.id})
+}
+
+// Waits reports whether a request of a port is still to be answered. An acknowledged listen is none: it ends when its
+// agent wants.
+func (e *Engine) Waits(id PortID) bool {
+	p := e.ports[id]
+	return p != nil && len(p.waits) > 0
 }
 
 // Writable says whether a port can take more. While it cannot, the engine keeps at most one update of each URI for

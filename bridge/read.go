@@ -8,7 +8,7 @@ func (e *Engine) read(r *request) *wire.Error {
 		return err
 	}
 	entry, params, resolveErr := e.registry.Resolve(uri)
-	if resolveErr != nil {
+	if resolveErr != nil && !(e.opt.Relay && entry == nil) {
 		return refused(r.modern, uri, resolveErr)
 	}
 	if err := e.full(r.port); err != nil {
@@ -16,9 +16,12 @@ func (e *Engine) read(r *request) *wire.Error {
 	}
 	c := e.joinable[uri]
 	if c == nil || c.entry != entry {
-		q := Request{Key: entry.URI, URI: uri}
-		if entry.Wide {
-			q.Params = paramsJSON(params)
+		q := Request{Key: uri, URI: uri}
+		if entry != nil {
+			q.Key = entry.URI
+			if entry.Wide {
+				q.Params = paramsJSON(params)
+			}
 		}
 		c = e.ask(callRead, &e.reads, e.opt.ReadTimeout, op{kind: opRead, request: q})
 		c.uri, c.entry = uri, entry

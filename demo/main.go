@@ -26,6 +26,8 @@ import (
 const (
 	// page is where demo 1 is served.
 	page = "/demo/1-live-document/"
+	// viewsPage is where demo 7 is served, with an MCP server of its own beside it.
+	viewsPage = "/demo/7-views/"
 	// defaultAddr is the same each time, so that a tab that was left open finds the demo again.
 	defaultAddr = "127.0.0.1:8151"
 )
@@ -33,6 +35,7 @@ const (
 func main() {
 	addr := flag.String("addr", defaultAddr, "address to serve at; if the default is taken, any free port")
 	dist := flag.String("dist", "dist", "directory that make build wrote")
+	story := flag.Bool("story", true, "tell the story; without it only serve")
 	once := flag.Bool("once", false, "end after the story, with status 0 if all of it happened")
 	flag.Parse()
 	if flag.NArg() > 0 {
@@ -41,7 +44,7 @@ func main() {
 	}
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, *addr, *dist, *once)
+	err := run(ctx, *addr, *dist, *story, *once)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "demo:", err)
@@ -50,7 +53,7 @@ func main() {
 }
 
 // run serves and tells the story. It returns when ctx ends, or, with once, when the story does.
-func run(ctx context.Context, addr, dist string, once bool) error {
+func run(ctx context.Context, addr, dist string, story, once bool) error {
 	root, err := openDist(dist)
 	if err != nil {
 		return err
@@ -60,7 +63,17 @@ func run(ctx context.Context, addr, dist string, once bool) error {
 	if err != nil {
 		return err
 	}
-	server := &http.Server{Handler: serveFiles(root.FS()), ReadHeaderTimeout: 10 * time.Second}
+	mux := http.NewServeMux()
+	files := serveFiles(root.FS())
+	mux.Handle("/", files)
+	mux.HandleFunc(viewsPage, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Access-Control-Allow-Origin", "*") // a sandboxed frame's origin is opaque, and its scripts are modules
+		files.ServeHTTP(w, r)
+	})
+	legacy, modern := serveLively(ctx) // demo 7's
+	mux.Handle("/mcp/legacy", legacy)
+	mux.Handle("/mcp/modern", modern)
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(l) }()
 	defer server.Close()
@@ -69,7 +82,9 @@ func run(ctx context.Context, addr, dist string, once bool) error {
 	if !once {
 		fmt.Printf("demo at %s%s\n\n", base, page)
 	}
-	err = tell(ctx, os.Stdout, base)
+	if story {
+		err = tell(ctx, os.Stdout, base)
+	}
 	switch {
 	case ctx.Err() != nil:
 		if once {
@@ -84,7 +99,7 @@ func run(ctx context.Context, addr, dist string, once bool) error {
 		fmt.Fprintln(os.Stderr, "demo:", err)
 	}
 
-	fmt.Printf("\nOpen %s%s and edit. Ctrl+C ends.\n", base, page)
+	fmt.Printf("\nOpen %s%s and edit, or %s%s and watch. Ctrl+C ends.\n", base, page, base, viewsPage)
 	select {
 	case <-ctx.Done():
 		return nil

@@ -1,0 +1,122 @@
+package view
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/pagewire/pagewire/bridge"
+)
+
+var errOpen = errors.New("view: a View with this ID is open already: give each its own")
+
+// known is what the server is known to offer: URIs that it has listed, or answered a read of. Only these can be
+// subscribed to (ext-apps#659, URI validation); for the engine they are its registered resources.
+type known struct {
+	seen  map[string]bool
+	order []string // oldest first
+
+	fresh   bool // the server has been asked for the list since it last said that the list changed
+	listing bool // it is being asked
+	pages   int  // of that list
+	listBy  Time // when it is given up
+}
+
+// maxPages bounds how far a list is followed: a server may page without end.
+const maxPages = 100
+
+func (k *known) init() { k.seen = map[string]bool{} }
+
+func (h *Host) knows(uri string) bool { return h.known.seen[uri] }
+
+// canList reports whether asking the server for its list may tell something new.
+func (h *Host) canList() bool { return !h.fresh && !h.down }
+
+// Learn says that the server offers a URI: the home has seen it in a list or a read that did not pass here.
+func (h *Host) Learn(now Time, uri string) {
+	h.enter(now)
+	h.learn(uri)
+	h.leave()
+}
+
+func (h *Host) learn(uri string) {
+	if h.seen[uri] {
+		return
+	}
+	if len(h.seen) >= h.opt.MaxKnown && !h.forgetOne() {
+		return
+	}
+	// What the engine refuses is no URI, or a template.
+	for i := range len(uri) {
+		if uri[i] == '{' || uri[i] == '}' {
+			return
+		}
+	}
+	if h.engine.Register(h.now, bridge.Resource{URI: uri, Name: uri, Size: -1}) == nil {
+		h.seen[uri] = true
+		h.order = append(h.order, uri)
+	}
+}
+
+// forgetOne makes room for one more, unless all of them are watched.
+func (h *Host) forgetOne() bool {
+	for i, uri := range h.order {
+		if h.sources[uri] == nil {
+			h.order = slices.Delete(h.order, i, i+1)
+			delete(h.seen, uri)
+			h.engine.Unregister(h.now, uri)
+			return true
+		}
+	}
+	return false
+}
+
+// learnFrom learns the URIs in the members of an array: the resources of a list, the contents of a read.
+func (h *Host) learnFrom(list bridge.JSON) {
+	list.Elements(func(item bridge.JSON) bool {
+		if uri, ok := item.Get("uri").Text(); ok {
+			h.learn(uri)
+		}
+		return true
+	})
+}
+
+// list asks the server what it offers, page by page from cursor on.
+func (h *Host) list(cursor string) {
+	if cursor == "" {
+		if h.listing {
+			return
+		}
+		h.listing, h.pages = true, 0
+	}
+	h.pages++
+	h.listBy = h.now + h.opt.ReadTimeout
+	h.stats.Lists++
+	params := bridge.Text(nil)
+	if cursor != "" {
+		params = params.Raw(`"cursor":`).Str(cursor)
+	}
+	h.ask("resources/list", params, pending{kind: askList})
+}
+
+func (h *Host) answerList(m bridge.Incoming) {
+	if !h.listing {
+		return
+	}
+	h.learnFrom(m.Result.Get("resources"))
+	if next, _ := m.Result.Get("nextCursor").Text(); next != "" && h.pages < maxPages {
+		h.list(next)
+		return
+	}
+	// A list that failed is not asked for again either: it would be at every subscription.
+	h.listing, h.fresh = false, true
+	h.listed()
+}
+
+// expireList gives up a list that the server does not answer.
+func (h *Host) expireList() {
+	if h.listing && h.now >= h.listBy {
+		h.answerList(bridge.Incoming{})
+	}
+}
+
+func sortPorts(ports []bridge.PortID) { slices.Sort(ports) }

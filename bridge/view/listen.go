@@ -1,0 +1,187 @@
+package view
+
+import (
+	"slices"
+
+	"github.com/pagewire/pagewire/bridge"
+)
+
+// modern is what is watched at a server of the modern era: by one listen, whose set of URIs cannot change. So that no
+// update is lost when it must, a new listen with the new set is opened, and the one before is cancelled only when the new
+// one has been acknowledged, and a little later.
+type modern struct {
+	current *stream // acknowledged
+	opening *stream // not yet
+	old     []*stream
+	retry
+}
+
+// A stream is one listen.
+type stream struct {
+	id   string
+	uris []string
+	end  Time // when an old one is cancelled
+	born Time // when it was acknowledged
+}
+
+// linger is how long a listen that has been replaced stays open. Over HTTP the two are connections of their own: an update
+// that was sent on the old one just before the new one began may still be on its way when the new one's acknowledgement is
+// here. To announce everything instead would make every View read all that it shows whenever another View comes or goes.
+const linger = 200
+
+// maxOld bounds the listens that linger: a server has its own bound, and Views that come and go fast must not reach it.
+const maxOld = 4
+
+// behind reports whether the set that is wanted is another than what the current listen has.
+func (s *server) behind() bool {
+	var have []string
+	if s.current != nil {
+		have = s.current.uris
+	}
+	n := 0
+	for _, src := range s.ordered {
+		if src.wanted() {
+			if !slices.Contains(have, src.uri) {
+				return true
+			}
+			n++
+		}
+	}
+	return n != len(have)
+}
+
+func (h *Host) settleModern() {
+	h.old = slices.DeleteFunc(h.old, func(s *stream) bool {
+		if h.now < s.end {
+			return false
+		}
+		h.drop(s.id)
+		return true
+	})
+	var uris []string
+	for _, s := range h.ordered {
+		if s.wanted() {
+			uris = append(uris, s.uri)
+		}
+	}
+	if len(uris) == 0 { // nobody is left who could miss anything
+		for _, s := range append(h.old, h.current, h.opening) {
+			if s != nil {
+				h.drop(s.id)
+			}
+		}
+		h.modern = modern{retry: h.modern.retry}
+		return
+	}
+	if h.current != nil {
+		for _, s := range h.ordered {
+			if len(s.calls) > 0 && slices.Contains(h.current.uris, s.uri) {
+				h.consent(s, "")
+			}
+		}
+	}
+	if h.opening != nil || !h.behind() || h.now < h.modern.at {
+		return
+	}
+	if h.opt.NoOverlap && h.current != nil {
+		h.drop(h.current.id)
+		h.miss(h.current)
+		h.current, h.modern.at = nil, h.now+linger // the server needs its time to forget the old one
+		return
+	}
+	params := bridge.Text(`"notifications":{"resourcesListChanged":true,"resourceSubscriptions":[`)
+	for i, uri := range uris {
+		if i > 0 {
+			params = params.Raw(`,`)
+		}
+		params = params.Str(uri)
+	}
+	h.stats.Listens++
+	h.opening = &stream{uris: uris}
+	h.opening.id = h.ask("subscriptions/listen", params.Raw(`]}`), pending{kind: askListen, stream: h.opening})
+}
+
+// acknowledged makes the listen that was opening the current one.
+func (h *Host) acknowledged(id string, honored bridge.JSON) {
+	s := h.opening
+	if s == nil || s.id != id {
+		return
+	}
+	granted := map[string]bool{}
+	honored.Elements(func(uri bridge.JSON) bool {
+		text, _ := uri.Text()
+		granted[text] = true
+		return true
+	})
+	h.opening = nil
+	if h.current != nil {
+		h.current.end = h.now + linger
+		h.old = append(h.old, h.current)
+		if len(h.old) > maxOld { // what is still on its way there is lost
+			first := h.old[0]
+			first.end = 0
+			for _, uri := range first.uris {
+				h.engine.Touch(h.now, uri)
+			}
+		}
+	}
+	h.current, s.born = s, h.now
+	for _, uri := range slices.Clone(s.uris) {
+		src := h.sources[uri]
+		switch {
+		case src == nil:
+		case granted[uri]:
+			h.consent(src, "")
+		default:
+			h.consent(src, "The server does not send updates of this resource")
+			if !src.watched { // what is watched stays in the set, or the set would be wrong for ever
+				s.uris = slices.DeleteFunc(s.uris, func(u string) bool { return u == uri })
+			}
+		}
+	}
+}
+
+// answerListen is the end of a listen: a refusal before its acknowledgement, the server's own end behind it.
+func (h *Host) answerListen(s *stream, m bridge.Incoming) {
+	if s != h.opening {
+		h.streamEnded(s.id)
+		return
+	}
+	h.opening = nil
+	h.modern.failed(h.now)
+	for _, uri := range s.uris {
+		if src := h.sources[uri]; src != nil {
+			h.consent(src, reason(m.Failure))
+		}
+	}
+}
+
+// streamEnded is the end of a listen by the server. A new one is opened, at once unless they end as fast as they begin, and
+// then everything on it is announced: what changed meanwhile was told to nobody.
+func (h *Host) streamEnded(id string) {
+	delete(h.pending, id)
+	h.old = slices.DeleteFunc(h.old, func(s *stream) bool { return s.id == id })
+	if h.opening != nil && h.opening.id == id {
+		h.opening = nil
+		h.modern.failed(h.now)
+	}
+	if h.current == nil || h.current.id != id {
+		return
+	}
+	if h.now-h.current.born < 1000 {
+		h.modern.failed(h.now)
+	} else {
+		h.modern.retry = retry{}
+	}
+	h.miss(h.current)
+	h.current = nil
+}
+
+// miss notes that what a listen had may change without our being told.
+func (h *Host) miss(s *stream) {
+	for _, uri := range s.uris {
+		if src := h.sources[uri]; src != nil {
+			src.missed = true
+		}
+	}
+}

@@ -1,0 +1,510 @@
+package view
+
+import (
+	"slices"
+
+	"github.com/pagewire/pagewire/bridge"
+)
+
+// server is the connection to the server: what has been asked of it, and what is watched there.
+type server struct {
+	era     Era
+	down    bool
+	next    int
+	pending map[string]pending // request id -> what its answer is for
+	reads   map[bridge.CallID]string
+	out     [][]byte // to be sent when what is under way is settled
+
+	sources map[string]*source
+	ordered []*source // by age, so that what is done for all is done in an order that is always the same
+	asked   map[bridge.CallID]*source
+
+	modern
+
+	listDue  bool // list_changed is to be passed on at listAt
+	listAt   Time
+	listSaid bool // listAt is set
+}
+
+// A source is a URI that Views watch, or wait to.
+type source struct {
+	uri     string
+	calls   []bridge.CallID // of the engine, which wait for the server's consent
+	watched bool
+	missed  bool // it may have changed while the server did not tell us: to be announced once it does again
+
+	state state // legacy era
+	retry       // legacy era
+}
+
+type state byte
+
+const (
+	idle state = iota
+	subscribing
+	subscribed
+	unsubscribing
+)
+
+func (s *source) wanted() bool { return s.watched || len(s.calls) > 0 }
+
+// A retry is when something that failed is to be tried again: after 1 s, 2 s, 4 s, and so on up to 30 s.
+type retry struct {
+	failures int
+	at       Time
+}
+
+func (r *retry) failed(now Time) {
+	r.at = now + min(Time(1000)<<min(r.failures, 5), 30_000)
+	r.failures++
+}
+
+// What a request to the server is for.
+type ask byte
+
+const (
+	askRead ask = iota
+	askRelay
+	askList
+	askSubscribe
+	askUnsubscribe
+	askListen
+)
+
+type pending struct {
+	kind   ask
+	call   bridge.CallID // askRead
+	uri    string        // askRead
+	view   *view         // askRelay
+	id     bridge.JSON   // askRelay: the View's own
+	source *source       // askSubscribe, askUnsubscribe
+	stream *stream       // askListen
+}
+
+// idPrefix marks the ids of a Host's requests, and with them the answers and streams that are not for another client on the
+// same connection.
+const idPrefix = "pagewire:"
+
+func (s *server) init(era Era) {
+	s.era = era
+	s.pending = map[string]pending{}
+	s.reads = map[bridge.CallID]string{}
+	s.sources = map[string]*source{}
+	s.asked = map[bridge.CallID]*source{}
+}
+
+// ask queues a request and returns its id. params are the members of its params, without braces.
+func (h *Host) ask(method string, params bridge.Text, p pending) string {
+	h.next++
+	id := idPrefix + string(bridge.Text(nil).Int(h.next))
+	text := bridge.Text(`{"jsonrpc":"2.0","id":`).Str(id).Raw(`,"method":"`).Raw(method).Raw(`","params":{`)
+	if h.era == Modern {
+		text = text.Raw(`"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":`).Str(h.opt.Name).
+			Raw(`,"version":`).Str(h.opt.Version).Raw(`},"io.modelcontextprotocol/clientCapabilities":{}}`)
+		if len(params) > 0 {
+			text = text.Raw(`,`)
+		}
+	}
+	h.out = append(h.out, text.Bytes(params).Raw(`}}`))
+	h.pending[id] = p
+	return id
+}
+
+// drop tells the server that an answer is not wanted any more.
+func (h *Host) drop(id string) {
+	delete(h.pending, id)
+	h.stats.Cancels++
+	h.out = append(h.out, bridge.Text(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":`).Str(id).Raw(`}}`))
+}
+
+// relay passes a View's request for a list on.
+func (h *Host) relay(v *view, m bridge.Incoming) {
+	waiting := 0
+	for _, p := range h.pending {
+		if p.view == v {
+			waiting++
+		}
+	}
+	switch {
+	case h.down:
+		h.fail(v, m.ID, -32603, "The server is not connected: try again when it is", "server_lost")
+		return
+	case waiting >= maxHeld:
+		h.fail(v, m.ID, -32603, "Too many requests at once: wait for their answers", "call_limit")
+		return
+	}
+	params := bridge.Text(nil)
+	if cursor, ok := m.Params.Get("cursor").Text(); ok {
+		params = params.Raw(`"cursor":`).Str(cursor)
+	}
+	h.stats.Lists++
+	h.ask(m.Method, params, pending{kind: askRelay, view: v, id: append(bridge.JSON(nil), m.ID...)})
+}
+
+func (h *Host) cancelRelay(v *view, id bridge.JSON) {
+	for ours, p := range h.pending {
+		if p.kind == askRelay && p.view == v && p.id.Equal(id) {
+			h.drop(ours)
+			return
+		}
+	}
+}
+
+// dropRelays forgets what a View has asked of the server by itself.
+func (h *Host) dropRelays(v *view) {
+	var ids []string
+	for id, p := range h.pending {
+		if p.view == v {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	for _, id := range ids {
+		h.drop(id)
+	}
+}
+
+// FromServer looks at a message of the server. It takes answers to the Host's requests and what came on its streams;
+// what it does not take may be for another client of the home on the same connection.
+func (h *Host) FromServer(now Time, text []byte) (taken bool) {
+	h.enter(now)
+	defer h.leave()
+	m, ok := bridge.DecodeMessage(text)
+	if !ok {
+		return false
+	}
+	stream, _ := m.Params.Get("_meta").Get("io.modelcontextprotocol/subscriptionId").Text()
+	switch m.Method {
+	case "":
+		id, _ := m.ID.Text()
+		if p, ok := h.pending[id]; ok {
+			delete(h.pending, id)
+			h.answered(p, m)
+		}
+		return ours(id)
+	case "notifications/resources/updated":
+		if uri, ok := m.Params.Get("uri").Text(); ok {
+			h.updated(uri)
+		}
+	case "notifications/resources/list_changed":
+		h.fresh = false
+		h.listDue = true
+	case "notifications/subscriptions/acknowledged":
+		h.acknowledged(stream, m.Params.Get("notifications").Get("resourceSubscriptions"))
+	case "notifications/cancelled":
+		stream, _ = m.Params.Get("requestId").Text()
+		h.streamEnded(stream)
+	}
+	return ours(stream)
+}
+
+func ours(id string) bool { return len(id) > len(idPrefix) && id[:len(idPrefix)] == idPrefix }
+
+func (h *Host) answered(p pending, m bridge.Incoming) {
+	switch p.kind {
+	case askRead:
+		h.answerRead(p, m)
+	case askRelay:
+		if len(m.Result) > 0 {
+			h.learnFrom(m.Result.Get("resources"))
+		}
+		text := bridge.Text(`{"jsonrpc":"2.0","id":`).Bytes(p.id)
+		if len(m.Result) > 0 {
+			text = text.Raw(`,"result":`).Bytes(m.Result)
+		} else {
+			text = text.Raw(`,"error":`).Bytes(m.Failure)
+		}
+		h.home.ToView(p.view.id, bridge.Message{Head: text.Raw(`}`)})
+	case askList:
+		h.answerList(m)
+	case askSubscribe:
+		h.answerSubscribe(p.source, m)
+	case askUnsubscribe:
+		p.source.state = idle // if the server refuses, there is nothing more that could be done
+	case askListen:
+		h.answerListen(p.stream, m)
+	}
+}
+
+func (h *Host) answerRead(p pending, m bridge.Incoming) {
+	delete(h.reads, p.call)
+	if len(m.Result) > 0 {
+		contents := m.Result.Get("contents")
+		h.learn(p.uri)
+		h.learnFrom(contents)
+		h.engine.Complete(h.now, p.call, bridge.Result{Contents: append([]byte(nil), contents...)})
+		return
+	}
+	r := bridge.Result{Failure: bridge.ReadFailed}
+	r.Detail, _ = m.Failure.Get("message").Text()
+	code, _ := m.Failure.Get("code").Int()
+	if data, ok := m.Failure.Get("data").Get("uri").Text(); code == -32002 || code == -32602 && ok && data == p.uri {
+		r.Failure = bridge.NotFound
+	}
+	h.engine.Complete(h.now, p.call, r)
+}
+
+// updated passes on that a URI has changed. The server may name one below what was subscribed to (legacy era).
+func (h *Host) updated(uri string) {
+	touch := func(s *source) {
+		if len(s.calls) > 0 {
+			s.missed = true // it came before the confirmation, which over HTTP has no order with it
+		}
+		h.engine.Touch(h.now, s.uri)
+	}
+	if s := h.sources[uri]; s != nil {
+		touch(s)
+		return
+	}
+	for _, s := range h.ordered {
+		if n := len(s.uri); len(uri) > n && uri[:n] == s.uri && (s.uri[n-1] == '/' || uri[n] == '/' || uri[n] == '?' || uri[n] == '#') {
+			touch(s)
+		}
+	}
+}
+
+// Lost says that the connection to the server is gone. What waits for it fails; subscriptions stay, and are made again by Back.
+func (h *Host) Lost(now Time) {
+	h.enter(now)
+	h.lose()
+	h.leave()
+}
+
+func (h *Host) lose() {
+	h.down = true
+	h.out = nil
+	var ids []string
+	for id := range h.pending {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	gone := bridge.Incoming{Failure: bridge.JSON(`{"code":-32603,"message":"The connection to the server is lost"}`)}
+	waiting := h.pending
+	h.pending = map[string]pending{}
+	for _, id := range ids {
+		switch p := waiting[id]; p.kind {
+		case askRead, askRelay, askList:
+			h.answered(p, gone)
+		}
+	}
+	h.fresh = false
+	h.modern = modern{}
+	for _, s := range h.ordered {
+		s.state, s.missed, s.retry = idle, true, retry{}
+	}
+}
+
+// Back says that there is a connection again, and which era the server on it speaks. Everything that is watched is
+// subscribed to, and then announced, as it may have changed meanwhile.
+func (h *Host) Back(now Time, era Era) {
+	h.enter(now)
+	if !h.down {
+		h.lose()
+	}
+	h.era, h.down = era, false
+	h.leave()
+}
+
+// source returns the record of a URI.
+func (h *Host) source(uri string) *source {
+	s := h.sources[uri]
+	if s == nil {
+		s = &source{uri: uri}
+		h.sources[uri] = s
+		h.ordered = append(h.ordered, s)
+	}
+	return s
+}
+
+// consent answers those who wait to watch s: with why set, by a refusal.
+func (h *Host) consent(s *source, why string) {
+	h.unshare(s.uri)
+	calls := s.calls
+	s.calls = nil
+	for _, call := range calls {
+		delete(h.asked, call)
+		r := bridge.Result{}
+		if why != "" {
+			r = bridge.Result{Failure: "subscription_refused", Detail: why}
+		}
+		h.engine.Complete(h.now, call, r)
+	}
+	if why == "" && s.missed {
+		s.missed = false
+		h.engine.Touch(h.now, s.uri)
+	}
+}
+
+// unshare lets no further reader join a read of uri that is under way, unless the URI has been watched all the while: what
+// has changed since it began is then not known, and nobody would be told of it.
+func (h *Host) unshare(uri string) {
+	if s := h.sources[uri]; s == nil || !s.watched {
+		h.engine.Touch(h.now, uri) // which nobody hears
+	}
+}
+
+// settle makes what the server does for us what the Views want, as far as it can be done now, and then sends. Sending
+// may bring about more.
+func (h *Host) settle() {
+	for {
+		before := h.calls
+		h.tellListChanged()
+		if !h.down {
+			if h.era == Modern {
+				h.settleModern()
+			} else {
+				h.settleLegacy()
+			}
+		}
+		h.ordered = slices.DeleteFunc(h.ordered, func(s *source) bool {
+			over := !s.wanted() && (s.state == idle || h.era == Modern)
+			if over {
+				delete(h.sources, s.uri)
+			}
+			return over
+		})
+		if len(h.out) == 0 && h.calls == before {
+			return
+		}
+		out := h.out
+		h.out = nil
+		for _, text := range out {
+			h.home.ToServer(text)
+		}
+	}
+}
+
+func (h *Host) settleLegacy() {
+	for _, s := range h.ordered {
+		uri := bridge.Text(`"uri":`).Str(s.uri)
+		switch {
+		case s.wanted() && s.state == idle && h.now >= s.at:
+			s.state = subscribing
+			h.stats.Subscribes++
+			h.ask("resources/subscribe", uri, pending{kind: askSubscribe, source: s})
+		case s.wanted() && s.state == subscribed:
+			h.consent(s, "")
+		case !s.wanted() && s.state == subscribed:
+			s.state = unsubscribing
+			h.stats.Unsubscribes++
+			h.ask("resources/unsubscribe", uri, pending{kind: askUnsubscribe, source: s})
+		}
+	}
+}
+
+func (h *Host) answerSubscribe(s *source, m bridge.Incoming) {
+	if len(m.Result) > 0 {
+		s.state, s.retry = subscribed, retry{}
+		h.consent(s, "")
+		return
+	}
+	s.state = idle
+	s.retry.failed(h.now) // for those who watch it since before the connection was lost
+	h.consent(s, reason(m.Failure))
+}
+
+// reason is what a server said when it refused.
+func reason(failure bridge.JSON) string {
+	if message, _ := failure.Get("message").Text(); message != "" {
+		return message
+	}
+	return "The server refuses the subscription"
+}
+
+// listInterval is the least time between two list_changed, as for updates.
+const listInterval = 100
+
+// tellListChanged passes on that the list changed, to each View that is initialized.
+func (h *Host) tellListChanged() {
+	if !h.listDue || h.listSaid && h.now < h.listAt {
+		return
+	}
+	h.listDue, h.listSaid, h.listAt = false, true, h.now+listInterval
+	for _, port := range h.inOrder() {
+		if v := h.ports[port]; v != nil && v.ready && !v.leaving {
+			h.home.ToView(v.id, bridge.Message{Head: []byte(`{"jsonrpc":"2.0","method":"notifications/resources/list_changed","params":{}}`)})
+		}
+	}
+}
+
+func (s *server) deadline() (at Time, ok bool) {
+	soonest := func(t Time, wanted bool) {
+		if wanted && (!ok || t < at) {
+			at, ok = t, true
+		}
+	}
+	soonest(s.listAt, s.listDue)
+	if s.down {
+		return at, ok
+	}
+	for _, src := range s.ordered {
+		soonest(src.at, s.era == Legacy && src.wanted() && src.state == idle)
+	}
+	if s.era == Modern {
+		for _, old := range s.old {
+			soonest(old.end, true)
+		}
+		soonest(s.modern.at, s.opening == nil && s.behind())
+	}
+	return at, ok
+}
+
+// held counts the subscriptions, and the streams, that the server has for us, or will when what is under way is done.
+func (s *server) held() (subscriptions, streams int) {
+	for _, src := range s.ordered {
+		if s.era == Legacy && src.state != idle {
+			subscriptions++
+		}
+	}
+	streams = len(s.old)
+	for _, stream := range []*stream{s.current, s.opening} {
+		if stream != nil {
+			subscriptions = max(subscriptions, len(stream.uris))
+			streams++
+		}
+	}
+	return subscriptions, streams
+}
+
+// engineHost is the Host as the engine sees it.
+type engineHost struct{ *Host }
+
+func (h engineHost) Send(to bridge.PortID, m bridge.Message) {
+	if v := h.ports[to]; v != nil {
+		h.home.ToView(v.id, m)
+	}
+}
+
+func (h engineHost) Read(call bridge.CallID, r bridge.Request) {
+	if h.down {
+		h.engine.Complete(h.now, call, bridge.Result{Failure: bridge.ReadFailed, Detail: "The server is not connected: try again when it is"})
+		return
+	}
+	h.stats.Reads++
+	h.reads[call] = h.ask("resources/read", bridge.Text(`"uri":`).Str(r.URI), pending{kind: askRead, call: call, uri: r.URI})
+}
+
+func (h engineHost) End(call bridge.CallID) {
+	if id, ok := h.reads[call]; ok {
+		delete(h.reads, call)
+		h.drop(id)
+	}
+	if s := h.asked[call]; s != nil {
+		delete(h.asked, call)
+		s.calls = slices.DeleteFunc(s.calls, func(c bridge.CallID) bool { return c == call })
+	}
+}
+
+func (h engineHost) Watched(uri string, on bool) { h.source(uri).watched = on }
+
+func (h engineHost) Subscribe(call bridge.CallID, _ bridge.PortID, uri string) {
+	s := h.source(uri)
+	s.calls = append(s.calls, call)
+	h.asked[call] = s
+}
+
+func (h engineHost) Unsubscribe(call bridge.CallID, _ bridge.PortID, _ string) {
+	if call != 0 { // Watched says when it was the last
+		h.engine.Complete(h.now, call, bridge.Result{})
+	}
+}

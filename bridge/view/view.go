@@ -1,0 +1,417 @@
+// Package view lets the Views of an MCP Apps host subscribe to the resources of the server that they came from.
+//
+// A Host stands between Views and one connection to a server. Each View is a port of its own of the engine (package
+// bridge), which counts who watches what, bounds each View, merges and limits what it is told, and forgets a View that
+// is gone within the same call. A Host adds the server's side: the first watcher of a URI subscribes there, the last one
+// unsubscribes, in either protocol era; who may subscribe to what; and the ways in which a View ends.
+//
+// What travels: JSON-RPC messages, one per call, between the Host and Views, and between the Host and the server; in the
+// direction of the server with ids that begin with "pagewire:", so that a client of the home may share the connection.
+// Who must answer: the Host answers each request of a View that Receive takes. On close: the home says Close for a View,
+// Lost for the server.
+//
+// What a Host never does: carry anything from one server to the Views of another, as it knows only one; send what a View
+// has not asked for, or send to one that is not initialized; pass content on by itself; start a goroutine, lock, block, read
+// a clock. Like the engine it is not safe for concurrent use, and compiles with TinyGo.
+package view
+
+import "github.com/pagewire/pagewire/bridge"
+
+// A Time is the engine's.
+type Time = bridge.Time
+
+// An ID names a View. The home chooses it, and never uses it twice.
+type ID uint32
+
+// An Era is a family of protocol versions that a server speaks.
+type Era byte
+
+// The eras.
+const (
+	Legacy Era = iota // up to 2025-11-25: resources/subscribe
+	Modern            // 2026-07-28: subscriptions/listen
+)
+
+// A Home is what a Host asks of whoever runs it. Its methods may call the Host again. They must not block. What a
+// message points to is the Host's again when the call returns.
+type Home interface {
+	// ToView sends a message to a View.
+	ToView(view ID, m bridge.Message)
+	// ToServer sends a message to the server.
+	ToServer(text []byte)
+}
+
+// Options say how a Host behaves. The zero value is a working default.
+type Options struct {
+	// Era is what the server speaks.
+	Era Era
+	// Name and Version are what a server of the modern era is told as clientInfo. Default "pagewire" and "0".
+	Name, Version string
+	// MaxSubscriptions is how many URIs a View may watch at a time. Default 10.
+	MaxSubscriptions int
+	// LimitCode is the error code for one more. Default -32603, as the servers of the official SDK say; the proposal
+	// (ext-apps#659) has -32001 as a placeholder.
+	LimitCode int
+	// UpdateInterval is the least time between two updates of one URI. Default 100 ms, which is ten a second.
+	UpdateInterval Time
+	// ReadTimeout is how long the server may take for a read, or for the confirmation of a subscription. Default 30 s.
+	ReadTimeout Time
+	// NoOverlap is for a server of the modern era that confuses listens which overlap on one channel: a go-sdk 1.8.0 server on
+	// stdio forgets a URI of the newer listen when the older is cancelled. The old listen is then cancelled before the new one is
+	// opened, and what was on it is announced afterwards: a pause of a fifth of a second and an extra update, whenever the set changes.
+	NoOverlap bool
+	// MaxKnown is how many URIs are remembered as seen in what the server has listed or read. Default 10,000; above it
+	// the one seen first that nobody watches is forgotten.
+	MaxKnown int
+	// MaxViews is how many Views may be open. Default 1,024.
+	MaxViews int
+}
+
+// A Host serves the Views of one server connection. Create it with New.
+type Host struct {
+	opt    Options
+	home   Home
+	engine *bridge.Engine
+	now    Time
+
+	views map[ID]*view
+	ports map[bridge.PortID]*view
+	last  bridge.PortID
+
+	server
+	known
+
+	depth int // of exported methods under way: a Home may call from within
+	calls int // of exported methods, ever
+	stats Stats
+}
+
+// A view is one View: a document in a frame. Its port changes when the document is another.
+type view struct {
+	id      ID
+	port    bridge.PortID
+	greeted bool // it has sent ui/initialize
+	ready   bool // it may be sent to: it is initialized, or was by a host before us
+	leaving bool // ui/resource-teardown has been sent
+	held    []held
+}
+
+// A held is a request of a View to subscribe, or to stop, that waits for the list of what may be subscribed to.
+type held struct {
+	id   bridge.JSON
+	text []byte
+}
+
+// maxHeld bounds what is held for one View; the engine's bound for what waits in it is the same.
+const maxHeld = 64
+
+// New returns a Host for a home.
+func New(o Options, home Home) *Host {
+	number := func(v *int, def int) {
+		if *v <= 0 {
+			*v = def
+		}
+	}
+	number(&o.MaxSubscriptions, 10)
+	number(&o.MaxKnown, 10_000)
+	number(&o.MaxViews, 1024)
+	if o.ReadTimeout <= 0 {
+		o.ReadTimeout = 30_000
+	}
+	if o.Name == "" {
+		o.Name = "pagewire"
+	}
+	if o.Version == "" {
+		o.Version = "0"
+	}
+	h := &Host{opt: o, home: home, views: map[ID]*view{}, ports: map[bridge.PortID]*view{}}
+	h.server.init(o.Era)
+	h.known.init()
+	h.engine = bridge.New(bridge.Options{
+		Rule:                  bridge.Rule{Any: true},
+		Relay:                 true,
+		ExposeErrors:          true, // they are the server's own words, which a View sees anyway
+		UpdateInterval:        o.UpdateInterval,
+		ReadTimeout:           o.ReadTimeout,
+		SubscriptionLimitCode: o.LimitCode,
+		Limits:                bridge.Limits{Subscriptions: o.MaxSubscriptions, Ports: o.MaxViews, Resources: -1, Calls: maxHeld},
+	}, engineHost{h})
+	return h
+}
+
+// Capabilities is the JSON text of what a host announces as hostCapabilities, to be merged into its own: under
+// serverResources as the proposal has it, and under experimental because the stock View SDK (ext-apps 2.0.4) strips what
+// it does not know from serverResources.
+func (h *Host) Capabilities() string {
+	max := bridge.Text(nil).Int(h.opt.MaxSubscriptions)
+	return string(bridge.Text(`{"serverResources":{"subscribe":true,"maxSubscriptions":`).Bytes(max).
+		Raw(`},"experimental":{"` + Experimental + `":{"maxSubscriptions":`).Bytes(max).Raw(`}}}`))
+}
+
+// Experimental is the key under which support is announced where others strip the proposal's.
+const Experimental = "io.github.pagewire/resourceSubscriptions"
+
+// Open begins a View. It fails above the limit, and for an ID that is open.
+func (h *Host) Open(now Time, id ID) error {
+	h.enter(now)
+	defer h.leave()
+	if h.views[id] != nil {
+		return errOpen
+	}
+	v := &view{id: id, ready: true}
+	if err := h.openPort(v); err != nil {
+		return err
+	}
+	h.views[id] = v
+	return nil
+}
+
+func (h *Host) openPort(v *view) error {
+	port := h.last + 1
+	if err := h.engine.OpenShaken(h.now, port); err != nil {
+		return err
+	}
+	h.last, v.port = port, port
+	h.ports[port] = v
+	return nil
+}
+
+// Close ends a View whose frame is gone: nothing of it is left when Close returns, and what nobody else watches is
+// unsubscribed from. A View that is not open is left alone.
+func (h *Host) Close(now Time, id ID) {
+	h.enter(now)
+	if v := h.views[id]; v != nil {
+		h.closePort(v)
+		delete(h.views, id)
+	}
+	h.leave()
+}
+
+func (h *Host) closePort(v *view) {
+	v.held = nil
+	h.dropRelays(v)
+	delete(h.ports, v.port) // what was on its way is not sent
+	h.engine.Close(h.now, v.port)
+}
+
+// release ends all that a View has asked for. The View stays open.
+func (h *Host) release(v *view) {
+	h.closePort(v)
+	// There was room for the port a moment ago.
+	_ = h.openPort(v)
+	h.engine.Writable(h.now, v.port, v.ready)
+}
+
+// Teardown says that the home has sent ui/resource-teardown to a View, or is about to: its subscriptions end at once, since the
+// answer may never come, and it gets no new ones. Its reads are still answered, so that it can save what it has.
+func (h *Host) Teardown(now Time, id ID) {
+	h.enter(now)
+	if v := h.views[id]; v != nil {
+		v.leaving = true
+		h.release(v)
+	}
+	h.leave()
+}
+
+// Writable says whether a View's channel can take more. While it cannot, at most one update of each URI waits for it.
+func (h *Host) Writable(now Time, id ID, on bool) {
+	h.enter(now)
+	if v := h.views[id]; v != nil {
+		h.engine.Writable(h.now, v.port, on && v.ready)
+	}
+	h.leave()
+}
+
+// Receive looks at a message of a View. It takes, and answers, requests for resources; what it does not take is
+// the home's to handle, but Receive must see it: the handshake, cancellations, and ui/notifications/request-teardown, at
+// which all that the View watches is released. The bytes are the caller's again when it returns.
+func (h *Host) Receive(now Time, id ID, text []byte) (taken bool) {
+	h.enter(now)
+	defer h.leave()
+	v := h.views[id]
+	if v == nil || len(text) > h.engine.MessageBytes() {
+		return false
+	}
+	m, ok := bridge.DecodeMessage(text)
+	if !ok {
+		return false
+	}
+	request := len(m.ID) > 0
+	switch m.Method {
+	case "ui/initialize":
+		// Another document in the frame, or the same one anew: what the former one watched is over.
+		v.greeted, v.ready, v.leaving = true, false, false
+		h.release(v)
+	case "ui/notifications/initialized":
+		if !v.ready {
+			v.ready = true
+			h.engine.Writable(h.now, v.port, true)
+		}
+	case "ui/notifications/request-teardown":
+		h.release(v)
+	case "notifications/cancelled":
+		h.cancel(v, m.Params.Get("requestId"))
+		h.pass(v, text)
+	case "resources/read", "subscriptions/listen":
+		if request {
+			if uri, ok := m.Params.Get("uri").Text(); ok {
+				h.unshare(uri)
+			}
+			h.pass(v, text)
+		}
+		return request
+	case "resources/list", "resources/templates/list":
+		if request {
+			h.relay(v, m)
+		}
+		return request
+	case "resources/subscribe", "resources/unsubscribe":
+		if request {
+			h.subscription(v, m, text)
+		}
+		return request
+	}
+	return false
+}
+
+// pass hands a message to the engine.
+func (h *Host) pass(v *view, text []byte) {
+	// The port is open as long as the View is.
+	_ = h.engine.Receive(h.now, v.port, text)
+}
+
+// subscription passes a request on, unless the View is on its way out, or it must first be seen whether the server
+// offers the URI. Requests stay in order.
+func (h *Host) subscription(v *view, m bridge.Incoming, text []byte) {
+	subscribe := m.Method == "resources/subscribe"
+	if subscribe && v.leaving {
+		h.fail(v, m.ID, -32603, "The View is being torn down: it gets no new subscriptions", "teardown")
+		return
+	}
+	uri, _ := m.Params.Get("uri").Text()
+	if len(v.held) < maxHeld && (len(v.held) > 0 || subscribe && uri != "" && !h.knows(uri) && h.canList()) {
+		copied := append([]byte(nil), text...)
+		again, _ := bridge.DecodeMessage(copied) // views into the copy
+		v.held = append(v.held, held{again.ID, copied})
+		h.list("")
+		return
+	}
+	h.pass(v, text)
+}
+
+// listed lets the requests go on that waited for the list.
+func (h *Host) listed() {
+	for _, port := range h.inOrder() {
+		v := h.ports[port]
+		waiting := v.held
+		v.held = nil
+		for _, m := range waiting {
+			h.pass(v, m.text)
+		}
+	}
+}
+
+// inOrder lists the ports in the order in which they were opened.
+func (h *Host) inOrder() []bridge.PortID {
+	var ports []bridge.PortID
+	for port := range h.ports {
+		ports = append(ports, port)
+	}
+	sortPorts(ports)
+	return ports
+}
+
+// cancel takes back a request that the engine does not know of.
+func (h *Host) cancel(v *view, id bridge.JSON) {
+	for i := range v.held {
+		if v.held[i].id.Equal(id) {
+			v.held = append(v.held[:i:i], v.held[i+1:]...)
+			break
+		}
+	}
+	h.cancelRelay(v, id)
+}
+
+// fail answers a View's request with an error.
+func (h *Host) fail(v *view, id bridge.JSON, code int, message, reason string) {
+	text := bridge.Text(`{"jsonrpc":"2.0","id":`).Bytes(id).Raw(`,"error":{"code":`).Int(code).Raw(`,"message":`).Str(message).
+		Raw(`,"data":{"reason":`).Str(reason).Raw(`}}}`)
+	h.home.ToView(v.id, bridge.Message{Head: text})
+}
+
+// enter begins, and leave ends, every exported method. What has changed is settled with the server once at the end, so
+// that a listen of ten URIs, or a View that leaves ten behind, is one change.
+func (h *Host) enter(now Time) {
+	h.now = max(h.now, now)
+	h.depth++
+	h.calls++
+}
+
+func (h *Host) leave() {
+	if h.depth == 1 {
+		h.settle()
+	}
+	h.depth--
+}
+
+// Tick does what has fallen due. Call it when Deadline says; a call that comes early or late does no harm.
+func (h *Host) Tick(now Time) {
+	h.enter(now)
+	h.engine.Tick(h.now)
+	h.expireList()
+	h.leave()
+}
+
+// Deadline tells when Tick is next needed. ok is false while it is not.
+func (h *Host) Deadline() (at Time, ok bool) {
+	at, ok = h.engine.Deadline()
+	if t, due := h.server.deadline(); due && (!ok || t < at) {
+		at, ok = t, true
+	}
+	if h.listing && (!ok || h.listBy < at) {
+		at, ok = h.listBy, true
+	}
+	return at, ok
+}
+
+// Stats count what a Host holds now, and what it has asked of the server since New.
+type Stats struct {
+	Views         int
+	Subscriptions int // of all Views together
+	Watched       int // URIs that some View watches
+	Upstream      int // subscriptions held at the server; URIs of the listen, in the modern era
+	Streams       int // listens open at the server
+	Pending       int // requests that the server has not answered
+	Known         int // URIs that may be subscribed to
+	Updates       int // sent to Views
+
+	Reads, Lists, Subscribes, Unsubscribes, Listens, Cancels int // sent to the server
+}
+
+// Stats returns the Host's counters.
+func (h *Host) Stats() Stats {
+	s, e := h.stats, h.engine.Stats()
+	s.Views, s.Subscriptions, s.Watched, s.Updates = len(h.views), e.Subscriptions, e.Watched, e.Updates
+	s.Known, s.Pending = len(h.known.seen), len(h.pending)
+	s.Upstream, s.Streams = h.server.held()
+	return s
+}
+
+// JSON is the counters as the text of an object, for homes that are not written in Go.
+func (s Stats) JSON() string {
+	t := bridge.Text(`{`)
+	for i, count := range [...]struct {
+		name string
+		n    int
+	}{
+		{"views", s.Views}, {"subscriptions", s.Subscriptions}, {"watched", s.Watched}, {"upstream", s.Upstream}, {"streams", s.Streams},
+		{"pending", s.Pending}, {"known", s.Known}, {"updates", s.Updates}, {"reads", s.Reads}, {"lists", s.Lists},
+		{"subscribes", s.Subscribes}, {"unsubscribes", s.Unsubscribes}, {"listens", s.Listens}, {"cancels", s.Cancels},
+	} {
+		if i > 0 {
+			t = t.Raw(`,`)
+		}
+		t = t.Raw(`"`).Raw(count.name).Raw(`":`).Int(count.n)
+	}
+	return string(t.Raw(`}`))
+}

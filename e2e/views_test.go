@@ -1,0 +1,742 @@
+package e2e
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+	"github.com/evanw/esbuild/pkg/api"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/pagewire/pagewire/bridge/viewhost"
+)
+
+// MCP Apps Views that subscribe, in Chromium: a stock App in a sandboxed frame, a stock AppBridge with our module, and
+// real servers of both official SDKs, in both eras. What the rules are, and each row of the proposal's security table, is tested
+// in bridge/view; here they meet everybody else's code.
+
+const live = "data://metrics/live"
+
+// A viewServer is a server for Views, and a look at what has been asked of it.
+type viewServer struct{ url string }
+
+// counts are what has been asked of a server, and who is subscribed now.
+type counts struct {
+	Changes       int
+	Methods       map[string]int
+	Subscriptions int // legacy
+	Streams       int // modern
+	Versions      map[string]int
+}
+
+func (s viewServer) counts(t *testing.T) (c counts) {
+	t.Helper()
+	r, err := http.Get(s.url + "/counts")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Body.Close()
+	if err := json.NewDecoder(r.Body).Decode(&c); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func (s viewServer) change(t *testing.T, query string) {
+	t.Helper()
+	r, err := http.Get(s.url + "/change?" + query)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Body.Close()
+}
+
+// needViews installs nothing: it says what to do where what the tests need is missing.
+func needViews(t *testing.T) {
+	t.Helper()
+	if _, err := os.Stat("views/node_modules/@modelcontextprotocol/ext-apps/package.json"); err != nil {
+		t.Fatalf("%v: run make test-browser, or npm ci in e2e/views", err)
+	}
+}
+
+// typescriptServer runs e2e/views/server.mjs until the test ends.
+func typescriptServer(t *testing.T) viewServer {
+	t.Helper()
+	needViews(t)
+	cmd := exec.Command("node", "server.mjs")
+	cmd.Dir = "views"
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		in.Close()
+		cmd.Wait()
+	})
+	lines := bufio.NewScanner(out)
+	if !lines.Scan() {
+		t.Fatal("the TypeScript server did not start")
+	}
+	return viewServer{lines.Text()}
+}
+
+// goServer serves the same with go-sdk until the test ends. It serves one era: sessions need a server with state, requests that
+// stand for themselves one without.
+func goServer(t *testing.T, era string) viewServer {
+	t.Helper()
+	var mu sync.Mutex
+	c := counts{Methods: map[string]int{}, Versions: map[string]int{}}
+	watching := map[string]int{}
+	server := mcp.NewServer(&mcp.Implementation{Name: "go", Version: "1"}, &mcp.ServerOptions{
+		Capabilities: &mcp.ServerCapabilities{Resources: &mcp.ResourceCapabilities{Subscribe: true, ListChanged: true}},
+		SubscribeHandler: func(_ context.Context, r *mcp.SubscribeRequest) error {
+			mu.Lock()
+			defer mu.Unlock()
+			watching[r.Params.URI]++
+			return nil
+		},
+		UnsubscribeHandler: func(_ context.Context, r *mcp.UnsubscribeRequest) error {
+			mu.Lock()
+			defer mu.Unlock()
+			watching[r.Params.URI]--
+			return nil
+		},
+	})
+	uris := []string{live, "data://table", "data://log"}
+	for i := range 12 {
+		uris = append(uris, fmt.Sprintf("data://many/%d", i))
+	}
+	for _, uri := range uris {
+		server.AddResource(&mcp.Resource{URI: uri, Name: uri}, func(context.Context, *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: uri, MIMEType: "application/json", Text: fmt.Sprintf(`{"version":%d}`, c.Versions[uri])}}}, nil
+		})
+	}
+	change := func(uri string) {
+		mu.Lock()
+		c.Changes++
+		c.Versions[uri]++
+		mu.Unlock()
+		server.ResourceUpdated(context.Background(), &mcp.ResourceUpdatedNotificationParams{URI: uri})
+	}
+	handler := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, &mcp.StreamableHTTPOptions{Stateless: era == "modern"})
+	mux := http.NewServeMux()
+	mux.HandleFunc("/change", func(w http.ResponseWriter, r *http.Request) { change(r.FormValue("uri")) })
+	mux.HandleFunc("/counts", func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		now := c
+		for _, n := range watching {
+			if era == "modern" {
+				now.Streams += min(n, 1)
+			} else {
+				now.Subscriptions += n
+			}
+		}
+		json.NewEncoder(w).Encode(now)
+	})
+	mux.HandleFunc("/mcp", func(w http.ResponseWriter, r *http.Request) {
+		for name, value := range map[string]string{"Allow-Origin": "*", "Allow-Methods": "*", "Allow-Headers": "*", "Expose-Headers": "*"} {
+			w.Header().Set("Access-Control-"+name, value)
+		}
+		if r.Method == http.MethodOptions {
+			return
+		}
+		body, _ := io.ReadAll(r.Body)
+		r.Body = io.NopCloser(strings.NewReader(string(body)))
+		var m struct{ Method string }
+		if json.Unmarshal(body, &m) == nil && m.Method != "" {
+			mu.Lock()
+			c.Methods[m.Method]++
+			mu.Unlock()
+		}
+		handler.ServeHTTP(w, r)
+	})
+	s := httptest.NewServer(mux)
+	t.Cleanup(func() {
+		s.CloseClientConnections()
+		s.Close()
+	})
+	return viewServer{s.URL}
+}
+
+var viewPages struct {
+	sync.Once
+	host, view []byte
+	err        error
+}
+
+// bundleViews bundles the pages of e2e/views.
+func bundleViews(t *testing.T) {
+	t.Helper()
+	needViews(t)
+	viewPages.Do(func() {
+		modules, _ := filepath.Abs("views/node_modules")
+		for entry, out := range map[string]*[]byte{"views/host.ts": &viewPages.host, "views/view.ts": &viewPages.view} {
+			o := api.BuildOptions{EntryPoints: []string{entry}, Bundle: true, Format: api.FormatESModule, Target: api.ES2022, NodePaths: []string{modules}, External: []string{"/views.js"}}
+			result := api.Build(o)
+			if len(result.Errors) > 0 {
+				viewPages.err = fmt.Errorf("bundle %s: %s", entry, result.Errors[0].Text)
+				return
+			}
+			*out = result.OutputFiles[0].Contents
+		}
+	})
+	if viewPages.err != nil {
+		t.Fatal(viewPages.err)
+	}
+}
+
+// openHost opens the page of a host, whose module is the global `host`.
+func openHost(t *testing.T) *tab {
+	t.Helper()
+	bundleViews(t)
+	files := http.FileServer(http.Dir(dist))
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Access-Control-Allow-Origin", "*") // the frames are of an opaque origin
+		script := func(text []byte) {
+			w.Header().Set("Content-Type", "text/javascript")
+			w.Write(text)
+		}
+		html := func(text string) {
+			w.Header().Set("Content-Type", "text/html; charset=utf-8")
+			fmt.Fprint(w, "<!doctype html><title>e2e</title><link rel=icon href=data:,>", text)
+		}
+		switch r.URL.Path {
+		case "/":
+			html(`<body><script type=module>globalThis.host = await import("/host.js")</script>`)
+		case "/view.html":
+			html(`<body><script type=module src=/view.js></script>`)
+		case "/host.js":
+			script(viewPages.host)
+		case "/view.js":
+			script(viewPages.view)
+		default:
+			files.ServeHTTP(w, r)
+		}
+	}))
+	t.Cleanup(s.Close)
+	b := openLong(t, s.URL)
+	run[any](b, `for (const end = performance.now() + 10000; !globalThis.host; ) { if (performance.now() > end) throw new Error("the host's page did not load"); await new Promise((done) => setTimeout(done, 5)); }`)
+	return b
+}
+
+// openLong is open for a page on which a minute of live data is watched, which is as long as a tab of the other tests may take.
+func openLong(t *testing.T, url string) *tab {
+	t.Helper()
+	ctx, cancel := chromedp.NewContext(launch(t, noFlag))
+	t.Cleanup(cancel)
+	ctx, stop := context.WithTimeout(ctx, 5*time.Minute)
+	t.Cleanup(stop)
+	err := chromedp.Listen(ctx, func(event any) {
+		if event, ok := event.(*runtime.EventExceptionThrown); ok {
+			text := event.ExceptionDetails.Text
+			if e := event.ExceptionDetails.Exception; e != nil {
+				text += " " + e.Description
+			}
+			t.Errorf("uncaught in the page: %s", text)
+		}
+	})
+	if err == nil {
+		err = chromedp.Do(ctx, chromedp.Navigate(url))
+	}
+	if err != nil {
+		t.Fatalf("open the page: %v", err)
+	}
+	return &tab{t: t, ctx: ctx}
+}
+
+// eachViewServer runs a test with each server in each era.
+func eachViewServer(t *testing.T, test func(t *testing.T, s viewServer, b *tab)) {
+	for _, era := range []string{"legacy", "modern"} {
+		for _, kind := range []string{"typescript", "go"} {
+			t.Run(kind+"/"+era, func(t *testing.T) {
+				s := typescriptServer
+				if kind == "go" {
+					s = func(t *testing.T) viewServer { return goServer(t, era) }
+				}
+				server := s(t)
+				b := openHost(t)
+				run[any](b, fmt.Sprintf(`await host.connect(%q, %q)`, server.url+"/mcp", era))
+				test(t, server, b)
+			})
+		}
+	}
+}
+
+// held is what a server holds for us: subscriptions, or the one stream.
+func (c counts) held() int { return c.Subscriptions + c.Streams }
+
+// The whole story, with nothing of ours in the View: it subscribes, is told, reads, and is torn down.
+func TestViewsSubscribe(t *testing.T) {
+	eachViewServer(t, func(t *testing.T, s viewServer, b *tab) {
+		got := run[struct {
+			Capabilities map[string]any
+			Subscribed   map[string]any
+			Refused      string
+		}](b, `
+			await host.open("v");
+			const capabilities = await host.inView("v", "return app.getHostCapabilities()");
+			await host.inView("v", `+"`"+`
+				app.setNotificationHandler("notifications/resources/updated", ({ params }) => report({ told: params.uri }));
+			`+"`"+`);
+			let refused = "";
+			try { await host.inView("v", "return app.request({ method: 'resources/subscribe', params: { uri: 'data://nowhere' } })"); } catch (error) { refused = error.message; }
+			const subscribed = await host.inView("v", "return app.request({ method: 'resources/subscribe', params: { uri: '`+live+`' } })");
+			return { capabilities, subscribed, refused };
+		`)
+		if c, _ := json.Marshal(got.Capabilities); !strings.Contains(string(c), `"io.github.pagewire/resourceSubscriptions":{"maxSubscriptions":10}`) {
+			t.Errorf("the View sees %s", c)
+		}
+		// The host says -32002, as the channel is of the legacy era; the App's SDK makes that -32602.
+		if got.Refused != `[-32602,"Resource not found",{"uri":"data://nowhere"}]` {
+			t.Errorf("what the server does not offer is refused by %q", got.Refused)
+		}
+		if c := s.counts(t); c.held() != 1 {
+			t.Errorf("while the View watches: %+v", c)
+		}
+		s.change(t, "uri="+live)
+		text := run[string](b, `
+			await host.until(() => host.places.get("v").reports.some((r) => r.told));
+			return host.inView("v", "return (await app.readServerResource({ uri: '`+live+`' })).contents[0].text");
+		`)
+		if text != `{"version":1}` {
+			t.Errorf("read %s", text)
+		}
+		stats := run[map[string]int](b, `
+			await host.places.get("v").bridge.teardownResource({});
+			await host.until(() => host.stats().pending === 0);
+			return host.stats();
+		`)
+		if stats["upstream"] != 0 || stats["subscriptions"] != 0 {
+			t.Errorf("after the teardown: %v", stats)
+		}
+		eventually(t, "the server is told", func() bool { return s.counts(t).held() == 0 })
+	})
+}
+
+// The helper in the View, and ours and the host's all the way: what is shown follows what the server has; sets of URIs grow and
+// shrink without a change lost.
+func TestViewsFollow(t *testing.T) {
+	eachViewServer(t, func(t *testing.T, s viewServer, b *tab) {
+		run[any](b, `
+			await host.open("one", "watch=`+live+`");
+			await host.open("two", "watch=`+live+`");
+			await host.until(() => host.seen("one").length && host.seen("two").length);
+		`)
+		follow := func(uri string, version int, views ...string) {
+			t.Helper()
+			for _, v := range views {
+				run[any](b, fmt.Sprintf(`await host.until(() => host.places.get(%q).reports.some((r) => r.uri === %q && r.shown === '{"version":%d}'))`, v, uri, version))
+			}
+		}
+		// Each change comes right behind a change of the set.
+		version := 0
+		for i := range 6 {
+			uri := fmt.Sprintf("data://many/%d", i)
+			run[any](b, fmt.Sprintf(`await host.inView("one", 'watch(%q)')`, uri))
+			version++
+			s.change(t, "uri="+live)
+			follow(live, version, "one", "two")
+			s.change(t, "uri="+uri)
+			follow(uri, 1, "one")
+		}
+		for range 6 {
+			run[any](b, `await host.inView("one", 'watches.pop().stop()')`)
+			version++
+			s.change(t, "uri="+live)
+			follow(live, version, "one", "two")
+		}
+		modes := run[[]string](b, `return Promise.all(["one", "two"].map((v) => host.inView(v, "return watches[0].mode")))`)
+		if !slices.Equal(modes, []string{"subscribed", "subscribed"}) {
+			t.Errorf("modes %q", modes)
+		}
+		run[any](b, `for (const { frame } of host.places.values()) frame.remove()`)
+		eventually(t, "nothing is left at the server", func() bool { return s.counts(t).held() == 0 })
+	})
+}
+
+// Fifty Views on one URI are one subscription, and none when their frames have been removed, in a random order, with no message.
+func TestViewsFifty(t *testing.T) {
+	eachViewServer(t, func(t *testing.T, s viewServer, b *tab) {
+		run[any](b, `
+			for (let i = 0; i < 50; i++) host.frame("v" + i);
+			await Promise.all([...host.places.keys()].map(async (name) => { await host.bridge(name); await host.load(name, "watch=`+live+`"); }));
+			await host.until(() => [...host.places.keys()].every((name) => host.seen(name).length), 30000);
+		`)
+		before := s.counts(t)
+		if n := before.Methods["resources/subscribe"] + before.Methods["subscriptions/listen"]; n != 1 || before.held() != 1 {
+			t.Errorf("fifty Views made %d subscriptions: %+v", n, before)
+		}
+		s.change(t, "uri="+live)
+		stats := run[[]map[string]int](b, `
+			await host.until(() => [...host.places.keys()].every((name) => host.seen(name).length === 2), 30000);
+			const all = [host.stats()];
+			const order = [...host.places.values()].map(({ frame }) => [Math.random(), frame]).sort(([a], [b]) => a - b);
+			for (const [i, [, frame]] of order.entries()) {
+				frame.remove();
+				if (i === 24) await host.sleep(50);
+				if (i === 48) { await host.sleep(50); all.push(host.stats()); }
+			}
+			await host.until(() => host.stats().upstream === 0);
+			all.push(host.stats());
+			return all;
+		`)
+		if s := stats[0]; s["subscriptions"] != 50 || s["upstream"] != 1 {
+			t.Errorf("with fifty: %v", s)
+		}
+		if s := stats[1]; s["subscriptions"] != 1 || s["upstream"] != 1 || s["unsubscribes"]+s["cancels"] != 0 {
+			t.Errorf("with one left: %v", s)
+		}
+		if s := stats[2]; s["subscriptions"] != 0 || s["upstream"] != 0 || s["views"] != 0 || s["streams"] != 0 {
+			t.Errorf("with none left: %v", s)
+		}
+		eventually(t, "nothing is left at the server", func() bool { return s.counts(t).held() == 0 })
+	})
+}
+
+// The same live data with subscriptions and without, side by side. PAGEWIRE_VIEWS_SECONDS=60 is the issue's length:
+//
+//	PAGEWIRE_VIEWS_SECONDS=60 go test ./e2e -run TestViewsCallsSubscribedAndPolled -v
+func TestViewsCallsSubscribedAndPolled(t *testing.T) {
+	seconds, _ := strconv.Atoi(os.Getenv("PAGEWIRE_VIEWS_SECONDS"))
+	if seconds == 0 {
+		seconds = 4
+	}
+	measure := func(era string, supported bool) (methods map[string]int, changes, each int) {
+		s := typescriptServer(t)
+		b := openHost(t)
+		options := "null"
+		if supported {
+			options = "{}"
+		}
+		run[any](b, fmt.Sprintf(`
+			await host.connect(%q, %q);
+			for (const [i, uri] of [%q, "data://table", "data://log"].entries()) await host.open("v" + i, "interval=1000&watch=" + uri, %s);
+			await host.until(() => [0, 1, 2].every((i) => host.seen("v" + i).length));
+		`, s.url+"/mcp", era, live, options))
+		s.change(t, "every=3000")
+		time.Sleep(time.Duration(seconds) * time.Second)
+		s.change(t, "every=0")
+		c := s.counts(t)
+		// Everybody shows the last state.
+		run[any](b, fmt.Sprintf(`await host.until(() => [0, 1, 2].every((i) => host.seen("v" + i).at(-1) === '{"version":%d}'))`, c.Versions[live]))
+		c = s.counts(t)
+		for _, handshake := range []string{"initialize", "notifications/initialized", "server/discover"} {
+			delete(c.Methods, handshake)
+		}
+		return c.Methods, c.Changes, c.Versions[live]
+	}
+	for _, era := range []string{"legacy", "modern"} {
+		subscribed, changes, each := measure(era, true)
+		polled, _, _ := measure(era, false)
+		t.Logf("%s, %d s, three Views, %d changes (%d each):\n  with subscriptions %v\n  polling at 1 s     %v", era, seconds, changes, each, subscribed, polled)
+		// A View reads once, and once for each change.
+		if n := subscribed["resources/read"]; n > 3*(each+1) {
+			t.Errorf("%d reads by three Views for %d changes each", n, each)
+		}
+		if n := subscribed["resources/subscribe"] + subscribed["subscriptions/listen"]; n > 3 {
+			t.Errorf("%d subscriptions of three URIs", n)
+		}
+		if polled["resources/read"] <= subscribed["resources/read"] {
+			t.Errorf("polling took %d reads, subscriptions %d", polled["resources/read"], subscribed["resources/read"])
+		}
+	}
+}
+
+// At a stock host the helper polls; when the host is loaded anew with our module, under the same Views, it subscribes;
+// and when that is loaded anew it subscribes again; and it polls again when support is gone.
+func TestViewsSwitchWhenTheHostIsLoadedAnew(t *testing.T) {
+	for _, era := range []string{"legacy", "modern"} {
+		t.Run(era, func(t *testing.T) {
+			s := typescriptServer(t)
+			b := openHost(t)
+			run[any](b, fmt.Sprintf(`
+				await host.connect(%q, %q);
+				await host.open("v", "interval=50&timeout=300&recheck=200&watch=%s", null);
+				await host.until(() => host.seen("v").length === 1);
+				await host.sleep(300);
+			`, s.url+"/mcp", era, live))
+			c := s.counts(t)
+			if c.Methods["resources/read"] < 4 || c.Methods["resources/subscribe"]+c.Methods["subscriptions/listen"] != 0 {
+				t.Errorf("at a stock host: %v", c.Methods)
+			}
+			s.change(t, "uri="+live)
+			run[any](b, `await host.until(() => host.seen("v").length === 2)`)
+			if n := run[int](b, `return host.seen("v").length`); n != 2 {
+				t.Errorf("called back %d times for two states", n)
+			}
+
+			again := func(options string) {
+				t.Helper()
+				run[any](b, `
+					await host.places.get("v").bridge.close();
+					await host.sleep(100);
+					await host.bridge("v", `+options+`);
+				`)
+			}
+			mode := func(want string) {
+				t.Helper()
+				run[any](b, `await host.until(async () => (await host.inView("v", "return watches[0].mode")) === "`+want+`")`)
+			}
+			again("{}")
+			mode("subscribed")
+			eventually(t, "one subscription", func() bool { return s.counts(t).held() == 1 })
+			time.Sleep(300 * time.Millisecond)
+			before := s.counts(t).Methods["resources/read"]
+			time.Sleep(500 * time.Millisecond)
+			if n := s.counts(t).Methods["resources/read"] - before; n != 0 {
+				t.Errorf("%d reads while nothing changes", n)
+			}
+			s.change(t, "uri="+live)
+			run[any](b, `await host.until(() => host.seen("v").at(-1) === '{"version":2}')`)
+
+			// What changes while there is no host is seen when there is one.
+			run[any](b, `await host.places.get("v").bridge.close()`)
+			eventually(t, "the host that went has unsubscribed", func() bool { return s.counts(t).held() == 0 })
+			s.change(t, "uri="+live)
+			run[any](b, `await host.bridge("v", {})`)
+			run[any](b, `await host.until(() => host.seen("v").at(-1) === '{"version":3}')`)
+			mode("subscribed")
+			if c := s.counts(t); c.held() != 1 {
+				t.Errorf("after the reload: %+v", c)
+			}
+
+			again("null")
+			mode("polling")
+			s.change(t, "uri="+live)
+			run[any](b, `await host.until(() => host.seen("v").at(-1) === '{"version":4}')`)
+		})
+	}
+}
+
+// The connection to the server is lost, and there is another: what the Views watch is watched again, and what changed in between
+// is shown.
+func TestViewsOutliveTheConnection(t *testing.T) {
+	for _, era := range []string{"legacy", "modern"} {
+		t.Run(era, func(t *testing.T) {
+			s := typescriptServer(t)
+			b := openHost(t)
+			run[any](b, fmt.Sprintf(`
+				await host.connect(%q, %q);
+				await host.open("v", "watch=%s");
+				await host.until(() => host.seen("v").length);
+				await host.client.close();
+			`, s.url+"/mcp", era, live))
+			s.change(t, "uri="+live)
+			run[any](b, fmt.Sprintf(`
+				await host.sleep(50);
+				await host.reconnect(%q);
+				await host.until(() => host.seen("v").at(-1) === '{"version":1}');
+			`, s.url+"/mcp"))
+			s.change(t, "uri="+live)
+			run[any](b, `await host.until(() => host.seen("v").at(-1) === '{"version":2}')`)
+		})
+	}
+}
+
+// Where the wasm cannot be had the host goes on without subscriptions, announces none, and its developer is told what to do.
+func TestViewsWithoutTheWasm(t *testing.T) {
+	s := typescriptServer(t)
+	b := openHost(t)
+	got := run[struct {
+		Why          string
+		Capabilities map[string]any
+		Mode         string
+	}](b, fmt.Sprintf(`
+		await host.connect(%q, "legacy");
+		const { views } = await host.open("v", "interval=50&watch=%s", { wasm: "/missing.wasm" });
+		await host.until(() => host.seen("v").length);
+		const why = await views.ready.then(() => "", (error) => error.message);
+		return { why, capabilities: await host.inView("v", "return app.getHostCapabilities()"), mode: await host.inView("v", "return watches[0].mode") };
+	`, s.url+"/mcp", live))
+	if !strings.Contains(got.Why, "/missing.wasm: HTTP 404; pagewire.views.wasm lies beside views.js") || got.Mode != "polling" || len(got.Capabilities) != 1 {
+		t.Errorf("%+v", got)
+	}
+}
+
+// A host without AppBridge, and a View without App: plain messages, and other people's names for them.
+func TestViewsOfAPlainHost(t *testing.T) {
+	s := typescriptServer(t)
+	b := openHost(t)
+	log := run[[]string](b, fmt.Sprintf(`
+		await host.connect(%q, "legacy");
+		const { frame, reports } = host.frame("v");
+		const log = [];
+		const views = host.attachViews(frame, host.client, { maxSubscriptions: 1, limitCode: -32001 });
+		await views.ready;
+		const mine = ({ source, data }) => {
+			if (source !== frame.contentWindow || data?.jsonrpc !== "2.0") return;
+			log.push("host got " + data.method);
+			if (data.method === "ui/initialize") frame.contentWindow.postMessage({ jsonrpc: "2.0", id: data.id, result: { protocolVersion: "2026-01-26", hostCapabilities: views.capabilities({ openLinks: {}, serverResources: { listChanged: true } }), hostInfo: { name: "plain", version: "1" }, hostContext: {} } }, "*");
+		};
+		addEventListener("message", mine);
+		await host.load("v", "plain");
+		// A View as prefab's bridge is: no App, and capabilities looked for in the raw answer.
+		const answer = await host.inView("v", `+"`"+`
+			let id = 0;
+			const waiting = new Map();
+			globalThis.got = [];
+			addEventListener("message", ({ data }) => { if (data?.jsonrpc !== "2.0") return; if (data.method) got.push(data.method + " " + data.params?.uri); else waiting.get(data.id)?.(data); });
+			globalThis.ask = (method, params) => new Promise((done) => { waiting.set(++id, done); parent.postMessage({ jsonrpc: "2.0", id, method, params }, "*"); });
+			const { result } = await ask("ui/initialize", { appCapabilities: {}, appInfo: { name: "plain", version: "1" }, protocolVersion: "2026-01-26" });
+			parent.postMessage({ jsonrpc: "2.0", method: "ui/notifications/initialized" }, "*");
+			return result.hostCapabilities;
+		`+"`"+`);
+		log.push(JSON.stringify(answer));
+		const ask = async (method, params) => { const { result, error } = await host.inView("v", "return ask(" + JSON.stringify(method) + ", " + JSON.stringify(params) + ")"); log.push(method + " " + JSON.stringify(error ?? result)); };
+		await ask("resources/subscribe", { uri: "data://table" });
+		await ask("resources/subscribe", { uri: "data://log" });
+		await fetch(%q + "/change?uri=data://table");
+		await host.until(async () => (await host.inView("v", "return got.length")) > 0);
+		log.push(...(await host.inView("v", "return got")));
+		await ask("resources/read", { uri: "data://table" });
+		views.teardown();
+		await host.until(() => views.stats().upstream === 0);
+		log.push("subscriptions " + views.stats().subscriptions);
+		frame.remove();
+		await host.sleep(20);
+		log.push(String(views.closed));
+		return log;
+	`, s.url+"/mcp", s.url))
+	want := []string{
+		"host got ui/initialize",
+		"host got ui/notifications/initialized",
+		`{"openLinks":{},"serverResources":{"listChanged":true,"subscribe":true,"maxSubscriptions":1},"experimental":{"io.github.pagewire/resourceSubscriptions":{"maxSubscriptions":1}}}`,
+		"resources/subscribe {}",
+		`resources/subscribe {"code":-32001,"message":"Subscription limit reached","data":{"reason":"subscription_limit","maxSubscriptions":1,"uri":"data://log"}}`,
+		"notifications/resources/updated data://table",
+		`resources/read {"contents":[{"uri":"data://table","mimeType":"application/json","text":"{\"version\":1}"}]}`,
+		"subscriptions 0",
+		"true",
+	}
+	if !slices.Equal(log, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(log, "\n"), strings.Join(want, "\n"))
+	}
+	eventually(t, "nothing is left at the server", func() bool { return s.counts(t).held() == 0 })
+}
+
+// A host written in Go, with the TypeScript server upstream: what bridge/viewhost tests with the Go SDK's own.
+func TestViewsOfANativeHost(t *testing.T) {
+	for _, version := range []string{"2025-11-25", "2026-07-28"} {
+		t.Run(version, func(t *testing.T) {
+			s := typescriptServer(t)
+			client := mcp.NewClient(&mcp.Implementation{Name: "native", Version: "1"}, nil)
+			host := viewhost.New(client, viewhost.Options{})
+			session, err := client.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: s.url + "/mcp"}, &mcp.ClientSessionOptions{ProtocolVersion: version})
+			if err != nil {
+				t.Fatal(err)
+			}
+			host.Connected(session)
+			got := make(chan string, 100)
+			v, err := host.Open(func(text []byte) { got <- string(text) })
+			if err != nil {
+				t.Fatal(err)
+			}
+			expect := func(want string) {
+				t.Helper()
+				select {
+				case m := <-got:
+					if m != `{"jsonrpc":"2.0",`+want {
+						t.Errorf("got %s, want %s", m, want)
+					}
+				case <-time.After(20 * time.Second):
+					t.Fatalf("waited twenty seconds for %s", want)
+				}
+			}
+			v.Receive([]byte(`{"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":"` + live + `"}}`))
+			expect(`"id":1,"result":{}}`)
+			s.change(t, "uri="+live)
+			expect(`"method":"notifications/resources/updated","params":{"uri":"` + live + `"}}`)
+			v.Receive([]byte(`{"jsonrpc":"2.0","id":2,"method":"resources/read","params":{"uri":"` + live + `"}}`))
+			expect(`"id":2,"result":{"contents":[{"uri":"` + live + `","mimeType":"application/json","text":"{\"version\":1}"}]}}`)
+			if c := s.counts(t); c.held() != 1 {
+				t.Errorf("while the View watches: %+v", c)
+			}
+			v.Close()
+			eventually(t, "nothing is left at the server", func() bool { return s.counts(t).held() == 0 })
+			session.Close()
+			host.Close()
+		})
+	}
+}
+
+// Demo 7 does what it says: three Views are live with subscriptions, and with polling take several times the calls.
+func TestViewsDemo(t *testing.T) {
+	binary := filepath.Join(t.TempDir(), "demo")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "../demo").CombinedOutput(); err != nil {
+		t.Fatalf("build: %v\n%s", err, out)
+	}
+	cmd := exec.CommandContext(t.Context(), binary, "-story=false", "-addr", "127.0.0.1:0", "-dist", dist)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		cmd.Process.Kill()
+		cmd.Wait()
+	})
+	lines := bufio.NewScanner(out)
+	base := ""
+	for base == "" && lines.Scan() {
+		if _, address, ok := strings.Cut(lines.Text(), "demo at "); ok {
+			base = strings.TrimSuffix(address, "1-live-document/")
+		}
+	}
+	for _, era := range []string{"legacy", "modern"} {
+		t.Run(era, func(t *testing.T) {
+			b := open(t, noFlag, &site{Server: &httptest.Server{URL: base + "7-views/"}})
+			got := run[struct{ On, Off, Shown int }](b, `
+				const cell = (row, of) => Number(document.querySelector("#row-" + row + " [data-of=" + of + "]").textContent);
+				const until = async (what, condition) => { for (const end = performance.now() + 20000; !condition(); ) { if (performance.now() > end) throw new Error("waited 20 s for " + what); await new Promise((done) => setTimeout(done, 20)); } };
+				const seconds = (row) => cell(row, "seconds");
+				if ("`+era+`" === "modern") document.querySelector("[value=modern]").click();
+				await until("the Views", () => cell("on", "shown") >= 5 && seconds("on") >= 6);
+				const on = cell("on", "calls"), shown = cell("on", "shown");
+				document.getElementById("subscriptions").click();
+				await until("the Views that poll", () => cell("off", "shown") >= 5 && seconds("off") >= 6);
+				return { on, off: cell("off", "calls"), shown };
+			`)
+			t.Logf("%s: %d calls in 6 s with subscriptions, %d polling; %d states shown", era, got.On, got.Off, got.Shown)
+			if got.On >= got.Off+5 { // each state is one read; subscribing and listing are a few more
+				t.Errorf("%+v", got)
+			}
+			if path := os.Getenv("PAGEWIRE_VIEWS_SCREENSHOT"); path != "" {
+				picture, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
+				if err == nil {
+					err = os.WriteFile(path, picture, 0o644)
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+}

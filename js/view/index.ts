@@ -1,0 +1,304 @@
+/**
+ * `pagewire/view`: live resources for a View of an MCP App. `watchResource` subscribes where the host can do that, and
+ * polls where it cannot, so that a View is live when it can be and never needs to know which.
+ *
+ * It takes the stock `App` of @modelcontextprotocol/ext-apps 2.x as it is, before or after it is connected, and listens beside it:
+ * the App's own handlers stay its own. It calls back only when what the resource reads as has changed.
+ *
+ * It never subscribes at a host that does not say that it can, polls while nobody sees the View, or has two reads of one
+ * resource under way, whose answers could come in the wrong order.
+ */
+
+import type * as types from "../view.d.ts";
+import type { AppLike, Mode, ResourceResult, WatchOptions } from "../view.d.ts";
+
+export const watchResource: typeof types.watchResource = (app, uri, callback, options = {}) => {
+  const watcher: Watcher = { callback, onerror: options.onerror };
+  const topic = Link.of(app).topic(uri, options);
+  if (!options.signal?.aborted) topic.add(watcher);
+  const stop = (): void => topic.remove(watcher);
+  options.signal?.addEventListener("abort", stop, { once: true });
+  return {
+    get mode() {
+      return topic.has(watcher) ? topic.mode : "stopped";
+    },
+    refresh: () => void topic.read(),
+    stop,
+  };
+};
+
+/** The key by which Pagewire's hosts say that they can subscribe: bridge/view says why there. */
+const KEY = "io.github.pagewire/resourceSubscriptions";
+
+export const canSubscribe: typeof types.canSubscribe = (capabilities, context) => {
+  const c = (capabilities ?? {}) as { serverResources?: { subscribe?: unknown }; resources?: { subscribe?: unknown }; experimental?: Record<string, unknown> };
+  return c.serverResources?.subscribe === true || c.resources?.subscribe === true || !!c.experimental?.[KEY] || !!(context as Record<string, unknown> | undefined)?.[KEY];
+};
+
+interface Watcher {
+  callback: (result: ResourceResult) => void;
+  onerror: ((error: unknown) => void) | undefined;
+}
+
+interface Message {
+  id?: unknown;
+  method?: string;
+  params?: { uri?: unknown; [key: string]: unknown };
+}
+
+/** What all watches of one App share: its ear at the transport. */
+class Link {
+  static readonly #known = new WeakMap<AppLike, Link>();
+
+  static of(app: AppLike): Link {
+    let link = Link.#known.get(app);
+    if (!link) Link.#known.set(app, (link = new Link(app)));
+    return link;
+  }
+
+  readonly app: AppLike;
+  /** The host has refused to subscribe although it had said that it can. Until it says so again. */
+  refuses = false;
+  readonly #topics = new Map<string, Topic>();
+  #tapped: object | undefined;
+
+  constructor(app: AppLike) {
+    this.app = app;
+    this.#tap();
+    const connect = app.connect;
+    if (connect) {
+      app.connect = async (...args) => {
+        await connect.apply(app, args);
+        this.#tap();
+        this.#resync();
+      };
+    } else if (!this.#tapped) {
+      // Not an App: messages of the host come to the window.
+      addEventListener("message", ({ source, data }) => {
+        if (source === window.parent && data?.jsonrpc === "2.0") this.#hear(data as Message);
+      });
+    }
+    document.addEventListener("visibilitychange", () => {
+      for (const topic of this.#topics.values()) topic.visibility();
+    });
+  }
+
+  get connected(): boolean {
+    return !!this.app.transport || !this.app.connect;
+  }
+
+  topic(uri: string, options: WatchOptions): Topic {
+    let topic = this.#topics.get(uri);
+    if (!topic) this.#topics.set(uri, (topic = new Topic(this, uri, options, () => this.#topics.delete(uri))));
+    return topic;
+  }
+
+  supported(): boolean {
+    return !this.refuses && canSubscribe(this.app.getHostCapabilities(), this.app.getHostContext?.());
+  }
+
+  /** Hears what the App hears, before it. */
+  #tap(): void {
+    const transport = this.app.transport as { onmessage?: (...args: unknown[]) => void } | undefined;
+    if (!transport || transport === this.#tapped) return;
+    this.#tapped = transport;
+    const { onmessage } = transport;
+    transport.onmessage = (message, ...rest) => {
+      // The App goes first: a change of the host context must be in its state when it is asked.
+      onmessage?.call(transport, message, ...rest);
+      this.#hear(message as Message);
+    };
+  }
+
+  #hear({ method, params }: Message): void {
+    switch (method) {
+      case "notifications/resources/updated":
+      case "ui/notifications/resource-updated": // prefab's and fastmcp's name
+        if (typeof params?.uri === "string") this.#topics.get(params.uri)?.told();
+        break;
+      case "ui/notifications/host-context-changed":
+        // The App takes it in a microtask or two.
+        if (params && KEY in params) setTimeout(() => this.#resync(), 0);
+        break;
+      case "ui/resource-teardown":
+        for (const topic of [...this.#topics.values()]) topic.end();
+        break;
+    }
+  }
+
+  /** The host is another one, or can do more than before. */
+  #resync(): void {
+    this.refuses = false;
+    for (const topic of this.#topics.values()) topic.choose();
+  }
+}
+
+/** One URI that an App watches. */
+class Topic {
+  mode: Mode = "starting";
+  readonly #link: Link;
+  readonly #uri: string;
+  readonly #options: WatchOptions;
+  readonly #gone: () => void;
+  readonly #watchers = new Set<Watcher>();
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #last: { text: string; result: ResourceResult } | undefined;
+  #reading = false;
+  #again = false;
+  #unchanged = 0;
+  #failures = 0;
+  /** Counts the choices, so that what an earlier one was waiting for does nothing any more. */
+  #choice = 0;
+
+  constructor(link: Link, uri: string, options: WatchOptions, gone: () => void) {
+    this.#link = link;
+    this.#uri = uri;
+    this.#options = options;
+    this.#gone = gone;
+  }
+
+  has(watcher: Watcher): boolean {
+    return this.#watchers.has(watcher);
+  }
+
+  add(watcher: Watcher): void {
+    this.#watchers.add(watcher);
+    if (this.#watchers.size === 1) this.choose();
+    else if (this.#last) deliver(watcher, this.#last.result);
+  }
+
+  remove(watcher: Watcher): void {
+    if (!this.#watchers.delete(watcher) || this.#watchers.size) return;
+    const was = this.mode;
+    this.end();
+    // Also while the host has not answered: it may be about to.
+    if (was === "subscribed" || (was === "starting" && this.#link.supported())) void this.#request("resources/unsubscribe").catch(() => {});
+  }
+
+  /** It is over: nothing more is asked or said. */
+  end(): void {
+    this.#choice++;
+    this.mode = "stopped";
+    clearTimeout(this.#timer);
+    this.#watchers.clear();
+    this.#gone();
+  }
+
+  /** Subscribes if the host can, else polls; and reads, since what is shown may be old. */
+  choose(): void {
+    const choice = ++this.#choice;
+    clearTimeout(this.#timer);
+    this.mode = "starting";
+    if (!this.#link.connected) return; // connecting chooses again
+    void this.#subscribe(choice).then((subscribed) => {
+      if (choice !== this.#choice) return;
+      this.mode = subscribed ? "subscribed" : "polling";
+      void this.read();
+    });
+  }
+
+  async #subscribe(choice: number): Promise<boolean> {
+    if (!this.#link.supported()) return false;
+    try {
+      await this.#request("resources/subscribe");
+      return true;
+    } catch (error) {
+      const { code } = error as { code?: unknown };
+      if (code === -32601) this.#link.refuses = true;
+      // What the host does not know of the server it may know once it has read it.
+      if (code !== -32002 && code !== -32602) return false;
+      await this.read();
+      if (choice !== this.#choice) return false;
+      return this.#request("resources/subscribe").then(
+        () => true,
+        () => false,
+      );
+    }
+  }
+
+  #request(method: string): Promise<unknown> {
+    return this.#link.app.request({ method, params: { uri: this.#uri } }, { timeout: this.#options.timeout ?? 10_000 });
+  }
+
+  /** The host says that it has changed. */
+  told(): void {
+    if (this.mode !== "stopped") void this.read();
+  }
+
+  /** Someone looks at the View again: what was not polled meanwhile is polled at once. */
+  visibility(): void {
+    if (document.hidden) {
+      if (this.mode === "polling") clearTimeout(this.#timer);
+    } else if (this.mode === "polling") void this.read();
+  }
+
+  /** Reads, and calls back if it has changed. A read that is asked for while one is under way follows it. */
+  async read(): Promise<void> {
+    if (this.#reading) {
+      this.#again = true;
+      return;
+    }
+    this.#reading = true;
+    clearTimeout(this.#timer);
+    do {
+      this.#again = false;
+      try {
+        const result = await this.#link.app.readServerResource({ uri: this.#uri }, { timeout: this.#options.timeout ?? 10_000 });
+        this.#failures = 0;
+        this.#show(result);
+      } catch (error) {
+        this.#failures++;
+        for (const { onerror } of [...this.#watchers]) onerror?.(error);
+      }
+    } while (this.#again && this.#watchers.size);
+    this.#reading = false;
+    this.#schedule();
+  }
+
+  #show(result: ResourceResult): void {
+    if (!this.#watchers.size) return;
+    const text = JSON.stringify(result.contents);
+    if (text === this.#last?.text) {
+      this.#unchanged++;
+      return;
+    }
+    this.#unchanged = 0;
+    this.#last = { text, result };
+    for (const watcher of [...this.#watchers]) deliver(watcher, result);
+  }
+
+  #schedule(): void {
+    clearTimeout(this.#timer);
+    const { interval = 5000, recheck = 30_000 } = this.#options;
+    const later = Math.min(interval * 2 ** this.#failures, Math.max(interval, 60_000));
+    if (this.mode === "polling") {
+      if (document.hidden) return; // visibility polls
+      // What has not changed ten times in a row is asked for half as often, and in the end a quarter.
+      this.#timer = setTimeout(() => void this.read(), this.#failures ? later : interval * Math.min(4, 2 ** Math.floor(this.#unchanged / 10)));
+    } else if (this.mode === "subscribed") {
+      this.#timer = this.#failures ? setTimeout(() => void this.read(), later) : setTimeout(() => void this.#recheck(), recheck);
+    }
+  }
+
+  /** To subscribe again to what is subscribed to changes nothing, unless the host has forgotten. */
+  async #recheck(): Promise<void> {
+    const choice = this.#choice;
+    try {
+      await this.#request("resources/subscribe");
+    } catch (error) {
+      if ((error as { code?: unknown }).code === -32601) this.#link.refuses = true;
+      if (choice === this.#choice) this.choose();
+      return;
+    }
+    if (choice === this.#choice && !this.#reading) this.#schedule();
+  }
+}
+
+/** What a callback throws is its own affair: it is reported as if nobody had called it from here. */
+function deliver(watcher: Watcher, result: ResourceResult): void {
+  try {
+    watcher.callback(result);
+  } catch (error) {
+    reportError(error);
+  }
+}

@@ -1,0 +1,192 @@
+/**
+ * The edge between JavaScript and Go for a page that hosts Views: the other side of wasm/views/edge.go.
+ *
+ * What travels: numbers, and text through the instance's linear memory; a message is one piece of JSON text. This side
+ * calls the exports; what Hosts send comes by the imports below. Who must answer: an export returns at once. On close:
+ * once an export has returned dead, or thrown, or the Go program has exited, the instance is never called again.
+ *
+ * It never lets an exception reach Go, where it would leave half-finished state, and keeps no view of the memory across
+ * a call that may make it grow.
+ */
+import { load } from "wasm_exec";
+
+/** The exports of wasm/views/edge.go. */
+interface Exports {
+  mem?: WebAssembly.Memory;
+  memory?: WebAssembly.Memory;
+  buffer(bytes: number): number;
+  create(era: number, subscriptions: number, limitCode: number, updateInterval: number, readTimeout: number, views: number): number;
+  destroy(host: number): number;
+  open(now: number, host: number, view: number): number;
+  shut(now: number, host: number, view: number): number;
+  teardown(now: number, host: number, view: number): number;
+  receive(now: number, host: number, view: number, bytes: number): number;
+  fromServer(now: number, host: number, bytes: number): number;
+  learn(now: number, host: number, bytes: number): number;
+  connection(now: number, host: number, era: number): number;
+  tick(now: number): number;
+  tell(host: number, counts: number): number;
+}
+
+/** What the core asks of one host. */
+export interface Home {
+  toView(view: number, text: string): void;
+  toServer(text: string): void;
+  /** The core is gone: it makes no further call. */
+  dead(reason: string): void;
+}
+
+/** Numbers that an option of a host may have; 0 is its default. */
+export interface HostOptions {
+  era: 0 | 1;
+  maxSubscriptions: number;
+  limitCode: number;
+  updateInterval: number;
+  readTimeout: number;
+  maxViews: number;
+}
+
+/** One host of the core, by which the Views of one server are served. */
+export interface CoreHost {
+  open(view: number): boolean;
+  shut(view: number): void;
+  teardown(view: number): void;
+  /** Reports whether the message was taken, and will be answered. */
+  receive(view: number, text: string): boolean;
+  fromServer(text: string): boolean;
+  learn(uri: string): void;
+  connection(era: -1 | 0 | 1): void;
+  capabilities(): string;
+  stats(): string;
+  end(): void;
+}
+
+export type Core = (home: Home, options: HostOptions) => CoreHost;
+
+const encoder = new TextEncoder();
+const decoder = new TextDecoder();
+
+/** Fetches, compiles and starts a core. Rejects with an error that says what to do. */
+export async function start(url: string): Promise<Core> {
+  return attach(await compile(url));
+}
+
+async function compile(url: string): Promise<WebAssembly.Module> {
+  const hint = "pagewire.views.wasm lies beside views.js; the option `wasm` names another place";
+  let response: Response;
+  try {
+    response = await fetch(url);
+  } catch (cause) {
+    throw new Error(`pagewire: could not fetch ${url}: unreachable, or forbidden by connect-src; ${hint}`, { cause });
+  }
+  if (!response.ok) throw new Error(`pagewire: could not fetch ${url}: HTTP ${response.status}; ${hint}`);
+  try {
+    return /^application\/wasm\b/i.test(response.headers.get("content-type") ?? "") ? await WebAssembly.compileStreaming(response) : await WebAssembly.compile(await response.arrayBuffer());
+  } catch (cause) {
+    throw new Error(`pagewire: could not compile ${url}: if this page's Content-Security-Policy forbids wasm, allow 'wasm-unsafe-eval' in script-src`, { cause });
+  }
+}
+
+async function attach(module: WebAssembly.Module): Promise<Core> {
+  let memory: WebAssembly.Memory;
+  let exports: Exports | undefined;
+  let view = new Uint8Array();
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  let answer = "";
+  const homes = new Map<number, Home>();
+
+  const guarded = (call: () => void): void => {
+    try {
+      call();
+    } catch (cause) {
+      console.error("pagewire:", cause);
+    }
+  };
+  const die = (reason: string): void => {
+    if (!exports) return;
+    exports = undefined;
+    clearTimeout(timer);
+    for (const home of homes.values()) guarded(() => home.dead(reason));
+    homes.clear();
+  };
+  // Memory that grows detaches its buffer, so the view is taken again whenever it is not of the present one.
+  const bytes = (): Uint8Array => (view.buffer === memory.buffer ? view : (view = new Uint8Array(memory.buffer)));
+  const text = (at: number, length: number): string => (length ? decoder.decode(bytes().subarray(at >>> 0, (at >>> 0) + length)) : "");
+  /** Calls an export, unless the core has ended. */
+  const enter = (call: (e: Exports) => number): number => {
+    if (!exports) return 0;
+    try {
+      const result = call(exports);
+      if (result >= 0) return result;
+      die("the core stopped on an internal error");
+    } catch (cause) {
+      die(`the core stopped: ${cause}`);
+    }
+    return 0;
+  };
+  /** Writes `s` to the instance and returns its length in bytes. A UTF-16 unit takes three bytes of UTF-8 at the most. */
+  const write = (e: Exports, s: string): number => {
+    const room = s.length * 3;
+    const at = e.buffer(room) >>> 0;
+    return encoder.encodeInto(s, bytes().subarray(at, at + room)).written;
+  };
+  const now = (): number => Math.floor(performance.now());
+
+  // Only what Go's runtime asks for, so that it finds nothing that the page put into its global object.
+  const Go = load({ Object, Array, Uint8Array, Error, Date, console, crypto, performance, TextEncoder, TextDecoder });
+  const go = new Go();
+  go.env = { GODEBUG: "gcstoptheworld=1" }; // js/core/edge.ts says why
+  go.importObject["pagewire"] = {
+    toView(host: number, id: number, at: number, length: number): void {
+      const message = text(at, length);
+      guarded(() => homes.get(host)?.toView(id, message));
+    },
+    toServer(host: number, at: number, length: number): void {
+      const message = text(at, length);
+      guarded(() => homes.get(host)?.toServer(message));
+    },
+    told(at: number, length: number): void {
+      answer = text(at, length);
+    },
+    report(at: number, length: number): void {
+      console.error(`pagewire: ${text(at, length)}`);
+    },
+    wake(at: number): void {
+      clearTimeout(timer);
+      if (at >= 0) timer = setTimeout(() => enter((e) => e.tick(now())), Math.max(0, at - now()));
+    },
+  };
+  const instance = await WebAssembly.instantiate(module, go.importObject);
+  const up = instance.exports as unknown as Exports;
+  memory = (up.mem ?? up.memory)!;
+  exports = up;
+  go.exit = (code) => die(`the core exited with status ${code}`);
+  // run returns control when main blocks; its promise settles only if the program ends, and that is a failure.
+  go.run(instance).then(
+    () => die("the core ended"),
+    (cause) => die(`the core ended: ${cause}`),
+  );
+  if (!exports) throw new Error("pagewire: the core of Views did not start; the console has its reason");
+
+  return (home, o) => {
+    const host = enter((e) => e.create(o.era, o.maxSubscriptions, o.limitCode, o.updateInterval, o.readTimeout, o.maxViews));
+    if (!host) throw new Error("pagewire: the core of Views has ended; attach again, and a new one is started");
+    homes.set(host, home);
+    const tell = (counts: number): string => (enter((e) => e.tell(host, counts)) ? answer : "{}");
+    return {
+      open: (id) => enter((e) => e.open(now(), host, id)) > 0,
+      shut: (id) => void enter((e) => e.shut(now(), host, id)),
+      teardown: (id) => void enter((e) => e.teardown(now(), host, id)),
+      receive: (id, message) => enter((e) => e.receive(now(), host, id, write(e, message))) > 0,
+      fromServer: (message) => enter((e) => e.fromServer(now(), host, write(e, message))) > 0,
+      learn: (uri) => void enter((e) => e.learn(now(), host, write(e, uri))),
+      connection: (era) => void enter((e) => e.connection(now(), host, era)),
+      capabilities: () => tell(0),
+      stats: () => tell(1),
+      end: () => {
+        homes.delete(host);
+        enter((e) => e.destroy(host));
+      },
+    };
+  };
+}

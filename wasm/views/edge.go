@@ -1,0 +1,206 @@
+//go:build js && wasm
+
+// Package main is the browser's home of package view, for pages that host MCP Apps Views: the edge between Go and
+// JavaScript, and nothing else. It is built into pagewire.views.wasm, apart from the page's core, of which a host of Views
+// needs nothing, as a page with resources needs nothing of this.
+//
+// What travels: numbers, and text through linear memory; a message is one piece of JSON text. One instance serves all
+// servers of a page, each by a Host of its own, named by a number. JavaScript calls the exports in this file, what Hosts
+// send leaves by the imports in imports.go; js/views/edge.ts is the other side. Who must answer: an export returns at once. On
+// close: once an export has returned dead, or thrown, or the program has exited, the instance must not be called again.
+//
+// What it never does: block, let a panic out, hold a value of JavaScript. It reads no option from the global object, so it
+// needs neither safejs nor syscall/js: that is 158 KB of brotli less than the page's core weighs.
+package main
+
+import (
+	"unsafe"
+
+	"github.com/pagewire/pagewire/bridge/view"
+)
+
+// What exports return: a number of their own, or dead.
+const (
+	no   int32 = 0
+	yes  int32 = 1
+	dead int32 = -1
+)
+
+var (
+	hosts []*view.Host // by number less one; nil where one has ended
+	died  bool
+	input []byte       // what JavaScript writes before it calls an export that takes a length
+	armed float64 = -1 // the time that wake was last told, or -1 for none
+)
+
+// contain ends every export: a panic becomes dead, and what falls due next is told to JavaScript.
+func contain(status *int32) {
+	if r := recover(); r != nil {
+		died = true
+		switch r := r.(type) {
+		case error:
+			report("views stopped: " + r.Error())
+		case string:
+			report("views stopped: " + r)
+		default:
+			report("views stopped")
+		}
+	}
+	if died {
+		*status = dead
+		return
+	}
+	at := float64(-1)
+	for _, h := range hosts {
+		if h == nil {
+			continue
+		}
+		if t, ok := h.Deadline(); ok && (at < 0 || float64(t) < at) {
+			at = float64(t)
+		}
+	}
+	if at != armed {
+		armed = at
+		wake(at)
+	}
+}
+
+// buffer returns the address of at least n bytes for JavaScript to write the next export's text to. It is good
+// until the next call of any export.
+//
+//go:wasmexport buffer
+func buffer(n int32) uint32 {
+	if cap(input) < int(n) || cap(input) > 1<<20 && n < 1<<16 { // one large message must not hold its memory for ever
+		input = make([]byte, max(int(n), 1<<12))
+	}
+	input = input[:cap(input)]
+	return uint32(uintptr(unsafe.Pointer(unsafe.SliceData(input))))
+}
+
+// create makes a Host and returns its number. A number that is 0 leaves that option at its default.
+//
+//go:wasmexport create
+func create(era, subscriptions, limitCode, updateInterval, readTimeout, views int32) (host int32) {
+	defer contain(&host)
+	h := home(len(hosts) + 1)
+	hosts = append(hosts, view.New(view.Options{
+		Era:              view.Era(era),
+		MaxSubscriptions: int(subscriptions),
+		LimitCode:        int(limitCode),
+		UpdateInterval:   view.Time(updateInterval),
+		ReadTimeout:      view.Time(readTimeout),
+		MaxViews:         int(views),
+	}, h))
+	return int32(h)
+}
+
+// destroy ends a Host. Its Views must have been closed.
+//
+//go:wasmexport destroy
+func destroy(host int32) (status int32) {
+	defer contain(&status)
+	hosts[host-1] = nil
+	return yes
+}
+
+// open begins a View; no says that there are too many.
+//
+//go:wasmexport open
+func open(now float64, host, id int32) (status int32) {
+	defer contain(&status)
+	if err := hosts[host-1].Open(view.Time(now), view.ID(id)); err != nil {
+		report(err.Error())
+		return no
+	}
+	return yes
+}
+
+// shut ends a View.
+//
+//go:wasmexport shut
+func shut(now float64, host, id int32) (status int32) {
+	defer contain(&status)
+	hosts[host-1].Close(view.Time(now), view.ID(id))
+	return yes
+}
+
+// teardown says that a View has been asked to go.
+//
+//go:wasmexport teardown
+func teardown(now float64, host, id int32) (status int32) {
+	defer contain(&status)
+	hosts[host-1].Teardown(view.Time(now), view.ID(id))
+	return yes
+}
+
+// receive takes the message of a View that is in the buffer. no leaves it to the page.
+//
+//go:wasmexport receive
+func receive(now float64, host, id, n int32) (taken int32) {
+	defer contain(&taken)
+	if hosts[host-1].Receive(view.Time(now), view.ID(id), input[:n]) {
+		return yes
+	}
+	return no
+}
+
+// fromServer takes the message of the server that is in the buffer.
+//
+//go:wasmexport fromServer
+func fromServer(now float64, host, n int32) (taken int32) {
+	defer contain(&taken)
+	if hosts[host-1].FromServer(view.Time(now), input[:n]) {
+		return yes
+	}
+	return no
+}
+
+// learn says that the server offers the URI that is in the buffer.
+//
+//go:wasmexport learn
+func learn(now float64, host, n int32) (status int32) {
+	defer contain(&status)
+	hosts[host-1].Learn(view.Time(now), string(input[:n]))
+	return yes
+}
+
+// connection says that the connection to the server is lost, with era -1, or is there, with the server's.
+//
+//go:wasmexport connection
+func connection(now float64, host, era int32) (status int32) {
+	defer contain(&status)
+	if era < 0 {
+		hosts[host-1].Lost(view.Time(now))
+	} else {
+		hosts[host-1].Back(view.Time(now), view.Era(era))
+	}
+	return yes
+}
+
+// tick does what has fallen due: JavaScript calls it at the time that wake has been told.
+//
+//go:wasmexport tick
+func tick(now float64) (status int32) {
+	defer contain(&status)
+	armed = -1
+	for _, h := range hosts {
+		if h != nil {
+			h.Tick(view.Time(now))
+		}
+	}
+	return yes
+}
+
+// tell answers by the import of that name with a Host's capabilities, or with counts not 0 with its counters.
+//
+//go:wasmexport tell
+func tell(host, counts int32) (status int32) {
+	defer contain(&status)
+	h := hosts[host-1]
+	if counts != 0 {
+		told(h.Stats().JSON())
+	} else {
+		told(h.Capabilities())
+	}
+	return yes
+}

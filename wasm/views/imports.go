@@ -1,0 +1,56 @@
+//go:build js && wasm
+
+package main
+
+import (
+	"unsafe"
+
+	"github.com/pagewire/pagewire/bridge"
+	"github.com/pagewire/pagewire/bridge/view"
+)
+
+// The imports. None of them throws: js/views/edge.ts catches what its own callees throw. Each takes text as address and
+// length, which JavaScript must have read when it returns.
+
+//go:wasmimport pagewire toView
+func toViewText(host, id int32, text unsafe.Pointer, textLen uint32)
+
+//go:wasmimport pagewire toServer
+func toServerText(host int32, text unsafe.Pointer, textLen uint32)
+
+//go:wasmimport pagewire told
+func toldText(text unsafe.Pointer, textLen uint32)
+
+//go:wasmimport pagewire report
+func reportText(text unsafe.Pointer, textLen uint32)
+
+// wake asks for tick at a time on the clock that now is told by, or for none if at is -1. The last call counts.
+//
+//go:wasmimport pagewire wake
+func wake(at float64)
+
+func report(s string) { reportText(unsafe.Pointer(unsafe.StringData(s)), uint32(len(s))) }
+
+func told(s string) { toldText(unsafe.Pointer(unsafe.StringData(s)), uint32(len(s))) }
+
+// home is the page as the Host of that number sees it.
+type home int32
+
+// joined is where a message of several pieces is put together.
+var joined []byte
+
+func (h home) ToView(id view.ID, m bridge.Message) {
+	text := m.Head
+	if len(m.Contents)+len(m.Tail) > 0 {
+		joined = m.AppendTo(joined[:0])
+		text = joined
+		if cap(joined) > 1<<20 {
+			joined = nil
+		}
+	}
+	toViewText(int32(h), int32(id), unsafe.Pointer(unsafe.SliceData(text)), uint32(len(text)))
+}
+
+func (h home) ToServer(text []byte) {
+	toServerText(int32(h), unsafe.Pointer(unsafe.SliceData(text)), uint32(len(text)))
+}
