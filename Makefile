@@ -5,14 +5,22 @@ SHELL         := /bin/bash
 .SHELLFLAGS   := -o pipefail -c
 MAKEFLAGS     += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help build demo test test-native test-wasm test-js test-browser size bench generate fmt clean browser node
+.PHONY: help build demo pictures test test-native test-wasm test-js test-browser size bench generate fmt clean browser node
 
 # npm writes this file last, so it is older than the lock file exactly when something has to be installed.
 NPM := js/node_modules/.package-lock.json
+# Servers of others, which only the browser level needs.
+PEERS := e2e/peers/node_modules/.package-lock.json
+# What the benchmark compares Pagewire with.
+RIVALS := e2e/bench/node_modules/.package-lock.json
+# What the tests of Views run against: the MCP Apps SDK, and the official server.
+VIEWS := e2e/views/node_modules/.package-lock.json
+# The protocol's conformance suites, MCP Inspector, and the Node 22 that both need.
+SUITES := e2e/conformance/node_modules/.package-lock.json
 
 # The packages of each level. Those whose tests drive a browser are a level of their own; what js/wasm can compile is
 # tested there as well as natively.
-DRIVES_BROWSER := /(e2e|bridge/gateway/browser(/.*)?)$$
+DRIVES_BROWSER := /(e2e|bridge/gateway/(browser(/.*)?|cdp|socket|inspect/look))$$
 NATIVE_PACKAGES  = $$(go list ./... | grep -vE '$(DRIVES_BROWSER)')
 BROWSER_PACKAGES = $$(go list ./... | grep -E '$(DRIVES_BROWSER)')
 WASM_PACKAGES    = $$(GOOS=js GOARCH=wasm go list ./bridge/... ./wasm/...)
@@ -54,7 +62,7 @@ test-wasm: node ## Wasm level: go vet, and the engine and the edge under js/wasm
 	$(call gotest,wasm,env GOOS=js GOARCH=wasm go test -json -exec="env -i \
 		'PATH=$$(dirname $$(command -v node)):/usr/bin:/bin' '$$(go env GOROOT)/lib/wasm/go_js_wasm_exec'" $(WASM_PACKAGES))
 
-test-js: build ## JS level: tsc, node --test
+test-js: build $(VIEWS) ## JS level: tsc, node --test
 	@for project in $$(find js demo e2e -name tsconfig.json -not -path '*/node_modules/*'); do \
 		js/node_modules/.bin/tsc -p $$project || exit 1; done
 	@mkdir -p $(RESULTS)
@@ -62,7 +70,7 @@ test-js: build ## JS level: tsc, node --test
 		node --test --test-reporter=spec --test-reporter-destination=stdout \
 		--test-reporter=tap --test-reporter-destination=$(RESULTS)/js.tap $$files
 
-test-browser: build browser ## Browser level: chromedp against headless Chromium
+test-browser: build browser $(PEERS) $(VIEWS) $(SUITES) ## Browser level: chromedp against headless Chromium
 	$(call gotest,browser,go test -json -count=1 $(BROWSER_PACKAGES))
 
 # gotest LEVEL,COMMAND runs a go test and keeps its events for the tally.
@@ -71,8 +79,12 @@ gotest = @mkdir -p $(RESULTS); $(GOTESTSUM) --jsonfile $(RESULTS)/$(1).json --ra
 size: build ## Print raw, gzip and brotli size of each artefact; fail above a budget
 	@go run ./js/build -size
 
-bench: ## Measure the engine; SHORT=1 takes seconds
+bench: build browser $(RIVALS) ## Measure the engine, and pages beside those of others; SHORT=1 takes seconds
 	go test -run '^$$' -bench . -benchmem $(if $(SHORT),-short -benchtime=20ms) ./bridge ./bridge/wire ./bridge/coalesce ./bridge/resource
+	go run ./e2e/bench $(if $(SHORT),-rounds 2)
+
+pictures: build browser ## Take the inspector's pictures anew, into demo/
+	@go test -count=1 ./bridge/gateway/inspect/look -run InspectorIsLive -pictures demo
 
 generate: $(NPM) ## Write what idl/ generates
 	node idl/generate.mjs
@@ -90,6 +102,6 @@ node:
 	@command -v npm > /dev/null && node -e 'process.exitCode = +(parseInt(process.versions.node) < 20)' || \
 		{ echo "node: Node 20 or newer with npm is needed (found: $$(node --version 2>/dev/null || echo none))" >&2; exit 1; }
 
-$(NPM): js/package.json js/package-lock.json | node
-	cd js && npm ci
+$(NPM) $(PEERS) $(RIVALS) $(VIEWS) $(SUITES): %/node_modules/.package-lock.json: %/package.json %/package-lock.json | node
+	cd $* && npm ci
 	@touch $@

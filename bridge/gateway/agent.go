@@ -19,6 +19,7 @@ type Agent struct {
 	id   bridge.PortID
 	road string
 	out  *outbox
+	done chan struct{} // closed when the session has ended
 	// blocked is set while the engine knows the port as not writable.
 	blocked atomic.Bool
 	// held says that Hold keeps it so. Guarded by the gateway's lock.
@@ -53,7 +54,7 @@ func (g *Gateway) Connect(road string) (*Agent, error) {
 		return nil, ErrClosed
 	}
 	g.lastPort++
-	a := &Agent{g: g, id: g.lastPort, road: road, out: newOutbox()}
+	a := &Agent{g: g, id: g.lastPort, road: road, out: newOutbox(), done: make(chan struct{})}
 	if err := g.engine.Open(g.now(), a.id); err != nil {
 		return nil, err
 	}
@@ -129,6 +130,9 @@ func (a *Agent) Settled() bool {
 	return !g.engine.Waits(a.id) && a.out.size() == 0
 }
 
+// Done is closed when the session has ended, which may be before all that it was sent has been read.
+func (a *Agent) Done() <-chan struct{} { return a.done }
+
 // Dismiss ends the session as a server does that goes away: each request that waits gets an error, each listen its
 // result. Read returns these, and then io.EOF.
 func (a *Agent) Dismiss() {
@@ -157,6 +161,7 @@ func (a *Agent) end(reason string, drop bool) {
 	if g.agents[a.id] != nil {
 		g.engine.Close(g.now(), a.id)
 		delete(g.agents, a.id)
+		close(a.done)
 		g.log.Log(context.Background(), a.level(), "agent gone", "agent", int(a.id), "road", a.road, "reason", reason)
 	}
 	a.out.close(drop)

@@ -81,6 +81,7 @@ func (g *Gateway) Attach(ctx context.Context, info PageInfo, conn Conn) (*Page, 
 	defer cancel()
 	s, err := newSession(ctx, g.client, conn,
 		func(uri string) { g.changed(p, uri) },
+		func(m *mcp.ProgressNotificationParams) { g.progress(p, m) },
 		func(way Way, text []byte) { g.tap(Event{Way: way, Page: info.URL, Text: text}) })
 	if err != nil {
 		return nil, fmt.Errorf("no MCP session with the page %s: %w", info.URL, err)
@@ -169,6 +170,9 @@ func (p *Page) list(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		if p.Hub && r.Meta[metaAbsent] == true {
+			continue
+		}
 		size := r.Size
 		if size == 0 {
 			size = -1 // go-sdk does not tell 0 from none
@@ -181,6 +185,9 @@ func (p *Page) list(ctx context.Context) error {
 	for r, err := range p.session.cs.ResourceTemplates(ctx, nil) {
 		if err != nil {
 			return err
+		}
+		if p.Hub && r.Meta[metaAbsent] == true {
+			continue
 		}
 		add(&offer{page: p, resource: bridge.Resource{
 			URI: r.URITemplate, Name: r.Name, Title: r.Title, Description: r.Description, MIMEType: r.MIMEType, Size: -1,
@@ -292,6 +299,7 @@ func (g *Gateway) CloseTab(key string) {
 func (g *Gateway) Focus(key string) {
 	g.mu.Lock()
 	defer g.unlock()
+	g.catalog.told = true
 	t := g.catalog.tabs[key]
 	if t == nil {
 		// The page has not come yet: it is focused when it does.

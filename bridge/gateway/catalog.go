@@ -20,11 +20,12 @@ type catalog struct {
 	pages     map[*Page]bool
 	tabs      map[string]*tab // by key
 	numbers   map[string]int  // of tabs, by key; kept when the tab is gone: numbers are never used for another
-	owners    map[string]bool // the tabs that owned URIs at the hub before us
+	owners    map[string]bool // the tabs of the hub before us: whether they owned all their URIs
 	lastTab   int
 	arrivals  int
 	focuses   int
 	focusNext string            // a tab that was focused before it had a page
+	told      bool              // which tab is focused, by who knows
 	routes    map[string]*route // by the key in the engine
 	places    map[string]*place // by the pages' own URI
 }
@@ -126,7 +127,7 @@ func (c *catalog) holders(uri string) []*offer {
 	}
 	slices.SortFunc(list, func(a, b *offer) int {
 		rank := func(o *offer) []int {
-			return []int{truth(!o.page.Hub), -o.page.tab.focused, truth(o.page.Frame != ""), -o.page.order, truth(o.resource.URI != uri)}
+			return []int{truth(!o.page.Hub), -o.page.tab.focused, truth(o.page.Frame != ""), truth(o.resource.URI != uri), -o.page.order}
 		}
 		return slices.Compare(rank(a), rank(b))
 	})
@@ -148,7 +149,7 @@ func (g *Gateway) offered(p *Page, offers map[string]*offer, tools []toolOffer) 
 		g.unlock()
 		return
 	}
-	if p.Hub {
+	if p.Hub && len(offers) > 0 {
 		clear(g.catalog.owners)
 	}
 	for _, o := range offers {
@@ -310,7 +311,7 @@ func (o *offer) shown() bridge.Resource {
 	r, p := o.resource, o.page
 	if p.Hub {
 		if p.absent {
-			r.Meta = withMeta(r.Meta, metaAbsent, json.RawMessage("true"))
+			r.Meta = withMeta(r.Meta, map[string]any{metaAbsent: true})
 		}
 		return r
 	}
@@ -349,18 +350,21 @@ const (
 )
 
 func (o *offer) meta() []byte {
-	key, _ := json.Marshal(o.page.Tab)
-	suffix, _ := json.Marshal(o.page.suffix())
-	return withMeta(withMeta(withMeta(o.resource.Meta, metaTab, json.RawMessage(strconv.Itoa(o.page.tab.number))), metaKey, key), metaSuffix, suffix)
+	return withMeta(o.resource.Meta, map[string]any{metaTab: o.page.tab.number, metaKey: o.page.Tab, metaSuffix: o.page.suffix()})
 }
 
-// withMeta is a _meta with one member more.
-func withMeta(meta []byte, name string, value json.RawMessage) []byte {
-	all := map[string]json.RawMessage{}
-	if len(meta) > 0 && json.Unmarshal(meta, &all) != nil {
-		all = map[string]json.RawMessage{}
+// withMeta is a _meta with more members.
+func withMeta(meta []byte, more map[string]any) []byte {
+	all := map[string]any{}
+	if len(meta) > 0 {
+		var members map[string]json.RawMessage
+		if json.Unmarshal(meta, &members) == nil {
+			for name, value := range members {
+				all[name] = value
+			}
+		}
 	}
-	all[name] = value
+	maps.Copy(all, more)
 	return text(all, true)
 }
 
@@ -392,8 +396,8 @@ func (g *Gateway) succeed(p *Page, uri string) {
 			continue
 		}
 		old.bases[uri] = slices.DeleteFunc(old.bases[uri], func(o *offer) bool {
-			if !p.Hub && old.Hub && o.suffix != p.suffix() {
-				return false
+			if old.Hub && !slices.ContainsFunc(p.bases[uri], func(n *offer) bool { return n.suffix == o.suffix }) {
+				return false // another tab's, which has not come
 			}
 			delete(old.offers, o.resource.URI)
 			return true

@@ -183,20 +183,20 @@ func (g *Gateway) Admits(origin string) bool {
 		return false
 	}
 	for _, pattern := range g.opt.Deny {
-		if matchOrigin(pattern, origin) {
+		if MatchOrigin(pattern, origin) {
 			return false
 		}
 	}
 	for _, pattern := range g.opt.Allow {
-		if matchOrigin(pattern, origin) {
+		if MatchOrigin(pattern, origin) {
 			return true
 		}
 	}
 	return len(g.opt.Allow) == 0
 }
 
-// matchOrigin compares an origin with a pattern: an origin, or one with "*." before the host for all hosts below it.
-func matchOrigin(pattern, origin string) bool {
+// MatchOrigin reports whether an origin fits a pattern of Options.Allow: an origin, or one with "*." before the host for all hosts below it.
+func MatchOrigin(pattern, origin string) bool {
 	pattern = strings.TrimSuffix(strings.ToLower(pattern), "/")
 	if pattern == Loopback {
 		return IsLoopback(origin)

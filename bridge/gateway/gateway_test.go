@@ -419,8 +419,8 @@ func TestForeignOriginsAreRefused(t *testing.T) {
 		{Loopback, "http://localhost:3000", true},
 		{Loopback, "https://app.example", false},
 	} {
-		if got := matchOrigin(c.pattern, c.origin); got != c.want {
-			t.Errorf("matchOrigin(%q, %q) = %t", c.pattern, c.origin, got)
+		if got := MatchOrigin(c.pattern, c.origin); got != c.want {
+			t.Errorf("MatchOrigin(%q, %q) = %t", c.pattern, c.origin, got)
 		}
 	}
 }

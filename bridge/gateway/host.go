@@ -21,6 +21,7 @@ var (
 // A call is a question of the engine that a page, or a tool of ours, is to answer.
 type call struct {
 	id     bridge.CallID
+	page   *Page     // whose tool it calls, and that may say how far that has come
 	cancel func()    // tells whoever works on it that nobody waits any more; nil before anybody does
 	began  time.Time // of a read, for its latency; zero for what is none
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"slices"
 	"strconv"
 	"sync"
 
@@ -17,7 +18,7 @@ import (
 
 // A session is the gateway's side of one MCP session with a page.
 //
-// go-sdk's client shakes hands, follows the lists and reports progress. Reads, tool calls and subscriptions go beside it, on
+// go-sdk's client shakes hands and follows the lists. Reads, tool calls and subscriptions go beside it, on
 // the same Conn under ids of their own: what a page answers then goes to the agent as the page wrote it. Through go-sdk a
 // read of 1 MB would be decoded and encoded again (RATIONALE.md has the figures).
 type session struct {
@@ -26,12 +27,25 @@ type session struct {
 	cs   *mcp.ClientSession
 	// updated is called for each resources/updated, in order, before what the page sent later.
 	updated func(uri string)
-	tap     func(way Way, text []byte)
+	// progressed is called for each progress, likewise: go-sdk's handlers run beside each other, and a tool's last words must
+	// not come after its result.
+	progressed func(*mcp.ProgressNotificationParams)
+	tap        func(way Way, text []byte)
 
 	mu      sync.Mutex
 	last    int
 	waiting map[string]func(reply) // by id
+	asked   int                    // how many of them the page has been sent
+	queued  []queued               // the rest, in order
 	over    bool
+}
+
+// maxAsked is how many requests a page is sent at once: its engine refuses the 65th that waits, and all agents share it.
+const maxAsked = 60
+
+type queued struct {
+	id   string
+	text []byte
 }
 
 // A reply is a page's answer to a request of ours.
@@ -52,17 +66,16 @@ var errGone = &failure{Message: "the page went away before it answered"}
 
 func newClient(g *Gateway) *mcp.Client {
 	return mcp.NewClient(&mcp.Implementation{Name: "pagewire-gateway", Version: g.opt.Version}, &mcp.ClientOptions{
-		Capabilities:                &mcp.ClientCapabilities{},
-		ResourceListChangedHandler:  func(_ context.Context, r *mcp.ResourceListChangedRequest) { g.listChanged(r.Session) },
-		ToolListChangedHandler:      func(_ context.Context, r *mcp.ToolListChangedRequest) { g.listChanged(r.Session) },
-		ProgressNotificationHandler: func(_ context.Context, r *mcp.ProgressNotificationClientRequest) { g.progress(r.Session, r.Params) },
+		Capabilities:               &mcp.ClientCapabilities{},
+		ResourceListChangedHandler: func(_ context.Context, r *mcp.ResourceListChangedRequest) { g.listChanged(r.Session) },
+		ToolListChangedHandler:     func(_ context.Context, r *mcp.ToolListChangedRequest) { g.listChanged(r.Session) },
 	})
 }
 
 // newSession shakes hands over conn. The legacy era is the one for a channel that is a session: it takes one request to
 // subscribe, where the modern one takes a listen for each URI, of which an engine allows 64.
-func newSession(ctx context.Context, client *mcp.Client, conn Conn, updated func(string), tap func(Way, []byte)) (*session, error) {
-	s := &session{conn: conn, out: newOutbox(), updated: updated, tap: tap, waiting: map[string]func(reply){}}
+func newSession(ctx context.Context, client *mcp.Client, conn Conn, updated func(string), progressed func(*mcp.ProgressNotificationParams), tap func(Way, []byte)) (*session, error) {
+	s := &session{conn: conn, out: newOutbox(), updated: updated, progressed: progressed, tap: tap, waiting: map[string]func(reply){}}
 	go s.write()
 	cs, err := client.Connect(ctx, (*sdkTransport)(s), &mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"})
 	if err != nil {
@@ -96,47 +109,62 @@ func (s *session) post(message []byte) bool {
 // before. Neither blocks. token asks for progress under that token, unless it is "".
 func (s *session) request(method string, params any, token string, done func(reply)) (cancel func()) {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.last++
 	id := "w" + strconv.Itoa(s.last) // go-sdk's ids are numbers
-	if s.over {
-		s.mu.Unlock()
-		go done(reply{failure: errGone}) // the caller may hold the lock that done takes
-		return func() {}
-	}
-	s.waiting[id] = done
-	s.mu.Unlock()
 	text, err := json.Marshal(struct {
 		Version string `json:"jsonrpc"`
 		ID      string `json:"id"`
 		Method  string `json:"method"`
 		Params  any    `json:"params"`
 	}{"2.0", id, method, params})
-	if err != nil || !s.post(text) {
-		if done := s.take(id); done != nil {
-			go done(reply{failure: errGone})
-		}
+	if err != nil || s.over {
+		go done(reply{failure: errGone}) // the caller may hold the lock that done takes
 		return func() {}
 	}
+	s.waiting[id] = done
+	s.queued = append(s.queued, queued{id, text})
+	s.ask()
 	return func() {
-		if s.take(id) != nil {
+		if done, asked := s.take(id); done != nil && asked {
 			s.post([]byte(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"` + id + `"}}`))
 		}
 	}
 }
 
-func (s *session) take(id string) func(reply) {
+// ask sends what is queued, as far as the page may be sent more. It is called with mu held.
+func (s *session) ask() {
+	for len(s.queued) > 0 && s.asked < maxAsked {
+		next := s.queued[0]
+		s.queued = s.queued[1:]
+		s.asked++
+		s.post(next.text) // if it fails close answers it
+	}
+}
+
+// take takes a request away from those that wait, and reports whether the page has been sent it.
+func (s *session) take(id string) (done func(reply), asked bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	done := s.waiting[id]
+	done = s.waiting[id]
+	if done == nil {
+		return nil, false
+	}
 	delete(s.waiting, id)
-	return done
+	if i := slices.IndexFunc(s.queued, func(q queued) bool { return q.id == id }); i >= 0 {
+		s.queued = slices.Delete(s.queued, i, i+1)
+		return done, false
+	}
+	s.asked--
+	s.ask()
+	return done, true
 }
 
 // close ends the session. It may be called more than once, and with the gateway's lock held.
 func (s *session) close() {
 	s.mu.Lock()
 	over, waiting := s.over, s.waiting
-	s.over, s.waiting = true, nil
+	s.over, s.waiting, s.queued = true, nil, nil
 	s.mu.Unlock()
 	if over {
 		return
@@ -160,7 +188,16 @@ func (s *session) receive(text []byte) bool {
 		s.updated(m.uri)
 		return true
 	}
-	if done := s.take(m.id); done != nil {
+	if m.method == "notifications/progress" {
+		var p struct {
+			Params *mcp.ProgressNotificationParams
+		}
+		if json.Unmarshal(text, &p) == nil && p.Params != nil {
+			s.progressed(p.Params)
+		}
+		return true
+	}
+	if done, _ := s.take(m.id); done != nil {
 		done(m.reply)
 		return true
 	}

@@ -65,6 +65,7 @@ func (g *Gateway) retool() {
 		for _, o := range p.published {
 			o.page = p
 			if p.Hub {
+				b.learn(o)
 				if b.owners[o.name] != "pagewire" && b.routes[o.name].tool == nil {
 					b.routes[o.name] = o
 					offer(o.name, o.tool, false)
@@ -72,13 +73,19 @@ func (g *Gateway) retool() {
 				continue
 			}
 			shown := *o.tool
+			if shown.Meta = maps.Clone(shown.Meta); shown.Meta == nil {
+				shown.Meta = mcp.Meta{}
+			}
+			delete(shown.Meta, metaTool) // ours to say
 			shown.Description += " [tool of the page " + pageTitle(p) + " at " + p.Origin + ", tab " + strconv.Itoa(p.tab.number) + "]"
 			name := b.name(p.Origin, o.name)
 			named := b.routes[name].tool == nil
 			if named {
 				b.routes[name] = o
-				shown.Name = name
-				offer(name, &shown, false)
+				plain := shown
+				plain.Name, plain.Meta = name, maps.Clone(shown.Meta)
+				plain.Meta[metaTool] = []any{p.Origin, o.name}
+				offer(name, &plain, false)
 			}
 			// It answers by its tab also while that has the plain name.
 			if name = fitName(name, "_tab"+strconv.Itoa(p.tab.number)); b.routes[name].tool == nil {
@@ -91,6 +98,38 @@ func (g *Gateway) retool() {
 	if err := g.engine.SetTools(g.now(), all); err != nil {
 		g.log.Warn("the pages' tools could not be offered", "error", err)
 	}
+}
+
+// metaTool is the key of a tool's _meta by which one gateway learns of another whose tool it is: the page's origin, and what
+// the page calls it.
+const metaTool = "pagewire/tool"
+
+// learn keeps the name that a hub has given to a page's tool, in case that we are the hub after it.
+func (b *toolbox) learn(o toolOffer) {
+	from, _ := o.tool.Meta[metaTool].([]any)
+	if len(from) != 2 {
+		return
+	}
+	origin, _ := from[0].(string)
+	tool, _ := from[1].(string)
+	if key := origin + " " + tool; b.names[key] == "" && b.owners[o.name] == "" {
+		b.names[key], b.owners[o.name] = o.name, key
+	}
+}
+
+// InputSchema returns the JSON Schema of a tool's arguments, by the name that agents know, or nil if no page has it.
+func (g *Gateway) InputSchema(name string) []byte {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	o := g.tools.routes[name]
+	if o.tool == nil {
+		return nil
+	}
+	schema, err := json.Marshal(o.tool.InputSchema)
+	if err != nil {
+		return nil
+	}
+	return schema
 }
 
 // name gives a page's tool the name by which agents know it, the same whenever it is asked.
@@ -149,6 +188,7 @@ func (g *Gateway) callTool(c *call, t bridge.ToolCall) {
 		g.engine.Complete(g.now(), c.id, bridge.Result{Failure: bridge.ReadFailed, Detail: "the page that has this tool is gone or is being reloaded"})
 		return
 	}
+	c.page = o.page
 	token := tokenPrefix + strconv.Itoa(int(c.id))
 	params := struct {
 		Name      string            `json:"name"`
@@ -161,7 +201,7 @@ func (g *Gateway) callTool(c *call, t bridge.ToolCall) {
 const tokenPrefix = "call-"
 
 // progress passes a page's word on a tool call to the agent.
-func (g *Gateway) progress(_ *mcp.ClientSession, p *mcp.ProgressNotificationParams) {
+func (g *Gateway) progress(from *Page, p *mcp.ProgressNotificationParams) {
 	token, _ := p.ProgressToken.(string)
 	id, err := strconv.Atoi(strings.TrimPrefix(token, tokenPrefix))
 	if err != nil {
@@ -177,7 +217,9 @@ func (g *Gateway) progress(_ *mcp.ClientSession, p *mcp.ProgressNotificationPara
 	}
 	g.mu.Lock()
 	defer g.unlock()
-	g.engine.Progress(g.now(), bridge.CallID(id), members[1:len(members)-1])
+	if c := g.calls[bridge.CallID(id)]; c != nil && c.page == from {
+		g.engine.Progress(g.now(), c.id, members[1:len(members)-1])
+	}
 }
 
 var ownTools = []*mcp.Tool{

@@ -237,6 +237,7 @@ func TestPackageHoldsWhatItSaysAndInstallsNothing(t *testing.T) {
 	for entry, file := range map[string]string{
 		"pagewire": "pagewire.mjs", "pagewire/react": "react.js", "pagewire/iife": "pagewire.js", "pagewire/core": "pagewire.core.js",
 		"pagewire/worker": "pagewire.worker.js", "pagewire/wasm": "pagewire.wasm",
+		"pagewire/views": "views.js", "pagewire/views.wasm": "pagewire.views.wasm", "pagewire/view": "view.js",
 	} {
 		script := `const url = new URL(import.meta.resolve("` + entry + `")); (await import('node:fs')).readFileSync(url); console.log(url.pathname.split('/').pop())`
 		if got := output(t, app, nil, "node", "--input-type=module", "-e", script); got != file+"\n" {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"github.com/evanw/esbuild/pkg/api"
@@ -27,6 +28,9 @@ func bundleAll(root, dist string, tc toolchain) error {
 		// A classic worker: module workers obey other rules of the page's policy, and need a newer browser.
 		{"js/core/worker.ts", "pagewire.worker.js", api.FormatIIFE, api.PlatformBrowser},
 		{"js/react/index.ts", "react.js", api.FormatESModule, api.PlatformBrowser},
+		{"js/views/index.ts", "views.js", api.FormatESModule, api.PlatformBrowser},
+		{"js/view/index.ts", "view.js", api.FormatESModule, api.PlatformBrowser},
+		{"js/inject/inject.ts", "pagewire.inject.js", api.FormatIIFE, api.PlatformBrowser},
 		{"js/page/testing.ts", "test/page.mjs", api.FormatESModule, api.PlatformNode},
 	}
 	var errs []error
@@ -45,10 +49,13 @@ func bundleAll(root, dist string, tc toolchain) error {
 			options.Plugins = []api.Plugin{neighbour("/page/module\\.ts$", "./pagewire.mjs")}
 			options.Banner = map[string]string{"js": clientDirective}
 		}
+		if b.out == "pagewire.inject.js" {
+			options.Plugins = append(options.Plugins, instead(filepath.Join(root, "js/page/load.ts"), filepath.Join(root, "js/inject/load.ts")))
+		}
 		errs = append(errs, bundle(options))
 	}
 	errs = append(errs, leaveImports(filepath.Join(dist, "pagewire.mjs")))
-	for _, name := range []string{"pagewire.d.ts", "react.d.ts", "iife.d.ts"} {
+	for _, name := range []string{"pagewire.d.ts", "react.d.ts", "iife.d.ts", "views.d.ts", "view.d.ts"} {
 		errs = append(errs, copyFile(filepath.Join(dist, name), filepath.Join(root, "js", name)))
 	}
 	return errors.Join(errs...)
@@ -64,6 +71,23 @@ func neighbour(filter, path string) api.Plugin {
 		Setup: func(b api.PluginBuild) {
 			b.OnResolve(api.OnResolveOptions{Filter: filter}, func(api.OnResolveArgs) (api.OnResolveResult, error) {
 				return api.OnResolveResult{Path: path, External: true}, nil
+			})
+		},
+	}
+}
+
+// instead puts one file of ours in the place of another.
+func instead(of, file string) api.Plugin {
+	return api.Plugin{
+		Name: "instead",
+		Setup: func(b api.PluginBuild) {
+			b.OnLoad(api.OnLoadOptions{Filter: "/" + regexp.QuoteMeta(filepath.Base(of)) + "$"}, func(args api.OnLoadArgs) (api.OnLoadResult, error) {
+				if args.Path != of {
+					return api.OnLoadResult{}, nil
+				}
+				text, err := os.ReadFile(file)
+				contents := string(text)
+				return api.OnLoadResult{Contents: &contents, ResolveDir: filepath.Dir(file), Loader: api.LoaderTS}, err
 			})
 		},
 	}
@@ -135,6 +159,26 @@ func virtualModule(name, source string) api.Plugin {
 			})
 		},
 	}
+}
+
+// buildInspector bundles the inspector page of js/inspector/ to out. It loads its script and its styles as files of its own origin:
+// its policy allows nothing else.
+func buildInspector(root, out string) error {
+	from := filepath.Join(root, "js/inspector")
+	var errs []error
+	for entry, name := range map[string]string{"main.tsx": "inspector.js", "style.css": "inspector.css"} {
+		options := shared(root)
+		options.EntryPoints = []string{filepath.Join(from, entry)}
+		options.Outfile = filepath.Join(out, name)
+		options.Format = api.FormatIIFE
+		options.Platform = api.PlatformBrowser
+		options.JSX = api.JSXAutomatic
+		options.JSXImportSource = "preact"
+		options.Sourcemap = api.SourceMapExternal
+		errs = append(errs, bundle(options))
+	}
+	errs = append(errs, copyFile(filepath.Join(out, "index.html"), filepath.Join(from, "index.html")))
+	return errors.Join(errs...)
 }
 
 // buildDemos copies each folder demo/<number>-<name>/ to out. Each .ts file that lies directly in it is an entry, and becomes a

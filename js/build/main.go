@@ -6,8 +6,11 @@
 //	dist/pagewire.worker.js  the same for a page whose policy forbids WebAssembly
 //	dist/pagewire.wasm       the core
 //	dist/pagewire.d.ts       types
+//	dist/views.js            for hosts of MCP Apps, with pagewire.views.wasm, and view.js for their Views; npm package alone
+//	dist/pagewire.inject.js  the page layer as the gateway injects it; in the command alone
 //	dist/react.js            the React hook, for the npm package alone; so are react.d.ts and iife.d.ts
 //	dist/npm/                the npm package, ready for npm pack
+//	dist/inspector/          the inspector page, in the command alone
 //	dist/demo/               the demo pages, which load the files above from the root
 //	dist/test/page.mjs       what the tests under Node import
 //	bin/pagewire             the command, with the files above inside
@@ -30,6 +33,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -43,6 +47,9 @@ var shipped = []string{
 	"pagewire.wasm",
 	"pagewire.d.ts",
 }
+
+// inspector are the files of the inspector page.
+var inspector = []string{"inspector/index.html", "inspector/inspector.js", "inspector/inspector.css"}
 
 func main() {
 	size := flag.Bool("size", false, "print raw, gzip and brotli sizes of what dist/ holds, and fail above a budget")
@@ -73,7 +80,10 @@ func build(root string) error {
 	tc := findToolchain()
 
 	compiled := make(chan error, 1)
-	go func() { compiled <- tc.compile(root, filepath.Join(dist, "pagewire.wasm")) }()
+	go func() {
+		compiled <- errors.Join(tc.compile(root, filepath.Join(dist, "pagewire.wasm")),
+			tc.compilePackage(root, filepath.Join(dist, "pagewire.views.wasm"), "./wasm/views"))
+	}()
 	err := bundleAll(root, dist, tc)
 	if err := errors.Join(err, <-compiled); err != nil {
 		return err
@@ -85,6 +95,9 @@ func build(root string) error {
 	}
 	if err := writePackage(root, dist, pkg); err != nil {
 		return fmt.Errorf("npm package: %w", err)
+	}
+	if err := buildInspector(root, filepath.Join(dist, "inspector")); err != nil {
+		return fmt.Errorf("inspector: %w", err)
 	}
 	if err := buildDemos(root, filepath.Join(dist, "demo")); err != nil {
 		return fmt.Errorf("demo: %w", err)
@@ -98,7 +111,7 @@ func build(root string) error {
 
 // buildCommand copies what is shipped to where the assets package embeds it, and links bin/pagewire with it.
 func buildCommand(root, dist, version string) error {
-	for _, name := range shipped {
+	for _, name := range slices.Concat([]string{"pagewire.inject.js"}, inspector, shipped) {
 		err := copyFile(filepath.Join(root, "bridge/gateway/assets/dist", name), filepath.Join(dist, name))
 		if err != nil {
 			return err

@@ -52,6 +52,11 @@ var packaged = []string{
 	"react.js",
 	"react.d.ts",
 	"iife.d.ts",
+	"views.js",
+	"views.d.ts",
+	"pagewire.views.wasm",
+	"view.js",
+	"view.d.ts",
 }
 
 func readPackage(path string) (source, error) {
@@ -80,6 +85,9 @@ func manifestOf(pkg source) manifest {
 			".":              {types, "./pagewire.mjs"},
 			"./react":        {"./react.d.ts", "./react.js"},
 			"./iife":         {"./iife.d.ts", "./pagewire.js"},
+			"./views":        {"./views.d.ts", "./views.js"},
+			"./views.wasm":   {"", "./pagewire.views.wasm"},
+			"./view":         {"./view.d.ts", "./view.js"},
 			"./core":         {"", "./pagewire.core.js"},
 			"./worker":       {"", "./pagewire.worker.js"},
 			"./wasm":         {"", "./pagewire.wasm"},

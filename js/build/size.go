@@ -21,7 +21,7 @@ type artefact struct {
 }
 
 // artefacts and their budgets. pagewire.js is paid by every page that uses Pagewire, agent or not; pagewire.wasm
-// (as Go builds it, safejs included) only by pages that an agent visits. A budget is raised with the reason in the
+// (as Go builds it, safejs included) only by pages that an agent visits; pagewire.views.wasm only by pages that host Views. A budget is raised with the reason in the
 // commit, or not at all.
 var artefacts = []artefact{
 	{"pagewire.js", 6_100},
@@ -29,6 +29,9 @@ var artefacts = []artefact{
 	{"pagewire.core.js", 0},
 	{"pagewire.worker.js", 0},
 	{"pagewire.wasm", 634_880},
+	{"views.js", 0},
+	{"view.js", 0},
+	{"pagewire.views.wasm", 563_200},
 }
 
 // weigh prints a table of what each artefact in dist weighs raw, by gzip -9 and by brotli 11, and returns an error

@@ -49,8 +49,10 @@ func findToolchain() toolchain {
 	}
 }
 
-func (tc toolchain) compile(root, out string) error {
-	args := append(append([]string{}, tc.command[1:]...), "-o", out, "./wasm")
+func (tc toolchain) compile(root, out string) error { return tc.compilePackage(root, out, "./wasm") }
+
+func (tc toolchain) compilePackage(root, out, pkg string) error {
+	args := append(append([]string{}, tc.command[1:]...), "-o", out, pkg)
 	return run(root, tc.env, tc.command[0], args...)
 }
 

@@ -10,19 +10,25 @@
 //   - Exit status 0: done. 1: it was understood and failed. 2: it was not understood (flags, arguments, command).
 //   - Each help text ends in an example that works as it stands.
 //   - Nothing is overwritten unless --force says so. There is no configuration file.
+//   - What a page says is data: on a terminal its control characters are shown and do not act.
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
+	"syscall"
 
 	"github.com/spf13/cobra"
 )
 
 func main() {
-	os.Exit(pagewire(os.Args[1:], os.Stdout, os.Stderr))
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // the second signal ends the process at once
+	os.Exit(pagewire(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
 // Exit statuses.
@@ -32,14 +38,15 @@ const (
 	exitUsage  = 2
 )
 
-// pagewire runs the command line and returns its exit status.
-func pagewire(args []string, stdout, stderr io.Writer) int {
+// pagewire runs the command line and returns its exit status. When ctx ends, so does what runs: that is how a person ends serve and
+// watch, and no failure.
+func pagewire(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	root := &cobra.Command{
 		Use:   "pagewire",
 		Short: "Live page state for AI agents",
 		Long: "Pagewire wires live page state to AI agents: a page says what it can show and when that changes,\n" +
 			"and any MCP agent can list it, read it, and be told.",
-		Example:       "  pagewire assets write ./public\n  pagewire version",
+		Example:       "  pagewire config claude-desktop --write\n  pagewire ls",
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -50,15 +57,16 @@ func pagewire(args []string, stdout, stderr io.Writer) int {
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetHelpCommand(&cobra.Command{Hidden: true}) // --help is the one way
 	root.SetHelpTemplate(helpTemplate)
-	root.AddCommand(versionCommand(), assetsCommand())
+	root.AddCommand(serveCommand(), lsCommand(), readCommand(), watchCommand(), configCommand(), doctorCommand(), assetsCommand(), versionCommand())
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usageError{cmd, err}
 	})
 	root.SetArgs(args)
+	root.SetIn(stdin)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 
-	err := root.Execute()
+	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return exitDone
 	}

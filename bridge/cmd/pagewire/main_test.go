@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"strings"
 	"testing"
 )
@@ -10,12 +11,14 @@ import (
 // run executes one command line as a shell would.
 func run(args ...string) (status int, stdout, stderr string) {
 	var out, err strings.Builder
-	status = pagewire(args, &out, &err)
+	status = pagewire(context.Background(), args, strings.NewReader(""), &out, &err)
 	return status, out.String(), err.String()
 }
 
 func TestHelpEndsInAnExample(t *testing.T) {
-	for _, args := range [][]string{{}, {"version"}, {"assets"}, {"assets", "list"}, {"assets", "write"}} {
+	for _, args := range [][]string{
+		{}, {"serve"}, {"ls"}, {"read"}, {"watch"}, {"config"}, {"doctor"}, {"version"}, {"assets"}, {"assets", "list"}, {"assets", "write"},
+	} {
 		status, out, errs := run(append(args, "--help")...)
 		if status != exitDone || errs != "" {
 			t.Errorf("%v --help: status %d, stderr %q", args, status, errs)
@@ -48,6 +51,17 @@ func TestWhatIsNotUnderstoodIsStatus2(t *testing.T) {
 		{"assets write", "pagewire: DIR is missing\npagewire: see pagewire assets write --help\n"},
 		{"assets write a b", "pagewire: unexpected argument \"b\"\npagewire: see pagewire assets write --help\n"},
 		{"assets list --force", "pagewire: unknown flag: --force\npagewire: see pagewire assets list --help\n"},
+		{"ls --all", "pagewire: unknown flag: --all\npagewire: see pagewire ls --help\n"},
+		{"ls x", "pagewire: unexpected argument \"x\"\npagewire: see pagewire ls --help\n"},
+		{"read", "pagewire: URI is missing\npagewire: see pagewire read --help\n"},
+		{"read a b", "pagewire: unexpected argument \"b\"\npagewire: see pagewire read --help\n"},
+		{"read a --json --output f", "pagewire: --json and --output: choose one\npagewire: see pagewire read --help\n"},
+		{"watch", "pagewire: URI is missing\npagewire: see pagewire watch --help\n"},
+		{"watch a --count -1", "pagewire: --count -1: want a number of changes\npagewire: see pagewire watch --help\n"},
+		{"doctor now", "pagewire: unexpected argument \"now\"\npagewire: see pagewire doctor --help\n"},
+		{"config", "pagewire: CLIENT is missing\npagewire: see pagewire config --help\n"},
+		{"config -- --launch", "pagewire: CLIENT is missing\npagewire: see pagewire config --help\n"},
+		{"config cursor zed", "pagewire: unexpected argument \"zed\"\npagewire: see pagewire config --help\n"},
 		{"help", "pagewire: unknown command \"help\"\npagewire: see pagewire --help\n"},
 		{"completion bash", "pagewire: unknown command \"completion\"\npagewire: see pagewire --help\n"},
 	} {

@@ -21,9 +21,8 @@ func versionCommand() *cobra.Command {
 		Example: "  pagewire version",
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			module, commit := "unknown", "unknown"
+			commit := "unknown"
 			if info, ok := debug.ReadBuildInfo(); ok {
-				module = info.Main.Version
 				for _, setting := range info.Settings {
 					switch {
 					case setting.Key == "vcs.revision":
@@ -33,12 +32,20 @@ func versionCommand() *cobra.Command {
 					}
 				}
 			}
-			if version != "" {
-				module = version
-			}
 			_, err := fmt.Fprintf(cmd.OutOrStdout(), "pagewire %s\ncommit    %s\ntoolchain %s %s/%s\n",
-				module, commit, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+				versionName(), commit, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 			return err
 		},
 	}
+}
+
+// versionName is the version in one word.
+func versionName() string {
+	if version != "" {
+		return version
+	}
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		return info.Main.Version
+	}
+	return "unknown"
 }

@@ -7,6 +7,22 @@ import (
 	"testing"
 )
 
+func TestInspectorIsThereOrNot(t *testing.T) {
+	_, without := FS()
+	files, err := Inspector()
+	if err != without {
+		t.Fatalf("Inspector() = %v, %v; FS() says %v", files, err, without)
+	}
+	if err != nil {
+		return
+	}
+	for _, name := range []string{"index.html", "inspector.js", "inspector.css"} {
+		if info, err := fs.Stat(files, name); err != nil || info.Size() == 0 {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // Run with and without -tags pagewire_assets: make test does both.
 func TestFilesAreAllThereOrNone(t *testing.T) {
 	files, err := FS()

@@ -13,3 +13,11 @@ import (
 var dist embed.FS
 
 func files() (fs.FS, error) { return fs.Sub(dist, "dist") }
+
+//go:embed dist/inspector/index.html dist/inspector/inspector.js dist/inspector/inspector.css
+var inspectorDist embed.FS
+
+func inspector() (fs.FS, error) { return fs.Sub(inspectorDist, "dist/inspector") }
+
+//go:embed dist/pagewire.inject.js
+var inject string

@@ -5,3 +5,7 @@ package assets
 import "io/fs"
 
 func files() (fs.FS, error) { return nil, ErrNone }
+
+func inspector() (fs.FS, error) { return nil, ErrNone }
+
+const inject = ""

@@ -125,7 +125,10 @@ func (b *browsers) follow(ctx context.Context, w wish) {
 	said := ""
 	for ctx.Err() == nil {
 		err := b.attach(ctx, w)
-		if ctx.Err() != nil {
+		b.mu.Lock()
+		closed := b.closed
+		b.mu.Unlock()
+		if closed || ctx.Err() != nil {
 			return
 		}
 		if w.Launched && !reachable(w.URL) {

@@ -1,0 +1,400 @@
+//go:build !js
+
+package main
+
+// ls, read and watch against a real hub, in this process.
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/pagewire/pagewire/bridge/gateway"
+	"github.com/pagewire/pagewire/bridge/gateway/hub"
+)
+
+const (
+	cart  = "https://shop.example/state/cart"
+	image = "https://shop.example/image"
+)
+
+// A running is a hub with one page.
+type running struct {
+	t     *testing.T
+	addr  string
+	token string
+	g     *gateway.Gateway
+	page  *mcp.Server
+	stop  func()
+
+	mu   sync.Mutex
+	text string
+}
+
+// start runs a hub at addr; "" is a free port. It is stopped with the test, or by stop.
+func start(t *testing.T, addr, tokenFile, text string) *running {
+	t.Helper()
+	if addr == "" {
+		addr = freeAddr(t)
+	}
+	token, err := hub.Token(tokenFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &running{t: t, addr: addr, token: tokenFile, text: text, g: gateway.New(gateway.Options{})}
+	r.page = mcp.NewServer(&mcp.Implementation{Name: "page", Version: "1"}, &mcp.ServerOptions{
+		SubscribeHandler:   func(context.Context, *mcp.SubscribeRequest) error { return nil },
+		UnsubscribeHandler: func(context.Context, *mcp.UnsubscribeRequest) error { return nil },
+	})
+	r.page.AddResource(&mcp.Resource{URI: cart, Name: "cart", Title: "Cart \x1b[31m", MIMEType: "text/plain"}, func(context.Context, *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: cart, Text: r.text}}}, nil
+	})
+	r.page.AddResource(&mcp.Resource{URI: image, Name: "image", MIMEType: "image/png"}, func(context.Context, *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+		return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: image, MIMEType: "image/png", Blob: []byte{0x89, 'P', 'N', 'G', 0}}}}, nil
+	})
+	r.page.AddResourceTemplate(&mcp.ResourceTemplate{URITemplate: "https://shop.example/item/{id}", Name: "item"}, func(_ context.Context, q *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+		return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: q.Params.URI, Text: "an item"}}}, nil
+	})
+	ctx, cancel := context.WithCancel(context.Background())
+	near, far := gateway.Pipe()
+	go r.page.Run(ctx, gateway.Transport(far))
+	if _, err := r.g.Attach(ctx, gateway.PageInfo{Tab: "a", Origin: "https://shop.example", URL: "https://shop.example/", Title: "Shop", Road: "test"}, near); err != nil {
+		t.Fatal(err)
+	}
+	over := make(chan error, 1)
+	go func() { over <- hub.Run(ctx, hub.Options{Addr: addr, Token: token, Gateway: r.g}) }()
+	r.stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-over; err != nil {
+			t.Errorf("the hub: %v", err)
+		}
+		r.g.Close()
+	})
+	t.Cleanup(r.stop)
+	for end := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		conn, err := hub.Dial(ctx, addr, token)
+		if err == nil {
+			conn.Close()
+			return r
+		}
+		if time.Now().After(end) {
+			t.Fatal(err)
+		}
+	}
+}
+
+func freeAddr(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+func (r *running) set(text string) {
+	r.mu.Lock()
+	r.text = text
+	r.mu.Unlock()
+	r.page.ResourceUpdated(context.Background(), &mcp.ResourceUpdatedNotificationParams{URI: cart})
+}
+
+// command runs a command line against the hub.
+func (r *running) command(args ...string) (status int, stdout, stderr string) {
+	return run(append(args, "--hub", r.addr, "--token-file", r.token)...)
+}
+
+func tokenFile(t *testing.T) string { return filepath.Join(t.TempDir(), "token") }
+
+func TestWithoutAHubTheRemedyIsSaid(t *testing.T) {
+	addr, token := freeAddr(t), tokenFile(t)
+	for _, args := range []string{"ls", "read " + cart, "watch " + cart} {
+		status, out, errs := run(append(strings.Fields(args), "--hub", addr, "--token-file", token)...)
+		if status != exitFailed || out != "" || !strings.HasPrefix(errs, "pagewire: no pagewire serve is running") || !strings.Contains(errs, addr) || !strings.Contains(errs, "\npagewire: start one: pagewire serve") {
+			t.Errorf("%s: status %d, stdout %q, stderr %q", args, status, out, errs)
+		}
+	}
+}
+
+func TestAnotherTokenIsRefusedInWords(t *testing.T) {
+	r := start(t, "", tokenFile(t), "x")
+	status, out, errs := run("ls", "--hub", r.addr, "--token-file", tokenFile(t))
+	if status != exitFailed || out != "" || !strings.HasPrefix(errs, "pagewire: the hub refuses the token") {
+		t.Errorf("status %d, stdout %q, stderr %q", status, out, errs)
+	}
+}
+
+func TestLsPrintsATable(t *testing.T) {
+	r := start(t, "", tokenFile(t), "x")
+	status, out, errs := r.command("ls")
+	if status != exitDone || errs != "" {
+		t.Fatalf("status %d, stderr %q", status, errs)
+	}
+	want := [][]string{
+		{"URI", "TYPE", "TAB", "TITLE"},
+		{image, "image/png", "1", "image"},
+		{cart, "text/plain", "1", "Cart"},
+		{"https://shop.example/item/{id}", "-", "1", "item"},
+	}
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	if len(lines) != len(want) {
+		t.Fatalf("%d lines:\n%s", len(lines), out)
+	}
+	for i, line := range lines {
+		if fields := strings.Fields(line); strings.Join(fields[:4], " ") != strings.Join(want[i], " ") {
+			t.Errorf("line %d is %q, want %q", i, line, want[i])
+		}
+	}
+	if strings.Contains(out, "\x1b") {
+		t.Errorf("an escape sequence of the page got through: %q", out)
+	}
+
+	status, out, errs = r.command("ls", "--json")
+	var list []listed
+	if err := json.Unmarshal([]byte(out), &list); err != nil || status != exitDone || errs != "" {
+		t.Fatalf("status %d, stderr %q, %v in %s", status, errs, err, out)
+	}
+	if len(list) != 3 || list[1].URI != cart || list[1].Tab != 1 || list[1].MIMEType != "text/plain" || !list[2].Template || list[0].Template {
+		t.Errorf("listed %+v", list)
+	}
+}
+
+func TestLsOfNothing(t *testing.T) {
+	r := start(t, "", tokenFile(t), "x")
+	r.g.CloseTab("a")
+	if status, out, errs := r.command("ls"); status != exitDone || out != "" || errs != "pagewire: no open page offers a resource\n" {
+		t.Errorf("status %d, stdout %q, stderr %q", status, out, errs)
+	}
+	if status, out, errs := r.command("ls", "--json"); status != exitDone || out != "[]\n" || errs != "" {
+		t.Errorf("--json: status %d, stdout %q, stderr %q", status, out, errs)
+	}
+}
+
+func TestReadPrintsWhatThePageGave(t *testing.T) {
+	r := start(t, "", tokenFile(t), "milk\n<honey> \x1b[31m")
+	if status, out, errs := r.command("read", cart); status != exitDone || out != r.text || errs != "" {
+		t.Errorf("status %d, stdout %q, stderr %q", status, out, errs)
+	}
+	if status, out, _ := r.command("read", "https://shop.example/item/7"); status != exitDone || out != "an item" {
+		t.Errorf("by template: status %d, stdout %q", status, out)
+	}
+	if status, out, _ := r.command("read", image); status != exitDone || out != "\x89PNG\x00" {
+		t.Errorf("binary: status %d, stdout %q", status, out)
+	}
+	status, out, _ := r.command("read", "--json", cart)
+	var got struct{ Contents []struct{ URI, Text string } }
+	if err := json.Unmarshal([]byte(out), &got); err != nil || status != exitDone || strings.Count(out, "\n") != 1 || got.Contents[0].URI != cart || got.Contents[0].Text != r.text {
+		t.Errorf("--json: status %d, %v in %q", status, err, out)
+	}
+
+	file := filepath.Join(t.TempDir(), "image.png")
+	if status, out, errs := r.command("read", image, "--output", file); status != exitDone || out != "" || errs != "" {
+		t.Errorf("--output: status %d, stdout %q, stderr %q", status, out, errs)
+	}
+	if got, err := os.ReadFile(file); string(got) != "\x89PNG\x00" {
+		t.Errorf("the file holds %q, %v", got, err)
+	}
+	if status, _, errs := r.command("read", cart, "--output", file); status != exitFailed || errs != "pagewire: "+file+" is there already\npagewire: nothing was written; --force overwrites\n" {
+		t.Errorf("--output onto a file: status %d, stderr %q", status, errs)
+	}
+	if status, _, errs := r.command("read", cart, "--output", file, "--force"); status != exitDone || errs != "" {
+		t.Errorf("--force: status %d, stderr %q", status, errs)
+	}
+	if got, _ := os.ReadFile(file); string(got) != r.text {
+		t.Errorf("the file holds %q", got)
+	}
+
+	status, out, errs := r.command("read", "https://shop.example/none")
+	if status != exitFailed || out != "" || !strings.HasPrefix(errs, "pagewire: https://shop.example/none: ") || !strings.HasSuffix(errs, "\npagewire: what there is: pagewire ls\n") {
+		t.Errorf("what is not there: status %d, stdout %q, stderr %q", status, out, errs)
+	}
+}
+
+func TestATerminalIsOnlyWrittenTo(t *testing.T) {
+	var out strings.Builder
+	if err := show(&out, true, cart, []byte("a\tb\r\n\x1b]0;owned\x07"), false); err != nil || out.String() != "a\tb\n\uFFFD]0;owned\uFFFD\n" {
+		t.Errorf("%q, %v", out.String(), err)
+	}
+	out.Reset()
+	if err := show(&out, true, image, []byte{0, 1}, true); err == nil || out.Len() > 0 || !strings.Contains(err.Error(), "is no text (2 bytes)") {
+		t.Errorf("binary: %q, %v", out.String(), err)
+	}
+	for in, want := range map[string]string{"a\nb": "a b", "\x1b[2J": "\uFFFD[2J", "\u202Eevil": "\uFFFDevil", "grüße 漢": "grüße 漢"} {
+		if got := plain(in); got != want {
+			t.Errorf("plain(%q) = %q, want %q", in, got, want)
+		}
+	}
+	for n, want := range map[int]string{0: "0", 999: "999", 1000: "1,000", 1234567: "1,234,567"} {
+		if got := grouped(n); got != want {
+			t.Errorf("grouped(%d) = %s, want %s", n, got, want)
+		}
+	}
+}
+
+// A watching is a watch that runs, line by line.
+type watching struct {
+	t      *testing.T
+	out    *bufio.Scanner
+	errs   *lockedBuffer
+	end    func()
+	status chan int
+}
+
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  strings.Builder
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+func (r *running) watch(args ...string) *watching {
+	r.t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	from, to := io.Pipe()
+	w := &watching{r.t, bufio.NewScanner(from), &lockedBuffer{}, cancel, make(chan int, 1)}
+	go func() {
+		w.status <- pagewire(ctx, append([]string{"watch", "--hub", r.addr, "--token-file", r.token}, args...), strings.NewReader(""), to, w.errs)
+		to.Close()
+	}()
+	r.t.Cleanup(func() {
+		cancel()
+		from.Close()
+	})
+	return w
+}
+
+// line is the next line, without its time.
+func (w *watching) line() string {
+	w.t.Helper()
+	if !w.out.Scan() {
+		w.t.Fatalf("watch ended: %v, stderr %q", w.out.Err(), w.errs)
+	}
+	line := w.out.Text()
+	if _, err := time.Parse("15:04:05.000", line[:min(12, len(line))]); err == nil {
+		return strings.TrimSpace(line[12:])
+	}
+	return line
+}
+
+func (w *watching) json() (c change) {
+	w.t.Helper()
+	line := w.line()
+	if err := json.Unmarshal([]byte(line), &c); err != nil {
+		w.t.Fatalf("%q: %v", line, err)
+	}
+	return c
+}
+
+func TestWatchShowsWhatIsDifferent(t *testing.T) {
+	r := start(t, "", tokenFile(t), "milk\nbread\nhoney")
+	w := r.watch(cart, "--count", "2")
+	if got, want := w.line(), cart+"  16 bytes"; got != want {
+		t.Fatalf("first %q, want %q", got, want)
+	}
+	r.set("milk\nrye bread\nhoney")
+	var fields []string
+	if fields = strings.Fields(w.line()); len(fields) < 6 || fields[0] != cart || !strings.HasPrefix(fields[1], "+") || !strings.HasSuffix(fields[len(fields)-1], "0.1/s") {
+		t.Errorf("the change: %q", fields)
+	}
+	if size := strings.Join(fields[len(fields)-4:len(fields)-1], " "); size != "20 bytes (+4)" {
+		t.Errorf("the size: %q", size)
+	}
+	for _, want := range []string{"  @@ -1,3 +1,3 @@", "   milk", "  -bread", "  +rye bread", "   honey"} {
+		if got := w.line(); got != want {
+			t.Errorf("the difference: %q, want %q", got, want)
+		}
+	}
+	r.set("milk\x1b[31m")
+	w.line()
+	for w.out.Scan() {
+		if strings.Contains(w.out.Text(), "\x1b") {
+			t.Errorf("an escape sequence of the page got through: %q", w.out.Text())
+		}
+	}
+	if status := <-w.status; status != exitDone || w.errs.String() != "" {
+		t.Errorf("after --count 2: status %d, stderr %q", status, w.errs)
+	}
+}
+
+func TestWatchAsJSONGoesOnWithTheNextHub(t *testing.T) {
+	token := tokenFile(t)
+	r := start(t, "", token, "one")
+	w := r.watch("--json", cart, image)
+	first := w.json()
+	if first.Event != "read" || first.URI != cart || *first.Text != "one" || first.Size != 3 || first.Time.IsZero() {
+		t.Errorf("first: %+v", first)
+	}
+	if second := w.json(); second.URI != image || second.Blob != "iVBORwA=" || second.Text != nil {
+		t.Errorf("binary: %+v", second)
+	}
+	r.set("two")
+	if c := w.json(); c.Event != "updated" || *c.Text != "two" || c.Rate != 0.1 || !strings.Contains(c.Diff, "-one\n+two\n") {
+		t.Errorf("change: %+v", c)
+	}
+	r.stop()
+	r = start(t, r.addr, token, "three") // changed while nobody looked
+	if c := w.json(); c.Event != "updated" || *c.Text != "three" {
+		t.Errorf("behind the restart: %+v", c)
+	}
+	r.set("four")
+	if c := w.json(); c.Event != "updated" || *c.Text != "four" {
+		t.Errorf("after the restart: %+v", c)
+	}
+	r.g.CloseTab("a")
+	// Nothing says so but a read, which nobody asks for; the resource's end is no change of it.
+	w.end()
+	if status := <-w.status; status != exitDone {
+		t.Errorf("interrupted: status %d", status)
+	}
+	if errs := w.errs.String(); errs != fmt.Sprintf("pagewire: the connection to %s ended; trying again\npagewire: connected again\n", r.addr) {
+		t.Errorf("stderr %q", errs)
+	}
+}
+
+func TestWatchOfWhatIsNotThere(t *testing.T) {
+	r := start(t, "", tokenFile(t), "x")
+	status, out, errs := r.command("watch", "https://shop.example/none")
+	if status != exitFailed || out != "" || !strings.HasPrefix(errs, "pagewire: https://shop.example/none: ") || !strings.HasSuffix(errs, "pagewire: what there is: pagewire ls\n") {
+		t.Errorf("status %d, stdout %q, stderr %q", status, out, errs)
+	}
+}
+
+func TestWatchInColour(t *testing.T) {
+	var out strings.Builder
+	printChange(&out, change{Time: time.Now(), URI: cart, Event: "updated", Age: 61_500, Size: 2, Rate: 2.5, Diff: "@@ -1 +1 @@\n-a\n+\x1b[2Jb\n", grown: -3}, true)
+	for _, want := range []string{"+1m2s  2 bytes (-3)  2.5/s", cyan + "@@", red + "-a" + plainly, green + "+\uFFFD[2Jb" + plainly} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in %q", want, out.String())
+		}
+	}
+	out.Reset()
+	printChange(&out, change{Time: time.Now(), URI: cart, Event: "updated", skipped: true}, false)
+	printChange(&out, change{Time: time.Now(), URI: cart, Event: "error", Error: "gone"}, false)
+	if strings.Contains(out.String(), "\x1b") || !strings.Contains(out.String(), "longer than 256 KiB") || !strings.Contains(out.String(), cart+"  gone\n") {
+		t.Errorf("without colour: %q", out.String())
+	}
+}

@@ -1,0 +1,99 @@
+//go:build !js
+
+package main
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"unicode"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/spf13/cobra"
+
+	"github.com/pagewire/pagewire/bridge/gateway"
+	"github.com/pagewire/pagewire/bridge/gateway/hub"
+)
+
+// What ls, read and watch have in common: each is an agent of the hub that runs.
+
+type hubFlags struct{ addr, tokenFile string }
+
+func (h *hubFlags) add(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&h.addr, "hub", hub.DefaultAddr, "`address` of the pagewire serve that runs")
+	cmd.Flags().StringVar(&h.tokenFile, "token-file", "", "`file` of the token that it was started with (default in the user's configuration directory)")
+}
+
+// connect opens a session with the hub. What it fails with says what to do.
+func (h *hubFlags) connect(ctx context.Context, o *mcp.ClientOptions) (*mcp.ClientSession, error) {
+	token, err := hub.Token(h.tokenFile)
+	if err != nil {
+		return nil, err
+	}
+	conn, err := hub.Dial(ctx, h.addr, token)
+	if errors.Is(err, hub.ErrNoHub) {
+		return nil, hintError{err, "start one: pagewire serve --launch, or --chrome auto, in another terminal"}
+	}
+	if err != nil {
+		return nil, err
+	}
+	o.Capabilities = &mcp.ClientCapabilities{}
+	client := mcp.NewClient(&mcp.Implementation{Name: "pagewire", Version: versionName()}, o)
+	// The era in which a subscription is one request, and lasts as long as the session.
+	session, err := client.Connect(ctx, gateway.Transport(conn), &mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"})
+	if err != nil {
+		conn.Close()
+		return nil, err
+	}
+	return session, nil
+}
+
+// resourceError says in words of ours what an agent is told of a resource.
+func resourceError(uri string, err error) error {
+	var wire *jsonrpc.Error
+	if !errors.As(err, &wire) {
+		return err
+	}
+	err = errors.New(plain(uri + ": " + wire.Message))
+	if wire.Code == -32002 || wire.Code == -32602 {
+		return hintError{err, "what there is: pagewire ls"}
+	}
+	return err
+}
+
+// plain makes a text of a page's one line that does nothing to a terminal.
+func plain(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' || r == '\t':
+			return ' '
+		case !unicode.IsPrint(r):
+			return '\uFFFD'
+		}
+		return r
+	}, s)
+}
+
+// harmless is plain for texts of several lines.
+func harmless(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '\n' || r == '\t' || unicode.IsPrint(r) {
+			return r
+		}
+		if r == '\r' {
+			return -1
+		}
+		return '\uFFFD'
+	}, s)
+}
+
+// atLeastOne is oneArgument for commands that take more.
+func atLeastOne(name string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return usageError{cmd, errors.New(name + " is missing")}
+		}
+		return nil
+	}
+}

@@ -1,0 +1,415 @@
+//go:build !js
+
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// ours is the entry of the tables below.
+var ours = entry{{"command", "/bin/pagewire"}, {"args", []string{"serve"}}}
+
+func TestMergeJSONKeepsWhatIsThere(t *testing.T) {
+	const put = `"pagewire": {
+      "command": "/bin/pagewire",
+      "args": ["serve"]
+    }`
+	for _, c := range []struct{ name, before, after string }{
+		{"no file", "", "{\n  \"mcpServers\": {\n    " + put + "\n  }\n}\n"},
+		{"only space", " \n", "{\n  \"mcpServers\": {\n    " + put + "\n  }\n}\n"},
+		{"empty object", "{}", "{\n  \"mcpServers\": {\n    " + put + "\n  }\n}"},
+		{"empty object over lines", "{\n}\n", "{\n  \"mcpServers\": {\n    " + put + "\n  }\n}\n"},
+		{"other settings", "{\n  \"theme\": \"dark\"\n}\n", "{\n  \"theme\": \"dark\",\n  \"mcpServers\": {\n    " + put + "\n  }\n}\n"},
+		{"other servers", "{\n  \"mcpServers\": {\n    \"other\": {\"command\": \"x\"}\n  },\n  \"n\": 1.50\n}\n",
+			"{\n  \"mcpServers\": {\n    \"other\": {\"command\": \"x\"},\n    " + put + "\n  },\n  \"n\": 1.50\n}\n"},
+		{"no servers yet", "{\n  \"mcpServers\": {}\n}\n", "{\n  \"mcpServers\": {\n    " + put + "\n  }\n}\n"},
+		{"a comment in place of servers", "{\n  \"mcpServers\": {\n    // none yet\n  }\n}\n", "{\n  \"mcpServers\": {\n    // none yet\n    " + put + "\n  }\n}\n"},
+		{"comments", "// mine\n{\n  /* a, b */\n  \"mcpServers\": {\n    \"other\": {} // \"keep\", this\n    // and } this\n  } // end\n}\n",
+			"// mine\n{\n  /* a, b */\n  \"mcpServers\": {\n    \"other\": {}, // \"keep\", this\n    // and } this\n    " + put + "\n  } // end\n}\n"},
+		{"trailing commas", "{\n  \"mcpServers\": {\n    \"other\": {\"args\": [1,],}, // x\n  },\n}\n",
+			"{\n  \"mcpServers\": {\n    \"other\": {\"args\": [1,],}, // x\n    " + put + ",\n  },\n}\n"},
+		{"marks in strings", `{"a": "// no, comment }", "b\"": "/*", "mcpServers": {"x": {}}}`,
+			`{"a": "// no, comment }", "b\"": "/*", "mcpServers": {"x": {},` + "\n  " + strings.ReplaceAll(put, "\n  ", "\n") + "\n}}"},
+		{"tabs", "{\n\t\"mcpServers\": {\n\t\t\"other\": {}\n\t}\n}\n", "{\n\t\"mcpServers\": {\n\t\t\"other\": {},\n\t\t\"pagewire\": {\n\t\t\t\"command\": \"/bin/pagewire\",\n\t\t\t\"args\": [\"serve\"]\n\t\t}\n\t}\n}\n"},
+		{"four spaces and CRLF", "{\r\n    \"mcpServers\": {\r\n    }\r\n}\r\n",
+			"{\r\n    \"mcpServers\": {\r\n        \"pagewire\": {\r\n            \"command\": \"/bin/pagewire\",\r\n            \"args\": [\"serve\"]\r\n        }\r\n    }\r\n}\r\n"},
+		{"byte order mark", "\xef\xbb\xbf{\n  \"mcpServers\": {}\n}", "\xef\xbb\xbf{\n  \"mcpServers\": {\n    " + put + "\n  }\n}"},
+		{"the same", "{\"mcpServers\": {\"pagewire\": {\"args\":[\"serve\"], \"command\": \"/bin/pagewire\", }}}", ""},
+		{"the same and more", "{\"mcpServers\": {\"pagewire\": {\"args\":[\"serve\"], \"command\": \"/bin/pagewire\", \"disabled\": true}}}", ""},
+	} {
+		after, err := mergeJSON([]byte(c.before), "mcpServers", ours, false)
+		want := c.after
+		if want == "" {
+			want = c.before
+		}
+		if err != nil || string(after) != want {
+			t.Errorf("%s: %v\n got %q\nwant %q", c.name, err, after, want)
+			continue
+		}
+		again, err := mergeJSON(after, "mcpServers", ours, false)
+		if err != nil || string(again) != want {
+			t.Errorf("%s: not the same a second time: %v\n%s", c.name, err, again)
+		}
+		var all struct {
+			MCPServers map[string]map[string]any `json:"mcpServers"`
+		}
+		if err := json.Unmarshal(newDocument(after).blank, &all); err != nil || all.MCPServers["pagewire"]["command"] != "/bin/pagewire" {
+			t.Errorf("%s: the result cannot be read: %v\n%s", c.name, err, after)
+		}
+	}
+}
+
+func TestMergeJSONReplacesOnlyByForce(t *testing.T) {
+	const before = "{\n  \"mcpServers\": {\n    \"pagewire\": {\"command\": \"old\"}, // mine\n    \"z\": {}\n  }\n}\n"
+	if _, err := mergeJSON([]byte(before), "mcpServers", ours, false); !errors.Is(err, errOther) {
+		t.Errorf("without force: %v", err)
+	}
+	after, err := mergeJSON([]byte(before), "mcpServers", ours, true)
+	want := "{\n  \"mcpServers\": {\n    \"pagewire\": {\n      \"command\": \"/bin/pagewire\",\n      \"args\": [\"serve\"]\n    }, // mine\n    \"z\": {}\n  }\n}\n"
+	if err != nil || string(after) != want {
+		t.Errorf("with force: %v\n got %q\nwant %q", err, after, want)
+	}
+}
+
+func TestMergeJSONRefusesWhatItCannotRead(t *testing.T) {
+	for before, want := range map[string]string{
+		"[]":                                    "line 1: the file holds no object",
+		"nonsense":                              "line 1: it is no JSON",
+		"{\n  \"a\": 1\n  \"b\": 2\n}":          "line 3: it is no JSON",
+		"{\"a\": 1":                             "it is no JSON",
+		"{\"a\": \"x":                           "it is no JSON",
+		"{} {}":                                 "something stands behind the JSON",
+		"{\"mcpServers\": []}":                  `"mcpServers" holds no object`,
+		"{\"mcpServers\": null}":                `"mcpServers" holds no object`,
+		"{\"mcpServers\": {\"a\": tru}}":        "it is no JSON",
+		"{\"mcpServers\":{},\"mcpServers\":{}}": `"mcpServers" is there twice`,
+		"{\"mcpServers\":{\"pagewire\":{},\"pagewire\":{}}}": `"pagewire" is there twice`,
+		"{,}":          "it is no JSON",
+		"/* no end {}": "it is no JSON",
+		"// nothing":   "it is no JSON",
+	} {
+		for _, force := range []bool{false, true} {
+			if after, err := mergeJSON([]byte(before), "mcpServers", ours, force); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%q: %v, want %q; result %q", before, err, want, after)
+			}
+		}
+	}
+}
+
+func TestMergeTOMLKeepsWhatIsThere(t *testing.T) {
+	const put = "[mcp_servers.pagewire]\ncommand = \"/bin/pagewire\"\nargs = [\"serve\"]\n"
+	for _, c := range []struct{ name, before, after string }{
+		{"no file", "", put},
+		{"other settings", "model = \"x\" # mine\n", "model = \"x\" # mine\n\n" + put},
+		{"no newline at the end", "a = 1", "a = 1\n\n" + put},
+		{"other servers", "[mcp_servers.other]\ncommand = \"x\"\n", "[mcp_servers.other]\ncommand = \"x\"\n\n" + put},
+		{"CRLF", "a = 1\r\n", "a = 1\r\n\r\n" + strings.ReplaceAll(put, "\n", "\r\n")},
+		{"all kinds of values", "a = '''\n[mcp_servers.pagewire]\n'''\nb = \"\"\"x\\\"\"\"\"\"\nc = [1, [2,\n # no ]\n 'x'],]\nd = {e = 1, \"f g\".h = [1]}\ni = 1979-05-27 07:32:00Z\nj.k = true\n[[l]]\nm = 1\n[[l]]\nm = 2\n",
+			"*" + "\n" + put},
+		{"the same", put + "\n[x]\na = 1\n", ""},
+		{"the same in other words", "[ mcp_servers . \"pagewire\" ] # us\nargs = [ 'serve', ] # x\nstartup_timeout_sec = 20\ncommand = '/bin/pagewire'\n", ""},
+		{"with a table of its own", put + "[mcp_servers.pagewire.env]\nA = \"1\"\n", ""},
+	} {
+		after, err := mergeTOML([]byte(c.before), "mcp_servers", ours, false)
+		want := c.after
+		if want == "" {
+			want = c.before
+		}
+		want = strings.Replace(want, "*", c.before, 1)
+		if err != nil || string(after) != want {
+			t.Errorf("%s: %v\n got %q\nwant %q", c.name, err, after, want)
+			continue
+		}
+		if again, err := mergeTOML(after, "mcp_servers", ours, false); err != nil || string(again) != want {
+			t.Errorf("%s: not the same a second time: %v\n%s", c.name, err, again)
+		}
+	}
+}
+
+func TestMergeTOMLReplacesOnlyByForce(t *testing.T) {
+	const before = "# mine\n[mcp_servers.pagewire] # us\nurl = \"http://old\" # old\nargs = ['x'] # keep\ntool_timeout_sec = 9\n\n[other]\ncommand = 1\n"
+	if _, err := mergeTOML([]byte(before), "mcp_servers", ours, false); !errors.Is(err, errOther) {
+		t.Errorf("without force: %v", err)
+	}
+	after, err := mergeTOML([]byte(before), "mcp_servers", ours, true)
+	want := "# mine\n[mcp_servers.pagewire]\ncommand = \"/bin/pagewire\" # us\nargs = [\"serve\"] # keep\ntool_timeout_sec = 9\n\n[other]\ncommand = 1\n"
+	if err != nil || string(after) != want {
+		t.Errorf("with force: %v\n got %q\nwant %q", err, after, want)
+	}
+}
+
+func TestMergeTOMLRefusesWhatItCannotRead(t *testing.T) {
+	for before, want := range map[string]string{
+		"a":                                     "line 1: it is no TOML: a key has no =",
+		"\na = \"x\n":                           "line 2: it is no TOML: a string has no end",
+		"a = '''x":                              "a string has no end",
+		"a = [1, 2\nb = 3":                      "a comma is missing",
+		"a = [1,":                               "what [ opens has no end",
+		"a = {b 1}":                             "a key has no =",
+		"a = 1 2":                               "something stands behind a value",
+		"a =":                                   "a value is expected",
+		"= 1":                                   "a key is expected",
+		"[a":                                    "a table's header has no ]",
+		"[[a]":                                  "a table's header has no ]]",
+		"[a] b = 1":                             "something stands behind a header",
+		"[a]\n[a]":                              "the table [a] is there twice",
+		"a = 1\na = 2":                          "the key a is there twice",
+		"mcp_servers = {}":                      "mcp_servers is not written as a table",
+		"mcp_servers.pagewire.command = 'x'":    "mcp_servers.pagewire.command is not written as a table",
+		"[mcp_servers]\npagewire = {args = []}": "mcp_servers.pagewire is not written as a table",
+		"{}":                                    "a key is expected",
+	} {
+		for _, force := range []bool{false, true} {
+			if after, err := mergeTOML([]byte(before), "mcp_servers", ours, force); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%q: %v, want %q; result %q", before, err, want, after)
+			}
+		}
+	}
+}
+
+func FuzzMerge(f *testing.F) {
+	for _, text := range []string{"", "{}", "{\"mcpServers\": {\"a\": 1,}, // x\n}", "[a]\nb = [1, {c = 'x'}]\n[[d]]\n", "\xef\xbb\xbf{\"mcpServers\":{}}", "a = \"\"\"x\"\"\"\n"} {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		for name, merge := range map[string]func([]byte, string, entry, bool) ([]byte, error){"JSON": mergeJSON, "TOML": mergeTOML} {
+			after, err := merge(text, "mcpServers", ours, true)
+			if err != nil {
+				continue
+			}
+			again, err := merge(after, "mcpServers", ours, false)
+			if err != nil || string(again) != string(after) {
+				t.Errorf("%s: %q becomes %q, and then %q, %v", name, text, after, again, err)
+			}
+		}
+	})
+}
+
+func TestTOMLStringsOfWindows(t *testing.T) {
+	e := entry{{"command", `C:\Program Files\pagewire.exe`}, {"args", []string{"serve"}}}
+	text, err := mergeTOML(nil, "mcp_servers", e, false)
+	if err != nil || !strings.Contains(string(text), `command = 'C:\Program Files\pagewire.exe'`) {
+		t.Errorf("%s, %v", text, err)
+	}
+	same := "[mcp_servers.pagewire]\ncommand = \"C:\\\\Program Files\\\\pagewire.exe\"\nargs = [\"serve\"]\n"
+	if text, err := mergeTOML([]byte(same), "mcp_servers", e, false); err != nil || string(text) != same {
+		t.Errorf("%s, %v", text, err)
+	}
+}
+
+func TestConfigKnowsWhereClientsLook(t *testing.T) {
+	for goos, want := range map[string]map[string]string{
+		"linux": {
+			"claude-desktop": "/h/.config/Claude/claude_desktop_config.json", "claude-code": "/h/.claude.json", "cursor": "/h/.cursor/mcp.json",
+			"vscode": "/h/.config/Code/User/mcp.json", "codex": "/h/.codex/config.toml", "windsurf": "/h/.codeium/windsurf/mcp_config.json",
+			"zed": "/h/.config/zed/settings.json", "gemini-cli": "/h/.gemini/settings.json",
+		},
+		"darwin": {
+			"claude-desktop": "/h/Library/Application Support/Claude/claude_desktop_config.json", "claude-code": "/h/.claude.json", "cursor": "/h/.cursor/mcp.json",
+			"vscode": "/h/Library/Application Support/Code/User/mcp.json", "codex": "/h/.codex/config.toml", "windsurf": "/h/.codeium/windsurf/mcp_config.json",
+			"zed": "/h/.config/zed/settings.json", "gemini-cli": "/h/.gemini/settings.json",
+		},
+		"windows": {
+			"claude-desktop": "/roaming/Claude/claude_desktop_config.json", "claude-code": "/h/.claude.json", "cursor": "/h/.cursor/mcp.json",
+			"vscode": "/roaming/Code/User/mcp.json", "codex": "/h/.codex/config.toml", "windsurf": "/h/.codeium/windsurf/mcp_config.json",
+			"zed": "/roaming/Zed/settings.json", "gemini-cli": "/h/.gemini/settings.json",
+		},
+	} {
+		env := map[string]string{"windows": "/roaming"}
+		p := places{goos, "/h", func(name string) string {
+			if name == "APPDATA" {
+				return env[goos]
+			}
+			return ""
+		}}
+		for _, c := range clients {
+			if got := filepath.ToSlash(c.file(p)); got != want[c.name] {
+				t.Errorf("%s on %s: %s, want %s", c.name, goos, got, want[c.name])
+			}
+		}
+		if len(clients) != len(want) {
+			t.Errorf("%d clients, %d paths", len(clients), len(want))
+		}
+	}
+	p := places{"linux", "/h", func(name string) string {
+		return map[string]string{"CODEX_HOME": "/c", "CLAUDE_CONFIG_DIR": "/d", "XDG_CONFIG_HOME": "/x"}[name]
+	}}
+	for name, want := range map[string]string{"codex": "/c/config.toml", "claude-code": "/d/.claude.json", "zed": "/x/zed/settings.json"} {
+		for _, c := range clients {
+			if got := filepath.ToSlash(c.file(p)); c.name == name && got != want {
+				t.Errorf("%s: %s, want %s", name, got, want)
+			}
+		}
+	}
+}
+
+// atHome gives the test a home directory of its own.
+func atHome(t *testing.T) string {
+	t.Helper()
+	home := t.TempDir()
+	for _, name := range []string{"HOME", "USERPROFILE"} {
+		t.Setenv(name, home)
+	}
+	for _, name := range []string{"XDG_CONFIG_HOME", "CODEX_HOME", "CLAUDE_CONFIG_DIR"} {
+		t.Setenv(name, "")
+	}
+	t.Setenv("APPDATA", filepath.Join(home, "roaming"))
+	return home
+}
+
+func TestConfigPrintsTheEntryOfEachClient(t *testing.T) {
+	home := atHome(t)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	quoted := quotedJSON(self)
+	for _, c := range clients {
+		status, out, errs := run("config", c.name, "--", "--chrome", "auto")
+		if status != exitDone || !strings.Contains(errs, home) || !strings.Contains(errs, "--write puts it there") {
+			t.Errorf("%s: status %d, stderr %q", c.name, status, errs)
+		}
+		if c.toml {
+			if want := "[mcp_servers.pagewire]\ncommand = " + tomlValue(self) + "\nargs = [\"serve\", \"--chrome\", \"auto\"]\n"; out != want {
+				t.Errorf("%s: %q, want %q", c.name, out, want)
+			}
+			continue
+		}
+		var got map[string]map[string]json.RawMessage
+		if err := json.Unmarshal([]byte(out), &got); err != nil {
+			t.Errorf("%s: %v in %s", c.name, err, out)
+		}
+		var e struct {
+			Type, Command string
+			Args          []string
+		}
+		if err := json.Unmarshal(got[c.key]["pagewire"], &e); err != nil || e.Command != self || strings.Join(e.Args, " ") != "serve --chrome auto" || e.Type != c.kind {
+			t.Errorf("%s: %v in %s; want the command %s", c.name, err, out, quoted)
+		}
+	}
+	if entries, _ := os.ReadDir(home); len(entries) > 0 {
+		t.Errorf("printing wrote %v", entries)
+	}
+	for name, want := range map[string]string{
+		"cursor": `"url": "http://127.0.0.1:7433/mcp"`, "windsurf": `"serverUrl": "http://127.0.0.1:7433/mcp"`, "gemini-cli": `"httpUrl": "http://127.0.0.1:7433/mcp"`,
+		"vscode": "\"type\": \"http\",\n      \"url\": \"http://127.0.0.1:7433/mcp\"", "codex": `url = "http://127.0.0.1:7433/mcp"`,
+	} {
+		if status, out, _ := run("config", name, "--http"); status != exitDone || !strings.Contains(out, want) || strings.Contains(out, "command") {
+			t.Errorf("%s --http: status %d, %s", name, status, out)
+		}
+	}
+	if _, out, _ := run("config", "cursor", "--http=localhost:8000"); !strings.Contains(out, `"http://localhost:8000/mcp"`) {
+		t.Errorf("--http=localhost:8000: %s", out)
+	}
+}
+
+func TestConfigRefuses(t *testing.T) {
+	atHome(t)
+	for args, want := range map[string]string{
+		"emacs":                            `unknown client "emacs": want one of claude-desktop, claude-code, cursor, vscode, codex, windsurf, zed, gemini-cli`,
+		"claude-desktop --http":            "Claude Desktop starts its servers and takes no address",
+		"cursor --http=8000":               `--http "8000": want host and port`,
+		"cursor --http -- --inject":        "flags of serve are for a server that the client starts",
+		"cursor -- --injekt":               "unknown flag: --injekt",
+		"cursor -- --inject":               "--inject needs a browser",
+		"cursor -- https://a.example":      `unexpected argument "https://a.example" for serve`,
+		"cursor -- --launch --chrome auto": "--chrome and --launch are two browsers",
+	} {
+		status, out, errs := run(append([]string{"config"}, strings.Fields(args)...)...)
+		if status != exitUsage || out != "" || !strings.HasPrefix(errs, "pagewire: "+want) {
+			t.Errorf("%s: status %d, stdout %q, stderr %q; want %q", args, status, out, errs, want)
+		}
+	}
+}
+
+func TestConfigWritesOnceAndAtomically(t *testing.T) {
+	home := atHome(t)
+	path := filepath.Join(home, ".cursor", "mcp.json")
+	status, out, errs := run("config", "cursor", "--write")
+	if status != exitDone || out != path+"\n" || errs != "pagewire: restart Cursor to have it noticed\n" {
+		t.Fatalf("status %d, stdout %q, stderr %q", status, out, errs)
+	}
+	first, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	status, out, errs = run("config", "cursor", "--write")
+	if status != exitDone || out != "" || errs != "pagewire: "+path+" has it already\n" {
+		t.Errorf("again: status %d, stdout %q, stderr %q", status, out, errs)
+	}
+	status, _, errs = run("config", "cursor", "--write", "--", "--launch")
+	if want := "pagewire: " + path + " has another entry named pagewire\npagewire: nothing was written; --force replaces it\n"; status != exitFailed || errs != want {
+		t.Errorf("another: status %d, stderr %q", status, errs)
+	}
+	if now, _ := os.ReadFile(path); string(now) != string(first) {
+		t.Error("a refusal wrote")
+	}
+	if status, _, errs := run("config", "cursor", "--write", "--force", "--", "--launch"); status != exitDone {
+		t.Errorf("--force: status %d, stderr %q", status, errs)
+	}
+	if now, _ := os.ReadFile(path); !strings.Contains(string(now), "--launch") {
+		t.Errorf("--force wrote %s", now)
+	}
+
+	// What is malformed stays so.
+	if err := os.WriteFile(path, []byte("{\n  oops\n}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	status, out, errs = run("config", "cursor", "--write", "--force")
+	if status != exitFailed || out != "" || !strings.HasPrefix(errs, "pagewire: "+path+": line 2: it is no JSON") || !strings.Contains(errs, "\npagewire: nothing was written: mend the file") {
+		t.Errorf("malformed: status %d, stdout %q, stderr %q", status, out, errs)
+	}
+	if now, _ := os.ReadFile(path); string(now) != "{\n  oops\n}" {
+		t.Errorf("a malformed file became %s", now)
+	}
+	if entries, _ := os.ReadDir(filepath.Dir(path)); len(entries) != 1 {
+		t.Errorf("left behind: %v", entries)
+	}
+}
+
+func TestConfigKeepsLinksAndPermissions(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("links need a privilege there, and permissions are other ones")
+	}
+	home := atHome(t)
+	real := filepath.Join(home, "dotfiles", "gemini.json")
+	link := filepath.Join(home, ".gemini", "settings.json")
+	for _, dir := range []string{filepath.Dir(real), filepath.Dir(link)} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(real, []byte("{\"theme\": 1}"), 0o640); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(real, link); err != nil {
+		t.Fatal(err)
+	}
+	if status, _, errs := run("config", "gemini-cli", "--write"); status != exitDone {
+		t.Fatalf("status %d, stderr %q", status, errs)
+	}
+	if info, err := os.Lstat(link); err != nil || info.Mode()&fs.ModeSymlink == 0 {
+		t.Errorf("the link is gone: %v", err)
+	}
+	info, err := os.Stat(real)
+	if err != nil || info.Mode().Perm() != 0o640 {
+		t.Errorf("mode %v, %v", info.Mode(), err)
+	}
+	if text, _ := os.ReadFile(real); !strings.HasPrefix(string(text), "{\"theme\": 1,") || !strings.Contains(string(text), "pagewire") {
+		t.Errorf("the file holds %s", text)
+	}
+	// A new file may hold other servers' keys one day.
+	if status, out, _ := run("config", "codex", "--write"); status != exitDone || out != filepath.Join(home, ".codex", "config.toml")+"\n" {
+		t.Errorf("codex: status %d, stdout %q", status, out)
+	}
+	if info, err := os.Stat(filepath.Join(home, ".codex", "config.toml")); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("a new file: %v, %v", info, err)
+	}
+}

@@ -1,0 +1,140 @@
+//go:build !js
+
+package main
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// examine runs the doctor and returns its findings by check.
+func examine(t *testing.T, args ...string) (status int, all map[string]finding, stderr string) {
+	t.Helper()
+	status, out, stderr := run(append([]string{"doctor", "--json"}, args...)...)
+	var list []finding
+	if err := json.Unmarshal([]byte(out), &list); err != nil {
+		t.Fatalf("%v in %q, stderr %q", err, out, stderr)
+	}
+	all = map[string]finding{}
+	for _, f := range list {
+		if f.Status != "ok" && f.Do == "" {
+			t.Errorf("%s is %s, and nothing is to be done: %s", f.Check, f.Status, f.Says)
+		}
+		all[f.Check] = f
+	}
+	if len(all) != len(checks) {
+		t.Errorf("%d findings of %d checks", len(all), len(checks))
+	}
+	return status, all, stderr
+}
+
+// devtools answers as a browser's debugging port does.
+func devtools(t *testing.T) string {
+	t.Helper()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/json/version" {
+			w.Write([]byte(`{"Browser": "Chrome/150.0"}`))
+			return
+		}
+		http.NotFound(w, r)
+	}))
+	t.Cleanup(s.Close)
+	return s.URL
+}
+
+// patient sets up a machine on which all is well, but for the page files.
+func patient(t *testing.T) (args []string, r *running) {
+	t.Helper()
+	if runtime.GOOS == "windows" {
+		t.Skip("the browser is a shell script")
+	}
+	path := filepath.Join(t.TempDir(), "chromium")
+	if err := os.WriteFile(path, []byte("#!/bin/sh\necho Chromium 150.0\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PAGEWIRE_BROWSER", path)
+	r = start(t, "", tokenFile(t), "x")
+	return []string{"--hub", r.addr, "--token-file", r.token, "--chrome", devtools(t)}, r
+}
+
+func TestDoctorOfAWellMachine(t *testing.T) {
+	args, r := patient(t)
+	status, all, errs := examine(t, args...)
+	if status != exitDone || errs != "" {
+		t.Errorf("status %d, stderr %q", status, errs)
+	}
+	for check, want := range map[string]string{"browser": "Chromium 150.0, ", "debugging": "Chrome/150.0 at ", "token": r.token, "hub": "runs at " + r.addr, "permission": "Local Network Access"} {
+		if f := all[check]; f.Status != "ok" || !strings.Contains(f.Says, want) {
+			t.Errorf("%s: %+v, want %q", check, f, want)
+		}
+	}
+	status, out, _ := run(append([]string{"doctor"}, args...)...)
+	if status != exitDone || !strings.HasPrefix(strings.Join(strings.Fields(out), " "), "ok browser Chromium 150.0") {
+		t.Errorf("status %d, %s", status, out)
+	}
+}
+
+func TestDoctorSaysWhatFails(t *testing.T) {
+	args, _ := patient(t)
+	with := func(changed ...string) []string { return append(append([]string{}, args...), changed...) } // the last flag wins
+	other := httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(other.Close)
+	open := tokenFile(t)
+	if err := os.WriteFile(open, []byte(strings.Repeat("x", 43)+"\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	foreign := tokenFile(t)
+	if err := os.WriteFile(foreign, []byte(strings.Repeat("x", 43)+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name, check, status, says, do string
+		args                          []string
+	}{
+		{"no hub", "hub", "ok", "is free", "", with("--hub", freeAddr(t))},
+		{"another program", "hub", "fail", "another program has the port", "--hub 127.0.0.1:PORT", with("--hub", strings.TrimPrefix(other.URL, "http://"))},
+		{"another token", "hub", "fail", "refuses the token", "same --token-file", with("--token-file", foreign)},
+		{"a readable token", "token", "fail", "others may read", "chmod 600", with("--token-file", open)},
+		{"no token yet", "token", "ok", "is made by the first serve", "", with("--token-file", tokenFile(t), "--hub", freeAddr(t))},
+		{"no DevTools", "debugging", "fail", "is no browser's DevTools", "--remote-debugging-port", with("--chrome", other.URL)},
+		{"a WebSocket", "debugging", "ok", "asks you", "", with("--chrome", "ws://127.0.0.1:1/devtools/browser/x")},
+	} {
+		status, all, errs := examine(t, c.args...)
+		f := all[c.check]
+		if f.Status != c.status || !strings.Contains(f.Says, c.says) || !strings.Contains(f.Do, c.do) {
+			t.Errorf("%s: %+v", c.name, f)
+		}
+		if failed := c.status == "fail"; failed != (status == exitFailed) || failed != strings.Contains(errs, "checks failed") {
+			t.Errorf("%s: status %d, stderr %q, %v", c.name, status, errs, all)
+		}
+	}
+	if _, err := os.Stat(tokenFile(t)); err == nil {
+		t.Error("looking made a token")
+	}
+
+	t.Setenv("PAGEWIRE_BROWSER", filepath.Join(t.TempDir(), "gone"))
+	if _, all, _ := examine(t, args...); all["browser"].Status != "fail" || !strings.Contains(all["browser"].Says, "PAGEWIRE_BROWSER") {
+		t.Errorf("a named browser that is gone: %+v", all["browser"])
+	}
+	broken := filepath.Join(t.TempDir(), "chromium")
+	if err := os.WriteFile(broken, []byte("#!/bin/sh\nexit 1\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PAGEWIRE_BROWSER", broken)
+	if _, all, _ := examine(t, args...); all["browser"].Status != "fail" || !strings.Contains(all["browser"].Says, "does not tell its version") {
+		t.Errorf("a browser that does not start: %+v", all["browser"])
+	}
+	if runtime.GOOS == "linux" {
+		t.Setenv("PAGEWIRE_BROWSER", "")
+		t.Setenv("PATH", t.TempDir())
+		if status, all, _ := examine(t, args...); status != exitDone || all["browser"].Status != "warn" {
+			t.Errorf("no browser at all: status %d, %+v", status, all["browser"])
+		}
+	}
+}

@@ -1,0 +1,173 @@
+//go:build !js
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/url"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pagewire/pagewire/bridge/gateway"
+	"github.com/pagewire/pagewire/bridge/gateway/hub"
+	"github.com/pagewire/pagewire/bridge/gateway/node"
+)
+
+// runNode is what serve does with its options.
+var runNode = node.Run
+
+func serveCommand() *cobra.Command {
+	var o node.Options
+	var level, format string
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Serve the pages that are open to an agent",
+		Long: "Serves the resources and tools of open pages over MCP: to the agent that started this process, by\n" +
+			"standard input and output, or with --http to any number of them. All that run on a machine share\n" +
+			"their pages. The inspector is at http://" + hub.DefaultAddr + "/.\n\n" +
+			"Pages come from a browser (--chrome, --launch), and by themselves if they have the script tag\n" +
+			"with data-gateway.",
+		Example: "  pagewire serve --launch --open https://example.com",
+		Args:    noArguments,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkServe(cmd, &o); err != nil {
+				return usageError{cmd, err}
+			}
+			log, err := newLog(cmd, level, format)
+			if err != nil {
+				return usageError{cmd, err}
+			}
+			o.Version, o.Log, o.In, o.Out = versionName(), log, cmd.InOrStdin(), cmd.OutOrStdout()
+			if o.Stdio && isTerminal(o.In) {
+				fmt.Fprintf(cmd.ErrOrStderr(), "pagewire: waiting for an agent on this terminal; Ctrl+D ends. An agent's configuration: pagewire config\n")
+			}
+			err = runNode(cmd.Context(), o)
+			switch {
+			case errors.Is(err, context.Canceled) && cmd.Context().Err() != nil:
+				return nil // it was asked to end
+			case errors.Is(err, node.ErrUsage):
+				return usageError{cmd, errors.New(strings.TrimPrefix(err.Error(), node.ErrUsage.Error()+": "))}
+			}
+			return err
+		},
+	}
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.BoolVar(&o.Stdio, "stdio", true, "serve one agent on standard input and output, and end with it; without it with --http alone")
+	f.StringVar(&o.HTTP, "http", "", "serve agents on this `address` too, over Streamable HTTP at /mcp")
+	f.StringVar(&o.Chrome, "chrome", "", "attach to a running browser: its DevTools `URL`, or auto")
+	f.BoolVar(&o.Launch, "launch", false, "launch a browser, with a profile of its own")
+	f.BoolVar(&o.Headless, "headless", false, "launch it without a window")
+	f.StringArrayVar(&o.Open, "open", nil, "open this `URL` in the launched browser; may be repeated")
+	f.BoolVar(&o.Inject, "inject", false, "add the page layer to pages of that browser that lack it")
+	f.StringArrayVar(&o.AllowOrigins, "allow-origin", nil, "serve pages of this `origin` only (https://*.example.com for all below); may be repeated")
+	f.StringArrayVar(&o.DenyOrigins, "deny-origin", nil, "never serve pages of this `origin`; may be repeated")
+	f.StringVar(&o.Hub, "hub", hub.DefaultAddr, "`address` on this machine where all that run here meet")
+	f.BoolVar(&o.RequireToken, "require-token", false, "ask agents on HTTP for the token on this machine too; from others it is always asked for")
+	f.StringVar(&o.TokenFile, "token-file", "", "`file` of the token that all that run here share (default in the user's configuration directory)")
+	f.StringVar(&level, "log-level", "info", "log to standard error from this `level` on: debug, info, warn, error")
+	f.StringVar(&format, "log-format", "text", "log as text or json")
+	f.BoolVar(&o.AnyScheme, "any-scheme", false, "admit URIs at no web origin, for conformance suites")
+	f.StringArrayVar(&o.BrowserFlags, "browser-flag", nil, "a further `flag` for the launched browser")
+	for _, name := range []string{"any-scheme", "browser-flag"} {
+		_ = f.MarkHidden(name) // it is there
+	}
+	return cmd
+}
+
+// checkServe finds what contradicts itself in a command line, and fills in what depends on what was said.
+func checkServe(cmd *cobra.Command, o *node.Options) error {
+	said := cmd.Flags().Changed
+	if said("http") && !said("stdio") {
+		o.Stdio = false
+	}
+	switch {
+	case o.Chrome != "" && o.Launch:
+		return errors.New("--chrome and --launch are two browsers: choose one")
+	case o.Headless && !o.Launch:
+		return errors.New("--headless is about the browser that --launch starts: add --launch")
+	case len(o.Open) > 0 && !o.Launch:
+		return errors.New("--open is about the browser that --launch starts: add --launch")
+	case len(o.BrowserFlags) > 0 && !o.Launch:
+		return errors.New("--browser-flag is about the browser that --launch starts: add --launch")
+	case o.Inject && !o.Launch && o.Chrome == "":
+		return errors.New("--inject needs a browser: add --launch or --chrome auto")
+	}
+	if said("chrome") && o.Chrome != "auto" {
+		if u, err := url.Parse(o.Chrome); err != nil || u.Host == "" || !strings.Contains(" http https ws wss ", " "+u.Scheme+" ") {
+			return fmt.Errorf("--chrome %s: want auto, or a URL such as http://127.0.0.1:9222", quoted(o.Chrome))
+		}
+	}
+	for _, page := range o.Open {
+		if u, err := url.Parse(page); err != nil || u.Scheme == "" {
+			return fmt.Errorf("--open %s: want a URL with its scheme, such as https://example.com", quoted(page))
+		}
+	}
+	for name, origins := range map[string][]string{"allow-origin": o.AllowOrigins, "deny-origin": o.DenyOrigins} {
+		for _, origin := range origins {
+			u, err := url.Parse(strings.TrimSuffix(origin, "/"))
+			if err != nil || u.Scheme == "" || u.Host == "" || u.Path != "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil ||
+				strings.Contains(strings.TrimPrefix(u.Host, "*."), "*") {
+				return fmt.Errorf("--%s %s: want an origin such as https://example.com, or https://*.example.com", name, quoted(origin))
+			}
+		}
+	}
+	if local, err := address("hub", o.Hub); err != nil {
+		return err
+	} else if !local {
+		return fmt.Errorf("--hub %s: it must be an address of this machine, such as %s", quoted(o.Hub), hub.DefaultAddr)
+	}
+	if said("http") {
+		if _, err := address("http", o.HTTP); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// address checks an address that is listened on, and reports whether only this machine reaches it.
+func address(flag, addr string) (local bool, err error) {
+	host, port, err := net.SplitHostPort(addr)
+	if err == nil && port != "" {
+		_, err = net.LookupPort("tcp", port)
+	}
+	if err != nil || port == "" {
+		return false, fmt.Errorf("--%s %s: want host and port, such as 127.0.0.1:8000", flag, quoted(addr))
+	}
+	return host != "" && gateway.IsLoopback("http://"+addr), nil
+}
+
+func newLog(cmd *cobra.Command, level, format string) (*slog.Logger, error) {
+	var from slog.Level
+	if err := from.UnmarshalText([]byte(level)); err != nil || strings.ContainsAny(level, "+-") {
+		return nil, fmt.Errorf("--log-level %s: want debug, info, warn or error", quoted(level))
+	}
+	o := &slog.HandlerOptions{Level: from}
+	switch format {
+	case "text":
+		return slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), o)), nil
+	case "json":
+		return slog.New(slog.NewJSONHandler(cmd.ErrOrStderr(), o)), nil
+	}
+	return nil, fmt.Errorf("--log-format %s: want text or json", quoted(format))
+}
+
+func quoted(s string) string { return fmt.Sprintf("%q", s) }
+
+// isTerminal reports whether a stream is a terminal, which a person reads and escape sequences act upon.
+func isTerminal(stream any) bool {
+	f, ok := stream.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	// The null device is a character device as well.
+	null, nullErr := os.Stat(os.DevNull)
+	return err == nil && info.Mode()&os.ModeCharDevice != 0 && (nullErr != nil || !os.SameFile(info, null))
+}

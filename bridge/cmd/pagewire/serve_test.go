@@ -1,0 +1,126 @@
+//go:build !js
+
+package main
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/pagewire/pagewire/bridge/gateway/hub"
+	"github.com/pagewire/pagewire/bridge/gateway/node"
+)
+
+// captured runs serve with a node that only takes its options.
+func captured(t *testing.T, result error, args ...string) (o node.Options, ran bool, status int, stderr string) {
+	t.Helper()
+	defer func(real func(context.Context, node.Options) error) { runNode = real }(runNode)
+	runNode = func(_ context.Context, got node.Options) error {
+		o, ran = got, true
+		got.Log.Debug("fine")
+		got.Log.Info("coarse", "x", 1)
+		return result
+	}
+	status, stdout, stderr := run(append([]string{"serve"}, args...)...)
+	if stdout != "" {
+		t.Errorf("%v: stdout is the agent's, and has %q", args, stdout)
+	}
+	return o, ran, status, stderr
+}
+
+func TestServeFlagsReachTheNode(t *testing.T) {
+	for _, c := range []struct {
+		args string
+		want node.Options
+	}{
+		{"", node.Options{Stdio: true}},
+		{"--http 127.0.0.1:8000", node.Options{HTTP: "127.0.0.1:8000"}},
+		{"--http localhost:8000 --stdio", node.Options{HTTP: "localhost:8000", Stdio: true}},
+		{"--http :8000 --token-file t", node.Options{HTTP: ":8000", TokenFile: "t"}},
+		{"--http 127.0.0.1:8000 --require-token", node.Options{HTTP: "127.0.0.1:8000", RequireToken: true}},
+		{"--stdio=false", node.Options{}},
+		{"--chrome auto --inject", node.Options{Stdio: true, Chrome: "auto", Inject: true}},
+		{"--chrome ws://127.0.0.1:9222/devtools/browser/x", node.Options{Stdio: true, Chrome: "ws://127.0.0.1:9222/devtools/browser/x"}},
+		{"--launch --headless --open https://a.example --open about:blank --browser-flag=--lang=de", node.Options{
+			Stdio: true, Launch: true, Headless: true, Open: []string{"https://a.example", "about:blank"}, BrowserFlags: []string{"--lang=de"}}},
+		{"--allow-origin https://*.example.com --allow-origin http://localhost:3000/ --deny-origin https://bank.example.com", node.Options{
+			Stdio: true, AllowOrigins: []string{"https://*.example.com", "http://localhost:3000/"}, DenyOrigins: []string{"https://bank.example.com"}}},
+		{"--any-scheme --hub [::1]:7000", node.Options{Stdio: true, AnyScheme: true, Hub: "[::1]:7000"}},
+	} {
+		got, ran, status, stderr := captured(t, nil, strings.Fields(c.args)...)
+		if c.want.Hub == "" {
+			c.want.Hub = hub.DefaultAddr
+		}
+		if !ran || status != exitDone || got.Log == nil || got.In == nil || got.Out == nil || got.Version == "" {
+			t.Errorf("%s: ran %v, status %d, %+v, stderr %q", c.args, ran, status, got, stderr)
+		}
+		got.Log, got.In, got.Out, got.Version = nil, nil, nil, ""
+		if !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%s:\n got %+v\nwant %+v", c.args, got, c.want)
+		}
+	}
+}
+
+func TestServeRefusesWhatContradictsItself(t *testing.T) {
+	for args, want := range map[string]string{
+		"--chrome auto --launch":             "--chrome and --launch are two browsers",
+		"--headless":                         "--headless is about the browser that --launch starts",
+		"--open https://a.example":           "--open is about the browser that --launch starts",
+		"--browser-flag x":                   "--browser-flag is about",
+		"--inject":                           "--inject needs a browser",
+		"--launch --open a.example":          `--open "a.example": want a URL with its scheme`,
+		"--chrome 9222":                      `--chrome "9222": want auto, or a URL`,
+		"--chrome=":                          `--chrome "": want auto, or a URL`,
+		"--chrome ftp://127.0.0.1":           "want auto, or a URL",
+		"--allow-origin example.com":         `--allow-origin "example.com": want an origin`,
+		"--allow-origin https://a.example/x": "want an origin",
+		"--deny-origin https://a.*.example":  `--deny-origin "https://a.*.example": want an origin`,
+		"--http 8000":                        `--http "8000": want host and port`,
+		"--http 127.0.0.1:":                  "want host and port",
+		"--http 127.0.0.1:99999":             "want host and port",
+		"--http=":                            `--http "": want host and port`,
+		"--hub 0.0.0.0:7433":                 `--hub "0.0.0.0:7433": it must be an address of this machine`,
+		"--hub 7433":                         `--hub "7433": want host and port`,
+		"--log-level loud":                   `--log-level "loud": want debug, info, warn or error`,
+		"--log-level info+2":                 "want debug",
+		"--log-format xml":                   `--log-format "xml": want text or json`,
+		"https://a.example":                  `unexpected argument "https://a.example"`,
+	} {
+		_, ran, status, stderr := captured(t, nil, strings.Fields(args)...)
+		if ran || status != exitUsage || !strings.Contains(stderr, want) || !strings.HasSuffix(stderr, "pagewire: see pagewire serve --help\n") {
+			t.Errorf("%s: ran %v, status %d, stderr %q; want %q", args, ran, status, stderr, want)
+		}
+	}
+}
+
+func TestServeLogsToStandardError(t *testing.T) {
+	for args, want := range map[string][2]string{
+		"":                  {`msg=coarse x=1`, `msg=fine`},
+		"--log-format json": {`"msg":"coarse","x":1`, `"msg":"fine"`},
+		"--log-level warn":  {``, `coarse`},
+		"--log-level debug": {`msg=fine`, `"msg"`},
+	} {
+		_, _, _, stderr := captured(t, nil, strings.Fields(args)...)
+		if !strings.Contains(stderr, want[0]) || strings.Contains(stderr, want[1]) {
+			t.Errorf("%s: stderr %q; want %q and no %q", args, stderr, want[0], want[1])
+		}
+	}
+}
+
+func TestServeFailsWithItsNode(t *testing.T) {
+	_, _, status, stderr := captured(t, errors.New("the port is taken"), "--log-level", "error")
+	if status != exitFailed || stderr != "pagewire: the port is taken\n" {
+		t.Errorf("status %d, stderr %q", status, stderr)
+	}
+	// Who was asked to end has not failed.
+	defer func(real func(context.Context, node.Options) error) { runNode = real }(runNode)
+	runNode = func(ctx context.Context, _ node.Options) error { return ctx.Err() }
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	var out, errs strings.Builder
+	if status := pagewire(ctx, []string{"serve"}, strings.NewReader(""), &out, &errs); status != exitDone || errs.String() != "" {
+		t.Errorf("asked to end: status %d, stderr %q", status, errs.String())
+	}
+}

@@ -1,0 +1,400 @@
+//go:build !js
+
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// mergeTOML puts an entry into the table key.pagewire of a TOML text. All bytes but those of the entry's own keys stay as they are.
+func mergeTOML(text []byte, key string, e entry, force bool) ([]byte, error) {
+	statements, err := parseTOML(text)
+	if err != nil {
+		return nil, err
+	}
+	newline := "\n"
+	if bytes.Contains(text, []byte("\r\n")) {
+		newline = "\r\n"
+	}
+	ours := []string{key, serverName}
+	var header *statement
+	var table []string // that the statement is in
+	keys := map[string]statement{}
+	for i, s := range statements {
+		if s.header {
+			table = s.path
+			if slices.Equal(s.path, ours) {
+				if header != nil || s.array {
+					return nil, fmt.Errorf("line %d: [%s] is there twice", s.line, strings.Join(ours, "."))
+				}
+				header = &statements[i]
+			}
+			continue
+		}
+		full := slices.Concat(table, s.path)
+		switch {
+		case header != nil && slices.Equal(table, ours):
+			keys[strings.Join(s.path, ".")] = s
+		case slices.Equal(full, ours[:1]) || len(full) >= 2 && slices.Equal(full[:2], ours) && !slices.Equal(table[:min(2, len(table))], ours):
+			// It would take a table apart that is written in another way.
+			return nil, fmt.Errorf("line %d: %s is not written as a table [%s]", s.line, strings.Join(full, "."), strings.Join(ours, "."))
+		}
+	}
+	if header == nil {
+		out := bytes.Clone(text)
+		if len(out) > 0 && !bytes.HasSuffix(out, []byte("\n")) {
+			out = append(out, newline...)
+		}
+		if len(out) > 0 {
+			out = append(out, newline...)
+		}
+		out = append(out, "["+strings.Join(ours, ".")+"]"+newline...)
+		for _, m := range e {
+			out = append(out, m.name+" = "+tomlValue(m.value)+newline...)
+		}
+		return out, nil
+	}
+	same := true
+	for _, m := range e {
+		s, ok := keys[m.name]
+		same = same && ok && tomlEqual(string(text[s.from:s.to]), m.value)
+	}
+	if same {
+		return text, nil
+	}
+	if !force {
+		return nil, errOther
+	}
+	// From the last to the first, so that offsets stay true.
+	type edit struct {
+		from, to int
+		with     string
+	}
+	var edits []edit
+	insert := ""
+	for _, m := range e {
+		if s, ok := keys[m.name]; ok {
+			edits = append(edits, edit{s.from, s.to, tomlValue(m.value)})
+		} else {
+			insert += newline + m.name + " = " + tomlValue(m.value)
+		}
+	}
+	for _, name := range []string{"command", "args", "url"} { // of a server that is reached in another way
+		s, ok := keys[name]
+		if ok && !slices.ContainsFunc(e, func(m member) bool { return m.name == name }) {
+			from := bytes.LastIndexByte(text[:s.begin], '\n') + 1
+			to := len(text)
+			if i := bytes.IndexByte(text[s.to:], '\n'); i >= 0 {
+				to = s.to + i + 1
+			}
+			edits = append(edits, edit{from, to, ""})
+		}
+	}
+	if insert != "" {
+		edits = append(edits, edit{header.to, header.to, insert})
+	}
+	slices.SortFunc(edits, func(a, b edit) int { return b.from - a.from })
+	for _, one := range edits {
+		text = splice(text, one.from, one.to, one.with)
+	}
+	return text, nil
+}
+
+func tomlValue(v any) string {
+	if list, ok := v.([]string); ok {
+		var all []string
+		for _, s := range list {
+			all = append(all, tomlValue(s))
+		}
+		return "[" + strings.Join(all, ", ") + "]"
+	}
+	s := v.(string)
+	if strings.Contains(s, `\`) && !strings.ContainsAny(s, "'\n\r\t") {
+		return "'" + s + "'" // as a person would write a path of Windows
+	}
+	return quotedJSON(s) // whose escapes are TOML's as well
+}
+
+// tomlEqual reports whether a value's text stands for v.
+func tomlEqual(text string, v any) bool {
+	if list, ok := v.([]string); ok {
+		items, ok := tomlItems(text)
+		return ok && slices.EqualFunc(items, list, func(item, want string) bool { return tomlEqual(item, want) })
+	}
+	s, ok := tomlString(text)
+	return ok && s == v.(string)
+}
+
+// tomlItems splits an array of strings.
+func tomlItems(text string) (items []string, ok bool) {
+	if !strings.HasPrefix(text, "[") {
+		return nil, false
+	}
+	p := tomlParser{text: []byte(text), at: 1}
+	for {
+		p.space(true)
+		if p.peek() == ']' {
+			return items, true
+		}
+		from := p.at
+		if p.value() != nil {
+			return nil, false
+		}
+		items = append(items, text[from:p.at])
+		p.space(true)
+		if p.peek() == ',' {
+			p.at++
+		}
+	}
+}
+
+func tomlString(text string) (string, bool) {
+	if len(text) >= 2 && text[0] == '\'' && text[len(text)-1] == '\'' && !strings.HasPrefix(text, "'''") {
+		return text[1 : len(text)-1], true
+	}
+	if strings.HasPrefix(text, `"""`) {
+		return "", false // nobody writes a path so
+	}
+	s, err := strconv.Unquote(text)
+	return s, err == nil && strings.HasPrefix(text, `"`)
+}
+
+// A statement of a TOML text is a table's header, or a key with its value.
+type statement struct {
+	header, array bool
+	path          []string // the key, or the table's name, by its parts
+	line          int
+	begin         int // where the statement begins
+	from, to      int // the value; of a header, to is behind it
+}
+
+// parseTOML finds a text's statements. It reads as much of TOML as it takes to know where each begins and ends, and refuses what no
+// reader would accept up to there; what numbers and dates look like is not its business.
+func parseTOML(text []byte) ([]statement, error) {
+	p := tomlParser{text: text}
+	if bytes.HasPrefix(text, []byte("\xef\xbb\xbf")) {
+		p.at = 3
+	}
+	var all []statement
+	seen := map[string]bool{}
+	table := ""
+	for {
+		p.space(true)
+		if p.at == len(text) {
+			return all, nil
+		}
+		s := statement{line: p.line(), begin: p.at}
+		var err error
+		if p.peek() == '[' {
+			s.header = true
+			p.at++
+			if s.array = p.peek() == '['; s.array {
+				p.at++
+			}
+			if s.path, err = p.key(); err != nil {
+				return nil, err
+			}
+			end := "]"
+			if s.array {
+				end = "]]"
+			}
+			if !bytes.HasPrefix(text[p.at:], []byte(end)) {
+				return nil, p.wrong("a table's header has no " + end)
+			}
+			p.at += len(end)
+			table = strings.Join(s.path, "\x00")
+			if !s.array && seen[table] {
+				return nil, fmt.Errorf("line %d: it is no TOML: the table [%s] is there twice", s.line, strings.Join(s.path, "."))
+			}
+			if s.array { // each is a table of its own
+				for k := range seen {
+					if strings.HasPrefix(k, table+"\x00") {
+						delete(seen, k)
+					}
+				}
+			}
+			seen[table] = true
+		} else {
+			if s.path, err = p.key(); err != nil {
+				return nil, err
+			}
+			if p.peek() != '=' {
+				return nil, p.wrong("a key has no =")
+			}
+			p.at++
+			p.space(false)
+			s.from = p.at
+			if err := p.value(); err != nil {
+				return nil, err
+			}
+			full := table + "\x00" + strings.Join(s.path, "\x00")
+			if seen[full] {
+				return nil, fmt.Errorf("line %d: it is no TOML: the key %s is there twice", s.line, strings.Join(s.path, "."))
+			}
+			seen[full] = true
+		}
+		s.to = p.at
+		p.space(false)
+		if c := p.peek(); c != '\n' && c != '#' && p.at != len(text) {
+			return nil, p.wrong("something stands behind a " + map[bool]string{true: "header", false: "value"}[s.header])
+		}
+		all = append(all, s)
+	}
+}
+
+type tomlParser struct {
+	text []byte
+	at   int
+}
+
+func (p *tomlParser) peek() byte {
+	if p.at < len(p.text) {
+		return p.text[p.at]
+	}
+	return 0
+}
+
+func (p *tomlParser) line() int { return 1 + bytes.Count(p.text[:p.at], []byte("\n")) }
+
+func (p *tomlParser) wrong(what string) error {
+	return fmt.Errorf("line %d: it is no TOML: %s", p.line(), what)
+}
+
+// space skips blanks and, over lines, comments and line ends.
+func (p *tomlParser) space(lines bool) {
+	for p.at < len(p.text) {
+		switch c := p.text[p.at]; {
+		case c == ' ' || c == '\t' || c == '\r':
+		case lines && c == '\n':
+		case lines && c == '#':
+			for p.at < len(p.text) && p.text[p.at] != '\n' {
+				p.at++
+			}
+			continue
+		default:
+			return
+		}
+		p.at++
+	}
+}
+
+// key reads a dotted key and the blanks behind it.
+func (p *tomlParser) key() (path []string, err error) {
+	for {
+		p.space(false)
+		from := p.at
+		switch c := p.peek(); {
+		case c == '"' || c == '\'':
+			if err := p.quoted(); err != nil {
+				return nil, err
+			}
+			part, ok := tomlString(string(p.text[from:p.at]))
+			if !ok {
+				return nil, p.wrong("a key in quotes cannot be read")
+			}
+			path = append(path, part)
+		default:
+			for c := p.peek(); c == '_' || c == '-' || c >= '0' && c <= '9' || c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z'; c = p.peek() {
+				p.at++
+			}
+			if from == p.at {
+				return nil, p.wrong("a key is expected")
+			}
+			path = append(path, string(p.text[from:p.at]))
+		}
+		p.space(false)
+		if p.peek() != '.' {
+			return path, nil
+		}
+		p.at++
+	}
+}
+
+// quoted passes a string of any of the four kinds.
+func (p *tomlParser) quoted() error {
+	quote := p.text[p.at]
+	rest := p.text[p.at:]
+	if three := bytes.Repeat([]byte{quote}, 3); bytes.HasPrefix(rest, three) {
+		for i := 3; i < len(rest); i++ {
+			if quote == '"' && rest[i] == '\\' {
+				i++
+			} else if bytes.HasPrefix(rest[i:], three) {
+				for i += 3; i < len(rest) && rest[i] == quote; i++ { // up to two quotes may stand before the end
+				}
+				p.at += i
+				return nil
+			}
+		}
+		return p.wrong("a string has no end")
+	}
+	for i := 1; i < len(rest) && rest[i] != '\n'; i++ {
+		if quote == '"' && rest[i] == '\\' {
+			i++
+		} else if rest[i] == quote {
+			p.at += i + 1
+			return nil
+		}
+	}
+	return p.wrong("a string has no end")
+}
+
+// value passes a value.
+func (p *tomlParser) value() error {
+	switch c := p.peek(); c {
+	case '"', '\'':
+		return p.quoted()
+	case '[', '{':
+		line := p.line()
+		p.at++
+		for {
+			p.space(true)
+			switch next := p.peek(); {
+			case p.at >= len(p.text):
+				return errors.New("line " + strconv.Itoa(line) + ": it is no TOML: what " + string(c) + " opens has no end")
+			case c == '[' && next == ']' || c == '{' && next == '}':
+				p.at++
+				return nil
+			case next == ',':
+				p.at++
+				continue
+			}
+			if c == '{' {
+				if _, err := p.key(); err != nil {
+					return err
+				}
+				if p.peek() != '=' {
+					return p.wrong("a key has no =")
+				}
+				p.at++
+				p.space(false)
+			}
+			if err := p.value(); err != nil {
+				return err
+			}
+			p.space(true)
+			if next := p.peek(); next != ',' && next != ']' && next != '}' && p.at < len(p.text) {
+				return p.wrong("a comma is missing")
+			}
+		}
+	}
+	from := p.at
+	for p.at < len(p.text) && !bytes.ContainsRune([]byte(",]}#\r\n \t\"'[{="), rune(p.text[p.at])) {
+		p.at++
+	}
+	// A date and its time may be parted by a space.
+	if d := p.text[from:p.at]; len(d) == 10 && d[4] == '-' && p.peek() == ' ' && p.at+1 < len(p.text) && p.text[p.at+1] >= '0' && p.text[p.at+1] <= '9' {
+		p.at++
+		for p.at < len(p.text) && !bytes.ContainsRune([]byte(",]}#\r\n \t"), rune(p.text[p.at])) {
+			p.at++
+		}
+	}
+	if from == p.at {
+		return p.wrong("a value is expected")
+	}
+	return nil
+}

@@ -1,0 +1,364 @@
+//go:build !js
+
+package main
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/aymanbagabas/go-udiff"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/spf13/cobra"
+
+	"github.com/pagewire/pagewire/bridge/gateway/hub"
+)
+
+const (
+	// rateOver is what updates per second are counted over.
+	rateOver = 10 * time.Second
+	// maxDiff is the text up to which changes are shown: longer ones take the diff seconds, and nobody reads them here.
+	maxDiff = 256 << 10
+	// retryEvery is the pause between two attempts to find the hub again. Another gateway takes over within a second.
+	retryEvery = 200 * time.Millisecond
+)
+
+func watchCommand() *cobra.Command {
+	var h hubFlags
+	var asJSON bool
+	var count int
+	cmd := &cobra.Command{
+		Use:   "watch URI...",
+		Short: "Show changes of resources as they happen",
+		Long: "Subscribes to resources and prints each change: when, how long after the last, how large it is\n" +
+			"now, updates per second, and what is different in the text. Goes on when the hub is restarted.\n" +
+			"Ctrl+C ends.",
+		Example: "  pagewire watch https://shop.example/state/cart",
+		Args:    atLeastOne("URI"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if count < 0 {
+				return usageError{cmd, fmt.Errorf("--count %d: want a number of changes", count)}
+			}
+			ctx, done := context.WithCancel(cmd.Context())
+			defer done()
+			w := &watcher{hub: h, ctx: ctx, cmd: cmd, left: count, done: done, reread: make(chan struct{}, 1), watched: map[string]*watched{}}
+			if w.print = printChange; asJSON {
+				w.print = printJSON
+			}
+			w.color = isTerminal(cmd.OutOrStdout())
+			for _, uri := range args {
+				if w.watched[uri] == nil {
+					w.watched[uri] = &watched{uri: uri, dirty: true}
+					w.order = append(w.order, uri)
+				}
+			}
+			return w.run()
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per line")
+	cmd.Flags().IntVar(&count, "count", 0, "end after this `number` of changes")
+	h.add(cmd)
+	return cmd
+}
+
+// A watcher follows resources over as many sessions as it takes.
+type watcher struct {
+	hub    hubFlags
+	ctx    context.Context
+	done   func() // ends ctx
+	cmd    *cobra.Command
+	print  func(io.Writer, change, bool)
+	color  bool
+	left   int // changes to go; 0 for no end
+	order  []string
+	reread chan struct{} // something is dirty
+
+	mu      sync.Mutex // guards what go-sdk's goroutines touch: dirty and stamps
+	watched map[string]*watched
+}
+
+// watched is one resource.
+type watched struct {
+	uri        string
+	dirty      bool        // told to have changed, and not read since
+	stamps     []time.Time // of updates, the last rateOver
+	subscribed bool        // in this session
+
+	seen    bool // read at least once
+	last    time.Time
+	content []byte
+	binary  bool
+	failed  string // why it cannot be read now
+}
+
+// A change is what is printed.
+type change struct {
+	Time    time.Time `json:"time"`
+	URI     string    `json:"uri"`
+	Event   string    `json:"event"`           // read (the first time), updated, error
+	Age     int64     `json:"ageMs,omitempty"` // since the last change
+	Size    int       `json:"size"`
+	Rate    float64   `json:"rate"` // updates per second
+	Text    *string   `json:"text,omitempty"`
+	Blob    string    `json:"blob,omitempty"` // base64
+	Diff    string    `json:"diff,omitempty"`
+	Error   string    `json:"error,omitempty"`
+	grown   int
+	skipped bool // the diff is left out
+}
+
+func (w *watcher) run() error {
+	first := true
+	for {
+		session, err := w.hub.connect(w.ctx, &mcp.ClientOptions{
+			ResourceUpdatedHandler: func(_ context.Context, r *mcp.ResourceUpdatedNotificationRequest) { w.touch(r.Params.URI) },
+			// What was not there may be now.
+			ResourceListChangedHandler: func(context.Context, *mcp.ResourceListChangedRequest) { w.touch("") },
+		})
+		switch {
+		case w.ctx.Err() != nil:
+			if err == nil {
+				session.Close()
+			}
+			return nil
+		case err != nil && (first || errors.Is(err, hub.ErrToken)):
+			return err
+		case err == nil:
+			if !first {
+				w.tell("connected again")
+			}
+			err = w.follow(session, first)
+			session.Close()
+			if err != nil || w.ctx.Err() != nil {
+				return err
+			}
+			w.tell("the connection to " + w.hub.addr + " ended; trying again")
+			first = false
+		}
+		select {
+		case <-w.ctx.Done():
+			return nil
+		case <-time.After(retryEvery):
+		}
+	}
+}
+
+func (w *watcher) tell(what string) { fmt.Fprintln(w.cmd.ErrOrStderr(), "pagewire:", what) }
+
+// touch marks a resource, or "" for those that could not be read, to be read again.
+func (w *watcher) touch(uri string) {
+	w.mu.Lock()
+	for _, one := range w.watched {
+		switch {
+		case one.uri == uri:
+			one.dirty = true
+			one.stamps = append(one.stamps, time.Now())
+		case uri == "" && !one.subscribed:
+			one.dirty = true
+		}
+	}
+	w.mu.Unlock()
+	select {
+	case w.reread <- struct{}{}:
+	default:
+	}
+}
+
+// follow watches until the session ends. It fails only if first is set and there is no such resource.
+func (w *watcher) follow(session *mcp.ClientSession, first bool) error {
+	ctx, cancel := context.WithCancel(w.ctx)
+	defer cancel()
+	ended := make(chan struct{})
+	go func() {
+		session.Wait()
+		cancel()
+		close(ended)
+	}()
+	defer func() {
+		session.Close()
+		<-ended
+	}()
+	w.mu.Lock()
+	for _, one := range w.watched {
+		one.subscribed, one.dirty = false, true // what was missed meanwhile is seen by reading
+	}
+	w.mu.Unlock()
+	for {
+		for _, uri := range w.order {
+			one := w.watched[uri]
+			w.mu.Lock()
+			dirty, subscribed := one.dirty, one.subscribed
+			one.dirty = false
+			w.mu.Unlock()
+			if !dirty {
+				continue
+			}
+			if !subscribed {
+				err := session.Subscribe(ctx, &mcp.SubscribeParams{URI: uri}) // before the read: no change is lost
+				switch {
+				case ctx.Err() != nil:
+					return nil
+				case err != nil && first:
+					return resourceError(uri, err)
+				case err != nil:
+					w.fail(one, err)
+					continue
+				}
+				w.mu.Lock()
+				one.subscribed = true
+				w.mu.Unlock()
+			}
+			r, err := session.ReadResource(ctx, &mcp.ReadResourceParams{URI: uri})
+			switch {
+			case ctx.Err() != nil:
+				return nil
+			case err != nil && first && !one.seen:
+				return resourceError(uri, err)
+			case err != nil:
+				w.fail(one, err)
+			default:
+				w.take(one, r)
+			}
+			if w.ctx.Err() != nil {
+				return nil
+			}
+		}
+		first = false
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-w.reread:
+		}
+	}
+}
+
+// take prints what is new in a resource.
+func (w *watcher) take(one *watched, r *mcp.ReadResourceResult) {
+	now := time.Now()
+	content, binary := joined(r.Contents)
+	c := change{Time: now, URI: one.uri, Event: "read", Size: len(content), Rate: w.rate(one, now)}
+	before := string(one.content)
+	switch {
+	case !one.seen:
+	case one.failed == "" && binary == one.binary && before == string(content):
+		return // told twice, or changed back
+	default:
+		c.Event, c.Age, c.grown = "updated", now.Sub(one.last).Milliseconds(), len(content)-len(one.content)
+		if c.skipped = max(len(content), len(one.content)) > maxDiff; !c.skipped && !binary && !one.binary {
+			c.Diff = difference(before, string(content))
+		}
+	}
+	if binary {
+		c.Blob = base64.StdEncoding.EncodeToString(content)
+	} else {
+		text := string(content)
+		c.Text = &text
+	}
+	counts := one.seen
+	one.seen, one.last, one.content, one.binary, one.failed = true, now, content, binary, ""
+	w.print(w.cmd.OutOrStdout(), c, w.color)
+	if counts && w.left > 0 {
+		if w.left--; w.left == 0 {
+			w.done()
+		}
+	}
+}
+
+// fail prints once that a resource cannot be read, which may pass.
+func (w *watcher) fail(one *watched, err error) {
+	why := resourceError(one.uri, err).Error()
+	if one.failed == why {
+		return
+	}
+	one.failed = why
+	w.print(w.cmd.OutOrStdout(), change{Time: time.Now(), URI: one.uri, Event: "error", Error: strings.TrimPrefix(why, plain(one.uri)+": ")}, w.color)
+}
+
+// rate is a resource's updates per second.
+func (w *watcher) rate(one *watched, now time.Time) float64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for len(one.stamps) > 0 && now.Sub(one.stamps[0]) > rateOver {
+		one.stamps = one.stamps[1:]
+	}
+	return float64(len(one.stamps)) / rateOver.Seconds()
+}
+
+// difference is a unified diff without its header, which would say nothing.
+func difference(before, after string) string {
+	end := func(s string) string { // a missing newline at the end is a state's normal form, and no difference to speak of
+		if s != "" && !strings.HasSuffix(s, "\n") {
+			return s + "\n"
+		}
+		return s
+	}
+	text := udiff.Unified("before", "after", end(before), end(after))
+	if _, rest, ok := strings.Cut(text, "+++ after\n"); ok {
+		return rest
+	}
+	return text
+}
+
+const (
+	dim, red, green, cyan, plainly = "\x1b[2m", "\x1b[31m", "\x1b[32m", "\x1b[36m", "\x1b[0m"
+)
+
+// printChange prints for a person.
+func printChange(to io.Writer, c change, color bool) {
+	paint := func(code, text string) string {
+		if !color {
+			return text
+		}
+		return code + text + plainly
+	}
+	var b strings.Builder
+	b.WriteString(paint(dim, c.Time.Format("15:04:05.000")))
+	switch c.Event {
+	case "error":
+		fmt.Fprintf(&b, "  %s  %s\n", plain(c.URI), paint(red, plain(c.Error)))
+	case "read":
+		fmt.Fprintf(&b, "  %s  %s bytes\n", plain(c.URI), grouped(c.Size))
+	default:
+		fmt.Fprintf(&b, "  %s  +%s  %s bytes (%+d)  %.1f/s\n", plain(c.URI), age(c.Age), grouped(c.Size), c.grown, c.Rate)
+		if c.skipped {
+			b.WriteString(paint(dim, "  longer than 256 KiB: the difference is left out") + "\n")
+		}
+	}
+	for line := range strings.Lines(c.Diff) {
+		line = plain(strings.TrimSuffix(line, "\n"))
+		switch {
+		case strings.HasPrefix(line, "+"):
+			line = paint(green, line)
+		case strings.HasPrefix(line, "-"):
+			line = paint(red, line)
+		case strings.HasPrefix(line, "@@"):
+			line = paint(cyan, line)
+		}
+		b.WriteString("  " + line + "\n")
+	}
+	io.WriteString(to, b.String())
+}
+
+// age writes milliseconds as a person would.
+func age(ms int64) string {
+	d := time.Duration(ms) * time.Millisecond
+	switch {
+	case d < time.Second:
+		return fmt.Sprintf("%d ms", ms)
+	case d < time.Minute:
+		return fmt.Sprintf("%.1f s", d.Seconds())
+	}
+	return d.Round(time.Second).String()
+}
+
+func printJSON(to io.Writer, c change, _ bool) {
+	out := json.NewEncoder(to)
+	out.SetEscapeHTML(false)
+	_ = out.Encode(c) // a pipe that is closed ends the process by itself
+}

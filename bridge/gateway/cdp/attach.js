@@ -1,0 +1,102 @@
+// Run in each document by the gateway, over CDP: `name` is the binding that is this document's alone. It finds Pagewire, at
+// once or when it comes, and carries texts between it and the gateway: what is posted begins with a letter, for
+// document.go. The result takes texts of the gateway.
+//
+// It changes nothing that the page could see but one symbol, by which a later gateway, or the same after the page was
+// frozen, ends what this one has begun.
+((name) => {
+  const mark = Symbol.for("pagewire.gateway");
+  const { parse, stringify } = JSON;
+  const binding = globalThis[name];
+  delete globalThis[name];
+  globalThis[mark]?.();
+  let over = false;
+  let linked = false;
+  let failures = 0;
+  let transport;
+  let receive = () => {};
+  const post = (text) => over || binding(text);
+  const about = () => `${document.title ?? ""}`.slice(0, 1000);
+  const seen = ({ isTrusted, type }) => linked && isTrusted && (type === "focus" || document.visibilityState === "visible") && post("f");
+
+  const stop = () => {
+    over = true;
+    watch.disconnect();
+    for (const [target, type, listener] of listeners) target.removeEventListener(type, listener, true);
+    transport?.close().catch(() => {});
+    receive(null);
+  };
+
+  const up = (letter) => {
+    linked = true;
+    post(letter + (told = about()));
+    if (document.hasFocus()) post("f");
+    if (document.head) watch.observe(document.head, { subtree: true, childList: true, characterData: true });
+  };
+
+  // The browser does not tell of titles that scripts change. Some count in theirs: once a second is often enough.
+  let told;
+  let retitling = false;
+  const watch = new MutationObserver(() => {
+    if (retitling || about() === told) return;
+    retitling = true;
+    setTimeout(() => {
+      retitling = false;
+      post("t" + (told = about()));
+    }, 1000);
+  });
+
+  /** Begins a session with Pagewire, if it is there. */
+  const look = () => {
+    if (linked || over || typeof globalThis.pagewire?.connect !== "function") return;
+    let mine;
+    try {
+      mine = globalThis.pagewire.connect();
+    } catch {
+      return; // uninstalled, or no secure context
+    }
+    transport = mine;
+    mine.onmessage = (message) => post("m" + stringify(message));
+    mine.onclose = () => {
+      if (mine !== transport) return;
+      transport = undefined;
+      linked = false;
+      watch.disconnect();
+      post("x");
+      // Its core has died, or could not be fetched. It is tried again, but not for ever.
+      if (failures++ < 3) setTimeout(look, 1000);
+    };
+    receive = (text) => {
+      if (text === null) {
+        transport = undefined;
+        linked = over = true;
+        mine.close().catch(() => {});
+      } else mine.send(parse(text)).catch(() => {}); // closed meanwhile: onclose says so
+    };
+    up("r");
+  };
+
+  const onmessage = ({ data, source }) => source === window && data?.channel === "mcp-default" && data.payload === "mcp-server-ready" && look();
+  const onload = () => {
+    look();
+    if (!linked) post("n" + about());
+  };
+  const listeners = [
+    [window, "message", onmessage],
+    [document, "DOMContentLoaded", look],
+    [window, "load", onload],
+    [window, "focus", seen],
+    [document, "visibilitychange", seen],
+  ];
+  for (const [target, type, listener] of listeners) target.addEventListener(type, listener, true);
+  Object.defineProperty(globalThis, mark, { configurable: true, value: stop });
+
+  const inject = globalThis[Symbol.for("pagewire.inject")];
+  if (inject) {
+    // The page layer is ours: its core is in the gateway. inject.ts
+    receive = inject(post);
+    up("s");
+  } else if (document.readyState === "complete") onload();
+  else look();
+  return (text) => receive(text);
+})

@@ -1,0 +1,133 @@
+//go:build !js
+
+// Package cdp brings the pages of a browser to a gateway by the Chrome DevTools Protocol.
+//
+// Run attaches to every tab and frame of a browser. A document becomes a page of the gateway in one of three ways, each an
+// MCP session of its own: one that has Pagewire answers with its own core (page.go); one that has been given the page layer by us has
+// its core here, an engine for each document (injected.go); one that has neither, in a browser with WebMCP, is served
+// its native tools by the same engine (native.go). link.go is the connection, tabs.go what is known of the browser,
+// document.go one document, attach.js what is run in each.
+//
+// Which origin a document has is the browser's word, never the page's. One document cannot speak for another: each has
+// a binding of its own, and is cut off alone when it floods it.
+//
+// It never enables what makes a browser keep a copy of a page or show that it is watched (DOM, CSS, Network, Debugger), never
+// closes a tab, and never waits for a page while it reads from the browser.
+package cdp
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/chromedp/chromedp/remote"
+
+	"github.com/pagewire/pagewire/bridge/gateway"
+	"github.com/pagewire/pagewire/bridge/gateway/assets"
+)
+
+// Options say how Run attaches to a browser.
+type Options struct {
+	// URL is where the browser listens: http://127.0.0.1:9222, or its WebSocket, ws://HOST:PORT/devtools/browser/ID.
+	URL string
+	// Inject gives the page layer to documents that have no Pagewire. It needs a binary that has its page files in it.
+	Inject bool
+	// Log receives what happens. Default none.
+	Log *slog.Logger
+}
+
+// dialTimeout bounds how long the browser may take to accept us. One that asks its user first (Chrome 144 and later, for
+// the usual profile) takes as long as that one does.
+const dialTimeout = 60 * time.Second
+
+// pageLayer is dist/pagewire.inject.js. Tests, which are built without the page files, read it from dist.
+var pageLayer = assets.Inject
+
+// Run attaches the pages of all tabs and frames of a browser to g, those that are open and those to come, until ctx
+// ends, and then returns nil, or the browser is lost, and then returns why. The pages go with it; what is subscribed waits in g
+// for their return.
+func Run(ctx context.Context, g *gateway.Gateway, o Options) error {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	var script string
+	if o.Inject {
+		var err error
+		if script, err = pageLayer(); err != nil {
+			return fmt.Errorf("inject the page layer: %w", err)
+		}
+	}
+	limited, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	address, err := socketOf(limited, o.URL)
+	if err != nil {
+		return err
+	}
+	conn, err := remote.DialContext(limited, address)
+	if err != nil {
+		return fmt.Errorf("connect to the browser at %s: %w", o.URL, err)
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	b := &attachment{link: newLink(conn), g: g, log: o.Log, ctx: ctx, inject: script, sessions: map[string]*session{}, tabs: map[string]*tab{}}
+	var ended sync.WaitGroup
+	defer ended.Wait()
+	ended.Go(b.link.write)
+	ended.Go(func() {
+		<-ctx.Done()
+		b.leave()
+		conn.Close()
+	})
+	b.start()
+	err = b.link.read(b.handle)
+	lost := ctx.Err() == nil
+	stop()
+	b.end()
+	if !lost {
+		return nil
+	}
+	return fmt.Errorf("the browser at %s is gone: %w", o.URL, err)
+}
+
+// socketOf returns the WebSocket of a browser, which is asked for it where the URL does not say.
+func socketOf(ctx context.Context, address string) (string, error) {
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" {
+		return "", fmt.Errorf("%q is no URL of a browser: it is like http://127.0.0.1:9222", address)
+	}
+	switch u.Scheme {
+	case "ws", "wss":
+		if strings.HasPrefix(u.Path, "/devtools/browser/") {
+			return address, nil
+		}
+		u.Scheme = "http" + strings.TrimPrefix(u.Scheme, "ws")
+	case "http", "https":
+	default:
+		return "", fmt.Errorf("%q is no URL of a browser: it begins with http:// or ws://", address)
+	}
+	u.Path, u.RawQuery, u.Fragment = "/json/version", "", ""
+	r, err := http.NewRequestWithContext(ctx, "GET", u.String(), nil)
+	if err != nil {
+		return "", err
+	}
+	response, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return "", fmt.Errorf("no browser answers at %s (is it started with --remote-debugging-port?): %w", address, err)
+	}
+	defer response.Body.Close()
+	var version struct {
+		Socket string `json:"webSocketDebuggerUrl"`
+	}
+	err = json.NewDecoder(io.LimitReader(response.Body, 1<<20)).Decode(&version)
+	if err != nil || !strings.HasPrefix(version.Socket, "ws") {
+		return "", fmt.Errorf("what listens at %s is no browser: it does not say its webSocketDebuggerUrl (HTTP %d)", address, response.StatusCode)
+	}
+	return version.Socket, nil
+}

@@ -1,0 +1,633 @@
+//go:build !js
+
+package cdp
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf16"
+
+	"github.com/chromedp/cdproto"
+	"github.com/chromedp/cdproto/target"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/pagewire/pagewire/bridge/gateway"
+)
+
+func kinds(t *testing.T, test func(t *testing.T, inject bool, path string, docs map[string]string)) {
+	t.Run("script tag", func(t *testing.T) {
+		test(t, false, "/page", map[string]string{"/page": tag, "/page2": tag, "/bare": ""})
+	})
+	t.Run("injected", func(t *testing.T) {
+		test(t, true, strict+"page", map[string]string{strict + "page": noTag, strict + "page2": noTag, "/bare": ""})
+	})
+}
+
+func TestListReadSubscribeUpdated(t *testing.T) {
+	kinds(t, func(t *testing.T, inject bool, path string, docs map[string]string) {
+		s := serve(t, docs)
+		r := begin(t, setup{inject: inject})
+		p := r.open(s.URL + path)
+		uri := s.URL + "/state"
+		r.listed(uri)
+		if got := r.read(uri); got != path+" 0" {
+			t.Errorf("read %q", got)
+		}
+		r.subscribe(uri)
+		p.eval("bump()")
+		r.updated(uri)
+		if got := r.read(uri); got != path+" 1" {
+			t.Errorf("read %q", got)
+		}
+		p.eval("navigator.modelContext.unregisterResource(uri)")
+		r.listed()
+	})
+}
+
+func TestTabsThatWereOpenBefore(t *testing.T) {
+	kinds(t, func(t *testing.T, inject bool, path string, docs map[string]string) {
+		s := serve(t, docs)
+		r := begin(t, setup{inject: inject, open: []string{s.URL + path, s.URL + path + "2"}})
+		uri := s.URL + "/state"
+		if inject {
+			return // their scripts found no registerResource: TestLateInjection
+		}
+		r.until("both tabs are listed", func() bool { return len(r.uris()) == 2 })
+		if got := r.read(uri + "#tab=1"); !strings.HasSuffix(got, " 0") {
+			t.Errorf("read %q", got)
+		}
+	})
+}
+
+func TestSameURIInTwoTabsFollowsFocus(t *testing.T) {
+	kinds(t, func(t *testing.T, inject bool, path string, docs map[string]string) {
+		s := serve(t, docs)
+		r := begin(t, setup{inject: inject})
+		uri := s.URL + "/state"
+		one := r.open(s.URL + path)
+		r.listed(uri)
+		r.subscribe(uri)
+		two := r.open(s.URL + path + "2")
+		r.listed(uri, uri+"#tab=1")
+		r.updated(uri) // of another owner
+		if got := r.read(uri); got != path+"2 0" {
+			t.Errorf("the new tab owns the URI; read %q", got)
+		}
+		one.toFront()
+		r.updated(uri)
+		r.listed(uri, uri+"#tab=2")
+		if got := r.read(uri); got != path+" 0" {
+			t.Errorf("the tab in front owns the URI; read %q", got)
+		}
+		if got := r.read(uri + "#tab=2"); got != path+"2 0" {
+			t.Errorf("read %q", got)
+		}
+		two.eval("bump()")
+		r.quiet()
+		one.close()
+		r.updated(uri)
+		r.listed(uri)
+		if got := r.read(uri); got != path+"2 1" {
+			t.Errorf("read %q", got)
+		}
+	})
+}
+
+func TestFrames(t *testing.T) {
+	s := serve(t, nil)
+	for _, inject := range []bool{false, true} {
+		t.Run(map[bool]string{false: "script tag", true: "injected"}[inject], func(t *testing.T) {
+			script := tag
+			if inject {
+				script = noTag
+			}
+			s.mu.Lock()
+			s.docs = map[string]string{
+				"/top": "<script>part = '-top'</script>" + script + "<iframe src=/near></iframe><iframe allow=tools src=" + s.elsewhere() + "/far></iframe>" +
+					"<iframe sandbox='allow-scripts' src=/opaque></iframe><iframe srcdoc='" + "<script>part = &quot;-srcdoc&quot;</script>" + script + "'></iframe>",
+				"/near":   "<script>part = '-near'</script>" + script,
+				"/far":    "<script>part = '-far'</script>" + script,
+				"/opaque": "<script>part = '-opaque'</script>" + script,
+			}
+			s.mu.Unlock()
+			r := begin(t, setup{inject: inject})
+			p := r.open(s.URL + "/top")
+			top, near, far, srcdoc := s.URL+"/state-top", s.URL+"/state-near", s.elsewhere()+"/state-far", s.URL+"/state-srcdoc"
+			r.listed(top, near, far, srcdoc)
+			for uri, want := range map[string]string{top: "/top 0", near: "/near 0", far: "/far 0"} {
+				if got := r.read(uri); got != want {
+					t.Errorf("%s reads %q, want %q", uri, got, want)
+				}
+			}
+			for _, page := range r.g.Snapshot().Pages {
+				if page.Tab != r.g.Snapshot().Pages[0].Tab || page.Number != 1 {
+					t.Errorf("the frame %s is in tab %d, %s", page.URL, page.Number, page.Tab)
+				}
+				if page.Origin == "null" || strings.HasSuffix(page.URL, "/opaque") {
+					t.Errorf("attached %+v", page.PageInfo)
+				}
+			}
+			r.subscribe(near)
+			p.eval("frames[0].bump()")
+			r.updated(near)
+			// A frame that goes takes its resources with it, when it has had time to come back.
+			p.eval("document.querySelector('iframe').remove()")
+			r.listed(top, far, srcdoc)
+			p.eval("document.querySelector('iframe').remove()")
+			r.listed(top, srcdoc)
+		})
+	}
+}
+
+// A frame whose origin is opaque may say what it likes: nothing of it is served.
+func TestOpaqueFrameIsRefused(t *testing.T) {
+	kinds(t, func(t *testing.T, inject bool, path string, docs map[string]string) {
+		docs["/opaque"] = docs[path]
+		docs["/top"] = "<iframe sandbox='allow-scripts' src=/opaque></iframe>" + docs[path]
+		s := serve(t, docs)
+		r := begin(t, setup{inject: inject})
+		p := r.open(s.URL + "/top")
+		r.listed(s.URL + "/state")
+		// The frame has been told of by now: its context came with the page's.
+		p.eval("new Promise(setTimeout)")
+		if pages := r.g.Snapshot().Pages; len(pages) != 1 {
+			t.Errorf("attached %+v", pages)
+		}
+	})
+}
+
+func TestReloadAndNavigationKeepTheSubscription(t *testing.T) {
+	kinds(t, func(t *testing.T, inject bool, path string, docs map[string]string) {
+		s := serve(t, docs)
+		r := begin(t, setup{inject: inject})
+		uri := s.URL + "/state"
+		p := r.open(s.URL + path)
+		r.listed(uri)
+		r.subscribe(uri)
+		p.eval("bump()")
+		r.updated(uri)
+		steps := []struct {
+			name string
+			do   func()
+			want string
+		}{
+			{"reload", func() { p.reload() }, path + " 0"},
+			{"navigation", func() { p.visit(s.URL + path + "2") }, path + "2 0"},
+			{"history", func() { p.eval("bump()"); r.updated(uri); p.eval("void history.back()") }, path + " 1"},
+			{"and forward", func() { p.eval("void history.forward()") }, path + "2 2"}, // the state that it was left with
+		}
+		for _, step := range steps {
+			step.do()
+			r.updated(uri)
+			if got := r.read(uri); got != step.want {
+				t.Errorf("after %s: read %q, want %q", step.name, got, step.want)
+			}
+			p.eval("bump()")
+			r.updated(uri)
+		}
+		if s := r.g.Snapshot(); s.Resources[0].Tab != 1 {
+			t.Errorf("the tab has another number: %+v", s.Resources)
+		}
+		// Away, to a page that has nothing: what is subscribed stays, and is told when it is back.
+		p.visit(s.URL + "/bare")
+		r.listed()
+		p.visit(s.URL + path)
+		r.updated(uri)
+	})
+}
+
+func TestCrashOfATab(t *testing.T) {
+	kinds(t, func(t *testing.T, inject bool, path string, docs map[string]string) {
+		s := serve(t, docs)
+		r := begin(t, setup{inject: inject})
+		uri := s.URL + "/state"
+		p := r.open(s.URL + path)
+		r.listed(uri)
+		r.subscribe(uri)
+		p.link.post(target.SessionID(p.session), "Page.crash", nil, nil) // not answered while it has crashed
+		r.until("its resources have gone", func() bool { return len(r.uris()) == 0 })
+		if _, err := r.ReadResource(r.context(), &mcp.ReadResourceParams{URI: uri}); err == nil {
+			t.Error("a tab that has crashed was read")
+		}
+		p.reload()
+		r.updated(uri)
+		if got := r.read(uri); got != path+" 0" {
+			t.Errorf("read %q", got)
+		}
+		if number := r.g.Snapshot().Resources[0].Tab; number != 1 {
+			t.Errorf("it is tab %d now", number)
+		}
+	})
+}
+
+func TestBrowserThatIsKilled(t *testing.T) {
+	s := serve(t, map[string]string{"/page": tag})
+	r := begin(t, setup{open: []string{s.URL + "/page"}})
+	r.listed(s.URL + "/state")
+	r.browser.Process.Kill()
+	r.listed()
+	if err := r.stop(); err == nil || !strings.Contains(err.Error(), r.browser.URL) {
+		t.Errorf("Run returned %v", err)
+	}
+}
+
+// Run leaves no goroutine behind, whatever it was attached to.
+func TestRunLeavesNothing(t *testing.T) {
+	kinds(t, func(t *testing.T, inject bool, path string, docs map[string]string) {
+		s := serve(t, docs)
+		r := begin(t, setup{inject: inject})
+		r.open(s.URL + path)
+		r.listed(s.URL + "/state")
+		if err := r.stop(); err != nil {
+			t.Errorf("Run returned %v", err)
+		}
+		eventually(t, "no goroutine of this package and the gateway's is left", func() bool {
+			stacks := make([]byte, 1<<20)
+			stacks = stacks[:runtime.Stack(stacks, true)]
+			for _, stack := range strings.Split(string(stacks), "\n\n") {
+				if (strings.Contains(stack, "cdp.(*attachment)") || strings.Contains(stack, "cdp.Run") || strings.Contains(stack, "gateway.(*session)")) && !strings.Contains(stack, "testing.tRunner") {
+					return false
+				}
+			}
+			return true
+		})
+	})
+}
+
+func TestNoBrowser(t *testing.T) {
+	g := gateway.New(gateway.Options{})
+	defer g.Close()
+	other := httptest.NewServer(http.NotFoundHandler())
+	defer other.Close()
+	for url, want := range map[string]string{
+		"9222":                "is no URL of a browser",
+		"ftp://127.0.0.1/":    "begins with",
+		"http://127.0.0.1:1/": "--remote-debugging-port",
+		other.URL:             "is no browser",
+		"ws" + strings.TrimPrefix(other.URL, "http") + "/devtools/browser/x": "connect to the browser",
+	} {
+		if err := Run(t.Context(), g, Options{URL: url}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v; want an error with %q", url, err, want)
+		}
+	}
+}
+
+func TestNextGateway(t *testing.T) {
+	kinds(t, func(t *testing.T, inject bool, path string, docs map[string]string) {
+		s := serve(t, docs)
+		r := begin(t, setup{inject: inject})
+		uri := s.URL + "/state"
+		p := r.open(s.URL + path)
+		r.listed(uri)
+		r.subscribe(uri)
+		p.eval("(globalThis.died = new Promise((done) => pagewire.addEventListener('coredead', (e) => done(e.detail.reason))), 0)")
+		p.eval("bump()")
+		r.updated(uri)
+		if err := r.stop(); err != nil {
+			t.Fatal(err)
+		}
+		if inject {
+			if reason := p.eval("await died"); reason != "the gateway has gone" {
+				t.Errorf("the page layer's core died: %q", reason)
+			}
+		}
+		eventually(t, "the page has no port open", func() bool { return p.eval("pagewire.stats().ports") == "0" })
+		r.attach(inject)
+		r.listed(uri)
+		if got := r.read(uri); got != path+" 1" {
+			t.Errorf("read %q", got)
+		}
+		r.subscribe(uri)
+		p.eval("bump()")
+		r.updated(uri)
+	})
+}
+
+// A gateway that is killed says nothing, and the page cannot see it: the next one replaces its sessions.
+func TestGatewayThatWasKilled(t *testing.T) {
+	kinds(t, func(t *testing.T, inject bool, path string, docs map[string]string) {
+		s := serve(t, docs)
+		r := begin(t, setup{inject: inject})
+		uri := s.URL + "/state"
+		p := r.open(s.URL + path)
+		r.listed(uri)
+		// What is left of one: a binding that nobody listens to.
+		p.eval("(globalThis[Symbol.for('pagewire.inject')]?.(() => {}), 0)")
+		if inject {
+			p.eval("bump()")
+		}
+		r.stop()
+		r.attach(inject)
+		r.listed(uri)
+		r.subscribe(uri)
+		p.eval("bump()")
+		r.updated(uri)
+		if got := p.eval("pagewire.stats().ports"); !inject && got != "1" {
+			t.Errorf("the page has %s ports", got)
+		}
+	})
+}
+
+func TestPageThatUninstalls(t *testing.T) {
+	kinds(t, func(t *testing.T, inject bool, path string, docs map[string]string) {
+		s := serve(t, docs)
+		r := begin(t, setup{inject: inject})
+		p := r.open(s.URL + path)
+		r.listed(s.URL + "/state")
+		p.eval("(pagewire.uninstall(), 0)")
+		r.listed()
+	})
+}
+
+func TestInjectedBesideAScriptTag(t *testing.T) {
+	s := serve(t, map[string]string{"/page": tag})
+	r := begin(t, setup{inject: true})
+	uri := s.URL + "/state"
+	p := r.open(s.URL + "/page")
+	r.listed(uri)
+	if got := r.read(uri); got != "/page 0" {
+		t.Errorf("read %q", got)
+	}
+	r.subscribe(uri)
+	p.eval("bump()")
+	r.updated(uri)
+	if got := p.eval("performance.getEntriesByName(origin + '/pagewire.wasm').length"); got != "0" {
+		t.Error("the page fetched a core that it does not need")
+	}
+}
+
+// The page layer comes late to tabs that are open already: a script that looks again finds it.
+func TestLateInjection(t *testing.T) {
+	s := serve(t, map[string]string{"/plain": noTag, "/tagged": "<script>part = '-tagged'</script>" + tag})
+	r := begin(t, setup{inject: true, open: []string{s.URL + "/plain", s.URL + "/tagged"}})
+	r.listed(s.URL + "/state-tagged")
+	r.user.find(s.URL + "/plain").eval("offer()")
+	r.listed(s.URL+"/state", s.URL+"/state-tagged")
+	if got := r.read(s.URL + "/state"); got != "/plain 0" {
+		t.Errorf("read %q", got)
+	}
+}
+
+func TestAgentInAnInjectedPage(t *testing.T) {
+	s := serve(t, map[string]string{strict + "page": noTag})
+	r := begin(t, setup{inject: true})
+	p := r.open(s.URL + strict + "page")
+	r.listed(s.URL + "/state")
+	p.eval(`(globalThis.answers = [], globalThis.wait = null, globalThis.port = pagewire.connect(), port.onmessage = (m) => { answers.push(m); wait?.(); },
+		globalThis.ask = async (m) => { port.send({ jsonrpc: "2.0", ...m }); const before = answers.length; while (!answers.some((a) => a.id === m.id)) await new Promise((done) => wait = done); return answers.find((a) => a.id === m.id); }, 0)`)
+	p.eval(`JSON.stringify(await ask({ id: 1, method: "initialize", params: { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "x", version: "1" } } }))`)
+	p.eval(`(document.title = "ä𝄞", navigator.modelContext.registerResource({ uri: origin + "/ä𝄞", name: "ä𝄞", read: () => "𝄞" }), 0)`)
+	if got := p.eval(`(await ask({ id: 2, method: "resources/list" })).result.resources.length`); got != "2" {
+		t.Errorf("listed %s", got)
+	}
+	// The contents go into a message whose offset counts UTF-16 units.
+	if got := p.eval(`(await ask({ id: "𝄞", method: "resources/read", params: { uri: origin + "/%C3%A4%F0%9D%84%9E" } })).result.contents[0].text`); got != "𝄞" {
+		t.Errorf("read %s", got)
+	}
+	p.eval(`JSON.stringify(await ask({ id: 3, method: "resources/subscribe", params: { uri } }))`)
+	p.eval(`(bump(), 0)`)
+	eventually(t, "the agent in the page is told", func() bool {
+		return p.eval(`answers.filter((a) => a.method === "notifications/resources/updated").length`) == "1"
+	})
+}
+
+func TestContentsOfAllSizes(t *testing.T) {
+	kinds(t, func(t *testing.T, inject bool, path string, docs map[string]string) {
+		s := serve(t, docs)
+		r := begin(t, setup{inject: inject})
+		p := r.open(s.URL + path)
+		r.listed(s.URL + "/state")
+		for _, text := range []string{`""`, `'"\\\u2028\ud834\udd1e'`, `'"x'.repeat(2_000_000)`, `'é'.repeat(3_000_000)`} {
+			p.eval("(document.title = " + text + ", 0)")
+			want := p.eval("document.title.length + ' ' + document.title.slice(-20)")
+			got := strings.TrimSuffix(r.read(s.URL+"/state"), " 0")
+			p.eval("(document.title = 'other', 0)")
+			if have := fmt.Sprint(len(utf16.Encode([]rune(got)))) + " " + last(got, 20); have != want {
+				t.Errorf("%s: read %.60q, want %.60q", text, have, want)
+			}
+		}
+		p.eval("(document.title = 'x'.repeat(17_000_000), 0)") // more than a page's engine lets through
+		if _, err := r.ReadResource(r.context(), &mcp.ReadResourceParams{URI: s.URL + "/state"}); err == nil || !strings.Contains(err.Error(), "too large") {
+			t.Errorf("17 MB: %v", err)
+		}
+		p.eval("(document.title = 'x', 0)")
+		if got := r.read(s.URL + "/state"); got != "x 0" {
+			t.Errorf("read %q", got)
+		}
+	})
+}
+
+// last gives the last n UTF-16 units.
+func last(s string, n int) string {
+	units := utf16.Encode([]rune(s))
+	return string(utf16.Decode(units[max(0, len(units)-n):]))
+}
+
+// What a page does to its own core concerns that page.
+func TestFloodIsCutOff(t *testing.T) {
+	for name, flood := range map[string]string{
+		// A page can get at the binding: here by the message that Pagewire's transport gets, there by the link itself.
+		"messages":    "const deliver = (m) => { for (let i = 0; i < 400_000; i++) m(i) }",
+		"one message": "const deliver = (m) => m('x'.repeat(40 << 20))",
+	} {
+		t.Run(name, func(t *testing.T) {
+			// A page that says it is Pagewire, and sends what it likes.
+			fake := `<script>` + flood + `
+				globalThis.pagewire = { connect: () => { const t = { send: async () => {}, close: async () => {} }; setTimeout(() => deliver((m) => t.onmessage(m)), 100); return t; } }</script>`
+			s := serve(t, map[string]string{"/page": tag, "/flood": fake})
+			r := begin(t, setup{})
+			r.open(s.URL + "/page")
+			r.listed(s.URL + "/state")
+			r.open(s.URL + "/flood")
+			eventually(t, "the page is cut off", func() bool { return r.log.has("cut off") && r.log.has("/flood") })
+			if got := r.read(s.URL + "/state"); got != "/page 0" {
+				t.Errorf("the other page reads %q", got)
+			}
+		})
+	}
+}
+
+// A page that notifies without end is no flood: touches wait for each other.
+func TestNotifyingWithoutEnd(t *testing.T) {
+	kinds(t, func(t *testing.T, inject bool, path string, docs map[string]string) {
+		s := serve(t, docs)
+		r := begin(t, setup{inject: inject})
+		uri := s.URL + "/state"
+		p := r.open(s.URL + path)
+		r.listed(uri)
+		r.subscribe(uri)
+		p.eval("await (async () => { for (let i = 0; i < 200_000; i++) { bump(); if (i % 100 === 0) await new Promise((done) => { const c = new MessageChannel(); c.port1.onmessage = done; c.port2.postMessage(0); }); } })()")
+		eventually(t, "the last state is read after an update", func() bool {
+			select {
+			case <-r.updates:
+			default:
+			}
+			return r.read(uri) == path+" 200000"
+		})
+		if r.log.has("cut off") {
+			t.Error("the page was cut off")
+		}
+	})
+}
+
+func TestNativeTools(t *testing.T) {
+	tools := `<script>
+		document.modelContext.registerTool({ name: "add", description: "Adds.", inputSchema: { type: "object", properties: { a: { type: "number" }, b: { type: "number" } } },
+			annotations: { readOnlyHint: true }, execute: ({ a, b }) => ({ sum: a + b }) });
+		document.modelContext.registerTool({ name: "say", description: "Says.", execute: () => "hello" });
+		document.modelContext.registerTool({ name: "fail", description: "Fails.", execute: () => { throw new Error("no") } });
+		document.modelContext.registerTool({ name: "mcp", description: "Gives MCP's own.", execute: () => ({ content: [{ type: "text", text: "own" }], isError: true }) });
+		document.modelContext.registerTool({ name: "hang", description: "Hangs.", execute: (_, { signal }) => new Promise(() => { signal.onabort = () => document.title = "aborted" }) });
+	</script>`
+	s := serve(t, map[string]string{"/tools": tools, "/tools2": tools, "/both": tag + tools, "/bare": ""})
+	r := begin(t, setup{})
+	p := r.open(s.URL + "/tools")
+	ours := len([]string{"list_page_resources", "read_page_resource", "wait_for_page_update"})
+	r.until("the page's tools are listed", func() bool { return len(r.toolNames()) == ours+5 })
+	call := func(name string, args any) (string, bool) {
+		t.Helper()
+		result, err := r.CallTool(r.context(), &mcp.CallToolParams{Name: name, Arguments: args})
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		return result.Content[0].(*mcp.TextContent).Text, result.IsError
+	}
+	for _, c := range []struct {
+		name, want string
+		args       any
+		isError    bool
+	}{
+		{"add", `{"sum":3}`, map[string]int{"a": 1, "b": 2}, false},
+		{"say", "hello", nil, false},
+		{"mcp", "own", nil, true},
+	} {
+		if got, isError := call(c.name, c.args); got != c.want || isError != c.isError {
+			t.Errorf("%s gives %q, %v", c.name, got, isError)
+		}
+	}
+	if got, isError := call("fail", nil); !isError {
+		t.Errorf("fail gives %q, no error", got)
+	}
+	// What an agent cancels, the page aborts.
+	ctx, cancel := context.WithCancel(r.context())
+	ended := make(chan error, 1)
+	go func() {
+		_, err := r.CallTool(ctx, &mcp.CallToolParams{Name: "hang"})
+		ended <- err
+	}()
+	eventually(t, "the tool runs", func() bool { return r.g.Snapshot().Stats.Calls == 1 })
+	cancel()
+	<-ended
+	eventually(t, "the tool is aborted", func() bool { return p.eval("document.title") == "aborted" })
+
+	// A call whose page goes ends.
+	go func() {
+		_, err := r.CallTool(r.context(), &mcp.CallToolParams{Name: "hang"})
+		ended <- err
+	}()
+	eventually(t, "the tool runs", func() bool { return r.g.Snapshot().Stats.Calls == 1 })
+	p.visit(s.URL + "/tools2")
+	<-ended
+	r.until("the next page's tools are listed", func() bool { return len(r.toolNames()) == ours+5 })
+	says := func() bool {
+		result, err := r.CallTool(r.context(), &mcp.CallToolParams{Name: "say"})
+		return err == nil && result.Content[0].(*mcp.TextContent).Text == "hello"
+	}
+	eventually(t, "the next page's tool is called", says)
+	p.eval("void history.back()")
+	eventually(t, "it is back", func() bool { return p.eval("location.pathname") == "/tools" })
+	eventually(t, "its tool is called again", says)
+	p.visit(s.URL + "/bare")
+	r.until("there are ours only", func() bool { return len(r.toolNames()) == ours })
+
+	// With Pagewire they come by its session, once, and ours for pages not at all.
+	p.visit(s.URL + "/both")
+	r.until("the page's tools are listed", func() bool { return len(r.toolNames()) >= ours+5 })
+	for _, name := range r.toolNames() {
+		if strings.HasPrefix(name, "resources_") {
+			t.Errorf("listed %s", name)
+		}
+	}
+	if names := r.toolNames(); len(names) != ours+5 {
+		t.Errorf("listed %v", names)
+	}
+	if pages := r.g.Snapshot().Pages; len(pages) != 1 {
+		t.Errorf("attached %+v", pages)
+	}
+	if got, _ := call("add", map[string]int{"a": 1, "b": 2}); got != `{"sum":3}` {
+		t.Errorf("add gives %q", got)
+	}
+}
+
+func TestToolsOfAnInjectedPage(t *testing.T) {
+	tools := `<script>document.modelContext.registerTool({ name: "say", description: "Says.", execute: () => "hello" })</script>`
+	s := serve(t, map[string]string{"/tools": tools})
+	r := begin(t, setup{inject: true})
+	r.open(s.URL + "/tools")
+	r.until("the page's tool is listed", func() bool { return slices.Contains(r.toolNames(), "say") })
+	result, err := r.CallTool(r.context(), &mcp.CallToolParams{Name: "say"})
+	if err != nil || result.Content[0].(*mcp.TextContent).Text != "hello" {
+		t.Errorf("say gives %+v, %v", result, err)
+	}
+}
+
+func TestTitleFollowsThePage(t *testing.T) {
+	s := serve(t, map[string]string{"/page": tag})
+	r := begin(t, setup{})
+	p := r.open(s.URL + "/page")
+	r.listed(s.URL + "/state")
+	p.eval("(document.title = 'Renamed', 0)")
+	eventually(t, "the page has its new title", func() bool { return r.g.Snapshot().Pages[0].Title == "Renamed" })
+}
+
+// While we listen to the Page domain, a browser that cannot show a dialog waits for us to close it. (Those that can, which is
+// all but chrome-headless-shell, do not; so this is the one thing that no browser here shows.)
+func TestDialogThatNobodySees(t *testing.T) {
+	b := &attachment{link: newLink(nil)}
+	event := func(params string) {
+		b.handle(&cdproto.Message{Method: "Page.javascriptDialogOpening", SessionID: "s", Params: []byte(params)}, nil)
+	}
+	event(`{"type":"alert","hasBrowserHandler":true}`)
+	event(`{"type":"alert","hasBrowserHandler":false}`)
+	event(`{"type":"beforeunload","hasBrowserHandler":false}`)
+	var sent []string
+	for _, m := range b.link.queue {
+		sent = append(sent, string(m.Method)+string(m.Params))
+	}
+	if want := []string{`Page.handleJavaScriptDialog{"accept":false}`, `Page.handleJavaScriptDialog{"accept":true}`}; !slices.Equal(sent, want) {
+		t.Errorf("sent %q, want %q", sent, want)
+	}
+}
+
+// What a read costs an agent in this process, its message and the answer read as go-sdk does. Nothing is asserted: see the log.
+func TestReadRoundTrip(t *testing.T) {
+	kinds(t, func(t *testing.T, inject bool, path string, docs map[string]string) {
+		s := serve(t, docs)
+		r := begin(t, setup{inject: inject})
+		p := r.open(s.URL + path)
+		uri := s.URL + "/state"
+		r.listed(uri)
+		for _, size := range []int{10, 100_000} {
+			p.eval(fmt.Sprintf("(document.title = 'x'.repeat(%d), 0)", size))
+			const rounds = 1000
+			for range 300 { // the page's code is compiled when it has run some time
+				r.read(uri)
+			}
+			took := make([]time.Duration, rounds)
+			for i := range took {
+				from := time.Now()
+				r.read(uri)
+				took[i] = time.Since(from)
+			}
+			slices.Sort(took)
+			t.Logf("%d reads of %d bytes: p50 %v, p90 %v, p99 %v", rounds, size, took[rounds/2], took[rounds*9/10], took[rounds*99/100])
+		}
+	})
+}

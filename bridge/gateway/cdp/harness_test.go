@@ -1,0 +1,418 @@
+//go:build !js
+
+package cdp
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto"
+	"github.com/chromedp/cdproto/cdp/jsonv2"
+	"github.com/chromedp/cdproto/target"
+	"github.com/chromedp/chromedp/remote"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/pagewire/pagewire/bridge/gateway"
+	"github.com/pagewire/pagewire/bridge/gateway/browser"
+)
+
+// dist is what make build has written.
+const dist = "../../../dist"
+
+func TestMain(m *testing.M) {
+	pageLayer = func() (string, error) {
+		text, err := os.ReadFile(filepath.Join(dist, "pagewire.inject.js"))
+		return string(text), err
+	}
+	if _, err := pageLayer(); err != nil {
+		fmt.Fprintln(os.Stderr, "cdp: dist/ is not built: run make build:", err)
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}
+
+// patience is how long a test waits for what must come.
+const patience = 20 * time.Second
+
+// A site is an origin: dist/ and documents by path. Those under /strict/ forbid all but the scripts of the site.
+type site struct {
+	*httptest.Server
+	mu   sync.Mutex
+	docs map[string]string
+}
+
+// app is a page's script: one resource, its state, which bump changes.
+const app = `
+globalThis.uri = origin + "/state" + (globalThis.part ?? "");
+globalThis.count = 0;
+globalThis.bump = () => { count++; navigator.modelContext.notifyResourceUpdated(uri); };
+globalThis.offer = () => navigator.modelContext.registerResource({ uri, name: "state", mimeType: "text/plain", read: () => document.title + " " + count });
+if (navigator.modelContext?.registerResource) offer();
+`
+
+const (
+	tag    = `<script src="/pagewire.js"></script><script src="/app.js"></script>`
+	noTag  = `<script src="/app.js"></script>`
+	strict = "/strict/"
+)
+
+func serve(t *testing.T, docs map[string]string) *site {
+	t.Helper()
+	s := &site{docs: docs}
+	files := http.FileServer(http.Dir(dist))
+	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Origin-Agent-Cluster", "?1")
+		s.mu.Lock()
+		text, ok := s.docs[r.URL.Path]
+		s.mu.Unlock()
+		if strings.HasPrefix(r.URL.Path, strict) {
+			w.Header().Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; require-trusted-types-for 'script'")
+		}
+		switch {
+		case ok:
+			w.Header().Set("Content-Type", "text/html; charset=utf-8")
+			fmt.Fprint(w, "<!doctype html><title>", r.URL.Path, "</title><link rel=icon href=data:,>", text)
+		case r.URL.Path == "/app.js":
+			w.Header().Set("Content-Type", "text/javascript")
+			fmt.Fprint(w, app)
+		default:
+			files.ServeHTTP(w, r)
+		}
+	}))
+	t.Cleanup(s.Close)
+	return s
+}
+
+// elsewhere is the same site by another name: another origin, and another process.
+func (s *site) elsewhere() string { return strings.Replace(s.URL, "127.0.0.1", "localhost", 1) }
+
+// A rig is a browser, a gateway that is attached to it, and an agent.
+type rig struct {
+	*agent
+	t       *testing.T
+	browser *browser.Browser
+	g       *gateway.Gateway
+	log     *logged
+	user    *driver      // who opens tabs and looks at them
+	stop    func() error // ends Run, and gives what it returned
+}
+
+type logged struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *logged) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *logged) has(s string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Contains(l.text.String(), s)
+}
+
+type setup struct {
+	inject bool
+	open   []string // tabs that are there before the gateway
+	flags  []string
+}
+
+func begin(t *testing.T, o setup) *rig {
+	t.Helper()
+	r := &rig{t: t, log: &logged{}}
+	var err error
+	if r.browser, err = browser.Start(t.Context(), browser.StartOptions{Open: o.open, Options: browser.Options{Flags: o.flags}}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(r.browser.Close)
+	r.user = dial(t, r.browser.URL)
+	t.Cleanup(func() {
+		if t.Failed() {
+			r.log.mu.Lock()
+			defer r.log.mu.Unlock()
+			t.Log(r.log.text.String())
+		}
+	})
+	r.attach(o.inject)
+	return r
+}
+
+// attach makes a gateway, in the place of the one that there was.
+func (r *rig) attach(inject bool) {
+	r.t.Helper()
+	log := slog.New(slog.NewTextHandler(r.log, nil))
+	g := gateway.New(gateway.Options{Log: log})
+	ctx, cancel := context.WithCancel(context.Background())
+	returned := make(chan error, 1)
+	go func() { returned <- Run(ctx, g, Options{URL: r.browser.URL, Inject: inject, Log: log}) }()
+	var once sync.Once
+	var result error
+	r.g = g
+	r.stop = func() error {
+		once.Do(func() {
+			cancel()
+			select {
+			case result = <-returned:
+			case <-time.After(patience):
+				r.t.Error("Run does not return")
+			}
+			g.Close()
+		})
+		return result
+	}
+	r.t.Cleanup(func() { r.stop() })
+	r.agent = connect(r.t, g)
+}
+
+// A tabbed is a page in a tab, as its user sees it.
+type tabbed struct {
+	*driver
+	id, session string
+}
+
+func (r *rig) open(url string) *tabbed {
+	r.t.Helper()
+	id := r.user.create("about:blank")
+	p := &tabbed{r.user, id, r.user.attachTo(id)}
+	p.visit(url)
+	return p
+}
+
+func (p *tabbed) loaded() {
+	p.t.Helper()
+	p.eval("await new Promise((done) => document.readyState === 'complete' ? done() : addEventListener('load', done))")
+}
+
+func (p *tabbed) visit(url string) {
+	p.t.Helper()
+	if r := p.call(p.session, "Page.navigate", map[string]any{"url": url}); r["error"] != nil || r["errorText"] != nil {
+		p.t.Fatalf("%s: %v", url, r)
+	}
+	p.loaded()
+}
+
+func (p *tabbed) reload()  { p.call(p.session, "Page.reload", nil) }
+func (p *tabbed) toFront() { p.call(p.session, "Page.bringToFront", nil) }
+func (p *tabbed) close()   { p.call("", "Target.closeTarget", map[string]any{"targetId": p.id}) }
+
+// eval gives the value of an expression, which may await, as text.
+func (p *tabbed) eval(expression string) string {
+	p.t.Helper()
+	r := p.call(p.session, "Runtime.evaluate", map[string]any{"expression": "(async () => `${" + expression + "}`)()", "awaitPromise": true, "returnByValue": true})
+	result, _ := r["result"].(map[string]any)
+	text, ok := result["value"].(string)
+	if !ok {
+		p.t.Fatalf("%s: %v", expression, r)
+	}
+	return text
+}
+
+type agent struct {
+	*mcp.ClientSession
+	t       *testing.T
+	updates chan string
+	lists   chan bool
+}
+
+func connect(t *testing.T, g *gateway.Gateway) *agent {
+	t.Helper()
+	port, err := g.Connect("test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := &agent{t: t, updates: make(chan string, 1000), lists: make(chan bool, 1000)}
+	client := mcp.NewClient(&mcp.Implementation{Name: "agent", Version: "1"}, &mcp.ClientOptions{
+		ResourceUpdatedHandler:     func(_ context.Context, r *mcp.ResourceUpdatedNotificationRequest) { a.updates <- r.Params.URI },
+		ResourceListChangedHandler: func(context.Context, *mcp.ResourceListChangedRequest) { a.lists <- true },
+		ToolListChangedHandler:     func(context.Context, *mcp.ToolListChangedRequest) { a.lists <- true },
+	})
+	if a.ClientSession, err = client.Connect(t.Context(), gateway.Transport(port), &mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"}); err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+func (a *agent) context() context.Context {
+	ctx, cancel := context.WithTimeout(a.t.Context(), patience)
+	a.t.Cleanup(cancel)
+	return ctx
+}
+
+func (a *agent) uris() (list []string) {
+	a.t.Helper()
+	for r, err := range a.Resources(a.context(), nil) {
+		if err != nil {
+			a.t.Fatal(err)
+		}
+		list = append(list, r.URI)
+	}
+	slices.Sort(list)
+	return list
+}
+
+func (a *agent) toolNames() (list []string) {
+	a.t.Helper()
+	for tool, err := range a.Tools(a.context(), nil) {
+		if err != nil {
+			a.t.Fatal(err)
+		}
+		list = append(list, tool.Name)
+	}
+	return list
+}
+
+// until waits for a list that satisfies ok.
+func (a *agent) until(what string, ok func() bool) {
+	a.t.Helper()
+	deadline := time.After(patience)
+	for !ok() {
+		select {
+		case <-a.lists:
+		case <-deadline:
+			a.t.Fatalf("never: %s; listed are %v and %v", what, a.uris(), a.toolNames())
+		}
+	}
+}
+
+func (a *agent) listed(want ...string) {
+	a.t.Helper()
+	slices.Sort(want)
+	a.until(fmt.Sprint("listed ", want), func() bool { return slices.Equal(a.uris(), want) })
+}
+
+func (a *agent) read(uri string) string {
+	a.t.Helper()
+	r, err := a.ReadResource(a.context(), &mcp.ReadResourceParams{URI: uri})
+	if err != nil {
+		a.t.Fatalf("read %s: %v", uri, err)
+	}
+	return r.Contents[0].Text
+}
+
+func (a *agent) subscribe(uri string) {
+	a.t.Helper()
+	if err := a.Subscribe(a.context(), &mcp.SubscribeParams{URI: uri}); err != nil {
+		a.t.Fatalf("subscribe %s: %v", uri, err)
+	}
+}
+
+// updated waits for one update of uri, and then a while for another one.
+func (a *agent) updated(uri string) {
+	a.t.Helper()
+	select {
+	case got := <-a.updates:
+		if got != uri {
+			a.t.Fatalf("update of %s, want %s", got, uri)
+		}
+	case <-time.After(patience):
+		a.t.Fatalf("no update of %s", uri)
+	}
+	a.quiet()
+}
+
+// quiet fails on an update within 250 ms, more than two intervals of a page's engine.
+func (a *agent) quiet() {
+	a.t.Helper()
+	select {
+	case uri := <-a.updates:
+		a.t.Fatalf("one update too many: %s", uri)
+	case <-time.After(250 * time.Millisecond):
+	}
+}
+
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		if ok() {
+			return
+		}
+	}
+	t.Fatalf("never: %s", what)
+}
+
+// A driver is another client of the browser. It is none of chromedp's, which make each tab believe that it has the focus.
+type driver struct {
+	t    *testing.T
+	link *link
+}
+
+func dial(t *testing.T, url string) *driver {
+	t.Helper()
+	conn, err := remote.DialContext(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &driver{t, newLink(conn)}
+	var ended sync.WaitGroup
+	ended.Go(d.link.write)
+	ended.Go(func() {
+		d.link.read(func(_ *cdproto.Message, answered func()) {
+			if answered != nil {
+				answered()
+			}
+		})
+	})
+	t.Cleanup(func() {
+		conn.Close()
+		ended.Wait()
+	})
+	return d
+}
+
+// call sends a command, and gives the member of its result.
+func (d *driver) call(session, method string, params any) map[string]any {
+	d.t.Helper()
+	answer := make(chan map[string]any, 1)
+	d.link.post(target.SessionID(session), method, params, func(result jsonv2.Value, err error) {
+		var members map[string]any
+		jsonv2.Unmarshal(result, &members)
+		if err != nil {
+			members = map[string]any{"error": err.Error()}
+		}
+		answer <- members
+	})
+	select {
+	case members := <-answer:
+		return members
+	case <-time.After(patience):
+		d.t.Fatalf("%s is not answered", method)
+		return nil
+	}
+}
+
+func (d *driver) create(url string) string {
+	d.t.Helper()
+	return d.call("", "Target.createTarget", map[string]any{"url": url})["targetId"].(string)
+}
+
+func (d *driver) attachTo(id string) string {
+	d.t.Helper()
+	return d.call("", "Target.attachToTarget", map[string]any{"targetId": id, "flatten": true})["sessionId"].(string)
+}
+
+// find gives a tab that is open already.
+func (d *driver) find(url string) *tabbed {
+	d.t.Helper()
+	for _, info := range d.call("", "Target.getTargets", nil)["targetInfos"].([]any) {
+		if info := info.(map[string]any); info["url"] == url {
+			id := info["targetId"].(string)
+			return &tabbed{d, id, d.attachTo(id)}
+		}
+	}
+	d.t.Fatalf("no tab at %s", url)
+	return nil
+}

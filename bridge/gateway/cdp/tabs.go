@@ -1,0 +1,280 @@
+//go:build !js
+
+package cdp
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/chromedp/cdproto"
+	protocol "github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/cdp/jsonv2"
+	"github.com/chromedp/cdproto/inspector"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/cdproto/target"
+	"github.com/chromedp/cdproto/webmcp"
+
+	"github.com/pagewire/pagewire/bridge/gateway"
+)
+
+// An attachment is what is known of a browser that Run is attached to.
+type attachment struct {
+	link   *link
+	g      *gateway.Gateway
+	log    *slog.Logger
+	ctx    context.Context // ends with Run
+	inject string          // the page layer, or ""
+
+	mu       sync.Mutex // guards all below and what they hold; taken before the gateway's lock and a home's
+	sessions map[string]*session
+	tabs     map[string]*tab // by target
+	bindings int
+}
+
+// A tab is one of the browser's.
+type tab struct {
+	target, url string
+	pages       map[string]*gateway.Page // the last one of each frame
+}
+
+// key is the tab's for the gateway. A target keeps its id over reloads and navigations, whatever process they end in.
+func (t *tab) key() string { return "cdp:" + t.target }
+
+// A session is our end of one target: a tab, or a frame that has a process of its own.
+type session struct {
+	b         *attachment
+	id        target.SessionID
+	tab       *tab
+	documents map[runtime.ExecutionContextID]*document
+	tools     map[string]map[string]*webmcp.Tool // by frame and name
+	retooling bool
+	console   int // messages since their arguments were released
+}
+
+// pages are the targets that hold documents. What is not listed is not attached to.
+var pages = target.Filter{{Type: "page"}, {Type: "iframe"}}
+
+func yes() *bool { t := true; return &t }
+
+// autoAttach makes the browser attach us to what comes below a session. Where the page layer is to be there before the page's own
+// scripts, a new target waits until we let it run.
+func (b *attachment) autoAttach(s target.SessionID) {
+	b.link.post(s, target.CommandSetAutoAttach, &target.SetAutoAttachParams{AutoAttach: true, WaitForDebuggerOnStart: b.inject != "", Flatten: yes(), Filter: pages}, nil)
+}
+
+func (b *attachment) start() {
+	b.link.post("", target.CommandSetDiscoverTargets, &target.SetDiscoverTargetsParams{Discover: true, Filter: pages}, nil)
+	b.autoAttach("")
+}
+
+// leave tells the documents that the gateway goes, which they could not know, and waits a moment for that to arrive.
+func (b *attachment) leave() {
+	b.mu.Lock()
+	for _, s := range b.sessions {
+		for _, d := range s.documents {
+			d.tell("null")
+		}
+	}
+	b.mu.Unlock()
+	heard := make(chan struct{})
+	if b.link.post("", "Browser.getVersion", nil, func(jsonv2.Value, error) { close(heard) }) != nil {
+		return
+	}
+	select {
+	case <-heard:
+	case <-time.After(250 * time.Millisecond):
+	}
+}
+
+// end ends all documents.
+func (b *attachment) end() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, s := range b.sessions {
+		s.clear()
+	}
+}
+
+func (s *session) clear() {
+	for _, d := range s.documents {
+		d.end()
+	}
+	clear(s.documents)
+	clear(s.tools)
+}
+
+// handle takes an event, or an answer.
+func (b *attachment) handle(m *cdproto.Message, answered func()) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if answered != nil {
+		answered()
+		return
+	}
+	s := b.sessions[string(m.SessionID)]
+	switch string(m.Method) {
+	case runtime.BindingCalled.Method:
+		if e := decode(m, runtime.BindingCalled); s != nil && e != nil {
+			if d := s.documents[e.ExecutionContextID]; d != nil && d.binding == e.Name {
+				d.hear(e.Payload)
+			}
+		}
+	case runtime.ConsoleAPICalled.Method, runtime.ExceptionThrown.Method:
+		// The browser keeps what a page logs for whoever listens to Runtime, as long as that one does not let it go: a page that
+		// logs objects would grow with each of them.
+		if s != nil {
+			if s.console++; s.console >= 100 {
+				s.console = 0
+				b.link.post(s.id, runtime.CommandReleaseObjectGroup, &runtime.ReleaseObjectGroupParams{ObjectGroup: "console"}, nil)
+			}
+		}
+	case runtime.ExecutionContextCreated.Method:
+		if e := decode(m, runtime.ExecutionContextCreated); s != nil && e != nil && e.Context != nil {
+			b.created(s, e.Context)
+		}
+	case runtime.ExecutionContextDestroyed.Method:
+		if e := decode(m, runtime.ExecutionContextDestroyed); s != nil && e != nil {
+			for id, d := range s.documents {
+				if d.world == e.ExecutionContextUniqueID {
+					s.destroyed(id)
+				}
+			}
+		}
+	case runtime.ExecutionContextsCleared.Method, inspector.TargetCrashed.Method:
+		if s != nil {
+			s.clear()
+		}
+	case target.AttachedToTarget.Method:
+		if e := decode(m, target.AttachedToTarget); e != nil && e.TargetInfo != nil {
+			b.attached(s, e)
+		}
+	case target.DetachedFromTarget.Method:
+		if e := decode(m, target.DetachedFromTarget); e != nil {
+			b.detached(e.SessionID)
+		}
+	case target.TargetInfoChanged.Method:
+		if e := decode(m, target.TargetInfoChanged); e != nil && e.TargetInfo != nil {
+			if t := b.tabs[string(e.TargetInfo.TargetID)]; t != nil {
+				t.url = e.TargetInfo.URL
+			}
+		}
+	case target.TargetDestroyed.Method:
+		if e := decode(m, target.TargetDestroyed); e != nil {
+			if t := b.tabs[string(e.TargetID)]; t != nil {
+				delete(b.tabs, t.target)
+				b.g.CloseTab(t.key())
+			}
+		}
+	case page.JavascriptDialogOpening.Method:
+		b.dialog(m)
+	case webmcp.ToolsAdded.Method:
+		if e := decode(m, webmcp.ToolsAdded); s != nil && e != nil {
+			s.addTools(e.Tools)
+		}
+	case webmcp.ToolsRemoved.Method:
+		if e := decode(m, webmcp.ToolsRemoved); s != nil && e != nil {
+			s.removeTools(e.Tools)
+		}
+	case webmcp.ToolResponded.Method:
+		if e := decode(m, webmcp.ToolResponded); s != nil && e != nil {
+			s.responded(e)
+		}
+	}
+}
+
+var decodeOptions = jsonv2.JoinOptions(jsonv2.DefaultOptionsV2(), jsonv2.AllowInvalidUTF8(true))
+
+// decode returns an event's parameters, or nil for what a newer browser means by them.
+func decode[T any](m *cdproto.Message, _ protocol.Event[T]) *T {
+	e := new(T)
+	if jsonv2.Unmarshal(m.Params, e, decodeOptions) != nil {
+		return nil
+	}
+	return e
+}
+
+func (b *attachment) attached(parent *session, e *target.EventAttachedToTarget) {
+	info := e.TargetInfo
+	var t *tab
+	if parent != nil {
+		t = parent.tab
+	} else if info.Type == "page" {
+		if t = b.tabs[string(info.TargetID)]; t == nil {
+			t = &tab{target: string(info.TargetID), url: info.URL, pages: map[string]*gateway.Page{}}
+			b.tabs[t.target] = t
+		}
+	}
+	resume := func() { b.link.post(e.SessionID, runtime.CommandRunIfWaitingForDebugger, nil, nil) }
+	// A page that is rendered in advance is no tab of anybody yet; when it is shown its contexts are created anew in the tab.
+	if t == nil || info.Subtype == "prerender" {
+		resume()
+		return
+	}
+	s := &session{b: b, id: e.SessionID, tab: t, documents: map[runtime.ExecutionContextID]*document{}, tools: map[string]map[string]*webmcp.Tool{}}
+	b.sessions[string(s.id)] = s
+	b.autoAttach(s.id)
+	if b.inject != "" {
+		// Scripts for new documents are the Page domain's.
+		b.link.post(s.id, page.CommandEnable, nil, nil)
+		b.link.post(s.id, page.CommandAddScriptToEvaluateOnNewDocument, &page.AddScriptToEvaluateOnNewDocumentParams{Source: b.inject, RunImmediately: yes()}, nil)
+	}
+	b.link.post(s.id, runtime.CommandEnable, nil, nil)
+	if b.inject == "" {
+		b.link.post(s.id, webmcp.CommandEnable, nil, nil) // refused by a browser that has no WebMCP
+	}
+	resume()
+}
+
+func (b *attachment) detached(id target.SessionID) {
+	b.link.forget(id)
+	if s := b.sessions[string(id)]; s != nil {
+		s.clear()
+		delete(b.sessions, string(id))
+	}
+}
+
+// dialog closes a dialog that nobody sees, as a browser without a window does for itself when nobody listens to the Page domain;
+// while we do, the page would stand still.
+func (b *attachment) dialog(m *cdproto.Message) {
+	if e := decode(m, page.JavascriptDialogOpening); e != nil && !e.HasBrowserHandler {
+		b.link.post(m.SessionID, page.CommandHandleJavaScriptDialog, &page.HandleJavaScriptDialogParams{Accept: e.Type == page.DialogTypeBeforeunload}, nil)
+	}
+}
+
+// created takes a context on. Only a document's own world counts: extensions and DevTools have others.
+func (b *attachment) created(s *session, c *runtime.ExecutionContextDescription) {
+	var aux struct {
+		IsDefault bool   `json:"isDefault"`
+		FrameID   string `json:"frameId"`
+	}
+	if json.Unmarshal(c.AuxData, &aux) != nil || !aux.IsDefault || aux.FrameID == "" {
+		return
+	}
+	s.destroyed(c.ID)
+	if !webOrigin(c.Origin) || !b.g.Admits(c.Origin) {
+		return
+	}
+	b.bindings++
+	d := &document{b: b, s: s, context: c.ID, world: c.UniqueID, frameID: aux.FrameID, origin: c.Origin, binding: bindingName(b.bindings), credit: burst, counted: time.Now()}
+	if aux.FrameID != s.tab.target {
+		d.frame = aux.FrameID
+	}
+	s.documents[c.ID] = d
+	d.open()
+}
+
+func (s *session) destroyed(id runtime.ExecutionContextID) {
+	if d := s.documents[id]; d != nil {
+		d.end()
+		delete(s.documents, id)
+		delete(s.tools, d.frameID)
+	}
+}
+
+// run tells the bindings of this process from those of another gateway at the same browser.
+var run = rand.Text()[:8]

@@ -1,0 +1,572 @@
+//go:build !js
+
+package inspect
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/coder/websocket"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/pagewire/pagewire/bridge/gateway"
+)
+
+const doc = "https://app.example/doc"
+
+// A page is a real MCP server with one resource, behind a Pipe.
+type page struct {
+	t      *testing.T
+	server *mcp.Server
+	mu     sync.Mutex
+	text   string
+	subs   int
+}
+
+func attach(t *testing.T, g *gateway.Gateway, text string) *page {
+	t.Helper()
+	p := &page{t: t, text: text}
+	count := func(by int) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.subs += by
+	}
+	p.server = mcp.NewServer(&mcp.Implementation{Name: "page", Version: "1"}, &mcp.ServerOptions{
+		SubscribeHandler:   func(context.Context, *mcp.SubscribeRequest) error { count(1); return nil },
+		UnsubscribeHandler: func(context.Context, *mcp.UnsubscribeRequest) error { count(-1); return nil },
+	})
+	p.server.AddResource(&mcp.Resource{URI: doc, Name: "doc"}, func(_ context.Context, r *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: doc, MIMEType: "text/plain", Text: p.text}}}, nil
+	})
+	near, far := gateway.Pipe()
+	go p.server.Run(t.Context(), gateway.Transport(far))
+	info := gateway.PageInfo{Tab: "a", Origin: "https://app.example", URL: "https://app.example/", Title: "<b>App</b>", Road: "test"}
+	if _, err := g.Attach(t.Context(), info, near); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func (p *page) set(text string) {
+	p.mu.Lock()
+	p.text = text
+	p.mu.Unlock()
+	p.server.ResourceUpdated(p.t.Context(), &mcp.ResourceUpdatedNotificationParams{URI: doc})
+}
+
+func (p *page) subscriptions() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.subs
+}
+
+// serve serves an inspector. When the test is over nothing of it must be left.
+func serve(t *testing.T, g *gateway.Gateway, o Options) *httptest.Server {
+	t.Helper()
+	before := runtime.NumGoroutine()
+	s := httptest.NewServer(Handler(g, o))
+	t.Cleanup(func() {
+		g.Close()
+		s.Close()
+		http.DefaultClient.CloseIdleConnections()
+		eventually(t, "no goroutine is left", func() bool { return runtime.NumGoroutine() <= before })
+		if t.Failed() {
+			all := make([]byte, 1<<20)
+			t.Logf("%s", all[:runtime.Stack(all, true)])
+		}
+	})
+	return s
+}
+
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
+		if ok() {
+			return
+		}
+	}
+	t.Errorf("never: %s", what)
+}
+
+// get asks as a client with these headers does; "Host: x" is one of them.
+func get(t *testing.T, url string, headers ...string) (status int, header http.Header, body string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), "GET", url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, h := range headers {
+		name, value, _ := strings.Cut(h, ": ")
+		if r.Header.Set(name, value); name == "Host" {
+			r.Host = value
+		}
+	}
+	answer, err := http.DefaultTransport.RoundTrip(r) // redirects are not followed
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer.StatusCode, answer.Header, string(text)
+}
+
+var files = fstest.MapFS{
+	"index.html":    {Data: []byte("<!doctype html><title>x</title>")},
+	"inspector.js":  {Data: []byte("1")},
+	"inspector.css": {Data: []byte("a{}")},
+}
+
+func TestPageIsServedUnderAStrictPolicy(t *testing.T) {
+	s := serve(t, gateway.New(gateway.Options{}), Options{Files: files})
+	for path, kind := range map[string]string{"/": "text/html", "/inspector/inspector.js": "text/javascript", "/inspector/inspector.css": "text/css", "/healthz": "application/json", "/none": "text/plain"} {
+		status, header, body := get(t, s.URL+path)
+		if want := map[bool]int{true: 404, false: 200}[path == "/none"]; status != want || !strings.HasPrefix(header.Get("Content-Type"), kind) {
+			t.Errorf("%s: status %d, %s: %s", path, status, header.Get("Content-Type"), body)
+		}
+		for name, want := range map[string]string{"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", "Cross-Origin-Resource-Policy": "same-origin"} {
+			if got := header.Get(name); got != want {
+				t.Errorf("%s: %s is %q, want %q", path, name, got, want)
+			}
+		}
+		csp := header.Get("Content-Security-Policy")
+		for _, want := range []string{"default-src 'none'", "script-src 'self'", "style-src 'self'", "frame-ancestors 'none'", "base-uri 'none'", "form-action 'none'"} {
+			if !strings.Contains(csp, want) {
+				t.Errorf("%s: the policy %q lacks %s", path, csp, want)
+			}
+		}
+		if strings.Contains(csp, "unsafe") || strings.Contains(csp, "*") {
+			t.Errorf("%s: the policy %q is lax", path, csp)
+		}
+	}
+	for _, path := range []string{"/inspector/", "/inspector/..%2finspect.go", "/inspector/none.js", "/index.html"} {
+		if status, _, _ := get(t, s.URL+path); status != 404 {
+			t.Errorf("%s: status %d", path, status)
+		}
+	}
+}
+
+func TestOnlyThisMachineMayLook(t *testing.T) {
+	s := serve(t, gateway.New(gateway.Options{}), Options{Files: files})
+	for host, want := range map[string]int{
+		"127.0.0.1:7433": 200, "localhost:1": 200, "localhost": 200, "[::1]:7433": 200,
+		"evil.example": 403, "evil.example:7433": 403, "127.0.0.1.evil.example": 403, "localhost.evil.example": 403, "192.168.1.4:7433": 403, "localhost@evil.example": 403,
+	} {
+		for _, path := range []string{"/", "/metrics", "/healthz", "/feed"} {
+			want := want
+			if path == "/feed" && want == 200 {
+				want = http.StatusUpgradeRequired
+			}
+			if status, _, body := get(t, s.URL+path, "Host: "+host); status != want {
+				t.Errorf("%s at %s: status %d, want %d: %s", path, host, status, want, body)
+			}
+		}
+	}
+	r := httptest.NewRequest("GET", "http://localhost/metrics", nil)
+	r.RemoteAddr = "192.168.1.5:4711"
+	w := httptest.NewRecorder()
+	Handler(gateway.New(gateway.Options{}), Options{}).ServeHTTP(w, r)
+	if w.Code != 403 {
+		t.Errorf("from another machine: status %d", w.Code)
+	}
+}
+
+func TestTokenIsAskedOfEverybody(t *testing.T) {
+	s := serve(t, gateway.New(gateway.Options{}), Options{Files: files, Token: "secret"})
+	for _, path := range []string{"/", "/metrics", "/feed", "/inspector/inspector.js", "/metrics?token=secret", "/?token=secre"} {
+		for _, headers := range [][]string{nil, {"Authorization: Bearer secre"}, {"Authorization: Basic secret"}, {"Cookie: pagewire_inspector=secret"}} {
+			if status, header, _ := get(t, s.URL+path, headers...); status != 401 || header.Get("WWW-Authenticate") != "Bearer" {
+				t.Errorf("%s with %v: status %d", path, headers, status)
+			}
+		}
+	}
+	if status, _, _ := get(t, s.URL+"/healthz"); status != 200 {
+		t.Errorf("/healthz: status %d", status)
+	}
+	if status, _, _ := get(t, s.URL+"/metrics", "Authorization: bearer secret", "Host: box.lan:80"); status != 200 {
+		t.Errorf("with the token, from elsewhere: status %d", status)
+	}
+	status, header, _ := get(t, s.URL+"/?token=secret")
+	cookie := header.Get("Set-Cookie")
+	if status != 303 || header.Get("Location") != "/" || !strings.Contains(cookie, "HttpOnly") || !strings.Contains(cookie, "SameSite=Strict") || strings.Contains(cookie, "secret") {
+		t.Errorf("/?token=…: status %d, %v", status, header)
+	}
+	pair, _, _ := strings.Cut(cookie, ";")
+	if status, _, body := get(t, s.URL+"/", "Cookie: "+pair); status != 200 {
+		t.Errorf("with the cookie: status %d: %s", status, body)
+	}
+}
+
+func TestHealthSaysVersionAndLoad(t *testing.T) {
+	g := gateway.New(gateway.Options{})
+	attach(t, g, "x")
+	s := serve(t, g, Options{Version: "1.2.3"})
+	_, _, body := get(t, s.URL+"/healthz")
+	var got map[string]any
+	if err := json.Unmarshal([]byte(body), &got); err != nil {
+		t.Fatal(err)
+	}
+	if got["pagewire"] != "1.2.3" || got["status"] != "ok" || got["pages"] != 1.0 || got["resources"] != 1.0 || got["agents"] != 0.0 {
+		t.Errorf("healthz: %s", body)
+	}
+}
+
+func TestMetricsTellWhatHappened(t *testing.T) {
+	g := gateway.New(gateway.Options{})
+	p := attach(t, g, "one")
+	s := serve(t, g, Options{Version: "1.2.3"})
+	port, err := g.Connect("stdio")
+	if err != nil {
+		t.Fatal(err)
+	}
+	updated := make(chan string, 9)
+	client := mcp.NewClient(&mcp.Implementation{Name: "agent", Version: "1"}, &mcp.ClientOptions{
+		ResourceUpdatedHandler: func(_ context.Context, r *mcp.ResourceUpdatedNotificationRequest) { updated <- r.Params.URI },
+	})
+	agent, err := client.Connect(t.Context(), gateway.Transport(port), &mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := agent.Subscribe(t.Context(), &mcp.SubscribeParams{URI: doc}); err != nil {
+		t.Fatal(err)
+	}
+	p.set("two")
+	<-updated
+	for range 3 {
+		if _, err := agent.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: doc}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, header, body := get(t, s.URL+"/metrics")
+	if !strings.HasPrefix(header.Get("Content-Type"), "text/plain; version=0.0.4") {
+		t.Errorf("served as %s", header.Get("Content-Type"))
+	}
+	for _, line := range []string{
+		`pagewire_build_info{version="1.2.3"} 1`,
+		`pagewire_pages{road="test"} 1`,
+		`pagewire_agents{road="stdio"} 1`,
+		`pagewire_tabs 1`,
+		`pagewire_resources 1`,
+		`pagewire_page_tools 0`,
+		`pagewire_subscriptions 1`,
+		`pagewire_watched 1`,
+		`pagewire_calls_waiting 0`,
+		`pagewire_inspectors 0`,
+		`pagewire_reads_total 3`,
+		`pagewire_page_updates_total 1`,
+		`pagewire_updates_sent_total 1`,
+		`pagewire_read_seconds_count 3`,
+		`pagewire_read_seconds_bucket{le="30"} 3`,
+		`# TYPE pagewire_read_seconds histogram`,
+	} {
+		if !strings.Contains(body, line+"\n") {
+			t.Errorf("no line %s", line)
+		}
+	}
+	for _, name := range []string{"go_goroutines", "process_resident_memory_bytes", `pagewire_messages_total{way="to_page"}`, `pagewire_message_bytes_total{way="from_agent"}`} {
+		if name == "process_resident_memory_bytes" && runtime.GOOS == "darwin" {
+			continue // the library has none there without cgo
+		}
+		if !strings.Contains(body, "\n"+name+" ") {
+			t.Errorf("no metric %s", name)
+		}
+	}
+	if t.Failed() {
+		t.Log(body)
+	}
+}
+
+// A feed is an inspector page, seen from its end of the WebSocket.
+type feed struct {
+	t  *testing.T
+	ws *websocket.Conn
+	// parts has the last message of each type.
+	parts map[string]map[string]any
+}
+
+func openFeed(t *testing.T, s *httptest.Server) *feed {
+	t.Helper()
+	ws, _, err := websocket.Dial(t.Context(), s.URL+"/feed", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ws.SetReadLimit(64 << 20)
+	t.Cleanup(func() { ws.CloseNow() })
+	return &feed{t, ws, map[string]map[string]any{}}
+}
+
+func (f *feed) say(command string, args ...any) {
+	f.t.Helper()
+	if err := f.ws.Write(f.t.Context(), websocket.MessageText, fmt.Appendf(nil, command, args...)); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// next reads messages until one of that type satisfies ok.
+func (f *feed) next(kind string, ok func(m map[string]any) bool) map[string]any {
+	f.t.Helper()
+	ctx, cancel := context.WithTimeout(f.t.Context(), 10*time.Second)
+	defer cancel()
+	for {
+		_, text, err := f.ws.Read(ctx)
+		if err != nil {
+			f.t.Fatalf("waiting for %s: %v; the last: %v", kind, err, f.parts[kind])
+		}
+		var m map[string]any
+		if err := json.Unmarshal(text, &m); err != nil {
+			f.t.Fatal(err)
+		}
+		is := m["type"].(string)
+		f.parts[is] = m
+		if is == kind && ok(m) {
+			return m
+		}
+	}
+}
+
+func anything(map[string]any) bool { return true }
+
+func TestFeedShowsWhatThereIs(t *testing.T) {
+	g := gateway.New(gateway.Options{})
+	attach(t, g, "one")
+	s := serve(t, g, Options{Version: "1.2.3"})
+	f := openFeed(t, s)
+	f.next("stats", anything)
+	if f.parts["version"]["version"] != "1.2.3" {
+		t.Errorf("version: %v", f.parts["version"])
+	}
+	pages := f.parts["pages"]["pages"].([]any)
+	if p := pages[0].(map[string]any); len(pages) != 1 || p["title"] != "<b>App</b>" || p["origin"] != "https://app.example" || p["tab"] != 1.0 || p["resources"] != 1.0 {
+		t.Errorf("pages: %v", pages)
+	}
+	list := f.parts["resources"]["resources"].(map[string]any)
+	if r := list["list"].([]any)[0].(map[string]any); list["all"] != 1.0 || r["uri"] != doc || r["name"] != "doc" {
+		t.Errorf("resources: %v", list)
+	}
+	// Only what has changed comes again.
+	if _, err := g.Connect("stdio"); err != nil {
+		t.Fatal(err)
+	}
+	clear(f.parts)
+	f.next("stats", func(map[string]any) bool { return f.parts["agents"] != nil })
+	for _, kind := range []string{"pages", "resources", "tools", "version", "watched"} {
+		if f.parts[kind] != nil {
+			t.Errorf("%s came again without a change: %v", kind, f.parts[kind])
+		}
+	}
+}
+
+func TestFeedFollowsValues(t *testing.T) {
+	g := gateway.New(gateway.Options{})
+	p := attach(t, g, "one")
+	f := openFeed(t, serve(t, g, Options{}))
+	is := func(text string) func(m map[string]any) bool {
+		return func(m map[string]any) bool { return m["uri"] == doc && m["text"] == text }
+	}
+	f.say(`{"open":%q}`, doc)
+	if m := f.next("value", is("one")); m["error"] != nil || m["mimeType"] != "text/plain" || m["bytes"] != 3.0 {
+		t.Errorf("value: %v", m)
+	}
+	p.set("two")
+	f.next("value", is("two"))
+	p.set(strings.Repeat("é", maxValue))
+	if m := f.next("value", func(m map[string]any) bool { return m["clipped"] == true }); m["bytes"] != 2.0*maxValue || m["text"] != strings.Repeat("é", maxValue/2) {
+		t.Errorf("a large value: %v bytes", m["bytes"])
+	}
+	p.set("three")
+	f.next("value", is("three"))
+
+	// Closed and opened in one breath it is followed still.
+	for range 20 {
+		f.say(`{"close":%q}`, doc)
+		f.say(`{"open":%q}`, doc)
+	}
+	f.next("value", is("three"))
+	f.say(`{"close":%q}`, doc)
+	f.say(`{"open":%q}`, doc)
+	f.next("value", is("three"))
+	p.set("four")
+	f.next("value", is("four"))
+	if n := p.subscriptions(); n != 1 {
+		t.Errorf("%d subscriptions at the page, want 1", n)
+	}
+	f.say(`{"close":%q}`, doc)
+	eventually(t, "the page's subscription ends", func() bool { return p.subscriptions() == 0 })
+
+	f.say(`{"open":"https://app.example/none"}`)
+	if m := f.next("value", anything); m["uri"] != "https://app.example/none" || m["error"] == nil {
+		t.Errorf("a resource that is not there: %v", m)
+	}
+	for i := range maxOpen {
+		f.say(`{"open":"https://app.example/%d"}`, i)
+	}
+	f.next("value", func(m map[string]any) bool { return strings.Contains(fmt.Sprint(m["error"]), "too many") })
+
+	f.ws.CloseNow()
+	eventually(t, "the inspector's session ends", func() bool { return len(g.Snapshot().Agents) == 0 })
+}
+
+func TestFeedLogsMessagesWhileItIsAsked(t *testing.T) {
+	g := gateway.New(gateway.Options{})
+	attach(t, g, "one")
+	h := Handler(g, Options{})
+	s := httptest.NewServer(h)
+	t.Cleanup(s.Close)
+	t.Cleanup(g.Close)
+	f := openFeed(t, s)
+	f.next("stats", anything)
+	port, err := g.Connect("stdio")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// What passes before it asks is not shown, and what is long is shown in part.
+	port.Write(t.Context(), []byte(`{"jsonrpc":"2.0","id":"early","method":"ping"}`))
+	f.say(`{"log":true}`)
+	f.say(`{"open":%q}`, doc)
+	f.next("value", anything) // what was said before it has been done
+	long := `{"jsonrpc":"2.0","id":"longs","method":"ping","params":{"x":"` + strings.Repeat("é", maxText) + `"}}`
+	port.Write(t.Context(), []byte(long))
+	f.next("log", func(m map[string]any) bool { return strings.Contains(fmt.Sprint(m), `"longs"`) })
+	entries := f.parts["log"]["entries"].([]any)
+	for strings.Contains(fmt.Sprint(entries[0]), doc) || !strings.Contains(fmt.Sprint(entries[0]), "ping") {
+		entries = entries[1:] // of the inspector's own session
+	}
+	e := entries[0].(map[string]any)
+	text := e["text"].(string)
+	if e["way"] != "agent>" || e["agent"] == 0.0 || e["bytes"] != float64(len(long)) || len(text) > maxText || !strings.HasPrefix(text, `{"jsonrpc":"2.0","id":"longs"`) || strings.ContainsRune(text, '\uFFFD') {
+		t.Errorf("entry: %.200v, text of %d bytes", e, len(text))
+	}
+	if answer := entries[1].(map[string]any); answer["way"] != ">agent" || !strings.Contains(answer["text"].(string), `"longs"`) {
+		t.Errorf("answer: %v", answer)
+	}
+	f.say(`{"log":false}`)
+	f.say(`{"close":%q}`, doc)
+	f.say(`{"open":%q}`, doc)
+	f.next("value", anything)
+	clear(f.parts)
+	from := g.Snapshot().Passed[0].Messages
+	port.Write(t.Context(), []byte(`{"jsonrpc":"2.0","id":"late","method":"ping"}`))
+	// The log comes behind the stats of one pulse, and so before those of the next.
+	for more := range int64(2) {
+		f.next("stats", func(m map[string]any) bool {
+			return m["stats"].(map[string]any)["passed"].([]any)[0].(map[string]any)["messages"].(float64) > float64(from+more)
+		})
+		port.Write(t.Context(), []byte(`{"jsonrpc":"2.0","method":"notifications/x"}`))
+	}
+	if log := f.parts["log"]; log != nil && strings.Contains(fmt.Sprint(log), "late") {
+		t.Errorf("after it was switched off: %v", log)
+	}
+}
+
+func TestTapIsHeldOnlyWhileSomebodyLooks(t *testing.T) {
+	g := gateway.New(gateway.Options{})
+	defer g.Close()
+	shared := taps{g: g}
+	var a, b ring
+	port, err := g.Connect("stdio")
+	if err != nil {
+		t.Fatal(err)
+	}
+	passes := func() (int, int) {
+		port.Write(t.Context(), []byte(`{"jsonrpc":"2.0","method":"notifications/x"}`))
+		x, _ := a.take()
+		y, _ := b.take()
+		return len(x), len(y)
+	}
+	for _, step := range []struct {
+		do   func()
+		a, b int
+	}{
+		{func() {}, 0, 0},
+		{func() { shared.add(&a) }, 1, 0},
+		{func() { shared.add(&b) }, 1, 1},
+		{func() { shared.add(&b) }, 1, 1}, // again: once
+		{func() { shared.remove(&a) }, 0, 1},
+		{func() { shared.remove(&a) }, 0, 1},
+		{func() { shared.remove(&b) }, 0, 0},
+	} {
+		step.do()
+		if x, y := passes(); x != step.a || y != step.b {
+			t.Errorf("a has %d entries and b %d, want %d and %d", x, y, step.a, step.b)
+		}
+	}
+}
+
+func TestRingKeepsTheLast(t *testing.T) {
+	var r ring
+	for round := range 3 {
+		for i := range maxLog + 10 {
+			r.push(entry{Agent: i})
+		}
+		entries, dropped := r.take()
+		if len(entries) != maxLog || dropped != 10 || entries[0].Agent != 10 || entries[maxLog-1].Agent != maxLog+9 {
+			t.Errorf("round %d: %d entries, %d dropped, from %d to %d", round, len(entries), dropped, entries[0].Agent, entries[len(entries)-1].Agent)
+		}
+		if entries, dropped := r.take(); len(entries) != 0 || dropped != 0 {
+			t.Errorf("round %d: %d entries and %d dropped of nothing", round, len(entries), dropped)
+		}
+	}
+}
+
+func TestFeedIsForItsOwnPage(t *testing.T) {
+	g := gateway.New(gateway.Options{})
+	s := serve(t, g, Options{})
+	_, answer, err := websocket.Dial(t.Context(), s.URL+"/feed", &websocket.DialOptions{HTTPHeader: http.Header{"Origin": {"https://evil.example"}}})
+	if err == nil || answer == nil || answer.StatusCode != 403 {
+		t.Errorf("from another origin: %v, %v", answer, err)
+	}
+	f := openFeed(t, s)
+	f.next("stats", anything)
+	f.say("nonsense")
+	if _, _, err := f.ws.Read(t.Context()); err == nil {
+		t.Error("nonsense was taken")
+	}
+	f = openFeed(t, s)
+	f.ws.Write(t.Context(), websocket.MessageText, make([]byte, 20<<10))
+	for err = nil; err == nil; {
+		_, _, err = f.ws.Read(t.Context())
+	}
+}
+
+func TestInspectorsAreLimited(t *testing.T) {
+	g := gateway.New(gateway.Options{})
+	s := serve(t, g, Options{})
+	for range maxInspectors {
+		openFeed(t, s).next("stats", anything)
+	}
+	_, answer, err := websocket.Dial(t.Context(), s.URL+"/feed", nil)
+	if err == nil || answer.StatusCode != http.StatusServiceUnavailable {
+		t.Errorf("one too many: %v, %v", answer, err)
+	}
+	if _, _, body := get(t, s.URL+"/metrics"); !strings.Contains(body, fmt.Sprintf("pagewire_inspectors %d\n", maxInspectors)) {
+		t.Error("the metrics do not count inspectors")
+	}
+}
+
+func TestFeedEndsWithItsGateway(t *testing.T) {
+	g := gateway.New(gateway.Options{})
+	attach(t, g, "one")
+	f := openFeed(t, serve(t, g, Options{}))
+	f.say(`{"open":%q}`, doc)
+	f.next("value", anything)
+	g.Close()
+	for {
+		if _, _, err := f.ws.Read(t.Context()); err != nil {
+			return
+		}
+	}
+}

@@ -1,0 +1,414 @@
+//go:build !js
+
+// Package look tests the inspector page as a person uses it: the built page in a real browser, a gateway behind it with real MCP
+// servers for pages and real clients for agents. It also takes the pictures of the README:
+//
+//	go test ./bridge/gateway/inspect/look -run Inspector -pictures demo
+package look
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"image"
+	"image/color"
+	"image/png"
+	"maps"
+	"math"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	cdplog "github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/pagewire/pagewire/bridge/gateway"
+	"github.com/pagewire/pagewire/bridge/gateway/browser"
+	"github.com/pagewire/pagewire/bridge/gateway/inspect"
+)
+
+var pictures = flag.String("pictures", "", "write inspector-dark.png and inspector-light.png to this directory, by its path from the module's root")
+
+// dist is what make build has written.
+const dist = "../../../../dist/inspector"
+
+// A site is a page: a real MCP server behind a Pipe.
+type site struct {
+	t      *testing.T
+	server *mcp.Server
+	origin string
+
+	mu    sync.Mutex
+	state map[string]string
+}
+
+func attach(t *testing.T, g *gateway.Gateway, tab, origin, title string, state map[string]string) *site {
+	t.Helper()
+	s := &site{t: t, origin: origin, state: map[string]string{}}
+	s.server = mcp.NewServer(&mcp.Implementation{Name: "page", Version: "1"}, &mcp.ServerOptions{
+		SubscribeHandler:   func(context.Context, *mcp.SubscribeRequest) error { return nil },
+		UnsubscribeHandler: func(context.Context, *mcp.UnsubscribeRequest) error { return nil },
+	})
+	for path, value := range state {
+		uri, name := origin+path, path[strings.LastIndexByte(path, '/')+1:]
+		s.state[uri] = value
+		s.server.AddResource(&mcp.Resource{URI: uri, Name: name, MIMEType: "application/json"}, func(context.Context, *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: uri, MIMEType: "application/json", Text: s.state[uri]}}}, nil
+		})
+	}
+	near, far := gateway.Pipe()
+	go s.server.Run(t.Context(), gateway.Transport(far))
+	if _, err := g.Attach(t.Context(), gateway.PageInfo{Tab: tab, Origin: origin, URL: origin + "/", Title: title, Road: "cdp"}, near); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func (s *site) set(path, value string) {
+	s.mu.Lock()
+	s.state[s.origin+path] = value
+	s.mu.Unlock()
+	s.server.ResourceUpdated(s.t.Context(), &mcp.ResourceUpdatedNotificationParams{URI: s.origin + path})
+}
+
+// agent connects one that reads what it watches whenever that changes.
+func agent(t *testing.T, g *gateway.Gateway, name, road string, uris ...string) {
+	t.Helper()
+	port, err := g.Connect(road)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var session *mcp.ClientSession
+	client := mcp.NewClient(&mcp.Implementation{Name: name, Version: "1"}, &mcp.ClientOptions{
+		ResourceUpdatedHandler: func(_ context.Context, r *mcp.ResourceUpdatedNotificationRequest) {
+			uri := r.Params.URI
+			go session.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: uri}) // the handler's context ends with it
+		},
+	})
+	if session, err = client.Connect(t.Context(), gateway.Transport(port), &mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"}); err != nil {
+		t.Fatal(err)
+	}
+	for _, uri := range uris {
+		if err := session.Subscribe(t.Context(), &mcp.SubscribeParams{URI: uri}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A tab is the inspector, open in a browser.
+type tab struct {
+	t   *testing.T
+	ctx context.Context
+}
+
+// open serves a gateway's inspector and opens it. What the page writes to the console as an error, exceptions and what its policy
+// refuses among it, fails the test.
+func open(t *testing.T, g *gateway.Gateway) *tab {
+	t.Helper()
+	if _, err := os.Stat(filepath.Join(dist, "inspector.js")); err != nil {
+		t.Fatal("dist/ is not built: run make build")
+	}
+	t.Cleanup(g.Close)
+	server := httptest.NewServer(inspect.Handler(g, inspect.Options{Version: "0.1.0", Files: os.DirFS(dist)}))
+	t.Cleanup(server.Close)
+	ctx, closeBrowser, err := browser.Launch(t.Context(), browser.Options{Flags: []string{"--force-prefers-reduced-motion", "--lang=en", "--disable-lcd-text"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(closeBrowser)
+	ctx, cancel := context.WithTimeout(ctx, 90*time.Second)
+	t.Cleanup(cancel)
+	err = chromedp.Listen(ctx, func(event any) {
+		switch event := event.(type) {
+		case *runtime.EventExceptionThrown:
+			t.Errorf("uncaught in the page: %s", event.ExceptionDetails.Text)
+		case *cdplog.EventEntryAdded:
+			// The WebSocket's end is told so too, when the gateway has gone.
+			if event.Entry.Level == cdplog.EntryLevelError && !strings.Contains(event.Entry.Text, "WebSocket") {
+				t.Errorf("on the console: %s", event.Entry.Text)
+			}
+		}
+	})
+	b := &tab{t, ctx}
+	if err == nil {
+		err = chromedp.Do(ctx, chromedp.EmulateViewport(1360, 850), chromedp.Navigate(server.URL))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.sees("it is connected", `document.querySelector('.status.connected')`)
+	return b
+}
+
+func (b *tab) do(steps ...chromedp.Action[chromedp.Void]) {
+	b.t.Helper()
+	if err := chromedp.Do(b.ctx, steps...); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// eval returns what an expression in the page gives.
+func eval[T any](b *tab, expression string) T {
+	b.t.Helper()
+	text, err := chromedp.Run(b.ctx, chromedp.Evaluate[string]("Promise.resolve("+expression+").then((v) => JSON.stringify(v ?? null))", chromedp.EvalAwaitPromise))
+	if err != nil {
+		b.t.Fatalf("%v\nin the page: %s", err, expression)
+	}
+	var v T
+	if err := json.Unmarshal([]byte(text), &v); err != nil {
+		b.t.Fatalf("the page returned %s: %v", text, err)
+	}
+	return v
+}
+
+// sees waits until an expression is true, looked at whenever the page draws.
+func (b *tab) sees(what, expression string) {
+	b.t.Helper()
+	if !eval[bool](b, `new Promise((done) => {
+		const end = performance.now() + 15000;
+		const look = () => { if (`+expression+`) done(true); else if (performance.now() > end) done(false); else requestAnimationFrame(look); };
+		look();
+	})`) {
+		b.t.Fatalf("never seen: %s\nthe page: %.3000s", what, eval[string](b, `document.body.innerText`))
+	}
+}
+
+const shop, editor = "https://shop.example", "https://notes.example"
+
+func cart(n int) string {
+	return fmt.Sprintf("{\n  \"items\": [\n    {\"sku\": \"oat-milk\", \"count\": %d},\n    {\"sku\": \"rye-bread\", \"count\": 1}\n  ],\n  \"total\": %.2f\n}", n, 3.2+2.4*float64(n))
+}
+
+func TestInspectorIsLive(t *testing.T) {
+	g := gateway.New(gateway.Options{})
+	hostile := `<img src=x onerror=alert(1)><script>alert(2)</script>`
+	s := attach(t, g, "a", shop, "Corner shop", map[string]string{"/state/cart": cart(1), "/state/stock": `{"oat-milk": 17}`, "/state/session": `{"user": "ada"}`})
+	n := attach(t, g, "b", editor, "Shopping list – Notes", map[string]string{"/doc/selection": `{"from": 4, "to": 9}`, "/doc/text": `"# This week"`})
+	attach(t, g, "c", "https://evil.example", hostile, map[string]string{"/note": hostile})
+	attach(t, g, "d", "https://status.example", "Build status", map[string]string{"/builds/main": `{"state": "green"}`, "/builds/queue": `[]`})
+	g.Focus("a")
+	agent(t, g, "claude-desktop", "stdio", shop+"/state/cart", editor+"/doc/selection")
+	agent(t, g, "cursor", "http", shop+"/state/cart")
+	b := open(t, g)
+
+	// What pages call themselves is text.
+	b.sees("the hostile title, as text", `document.querySelector('#tabs').innerText.includes('<img src=x onerror=alert(1)>')`)
+	if n := eval[int](b, `document.querySelectorAll('img, iframe, body script').length`); n != 0 {
+		t.Errorf("%d elements were made of a page's title", n)
+	}
+	b.sees("the focused tab", `document.querySelector('#tabs .tag').closest('.row').innerText.includes('Corner shop')`)
+	b.sees("both agents by name", `['claude-desktop', 'cursor'].every((name) => document.querySelector('#agents').innerText.includes(name))`)
+	b.sees("what is watched", `document.querySelector('#watched').innerText.includes('/state/cart')`)
+
+	// A value is read when its resource is selected, and follows it from then on.
+	row := func(uri string) string {
+		return fmt.Sprintf(`[...document.querySelectorAll('#resources .row')].find((r) => r.innerText.includes(%q))`, uri)
+	}
+	card := func(uri string) string { return fmt.Sprintf(`document.querySelector('[data-uri=%q]')`, uri) }
+	b.sees("the cart in the list", row(shop+"/state/cart"))
+	if got := len(g.Snapshot().Agents); got != 2 {
+		t.Errorf("%d sessions before anything is opened, want 2", got)
+	}
+	eval[any](b, row(shop+"/state/cart")+`.click()`)
+	b.sees("the cart's value", card(shop+"/state/cart")+`?.querySelector('pre')?.textContent.includes('"count": 1}')`)
+	s.set("/state/cart", cart(2))
+	b.sees("the cart's new value", card(shop+"/state/cart")+`.querySelector('pre').textContent.includes('"count": 2}')`)
+	b.sees("that it has changed once", card(shop+"/state/cart")+`.innerText.includes('1 change')`)
+
+	eval[any](b, row("https://evil.example/note")+`.click()`)
+	b.sees("a hostile value, as text", card("https://evil.example/note")+`?.querySelector('pre')?.innerText === `+fmt.Sprintf("%q", hostile))
+	eval[any](b, row("https://evil.example/note")+`.click()`)
+	b.sees("it closed", `document.querySelectorAll('.card').length === 1`)
+
+	// By keyboard: the selected row has focus by aria-activedescendant.
+	b.do(chromedp.Focus(chromedp.CSS("#resources")), chromedp.KeyEvent(kb.Home+kb.ArrowDown))
+	active := eval[string](b, `document.getElementById(document.activeElement.getAttribute('aria-activedescendant')).innerText`)
+	b.do(chromedp.KeyEvent(kb.Enter))
+	b.sees("two values", `document.querySelectorAll('.card').length === 2`)
+	if got := eval[string](b, `[...document.querySelectorAll('#resources [aria-selected=true]')].map((r) => r.innerText).join()`); !strings.Contains(got, active) {
+		t.Errorf("selected by keyboard: %q, active was %q", got, active)
+	}
+	b.do(chromedp.KeyEvent(" "))
+	b.sees("one value", `document.querySelectorAll('.card').length === 1`)
+
+	// A tab's resources alone.
+	eval[any](b, `[...document.querySelectorAll('#tabs .row')].find((r) => r.innerText.includes('Notes')).click()`)
+	b.sees("the resources of one tab", `document.querySelectorAll('#resources .row').length === 2`)
+	eval[any](b, `document.querySelector('#tabs [aria-selected=true]').click()`)
+
+	// The log, and its filter.
+	n.set("/doc/selection", `{"from": 1, "to": 2}`)
+	b.sees("an update's notification", `document.querySelector('#log').innerText.includes('resources/updated')`)
+	b.do(chromedp.SendKeys(chromedp.CSS("#log-filter"), "doc/selection"))
+	b.sees("only what fits", `(() => { const rows = [...document.querySelectorAll('#log .row')]; return rows.length > 0 && rows.every((r) => r.textContent.includes('doc/selection')); })()`)
+	eval[any](b, `document.querySelector('#log .row').click()`)
+	b.sees("a message in full", `document.querySelector('.log pre')?.textContent.includes('"jsonrpc": "2.0"')`)
+	eval[any](b, `document.querySelector('#log [aria-selected=true]').click()`)
+	b.do(chromedp.SendKeys(chromedp.CSS("#log-filter"), " and nothing like it"))
+	b.sees("nothing that fits", `document.querySelectorAll('#log .row').length === 0`)
+	eval[any](b, `(() => { const field = document.querySelector('#log-filter'); field.value = ''; field.dispatchEvent(new Event('input', {bubbles: true})); })()`)
+	b.sees("all again", `document.querySelectorAll('#log .row').length > 5`)
+
+	// Paused, it shows nothing new; values go on.
+	b.do(chromedp.Click(chromedp.CSS("#pause")))
+	b.sees("it is paused", `document.querySelector('#pause').getAttribute('aria-pressed') === 'true'`)
+	before := eval[string](b, `document.querySelector('.log h2 .n').textContent`)
+	s.set("/state/cart", cart(3))
+	b.sees("the value", card(shop+"/state/cart")+`.querySelector('pre').textContent.includes('"count": 3}')`)
+	if after := eval[string](b, `document.querySelector('.log h2 .n').textContent`); after != before {
+		t.Errorf("paused, the log went from %s to %s messages", before, after)
+	}
+	b.do(chromedp.Click(chromedp.CSS("#pause")))
+
+	// The other theme, and that it stays.
+	ground := `getComputedStyle(document.body).backgroundColor`
+	first, was := eval[string](b, `document.documentElement.dataset.theme`), eval[string](b, ground)
+	b.do(chromedp.Click(chromedp.CSS("#theme")))
+	b.sees("the other theme", `document.documentElement.dataset.theme !== `+fmt.Sprintf("%q", first))
+	if now := eval[string](b, ground); now == was {
+		t.Errorf("both themes have the ground %s", now)
+	}
+	second := eval[string](b, `document.documentElement.dataset.theme`)
+	b.do(chromedp.Reload())
+	b.sees("it is connected again", `document.querySelector('.status.connected')`)
+	if now := eval[string](b, `document.documentElement.dataset.theme`); now != second {
+		t.Errorf("after a reload the theme is %s, was %s", now, second)
+	}
+
+	takePictures(t, b, s, n, row)
+
+	g.Close()
+	b.sees("that the gateway has gone", `document.querySelector('.status.lost')`)
+}
+
+// takePictures takes one of each theme. Without -pictures it only sees that they can be taken and differ; with it there is first some
+// life for the plots to show.
+func takePictures(t *testing.T, b *tab, s, n *site, row func(string) string) {
+	for _, uri := range []string{shop + "/state/cart", editor + "/doc/selection"} {
+		b.sees(uri, row(uri))
+		eval[any](b, row(uri)+`.click()`)
+	}
+	if *pictures != "" {
+		for i := range 150 { // 30 s
+			if i%3 == 0 || i > 60 && i < 100 {
+				n.set("/doc/selection", fmt.Sprintf(`{"from": %d, "to": %d}`, i, i+5))
+			}
+			if i%11 == 0 {
+				s.set("/state/cart", cart(i/11+1))
+			}
+			time.Sleep(200 * time.Millisecond)
+		}
+	} else {
+		s.set("/state/cart", cart(9))
+		b.sees("a message", `document.querySelectorAll('#log .row').length > 0`)
+	}
+	var seen []string
+	for range 2 {
+		name := "inspector-" + eval[string](b, `document.documentElement.dataset.theme`) + ".png"
+		eval[any](b, `new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))`)
+		picture, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if picture, err = smaller(picture); err != nil {
+			t.Fatal(err)
+		}
+		if len(picture) > 200<<10 {
+			t.Errorf("%s has %d bytes, more than belong into a repository", name, len(picture))
+		}
+		seen = append(seen, string(picture))
+		if *pictures != "" {
+			path := filepath.Join("../../../..", *pictures, name)
+			if filepath.IsAbs(*pictures) {
+				path = filepath.Join(*pictures, name)
+			}
+			if err := os.WriteFile(path, picture, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		b.do(chromedp.Click(chromedp.CSS("#theme")))
+	}
+	if seen[0] == seen[1] {
+		t.Error("both themes look alike")
+	}
+}
+
+// smaller reduces a picture to 256 colours, the most frequent ones that are not nearly alike: a third of the bytes, and nobody sees it.
+func smaller(picture []byte) ([]byte, error) {
+	decoded, err := png.Decode(bytes.NewReader(picture))
+	if err != nil {
+		return nil, err
+	}
+	bounds := decoded.Bounds()
+	counts := map[color.Color]int{}
+	for y := range bounds.Dy() {
+		for x := range bounds.Dx() {
+			counts[decoded.At(x, y)]++
+		}
+	}
+	all := slices.SortedFunc(maps.Keys(counts), func(a, b color.Color) int { return counts[b] - counts[a] })
+	var palette color.Palette
+	for _, c := range all {
+		if len(palette) < 256 && (len(palette) == 0 || apart(c, palette.Convert(c)) > 8) {
+			palette = append(palette, c)
+		}
+	}
+	index := map[color.Color]uint8{}
+	for _, c := range all {
+		index[c] = uint8(palette.Index(c))
+	}
+	reduced := image.NewPaletted(bounds, palette)
+	for y := range bounds.Dy() {
+		for x := range bounds.Dx() {
+			reduced.SetColorIndex(x, y, index[decoded.At(x, y)])
+		}
+	}
+	var out bytes.Buffer
+	err = (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&out, reduced)
+	return out.Bytes(), err
+}
+
+// apart is how far two colours are from each other, in steps of 256 from black to white.
+func apart(a, b color.Color) float64 {
+	r, g, bl, _ := a.RGBA()
+	x, y, z, _ := b.RGBA()
+	return math.Sqrt(math.Pow(float64(r)-float64(x), 2)+math.Pow(float64(g)-float64(y), 2)+math.Pow(float64(bl)-float64(z), 2)) / 257
+}
+
+func TestInspectorHoldsManyResources(t *testing.T) {
+	const tabs, each = 200, 25
+	g := gateway.New(gateway.Options{})
+	var last *site
+	for i := range tabs {
+		state := map[string]string{}
+		for j := range each {
+			state[fmt.Sprintf("/r/%04d", i*each+j)] = "x"
+		}
+		last = attach(t, g, fmt.Sprint(i), "https://many.example", fmt.Sprintf("Page %d", i), state)
+	}
+	b := open(t, g)
+	b.sees("all are counted", `document.querySelector('.resources h2 .n').textContent === '5,000' && document.querySelector('.tabs h2 .n').textContent === '200'`)
+	if n := eval[int](b, `document.querySelectorAll('.row').length`); n > 150 {
+		t.Errorf("%d rows are in the document", n)
+	}
+	b.do(chromedp.Focus(chromedp.CSS("#resources")), chromedp.KeyEvent(kb.End))
+	b.sees("the last one", `[...document.querySelectorAll('#resources .row')].some((r) => r.innerText.includes('/r/4999'))`)
+	b.do(chromedp.KeyEvent(kb.Enter))
+	b.sees("its value", `document.querySelector('.card pre')?.textContent === 'x'`)
+	last.set("/r/4999", "y")
+	b.sees("its new value", `document.querySelector('.card pre').textContent === 'y'`)
+	b.do(chromedp.SendKeys(chromedp.CSS(".resources input"), "/r/123"))
+	b.sees("ten that fit", `document.querySelector('.resources h2 .n').textContent === '10'`)
+}

@@ -1,0 +1,111 @@
+//go:build !js
+
+package inspect
+
+import (
+	"log/slog"
+	"net/http"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/pagewire/pagewire/bridge/gateway"
+)
+
+// metrics serves what a gateway counts, taken when it is asked for, and what the process costs. The registry is the handler's own:
+// a program that embeds a gateway keeps its default one to itself.
+func metrics(h *handler) http.Handler {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister((*collector)(h), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{ErrorLog: slog.NewLogLogger(h.opt.Log.Handler(), slog.LevelWarn)})
+}
+
+type collector handler
+
+func desc(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc("pagewire_"+name, help, labels, nil)
+}
+
+// Labels are of few values, each chosen by us: no page or agent can make a new series.
+var (
+	buildInfo     = desc("build_info", "1, labelled with the version.", "version")
+	pages         = desc("pages", "Pages (documents and frames) that are attached, by the road on which they came.", "road")
+	tabs          = desc("tabs", "Tabs that have a page attached.")
+	resources     = desc("resources", "Resources and templates that agents see.")
+	tools         = desc("page_tools", "Names by which agents can call tools of pages.")
+	agents        = desc("agents", "Agents that are connected, by the road on which they came.", "road")
+	subscriptions = desc("subscriptions", "Subscriptions that agents hold, those of listens included.")
+	listens       = desc("listens", "Listens that agents hold.")
+	watched       = desc("watched", "URIs that at least one agent watches.")
+	waiting       = desc("calls_waiting", "Reads and tool calls that wait for a page.")
+	inspectors    = desc("inspectors", "Inspector pages that are open.")
+	reads         = desc("reads_total", "Reads that agents asked for.")
+	toolCalls     = desc("tool_calls_total", "Tool calls that agents asked for.")
+	told          = desc("page_updates_total", "Changes that pages told.")
+	sent          = desc("updates_sent_total", "Updates that were sent to agents.")
+	messages      = desc("messages_total", "Messages, by the way they go.", "way")
+	messageBytes  = desc("message_bytes_total", "Bytes of messages, by the way they go.", "way")
+	readSeconds   = desc("read_seconds", "Time from an agent's read until it has its answer.")
+)
+
+var all = []*prometheus.Desc{
+	buildInfo, pages, tabs, resources, tools, agents, subscriptions, listens, watched, waiting, inspectors,
+	reads, toolCalls, told, sent, messages, messageBytes, readSeconds,
+}
+
+// wayLabels are the ways in words, since signs are clumsy in queries.
+var wayLabels = map[gateway.Way]string{
+	gateway.FromAgent: "from_agent", gateway.ToAgent: "to_agent", gateway.FromPage: "from_page", gateway.ToPage: "to_page",
+}
+
+func (c *collector) Describe(to chan<- *prometheus.Desc) {
+	for _, d := range all {
+		to <- d
+	}
+}
+
+func (c *collector) Collect(to chan<- prometheus.Metric) {
+	s := c.g.Snapshot()
+	gauge := func(d *prometheus.Desc, v int, labels ...string) {
+		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(v), labels...)
+	}
+	count := func(d *prometheus.Desc, v int64, labels ...string) {
+		to <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(v), labels...)
+	}
+	roads, numbers := map[string]int{}, map[int]bool{}
+	for _, p := range s.Pages {
+		roads[p.Road]++
+		if p.Number != 0 {
+			numbers[p.Number] = true
+		}
+	}
+	for road, n := range roads {
+		gauge(pages, n, road)
+	}
+	roads = map[string]int{}
+	for _, a := range s.Agents {
+		roads[a.Road]++
+	}
+	for road, n := range roads {
+		gauge(agents, n, road)
+	}
+	gauge(buildInfo, 1, c.opt.Version)
+	gauge(tabs, len(numbers))
+	gauge(resources, len(s.Resources))
+	gauge(tools, len(s.Tools))
+	gauge(subscriptions, s.Stats.Subscriptions)
+	gauge(listens, s.Stats.Listens)
+	gauge(watched, len(s.Watched))
+	gauge(waiting, s.Stats.Calls)
+	gauge(inspectors, len(c.places))
+	count(reads, int64(s.Reads))
+	count(toolCalls, int64(s.ToolCalls))
+	count(told, int64(s.Updates))
+	count(sent, int64(s.Stats.Updates))
+	for _, p := range s.Passed {
+		count(messages, p.Messages, wayLabels[p.Way])
+		count(messageBytes, p.Bytes, wayLabels[p.Way])
+	}
+	to <- prometheus.MustNewConstHistogram(readSeconds, s.Latency.Count, s.Latency.Seconds, s.Latency.Buckets())
+}

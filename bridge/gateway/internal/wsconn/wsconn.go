@@ -1,0 +1,274 @@
+//go:build !js
+
+// Package wsconn makes a WebSocket a gateway.Conn: one text message is one JSON-RPC message.
+//
+// Beside those travel notes, small messages between the two ends of the road that are nobody else's business: JSON
+// objects whose text begins with {"type":"pagewire: and which no JSON-RPC message can begin with.
+//
+// It bounds what a dead or hostile peer can cost: the size of a message, the time that one may take to be taken, and the
+// time until a peer that is gone without a word is noticed. It never decides who may connect.
+package wsconn
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/coder/websocket"
+)
+
+// Protocol is the subprotocol that both ends name: what does not is something else.
+const Protocol = "pagewire.v1"
+
+const (
+	// writeTimeout is how long the peer may take to take a message. A page at a breakpoint takes megabytes, since its
+	// browser does; who takes nothing for so long is given up.
+	writeTimeout = 30 * time.Second
+	// pingEvery and pingTimeout bound how long a peer that vanished is held: on loopback the kernel tells at once, so
+	// this is for a process that is stopped, and for what is in between if there is anything.
+	pingEvery, pingTimeout = 20 * time.Second, 10 * time.Second
+	// closeTimeout is how long the peer may take to answer our close.
+	closeTimeout = 250 * time.Millisecond
+)
+
+// Options say what a Conn takes.
+type Options struct {
+	// MaxMessage is the largest message that is taken, in bytes. A larger one ends the connection with close code 1009.
+	MaxMessage int64
+	// Note is called with each note that comes, between two messages, by whoever reads. Nil ignores them.
+	Note func(c *Conn, note []byte)
+}
+
+// A Conn is a WebSocket as a gateway.Conn.
+type Conn struct {
+	ws     *websocket.Conn
+	tcp    net.Conn
+	opt    Options
+	once   sync.Once
+	closed chan struct{}
+}
+
+// Accept answers a WebSocket's handshake. Where it cannot it has answered the request with the reason. Who may connect is
+// the caller's to check, the Origin included.
+func Accept(w http.ResponseWriter, r *http.Request, o Options) (*Conn, error) {
+	c := &Conn{opt: o, closed: make(chan struct{})}
+	ws, err := websocket.Accept(&hijacker{w, c}, r, &websocket.AcceptOptions{Subprotocols: []string{Protocol}, InsecureSkipVerify: true})
+	if err != nil {
+		return nil, err
+	}
+	c.run(ws)
+	return c, nil
+}
+
+// hijacker notes which connection the WebSocket has become: closing that is the only way to end one without waiting.
+type hijacker struct {
+	http.ResponseWriter
+	c *Conn
+}
+
+func (h *hijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	tcp, rw, err := http.NewResponseController(h.ResponseWriter).Hijack()
+	if err == nil {
+		tcp.SetDeadline(time.Time{}) // the server's limits are for requests
+	}
+	h.c.tcp = tcp
+	return tcp, rw, err
+}
+
+// Dial connects to a path at a host and port. The response is the server's to the handshake, if there was one; its body may be
+// read and needs no closing. No proxy is asked: the address is this machine's.
+func Dial(ctx context.Context, addr, path string, header http.Header, o Options) (*Conn, *http.Response, error) {
+	var dialer net.Dialer
+	tcp, err := dialer.DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return nil, nil, err
+	}
+	shy := &shyConn{Conn: tcp, spoken: make(chan struct{})}
+	client := http.Client{
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		Transport: &http.Transport{
+			DisableKeepAlives: true,
+			DialContext:       func(context.Context, string, string) (net.Conn, error) { return shy, nil },
+		},
+	}
+	ws, response, err := websocket.Dial(ctx, "ws://"+addr+path, &websocket.DialOptions{HTTPClient: &client, HTTPHeader: header, Subprotocols: []string{Protocol}})
+	if err != nil {
+		shy.Close()
+		return nil, response, err
+	}
+	c := &Conn{tcp: tcp, opt: o, closed: make(chan struct{})}
+	c.run(ws)
+	return c, response, nil
+}
+
+// A shyConn hears nothing before it has spoken: net/http prints a line to the process's log for a server that speaks first, as
+// other programs at our port may.
+type shyConn struct {
+	net.Conn
+	once   sync.Once
+	spoken chan struct{}
+}
+
+func (c *shyConn) Read(p []byte) (int, error) {
+	<-c.spoken
+	return c.Conn.Read(p)
+}
+
+func (c *shyConn) Write(p []byte) (int, error) {
+	n, err := c.Conn.Write(p)
+	c.once.Do(func() { close(c.spoken) })
+	return n, err
+}
+
+func (c *shyConn) Close() error {
+	c.once.Do(func() { close(c.spoken) })
+	return c.Conn.Close()
+}
+
+func (c *Conn) run(ws *websocket.Conn) {
+	c.ws = ws
+	ws.SetReadLimit(c.opt.MaxMessage)
+	go c.watch()
+}
+
+// Subprotocol is Protocol, or "" if the peer did not name it.
+func (c *Conn) Subprotocol() string { return c.ws.Subprotocol() }
+
+// Closed is closed when the connection has ended by our Close or by a peer that did not answer.
+func (c *Conn) Closed() <-chan struct{} { return c.closed }
+
+// watch ends the connection when the peer answers no ping.
+func (c *Conn) watch() {
+	t := time.NewTicker(pingEvery)
+	defer t.Stop()
+	for {
+		select {
+		case <-c.closed:
+			return
+		case <-t.C:
+			if c.Ping(pingTimeout) != nil {
+				c.end(0, "")
+				return
+			}
+		}
+	}
+}
+
+// Ping waits until the peer has answered, the connection has ended, or the time is over. Somebody must be reading.
+func (c *Conn) Ping(timeout time.Duration) error {
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	return c.ws.Ping(ctx)
+}
+
+// notePrefix is what a note begins with. Its writers see to that.
+var notePrefix = []byte(`{"type":"pagewire:`)
+
+// Read waits for the next message; notes that come before go to Options.Note. It returns io.EOF when the peer has closed in
+// order, and another error, which says why, when the connection has ended otherwise; it is closed then.
+func (c *Conn) Read(ctx context.Context) ([]byte, error) {
+	for {
+		text, err := c.next(ctx)
+		if err != nil || !bytes.HasPrefix(text, notePrefix) {
+			return text, err
+		}
+		if c.opt.Note != nil {
+			c.opt.Note(c, text)
+		}
+	}
+}
+
+// ReadNote waits for a note, which must come before any message. It fails as Read does.
+func (c *Conn) ReadNote(ctx context.Context) ([]byte, error) {
+	text, err := c.next(ctx)
+	if err == nil && !bytes.HasPrefix(text, notePrefix) {
+		err = errors.New("the peer did not introduce itself")
+	}
+	return text, err
+}
+
+func (c *Conn) next(ctx context.Context) ([]byte, error) {
+	kind, r, err := c.ws.Reader(ctx)
+	var text []byte
+	if err == nil {
+		text, err = readAll(r)
+	}
+	switch {
+	case errors.Is(err, websocket.ErrMessageTooBig):
+		// What is left of it is read for a moment: a socket that is closed before would take our word with it.
+		c.end(websocket.StatusMessageTooBig, "the message is too big")
+		return nil, fmt.Errorf("a message of more than %d bytes", c.opt.MaxMessage)
+	case err != nil:
+		c.end(0, "")
+		if code := websocket.CloseStatus(err); code == websocket.StatusNormalClosure || code == websocket.StatusGoingAway || code == websocket.StatusNoStatusRcvd {
+			err = io.EOF
+		}
+		return nil, err
+	case kind != websocket.MessageText:
+		c.end(websocket.StatusUnsupportedData, "messages are text")
+		return nil, errors.New("a binary message")
+	}
+	return text, nil
+}
+
+// readAll reads a message. It starts at 4 KiB, which most fit, and doubles: io.ReadAll takes a quarter more each time.
+func readAll(r io.Reader) ([]byte, error) {
+	text := make([]byte, 0, 4<<10)
+	for {
+		if len(text) == cap(text) {
+			text = append(make([]byte, 0, 2*cap(text)), text...)
+		}
+		n, err := r.Read(text[len(text):cap(text)])
+		text = text[:len(text)+n]
+		if err == io.EOF {
+			return text, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+// Write sends a message, or a note. It fails, and the connection ends, when the peer takes too long to take it.
+func (c *Conn) Write(ctx context.Context, message []byte) error {
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	if err := c.ws.Write(ctx, websocket.MessageText, message); err != nil {
+		c.end(0, "")
+		return err
+	}
+	return nil
+}
+
+// Close ends the connection, telling the peer that this end goes away.
+func (c *Conn) Close() error {
+	c.end(websocket.StatusGoingAway, "")
+	return nil
+}
+
+// CloseWith ends the connection, telling the peer why: a code of RFC 6455 section 7.4 and a reason of at most 123 bytes.
+func (c *Conn) CloseWith(code websocket.StatusCode, reason string) { c.end(code, reason) }
+
+// end closes once. With code 0 the peer is told nothing: it has gone, or has been told. It returns within closeTimeout,
+// whatever the peer does.
+func (c *Conn) end(code websocket.StatusCode, reason string) {
+	c.once.Do(func() {
+		close(c.closed)
+		if code == 0 {
+			c.tcp.Close()
+			c.ws.CloseNow()
+			return
+		}
+		t := time.AfterFunc(closeTimeout, func() { c.tcp.Close() })
+		defer t.Stop()
+		c.ws.Close(code, reason)
+		c.tcp.Close()
+	})
+}

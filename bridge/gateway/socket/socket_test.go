@@ -1,0 +1,280 @@
+//go:build !js
+
+package socket
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/pagewire/pagewire/bridge/gateway"
+	"github.com/pagewire/pagewire/bridge/gateway/internal/wsconn"
+)
+
+// What no browser does: here the other end is ours, down to the frames.
+
+const local = "http://localhost:3000"
+
+func (p *place) dial(origin string) (*wsconn.Conn, *http.Response, error) {
+	return wsconn.Dial(p.t.Context(), p.addr, "/page", http.Header{"Origin": {origin}}, wsconn.Options{MaxMessage: 1 << 20})
+}
+
+// connect opens a connection and says hello.
+func (p *place) connect(origin, hello string) *wsconn.Conn {
+	p.t.Helper()
+	c, _, err := p.dial(origin)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.t.Cleanup(func() { c.Close() })
+	if err := c.Write(p.t.Context(), []byte(hello)); err != nil {
+		p.t.Fatal(err)
+	}
+	return c
+}
+
+func hi(tab string) string { return `{"type":"pagewire:page","tab":"` + tab + `","title":"Raw"}` }
+
+// offer makes a connection a page that has one resource.
+func offer(t *testing.T, c gateway.Conn, uri string) *mcp.Server {
+	server := mcp.NewServer(&mcp.Implementation{Name: "page", Version: "1"}, &mcp.ServerOptions{
+		SubscribeHandler:   func(context.Context, *mcp.SubscribeRequest) error { return nil },
+		UnsubscribeHandler: func(context.Context, *mcp.UnsubscribeRequest) error { return nil },
+	})
+	server.AddResource(&mcp.Resource{URI: uri, Name: "doc"}, func(context.Context, *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+		return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: uri, Text: "raw"}}}, nil
+	})
+	go server.Run(t.Context(), gateway.Transport(c))
+	return server
+}
+
+func TestWhoMayConnect(t *testing.T) {
+	p := openPlace(t, Options{AllowOrigins: []string{"https://*.allowed.example", "https://denied.example"}, Extensions: []string{"abcdefghijklmnopabcdefghijklmnop"}})
+	for origin, want := range map[string]string{
+		"http://localhost:3000":              "",
+		"http://127.0.0.1":                   "",
+		"https://[::1]:8443":                 "",
+		"https://app.localhost":              "",
+		"https://a.allowed.example":          "",
+		"https://allowed.example":            "start the gateway with --allow-origin https://allowed.example",
+		"http://a.allowed.example":           "--allow-origin",
+		"https://evil.example":               "Pages of https://evil.example may not connect",
+		"https://localhost.evil.example":     "may not connect",
+		"http://127.0.0.1.evil.example":      "may not connect",
+		"https://denied.example":             "Pages of https://denied.example are not served",
+		"null":                               "no origin of its own",
+		"":                                   "Only pages connect here",
+		"file://":                            "may not connect",
+		"chrome-extension://ponmlkjihgfedcb": "This extension is not one",
+		"chrome-extension://abcdefghijklmnopabcdefghijklmnop": "",
+	} {
+		c, response, err := p.dial(origin)
+		if want == "" {
+			if err != nil {
+				t.Errorf("%s: %v", origin, err)
+			} else {
+				c.Close()
+			}
+			continue
+		}
+		if err == nil {
+			c.Close()
+			t.Errorf("%s may connect", origin)
+			continue
+		}
+		text, _ := io.ReadAll(response.Body)
+		if response.StatusCode != http.StatusForbidden || !strings.Contains(string(text), want) {
+			t.Errorf("%s: %s: %s", origin, response.Status, text)
+		}
+		if !p.log.has("refused a page") {
+			t.Error("nothing was logged")
+		}
+	}
+	response, err := http.Get("http://" + p.addr + "/page")
+	if err != nil || response.StatusCode != http.StatusForbidden {
+		t.Errorf("a request that is no WebSocket: %v, %v", response, err)
+	}
+}
+
+func TestPagesThatDoNotIntroduceThemselves(t *testing.T) {
+	p := openPlace(t, Options{})
+	for _, hello := range []string{
+		`{"jsonrpc":"2.0","id":1,"method":"ping"}`, `{`, ``, `{"type":"pagewire:page"}`, `{"type":"pagewire:other","tab":"0123456789"}`,
+		hi("short"), hi("0123456789 #tab=1"), hi(strings.Repeat("x", 65)), `{"type":"pagewire:page","tab":"0123456789","frame":"a"}`,
+		`{"type":"pagewire:page","tab":["0123456789"]}`,
+	} {
+		c := p.connect(local, hello)
+		if _, err := c.Read(t.Context()); websocket.CloseStatus(err) != websocket.StatusPolicyViolation {
+			t.Errorf("%s: %v", hello, err)
+		}
+	}
+	eventually(t, "none is left", func() bool { p.pages.mu.Lock(); defer p.pages.mu.Unlock(); return len(p.pages.pages) == 0 })
+}
+
+// The word of a page counts for nothing but itself: not for another origin, nor for another origin's tab.
+func TestPagesThatLie(t *testing.T) {
+	p := openPlace(t, Options{})
+	long, _ := json.Marshal(strings.Repeat("é", 2000))
+	c := p.connect(local, `{"type":"pagewire:page","tab":"0123456789","origin":"https://bank.example","url":"https://bank.example/","title":`+string(long)+`,"focused":1e300}`)
+	offer(t, c, "https://bank.example/doc")
+	server := offer(t, p.connect("http://localhost:4000", hi("0123456789")), "http://localhost:4000/doc")
+	server.AddResource(&mcp.Resource{URI: local + "/doc", Name: "another's"}, func(context.Context, *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) { return nil, nil })
+	p.waitFor(1)
+	var tabs []string
+	eventually(t, "both are attached", func() bool {
+		tabs = nil
+		for _, s := range p.g.Snapshot().Pages {
+			tabs = append(tabs, s.Tab)
+			if s.Origin == local && (s.URL != local+"/" || len(s.Title) > maxTitle || !strings.HasPrefix(s.Title, "éé")) {
+				t.Errorf("the page is at %s and called %d bytes", s.URL, len(s.Title))
+			}
+		}
+		return len(tabs) == 2
+	})
+	if tabs[0] == tabs[1] {
+		t.Errorf("two origins share the tab %s", tabs[0])
+	}
+	p.agent().shows("http://localhost:4000/doc")
+}
+
+func TestTabOfTwoDocuments(t *testing.T) {
+	p := openPlace(t, Options{})
+	first := p.connect(local, hi("0123456789"))
+	offer(t, first, local+"/doc")
+	one := p.waitFor(1)[0]
+	// It is alive, so another document with the id is another tab's, and is told so.
+	c := p.connect(local, hi("0123456789"))
+	text, err := c.ReadNote(t.Context())
+	var note struct{ Type, Tab string }
+	if err != nil || json.Unmarshal(text, &note) != nil || note.Type != "pagewire:tab" || !tabShape.MatchString(note.Tab) || note.Tab == "0123456789" {
+		t.Fatalf("the second document was told %s, %v", text, err)
+	}
+	offer(t, c, local+"/doc")
+	if two := p.waitFor(2)[1]; !strings.HasSuffix(two.Tab, note.Tab) {
+		t.Errorf("the second document is in the tab %s", two.Tab)
+	}
+	// It goes, and the next document that says so is in its tab, at once.
+	first.Close()
+	offer(t, p.connect(local, hi("0123456789")), local+"/doc")
+	if again := p.waitFor(2)[0]; again.Tab != one.Tab || again.Number != one.Number {
+		t.Errorf("the tab was %+v and is %+v", one, again)
+	}
+	// One that answers nothing has no tab: its successor waits for it, but not long.
+	p.connect(local, hi("abcdefghij"))
+	eventually(t, "it has its place", func() bool { p.pages.mu.Lock(); defer p.pages.mu.Unlock(); return len(p.pages.seats) == 3 })
+	offer(t, p.connect(local, hi("abcdefghij")), local+"/doc")
+	p.waitFor(3)
+}
+
+func TestOversizeMessage(t *testing.T) {
+	p := openPlace(t, Options{})
+	c := p.connect(local, hi("0123456789"))
+	server := offer(t, c, local+"/doc")
+	p.waitFor(1)
+	// One that is as large as it may be is taken, and is no JSON; one byte more ends the connection.
+	if err := c.Write(t.Context(), bytes.Repeat([]byte("x"), maxMessage)); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Ping(30 * time.Second); err != nil {
+		t.Fatal(err)
+	}
+	c.Write(t.Context(), bytes.Repeat([]byte("x"), maxMessage+1))
+	eventually(t, "its sessions have ended", func() bool { return len(slices.Collect(server.Sessions())) == 0 })
+	p.waitFor(0)
+	if !p.log.has("a message of more than 33554432 bytes") {
+		t.Error("nothing was logged")
+	}
+}
+
+func TestPagesThatAreTooMuch(t *testing.T) {
+	p := openPlace(t, Options{})
+	doc := "http://localhost:4000/doc"
+	offer(t, p.connect("http://localhost:4000", hi("0123456789")), doc)
+	p.waitFor(1)
+	a := p.agent()
+	a.subscribe(doc)
+
+	t.Run("flood", func(t *testing.T) {
+		c := p.connect(local, hi("flood00000"))
+		offer(t, c, local+"/doc")
+		p.waitFor(2)
+		update := []byte(`{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"` + local + `/doc"}}`)
+		for end := time.Now().Add(30 * time.Second); !p.log.has("slowed down"); {
+			for range burst / 10 {
+				if err := c.Write(t.Context(), update); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if time.Now().After(end) {
+				t.Fatal("it is not slowed down")
+			}
+		}
+		if got := a.read(doc); got != "raw" {
+			t.Errorf("another page reads %q", got)
+		}
+		// And it is served as before when what it sent has been heard.
+		if err := c.Ping(60 * time.Second); err != nil {
+			t.Fatal(err)
+		}
+		if got := a.read(local + "/doc"); got != "raw" {
+			t.Errorf("it reads %q", got)
+		}
+		c.Close()
+	})
+	t.Run("many", func(t *testing.T) {
+		eventually(t, "the others are gone", func() bool { return len(p.attached()) == 1 })
+		for i := range maxPerOrigin {
+			p.connect(local, hi(fmt.Sprintf("many%06d", i)))
+		}
+		eventually(t, "they are in", func() bool {
+			p.pages.mu.Lock()
+			defer p.pages.mu.Unlock()
+			return p.pages.origins[local] == maxPerOrigin
+		})
+		c := p.connect(local, hi("onetoomany"))
+		if _, err := c.Read(t.Context()); websocket.CloseStatus(err) != websocket.StatusTryAgainLater || !strings.Contains(err.Error(), "takes no more") {
+			t.Errorf("one too many: %v", err)
+		}
+		if got := a.read(doc); got != "raw" {
+			t.Errorf("another origin's page reads %q", got)
+		}
+		// They never answer, and are given up.
+		eventually(t, "they are gone", func() bool {
+			p.pages.mu.Lock()
+			defer p.pages.mu.Unlock()
+			return p.pages.origins[local] == 0
+		})
+	})
+}
+
+func TestExtension(t *testing.T) {
+	const id = "abcdefghijklmnopabcdefghijklmnop"
+	p := openPlace(t, Options{Extensions: []string{id}})
+	hello := func(origin string) string {
+		return `{"type":"pagewire:page","tab":"tab-00000042","origin":"` + origin + `","url":"` + origin + `/x"}`
+	}
+	for _, origin := range []string{"https://denied.example", "", "null", "file://", "chrome-extension://" + id, "https://app.example/path", "https://user@app.example"} {
+		c := p.connect("chrome-extension://"+id, hello(origin))
+		if _, err := c.Read(t.Context()); websocket.CloseStatus(err) != websocket.StatusPolicyViolation {
+			t.Errorf("a page of %q: %v", origin, err)
+		}
+	}
+	offer(t, p.connect("chrome-extension://"+id, hello("https://app.example")), "https://app.example/doc")
+	page := p.waitFor(1)[0]
+	if page.Origin != "https://app.example" || page.URL != "https://app.example/x" || page.Road != "extension" {
+		t.Errorf("the page is %+v", page)
+	}
+	if got := p.agent().read("https://app.example/doc"); got != "raw" {
+		t.Errorf("read %q", got)
+	}
+}

@@ -1,0 +1,656 @@
+package e2e
+
+// The gateway as its users meet it: the binary, started by agents, with pages in a browser that it has launched.
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto"
+	"github.com/chromedp/cdproto/target"
+	"github.com/chromedp/chromedp/remote"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// The binary is the one that make build has written, or here one of the same sources: with the files of dist.
+var gatewayBinary = sync.OnceValues(func() (string, error) {
+	path, err := filepath.Abs("../bin/pagewire")
+	if err != nil {
+		return "", err
+	}
+	if _, err := os.Stat(path); err != nil {
+		return "", fmt.Errorf("bin/pagewire is not built: run make build (%w)", err)
+	}
+	return path, nil
+})
+
+// A counter is a page whose state is a number that the test sets by way of the page's own server, so that it survives reloads.
+type counter struct {
+	*site
+	mu    sync.Mutex
+	value int
+	moved chan struct{}
+}
+
+// serveCounter serves a page with the resource /count. It polls its server by long requests, as pages with live state do.
+func serveCounter(t *testing.T) *counter {
+	c := &counter{moved: make(chan struct{})}
+	state := http.NewServeMux()
+	state.HandleFunc("/state", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Access-Control-Allow-Origin", "*")
+		have, _ := strconv.Atoi(r.URL.Query().Get("have"))
+		for {
+			c.mu.Lock()
+			value, moved := c.value, c.moved
+			c.mu.Unlock()
+			if value != have || r.URL.Query().Get("have") == "" {
+				fmt.Fprint(w, value)
+				return
+			}
+			select {
+			case <-moved:
+			case <-r.Context().Done():
+				return
+			case <-time.After(10 * time.Second):
+				fmt.Fprint(w, value)
+				return
+			}
+		}
+	})
+	stop := make(chan struct{})
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &http.Server{Handler: state}
+	go server.Serve(l)
+	t.Cleanup(func() { close(stop); server.Close() })
+	c.site = serve(t, page{script: fmt.Sprintf(`
+		let have = "";
+		navigator.modelContext.registerResource({ uri: location.origin + "/count", name: "count", read: () => have });
+		(async () => {
+			for (;;) {
+				try {
+					const next = await (await fetch("http://%s/state?have=" + have)).text();
+					if (next !== have) { have = next; navigator.modelContext.notifyResourceUpdated(location.origin + "/count"); }
+				} catch { await new Promise((r) => setTimeout(r, 50)); }
+			}
+		})();`, l.Addr())})
+	return c
+}
+
+func (c *counter) uri() string { return c.URL + "/count" }
+
+func (c *counter) set(n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.value = n
+	close(c.moved)
+	c.moved = make(chan struct{})
+}
+
+// A home has what processes of one user share, and is empty when the test begins.
+type userHome struct {
+	dir, hub string
+}
+
+func newHome(t *testing.T) userHome {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return userHome{t.TempDir(), l.Addr().String()}
+}
+
+// A started is a `pagewire serve --stdio` with the agent that started it.
+type started struct {
+	*mcp.ClientSession
+	t       *testing.T
+	cmd     *exec.Cmd
+	log     *lockedBuffer
+	updates chan string
+}
+
+type lockedBuffer struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
+
+func (h userHome) command(t *testing.T, args ...string) (*exec.Cmd, *lockedBuffer) {
+	t.Helper()
+	binary, err := gatewayBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := &lockedBuffer{}
+	cmd := exec.Command(binary, args...)
+	cmd.Env = append(os.Environ(), "XDG_CONFIG_HOME="+h.dir, "TMPDIR="+h.dir)
+	cmd.Stderr = log
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("%v said:\n%s", args, log.String())
+		}
+	})
+	return cmd, log
+}
+
+func (h userHome) serve(t *testing.T, args ...string) *started {
+	t.Helper()
+	cmd, log := h.command(t, append([]string{"serve", "--hub", h.hub, "--log-level", "debug"}, args...)...)
+	s := &started{t: t, cmd: cmd, log: log, updates: make(chan string, 10_000)}
+	client := mcp.NewClient(&mcp.Implementation{Name: "e2e", Version: "1"}, &mcp.ClientOptions{
+		ResourceUpdatedHandler: func(_ context.Context, r *mcp.ResourceUpdatedNotificationRequest) { s.updates <- r.Params.URI },
+	})
+	var err error
+	if s.ClientSession, err = client.Connect(t.Context(), &mcp.CommandTransport{Command: cmd}, &mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"}); err != nil {
+		t.Fatalf("start: %v\n%s", err, log.String())
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+func (s *started) lists(uri string) bool {
+	s.t.Helper()
+	for r, err := range s.Resources(s.t.Context(), nil) {
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		if r.URI == uri {
+			return true
+		}
+	}
+	return false
+}
+
+// read returns what a resource reads as, or the error.
+func (s *started) read(uri string) (string, error) {
+	ctx, cancel := context.WithTimeout(s.t.Context(), 10*time.Second)
+	defer cancel()
+	r, err := s.ReadResource(ctx, &mcp.ReadResourceParams{URI: uri})
+	if err != nil {
+		if ctx.Err() != nil {
+			s.t.Errorf("a read of %s hung", uri)
+		}
+		return "", err
+	}
+	return r.Contents[0].Text, nil
+}
+
+func (s *started) subscribe(uri string) {
+	s.t.Helper()
+	if err := s.Subscribe(s.t.Context(), &mcp.SubscribeParams{URI: uri}); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// holds reads after each update, as a subscriber does, until it holds the count that it should, or a later one, and returns how many updates that took.
+func (s *started) holds(uri, want string, within time.Duration) int {
+	s.t.Helper()
+	end := time.After(within)
+	atLeast, _ := strconv.Atoi(want)
+	for updates := 0; ; updates++ {
+		select {
+		case <-s.updates:
+		case <-end:
+			got, err := s.read(uri)
+			s.t.Fatalf("after %v and %d updates the subscriber does not hold %s (a read now gives %q, %v)", within, updates, want, got, err)
+		}
+		got, err := s.read(uri)
+		if have, _ := strconv.Atoi(got); err == nil && have >= atLeast {
+			return updates + 1
+		}
+	}
+}
+
+func soon(t *testing.T, within time.Duration, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(within); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		if ok() {
+			return
+		}
+	}
+	t.Fatalf("not within %v: %s", within, what)
+}
+
+// running reports whether a process is there and not a zombie.
+func running(pid int) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return false
+	}
+	_, rest, _ := strings.Cut(string(stat), ") ")
+	return !strings.HasPrefix(rest, "Z")
+}
+
+// children lists the processes below one, by what the system says.
+func children(pid int) (list []int) {
+	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
+	for _, file := range stats {
+		stat, err := os.ReadFile(file)
+		if err != nil {
+			continue
+		}
+		_, rest, _ := strings.Cut(string(stat), ") ")
+		if fields := strings.Fields(rest); len(fields) > 1 && fields[1] == strconv.Itoa(pid) {
+			child, _ := strconv.Atoi(strings.Split(file, "/")[2])
+			list = append(append(list, child), children(child)...)
+		}
+	}
+	return list
+}
+
+func (h userHome) left(t *testing.T) (files []string) {
+	filepath.WalkDir(h.dir, func(path string, d fs.DirEntry, err error) error {
+		rel, _ := filepath.Rel(h.dir, path)
+		// Chromium keeps the settings of its crash reporter for the user, whatever its profile.
+		if err == nil && !d.IsDir() && !strings.HasPrefix(rel, "chromium/") {
+			files = append(files, rel)
+		}
+		return nil
+	})
+	return files
+}
+
+func TestServe(t *testing.T) {
+	for _, inject := range []bool{false, true} {
+		t.Run(fmt.Sprintf("inject=%t", inject), func(t *testing.T) {
+			h := newHome(t)
+			c := serveCounter(t)
+			args := []string{"--launch", "--headless", "--open", c.URL}
+			if inject {
+				args = append(args, "--inject")
+			}
+			a := h.serve(t, args...)
+			soon(t, 20*time.Second, "the page's resource is listed", func() bool { return a.lists(c.uri()) })
+			c.set(1)
+			soon(t, 5*time.Second, "it reads 1", func() bool { got, _ := a.read(c.uri()); return got == "1" })
+			a.subscribe(c.uri())
+			c.set(2)
+			a.holds(c.uri(), "2", 5*time.Second)
+
+			tools, err := a.ListTools(t.Context(), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var names []string
+			for _, tool := range tools.Tools {
+				names = append(names, tool.Name)
+			}
+			if want := []string{"list_page_resources", "read_page_resource", "wait_for_page_update"}; !slices.Equal(names, want) {
+				t.Errorf("tools %v, want %v", names, want)
+			}
+			r, err := a.CallTool(t.Context(), &mcp.CallToolParams{Name: "read_page_resource", Arguments: map[string]string{"uri": c.uri()}})
+			if err != nil || r.IsError || r.Content[1].(*mcp.TextContent).Text != "2" {
+				t.Fatalf("read_page_resource: %+v, %v", r, err)
+			}
+			var head struct{ Revision int64 }
+			json.Unmarshal([]byte(r.Content[0].(*mcp.TextContent).Text), &head)
+			c.set(3) // before the wait
+			r, err = a.CallTool(t.Context(), &mcp.CallToolParams{Name: "wait_for_page_update", Arguments: map[string]any{"uris": []string{c.uri()}, "since": head.Revision}})
+			if err != nil || !strings.Contains(r.Content[0].(*mcp.TextContent).Text, `"changed":["`+c.uri()) {
+				t.Fatalf("wait_for_page_update: %+v, %v", r, err)
+			}
+
+			// The agent goes: so does everything else, within a second.
+			below := children(a.cmd.Process.Pid)
+			if len(below) < 3 {
+				t.Fatalf("a launched browser has processes, and these are all: %v", below)
+			}
+			began := time.Now()
+			a.Close()
+			if took := time.Since(began); took > time.Second {
+				t.Errorf("it took %v to end", took)
+			}
+			soon(t, time.Second, "the browser's processes are gone", func() bool { return !slices.ContainsFunc(below, running) })
+			if left := h.left(t); !slices.Equal(left, []string{"pagewire/token"}) {
+				t.Errorf("left behind: %v", left)
+			}
+		})
+	}
+}
+
+// It ends when whoever started it is gone, even if something else keeps its stdin open.
+func TestServeEndsWithItsParent(t *testing.T) {
+	h := newHome(t)
+	cmd, _ := h.command(t)
+	// A shell starts it, says which process it is, and is killed. Its stdin is our pipe, which stays open.
+	shell := exec.Command("sh", "-c", `"$0" serve --hub "$1" < /dev/fd/3 & echo $!; wait`, cmd.Path, h.hub)
+	shell.Env, shell.Stderr = cmd.Env, cmd.Stderr
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	shell.ExtraFiles = []*os.File{r}
+	out, err := shell.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := shell.Start(); err != nil {
+		t.Fatal(err)
+	}
+	r.Close()
+	var pid int
+	if _, err := fmt.Fscan(out, &pid); err != nil {
+		t.Fatal(err)
+	}
+	soon(t, 5*time.Second, "it is the hub", func() bool {
+		c, err := net.Dial("tcp", h.hub)
+		if err == nil {
+			c.Close()
+		}
+		return err == nil
+	})
+	shell.Process.Kill()
+	shell.Wait()
+	soon(t, time.Second, "it has ended", func() bool { return !running(pid) })
+}
+
+// The port is somebody else's: said plainly, and nobody is killed.
+func TestForeignPort(t *testing.T) {
+	h := newHome(t)
+	l, err := net.Listen("tcp", h.hub)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "hello") })}
+	go other.Serve(l)
+	defer other.Close()
+	cmd, log := h.command(t, "serve", "--hub", h.hub)
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	err = cmd.Run()
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.ExitCode() != 1 {
+		t.Errorf("it ended with %v", err)
+	}
+	for _, word := range []string{"another program has the port", h.hub, "stop it, or give Pagewire another port"} {
+		if !strings.Contains(log.String(), word) {
+			t.Errorf("it does not say %q: %s", word, log.String())
+		}
+	}
+	if answer, err := http.Get("http://" + h.hub); err != nil || answer.StatusCode != 200 {
+		t.Errorf("the other program answers no more: %v", err)
+	} else {
+		answer.Body.Close()
+	}
+}
+
+// Three agents, each with a gateway of its own, see the same pages; the hub is killed, and the others go on.
+func TestThreeAgents(t *testing.T) {
+	h := newHome(t)
+	c := serveCounter(t)
+	args := []string{"--launch", "--headless", "--open", c.URL}
+	hub := h.serve(t, args...)
+	soon(t, 20*time.Second, "the hub lists the page", func() bool { return hub.lists(c.uri()) })
+	others := []*started{h.serve(t, args...), h.serve(t, args...)}
+	for _, a := range others {
+		soon(t, 5*time.Second, "a joiner lists the page", func() bool { return a.lists(c.uri()) })
+		a.subscribe(c.uri())
+	}
+	c.set(1)
+	for _, a := range others {
+		a.holds(c.uri(), "1", 5*time.Second)
+	}
+	if browsers := len(profiles(h)); browsers != 1 {
+		t.Errorf("three agents have launched %d browsers, want 1", browsers)
+	}
+	hub.cmd.Process.Signal(syscall.SIGKILL)
+	killed := time.Now()
+	c.set(2)
+	for _, a := range others {
+		a.holds(c.uri(), "2", 2*time.Second)
+	}
+	t.Logf("both hold the last state %v after the hub was killed", time.Since(killed).Round(time.Millisecond))
+	for _, a := range others {
+		soon(t, time.Second, "it still lists the page", func() bool { return a.lists(c.uri()) })
+	}
+	c.set(3)
+	for _, a := range others {
+		a.holds(c.uri(), "3", 2*time.Second)
+	}
+	// One after the other leaves; the last one closes the browser, which neither has launched.
+	below := profiles(h)
+	for _, a := range others {
+		a.Close()
+	}
+	soon(t, 2*time.Second, "the browser is gone with the last agent", func() bool { return len(profiles(h)) == 0 })
+	if len(below) != 1 {
+		t.Errorf("profiles before: %v", below)
+	}
+}
+
+func profiles(h userHome) []string {
+	list, _ := filepath.Glob(filepath.Join(h.dir, "pagewire-browser-*"))
+	return list
+}
+
+// kill -9 of tab, browser and gateway in turn, during a stream of updates.
+func TestKills(t *testing.T) {
+	h := newHome(t)
+	c := serveCounter(t)
+	args := []string{"--launch", "--headless", "--open", c.URL}
+	hub := h.serve(t, args...)
+	soon(t, 20*time.Second, "the page is listed", func() bool { return hub.lists(c.uri()) })
+	a := h.serve(t, args...)
+	soon(t, 5*time.Second, "the joiner lists the page", func() bool { return a.lists(c.uri()) })
+	a.subscribe(c.uri())
+	value := 0
+	// stream changes the state all the time, until what is called returns; the state then is the last.
+	stream := func(during func()) string {
+		stop, stopped := make(chan struct{}), make(chan struct{})
+		go func() {
+			defer close(stopped)
+			for {
+				select {
+				case <-stop:
+					return
+				case <-time.After(20 * time.Millisecond):
+					value++
+					c.set(value)
+				}
+			}
+		}()
+		during()
+		close(stop)
+		<-stopped
+		return strconv.Itoa(value)
+	}
+	devtools := func() *remote.Conn {
+		url := browserURL(t, h)
+		conn, err := remote.DialContext(t.Context(), url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return conn
+	}
+	last := stream(func() { a.holds(c.uri(), "5", 5*time.Second) })
+	a.holds(c.uri(), last, 2*time.Second)
+
+	t.Run("tab", func(t *testing.T) {
+		conn := devtools()
+		defer conn.Close()
+		target := pageTarget(t, conn, c.URL)
+		last := stream(func() {
+			// The renderer is killed as the system kills it; then the person reloads the page.
+			renderer := rendererOf(t, h, conn, target)
+			syscall.Kill(renderer, syscall.SIGKILL)
+			soon(t, 2*time.Second, "the renderer is dead", func() bool { return !running(renderer) })
+			session := call(t, conn, "", "Target.attachToTarget", map[string]any{"targetId": target, "flatten": true})["sessionId"].(string)
+			call(t, conn, session, "Page.navigate", map[string]any{"url": c.URL})
+		})
+		a.holds(c.uri(), last, 3*time.Second)
+		settled(a)
+	})
+	t.Run("browser", func(t *testing.T) {
+		before := browserURL(t, h)
+		last := stream(func() {
+			// The gateway that has launched it launches another.
+			for _, pid := range children(hub.cmd.Process.Pid) {
+				if cmdline, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); strings.Contains(string(cmdline), "--remote-debugging-port") && !strings.Contains(string(cmdline), "--type=") {
+					syscall.Kill(pid, syscall.SIGKILL)
+				}
+			}
+			soon(t, 20*time.Second, "another browser has the page", func() bool {
+				if list := profiles(h); len(list) != 1 || browserURLOrNone(h) == "" || browserURLOrNone(h) == before {
+					return false
+				}
+				return a.lists(c.uri())
+			})
+		})
+		a.holds(c.uri(), last, 3*time.Second)
+		settled(a)
+	})
+	t.Run("gateway", func(t *testing.T) {
+		last := stream(func() {
+			hub.cmd.Process.Signal(syscall.SIGKILL)
+			hub.Wait()
+		})
+		a.holds(c.uri(), last, 3*time.Second)
+		settled(a)
+	})
+	a.Close()
+}
+
+// settled fails if updates go on though nothing changes: one announcement may come twice, no more.
+func settled(s *started) {
+	s.t.Helper()
+	extra := 0
+	for quiet := false; !quiet; {
+		select {
+		case <-s.updates:
+			extra++
+		case <-time.After(500 * time.Millisecond):
+			quiet = true
+		}
+	}
+	if extra > 1 {
+		s.t.Errorf("%d updates though nothing has changed", extra)
+	}
+}
+
+// browserURL finds where the launched browser listens, as another program would: in its profile.
+func browserURL(t *testing.T, h userHome) string {
+	t.Helper()
+	var url string
+	soon(t, 5*time.Second, "the browser listens", func() bool { url = browserURLOrNone(h); return url != "" })
+	return url
+}
+
+func browserURLOrNone(h userHome) string {
+	for _, dir := range profiles(h) {
+		if text, err := os.ReadFile(filepath.Join(dir, "DevToolsActivePort")); err == nil {
+			if lines := strings.Split(string(text), "\n"); len(lines) > 1 {
+				return "ws://127.0.0.1:" + lines[0] + strings.TrimSpace(lines[1])
+			}
+		}
+	}
+	return ""
+}
+
+var callID int64
+
+// call makes one CDP call and returns its result.
+func call(t *testing.T, conn *remote.Conn, session, method string, params map[string]any) map[string]any {
+	t.Helper()
+	text, err := json.Marshal(params)
+	if err != nil {
+		t.Fatal(err)
+	}
+	callID++
+	m := &cdproto.Message{ID: callID, Method: cdproto.MethodType(method), Params: text}
+	if session != "" {
+		m.SessionID = target.SessionID(session)
+	}
+	if err := conn.Write(t.Context(), m); err != nil {
+		t.Fatal(err)
+	}
+	for {
+		var answer cdproto.Message
+		if err := conn.Read(t.Context(), &answer); err != nil {
+			t.Fatal(err)
+		}
+		if answer.ID != callID {
+			continue
+		}
+		if answer.Error != nil {
+			t.Fatalf("%s: %v", method, answer.Error)
+		}
+		var result map[string]any
+		if err := json.Unmarshal(answer.Result, &result); err != nil {
+			t.Fatal(err)
+		}
+		return result
+	}
+}
+
+func pageTarget(t *testing.T, conn *remote.Conn, url string) string {
+	t.Helper()
+	for _, info := range call(t, conn, "", "Target.getTargets", nil)["targetInfos"].([]any) {
+		target := info.(map[string]any)
+		if target["type"] == "page" && strings.HasPrefix(target["url"].(string), url) {
+			return target["targetId"].(string)
+		}
+	}
+	t.Fatalf("no tab shows %s", url)
+	return ""
+}
+
+// rendererOf finds the process that a tab is in: the renderer that takes the time when the tab works.
+func rendererOf(t *testing.T, h userHome, conn *remote.Conn, target string) int {
+	t.Helper()
+	session := call(t, conn, "", "Target.attachToTarget", map[string]any{"targetId": target, "flatten": true})["sessionId"].(string)
+	renderers := func() map[int]float64 {
+		all := map[int]float64{}
+		for _, p := range call(t, conn, "", "SystemInfo.getProcessInfo", nil)["processInfo"].([]any) {
+			process := p.(map[string]any)
+			if process["type"] == "renderer" {
+				all[int(process["id"].(float64))] = process["cpuTime"].(float64)
+			}
+		}
+		return all
+	}
+	before := renderers()
+	call(t, conn, session, "Runtime.evaluate", map[string]any{"expression": "for (const end = performance.now() + 300; performance.now() < end;);"})
+	most, pid := 0.0, 0
+	for id, time := range renderers() {
+		if spent := time - before[id]; spent > most {
+			most, pid = spent, id
+		}
+	}
+	if pid == 0 {
+		t.Fatal("no renderer has worked")
+	}
+	return pid
+}

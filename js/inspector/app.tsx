@@ -1,0 +1,383 @@
+import { useMemo, useState } from "preact/hooks";
+import type { Agent, Entry, Feed, Open, Page, Resource, Way } from "./feed.ts";
+import { Plot } from "./plot.tsx";
+import { Rows } from "./rows.tsx";
+import { theme, toggleTheme } from "./theme.ts";
+
+const number = new Intl.NumberFormat("en");
+const count = (n: number, one: string, many = one + "s") => `${number.format(n)} ${n === 1 ? one : many}`;
+
+function size(bytes: number) {
+  if (bytes < 1024) return `${bytes} B`;
+  if (bytes < 1 << 20) return `${(bytes / 1024).toFixed(1)} KB`;
+  return `${(bytes / (1 << 20)).toFixed(1)} MB`;
+}
+
+const clock = (at: number) => {
+  const d = new Date(at);
+  return d.toTimeString().slice(0, 8) + "." + String(d.getMilliseconds()).padStart(3, "0");
+};
+
+const status = { connecting: "connecting", connected: "connected", lost: "connection lost, trying again" };
+
+export function App({ feed, redraw }: { feed: Feed; redraw: () => void }) {
+  const [tab, setTab] = useState<number>();
+  const is = theme();
+  return (
+    <>
+      <header>
+        <h1>
+          Pagewire <small>inspector {feed.version}</small>
+        </h1>
+        <p class={`status ${feed.status}`} role="status">
+          {status[feed.status]}
+        </p>
+        <a href="/metrics">metrics</a>
+        <button
+          id="theme"
+          onClick={() => {
+            toggleTheme();
+            redraw();
+          }}
+        >
+          {is === "dark" ? "light theme" : "dark theme"}
+        </button>
+      </header>
+      <Plots feed={feed} />
+      <main>
+        <Tabs feed={feed} tab={tab} setTab={setTab} />
+        <Resources feed={feed} tab={tab} />
+        <Values feed={feed} />
+        <Side feed={feed} />
+        <Log feed={feed} />
+      </main>
+    </>
+  );
+}
+
+function Plots({ feed }: { feed: Feed }) {
+  const s = feed.stats;
+  const mean = s && s.readsDone > 0 ? `${((s.readSeconds / s.readsDone) * 1000).toFixed(2)} ms` : "–";
+  return (
+    <section class="plots" aria-label="Rates">
+      <Plot label="updates" series={feed.updates} height={44} format={(n) => `${number.format(n)}/s`} />
+      <Plot label="reads" series={feed.reads} height={44} format={(n) => `${number.format(n)}/s`} />
+      <Plot label="messages" series={feed.messages} height={44} format={(n) => `${number.format(n)}/s`} />
+      <Plot label="traffic" series={feed.bytes} height={44} format={(n) => `${size(n)}/s`} />
+      <dl class="totals">
+        <div>
+          <dt>read takes</dt>
+          <dd>{mean}</dd>
+        </div>
+        <div>
+          <dt>waiting</dt>
+          <dd>{s?.waiting ?? 0}</dd>
+        </div>
+        <div>
+          <dt>updates told</dt>
+          <dd>{number.format(s?.updates ?? 0)}</dd>
+        </div>
+        <div>
+          <dt>sent</dt>
+          <dd>{number.format(s?.updatesSent ?? 0)}</dd>
+        </div>
+      </dl>
+    </section>
+  );
+}
+
+interface Tab {
+  number: number;
+  pages: Page[];
+}
+
+function Tabs({ feed, tab, setTab }: { feed: Feed; tab: number | undefined; setTab: (n: number | undefined) => void }) {
+  const tabs = useMemo(() => {
+    const all = new Map<number, Tab>();
+    for (const p of feed.pages) {
+      const t = all.get(p.tab);
+      if (t) t.pages.push(p);
+      else all.set(p.tab, { number: p.tab, pages: [p] });
+    }
+    return [...all.values()];
+  }, [feed.pages]);
+  return (
+    <section class="tabs" aria-labelledby="tabs-title">
+      <h2 id="tabs-title">
+        Tabs <span class="n">{tabs.length}</span>
+      </h2>
+      <Rows
+        id="tabs"
+        label="Tabs: select one to see its resources alone"
+        items={tabs}
+        height={46}
+        keyOf={(t) => t.number}
+        selected={(t) => t.number === tab}
+        select={(t) => setTab(t.number === tab ? undefined : t.number)}
+        empty="No page is attached."
+      >
+        {(t) => {
+          const top = t.pages.find((p) => !p.frame) ?? t.pages[0]!;
+          const resources = t.pages.reduce((n, p) => n + p.resources, 0);
+          return (
+            <>
+              <span class="line">
+                <b class="n">{top.hub ? "hub" : t.number}</b> <span class="text">{top.title || top.url}</span>
+                {top.focused && <span class="tag">focused</span>}
+                {top.absent && <span class="tag warn">reloading</span>}
+              </span>
+              <span class="line dim">
+                <span class="text">{top.origin || top.url}</span> {top.road} · {resources}
+                {t.pages.length > 1 && ` · ${count(t.pages.length - 1, "frame")}`}
+              </span>
+            </>
+          );
+        }}
+      </Rows>
+    </section>
+  );
+}
+
+function Resources({ feed, tab }: { feed: Feed; tab: number | undefined }) {
+  const [filter, setFilter] = useState("");
+  const items = useMemo(() => {
+    const want = filter.trim().toLowerCase();
+    return feed.resources.filter(
+      (r) => (tab === undefined || r.tab === tab) && (want === "" || `${r.uri}\n${r.name}\n${r.title ?? ""}`.toLowerCase().includes(want)),
+    );
+  }, [feed.resources, tab, filter]);
+  return (
+    <section class="resources" aria-labelledby="resources-title">
+      <h2 id="resources-title">
+        Resources <span class="n">{number.format(items.length)}</span>
+        {feed.allResources > feed.resources.length && <small>the first {number.format(feed.resources.length)} of {number.format(feed.allResources)}</small>}
+        {tab !== undefined && <small>of tab {tab}</small>}
+      </h2>
+      <input type="search" placeholder="filter" aria-label="Filter resources" value={filter} onInput={(e) => setFilter(e.currentTarget.value)} />
+      <Rows
+        id="resources"
+        label="Resources: select some to see their values"
+        items={items}
+        height={46}
+        multiple
+        keyOf={(r) => r.uri}
+        selected={(r) => feed.open.has(r.uri)}
+        select={(r) => !r.template && feed.toggle(r.uri)}
+        empty={feed.resources.length === 0 ? "No page offers a resource." : "No resource fits."}
+      >
+        {(r) => (
+          <>
+            <span class="line">
+              <span class="text">{r.name}</span>
+              {r.template && <span class="tag">template</span>}
+              {feed.watched.has(r.uri) && <span class="tag live">watched</span>}
+              <span class="dim">tab {r.tab}</span>
+            </span>
+            <span class="line dim mono">
+              <span class="text">{r.uri}</span>
+            </span>
+          </>
+        )}
+      </Rows>
+    </section>
+  );
+}
+
+function Values({ feed }: { feed: Feed }) {
+  return (
+    <section class="values" aria-labelledby="values-title">
+      <h2 id="values-title">
+        Values <span class="n">{feed.open.size}</span>
+      </h2>
+      {feed.open.size === 0 && <p class="empty">Select a resource to see what it reads as, live.</p>}
+      <div class="cards">
+        {[...feed.open].map(([uri, open]) => (
+          <Card key={uri} uri={uri} open={open} resource={feed.resources.find((r) => r.uri === uri)} close={() => feed.toggle(uri)} />
+        ))}
+      </div>
+    </section>
+  );
+}
+
+function Card({ uri, open, resource, close }: { uri: string; open: Open; resource: Resource | undefined; close: () => void }) {
+  const v = open.value;
+  return (
+    <article class="card" data-uri={uri}>
+      <h3>
+        <span class="text">{resource?.name ?? uri}</span>
+        <button class="quiet" aria-label={`Close ${resource?.name ?? uri}`} onClick={close}>
+          ×
+        </button>
+      </h3>
+      <p class="dim mono text">{uri}</p>
+      <Plot label="updates" series={open.rate} height={24} format={(n) => `${n}/s`} />
+      {v && (
+        <p class="dim">
+          {clock(v.at)} · {v.mimeType || "text"} · {size(v.bytes)} · {count(open.changes, "change")}
+        </p>
+      )}
+      {v?.error && <p class="error">{v.error}</p>}
+      {v?.binary && <p class="dim mono text">binary, {v.text}…</p>}
+      {v && !v.binary && !v.error && (
+        // A new element for each change: it flashes.
+        <pre key={open.changes} tabIndex={0} aria-label={`Value of ${resource?.name ?? uri}`}>
+          {v.text}
+        </pre>
+      )}
+      {v?.clipped && <p class="dim">The rest is left out here.</p>}
+      {!v && <p class="dim">reading…</p>}
+    </article>
+  );
+}
+
+function Side({ feed }: { feed: Feed }) {
+  const watched = useMemo(() => [...feed.watched], [feed.watched]);
+  return (
+    <section class="side">
+      <h2 id="agents-title">
+        Agents <span class="n">{feed.agents.length}</span>
+      </h2>
+      <Rows
+        id="agents"
+        label="Agents"
+        items={feed.agents}
+        height={28}
+        keyOf={(a) => a.id}
+        selected={() => false}
+        select={() => {}}
+        empty="No agent is connected."
+      >
+        {(a) => (
+          <span class="line">
+            <b class="n">{a.id}</b> <span class="text">{a.name || "an agent"}</span> <span class="dim">{a.road}</span>
+          </span>
+        )}
+      </Rows>
+      <h2 id="watched-title">
+        Subscriptions <span class="n">{watched.length}</span>
+      </h2>
+      <Rows
+        id="watched"
+        label="Watched URIs"
+        items={watched}
+        height={28}
+        keyOf={([uri]) => uri}
+        selected={([uri]) => feed.open.has(uri)}
+        select={([uri]) => feed.toggle(uri)}
+        empty="Nothing is watched."
+      >
+        {([uri, updates]) => (
+          <span class="line">
+            <span class="text mono" title={uri}>
+              {short(uri)}
+            </span>{" "}
+            <span class="dim">{count(updates, "update")}</span>
+          </span>
+        )}
+      </Rows>
+    </section>
+  );
+}
+
+// short is the end of a URI, which tells it from others of its origin.
+function short(uri: string) {
+  const at = uri.indexOf("/", uri.indexOf("//") + 2);
+  return at > 0 ? uri.slice(at) : uri;
+}
+
+const ways: Record<Way, string> = { "agent>": "agent →", ">agent": "→ agent", "page>": "page →", ">page": "→ page" };
+
+// what says in a word what a message is. It may be clipped, so that it is not parsed.
+function what(text: string) {
+  const head = text.slice(0, 300);
+  const method = /"method":\s*"([^"]{1,80})"/.exec(head)?.[1];
+  const id = /"id":\s*("(?:[^"\\]|\\.){0,40}"|-?\d+)/.exec(head)?.[1]?.replaceAll('"', "");
+  const kind = method ?? (/"error":/.test(head) ? "error" : "result");
+  return id === undefined ? kind : `${kind} #${id}`;
+}
+
+function Log({ feed }: { feed: Feed }) {
+  const [filter, setFilter] = useState("");
+  const [own, setOwn] = useState(false);
+  const [shown, setShown] = useState<Entry>();
+  const roads = useMemo(() => new Map(feed.agents.map((a): [number, Agent] => [a.id, a])), [feed.agents]);
+  const who = (e: Entry) => (e.agent ? `${roads.get(e.agent)?.name || "agent"} ${e.agent}` : (e.page ?? ""));
+  const items = useMemo(() => {
+    const want = filter.trim().toLowerCase();
+    return feed.log.filter(
+      (e) =>
+        (own || !e.agent || roads.get(e.agent)?.road !== "inspector") &&
+        (want === "" || `${ways[e.way]} ${who(e)} ${e.text}`.toLowerCase().includes(want)),
+    );
+  }, [feed.log, filter, own, roads]);
+  return (
+    <section class="log" aria-labelledby="log-title">
+      <h2 id="log-title">
+        Messages <span class="n">{number.format(items.length)}</span>
+        {feed.dropped > 0 && <small>{number.format(feed.dropped)} came too fast to be shown</small>}
+      </h2>
+      <div class="controls">
+        <input
+          id="log-filter"
+          type="search"
+          placeholder="filter"
+          aria-label="Filter messages"
+          value={filter}
+          onInput={(e) => setFilter(e.currentTarget.value)}
+        />
+        <label>
+          <input type="checkbox" checked={own} onChange={(e) => setOwn(e.currentTarget.checked)} /> this inspector's too
+        </label>
+        <button id="pause" aria-pressed={feed.paused} onClick={() => feed.pause(!feed.paused)}>
+          {feed.paused ? "go on" : "pause"}
+        </button>
+        <button
+          onClick={() => {
+            feed.clear();
+            setShown(undefined);
+          }}
+        >
+          clear
+        </button>
+      </div>
+      <div class={shown ? "split" : "whole"}>
+        <Rows
+          id="log"
+          label="Messages: select one to read it"
+          items={items}
+          height={22}
+          follow={!feed.paused}
+          keyOf={(e) => e.n}
+          selected={(e) => e.n === shown?.n}
+          select={(e) => setShown(e.n === shown?.n ? undefined : e)}
+          empty={feed.paused ? "Paused." : "No message has passed since the inspector was opened."}
+        >
+          {(e) => (
+            <span class="line mono">
+              <span class="dim">{clock(e.at)}</span>
+              <span class={`way ${e.agent ? "agent" : "page"}`}>{ways[e.way]}</span>
+              <span class="who">{who(e)}</span>
+              <span class="what">{what(e.text)}</span>
+              <span class="dim right">{size(e.bytes)}</span>
+              <span class="text dim">{e.text}</span>
+            </span>
+          )}
+        </Rows>
+        {shown && (
+          <pre tabIndex={0} aria-label="The selected message">
+            {pretty(shown.text)}
+            {shown.bytes > shown.text.length && "\n… (its beginning)"}
+          </pre>
+        )}
+      </div>
+    </section>
+  );
+}
+
+function pretty(text: string) {
+  try {
+    return JSON.stringify(JSON.parse(text), null, 2);
+  } catch {
+    return text;
+  }
+}

@@ -1,0 +1,258 @@
+// What the gateway tells, and what is kept of it. The messages are described in bridge/gateway/inspect/feed.go.
+//
+// All that is held is bounded: the log to logSize entries, each series to seconds samples, values to those that are open.
+// Strings of pages are kept as they come and are only ever shown as text.
+
+export interface Page {
+  tab: number;
+  frame?: string;
+  title: string;
+  origin: string;
+  url: string;
+  road: string;
+  hub?: boolean;
+  focused?: boolean;
+  absent?: boolean;
+  resources: number;
+  tools: number;
+}
+
+export interface Resource {
+  uri: string;
+  name: string;
+  title?: string;
+  description?: string;
+  mimeType?: string;
+  template?: boolean;
+  tab: number;
+  origin: string;
+}
+
+export interface Agent {
+  id: number;
+  road: string;
+  name: string;
+}
+
+export interface Watch {
+  uri: string;
+  updates: number;
+}
+
+export interface Stats {
+  sessions: number;
+  subscriptions: number;
+  waiting: number;
+  reads: number;
+  readSeconds: number;
+  readsDone: number;
+  toolCalls: number;
+  updates: number;
+  updatesSent: number;
+  passed: { way: Way; messages: number; bytes: number }[];
+}
+
+export interface Value {
+  uri: string;
+  at: number;
+  text: string;
+  mimeType?: string;
+  bytes: number;
+  binary?: boolean;
+  clipped?: boolean;
+  error?: string;
+}
+
+export type Way = "agent>" | ">agent" | "page>" | ">page";
+
+export interface Entry {
+  n: number; // counted here
+  at: number;
+  way: Way;
+  agent?: number;
+  page?: string;
+  bytes: number;
+  text: string;
+}
+
+type Message =
+  | { type: "version"; version: string }
+  | { type: "pages"; pages: Page[] }
+  | { type: "resources"; resources: { list: Resource[]; all: number } }
+  | { type: "watched"; watched: Watch[] }
+  | { type: "agents"; agents: Agent[] }
+  | { type: "tools"; tools: string[] }
+  | { type: "stats"; stats: Stats }
+  | { type: "log"; entries: Omit<Entry, "n">[]; dropped: number }
+  | ({ type: "value" } & Value);
+
+const logSize = 2000;
+export const seconds = 120;
+
+// A Series is what a plot shows: one number per second.
+export class Series {
+  readonly x = Array.from({ length: seconds }, (_, i) => i - seconds + 1);
+  y: number[] = new Array(seconds).fill(0);
+  private last: number | undefined;
+
+  // count takes a total and notes what it has grown by; a total that shrinks is another gateway's.
+  count(total: number) {
+    const grown = this.last === undefined ? 0 : Math.max(0, total - this.last);
+    this.last = total;
+    this.y = [...this.y.slice(1), grown];
+  }
+
+  get now() {
+    return this.y[seconds - 1]!;
+  }
+}
+
+// An Open is a resource whose value is followed.
+export class Open {
+  value: Value | undefined;
+  changes = 0;
+  readonly rate = new Series();
+}
+
+export class Feed {
+  status: "connecting" | "connected" | "lost" = "connecting";
+  version = "";
+  pages: Page[] = [];
+  resources: Resource[] = [];
+  allResources = 0;
+  watched = new Map<string, number>();
+  agents: Agent[] = [];
+  tools: string[] = [];
+  stats: Stats | undefined;
+  log: Entry[] = [];
+  dropped = 0;
+  paused = false;
+  readonly open = new Map<string, Open>();
+  readonly updates = new Series();
+  readonly reads = new Series();
+  readonly messages = new Series();
+  readonly bytes = new Series();
+
+  private socket: WebSocket | undefined;
+  private retry = 500;
+  private entries = 0;
+  private scheduled = false;
+
+  // changed is called at most once per frame.
+  constructor(private readonly changed: () => void) {
+    this.connect();
+    setInterval(() => this.sample(), 1000);
+  }
+
+  private connect() {
+    const socket = new WebSocket(`${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/feed`);
+    this.socket = socket;
+    socket.onopen = () => {
+      this.status = "connected";
+      this.retry = 500;
+      this.say({ log: !this.paused });
+      for (const uri of this.open.keys()) this.say({ open: uri });
+      this.touch();
+    };
+    socket.onmessage = (event) => {
+      this.take(JSON.parse(event.data) as Message);
+      this.touch();
+    };
+    socket.onclose = () => {
+      this.status = "lost";
+      this.touch();
+      setTimeout(() => this.connect(), this.retry);
+      this.retry = Math.min(this.retry * 2, 5000);
+    };
+  }
+
+  private say(command: object) {
+    if (this.socket?.readyState === WebSocket.OPEN) this.socket.send(JSON.stringify(command));
+  }
+
+  private touch() {
+    if (this.scheduled) return;
+    this.scheduled = true;
+    const run = () => {
+      this.scheduled = false;
+      this.changed();
+    };
+    // A hidden page has no frames.
+    if (document.hidden) setTimeout(run, 250);
+    else requestAnimationFrame(run);
+  }
+
+  private take(m: Message) {
+    switch (m.type) {
+      case "version":
+        this.version = m.version;
+        break;
+      case "pages":
+        this.pages = m.pages;
+        break;
+      case "resources":
+        this.resources = m.resources.list;
+        this.allResources = m.resources.all;
+        break;
+      case "watched":
+        this.watched = new Map(m.watched.map((w) => [w.uri, w.updates]));
+        break;
+      case "agents":
+        this.agents = m.agents;
+        break;
+      case "tools":
+        this.tools = m.tools;
+        break;
+      case "stats":
+        this.stats = m.stats;
+        break;
+      case "value": {
+        const open = this.open.get(m.uri);
+        if (!open) break;
+        if (open.value && open.value.text !== m.text) open.changes++;
+        open.value = m;
+        break;
+      }
+      case "log":
+        if (this.paused) break;
+        this.dropped += m.dropped;
+        this.log = [...this.log, ...m.entries.map((e) => ({ ...e, n: ++this.entries }))].slice(-logSize);
+        break;
+    }
+  }
+
+  private sample() {
+    if (this.stats) {
+      const sum = (pick: (p: Stats["passed"][number]) => number) => this.stats!.passed.reduce((n, p) => n + pick(p), 0);
+      this.updates.count(this.stats.updates);
+      this.reads.count(this.stats.reads);
+      this.messages.count(sum((p) => p.messages));
+      this.bytes.count(sum((p) => p.bytes));
+    }
+    for (const [uri, open] of this.open) open.rate.count(this.watched.get(uri) ?? 0);
+    this.touch();
+  }
+
+  // toggle follows a resource's value, or ends that.
+  toggle(uri: string) {
+    if (this.open.delete(uri)) {
+      this.say({ close: uri });
+    } else {
+      this.open.set(uri, new Open());
+      this.say({ open: uri });
+    }
+    this.touch();
+  }
+
+  pause(paused: boolean) {
+    this.paused = paused;
+    this.say({ log: !paused });
+    this.touch();
+  }
+
+  clear() {
+    this.log = [];
+    this.dropped = 0;
+    this.touch();
+  }
+}

@@ -1,0 +1,132 @@
+import type { ComponentChildren } from "preact";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+
+interface Props<T> {
+  id: string;
+  label: string;
+  items: readonly T[];
+  // height of a row in px: they are all of one height, which makes it cheap to know which are seen.
+  height: number;
+  keyOf: (item: T) => string | number;
+  selected: (item: T) => boolean;
+  select: (item: T) => void;
+  children: (item: T) => ComponentChildren;
+  multiple?: boolean;
+  // follow keeps the end in sight while it is in sight.
+  follow?: boolean;
+  empty: string;
+}
+
+// Rows is a list of any length of which only what is seen is in the document. It is a listbox: the arrow keys, Home, End and the
+// page keys move, Enter and Space select.
+export function Rows<T>({ id, label, items, height, keyOf, selected, select, children, multiple, follow, empty }: Props<T>) {
+  const box = useRef<HTMLDivElement>(null);
+  const [view, setView] = useState({ top: 0, height: 400 });
+  // The active row is kept by its key: the list changes under it.
+  const [active, setActive] = useState<string | number>();
+  const atEnd = useRef(true);
+
+  useEffect(() => {
+    const element = box.current!;
+    const look = () => {
+      atEnd.current = element.scrollTop + element.clientHeight >= element.scrollHeight - height;
+      setView({ top: element.scrollTop, height: element.clientHeight });
+    };
+    look();
+    element.addEventListener("scroll", look, { passive: true });
+    const resized = new ResizeObserver(look);
+    resized.observe(element);
+    return () => {
+      element.removeEventListener("scroll", look);
+      resized.disconnect();
+    };
+  }, [height]);
+
+  useLayoutEffect(() => {
+    if (follow && atEnd.current) box.current!.scrollTop = items.length * height;
+  });
+
+  const first = Math.max(0, Math.min(items.length, Math.floor(view.top / height) - 5));
+  const last = Math.min(items.length, Math.ceil((view.top + view.height) / height) + 5);
+  const at = active === undefined ? -1 : items.findIndex((item) => keyOf(item) === active);
+
+  const move = (to: number) => {
+    const next = Math.max(0, Math.min(items.length - 1, to));
+    const item = items[next];
+    if (item === undefined) return;
+    setActive(keyOf(item));
+    const element = box.current!;
+    if (next * height < element.scrollTop) element.scrollTop = next * height;
+    else if ((next + 1) * height > element.scrollTop + element.clientHeight) element.scrollTop = (next + 1) * height - element.clientHeight;
+  };
+
+  const key = (event: KeyboardEvent) => {
+    const page = Math.max(1, Math.floor(view.height / height) - 1);
+    switch (event.key) {
+      case "ArrowDown":
+        move(at + 1);
+        break;
+      case "ArrowUp":
+        move(at < 0 ? items.length - 1 : at - 1);
+        break;
+      case "PageDown":
+        move(at + page);
+        break;
+      case "PageUp":
+        move(at - page);
+        break;
+      case "Home":
+        move(0);
+        break;
+      case "End":
+        move(items.length - 1);
+        break;
+      case "Enter":
+      case " ": {
+        const item = items[at];
+        if (item !== undefined) select(item);
+        break;
+      }
+      default:
+        return;
+    }
+    event.preventDefault();
+  };
+
+  const shown = at >= first && at < last;
+  return (
+    <div
+      ref={box}
+      id={id}
+      class="rows"
+      role="listbox"
+      aria-label={label}
+      aria-multiselectable={multiple ?? false}
+      aria-activedescendant={shown ? `${id}-${at}` : undefined}
+      tabIndex={0}
+      onKeyDown={key}
+    >
+      {items.length === 0 && <p class="empty">{empty}</p>}
+      <div role="presentation" style={{ height: `${items.length * height}px`, position: "relative" }}>
+        {items.slice(first, last).map((item, i) => (
+          <div
+            key={keyOf(item)}
+            id={`${id}-${first + i}`}
+            class={first + i === at ? "row active" : "row"}
+            role="option"
+            aria-selected={selected(item)}
+            aria-setsize={items.length}
+            aria-posinset={first + i + 1}
+            style={{ top: `${(first + i) * height}px`, height: `${height}px` }}
+            onClick={() => {
+              setActive(keyOf(item));
+              select(item);
+            }}
+          >
+            {children(item)}
+          </div>
+        ))}
+      </div>
+    </div>
+  );
+}
