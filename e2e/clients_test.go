@@ -11,69 +11,28 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/evanw/esbuild/pkg/api"
+
+	clients "github.com/pagewire/pagewire/e2e/clients/page"
 )
 
-// The gateway as clients start it: what it is built from, and its arguments. Its page is that of e2e/clients/page.
-var agentsCommand = struct {
-	source string
-	stdio  []string
-	http   func(address string) []string
-}{
-	source: "./clients/server",
-	stdio:  nil,
-	http:   func(address string) []string { return []string{"-http", address} },
-}
-
-var agentsGateway = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "pagewire-gateway-")
-	if err != nil {
-		return "", err
-	}
-	browsers.Lock()
-	browsers.close = append(browsers.close, func() { os.RemoveAll(dir) })
-	browsers.Unlock()
-	path := filepath.Join(dir, "gateway")
-	if text, err := exec.Command("go", "build", "-o", path, agentsCommand.source).CombinedOutput(); err != nil {
-		return "", &buildError{string(text)}
-	}
-	return path, nil
-})
-
-type buildError struct{ text string }
-
-func (e *buildError) Error() string { return e.text }
-
-// agentsStdio returns the command line by which a client starts the gateway.
-func agentsStdio(t *testing.T) []string {
+// agentsHub starts a hub with the page of clients/page, and returns where agents go: the address for those on HTTP, the
+// command line for those on stdio, each of which starts a gateway of its own.
+func agentsHub(t *testing.T) (url string, stdio []string) {
 	t.Helper()
-	path, err := agentsGateway()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return append([]string{path}, agentsCommand.stdio...)
-}
-
-// agentsHTTP starts the gateway as a process of its own and returns where its agents go.
-func agentsHTTP(t *testing.T) (url string) {
-	t.Helper()
-	path, err := agentsGateway()
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := newHome(t)
 	free, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	address := free.Addr().String()
 	free.Close()
-	command := exec.Command(path, agentsCommand.http(address)...)
-	command.Stderr = os.Stderr
+	arguments := []string{"serve", "--hub", h.hub, "--token-file", filepath.Join(h.dir, "token"), "--any-scheme", "--allow-origin", clients.Origin, "--log-level", "warn"}
+	command, _ := h.command(t, append(arguments, "--http", address)...)
 	if err := command.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -83,15 +42,20 @@ func agentsHTTP(t *testing.T) (url string) {
 			t.Errorf("the gateway ends with %v", err)
 		}
 	})
+	ctx, cancel := context.WithCancel(context.Background())
+	t.Cleanup(cancel)
+	eventually(t, "the page is connected", func() bool { return clients.Connect(ctx, h.hub) == nil })
 	url = "http://" + address + "/mcp"
-	eventually(t, "the gateway answers", func() bool {
-		r, err := http.Get(url)
-		if err == nil {
-			r.Body.Close()
+	eventually(t, "the gateway has the page", func() bool {
+		r, err := http.Get("http://" + h.hub + "/metrics")
+		if err != nil {
+			return false
 		}
-		return err == nil
+		defer r.Body.Close()
+		text, _ := io.ReadAll(r.Body)
+		return strings.Contains(string(text), `pagewire_pages{road="websocket"} 1`)
 	})
-	return url
+	return url, append([]string{command.Path}, arguments...)
 }
 
 // The official TypeScript client, unmodified, in its three modes, over stdio and over HTTP: clients/client.ts has what it
@@ -107,9 +71,9 @@ func TestTypeScriptClient(t *testing.T) {
 	if len(built.Errors) > 0 {
 		t.Fatal(built.Errors[0].Text)
 	}
-	url := agentsHTTP(t)
+	url, stdio := agentsHub(t)
 	for _, mode := range []string{"legacy", "auto", "modern"} {
-		for transport, target := range map[string][]string{"stdio": agentsStdio(t), "http": {url}} {
+		for transport, target := range map[string][]string{"stdio": stdio, "http": {url}} {
 			t.Run(mode+"/"+transport, func(t *testing.T) {
 				t.Parallel()
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -161,9 +125,9 @@ func TestInspector(t *testing.T) {
 		}
 	})
 
-	url := agentsHTTP(t)
+	url, stdio := agentsHub(t)
 	for _, era := range []string{"legacy", "modern"} {
-		for transport, target := range map[string][]string{"stdio": agentsStdio(t), "http": {url}} {
+		for transport, target := range map[string][]string{"stdio": stdio, "http": {url}} {
 			t.Run(era+"/"+transport, func(t *testing.T) {
 				for _, test := range []struct {
 					args []string

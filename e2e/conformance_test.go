@@ -93,10 +93,10 @@ func (s suite) scenarios(t *testing.T) (names []string) {
 
 var passed = regexp.MustCompile(`Passed: (\d+)/(\d+), (\d+) failed, (\d+) warnings`)
 
-// Every scenario of both suites that applies to a gateway passes, over HTTP and against a real engine's page. The checks
+// Every scenario of both suites that applies to a gateway passes, over HTTP, against the binary with the page of clients/page. The checks
 // within a scenario that cannot apply are in conformance/expected-failures.yml, and fail the test once they pass.
 func TestConformance(t *testing.T) {
-	url := agentsHTTP(t)
+	url, _ := agentsHub(t)
 	unused := map[string]bool{}
 	for name := range inapplicable {
 		unused[name] = true

@@ -119,6 +119,9 @@ type Options struct {
 	Share func() map[string]string
 	// Learn is told on joiners what the hub shares, whenever that has changed. May be nil.
 	Learn func(map[string]string)
+	// Settled is called whenever it is decided what this process is: it is the hub, or it has joined and has the hub's list. May
+	// be nil.
+	Settled func()
 	// Log receives what happens. Default none.
 	Log *slog.Logger
 }
@@ -142,6 +145,9 @@ func Run(ctx context.Context, o Options) error {
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Settled == nil {
+		o.Settled = func() {}
 	}
 	if o.Token == "" {
 		return errors.New("hub: no token: anything on this machine could join")
@@ -214,6 +220,7 @@ func join(ctx context.Context, o Options) (joined bool, err error) {
 		return false, err
 	}
 	o.Log.Info("joined the hub", "addr", o.Addr)
+	o.Settled()
 	select {
 	case <-page.Done():
 		o.Log.Info("the hub is gone", "addr", o.Addr)

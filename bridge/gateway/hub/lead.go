@@ -76,6 +76,7 @@ func lead(ctx context.Context, o Options, listener net.Listener) error {
 		parts.Go(func() { h.share(ctx) })
 	}
 	o.Log.Info("this process is the hub", "addr", listener.Addr().String())
+	o.Settled()
 	var err error
 	select {
 	case <-ctx.Done():

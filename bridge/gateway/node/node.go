@@ -142,14 +142,23 @@ func Run(ctx context.Context, o Options) error {
 		part("http", func(ctx context.Context) error { return listen(ctx, listener, h, o.Log) })
 		o.Log.Info("agents are served", "url", "http://"+listener.Addr().String()+"/mcp", "token", o.RequireToken || !loopback)
 	}
+	settled := make(chan struct{})
 	part("hub", func(ctx context.Context) error {
 		return hub.Run(ctx, hub.Options{
 			Addr: o.Hub, Token: token, Gateway: g, Handler: handler, Log: o.Log,
-			Lead: browsers.lead, Share: browsers.share, Learn: browsers.learn,
+			Lead: browsers.lead, Share: browsers.share, Learn: browsers.learn, Settled: sync.OnceFunc(func() { close(settled) }),
 		})
 	})
 	if o.Stdio {
-		part("stdio", func(ctx context.Context) error { return serve.Stdio(ctx, g, o.In, o.Out) })
+		part("stdio", func(ctx context.Context) error {
+			// An agent that asks at once for the list gets that of the hub: it is there within 20 ms.
+			select {
+			case <-settled:
+			case <-time.After(settleTimeout):
+			case <-ctx.Done():
+			}
+			return serve.Stdio(ctx, g, o.In, o.Out)
+		})
 	}
 	select {
 	case <-ctx.Done():
@@ -175,6 +184,9 @@ func Run(ctx context.Context, o Options) error {
 	}
 	return err
 }
+
+// settleTimeout is how long an agent on stdio waits to be served while it is not decided who is the hub.
+const settleTimeout = time.Second
 
 // endTimeout bounds an orderly end.
 const endTimeout = 900 * time.Millisecond

@@ -1,19 +1,21 @@
 // Package page is a page for clients that others wrote: the resources and tools that the protocol's conformance suites
-// ask for by name, and some that change by themselves. It stands where a page in a browser would: a real engine, whose
-// port is attached to a gateway. A page in a browser cannot be it, since test:// is at no web origin.
+// ask for by name, and some that change by themselves. It stands where a page in a browser would: a real engine, that
+// connects to a gateway as pages do. A page in a browser cannot be it, since test:// is at no web origin.
 package page
 
 import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/coder/websocket"
+
 	"github.com/pagewire/pagewire/bridge"
-	"github.com/pagewire/pagewire/bridge/gateway"
 )
 
 // Origin is the page's. Besides the suites' resources it has
@@ -31,7 +33,7 @@ type page struct {
 	engine *bridge.Engine
 	start  time.Time
 	timer  *time.Timer
-	out    gateway.Conn
+	out    *websocket.Conn
 	ticks  int
 	gaveUp int
 	slow   map[bridge.CallID]bool
@@ -39,9 +41,18 @@ type page struct {
 	extra  int  // the number of the tool that is there besides the others
 }
 
-// Attach attaches the page to a gateway, whose option AnyScheme must be set, until ctx ends.
-func Attach(ctx context.Context, g *gateway.Gateway) error {
-	near, far := gateway.Pipe()
+// Connect brings the page to the hub at addr, which must admit any scheme and the page's origin, until ctx ends: by
+// WebSocket, as a page in a browser does.
+func Connect(ctx context.Context, addr string) error {
+	far, _, err := websocket.Dial(ctx, "ws://"+addr+"/page", &websocket.DialOptions{Subprotocols: []string{"pagewire.v1"}, HTTPHeader: http.Header{"Origin": {Origin}}})
+	if err != nil {
+		return err
+	}
+	far.SetReadLimit(-1)
+	hello := `{"type":"pagewire:page","tab":"page-of-the-clients","title":"Page of the clients","url":"` + Origin + `/"}`
+	if err := far.Write(ctx, websocket.MessageText, []byte(hello)); err != nil {
+		return err
+	}
 	p := &page{start: time.Now(), out: far, slow: map[bridge.CallID]bool{}}
 	p.engine = bridge.New(bridge.Options{Rule: bridge.Rule{Any: true}, Tools: true}, p)
 	p.timer = time.AfterFunc(time.Hour, func() { p.call(func(now bridge.Time) { p.engine.Tick(now) }) })
@@ -58,9 +69,12 @@ func Attach(ctx context.Context, g *gateway.Gateway) error {
 	})
 	go func() {
 		for {
-			m, err := far.Read(ctx)
+			_, m, err := far.Read(ctx)
 			if err != nil {
 				return
+			}
+			if strings.HasPrefix(string(m), `{"type":"pagewire:`) {
+				continue
 			}
 			p.call(func(now bridge.Time) { p.engine.Receive(now, 1, m) })
 		}
@@ -80,8 +94,7 @@ func Attach(ctx context.Context, g *gateway.Gateway) error {
 			}
 		}
 	}()
-	_, err := g.Attach(ctx, gateway.PageInfo{Tab: "page", Origin: Origin, URL: Origin + "/", Title: "Page of the clients", Road: "test"}, near)
-	return err
+	return nil
 }
 
 // call runs f, which calls the engine, and sets the timer by what the engine then waits for.
@@ -97,7 +110,7 @@ func (p *page) call(f func(now bridge.Time)) {
 func (p *page) now() bridge.Time { return bridge.Time(time.Since(p.start).Milliseconds()) }
 
 func (p *page) Send(_ bridge.PortID, m bridge.Message) {
-	p.out.Write(context.Background(), m.AppendTo(nil))
+	p.out.Write(context.Background(), websocket.MessageText, m.AppendTo(nil))
 }
 
 func (p *page) Watched(string, bool) {}
