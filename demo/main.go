@@ -3,7 +3,8 @@
 // Command demo serves the demo pages, and tells what an agent sees of them.
 //
 // It serves dist/, which make build writes, on 127.0.0.1; and where there is a browser, it opens the page of demo 1 in
-// it, acts the person who edits the page, and prints what the agent console on that page saw happen.
+// it, acts the person who edits the page, and prints what the agent console on that page saw happen, and then what an
+// agent saw that started the gateway (bin/pagewire) and is no part of the page.
 //
 //	go run ./demo           tell the story, then serve until interrupted
 //	go run ./demo -once     tell the story, and end: status 0 if all of it happened
@@ -35,6 +36,7 @@ const (
 func main() {
 	addr := flag.String("addr", defaultAddr, "address to serve at; if the default is taken, any free port")
 	dist := flag.String("dist", "dist", "directory that make build wrote")
+	gateway := flag.String("pagewire", "bin/pagewire", "the gateway's binary, which make build wrote")
 	story := flag.Bool("story", true, "tell the story; without it only serve")
 	once := flag.Bool("once", false, "end after the story, with status 0 if all of it happened")
 	flag.Parse()
@@ -44,7 +46,7 @@ func main() {
 	}
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, *addr, *dist, *story, *once)
+	err := run(ctx, *addr, *dist, *gateway, *story, *once)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "demo:", err)
@@ -53,7 +55,7 @@ func main() {
 }
 
 // run serves and tells the story. It returns when ctx ends, or, with once, when the story does.
-func run(ctx context.Context, addr, dist string, story, once bool) error {
+func run(ctx context.Context, addr, dist, gateway string, story, once bool) error {
 	root, err := openDist(dist)
 	if err != nil {
 		return err
@@ -83,7 +85,7 @@ func run(ctx context.Context, addr, dist string, story, once bool) error {
 		fmt.Printf("demo at %s%s\n\n", base, page)
 	}
 	if story {
-		err = tell(ctx, os.Stdout, base)
+		err = tell(ctx, os.Stdout, base, gateway)
 	}
 	switch {
 	case ctx.Err() != nil:

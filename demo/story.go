@@ -15,6 +15,7 @@ import (
 	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
+	"github.com/chromedp/chromedp/remote"
 
 	"github.com/pagewire/pagewire/bridge/gateway/browser"
 )
@@ -33,14 +34,22 @@ type teller struct {
 	out io.Writer
 }
 
-// tell plays the story in a browser: in full with a client as it comes, and in short with one that is pinned to the
-// protocol's newest version. Every line says what happened in the page; a step that does not happen is the error.
-func tell(ctx context.Context, out io.Writer, base string) error {
-	tab, closeBrowser, err := browser.Launch(ctx, browser.Options{})
+// tell plays the story in a browser: in full with a client as it comes, in short with one that is pinned to the
+// protocol's newest version, and with an agent outside of the page, by way of gateway, the pagewire binary. Every line
+// says what happened; a step that does not happen is the error.
+func tell(ctx context.Context, out io.Writer, base, gateway string) error {
+	b, err := browser.Start(ctx, browser.StartOptions{})
 	if err != nil {
 		return err
 	}
-	defer closeBrowser()
+	defer b.Close()
+	allocator, detach := remote.NewAllocator(ctx, b.URL)
+	defer detach()
+	tab, closeTab := chromedp.NewContext(allocator)
+	defer closeTab()
+	if err := chromedp.Do(tab); err != nil { // else the tab ends with the first step's context
+		return fmt.Errorf("open a tab: %w", err)
+	}
 	t := &teller{tab, out}
 
 	version, err := chromedp.CallBrowser(tab, cdpbrowser.GetVersion, cdp.Empty{})
@@ -51,7 +60,10 @@ func tell(ctx context.Context, out io.Writer, base string) error {
 	if err := t.full(base + page); err != nil {
 		return err
 	}
-	return t.short(base + page + "?era=modern")
+	if err := t.short(base + page + "?era=modern"); err != nil {
+		return err
+	}
+	return t.desktop(gateway, b, base+page)
 }
 
 // full is the story, step by step.
