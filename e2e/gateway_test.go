@@ -337,6 +337,25 @@ func TestServe(t *testing.T) {
 	}
 }
 
+// A page that comes by itself, in a browser that the gateway is attached to, comes once.
+func TestPageWithTwoRoads(t *testing.T) {
+	h := newHome(t)
+	s := serve(t, page{
+		tag:    `<script src="/pagewire.js" data-gateway="ws://` + h.hub + `"></script>`,
+		script: `navigator.modelContext.registerResource({ uri: location.origin + "/a", name: "a", read: () => "1" });`,
+	})
+	a := h.serve(t, "--launch", "--headless", "--open", s.URL)
+	soon(t, 20*time.Second, "it is listed", func() bool { return a.lists(s.URL + "/a") })
+	soon(t, 5*time.Second, "it came by itself", func() bool { return strings.Contains(a.log.String(), "road=websocket") })
+	time.Sleep(500 * time.Millisecond) // for what must not come
+	if a.lists(s.URL+"/a#tab=1") || a.lists(s.URL+"/a#tab=2") || strings.Contains(a.log.String(), "road=cdp") {
+		t.Errorf("it came twice")
+	}
+	if got, err := a.read(s.URL + "/a"); got != "1" {
+		t.Errorf("read %q, %v", got, err)
+	}
+}
+
 // It ends when whoever started it is gone, even if something else keeps its stdin open.
 func TestServeEndsWithItsParent(t *testing.T) {
 	h := newHome(t)
@@ -506,9 +525,10 @@ func TestKills(t *testing.T) {
 			// The renderer is killed as the system kills it; then the person reloads the page.
 			renderer := rendererOf(t, h, conn, target)
 			syscall.Kill(renderer, syscall.SIGKILL)
-			soon(t, 2*time.Second, "the renderer is dead", func() bool { return !running(renderer) })
+			// A reload before the browser has seen that is aborted.
+			soon(t, 5*time.Second, "the hub has seen it", func() bool { return strings.Contains(hub.log.String(), "page gone") })
 			session := call(t, conn, "", "Target.attachToTarget", map[string]any{"targetId": target, "flatten": true})["sessionId"].(string)
-			call(t, conn, session, "Page.navigate", map[string]any{"url": c.URL})
+			call(t, conn, session, "Page.reload", nil)
 		})
 		a.holds(c.uri(), last, 3*time.Second)
 		settled(a)

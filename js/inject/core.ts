@@ -8,8 +8,8 @@
  * Touches wait for that answer, so that a page that notifies without end does not fill the binding. On close: the gateway says
  * null, or a new one comes.
  */
-import type { Core, Page, Start } from "../core/link.ts";
-import { Status } from "../core/link.ts";
+import { type Core, type Page, type Start, Status } from "../core/link.ts";
+import { microtask, SafeMap, SafePromise, stringify } from "../page/intrinsics.ts";
 
 type Post = (text: string) => void;
 type Call = readonly unknown[];
@@ -17,8 +17,8 @@ type Call = readonly unknown[];
 /** Milliseconds. The gateway answers at once; a machine that is busy, or was asleep, is given time. */
 const patience = 10_000;
 
-const { stringify } = JSON;
-const { setTimeout, clearTimeout, queueMicrotask, Error, Map, Promise } = globalThis;
+// The page may patch its own.
+const { setTimeout, clearTimeout, Error } = globalThis;
 
 /** The gateway's binding, while there is one. */
 let gateway: Post | undefined;
@@ -47,7 +47,7 @@ export function connect(post: Post): (calls: readonly Call[] | null) => void {
 /** Starts a core, once there is a gateway. */
 export const start: Start = async (page: Page): Promise<Core> => {
   if (!gateway) {
-    await new Promise<void>((resolve, reject) => {
+    await new SafePromise<void>((resolve, reject) => {
       waiting[waiting.length] = resolve;
       setTimeout(() => reject(new Error("the gateway that has injected Pagewire is not connected")), patience);
     });
@@ -55,7 +55,7 @@ export const start: Start = async (page: Page): Promise<Core> => {
   const post = gateway!;
   let live = true;
   let queue: Call[] = [];
-  let touched = new Map<string, true>();
+  const touched = new SafeMap<string, true>();
   /** Runs while something has been said that is not answered. */
   let watch: ReturnType<typeof setTimeout> | undefined;
   let flushing = false;
@@ -68,7 +68,7 @@ export const start: Start = async (page: Page): Promise<Core> => {
     flushing = false;
     if (!live) return;
     touched.forEach((_, uri) => (queue[queue.length] = ["touch", uri]));
-    touched = new Map();
+    touched.clear();
     const calls = queue;
     queue = [];
     if (calls.length) say("l" + stringify(calls));
@@ -76,7 +76,7 @@ export const start: Start = async (page: Page): Promise<Core> => {
   const soon = () => {
     if (flushing) return;
     flushing = true;
-    queueMicrotask(flush);
+    microtask(flush);
   };
   const end = (reason: string) => {
     if (!live) return;
@@ -84,7 +84,7 @@ export const start: Start = async (page: Page): Promise<Core> => {
     clearTimeout(watch);
     page.dead(reason);
   };
-  const call = (...call: unknown[]) => {
+  const call = (...call: Call) => {
     queue[queue.length] = call;
     soon();
   };
@@ -94,8 +94,8 @@ export const start: Start = async (page: Page): Promise<Core> => {
     clearTimeout(watch);
     watch = undefined;
     for (let i = 0; live && i < calls.length; i++) {
-      const [name, ...args] = calls[i]!;
-      (page[name as keyof Page] as (...args: unknown[]) => void)(...args);
+      const call = calls[i]!; // by index: the iterator of arrays is the page's
+      (page[call[0] as keyof Page] as (...args: unknown[]) => void)(call[1], call[2], call[3], call[4]);
     }
     if (touched.size) soon();
   };

@@ -1,10 +1,11 @@
-// Run in each document by the gateway, over CDP: `name` is the binding that is this document's alone. It finds Pagewire, at
+// Run in each document by the gateway, over CDP: `name` is the binding that is this document's alone, `gateway` where pages
+// connect to it by themselves, or "". It finds Pagewire, at
 // once or when it comes, and carries texts between it and the gateway: what is posted begins with a letter, for
 // document.go. The result takes texts of the gateway.
 //
 // It changes nothing that the page could see but one symbol, by which a later gateway, or the same after the page was
 // frozen, ends what this one has begun.
-((name) => {
+((name, gateway) => {
   const mark = Symbol.for("pagewire.gateway");
   const { parse, stringify } = JSON;
   const binding = globalThis[name];
@@ -19,11 +20,16 @@
   const about = () => `${document.title ?? ""}`.slice(0, 1000);
   const seen = ({ isTrusted, type }) => linked && isTrusted && (type === "focus" || document.visibilityState === "visible") && post("f");
 
+  const quietly = async (f) => {
+    try {
+      await f();
+    } catch {} // closed meanwhile: onclose says so
+  };
+
   const stop = () => {
     over = true;
     watch.disconnect();
-    for (const [target, type, listener] of listeners) target.removeEventListener(type, listener, true);
-    transport?.close().catch(() => {});
+    for (let i = 0; i < listeners.length; i++) listeners[i].target.removeEventListener(listeners[i].type, listeners[i].listener, true);
     receive(null);
   };
 
@@ -46,9 +52,19 @@
     }, 1000);
   });
 
+  /** A page of this machine that looks for this very gateway comes by itself: it is not taken twice. */
+  const comes = () => {
+    const asked = document.querySelector("script[data-gateway]")?.dataset.gateway;
+    try {
+      return gateway !== "" && new URL(asked).host === gateway && /^(localhost|.*\.localhost|127(\.\d+){3}|\[::1\])$/.test(location.hostname);
+    } catch {
+      return false;
+    }
+  };
+
   /** Begins a session with Pagewire, if it is there. */
   const look = () => {
-    if (linked || over || typeof globalThis.pagewire?.connect !== "function") return;
+    if (linked || comes() || over || typeof globalThis.pagewire?.connect !== "function") return;
     let mine;
     try {
       mine = globalThis.pagewire.connect();
@@ -68,10 +84,9 @@
     };
     receive = (text) => {
       if (text === null) {
-        transport = undefined;
-        linked = over = true;
-        mine.close().catch(() => {});
-      } else mine.send(parse(text)).catch(() => {}); // closed meanwhile: onclose says so
+        over = true;
+        void quietly(() => mine.close());
+      } else void quietly(() => mine.send(parse(text)));
     };
     up("r");
   };
@@ -79,16 +94,17 @@
   const onmessage = ({ data, source }) => source === window && data?.channel === "mcp-default" && data.payload === "mcp-server-ready" && look();
   const onload = () => {
     look();
-    if (!linked) post("n" + about());
+    if (!linked && !comes()) post("n" + about());
   };
+  // By index, below as above: the iterator of arrays is the page's.
   const listeners = [
-    [window, "message", onmessage],
-    [document, "DOMContentLoaded", look],
-    [window, "load", onload],
-    [window, "focus", seen],
-    [document, "visibilitychange", seen],
+    { target: window, type: "message", listener: onmessage },
+    { target: document, type: "DOMContentLoaded", listener: look },
+    { target: window, type: "load", listener: onload },
+    { target: window, type: "focus", listener: seen },
+    { target: document, type: "visibilitychange", listener: seen },
   ];
-  for (const [target, type, listener] of listeners) target.addEventListener(type, listener, true);
+  for (let i = 0; i < listeners.length; i++) listeners[i].target.addEventListener(listeners[i].type, listeners[i].listener, true);
   Object.defineProperty(globalThis, mark, { configurable: true, value: stop });
 
   const inject = globalThis[Symbol.for("pagewire.inject")];

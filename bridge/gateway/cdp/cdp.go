@@ -39,6 +39,9 @@ type Options struct {
 	URL string
 	// Inject gives the page layer to documents that have no Pagewire. It needs a binary that has its page files in it.
 	Inject bool
+	// Gateway is the host and port where pages connect to this gateway by themselves: those of this machine that have it in
+	// their data-gateway are left to do so. "" means nowhere.
+	Gateway string
 	// Log receives what happens. Default none.
 	Log *slog.Logger
 }
@@ -76,7 +79,7 @@ func Run(ctx context.Context, g *gateway.Gateway, o Options) error {
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	b := &attachment{link: newLink(conn), g: g, log: o.Log, ctx: ctx, inject: script, sessions: map[string]*session{}, tabs: map[string]*tab{}}
+	b := &attachment{link: newLink(conn), g: g, log: o.Log, ctx: ctx, inject: script, gateway: o.Gateway, sessions: map[string]*session{}, tabs: map[string]*tab{}}
 	var ended sync.WaitGroup
 	defer ended.Wait()
 	ended.Go(b.link.write)

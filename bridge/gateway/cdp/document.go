@@ -72,7 +72,7 @@ func webOrigin(origin string) bool {
 func (d *document) open() {
 	d.b.link.post(d.s.id, runtime.CommandAddBinding, &addBinding{d.binding, d.context}, nil)
 	d.b.link.post(d.s.id, runtime.CommandEvaluate, &runtime.EvaluateParams{
-		Expression: attachScript + "(" + strconv.Quote(d.binding) + ")", UniqueContextID: d.world, ObjectGroup: "pagewire", Silent: yes(),
+		Expression: attachScript + "(" + strconv.Quote(d.binding) + "," + strconv.Quote(d.b.gateway) + ")", UniqueContextID: d.world, ObjectGroup: "pagewire", Silent: yes(),
 	}, func(result jsonv2.Value, err error) {
 		var r runtime.EvaluateResult
 		if err != nil || jsonv2.Unmarshal(result, &r, decodeOptions) != nil || r.Result == nil || r.Result.ObjectID == "" {

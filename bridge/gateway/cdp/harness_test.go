@@ -186,15 +186,20 @@ type tabbed struct {
 
 func (r *rig) open(url string) *tabbed {
 	r.t.Helper()
-	id := r.user.create("about:blank")
+	// Not about:blank first: who navigates that at once may be ahead of the gateway, whose page layer then comes late.
+	id := r.user.create(url)
 	p := &tabbed{r.user, id, r.user.attachTo(id)}
-	p.visit(url)
+	p.loaded()
 	return p
 }
 
+// loaded waits for the page that the tab is on its way to: a context of the one before may end meanwhile.
 func (p *tabbed) loaded() {
 	p.t.Helper()
-	p.eval("await new Promise((done) => document.readyState === 'complete' ? done() : addEventListener('load', done))")
+	eventually(p.t, "the page is loaded", func() bool {
+		text, err := p.try("location.href + ' ' + document.readyState")
+		return err == nil && strings.HasPrefix(text, "http") && strings.HasSuffix(text, " complete")
+	})
 }
 
 func (p *tabbed) visit(url string) {
@@ -212,13 +217,22 @@ func (p *tabbed) close()   { p.call("", "Target.closeTarget", map[string]any{"ta
 // eval gives the value of an expression, which may await, as text.
 func (p *tabbed) eval(expression string) string {
 	p.t.Helper()
+	text, err := p.try(expression)
+	if err != nil {
+		p.t.Fatalf("%s: %v", expression, err)
+	}
+	return text
+}
+
+func (p *tabbed) try(expression string) (string, error) {
+	p.t.Helper()
 	r := p.call(p.session, "Runtime.evaluate", map[string]any{"expression": "(async () => `${" + expression + "}`)()", "awaitPromise": true, "returnByValue": true})
 	result, _ := r["result"].(map[string]any)
 	text, ok := result["value"].(string)
 	if !ok {
-		p.t.Fatalf("%s: %v", expression, r)
+		return "", fmt.Errorf("%v", r)
 	}
-	return text
+	return text, nil
 }
 
 type agent struct {

@@ -24,11 +24,12 @@ import (
 
 // An attachment is what is known of a browser that Run is attached to.
 type attachment struct {
-	link   *link
-	g      *gateway.Gateway
-	log    *slog.Logger
-	ctx    context.Context // ends with Run
-	inject string          // the page layer, or ""
+	link    *link
+	g       *gateway.Gateway
+	log     *slog.Logger
+	ctx     context.Context // ends with Run
+	inject  string          // the page layer, or ""
+	gateway string          // Options.Gateway
 
 	mu       sync.Mutex // guards all below and what they hold; taken before the gateway's lock and a home's
 	sessions map[string]*session

@@ -155,7 +155,7 @@ func (b *browsers) attach(ctx context.Context, w wish) error {
 			return err
 		}
 	}
-	return cdp.Run(ctx, b.g, cdp.Options{URL: url, Inject: w.Inject, Log: b.o.Log})
+	return cdp.Run(ctx, b.g, cdp.Options{URL: url, Inject: w.Inject, Gateway: b.o.Hub, Log: b.o.Log})
 }
 
 // launch starts a browser and makes it known, and another one if it dies without having been closed.
@@ -303,8 +303,8 @@ func (b *browsers) close(ctx context.Context) {
 	b.closed = true
 	leading, started, own, known := b.leading, b.started, b.own, slices.Clone(b.known)
 	b.mu.Unlock()
-	if !leading {
-		return // the hub has it
+	if !leading && reachable("http://"+b.o.Hub) {
+		return // the hub has it; without one we are the last, and had no time to become it
 	}
 	for _, a := range b.g.Snapshot().Agents {
 		if a.Road == "gateway" {
