@@ -69,8 +69,12 @@ func TestStartKeepsANamedProfile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The file by which Running finds a browser is in the profile.
-	if url := active(profile); url != b.URL {
+	// The file by which Running finds a browser is in the profile, a moment after the browser has said where it listens.
+	url := active(profile)
+	for end := time.Now().Add(5 * time.Second); url != b.URL && time.Now().Before(end); url = active(profile) {
+		time.Sleep(5 * time.Millisecond)
+	}
+	if url != b.URL {
 		t.Errorf("active(%s) = %q, want %q", profile, url, b.URL)
 	}
 	b.Process.Kill()
