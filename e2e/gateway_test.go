@@ -125,6 +125,7 @@ type started struct {
 	cmd     *exec.Cmd
 	log     *lockedBuffer
 	updates chan string
+	have    int // what holds has read last
 }
 
 type lockedBuffer struct {
@@ -217,15 +218,17 @@ func (s *started) holds(uri, want string, within time.Duration) int {
 	end := time.After(within)
 	atLeast, _ := strconv.Atoi(want)
 	for updates := 0; ; updates++ {
+		if s.have >= atLeast {
+			return updates
+		}
 		select {
 		case <-s.updates:
 		case <-end:
 			got, err := s.read(uri)
 			s.t.Fatalf("after %v and %d updates the subscriber does not hold %s (a read now gives %q, %v)", within, updates, want, got, err)
 		}
-		got, err := s.read(uri)
-		if have, _ := strconv.Atoi(got); err == nil && have >= atLeast {
-			return updates + 1
+		if got, err := s.read(uri); err == nil {
+			s.have, _ = strconv.Atoi(got)
 		}
 	}
 }
@@ -543,10 +546,8 @@ func TestKills(t *testing.T) {
 				}
 			}
 			soon(t, 20*time.Second, "another browser has the page", func() bool {
-				if list := profiles(h); len(list) != 1 || browserURLOrNone(h) == "" || browserURLOrNone(h) == before {
-					return false
-				}
-				return a.lists(c.uri())
+				url := browserURLOrNone(h)
+				return url != "" && url != before && a.lists(c.uri())
 			})
 		})
 		a.holds(c.uri(), last, 3*time.Second)
@@ -563,7 +564,8 @@ func TestKills(t *testing.T) {
 	a.Close()
 }
 
-// settled fails if updates go on though nothing changes: one announcement may come twice, no more.
+// settled fails if updates go on though nothing changes. Behind the read of the last state may come the trailing edge of what
+// the page coalesced, and one announcement that the page is back.
 func settled(s *started) {
 	s.t.Helper()
 	extra := 0
@@ -575,7 +577,7 @@ func settled(s *started) {
 			quiet = true
 		}
 	}
-	if extra > 1 {
+	if extra > 2 {
 		s.t.Errorf("%d updates though nothing has changed", extra)
 	}
 }
@@ -589,7 +591,10 @@ func browserURL(t *testing.T, h userHome) string {
 }
 
 func browserURLOrNone(h userHome) string {
-	for _, dir := range profiles(h) {
+	// What a killed browser has left goes away in a while; the last one is the one that runs.
+	list := profiles(h)
+	slices.SortFunc(list, func(a, b string) int { return modified(b).Compare(modified(a)) })
+	for _, dir := range list {
 		if text, err := os.ReadFile(filepath.Join(dir, "DevToolsActivePort")); err == nil {
 			if lines := strings.Split(string(text), "\n"); len(lines) > 1 {
 				return "ws://127.0.0.1:" + lines[0] + strings.TrimSpace(lines[1])
@@ -597,6 +602,14 @@ func browserURLOrNone(h userHome) string {
 		}
 	}
 	return ""
+}
+
+func modified(path string) time.Time {
+	info, err := os.Stat(filepath.Join(path, "DevToolsActivePort"))
+	if err != nil {
+		return time.Time{}
+	}
+	return info.ModTime()
 }
 
 var callID int64

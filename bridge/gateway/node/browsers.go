@@ -168,7 +168,7 @@ func (b *browsers) launch(ctx context.Context) error {
 		Options: browser.Options{Window: !b.o.Headless, Flags: b.o.BrowserFlags}, Open: b.o.Open, Profile: profile,
 	})
 	if err != nil {
-		removeProfile(profile)
+		removeProfile(profile, shortly)
 		return err
 	}
 	b.mu.Lock()
@@ -189,8 +189,12 @@ func (b *browsers) launch(ctx context.Context) error {
 		if b.started == started {
 			b.started, b.own = nil, nil
 		}
+		closed := b.closed
 		b.mu.Unlock()
-		removeProfile(profile)
+		if closed {
+			return // end removes the profile
+		}
+		go removeProfile(profile, patiently)
 		if again && ctx.Err() == nil {
 			b.forget(started.URL)
 			if err := b.launch(ctx); err != nil {
@@ -317,7 +321,7 @@ func (b *browsers) close(ctx context.Context) {
 	for _, w := range known {
 		if w.Launched && (own == nil || w.URL != own.URL) {
 			browser.Quit(w.URL)
-			removeProfile(w.Profile)
+			removeProfile(w.Profile, shortly)
 		}
 	}
 }
@@ -333,16 +337,25 @@ func end(ctx context.Context, b *browser.Browser, profile string) {
 		b.Process.Kill()
 		<-b.Done()
 	}
-	removeProfile(profile)
+	removeProfile(profile, shortly)
 }
 
-// removeProfile tries for a while: the browser's last children may still write to it.
-func removeProfile(dir string) {
+// How long removeProfile tries: while this process ends, and while it goes on. A browser's last children may still write to
+// its profile when it has been killed, on a busy machine for seconds.
+const shortly, patiently = 400 * time.Millisecond, 10 * time.Second
+
+func removeProfile(dir string, patience time.Duration) {
 	if !strings.Contains(dir, "pagewire-browser-") {
 		return // not one that we have made
 	}
-	for end := time.Now().Add(400 * time.Millisecond); os.RemoveAll(dir) != nil && time.Now().Before(end); {
-		time.Sleep(10 * time.Millisecond)
+	gone := 0 // how often in a row
+	for end := time.Now().Add(patience); gone < 3 && time.Now().Before(end); time.Sleep(patience / 40) {
+		if _, err := os.Stat(dir); os.IsNotExist(err) {
+			gone++ // a child may make it anew
+			continue
+		}
+		gone = 0
+		os.RemoveAll(dir)
 	}
 }
 
