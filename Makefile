@@ -79,9 +79,9 @@ gotest = @mkdir -p $(RESULTS); $(GOTESTSUM) --jsonfile $(RESULTS)/$(1).json --ra
 size: build ## Print raw, gzip and brotli size of each artefact; fail above a budget
 	@go run ./js/build -size
 
-bench: build browser $(RIVALS) ## Measure the engine, and pages beside those of others; SHORT=1 takes seconds
-	go test -run '^$$' -bench . -benchmem $(if $(SHORT),-short -benchtime=20ms) ./bridge ./bridge/wire ./bridge/coalesce ./bridge/resource
-	go run ./e2e/bench $(if $(SHORT),-rounds 2)
+bench: build browser $(RIVALS) $(PEERS) ## Measure pages and gateway beside those of others, and the engine; SHORT=1 takes 3 minutes
+	go test -run '^$$' -bench . -benchmem $(if $(SHORT),-short -benchtime=1ms) ./bridge ./bridge/wire ./bridge/coalesce ./bridge/resource
+	go run ./e2e/bench $(if $(SHORT),-short)
 
 pictures: build browser ## Take the inspector's pictures anew, into demo/
 	@go test -count=1 ./bridge/gateway/inspect/look -run InspectorIsLive -pictures demo

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"archive/zip"
 	"encoding/json"
 	"io"
 	"os"
@@ -238,11 +239,68 @@ func TestPackageHoldsWhatItSaysAndInstallsNothing(t *testing.T) {
 		"pagewire": "pagewire.mjs", "pagewire/react": "react.js", "pagewire/iife": "pagewire.js", "pagewire/core": "pagewire.core.js",
 		"pagewire/worker": "pagewire.worker.js", "pagewire/wasm": "pagewire.wasm",
 		"pagewire/views": "views.js", "pagewire/views.wasm": "pagewire.views.wasm", "pagewire/view": "view.js",
+		"pagewire/extension/page": "extension.page.js", "pagewire/extension/relay": "extension.relay.js", "pagewire/extension/worker": "extension.worker.js",
 	} {
 		script := `const url = new URL(import.meta.resolve("` + entry + `")); (await import('node:fs')).readFileSync(url); console.log(url.pathname.split('/').pop())`
 		if got := output(t, app, nil, "node", "--input-type=module", "-e", script); got != file+"\n" {
 			t.Errorf("%s resolves to %q, want %s", entry, got, file)
 		}
+	}
+}
+
+func TestExtensionIsPackedTheSameEachTime(t *testing.T) {
+	dir := write(t, map[string]string{"manifest.json": "{}", "sub/a.js": "1", "z.js": strings.Repeat("2", 10_000)})
+	var zips [2][]byte
+	for i := range zips {
+		to := filepath.Join(t.TempDir(), "x.zip")
+		if err := pack(dir, to); err != nil {
+			t.Fatal(err)
+		}
+		var err error
+		if zips[i], err = os.ReadFile(to); err != nil {
+			t.Fatal(err)
+		}
+		z, err := zip.OpenReader(to)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for _, f := range z.File {
+			names = append(names, f.Name)
+		}
+		z.Close()
+		if !slices.Equal(names, []string{"manifest.json", "sub/a.js", "z.js"}) {
+			t.Errorf("packed: %q", names)
+		}
+	}
+	if string(zips[0]) != string(zips[1]) {
+		t.Error("the same files make two archives")
+	}
+}
+
+// What a user agrees to when he installs it is no more than this.
+func TestExtensionManifestAsksForLittle(t *testing.T) {
+	text, err := extensionManifest("../extension/manifest.json", "1.2.3-rc.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var m struct {
+		Version     string
+		Permissions []string
+		Hosts       []string `json:"host_permissions"`
+		CSP         struct {
+			Pages string `json:"extension_pages"`
+		} `json:"content_security_policy"`
+		Accessible []any `json:"web_accessible_resources"`
+	}
+	if err := json.Unmarshal(text, &m); err != nil {
+		t.Fatal(err)
+	}
+	if m.Version != "1.2.3" || !slices.Equal(m.Permissions, []string{"nativeMessaging", "sidePanel", "storage"}) || m.Hosts != nil || m.Accessible != nil {
+		t.Errorf("the manifest: %+v", m)
+	}
+	if !strings.HasPrefix(m.CSP.Pages, "default-src 'none'; script-src 'self' 'wasm-unsafe-eval';") {
+		t.Errorf("the policy: %s", m.CSP.Pages)
 	}
 }
 

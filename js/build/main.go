@@ -11,6 +11,7 @@
 //	dist/react.js            the React hook, for the npm package alone; so are react.d.ts and iife.d.ts
 //	dist/npm/                the npm package, ready for npm pack
 //	dist/inspector/          the inspector page, in the command alone
+//	dist/extension/          the browser extension, as a browser loads it; pagewire-extension.zip is the same, packed
 //	dist/demo/               the demo pages, which load the files above from the root
 //	dist/test/page.mjs       what the tests under Node import
 //	bin/pagewire             the command, with the files above inside
@@ -84,7 +85,7 @@ func build(root string) error {
 		compiled <- errors.Join(tc.compile(root, filepath.Join(dist, "pagewire.wasm")),
 			tc.compilePackage(root, filepath.Join(dist, "pagewire.views.wasm"), "./wasm/views"))
 	}()
-	err := bundleAll(root, dist, tc)
+	err := errors.Join(bundleAll(root, dist, tc), bundleKit(root, dist, tc))
 	if err := errors.Join(err, <-compiled); err != nil {
 		return err
 	}
@@ -98,6 +99,9 @@ func build(root string) error {
 	}
 	if err := buildInspector(root, filepath.Join(dist, "inspector")); err != nil {
 		return fmt.Errorf("inspector: %w", err)
+	}
+	if err := buildExtension(root, dist, pkg.Version); err != nil {
+		return fmt.Errorf("extension: %w", err)
 	}
 	if err := buildDemos(root, filepath.Join(dist, "demo")); err != nil {
 		return fmt.Errorf("demo: %w", err)

@@ -139,13 +139,16 @@ export class Feed {
   private scheduled = false;
 
   // changed is called at most once per frame.
-  constructor(private readonly changed: () => void) {
+  constructor(
+    private readonly changed: () => void,
+    private readonly url = `${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/feed`,
+  ) {
     this.connect();
     setInterval(() => this.sample(), 1000);
   }
 
   private connect() {
-    const socket = new WebSocket(`${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/feed`);
+    const socket = new WebSocket(this.url);
     this.socket = socket;
     socket.onopen = () => {
       this.status = "connected";

@@ -52,6 +52,7 @@ var checks = []struct {
 	{"page files", checkAssets},
 	{"token", checkToken},
 	{"hub", checkHub},
+	{"extension", checkExtension},
 	{"permission", checkPermission},
 }
 
@@ -206,6 +207,14 @@ func checkHub(ctx context.Context, c checkup) finding {
 		return fail(err.Error(), "restart it with the same --token-file")
 	}
 	return fail(err.Error(), "restart it")
+}
+
+func checkExtension(context.Context, checkup) finding {
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return warn(err.Error(), "set HOME")
+	}
+	return checkHost(home)
 }
 
 // checkPermission has nothing to look at: a browser tells nobody what its user has allowed.

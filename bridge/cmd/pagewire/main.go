@@ -57,10 +57,13 @@ func pagewire(ctx context.Context, args []string, stdin io.Reader, stdout, stder
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetHelpCommand(&cobra.Command{Hidden: true}) // --help is the one way
 	root.SetHelpTemplate(helpTemplate)
-	root.AddCommand(serveCommand(), lsCommand(), readCommand(), watchCommand(), configCommand(), doctorCommand(), assetsCommand(), versionCommand())
+	root.AddCommand(serveCommand(), lsCommand(), readCommand(), watchCommand(), configCommand(), doctorCommand(), extensionCommand(), nativeHostCommand(), assetsCommand(), versionCommand())
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usageError{cmd, err}
 	})
+	if startedByBrowser(args) {
+		args = []string{"native-host"}
+	}
 	root.SetArgs(args)
 	root.SetIn(stdin)
 	root.SetOut(stdout)

@@ -132,7 +132,7 @@ func (h *handler) feed(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer func() { <-h.places }()
-	ws, err := websocket.Accept(w, r, nil) // refuses an Origin other than Host
+	ws, err := websocket.Accept(w, r, &websocket.AcceptOptions{OriginPatterns: h.opt.Origins}) // refuses an Origin that is neither Host nor among them
 	if err != nil {
 		h.opt.Log.Warn("an inspector was refused", "origin", r.Header.Get("Origin"), "error", err)
 		return

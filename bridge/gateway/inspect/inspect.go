@@ -36,6 +36,8 @@ type Options struct {
 	// Token, if it is set, is asked of everybody: as a bearer token, or once as ?token= in the address of the page.
 	// Without it only requests from this machine, to a loopback name, are answered.
 	Token string
+	// Origins are those, besides its own, whose pages may have the feed: the extension's side panel.
+	Origins []string
 	// Files are those of the page, for who works on it. Default: those in the binary.
 	Files fs.FS
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway"
 	"github.com/pagewire/pagewire/bridge/gateway/hub"
 	"github.com/pagewire/pagewire/bridge/gateway/inspect"
+	"github.com/pagewire/pagewire/bridge/gateway/native"
 	"github.com/pagewire/pagewire/bridge/gateway/serve"
 	"github.com/pagewire/pagewire/bridge/gateway/socket"
 )
@@ -97,9 +98,9 @@ func Run(ctx context.Context, o Options) error {
 	defer cancel()
 
 	g := gateway.New(gateway.Options{Version: o.Version, Allow: withLoopback(o.AllowOrigins), Deny: o.DenyOrigins, AnyScheme: o.AnyScheme, Log: o.Log})
-	pages := socket.New(g, socket.Options{AllowOrigins: o.AllowOrigins, Log: o.Log})
+	pages := socket.New(g, socket.Options{AllowOrigins: o.AllowOrigins, Extensions: []string{native.ExtensionID}, Token: token, Log: o.Log})
 	browsers := newBrowsers(g, o, token)
-	looks := inspect.Handler(g, inspect.Options{Version: o.Version, Log: o.Log, Token: asked(o.RequireToken, token)})
+	looks := inspect.Handler(g, inspect.Options{Version: o.Version, Log: o.Log, Origins: []string{native.ExtensionOrigin}, Token: asked(o.RequireToken, token)})
 	front := func(loopback bool, hosts ...string) (http.Handler, *serve.HTTP) {
 		agents := serve.NewHTTP(g, serve.HTTPOptions{Token: asked(o.RequireToken || !loopback, token), Hosts: hosts, Log: o.Log})
 		mux := http.NewServeMux()
@@ -107,7 +108,7 @@ func Run(ctx context.Context, o Options) error {
 		if loopback {
 			mux.Handle("/page", pages) // it knows whom to admit
 			mux.Handle("POST "+browsersPath, browsers)
-			mux.Handle("/", serve.Guard(looks, serve.GuardOptions{}))
+			mux.Handle("/", serve.Guard(looks, serve.GuardOptions{Origins: []string{native.ExtensionOrigin}}))
 		}
 		return mux, agents
 	}

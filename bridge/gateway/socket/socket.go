@@ -5,7 +5,8 @@
 //
 // Who a page is says the browser, in the Origin header, and nobody else: a page's own word counts for what concerns
 // nobody but it, such as its title. Pages of this machine may connect at once; others only when the user has allowed their
-// origin. It takes no cookie and no token: a page has neither, and the origin cannot be forged by one.
+// origin. It takes no cookie and no token of a page: one has neither, and the origin cannot be forged by one. The token is for the
+// native host of the extension, which is no page and has no origin, and speaks for pages that have.
 //
 // The protocol is that of package wsconn at /page, with three notes. A page begins with
 //
@@ -13,13 +14,15 @@
 //
 // and sends it again, with what is new in it, when its title or its focus changes. tab is what its sessionStorage holds, so
 // that it survives a reload; focused is when its window had the focus last (milliseconds since 1970; 0: never). An
-// extension adds "origin". The gateway's only note is {"type":"pagewire:tab","tab":ID}: the page is in a tab of its own,
+// extension adds "origin", and says "gone":true when its user has withdrawn what was allowed, so that the page is not waited for. The gateway's only note is {"type":"pagewire:tab","tab":ID}: the page is in a tab of its own,
 // namely one that was duplicated, sessionStorage included, and has this id from now on.
 package socket
 
 import (
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -44,6 +47,9 @@ type Options struct {
 	AllowOrigins []string
 	// Extensions lists the ids of browser extensions that may bring pages of any origin: they ask their user.
 	Extensions []string
+	// Token, if it is set, lets a program that presents it as a bearer token, and no Origin, bring pages of any origin: the
+	// extension's native host, whom the browser has told whose they are.
+	Token string
 	// Log receives what happens. Default none.
 	Log *slog.Logger
 }
@@ -94,6 +100,7 @@ type document struct {
 	mu    sync.Mutex
 	tab   string // gateway.PageInfo.Tab
 	title string
+	gone  bool          // hello.Gone was said
 	page  *gateway.Page // once it is attached
 }
 
@@ -119,7 +126,7 @@ func (h *Handler) Close() error {
 
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	origin := r.Header.Get("Origin")
-	extension := h.isExtension(origin)
+	extension := h.isExtension(origin) || h.isHost(r)
 	if why := h.refuse(origin, extension); why != "" {
 		h.o.Log.Warn("refused a page", "origin", origin, "reason", why)
 		http.Error(w, why, http.StatusForbidden)
@@ -131,7 +138,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return // it has been answered
 	}
 	d.conn = conn
-	if why := h.enter(d, origin); why != "" {
+	if why := h.enter(d, origin, extension); why != "" {
 		d.log.Warn("refused a page", "reason", why)
 		conn.CloseWith(websocket.StatusTryAgainLater, why)
 		return
@@ -147,6 +154,13 @@ func (h *Handler) isExtension(origin string) bool {
 		}
 	}
 	return false
+}
+
+// isHost reports whether a request is the native host's. A browser's has an Origin, and no page can set the other header.
+func (h *Handler) isHost(r *http.Request) bool {
+	given, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	x, y := sha256.Sum256([]byte(given)), sha256.Sum256([]byte(h.o.Token))
+	return ok && h.o.Token != "" && len(r.Header.Values("Origin")) == 0 && subtle.ConstantTimeCompare(x[:], y[:]) == 1
 }
 
 // refuse says why pages of an origin may not connect, and what to do; or nothing.
@@ -175,7 +189,7 @@ func (h *Handler) refuse(origin string, extension bool) string {
 }
 
 // enter returns why one more document cannot be taken, or "".
-func (h *Handler) enter(d *document, origin string) string {
+func (h *Handler) enter(d *document, origin string, extension bool) string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
@@ -183,7 +197,7 @@ func (h *Handler) enter(d *document, origin string) string {
 		return "the gateway goes away"
 	case len(h.pages) >= maxPages:
 		return fmt.Sprintf("the gateway has %d documents, and takes no more", maxPages)
-	case h.origins[origin] >= maxPerOrigin && !h.isExtension(origin):
+	case h.origins[origin] >= maxPerOrigin && !extension:
 		return fmt.Sprintf("the gateway has %d documents of %s, and takes no more", maxPerOrigin, origin)
 	}
 	h.pages[d] = true
@@ -218,6 +232,7 @@ type hello struct {
 	URL     string
 	Origin  string // of an extension's page
 	Focused float64
+	Gone    bool // of an extension's page: it will not come back
 }
 
 var (
@@ -274,11 +289,16 @@ func (d *document) serve(origin string, extension bool) {
 	}
 	d.mu.Lock()
 	d.page = page
-	title := d.title
+	title, gone := d.title, d.gone
 	d.mu.Unlock()
+	if gone {
+		page.Close(withdrawn)
+	}
 	page.Retitle(title) // it may have changed while the page was being attached
 	<-page.Done()
 }
+
+const withdrawn = "its user has withdrawn what was allowed"
 
 func shorten(title string) string {
 	return strings.ToValidUTF8(title[:min(len(title), maxTitle)], "")
@@ -339,9 +359,13 @@ func (d *document) note(_ *wsconn.Conn, text []byte) {
 		d.title = shorten(*in.Title)
 	}
 	title := d.title
+	d.gone = d.gone || in.Gone
 	d.mu.Unlock()
 	if page != nil {
 		page.Retitle(title)
+	}
+	if page != nil && in.Gone {
+		go page.Close(withdrawn) // not here: it waits for who reads
 	}
 	if in.Focused > 0 {
 		d.h.focus(tab, in.Focused)

@@ -1,0 +1,237 @@
+//go:build !js
+
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pagewire/pagewire/bridge/gateway/native"
+)
+
+// A chromium is a browser that takes the extension: where it looks for native hosts.
+type chromium struct {
+	name string
+	// linux is below the user's configuration directory, mac below Library/Application Support; both hold the browser's profiles.
+	linux, mac string
+	// windows is below HKEY_CURRENT_USER\Software.
+	windows string
+}
+
+// chromiums are the browsers that are known. Their directories on Linux are proved with Chromium; those on macOS and the keys on
+// Windows are as their makers document them, and not tried.
+var chromiums = []chromium{
+	{"Chrome", "google-chrome", "Google/Chrome", `Google\Chrome`},
+	{"Chromium", "chromium", "Chromium", `Chromium`},
+	{"Edge", "microsoft-edge", "Microsoft Edge", `Microsoft\Edge`},
+	{"Brave", "BraveSoftware/Brave-Browser", "BraveSoftware/Brave-Browser", `BraveSoftware\Brave-Browser`},
+}
+
+const hostFile = native.HostName + ".json"
+
+// profiles is where a browser keeps its profiles.
+func (c chromium) profiles(p places) string {
+	if p.goos == "darwin" {
+		return filepath.Join(p.home, "Library", "Application Support", filepath.FromSlash(c.mac))
+	}
+	return filepath.Join(p.xdg(), filepath.FromSlash(c.linux))
+}
+
+func (c chromium) key() string {
+	return `HKCU\Software\` + c.windows + `\NativeMessagingHosts\` + native.HostName
+}
+
+// hostManifest is what a browser wants to know of a native host.
+type hostManifest struct {
+	Name           string   `json:"name"`
+	Description    string   `json:"description"`
+	Path           string   `json:"path"`
+	Type           string   `json:"type"`
+	AllowedOrigins []string `json:"allowed_origins"`
+}
+
+func manifestFor(binary string) []byte {
+	var text bytes.Buffer
+	out := json.NewEncoder(&text)
+	out.SetEscapeHTML(false)
+	out.SetIndent("", "  ")
+	_ = out.Encode(hostManifest{native.HostName, "Pagewire: live page state for AI agents", binary, "stdio", []string{native.ExtensionOrigin + "/"}}) // plain text
+	return text.Bytes()
+}
+
+func extensionCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "extension",
+		Short: "Let the browser extension reach agents",
+		Long: "The extension brings in pages of every site that the user allows. A browser starts this program for\n" +
+			"it where a file says so: install writes that file for each browser that is there.",
+		Example: "  pagewire extension install",
+		RunE:    func(cmd *cobra.Command, args []string) error { return cmd.Help() },
+		Args:    noArguments,
+	}
+	var dir string
+	var force bool
+	install := &cobra.Command{
+		Use:     "install",
+		Short:   "Make this program known to browsers as the extension's native host",
+		Long:    "Writes a file for each of Chrome, Chromium, Edge and Brave that is there, and prints its path. Only our\nextension may start the host.",
+		Example: "  pagewire extension install",
+		Args:    noArguments,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			binary, err := os.Executable()
+			if err == nil {
+				binary, err = filepath.EvalSymlinks(binary)
+			}
+			if err != nil {
+				return fmt.Errorf("where this program is: %w", err)
+			}
+			return forHosts(dir, func(h hostPlace) error { return h.install(cmd, binary, force) })
+		},
+	}
+	install.Flags().BoolVar(&force, "force", false, "replace what names another program")
+	uninstall := &cobra.Command{
+		Use:     "uninstall",
+		Short:   "Remove what install has written",
+		Example: "  pagewire extension uninstall",
+		Args:    noArguments,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return forHosts(dir, func(h hostPlace) error { return h.uninstall(cmd) })
+		},
+	}
+	for _, c := range []*cobra.Command{install, uninstall} {
+		c.Flags().StringVar(&dir, "user-data-dir", "", "only for the browser that runs with this `directory` of profiles")
+	}
+	cmd.AddCommand(install, uninstall)
+	return cmd
+}
+
+// A hostPlace is where one browser looks.
+type hostPlace struct {
+	browser string
+	dir     string // of the file
+	key     string // of the registry, on Windows
+}
+
+func (h hostPlace) file() string { return filepath.Join(h.dir, hostFile) }
+
+// hostPlaces are those of the browsers that are there, or that of one directory of profiles.
+func hostPlaces(p places, dir string) ([]hostPlace, error) {
+	switch {
+	case dir != "" && p.goos == "windows":
+		return nil, hintError{errors.New("browsers on Windows look for native hosts in the registry, and not in a directory"), "leave --user-data-dir out"}
+	case dir != "":
+		dir, err := filepath.Abs(dir)
+		return []hostPlace{{browser: dir, dir: filepath.Join(dir, "NativeMessagingHosts")}}, err
+	case p.goos == "windows":
+		// One file, which each browser's key names. A key of a browser that is not there does no harm.
+		var all []hostPlace
+		for _, c := range chromiums {
+			all = append(all, hostPlace{c.name, filepath.Join(p.home, "AppData", "Local", "Pagewire"), c.key()})
+		}
+		return all, nil
+	}
+	var all []hostPlace
+	for _, c := range chromiums {
+		profiles := c.profiles(p)
+		if _, err := os.Stat(profiles); err == nil {
+			all = append(all, hostPlace{browser: c.name, dir: filepath.Join(profiles, "NativeMessagingHosts")})
+		}
+	}
+	if len(all) == 0 {
+		return nil, hintError{errors.New("none of Chrome, Chromium, Edge and Brave has a profile here"), "start the browser once, or name its directory: --user-data-dir DIR"}
+	}
+	return all, nil
+}
+
+func forHosts(dir string, do func(hostPlace) error) error {
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return err
+	}
+	all, err := hostPlaces(places{runtime.GOOS, home, os.Getenv}, dir)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, h := range all {
+		errs = append(errs, do(h))
+	}
+	return errors.Join(errs...)
+}
+
+func (h hostPlace) install(cmd *cobra.Command, binary string, force bool) error {
+	want := manifestFor(binary)
+	before, err := os.ReadFile(h.file())
+	switch {
+	case err == nil && !bytes.Equal(before, want) && !force:
+		return hintError{fmt.Errorf("%s is there already, and names another program", h.file()), "nothing was written there; --force replaces it"}
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	if !bytes.Equal(before, want) {
+		if err := os.MkdirAll(h.dir, 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(h.file(), want, 0o644); err != nil {
+			return err
+		}
+	}
+	if h.key != "" {
+		if out, err := exec.CommandContext(cmd.Context(), "reg", "add", h.key, "/ve", "/t", "REG_SZ", "/d", h.file(), "/f").CombinedOutput(); err != nil {
+			return fmt.Errorf("%s: reg add %s: %w: %s", h.browser, h.key, err, plain(string(out)))
+		}
+	}
+	_, err = fmt.Fprintln(cmd.OutOrStdout(), h.file())
+	return err
+}
+
+func (h hostPlace) uninstall(cmd *cobra.Command) error {
+	if h.key != "" {
+		_ = exec.CommandContext(cmd.Context(), "reg", "delete", h.key, "/f").Run() // it fails where there is none
+	}
+	err := os.Remove(h.file())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil {
+		_, err = fmt.Fprintln(cmd.OutOrStdout(), h.file())
+	}
+	return err
+}
+
+// checkHost says whether a browser could start the native host.
+func checkHost(home string) finding {
+	all, err := hostPlaces(places{runtime.GOOS, home, os.Getenv}, "")
+	if err != nil {
+		return ok("no browser here has a profile: the extension is not in use")
+	}
+	var known []string
+	for _, h := range all {
+		text, err := os.ReadFile(h.file())
+		if err != nil {
+			continue
+		}
+		var m hostManifest
+		if json.Unmarshal(text, &m) != nil || !slices.Contains(m.AllowedOrigins, native.ExtensionOrigin+"/") {
+			return fail(h.file()+" does not name our extension", "pagewire extension install --force")
+		}
+		if info, err := os.Stat(m.Path); err != nil || info.IsDir() {
+			return fail(fmt.Sprintf("%s names %s, which is not there", h.file(), m.Path), "pagewire extension install --force")
+		}
+		known = append(known, h.browser)
+	}
+	if len(known) == 0 {
+		return warn("no browser knows the extension's native host: the extension looks for a running serve by WebSocket", "pagewire extension install")
+	}
+	return ok(fmt.Sprintf("known to %q", known))
+}

@@ -1,0 +1,167 @@
+//go:build !js
+
+package main
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pagewire/pagewire/bridge/gateway/hub"
+	"github.com/pagewire/pagewire/bridge/gateway/native"
+)
+
+// home makes an empty home directory the test's.
+func home(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	t.Setenv("HOME", dir)
+	t.Setenv("XDG_CONFIG_HOME", "")
+	return dir
+}
+
+func TestExtensionInstallIsForTheBrowsersThatAreThere(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("the directories are those of Linux")
+	}
+	dir := home(t)
+	status, _, errs := run("extension", "install")
+	if status != exitFailed || !strings.Contains(errs, "none of Chrome, Chromium, Edge and Brave has a profile here\npagewire: start the browser once") {
+		t.Errorf("without a browser: status %d, %q", status, errs)
+	}
+	for _, name := range []string{"chromium", "BraveSoftware/Brave-Browser"} {
+		if err := os.MkdirAll(filepath.Join(dir, ".config", name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var want []string
+	for _, name := range []string{"chromium", "BraveSoftware/Brave-Browser"} {
+		want = append(want, filepath.Join(dir, ".config", name, "NativeMessagingHosts", native.HostName+".json"))
+	}
+	for range 2 { // the second time there is nothing to do
+		status, out, errs := run("extension", "install")
+		if status != exitDone || errs != "" || !slices.Equal(strings.Fields(out), want) {
+			t.Fatalf("status %d, %q, %q; want %q", status, out, errs, want)
+		}
+	}
+	text, err := os.ReadFile(want[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	var m hostManifest
+	if err := json.Unmarshal(text, &m); err != nil {
+		t.Fatal(err)
+	}
+	self, _ := os.Executable()
+	if self, err = filepath.EvalSymlinks(self); err != nil {
+		t.Fatal(err)
+	}
+	if m.Path != self || m.Type != "stdio" || m.Name != native.HostName || !slices.Equal(m.AllowedOrigins, []string{"chrome-extension://" + native.ExtensionID + "/"}) {
+		t.Errorf("the browser is told %+v", m)
+	}
+
+	if err := os.WriteFile(want[0], []byte(`{"path": "/elsewhere"}`), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if f := checkHost(dir); f.Status != "fail" {
+		t.Errorf("a file that is not ours: %+v", f)
+	}
+	if status, _, errs := run("extension", "install"); status != exitFailed || !strings.Contains(errs, "names another program") || !strings.Contains(errs, "--force") {
+		t.Errorf("in the way: status %d, %q", status, errs)
+	}
+	if status, _, errs := run("extension", "install", "--force"); status != exitDone {
+		t.Errorf("--force: status %d, %q", status, errs)
+	}
+	if f := checkHost(dir); f.Status != "ok" || !strings.Contains(f.Says, `"Chromium" "Brave"`) {
+		t.Errorf("installed: %+v", f)
+	}
+	if status, out, _ := run("extension", "uninstall"); status != exitDone || !slices.Equal(strings.Fields(out), want) {
+		t.Errorf("uninstall: status %d, %q", status, out)
+	}
+	if status, out, _ := run("extension", "uninstall"); status != exitDone || out != "" {
+		t.Errorf("uninstall again: status %d, %q", status, out)
+	}
+	if f := checkHost(dir); f.Status != "warn" {
+		t.Errorf("not installed: %+v", f)
+	}
+}
+
+func TestExtensionPlacesOfTheSystems(t *testing.T) {
+	none := func(string) string { return "" }
+	for goos, want := range map[string][]string{
+		"linux":  {"/home/ada/.config/google-chrome", "/home/ada/.config/chromium", "/home/ada/.config/microsoft-edge", "/home/ada/.config/BraveSoftware/Brave-Browser"},
+		"darwin": {"/home/ada/Library/Application Support/Google/Chrome", "/home/ada/Library/Application Support/Chromium", "/home/ada/Library/Application Support/Microsoft Edge", "/home/ada/Library/Application Support/BraveSoftware/Brave-Browser"},
+	} {
+		var got []string
+		for _, c := range chromiums {
+			got = append(got, filepath.ToSlash(c.profiles(places{goos, "/home/ada", none})))
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: %q", goos, got)
+		}
+	}
+	all, err := hostPlaces(places{"windows", `C:\Users\ada`, none}, "")
+	if err != nil || len(all) != 4 || all[0].key != `HKCU\Software\Google\Chrome\NativeMessagingHosts\com.pagewire.host` || all[2].key != `HKCU\Software\Microsoft\Edge\NativeMessagingHosts\com.pagewire.host` {
+		t.Errorf("windows: %+v, %v", all, err)
+	}
+	if _, err := hostPlaces(places{"windows", `C:\Users\ada`, none}, `D:\profile`); err == nil {
+		t.Error("a directory of profiles on Windows is no error, though no browser looks there")
+	}
+}
+
+// A browser starts the binary with the extension's origin and nothing else, and ends its input when it has enough.
+func TestABrowserStartsTheNativeHost(t *testing.T) {
+	home(t)
+	addr := freeAddr(t)
+	t.Setenv(hubEnv, addr)
+	t.Setenv(hub.TokenFileEnv, tokenFile(t))
+	in, browser := io.Pipe()
+	out, host := io.Pipe()
+	var errs strings.Builder
+	status := make(chan int, 1)
+	go func() {
+		status <- pagewire(t.Context(), []string{"chrome-extension://" + native.ExtensionID + "/", "--parent-window=0"}, in, host, &errs)
+		host.Close()
+	}()
+	var length [4]byte
+	if _, err := io.ReadFull(out, length[:]); err != nil {
+		t.Fatal(err)
+	}
+	hello := make([]byte, binary.NativeEndian.Uint32(length[:]))
+	if _, err := io.ReadFull(out, hello); err != nil || !strings.Contains(string(hello), `"type":"hello"`) {
+		t.Fatalf("%v, %s", err, hello)
+	}
+	for end := time.Now().Add(5 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		token, err := hub.Token("")
+		if err == nil {
+			if conn, err := hub.Dial(t.Context(), addr, token); err == nil {
+				conn.Close()
+				break
+			}
+		}
+		if time.Now().After(end) {
+			t.Fatal("the host takes no part: nobody listens at the hub's address")
+		}
+	}
+	browser.Close()
+	select {
+	case got := <-status:
+		if got != exitDone {
+			t.Errorf("status %d, %s", got, errs.String())
+		}
+	case <-time.After(5 * time.Second):
+		t.Fatal("the host does not end with its input")
+	}
+
+	// Another extension's origin is no command.
+	if status, _, errs := run("chrome-extension://aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa/"); status != exitUsage || !strings.Contains(errs, "unknown command") {
+		t.Errorf("another extension: status %d, %q", status, errs)
+	}
+}

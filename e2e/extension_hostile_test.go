@@ -1,0 +1,332 @@
+package e2e
+
+// Who attacks the extension: a page that forges and patches, a page's process that is taken over, another extension. Each is
+// refused, counted and logged, and the page in another tab does not notice.
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/cdproto/target"
+	"github.com/chromedp/chromedp"
+
+	host "github.com/pagewire/pagewire/bridge/gateway/native"
+)
+
+// A bystander is an allowed page in another tab that an agent watches: what befalls others must not befall it.
+type bystander struct {
+	t     *testing.T
+	tab   *tab
+	agent *started
+	uri   string
+	count int
+}
+
+func (x *extended) bystander(agent *started) *bystander {
+	x.t.Helper()
+	s := serveStrict(x.t, "script-src 'self'", counting)
+	b := &bystander{x.t, x.tab(s.URL), agent, s.URL + "/count", 0}
+	x.allow(s.URL)
+	soon(x.t, 10*time.Second, "the agent lists the bystander", func() bool { return agent.lists(b.uri) })
+	agent.subscribe(b.uri)
+	return b
+}
+
+// unharmed checks that the agent hears of the bystander's changes.
+func (b *bystander) unharmed(t *testing.T) {
+	t.Helper()
+	b.count++
+	run[any](b.tab, fmt.Sprintf("set(%d)", b.count))
+	b.agent.holds(b.uri, fmt.Sprint(b.count), 10*time.Second)
+}
+
+// refused returns how often the worker has refused something, by its reason.
+func (x *extended) refused() map[string]int {
+	x.t.Helper()
+	p := x.tab(host.ExtensionOrigin + "/options.html")
+	list := run[[][]any](p, `
+		const port = chrome.runtime.connect({ name: "pagewire.view" });
+		return await new Promise((done) => port.onMessage.addListener(({ refused }) => done(refused)))`)
+	_ = chromedp.Cancel(p.ctx)
+	all := map[string]int{}
+	for _, one := range list {
+		all[one[0].(string)] = int(one[1].(float64))
+	}
+	return all
+}
+
+// A page can dispatch what the relay dispatches, post what it posts, and replace what the page layer calls. It gets no port by that,
+// and nothing of what travels.
+func TestExtensionForgingPage(t *testing.T) {
+	h := newHome(t)
+	agent := h.serve(t)
+	x := extend(t, h, true)
+	other := x.bystander(agent)
+	s := serveStrict(t, "script-src 'self'", `
+		globalThis.stolen = [];
+		const native = { post: MessagePort.prototype.postMessage, stringify: JSON.stringify };
+		for (const [prototype, name] of [[MessagePort.prototype, "postMessage"], [MessagePort.prototype, "start"], [EventTarget.prototype, "addEventListener"], [EventTarget.prototype, "dispatchEvent"], [Event.prototype, "preventDefault"]]) {
+			const before = prototype[name];
+			prototype[name] = function (...args) { stolen.push(name); return before.apply(this, args); };
+		}
+		for (const name of ["data", "ports", "source"]) {
+			const { get } = Object.getOwnPropertyDescriptor(MessageEvent.prototype, name);
+			Object.defineProperty(MessageEvent.prototype, name, { get() { stolen.push(name); return get.call(this); } });
+		}
+		addEventListener.call(window, "pagewire:relay", () => stolen.push("relay"));
+		for (const name of ["stringify", "parse"]) { const before = JSON[name]; JSON[name] = (...args) => { stolen.push(name); return before(...args); }; }
+		stolen.length = 0;
+		navigator.modelContext.registerResource({ uri: location.origin + "/secret", name: "secret", read: () => "the secret" });
+	`)
+	p := x.tab(s.URL)
+	x.allow(s.URL)
+	soon(t, 10*time.Second, "the page is listed in spite of its patches", func() bool { return agent.lists(s.URL + "/secret") })
+	if got, err := agent.read(s.URL + "/secret"); got != "the secret" || err != nil {
+		t.Errorf("the page reads as %q, %v", got, err)
+	}
+	if got := run[[]string](p, "return stolen.slice()"); len(got) > 0 {
+		t.Errorf("the page has seen %q", got)
+	}
+	heard := run[[]any](p, fmt.Sprintf(`
+		const heard = [];
+		for (const type of ["pagewire:relay", "pagewire.page", "pagewire.view"]) {
+			const { port1, port2 } = new MessageChannel();
+			port1.onmessage = ({ data }) => heard.push(data);
+			dispatchEvent(new MessageEvent(type, { cancelable: true, ports: [port2], data: "start" }));
+			for (const text of ["start", 'l[["register","{\\"uri\\":\\"%s\\",\\"name\\":\\"evil\\"}"]]', "k1:[]", 7, null]) {
+				port1.postMessage(text);
+				for (let i = 0; i < 500; i++) window.postMessage(text, "*");
+			}
+		}
+		await new Promise((done) => setTimeout(done, 500));
+		return heard;`, other.uri))
+	if len(heard) > 0 {
+		t.Errorf("the page was answered: %v", heard)
+	}
+	if got, err := agent.read(s.URL + "/secret"); got != "the secret" || err != nil {
+		t.Errorf("afterwards the page reads as %q, %v", got, err)
+	}
+	other.unharmed(t)
+}
+
+// relayed runs a script where the relay runs, as who has taken a page's process over can.
+func relayed[T any](b *tab, world *runtime.ExecutionContextID, body string) T {
+	b.t.Helper()
+	var v T
+	result, err := chromedp.Call(b.ctx, runtime.Evaluate, runtime.EvaluateParams{
+		Expression: "(async () => {" + body + "})().then(JSON.stringify)", AwaitPromise: new(true), ReturnByValue: new(true), ContextID: *world,
+	})
+	if err != nil || result.ExceptionDetails != nil {
+		b.t.Fatalf("in the relay's world: %v %v", err, result)
+	}
+	var text string
+	if err := json.Unmarshal([]byte(result.Result.Value), &text); err == nil {
+		err = json.Unmarshal([]byte(text), &v)
+	}
+	if err != nil {
+		b.t.Fatalf("in the relay's world: %s: %v", result.Result.Value, err)
+	}
+	return v
+}
+
+// world finds where the relay of a tab runs.
+func (b *tab) world() *runtime.ExecutionContextID {
+	b.t.Helper()
+	found := make(chan runtime.ExecutionContextID, 10)
+	err := chromedp.Listen(b.ctx, func(event any) {
+		if e, ok := event.(*runtime.EventExecutionContextCreated); ok && e.Context.Origin == host.ExtensionOrigin {
+			found <- e.Context.ID
+		}
+	})
+	if err == nil {
+		err = chromedp.Do(b.ctx, chromedp.Reload())
+	}
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	select {
+	case id := <-found:
+		return &id
+	case <-time.After(10 * time.Second):
+		b.t.Fatal("the relay does not run")
+		return nil
+	}
+}
+
+const forge = `
+	// Opens a port of the extension's, says things when it is told to start, or at once, and tells what came of it.
+	const forge = (name, hello, messages) => new Promise((done) => {
+		const heard = [];
+		const port = chrome.runtime.connect({ name });
+		const say = () => { for (const message of messages) { try { port.postMessage(message); } catch {} } };
+		port.onMessage.addListener((message) => {
+			heard.push(message);
+			if (message === "start") say();
+		});
+		port.onDisconnect.addListener(() => done({ heard, refused: true }));
+		port.postMessage(hello);
+		if (name !== "pagewire.page") say();
+		setTimeout(() => { done({ heard, refused: false }); port.disconnect(); }, 3000);
+	});
+`
+
+func TestExtensionTakenOverPage(t *testing.T) {
+	h := newHome(t)
+	agent := h.serve(t)
+	x := extend(t, h, true)
+	other := x.bystander(agent)
+	s := serveStrict(t, "script-src 'self'", "")
+	p := x.tab(s.URL)
+	world := p.world()
+	type outcome struct {
+		Heard   []any
+		Refused bool
+	}
+
+	t.Run("it says that it is the popup", func(t *testing.T) {
+		got := relayed[outcome](p, world, forge+fmt.Sprintf(`return await forge("pagewire.view", {}, [{ do: "allow", origin: %q, grant: "always" }]);`, s.URL))
+		if !got.Refused || len(got.Heard) > 0 {
+			t.Errorf("it was served: %+v", got)
+		}
+		if n := x.refused()["a view that is none of ours"]; n == 0 {
+			t.Error("it was not counted")
+		}
+		other.unharmed(t)
+	})
+	t.Run("it says that it is of another origin", func(t *testing.T) {
+		// The site of this page is not allowed, that of the bystander is. The relay that is told to wait hangs up; this one does not.
+		origin, _ := strings.CutSuffix(other.uri, "/count")
+		got := relayed[outcome](p, world, forge+fmt.Sprintf(`return await forge("pagewire.page", { offers: 1, frame: "", url: "%s/", origin: %q, title: "other", documentId: "x", tab: 1, focused: Date.now() }, []);`, origin, origin))
+		for _, heard := range got.Heard {
+			if heard != "wait" {
+				t.Errorf("it heard %v", heard)
+			}
+		}
+		other.unharmed(t)
+	})
+
+	x.ask(p, world, s.URL)
+	for _, c := range []struct {
+		name, messages, why string
+	}{
+		{"it registers what is another's", fmt.Sprintf(`'l[["register",%s]]'`, quotedTwice(`{"uri":"`+other.uri+`","name":"evil"}`)), ""},
+		{"no JSON", `"l[["`, "a message that is none of the page layer's"},
+		{"no array", `"l{}"`, "a message that is none of the page layer's"},
+		{"no call", `'l[["stop"]]'`, "a message that is none of the page layer's"},
+		{"a prototype's", `'l[["constructor","x"]]'`, "a message that is none of the page layer's"},
+		{"no arguments", `'l[["register"]]'`, "a message that is none of the page layer's"},
+		{"the worker's own port", `'l[["close",1073741824]]'`, "a message that is none of the page layer's"},
+		{"neither", `"x"`, "a message that is none of the page layer's"},
+		{"contents of no call", `"k99:[1]"`, ""},
+		{"contents without a call", `"k:[1]"`, "a message that is none of the page layer's"},
+		{"a completion of no call", `'l[["complete",99,1,"x"]]'`, ""},
+		{"no note", `7`, "a message that is none of the relay's"},
+		{"a flood", `...Array(30000).fill('l[["touch","x"]]')`, "more than 5000 messages a second"},
+		{"a text that is too long", `"k1:" + "x".repeat(41 << 20)`, "a message is too long"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			before := x.refused()
+			got := relayed[outcome](p, world, forge+`return await forge("pagewire.page", { offers: 1 }, [`+c.messages+`]);`)
+			if len(got.Heard) == 0 || got.Heard[0] != "start" {
+				t.Fatalf("it was not started, so that this shows nothing: %+v", got)
+			}
+			if got.Refused != (c.why != "") {
+				t.Errorf("refused: %v", got.Refused)
+			}
+			if c.why != "" && x.refused()[c.why] != before[c.why]+1 {
+				t.Errorf("%q was counted %d times, and before %d", c.why, x.refused()[c.why], before[c.why])
+			}
+			other.unharmed(t)
+			for r, err := range agent.Resources(t.Context(), nil) {
+				if err != nil || r.Name == "evil" {
+					t.Errorf("listed: %+v, %v", r, err)
+				}
+			}
+		})
+	}
+}
+
+// quotedTwice makes a text a JSON text within a JavaScript string in single quotes.
+func quotedTwice(s string) string {
+	text, _ := json.Marshal(s)
+	return strings.ReplaceAll(string(text), `\`, `\\`)
+}
+
+// ask allows a site whose page offers nothing by itself.
+func (x *extended) ask(p *tab, world *runtime.ExecutionContextID, origin string) {
+	x.t.Helper()
+	o := x.tab(host.ExtensionOrigin + "/options.html")
+	run[any](o, fmt.Sprintf(`
+		const port = chrome.runtime.connect({ name: "pagewire.view" });
+		port.postMessage({ do: "allow", origin: %q, grant: "once" });
+		await new Promise((done) => port.onMessage.addListener(({ origins }) => origins.some(({ origin }) => origin === %q) && done()))`, origin, origin))
+	_ = chromedp.Cancel(o.ctx)
+}
+
+// Another extension can call ours by its id, start what is registered under a name, and connect with the gateway's port.
+func TestExtensionAnotherExtension(t *testing.T) {
+	h := newHome(t)
+	agent := h.serve(t)
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"manifest.json": `{"manifest_version": 3, "name": "other", "version": "1", "permissions": ["nativeMessaging"], "background": {"service_worker": "worker.js"}}`,
+		"worker.js":     "self.oninstall = () => skipWaiting()",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ours, err := filepath.Abs(filepath.Join(dist, "extension"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := extend(t, h, true, "--load-extension="+ours+","+dir, "--disable-extensions-except="+ours+","+dir)
+	other := x.bystander(agent)
+	var worker target.ID
+	soon(t, 10*time.Second, "the other extension is there", func() bool {
+		infos, err := chromedp.Targets(x.ctx)
+		for _, info := range infos {
+			if info.Type == "service_worker" && !strings.HasPrefix(info.URL, host.ExtensionOrigin) {
+				worker = info.TargetID
+			}
+		}
+		return err == nil && worker != ""
+	})
+	w := x.follow("the other extension", chromedp.WithTargetID(worker), chromedp.WithDetachOnCancel())
+	for name, body := range map[string]string{
+		"a port as the relay's": fmt.Sprintf(`const port = chrome.runtime.connect(%q, { name: "pagewire.page" }); port.postMessage({ offers: 1 }); return await ended(port);`, host.ExtensionID),
+		"a port as the popup's": fmt.Sprintf(`const port = chrome.runtime.connect(%q, { name: "pagewire.view" }); port.postMessage({ do: "stop", on: true }); return await ended(port);`, host.ExtensionID),
+		"a message":             fmt.Sprintf(`try { return ["answered", await chrome.runtime.sendMessage(%q, "pagewire:look")]; } catch (cause) { return ["refused"]; }`, host.ExtensionID),
+		"the native host":       fmt.Sprintf(`const port = chrome.runtime.connectNative(%q); port.postMessage({ type: "open", id: 1 }); return await ended(port);`, host.HostName),
+		"the gateway": fmt.Sprintf(`const socket = new WebSocket("ws://%s/page", "pagewire.v1");
+			return await new Promise((done) => { socket.onopen = () => done(["open"]); socket.onerror = () => done(["refused"]); });`, h.hub),
+	} {
+		got := run[[]any](w, `
+			const ended = (port) => new Promise((done) => {
+				const heard = [];
+				port.onMessage.addListener((message) => heard.push(message));
+				port.onDisconnect.addListener(() => done(heard.length ? heard : ["refused"]));
+				setTimeout(() => done(["still open"]), 3000);
+			});
+			`+body)
+		if len(got) != 1 || got[0] != "refused" {
+			// A message that nobody answers is not answered: undefined.
+			if name != "a message" || len(got) != 2 || got[1] != nil {
+				t.Errorf("%s: %v", name, got)
+			}
+		}
+	}
+	if n := x.refused()["another extension"]; n != 3 {
+		t.Errorf("three attempts were counted as %d", n)
+	}
+	if !strings.Contains(agent.log.String(), "This extension is not one that the gateway knows") {
+		t.Error("the gateway has not logged that it refused another extension")
+	}
+	other.unharmed(t)
+}

@@ -1,0 +1,700 @@
+package e2e
+
+// The extension as its users meet it: unpacked in a real browser, with the native host that the browser starts, and an agent that
+// has started its own `pagewire serve --stdio`.
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	cdppage "github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/cdproto/target"
+	"github.com/chromedp/chromedp"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/pagewire/pagewire/bridge/gateway/browser"
+	host "github.com/pagewire/pagewire/bridge/gateway/native"
+)
+
+// An extended is a browser with the extension.
+type extended struct {
+	t    *testing.T
+	home userHome
+	ctx  context.Context // of a first tab that nobody uses
+}
+
+// extend runs a browser with the extension, and where hosted is set with the native host installed.
+func extend(t *testing.T, h userHome, hosted bool, flags ...string) *extended {
+	t.Helper()
+	dir, err := filepath.Abs(filepath.Join(dist, "extension"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	profile := filepath.Join(h.dir, "profile")
+	if hosted {
+		cmd, log := h.command(t, "extension", "install", "--user-data-dir", profile)
+		if out, err := cmd.Output(); err != nil || strings.TrimSpace(string(out)) != filepath.Join(profile, "NativeMessagingHosts", host.HostName+".json") {
+			t.Fatalf("install: %v, %s\n%s", err, out, log)
+		}
+	}
+	t.Setenv("XDG_CONFIG_HOME", h.dir)
+	t.Setenv("PAGEWIRE_HUB", h.hub)
+	ctx, end, err := browser.Launch(context.Background(), browser.Options{
+		Flags: append([]string{"--user-data-dir=" + profile, "--load-extension=" + dir, "--disable-extensions-except=" + dir}, flags...),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(end)
+	x := &extended{t: t, home: h, ctx: ctx}
+	soon(t, 10*time.Second, "the extension is there", func() bool { return x.worker() != "" })
+	x.attachWorker()
+	return x
+}
+
+// worker is the target of the extension's service worker, "" while it does not run.
+func (x *extended) worker() target.ID {
+	x.t.Helper()
+	infos, err := chromedp.Targets(x.ctx)
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	for _, info := range infos {
+		if info.Type == "service_worker" && strings.HasPrefix(info.URL, host.ExtensionOrigin) {
+			return info.TargetID
+		}
+	}
+	return ""
+}
+
+// attachWorker attaches to the worker that runs.
+func (x *extended) attachWorker() *tab {
+	x.t.Helper()
+	return x.follow("the worker", chromedp.WithTargetID(x.worker()), chromedp.WithDetachOnCancel())
+}
+
+// tab opens a tab.
+func (x *extended) tab(url string) *tab {
+	x.t.Helper()
+	b := x.follow(url)
+	if err := chromedp.Do(b.ctx, chromedp.Navigate(url)); err != nil {
+		x.t.Fatalf("open %s: %v", url, err)
+	}
+	return b
+}
+
+// follow makes a tab, or another context, whose console is told when the test fails.
+func (x *extended) follow(name string, options ...chromedp.ContextOption) *tab {
+	x.t.Helper()
+	ctx, cancel := chromedp.NewContext(x.ctx, options...)
+	x.t.Cleanup(cancel)
+	ctx, stop := context.WithTimeout(ctx, 120*time.Second)
+	x.t.Cleanup(stop)
+	b := &tab{t: x.t, ctx: ctx}
+	err := chromedp.Listen(ctx, func(event any) {
+		switch event := event.(type) {
+		case *runtime.EventExceptionThrown:
+			text := event.ExceptionDetails.Text
+			if d := event.ExceptionDetails.Exception; d != nil {
+				text += d.Description
+			}
+			b.mu.Lock()
+			b.console = append(b.console, "uncaught: "+text)
+			b.mu.Unlock()
+		case *runtime.EventConsoleAPICalled:
+			var words []string
+			for _, a := range event.Args {
+				words = append(words, strings.Trim(string(a.Value), `"`)+a.Description)
+			}
+			b.mu.Lock()
+			b.console = append(b.console, strings.Join(words, " "))
+			b.mu.Unlock()
+		}
+	})
+	x.t.Cleanup(func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if x.t.Failed() && len(b.console) > 0 {
+			x.t.Logf("the console of %s: %s", name, strings.Join(b.console, "\n"))
+		}
+	})
+	if err == nil {
+		err = chromedp.Do(ctx)
+	}
+	if err != nil {
+		x.t.Fatalf("attach to %s: %v", name, err)
+	}
+	return b
+}
+
+// popup opens the popup, in a tab, for the tab that shows a site.
+func (x *extended) popup(origin string) *tab {
+	x.t.Helper()
+	p := x.tab(host.ExtensionOrigin + "/options.html")
+	number := run[int](p, fmt.Sprintf(`
+		const port = chrome.runtime.connect({name: "pagewire.view"});
+		return await new Promise((done) => port.onMessage.addListener((shown) => {
+			const page = shown.pages.find((page) => page.origin === %q);
+			if (page) { port.disconnect(); done(page.tab); }
+		}))`, origin))
+	p.do(chromedp.Navigate(host.ExtensionOrigin + "/popup.html?tab=" + strconv.Itoa(number)))
+	return p
+}
+
+// allow allows a site as a person does.
+func (x *extended) allow(origin string) {
+	x.t.Helper()
+	p := x.popup(origin)
+	site := "[aria-label='" + origin + "'] "
+	p.do(chromedp.Click(site + "[data-do=once]"))
+	p.shows(site + "[data-do=revoke]")
+	_ = chromedp.Cancel(p.ctx)
+}
+
+func (b *tab) shows(selector string) {
+	b.t.Helper()
+	limited, end := context.WithTimeout(b.ctx, 10*time.Second)
+	defer end()
+	if err := chromedp.Do(limited, chromedp.WaitVisible(selector)); err != nil {
+		b.t.Fatalf("%s is not shown: %v\n%s", selector, err, run[string](b, "return document.body.innerText"))
+	}
+}
+
+// serveStrict serves a page whose policy forbids all that it does not need. Its script is a file.
+func serveStrict(t *testing.T, policy, script string) *httptest.Server {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Security-Policy", policy)
+		if r.URL.Path == "/script.js" {
+			w.Header().Set("Content-Type", "text/javascript")
+			fmt.Fprint(w, script)
+			return
+		}
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		fmt.Fprint(w, "<!doctype html><title>strict</title><link rel=icon href=data:,><script src=/script.js></script><body>a page")
+	}))
+	t.Cleanup(s.Close)
+	return s
+}
+
+// counting is a page that counts, when the test says so.
+const counting = `
+	let count = 0;
+	navigator.modelContext.registerResource({ uri: location.origin + "/count", name: "count", read: () => String(count) });
+	globalThis.set = (n) => { count = n; navigator.modelContext.notifyResourceUpdated(location.origin + "/count"); };
+`
+
+// The pages that no other road reaches: neither wasm nor a worker nor a connection is allowed to them.
+func TestExtensionReachesStrictPages(t *testing.T) {
+	h := newHome(t)
+	agent := h.serve(t)
+	x := extend(t, h, true)
+	for _, policy := range []string{"script-src 'self'", "default-src 'none'; script-src 'self'", "default-src 'none'"} {
+		t.Run(policy, func(t *testing.T) {
+			s := serveStrict(t, policy, counting)
+			p := x.tab(s.URL)
+			if policy == "default-src 'none'" {
+				// No script of the page's runs: what registers is another extension's, or a person's in the console.
+				if run[bool](p, "return 'set' in globalThis") {
+					t.Fatal("the policy lets the page's script run")
+				}
+				run[any](p, counting)
+			}
+			uri := s.URL + "/count"
+			x.allow(s.URL)
+			soon(t, 10*time.Second, "the agent lists it", func() bool { return agent.lists(uri) })
+			if got, err := agent.read(uri); got != "0" || err != nil {
+				t.Errorf("it reads as %q, %v", got, err)
+			}
+			agent.subscribe(uri)
+			run[any](p, "set(7)")
+			agent.holds(uri, "7", 10*time.Second)
+		})
+	}
+}
+
+// An extAgent is an agent that counts what it is told of the list.
+type extAgent struct {
+	*started
+	listChanges chan struct{}
+}
+
+// serveListening starts an agent that hears of changes of the list, too.
+func (h userHome) serveListening(t *testing.T) *extAgent {
+	t.Helper()
+	cmd, log := h.command(t, "serve", "--hub", h.hub, "--log-level", "debug")
+	a := &extAgent{&started{t: t, cmd: cmd, log: log, updates: make(chan string, 10_000)}, make(chan struct{}, 1000)}
+	client := mcp.NewClient(&mcp.Implementation{Name: "e2e", Version: "1"}, &mcp.ClientOptions{
+		ResourceUpdatedHandler:     func(_ context.Context, r *mcp.ResourceUpdatedNotificationRequest) { a.updates <- r.Params.URI },
+		ResourceListChangedHandler: func(context.Context, *mcp.ResourceListChangedRequest) { a.listChanges <- struct{}{} },
+	})
+	var err error
+	if a.ClientSession, err = client.Connect(t.Context(), &mcp.CommandTransport{Command: cmd}, &mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"}); err != nil {
+		t.Fatalf("start: %v\n%s", err, log.String())
+	}
+	t.Cleanup(func() { a.Close() })
+	return a
+}
+
+// told waits for a change of the list.
+func (a *extAgent) told() {
+	a.t.Helper()
+	select {
+	case <-a.listChanges:
+	case <-time.After(10 * time.Second):
+		a.t.Fatal("the agent was not told that the list has changed")
+	}
+}
+
+// traces is all that a page can see of whether somebody is there: run after it has registered, notified, and waited.
+const traces = `
+	const heard = [];
+	for (const type of ["ready", "coredead", "corerestart", "portclose", "error"]) pagewire.addEventListener(type, () => heard.push(type));
+	addEventListener("message", ({ data }) => heard.push(data));
+	set(1);
+	set(2);
+	await new Promise((done) => setTimeout(done, 1500));
+	return JSON.stringify({
+		heard, stats: pagewire.stats(), chrome: typeof chrome, runtime: typeof globalThis.chrome?.runtime,
+		own: Reflect.ownKeys(globalThis).filter((key) => /pagewire/i.test(String(key))).map(String), symbols: Object.getOwnPropertySymbols(globalThis).map(String),
+		nodes: document.querySelectorAll("*").length, attributes: document.documentElement.getAttributeNames(),
+		timing: performance.getEntriesByType("resource").map(({ name }) => name).filter((name) => !name.startsWith(location.origin)),
+	});
+`
+
+func TestExtensionAsksItsUser(t *testing.T) {
+	h := newHome(t)
+	agent := h.serveListening(t)
+	x := extend(t, h, true)
+	s := serveStrict(t, "script-src 'self'", counting)
+	uri := s.URL + "/count"
+	p := x.tab(s.URL)
+
+	// Denied: nothing is listed, nothing can be read, and the page sees what it sees where there is no agent at all.
+	denied := run[string](p, traces)
+	if agent.lists(uri) {
+		t.Error("a site that nobody has allowed is listed")
+	}
+	if got, err := agent.read(uri); err == nil {
+		t.Errorf("a site that nobody has allowed reads as %q", got)
+	}
+	t.Run("the page cannot tell", func(t *testing.T) {
+		alone := extend(t, newHome(t), false)
+		q := alone.tab(s.URL)
+		if got := run[string](q, traces); got != denied {
+			t.Errorf("a denied page sees\n%s\nand one without an agent\n%s", denied, got)
+		}
+		alone.allow(s.URL)
+		if got := run[string](q, traces); got != strings.Replace(denied, `"notified":2`, `"notified":4`, 1) {
+			t.Errorf("a denied page sees\n%s\nand one that is allowed and has no agent\n%s", denied, got)
+		}
+	})
+
+	// Allowed by a click: there at once.
+	p2 := x.popup(s.URL)
+	p2.shows("[data-do=once]")
+	if text := run[string](p2, "return document.querySelector('.state').textContent"); !strings.Contains(text, "Agents do not see them") {
+		t.Errorf("before it is allowed the popup says %q", text)
+	}
+	badge := `return await chrome.action.getBadgeText({ tabId: Number(new URLSearchParams(location.search).get("tab")) })`
+	soon(t, 5*time.Second, "the badge asks", func() bool { return run[string](p2, badge) == "?" })
+	p.do(chromedp.Reload())
+	soon(t, 5*time.Second, "the badge asks again for the next document", func() bool { return run[string](p2, badge) == "?" })
+	p2.do(chromedp.Click("[data-do=once]"))
+	agent.told()
+	soon(t, 5*time.Second, "the agent lists it", func() bool { return agent.lists(uri) })
+	agent.subscribe(uri)
+	run[any](p, "set(5)")
+	agent.holds(uri, "5", 10*time.Second)
+	soon(t, 5*time.Second, "the badge says how much is shared", func() bool { return run[string](p2, badge) == "1" })
+	soon(t, 5*time.Second, "the popup says that it is read, and watched", func() bool {
+		return run[bool](p2, `const text = document.body.innerText; return /Read \d+ time/.test(text) && text.includes("1 resource watched") && text.includes("Connected by native messaging")`)
+	})
+
+	// Revoked: gone at once, and the subscriber is told.
+	for len(agent.listChanges) > 0 {
+		<-agent.listChanges
+	}
+	p2.do(chromedp.Click("[data-do=revoke]"))
+	agent.told()
+	soon(t, time.Second, "it is no longer listed", func() bool { return !agent.lists(uri) })
+	if got, err := agent.read(uri); err == nil {
+		t.Errorf("after it was revoked it reads as %q", got)
+	}
+
+	// Always, and the switch that stops all.
+	p2.shows("[data-do=always]")
+	p2.do(chromedp.Click("[data-do=always]"))
+	soon(t, 5*time.Second, "the agent lists it again", func() bool { return agent.lists(uri) })
+	p2.do(chromedp.Click("#stop"))
+	soon(t, 5*time.Second, "all is stopped", func() bool { return !agent.lists(uri) })
+	p2.do(chromedp.Click("#stop"))
+	soon(t, 5*time.Second, "it goes on", func() bool { return agent.lists(uri) })
+}
+
+// What was allowed once is forgotten with the browser, and what was allowed always is not.
+func TestExtensionRemembers(t *testing.T) {
+	h := newHome(t)
+	agent := h.serve(t)
+	once, always := serveStrict(t, "script-src 'self'", counting), serveStrict(t, "script-src 'self'", counting)
+	t.Run("allow", func(t *testing.T) {
+		x := extend(t, h, true)
+		x.tab(once.URL)
+		x.allow(once.URL)
+		x.tab(always.URL)
+		p := x.popup(always.URL)
+		p.do(chromedp.Click("[data-do=always]"))
+		p.shows("[data-do=revoke]")
+		soon(t, 10*time.Second, "both are listed", func() bool { return agent.lists(once.URL+"/count") && agent.lists(always.URL+"/count") })
+	})
+	soon(t, 10*time.Second, "both are gone with the browser", func() bool { return !agent.lists(once.URL+"/count") && !agent.lists(always.URL+"/count") })
+	t.Run("come again", func(t *testing.T) {
+		x := extend(t, h, true)
+		x.tab(once.URL)
+		x.tab(always.URL)
+		soon(t, 10*time.Second, "what was allowed always is listed", func() bool { return agent.lists(always.URL + "/count") })
+		if agent.lists(once.URL + "/count") {
+			t.Error("what was allowed until the browser ends is listed after it has ended")
+		}
+	})
+}
+
+// The browser suspends a worker when it likes. Who subscribes must not notice but by a delay.
+func TestExtensionWorkerStopped(t *testing.T) {
+	for _, road := range []string{"native messaging", "WebSocket"} {
+		t.Run(road, func(t *testing.T) {
+			h := newHome(t)
+			agent := h.serve(t)
+			x := extend(t, h, road == "native messaging")
+			if road == "WebSocket" {
+				x.useSocket()
+			}
+			s := serveStrict(t, "script-src 'self'", counting)
+			uri := s.URL + "/count"
+			p := x.tab(s.URL)
+			x.allow(s.URL)
+			soon(t, 10*time.Second, "the agent lists it", func() bool { return agent.lists(uri) })
+			agent.subscribe(uri)
+			for i := 1; i <= 20; i++ {
+				run[any](p, fmt.Sprintf("set(%d)", 10*i))
+				before := x.life()
+				x.stop(x.worker())
+				run[any](p, fmt.Sprintf("set(%d)", 10*i+1))
+				agent.holds(uri, strconv.Itoa(10*i+1), 20*time.Second)
+				if x.life() == before {
+					t.Fatal("the worker was not stopped")
+				}
+			}
+		})
+	}
+}
+
+// useSocket tells the extension where the test's gateway is: without a native host it looks at the usual port.
+func (x *extended) useSocket() {
+	x.t.Helper()
+	x.useGateway()
+	// It is read when the worker starts.
+	x.stop(x.worker())
+}
+
+// useGateway tells the extension's pages where the gateway is.
+func (x *extended) useGateway() {
+	x.t.Helper()
+	p := x.tab(host.ExtensionOrigin + "/options.html")
+	run[any](p, fmt.Sprintf("await chrome.storage.local.set({ gateway: 'ws://%s/page' })", x.home.hub))
+	_ = chromedp.Cancel(p.ctx)
+}
+
+// life tells the lives of the worker apart: its target stays the same.
+func (x *extended) life() float64 {
+	x.t.Helper()
+	b := x.attachWorker()
+	born := run[float64](b, "return performance.timeOrigin")
+	_ = chromedp.Cancel(b.ctx)
+	return born
+}
+
+// stop ends a worker, as the browser does when it has been idle.
+func (x *extended) stop(worker target.ID) {
+	x.t.Helper()
+	if _, err := chromedp.CallBrowser(x.ctx, target.CloseTarget, target.CloseTargetParams{TargetID: worker}); err != nil {
+		x.t.Fatal(err)
+	}
+}
+
+// No prompt, and no permission: what is asked of a public page that wants this machine's ports is not asked of the extension.
+func TestExtensionOnAPublicPage(t *testing.T) {
+	s := serveStrict(t, "script-src 'self'", counting)
+	address := strings.TrimPrefix(s.URL, "http://")
+	origin := strings.Replace(s.URL, "127.0.0.1", "app.example", 1)
+	for _, road := range []string{"native messaging", "WebSocket"} {
+		t.Run(road, func(t *testing.T) {
+			h := newHome(t)
+			agent := h.serve(t)
+			x := extend(t, h, road == "native messaging", "--host-resolver-rules=MAP app.example 127.0.0.1",
+				"--unsafely-treat-insecure-origin-as-secure="+origin, "--ip-address-space-overrides="+address+"=public")
+			if road == "WebSocket" {
+				x.useSocket()
+			}
+			p := x.tab(origin)
+			x.allow(origin)
+			soon(t, 10*time.Second, "the agent lists it", func() bool { return agent.lists(origin + "/count") })
+			if got, err := agent.read(origin + "/count"); got != "0" || err != nil {
+				t.Errorf("it reads as %q, %v", got, err)
+			}
+			// The page itself does not get through to the port: that it is a public one is no mere name.
+			if got := run[string](p, `
+				const socket = new WebSocket("ws://`+h.hub+`/page", "pagewire.v1");
+				const opened = new Promise((done) => { socket.onopen = () => done("open"); });
+				const not = new Promise((done) => { socket.onerror = () => done("kept out"); setTimeout(() => done("asks"), 3000); });
+				return await Promise.race([opened, not])`); got == "open" {
+				t.Error("the browser lets the page itself through: this test shows nothing")
+			}
+			if state := run[string](p, `return (await navigator.permissions.query({ name: "loopback-network" })).state`); state == "granted" {
+				t.Error("the page has got a permission")
+			}
+		})
+	}
+}
+
+// A page with a Pagewire of its own works with the extension as without: before it is allowed, and after.
+func TestExtensionBesideThePagesOwn(t *testing.T) {
+	h := newHome(t)
+	agent := h.serve(t)
+	x := extend(t, h, true)
+	s := serve(t, page{tag: `<script src="/pagewire.js" data-gateway="ws://` + h.hub + `"></script>`, script: counting})
+	p := x.tab(s.URL)
+	uri := s.URL + "/count"
+	soon(t, 10*time.Second, "the page connects by itself", func() bool { return agent.lists(uri) })
+	if got, err := agent.read(uri); got != "0" || err != nil {
+		t.Errorf("it reads as %q, %v", got, err)
+	}
+	const inPage = `
+		const transport = pagewire.connect();
+		const answered = new Promise((done, failed) => { transport.onmessage = done; transport.onclose = () => failed(new Error("closed")); });
+		await transport.start();
+		await transport.send({ jsonrpc: "2.0", id: 1, method: "initialize", params: { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "in the page", version: "1" } } });
+		const { result } = await answered;
+		return result.protocolVersion`
+	if got := run[string](p, inPage); got != "2025-11-25" {
+		t.Errorf("an agent in the page gets %q", got)
+	}
+	agent.subscribe(uri)
+	x.allow(s.URL)
+	run[any](p, "set(3)")
+	agent.holds(uri, "3", 10*time.Second)
+	if got := run[string](p, inPage); got != "2025-11-25" {
+		t.Errorf("once the extension has begun an agent in the page gets %q", got)
+	}
+}
+
+// What the road costs, beside a page that connects by itself. Printed: a machine's time is no test.
+func TestExtensionLatency(t *testing.T) {
+	h := newHome(t)
+	agent := h.serve(t)
+	p50 := func(name, uri string) time.Duration {
+		soon(t, 15*time.Second, name+" is listed", func() bool { return agent.lists(uri) })
+		var all []time.Duration
+		for i := range 600 {
+			start := time.Now()
+			if _, err := agent.read(uri); err != nil {
+				t.Fatal(err)
+			}
+			if i >= 100 {
+				all = append(all, time.Since(start))
+			}
+		}
+		slices.Sort(all)
+		t.Logf("a read, %s: p50 %v, p99 %v", name, all[len(all)/2], all[len(all)*99/100])
+		return all[len(all)/2]
+	}
+	direct := serve(t, page{tag: `<script src="/pagewire.js" data-gateway="ws://` + h.hub + `"></script>`, script: counting})
+	open(t, noFlag, direct)
+	base := p50("direct", direct.URL+"/count")
+	strict := serveStrict(t, "script-src 'self'", counting)
+	for _, road := range []string{"native messaging", "WebSocket"} {
+		t.Run(road, func(t *testing.T) {
+			x := extend(t, h, road == "native messaging")
+			if road == "WebSocket" {
+				x.uninstall()
+				x.useSocket()
+			}
+			x.tab(strict.URL)
+			x.allow(strict.URL)
+			t.Logf("the extension adds %v", p50(road, strict.URL+"/count")-base)
+		})
+	}
+}
+
+// uninstall removes the native host that an earlier browser of the home has had.
+func (x *extended) uninstall() {
+	x.t.Helper()
+	cmd, log := x.home.command(x.t, "extension", "uninstall", "--user-data-dir", filepath.Join(x.home.dir, "profile"))
+	if err := cmd.Run(); err != nil {
+		x.t.Fatalf("uninstall: %v\n%s", err, log)
+	}
+}
+
+// lookEnv names the environment variable with the directory where TestExtensionLook leaves its pictures: those in demo/ are made so.
+const lookEnv = "PAGEWIRE_LOOK"
+
+// The popup and the side panel by keyboard alone, in both themes, with what an assistive program is told.
+func TestExtensionLook(t *testing.T) {
+	h := newHome(t)
+	agent := h.serve(t)
+	x := extend(t, h, true)
+	x.useGateway()
+	s := serveStrict(t, "script-src 'self'", counting+`
+		for (const [path, title] of [["cart", "Shopping cart"], ["orders", "Open orders"], ["stock", "What is left in stock"]])
+			navigator.modelContext.registerResource({ uri: location.origin + "/" + path, name: path, title, read: () => path });`)
+	x.tab(s.URL)
+	picture := func(b *tab, name string, width, height int64) {
+		for _, theme := range []string{"light", "dark"} {
+			_, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: theme}}})
+			if err == nil {
+				_, err = chromedp.Call(b.ctx, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: width, Height: height, DeviceScaleFactor: 1})
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			soon(t, 5*time.Second, "the theme is "+theme, func() bool {
+				return run[bool](b, `const [r, g, b] = getComputedStyle(document.body).backgroundColor.match(/\d+/g); return (+r + +g + +b > 384) === `+strconv.FormatBool(theme == "light"))
+			})
+			text, err := chromedp.Call(b.ctx, cdppage.CaptureScreenshot, cdppage.CaptureScreenshotParams{Format: "png"})
+			if err != nil || len(text.Data) == 0 || len(text.Data) > 150_000 {
+				t.Fatalf("the picture of %s: %v, %d bytes", name, err, len(text.Data))
+			}
+			if dir := os.Getenv(lookEnv); dir != "" {
+				if err := os.WriteFile(filepath.Join(dir, name+"-"+theme+".png"), text.Data, 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+
+	p := x.popup(s.URL)
+	p.shows("[data-do=once]")
+	picture(p, "extension-popup-asks", 360, 260)
+	// Every control has a name, and the word is given without a mouse.
+	if nameless := run[[]string](p, `return [...document.querySelectorAll("button, input")].filter((e) => !(e.ariaLabel || e.textContent || e.labels?.[0]?.textContent)).map((e) => e.outerHTML)`); len(nameless) > 0 {
+		t.Errorf("without a name: %q", nameless)
+	}
+	for range 10 {
+		if run[string](p, "return document.activeElement.dataset.do ?? ''") == "once" {
+			break
+		}
+		p.do(chromedp.KeyEvent("\t"))
+	}
+	p.do(chromedp.KeyEvent("\r"))
+	p.shows("[data-do=revoke]")
+	soon(t, 10*time.Second, "the agent lists it", func() bool { return agent.lists(s.URL + "/cart") })
+	agent.subscribe(s.URL + "/cart")
+	if _, err := agent.read(s.URL + "/cart"); err != nil {
+		t.Fatal(err)
+	}
+	soon(t, 10*time.Second, "the popup says so", func() bool {
+		return run[bool](p, `return /Read \d/.test(document.body.innerText) && document.body.innerText.includes("watched")`)
+	})
+	picture(p, "extension-popup", 360, 460)
+
+	number := run[int](p, `return Number(new URLSearchParams(location.search).get("tab"))`)
+	panel := x.tab(host.ExtensionOrigin + "/panel.html?tab=" + strconv.Itoa(number))
+	panel.shows("#resources")
+	soon(t, 10*time.Second, "the panel shows what the gateway has", func() bool {
+		return run[bool](panel, `return document.querySelector("#resources").innerText.includes("/cart") && document.querySelector(".status").innerText === "connected"`)
+	})
+	picture(panel, "extension-panel", 400, 900)
+	for _, b := range []*tab{p, panel} {
+		if b.said("uncaught") || b.said("Refused") {
+			t.Errorf("its console says %q", b.console)
+		}
+	}
+}
+
+// The browser takes 1 MB from a native host at once, and ends one that sends more.
+func TestExtensionLongMessages(t *testing.T) {
+	h := newHome(t)
+	agent := h.serve(t)
+	x := extend(t, h, true)
+	s := serveStrict(t, "script-src 'self'", counting+`
+		navigator.modelContext.registerResource({ uri: location.origin + "/long", name: "long", read: () => '"é𝄞'.repeat(1 << 20) });
+		navigator.modelContext.registerTool({ name: "measure", description: "Says how long a text is.", inputSchema: { type: "object", properties: { text: { type: "string" } } }, execute: ({ text }) => text.length + text.slice(-3) });`)
+	x.tab(s.URL)
+	x.allow(s.URL)
+	soon(t, 10*time.Second, "the agent lists it", func() bool { return agent.lists(s.URL + "/long") })
+	if got, err := agent.read(s.URL + "/long"); err != nil || got != strings.Repeat(`"é𝄞`, 1<<20) {
+		t.Errorf("a long text arrives as %d bytes, %v", len(got), err)
+	}
+	var name string
+	soon(t, 10*time.Second, "the tool is there", func() bool {
+		for tool, err := range agent.Tools(t.Context(), nil) {
+			if err == nil && strings.Contains(tool.Name, "measure") {
+				name = tool.Name
+			}
+		}
+		return name != ""
+	})
+	long := strings.Repeat(`\"é`, 120_000) // twice quoted, as JSON in JSON, it is more than 1 MB
+	result, err := agent.CallTool(t.Context(), &mcp.CallToolParams{Name: name, Arguments: map[string]any{"text": long}})
+	if err != nil || len(result.Content) != 1 {
+		t.Fatalf("%+v, %v", result, err)
+	}
+	if got := result.Content[0].(*mcp.TextContent).Text; got != `360000\"é` {
+		t.Errorf("a long argument arrives as %q", got)
+	}
+}
+
+// A document comes and goes in more ways than one; who has subscribed goes on.
+func TestExtensionNavigation(t *testing.T) {
+	h := newHome(t)
+	agent := h.serve(t)
+	x := extend(t, h, true)
+	s, elsewhere := serveStrict(t, "script-src 'self'", counting), serveStrict(t, "script-src 'self'", "")
+	uri := s.URL + "/count"
+	p := x.tab(s.URL)
+	x.allow(s.URL)
+	soon(t, 10*time.Second, "the agent lists it", func() bool { return agent.lists(uri) })
+	agent.subscribe(uri)
+	for i := 1; i <= 5; i++ {
+		p.do(chromedp.Reload())
+		run[any](p, fmt.Sprintf("set(%d)", i))
+		agent.holds(uri, strconv.Itoa(i), 10*time.Second)
+		for r, err := range agent.Resources(t.Context(), nil) {
+			if err != nil || r.URI != uri {
+				t.Errorf("after reload %d there is %+v, %v", i, r, err)
+			}
+		}
+	}
+	run[any](p, "globalThis.kept = true")
+	p.do(chromedp.Navigate(elsewhere.URL))
+	soon(t, 10*time.Second, "it is gone", func() bool { return !agent.lists(uri) })
+	if _, err := chromedp.Run(p.ctx, chromedp.Evaluate[any]("setTimeout(() => history.back())")); err != nil {
+		t.Fatal(err)
+	}
+	soon(t, 10*time.Second, "the page is back, from the back/forward cache", func() bool {
+		kept, err := chromedp.Run(p.ctx, chromedp.Evaluate[bool]("globalThis.kept === true")) // it fails while the page changes
+		return err == nil && kept
+	})
+	run[any](p, "set(50)")
+	agent.holds(uri, "50", 10*time.Second)
+
+	// Frames: each origin for itself.
+	inner := serveStrict(t, "script-src 'self'", counting)
+	outer := serve(t, page{tag: " ", script: "document.documentElement.append(Object.assign(document.createElement('iframe'), { src: '" + inner.URL + "' }));" + counting})
+	x.tab(outer.URL)
+	x.allow(inner.URL)
+	soon(t, 10*time.Second, "the frame is listed", func() bool { return agent.lists(inner.URL + "/count") })
+	if agent.lists(outer.URL + "/count") {
+		t.Error("the page around an allowed frame is listed, though it has not been allowed")
+	}
+}

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"archive/zip"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"github.com/evanw/esbuild/pkg/api"
+)
+
+// bundleKit writes what an extension of somebody else's takes from the npm package: dist/extension/page.js and relay.js, which are
+// the files of ours, and dist/extension.worker.js, a module.
+func bundleKit(root, dist string, tc toolchain) error {
+	wasmExec, err := tc.wasmExecModule()
+	if err != nil {
+		return err
+	}
+	options := func(entry, out string, format api.Format) api.BuildOptions {
+		o := shared(root)
+		o.EntryPoints = []string{filepath.Join(root, "js/extension", entry)}
+		o.Outfile = filepath.Join(dist, out)
+		o.Format = format
+		o.Platform = api.PlatformBrowser
+		o.Plugins = []api.Plugin{
+			virtualModule("wasm_exec", wasmExec),
+			instead(filepath.Join(root, "js/page/load.ts"), filepath.Join(root, "js/extension/load.ts")),
+		}
+		return o
+	}
+	return errors.Join(
+		bundle(options("page.ts", "extension.page.js", api.FormatIIFE)),
+		bundle(options("relay.ts", "extension.relay.js", api.FormatIIFE)),
+		bundle(options("documents.ts", "extension.worker.js", api.FormatESModule)),
+		bundle(options("background.ts", "extension/worker.js", api.FormatIIFE)),
+		copyFile(filepath.Join(dist, "extension.d.ts"), filepath.Join(root, "js/extension.d.ts")),
+	)
+}
+
+// buildExtension fills dist/extension/, which a browser loads as it is, and packs it as dist/pagewire-extension.zip.
+func buildExtension(root, dist, version string) error {
+	from, out := filepath.Join(root, "js/extension"), filepath.Join(dist, "extension")
+	var errs []error
+	for entry, name := range map[string]string{
+		"popup.tsx": "popup.js", "options.tsx": "options.js", "panel.tsx": "panel.js", "style.css": "style.css", "panel.css": "panel.css",
+	} {
+		o := shared(root)
+		o.EntryPoints = []string{filepath.Join(from, entry)}
+		o.Outfile = filepath.Join(out, name)
+		o.Format = api.FormatESModule
+		o.Platform = api.PlatformBrowser
+		o.JSX = api.JSXAutomatic
+		o.JSXImportSource = "preact"
+		errs = append(errs, bundle(o))
+	}
+	for name, path := range map[string]string{"page.js": "extension.page.js", "relay.js": "extension.relay.js", "pagewire.wasm": "pagewire.wasm"} {
+		errs = append(errs, copyFile(filepath.Join(out, name), filepath.Join(dist, path)))
+	}
+	for _, name := range []string{"popup.html", "options.html", "panel.html", "icon-16.png", "icon-32.png", "icon-128.png"} {
+		errs = append(errs, copyFile(filepath.Join(out, name), filepath.Join(from, name)))
+	}
+	manifest, err := extensionManifest(filepath.Join(from, "manifest.json"), version)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(out, "manifest.json"), manifest, 0o644)
+	}
+	if err := errors.Join(append(errs, err)...); err != nil {
+		return err
+	}
+	return pack(out, filepath.Join(dist, "pagewire-extension.zip"))
+}
+
+var manifestVersion = regexp.MustCompile(`"version": "[^"]*"`)
+
+// extensionManifest is the manifest with the package's version. A browser wants one to four numbers: what follows a hyphen goes.
+func extensionManifest(path, version string) ([]byte, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	number, _, _ := strings.Cut(version, "-")
+	text = manifestVersion.ReplaceAll(text, []byte(`"version": "`+number+`"`))
+	if !json.Valid(text) || !bytes.Contains(text, []byte(`"version": "`+number+`"`)) {
+		return nil, fmt.Errorf("%s: it is no JSON, or has no version", path)
+	}
+	return text, nil
+}
+
+// pack writes the files of dir as a zip that is the same, byte by byte, for the same files.
+func pack(dir, to string) error {
+	var text bytes.Buffer
+	z := zip.NewWriter(&text)
+	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		name, err := filepath.Rel(dir, path)
+		if err != nil {
+			return err
+		}
+		content, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		w, err := z.CreateHeader(&zip.FileHeader{Name: filepath.ToSlash(name), Method: zip.Deflate})
+		if err == nil {
+			_, err = w.Write(content)
+		}
+		return err
+	})
+	if err := errors.Join(err, z.Close()); err != nil {
+		return err
+	}
+	return os.WriteFile(to, text.Bytes(), 0o644)
+}

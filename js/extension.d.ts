@@ -1,0 +1,72 @@
+/**
+ * pagewire/extension/worker: the documents of an extension's tabs, for its service worker. The two other files of the kit,
+ * pagewire/extension/page and pagewire/extension/relay, are content scripts, and export nothing.
+ */
+
+export interface Options {
+  /** Where pagewire.wasm is. Default: beside the manifest. */
+  wasm?: string;
+  /** Whether documents of an origin are served. Asked when one comes, and when `look` is called. */
+  admits(origin: string): boolean | Promise<boolean>;
+  /** Told when anything that a Document says of itself has changed, once per turn. */
+  changed?(): void;
+}
+
+/** One end of an MCP session with a document: JSON-RPC messages as text. */
+export interface Carrier {
+  deliver(text: string): void;
+  /** The session is over, by the document's decision. */
+  closed(reason: string): void;
+}
+
+export interface Session {
+  receive(text: string): void;
+  close(): void;
+}
+
+/** One document, in one frame of one tab. */
+export interface Document {
+  readonly id: number;
+  readonly tab: number;
+  /** Where it is among the frames of its tab: "" for the tab's own, "0.1" for the second frame in the first. */
+  readonly frame: string;
+  readonly frameId: number;
+  readonly origin: string;
+  readonly url: string;
+  readonly title: string;
+  /** When its window had the focus last, in ms since 1970; 0 for never. */
+  readonly focused: number;
+  /** How many resources and tools it says it has. */
+  readonly offers: number;
+  readonly admitted: boolean;
+  /** What it has told its core: URI to name. Empty without a core. */
+  readonly resources: ReadonlyMap<string, string>;
+  /** The URIs that are watched. */
+  readonly watched: ReadonlySet<string>;
+  readonly tools: number;
+  readonly reads: number;
+  /** When it was read last, in ms since 1970; 0 for never. */
+  readonly lastRead: number;
+  /** Sessions that are open. */
+  readonly sessions: number;
+  /** Opens a session. Rejects if the document has gone, is not admitted, or has no core. */
+  open(carrier: Carrier): Promise<Session>;
+  /** Says something to the document's relay that means nothing: a worker that says nothing for 30 s is suspended. */
+  keepAlive(): void;
+}
+
+export interface Documents {
+  /** All that are there, in the order in which they came. */
+  list(): Document[];
+  /** Asks `admits` again for all documents, and the tabs for those that have been told to wait. */
+  look(): Promise<void>;
+  /** Keeps the documents that are not admitted, too, while somebody looks at them; they have no core all the same. */
+  attend(on: boolean): void;
+  /** Why connections were refused, and how often. */
+  readonly refused: ReadonlyMap<string, number>;
+  /** Counts, and logs, that the extension itself has refused somebody. */
+  refuse(why: string, who: string): void;
+}
+
+/** Takes the documents that come. To be called when the worker starts, before anything is awaited. */
+export declare function documents(options: Options): Documents;

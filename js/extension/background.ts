@@ -1,0 +1,163 @@
+/**
+ * dist/extension/worker.js: the extension's service worker. It puts together the documents, what the user allows, and the road to
+ * the gateway, and tells the extension's own pages (popup, options, side panel) what there is.
+ *
+ * Listeners are there before anything is awaited: the browser starts a suspended worker for an event, and drops it otherwise.
+ */
+import type { Document } from "../extension.d.ts";
+import { documents } from "./documents.ts";
+import { native } from "./native.ts";
+import { permissions } from "./permissions.ts";
+import type { Road } from "./road.ts";
+import { socket } from "./socket.ts";
+import type { Shown, View } from "./view.ts";
+import { fromView } from "./words.ts";
+
+/** Where a `pagewire serve` listens for who has no native host. */
+const defaultGateway = "ws://127.0.0.1:7433/page";
+/** How long the WebSocket is used before the native host is looked for again, in ms: it may have been installed. */
+const lookAgain = 60_000;
+
+const granted = permissions();
+const views = new Set<chrome.runtime.Port>();
+
+const pages = documents({
+  admits: async (origin) => {
+    const p = await granted;
+    return !p.stopped && p.of(origin) !== undefined;
+  },
+  changed: () => void update(),
+});
+
+/** What the gateway calls a tab: the browser's number, behind something that no other run of the browser has. */
+const run = (async () => {
+  const { run } = await chrome.storage.session.get("run");
+  if (typeof run === "string") return run;
+  const fresh = crypto.randomUUID();
+  await chrome.storage.session.set({ run: fresh });
+  return fresh;
+})();
+
+let road: Road | undefined;
+let roadSince = 0;
+
+async function takeRoad(): Promise<void> {
+  if (road) return;
+  const prefix = await run;
+  const { gateway } = await chrome.storage.local.get("gateway");
+  if (road) return;
+  const name = (tab: number) => `${prefix}-${tab}`;
+  const bySocket = () => {
+    road?.close();
+    roadSince = Date.now();
+    road = socket(typeof gateway === "string" ? gateway : defaultGateway, name, () => void update());
+    void update();
+  };
+  roadSince = Date.now();
+  road = native(name, () => void update(), bySocket);
+}
+
+let updating = false;
+async function update(): Promise<void> {
+  if (updating) return;
+  updating = true;
+  const p = await granted;
+  await takeRoad();
+  updating = false;
+  if (road!.state.road === "WebSocket" && !road!.state.connected && Date.now() - roadSince > lookAgain) {
+    road!.close();
+    road = undefined;
+    return update();
+  }
+  const all = pages.list();
+  road!.serve(all.filter((document) => document.admitted && document.offers > 0));
+  badge(all, (origin) => p.of(origin) !== undefined);
+  const view = await show(all);
+  for (const port of views) port.postMessage(view);
+}
+
+/** What each tab's badge says, how much the page shares or that it would, and for which documents: a navigation clears it. */
+const badges = new Map<number, { text: string; newest: number }>();
+function badge(all: readonly Document[], allowed: (origin: string) => boolean): void {
+  const now = new Map<number, { shared: number; asks: boolean; newest: number }>();
+  for (const { id, tab, origin, offers, admitted } of all) {
+    if (!offers) continue;
+    const of = now.get(tab) ?? { shared: 0, asks: false, newest: 0 };
+    now.set(tab, of);
+    of.newest = id;
+    if (admitted) of.shared += offers;
+    else of.asks ||= !allowed(origin);
+  }
+  const paint = (tabId: number, newest: number, text: string, title: string) => {
+    const before = badges.get(tabId);
+    if (before?.text === text && before.newest === newest) return;
+    badges.set(tabId, { text, newest });
+    // The tab may have gone.
+    chrome.action.setBadgeText({ tabId, text }).catch(() => {});
+    chrome.action.setTitle({ tabId, title }).catch(() => {});
+    chrome.action.setBadgeBackgroundColor({ tabId, color: text === "?" ? "#96500a" : "#0c6e68" }).catch(() => {});
+  };
+  for (const [tab, { shared, asks, newest }] of now) {
+    if (shared) paint(tab, newest, shared > 99 ? "99+" : `${shared}`, `Pagewire: agents may read ${shared} ${shared === 1 ? "thing" : "things"} of this page`);
+    else if (asks) paint(tab, newest, "?", "Pagewire: this page would show agents its live state");
+  }
+  // A page that asks is told to wait, and is not there any more: its ? stays until the tab goes on.
+  for (const [tab, { text }] of badges) if (!now.has(tab) && text !== "?" && text !== "") paint(tab, 0, "", "Pagewire");
+}
+
+async function show(all: readonly Document[]): Promise<Shown> {
+  const p = await granted;
+  return {
+    stopped: p.stopped,
+    origins: p.list(),
+    gateway: { road: road!.state.road, connected: road!.state.connected, why: road!.state.why },
+    refused: [...pages.refused],
+    pages: all.map((d) => {
+      const grant = p.of(d.origin);
+      return {
+        id: d.id,
+        tab: d.tab,
+        frame: d.frame,
+        origin: d.origin,
+        url: d.url,
+        title: d.title,
+        offers: d.offers,
+        ...(grant && { grant }),
+        admitted: d.admitted,
+        resources: [...d.resources].map(([uri, name]) => ({ uri, name, watched: d.watched.has(uri) })),
+        watched: [...d.watched],
+        tools: d.tools,
+        reads: d.reads,
+        lastRead: d.lastRead,
+        sessions: d.sessions,
+      };
+    }),
+  };
+}
+
+chrome.runtime.onConnect.addListener((port) => {
+  if (port.name !== fromView) return;
+  // Our own pages only: a page of the web that says that it is one has another origin, whatever else it says.
+  if (port.sender?.id !== chrome.runtime.id || port.sender.origin !== new URL(chrome.runtime.getURL("")).origin) {
+    pages.refuse("a view that is none of ours", port.sender?.origin ?? "somebody");
+    port.disconnect();
+    return;
+  }
+  views.add(port);
+  pages.attend(true);
+  port.onDisconnect.addListener(() => {
+    views.delete(port);
+    if (!views.size) pages.attend(false);
+  });
+  port.onMessage.addListener(async (message) => {
+    const p = await granted;
+    const said = message as View;
+    if (said.do === "allow") await p.allow(said.origin, said.grant);
+    else if (said.do === "revoke") await p.revoke(said.origin);
+    else if (said.do === "stop") await p.stop(said.on);
+    await pages.look();
+    await update();
+  });
+  void pages.look();
+  void update();
+});

@@ -1,0 +1,67 @@
+/** What the extension uses of the browser's extension API. */
+declare namespace chrome {
+  interface Event<F extends (...args: never[]) => unknown> {
+    addListener(listener: F): void;
+    removeListener(listener: F): void;
+  }
+  namespace runtime {
+    const id: string;
+    const lastError: { readonly message?: string } | undefined;
+    interface MessageSender {
+      readonly id?: string;
+      readonly origin?: string;
+      readonly url?: string;
+      readonly frameId?: number;
+      readonly documentId?: string;
+      readonly documentLifecycle?: string;
+      readonly tab?: { readonly id?: number; readonly incognito?: boolean };
+    }
+    interface Port {
+      readonly name: string;
+      readonly sender?: MessageSender;
+      readonly onMessage: Event<(message: unknown) => void>;
+      readonly onDisconnect: Event<(port: Port) => void>;
+      postMessage(message: unknown): void;
+      disconnect(): void;
+    }
+    const onConnect: Event<(port: Port) => void>;
+    const onConnectExternal: Event<(port: Port) => void>;
+    const onMessage: Event<(message: unknown, sender: MessageSender) => void>;
+    const onMessageExternal: Event<(message: unknown, sender: MessageSender) => void>;
+    const onInstalled: Event<() => void>;
+    const onStartup: Event<() => void>;
+    function connect(info: { name: string }): Port;
+    function connectNative(application: string): Port;
+    function getURL(path: string): string;
+    function openOptionsPage(): Promise<void>;
+  }
+  namespace storage {
+    interface Area {
+      get(keys: string | readonly string[]): Promise<{ [key: string]: unknown }>;
+      set(items: object): Promise<void>;
+      remove(keys: string | readonly string[]): Promise<void>;
+    }
+    const local: Area;
+    const session: Area;
+  }
+  namespace tabs {
+    interface Tab {
+      readonly id?: number;
+      readonly windowId: number;
+    }
+    function query(what: { active?: boolean; currentWindow?: boolean; windowId?: number }): Promise<Tab[]>;
+    function sendMessage(tab: number, message: unknown): Promise<unknown>;
+    const onActivated: Event<(info: { tabId: number; windowId: number }) => void>;
+  }
+  namespace windows {
+    function getCurrent(): Promise<{ readonly id?: number }>;
+  }
+  namespace action {
+    function setBadgeText(to: { text: string; tabId?: number }): Promise<void>;
+    function setBadgeBackgroundColor(to: { color: string; tabId?: number }): Promise<void>;
+    function setTitle(to: { title: string; tabId?: number }): Promise<void>;
+  }
+  namespace sidePanel {
+    function open(where: { windowId: number }): Promise<void>;
+  }
+}

@@ -1,0 +1,55 @@
+// The options: every site that the user has allowed, the switch that stops all, and what was refused.
+import { render } from "preact";
+import { Gateway, Stop } from "./parts.tsx";
+import { follow, type Shown } from "./view.ts";
+
+const root = document.getElementById("app")!;
+
+const draw = (shown: Shown) =>
+  render(
+    <>
+      <header>
+        <h1>Pagewire</h1>
+      </header>
+      <main>
+        <section aria-labelledby="sites">
+          <h2 id="sites">Allowed sites</h2>
+          <Stop shown={shown} act={act} />
+          {!shown.origins.length && <p class="empty">None. A site asks by the badge on Pagewire's button; allow it in the popup.</p>}
+          <ul class="origins">
+            {shown.origins.map(({ origin, grant }) => (
+              <li key={origin}>
+                <span class="text">{origin}</span>
+                <span class="dim">{grant === "once" ? "until the browser is closed" : "always"}</span>
+                <button data-origin={origin} aria-label={`Revoke ${origin}`} onClick={() => act({ do: "revoke", origin })}>
+                  Revoke
+                </button>
+              </li>
+            ))}
+          </ul>
+        </section>
+        <section aria-labelledby="gateway">
+          <h2 id="gateway">Gateway</h2>
+          <Gateway shown={shown} />
+          <p class="dim">
+            Agents come by <code>pagewire serve</code> on this computer. <code>pagewire extension install</code> lets the browser start it.
+          </p>
+        </section>
+        {shown.refused.length > 0 && (
+          <section aria-labelledby="refused">
+            <h2 id="refused">Refused</h2>
+            <dl class="refused">
+              {shown.refused.map(([why, times]) => (
+                <div key={why}>
+                  <dt>{why}</dt>
+                  <dd>{times}</dd>
+                </div>
+              ))}
+            </dl>
+          </section>
+        )}
+      </main>
+    </>,
+    root,
+  );
+const act = follow(draw);

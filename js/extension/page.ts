@@ -1,0 +1,101 @@
+/**
+ * dist/extension/page.js: the page layer as the extension adds it to each document, in the page's own world, before
+ * any script of the page runs. The core is in the extension's service worker; relay.ts is in between.
+ *
+ * Nothing is told to the extension but how much the page offers, until it begins: the page layer of a page that offers
+ * nothing is silent, and one of a site that the user has not allowed sees what it would see if no agent ran.
+ *
+ * The relay hands one end of a MessageChannel over when both have run, in one synchronous event before the page's first
+ * script. That end is never given again, and it is used by references that were taken then, so that no script of the page gets
+ * at it. (A nonce would have to travel with every message, and be compared; a port that nobody else has is its own.)
+ */
+import { connect } from "../inject/core.ts";
+import { listen, messageData, messagePorts, microtask, postToPort, startPort, unlisten } from "../page/intrinsics.ts";
+import type { PagewireOptions } from "../pagewire.d.ts";
+import { boot } from "../page/pagewire.ts";
+import { shared } from "../page/shared.ts";
+import { begin, nowhere, onstart } from "./load.ts";
+import { type Down, handover } from "./words.ts";
+
+const preventDefault = Event.prototype.preventDefault;
+const { apply } = Reflect;
+
+// Not in a document that has no origin of its own (a sandboxed frame).
+if (globalThis.isSecureContext && /^https?:/.test(globalThis.origin)) {
+  const before: unknown = globalThis.pagewire;
+  const pagewire = boot(nowhere, {});
+  if (pagewire !== before) {
+    const take = (event: MessageEvent) => {
+      unlisten(window, handover, take);
+      const port = messagePorts(event)[0];
+      if (!port) return;
+      apply(preventDefault, event, []); // tells the relay that it has arrived
+      run(port, () => pagewire.configure({ load: "eager" }));
+    };
+    listen(window, handover, take);
+    // A page's own script tag finds ours, and does nothing: what it says is done here.
+    let adopted = false;
+    const adopt = () => {
+      if (adopted) return;
+      const script = document.querySelector<HTMLScriptElement>("script[src$='/pagewire.js'], script[src^='pagewire.js']");
+      if (!script) return;
+      adopted = true;
+      const beside = (file: string) => new URL(file, script.src).href;
+      const { exposeErrors, ...rest } = { ...script.dataset };
+      const files = { core: beside("pagewire.core.js"), wasm: beside("pagewire.wasm"), worker: beside("pagewire.worker.js") };
+      pagewire.configure({ ...files, ...rest, ...(exposeErrors !== undefined && { exposeErrors: exposeErrors !== "false" }) } as PagewireOptions);
+    };
+    onstart(adopt);
+    listen(document, "DOMContentLoaded", adopt);
+  }
+}
+
+function run(port: MessagePort, start: () => void): void {
+  let receive: ReturnType<typeof connect> | undefined;
+  listen(port, "message", (event: MessageEvent) => {
+    const said = messageData(event) as Down;
+    if (said === "start") {
+      begin(true);
+      receive = connect((text) => postToPort(port, text));
+      start();
+      return;
+    }
+    if (said === null) begin(false);
+    receive?.(said);
+  });
+  startPort(port);
+
+  // How much the page offers: its resources, and the tools of whatever model context it has. Told once per turn.
+  let tools = 0;
+  let told = 0;
+  let due = false;
+  const tell = () => {
+    due = false;
+    const offers = shared.entries.size + tools;
+    if (offers !== told) postToPort(port, (told = offers));
+  };
+  const soon = () => {
+    if (due) return;
+    due = true;
+    microtask(tell);
+  };
+  const context = document.modelContext as (EventTarget & { getTools?(): Promise<readonly { readonly name: string }[]> }) | undefined;
+  const ours = /^resources_(list|read|wait)$/;
+  const count = async () => {
+    try {
+      let n = 0;
+      const all = await context!.getTools!();
+      for (let i = 0; i < all.length; i++) if (!ours.test(all[i]!.name)) n++;
+      tools = n;
+      soon();
+    } catch {} // a context without tools, or a page that has replaced it
+  };
+  const peopled = shared.peopled;
+  shared.peopled = (any) => {
+    peopled(any);
+    soon();
+  };
+  try {
+    if (context) listen(context, "toolchange", () => void count());
+  } catch {} // no EventTarget
+}

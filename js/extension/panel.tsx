@@ -1,0 +1,43 @@
+// The side panel: the tab's sites as in the popup, and below the gateway's inspector, where a gateway listens.
+import { render } from "preact";
+import { App } from "../inspector/app.tsx";
+import { Feed } from "../inspector/feed.ts";
+import { startTheme } from "../inspector/theme.ts";
+import { Gateway, Sites, Stop } from "./parts.tsx";
+import { follow, type Shown } from "./view.ts";
+
+const root = document.getElementById("app")!;
+const query = new URLSearchParams(location.search);
+let tab = Number(query.get("tab")) || undefined;
+let shown: Shown | undefined;
+
+const draw = () =>
+  render(
+    <>
+      {shown && (
+        <div class="sites">
+          <Sites shown={shown} tab={tab} act={act} />
+          <Stop shown={shown} act={act} />
+          <Gateway shown={shown} />
+        </div>
+      )}
+      <App feed={feed} redraw={draw} />
+    </>,
+    root,
+  );
+startTheme(() => draw());
+const { gateway } = await chrome.storage.local.get("gateway");
+const feed = new Feed(() => draw(), new URL("/feed", typeof gateway === "string" ? gateway : "ws://127.0.0.1:7433").href);
+const act = follow((now) => {
+  shown = now;
+  draw();
+});
+if (!tab) {
+  const look = async () => {
+    tab = (await chrome.tabs.query({ active: true, currentWindow: true }))[0]?.id;
+    draw();
+  };
+  chrome.tabs.onActivated.addListener(() => void look());
+  await look();
+}
+draw();

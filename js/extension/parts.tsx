@@ -1,0 +1,111 @@
+// What the popup, the options and the side panel have in common. Whatever pages call themselves and their resources is shown as
+// text: nothing here makes markup, an address or a style of it.
+import type { Shown, ShownPage, View } from "./view.ts";
+
+export type Do = (what: View) => void;
+
+const count = (n: number, one: string, many = one + "s") => `${n} ${n === 1 ? one : many}`;
+
+/** What a site offers: its documents in the tab, added up. */
+interface Site {
+  origin: string;
+  pages: ShownPage[];
+}
+
+export function sitesOf(shown: Shown, tab: number | undefined): Site[] {
+  const sites = new Map<string, Site>();
+  for (const page of shown.pages) {
+    if (page.tab !== tab || !page.offers) continue;
+    const site = sites.get(page.origin);
+    if (site) site.pages.push(page);
+    else sites.set(page.origin, { origin: page.origin, pages: [page] });
+  }
+  return [...sites.values()];
+}
+
+export function Sites({ shown, tab, act }: { shown: Shown; tab: number | undefined; act: Do }) {
+  const sites = sitesOf(shown, tab);
+  if (!sites.length) return <p class="empty">This page offers agents nothing. A page that was open before the extension was installed has to be loaded again.</p>;
+  return (
+    <>
+      {sites.map((site) => (
+        <SiteCard key={site.origin} site={site} shown={shown} act={act} />
+      ))}
+    </>
+  );
+}
+
+function SiteCard({ site: { origin, pages }, shown, act }: { site: Site; shown: Shown; act: Do }) {
+  const { grant, admitted } = pages[0]!;
+  const offers = pages.reduce((n, page) => n + page.offers, 0);
+  const reads = pages.reduce((n, page) => n + page.reads, 0);
+  const watched = pages.reduce((n, page) => n + page.watched.length, 0);
+  const sessions = pages.reduce((n, page) => n + page.sessions, 0);
+  const last = Math.max(...pages.map((page) => page.lastRead));
+  const resources = pages.flatMap((page) => page.resources.map((resource) => ({ ...resource, key: `${page.id} ${resource.uri}` })));
+  const title = pages.find((page) => !page.frame)?.title;
+  return (
+    <section class="site" aria-label={origin}>
+      <h2>{origin}</h2>
+      {title && <p class="dim text">{title}</p>}
+      <p class="state" role="status">
+        {!grant
+          ? `Offers ${count(offers, "resource or tool", "resources and tools")}. Agents do not see them.`
+          : shown.stopped
+            ? "Allowed, but all is stopped."
+            : !sessions
+              ? `Allowed ${grant === "once" ? "until the browser is closed" : "always"}. No gateway is connected.`
+              : `Allowed ${grant === "once" ? "until the browser is closed" : "always"}. ${reads ? `Read ${count(reads, "time")}, last at ${new Date(last).toLocaleTimeString()}` : "Not read yet"}; ${count(watched, "resource")} watched.`}
+      </p>
+      {grant ? (
+        <div class="buttons">
+          <button data-do="revoke" onClick={() => act({ do: "revoke", origin })}>
+            Revoke
+          </button>
+          {grant === "once" && (
+            <button data-do="always" onClick={() => act({ do: "allow", origin, grant: "always" })}>
+              Allow always
+            </button>
+          )}
+        </div>
+      ) : (
+        <div class="buttons">
+          <button data-do="once" class="first" onClick={() => act({ do: "allow", origin, grant: "once" })}>
+            Allow once
+          </button>
+          <button data-do="always" onClick={() => act({ do: "allow", origin, grant: "always" })}>
+            Allow always
+          </button>
+        </div>
+      )}
+      {admitted && resources.length > 0 && (
+        <ul class="resources" aria-label="What it shows agents" tabIndex={0}>
+          {resources.map(({ key, uri, name, watched }) => (
+            <li key={key}>
+              <span class="text">{name || uri}</span>
+              {watched && <span class="tag">watched</span>}
+              <span class="dim mono text uri">{uri}</span>
+            </li>
+          ))}
+        </ul>
+      )}
+    </section>
+  );
+}
+
+export function Stop({ shown, act }: { shown: Shown; act: Do }) {
+  return (
+    <label class="switch">
+      <input id="stop" type="checkbox" role="switch" checked={shown.stopped} onChange={(e) => act({ do: "stop", on: e.currentTarget.checked })} />
+      Stop all sites
+    </label>
+  );
+}
+
+export function Gateway({ shown: { gateway } }: { shown: Shown }) {
+  return (
+    <p class={gateway.connected ? "gateway connected" : "gateway"} role="status">
+      {gateway.connected ? `Connected by ${gateway.road}.` : gateway.why ? `No gateway: ${gateway.why}` : "No gateway is needed now."}
+    </p>
+  );
+}

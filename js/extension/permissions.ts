@@ -1,0 +1,66 @@
+/**
+ * Which origins the user has allowed: none until he says so, then for good, or until the browser ends. Kept in the browser's own
+ * storage for the extension, which pages cannot reach: for good in `local`, else in `session`, which is in memory only. One
+ * switch stops all, and forgets nothing.
+ */
+export type Grant = "once" | "always";
+
+export interface Permissions {
+  of(origin: string): Grant | undefined;
+  list(): { origin: string; grant: Grant }[];
+  readonly stopped: boolean;
+  allow(origin: string, grant: Grant): Promise<void>;
+  revoke(origin: string): Promise<void>;
+  stop(on: boolean): Promise<void>;
+}
+
+const key = "origins";
+const stop = "stopped";
+
+const isOrigin = (origin: string) => {
+  try {
+    const { protocol, origin: canonical } = new URL(origin);
+    return canonical === origin && (protocol === "https:" || protocol === "http:");
+  } catch {
+    return false;
+  }
+};
+
+const origins = (kept: unknown) => new Set(Array.isArray(kept) ? kept.filter((origin): origin is string => typeof origin === "string" && isOrigin(origin)) : []);
+
+export async function permissions(): Promise<Permissions> {
+  const { local, session } = chrome.storage;
+  const kept = await local.get([key, stop]);
+  const always = origins(kept[key]);
+  const once = origins((await session.get(key))[key]);
+  let stopped = kept[stop] === true;
+
+  const keep = async () => {
+    await Promise.all([local.set({ [key]: [...always] }), session.set({ [key]: [...once] })]);
+  };
+  return {
+    of: (origin) => (always.has(origin) ? "always" : once.has(origin) ? "once" : undefined),
+    list: () =>
+      [...[...always].map((origin) => ({ origin, grant: "always" as const })), ...[...once].filter((origin) => !always.has(origin)).map((origin) => ({ origin, grant: "once" as const }))].sort((a, b) =>
+        a.origin < b.origin ? -1 : 1,
+      ),
+    get stopped() {
+      return stopped;
+    },
+    async allow(origin, grant) {
+      if (!isOrigin(origin)) throw new TypeError(`${origin} is no origin of a web page`);
+      (grant === "always" ? always : once).add(origin);
+      (grant === "always" ? once : always).delete(origin);
+      await keep();
+    },
+    async revoke(origin) {
+      always.delete(origin);
+      once.delete(origin);
+      await keep();
+    },
+    async stop(on) {
+      stopped = on;
+      await local.set({ [stop]: on });
+    },
+  };
+}

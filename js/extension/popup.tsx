@@ -1,0 +1,43 @@
+// The popup: what the page in front offers, and the user's word on it.
+import { render } from "preact";
+import { Gateway, Sites, Stop } from "./parts.tsx";
+import { follow, type Shown } from "./view.ts";
+
+const root = document.getElementById("app")!;
+// A test opens the page in a tab, and says which one it is about.
+const asked = Number(new URLSearchParams(location.search).get("tab"));
+let tab = asked || undefined;
+let shown: Shown | undefined;
+
+const draw = () => {
+  if (!shown) return;
+  render(
+    <>
+      <header>
+        <h1>Pagewire</h1>
+        <button id="panel" class="quiet" onClick={async () => chrome.sidePanel.open({ windowId: (await chrome.windows.getCurrent()).id! })}>
+          Side panel
+        </button>
+        <button id="options" class="quiet" onClick={() => void chrome.runtime.openOptionsPage()}>
+          Options
+        </button>
+      </header>
+      <main>
+        <Sites shown={shown} tab={tab} act={act} />
+      </main>
+      <footer>
+        <Stop shown={shown} act={act} />
+        <Gateway shown={shown} />
+      </footer>
+    </>,
+    root,
+  );
+};
+const act = follow((now) => {
+  shown = now;
+  draw();
+});
+if (!tab) {
+  tab = (await chrome.tabs.query({ active: true, currentWindow: true }))[0]?.id;
+  draw();
+}

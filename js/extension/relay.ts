@@ -1,0 +1,151 @@
+/**
+ * dist/extension/relay.js: the content script between a document's page layer and the service worker. It is in a world of
+ * its own, where the page's scripts cannot reach.
+ *
+ * It says nothing and wakes nobody for a page that offers nothing. When the browser has suspended the worker it wakes it
+ * again, and the page layer gives the new core what the page has registered. It never acts on what the page says; it counts
+ * and bounds nothing either, since the worker must do so: a page's process may be taken over with all that is in it.
+ */
+import { type Down, fromRelay, handover, look, type Note, type ToRelay, type Up } from "./words.ts";
+
+/** Pauses before the worker is called again, in ms: the first, and the longest. A worker that was only suspended is called at once. */
+const firstPause = 100;
+const longestPause = 15_000;
+/** Least time between two notes about the title: some pages count in it. */
+const titlePause = 500;
+
+const { port1: page, port2 } = new MessageChannel();
+// Synchronous, and before any script of the page: page.js, which the manifest names first, has taken the port when this returns.
+const taken = !window.dispatchEvent(new MessageEvent(handover, { cancelable: true, ports: [port2] }));
+if (taken) relay();
+else page.close();
+
+function relay(): void {
+  let worker: chrome.runtime.Port | undefined;
+  /** What the page offers. */
+  let offers = 0;
+  /** Whether the page layer has been told to start. */
+  let started = false;
+  /** Calls of the worker in vain. */
+  let failures = 0;
+  /** The user has not allowed the site: only a "look" changes that. */
+  let waiting = false;
+  let away = false;
+  let over = false;
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  let title = "";
+
+  const toPage = (message: Down) => page.postMessage(message);
+  const note = (members: Note) => worker?.postMessage(members);
+  const focus = () => (document.hasFocus() ? Date.now() : 0);
+
+  const stop = () => {
+    if (started) toPage(null);
+    started = false;
+  };
+  const lost = () => {
+    worker = undefined;
+    const was = started;
+    stop();
+    if (waiting || away || over || !offers) return;
+    if (was) return call(); // it was suspended
+    const pause = Math.min(longestPause, firstPause * 2 ** failures++);
+    clearTimeout(timer);
+    timer = setTimeout(call, pause);
+  };
+  const call = () => {
+    clearTimeout(timer);
+    if (worker || away || over || !offers) return;
+    let ours: chrome.runtime.Port;
+    try {
+      ours = worker = chrome.runtime.connect({ name: fromRelay });
+    } catch {
+      over = true; // the extension was removed, or replaced: this script is a leftover
+      return;
+    }
+    waiting = false;
+    ours.onMessage.addListener((message) => {
+      if (worker === ours) hear(message as ToRelay);
+    });
+    ours.onDisconnect.addListener(() => {
+      void chrome.runtime.lastError; // that it was read: the back/forward cache closes ports, and Chromium says so
+      if (worker === ours) lost();
+    });
+    title = document.title;
+    note({ offers, frame: frame(), url: location.href, title, focused: focus() });
+  };
+  const hangUp = () => {
+    clearTimeout(timer);
+    worker?.disconnect();
+    worker = undefined;
+    stop();
+  };
+  const hear = (message: ToRelay) => {
+    if (message === "alive") return;
+    if (message === "wait") {
+      waiting = true;
+      return hangUp();
+    }
+    if (message === "start") {
+      started = true;
+      failures = 0;
+    }
+    if (message === null) started = false;
+    toPage(message);
+  };
+
+  page.onmessage = ({ data }: MessageEvent<Up>) => {
+    if (typeof data === "string") {
+      if (started) worker!.postMessage(data);
+      return;
+    }
+    offers = data;
+    if (worker) note({ offers });
+    else if (!waiting) call();
+  };
+
+  chrome.runtime.onMessage.addListener((message, sender) => {
+    if (message !== look || sender.id !== chrome.runtime.id || worker) return;
+    failures = 0;
+    call();
+  });
+
+  window.addEventListener("focus", () => note({ focused: Date.now() }));
+  let titleTimer: ReturnType<typeof setTimeout> | undefined;
+  const watchTitle = () =>
+    new MutationObserver(() => {
+      if (titleTimer || !worker || document.title === title) return;
+      titleTimer = setTimeout(() => {
+        titleTimer = undefined;
+        if (document.title !== title) note({ title: (title = document.title) });
+      }, titlePause);
+    }).observe(document.head ?? document, { childList: true, characterData: true, subtree: true });
+  if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", watchTitle);
+  else watchTitle();
+
+  // In the back/forward cache nobody is there; the browser closes the port, and we do before.
+  window.addEventListener("pagehide", () => {
+    away = true;
+    hangUp();
+  });
+  window.addEventListener("pageshow", ({ persisted }) => {
+    if (!persisted) return;
+    away = false;
+    failures = 0;
+    call();
+  });
+  document.addEventListener("visibilitychange", () => {
+    if (document.visibilityState === "visible" && !waiting) call();
+  });
+}
+
+/** Where the document is among the frames of its tab: "" for the tab's own, "0.1" for the second frame in the first. */
+function frame(): string {
+  let path = "";
+  for (let w: Window = window, above = w.parent; above && above !== w; w = above, above = w.parent) {
+    let i = 0;
+    while (i < above.length && above[i] !== w) i++;
+    path = i + (path && "." + path);
+  }
+  return path;
+}
