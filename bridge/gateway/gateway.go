@@ -118,6 +118,7 @@ func New(o Options) *Gateway {
 			Resources:     200_000, // each page's engine holds 10,000 at most
 			ResultBytes:   32 << 20,
 			Subscriptions: 10_000,
+			Calls:         1000, // they wait here for their page, which is sent 60 at once
 		},
 	}, (*host)(g))
 	g.timer = time.AfterFunc(time.Hour, g.tick)

@@ -2,130 +2,102 @@
 // contender once, in an order that turns, so that what else the machine does hits all alike. Of the figures, read the
 // ratios.
 //
-// It needs dist/ (make build), the packages of package.json, which are the others as npm has them, and a browser. Run
-// it from the top of the repository: go run ./e2e/bench, or make bench. What is measured is in tables, one file each;
-// to add a row is to add an element.
+// It needs dist/ and bin/pagewire (make build), the packages of package.json and of e2e/peers, which are the others as npm
+// has them, and a browser. Run it from the top of the repository: make bench, which is go run ./e2e/bench. It writes
+// dist/bench/bench.json and dist/bench/index.html, which needs no network.
+//
+// What is measured is in families: start.go and page.go in pages, gateway.go at the gateway, scale.go as both grow. To add a
+// row is to add an element. Nothing here is a test: no figure makes it fail, only work that is not done.
 package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
-	"math"
+	"io"
 	"os"
+	"os/signal"
 	"regexp"
 	"slices"
-	"text/tabwriter"
 	"time"
 
 	"github.com/pagewire/pagewire/bridge/gateway/browser"
 )
 
-// A row compares contenders in one quantity, of which less is better.
-type row struct {
-	name string
-	unit string
-	goal float64 // of the first contender; 0: none
-	// contenders has Pagewire first.
-	contenders []contender
-}
-
-type contender struct {
-	name    string
-	measure func(ctx context.Context) (float64, error)
-}
-
-// limit is how long one measurement may take.
-const limit = 30 * time.Second
+// offline keeps a browser of the benchmark from everything but this machine.
+const offline = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE localhost, EXCLUDE 127.0.0.1"
 
 func main() {
-	rounds := flag.Int("rounds", 9, "measure each contender this many times")
-	only := flag.String("row", "", "measure only rows whose name matches this `regexp`")
+	rounds := flag.Int("rounds", 7, "measure each contender this many times")
+	short := flag.Bool("short", false, "less of everything: two minutes in all")
+	only := flag.String("row", "", "measure only families whose name matches this `regexp`")
+	picture := flag.String("picture", "", "measure nothing: take a picture of the report in -out, as this PNG `file`")
+	out := flag.String("out", "dist/bench", "write bench.json and index.html into this `directory`")
 	flag.Parse()
-	if err := run(*rounds, *only); err != nil {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	err := error(nil)
+	if *picture != "" {
+		err = photograph(ctx, *out, *picture)
+	} else {
+		err = run(ctx, *rounds, *short, *only, *out)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
 }
 
-func run(rounds int, only string) error {
+func run(ctx context.Context, rounds int, short bool, only, out string) error {
 	match, err := regexp.Compile(only)
 	if err != nil {
 		return fmt.Errorf("-row: %w", err)
 	}
-	ctx, close, err := browser.Launch(context.Background(), browser.Options{})
+	if short {
+		rounds = min(rounds, 2)
+	}
+	began := time.Now()
+	b, err := newBench(short)
 	if err != nil {
 		return err
 	}
-	defer close()
-	start, err := startRows()
+	defer b.close()
+	chromium, closeBrowser, err := browser.Launch(ctx, browser.Options{Flags: []string{offline}})
 	if err != nil {
 		return err
 	}
-	rows := slices.Concat(start)
+	defer closeBrowser()
+	b.chromium = chromium
 
-	fmt.Printf("medians of %d rounds (least to most); goals are Pagewire's\n\n", rounds)
-	table := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "what\twho\tmedian\t\tratio\tgoal")
-	for _, r := range rows {
-		if !match.MatchString(r.name) {
+	report := Report{Began: began, Rounds: rounds, Short: short, Machine: machine(chromium)}
+	var failed []error
+	for _, f := range slices.Concat(b.sizes(), b.starts(), b.pages(), b.gateways(), b.scales()) {
+		if !match.MatchString(f.name) {
 			continue
 		}
-		if err := r.run(ctx, rounds, table); err != nil {
-			return fmt.Errorf("%s: %w", r.name, err)
+		fmt.Fprintf(os.Stderr, "%4.0f s  %s\n", time.Since(began).Seconds(), f.name)
+		results, err := f.measure(ctx, rounds)
+		if ctx.Err() != nil {
+			return ctx.Err()
 		}
+		if err != nil {
+			failed = append(failed, fmt.Errorf("%s: %w", f.name, err))
+		}
+		report.Rows = append(report.Rows, results...)
 	}
-	return table.Flush()
+	b.close()
+	report.Took = time.Since(began).Seconds()
+	report.print(os.Stdout)
+	if err := report.write(out); err != nil {
+		return err
+	}
+	fmt.Printf("\n%s/index.html has the plots, bench.json every figure.\n", out)
+	return errors.Join(failed...)
 }
 
-// run measures a row and writes its lines.
-func (r row) run(ctx context.Context, rounds int, table *tabwriter.Writer) error {
-	measured := make([][]float64, len(r.contenders))
-	for round := -1; round < rounds; round++ { // the first warms up the machine, the browser and this program
-		for i := range r.contenders {
-			i = (i + round + 1) % len(r.contenders)
-			limited, cancel := context.WithTimeout(ctx, limit)
-			value, err := r.contenders[i].measure(limited)
-			cancel()
-			if err != nil {
-				return fmt.Errorf("%s: %w", r.contenders[i].name, err)
-			}
-			if round >= 0 {
-				measured[i] = append(measured[i], value)
-			}
-		}
-	}
-	for i, c := range r.contenders {
-		slices.Sort(measured[i])
-		name, ratio, goal := "", "1", ""
-		if i > 0 {
-			ratio = fmt.Sprintf("%.2f", median(measured[i])/median(measured[0]))
-		} else {
-			name = r.name
-			if r.goal > 0 {
-				goal = fmt.Sprintf("%g %s", r.goal, r.unit)
-				if median(measured[0]) > r.goal {
-					goal += ", missed"
-				}
-			}
-		}
-		low, high := measured[i][0], measured[i][len(measured[i])-1]
-		fmt.Fprintf(table, "%s\t%s\t%s %s\t(%s to %s)\t%s\t%s\n", name, c.name, figure(median(measured[i])), r.unit, figure(low), figure(high), ratio, goal)
-	}
-	return nil
-}
-
-// median of what is sorted.
-func median(sorted []float64) float64 {
-	n := len(sorted)
-	return (sorted[(n-1)/2] + sorted[n/2]) / 2
-}
-
-// figure has three digits that count.
-func figure(v float64) string {
-	digits := 2
-	if v != 0 {
-		digits = max(0, 2-int(math.Floor(math.Log10(math.Abs(v)))))
-	}
-	return fmt.Sprintf("%.*f", min(digits, 3), v)
+// print writes the ratios first, then all figures.
+func (r *Report) print(w io.Writer) {
+	r.ratios(w)
+	r.figures(w)
 }

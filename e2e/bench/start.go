@@ -1,40 +1,100 @@
 package main
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
-	"net/http"
-	"net/http/httptest"
-	"os"
-	"strconv"
 
-	"github.com/chromedp/cdproto/target"
-	"github.com/chromedp/chromedp"
-	"github.com/evanw/esbuild/pkg/api"
+	"github.com/andybalholm/brotli"
 )
 
 // A library is what a page loads by one script tag to offer resources to agents in it.
 type library struct {
 	name string
+	kind kind
 	path string // of the script, which is used as it is
-	// transport is what the page's agent connects by, in the words of client.
+	// more is what the first agent loads besides.
+	more []string
+	// transport is what the page's agent connects by: the official client's, and for Pagewire its own too.
 	transport string
 }
 
 var libraries = []library{
-	{"pagewire", "dist/pagewire.js", "pagewire.connect()"},
-	{"@mcp-b/global 5.1.0", "e2e/bench/node_modules/@mcp-b/global/dist/index.iife.js", tabTransport},
+	{"Pagewire", ours, "/dist/pagewire.js", []string{"/dist/pagewire.core.js", "/dist/pagewire.wasm"}, "pagewire.connect()"},
+	{mcpb, peer, "/node_modules/@mcp-b/global/dist/index.iife.js", nil, tabTransport},
 }
 
-// tabTransport is @mcp-b's, which Pagewire's pages answer too.
-const tabTransport = "new client.TabClientTransport({ targetOrigin: location.origin })"
+const mcpb = "@mcp-b/global 5.1.0"
 
-// client is the agent: the official client, and @mcp-b's transport for it.
-const client = `
-	export { Client } from "@modelcontextprotocol/client";
-	export { TabClientTransport } from "@mcp-b/transports";`
+// tabTransport is @mcp-b's, which Pagewire's pages answer too.
+const tabTransport = "new bench.TabClientTransport({ targetOrigin: location.origin })"
+
+// sizes are of the files as they are delivered.
+func (b *bench) sizes() []family {
+	f := family{
+		name:   "bytes",
+		rounds: 1,
+		rows: []row{
+			{"before brotli", "bytes before the API exists, brotli", "B", goal{most: 0.1, of: best}},
+			{"before gzip", "bytes before the API exists, gzip", "B", goal{}},
+			{"before raw", "bytes before the API exists, raw", "B", goal{}},
+		},
+	}
+	if !b.short {
+		f.rows = append(f.rows, []row{
+			{"all brotli", "bytes in all, with an agent, brotli", "B", goal{}},
+			{"all gzip", "bytes in all, gzip", "B", goal{}},
+			{"all raw", "bytes in all, raw", "B", goal{}},
+			{"wasm", "the core's wasm, brotli", "B", goal{most: 634_880}},
+		}...)
+	}
+	for _, l := range libraries {
+		f.contenders = append(f.contenders, contender{l.name, l.kind, func(context.Context) (figures, error) {
+			got := figures{}
+			paths := append([]string{l.path}, l.more...)
+			if b.short {
+				paths = paths[:1] // the wasm's brotli alone takes 10 s; make size prints it
+			}
+			for i, path := range paths {
+				text, err := b.file(path)
+				if err != nil {
+					return nil, err
+				}
+				raw, gz, br := float64(len(text)), float64(zipped(text)), float64(brotlied(text))
+				if i == 0 {
+					got["before raw"], got["before gzip"], got["before brotli"] = raw, gz, br
+				} else if i == len(l.more) {
+					got["wasm"] = br
+				}
+				if !b.short {
+					got["all raw"] += raw
+					got["all gzip"] += gz
+					got["all brotli"] += br
+				}
+			}
+			return got, nil
+		}})
+	}
+	return []family{f}
+}
+
+func zipped(text []byte) int {
+	var out bytes.Buffer
+	w, _ := gzip.NewWriterLevel(&out, gzip.BestCompression)
+	w.Write(text)
+	w.Close()
+	return out.Len()
+}
+
+func brotlied(text []byte) int {
+	var out bytes.Buffer
+	w := brotli.NewWriterLevel(&out, brotli.BestCompression)
+	w.Write(text)
+	w.Close()
+	return out.Len()
+}
 
 // register is the first use of the API; it throws where that cannot be called.
 const register = `document.modelContext.registerResource({ uri: location.origin + "/state", name: "State", mimeType: "text/plain", read: async () => ({ contents: [{ uri: location.origin + "/state", text: "text" }] }) });`
@@ -51,127 +111,61 @@ const evaluate = `(async () => {
 	const start = performance.now();
 	document.head.append(script);
 	%s
-	return performance.now() - start;
+	return { ms: performance.now() - start };
 })()`
 
 // connect gives the time from nothing to the list of the page's resources.
 const connect = `(async () => {
 	const start = performance.now();
-	const agent = new client.Client({ name: "bench", version: "1" });
+	const agent = new bench.Client({ name: "bench", version: "1" });
 	await agent.connect(%s);
 	const { resources } = await agent.listResources();
 	const time = performance.now() - start;
 	if (resources.length !== 1) throw new Error("listed " + resources.length + " resources instead of one");
-	return time;
+	return { ms: time };
 })()`
 
-// starts are about how soon a page can use the API, and how soon an agent has what the page offers.
-var starts = []struct {
+// startKinds are about how soon a page can use the API, and how soon an agent has what the page offers.
+var startKinds = []struct {
 	name string
-	goal float64
+	goal goal
 	// tag says that the page has the library's script tag; else the expression evaluates its source.
 	tag        bool
 	expression func(l library, source string) string
 }{
-	{"start of the script to API there", 3, false, func(_ library, source string) string { return fmt.Sprintf(evaluate, source, there) }},
-	{"start of the script to API used", 0, false, func(_ library, source string) string { return fmt.Sprintf(evaluate, source, register) }},
-	{"script tag to API used, with its fetch", 0, true, func(library, string) string { return "used - before" }},
-	{"first agent: connect to first list", 150, true, func(l library, _ string) string { return fmt.Sprintf(connect, l.transport) }},
-	{"the same, over window.postMessage", 0, true, func(library, string) string { return fmt.Sprintf(connect, tabTransport) }},
-	{"both: script tag to API, connect to first list", 0, true, func(l library, _ string) string {
-		return fmt.Sprintf(connect, l.transport) + ".then((time) => time + used - before)"
+	{"start of the script to API there", goal{most: 0.25, of: best}, false, func(_ library, source string) string { return fmt.Sprintf(evaluate, source, there) }},
+	{"start of the script to API used", goal{most: 0.25, of: best}, false, func(_ library, source string) string { return fmt.Sprintf(evaluate, source, register) }},
+	{"script tag to API used, with its fetch", goal{most: 0.25, of: best}, true, func(library, string) string { return "({ ms: used - before })" }},
+	{"first agent: connect to first list", goal{}, true, func(l library, _ string) string { return fmt.Sprintf(connect, l.transport) }},
+	{"first agent: the same, over window.postMessage", goal{}, true, func(library, string) string { return fmt.Sprintf(connect, tabTransport) }},
+	{"both: script tag to API, connect to first list", goal{}, true, func(l library, _ string) string {
+		return fmt.Sprintf(connect, l.transport) + ".then(({ ms }) => ({ ms: ms + used - before }))"
 	}},
 }
 
-// startRows makes rows of starts. Every page is the first of a fresh profile at an origin of its own: nothing is cached,
-// neither files nor compiled code.
-func startRows() ([]row, error) {
-	built := api.Build(api.BuildOptions{
-		Stdin:      &api.StdinOptions{Contents: client, ResolveDir: "e2e/bench"},
-		Bundle:     true,
-		Format:     api.FormatIIFE,
-		GlobalName: "client",
-		Target:     api.ES2022,
-	})
-	if len(built.Errors) > 0 {
-		return nil, fmt.Errorf("bundle the client: %s (make bench installs the packages)", built.Errors[0].Text)
-	}
-	var rows []row
-	for _, s := range starts {
-		r := row{name: s.name, unit: "ms", goal: s.goal}
+// starts makes a family of each. Every page is the first of a fresh profile at an origin of its own: nothing is cached, neither
+// files nor compiled code.
+func (b *bench) starts() (all []family) {
+	for _, s := range startKinds {
+		f := family{name: "start: " + s.name, warm: !b.short, rows: []row{{"ms", s.name, "ms", s.goal}}}
 		for _, l := range libraries {
-			text, err := os.ReadFile(l.path)
-			if err != nil {
-				return nil, fmt.Errorf("%w (make bench builds and installs it)", err)
-			}
-			source, err := json.Marshal(string(text)) // it escapes what would end a script
-			if err != nil {
-				return nil, err
-			}
-			tag := ""
-			if s.tag {
-				tag = `<script src="/` + l.path + `"></script>`
-			}
-			r.contenders = append(r.contenders, contender{l.name, func(ctx context.Context) (float64, error) {
-				return onPage(ctx, tag, string(built.OutputFiles[0].Contents), s.expression(l, string(source)))
+			f.contenders = append(f.contenders, contender{l.name, l.kind, func(ctx context.Context) (figures, error) {
+				text, err := b.file(l.path)
+				if err != nil {
+					return nil, err
+				}
+				source, err := json.Marshal(string(text)) // it escapes what would end a script
+				if err != nil {
+					return nil, err
+				}
+				head := ""
+				if s.tag {
+					head = `<script>const before = performance.now();</script><script src="` + l.path + `"></script><script>` + register + `const used = performance.now();</script>`
+				}
+				return b.visit(ctx, head, s.expression(l, string(source)))
 			}})
 		}
-		rows = append(rows, r)
+		all = append(all, f)
 	}
-	return rows, nil
-}
-
-// onPage opens a page, with a script tag or empty, and gives what an expression is there once it is loaded. The page itself
-// reports it, and no debugger is attached: with one, the first postMessage alone takes 2 ms more, for its stack trace.
-func onPage(ctx context.Context, tag, client, expression string) (float64, error) {
-	html := `<!doctype html><title>bench</title><link rel=icon href=data:,>`
-	if tag != "" {
-		html += `<script>const before = performance.now();</script>` + tag + `<script>` + register + `const used = performance.now();</script><script src="/client.js"></script>`
-	}
-	html += `<script>addEventListener("load", async () => {
-		let result;
-		try { result = String(await ` + expression + `); } catch (error) { result = String(error); }
-		fetch("/result", { method: "POST", body: result });
-	})</script>`
-	results := make(chan string, 1)
-	files := http.FileServer(http.Dir("."))
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		// Isolated pages have a clock of 5 us; all others one of 100.
-		w.Header().Set("Cross-Origin-Opener-Policy", "same-origin")
-		w.Header().Set("Cross-Origin-Embedder-Policy", "require-corp")
-		switch r.URL.Path {
-		case "/":
-			w.Header().Set("Content-Type", "text/html; charset=utf-8")
-			fmt.Fprint(w, html)
-		case "/client.js":
-			w.Header().Set("Content-Type", "text/javascript")
-			fmt.Fprint(w, client)
-		case "/result":
-			text, _ := io.ReadAll(r.Body)
-			results <- string(text)
-		default:
-			files.ServeHTTP(w, r)
-		}
-	}))
-	defer server.Close()
-
-	profile, err := chromedp.CallBrowser(ctx, target.CreateBrowserContext, target.CreateBrowserContextParams{})
-	if err != nil {
-		return 0, err
-	}
-	id := profile.BrowserContextID
-	defer chromedp.CallBrowser(ctx, target.DisposeBrowserContext, target.DisposeBrowserContextParams{BrowserContextID: id})
-	if _, err := chromedp.CallBrowser(ctx, target.CreateTarget, target.CreateTargetParams{URL: server.URL, BrowserContextID: id}); err != nil {
-		return 0, err
-	}
-	select {
-	case text := <-results:
-		value, err := strconv.ParseFloat(text, 64)
-		if err != nil || value <= 0 {
-			return 0, fmt.Errorf("the page reports %q", text)
-		}
-		return value, nil
-	case <-ctx.Done():
-		return 0, fmt.Errorf("the page has not reported: %w", ctx.Err())
-	}
+	return all
 }

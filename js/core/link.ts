@@ -33,7 +33,7 @@ export interface Core {
   setTools(tools: string): void;
   /**
    * Answers a `read` or a `callTool`. With status `Status.ok` the page holds the contents (or the tool's result), and `size` is the length of their JSON text in UTF-16
-   * code units, and `detail` that text if the core `carries` contents; otherwise `detail` says what went wrong, for agents only if the page exposes its errors.
+   * code units (or less, where the core's limit is out of reach), and `detail` that text if the core `carries` contents; otherwise `detail` says what went wrong, for agents only if the page exposes its errors.
    */
   complete(call: number, status: Status, size: number, detail: string): void;
   /** Ends the core for good, without a `dead`. It makes no further call, and ignores those made to it. */

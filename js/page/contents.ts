@@ -37,7 +37,7 @@ async function convertItem(value: unknown, uri: string, mimeType: string | undef
   if (!isObject(value)) fail("an item is no object");
   const { blob, mimeType: type = mimeType, text, uri: own } = value as { [member: string]: unknown };
   if (type !== undefined && typeof type !== "string") fail("'mimeType' is no string");
-  if (own !== undefined) {
+  if (own !== undefined && own !== uri) {
     if (typeof own !== "string") fail("'uri' is no string");
     uri = ownURI(own as string);
   }
@@ -83,11 +83,24 @@ function encode(bytes: Uint8Array): string {
   return encodeLatin1(latin1);
 }
 
-/**
- * The length of the contents as JSON text, which the core checks against its limit before it asks for them. Serialising
- * only to measure costs about 1 ms per MB; the text is not kept, since the page's own ports take objects.
- */
+/** The length of the contents as JSON text. Serialising only to measure costs about 1 ms per MB. */
 export const jsonLength = (items: readonly Item[]): number => jsonText(items).length;
+
+/** The core's limit of a read's contents, as JSON text. */
+const limit = 16 << 20;
+
+/**
+ * The length of the contents for the core, which checks it against its limit: what they certainly have where that limit is out of
+ * reach, since a UTF-16 unit takes six at the most as JSON text, and otherwise their exact length as JSON text.
+ */
+export function lengthForLimit(items: readonly Item[]): number {
+  let units = 0;
+  for (let i = 0; i < items.length; i++) {
+    const { uri, mimeType = "", text = "", blob = "" } = items[i]!;
+    units += 50 + uri.length + mimeType.length + text.length + blob.length;
+  }
+  return 6 * units < limit ? units : jsonLength(items);
+}
 
 /** The contents as JSON text. */
 export function jsonText(items: readonly Item[]): string {

@@ -2,7 +2,7 @@
 import { useKit } from "./late.ts";
 import { kit } from "./shared.ts";
 
-export { jsonLength, toContents } from "./contents.ts";
+export { jsonLength, lengthForLimit, toContents } from "./contents.ts";
 export { convert } from "./convert.ts";
 export { attributes, operations } from "./idl.gen.ts";
 export { maxDescription, maxResources, notify, register, unregister } from "./registry.ts";

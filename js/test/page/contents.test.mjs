@@ -1,7 +1,7 @@
 // What a read's result becomes.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { canonical, jsonLength, requireOrigin, toContents } from "../../../dist/test/page.mjs";
+import { canonical, jsonLength, lengthForLimit, requireOrigin, toContents } from "../../../dist/test/page.mjs";
 
 const uri = "https://x.test/a";
 const own = (given) => requireOrigin(canonical(given, ""), "https://x.test", "");
@@ -53,6 +53,16 @@ test("the length is that of the JSON text", async () => {
   for (const value of ["", "é\n\ud800\"", { contents: [{ text: "1" }, { blob: "aGk=" }, { text: "" }] }]) {
     const items = await contents(value, "a/b");
     assert.equal(jsonLength(items), JSON.stringify(items).length);
+  }
+});
+
+test("the length that the core checks is exact wherever its limit could be reached", async () => {
+  const limit = 16 << 20;
+  for (const text of ["", "\u0001".repeat(1000), "é".repeat(1 << 20), "\u0001".repeat((limit / 6) | 0), "x".repeat(limit - 100), "x".repeat(limit + 1)]) {
+    const items = await contents(text, "a/b");
+    const [exact, checked] = [jsonLength(items), lengthForLimit(items)];
+    assert.equal(checked > limit, exact > limit);
+    if (checked !== exact) assert.ok(exact < limit, `${exact} may be refused, and counts as ${checked}`);
   }
 });
 

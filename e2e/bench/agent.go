@@ -1,0 +1,221 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// An agent is a program that serves MCP on its standard input and output, and the driver that asks it: one JSON-RPC message on a
+// line, and nothing of any SDK. It is the same for all.
+type agent struct {
+	cmd *exec.Cmd
+	in  io.WriteCloser
+	log *tail
+
+	mu      sync.Mutex
+	last    int
+	waiting map[int]chan answer
+	ended   chan struct{}
+}
+
+type answer struct {
+	Result json.RawMessage
+	Error  *struct{ Message string }
+}
+
+// tail keeps the end of what a program says.
+type tail struct {
+	mu   sync.Mutex
+	text []byte
+}
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.text = append(t.text, p...)
+	if over := len(t.text) - 2000; over > 0 {
+		t.text = append(t.text[:0], t.text[over:]...)
+	}
+	return len(p), nil
+}
+
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return string(bytes.TrimSpace(t.text))
+}
+
+// startAgent starts a program and initializes the session.
+func startAgent(ctx context.Context, env []string, path string, args ...string) (*agent, error) {
+	a := &agent{cmd: exec.Command(path, args...), log: &tail{}, waiting: map[int]chan answer{}, ended: make(chan struct{})}
+	a.cmd.Env, a.cmd.Stderr = env, a.log
+	a.cmd.WaitDelay = time.Second
+	out, err := a.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if a.in, err = a.cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	if err := a.cmd.Start(); err != nil {
+		return nil, err
+	}
+	go func() {
+		lines := bufio.NewReaderSize(out, 1<<16)
+		for {
+			line, err := lines.ReadBytes('\n')
+			var m struct {
+				answer
+				ID     *int
+				Method string
+			}
+			if json.Unmarshal(line, &m) == nil && m.ID != nil && m.Method == "" {
+				a.mu.Lock()
+				done := a.waiting[*m.ID]
+				delete(a.waiting, *m.ID)
+				a.mu.Unlock()
+				if done != nil {
+					done <- m.answer
+				}
+			}
+			if err != nil {
+				close(a.ended)
+				return
+			}
+		}
+	}()
+	_, err = a.ask(ctx, "initialize", map[string]any{"protocolVersion": "2025-11-25", "capabilities": map[string]any{}, "clientInfo": map[string]any{"name": "bench", "version": "1"}})
+	if err == nil {
+		_, err = io.WriteString(a.in, `{"jsonrpc":"2.0","method":"notifications/initialized"}`+"\n")
+	}
+	if err != nil {
+		a.close()
+		return nil, fmt.Errorf("start %s: %w", filepath.Base(path), err)
+	}
+	return a, nil
+}
+
+// ask makes a request and waits for its result.
+func (a *agent) ask(ctx context.Context, method string, params any) (json.RawMessage, error) {
+	done := make(chan answer, 1)
+	a.mu.Lock()
+	a.last++
+	id := a.last
+	a.waiting[id] = done
+	a.mu.Unlock()
+	text, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": id, "method": method, "params": params})
+	if err != nil {
+		return nil, err
+	}
+	if _, err := a.in.Write(append(text, '\n')); err != nil {
+		return nil, fmt.Errorf("%s: %w; it said %s", method, err, a.log)
+	}
+	select {
+	case got := <-done:
+		if got.Error != nil {
+			return nil, fmt.Errorf("%s: %s", method, got.Error.Message)
+		}
+		return got.Result, nil
+	case <-a.ended:
+		return nil, fmt.Errorf("%s: it has ended; it said %s", method, a.log)
+	case <-ctx.Done():
+		return nil, fmt.Errorf("%s: %w; it said %s", method, ctx.Err(), a.log)
+	}
+}
+
+var errTool = errors.New("the tool says that it failed")
+
+// tool calls a tool and gives the text of its result.
+func (a *agent) tool(ctx context.Context, name string, arguments any) (string, error) {
+	text, err := a.ask(ctx, "tools/call", map[string]any{"name": name, "arguments": arguments})
+	if err != nil {
+		return "", err
+	}
+	var result struct {
+		Content []struct{ Text string }
+		IsError bool
+	}
+	if err := json.Unmarshal(text, &result); err != nil {
+		return "", err
+	}
+	all := ""
+	for _, c := range result.Content {
+		all += c.Text
+	}
+	if result.IsError {
+		return "", fmt.Errorf("%s: %w: %s", name, errTool, all)
+	}
+	return all, nil
+}
+
+// read reads a resource and gives its text.
+func (a *agent) read(ctx context.Context, uri string) (string, error) {
+	text, err := a.ask(ctx, "resources/read", map[string]any{"uri": uri})
+	if err != nil {
+		return "", err
+	}
+	var result struct{ Contents []struct{ Text string } }
+	if err := json.Unmarshal(text, &result); err != nil || len(result.Contents) == 0 {
+		return "", fmt.Errorf("read %s: %s", uri, text)
+	}
+	return result.Contents[0].Text, nil
+}
+
+// toolNames lists the tools.
+func (a *agent) toolNames(ctx context.Context) (names []string, err error) {
+	text, err := a.ask(ctx, "tools/list", map[string]any{})
+	if err != nil {
+		return nil, err
+	}
+	var result struct{ Tools []struct{ Name string } }
+	err = json.Unmarshal(text, &result)
+	for _, t := range result.Tools {
+		names = append(names, t.Name)
+	}
+	return names, err
+}
+
+// close ends the program, the hard way after two seconds.
+func (a *agent) close() {
+	a.in.Close()
+	select {
+	case <-a.ended:
+	case <-time.After(2 * time.Second):
+		a.cmd.Process.Kill()
+	}
+	a.cmd.Wait()
+}
+
+// resident is the memory in bytes of all processes whose environment has an entry: a program and what it has started, also what
+// has detached itself.
+func resident(entry string) (sum float64, err error) {
+	files, _ := filepath.Glob("/proc/[0-9]*/environ")
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil || !strings.Contains("\x00"+string(text), "\x00"+entry+"\x00") {
+			continue
+		}
+		status, _ := os.ReadFile(filepath.Join(filepath.Dir(file), "status"))
+		_, rest, _ := strings.Cut(string(status), "VmRSS:")
+		if fields := strings.Fields(rest); len(fields) > 0 {
+			kb, _ := strconv.ParseFloat(fields[0], 64)
+			sum += kb * 1024
+		}
+	}
+	if sum == 0 {
+		return 0, errors.New("no process found: memory is measured on Linux alone")
+	}
+	return sum, nil
+}

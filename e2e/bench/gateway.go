@@ -1,0 +1,692 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/chromedp/cdproto"
+	"github.com/chromedp/chromedp/remote"
+	"github.com/coder/websocket"
+
+	"github.com/pagewire/pagewire/bridge/gateway/browser"
+)
+
+// gateways are families in which an agent is a program of its own and the page is in a browser. Every contender has a browser,
+// a site and a home of its own, all the time; the page offers the same state as a resource and as a tool where it can.
+func (b *bench) gateways() []family {
+	var rigs []*rig
+	for _, r := range rivals {
+		rigs = append(rigs, &rig{rival: r, b: b})
+	}
+	reads, larges, once := 300, 200, 0
+	if b.short {
+		reads, once = 150, 1
+	}
+	each := func(work func(*rig) func(context.Context) (figures, error)) (list []contender) {
+		for _, r := range rigs {
+			list = append(list, contender{r.name, r.kind, work(r)})
+		}
+		return list
+	}
+	families := []family{
+		{
+			name: "gateway: read",
+			rows: []row{
+				{"p50", "gateway: read, p50", "ms", goal{most: 0.6, of: best}},
+				{"p99", "gateway: read, p99", "ms", goal{most: 1, of: best}},
+			},
+			contenders: each(func(r *rig) func(context.Context) (figures, error) {
+				if r.read == nil {
+					return nil
+				}
+				return func(ctx context.Context) (figures, error) { return r.trips(ctx, reads, r.read) }
+			}),
+		},
+		{
+			name: "gateway: tool call",
+			rows: []row{
+				{"p50", "gateway: tool call, p50", "ms", goal{most: 0.6, of: best}},
+				{"p99", "gateway: tool call, p99", "ms", goal{most: 1, of: best}},
+			},
+			contenders: each(func(r *rig) func(context.Context) (figures, error) {
+				if r.call == nil {
+					return nil
+				}
+				return func(ctx context.Context) (figures, error) { return r.trips(ctx, reads, r.call) }
+			}),
+		},
+		{
+			name: "gateway: in parallel",
+			rows: []row{
+				{"reads", "gateway: 200 reads at once", "ms", goal{}},
+				{"calls", "gateway: 200 tool calls at once", "ms", goal{}},
+				{"refused", "gateway: refused of those 400", "", goal{}},
+			},
+			contenders: each(func(r *rig) func(context.Context) (figures, error) {
+				return func(ctx context.Context) (figures, error) { return r.parallel(ctx, larges) }
+			}),
+		},
+		{
+			name: "gateway: visible", rounds: once,
+			rows: []row{
+				{"navigation", "visible after navigation", "ms", goal{}},
+				{"reload", "visible after reload", "ms", goal{most: 0.5, of: best}},
+			},
+			contenders: each(func(r *rig) func(context.Context) (figures, error) {
+				if r.kind == floor {
+					return nil
+				}
+				return r.visible
+			}),
+		},
+		{
+			name: "gateway: start",
+			rows: []row{{"ms", "start of the program to its first answer", "ms", goal{}}},
+			contenders: each(func(r *rig) func(context.Context) (figures, error) {
+				if r.serve == nil {
+					return nil
+				}
+				return r.starts
+			}),
+		},
+		{
+			name: "gateway: memory", rounds: 1,
+			rows: []row{{"mb", "resident memory with 10 tabs", "MB", goal{most: 0.4, of: best}}},
+			contenders: each(func(r *rig) func(context.Context) (figures, error) {
+				if r.serve == nil {
+					return nil
+				}
+				return r.memory
+			}),
+		},
+	}
+	// Whatever family comes first makes the rigs ready. One that is not ready is out of all families, and the others go on.
+	var opened sync.Once
+	for i := range families {
+		families[i].prepare = func(ctx context.Context) error {
+			each := func(step func(*rig, context.Context) error) {
+				var all sync.WaitGroup
+				for _, r := range rigs {
+					if r.failed == nil {
+						all.Go(func() {
+							limited, cancel := context.WithTimeout(ctx, time.Minute)
+							defer cancel()
+							r.failed = step(r, limited)
+						})
+					}
+				}
+				all.Wait()
+			}
+			opened.Do(func() { each((*rig).open) })
+			if families[i].name == "gateway: memory" {
+				each((*rig).open10)
+			}
+			return nil
+		}
+		for j := range families[i].contenders {
+			c, r := &families[i].contenders[j], rigs[j]
+			if measure := c.measure; measure != nil {
+				c.measure = func(ctx context.Context) (figures, error) {
+					if r.failed != nil {
+						return nil, r.failed
+					}
+					return measure(ctx)
+				}
+			}
+		}
+	}
+	return families
+}
+
+// A rival is a way for agents to the pages of a browser.
+type rival struct {
+	name string
+	kind kind
+	// html is what its pages have, besides offer, which they have all. ADDRESS is the rival's port.
+	html string
+	// serve starts the program. Its first answer has come when it returns. nil: there is none.
+	serve func(ctx context.Context, r *rig, port int) (*agent, error)
+	// ready is called until it gives no error; it may look for what read and call need.
+	ready func(context.Context, *rig) error
+	read  func(context.Context, *rig) (string, error)
+	call  func(context.Context, *rig) (string, error)
+}
+
+const (
+	relay     = "@mcp-b/webmcp-local-relay 2.2.0"
+	jason     = "@jason.today/webmcp 0.1.13"
+	devtools  = "chrome-devtools-mcp 1.11.0"
+	playwrite = "@playwright/mcp 0.0.83"
+	wsFloor   = "floor: WebSocket echo"
+)
+
+// The pages' side. state is what a page has, "NONCE padding": each document has a nonce of its own.
+const (
+	offerContext = `
+		const uri = location.origin + "/state" + location.search.replace("?", "/");
+		const context = document.modelContext ?? navigator.modelContext;
+		if (context.registerResource) context.registerResource({ uri, name: "state", mimeType: "text/plain", read: async () => ({ contents: [{ uri, mimeType: "text/plain", text: state }] }) });
+		context.registerTool({ name: "state", description: "The page's state.", inputSchema: { type: "object", properties: {} }, execute: async () => ({ content: [{ type: "text", text: state }] }) });`
+	pagewireTag = `<script src="/dist/pagewire.js"%s></script><script>` + offerContext + `</script>`
+	mcpbTag     = `<script src="/node_modules/@mcp-b/global/dist/index.iife.js"></script><script>` + offerContext + `</script>`
+)
+
+var rivals = []rival{
+	{
+		name: "Pagewire, by CDP", kind: ours, html: fmt.Sprintf(pagewireTag, ""),
+		serve: func(ctx context.Context, r *rig, port int) (*agent, error) {
+			args := []string{"serve", "--log-level", "error", "--hub", local(port)}
+			if port == r.port {
+				args = append(args, "--chrome", r.browser.URL)
+			}
+			return startAgent(ctx, r.env(), r.b.program(), args...)
+		},
+		ready: pagewireReady, read: readState, call: callState,
+	},
+	{
+		name: "Pagewire, by WebSocket", kind: ours, html: fmt.Sprintf(pagewireTag, ` data-gateway="ws://ADDRESS"`),
+		serve: func(ctx context.Context, r *rig, port int) (*agent, error) {
+			return startAgent(ctx, r.env(), r.b.program(), "serve", "--log-level", "error", "--hub", local(port))
+		},
+		ready: pagewireReady, read: readState, call: callState,
+	},
+	{
+		name: jason, kind: peer,
+		// Its widget is made for pages without modules of their own. On a reload it forgets its token, so each document
+		// fetches a new one, as a person would paste it.
+		html: `<script>var module = { exports: {} };</script><script src="/node_modules/@jason.today/webmcp/build/webmcp.js"></script><script>addEventListener("load", async () => {
+			sessionStorage.clear();
+			const widget = new module.exports();
+			widget.registerResource("state", "The page's state.", { uri: location.origin + "/state", mimeType: "text/plain" }, (uri) => ({ contents: [{ uri, mimeType: "text/plain", text: state }] }));
+			widget.registerTool("state", "The page's state.", { type: "object", properties: {} }, () => ({ content: [{ type: "text", text: state }] }));
+			widget.connect(await (await fetch("/token")).text());
+		});</script>`,
+		serve: func(ctx context.Context, r *rig, port int) (*agent, error) {
+			// Its server of pages first: its own first start loses a race against itself.
+			if port == r.port && !r.serving {
+				r.serving = true
+				if err := r.background(ctx, "webmcp", "--foreground", "--port", strconv.Itoa(port)); err != nil {
+					return nil, err
+				}
+			}
+			return startAgent(ctx, r.env(), r.bin("webmcp"), "--mcp", "--port", strconv.Itoa(r.port))
+		},
+		ready: func(ctx context.Context, r *rig) error {
+			names, err := r.agent.toolNames(ctx)
+			for _, name := range names {
+				if strings.HasSuffix(name, "-state") {
+					r.tool = name
+					return nil
+				}
+			}
+			return fmt.Errorf("tools %q, %v", names, err)
+		},
+		read: readState, call: callState,
+	},
+	{
+		name: relay, kind: peer,
+		// What it needs of a page in a browser that has WebMCP itself, where @mcp-b/global 5.1.0 does not bring it.
+		html: `<script>Object.defineProperty(navigator, "modelContextTesting", { value: {
+			listTools: () => [{ name: "state", description: "The page's state.", inputSchema: '{"type":"object","properties":{}}' }],
+			executeTool: async () => JSON.stringify({ content: [{ type: "text", text: state }] }),
+			registerToolsChangedCallback() {},
+		} });</script><script src="/node_modules/@mcp-b/webmcp-local-relay/dist/browser/embed.js" data-relay-port="PORT"></script>`,
+		serve: func(ctx context.Context, r *rig, port int) (*agent, error) {
+			return startAgent(ctx, r.env(), r.bin("webmcp-local-relay"), "--port", strconv.Itoa(port))
+		},
+		ready: func(ctx context.Context, r *rig) error {
+			names, err := r.agent.toolNames(ctx)
+			for _, name := range names {
+				if name == "state" || strings.HasPrefix(name, "state_") {
+					r.tool = name
+					return nil
+				}
+			}
+			return fmt.Errorf("tools %q, %v", names, err)
+		},
+		call: callState,
+	},
+	{
+		name: devtools, kind: peer, html: mcpbTag,
+		serve: func(ctx context.Context, r *rig, _ int) (*agent, error) {
+			return startAgent(ctx, r.env(), "e2e/peers/node_modules/.bin/chrome-devtools-mcp", "--browserUrl", r.httpURL(), "--categoryExperimentalWebmcp", "--no-usage-statistics", "--no-performance-crux")
+		},
+		ready: func(ctx context.Context, r *rig) error {
+			list, err := r.agent.tool(ctx, "list_pages", map[string]any{})
+			if err != nil {
+				return err
+			}
+			m := regexp.MustCompile(`(?m)^(?:- )?(\d+): .*` + regexp.QuoteMeta(r.site.URL+"/page")).FindStringSubmatch(list)
+			if m == nil {
+				return fmt.Errorf("pages %q", list)
+			}
+			r.page, _ = strconv.Atoi(m[1])
+			return nil
+		},
+		call: func(ctx context.Context, r *rig) (string, error) {
+			return r.agent.tool(ctx, "execute_webmcp_tool", map[string]any{"pageId": r.page, "toolName": "state", "input": "{}"})
+		},
+	},
+	{
+		name: playwrite, kind: peer, html: mcpbTag,
+		serve: func(ctx context.Context, r *rig, _ int) (*agent, error) {
+			return startAgent(ctx, r.env(), "e2e/peers/node_modules/.bin/playwright-mcp", "--cdp-endpoint", r.httpURL())
+		},
+		ready: func(ctx context.Context, r *rig) error {
+			list, err := r.agent.tool(ctx, "browser_tabs", map[string]any{"action": "list"})
+			if err != nil {
+				return err
+			}
+			m := regexp.MustCompile(`(?m)^(?:- )?(\d+): .*` + regexp.QuoteMeta(r.site.URL+"/page")).FindStringSubmatch(list)
+			if m == nil {
+				return fmt.Errorf("tabs %q", list)
+			}
+			r.page, _ = strconv.Atoi(m[1])
+			if _, err := r.agent.tool(ctx, "browser_tabs", map[string]any{"action": "select", "index": r.page}); err != nil {
+				return err
+			}
+			_, err = r.agent.tool(ctx, "browser_snapshot", map[string]any{}) // it looks at the tools with the page
+			r.tool = "webmcp_state"
+			return err
+		},
+		call: callState,
+	},
+	{
+		name: wsFloor, kind: floor,
+		html: `<script>const socket = new WebSocket("ws://" + location.host + "/socket"); socket.onmessage = ({ data }) => socket.send(data);</script>`,
+		ready: func(ctx context.Context, r *rig) error {
+			if r.echo == nil {
+				return errors.New("no page has connected")
+			}
+			return nil
+		},
+		read: echoState, call: echoState,
+	},
+}
+
+func pagewireReady(ctx context.Context, r *rig) error {
+	names, err := r.agent.toolNames(ctx)
+	for _, name := range names {
+		if name == "state" {
+			r.tool = name
+			return nil
+		}
+	}
+	return fmt.Errorf("tools %q, %v", names, err)
+}
+
+func readState(ctx context.Context, r *rig) (string, error) {
+	return r.agent.read(ctx, r.site.URL+"/state")
+}
+
+func callState(ctx context.Context, r *rig) (string, error) {
+	return r.agent.tool(ctx, r.tool, map[string]any{})
+}
+
+func echoState(ctx context.Context, r *rig) (string, error) {
+	text := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"result":{"contents":[{"text":"%s"}]}}`, strings.Repeat("x", 100))
+	if err := r.echo.Write(ctx, websocket.MessageText, []byte(text)); err != nil {
+		return "", err
+	}
+	_, got, err := r.echo.Read(ctx)
+	return string(got), err
+}
+
+// A rig is a rival with its browser, its site and its program.
+type rig struct {
+	rival
+	b       *bench
+	failed  error
+	home    string
+	port    int
+	browser *browser.Browser
+	site    *httptest.Server
+	agent   *agent
+	serving bool
+	echo    *websocket.Conn
+
+	tool string // what the rival calls the page's tool
+	page int    // its number of the page
+
+	mu       sync.Mutex
+	nonce    int
+	commands chan string // what the page that was opened first is to do: a path to go to, or "reload"
+	token    sync.Mutex
+}
+
+// entry marks the rival's processes.
+func (r *rig) entry() string { return "PAGEWIRE_BENCH_HOME=" + r.home }
+
+func (r *rig) env() []string {
+	return append(os.Environ(),
+		r.entry(), "HOME="+r.home, "XDG_CONFIG_HOME="+r.home, "TMPDIR="+r.home,
+		"NODE_OPTIONS=--require "+r.b.guard(), "CHROME_DEVTOOLS_MCP_NO_UPDATE_CHECKS=1", "WEBMCP_SERVER_TOKEN=0123456789abcdef0123456789abcdef")
+}
+
+// offlineNode keeps a program of others from everything but this machine; it refuses, and changes nothing else.
+const offlineNode = `
+const { Socket } = require("node:net");
+const { connect } = Socket.prototype;
+Socket.prototype.connect = function (...args) {
+	const options = Array.isArray(args[0]) ? args[0][0] : args[0];
+	const host = typeof options === "object" ? options.host : typeof args[1] === "string" ? args[1] : undefined;
+	if (host && !["localhost", "127.0.0.1", "::1"].includes(host)) {
+		process.nextTick(() => this.destroy(new Error("the benchmark is offline: " + host)));
+		return this;
+	}
+	return connect.apply(this, args);
+};
+`
+
+func (r *rig) bin(name string) string { return "e2e/bench/node_modules/.bin/" + name }
+
+func local(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
+
+func (r *rig) httpURL() string {
+	rest, _ := strings.CutPrefix(r.browser.URL, "ws://")
+	host, _, _ := strings.Cut(rest, "/")
+	return "http://" + host
+}
+
+// background starts a program that serves no agent, and waits until it listens.
+func (r *rig) background(ctx context.Context, name string, args ...string) error {
+	cmd := exec.Command(r.bin(name), args...)
+	cmd.Env = r.env()
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	r.b.onClose(func() { cmd.Process.Kill(); cmd.Wait() })
+	return until(ctx, 20*time.Millisecond, func() error {
+		c, err := net.Dial("tcp", "localhost:"+strconv.Itoa(r.port))
+		if err == nil {
+			c.Close()
+		}
+		return err
+	})
+}
+
+// open makes the rig ready: one page is open, and the rival has it.
+func (r *rig) open(ctx context.Context) (err error) {
+	if r.home, err = os.MkdirTemp(r.b.dir, "rig-"); err != nil {
+		return err
+	}
+	if r.port, err = freePort(); err != nil {
+		return err
+	}
+	r.commands = make(chan string)
+	r.site = httptest.NewServer(http.HandlerFunc(r.serveHTTP))
+	r.b.onClose(r.site.CloseClientConnections)
+	r.browser, err = browser.Start(ctx, browser.StartOptions{Options: browser.Options{Flags: []string{offline}}, Profile: filepath.Join(r.home, "profile")})
+	if err != nil {
+		return err
+	}
+	r.b.onClose(func() { browser.Quit(r.browser.URL); <-r.browser.Done() })
+	if r.serve != nil {
+		if r.agent, err = r.serve(ctx, r, r.port); err != nil {
+			return err
+		}
+		r.b.onClose(r.agent.close)
+	}
+	if err := r.command(ctx, "Target.createTarget", map[string]any{"url": r.site.URL + "/page"}); err != nil {
+		return err
+	}
+	return until(ctx, 20*time.Millisecond, func() error {
+		if err := r.ready(ctx, r); err != nil {
+			return err
+		}
+		for _, work := range []func(context.Context, *rig) (string, error){r.read, r.rival.call} {
+			if work != nil {
+				if text, err := work(ctx, r); err != nil || !strings.Contains(text, "xxxx") {
+					return fmt.Errorf("it answers %.200q, %v", text, err)
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// serveHTTP is the rig's site.
+func (r *rig) serveHTTP(w http.ResponseWriter, req *http.Request) {
+	switch req.URL.Path {
+	case "/page":
+		r.mu.Lock()
+		r.nonce++
+		nonce := r.nonce
+		r.mu.Unlock()
+		html := strings.NewReplacer("ADDRESS", local(r.port), "PORT", strconv.Itoa(r.port)).Replace(r.html)
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		w.Header().Set("Cache-Control", "no-store")
+		fmt.Fprintf(w, `<!doctype html><title>bench</title><link rel=icon href=data:,><body><script>const state = "nonce-%d-" + "x".repeat(100);</script>%s`, nonce, html)
+		if req.URL.RawQuery == "" {
+			fmt.Fprint(w, obey)
+		}
+	case "/empty":
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		fmt.Fprint(w, `<!doctype html><title>empty</title><link rel=icon href=data:,>`+obey)
+	case "/frames":
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		fmt.Fprint(w, framesOf(req.URL.RawQuery))
+	case "/command":
+		select {
+		case command := <-r.commands:
+			fmt.Fprint(w, command)
+		case <-req.Context().Done():
+		}
+	case "/token":
+		r.token.Lock() // it has one at a time
+		text, err := r.agent.tool(req.Context(), "_webmcp_get-token", map[string]any{})
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+		}
+		fields := strings.Fields(text)
+		fmt.Fprint(w, fields[len(fields)-1])
+		time.AfterFunc(200*time.Millisecond, r.token.Unlock)
+	case "/socket":
+		if c, err := websocket.Accept(w, req, nil); err == nil {
+			r.echo = c
+			<-req.Context().Done()
+		}
+	default:
+		r.b.ServeHTTP(w, req)
+	}
+}
+
+// obey is the page's part in being navigated without a debugger.
+const obey = `<script>addEventListener("load", async () => {
+	const command = await (await fetch("/command")).text();
+	if (command === "reload") location.reload(); else location.href = command;
+});</script>`
+
+// command runs a command of the browser.
+func (r *rig) command(ctx context.Context, method string, params any) error {
+	text, err := json.Marshal(params)
+	if err != nil {
+		return err
+	}
+	conn, err := remote.DialContext(ctx, r.browser.URL)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	if err := conn.Write(ctx, &cdproto.Message{ID: 1, Method: cdproto.MethodType(method), Params: text}); err != nil {
+		return err
+	}
+	for {
+		m := new(cdproto.Message)
+		if err := conn.Read(ctx, m); err != nil {
+			return err
+		}
+		if m.ID == 1 && m.Error != nil {
+			return m.Error
+		} else if m.ID == 1 {
+			return nil
+		}
+	}
+}
+
+// trips measures round trips, one after the other.
+//
+// Who needs more than five seconds for all of them (two, in a short run) is measured for so long.
+func (r *rig) trips(ctx context.Context, n int, work func(context.Context, *rig) (string, error)) (figures, error) {
+	times := make([]float64, 0, n)
+	budget := 5 * time.Second
+	if r.b.short {
+		budget = 2 * time.Second
+	}
+	began := time.Now()
+	for i := -n / 10; i < n && (len(times) < 10 || time.Since(began) < budget); i++ {
+		start := time.Now()
+		text, err := work(ctx, r)
+		if err != nil {
+			return nil, err
+		}
+		if i >= 0 {
+			times = append(times, ms(start))
+		}
+		if !strings.Contains(text, "xxxx") {
+			return nil, fmt.Errorf("answered %q", text)
+		}
+	}
+	return figures{"p50": quantile(times, 0.5), "p99": quantile(times, 0.99)}, nil
+}
+
+func ms(since time.Time) float64 { return float64(time.Since(since).Microseconds()) / 1000 }
+
+// parallel asks n times at once, and waits for all answers.
+func (r *rig) parallel(ctx context.Context, n int) (figures, error) {
+	if r.kind == floor {
+		return figures{}, nil
+	}
+	got := figures{"refused": 0}
+	for key, work := range map[string]func(context.Context, *rig) (string, error){"reads": r.read, "calls": r.rival.call} {
+		if work == nil {
+			continue
+		}
+		var all sync.WaitGroup
+		var mu sync.Mutex
+		start := time.Now()
+		for range n {
+			all.Go(func() {
+				if text, err := work(ctx, r); err != nil || !strings.Contains(text, "xxxx") {
+					mu.Lock()
+					defer mu.Unlock()
+					got["refused"]++
+				}
+			})
+		}
+		all.Wait()
+		got[key] = ms(start)
+	}
+	return got, ctx.Err()
+}
+
+// visible measures from when a page is told to go somewhere until an agent has the new document's state.
+func (r *rig) visible(ctx context.Context) (figures, error) {
+	got := figures{}
+	look := r.read
+	if look == nil {
+		look = r.rival.call
+	}
+	for _, step := range []struct{ key, command string }{{"", "/empty"}, {"navigation", "/page"}, {"reload", "reload"}} {
+		r.mu.Lock()
+		want := fmt.Sprintf("nonce-%d-", r.nonce+1)
+		r.mu.Unlock()
+		select {
+		case r.commands <- step.command:
+		case <-ctx.Done():
+			return nil, fmt.Errorf("the page does not ask what to do: %w", ctx.Err())
+		}
+		if step.key == "" {
+			time.Sleep(500 * time.Millisecond) // all have noticed that the page is gone
+			continue
+		}
+		start := time.Now()
+		err := until(ctx, 5*time.Millisecond, func() error {
+			// What hangs, hangs on the document that is gone.
+			limited, cancel := context.WithTimeout(ctx, time.Second)
+			defer cancel()
+			text, err := look(limited, r)
+			if err != nil || !strings.Contains(text, want) {
+				err = fmt.Errorf("it sees %.100q, %w", text, err)
+				r.ready(limited, r) // look again for what call needs
+			}
+			return err
+		})
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", step.key, err)
+		}
+		got[step.key] = ms(start)
+		time.Sleep(200 * time.Millisecond)
+	}
+	return got, nil
+}
+
+// starts measures a further program of the same kind, from its start to its first answer.
+func (r *rig) starts(ctx context.Context) (figures, error) {
+	port, err := freePort()
+	if err != nil {
+		return nil, err
+	}
+	start := time.Now()
+	a, err := r.serve(ctx, r, port)
+	if err != nil {
+		return nil, err
+	}
+	took := ms(start)
+	a.close()
+	return figures{"ms": took}, nil
+}
+
+// memory measures the programs.
+func (r *rig) memory(ctx context.Context) (figures, error) {
+	sum, err := resident(r.entry())
+	return figures{"mb": sum / 1e6}, err
+}
+
+// open10 opens nine more tabs, and lets all come to rest.
+func (r *rig) open10(ctx context.Context) error {
+	for i := 1; i < 10; i++ {
+		if err := r.command(ctx, "Target.createTarget", map[string]any{"url": r.site.URL + "/page?" + strconv.Itoa(i)}); err != nil {
+			return err
+		}
+	}
+	time.Sleep(3 * time.Second)
+	return nil
+}
+
+// until tries until there is no error, or gives the last one when ctx ends.
+func until(ctx context.Context, every time.Duration, try func() error) error {
+	for {
+		err := try()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%w: %w", ctx.Err(), err)
+		case <-time.After(every):
+		}
+	}
+}
+
+func freePort() (int, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, err
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port, nil
+}

@@ -1,0 +1,307 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A family is work that every contender does in each round, and the rows that come of it.
+type family struct {
+	name       string
+	rows       []row
+	contenders []contender
+	// warm has a round that does not count: for what a program or a machine does only once.
+	warm bool
+	// rounds replaces the number of rounds, where one suffices.
+	rounds int
+	// limit is how long one measurement may take. Default 30 s.
+	limit time.Duration
+	// prepare makes ready what the rounds share, and close ends it.
+	prepare func(context.Context) error
+	close   func()
+}
+
+// A row is one quantity. Less is better, unless the goal says at least.
+type row struct {
+	key  string // of figures; that of a curve's points goes on with "@" and where they are
+	name string
+	unit string
+	goal goal
+}
+
+// A goal is Pagewire's.
+type goal struct {
+	most float64 // 0: none, or, with exact, nothing at all
+	// of is what most is a multiple of: best, the best peer in the same run, or a floor's name. "": most is in the row's unit.
+	of string
+	// least makes most the least. exact has a goal of zero.
+	least, exact bool
+}
+
+// best is the best peer of the row.
+const best = "best"
+
+// A kind of contender. Ratios are ours to those of peers; floors are what nobody can be below.
+type kind string
+
+const (
+	ours  kind = "ours"
+	peer  kind = "peer"
+	floor kind = "floor"
+)
+
+// A contender without measure does not offer what the family is about. One whose figures lack a row's key does not offer that.
+type contender struct {
+	name    string
+	kind    kind
+	measure func(context.Context) (figures, error)
+}
+
+type figures map[string]float64
+
+// A Result is a row with what was measured. Contenders are in the order of the family, ours first.
+type Result struct {
+	Family string
+	Name   string
+	Unit   string
+	Who    []Measured
+	Goal   string `json:",omitempty"`
+	// Ratio of ours to Of: the best peer, or what the goal is a multiple of. 0: there is none.
+	Ratio float64 `json:",omitempty"`
+	Of    string  `json:",omitempty"`
+	Met   *bool   `json:",omitempty"`
+	Curve bool    `json:",omitempty"`
+}
+
+// Measured is what one contender did. Median, Least and Most are of the rounds.
+type Measured struct {
+	Name   string
+	Kind   kind
+	Rounds []float64 `json:",omitempty"`
+	Median float64
+	Least  float64
+	Most   float64
+	Absent bool    `json:",omitempty"` // it does not offer this
+	Failed string  `json:",omitempty"` // in all rounds
+	Lost   int     `json:",omitempty"` // rounds in which it failed
+	Points []Point `json:",omitempty"`
+	Growth string  `json:",omitempty"`
+}
+
+// Point is a median on a curve.
+type Point struct{ X, Y float64 }
+
+// measure runs the rounds. A contender that fails twice is out, and the others go on; the error is that ours has failed.
+func (f family) measure(ctx context.Context, rounds int) ([]Result, error) {
+	if f.rounds > 0 {
+		rounds = f.rounds
+	}
+	if f.limit == 0 {
+		f.limit = 30 * time.Second
+	}
+	if f.close != nil {
+		defer f.close()
+	}
+	if f.prepare != nil {
+		if err := f.prepare(ctx); err != nil {
+			return nil, err
+		}
+	}
+	all := make([]map[string][]float64, len(f.contenders))
+	failed := make([]error, len(f.contenders))
+	lost := make([]int, len(f.contenders))
+	first := 0
+	if f.warm {
+		first = -1
+	}
+	for round := first; round < rounds; round++ {
+		for n := range f.contenders {
+			i := (n + round + len(f.contenders)) % len(f.contenders)
+			c := f.contenders[i]
+			if c.measure == nil || lost[i] > 1 {
+				continue
+			}
+			limited, cancel := context.WithTimeout(ctx, f.limit)
+			got, err := c.measure(limited)
+			cancel()
+			if err != nil {
+				fmt.Fprintf(os.Stderr, "        %s: %v\n", c.name, err)
+				failed[i] = err
+				lost[i]++
+				continue
+			}
+			if round < 0 {
+				continue
+			}
+			if all[i] == nil {
+				all[i] = map[string][]float64{}
+			}
+			for key, v := range got {
+				all[i][key] = append(all[i][key], v)
+			}
+		}
+	}
+	var results []Result
+	var errs []error
+	for i, c := range f.contenders {
+		if failed[i] != nil && c.kind == ours {
+			errs = append(errs, fmt.Errorf("%s: %w", c.name, failed[i]))
+		}
+	}
+	for _, r := range f.rows {
+		result := Result{Family: f.name, Name: r.name, Unit: r.unit}
+		for i, c := range f.contenders {
+			m := Measured{Name: c.name, Kind: c.kind}
+			m.take(r, all[i])
+			m.Lost = lost[i]
+			switch {
+			case failed[i] != nil && all[i] == nil:
+				m.Failed = failed[i].Error()
+			case m.Rounds == nil && m.Points == nil:
+				m.Absent = true
+			}
+			result.Curve = result.Curve || m.Points != nil
+			result.Who = append(result.Who, m)
+		}
+		result.judge(r.goal)
+		results = append(results, result)
+	}
+	return results, errors.Join(errs...)
+}
+
+// take fills in what has been measured of a row: a number, or the points of a curve.
+func (m *Measured) take(r row, all map[string][]float64) {
+	for key, values := range all {
+		slices.Sort(values)
+		if key == r.key {
+			m.Rounds, m.Median, m.Least, m.Most = values, median(values), values[0], values[len(values)-1]
+		} else if x, ok := strings.CutPrefix(key, r.key+"@"); ok {
+			if x, err := strconv.ParseFloat(x, 64); err == nil {
+				m.Points = append(m.Points, Point{x, median(values)})
+			}
+		}
+	}
+	slices.SortFunc(m.Points, func(a, b Point) int { return int(a.X - b.X) })
+	if len(m.Points) > 1 {
+		first, last := m.Points[0], m.Points[len(m.Points)-1]
+		m.Growth = fmt.Sprintf("x%.3g in x%.3g; fitted %s", last.Y/first.Y, last.X/first.X, fit(m.Points))
+	}
+}
+
+// judge sets the ratio, and says whether the goal is met.
+func (r *Result) judge(g goal) {
+	us := r.Who[0]
+	if us.Failed != "" || us.Absent || r.Curve {
+		r.Goal = g.text(r.Unit)
+		return
+	}
+	var base *Measured
+	for i := range r.Who {
+		m := &r.Who[i]
+		if m.Failed != "" || m.Absent {
+			continue
+		}
+		switch {
+		case g.of != "" && g.of != best:
+			if m.Name == g.of {
+				base = m
+			}
+		case m.Kind == peer && (base == nil || m.Median < base.Median != g.least):
+			base = m
+		}
+	}
+	if base != nil && base.Median != 0 {
+		r.Ratio, r.Of = us.Median/base.Median, base.Name
+	}
+	r.Goal = g.text(r.Unit)
+	if r.Goal == "" {
+		return
+	}
+	value := us.Median
+	if g.of != "" {
+		if base == nil {
+			return
+		}
+		value = r.Ratio
+	}
+	met := value <= g.most
+	if g.least {
+		met = value >= g.most
+	}
+	r.Met = &met
+}
+
+func (g goal) text(unit string) string {
+	sign := "<="
+	if g.least {
+		sign = ">="
+	}
+	switch {
+	case g.exact:
+		return "0"
+	case g.most == 0:
+		return ""
+	case g.of == "":
+		return strings.TrimSpace(fmt.Sprintf("%s %s %s", sign, number(g.most), unit))
+	case g.of == best:
+		return fmt.Sprintf("%s %g x best", sign, g.most)
+	}
+	return fmt.Sprintf("%s %g x floor", sign, g.most)
+}
+
+// fit tells a curve's slope and how many times it grows: the line by least squares, y = a + b x, and the exponent of y ~ x^k.
+func fit(points []Point) string {
+	line := slope(points, func(v float64) float64 { return v })
+	power := slope(points, func(v float64) float64 { return math.Log(max(v, 1e-9)) })
+	return fmt.Sprintf("y = %.4g + %.3g x, or ~ x^%.2f", line[0], line[1], power[1])
+}
+
+// slope fits a line by least squares to points whose coordinates are transformed.
+func slope(points []Point, of func(float64) float64) [2]float64 {
+	var n, sx, sy, sxx, sxy float64
+	for _, p := range points {
+		x, y := of(p.X), of(p.Y)
+		n, sx, sy, sxx, sxy = n+1, sx+x, sy+y, sxx+x*x, sxy+x*y
+	}
+	b := (n*sxy - sx*sy) / (n*sxx - sx*sx)
+	return [2]float64{(sy - b*sx) / n, b}
+}
+
+// median of what is sorted.
+func median(sorted []float64) float64 {
+	n := len(sorted)
+	return (sorted[(n-1)/2] + sorted[n/2]) / 2
+}
+
+// quantile of what is not sorted yet.
+func quantile(list []float64, q float64) float64 {
+	slices.Sort(list)
+	return list[min(len(list)-1, int(float64(len(list))*q))]
+}
+
+// number has three digits that count, and all of those before the point.
+func number(v float64) string {
+	digits := 0
+	if v != 0 {
+		digits = max(0, 2-int(math.Floor(math.Log10(math.Abs(v)))))
+	}
+	s := fmt.Sprintf("%.*f", min(digits, 3), v)
+	if strings.Contains(s, ".") {
+		s = strings.TrimRight(strings.TrimRight(s, "0"), ".")
+	}
+	whole, rest, dot := strings.Cut(s, ".")
+	for i := len(whole) - 3; i > 0 && whole[i-1] != '-'; i -= 3 {
+		whole = whole[:i] + "," + whole[i:]
+	}
+	if dot {
+		return whole + "." + rest
+	}
+	return whole
+}

@@ -1,0 +1,172 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+
+	"github.com/chromedp/cdproto/target"
+	"github.com/chromedp/chromedp"
+)
+
+// pages are families in which a page and its agents are in one window. Both libraries get the same page and the same work
+// by the same driver, in page/page.ts.
+func (b *bench) pages() []family {
+	n := func(full, short int) int {
+		if b.short {
+			return short
+		}
+		return full
+	}
+	var (
+		we   = libraries[0]
+		they = libraries[1]
+	)
+	// does makes a contender that does a job of page.ts.
+	does := func(name string, k kind, script, job, wire string, n int) contender {
+		head := ""
+		if script != "" {
+			head = `<script src="` + script + `"></script>`
+		}
+		expression := fmt.Sprintf("bench.%s(bench.%s, %d)", job, wire, n)
+		return contender{name, k, func(ctx context.Context) (figures, error) { return b.visit(ctx, head, expression) }}
+	}
+	both := func(job string, n int) []contender {
+		return []contender{does(we.name, ours, we.path, job, "overWindow", n), does(they.name, peer, they.path, job, "overWindow", n)}
+	}
+	reads, calls, larges, loop, bursts := n(2000, 1000), n(1000, 500), n(20, 8), 10_000, n(1000, 100)
+	return []family{
+		{
+			name: "page: read over window.postMessage",
+			rows: []row{
+				{"p50", "read over window.postMessage, p50", "us", goal{most: 0.6, of: best}},
+				{"p99", "read over window.postMessage, p99", "us", goal{most: 1, of: best}},
+			},
+			contenders: append(both("read", reads), does(windowFloor, floor, "", "echo", "windowEcho", reads)),
+		},
+		{
+			name: "page: read over a MessagePort",
+			rows: []row{
+				{"p50", "read over a MessagePort, p50", "us", goal{most: 2.5, of: portFloor}},
+				{"p99", "read over a MessagePort, p99", "us", goal{}},
+			},
+			contenders: []contender{
+				does(we.name, ours, we.path, "read", "overPort", reads),
+				{they.name, peer, nil},
+				does(portFloor, floor, "", "echo", "portEcho", reads),
+			},
+		},
+		{
+			name: "page: tool call",
+			rows: []row{
+				{"p50", "tool call over window.postMessage, p50", "us", goal{}},
+				{"p99", "tool call over window.postMessage, p99", "us", goal{}},
+			},
+			contenders: append(both("tool", calls), does("Pagewire, by a port", ours, we.path, "tool", "overPort", calls)),
+		},
+		{
+			name:       "page: read of 1 MB",
+			rows:       []row{{"ms", "read of 1 MB over window.postMessage", "ms", goal{most: 0.6, of: best}}},
+			contenders: append(both("large", larges), does("Pagewire, by a port", ours, we.path, "large", "overPort", larges)),
+		},
+		{
+			name: "page: 10,000 changes in a loop",
+			rows: []row{
+				{"subscriber messages", "10,000 changes: messages to a subscriber", "", goal{most: 10}},
+				{"nobody messages", "10,000 changes: messages to who has not subscribed", "", goal{exact: true}},
+				{"subscriber busy", "10,000 changes: main thread busy", "ms", goal{most: 0.05, of: best}},
+				{"nobody busy", "10,000 changes: busy while nobody has subscribed", "ms", goal{most: 0.05, of: best}},
+				{"subscriber gap", "10,000 changes: longest time without a frame", "ms", goal{most: 16}},
+				{"subscriber after", "10,000 changes: a read right behind them", "ms", goal{most: 5}},
+			},
+			contenders: both("notify", loop),
+		},
+		{
+			name: fmt.Sprintf("page: %s random bursts of changes", number(float64(bursts))),
+			rows: []row{
+				{"announced", fmt.Sprintf("last state announced, of %s random bursts", number(float64(bursts))), "%", goal{most: 100, least: true}},
+				{"delay", "last change of a burst until the reader holds it, p50", "ms", goal{}},
+			},
+			contenders: both("bursts", bursts),
+		},
+		{
+			name: "page: 1,000 times register and unregister",
+			rows: []row{
+				{"messages", "1,000 x register + unregister: list_changed", "", goal{}},
+				{"busy", "1,000 x register + unregister: main thread busy", "ms", goal{}},
+			},
+			contenders: both("register", 1000),
+		},
+		{
+			name: "page: two clients",
+			rows: []row{
+				{"wrong", "two clients, 400 reads: wrong answers", "", goal{exact: true}},
+				{"refused", "two clients, 400 reads: refused or lost", "", goal{}},
+			},
+			contenders: []contender{
+				does("Pagewire, by ports", ours, we.path, "two", "overPort", 400),
+				does(they.name, peer, they.path, "two", "overWindow", 400),
+				does("Pagewire, in one window", ours, we.path, "two", "overWindow", 400),
+			},
+		},
+	}
+}
+
+const (
+	windowFloor = "floor: postMessage echo"
+	portFloor   = "floor: MessageChannel echo"
+)
+
+// visit opens a page with something in its head, and gives the figures that an expression is there once it is loaded. The page
+// itself reports them, and no debugger is attached: with one, the first postMessage alone takes 2 ms more, for its stack trace.
+func (b *bench) visit(ctx context.Context, head, expression string) (figures, error) {
+	html := `<!doctype html><title>bench</title><link rel=icon href=data:,>` + head + `<script src="/bench.js"></script>
+	<script>addEventListener("load", async () => {
+		let result;
+		try { result = JSON.stringify(await ` + expression + `); } catch (error) { result = String(error); }
+		fetch("/result", { method: "POST", body: result });
+	})</script>`
+	results := make(chan string, 1)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		// Isolated pages have a clock of 5 us; all others one of 100.
+		w.Header().Set("Cross-Origin-Opener-Policy", "same-origin")
+		w.Header().Set("Cross-Origin-Embedder-Policy", "require-corp")
+		switch r.URL.Path {
+		case "/":
+			w.Header().Set("Content-Type", "text/html; charset=utf-8")
+			fmt.Fprint(w, html)
+		case "/result":
+			text, _ := io.ReadAll(r.Body)
+			select {
+			case results <- string(text):
+			default: // nobody waits for a second one
+			}
+		default:
+			b.ServeHTTP(w, r)
+		}
+	}))
+	defer server.Close()
+
+	profile, err := chromedp.CallBrowser(b.chromium, target.CreateBrowserContext, target.CreateBrowserContextParams{})
+	if err != nil {
+		return nil, err
+	}
+	id := profile.BrowserContextID
+	defer chromedp.CallBrowser(b.chromium, target.DisposeBrowserContext, target.DisposeBrowserContextParams{BrowserContextID: id})
+	if _, err := chromedp.CallBrowser(b.chromium, target.CreateTarget, target.CreateTargetParams{URL: server.URL, BrowserContextID: id}); err != nil {
+		return nil, err
+	}
+	select {
+	case text := <-results:
+		got := figures{}
+		if err := json.Unmarshal([]byte(text), &got); err != nil || len(got) == 0 {
+			return nil, fmt.Errorf("the page reports %q", text)
+		}
+		return got, nil
+	case <-ctx.Done():
+		return nil, fmt.Errorf("the page has not reported: %w", ctx.Err())
+	}
+}

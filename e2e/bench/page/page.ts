@@ -1,0 +1,428 @@
+/**
+ * What the benchmark does in a page: the same work for every library, asked for by the same driver, which speaks
+ * JSON-RPC on the wire itself. No client library has a part in a figure, but where the first list is timed (start.go).
+ *
+ * Every job gives figures by name; a curve's names end in "@" and where it was measured.
+ */
+export { Client } from "@modelcontextprotocol/client";
+export { TabClientTransport } from "@mcp-b/transports";
+
+type Figures = Record<string, number>;
+
+interface Message {
+  id?: number;
+  method?: string;
+  params?: { uri?: string };
+  result?: { contents?: { uri: string; text: string }[]; content?: { text: string }[] };
+  error?: { message: string };
+}
+
+interface Wire {
+  send(message: object): void;
+  receive?: (message: Message) => void;
+}
+
+/** What both libraries, and a browser with WebMCP, have. */
+interface Context {
+  registerResource(resource: object): { unregister(): void } | undefined;
+  registerTool(tool: object): void;
+  unregisterResource?: (uri: string) => void;
+  notifyResourceUpdated?: (uri: string) => void;
+  mcpServer?: { server: { sendResourceUpdated(params: { uri: string }): Promise<void> } };
+}
+const context = (): Context => (document as unknown as { modelContext: Context }).modelContext;
+
+const sleep = (ms: number): Promise<void> => new Promise((done) => setTimeout(done, ms));
+
+/** Random numbers, the same in every run. */
+function random(seed: number): () => number {
+  return () => {
+    seed = (seed + 0x6d2b79f5) | 0;
+    let t = Math.imul(seed ^ (seed >>> 15), 1 | seed);
+    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
+    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+const uriOf = (name: string | number): string => `${location.origin}/state/${name}`;
+
+// Wires
+
+const channel = "mcp-default";
+
+/** The window envelope of @mcp-b, which Pagewire's pages answer too. Resolves when a server is there. */
+export function overWindow(): Promise<Wire> {
+  return new Promise((done) => {
+    const wire: Wire = {
+      send: (payload) => postMessage({ channel, type: "mcp", direction: "client-to-server", payload }, location.origin),
+    };
+    addEventListener("message", ({ data, source }) => {
+      if (source !== window || data?.channel !== channel || data.direction !== "server-to-client") return;
+      if (typeof data.payload === "string") done(wire);
+      else wire.receive?.(data.payload);
+    });
+    wire.send("mcp-check-ready" as unknown as object);
+  });
+}
+
+/** Pagewire's own: a port for each client. */
+export async function overPort(): Promise<Wire> {
+  const { port1, port2 } = new MessageChannel();
+  const wire: Wire = { send: (message) => port1.postMessage(message) };
+  port1.onmessage = ({ data }) => wire.receive?.(data);
+  postMessage({ type: "pagewire:connect" }, location.origin, [port2]);
+  return wire;
+}
+
+const echoed = ({ id, params }: { id: number; params: { uri: string } }): object => ({
+  jsonrpc: "2.0",
+  id,
+  result: { contents: [{ uri: params?.uri, mimeType: "text/plain", text: small }] },
+});
+
+/** The floor: whoever gets a request answers it at once. */
+export async function windowEcho(): Promise<Wire> {
+  addEventListener("message", ({ data, source }) => {
+    if (source !== window || data?.direction !== "client-to-server") return;
+    const payload = typeof data.payload === "string" ? "mcp-server-ready" : echoed(data.payload);
+    postMessage({ channel, type: "mcp", direction: "server-to-client", payload }, location.origin);
+  });
+  return overWindow();
+}
+
+export async function portEcho(): Promise<Wire> {
+  const { port1, port2 } = new MessageChannel();
+  port2.onmessage = ({ data }) => port2.postMessage(echoed(data));
+  const wire: Wire = { send: (message) => port1.postMessage(message) };
+  port1.onmessage = ({ data }) => wire.receive?.(data);
+  return wire;
+}
+
+// The driver
+
+class Driver {
+  readonly #wire: Wire;
+  readonly #waiting = new Map<number, (message: Message) => void>();
+  #id = 0;
+  /** Notifications by method, and when the last came. */
+  told: Record<string, number> = {};
+  last = 0;
+  updated?: (uri: string) => void;
+
+  constructor(wire: Wire) {
+    this.#wire = wire;
+    wire.receive = (message) => {
+      if (message.id === undefined) {
+        this.told[message.method!] = (this.told[message.method!] ?? 0) + 1;
+        this.last = performance.now();
+        if (message.method === "notifications/resources/updated") this.updated?.(message.params!.uri!);
+        return;
+      }
+      const done = this.#waiting.get(message.id);
+      this.#waiting.delete(message.id);
+      done?.(message);
+    };
+  }
+
+  ask(method: string, params: object): Promise<Message> {
+    const id = ++this.#id;
+    return new Promise((done) => {
+      this.#waiting.set(id, done);
+      this.#wire.send({ jsonrpc: "2.0", id, method, params });
+    });
+  }
+
+  async must(method: string, params: object): Promise<NonNullable<Message["result"]>> {
+    const answer = await this.ask(method, params);
+    if (!answer.result) throw new Error(`${method}: ${answer.error?.message}`);
+    return answer.result;
+  }
+
+  async initialize(): Promise<this> {
+    await this.must("initialize", { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "bench", version: "1" } });
+    this.#wire.send({ jsonrpc: "2.0", method: "notifications/initialized" });
+    return this;
+  }
+}
+
+type Connect = () => Promise<Wire>;
+
+const connected = async (connect: Connect): Promise<Driver> => new Driver(await connect()).initialize();
+
+// The page's side
+
+const small = "x".repeat(100);
+
+function offer(name: string | number, text: () => string): string {
+  const uri = uriOf(name);
+  context().registerResource({ uri, name: String(name), mimeType: "text/plain", read: async () => ({ contents: [{ uri, mimeType: "text/plain", text: text() }] }) });
+  return uri;
+}
+
+// Jobs
+
+const quantile = (sorted: number[], q: number): number => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * q))]!;
+const ascending = (list: number[]): number[] => list.sort((a, b) => a - b);
+
+/** Round trips, one after the other. The clock has steps of 5 us, so p50 is of groups of ten; p99 is of single ones. */
+async function roundTrips(n: number, once: () => Promise<unknown>): Promise<{ p50: number; p99: number }> {
+  for (let i = 0; i < 300; i++) await once();
+  const singles: number[] = [];
+  const groups: number[] = [];
+  for (let i = 0; i < n; i += 10) {
+    const start = performance.now();
+    let before = start;
+    for (let j = 0; j < 10; j++) {
+      await once();
+      const now = performance.now();
+      singles.push(now - before);
+      before = now;
+    }
+    groups.push((before - start) / 10);
+  }
+  return { p50: 1000 * quantile(ascending(groups), 0.5), p99: 1000 * quantile(ascending(singles), 0.99) };
+}
+
+export async function read(connect: Connect, n: number): Promise<Figures> {
+  const uri = offer("small", () => small);
+  const driver = await connected(connect);
+  const answer = await driver.must("resources/read", { uri });
+  if (answer.contents?.[0]?.text !== small) throw new Error("read something else");
+  return roundTrips(n, () => driver.must("resources/read", { uri }));
+}
+
+export async function echo(connect: Connect, n: number): Promise<Figures> {
+  const driver = new Driver(await connect());
+  return roundTrips(n, () => driver.must("resources/read", { uri: uriOf("small") }));
+}
+
+export async function tool(connect: Connect, n: number): Promise<Figures> {
+  context().registerTool({
+    name: "echo",
+    description: "Gives back what it is given.",
+    inputSchema: { type: "object", properties: { text: { type: "string" } }, required: ["text"] },
+    execute: async ({ text }: { text: string }) => ({ content: [{ type: "text", text }] }),
+  });
+  offer("small", () => small); // Pagewire connects agents to pages with resources
+  const driver = await connected(connect);
+  const call = { name: "echo", arguments: { text: small } };
+  const answer = await driver.must("tools/call", call);
+  if (answer.content?.[0]?.text !== small) throw new Error(`the tool answers ${JSON.stringify(answer)}`);
+  return roundTrips(n, () => driver.must("tools/call", call));
+}
+
+export async function large(connect: Connect, n: number): Promise<Figures> {
+  const megabyte = "0123456789abcdef".repeat(1 << 16);
+  const uri = offer("large", () => megabyte);
+  const driver = await connected(connect);
+  const times: number[] = [];
+  for (let i = -3; i < n; i++) {
+    const start = performance.now();
+    const { contents } = await driver.must("resources/read", { uri });
+    if (i >= 0) times.push(performance.now() - start);
+    if (contents?.[0]?.text.length !== megabyte.length) throw new Error("read something else");
+  }
+  return { ms: quantile(ascending(times), 0.5) };
+}
+
+/** Says that a resource has changed, as each library can: @mcp-b by its server, to everybody. */
+function notifier(): (uri: string) => void {
+  const c = context();
+  if (c.notifyResourceUpdated) return (uri) => c.notifyResourceUpdated!(uri);
+  return (uri) => void c.mcpServer!.server.sendResourceUpdated({ uri });
+}
+
+/**
+ * Does some work while the main thread is pinged all the time, until it has been quiet for 300 ms. busy is how long
+ * the pings had to wait in all, where it was more than 0.25 ms, and gap the longest: no frame can be made meanwhile. What is
+ * later than 20 ms behind the last event is the machine's, not the work's.
+ */
+function pinged(work: () => void, lastEvent: () => number): Promise<{ busy: number; gap: number }> {
+  return new Promise((done) => {
+    const { port1, port2 } = new MessageChannel();
+    let [busy, gap, pings] = [0, 0, 0];
+    let before = performance.now();
+    let quiet = 0;
+    port1.onmessage = () => {
+      const now = performance.now();
+      const wait = now - before;
+      before = now;
+      if (pings++ === 1000) {
+        [busy, gap] = [0, 0];
+        work();
+        quiet = performance.now();
+      } else if (wait > 0.25 && now - wait - Math.max(quiet, lastEvent()) < 20) {
+        busy += wait;
+        gap = Math.max(gap, wait);
+        if (wait > 20) quiet = now;
+      }
+      if (quiet && now - Math.max(quiet, lastEvent()) > 300) done({ busy, gap });
+      else port2.postMessage(0);
+    };
+    port2.postMessage(0);
+  });
+}
+
+export async function notify(connect: Connect, n: number): Promise<Figures> {
+  const uri = offer("state", () => small);
+  const driver = await connected(connect);
+  const notified = notifier();
+  for (let i = 0; i < 200; i++) notified(uri); // the page's code is warm
+  await sleep(300);
+  const count = (): number => driver.told["notifications/resources/updated"] ?? 0;
+
+  const figures: Figures = {};
+  for (const who of ["subscriber", "nobody"]) {
+    if (who === "subscriber") await driver.ask("resources/subscribe", { uri }); // @mcp-b refuses it, and tells all
+    else await driver.ask("resources/unsubscribe", { uri });
+    await sleep(200);
+    const already = count();
+    let after = -1;
+    const { busy, gap } = await pinged(
+      () => {
+        for (let i = 0; i < n; i++) notified(uri);
+        const start = performance.now();
+        void driver.must("resources/read", { uri }).then(() => (after = performance.now() - start));
+      },
+      () => (after < 0 ? Infinity : driver.last),
+    );
+    figures[`${who} messages`] = count() - already;
+    figures[`${who} busy`] = busy;
+    figures[`${who} gap`] = gap;
+    figures[`${who} after`] = after;
+  }
+  return figures;
+}
+
+/** Random bursts of changes: does who reads what it is told of hold the last state of each within a second? */
+export async function bursts(connect: Connect, n: number): Promise<Figures> {
+  const driver = await connected(connect);
+  const notified = notifier();
+  const held = new Map<string, string>();
+  const wake = new Map<string, () => void>();
+  driver.updated = (uri) =>
+    void driver.must("resources/read", { uri }).then(({ contents }) => {
+      held.set(uri, contents![0]!.text);
+      wake.get(uri)?.();
+    });
+  const resources = 20;
+  let announced = 0;
+  const delays: number[] = [];
+  const play = async (r: number): Promise<void> => {
+    const rand = random(r + 1);
+    let state = 0;
+    const uri = offer(`burst-${r}`, () => String(state));
+    await driver.ask("resources/subscribe", { uri });
+    for (let i = 0; i < n / resources; i++) {
+      for (let changes = 1 + Math.floor(rand() * 20); changes > 0; changes--) {
+        if (rand() < 0.5) await sleep(rand() * 20);
+        state++;
+        notified(uri);
+      }
+      const start = performance.now();
+      while (held.get(uri) !== String(state) && performance.now() - start < 1000) {
+        await Promise.race([sleep(1000), new Promise<void>((done) => wake.set(uri, done))]);
+      }
+      if (held.get(uri) === String(state)) announced++;
+      delays.push(performance.now() - start);
+      await sleep(rand() * 50);
+    }
+  };
+  await Promise.all(Array.from({ length: resources }, (_, r) => play(r)));
+  return { announced: (100 * announced) / n, delay: quantile(ascending(delays), 0.5) };
+}
+
+export async function register(connect: Connect, n: number): Promise<Figures> {
+  offer("stays", () => small);
+  const driver = await connected(connect);
+  await sleep(300);
+  const count = (): number => driver.told["notifications/resources/list_changed"] ?? 0;
+  const already = count();
+  const c = context();
+  const { busy } = await pinged(
+    () => {
+      for (let i = 0; i < n; i++) {
+        const uri = uriOf(`passing-${i}`);
+        const handle = c.registerResource({ uri, name: "passing", read: async () => ({ contents: [{ uri, text: small }] }) });
+        if (c.unregisterResource) c.unregisterResource(uri);
+        else handle!.unregister();
+      }
+    },
+    () => driver.last,
+  );
+  return { messages: count() - already, busy };
+}
+
+/** Two clients at once, each reading its own resource: how many answers are of the other's, or errors? */
+export async function two(connect: Connect, n: number): Promise<Figures> {
+  const uris = [offer("first", () => small), offer("second", () => small)];
+  const drivers = [await connected(connect), await connected(connect)];
+  let [wrong, refused] = [0, 0];
+  await Promise.all(
+    drivers.map(async (driver, i) => {
+      const uri = uris[i]!;
+      for (let j = 0; j < n / 2; j++) {
+        const answer = await Promise.race([driver.ask("resources/read", { uri }), sleep(2000)]);
+        if (!answer?.result) refused++;
+        else if (answer.result.contents?.[0]?.uri !== uri) wrong++;
+      }
+    }),
+  );
+  return { wrong, refused };
+}
+
+// Curves
+
+/** The round trip of a read while a page has more and more resources. */
+export async function readByResources(connect: Connect, n: number, sizes: number[]): Promise<Figures> {
+  const figures: Figures = {};
+  const driver = await connected(connect);
+  let have = 0;
+  offer(have++, () => small);
+  await roundTrips(700, () => driver.must("resources/read", { uri: uriOf(0) })); // or the first point has what is slow at first
+  for (const size of sizes) {
+    while (have < size) offer(have++, () => small);
+    await sleep(150);
+    const rand = random(size);
+    const { p50 } = await roundTrips(n, () => driver.must("resources/read", { uri: uriOf(Math.floor(rand() * size)) }));
+    figures[`p50@${size}`] = p50;
+  }
+  return figures;
+}
+
+/** From a change until the last of more and more clients has been told of it, and what a read takes then. */
+export async function notifyByClients(connect: Connect, n: number, sizes: number[]): Promise<Figures> {
+  const figures: Figures = {};
+  const uri = offer("state", () => small);
+  const notified = notifier();
+  const drivers: Driver[] = [];
+  let told = 0;
+  let done = (): void => {};
+  const first = await connected(connect);
+  await roundTrips(700, () => first.must("resources/read", { uri }));
+  for (const size of sizes) {
+    while (drivers.length < size) {
+      const driver = await connected(connect);
+      driver.updated = () => {
+        if (++told === drivers.length) done();
+      };
+      drivers.push(driver);
+      await driver.ask("resources/subscribe", { uri });
+    }
+    const times: number[] = [];
+    for (let i = -2; i < n; i++) {
+      await sleep(120); // beyond the interval of coalescing
+      told = 0;
+      const start = performance.now();
+      await new Promise<void>((resolve) => {
+        done = resolve;
+        notified(uri);
+      });
+      if (i >= 0) times.push(performance.now() - start);
+    }
+    figures[`last told@${size}`] = 1000 * quantile(ascending(times), 0.5);
+    const { p50 } = await roundTrips(300, () => drivers[0]!.must("resources/read", { uri }));
+    figures[`read@${size}`] = p50;
+  }
+  return figures;
+}
