@@ -27,7 +27,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// The binary is the one that make build has written, or here one of the same sources: with the files of dist.
+// The binary is the one that make build has written.
 var gatewayBinary = sync.OnceValues(func() (string, error) {
 	path, err := filepath.Abs("../bin/pagewire")
 	if err != nil {
@@ -72,14 +72,13 @@ func serveCounter(t *testing.T) *counter {
 			}
 		}
 	})
-	stop := make(chan struct{})
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	server := &http.Server{Handler: state}
 	go server.Serve(l)
-	t.Cleanup(func() { close(stop); server.Close() })
+	t.Cleanup(func() { server.Close() })
 	c.site = serve(t, page{script: fmt.Sprintf(`
 		let have = "";
 		navigator.modelContext.registerResource({ uri: location.origin + "/count", name: "count", read: () => have });
@@ -104,7 +103,7 @@ func (c *counter) set(n int) {
 	c.moved = make(chan struct{})
 }
 
-// A home has what processes of one user share, and is empty when the test begins.
+// A userHome has what the processes of one user share, and is empty when the test begins.
 type userHome struct {
 	dir, hub string
 }
