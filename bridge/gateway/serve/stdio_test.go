@@ -86,6 +86,8 @@ func TestStdioClient(t *testing.T) {
 			a.converse(p)
 			a.follow(origin + "/doc")
 			a.follow(origin + "/other")
+			// go-sdk's Subscribe does not wait for the listen's acknowledgement.
+			eventually(t, "both are subscribed to", func() bool { return p.g.Snapshot().Stats.Subscriptions == 2 })
 			p.Set(origin+"/doc", "two")
 			a.updated(origin + "/doc")
 			if got := a.text(origin + "/doc"); got != "two" {
