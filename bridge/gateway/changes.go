@@ -136,7 +136,7 @@ func (g *Gateway) follow(p *Page, own string, then func()) {
 	case u == nil:
 		u = &upstream{then: []func(){then}}
 		p.upstream[own] = u
-		p.session.request("resources/subscribe", map[string]string{"uri": own}, "", func(r reply) {
+		p.session.request("resources/subscribe", map[string]string{"uri": own}, func(r reply) {
 			g.mu.Lock()
 			defer g.unlock()
 			u.active = true
@@ -168,7 +168,7 @@ func (g *Gateway) unfollow(p *Page, own string) {
 		}
 	}
 	delete(p.upstream, own)
-	p.session.request("resources/unsubscribe", map[string]string{"uri": own}, "", func(reply) {})
+	p.session.request("resources/unsubscribe", map[string]string{"uri": own}, func(reply) {})
 }
 
 // settle brings the subscriptions at the pages in line with what is watched, after the catalog has changed.

@@ -17,9 +17,7 @@
 package gateway
 
 import (
-	"context"
 	"errors"
-	"io"
 	"log/slog"
 	"net/url"
 	"strings"
@@ -217,9 +215,4 @@ func IsLoopback(origin string) bool {
 		return false
 	}
 	return loopbackHost(u.Hostname())
-}
-
-// ended reports an end that is nobody's fault.
-func ended(err error) bool {
-	return err == nil || errors.Is(err, io.EOF) || errors.Is(err, io.ErrClosedPipe) || errors.Is(err, context.Canceled)
 }

@@ -55,7 +55,7 @@ func (g *Gateway) readAt(c *call, p *Page, own, uri string) {
 		p.parked = append(p.parked, parked{c, uri})
 		return
 	}
-	c.cancel = p.session.request("resources/read", map[string]string{"uri": own}, "", func(r reply) { g.answer(c, r, r.contents) })
+	c.cancel = p.session.request("resources/read", map[string]string{"uri": own}, func(r reply) { g.answer(c, r, r.contents) })
 }
 
 func (h *host) CallTool(id bridge.CallID, t bridge.ToolCall) {

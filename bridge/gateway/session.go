@@ -106,8 +106,8 @@ func (s *session) post(message []byte) bool {
 }
 
 // request sends a request; done is called once, with the page's answer or with errGone, unless cancel was called
-// before. Neither blocks. token asks for progress under that token, unless it is "".
-func (s *session) request(method string, params any, token string, done func(reply)) (cancel func()) {
+// before. Neither blocks.
+func (s *session) request(method string, params any, done func(reply)) (cancel func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.last++

@@ -195,7 +195,7 @@ func (g *Gateway) callTool(c *call, t bridge.ToolCall) {
 		Arguments json.RawMessage   `json:"arguments"`
 		Meta      map[string]string `json:"_meta"`
 	}{o.name, slices.Clone(t.Arguments), map[string]string{"progressToken": token}}
-	c.cancel = o.page.session.request("tools/call", params, token, func(r reply) { g.answer(c, r, r.result) })
+	c.cancel = o.page.session.request("tools/call", params, func(r reply) { g.answer(c, r, r.result) })
 }
 
 const tokenPrefix = "call-"
@@ -372,7 +372,7 @@ func (g *Gateway) readTool(c *call, p *Page, own, uri string, revision int64) {
 		g.say(c, true, asText(uri+": its page is being reloaded; try again"))
 		return
 	}
-	c.cancel = p.session.request("resources/read", map[string]string{"uri": own}, "", func(r reply) {
+	c.cancel = p.session.request("resources/read", map[string]string{"uri": own}, func(r reply) {
 		g.mu.Lock()
 		defer g.unlock()
 		if r.failure != nil {

@@ -176,6 +176,8 @@ func TestHTTPClients(t *testing.T) {
 	}
 	all.Wait()
 	close(agents)
+	// go-sdk's Subscribe does not wait for the listen's acknowledgement.
+	eventually(t, "each is subscribed to both", func() bool { return s.g.Snapshot().Stats.Subscriptions == 2*len(agents) })
 	s.Set(origin+"/doc", "two")
 	for a := range agents {
 		a.updated(origin + "/doc")
