@@ -561,9 +561,45 @@ func TestNativeTools(t *testing.T) {
 	if pages := r.g.Snapshot().Pages; len(pages) != 1 {
 		t.Errorf("attached %+v", pages)
 	}
-	if got, _ := call("add", map[string]int{"a": 1, "b": 2}); got != `{"sum":3}` {
-		t.Errorf("add gives %q", got)
+	p.eval("document.modelContext.executeTool = async () => 'by the page', 0") // it is the browser that runs them
+	for _, c := range []struct {
+		name, want string
+		args       any
+		isError    bool
+	}{
+		{"add", `{"sum":3}`, map[string]int{"a": 1, "b": 2}, false},
+		{"say", "hello", nil, false},
+		{"mcp", "own", nil, true},
+		{"fail", "The tool failed.", nil, true}, // not the page's words: it does not expose its errors
+	} {
+		if got, isError := call(c.name, c.args); got != c.want || isError != c.isError {
+			t.Errorf("with Pagewire, %s gives %q, %v", c.name, got, isError)
+		}
 	}
+	// They run beside each other, and a cancellation ends its own.
+	first, stop := context.WithCancel(r.context())
+	second, stopSecond := context.WithCancel(r.context())
+	defer stopSecond()
+	for _, ctx := range []context.Context{first, second} {
+		go func() {
+			_, err := r.CallTool(ctx, &mcp.CallToolParams{Name: "hang"})
+			ended <- err
+		}()
+	}
+	eventually(t, "both run", func() bool { return r.g.Snapshot().Stats.Calls == 2 })
+	if got, _ := call("say", nil); got != "hello" {
+		t.Errorf("beside others, say gives %q", got)
+	}
+	stop()
+	<-ended
+	eventually(t, "the tool is aborted", func() bool { return p.eval("document.title") == "aborted" })
+	if calls := r.g.Snapshot().Stats.Calls; calls != 1 {
+		t.Errorf("%d calls are left, want the other one", calls)
+	}
+	// The page goes: whoever waits is told.
+	p.visit(s.URL + "/bare")
+	<-ended
+	r.until("there are ours only", func() bool { return len(r.toolNames()) == ours })
 }
 
 func TestToolsOfAnInjectedPage(t *testing.T) {

@@ -52,7 +52,8 @@ type document struct {
 	core    *core
 	native  *native
 	page    *gateway.Page
-	credit  int // messages that it may say now
+	running map[string]*invocation // tools that the browser runs for conn, by the gateway's id
+	credit  int                    // messages that it may say now
 	counted time.Time
 }
 
@@ -111,11 +112,14 @@ func (d *document) enqueue(value string) {
 	d.b.link.enqueue(d.s.id, runtime.CommandCallFunctionOn, call, nil)
 }
 
-// pass hands a message of the gateway to the document's core.
+// pass hands a message of the gateway to the document's core, unless the browser can do what it asks for.
 func (d *document) pass(message []byte) error {
-	call := make([]byte, 0, len(d.prefix)+len(message)+len(message)/8+16)
-	call, _ = jsontext.AppendQuote(append(call, d.prefix...), message) // what is no UTF-8 is replaced
-	err := d.b.link.enqueue(d.s.id, runtime.CommandCallFunctionOn, jsonv2.Value(append(call, "}]}"...)), nil)
+	err := error(nil)
+	if !d.run(message) {
+		call := make([]byte, 0, len(d.prefix)+len(message)+len(message)/8+16)
+		call, _ = jsontext.AppendQuote(append(call, d.prefix...), message) // what is no UTF-8 is replaced
+		err = d.b.link.enqueue(d.s.id, runtime.CommandCallFunctionOn, jsonv2.Value(append(call, "}]}"...)), nil)
+	}
 	d.b.link.flush()
 	return err
 }
@@ -209,6 +213,10 @@ func (d *document) end() {
 		d.conn.in.close()
 		d.conn.once.Do(func() {}) // the document knows
 	}
+	for _, i := range d.running {
+		d.s.runner.cancel(i)
+	}
+	clear(d.running)
 	d.native, d.core, d.conn, d.page = nil, nil, nil, nil
 }
 

@@ -54,6 +54,7 @@ type session struct {
 	documents map[runtime.ExecutionContextID]*document
 	tools     map[string]map[string]*webmcp.Tool // by frame and name
 	retooling bool
+	runner    runner
 	console   int // messages since their arguments were released
 }
 
@@ -183,7 +184,7 @@ func (b *attachment) handle(m *cdproto.Message, answered func()) {
 		}
 	case webmcp.ToolResponded.Method:
 		if e := decode(m, webmcp.ToolResponded); s != nil && e != nil {
-			s.responded(e)
+			s.runner.responded(e)
 		}
 	}
 }
@@ -216,7 +217,8 @@ func (b *attachment) attached(parent *session, e *target.EventAttachedToTarget) 
 		resume()
 		return
 	}
-	s := &session{b: b, id: e.SessionID, tab: t, documents: map[runtime.ExecutionContextID]*document{}, tools: map[string]map[string]*webmcp.Tool{}}
+	s := &session{b: b, id: e.SessionID, tab: t, documents: map[runtime.ExecutionContextID]*document{}, tools: map[string]map[string]*webmcp.Tool{},
+		runner: runner{link: b.link, session: e.SessionID, running: map[string]*invocation{}}}
 	b.sessions[string(s.id)] = s
 	b.autoAttach(s.id)
 	if b.inject != "" {
@@ -261,7 +263,7 @@ func (b *attachment) created(s *session, c *runtime.ExecutionContextDescription)
 		return
 	}
 	b.bindings++
-	d := &document{b: b, s: s, context: c.ID, world: c.UniqueID, frameID: aux.FrameID, origin: c.Origin, binding: bindingName(b.bindings), credit: burst, counted: time.Now()}
+	d := &document{b: b, s: s, context: c.ID, world: c.UniqueID, frameID: aux.FrameID, origin: c.Origin, binding: bindingName(b.bindings), running: map[string]*invocation{}, credit: burst, counted: time.Now()}
 	if aux.FrameID != s.tab.target {
 		d.frame = aux.FrameID
 	}
