@@ -20,6 +20,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -56,7 +57,7 @@ func pagewire(ctx context.Context, args []string, stdin io.Reader, stdout, stder
 	}
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetHelpCommand(&cobra.Command{Hidden: true}) // --help is the one way
-	root.SetHelpTemplate(helpTemplate)
+	root.SetHelpFunc(help)
 	root.AddCommand(serveCommand(), lsCommand(), readCommand(), watchCommand(), configCommand(), doctorCommand(), extensionCommand(), nativeHostCommand(), assetsCommand(), versionCommand())
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usageError{cmd, err}
@@ -127,19 +128,27 @@ func oneArgument(name string) cobra.PositionalArgs {
 	}
 }
 
-// helpTemplate is cobra's, with the example last.
-const helpTemplate = `{{with or .Long .Short}}{{.}}
-
-{{end}}Usage:{{if .HasAvailableSubCommands}}
-  {{.CommandPath}} <command>{{else}}
-  {{.UseLine}}{{end}}
-{{if .HasAvailableSubCommands}}
-Commands:{{range .Commands}}{{if .IsAvailableCommand}}
-  {{rpad .Name .NamePadding}} {{.Short}}{{end}}{{end}}
-{{end}}{{if .HasAvailableLocalFlags}}
-Flags:
-{{.LocalFlags.FlagUsages | trimTrailingWhitespaces}}
-{{end}}
-Example:
-{{.Example}}
-`
+// help is cobra's, with the example last. It is no template: with text/template the linker has to keep every exported method of every
+// package: 2.5 MB of them.
+func help(cmd *cobra.Command, _ []string) {
+	w := cmd.OutOrStdout()
+	about := cmd.Long
+	if about == "" {
+		about = cmd.Short
+	}
+	fmt.Fprintf(w, "%s\n\nUsage:\n", about)
+	if cmd.HasAvailableSubCommands() {
+		fmt.Fprintf(w, "  %s <command>\n\nCommands:\n", cmd.CommandPath())
+		for _, c := range cmd.Commands() {
+			if c.IsAvailableCommand() {
+				fmt.Fprintf(w, "  %-*s %s\n", cmd.Commands()[0].NamePadding(), c.Name(), c.Short)
+			}
+		}
+	} else {
+		fmt.Fprintf(w, "  %s\n", cmd.UseLine())
+	}
+	if cmd.HasAvailableLocalFlags() {
+		fmt.Fprintf(w, "\nFlags:\n%s\n", strings.TrimRight(cmd.LocalFlags().FlagUsages(), "\n"))
+	}
+	fmt.Fprintf(w, "\nExample:\n%s\n", cmd.Example)
+}
