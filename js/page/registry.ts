@@ -95,29 +95,30 @@ export function withdrawAll(): void {
   entries.forEach((entry, key) => remove(key, entry));
 }
 
-/** Keys that were notified in this turn of the event loop, and whether they were again after the core was told. */
+/** Keys that were notified in this turn of the event loop, and whether they were again after the first time. */
 const told = new SafeMap<string, boolean>();
+
+const touch = (key: string) => {
+  shared.changed?.(key);
+  shared.core?.touch(key);
+};
 
 export function notify(uri: string, where: string): void {
   const key = keyOf(uri, where);
   stats.notified++;
-  if (!entries.has(key)) stats.unknown++;
-  shared.changed?.(key);
   // Unknown or not: it may be an expansion of a template, or carry the parameters of a uriSchema. The core matches
   // those. Without a core nobody can be watching.
+  if (!entries.has(key)) stats.unknown++;
   // The core merges updates, over time. But a call of it costs up to 9 us while the wasm is cold, and a loop of 10,000
   // took 120 ms, longer than the core's interval. So what follows the first call within a turn makes one more at the
   // turn's end; no agent can tell, for reads do not run before.
-  if (told.has(key)) {
-    told.set(key, true);
-    return;
-  }
-  told.set(key, false);
-  shared.core?.touch(key);
+  const again = told.has(key);
+  told.set(key, again);
+  if (again) return;
+  touch(key);
   microtask(() => {
-    const again = told.get(key);
+    if (told.get(key)) touch(key);
     told.delete(key);
-    if (again) shared.core?.touch(key);
     shared.hint(key);
   });
 }
