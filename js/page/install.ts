@@ -143,9 +143,8 @@ function method([name, types, required]: (typeof operations)[number], brand: (se
   // A method in an object literal is no constructor either.
   const { [name]: result } = {
     [name](this: unknown, ...args: unknown[]) {
-      brand(this);
-      const given = args.length;
-      if (given < required) throw new TypeError(`${where}${required} argument${required > 1 ? "s" : ""} required, but only ${given} present.`);
+      if (this !== context) brand(this); // a browser's own costs 0.1 us
+      if (args.length < required) throw new TypeError(`${where}${required} argument${required > 1 ? "s" : ""} required, but only ${args.length} present.`);
       for (let i = 0; i < types.length; i++) args[i] = convert(types[i]!, args[i], where);
       if (this !== context) throw exception("InvalidStateError", where + "The document is not active.");
       run(args, where);
