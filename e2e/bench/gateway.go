@@ -476,9 +476,6 @@ func (r *rig) serveHTTP(w http.ResponseWriter, req *http.Request) {
 	case "/empty":
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		fmt.Fprint(w, `<!doctype html><title>empty</title><link rel=icon href=data:,>`+obey)
-	case "/frames":
-		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		fmt.Fprint(w, framesOf(req.URL.RawQuery))
 	case "/command":
 		select {
 		case command := <-r.commands:

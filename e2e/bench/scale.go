@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"runtime"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/pagewire/pagewire/bridge"
+	"github.com/pagewire/pagewire/bridge/gateway/browser"
 )
 
 // scales are families whose figures are curves: what grows with what, and how.
@@ -19,9 +19,9 @@ func (b *bench) scales() []family {
 		}
 		return strconv.Itoa(full)
 	}
-	resources, clients, frames := "[1, 10, 100, 1000]", "[1, 5, 10, 25, 50, 100]", []int{1, 10, 50, 100, 200}
+	resources, clients, tabs := "[1, 10, 100, 1000]", "[1, 5, 10, 25, 50, 100]", []int{1, 10, 50, 100, 200}
 	if b.short {
-		clients, frames = "[1, 10, 50]", []int{1, 10, 25}
+		clients, tabs = "[1, 10, 50]", []int{1, 10}
 	}
 	rounds := 3 // each has many points
 	if b.short {
@@ -65,44 +65,44 @@ func (b *bench) scales() []family {
 			contenders: []contender{{"Pagewire", ours, engineMemory}},
 		},
 	}
-	documents := family{
-		name:   "scale: documents at the gateway",
-		limit:  2 * time.Minute,
+	atGateway := family{
+		name:   "scale: tabs at the gateway",
+		limit:  5 * time.Minute,
 		rounds: 1,
 		rows: []row{
-			{"read", "gateway: read, p50, by documents", "ms", goal{}},
-			{"mb", "gateway: resident memory, by documents", "MB", goal{}},
+			{"read", "gateway: read, p50, by tabs", "ms", goal{}},
+			{"mb", "gateway: resident memory, by tabs", "MB", goal{}},
 		},
 	}
 	for _, r := range rivals[:2] {
 		rig := &rig{rival: r, b: b}
-		documents.contenders = append(documents.contenders, contender{r.name, ours, func(ctx context.Context) (figures, error) {
+		atGateway.contenders = append(atGateway.contenders, contender{r.name, ours, func(ctx context.Context) (figures, error) {
 			if err := rig.open(ctx); err != nil {
 				return nil, err
 			}
-			return rig.documents(ctx, frames)
+			defer browser.Quit(rig.browser.URL) // 200 tabs take gigabytes
+			return rig.tabs(ctx, tabs)
 		}})
 	}
-	return append(families, documents)
+	return append(families, atGateway)
 }
 
-// documents puts more and more frames into the page, each a document with a resource of its own.
-func (r *rig) documents(ctx context.Context, sizes []int) (figures, error) {
+// tabs opens more and more tabs, each with a resource of its own.
+func (r *rig) tabs(ctx context.Context, sizes []int) (figures, error) {
 	got := figures{}
 	have := 1
 	for _, size := range sizes {
-		if size > have {
-			if err := r.command(ctx, "Target.createTarget", map[string]any{"url": fmt.Sprintf("%s/frames?%d-%d", r.site.URL, have, size)}); err != nil {
+		for ; have < size; have++ {
+			if err := r.command(ctx, "Target.createTarget", map[string]any{"url": r.site.URL + "/page?" + strconv.Itoa(have), "background": true}); err != nil {
 				return nil, err
 			}
 		}
-		have = size
 		last := r.site.URL + "/state"
 		if size > 1 {
 			last += "/" + strconv.Itoa(size-1)
 		}
 		if err := until(ctx, 50*time.Millisecond, func() error { _, err := r.agent.read(ctx, last); return err }); err != nil {
-			return nil, fmt.Errorf("the document %s: %w", last, err)
+			return nil, fmt.Errorf("the tab with %s: %w", last, err)
 		}
 		trips, err := r.trips(ctx, 100, func(ctx context.Context, r *rig) (string, error) { return r.agent.read(ctx, last) })
 		if err != nil {
@@ -175,17 +175,4 @@ func engineMemory(context.Context) (figures, error) {
 		"session":      (opened - registered) / sessions,
 		"subscription": (subscribed - opened) / (sessions * each),
 	}, nil
-}
-
-// framesOf is a page of frames, FROM-TO.
-func framesOf(query string) string {
-	from, to, _ := strings.Cut(query, "-")
-	first, _ := strconv.Atoi(from)
-	end, _ := strconv.Atoi(to)
-	var html strings.Builder
-	html.WriteString(`<!doctype html><title>frames</title><link rel=icon href=data:,>`)
-	for i := first; i < end; i++ {
-		fmt.Fprintf(&html, `<iframe src="/page?%d"></iframe>`, i)
-	}
-	return html.String()
 }

@@ -66,7 +66,7 @@ type Options struct {
 
 const (
 	// maxDocuments and maxPerOrigin bound the documents that are open, as package socket does.
-	maxDocuments, maxPerOrigin = 1024, 128
+	maxDocuments, maxPerOrigin = 1024, 256
 	// maxQueued bounds what waits for the hub to take it, in bytes, for each document: the largest message, twice.
 	maxQueued = 64 << 20
 	// maxMessage bounds a message of the hub.

@@ -359,7 +359,7 @@ func TestTooManyDocumentsOfAnOriginAreRefused(t *testing.T) {
 		p.open(id)
 	}
 	p.open(maxPerOrigin + 1)
-	if got := p.await("a refusal", func(m message) bool { return m.Type == "refused" }); !strings.Contains(got.Reason, "128 documents of https://shop.example") {
+	if got := p.await("a refusal", func(m message) bool { return m.Type == "refused" }); !strings.Contains(got.Reason, "256 documents of https://shop.example") {
 		t.Errorf("refused as %q", got.Reason)
 	}
 }

@@ -58,7 +58,7 @@ const (
 	// maxMessage bounds a message of a page, in bytes. Its engine gives out 16 MiB of contents at most, which is more in UTF-8.
 	maxMessage = 32 << 20
 	// maxPerOrigin and maxPages bound the documents that are connected. Chromium has 255 WebSockets in all.
-	maxPerOrigin, maxPages = 128, 1024
+	maxPerOrigin, maxPages = 256, 1024
 	// helloTimeout is how long a page may take to introduce itself.
 	helloTimeout = 10 * time.Second
 	// aliveTimeout is how long a document may take to show that it still has a tab that another one claims.
