@@ -43,6 +43,7 @@ func (b *bench) pages() []family {
 			name: "page: read over window.postMessage",
 			rows: []row{
 				{"p50", "read over window.postMessage, p50", "us", goal{most: 0.6, of: best}},
+				{"first", "read over window.postMessage, mean of the first 300", "us", goal{}},
 				{"p99", "read over window.postMessage, p99", "us", goal{most: 1, of: best}},
 			},
 			contenders: append(both("read", reads), does(windowFloor, floor, "", "echo", "windowEcho", reads)),
@@ -51,6 +52,7 @@ func (b *bench) pages() []family {
 			name: "page: read over a MessagePort",
 			rows: []row{
 				{"p50", "read over a MessagePort, p50", "us", goal{most: 2.5, of: portFloor}},
+				{"first", "read over a MessagePort, mean of the first 300", "us", goal{}},
 				{"p99", "read over a MessagePort, p99", "us", goal{}},
 			},
 			contenders: []contender{
@@ -70,7 +72,7 @@ func (b *bench) pages() []family {
 		{
 			name:       "page: read of 1 MB",
 			rows:       []row{{"ms", "read of 1 MB over window.postMessage", "ms", goal{most: 0.6, of: best}}},
-			contenders: append(both("large", larges), does("Pagewire, by a port", ours, we.path, "large", "overPort", larges)),
+			contenders: append(both("large", larges), does("Pagewire, by a port", ours, we.path, "large", "overPort", larges), does(windowFloor, floor, "", "largeEcho", "windowEcho", larges)),
 		},
 		{
 			name: "page: 10,000 changes in a loop",

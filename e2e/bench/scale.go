@@ -104,7 +104,7 @@ func (r *rig) tabs(ctx context.Context, sizes []int) (figures, error) {
 		if err := until(ctx, 50*time.Millisecond, func() error { _, err := r.agent.read(ctx, last); return err }); err != nil {
 			return nil, fmt.Errorf("the tab with %s: %w", last, err)
 		}
-		trips, err := r.trips(ctx, 100, func(ctx context.Context, r *rig) (string, error) { return r.agent.read(ctx, last) })
+		trips, err := r.trips(ctx, 100, &r.warmReads, func(ctx context.Context, r *rig) (string, error) { return r.agent.read(ctx, last) })
 		if err != nil {
 			return nil, err
 		}
