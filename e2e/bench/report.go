@@ -178,7 +178,7 @@ func photograph(ctx context.Context, dir, file string) error {
 	if err := r.write(dir); err != nil {
 		return err
 	}
-	chromium, closeBrowser, err := browser.Launch(ctx, browser.Options{Flags: []string{offline, "--window-size=1180,1500", "--hide-scrollbars"}})
+	chromium, closeBrowser, err := browser.Launch(ctx, browser.Options{Flags: []string{offline, "--window-size=1180,1640", "--hide-scrollbars"}})
 	if err != nil {
 		return err
 	}
