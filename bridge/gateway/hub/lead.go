@@ -4,20 +4,19 @@ package hub
 
 import (
 	"context"
-	"crypto/subtle"
 	"encoding/json"
 	"fmt"
 	"log/slog"
 	"maps"
 	"net"
 	"net/http"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/coder/websocket"
 
 	"github.com/pagewire/pagewire/bridge/gateway"
+	"github.com/pagewire/pagewire/bridge/gateway/internal/bearer"
 	"github.com/pagewire/pagewire/bridge/gateway/internal/wsconn"
 )
 
@@ -103,8 +102,7 @@ func (h *leader) join(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "Pages cannot join: this is for other gateways of this machine.", http.StatusForbidden)
 		return
 	}
-	given, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-	if !ok || subtle.ConstantTimeCompare([]byte(given), []byte(h.o.Token)) != 1 {
+	if !bearer.Has(r, h.o.Token) {
 		h.o.Log.Warn("refused a process without the token", "remote", r.RemoteAddr)
 		http.Error(w, "The token is missing or another one: send that of the token file as a bearer token.", http.StatusUnauthorized)
 		return

@@ -11,7 +11,6 @@ package inspect
 
 import (
 	"crypto/sha256"
-	"crypto/subtle"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -20,11 +19,11 @@ import (
 	"net"
 	"net/http"
 	"path"
-	"strings"
 	"time"
 
 	"github.com/pagewire/pagewire/bridge/gateway"
 	"github.com/pagewire/pagewire/bridge/gateway/assets"
+	"github.com/pagewire/pagewire/bridge/gateway/internal/bearer"
 )
 
 // Options say how a Handler behaves.
@@ -97,7 +96,7 @@ func (h *handler) admit(next http.Handler) http.Handler {
 				return
 			}
 		case r.URL.Path == "/healthz": // says nothing of pages
-		case r.URL.Path == "/" && h.isToken(r.URL.Query().Get("token")):
+		case r.URL.Path == "/" && bearer.Same(r.URL.Query().Get("token"), h.opt.Token):
 			http.SetCookie(w, &http.Cookie{Name: cookieName, Value: h.cookie, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode})
 			http.Redirect(w, r, "/", http.StatusSeeOther) // the token leaves the address bar
 			return
@@ -113,19 +112,11 @@ func (h *handler) admit(next http.Handler) http.Handler {
 const cookieName = "pagewire_inspector"
 
 func (h *handler) hasToken(r *http.Request) bool {
-	if scheme, token, ok := strings.Cut(r.Header.Get("Authorization"), " "); ok && strings.EqualFold(scheme, "Bearer") {
-		return h.isToken(token)
+	if bearer.Has(r, h.opt.Token) {
+		return true
 	}
 	cookie, err := r.Cookie(cookieName)
-	return err == nil && same(cookie.Value, h.cookie)
-}
-
-func (h *handler) isToken(s string) bool { return same(s, h.opt.Token) }
-
-// same compares in a time that says nothing of where, or in how many characters, two texts differ.
-func same(a, b string) bool {
-	x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b))
-	return subtle.ConstantTimeCompare(x[:], y[:]) == 1
+	return err == nil && bearer.Same(cookie.Value, h.cookie)
 }
 
 func fromLoopback(addr string) bool {

@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"crypto/subtle"
 	"encoding/json"
 	"errors"
 	"io"
@@ -19,6 +18,7 @@ import (
 
 	"github.com/pagewire/pagewire/bridge"
 	"github.com/pagewire/pagewire/bridge/gateway"
+	"github.com/pagewire/pagewire/bridge/gateway/internal/bearer"
 )
 
 // HTTPOptions say how agents are served over HTTP. The zero value serves this machine without a token.
@@ -168,13 +168,10 @@ func (h *HTTP) serve(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	if h.opt.Token != "" {
-		scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-		if !strings.EqualFold(scheme, "Bearer") || subtle.ConstantTimeCompare([]byte(strings.TrimSpace(token)), []byte(h.opt.Token)) != 1 {
-			w.Header().Set("WWW-Authenticate", "Bearer")
-			refuse(w, http.StatusUnauthorized, nil, codeInvalidRequest, "Unauthorized: send the gateway's token as Authorization: Bearer TOKEN", nil)
-			return
-		}
+	if h.opt.Token != "" && !bearer.Has(r, h.opt.Token) {
+		w.Header().Set("WWW-Authenticate", "Bearer")
+		refuse(w, http.StatusUnauthorized, nil, codeInvalidRequest, "Unauthorized: send the gateway's token as Authorization: Bearer TOKEN", nil)
+		return
 	}
 	switch r.Method {
 	case http.MethodPost:

@@ -21,8 +21,6 @@ package socket
 import (
 	"context"
 	"crypto/rand"
-	"crypto/sha256"
-	"crypto/subtle"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -37,6 +35,7 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/pagewire/pagewire/bridge/gateway"
+	"github.com/pagewire/pagewire/bridge/gateway/internal/bearer"
 	"github.com/pagewire/pagewire/bridge/gateway/internal/wsconn"
 )
 
@@ -158,9 +157,7 @@ func (h *Handler) isExtension(origin string) bool {
 
 // isHost reports whether a request is the native host's. A browser's has an Origin, and no page can set the other header.
 func (h *Handler) isHost(r *http.Request) bool {
-	given, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-	x, y := sha256.Sum256([]byte(given)), sha256.Sum256([]byte(h.o.Token))
-	return ok && h.o.Token != "" && len(r.Header.Values("Origin")) == 0 && subtle.ConstantTimeCompare(x[:], y[:]) == 1
+	return len(r.Header.Values("Origin")) == 0 && bearer.Has(r, h.o.Token)
 }
 
 // refuse says why pages of an origin may not connect, and what to do; or nothing.
