@@ -461,15 +461,41 @@ func TestThreeAgents(t *testing.T) {
 	for _, a := range others {
 		a.holds(c.uri(), "3", 2*time.Second)
 	}
-	// One after the other leaves; the last one closes the browser, which neither has launched.
+	// They leave together, as those do whose machine is shut down; one of them closes the browser, which neither has launched.
 	below := profiles(h)
+	var left sync.WaitGroup
 	for _, a := range others {
-		a.Close()
+		left.Go(func() { a.Close() })
 	}
+	left.Wait()
 	soon(t, 2*time.Second, "the browser is gone with the last agent", func() bool { return len(profiles(h)) == 0 })
 	if len(below) != 1 {
 		t.Errorf("profiles before: %v", below)
 	}
+}
+
+// A client may end its server by a signal. What the hub has launched stays for those that go on.
+func TestHubThatIsTerminated(t *testing.T) {
+	h := newHome(t)
+	c := serveCounter(t)
+	args := []string{"--launch", "--headless", "--open", c.URL}
+	hub := h.serve(t, args...)
+	soon(t, 20*time.Second, "the hub lists the page", func() bool { return hub.lists(c.uri()) })
+	other := h.serve(t, args...)
+	soon(t, 5*time.Second, "a joiner lists the page", func() bool { return other.lists(c.uri()) })
+	other.subscribe(c.uri())
+	before := profiles(h)
+	hub.cmd.Process.Signal(syscall.SIGTERM)
+	if err := hub.Wait(); err != nil {
+		t.Errorf("the hub ends with %v", err)
+	}
+	c.set(7)
+	other.holds(c.uri(), "7", 5*time.Second)
+	if after := profiles(h); !slices.Equal(after, before) {
+		t.Errorf("browsers %v, before the hub left %v", after, before)
+	}
+	other.Close()
+	soon(t, 2*time.Second, "the browser is gone with the last agent", func() bool { return len(profiles(h)) == 0 })
 }
 
 func profiles(h userHome) []string {

@@ -5,7 +5,6 @@ package node
 import (
 	"bytes"
 	"context"
-	"crypto/subtle"
 	"encoding/json"
 	"fmt"
 	"net"
@@ -20,6 +19,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway"
 	"github.com/pagewire/pagewire/bridge/gateway/browser"
 	"github.com/pagewire/pagewire/bridge/gateway/cdp"
+	"github.com/pagewire/pagewire/bridge/gateway/internal/bearer"
 )
 
 // Which browsers the hub attaches to: the one that its own options name, those that joiners have been started with, and those of
@@ -48,6 +48,9 @@ type browsers struct {
 	leading bool
 	asking  bool
 	closed  bool
+	// What close decides by: when a joiner that leaves was last told that we stay, and whether we do not any more.
+	trusted time.Time
+	left    bool
 }
 
 const browsersPath = "/browsers"
@@ -267,7 +270,12 @@ func (b *browsers) ask() error {
 	if err != nil {
 		return err
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+b.o.Hub+browsersPath, bytes.NewReader(text))
+	return b.tell(ctx, http.MethodPost, text)
+}
+
+// tell sends the hub a request about browsers, and gives an error unless it agrees.
+func (b *browsers) tell(ctx context.Context, method string, text []byte) error {
+	request, err := http.NewRequestWithContext(ctx, method, "http://"+b.o.Hub+browsersPath, bytes.NewReader(text))
 	if err != nil {
 		return err
 	}
@@ -283,14 +291,24 @@ func (b *browsers) ask() error {
 	return nil
 }
 
-// ServeHTTP is where a joiner asks the hub for its browser.
+// ServeHTTP is where a joiner asks the hub to attach to its browser (POST), and, when it leaves, whether the hub stays to close what is
+// left of them (DELETE).
 func (b *browsers) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var asked wish
 	switch {
 	case r.Header.Get("Origin") != "":
 		http.Error(w, "Pages cannot name browsers.", http.StatusForbidden)
-	case !sameToken(r.Header.Get("Authorization"), "Bearer "+b.token):
+	case !bearer.Has(r, b.token):
 		http.Error(w, "The token is missing or another one.", http.StatusUnauthorized)
+	case r.Method == http.MethodDelete:
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if b.left {
+			http.Error(w, "This hub leaves, too.", http.StatusServiceUnavailable)
+			return
+		}
+		b.trusted = time.Now()
+		w.WriteHeader(http.StatusNoContent)
 	case json.NewDecoder(http.MaxBytesReader(w, r.Body, 64<<10)).Decode(&asked) != nil || asked.URL == "":
 		http.Error(w, "Not the description of a browser.", http.StatusBadRequest)
 	default:
@@ -301,29 +319,73 @@ func (b *browsers) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// close ends the browser that we launched, or that came to us, unless other gateways use it.
+// How long close looks who stays. Agents that are ended together leave within milliseconds of each other; a hub that
+// leaves has a successor within 60.
+const (
+	leaveTime   = 200 * time.Millisecond
+	vacancyTime = 150 * time.Millisecond
+)
+
+// close ends the browser that we launched, or that came to us, unless other gateways use it. Of gateways that leave at the same
+// time, one has to be the last: a joiner leaves it to a hub that says that it stays, and the hub to those that are still there
+// when all who asked it have had the time to go.
 func (b *browsers) close(ctx context.Context) {
 	b.mu.Lock()
 	b.closed = true
 	leading, started, own, known := b.leading, b.started, b.own, slices.Clone(b.known)
 	b.mu.Unlock()
-	if !leading && reachable("http://"+b.o.Hub) {
-		return // the hub has it; without one we are the last, and had no time to become it
-	}
-	for _, a := range b.g.Snapshot().Agents {
-		if a.Road == "gateway" {
-			return // whoever is the hub after us
-		}
+	launched := func(w wish) bool { return w.Launched }
+	if started == nil && !slices.ContainsFunc(known, launched) || leading && b.succeeded() || !leading && b.handedOver(ctx) {
+		return
 	}
 	if started != nil {
 		end(ctx, started, own.Profile)
 	}
 	for _, w := range known {
-		if w.Launched && (own == nil || w.URL != own.URL) {
+		if launched(w) && (own == nil || w.URL != own.URL) {
 			browser.Quit(w.URL)
 			removeProfile(w.Profile, shortly)
 		}
 	}
+}
+
+// succeeded reports, for the hub, whether a joiner stays, which is the hub after us.
+func (b *browsers) succeeded() bool {
+	last := time.Now().Add(2 * leaveTime)
+	for began := time.Now(); ; time.Sleep(10 * time.Millisecond) {
+		joined := slices.ContainsFunc(b.g.Snapshot().Agents, func(a gateway.AgentState) bool { return a.Road == "gateway" })
+		b.mu.Lock()
+		if b.trusted.After(began) {
+			began = b.trusted
+		}
+		if !joined || time.Since(began) > leaveTime || time.Now().After(last) {
+			b.left = true
+			b.mu.Unlock()
+			return joined
+		}
+		b.mu.Unlock()
+	}
+}
+
+// handedOver reports, for a joiner, whether a hub stays. There is none while one takes over, and none at all if we are the last.
+func (b *browsers) handedOver(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, 2*leaveTime)
+	defer cancel()
+	vacant := time.Time{}
+	for ; ctx.Err() == nil; time.Sleep(10 * time.Millisecond) {
+		if b.tell(ctx, http.MethodDelete, nil) == nil {
+			return true
+		}
+		switch {
+		case reachable("http://" + b.o.Hub):
+			vacant = time.Time{}
+		case vacant.IsZero():
+			vacant = time.Now()
+		case time.Since(vacant) > vacancyTime:
+			return false
+		}
+	}
+	return false
 }
 
 // end closes a browser, the hard way if it takes longer than 500 ms: with one tab it takes 100.
@@ -371,8 +433,4 @@ func reachable(address string) bool {
 	}
 	c.Close()
 	return true
-}
-
-func sameToken(given, want string) bool {
-	return subtle.ConstantTimeCompare([]byte(given), []byte(want)) == 1
 }

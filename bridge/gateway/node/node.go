@@ -94,7 +94,9 @@ func Run(ctx context.Context, o Options) error {
 		ctx, stop = serve.Orphaned(ctx)
 		defer stop()
 	}
-	ctx, cancel := context.WithCancel(ctx)
+	// The parts go on until what has to be in order is done, also where ctx has ended.
+	parent := ctx
+	ctx, cancel := context.WithCancel(context.WithoutCancel(parent))
 	defer cancel()
 
 	g := gateway.New(gateway.Options{Version: o.Version, Allow: withLoopback(o.AllowOrigins), Deny: o.DenyOrigins, AnyScheme: o.AnyScheme, Log: o.Log})
@@ -108,6 +110,7 @@ func Run(ctx context.Context, o Options) error {
 		if loopback {
 			mux.Handle("/page", pages) // it knows whom to admit
 			mux.Handle("POST "+browsersPath, browsers)
+			mux.Handle("DELETE "+browsersPath, browsers)
 			mux.Handle("/", serve.Guard(looks, serve.GuardOptions{Origins: []string{native.ExtensionOrigin}}))
 		}
 		return mux, agents
@@ -162,7 +165,7 @@ func Run(ctx context.Context, o Options) error {
 		})
 	}
 	select {
-	case <-ctx.Done():
+	case <-parent.Done():
 	case err = <-failed:
 	}
 	limited, end := context.WithTimeout(context.Background(), endTimeout)
