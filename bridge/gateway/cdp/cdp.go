@@ -5,8 +5,8 @@
 // Run attaches to every tab and frame of a browser. A document becomes a page of the gateway in one of three ways, each an
 // MCP session of its own: one that has Pagewire answers with its own core (conn.go); one that has been given the page layer by us has
 // its core here, an engine for each document (injected.go); one that has neither, in a browser with WebMCP, is served
-// its native tools by the same engine (native.go). Native tools are run by the browser, whoever offers them (tools.go). link.go is
-// the connection, tabs.go what is known of the browser, document.go one document, attach.js what is run in each.
+// its native tools by the same engine (native.go). link.go is the connection, tabs.go what is known of the browser,
+// document.go one document, attach.js what is run in each.
 //
 // Which origin a document has is the browser's word, never the page's. One document cannot speak for another: each has
 // a binding of its own, and is cut off alone when it floods it.

@@ -561,7 +561,6 @@ func TestNativeTools(t *testing.T) {
 	if pages := r.g.Snapshot().Pages; len(pages) != 1 {
 		t.Errorf("attached %+v", pages)
 	}
-	p.eval("document.modelContext.executeTool = async () => 'by the page', 0") // it is the browser that runs them
 	for _, c := range []struct {
 		name, want string
 		args       any
@@ -600,6 +599,28 @@ func TestNativeTools(t *testing.T) {
 	p.visit(s.URL + "/bare")
 	<-ended
 	r.until("there are ours only", func() bool { return len(r.toolNames()) == ours })
+}
+
+// The tools of a page with Pagewire are run by its own model context: what Chromium 156 runs for CDP gives "[]", or an error, as soon
+// as any frame has been loaded.
+func TestToolThatOpensAFrame(t *testing.T) {
+	tools := `<script>document.modelContext.registerTool({ name: "open", description: "Opens a frame.", execute: () => new Promise((done) => {
+		const frame = document.createElement("iframe");
+		frame.src = "/bare";
+		frame.onload = () => setTimeout(() => done("opened"), 300);
+		document.body.append(frame);
+	}) })</script>`
+	s := serve(t, map[string]string{"/page": tag + tools, "/bare": ""})
+	r := begin(t, setup{})
+	r.open(s.URL + "/page")
+	r.until("the page's tool is listed", func() bool { return slices.Contains(r.toolNames(), "open") })
+	result, err := r.CallTool(r.context(), &mcp.CallToolParams{Name: "open"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := result.Content[0].(*mcp.TextContent).Text; got != "opened" {
+		t.Errorf("open gives %q", got)
+	}
 }
 
 func TestToolsOfAnInjectedPage(t *testing.T) {

@@ -52,8 +52,7 @@ type document struct {
 	core    *core
 	native  *native
 	page    *gateway.Page
-	running map[string]*invocation // tools that the browser runs for conn, by the gateway's id
-	credit  int                    // messages that it may say now
+	credit  int // messages that it may say now
 	counted time.Time
 }
 
@@ -112,14 +111,11 @@ func (d *document) enqueue(value string) {
 	d.b.link.enqueue(d.s.id, runtime.CommandCallFunctionOn, call, nil)
 }
 
-// pass hands a message of the gateway to the document's core, unless the browser can do what it asks for.
+// pass hands a message of the gateway to the document's core.
 func (d *document) pass(message []byte) error {
-	err := error(nil)
-	if !d.run(message) {
-		call := make([]byte, 0, len(d.prefix)+len(message)+len(message)/8+16)
-		call, _ = jsontext.AppendQuote(append(call, d.prefix...), message) // what is no UTF-8 is replaced
-		err = d.b.link.enqueue(d.s.id, runtime.CommandCallFunctionOn, jsonv2.Value(append(call, "}]}"...)), nil)
-	}
+	call := make([]byte, 0, len(d.prefix)+len(message)+len(message)/8+16)
+	call, _ = jsontext.AppendQuote(append(call, d.prefix...), message) // what is no UTF-8 is replaced
+	err := d.b.link.enqueue(d.s.id, runtime.CommandCallFunctionOn, jsonv2.Value(append(call, "}]}"...)), nil)
 	d.b.link.flush()
 	return err
 }
@@ -136,8 +132,9 @@ func (d *document) hear(payload string) {
 	kind, text := payload[0], payload[1:]
 	switch kind {
 	case 'r': // it has Pagewire
-		d.title = text
+		d.title, d.bare = text, false
 		d.end()
+		d.s.unfollow()
 		d.conn = newConn(d.pass, func() { d.tell("null") })
 		d.attach(d.conn)
 	case 'm': // a message of its core
@@ -147,8 +144,9 @@ func (d *document) hear(payload string) {
 	case 'x': // its core has gone
 		d.end()
 	case 's': // it has the page layer, whose core is to be here
-		d.title = text
+		d.title, d.bare = text, false
 		d.end()
+		d.s.unfollow()
 		d.core = newCore(d)
 	case 'l', 'k': // calls of the page layer, contents for the core
 		if d.core != nil {
@@ -213,10 +211,6 @@ func (d *document) end() {
 		d.conn.in.close()
 		d.conn.once.Do(func() {}) // the document knows
 	}
-	for _, i := range d.running {
-		d.s.runner.cancel(i)
-	}
-	clear(d.running)
 	d.native, d.core, d.conn, d.page = nil, nil, nil, nil
 }
 

@@ -5,6 +5,8 @@ package cdp
 import (
 	"encoding/json"
 
+	protocol "github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/cdp/jsonv2"
 	"github.com/chromedp/cdproto/webmcp"
 
 	"github.com/pagewire/pagewire/bridge"
@@ -14,11 +16,98 @@ import (
 // are run by the browser, which tells us of them and of what they give (its WebMCP domain).
 type native struct {
 	home
-	d     *document
-	calls map[bridge.CallID]*invocation
+	d           *document
+	calls       map[bridge.CallID]*invocation
+	invocations map[string]*invocation // by the browser's id
+}
+
+type invocation struct {
+	call  bridge.CallID
+	id    string // the browser's; "" before it has said it
+	ended bool   // nobody waits
 }
 
 var _ bridge.ToolHost = (*native)(nil)
+
+func (s *session) addTools(tools []*webmcp.Tool) {
+	for _, t := range tools {
+		if t == nil {
+			continue
+		}
+		of := s.tools[string(t.FrameID)]
+		if of == nil {
+			of = map[string]*webmcp.Tool{}
+			s.tools[string(t.FrameID)] = of
+		}
+		of[t.Name] = t
+	}
+	s.offerTools()
+}
+
+func (s *session) removeTools(tools []*webmcp.RemovedTool) {
+	for _, t := range tools {
+		if t != nil {
+			delete(s.tools[string(t.FrameID)], t.Name)
+		}
+	}
+	s.offerTools()
+}
+
+// retool asks the browser for all tools, also where it has told of some: it says nothing of those that went with a document, and
+// of those of one that came back (bfcache) it may have told before we knew of that. A browser without WebMCP refuses.
+func (s *session) retool() {
+	if s.b.inject != "" {
+		return
+	}
+	clear(s.tools)
+	s.following, s.retooling = true, true
+	s.b.link.post(s.id, webmcp.CommandDisable, nil, nil)
+	s.b.link.post(s.id, webmcp.CommandEnable, nil, func(jsonv2.Value, error) {
+		s.retooling = false
+		if len(s.tools) > 0 {
+			s.offerTools()
+		}
+	})
+}
+
+// unfollow ends that where no document of the session needs it: while somebody listens, the browser tells of every call of every
+// tool, which makes one that a page itself runs 0.1 ms dearer.
+func (s *session) unfollow() {
+	if !s.following {
+		return
+	}
+	for _, d := range s.documents {
+		if d.bare && !d.cut {
+			return
+		}
+	}
+	s.following = false
+	clear(s.tools)
+	s.b.link.post(s.id, webmcp.CommandDisable, nil, nil)
+}
+
+// offerTools brings what the gateway is offered in line with the tools that there are. A document with Pagewire offers its
+// tools itself.
+func (s *session) offerTools() {
+	if s.retooling {
+		return
+	}
+	for _, d := range s.documents {
+		tools := s.tools[d.frameID]
+		if !d.bare || d.cut || d.native == nil && len(tools) == 0 {
+			continue
+		}
+		if d.native == nil {
+			n := &native{d: d, calls: map[bridge.CallID]*invocation{}, invocations: map[string]*invocation{}}
+			n.home.init(d, n, func() {})
+			d.native = n
+			n.offer(tools)
+			d.attach(n.conn)
+		} else {
+			d.native.offer(tools)
+		}
+	}
+}
 
 // offer says what tools there are, as MCP describes tools.
 func (n *native) offer(tools map[string]*webmcp.Tool) {
@@ -66,36 +155,105 @@ func (n *native) Read(call bridge.CallID, _ bridge.Request) {
 func (n *native) Watched(string, bool) {}
 
 func (n *native) CallTool(call bridge.CallID, t bridge.ToolCall) {
-	i, err := n.d.s.runner.invoke(n.d.frameID, t.Name, t.Arguments, func(r ran) {
+	i := &invocation{call: call}
+	n.calls[call] = i
+	input := append(jsonv2.Value(nil), t.Arguments...)
+	err := n.d.b.link.post(n.d.s.id, webmcp.CommandInvokeTool, &webmcp.InvokeToolParams{FrameID: protocol.FrameID(n.d.frameID), ToolName: t.Name, Input: input}, func(result jsonv2.Value, err error) {
 		n.mu.Lock()
 		defer n.unlock()
-		if n.calls[call] != nil && !n.over {
-			n.engine.Complete(n.now(), call, bridge.Result{Contents: r.result})
+		var r webmcp.InvokeToolResult
+		if err == nil {
+			err = jsonv2.Unmarshal(result, &r, decodeOptions)
+		}
+		switch {
+		case err != nil:
+			n.complete(i, failed("The tool could not be called: "+err.Error()))
+		case i.ended:
+			n.cancel(r.InvocationID)
+		default:
+			i.id = r.InvocationID
+			n.invocations[i.id] = i
 		}
 	})
 	if err != nil {
-		n.engine.Complete(n.now(), call, bridge.Result{Contents: failed("The browser is gone.").result})
-		return
-	}
-	n.calls[call] = i
-	if !n.flushes {
-		n.link.signal()
+		n.complete(i, failed("The browser is gone."))
 	}
 }
 
-// close ends the tools that run, too: of those of a document that has gone the browser says nothing more.
-func (n *native) close() {
-	n.home.close()
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	for call := range n.calls {
-		n.End(call)
+func (n *native) complete(i *invocation, result []byte) {
+	delete(n.invocations, i.id)
+	if !i.ended && !n.over {
+		n.engine.Complete(n.now(), i.call, bridge.Result{Contents: result})
 	}
 }
 
 func (n *native) End(call bridge.CallID) {
-	if i := n.calls[call]; i != nil {
-		delete(n.calls, call)
-		n.d.s.runner.cancel(i)
+	i := n.calls[call]
+	if i == nil {
+		return
 	}
+	delete(n.calls, call)
+	i.ended = true
+	if n.invocations[i.id] == i {
+		delete(n.invocations, i.id)
+		n.cancel(i.id)
+	}
+}
+
+func (n *native) cancel(id string) {
+	n.d.b.link.post(n.d.s.id, webmcp.CommandCancelInvocation, &webmcp.CancelInvocationParams{InvocationID: id}, nil)
+}
+
+// responded takes what a tool has given.
+func (s *session) responded(e *webmcp.EventToolResponded) {
+	for _, d := range s.documents {
+		if n := d.native; n != nil {
+			n.mu.Lock()
+			if i := n.invocations[e.InvocationID]; i != nil {
+				n.complete(i, toolResult(e))
+			}
+			n.unlock()
+		}
+	}
+}
+
+// toolResult is MCP's CallToolResult of what a tool gave: that itself where it is one, the text of a string, and of all else
+// the JSON text.
+func toolResult(e *webmcp.EventToolResponded) []byte {
+	if e.Status != webmcp.InvocationStatusCompleted {
+		why := e.ErrorText
+		if why == "" {
+			why = "The tool failed."
+		}
+		return failed(why)
+	}
+	var own struct {
+		Content []struct {
+			Type string `json:"type"`
+		} `json:"content"`
+	}
+	if json.Unmarshal(e.Output, &own) == nil && own.Content != nil {
+		typed := true
+		for _, c := range own.Content {
+			typed = typed && c.Type != ""
+		}
+		if typed {
+			return e.Output
+		}
+	}
+	var text string
+	if json.Unmarshal(e.Output, &text) != nil {
+		text = string(e.Output)
+	}
+	return contentOf(text, false)
+}
+
+func failed(why string) []byte { return contentOf(why, true) }
+
+func contentOf(text string, isError bool) []byte {
+	result := bridge.Text(`{"content":[{"type":"text","text":`).Str(text).Raw(`}]`)
+	if isError {
+		result = result.Raw(`,"isError":true`)
+	}
+	return result.Raw(`}`)
 }

@@ -53,8 +53,8 @@ type session struct {
 	tab       *tab
 	documents map[runtime.ExecutionContextID]*document
 	tools     map[string]map[string]*webmcp.Tool // by frame and name
+	following bool                               // the browser tells of tools
 	retooling bool
-	runner    runner
 	console   int // messages since their arguments were released
 }
 
@@ -107,7 +107,7 @@ func (s *session) clear() {
 		d.end()
 	}
 	clear(s.documents)
-	clear(s.tools)
+	s.unfollow()
 }
 
 // handle takes an event, or an answer.
@@ -184,7 +184,7 @@ func (b *attachment) handle(m *cdproto.Message, answered func()) {
 		}
 	case webmcp.ToolResponded.Method:
 		if e := decode(m, webmcp.ToolResponded); s != nil && e != nil {
-			s.runner.responded(e)
+			s.responded(e)
 		}
 	}
 }
@@ -217,8 +217,7 @@ func (b *attachment) attached(parent *session, e *target.EventAttachedToTarget) 
 		resume()
 		return
 	}
-	s := &session{b: b, id: e.SessionID, tab: t, documents: map[runtime.ExecutionContextID]*document{}, tools: map[string]map[string]*webmcp.Tool{},
-		runner: runner{link: b.link, session: e.SessionID, running: map[string]*invocation{}}}
+	s := &session{b: b, id: e.SessionID, tab: t, documents: map[runtime.ExecutionContextID]*document{}, tools: map[string]map[string]*webmcp.Tool{}}
 	b.sessions[string(s.id)] = s
 	b.autoAttach(s.id)
 	if b.inject != "" {
@@ -227,9 +226,6 @@ func (b *attachment) attached(parent *session, e *target.EventAttachedToTarget) 
 		b.link.post(s.id, page.CommandAddScriptToEvaluateOnNewDocument, &page.AddScriptToEvaluateOnNewDocumentParams{Source: b.inject, RunImmediately: yes()}, nil)
 	}
 	b.link.post(s.id, runtime.CommandEnable, nil, nil)
-	if b.inject == "" {
-		b.link.post(s.id, webmcp.CommandEnable, nil, nil) // refused by a browser that has no WebMCP
-	}
 	resume()
 }
 
@@ -263,7 +259,7 @@ func (b *attachment) created(s *session, c *runtime.ExecutionContextDescription)
 		return
 	}
 	b.bindings++
-	d := &document{b: b, s: s, context: c.ID, world: c.UniqueID, frameID: aux.FrameID, origin: c.Origin, binding: bindingName(b.bindings), running: map[string]*invocation{}, credit: burst, counted: time.Now()}
+	d := &document{b: b, s: s, context: c.ID, world: c.UniqueID, frameID: aux.FrameID, origin: c.Origin, binding: bindingName(b.bindings), credit: burst, counted: time.Now()}
 	if aux.FrameID != s.tab.target {
 		d.frame = aux.FrameID
 	}
@@ -276,6 +272,7 @@ func (s *session) destroyed(id runtime.ExecutionContextID) {
 		d.end()
 		delete(s.documents, id)
 		delete(s.tools, d.frameID)
+		s.unfollow()
 	}
 }
 
