@@ -71,7 +71,7 @@ test-js: build $(VIEWS) ## JS level: tsc, node --test
 		--test-reporter=tap --test-reporter-destination=$(RESULTS)/js.tap $$files
 
 test-browser: build browser $(PEERS) $(VIEWS) $(SUITES) ## Browser level: chromedp against headless Chromium
-	$(call gotest,browser,go test -json -count=1 $(BROWSER_PACKAGES))
+	$(call gotest,browser,go test -json -count=1 -timeout 30m $(BROWSER_PACKAGES))
 
 # gotest LEVEL,COMMAND runs a go test and keeps its events for the tally.
 gotest = @mkdir -p $(RESULTS); $(GOTESTSUM) --jsonfile $(RESULTS)/$(1).json --raw-command -- $(2)
