@@ -312,10 +312,8 @@ var rivals = []rival{
 		name: wsFloor, kind: floor,
 		html: `<script>const socket = new WebSocket("ws://" + location.host + "/socket"); socket.onopen = () => socket.send(state); socket.onmessage = ({ data }) => socket.send(data);</script>`,
 		ready: func(ctx context.Context, r *rig) error {
-			if _, err := echoState(ctx, r); err != nil {
-				return err
-			}
-			return nil
+			_, err := echoState(ctx, r)
+			return err
 		},
 		read: echoState, call: echoState,
 		look: func(_ context.Context, r *rig) (string, error) {

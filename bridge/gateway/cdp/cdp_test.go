@@ -499,19 +499,19 @@ func TestNativeTools(t *testing.T) {
 		}
 		return result.Content[0].(*mcp.TextContent).Text, result.IsError
 	}
-	for _, c := range []struct {
-		name, want string
-		args       any
-		isError    bool
-	}{
-		{"add", `{"sum":3}`, map[string]int{"a": 1, "b": 2}, false},
-		{"say", "hello", nil, false},
-		{"mcp", "own", nil, true},
-	} {
-		if got, isError := call(c.name, c.args); got != c.want || isError != c.isError {
-			t.Errorf("%s gives %q, %v", c.name, got, isError)
+	gives := func(path, name string, args any, want string, wantError bool) {
+		t.Helper()
+		if got, isError := call(name, args); got != want || isError != wantError {
+			t.Errorf("%s: %s gives %q, %v", path, name, got, isError)
 		}
 	}
+	answers := func(path string) {
+		t.Helper()
+		gives(path, "add", map[string]int{"a": 1, "b": 2}, `{"sum":3}`, false)
+		gives(path, "say", nil, "hello", false)
+		gives(path, "mcp", nil, "own", true)
+	}
+	answers("/tools")
 	if got, isError := call("fail", nil); !isError {
 		t.Errorf("fail gives %q, no error", got)
 	}
@@ -561,20 +561,8 @@ func TestNativeTools(t *testing.T) {
 	if pages := r.g.Snapshot().Pages; len(pages) != 1 {
 		t.Errorf("attached %+v", pages)
 	}
-	for _, c := range []struct {
-		name, want string
-		args       any
-		isError    bool
-	}{
-		{"add", `{"sum":3}`, map[string]int{"a": 1, "b": 2}, false},
-		{"say", "hello", nil, false},
-		{"mcp", "own", nil, true},
-		{"fail", "The tool failed.", nil, true}, // not the page's words: it does not expose its errors
-	} {
-		if got, isError := call(c.name, c.args); got != c.want || isError != c.isError {
-			t.Errorf("with Pagewire, %s gives %q, %v", c.name, got, isError)
-		}
-	}
+	answers("/both")
+	gives("/both", "fail", nil, "The tool failed.", true) // not the page's words: it does not expose its errors
 	// They run beside each other, and a cancellation ends its own.
 	first, stop := context.WithCancel(r.context())
 	second, stopSecond := context.WithCancel(r.context())
