@@ -32,6 +32,8 @@ func bundleAll(root, dist string, tc toolchain) error {
 		{"js/view/index.ts", "view.js", api.FormatESModule, api.PlatformBrowser},
 		{"js/inject/inject.ts", "pagewire.inject.js", api.FormatIIFE, api.PlatformBrowser},
 		{"js/page/testing.ts", "test/page.mjs", api.FormatESModule, api.PlatformNode},
+		{"js/core/core.ts", "test/tinygo.core.mjs", api.FormatESModule, api.PlatformNode},
+		{"js/views/edge.ts", "test/tinygo.views.mjs", api.FormatESModule, api.PlatformNode},
 	}
 	var errs []error
 	for _, b := range bundles {
@@ -44,6 +46,10 @@ func bundleAll(root, dist string, tc toolchain) error {
 		// that hosts the script alone has no 404 in its log.
 		options.Sourcemap = api.SourceMapExternal
 		options.Plugins = []api.Plugin{virtualModule("wasm_exec", wasmExec)}
+		if strings.HasPrefix(b.out, "test/tinygo.") {
+			options.Alias = map[string]string{"wasm_exec": "./js/test/tinygo/wasm_exec.mjs"}
+			options.Plugins = []api.Plugin{virtualModule("wasm_exec.go", wasmExec)}
+		}
 		if b.out == "react.js" {
 			options.External = []string{"react"}
 			options.Plugins = []api.Plugin{neighbour("/page/module\\.ts$", "./pagewire.mjs")}

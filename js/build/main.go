@@ -13,7 +13,7 @@
 //	dist/inspector/          the inspector page, in the command alone
 //	dist/extension/          the browser extension, as a browser loads it; pagewire-extension.zip is the same, packed
 //	dist/demo/               the demo pages, which load the files above from the root
-//	dist/test/page.mjs       what the tests under Node import
+//	dist/test/               what the tests under Node import
 //	bin/pagewire             the command, with the files above inside
 //
 // Usage, from anywhere in the repository:

@@ -7,6 +7,8 @@ declare module "wasm_exec" {
     env: Record<string, string>;
     /** Called when the program ends, which a core never does unless it has failed. */
     exit: (code: number) => void;
+    /** Whether the program has ended. */
+    exited: boolean;
     run(instance: WebAssembly.Instance): Promise<void>;
   }
   /** Evaluates wasm_exec.js with `scope` as its global object, so that the page's own is left alone. */

@@ -161,11 +161,13 @@ async function attach(module: WebAssembly.Module): Promise<Core> {
   memory = (up.mem ?? up.memory)!;
   exports = up;
   go.exit = (code) => die(`the core exited with status ${code}`);
-  // run returns control when main blocks; its promise settles only if the program ends, and that is a failure.
+  // run returns control when Go's main blocks, and its promise settles only if the program ends, which is a failure.
+  // TinyGo's c-shared mode has no main that goes on: there it resolves at once, and an end is told by exited alone.
   go.run(instance).then(
-    () => die("the core ended"),
+    () => go.exited && die("the core ended"),
     (cause) => die(`the core ended: ${cause}`),
   );
+  await undefined; // a start that has thrown is told by then
   if (!exports) throw new Error("pagewire: the core of Views did not start; the console has its reason");
 
   return (home, o) => {

@@ -9,7 +9,7 @@ import { start } from "../../../dist/pagewire.core.js";
 export const origin = "https://x.test";
 
 /** Serves dist/ on loopback: the loader fetches, as in a page. */
-async function serve() {
+export async function serve() {
   const server = createServer(async (request, response) => {
     const body = await readFile(new URL("../../../dist" + request.url, import.meta.url)).catch(() => null);
     response.writeHead(body ? 200 : 404, { "content-type": request.url.endsWith(".wasm") ? "application/wasm" : "text/plain", connection: "close" });
@@ -22,9 +22,10 @@ async function serve() {
 
 /**
  * Starts a core. `reads` maps a URI to a function that returns (a promise of) contents. Everything that the core
- * asks of the page is recorded in `log`; messages go to the port's transport.
+ * asks of the page is recorded in `log`; messages go to the port's transport. `startCore` is the loader: dist/'s own,
+ * or one that is bundled for a test.
  */
-export async function page(reads = {}, options = {}) {
+export async function page(reads = {}, options = {}, startCore = start) {
   const base = await serve();
   const p = {
     log: [],
@@ -87,7 +88,7 @@ export async function page(reads = {}, options = {}) {
       p.dead = reason;
     },
   };
-  p.core = await start(callbacks, { wasm: base + "/pagewire.wasm", worker: base + "/pagewire.worker.js", origin, ...options });
+  p.core = await startCore(callbacks, { wasm: base + "/pagewire.wasm", worker: base + "/pagewire.worker.js", origin, ...options });
   return p;
 }
 
