@@ -1,0 +1,165 @@
+//go:build !js
+
+package testkit
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// Legacy and Modern are a protocol version of each era.
+const (
+	Legacy = "2025-11-25"
+	Modern = "2026-07-28"
+)
+
+// An Agent is the official Go client, and what it was told.
+type Agent struct {
+	*mcp.ClientSession
+	t testing.TB
+	// Updates has the URI of each resources/updated, in order; Lists a value for each list_changed.
+	Updates <-chan string
+	Lists   <-chan struct{}
+}
+
+// Connect opens a session of a protocol version over transport. The session ends with the test.
+func Connect(t testing.TB, transport mcp.Transport, version string) *Agent {
+	t.Helper()
+	// Whatever a test does not look at must not stop the session: the channels are as long as no test makes them.
+	updates, lists := make(chan string, 100_000), make(chan struct{}, 100_000)
+	listed := func() { lists <- struct{}{} }
+	client := mcp.NewClient(&mcp.Implementation{Name: "agent", Version: "1"}, &mcp.ClientOptions{
+		ResourceUpdatedHandler: func(_ context.Context, r *mcp.ResourceUpdatedNotificationRequest) {
+			updates <- r.Params.URI
+		},
+		ResourceListChangedHandler: func(context.Context, *mcp.ResourceListChangedRequest) { listed() },
+		ToolListChangedHandler:     func(context.Context, *mcp.ToolListChangedRequest) { listed() },
+	})
+	session, err := client.Connect(t.Context(), transport, &mcp.ClientSessionOptions{ProtocolVersion: version})
+	if err != nil {
+		t.Fatalf("connect the agent: %v", err)
+	}
+	t.Cleanup(func() { session.Close() })
+	if got := session.InitializeResult().ProtocolVersion; got != version {
+		t.Fatalf("the session speaks %s, want %s", got, version)
+	}
+	return &Agent{session, t, updates, lists}
+}
+
+// Context ends with the test, or when it has taken longer than Patience.
+func (a *Agent) Context() context.Context {
+	ctx, cancel := context.WithTimeout(a.t.Context(), Patience)
+	a.t.Cleanup(cancel)
+	return ctx
+}
+
+// URIs returns what is listed, sorted.
+func (a *Agent) URIs() (uris []string) {
+	a.t.Helper()
+	for r, err := range a.Resources(a.Context(), nil) {
+		if err != nil {
+			a.t.Fatalf("list the resources: %v", err)
+		}
+		uris = append(uris, r.URI)
+	}
+	slices.Sort(uris)
+	return uris
+}
+
+// ToolNames returns the names of the tools that are listed, in their order.
+func (a *Agent) ToolNames() (names []string) {
+	a.t.Helper()
+	for tool, err := range a.Tools(a.Context(), nil) {
+		if err != nil {
+			a.t.Fatalf("list the tools: %v", err)
+		}
+		names = append(names, tool.Name)
+	}
+	return names
+}
+
+// Shows waits until exactly these URIs are listed.
+func (a *Agent) Shows(want ...string) {
+	a.t.Helper()
+	slices.Sort(want)
+	var got []string
+	Eventually(a.t, fmt.Sprintf("the agent is shown %v", want), func() bool {
+		got = a.URIs()
+		return slices.Equal(got, want)
+	})
+}
+
+// Offers reports whether a URI is listed.
+func (a *Agent) Offers(uri string) bool {
+	a.t.Helper()
+	return slices.Contains(a.URIs(), uri)
+}
+
+// Read returns the text of a resource's first contents, or the error.
+func (a *Agent) Read(uri string) (string, error) {
+	a.t.Helper()
+	r, err := a.ReadResource(a.Context(), &mcp.ReadResourceParams{URI: uri})
+	if err != nil {
+		return "", err
+	}
+	return r.Contents[0].Text, nil
+}
+
+// Text is Read for what must be readable.
+func (a *Agent) Text(uri string) string {
+	a.t.Helper()
+	text, err := a.Read(uri)
+	if err != nil {
+		a.t.Fatalf("read %s: %v", uri, err)
+	}
+	return text
+}
+
+// Watch subscribes.
+func (a *Agent) Watch(uris ...string) {
+	a.t.Helper()
+	for _, uri := range uris {
+		if err := a.Subscribe(a.Context(), &mcp.SubscribeParams{URI: uri}); err != nil {
+			a.t.Fatalf("subscribe to %s: %v", uri, err)
+		}
+	}
+}
+
+// Told waits for exactly these updates, in any order. What comes later is left for the next call; Silent looks for what
+// should not have come.
+func (a *Agent) Told(want ...string) {
+	a.t.Helper()
+	var got []string
+	for range want {
+		got = append(got, Receive(a.t, fmt.Sprintf("updates %v, of which have come %v", want, got), a.Updates))
+	}
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		a.t.Fatalf("updates %v, want %v", got, want)
+	}
+}
+
+// Silent looks for an update that should not come, for Moment. A slow machine makes it miss one, and never fails it.
+func (a *Agent) Silent() {
+	a.t.Helper()
+	select {
+	case uri := <-a.Updates:
+		a.t.Fatalf("one update too many: %s", uri)
+	case <-time.After(Moment):
+	}
+}
+
+// Reads waits until a resource reads as want.
+func (a *Agent) Reads(uri, want string) {
+	a.t.Helper()
+	Eventually(a.t, fmt.Sprintf("%s reads %q", uri, want), func() bool {
+		got, err := a.Read(uri)
+		return err == nil && got == want
+	})
+}

@@ -1,0 +1,112 @@
+//go:build !js
+
+// Package testkit holds what the tests of several packages need: waiting for a condition, a log that can be awaited,
+// and an agent. It lies here and not in bridge/internal since the tests of e2e need it too.
+//
+// It never measures the machine: whatever is waited for has the one ceiling Patience, which is there to end a test that
+// would hang, and is far above what a busy machine takes. It makes no promise to anybody but Pagewire's own tests.
+package testkit
+
+import (
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+const (
+	// Patience is how long a test waits for what must come.
+	Patience = 90 * time.Second
+	// Moment is how long a test looks for what must not come: more than two intervals of an engine's updates.
+	Moment = 250 * time.Millisecond
+)
+
+// Eventually waits until ok reports true, and fails the test with what was awaited, and where every goroutine stands, if
+// that takes longer than Patience. ok is called on the test's goroutine, and may end the test.
+func Eventually(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	pause := time.Millisecond
+	for end := time.Now().Add(Patience); !ok(); time.Sleep(pause) {
+		if time.Now().After(end) {
+			t.Fatalf("after %v still not so: %s\n%s", Patience, what, stacks())
+		}
+		pause = min(pause*2, 20*time.Millisecond)
+	}
+}
+
+// Receive returns the next value of a channel, and fails the test if none comes or the channel is closed.
+func Receive[T any](t testing.TB, what string, from <-chan T) (value T) {
+	t.Helper()
+	select {
+	case value, ok := <-from:
+		if !ok {
+			t.Fatalf("%s: there is no more of it", what)
+		}
+		return value
+	case <-time.After(Patience):
+		t.Fatalf("after %v still not so: %s\n%s", Patience, what, stacks())
+		return value
+	}
+}
+
+// Ends waits until a channel is closed, or has a value.
+func Ends[T any](t testing.TB, what string, channel <-chan T) {
+	t.Helper()
+	select {
+	case <-channel:
+	case <-time.After(Patience):
+		t.Fatalf("after %v still not so: %s\n%s", Patience, what, stacks())
+	}
+}
+
+// NoLeak fails a test that leaves goroutines behind. It must be called before the test starts any.
+func NoLeak(t testing.TB) {
+	t.Helper()
+	before := runtime.NumGoroutine()
+	t.Cleanup(func() {
+		Eventually(t, "no goroutine is left", func() bool { return runtime.NumGoroutine() <= before })
+	})
+}
+
+func stacks() string {
+	buf := make([]byte, 1<<20)
+	return string(buf[:runtime.Stack(buf, true)])
+}
+
+// A Log is what somebody wrote. The zero value is empty. It may be written to and asked concurrently.
+type Log struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+// LogOf returns a Log that is printed, under a name, if the test fails.
+func LogOf(t testing.TB, name string) *Log {
+	l := &Log{}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("%s said:\n%s", name, l)
+		}
+	})
+	return l
+}
+
+// Write adds to the log.
+func (l *Log) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+// String returns all that was written.
+func (l *Log) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// Has reports whether a text was written.
+func (l *Log) Has(text string) bool { return strings.Contains(l.String(), text) }
+
+// Count returns how often a text was written.
+func (l *Log) Count(text string) int { return strings.Count(l.String(), text) }
