@@ -89,8 +89,9 @@ pictures: build browser ## Take the inspector's pictures anew, into demo/
 generate: $(NPM) ## Write what idl/ generates
 	node idl/generate.mjs
 
-fmt: ## Format the Go sources
-	$(GOFMT) -w $(GO_FILES)
+fmt: $(NPM) ## Format all sources
+	@$(GOFMT) -w $(GO_FILES)
+	@cd js && node_modules/.bin/biome format --write ..
 
 clean: ## Remove what is built; installed packages stay
 	rm -rf bin dist bridge/gateway/assets/dist
