@@ -40,7 +40,11 @@ async function show(page) {
     await ask("resources/subscribe", { uri });
     await read();
   };
-  await ask("initialize", { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "badge", version: "1" } });
+  await ask("initialize", {
+    protocolVersion: "2025-11-25",
+    capabilities: {},
+    clientInfo: { name: "badge", version: "1" },
+  });
   say({ method: "notifications/initialized" });
   await first();
 }

@@ -17,8 +17,14 @@ export class Agent {
 
   constructor(readonly era: Era) {
     // The default mode is the legacy era's: initialize.
-    this.client = new Client({ name: "e2e", version: "1" }, era === "modern" ? { versionNegotiation: { mode: { pin: "2026-07-28" } } } : {});
-    this.client.setNotificationHandler("notifications/resources/updated", ({ params }) => void this.updated.push(params.uri));
+    this.client = new Client(
+      { name: "e2e", version: "1" },
+      era === "modern" ? { versionNegotiation: { mode: { pin: "2026-07-28" } } } : {},
+    );
+    this.client.setNotificationHandler(
+      "notifications/resources/updated",
+      ({ params }) => void this.updated.push(params.uri),
+    );
     this.client.setNotificationHandler("notifications/resources/list_changed", () => void this.listChanged++);
     this.client.onclose = () => (this.closed = true);
     this.client.onerror = (error) => void this.errors.push(String(error));

@@ -23,7 +23,10 @@ export let client: Client;
 let commands = 0;
 
 export async function connect(url: string, era: Era): Promise<void> {
-  client = new Client({ name: "host", version: "1" }, era === "modern" ? { versionNegotiation: { mode: { pin: "2026-07-28" } } } : {});
+  client = new Client(
+    { name: "host", version: "1" },
+    era === "modern" ? { versionNegotiation: { mode: { pin: "2026-07-28" } } } : {},
+  );
   await client.connect(new StreamableHTTPClientTransport(new URL(url)));
 }
 
@@ -86,7 +89,11 @@ export async function inView(name: string, body: string): Promise<unknown> {
 
 export const stats = (): types.ViewStats => [...places.values()].find((p) => p.views)!.views!.stats();
 
-export const seen = (name: string): unknown[] => places.get(name)!.reports.filter((r) => "shown" in r).map((r) => r["shown"]);
+export const seen = (name: string): unknown[] =>
+  places
+    .get(name)!
+    .reports.filter((r) => "shown" in r)
+    .map((r) => r["shown"]);
 
 export async function until(condition: () => boolean | Promise<boolean>, most = 10_000): Promise<void> {
   for (const end = performance.now() + most; !(await condition()); ) {

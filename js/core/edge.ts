@@ -102,7 +102,15 @@ export async function attach(page: Page, module: WebAssembly.Module, options: Co
       const message = call ? front + text(tail, tailLength) : front;
       guarded(() => page.send(port, message, call, front.length));
     },
-    read(call: number, key: number, keyLength: number, uri: number, uriLength: number, params: number, paramsLength: number): void {
+    read(
+      call: number,
+      key: number,
+      keyLength: number,
+      uri: number,
+      uriLength: number,
+      params: number,
+      paramsLength: number,
+    ): void {
       const [k, u, p] = [text(key, keyLength), text(uri, uriLength), text(params, paramsLength)];
       guarded(() => page.read(call, k, u, p));
     },

@@ -143,17 +143,29 @@ function Resources({ feed, tab }: { feed: Feed; tab: number | undefined }) {
   const items = useMemo(() => {
     const want = filter.trim().toLowerCase();
     return feed.resources.filter(
-      (r) => (tab === undefined || r.tab === tab) && (want === "" || `${r.uri}\n${r.name}\n${r.title ?? ""}`.toLowerCase().includes(want)),
+      (r) =>
+        (tab === undefined || r.tab === tab) &&
+        (want === "" || `${r.uri}\n${r.name}\n${r.title ?? ""}`.toLowerCase().includes(want)),
     );
   }, [feed.resources, tab, filter]);
   return (
     <section class="resources" aria-labelledby="resources-title">
       <h2 id="resources-title">
         Resources <span class="n">{number.format(items.length)}</span>
-        {feed.allResources > feed.resources.length && <small>the first {number.format(feed.resources.length)} of {number.format(feed.allResources)}</small>}
+        {feed.allResources > feed.resources.length && (
+          <small>
+            the first {number.format(feed.resources.length)} of {number.format(feed.allResources)}
+          </small>
+        )}
         {tab !== undefined && <small>of tab {tab}</small>}
       </h2>
-      <input type="search" placeholder="filter" aria-label="Filter resources" value={filter} onInput={(e) => setFilter(e.currentTarget.value)} />
+      <input
+        type="search"
+        placeholder="filter"
+        aria-label="Filter resources"
+        value={filter}
+        onInput={(e) => setFilter(e.currentTarget.value)}
+      />
       <Rows
         id="resources"
         label="Resources: select some to see their values"
@@ -192,14 +204,30 @@ function Values({ feed }: { feed: Feed }) {
       {feed.open.size === 0 && <p class="empty">Select a resource to see what it reads as, live.</p>}
       <div class="cards">
         {[...feed.open].map(([uri, open]) => (
-          <Card key={uri} uri={uri} open={open} resource={feed.resources.find((r) => r.uri === uri)} close={() => feed.toggle(uri)} />
+          <Card
+            key={uri}
+            uri={uri}
+            open={open}
+            resource={feed.resources.find((r) => r.uri === uri)}
+            close={() => feed.toggle(uri)}
+          />
         ))}
       </div>
     </section>
   );
 }
 
-function Card({ uri, open, resource, close }: { uri: string; open: Open; resource: Resource | undefined; close: () => void }) {
+function Card({
+  uri,
+  open,
+  resource,
+  close,
+}: {
+  uri: string;
+  open: Open;
+  resource: Resource | undefined;
+  close: () => void;
+}) {
   const v = open.value;
   return (
     <article class="card" data-uri={uri}>

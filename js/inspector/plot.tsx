@@ -31,7 +31,13 @@ export function Plot({ label, series, height, format }: Props) {
         scales: { x: { time: false }, y: { range: (_, __, max) => [0, Math.max(1, max)] } },
         series: [
           {},
-          { stroke: color, fill: color + "55", width: 1, points: { show: false }, paths: uPlot.paths.bars!({ size: [0.8, 8] }) },
+          {
+            stroke: color,
+            fill: color + "55",
+            width: 1,
+            points: { show: false },
+            paths: uPlot.paths.bars!({ size: [0.8, 8] }),
+          },
         ],
       },
       [series.x, series.y],

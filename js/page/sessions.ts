@@ -7,7 +7,21 @@
  * also across cores. An open port always has a live core: opening waits for it, so nothing is queued here.
  */
 import type { Core, Page } from "../core/link.ts";
-import { closePort, error, listen, messageData, microtask, parse, postToPort, SafeMap, slice, startPort, stringify, unlisten, useKit } from "./late.ts";
+import {
+  closePort,
+  error,
+  listen,
+  messageData,
+  microtask,
+  parse,
+  postToPort,
+  SafeMap,
+  slice,
+  startPort,
+  stringify,
+  unlisten,
+  useKit,
+} from "./late.ts";
 import { answersOf } from "./answers.ts";
 import { jsonText } from "./contents.ts";
 import { envelopes } from "./envelope.ts";
@@ -187,7 +201,8 @@ export function sessions(ground: Ground): Sessions {
       if (elsewhere) listen(elsewhere, "pagehide", onpagehide);
     } catch {}
     try {
-      const deliver = (message: object) => (elsewhere && elsewhere.closed ? close("its window is gone") : postToPort(port, message));
+      const deliver = (message: object) =>
+        elsewhere && elsewhere.closed ? close("its window is gone") : postToPort(port, message);
       const session = await open({ deliver, closed });
       close = session.close;
       if (gone) return close(gone);

@@ -52,7 +52,10 @@ export const useResource: typeof Hook = (descriptor: ResourceDescriptor, value?:
     const controller = new AbortController();
     const register = () => {
       const context = api();
-      if (!context.registerResource) throw new Error("the page has no modelContext; it needs a secure context (https, or http on a loopback address)");
+      if (!context.registerResource)
+        throw new Error(
+          "the page has no modelContext; it needs a secure context (https, or http on a loopback address)",
+        );
       context.registerResource(resource, { signal: controller.signal });
       registered.current = uri;
       waiting.delete(register);

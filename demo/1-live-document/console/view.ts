@@ -60,7 +60,8 @@ export class View implements Watcher {
   reset(era: Era): void {
     this.#era = era;
     this.#root.dataset["agent"] = "connecting";
-    for (const radio of document.querySelectorAll<HTMLInputElement>("input[name=era]")) radio.checked = radio.value === era;
+    for (const radio of document.querySelectorAll<HTMLInputElement>("input[name=era]"))
+      radio.checked = radio.value === era;
     this.#trouble.hidden = true;
     this.#steps.replaceChildren();
     this.#resources.replaceChildren();
@@ -104,7 +105,10 @@ export class View implements Watcher {
     row.item.dataset["reads"] = String(row.reads);
     row.preview.textContent = value.text.replace(/\s+/g, " ").trim();
     this.#countRead();
-    this.#notifications.first((item) => item.dataset["uri"] === uri)?.querySelector(".then")?.replaceChildren(`read again in ${ms(value.took)}`);
+    this.#notifications
+      .first((item) => item.dataset["uri"] === uri)
+      ?.querySelector(".then")
+      ?.replaceChildren(`read again in ${ms(value.took)}`);
     if (uri === this.#selected) this.#showValue();
   }
 
@@ -148,7 +152,9 @@ export class View implements Watcher {
     item.dataset["direction"] = direction;
     item.dataset["method"] = method;
     const text = JSON.stringify(message);
-    const summary = element("summary", "",
+    const summary = element(
+      "summary",
+      "",
       element("span", "from", direction === "sent" ? "agent" : "page"),
       element("span", "method", label),
       element("span", "id", id),
@@ -240,7 +246,10 @@ export class View implements Watcher {
       this.#value.replaceChildren();
       return;
     }
-    const { text, change: { from, to } } = row;
+    const {
+      text,
+      change: { from, to },
+    } = row;
     const middle = text.slice(from, to);
     this.#value.replaceChildren(text.slice(0, from), ...(middle ? [element("mark", "", middle)] : []), text.slice(to));
   }

@@ -12,7 +12,10 @@ export const origin = "https://x.test";
 export async function serve() {
   const server = createServer(async (request, response) => {
     const body = await readFile(new URL("../../../dist" + request.url, import.meta.url)).catch(() => null);
-    response.writeHead(body ? 200 : 404, { "content-type": request.url.endsWith(".wasm") ? "application/wasm" : "text/plain", connection: "close" });
+    response.writeHead(body ? 200 : 404, {
+      "content-type": request.url.endsWith(".wasm") ? "application/wasm" : "text/plain",
+      connection: "close",
+    });
     response.end(body);
   });
   await new Promise((done) => server.listen(0, "127.0.0.1", done));
@@ -88,7 +91,12 @@ export async function page(reads = {}, options = {}, startCore = start) {
       p.dead = reason;
     },
   };
-  p.core = await startCore(callbacks, { wasm: base + "/pagewire.wasm", worker: base + "/pagewire.worker.js", origin, ...options });
+  p.core = await startCore(callbacks, {
+    wasm: base + "/pagewire.wasm",
+    worker: base + "/pagewire.worker.js",
+    origin,
+    ...options,
+  });
   return p;
 }
 
