@@ -87,7 +87,7 @@ export const pagewireTransport = (): Transport => pagewire.connect();
 export const tab = (): Transport => new TabClientTransport({ targetOrigin: location.origin }) as unknown as Transport;
 
 /** Waits until `condition` holds, at most `most` milliseconds. */
-export async function until(condition: () => boolean, most = 5000): Promise<void> {
+export async function until(condition: () => boolean, most = 60_000): Promise<void> {
   for (const end = performance.now() + most; !condition(); ) {
     if (performance.now() > end) throw new Error(`waited ${most} ms for ${condition}`);
     await sleep(5);

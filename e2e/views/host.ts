@@ -81,7 +81,7 @@ export async function inView(name: string, body: string): Promise<unknown> {
   const command = ++commands;
   place.frame.contentWindow!.postMessage({ command, body }, "*");
   const answer = () => place.reports.find((r) => r["command"] === command);
-  await until(() => !!answer(), 20_000);
+  await until(() => !!answer());
   const { error, result } = answer()!;
   if (error) throw new Error(String(error));
   return result;
@@ -95,7 +95,7 @@ export const seen = (name: string): unknown[] =>
     .reports.filter((r) => "shown" in r)
     .map((r) => r["shown"]);
 
-export async function until(condition: () => boolean | Promise<boolean>, most = 10_000): Promise<void> {
+export async function until(condition: () => boolean | Promise<boolean>, most = 60_000): Promise<void> {
   for (const end = performance.now() + most; !(await condition()); ) {
     if (performance.now() > end) throw new Error(`waited ${most} ms for ${condition}`);
     await sleep(5);
