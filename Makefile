@@ -5,7 +5,7 @@ SHELL         := /bin/bash
 .SHELLFLAGS   := -o pipefail -c
 MAKEFLAGS     += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help build demo pictures test test-native test-wasm test-js test-browser size bench generate fmt clean browser node
+.PHONY: help build demo pictures test test-native test-wasm test-js test-browser size bench generate lint fmt clean browser node
 
 # npm writes this file last, so it is older than the lock file exactly when something has to be installed.
 NPM := js/node_modules/.package-lock.json
@@ -88,6 +88,9 @@ pictures: build browser ## Take the inspector's pictures anew, into demo/
 
 generate: $(NPM) ## Write what idl/ generates
 	node idl/generate.mjs
+
+lint: $(NPM) ## Lint TypeScript, JavaScript, CSS and JSON, and check their format
+	@cd js && node_modules/.bin/biome check --error-on-warnings ..
 
 fmt: $(NPM) ## Format all sources
 	@$(GOFMT) -w $(GO_FILES)

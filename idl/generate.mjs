@@ -49,7 +49,7 @@ const docs = new Map();
 write(ast, {
   templates: {
     definition(text, { data }) {
-      const comment = [...text.matchAll(/\/\*\*([^]*?)\*\/|^\s*(?=[^\s/*])/gm)];
+      const comment = [...text.matchAll(/\/\*\*([\s\S]*?)\*\/|^\s*(?=[^\s/*])/gm)];
       // Up to the first line of code, which the second alternative finds.
       const leading = comment
         .slice(

@@ -199,11 +199,11 @@ export interface PagewireStats {
 
 export interface PagewireEventMap {
   /** The first core is up. */
-  ready: CustomEvent<{}>;
+  ready: CustomEvent<Record<string, never>>;
   /** A core died; its ports are closed. */
   coredead: CustomEvent<{ reason: string }>;
   /** Another core has taken over the registrations. */
-  corerestart: CustomEvent<{}>;
+  corerestart: CustomEvent<Record<string, never>>;
   /** A port is closed. Ports are numbered from 1. */
   portclose: CustomEvent<{ port: number; reason: string }>;
   /** The core could not be started, or dies again and again. */

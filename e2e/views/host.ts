@@ -65,7 +65,7 @@ export async function bridge(name: string, options: types.AttachOptions | null =
 export async function load(name: string, query = ""): Promise<void> {
   const place = places.get(name)!;
   place.frame.src = `/view.html?${query}`;
-  await until(() => place.reports.some((r) => r["state"] === "loaded"));
+  await until(() => place.reports.some((r) => r.state === "loaded"));
 }
 
 export async function open(name: string, query = "", options: types.AttachOptions | null = {}): Promise<Place> {
@@ -80,7 +80,7 @@ export async function inView(name: string, body: string): Promise<unknown> {
   const place = places.get(name)!;
   const command = ++commands;
   place.frame.contentWindow!.postMessage({ command, body }, "*");
-  const answer = () => place.reports.find((r) => r["command"] === command);
+  const answer = () => place.reports.find((r) => r.command === command);
   await until(() => !!answer());
   const { error, result } = answer()!;
   if (error) throw new Error(String(error));
@@ -93,7 +93,7 @@ export const seen = (name: string): unknown[] =>
   places
     .get(name)!
     .reports.filter((r) => "shown" in r)
-    .map((r) => r["shown"]);
+    .map((r) => r.shown);
 
 export async function until(condition: () => boolean | Promise<boolean>, most = 60_000): Promise<void> {
   for (const end = performance.now() + most; !(await condition()); ) {

@@ -47,8 +47,14 @@ async function legacy(request) {
     if (id) return new Response("no such session", { status: 404 });
     const watched = new Set();
     const server = make();
-    server.server.setRequestHandler("resources/subscribe", ({ params }) => (watched.add(params.uri), {}));
-    server.server.setRequestHandler("resources/unsubscribe", ({ params }) => (watched.delete(params.uri), {}));
+    server.server.setRequestHandler("resources/subscribe", ({ params }) => {
+      watched.add(params.uri);
+      return {};
+    });
+    server.server.setRequestHandler("resources/unsubscribe", ({ params }) => {
+      watched.delete(params.uri);
+      return {};
+    });
     const transport = new WebStandardStreamableHTTPServerTransport({
       sessionIdGenerator: randomUUID,
       onsessioninitialized: (name) => void sessions.set(name, session),

@@ -16,7 +16,7 @@ declare const idl: string;
 declare function test(body: () => void, name: string): void;
 declare function assert_equals(actual: unknown, expected: unknown, what?: string): void;
 declare function assert_true(actual: unknown, what?: string): void;
-declare function assert_throws_js(constructor: Function, f: () => void, what?: string): void;
+declare function assert_throws_js(type: ErrorConstructor, f: () => void, what?: string): void;
 
 const ast = parse(idl) as IDLRootType[];
 const holders: Record<string, object> = {
@@ -32,13 +32,13 @@ function walk(node: InterfaceType): void {
   const { prototype } = (globalThis as never)[node.name] as { prototype: object };
 
   test(() => {
-    assert_true(prototype.isPrototypeOf(holder), "the object inherits from the prototype");
+    assert_true(Object.prototype.isPrototypeOf.call(prototype, holder), "the object inherits from the prototype");
     const global = Object.getOwnPropertyDescriptor(globalThis, node.name)!;
     assert_equals(global.writable, true, "writable");
     assert_equals(global.enumerable, false, "enumerable");
     assert_equals(global.configurable, true, "configurable");
-    assert_equals((global.value as Function).name, node.name, "name");
-    assert_equals((global.value as Function).length, 0, "length");
+    assert_equals(global.value.name, node.name, "name");
+    assert_equals(global.value.length, 0, "length");
     assert_equals(Object.getOwnPropertyDescriptor(prototype, Symbol.toStringTag)!.value, node.name, "@@toStringTag");
     assert_equals(Object.getOwnPropertyDescriptor(prototype, "constructor")!.value, global.value, "constructor");
   }, `${node.name}: the interface object and its prototype`);
@@ -53,7 +53,7 @@ function walk(node: InterfaceType): void {
 function operation(owner: string, prototype: object, holder: object, member: OperationMemberType): void {
   const name = member.name!;
   const required = member.arguments.filter((a) => !a.optional).length;
-  const method = (holder as Record<string, Function>)[name]!;
+  const method = (holder as Record<string, () => void>)[name]!;
   test(() => {
     const own = Object.getOwnPropertyDescriptor(prototype, name)!;
     assert_true(!Object.hasOwn(holder, name), "not on the object itself");
@@ -72,7 +72,7 @@ function operation(owner: string, prototype: object, holder: object, member: Ope
       assert_throws_js(TypeError, () => Reflect.apply(method, holder, Array(given).fill("")), `${given} arguments`);
     // The receiver is looked at before the arguments.
     let converted = false;
-    const argument = new Proxy({}, { get: () => ((converted = true), undefined) });
+    const argument = new Proxy({}, { get: () => void (converted = true) });
     for (const receiver of [undefined, null, {}, window, prototype, Object.create(holder), new Proxy(holder, {})])
       assert_throws_js(TypeError, () => Reflect.apply(method, receiver, [argument]), "a receiver of another kind");
     assert_equals(converted, false, "the argument was looked at");

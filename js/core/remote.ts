@@ -63,7 +63,7 @@ export function remote(page: Page, options: CoreOptions, cause: unknown): Promis
     ] satisfies Exclude<keyof Calls, "stop">[]) {
       core[name] = (...args) => worker.postMessage([name, ...args]);
     }
-    core["stop"] = () => worker.terminate();
+    core.stop = () => worker.terminate();
     worker.postMessage(options);
   });
 }

@@ -248,7 +248,7 @@ function Card({
       {v?.binary && <p class="dim mono text">binary, {v.text}…</p>}
       {v && !v.binary && !v.error && (
         // A new element for each change: it flashes.
-        <pre key={open.changes} tabIndex={0} aria-label={`Value of ${resource?.name ?? uri}`}>
+        <pre key={open.changes} role="group" tabIndex={0} aria-label={`Value of ${resource?.name ?? uri}`}>
           {v.text}
         </pre>
       )}
@@ -324,18 +324,20 @@ function what(text: string) {
   return id === undefined ? kind : `${kind} #${id}`;
 }
 
+const who = (e: Entry, roads: ReadonlyMap<number, Agent>) =>
+  e.agent ? `${roads.get(e.agent)?.name || "agent"} ${e.agent}` : (e.page ?? "");
+
 function Log({ feed }: { feed: Feed }) {
   const [filter, setFilter] = useState("");
   const [own, setOwn] = useState(false);
   const [shown, setShown] = useState<Entry>();
   const roads = useMemo(() => new Map(feed.agents.map((a): [number, Agent] => [a.id, a])), [feed.agents]);
-  const who = (e: Entry) => (e.agent ? `${roads.get(e.agent)?.name || "agent"} ${e.agent}` : (e.page ?? ""));
   const items = useMemo(() => {
     const want = filter.trim().toLowerCase();
     return feed.log.filter(
       (e) =>
         (own || !e.agent || roads.get(e.agent)?.road !== "inspector") &&
-        (want === "" || `${ways[e.way]} ${who(e)} ${e.text}`.toLowerCase().includes(want)),
+        (want === "" || `${ways[e.way]} ${who(e, roads)} ${e.text}`.toLowerCase().includes(want)),
     );
   }, [feed.log, filter, own, roads]);
   return (
@@ -384,7 +386,7 @@ function Log({ feed }: { feed: Feed }) {
             <span class="line mono">
               <span class="dim">{clock(e.at)}</span>
               <span class={`way ${e.agent ? "agent" : "page"}`}>{ways[e.way]}</span>
-              <span class="who">{who(e)}</span>
+              <span class="who">{who(e, roads)}</span>
               <span class="what">{what(e.text)}</span>
               <span class="dim right">{size(e.bytes)}</span>
               <span class="text dim">{e.text}</span>
@@ -392,7 +394,7 @@ function Log({ feed }: { feed: Feed }) {
           )}
         </Rows>
         {shown && (
-          <pre tabIndex={0} aria-label="The selected message">
+          <pre role="group" tabIndex={0} aria-label="The selected message">
             {pretty(shown.text)}
             {shown.bytes > shown.text.length && "\n… (its beginning)"}
           </pre>

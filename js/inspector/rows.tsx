@@ -122,6 +122,8 @@ export function Rows<T>({
       {items.length === 0 && <p class="empty">{empty}</p>}
       <div role="presentation" style={{ height: `${items.length * height}px`, position: "relative" }}>
         {items.slice(first, last).map((item, i) => (
+          // biome-ignore lint/a11y/useFocusableInteractive: the listbox has the focus, and says which option is active
+          // biome-ignore lint/a11y/useKeyWithClickEvents: the listbox hears the keys
           <div
             key={keyOf(item)}
             id={`${id}-${first + i}`}

@@ -237,7 +237,7 @@ export function gateway({ settings, emit }: Ground, open: Sessions["open"]) {
   function dial(): void {
     const { prerendering } = document as { prerendering?: boolean };
     if (prerendering) return listen(document, "prerenderingchange", dial, { once: true }); // nobody sees it yet
-    let wanted;
+    let wanted: URL | undefined;
     try {
       wanted = new URL(settings.gateway!, document.baseURI);
     } catch {}

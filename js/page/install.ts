@@ -158,7 +158,7 @@ function attribute(name: string, get: (self: unknown) => unknown): () => unknown
       },
     },
     name,
-  )!.get!; // prettier-ignore
+  )!.get!;
 }
 
 function method(

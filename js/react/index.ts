@@ -35,6 +35,7 @@ export const useResource: typeof Hook = (descriptor: ResourceDescriptor, value?:
     if (changed && registered.current) api().notifyResourceUpdated?.(registered.current);
   });
 
+  // biome-ignore lint/correctness/useExhaustiveDependencies: told stands for the descriptor, mimeType included
   useEffect(() => {
     const given = latest.current.descriptor;
     const uri = given.uri?.startsWith("/") ? location.origin + given.uri : given.uri; // without any, let registerResource say so

@@ -149,7 +149,7 @@ async function attach(module: WebAssembly.Module): Promise<Core> {
   const Go = load({ Object, Array, Uint8Array, Error, Date, console, crypto, performance, TextEncoder, TextDecoder });
   const go = new Go();
   go.env = { GODEBUG: "gcstoptheworld=1" }; // js/core/edge.ts says why
-  go.importObject["pagewire"] = {
+  go.importObject.pagewire = {
     toView(host: number, id: number, at: number, length: number): void {
       const message = text(at, length);
       guarded(() => homes.get(host)?.toView(id, message));

@@ -218,7 +218,7 @@ class View implements Views {
     const mine =
       id !== undefined && this.#works() && (subscriptions.has(method) || (this.#shared && reads.has(method)));
     if (!mine && id !== undefined && reads.has(method) && this.#observed.size < 256) {
-      const uri = method === "resources/read" ? message.params?.["uri"] : "";
+      const uri = method === "resources/read" ? message.params?.uri : "";
       this.#observed.set(id, typeof uri === "string" ? uri : "");
     }
     if (!mine && !observed.has(method)) return false;

@@ -96,7 +96,7 @@ class ClientConnection implements Connection {
   send(message: Message): void {
     const { id, method, params } = message;
     if (method === "notifications/cancelled") {
-      const request = params!["requestId"];
+      const request = params!.requestId;
       this.#running.get(request)?.abort("pagewire: no View wants it any more");
       this.#running.delete(request);
       return;
@@ -133,7 +133,7 @@ class ClientConnection implements Connection {
     abort: AbortController,
     answer: (m: object) => void,
   ): Promise<void> {
-    const { resourceSubscriptions } = params["notifications"] as { resourceSubscriptions: string[] };
+    const { resourceSubscriptions } = params.notifications as { resourceSubscriptions: string[] };
     const resourcesListChanged = !!this.#client.getServerCapabilities()?.resources?.listChanged;
     const subscription = await this.#client.listen!(
       { resourceSubscriptions, ...(resourcesListChanged && { resourcesListChanged }) },

@@ -61,12 +61,12 @@
       );
     },
     assert_unreached: (description) => assert(false, "reached.", description),
-    assert_throws_js(constructor, f, description) {
+    assert_throws_js(type, f, description) {
       try {
         f();
       } catch (error) {
         return assert(
-          error.constructor === constructor && error.name === constructor.name,
+          error.constructor === type && error.name === type.name,
           `threw ${error?.name}: ${error?.message}.`,
           description,
         );

@@ -210,7 +210,10 @@ test("a clock that jumps, as a sleeping laptop's does, does not stop the garbage
   performance.now = () => now.call(performance) + (ahead += Math.random() < 0.3 ? 2000 : 0);
   try {
     const descriptor = JSON.stringify({ uri, name: "n", description: "d".repeat(100_000) });
-    const cycle = () => (p.core.register(descriptor), p.core.unregister(uri));
+    const cycle = () => {
+      p.core.register(descriptor);
+      p.core.unregister(uri);
+    };
     for (let i = 0; i < 100; i++) cycle();
     const before = size();
     for (let i = 0; i < 900; i++) cycle();

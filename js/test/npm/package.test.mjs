@@ -62,7 +62,7 @@ const compile = (dir, resolution, ...files) =>
       ...files,
     ],
     { cwd: dir },
-  ).catch(({ stdout, stderr }) => assert.fail(stdout + stderr)); // prettier-ignore
+  ).catch(({ stdout, stderr }) => assert.fail(stdout + stderr));
 
 for (const resolution of ["node16", "bundler"]) {
   test(`it compiles under ${resolution} without React's types`, () =>

@@ -41,7 +41,7 @@ test("what comes out has no prototype, so a toJSON on one is not found", () => {
 
 test("each member is read once, in the order of their names", () => {
   const reads = [];
-  const proxy = new Proxy({ uri: "u", name: "n", read }, { get: (target, key) => (reads.push(key), target[key]) });
+  const proxy = new Proxy({ uri: "u", name: "n", read }, { get: (target, key) => reads.push(key) && target[key] });
   convert(Resource, proxy, "");
   assert.deepEqual(reads, [
     "annotations",
@@ -81,7 +81,7 @@ test("a getter's own error comes through", () => {
         "",
       ),
     (e) => e === mine,
-  ); // prettier-ignore
+  );
 });
 
 const refused = {

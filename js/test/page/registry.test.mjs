@@ -104,9 +104,11 @@ test("a signal that is aborted registers nothing, but errors are still thrown", 
 });
 
 test("a toJSON that registers the same URI finds it free, and then it is taken", () => {
-  assert.throws(() => add({ uriSchema: { toJSON: () => (add({ name: "inner" }), {}) } }), {
-    name: "InvalidStateError",
-  });
+  const toJSON = () => {
+    add({ name: "inner" });
+    return {};
+  };
+  assert.throws(() => add({ uriSchema: { toJSON } }), { name: "InvalidStateError" });
   assert.equal(JSON.parse(shared.entries.get(uri).descriptor).name, "inner");
 });
 

@@ -82,7 +82,7 @@ const refused = {
     "https:\\\\x.test\\{a}",
   ],
   QuotaExceededError: ["https://x.test/" + "a".repeat(maxURI)],
-}; // prettier-ignore
+};
 for (const [name, uris] of Object.entries(refused))
   for (const uri of uris) test(`'${uri.slice(0, 40)}' is a ${name}`, () => assert.throws(() => own(uri), { name }));
 

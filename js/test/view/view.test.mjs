@@ -68,7 +68,7 @@ test("support is recognised wherever a host may say it", () => {
     [{ resources: { subscribe: true } }, true],
     [{}, true, able.experimental],
   ])
-    assert.equal(canSubscribe(capabilities, context), want, JSON.stringify(capabilities)); // prettier-ignore
+    assert.equal(canSubscribe(capabilities, context), want, JSON.stringify(capabilities));
 });
 
 test("where the host can, it subscribes, reads once, and again for each update", async () => {
