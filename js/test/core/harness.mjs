@@ -3,10 +3,17 @@
  * does in a browser is done here by hand, so that the edge can be looked at by itself.
  */
 import { createServer } from "node:http";
+import { after } from "node:test";
 import { readFile } from "node:fs/promises";
 import { start } from "../../../dist/pagewire.core.js";
 
 export const origin = "https://x.test";
+
+/** What ends the cores of a file, whose timers would hold its process for 30 s. */
+const stops = [];
+after(() => {
+  for (const stop of stops) stop();
+});
 
 /** Serves dist/ on loopback: the loader fetches, as in a page. */
 export async function serve() {
@@ -97,6 +104,7 @@ export async function page(reads = {}, options = {}, startCore = start) {
     origin,
     ...options,
   });
+  stops.push(() => p.core.stop());
   return p;
 }
 
