@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"os"
 	"runtime"
 	"strings"
 	"sync"
@@ -76,6 +77,21 @@ func Addr(t testing.TB) string {
 	}
 	t.Fatal("no free port between 12000 and 32000")
 	return ""
+}
+
+// ShortDir returns an empty directory that goes with the test. Its path is short, whatever the test is called: that of a
+// Unix socket in it may have no more than 107 bytes.
+func ShortDir(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "pw-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		// What has ended may still have children that write.
+		Eventually(t, dir+" is removed", func() bool { return os.RemoveAll(dir) == nil })
+	})
+	return dir
 }
 
 // NoLeak fails a test that leaves goroutines behind. It must be called before the test starts any.
