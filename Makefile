@@ -5,7 +5,7 @@ SHELL         := /bin/bash
 .SHELLFLAGS   := -o pipefail -c
 MAKEFLAGS     += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help build demo pictures test test-native test-wasm test-js test-browser test-busy test-rounds test-races test-fresh size bench generate lint fmt clean browser node
+.PHONY: help build demo pictures test test-native test-wasm test-js test-browser test-busy test-rounds test-races test-fresh size bench generate check lint fmt clean browser node
 
 # npm writes this file last, so it is older than the lock file exactly when something has to be installed.
 NPM := js/node_modules/.package-lock.json
@@ -60,6 +60,26 @@ test: build ## Run every test, and say how many ran at each level
 ##@ While you work on it:
 build: $(NPM) ## Build dist/ and bin/pagewire (with tinygo when it is on PATH, else go)
 	@go run ./js/build
+
+check: ## Go alone, in seconds: format, vet and staticcheck, natively and for js/wasm, and the engine's tests
+	@unformatted=$$($(GOFMT) -l $(GO_FILES)); \
+		test -z "$$unformatted" || { echo "gofmt would change (make fmt does): $$unformatted" >&2; exit 1; }
+	@go vet ./...
+	@GOOS=js GOARCH=wasm go vet ./bridge/... ./wasm/...
+	@# Built first: go tool would build it for js/wasm too. No check is off, but for what has no use in wasm/, since
+	@# staticcheck does not count //go:wasmexport as one.
+	@go build -o bin/ honnef.co/go/tools/cmd/staticcheck
+	@bin/staticcheck -checks all ./...
+	@GOOS=js GOARCH=wasm bin/staticcheck -checks all ./bridge/...
+	@GOOS=js GOARCH=wasm bin/staticcheck -checks all,-U1000 ./wasm/...
+	@go test ./bridge ./bridge/wire ./bridge/coalesce ./bridge/resource
+
+lint: $(NPM) ## Lint TypeScript, JavaScript, CSS and JSON, and check their format
+	@cd js && node_modules/.bin/biome check --error-on-warnings ..
+
+fmt: $(NPM) ## Format all sources
+	@$(GOFMT) -w $(GO_FILES)
+	@cd js && node_modules/.bin/biome format --write ..
 
 test-native: ## Native level: go vet, go test -race; needs neither npm nor a build. PKG=./bridge/... RUN=TestX narrow it
 	@go vet $(or $(PKG),./...)
@@ -117,13 +137,6 @@ pictures: build browser ## Take the inspector's pictures anew, into demo/
 
 generate: $(NPM) ## Write what idl/ generates
 	node idl/generate.mjs
-
-lint: $(NPM) ## Lint TypeScript, JavaScript, CSS and JSON, and check their format
-	@cd js && node_modules/.bin/biome check --error-on-warnings ..
-
-fmt: $(NPM) ## Format all sources
-	@$(GOFMT) -w $(GO_FILES)
-	@cd js && node_modules/.bin/biome format --write ..
 
 clean: ## Remove what is built; installed packages stay
 	rm -rf bin dist bridge/gateway/assets/dist
