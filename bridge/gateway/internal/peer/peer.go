@@ -9,13 +9,12 @@
 //
 //   - Linux: the entry of the connection, by its two addresses and ports, in the state ESTABLISHED and with an inode,
 //     while our end is ESTABLISHED too. It is asked of the kernel directly (sock_diag, which needs no privilege and
-//     takes 5 µs whatever the number of connections), or read from /proc/net/tcp and tcp6 where that is not to be had (11 ms among 10,000 connections).
-//   - macOS, Windows and all others: nothing. The answer is Unknown, and a token has to decide.
+//     takes 5 µs whatever the number of connections), or read from /proc/net/tcp and tcp6 where a sandbox forbids
+//     that (11 ms among 10,000 connections).
+//   - macOS, Windows and all others: nothing. The answer is Unknown, and something else has to decide.
 //
-// Unknown is also the answer for a connection from elsewhere, or by way of a proxy of root's (Docker, WSL).
-//
-// The package never answers Same on a guess: whatever cannot be seen, or may have changed meanwhile, is Unknown. It looks
-// at no process, reads no name, and closes nothing.
+// The package never answers Same on a guess: what cannot be seen, or may have changed meanwhile, is Gone. It looks at no
+// process, reads no name, and closes nothing.
 package peer
 
 import (
@@ -28,8 +27,12 @@ import (
 type Who uint8
 
 const (
-	// Unknown is somebody of whom the kernel says nothing.
+	// Unknown is anybody, where the kernel does not tell.
 	Unknown Who = iota
+	// Gone is who has closed, or half closed, the connection, or is on another machine: no process here holds its end.
+	Gone
+	// Root may be in the way for anybody: the proxies of Docker and WSL are root's. To a process of root's, root is Same.
+	Root
 	// Same is the user as whom this process runs.
 	Same
 	// Other is another user of this machine.
@@ -37,17 +40,11 @@ const (
 )
 
 func (w Who) String() string {
-	switch w {
-	case Same:
-		return "this user"
-	case Other:
-		return "another user"
-	}
-	return "unknown"
+	return [...]string{"unknown", "gone", "root", "this user", "another user"}[w]
 }
 
 // Of says who is at the other end of a TCP connection. It is for the end that has accepted: one that was dialled may not have
-// been accepted yet, and is nobody's until then. Ask when the connection begins: who has sent and closed is Unknown.
+// been accepted yet, and is nobody's until then. Ask when the connection begins: who has sent and closed is Gone.
 func Of(c net.Conn) Who {
 	if wrapped, ok := c.(interface{ NetConn() net.Conn }); ok { // TLS
 		c = wrapped.NetConn()
@@ -63,13 +60,13 @@ func Of(c net.Conn) Who {
 	who := connection(theirs, ours)
 	// While our end is established nobody else can have their address and port towards us. When it is not, the entry that was
 	// found may be a later connection's, by somebody else.
-	if who == Same && !established(tcp) {
-		return Unknown
+	if (who == Same || who == Root) && !established(tcp) {
+		return Gone
 	}
 	return who
 }
 
-// OfListener says whose process listens where a connection to an address of this machine would end.
+// OfListener says whose process listens where a connection to an address of this machine would end; Gone if none does.
 func OfListener(addr netip.AddrPort) Who {
 	return listener(netip.AddrPortFrom(addr.Addr().Unmap().WithZone(""), addr.Port()))
 }

@@ -38,10 +38,7 @@ func connection(local, remote netip.AddrPort) Who {
 		})
 	}
 	// The kernel answers with a listener where there is no such connection: the same program may do both.
-	if err != nil || s.state != stateEstablished || s.local != local || s.remote != remote {
-		return Unknown
-	}
-	return owner(s)
+	return found(s, err, s.state == stateEstablished && s.local == local && s.remote == remote)
 }
 
 func listener(addr netip.AddrPort) Who {
@@ -49,8 +46,16 @@ func listener(addr netip.AddrPort) Who {
 	if errors.Is(err, errNoDiag) {
 		s, err = scan(addr.Addr(), func(s socket) bool { return listensAt(s, addr) })
 	}
-	if err != nil || !listensAt(s, addr) {
+	return found(s, err, listensAt(s, addr))
+}
+
+// found says whose the socket is that was looked for.
+func found(s socket, err error, it bool) Who {
+	switch {
+	case errors.Is(err, errNoDiag): // nor was there a table
 		return Unknown
+	case err != nil || !it:
+		return Gone
 	}
 	return owner(s)
 }
@@ -68,15 +73,17 @@ func unspecified(a netip.Addr) netip.Addr {
 }
 
 // owner says whose a socket is. One without an inode is nobody's: no process holds it, or none has accepted it yet, and its
-// user id is 0 then. Root may be in the way for anybody: Docker's proxy is root's.
+// user id is 0 then.
 func owner(s socket) Who {
 	own := uint32(os.Geteuid())
 	switch {
 	case s.inode == 0:
-		return Unknown
+		return Gone
 	case s.uid == own:
 		return Same
-	case s.uid == 0, s.uid == unmapped():
+	case s.uid == 0:
+		return Root
+	case s.uid == unmapped():
 		return Unknown
 	}
 	return Other
@@ -194,12 +201,14 @@ func parseAnswer(a []byte) (socket, error) {
 // maxTable bounds what is read of a table, in bytes: some 400,000 connections.
 const maxTable = 64 << 20
 
-// scan finds a socket in the tables in /proc. A socket of IPv6 may be at an address of IPv4.
+// scan finds a socket in the tables in /proc. A socket of IPv6 may be at an address of IPv4. It fails with errNoDiag where there
+// are no tables.
 func scan(local netip.Addr, fits func(socket) bool) (socket, error) {
 	files := []string{"/proc/net/tcp6"}
 	if local.Is4() {
 		files = []string{"/proc/net/tcp", "/proc/net/tcp6"}
 	}
+	read := errNoDiag
 	for _, name := range files {
 		f, err := os.Open(name)
 		if err != nil {
@@ -210,8 +219,9 @@ func scan(local netip.Addr, fits func(socket) bool) (socket, error) {
 		if ok {
 			return s, nil
 		}
+		read = unix.ENOENT
 	}
-	return socket{}, unix.ENOENT
+	return socket{}, read
 }
 
 func scanTable(table io.Reader, fits func(socket) bool) (socket, bool) {

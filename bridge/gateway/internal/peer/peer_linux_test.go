@@ -55,10 +55,7 @@ func procOf(c net.Conn) Who {
 	s, err := scan(theirs.Addr(), func(s socket) bool {
 		return s.state == stateEstablished && s.local == theirs && s.remote == ours
 	})
-	if err != nil {
-		return Unknown
-	}
-	return owner(s)
+	return found(s, err, true)
 }
 
 // Each family of addresses, and the mix of both: a client of IPv6 that connects with an address of IPv4 is in tcp6.
@@ -129,7 +126,7 @@ func TestWhoHasClosed(t *testing.T) {
 			}
 			end(d)
 			c := accept(t, l)
-			if got := Of(c); got != Unknown {
+			if got := Of(c); got != Gone {
 				t.Errorf("it is %v", got)
 			}
 		})
@@ -156,7 +153,7 @@ func TestReusedPort(t *testing.T) {
 	if s, err := diag(addrPort(c.RemoteAddr()), addrPort(c.LocalAddr())); err != nil || owner(s) != Same {
 		t.Fatalf("the second has no such entry: %+v, %v", s, err)
 	}
-	if got := Of(c); got != Unknown {
+	if got := Of(c); got != Gone {
 		t.Errorf("the first is %v", got)
 	}
 	if got := Of(accept(t, l)); got != Same {
@@ -188,10 +185,10 @@ func TestListeners(t *testing.T) {
 		"ours":                {at(ours), Same},
 		"at every address":    {at(wide), Same},
 		"at ::1":              {netip.AddrPortFrom(netip.IPv6Loopback(), addrPort(wide.Addr()).Port()), Same},
-		"nobody":              {at(free), Unknown},
-		"at another address":  {netip.AddrPortFrom(netip.MustParseAddr("127.0.0.2"), at(ours).Port()), Unknown},
+		"nobody":              {at(free), Gone},
+		"at another address":  {netip.AddrPortFrom(netip.MustParseAddr("127.0.0.2"), at(ours).Port()), Gone},
 		"a mapped address":    {netip.AddrPortFrom(netip.MustParseAddr("::ffff:127.0.0.1"), at(ours).Port()), Same},
-		"no address, no port": {netip.AddrPort{}, Unknown},
+		"no address, no port": {netip.AddrPort{}, Gone},
 	} {
 		if got := OfListener(c.at); got != c.want {
 			t.Errorf("%s, %v: %v, want %v", what, c.at, got, c.want)
@@ -200,11 +197,8 @@ func TestListeners(t *testing.T) {
 			continue
 		}
 		addr := netip.AddrPortFrom(c.at.Addr().Unmap(), c.at.Port())
-		got := Unknown
-		if s, err := scan(addr.Addr(), func(s socket) bool { return listensAt(s, addr) }); err == nil {
-			got = owner(s)
-		}
-		if got != c.want {
+		s, err := scan(addr.Addr(), func(s socket) bool { return listensAt(s, addr) })
+		if got := found(s, err, true); got != c.want {
 			t.Errorf("%s, %v, by /proc: %v, want %v", what, c.at, got, c.want)
 		}
 	}
@@ -238,17 +232,17 @@ func TestOwners(t *testing.T) {
 		want Who
 	}{
 		{socket{uid: own, inode: 1}, Same},
-		{socket{uid: own, inode: 0}, Unknown},
+		{socket{uid: own, inode: 0}, Gone},
 		{socket{uid: own + 1, inode: 1}, Other},
-		{socket{uid: own + 1, inode: 0}, Unknown},
-		{socket{uid: 0, inode: 0}, Unknown},
+		{socket{uid: own + 1, inode: 0}, Gone},
+		{socket{uid: 0, inode: 0}, Gone},
 	} {
 		if got := owner(c.socket); got != c.want {
 			t.Errorf("%+v is %v, want %v", c.socket, got, c.want)
 		}
 	}
 	if own != 0 {
-		if got := owner(socket{uid: 0, inode: 1}); got != Unknown {
+		if got := owner(socket{uid: 0, inode: 1}); got != Root {
 			t.Errorf("root is %v", got)
 		}
 	}
