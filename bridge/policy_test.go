@@ -37,7 +37,7 @@ type home int
 
 const (
 	tool   home = iota // on the developer's machine: no rule
-	native             // everywhere but in a page: each file is !js, or for some of the other systems
+	native             // everywhere but in a page: each file is !js, or for one system
 	page               // in the page and natively, from the same files: no constraint, and nothing that TinyGo or the engine's rules exclude
 	edge               // in the page only: each file is js && wasm, the rest as for page
 )
@@ -60,7 +60,7 @@ var packages = []row{
 	{"bridge", page, "bridge/wire bridge/coalesce bridge/resource", ""},
 	{"bridge/view", page, "bridge", ""},
 	{"bridge/viewhost", native, "bridge bridge/view", "github.com/modelcontextprotocol/go-sdk"},
-	{"bridge/gateway/...", native, "bridge", "golang.org/x/sys github.com/modelcontextprotocol/go-sdk github.com/chromedp/chromedp github.com/chromedp/cdproto github.com/go-json-experiment/json github.com/coder/websocket github.com/prometheus/client_golang"},
+	{"bridge/gateway/...", native, "bridge", "github.com/modelcontextprotocol/go-sdk github.com/chromedp/chromedp github.com/chromedp/cdproto github.com/go-json-experiment/json github.com/coder/websocket github.com/prometheus/client_golang golang.org/x/sys"},
 	{"bridge/testkit", native, "", "github.com/modelcontextprotocol/go-sdk"}, // in nobody's row: tests alone import it
 	{"bridge/cmd/pagewire", native, "bridge/gateway/...", "github.com/spf13/cobra github.com/aymanbagabas/go-udiff github.com/modelcontextprotocol/go-sdk"},
 	{"wasm/...", edge, "bridge bridge/view", "github.com/hack-pad/safejs"},
@@ -357,11 +357,7 @@ func checkConstraint(h home, name string, text []byte) []string {
 		return nil // a test may well be native: this one is
 	}
 	var violations []string
-	refuse := func(verb, goos, goarch string) {
-		constraint := map[home]string{native: "//go:build !js", page: "no constraint", edge: "//go:build js && wasm"}[h]
-		violations = append(violations, fmt.Sprintf("%s %s for %s/%s: here files have %s", name, verb, goos, goarch, constraint))
-	}
-	somewhere := false // a native file may be for some systems only, as for their system calls
+	built := map[bool]int{} // in how many of the targets, by whether they are pages
 	for _, target := range []struct {
 		goos, goarch string
 		inPage       bool
@@ -369,24 +365,30 @@ func checkConstraint(h home, name string, text []byte) []string {
 		{"linux", "amd64", false},
 		{"darwin", "arm64", false},
 		{"windows", "amd64", false},
+		{"openbsd", "amd64", false}, // stands for the rest, which has no file of its own
 		{"js", "wasm", true},
 	} {
 		want := h == page || h == edge && target.inPage || h == native && !target.inPage
 		// A file may depend on another tag as well (tinygo, pagewire_assets): it belongs to a target when it is
 		// built for it with some setting.
 		got := compiles(target.goos, target.goarch, name, text) || compiles(target.goos, target.goarch, name, text, "tinygo", "pagewire_assets")
-		somewhere = somewhere || got && !target.inPage
-		switch {
-		case got && !want:
-			refuse("is built", target.goos, target.goarch)
-		case !got && want && h != native:
-			refuse("is not built", target.goos, target.goarch)
+		if got {
+			built[target.inPage]++
+		}
+		if got != want && (h != native || got) {
+			violations = append(violations, misplaced(h, name, target.goos+"/"+target.goarch, want))
 		}
 	}
-	if h == native && !somewhere {
-		refuse("is not built", "linux", "amd64")
+	if h == native && built[false] == 0 {
+		violations = append(violations, misplaced(h, name, "any system", true))
 	}
 	return violations
+}
+
+func misplaced(h home, name, target string, want bool) string {
+	verb := map[bool]string{true: "is not built", false: "is built"}[want]
+	constraint := map[home]string{native: "//go:build !js", page: "no constraint", edge: "//go:build js && wasm"}[h]
+	return fmt.Sprintf("%s %s for %s: here files have %s", name, verb, target, constraint)
 }
 
 // compiles reports whether go build would take the file for a target, by its name and its constraints.
@@ -575,17 +577,16 @@ func TestConstraintCheckRefuses(t *testing.T) {
 		{page, "p/a.go", "", ""},
 		{native, "p/a.go", "//go:build !js", ""},
 		{native, "p/a.go", "//go:build !js && pagewire_assets", ""},
-		{native, "p/a_windows.go", "", ""},
-		{native, "p/a.go", "//go:build !js && !linux", ""},
 		{edge, "p/a.go", "//go:build js && wasm", ""},
 		{edge, "p/a.go", "//go:build js && wasm && tinygo", ""},
 		{page, "p/a_test.go", "//go:build !js", ""},
 		{page, "p/a.go", "//go:build !js", "p/a.go is not built for js/wasm"},
 		{page, "p/a.go", "//go:build ignore", "is not built for linux/amd64"},
 		{page, "p/a_windows.go", "", "is not built for linux/amd64"},
+		{native, "p/a_windows.go", "//go:build !js", ""},
+		{native, "p/a.go", "//go:build unix && !linux && !darwin", ""},
 		{native, "p/a.go", "", "p/a.go is built for js/wasm"},
-		{native, "p/a.go", "//go:build ignore", "is not built for linux/amd64"},
-		{native, "p/a.go", "//go:build !linux", "p/a.go is built for js/wasm"},
+		{native, "p/a.go", "//go:build ignore", "p/a.go is not built for any system"},
 		{native, "p/a_test.go", "", "p/a_test.go is built for js/wasm"},
 		{edge, "p/a.go", "", "p/a.go is built for linux/amd64"},
 		{edge, "p/a_test.go", "//go:build wasm || linux", "p/a_test.go is built for linux/amd64"},

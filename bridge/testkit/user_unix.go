@@ -1,4 +1,4 @@
-//go:build unix
+//go:build !js && unix
 
 package testkit
 
@@ -9,24 +9,16 @@ import (
 	"testing"
 )
 
-// OtherUID is the user as whom OtherUser runs: nobody's.
+// OtherUID is the user as whom AsOther runs things: nobody, of whom every system has one.
 const OtherUID = 65534
 
-// OtherUser gives a command that plays a role, at an address or path, as another user of this machine. It skips the test
-// where that takes root. The test binary's TestMain must call Main.
-func OtherUser(t testing.TB, role, at string) *exec.Cmd {
+// AsOther has a command run as another user than this one, which only root can arrange. Elsewhere the test ends here, and says
+// what it has not shown. The command's program must be one that others may run: Self is.
+func AsOther(t testing.TB, cmd *exec.Cmd) {
 	t.Helper()
-	needsRoot(t)
-	// By its descriptor: the directory in which go test builds is root's alone.
-	binary, err := os.Open("/proc/self/exe")
-	if err != nil {
-		t.Fatal(err)
+	if os.Geteuid() != 0 {
+		t.Skip("not shown: only root can run a process as another user")
 	}
-	t.Cleanup(func() { binary.Close() })
-	cmd := exec.Command("/proc/self/fd/3", at)
-	cmd.ExtraFiles = []*os.File{binary}
-	cmd.Env = append(os.Environ(), roleEnv+"="+role, "GORACE=atexit_sleep_ms=0") // else it takes a second to end under -race
-	cmd.Dir = "/"
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: OtherUID, Gid: OtherUID}}
-	return cmd
+	cmd.Dir = "/"
 }

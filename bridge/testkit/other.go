@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"os/exec"
 	"testing"
 )
 
@@ -75,10 +76,15 @@ func play(role, at string, in io.Reader, out io.Writer) error {
 	return fmt.Errorf("testkit: no role %q", role)
 }
 
-// needsRoot skips a test that cannot become another user.
-func needsRoot(t testing.TB) {
+// OtherUser gives a command that plays a role, at an address or path, as another user of this machine: see AsOther. The
+// test binary's TestMain must call Main.
+func OtherUser(t testing.TB, role, at string) *exec.Cmd {
 	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("needs root: only root can run a process of another user")
-	}
+	cmd := exec.Command("")
+	AsOther(t, cmd) // which may end the test
+	cmd.Path = Self(t)
+	cmd.Args = []string{cmd.Path, at}
+	cmd.Err = nil
+	cmd.Env = append(os.Environ(), roleEnv+"="+role, "GORACE=atexit_sleep_ms=0") // else it takes a second to end under -race
+	return cmd
 }
