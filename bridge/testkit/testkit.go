@@ -8,6 +8,9 @@
 package testkit
 
 import (
+	"fmt"
+	"math/rand/v2"
+	"net"
 	"runtime"
 	"strings"
 	"sync"
@@ -58,6 +61,21 @@ func Ends[T any](t testing.TB, what string, channel <-chan T) {
 	case <-time.After(Patience):
 		t.Fatalf("after %v still not so: %s\n%s", Patience, what, stacks())
 	}
+}
+
+// Addr returns an address of loopback at which nothing listens, for a process that the test starts. Its port is below
+// those that the system gives to connections and to listeners of port 0, so that nobody takes it meanwhile by chance.
+func Addr(t testing.TB) string {
+	t.Helper()
+	for range 100 {
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 12_000+rand.IntN(20_000)))
+		if err == nil {
+			defer l.Close()
+			return l.Addr().String()
+		}
+	}
+	t.Fatal("no free port between 12000 and 32000")
+	return ""
 }
 
 // NoLeak fails a test that leaves goroutines behind. It must be called before the test starts any.

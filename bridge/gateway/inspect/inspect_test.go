@@ -20,6 +20,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/pagewire/pagewire/bridge/gateway"
+	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
 const doc = "https://app.example/doc"
@@ -81,23 +82,13 @@ func serve(t *testing.T, g *gateway.Gateway, o Options) *httptest.Server {
 		g.Close()
 		s.Close()
 		http.DefaultClient.CloseIdleConnections()
-		eventually(t, "no goroutine is left", func() bool { return runtime.NumGoroutine() <= before })
+		testkit.Eventually(t, "no goroutine is left", func() bool { return runtime.NumGoroutine() <= before })
 		if t.Failed() {
 			all := make([]byte, 1<<20)
 			t.Logf("%s", all[:runtime.Stack(all, true)])
 		}
 	})
 	return s
-}
-
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
-		if ok() {
-			return
-		}
-	}
-	t.Errorf("never: %s", what)
 }
 
 // get asks as a client with these headers does; "Host: x" is one of them.
@@ -405,7 +396,7 @@ func TestFeedFollowsValues(t *testing.T) {
 		t.Errorf("%d subscriptions at the page, want 1", n)
 	}
 	f.say(`{"close":%q}`, doc)
-	eventually(t, "the page's subscription ends", func() bool { return p.subscriptions() == 0 })
+	testkit.Eventually(t, "the page's subscription ends", func() bool { return p.subscriptions() == 0 })
 
 	f.say(`{"open":"https://app.example/none"}`)
 	if m := f.next("value", anything); m["uri"] != "https://app.example/none" || m["error"] == nil {
@@ -417,7 +408,7 @@ func TestFeedFollowsValues(t *testing.T) {
 	f.next("value", func(m map[string]any) bool { return strings.Contains(fmt.Sprint(m["error"]), "too many") })
 
 	f.ws.CloseNow()
-	eventually(t, "the inspector's session ends", func() bool { return len(g.Snapshot().Agents) == 0 })
+	testkit.Eventually(t, "the inspector's session ends", func() bool { return len(g.Snapshot().Agents) == 0 })
 }
 
 func TestFeedLogsMessagesWhileItIsAsked(t *testing.T) {

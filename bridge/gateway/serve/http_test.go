@@ -19,6 +19,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/pagewire/pagewire/bridge/gateway"
+	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
 // A site is a page's gateway, served over HTTP.
@@ -158,7 +159,7 @@ func legacyCall(id, method, params string) string {
 
 // go-sdk's client over HTTP, in both eras, many at once.
 func TestHTTPClients(t *testing.T) {
-	leakless(t)
+	testkit.NoLeak(t)
 	t.Cleanup(http.DefaultClient.CloseIdleConnections)
 	s := serveHTTP(t, HTTPOptions{})
 	var all sync.WaitGroup
@@ -177,7 +178,7 @@ func TestHTTPClients(t *testing.T) {
 	all.Wait()
 	close(agents)
 	// go-sdk's Subscribe does not wait for the listen's acknowledgement.
-	eventually(t, "each is subscribed to both", func() bool { return s.g.Snapshot().Stats.Subscriptions == 2*len(agents) })
+	testkit.Eventually(t, "each is subscribed to both", func() bool { return s.g.Snapshot().Stats.Subscriptions == 2*len(agents) })
 	s.Set(origin+"/doc", "two")
 	for a := range agents {
 		a.updated(origin + "/doc")
@@ -188,7 +189,7 @@ func TestHTTPClients(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	eventually(t, "nothing is left of the agents", func() bool { return held(s.g) == 0 })
+	testkit.Eventually(t, "nothing is left of the agents", func() bool { return held(s.g) == 0 })
 }
 
 // What HTTP has to say of a request of the modern era.
@@ -326,7 +327,7 @@ func TestModernListens(t *testing.T) {
 		}
 	}
 	one.cancel()
-	eventually(t, "the listen that its client left is gone", func() bool { return s.g.Snapshot().Stats.Listens == 2 })
+	testkit.Eventually(t, "the listen that its client left is gone", func() bool { return s.g.Snapshot().Stats.Listens == 2 })
 	s.Set(origin+"/doc", "three")
 	s.Set(origin+"/other", "3")
 	if m := two.message(); m.Params.URI != origin+"/doc" {
@@ -357,7 +358,7 @@ func TestDisconnect(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-s.gaveUp
-	eventually(t, "nothing is left", func() bool { return held(s.g) == 0 })
+	testkit.Eventually(t, "nothing is left", func() bool { return held(s.g) == 0 })
 }
 
 // Ids that look alike are told apart, and equal ones in two sessions never mix.
@@ -448,7 +449,7 @@ func TestLegacyStream(t *testing.T) {
 			t.Fatalf("told %+v", m)
 		}
 		stream.cancel()
-		eventually(t, "the stream has ended", func() bool {
+		testkit.Eventually(t, "the stream has ended", func() bool {
 			s.h.mu.Lock()
 			defer s.h.mu.Unlock()
 			for _, session := range s.h.sessions {
@@ -549,11 +550,11 @@ func TestLegacyIdle(t *testing.T) {
 	s := serveHTTP(t, HTTPOptions{Idle: 100 * time.Millisecond})
 	idle, busy := s.begin(), s.begin()
 	stream := s.do("GET", "", busy)
-	eventually(t, "the idle session has ended", func() bool { return len(s.g.Snapshot().Agents) == 1 })
+	testkit.Eventually(t, "the idle session has ended", func() bool { return len(s.g.Snapshot().Agents) == 1 })
 	s.do("POST", legacyCall("1", "ping", ""), idle).want(404, -32600)
 	s.do("POST", legacyCall("1", "ping", ""), busy).want(200, 0)
 	stream.cancel()
-	eventually(t, "the other has ended too", func() bool { return held(s.g) == 0 })
+	testkit.Eventually(t, "the other has ended too", func() bool { return held(s.g) == 0 })
 }
 
 // Above the limit of sessions the one that is idle for longest makes room.
@@ -580,7 +581,7 @@ func TestLegacySessions(t *testing.T) {
 
 // Close ends all in order.
 func TestClose(t *testing.T) {
-	leakless(t)
+	testkit.NoLeak(t)
 	t.Cleanup(http.DefaultClient.CloseIdleConnections)
 	s := serveHTTP(t, HTTPOptions{})
 	session := s.begin()
@@ -612,7 +613,7 @@ func TestClose(t *testing.T) {
 // Close does not wait for who takes nothing.
 func TestCloseHanging(t *testing.T) {
 	s := serveHTTP(t, HTTPOptions{})
-	s.Set(origin+"/big", strings.Repeat("x", 8<<20)) // more than the sockets take
+	s.offer(t, origin+"/big", strings.Repeat("x", 8<<20)) // more than the sockets take
 	s.ask(call("1", "resources/read", `"uri":"`+origin+`/big"`))
 	session := s.begin()
 	s.do("POST", legacyCall("1", "resources/read", `"uri":"`+origin+`/big"`), session)
@@ -668,7 +669,7 @@ func TestSlowStream(t *testing.T) {
 // lists of what there is none are unknown, the legacy era's results have nothing of the modern one, no error has code 0.
 func TestNoDefectOfTheSDK(t *testing.T) {
 	s := serveHTTP(t, HTTPOptions{})
-	s.Set(origin+"/empty", "")
+	s.offer(t, origin+"/empty", "")
 	session := s.begin()
 	body := func(r *reply) string {
 		t.Helper()

@@ -19,6 +19,7 @@ import (
 
 	"github.com/pagewire/pagewire/bridge/gateway"
 	"github.com/pagewire/pagewire/bridge/gateway/internal/wsconn"
+	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
 // What no browser does: here the other end is ours, down to the frames.
@@ -59,6 +60,7 @@ func offer(t *testing.T, c gateway.Conn, uri string) *mcp.Server {
 }
 
 func TestWhoMayConnect(t *testing.T) {
+	t.Parallel()
 	p := openPlace(t, Options{AllowOrigins: []string{"https://*.allowed.example", "https://denied.example"}, Extensions: []string{"abcdefghijklmnopabcdefghijklmnop"}})
 	for origin, want := range map[string]string{
 		"http://localhost:3000":              "",
@@ -96,7 +98,7 @@ func TestWhoMayConnect(t *testing.T) {
 		if response.StatusCode != http.StatusForbidden || !strings.Contains(string(text), want) {
 			t.Errorf("%s: %s: %s", origin, response.Status, text)
 		}
-		if !p.log.has("refused a page") {
+		if !p.log.Has("refused a page") {
 			t.Error("nothing was logged")
 		}
 	}
@@ -107,6 +109,7 @@ func TestWhoMayConnect(t *testing.T) {
 }
 
 func TestPagesThatDoNotIntroduceThemselves(t *testing.T) {
+	t.Parallel()
 	p := openPlace(t, Options{})
 	for _, hello := range []string{
 		`{"jsonrpc":"2.0","id":1,"method":"ping"}`, `{`, ``, `{"type":"pagewire:page"}`, `{"type":"pagewire:other","tab":"0123456789"}`,
@@ -118,11 +121,12 @@ func TestPagesThatDoNotIntroduceThemselves(t *testing.T) {
 			t.Errorf("%s: %v", hello, err)
 		}
 	}
-	eventually(t, "none is left", func() bool { p.pages.mu.Lock(); defer p.pages.mu.Unlock(); return len(p.pages.pages) == 0 })
+	testkit.Eventually(t, "none is left", func() bool { p.pages.mu.Lock(); defer p.pages.mu.Unlock(); return len(p.pages.pages) == 0 })
 }
 
 // The word of a page counts for nothing but itself: not for another origin, nor for another origin's tab.
 func TestPagesThatLie(t *testing.T) {
+	t.Parallel()
 	p := openPlace(t, Options{})
 	long, _ := json.Marshal(strings.Repeat("é", 2000))
 	c := p.connect(local, `{"type":"pagewire:page","tab":"0123456789","origin":"https://bank.example","url":"https://bank.example/","title":`+string(long)+`,"focused":1e300}`)
@@ -131,7 +135,7 @@ func TestPagesThatLie(t *testing.T) {
 	server.AddResource(&mcp.Resource{URI: local + "/doc", Name: "another's"}, func(context.Context, *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) { return nil, nil })
 	p.waitFor(1)
 	var tabs []string
-	eventually(t, "both are attached", func() bool {
+	testkit.Eventually(t, "both are attached", func() bool {
 		tabs = nil
 		for _, s := range p.g.Snapshot().Pages {
 			tabs = append(tabs, s.Tab)
@@ -144,10 +148,11 @@ func TestPagesThatLie(t *testing.T) {
 	if tabs[0] == tabs[1] {
 		t.Errorf("two origins share the tab %s", tabs[0])
 	}
-	p.agent().shows("http://localhost:4000/doc")
+	p.agent().Shows("http://localhost:4000/doc")
 }
 
 func TestTabOfTwoDocuments(t *testing.T) {
+	t.Parallel()
 	p := openPlace(t, Options{})
 	first := p.connect(local, hi("0123456789"))
 	offer(t, first, local+"/doc")
@@ -171,12 +176,13 @@ func TestTabOfTwoDocuments(t *testing.T) {
 	}
 	// One that answers nothing has no tab: its successor waits for it, but not long.
 	p.connect(local, hi("abcdefghij"))
-	eventually(t, "it has its place", func() bool { p.pages.mu.Lock(); defer p.pages.mu.Unlock(); return len(p.pages.seats) == 3 })
+	testkit.Eventually(t, "it has its place", func() bool { p.pages.mu.Lock(); defer p.pages.mu.Unlock(); return len(p.pages.seats) == 3 })
 	offer(t, p.connect(local, hi("abcdefghij")), local+"/doc")
 	p.waitFor(3)
 }
 
 func TestOversizeMessage(t *testing.T) {
+	t.Parallel()
 	p := openPlace(t, Options{})
 	c := p.connect(local, hi("0123456789"))
 	server := offer(t, c, local+"/doc")
@@ -185,31 +191,32 @@ func TestOversizeMessage(t *testing.T) {
 	if err := c.Write(t.Context(), bytes.Repeat([]byte("x"), maxMessage)); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Ping(30 * time.Second); err != nil {
+	if err := c.Ping(testkit.Patience); err != nil {
 		t.Fatal(err)
 	}
 	c.Write(t.Context(), bytes.Repeat([]byte("x"), maxMessage+1))
-	eventually(t, "its sessions have ended", func() bool { return len(slices.Collect(server.Sessions())) == 0 })
+	testkit.Eventually(t, "its sessions have ended", func() bool { return len(slices.Collect(server.Sessions())) == 0 })
 	p.waitFor(0)
-	if !p.log.has("a message of more than 33554432 bytes") {
+	if !p.log.Has("a message of more than 33554432 bytes") {
 		t.Error("nothing was logged")
 	}
 }
 
 func TestPagesThatAreTooMuch(t *testing.T) {
+	t.Parallel()
 	p := openPlace(t, Options{})
 	doc := "http://localhost:4000/doc"
 	offer(t, p.connect("http://localhost:4000", hi("0123456789")), doc)
 	p.waitFor(1)
 	a := p.agent()
-	a.subscribe(doc)
+	a.Watch(doc)
 
 	t.Run("flood", func(t *testing.T) {
 		c := p.connect(local, hi("flood00000"))
 		offer(t, c, local+"/doc")
 		p.waitFor(2)
 		update := []byte(`{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"` + local + `/doc"}}`)
-		for end := time.Now().Add(30 * time.Second); !p.log.has("slowed down"); {
+		for end := time.Now().Add(testkit.Patience); !p.log.Has("slowed down"); {
 			for range burst / 10 {
 				if err := c.Write(t.Context(), update); err != nil {
 					t.Fatal(err)
@@ -219,24 +226,24 @@ func TestPagesThatAreTooMuch(t *testing.T) {
 				t.Fatal("it is not slowed down")
 			}
 		}
-		if got := a.read(doc); got != "raw" {
+		if got := a.Text(doc); got != "raw" {
 			t.Errorf("another page reads %q", got)
 		}
 		// And it is served as before when what it sent has been heard.
-		if err := c.Ping(60 * time.Second); err != nil {
+		if err := c.Ping(testkit.Patience); err != nil {
 			t.Fatal(err)
 		}
-		if got := a.read(local + "/doc"); got != "raw" {
+		if got := a.Text(local + "/doc"); got != "raw" {
 			t.Errorf("it reads %q", got)
 		}
 		c.Close()
 	})
 	t.Run("many", func(t *testing.T) {
-		eventually(t, "the others are gone", func() bool { return len(p.attached()) == 1 })
+		testkit.Eventually(t, "the others are gone", func() bool { return len(p.attached()) == 1 })
 		for i := range maxPerOrigin {
 			p.connect(local, hi(fmt.Sprintf("many%06d", i)))
 		}
-		eventually(t, "they are in", func() bool {
+		testkit.Eventually(t, "they are in", func() bool {
 			p.pages.mu.Lock()
 			defer p.pages.mu.Unlock()
 			return p.pages.origins[local] == maxPerOrigin
@@ -245,11 +252,11 @@ func TestPagesThatAreTooMuch(t *testing.T) {
 		if _, err := c.Read(t.Context()); websocket.CloseStatus(err) != websocket.StatusTryAgainLater || !strings.Contains(err.Error(), "takes no more") {
 			t.Errorf("one too many: %v", err)
 		}
-		if got := a.read(doc); got != "raw" {
+		if got := a.Text(doc); got != "raw" {
 			t.Errorf("another origin's page reads %q", got)
 		}
 		// They never answer, and are given up.
-		eventually(t, "they are gone", func() bool {
+		testkit.Eventually(t, "they are gone", func() bool {
 			p.pages.mu.Lock()
 			defer p.pages.mu.Unlock()
 			return p.pages.origins[local] == 0
@@ -258,6 +265,7 @@ func TestPagesThatAreTooMuch(t *testing.T) {
 }
 
 func TestExtension(t *testing.T) {
+	t.Parallel()
 	const id = "abcdefghijklmnopabcdefghijklmnop"
 	p := openPlace(t, Options{Extensions: []string{id}})
 	hello := func(origin string) string {
@@ -274,7 +282,7 @@ func TestExtension(t *testing.T) {
 	if page.Origin != "https://app.example" || page.URL != "https://app.example/x" || page.Road != "extension" {
 		t.Errorf("the page is %+v", page)
 	}
-	if got := p.agent().read("https://app.example/doc"); got != "raw" {
+	if got := p.agent().Text("https://app.example/doc"); got != "raw" {
 		t.Errorf("read %q", got)
 	}
 }
