@@ -37,7 +37,7 @@ type home int
 
 const (
 	tool   home = iota // on the developer's machine: no rule
-	native             // everywhere but in a page: each file is !js
+	native             // everywhere but in a page: each file is !js, or for one system
 	page               // in the page and natively, from the same files: no constraint, and nothing that TinyGo or the engine's rules exclude
 	edge               // in the page only: each file is js && wasm, the rest as for page
 )
@@ -61,7 +61,7 @@ var packages = []row{
 	{"bridge/view", page, "bridge", ""},
 	{"bridge/link", page, "bridge bridge/wire", ""},
 	{"bridge/viewhost", native, "bridge bridge/view", "github.com/modelcontextprotocol/go-sdk"},
-	{"bridge/gateway/...", native, "bridge bridge/link", "github.com/modelcontextprotocol/go-sdk github.com/chromedp/chromedp github.com/chromedp/cdproto github.com/go-json-experiment/json github.com/coder/websocket github.com/prometheus/client_golang"},
+	{"bridge/gateway/...", native, "bridge bridge/link", "github.com/modelcontextprotocol/go-sdk github.com/chromedp/chromedp github.com/chromedp/cdproto github.com/go-json-experiment/json github.com/coder/websocket github.com/prometheus/client_golang golang.org/x/sys"},
 	{"bridge/testkit", native, "", "github.com/modelcontextprotocol/go-sdk"}, // in nobody's row: tests alone import it
 	{"bridge/cmd/pagewire", native, "bridge/gateway/...", "github.com/spf13/cobra github.com/aymanbagabas/go-udiff github.com/modelcontextprotocol/go-sdk"},
 	{"wasm/...", edge, "bridge bridge/view", "github.com/hack-pad/safejs"},
@@ -358,6 +358,7 @@ func checkConstraint(h home, name string, text []byte) []string {
 		return nil // a test may well be native: this one is
 	}
 	var violations []string
+	built := map[bool]int{} // in how many of the targets, by whether they are pages
 	for _, target := range []struct {
 		goos, goarch string
 		inPage       bool
@@ -365,19 +366,30 @@ func checkConstraint(h home, name string, text []byte) []string {
 		{"linux", "amd64", false},
 		{"darwin", "arm64", false},
 		{"windows", "amd64", false},
+		{"openbsd", "amd64", false}, // stands for the rest, which has no file of its own
 		{"js", "wasm", true},
 	} {
 		want := h == page || h == edge && target.inPage || h == native && !target.inPage
 		// A file may depend on another tag as well (tinygo, pagewire_assets): it belongs to a target when it is
 		// built for it with some setting.
 		got := compiles(target.goos, target.goarch, name, text) || compiles(target.goos, target.goarch, name, text, "tinygo", "pagewire_assets")
-		if got != want {
-			verb := map[bool]string{true: "is not built", false: "is built"}[want]
-			constraint := map[home]string{native: "//go:build !js", page: "no constraint", edge: "//go:build js && wasm"}[h]
-			violations = append(violations, fmt.Sprintf("%s %s for %s/%s: here files have %s", name, verb, target.goos, target.goarch, constraint))
+		if got {
+			built[target.inPage]++
+		}
+		if got != want && (h != native || got) {
+			violations = append(violations, misplaced(h, name, target.goos+"/"+target.goarch, want))
 		}
 	}
+	if h == native && built[false] == 0 {
+		violations = append(violations, misplaced(h, name, "any system", true))
+	}
 	return violations
+}
+
+func misplaced(h home, name, target string, want bool) string {
+	verb := map[bool]string{true: "is not built", false: "is built"}[want]
+	constraint := map[home]string{native: "//go:build !js", page: "no constraint", edge: "//go:build js && wasm"}[h]
+	return fmt.Sprintf("%s %s for %s: here files have %s", name, verb, target, constraint)
 }
 
 // compiles reports whether go build would take the file for a target, by its name and its constraints.
@@ -572,7 +584,10 @@ func TestConstraintCheckRefuses(t *testing.T) {
 		{page, "p/a.go", "//go:build !js", "p/a.go is not built for js/wasm"},
 		{page, "p/a.go", "//go:build ignore", "is not built for linux/amd64"},
 		{page, "p/a_windows.go", "", "is not built for linux/amd64"},
+		{native, "p/a_windows.go", "//go:build !js", ""},
+		{native, "p/a.go", "//go:build unix && !linux && !darwin", ""},
 		{native, "p/a.go", "", "p/a.go is built for js/wasm"},
+		{native, "p/a.go", "//go:build ignore", "p/a.go is not built for any system"},
 		{native, "p/a_test.go", "", "p/a_test.go is built for js/wasm"},
 		{edge, "p/a.go", "", "p/a.go is built for linux/amd64"},
 		{edge, "p/a_test.go", "//go:build wasm || linux", "p/a_test.go is built for linux/amd64"},

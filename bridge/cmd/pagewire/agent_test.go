@@ -53,7 +53,7 @@ func start(t *testing.T, addr, tokenFile, text string) *running {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &running{t: t, addr: addr, token: tokenFile, text: text, g: gateway.New(gateway.Options{})}
+	r := &running{t: t, addr: addr, token: tokenFile, text: text, g: gateway.New(gateway.Options{Version: versionName()})}
 	r.page = mcp.NewServer(&mcp.Implementation{Name: "page", Version: "1"}, &mcp.ServerOptions{
 		SubscribeHandler:   func(context.Context, *mcp.SubscribeRequest) error { return nil },
 		UnsubscribeHandler: func(context.Context, *mcp.UnsubscribeRequest) error { return nil },

@@ -12,14 +12,17 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"net/http"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/pagewire/pagewire/bridge/gateway"
+	"github.com/pagewire/pagewire/bridge/gateway/internal/wsconn"
 	"github.com/pagewire/pagewire/bridge/gateway/socket"
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
@@ -60,20 +63,20 @@ type peer struct {
 	g       *gateway.Gateway
 }
 
-const token = "the token of the hub, of 43 characters or so."
+const shared = "0123456789abcdef0123456789abcdef0123456789a"
 
-// startPeer runs a host. presented is the token that it has.
+// startPeer runs a host. presented is the secret that it has.
 func startPeer(t *testing.T, presented string) *peer {
 	t.Helper()
 	var log lockedLog
 	g := gateway.New(gateway.Options{})
-	pages := socket.New(g, socket.Options{Token: token, Log: slog.New(slog.NewTextHandler(&log, nil))})
+	pages := socket.New(g, socket.Options{Secret: func() (string, error) { return shared, nil }, Log: slog.New(slog.NewTextHandler(&log, nil))})
 	server := httptest.NewServer(pages)
 	fromExtension, in := io.Pipe()
 	out, toExtension := io.Pipe()
 	p := &peer{t: t, in: in, changed: make(chan struct{}, 1), ended: make(chan error, 1), g: g}
 	go func() {
-		err := Serve(t.Context(), fromExtension, toExtension, Options{Addr: strings.TrimPrefix(server.URL, "http://"), Token: presented, Version: "7", Log: slog.New(slog.NewTextHandler(&log, nil))})
+		err := Serve(t.Context(), fromExtension, toExtension, Options{Addr: strings.TrimPrefix(server.URL, "http://"), Secret: presented, Version: "7", Log: slog.New(slog.NewTextHandler(&log, nil))})
 		toExtension.Close()
 		p.ended <- err
 	}()
@@ -114,7 +117,7 @@ func startPeer(t *testing.T, presented string) *peer {
 			t.Log(log.String())
 		}
 	})
-	p.await("hello", func(m message) bool { return m.Type == "hello" && m.Version == "7" })
+	p.await("hello", func(m message) bool { return m.Type == "hello" && m.Version == "7" && m.Secret == presented })
 	return p
 }
 
@@ -231,7 +234,7 @@ func (p *peer) answer(id, session int64, request json.RawMessage, result string)
 func (p *peer) pages() []gateway.PageState { return p.g.Snapshot().Pages }
 
 func TestADocumentIsThePageThatTheBrowserSays(t *testing.T) {
-	p := startPeer(t, token)
+	p := startPeer(t, shared)
 	p.open(1)
 	p.serve(1)
 	testkit.Eventually(t, "the page is attached", func() bool { return len(p.pages()) == 1 && p.pages()[0].Resources == 1 })
@@ -306,7 +309,7 @@ func TestLongMessagesTravelInPieces(t *testing.T) {
 }
 
 func TestWhatMakesNoSenseIsRefusedAndNothingElseHappens(t *testing.T) {
-	p := startPeer(t, token)
+	p := startPeer(t, shared)
 	p.open(1)
 	p.serve(1)
 	testkit.Eventually(t, "the page is attached", func() bool { return len(p.pages()) == 1 })
@@ -346,7 +349,7 @@ func TestWhatMakesNoSenseIsRefusedAndNothingElseHappens(t *testing.T) {
 
 // What the extension still says of a session that is over reaches no other one.
 func TestMessagesOfASessionThatIsOverAreDropped(t *testing.T) {
-	p := startPeer(t, token)
+	p := startPeer(t, shared)
 	p.open(1)
 	session := p.serve(1)
 	testkit.Eventually(t, "the page is attached", func() bool { return len(p.pages()) == 1 })
@@ -358,7 +361,7 @@ func TestMessagesOfASessionThatIsOverAreDropped(t *testing.T) {
 }
 
 func TestTooManyDocumentsOfAnOriginAreRefused(t *testing.T) {
-	p := startPeer(t, token)
+	p := startPeer(t, shared)
 	for id := int64(1); id <= maxPerOrigin; id++ {
 		p.open(id)
 	}
@@ -368,8 +371,78 @@ func TestTooManyDocumentsOfAnOriginAreRefused(t *testing.T) {
 	}
 }
 
-// Without the hub's token nobody is believed, and the extension learns why.
-func TestAnotherTokenIsRefused(t *testing.T) {
+// Who listens at the port and does not know the secret learns nothing: not it, nor which pages there are.
+func TestSquatterIsToldNothing(t *testing.T) {
+	heard := make(chan string, 100)
+	squatter := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		heard <- r.Header.Get("Authorization")
+		c, err := wsconn.Accept(w, r, wsconn.Options{MaxMessage: 1 << 20})
+		if err != nil {
+			return
+		}
+		defer c.Close()
+		notes := c.Notes()
+		for {
+			text, err := notes.Read(r.Context())
+			if err != nil {
+				return
+			}
+			heard <- string(text)
+			notes.Write(r.Context(), []byte(`{"type":"pagewire:proof","nonce":"`+strings.Repeat("a", 43)+`","proof":"`+strings.Repeat("a", 43)+`"}`))
+		}
+	}))
+	t.Cleanup(squatter.Close)
+	in, extension := io.Pipe()
+	t.Cleanup(func() { extension.Close() })
+	out, host := io.Pipe()
+	go Serve(t.Context(), in, host, Options{Addr: strings.TrimPrefix(squatter.URL, "http://"), Secret: shared})
+	open := `{"type":"open","id":1,"tab":"tab-00000001","origin":"https://bank.example","url":"https://bank.example/","title":"Balance"}`
+	go extension.Write(append(binary.NativeEndian.AppendUint32(nil, uint32(len(open))), open...))
+	r := newReader(out)
+	for {
+		text, err := r.next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var m message
+		if err := json.Unmarshal(text, &m); err != nil {
+			t.Fatal(err)
+		}
+		if m.Type == "close" {
+			if !strings.Contains(m.Reason, "does not prove that it is a pagewire serve of this user") {
+				t.Errorf("the extension is told %q", m.Reason)
+			}
+			break
+		}
+	}
+	if header, hello := <-heard, <-heard; header != "" || !strings.HasPrefix(hello, `{"type":"pagewire:hello","nonce":"`) || strings.Contains(hello, "bank") {
+		t.Errorf("the squatter has heard %q and %q", header, hello)
+	}
+	if len(heard) > 0 {
+		t.Errorf("the squatter has heard more: %q", <-heard)
+	}
+}
+
+// The secret is in a file beside the token, made by install, and by a host that an older install has made known.
+func TestSecret(t *testing.T) {
+	token := filepath.Join(t.TempDir(), "pagewire", "token")
+	if known, err := Secret(token); err == nil || !strings.Contains(err.Error(), "pagewire extension install") {
+		t.Errorf("before there is one: %q, %v", known, err)
+	}
+	made, err := MakeSecret(token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := Secret(token); again != made || err != nil {
+		t.Errorf("then it is %q, %v", again, err)
+	}
+	if info, err := os.Stat(filepath.Join(filepath.Dir(token), "extension")); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("its file: %v, %v", info, err)
+	}
+}
+
+// Without the extension's secret nobody is believed, and the extension learns why.
+func TestAnotherSecretIsRefused(t *testing.T) {
 	p := startPeer(t, "another")
 	p.open(1)
 	got := p.await("the end of the session", func(m message) bool { return m.Type == "close" && m.ID == 1 })
@@ -383,12 +456,12 @@ func TestAnotherTokenIsRefused(t *testing.T) {
 
 func TestAnInputThatEndsWithinAMessageIsAnError(t *testing.T) {
 	for _, in := range []string{"\x05", "\x05\x00\x00\x00abc", "\xff\xff\xff\xffabc"} {
-		err := Serve(t.Context(), strings.NewReader(in), io.Discard, Options{Addr: "127.0.0.1:1", Token: token})
+		err := Serve(t.Context(), strings.NewReader(in), io.Discard, Options{Addr: "127.0.0.1:1", Secret: shared})
 		if !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.EOF) || err == nil {
 			t.Errorf("%q: %v", in, err)
 		}
 	}
-	if err := Serve(t.Context(), strings.NewReader(""), io.Discard, Options{Addr: "127.0.0.1:1", Token: token}); err != nil {
+	if err := Serve(t.Context(), strings.NewReader(""), io.Discard, Options{Addr: "127.0.0.1:1", Secret: shared}); err != nil {
 		t.Errorf("no input: %v", err)
 	}
 }
@@ -397,7 +470,7 @@ func TestServeEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	in, _ := io.Pipe()
 	ended := make(chan error, 1)
-	go func() { ended <- Serve(ctx, in, io.Discard, Options{Addr: "127.0.0.1:1", Token: token}) }()
+	go func() { ended <- Serve(ctx, in, io.Discard, Options{Addr: "127.0.0.1:1", Secret: shared}) }()
 	cancel()
 	select {
 	case err := <-ended:

@@ -139,9 +139,16 @@ func (r *reply) want(status, code int) message {
 }
 
 // begin begins a session of the legacy era, and returns its header.
-func (s *site) begin() string {
+func (s *site) begin() string { return s.beginAs("c") }
+
+// initialize is how an agent of a name begins.
+func initialize(name string) string {
+	return `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"` + name + `","version":"1"}}}`
+}
+
+func (s *site) beginAs(name string) string {
 	s.t.Helper()
-	r := s.do("POST", `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`)
+	r := s.do("POST", initialize(name))
 	if m := r.want(200, 0); string(m.ID) != "0" {
 		s.t.Errorf("initialize is answered %+v", m)
 	}
@@ -557,28 +564,6 @@ func TestLegacyIdle(t *testing.T) {
 	testkit.Eventually(t, "the other has ended too", func() bool { return held(s.g) == 0 })
 }
 
-// Above the limit of sessions the one that is idle for longest makes room.
-func TestLegacySessions(t *testing.T) {
-	s := serveHTTP(t, HTTPOptions{})
-	first := s.begin()
-	busy := s.begin()
-	s.do("GET", "", busy)
-	second := s.begin()
-	for range maxSessions - 2 {
-		s.begin()
-	}
-	s.do("POST", legacyCall("1", "ping", ""), first).want(404, -32600)
-	s.do("POST", legacyCall("1", "ping", ""), second).want(200, 0)
-	s.do("POST", legacyCall("1", "ping", ""), busy).want(200, 0)
-	if n := len(s.h.sessions); n != maxSessions {
-		t.Errorf("%d sessions", n)
-	}
-	for range maxSessions / 2 { // second is the one that was used last
-		s.begin()
-	}
-	s.do("POST", legacyCall("1", "ping", ""), second).want(200, 0)
-}
-
 // Close ends all in order.
 func TestClose(t *testing.T) {
 	testkit.NoLeak(t)
@@ -701,74 +686,6 @@ func TestNoDefectOfTheSDK(t *testing.T) {
 	}
 	// An initialize after modern requests, on one connection.
 	s.begin()
-}
-
-// A token that is set is asked for, and a browser's pages at admitted origins may come.
-func TestTokenAndOrigins(t *testing.T) {
-	s := serveHTTP(t, HTTPOptions{Token: "secret", Hosts: []string{"box.lan"}, Origins: []string{"https://inspector.example"}})
-	ping := call("1", "server/discover", "")
-	for _, test := range []struct {
-		header string
-		status int
-	}{
-		{"Authorization: Bearer secret", 200},
-		{"Authorization: bearer secret", 200},
-		{"Authorization: Bearer secre", 401},
-		{"Authorization: Bearer", 401},
-		{"Authorization: Basic secret", 401},
-		{"X-None: 1", 401},
-	} {
-		r := s.ask(ping, test.header)
-		if r.StatusCode != test.status {
-			t.Errorf("%s: HTTP %d", test.header, r.StatusCode)
-		}
-		if test.status == 401 && (r.Header.Get("WWW-Authenticate") != "Bearer" || r.message().code() == 0) {
-			t.Errorf("%s: %v", test.header, r.Header)
-		}
-	}
-	if r, err := http.Post(s.server.URL+"/mcp?token=secret", "application/json", strings.NewReader(ping)); err != nil || r.StatusCode != 401 {
-		t.Errorf("a token in the URL: %v, %v", r, err)
-	}
-	const token = "Authorization: Bearer secret"
-	for _, test := range []struct {
-		header string
-		status int
-	}{
-		{"Host: localhost", 200},
-		{"Host: LOCALHOST:1", 200},
-		{"Host: 127.3.2.1:80", 200},
-		{"Host: [::1]:80", 200},
-		{"Host: box.lan:7433", 200},
-		{"Host: evil.example", 403},
-		{"Host: localhost.evil.example", 403},
-		{"Host: 192.168.0.1", 403},
-		{"Origin: http://localhost:5173", 200},
-		{"Origin: https://inspector.example", 200},
-		{"Origin: https://inspector.example.evil.example", 403},
-		{"Origin: http://inspector.example", 403},
-		{"Origin: null", 403},
-		{"Origin: https://evil.example", 403},
-	} {
-		r := s.ask(ping, token, test.header)
-		if r.StatusCode != test.status {
-			t.Errorf("%s: HTTP %d", test.header, r.StatusCode)
-		}
-		if test.status == 403 && r.message().code() != -32600 {
-			t.Errorf("%s: no error says why", test.header)
-		}
-		value, ok := strings.CutPrefix(test.header, "Origin: ")
-		if allowed := r.Header.Get("Access-Control-Allow-Origin"); ok && test.status == 200 && allowed != value || test.status == 403 && allowed != "" {
-			t.Errorf("%s: allowed is %q", test.header, allowed)
-		}
-	}
-	preflight := s.do("OPTIONS", "", "Origin: http://localhost:5173", "Access-Control-Request-Method: POST", "Access-Control-Request-Headers: authorization,mcp-session-id")
-	if preflight.StatusCode != 204 || !strings.Contains(preflight.Header.Get("Access-Control-Allow-Headers"), "authorization") ||
-		!strings.Contains(preflight.Header.Get("Access-Control-Allow-Methods"), "DELETE") {
-		t.Errorf("preflight: HTTP %d %v", preflight.StatusCode, preflight.Header)
-	}
-	if r := s.ask(ping, token, "Origin: http://localhost:5173"); !strings.Contains(r.Header.Get("Access-Control-Expose-Headers"), "Mcp-Session-Id") {
-		t.Errorf("exposed: %v", r.Header)
-	}
 }
 
 // What asks too much at once is told so.

@@ -6,11 +6,13 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -18,6 +20,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/pagewire/pagewire/bridge/gateway"
+	"github.com/pagewire/pagewire/bridge/gateway/internal/proof"
 	"github.com/pagewire/pagewire/bridge/gateway/internal/wsconn"
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
@@ -75,7 +78,7 @@ func TestWhoMayConnect(t *testing.T) {
 		"http://127.0.0.1.evil.example":      "may not connect",
 		"https://denied.example":             "Pages of https://denied.example are not served",
 		"null":                               "no origin of its own",
-		"":                                   "Only pages connect here",
+		"":                                   "here it is empty",
 		"file://":                            "may not connect",
 		"chrome-extension://ponmlkjihgfedcb": "This extension is not one",
 		"chrome-extension://abcdefghijklmnopabcdefghijklmnop": "",
@@ -103,7 +106,7 @@ func TestWhoMayConnect(t *testing.T) {
 		}
 	}
 	response, err := http.Get("http://" + p.addr + "/page")
-	if err != nil || response.StatusCode != http.StatusForbidden {
+	if err != nil || response.StatusCode != http.StatusUpgradeRequired {
 		t.Errorf("a request that is no WebSocket: %v, %v", response, err)
 	}
 }
@@ -264,20 +267,121 @@ func TestPagesThatAreTooMuch(t *testing.T) {
 	})
 }
 
+const (
+	extensionID = "abcdefghijklmnopabcdefghijklmnop"
+	secret      = "0123456789abcdef0123456789abcdef0123456789a"
+)
+
+func known() (string, error) { return secret, nil }
+
+// connectExtension opens a connection as the extension or, without an origin, as its native host, and proves itself.
+func (p *place) connectExtension(origin string) *wsconn.Conn {
+	p.t.Helper()
+	header := http.Header{}
+	if origin != "" {
+		header.Set("Origin", origin)
+	}
+	c, _, err := wsconn.Dial(p.t.Context(), p.addr, "/page", header, wsconn.Options{MaxMessage: 1 << 20})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.t.Cleanup(func() { c.Close() })
+	if err := proof.Dial(p.t.Context(), c.Notes(), secret, c.RemoteAddr()); err != nil {
+		p.t.Fatal(err)
+	}
+	return c
+}
+
+// A program that forges the extension's origin, or leaves the origin out as its native host does, is nobody without the secret: it
+// offers nothing, and is counted.
+func TestForgedExtension(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	refused := map[string]int{}
+	count := func(reason string, _ *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		refused[reason]++
+	}
+	p := openPlace(t, Options{Extensions: []string{extensionID}, Secret: known, Refused: count})
+	hello := `{"type":"pagewire:page","tab":"tab-00000042","origin":"https://bank.example","url":"https://bank.example/"}`
+	attempts := 0
+	for _, header := range []http.Header{{"Origin": {"chrome-extension://" + extensionID}}, {}, {"Authorization": {"Bearer " + secret}}} {
+		for name, attempt := range map[string]func(*wsconn.Conn) error{
+			"the page at once": func(c *wsconn.Conn) error { return c.Write(t.Context(), []byte(hello)) },
+			"another secret":   func(c *wsconn.Conn) error { return proof.Dial(t.Context(), c.Notes(), "x"+secret[1:], c.RemoteAddr()) },
+			"another address":  func(c *wsconn.Conn) error { return proof.Dial(t.Context(), c.Notes(), secret, "127.0.0.1:1") },
+			"a proof of its own": func(c *wsconn.Conn) error {
+				return errors.Join(c.Write(t.Context(), []byte(`{"type":"pagewire:hello","nonce":"`+strings.Repeat("a", 43)+`"}`)),
+					c.Write(t.Context(), []byte(`{"type":"pagewire:proof","proof":"`+strings.Repeat("a", 43)+`"}`)))
+			},
+		} {
+			attempts++
+			c, _, err := wsconn.Dial(t.Context(), p.addr, "/page", header, wsconn.Options{MaxMessage: 1 << 20})
+			if err != nil {
+				t.Fatal(err)
+			}
+			attempt(c) // whether it notices is its business
+			c.Write(t.Context(), []byte(hello))
+			offer(t, c, "https://bank.example/balance")
+			testkit.Ends(t, name+" is refused", c.Closed())
+		}
+	}
+	testkit.Eventually(t, "each is counted", func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return refused["proof"] == attempts
+	})
+	if got := p.agent().URIs(); len(got) > 0 {
+		t.Errorf("an agent is shown %v", got)
+	}
+	p.connectExtension("") // and who knows the secret comes in
+	p.connectExtension("chrome-extension://" + extensionID)
+}
+
+// Where the extension is not installed nobody is it.
+func TestNoSecret(t *testing.T) {
+	t.Parallel()
+	for name, known := range map[string]func() (string, error){"none": nil, "an error": func() (string, error) { return "", errors.New("not installed") }} {
+		p := openPlace(t, Options{Extensions: []string{extensionID}, Secret: known})
+		c := p.connect("chrome-extension://"+extensionID, `{"type":"pagewire:hello","nonce":"`+strings.Repeat("a", 43)+`"}`)
+		if _, err := c.Read(t.Context()); websocket.CloseStatus(err) != websocket.StatusPolicyViolation || !strings.Contains(err.Error(), "pagewire extension install") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// Nothing large is taken from somebody who has not said who it is.
+func TestLargeHello(t *testing.T) {
+	t.Parallel()
+	p := openPlace(t, Options{})
+	c := p.connect(local, `{"type":"pagewire:page","tab":"0123456789","title":"`+strings.Repeat("x", maxHello)+`"}`)
+	if _, err := c.Read(t.Context()); websocket.CloseStatus(err) != websocket.StatusMessageTooBig {
+		t.Errorf("it is answered %v", err)
+	}
+}
+
 func TestExtension(t *testing.T) {
 	t.Parallel()
-	const id = "abcdefghijklmnopabcdefghijklmnop"
-	p := openPlace(t, Options{Extensions: []string{id}})
+	const id = extensionID
+	p := openPlace(t, Options{Extensions: []string{id}, Secret: known})
+	connect := func(hello string) *wsconn.Conn {
+		c := p.connectExtension("chrome-extension://" + id)
+		if err := c.Write(t.Context(), []byte(hello)); err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
 	hello := func(origin string) string {
 		return `{"type":"pagewire:page","tab":"tab-00000042","origin":"` + origin + `","url":"` + origin + `/x"}`
 	}
 	for _, origin := range []string{"https://denied.example", "", "null", "file://", "chrome-extension://" + id, "https://app.example/path", "https://user@app.example"} {
-		c := p.connect("chrome-extension://"+id, hello(origin))
+		c := connect(hello(origin))
 		if _, err := c.Read(t.Context()); websocket.CloseStatus(err) != websocket.StatusPolicyViolation {
 			t.Errorf("a page of %q: %v", origin, err)
 		}
 	}
-	offer(t, p.connect("chrome-extension://"+id, hello("https://app.example")), "https://app.example/doc")
+	offer(t, connect(hello("https://app.example")), "https://app.example/doc")
 	page := p.waitFor(1)[0]
 	if page.Origin != "https://app.example" || page.URL != "https://app.example/x" || page.Road != "extension" {
 		t.Errorf("the page is %+v", page)

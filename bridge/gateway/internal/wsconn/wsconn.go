@@ -138,6 +138,27 @@ func (c *Conn) run(ws *websocket.Conn) {
 	go c.watch()
 }
 
+// RemoteAddr is the other end's host and port.
+func (c *Conn) RemoteAddr() string { return c.tcp.RemoteAddr().String() }
+
+// Limit sets Options.MaxMessage anew, for the messages that come from now on. It must not be called beside a Read.
+func (c *Conn) Limit(most int64) {
+	c.opt.MaxMessage = most
+	c.ws.SetReadLimit(most)
+}
+
+// Notes is c for who speaks in notes alone.
+func (c *Conn) Notes() Notes { return Notes{c} }
+
+// Notes reads what ReadNote does.
+type Notes struct{ c *Conn }
+
+// Read waits for the next note; a message in its place is an error.
+func (n Notes) Read(ctx context.Context) ([]byte, error) { return n.c.ReadNote(ctx) }
+
+// Write sends a note.
+func (n Notes) Write(ctx context.Context, note []byte) error { return n.c.Write(ctx, note) }
+
 // Closed is closed when the connection has ended by our Close or by a peer that did not answer.
 func (c *Conn) Closed() <-chan struct{} { return c.closed }
 

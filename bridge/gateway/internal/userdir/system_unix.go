@@ -1,0 +1,48 @@
+//go:build !js && unix
+
+package userdir
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// nonblock opens what has become a FIFO since it was looked at, instead of waiting for its other end.
+const nonblock = syscall.O_NONBLOCK
+
+// maxSocketPath is sun_path without the byte that ends it: 107 bytes on Linux, 103 on macOS.
+const maxSocketPath = len(unix.RawSockaddrUnix{}.Path) - 1
+
+// errRefused is that nobody listens on a socket.
+const errRefused = unix.ECONNREFUSED
+
+// owner is the uid of a file's owner, where the system has such.
+func owner(info fs.FileInfo) (uid int, known bool) {
+	s, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return 0, false
+	}
+	return int(s.Uid), true
+}
+
+// flock locks an open file, or fails with ErrHeld.
+func flock(f *os.File) error {
+	raw, err := f.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var locked error
+	err = raw.Control(func(fd uintptr) {
+		for locked = unix.EINTR; locked == unix.EINTR; {
+			locked = unix.Flock(int(fd), unix.LOCK_EX|unix.LOCK_NB)
+		}
+	})
+	if errors.Is(locked, unix.EWOULDBLOCK) {
+		return ErrHeld
+	}
+	return errors.Join(err, locked)
+}

@@ -1,0 +1,635 @@
+//go:build !js && unix
+
+package userdir
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/pagewire/pagewire/bridge/testkit"
+)
+
+const hub = "127.0.0.1:7433"
+
+// The tests run this binary again: as a process of this user that holds what a test says, and as one of another user.
+func TestMain(m *testing.M) {
+	act, what := os.Getenv("USERDIR_TEST"), os.Getenv("USERDIR_TEST_NAME")
+	var held any // what is collected is released
+	var err error
+	switch act {
+	case "":
+		os.Exit(m.Run())
+	case "lock", "listen":
+		d, opened := Open(hub, nil)
+		if err = opened; err != nil {
+			break
+		}
+		if act == "lock" {
+			held, err = d.TryLock(what)
+		} else {
+			held, err = d.Listen(what)
+		}
+	case "dial":
+		held, err = net.Dial("unix", what)
+	case "squat":
+		held, err = net.Listen("unix", what)
+	}
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	fmt.Println("done")
+	io.Copy(io.Discard, os.Stdin)
+	runtime.KeepAlive(held)
+	os.Exit(0)
+}
+
+// A process does one thing in another process, and stays until it is killed or the test ends.
+type process struct {
+	cmd  *exec.Cmd
+	said string
+}
+
+func run(t *testing.T, as func(testing.TB, *exec.Cmd), act, name string) *process {
+	t.Helper()
+	cmd := exec.Command(os.Args[0])
+	if as != nil {
+		cmd = exec.Command(testkit.Self(t))
+		as(t, cmd)
+	}
+	cmd.Env = append(os.Environ(), "USERDIR_TEST="+act, "USERDIR_TEST_NAME="+name,
+		"GORACE=atexit_sleep_ms=0") // else a process under -race takes a second to end
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { in.Close(); cmd.Wait() })
+	line := make([]byte, 1000)
+	n, _ := out.Read(line)
+	return &process{cmd, strings.TrimSpace(string(line[:n]))}
+}
+
+func (p *process) kill(t *testing.T) {
+	t.Helper()
+	if err := p.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	p.cmd.Wait()
+}
+
+// config gives the test a configuration directory, and returns where ours will be in it.
+func config(t *testing.T) string {
+	t.Helper()
+	dir := testkit.ShortDir(t)
+	t.Setenv("XDG_CONFIG_HOME", dir)
+	t.Setenv("HOME", dir) // macOS goes by that
+	path, err := Path()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func open(t *testing.T) *Dir {
+	t.Helper()
+	config(t)
+	d, err := Open(hub, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { d.Close() })
+	return d
+}
+
+// says fails unless an error is one line that has all the words.
+func says(t *testing.T, what string, err error, words ...string) {
+	t.Helper()
+	if err == nil {
+		t.Errorf("%s: no error, want %q", what, words)
+		return
+	}
+	for _, word := range append(words, "") {
+		if !strings.Contains(err.Error(), word) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: %q, want %q in one line", what, err, word)
+		}
+	}
+}
+
+func TestTheDirectoryIsMadeForThisUserAlone(t *testing.T) {
+	defer syscall.Umask(syscall.Umask(0))
+	path := config(t)
+	d, err := Open(hub, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	if err := d.WriteFile("file", []byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	l, err := d.Listen("socket")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	for name, want := range map[string]fs.FileMode{
+		path: 0o700, d.full("file"): 0o600, d.full("socket"): 0o600, d.full("socket.lock"): 0o600,
+	} {
+		if info, err := os.Stat(name); err != nil || info.Mode().Perm() != want {
+			t.Errorf("%s: %v, %v; want mode %v", name, info.Mode(), err, want)
+		}
+	}
+}
+
+func TestADirectoryThatOthersMayLookIntoIsClosedAndThatIsSaid(t *testing.T) {
+	path := config(t)
+	if err := os.MkdirAll(path, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(path, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	log := testkit.LogOf(t, "userdir")
+	for range 2 {
+		d, err := Open(hub, slog.New(slog.NewTextHandler(log, nil)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.Close()
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("%v, %v", info.Mode(), err)
+	}
+	if log.Count("closed to them now") != 1 || !log.Has("before=0755") {
+		t.Error("it was not said once")
+	}
+}
+
+func TestDirectoriesThatAreRefused(t *testing.T) {
+	for name, c := range map[string]struct {
+		make  func(path string) error
+		words []string
+	}{
+		"a link to a directory": {func(path string) error { return os.Symlink(t.TempDir(), path) }, []string{"a symbolic link", "move it away"}},
+		"a dangling link":       {func(path string) error { return os.Symlink("nowhere", path) }, []string{"a symbolic link"}},
+		"a file":                {func(path string) error { return os.WriteFile(path, nil, 0o600) }, []string{"is a file and not a directory"}},
+		"a FIFO":                {func(path string) error { return syscall.Mkfifo(path, 0o600) }, []string{"is a FIFO and not a directory"}},
+		"others may write": {func(path string) error {
+			return errors.Join(os.Mkdir(path, 0o700), os.Chmod(path, 0o777))
+		}, []string{"others may write to", "its mode is 0777", "chmod 700 "}},
+		"the group may write": {func(path string) error {
+			return errors.Join(os.Mkdir(path, 0o700), os.Chmod(path, 0o770))
+		}, []string{"its mode is 0770"}},
+		"of another user": {func(path string) error {
+			if os.Geteuid() != 0 {
+				t.Skip("not shown: only root can make a directory of another user")
+			}
+			return errors.Join(os.Mkdir(path, 0o700), os.Chown(path, testkit.OtherUID, testkit.OtherUID))
+		}, []string{"belongs to another user", "its uid is 65534, ours is 0", "XDG_CONFIG_HOME"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := config(t)
+			if err := c.make(path); err != nil {
+				t.Fatal(err)
+			}
+			before, _ := os.Lstat(path)
+			_, err := Open(hub, nil)
+			says(t, name, err, append(c.words, path)...)
+			if after, err := os.Lstat(path); err != nil || after.Mode() != before.Mode() || !os.SameFile(before, after) {
+				t.Errorf("it was changed: %v, %v", after.Mode(), err)
+			}
+		})
+	}
+	t.Run("no place for it", func(t *testing.T) {
+		path := config(t)
+		if err := os.WriteFile(filepath.Dir(path)+"/x", nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		t.Setenv("XDG_CONFIG_HOME", filepath.Dir(path)+"/x")
+		t.Setenv("HOME", filepath.Dir(path)+"/x")
+		_, err := Open(hub, nil)
+		says(t, "a file above it", err, "not a directory")
+		t.Setenv("XDG_CONFIG_HOME", "")
+		t.Setenv("HOME", "")
+		_, err = Open(hub, nil)
+		says(t, "no home", err, "HOME", "set it")
+	})
+}
+
+func TestAnotherAddressIsAnotherMachine(t *testing.T) {
+	d := open(t)
+	other, err := Open("127.0.0.1:7434", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	same, err := Open("LOCALHOST:7433", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer same.Close()
+	if err := d.WriteFile("file", []byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := other.ReadFile("file"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the other one's file: %v", err)
+	}
+	if text, err := same.ReadFile("file"); err != nil || string(text) != "x" {
+		t.Errorf("the same one's file: %q, %v", text, err)
+	}
+	if names, err := other.Names(); err != nil || len(names) != 0 {
+		t.Errorf("the other one's names: %v, %v", names, err)
+	}
+	if err := os.Mkdir(d.full("directory"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if names, err := d.Names(); err != nil || len(names) != 1 || names[0] != "file" {
+		t.Errorf("names: %v, %v", names, err)
+	}
+}
+
+// squats are what may be in place of a file that is about to be used.
+func squats(t *testing.T) map[string]struct {
+	make  func(path string) error
+	words []string
+} {
+	elsewhere := filepath.Join(t.TempDir(), "elsewhere")
+	return map[string]struct {
+		make  func(path string) error
+		words []string
+	}{
+		"a directory": {func(path string) error { return os.Mkdir(path, 0o700) }, []string{"is a directory and not"}},
+		"a FIFO":      {func(path string) error { return syscall.Mkfifo(path, 0o600) }, []string{"is a FIFO and not"}},
+		"a link": {func(path string) error {
+			return errors.Join(os.WriteFile(elsewhere, []byte("x"), 0o600), os.Symlink(elsewhere, path))
+		}, []string{"is a symbolic link and not"}},
+		"a dangling link": {func(path string) error { return os.Symlink("/nowhere/at/all", path) }, []string{"is a symbolic link and not"}},
+	}
+}
+
+func TestWhatIsNoFileOfOursIsNotUsedAsOne(t *testing.T) {
+	all := squats(t)
+	all["others may write"] = struct {
+		make  func(path string) error
+		words []string
+	}{func(path string) error { return errors.Join(os.WriteFile(path, nil, 0o600), os.Chmod(path, 0o666)) }, []string{"others may write to", "0666"}}
+	if os.Geteuid() == 0 {
+		all["another user's"] = struct {
+			make  func(path string) error
+			words []string
+		}{func(path string) error {
+			return errors.Join(os.WriteFile(path, nil, 0o600), os.Chown(path, testkit.OtherUID, -1))
+		}, []string{"belongs to another user"}}
+	}
+	for name, c := range all {
+		t.Run(name, func(t *testing.T) {
+			d := open(t)
+			path := d.full("x")
+			if err := c.make(path); err != nil {
+				t.Fatal(err)
+			}
+			before, _ := os.Lstat(path)
+			_, err := d.ReadFile("x")
+			says(t, "read", err, append(c.words, path)...)
+			says(t, "write", d.WriteFile("x", []byte("y")), append(c.words, path)...)
+			_, err = d.TryLock("x")
+			says(t, "lock", err, append(c.words, path)...)
+			_, err = d.Lock(t.Context(), "x")
+			says(t, "wait for the lock", err, c.words...)
+			says(t, "remove", d.Remove("x"), c.words...)
+			if after, err := os.Lstat(path); err != nil || after.Mode() != before.Mode() || after.Size() != before.Size() || !os.SameFile(before, after) {
+				t.Errorf("it was changed: %v, %v", after, err)
+			}
+			if err := os.RemoveAll(path); err != nil {
+				t.Fatal(err)
+			}
+			// The same where a file that is being written would be.
+			if err := c.make(path + ".new"); err != nil && !errors.Is(err, fs.ErrExist) {
+				t.Fatal(err)
+			}
+			says(t, "write beside it", d.WriteFile("x", []byte("y")), c.words...)
+		})
+	}
+}
+
+func TestFilesAreBounded(t *testing.T) {
+	d := open(t)
+	long := bytes.Repeat([]byte("x"), MaxFile)
+	if err := d.WriteFile("x", long); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := d.ReadFile("x"); err != nil || !bytes.Equal(text, long) {
+		t.Errorf("%d bytes, %v", len(text), err)
+	}
+	says(t, "write", d.WriteFile("x", append(long, 'x')), "65536 are the most")
+	if err := os.WriteFile(d.full("x"), append(long, 'x'), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := d.ReadFile("x")
+	says(t, "read", err, "is longer than 65536 bytes")
+	if _, err := d.ReadFile("none"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("what is not there: %v", err)
+	}
+}
+
+// Who reads while others write sees one whole text, and a writer that is killed leaves nothing in the way.
+func TestHammerFile(t *testing.T) {
+	d := open(t)
+	if err := os.WriteFile(d.full("x.new"), []byte("what a killed writer has left"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var all sync.WaitGroup
+	for i := range 4 {
+		all.Go(func() {
+			for range 25 {
+				if err := d.WriteFile("x", bytes.Repeat([]byte{'a' + byte(i)}, 1+i*1000)); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+		all.Go(func() {
+			for range 100 {
+				text, err := d.ReadFile("x")
+				if errors.Is(err, fs.ErrNotExist) {
+					continue
+				}
+				if err != nil || len(text) == 0 || len(text) != 1+int(text[0]-'a')*1000 || bytes.Trim(text, string(text[:1])) != nil && len(bytes.Trim(text, string(text[:1]))) > 0 {
+					t.Errorf("read %d bytes, %v", len(text), err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if names, err := d.Names(); err != nil || len(names) != 1 {
+		t.Errorf("left: %v, %v", names, err)
+	}
+}
+
+func TestALockIsThatOfOneProcess(t *testing.T) {
+	d := open(t)
+	other := run(t, nil, "lock", "x")
+	if other.said != "done" {
+		t.Fatal(other.said)
+	}
+	if _, err := d.TryLock("x"); !errors.Is(err, ErrHeld) {
+		t.Errorf("while another has it: %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := d.Lock(ctx, "x"); !errors.Is(err, ErrHeld) || !errors.Is(err, context.Canceled) {
+		t.Errorf("with an ended context: %v", err)
+	}
+	waited := make(chan error, 1)
+	go func() {
+		_, err := d.Lock(t.Context(), "x")
+		waited <- err
+	}()
+	other.kill(t)
+	if err := testkit.Receive(t, "the lock of a killed process is free", waited); err != nil {
+		t.Error(err)
+	}
+	if _, err := d.TryLock("x"); !errors.Is(err, ErrHeld) {
+		t.Errorf("while this process has it: %v", err)
+	}
+}
+
+// A lock whose file is removed is nobody's any more: who waited for it does not believe to have it beside who makes it anew.
+func TestHammerLock(t *testing.T) {
+	d := open(t)
+	if l, err := d.TryLock("x"); err != nil || !l.Holds() || l.Remove() != nil || l.Holds() {
+		t.Errorf("a lock whose file was removed: %v", err)
+	}
+	var all sync.WaitGroup
+	held := make(chan bool, 1)
+	for i := range 8 {
+		all.Go(func() {
+			for n := range 50 {
+				l, err := d.Lock(t.Context(), "x")
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				select {
+				case held <- true:
+				default:
+					t.Error("two have it")
+				}
+				<-held
+				if (n+i)%2 == 0 {
+					err = l.Remove()
+				} else {
+					err = l.Unlock()
+				}
+				if err := errors.Join(err, l.Unlock()); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+}
+
+// talk shows that two ends are connected.
+func talk(t *testing.T, l net.Listener, d *Dir, name string) {
+	t.Helper()
+	accepted := make(chan net.Conn, 1)
+	go func() {
+		c, err := l.Accept()
+		if err != nil {
+			t.Error(err)
+			close(accepted)
+			return
+		}
+		accepted <- c
+	}()
+	c, err := d.Dial(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	other := testkit.Receive(t, "the connection is accepted", accepted)
+	defer other.Close()
+	io.WriteString(c, "hello")
+	c.(*net.UnixConn).CloseWrite()
+	if text, err := io.ReadAll(other); err != nil || string(text) != "hello" {
+		t.Errorf("%q, %v", text, err)
+	}
+}
+
+func TestOneListensAndOthersDial(t *testing.T) {
+	d := open(t)
+	if _, err := d.Dial(t.Context(), "x"); !errors.Is(err, ErrNobody) {
+		t.Errorf("before: %v", err)
+	}
+	l, err := d.Listen("x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	talk(t, l, d, "x")
+	if _, err := d.Listen("x"); !errors.Is(err, ErrHeld) {
+		t.Errorf("a second one: %v", err)
+	}
+	if err := errors.Join(l.Close(), l.Close()); err != nil {
+		t.Error(err)
+	}
+	if _, err := d.Dial(t.Context(), "x"); !errors.Is(err, ErrNobody) {
+		t.Errorf("after: %v", err)
+	}
+	if l, err = d.Listen("x"); err != nil {
+		t.Fatal(err)
+	}
+	talk(t, l, d, "x")
+	l.Close()
+}
+
+func TestASocketOfADeadProcessIsReplaced(t *testing.T) {
+	d := open(t)
+	other := run(t, nil, "listen", "x")
+	if other.said != "done" {
+		t.Fatal(other.said)
+	}
+	if _, err := d.Listen("x"); !errors.Is(err, ErrHeld) {
+		t.Errorf("while it lives: %v", err)
+	}
+	other.kill(t)
+	if info, err := os.Lstat(d.full("x")); err != nil || info.Mode().Type() != fs.ModeSocket {
+		t.Fatalf("it has left nothing: %v, %v", info, err)
+	}
+	if _, err := d.Dial(t.Context(), "x"); !errors.Is(err, ErrNobody) {
+		t.Errorf("dialled: %v", err)
+	}
+	l, err := d.Listen("x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	talk(t, l, d, "x")
+}
+
+func TestWhatIsNoSocketOfOursIsNotReplacedAndNotDialled(t *testing.T) {
+	all := squats(t)
+	all["a file"] = struct {
+		make  func(path string) error
+		words []string
+	}{func(path string) error { return os.WriteFile(path, []byte("x"), 0o600) }, []string{"is a file and not a socket"}}
+	for name, c := range all {
+		t.Run(name, func(t *testing.T) {
+			d := open(t)
+			path := d.full("x")
+			if err := c.make(path); err != nil {
+				t.Fatal(err)
+			}
+			_, err := d.Listen("x")
+			says(t, "listen", err, append(c.words, path)...)
+			_, err = d.Dial(t.Context(), "x")
+			says(t, "dial", err, append(c.words, path)...)
+			if _, err := os.Lstat(path); err != nil {
+				t.Errorf("it is gone: %v", err)
+			}
+			if l, err := d.TryLock("x.lock"); err != nil {
+				t.Errorf("the lock is kept: %v", err)
+			} else {
+				l.Unlock()
+			}
+		})
+	}
+}
+
+func TestAPathThatIsTooLongForASocketIsSaid(t *testing.T) {
+	d := open(t)
+	name := strings.Repeat("x", maxSocketPath-len(d.full("x"))+1)
+	l, err := d.Listen(name)
+	if err != nil {
+		t.Fatalf("the longest one: %v", err)
+	}
+	talk(t, l, d, name)
+	l.Close()
+	_, err = d.Listen(name + "x")
+	says(t, "listen", err, "bytes, and this system takes", "XDG_CONFIG_HOME")
+	_, err = d.Dial(t.Context(), name+"x")
+	says(t, "dial", err, "bytes, and this system takes")
+}
+
+// The directory keeps others away. Where it has been opened to them all the same, the kernel's word does.
+func TestAnotherUserReachesNothing(t *testing.T) {
+	d := open(t)
+	log := testkit.LogOf(t, "userdir")
+	d.log = slog.New(slog.NewTextHandler(log, nil))
+	l, err := d.Listen("x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	accepted := make(chan net.Conn, 10)
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			accepted <- c
+		}
+	}()
+	if p := run(t, testkit.AsOther, "dial", d.full("x")); !strings.Contains(p.said, "permission denied") {
+		t.Errorf("another user dials: %s", p.said)
+	}
+	for name, mode := range map[string]fs.FileMode{filepath.Dir(d.path): 0o755, d.path: 0o777, d.full("x"): 0o777} {
+		if err := os.Chmod(name, mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 3 {
+		if p := run(t, testkit.AsOther, "dial", d.full("x")); p.said != "done" {
+			t.Errorf("another user dials: %s", p.said)
+		}
+	}
+	c, err := d.Dial(t.Context(), "x") // comes behind them
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Close()
+	testkit.Receive(t, "this user's connection", accepted).Close()
+	if len(accepted) != 0 {
+		t.Errorf("%d connections of another user were accepted", len(accepted))
+	}
+	if log.Count("refused a process") != 2 || !log.Has("its uid is 65534, ours is 0") || !log.Has("count=2") {
+		t.Error("it is not logged when there are one, two, four and so on of them")
+	}
+
+	squat := run(t, testkit.AsOther, "squat", d.full("y"))
+	if squat.said != "done" {
+		t.Fatal(squat.said)
+	}
+	_, err = d.Dial(t.Context(), "y")
+	says(t, "dial another user's socket", err, "belongs to another user")
+	_, err = d.Listen("y")
+	says(t, "listen in its place", err, "belongs to another user")
+	// Not even if it looks like ours.
+	if err := os.Chown(d.full("y"), os.Geteuid(), -1); err != nil {
+		t.Fatal(err)
+	}
+	if _, err = d.Dial(t.Context(), "y"); !errors.Is(err, ErrPeer) {
+		t.Errorf("dial another user's process: %v", err)
+	}
+	says(t, "dial another user's process", err, "its uid is 65534, ours is 0")
+}
