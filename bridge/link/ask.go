@@ -98,76 +98,8 @@ func (p *Peer) complete(a *ask, answer Answer) {
 	a.done(answer)
 }
 
-// answer takes a frame of contents.
-func (p *Peer) answer(frame []byte) (reason string) {
-	id, revision, text, ok := contents(frame)
-	if !ok {
-		return "a frame that is neither calls nor contents"
-	}
-	a := p.take(id)
-	switch {
-	case a == nil:
-	case len(text) > p.limit.ContentsBytes:
-		p.complete(a, Answer{Failure: TooLarge, Detail: above("what the page gave has "+wire.Itoa(len(text))+" bytes", p.limit.ContentsBytes, "")})
-	default:
-		p.complete(a, Answer{Contents: text, Revision: revision})
-	}
-	return ""
-}
-
 // TooLarge is the Failure of an answer that is longer than Limits.ContentsBytes.
 const TooLarge bridge.Failure = "result_size"
-
-// fail takes an answer that is none.
-func (p *Peer) fail(c *call) bool {
-	id, okID := c.integer(0, 1<<32)
-	status, okStatus := c.integer(1, 4)
-	revision, okRevision := c.integer(2, 1<<53)
-	detail, okDetail := c.text(3)
-	if !okID || !okStatus || !okRevision || !okDetail || status == 0 {
-		return false
-	}
-	a := p.take(uint32(id))
-	if a == nil {
-		return true
-	}
-	answer := Answer{Revision: revision, Detail: detail, Failure: bridge.ReadFailed}
-	switch status {
-	case 2:
-		answer.Failure = bridge.InvalidContents
-	case 3:
-		answer.Failure, answer.Detail = Stale, ""
-		list, err := wire.Parse([]byte(detail), nesting)
-		if err != nil || list.Kind() != wire.Array {
-			return false
-		}
-		list.Elements(func(v wire.Value) bool {
-			uri, ok := v.Text()
-			if ok {
-				answer.Stale = append(answer.Stale, uri)
-			}
-			return ok
-		})
-	}
-	p.complete(a, answer)
-	return true
-}
-
-func (p *Peer) progress(c *call) bool {
-	id, okID := c.integer(0, 1<<32)
-	params, okParams := c.text(1)
-	if !okID || !okParams {
-		return false
-	}
-	v, err := wire.Parse([]byte(params), nesting)
-	if err != nil || v.Kind() != wire.Object {
-		return false
-	}
-	if a := p.take(uint32(id)); a != nil && a.progress != nil && !v.Empty() {
-		a.progress(v[1 : len(v)-1])
-	}
-	return true
-}
 
 // Watched says that the first watcher of a URI has come, or that the last one has left. The page answers the first with a
 // touch that has the URI's revision.

@@ -78,13 +78,18 @@ func (p *Peer) Close() {
 	p.waiting = nil
 }
 
-// Receive takes a frame of the page. It keeps nothing of it but the contents of an answer. The error is an *Ended:
-// then the link is over, the road is to be closed, and Take has what the page is still to be told.
+// Receive takes a frame of the page: it is Apply of what Parse makes of it.
 func (p *Peer) Receive(now bridge.Time, frame []byte) error {
+	return p.Apply(now, Parse(frame, p.limit))
+}
+
+// Apply takes a frame. The error is an *Ended: then the link is over, the road is to be closed, and Take has what the page
+// is still to be told.
+func (p *Peer) Apply(now bridge.Time, f Frame) error {
 	if p.over {
 		return nil
 	}
-	if reason := p.receive(now, frame); reason != "" {
+	if reason := p.apply(now, f); reason != "" {
 		p.say("refused", nil).add(quote(reason)).end()
 		p.urgent = true
 		p.Close()
@@ -93,69 +98,48 @@ func (p *Peer) Receive(now bridge.Time, frame []byte) error {
 	return nil
 }
 
-func (p *Peer) receive(now bridge.Time, frame []byte) (reason string) {
-	limit := p.limit.FrameBytes
-	if !p.begun {
-		limit = p.limit.HelloBytes
-	}
-	if len(frame) > limit {
-		return above("a frame has "+wire.Itoa(len(frame))+" bytes", limit, "")
+func (p *Peer) apply(now bridge.Time, f Frame) (reason string) {
+	if !p.begun && f.bytes > p.limit.HelloBytes {
+		return above("a frame has "+wire.Itoa(f.bytes)+" bytes", p.limit.HelloBytes, "")
 	}
 	p.owe(now)
 	tooMany := above("it says more calls than it may", p.limit.Calls, " a second")
 	if !p.earn.spend(now, 1, &p.limit) { // for the frame, which may be empty
 		return tooMany
 	}
-	if p.begun && len(frame) > 0 && frame[0] == contentsMark {
-		return p.answer(frame)
+	if !p.begun && len(f.steps) == 0 && f.bad == "" {
+		return "the first frame is not a hello"
 	}
-	err := calls(frame, func(c call) error {
-		if p.over {
-			return nil
+	for _, s := range f.steps {
+		switch {
+		case p.over:
+			return "" // by the core
+		case p.begun == s.first:
+			if !p.begun {
+				return "the first frame is not a hello"
+			}
+			return noCall
+		case !p.earn.spend(now, 1, &p.limit):
+			return tooMany
 		}
-		if !p.earn.spend(now, 1, &p.limit) {
-			return &Ended{tooMany}
+		if reason := s.do(p); reason != "" {
+			return reason
 		}
-		if !p.begun {
-			return p.hello(&c)
-		}
-		if !p.obey(&c) {
-			return errCall
-		}
-		return nil
-	})
-	switch err := err.(type) {
-	case nil:
-		return ""
-	case *Ended:
-		return err.Reason
-	default:
-		return err.Error()
 	}
+	return f.bad
 }
 
 // hello takes the page's first call.
-func (p *Peer) hello(c *call) error {
-	if c.name != "hello" {
-		return &Ended{"the first frame is not a hello"}
-	}
-	version, ok := c.integer(0, 1<<31)
-	build, okBuild := c.text(1)
-	a, okAbout := about(c.args[2])
-	switch {
-	case !ok:
-		return errCall
-	case version != Version:
-		return &Ended{"the page's Pagewire " + build + " speaks version " + wire.Itoa(int(version)) + " of the link, and Pagewire " +
-			p.build + " version " + wire.Itoa(Version) + ": update the older of the two"}
-	case !okBuild || !okAbout:
-		return errCall
+func (p *Peer) hello(version int64, build string, a About) (reason string) {
+	if version != Version {
+		return "the page's Pagewire " + build + " speaks version " + wire.Itoa(int(version)) + " of the link, and Pagewire " +
+			p.build + " version " + wire.Itoa(Version) + ": update the older of the two"
 	}
 	p.begun = true
 	if err := p.core.Hello(a); err != nil {
-		return &Ended{err.Error()}
+		return err.Error()
 	}
-	return nil
+	return ""
 }
 
 // Welcome answers the page's hello. tab, if it is not "", is the id that the page has from now on.
@@ -168,131 +152,39 @@ func (p *Peer) Welcome(tab string) {
 	p.urgent = true
 }
 
-// obey does one call of the page, and reports whether it is one.
-func (p *Peer) obey(c *call) bool {
-	uri, isText := c.text(0)
-	switch c.name {
-	case "register":
-		if isText {
-			p.register(uri)
-		}
-		return isText
-	case "unregister":
-		if isText && len(uri) <= p.limit.URIBytes {
-			p.bytes -= p.resources[uri]
-			delete(p.resources, uri)
-			p.core.Unregister(uri)
-		}
-		return isText
-	case "touch":
-		revision, ok := c.integer(1, 1<<53)
-		if isText && ok && len(uri) <= p.limit.URIBytes {
-			p.core.Touch(uri, revision)
-		}
-		return isText && ok
-	case "setTools":
-		if isText {
-			p.setTools(uri)
-		}
-		return isText
-	case "complete":
-		return p.fail(c)
-	case "progress":
-		return p.progress(c)
-	case "note":
-		a, ok := about(c.args[0])
-		if ok {
-			p.core.Note(a)
-		}
-		return ok
-	case "bye":
-		on, ok := c.boolean(0)
-		if ok {
-			p.core.Bye(on)
-		}
-		return ok
-	}
-	return p.obeyPort(c)
-}
-
-func (p *Peer) obeyPort(c *call) bool {
-	ports, serves := p.core.(PortCore)
-	port, ok := c.port()
-	if !serves || !ok {
-		return false
-	}
-	switch c.name {
-	case "open":
-		ports.Open(port)
-	case "receive":
-		message, ok := c.text(1)
-		if ok {
-			ports.Receive(port, []byte(message))
-		}
-		return ok
-	case "writable":
-		on, ok := c.boolean(1)
-		if ok {
-			ports.Writable(port, on)
-		}
-		return ok
-	case "close":
-		ports.Close(port)
-	default:
-		return false
-	}
-	return true
-}
-
-func (p *Peer) register(descriptor string) {
-	refuse := func(uri, why string) { p.Report("resource refused: " + uri + ": " + why) }
-	if len(descriptor) > p.limit.DescriptorBytes {
-		refuse("", above("a descriptor has "+wire.Itoa(len(descriptor))+" bytes", p.limit.DescriptorBytes, ""))
-		return
-	}
-	r, err := bridge.DecodeResource([]byte(descriptor))
+// register takes a descriptor of so many bytes, or why it is none.
+func (p *Peer) register(r bridge.Resource, bytes int, err error) {
+	refuse := func(why string) { p.Report("resource refused: " + r.URI + ": " + why) }
 	before, known := p.resources[r.URI]
 	switch {
 	case err != nil:
-		refuse(r.URI, err.Error())
-	case len(r.URI) > p.limit.URIBytes:
-		refuse("", above("a URI has "+wire.Itoa(len(r.URI))+" bytes", p.limit.URIBytes, ""))
+		refuse(err.Error())
 	case !known && len(p.resources) >= p.limit.Resources:
-		refuse(r.URI, above("the page has too many", p.limit.Resources, ""))
-	case p.bytes-before+len(descriptor) > p.limit.ResourcesBytes:
-		refuse(r.URI, above("the page's descriptors are too long together", p.limit.ResourcesBytes, " bytes"))
+		refuse(above("the page has too many", p.limit.Resources, ""))
+	case p.bytes-before+bytes > p.limit.ResourcesBytes:
+		refuse(above("the page's descriptors are too long together", p.limit.ResourcesBytes, " bytes"))
 	default:
 		if err := p.core.Register(r); err != nil {
-			refuse(r.URI, err.Error())
+			refuse(err.Error())
 			return
 		}
-		p.resources[r.URI] = len(descriptor)
-		p.bytes += len(descriptor) - before
+		p.resources[r.URI] = bytes
+		p.bytes += bytes - before
 	}
 }
 
-func (p *Peer) setTools(text string) {
-	refuse := func(why string) { p.Report("tools refused: " + why) }
-	if len(text) > p.limit.ToolsBytes {
-		refuse(above("they have "+wire.Itoa(len(text))+" bytes", p.limit.ToolsBytes, ""))
-		return
-	}
-	tools, err := bridge.DecodeTools([]byte(text))
-	if err == nil && len(tools) > p.limit.Tools {
-		refuse(above("there are "+wire.Itoa(len(tools)), p.limit.Tools, ""))
-		return
-	}
-	for _, t := range tools {
-		if len(t.JSON) > p.limit.DescriptorBytes {
-			refuse(above(t.Name+" has "+wire.Itoa(len(t.JSON))+" bytes", p.limit.DescriptorBytes, ""))
-			return
-		}
-	}
+func (p *Peer) unregister(uri string) {
+	p.bytes -= p.resources[uri]
+	delete(p.resources, uri)
+	p.core.Unregister(uri)
+}
+
+func (p *Peer) setTools(tools []bridge.Tool, err error) {
 	if err == nil {
 		err = p.core.SetTools(tools)
 	}
 	if err != nil {
-		refuse(err.Error())
+		p.Report("tools refused: " + err.Error())
 	}
 }
 
