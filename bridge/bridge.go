@@ -94,6 +94,8 @@ type Result struct {
 	// empty; anything else is InvalidContents. It must not change any more. A home that keeps it out of the engine leaves it nil and says Size: it then
 	// puts the contents (of a tool's result the members, without the braces) into the messages itself.
 	Contents []byte
+	// Sound says that whoever hands Contents over has checked that they are such JSON text.
+	Sound bool
 	// Size is the length of the contents' JSON text. It is taken from Contents where that is set.
 	Size int
 	// Failure says what went wrong, if the read failed.
