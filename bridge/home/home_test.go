@@ -13,10 +13,12 @@ import (
 
 type host struct{ sent []string }
 
-func (h *host) Send(_ bridge.PortID, m bridge.Message) { h.sent = append(h.sent, string(m.AppendTo(nil))) }
-func (h *host) Read(bridge.CallID, bridge.Request)     {}
-func (h *host) End(bridge.CallID)                      {}
-func (h *host) Watched(string, bool)                   {}
+func (h *host) Send(_ bridge.PortID, m bridge.Message) {
+	h.sent = append(h.sent, string(m.AppendTo(nil)))
+}
+func (h *host) Read(bridge.CallID, bridge.Request) {}
+func (h *host) End(bridge.CallID)                  {}
+func (h *host) Watched(string, bool)               {}
 
 // The engine's timers run, a hook is called on each side of the lock's release, and nothing happens after the end.
 func TestHome(t *testing.T) {

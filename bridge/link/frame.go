@@ -13,6 +13,8 @@ type Frame struct {
 	bytes int
 	steps []step
 	bad   string // why the link ends behind these steps; "" if it does not
+
+	answered *answered // of an answer's contents
 }
 
 // A step is a call of the page. What it returns is why the link ends, or "".
@@ -73,11 +75,12 @@ func (f *Frame) answer(frame []byte, l *Limits) {
 	if len(rest) > l.ContentsBytes {
 		a = Answer{Failure: TooLarge, Detail: above("what the page gave has "+wire.Itoa(len(rest))+" bytes", l.ContentsBytes, "")}
 	}
-	f.then(func(p *Peer) string {
-		if asked := p.take(uint32(n)); asked != nil {
-			p.complete(asked, a)
+	given := &answered{uint32(n), a}
+	f.answered = given
+	f.tell(func(p *Peer) {
+		if asked := p.take(given.call); asked != nil {
+			p.complete(asked, given.answer)
 		}
-		return ""
 	})
 }
 
@@ -331,4 +334,53 @@ func about(v wire.Value) (a About, ok bool) {
 	}
 	a.Focused, _ = v.Get("focused").Int()
 	return a, v.Kind() == wire.Object
+}
+
+// An answered is what a frame of contents answers, until Check has looked at it.
+type answered struct {
+	call   uint32
+	answer Answer
+}
+
+// Check looks at the contents of an answer, if the frame is one. own reports whether a URI is the page's to name.
+// Contents that are no JSON end the link; such as are no contents, or name a URI that is another's, are an answer that
+// fails. It needs no Peer, so that it can be done where Parse is.
+func (f *Frame) Check(own func(uri string) bool) {
+	if f.answered == nil || f.answered.answer.Failure != "" {
+		return
+	}
+	a := &f.answered.answer
+	v, err := wire.Parse(a.Contents, nesting)
+	if err != nil {
+		f.bad, f.steps = "contents that are no JSON", nil
+		return
+	}
+	a.Contents = v
+	if v.Kind() == wire.Object && !v.Empty() {
+		return // a tool's result: whoever called says what must be in it
+	}
+	if why := wrong(v, own); why != "" {
+		*a = Answer{Failure: bridge.InvalidContents, Detail: why, Revision: a.Revision}
+	}
+}
+
+// wrong says what is wrong with contents.
+func wrong(v wire.Value, own func(uri string) bool) (why string) {
+	if v.Kind() != wire.Array || v.Empty() {
+		return "the page gave no contents"
+	}
+	v.Elements(func(item wire.Value) bool {
+		uri, named := item.Get("uri").Text()
+		text, blob := item.Get("text").Kind(), item.Get("blob").Kind()
+		mime := item.Get("mimeType").Kind()
+		switch {
+		case item.Kind() != wire.Object || !named || mime != wire.Absent && mime != wire.String,
+			text != wire.String && text != wire.Absent, blob != wire.String && blob != wire.Absent, (text == wire.Absent) == (blob == wire.Absent):
+			why = "the page gave something that is no contents"
+		case !own(uri):
+			why = "the page gave contents of a URI that is not its own"
+		}
+		return why == ""
+	})
+	return why
 }

@@ -16,7 +16,7 @@ type Limits struct {
 	Tools           int // 1,000
 	ToolsBytes      int // together; 4 MiB
 	URIBytes        int // 8,192
-	Calls           int // that a page may say in a second; 5,000
+	Calls           int // that a page may say in a second; 5,000. Each KiB of a frame of calls counts as one more.
 	CallsBurst      int // and at once; 20,000. As many more end the link.
 	Asked           int // reads and tool calls that the page is asked at once; 64
 }

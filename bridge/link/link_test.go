@@ -246,6 +246,45 @@ func TestEachFrameIsAnswered(t *testing.T) {
 	}
 }
 
+// Contents are looked at before anybody has them.
+func TestCheck(t *testing.T) {
+	own := func(uri string) bool { return strings.HasPrefix(uri, "https://x.test/") }
+	for _, c := range []struct{ contents, detail, ended string }{
+		{`[{"uri":"https://x.test/a","text":""}]`, "", ""},
+		{`[{"uri":"https://x.test/a","mimeType":"image/png","blob":"AA=="},{"uri":"https://x.test/b","text":"x"}]`, "", ""},
+		{`{"content":[]}`, "", ""},
+		{`[]`, "the page gave no contents", ""},
+		{`{}`, "the page gave no contents", ""},
+		{`5`, "the page gave no contents", ""},
+		{`[5]`, "the page gave something that is no contents", ""},
+		{`[{"text":"x"}]`, "the page gave something that is no contents", ""},
+		{`[{"uri":"https://x.test/a","text":5}]`, "the page gave something that is no contents", ""},
+		{`[{"uri":"https://x.test/a","text":"x","blob":"AA=="}]`, "the page gave something that is no contents", ""},
+		{`[{"uri":"https://x.test/a"}]`, "the page gave something that is no contents", ""},
+		{`[{"uri":"https://x.test/a","text":"x","mimeType":5}]`, "the page gave something that is no contents", ""},
+		{`[{"uri":"https://bank.test/a","text":"x"}]`, "the page gave contents of a URI that is not its own", ""},
+		{"[{\"uri\":\"https://x.test/a\",\"text\":\"\x00\"}]", "", "contents that are no JSON"},
+		{`[{"uri":"https://x.test/a","text":"x"}],"_meta":[1]`, "", "contents that are no JSON"},
+		{``, "", "contents that are no JSON"},
+	} {
+		p := begun(t, &recorder{}, Limits{})
+		var got Answer
+		p.Read("k", "u", "", func(a Answer) { got = a })
+		f := Parse([]byte("=1 3 "+c.contents), Limits{})
+		f.Check(own)
+		err := p.Apply(1, f)
+		if c.ended != "" {
+			if outcome(err) != c.ended || got.Failure == "" {
+				t.Errorf("%s: %v, and the reader has %+v", c.contents, err, got)
+			}
+			continue
+		}
+		if err != nil || got.Detail != c.detail || c.detail == "" && string(got.Contents) != c.contents || c.detail != "" && got.Failure != bridge.InvalidContents {
+			t.Errorf("%s: %v, %+v", c.contents, err, got)
+		}
+	}
+}
+
 func TestClose(t *testing.T) {
 	p := begun(t, &recorder{}, Limits{Asked: 1})
 	var got []string
@@ -375,7 +414,9 @@ func FuzzReceive(f *testing.F) {
 			defer end()
 		}
 		p.Take(0)
-		err := p.Receive(1, slices.Clone(frame))
+		parsed := Parse(slices.Clone(frame), Limits{})
+		parsed.Check(func(string) bool { return len(frame)%2 == 0 })
+		err := p.Apply(1, parsed)
 		var ended *Ended
 		if err != nil && !errors.As(err, &ended) {
 			t.Fatalf("not an Ended: %v", err)

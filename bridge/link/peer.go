@@ -104,7 +104,11 @@ func (p *Peer) apply(now bridge.Time, f Frame) (reason string) {
 	}
 	p.owe(now)
 	tooMany := above("it says more calls than it may", p.limit.Calls, " a second")
-	if !p.earn.spend(now, 1, &p.limit) { // for the frame, which may be empty
+	cost := 1 // for the frame, which may be empty
+	if f.answered == nil {
+		cost += f.bytes >> 10 // what was not asked for
+	}
+	if !p.earn.spend(now, cost, &p.limit) {
 		return tooMany
 	}
 	if !p.begun && len(f.steps) == 0 && f.bad == "" {
