@@ -1,6 +1,9 @@
 package bridge
 
-import "github.com/pagewire/pagewire/bridge/wire"
+import (
+	"github.com/pagewire/pagewire/bridge/resource"
+	"github.com/pagewire/pagewire/bridge/wire"
+)
 
 func (e *Engine) read(r *request) *wire.Error {
 	uri, err := e.uri(r)
@@ -16,19 +19,33 @@ func (e *Engine) read(r *request) *wire.Error {
 	}
 	c := e.joinable[uri]
 	if c == nil || c.entry != entry {
-		q := Request{Key: uri, URI: uri}
-		if entry != nil {
-			q.Key = entry.URI
-			if entry.Wide {
-				q.Params = paramsJSON(params)
-			}
-		}
-		c = e.ask(callRead, &e.reads, e.opt.ReadTimeout, op{kind: opRead, request: q})
+		c = e.ask(callRead, &e.reads, e.opt.ReadTimeout, op{kind: opRead, request: requestOf(uri, entry, params)})
 		c.uri, c.entry = uri, entry
 		e.joinable[uri] = c
 	}
 	e.await(r, c)
 	return nil
+}
+
+func requestOf(uri string, entry *resource.Entry, params []resource.Param) Request {
+	q := Request{Key: uri, URI: uri}
+	if entry != nil {
+		q.Key = entry.URI
+		if entry.Wide {
+			q.Params = paramsJSON(params)
+		}
+	}
+	return q
+}
+
+// Resolve returns what the engine would ask its home to read for a URI. The error says that nothing answers for it, or
+// that its parameters are not what the resource takes.
+func (e *Engine) Resolve(uri string) (Request, error) {
+	entry, params, err := e.registry.Resolve(uri)
+	if err != nil {
+		return Request{}, err
+	}
+	return requestOf(uri, entry, params), nil
 }
 
 // uri returns the uri of a request's params, if it is one that could be here.

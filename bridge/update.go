@@ -15,6 +15,9 @@ func (e *Engine) changed(w *watch) {
 // pace is how often w is announced, which something answers for: what nothing answers for does not change, and
 // Unregister forgets what was still to come. An interval that the page has named is strict.
 func (e *Engine) pace(w *watch) coalesce.Pace {
+	if w.entry.Coalesced {
+		return coalesce.Pace{}
+	}
 	if least := Time(w.entry.MinInterval); least > 0 {
 		return coalesce.Pace{Interval: max(e.opt.UpdateInterval, least), Burst: 1}
 	}

@@ -64,7 +64,7 @@ func init() {
 		}
 		return set
 	}
-	o.ExposeErrors, o.Tools = flag("exposeErrors"), flag("tools")
+	o.ExposeErrors, o.Tools = true, flag("tools") // the page layer says no more than agents may know
 	engine = bridge.New(o, host{})
 }
 
@@ -208,7 +208,7 @@ func shut(now float64, port uint32) (status int32) {
 	return alive
 }
 
-// complete answers a read or a tool call. status is one of js/core/link.ts; size is that of the contents, which JavaScript holds;
+// complete answers a read or a tool call. status is one of js/link/link.ts; size is that of the contents, which JavaScript holds;
 // the buffer has n bytes of detail.
 //
 //go:wasmexport complete

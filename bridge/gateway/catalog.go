@@ -25,6 +25,7 @@ type catalog struct {
 	arrivals  int
 	focuses   int
 	focusNext string            // a tab that was focused before it had a page
+	focusedAt int64             // when one was, by those who say when
 	told      bool              // which tab is focused, by who knows
 	routes    map[string]*route // by the key in the engine
 	places    map[string]*place // by the pages' own URI
@@ -141,85 +142,28 @@ func truth(b bool) int {
 	return 0
 }
 
-// offered takes what a page offers now, in place of what it offered before. What agents watch is subscribed to at the page
-// before they are told that it is there: no change is lost between the two.
-func (g *Gateway) offered(p *Page, offers map[string]*offer, tools []toolOffer) {
-	g.mu.Lock()
-	if p.gone || p.absent {
-		g.unlock()
-		return
+// offer puts a resource of a page into the catalog, in place of the one that the page had under that URI.
+func (g *Gateway) offer(o *offer) {
+	p, uri := o.page, o.resource.URI
+	if before := p.offers[uri]; before != nil {
+		p.bases[before.base] = slices.DeleteFunc(p.bases[before.base], func(b *offer) bool { return b == before })
 	}
-	if p.Hub && len(offers) > 0 {
-		clear(g.catalog.owners)
-	}
-	for _, o := range offers {
-		o.find()
-	}
-	pending := 1
-	ready := make(chan struct{})
-	arrived := func() { // with the lock held
-		if pending--; pending == 0 {
-			close(ready)
-		}
-	}
-	for uri := range g.interest {
-		own, ok := g.catalog.wouldLead(uri, p, offers)
-		if ok && p.upstream[own] == nil {
-			pending++
-			g.follow(p, own, arrived)
-		}
-	}
-	arrived()
-	g.unlock()
-	<-ready
-
-	g.mu.Lock()
-	defer g.unlock()
-	if p.gone || p.absent {
-		return
-	}
-	before := p.bases
-	p.offers, p.bases = offers, map[string][]*offer{}
-	for _, o := range offers {
-		p.bases[o.base] = append(p.bases[o.base], o)
-	}
-	for uri := range before {
-		if p.bases[uri] == nil {
-			g.place(uri)
-		}
-	}
-	// In the order of their text, so that the same pages always make the same list.
-	for _, uri := range slices.Sorted(maps.Keys(p.bases)) {
-		g.succeed(p, uri)
-		g.place(uri)
-	}
-	p.published = tools
-	g.retool()
-	g.settle()
+	p.offers[uri] = o
+	p.bases[o.base] = append(p.bases[o.base], o)
+	g.succeed(p, o.base)
+	g.place(o.base)
 	g.unpark()
 }
 
-// wouldLead reports under which own URI a watched one would be the page's, given what it offers.
-func (c *catalog) wouldLead(uri string, p *Page, offers map[string]*offer) (own string, ok bool) {
-	own = uri
-	if i := strings.LastIndex(uri, tabMark); i >= 0 && !p.Hub {
-		if uri[i:] != p.suffix() {
-			return "", false
-		}
-		own = uri[:i]
+// withdraw takes it out.
+func (g *Gateway) withdraw(o *offer) {
+	p := o.page
+	delete(p.offers, o.resource.URI)
+	p.bases[o.base] = slices.DeleteFunc(p.bases[o.base], func(b *offer) bool { return b == o })
+	if len(p.bases[o.base]) == 0 {
+		delete(p.bases, o.base)
 	}
-	if offers[own] != nil {
-		return own, true
-	}
-	for key, o := range offers {
-		if p.Hub && o.base+o.suffix == uri {
-			return own, true
-		}
-		if i := strings.IndexByte(key, '{'); i >= 0 && strings.HasPrefix(own, key[:i]) {
-			return own, true // it may be: the page says so when it is asked
-		}
-	}
-	return "", false
+	g.place(o.base)
 }
 
 const tabMark = "#tab="
@@ -290,6 +234,7 @@ func (g *Gateway) lead(key string, r *route) {
 			return
 		}
 		c.routes[key] = r
+		g.led(key, r, false)
 		return
 	}
 	c.routes[key] = r
@@ -297,7 +242,7 @@ func (g *Gateway) lead(key string, r *route) {
 		g.engine.Replace(g.now(), r.shown)
 	}
 	if before.page != r.page {
-		g.moved(key, r)
+		g.led(key, r, true)
 	}
 }
 
@@ -409,16 +354,19 @@ func (g *Gateway) succeed(p *Page, uri string) {
 func (g *Gateway) unpark() {
 	for old := range g.catalog.pages {
 		waiting := old.parked
+		if len(waiting) == 0 {
+			continue
+		}
 		old.parked = nil
 		for _, w := range waiting {
 			if g.calls[w.call.id] == nil {
 				continue // nobody waits any more
 			}
-			p, own := g.lookup(w.uri)
-			if p == nil {
-				p, own = old, w.uri
+			r := &route{page: old}
+			if key, ok := g.engine.Find(w.asked.URI); ok && g.catalog.routes[key] != nil {
+				r, w.asked.Key = g.catalog.routes[key], key
 			}
-			g.readAt(w.call, p, own, w.uri)
+			g.readAt(w.call, r, w.asked)
 		}
 	}
 }

@@ -3,6 +3,8 @@
 package gateway
 
 import (
+	"strings"
+
 	"github.com/pagewire/pagewire/bridge"
 )
 
@@ -17,15 +19,22 @@ type interest struct {
 
 // upstream is a subscription at a page.
 type upstream struct {
-	active bool     // the page has said yes, or that it knows no such resource
+	active bool     // the page will tell of changes, or knows no such resource
 	then   []func() // what waits for that; with the lock held
+}
+
+// settle does what waits for an upstream.
+func (u *upstream) settle() {
+	then := u.then
+	u.active, u.then = true, nil
+	for _, f := range then {
+		f()
+	}
 }
 
 // changed is a page's word that a resource of its own reads differently now.
 func (g *Gateway) changed(p *Page, own string) {
-	g.mu.Lock()
-	defer g.unlock()
-	if p.gone {
+	if p.gone || p.tab == nil {
 		return
 	}
 	g.counts.updates++
@@ -136,17 +145,11 @@ func (g *Gateway) follow(p *Page, own string, then func()) {
 	case u == nil:
 		u = &upstream{then: []func(){then}}
 		p.upstream[own] = u
-		p.session.request("resources/subscribe", map[string]string{"uri": own}, func(r reply) {
-			g.mu.Lock()
-			defer g.unlock()
-			u.active = true
-			if r.failure != nil && p.upstream[own] == u {
+		p.src.watch(own, func(known bool) {
+			if !known && p.upstream[own] == u {
 				delete(p.upstream, own) // asked again when the page's list says that it is there
 			}
-			for _, then := range u.then {
-				then()
-			}
-			u.then = nil
+			u.settle()
 		})
 	case u.active:
 		then()
@@ -168,7 +171,7 @@ func (g *Gateway) unfollow(p *Page, own string) {
 		}
 	}
 	delete(p.upstream, own)
-	p.session.request("resources/unsubscribe", map[string]string{"uri": own}, func(reply) {})
+	p.src.unwatch(own)
 }
 
 // settle brings the subscriptions at the pages in line with what is watched, after the catalog has changed.
@@ -197,14 +200,33 @@ func (g *Gateway) settle() {
 	}
 }
 
-// moved tells those who watch what a key answers for that it now comes from another page: when that page has been subscribed to.
-func (g *Gateway) moved(key string, r *route) {
+// led sees to it that the page which now answers for a key tells of changes of what is watched of it, and, where that was
+// another page before, that those who watch are told.
+func (g *Gateway) led(key string, r *route, moved bool) {
 	if r.page.absent {
 		return
 	}
+	for _, uri := range g.watchedOf(key, &r.shown) {
+		g.follow(r.page, r.own(uri), func() {
+			if moved {
+				g.engine.Touch(g.now(), uri)
+			}
+		})
+	}
+}
+
+// watchedOf are the URIs of interest that a key of the engine answers for.
+func (g *Gateway) watchedOf(key string, r *bridge.Resource) (uris []string) {
+	if !strings.Contains(key, "{") && r.Schema == nil {
+		if g.interest[key] != nil {
+			uris = append(uris, key)
+		}
+		return uris
+	}
 	for uri := range g.interest {
 		if k, ok := g.engine.Find(uri); ok && k == key {
-			g.follow(r.page, r.own(uri), func() { g.engine.Touch(g.now(), uri) })
+			uris = append(uris, uri)
 		}
 	}
+	return uris
 }

@@ -21,13 +21,14 @@ import (
 	"log/slog"
 	"net/url"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/pagewire/pagewire/bridge"
+	"github.com/pagewire/pagewire/bridge/home"
+	"github.com/pagewire/pagewire/bridge/link"
 )
 
 // ErrClosed is what a gateway that is closed answers.
@@ -48,6 +49,10 @@ type Options struct {
 	Grace time.Duration
 	// ReadTimeout is how long a page may take to answer a read. Default 30 s.
 	ReadTimeout time.Duration
+	// PageLimits bound what one page may say. OriginBytes bounds the descriptors that are kept of all pages of an origin,
+	// and AllBytes those of all pages. Defaults: link.Limits', 64 MiB and 256 MiB.
+	PageLimits            link.Limits
+	OriginBytes, AllBytes int
 	// Log receives what happens. Default none.
 	Log *slog.Logger
 }
@@ -60,23 +65,25 @@ const Loopback = "loopback"
 type Gateway struct {
 	opt    Options
 	log    *slog.Logger
-	start  time.Time
-	client *mcp.Client // towards pages
+	client *mcp.Client // towards a hub
 	tapped atomic.Pointer[func(Event)]
 	passed [4]passed // by the order of ways
 	// waiting is what agents have not read yet, in bytes.
 	waiting atomic.Int64
 
-	mu       sync.Mutex // guards all below, and the engine
-	engine   *bridge.Engine
-	timer    *time.Timer
-	armed    bridge.Time // when timer fires; 0 if it does not
+	mu       *home.Home     // guards all below
+	engine   *bridge.Engine // is mu's
 	closed   bool
 	lastPort bridge.PortID
 	agents   map[bridge.PortID]*Agent
 	clients  map[string]*client // whose sessions these are
 	calls    map[bridge.CallID]*call
 	catalog  catalog
+	silent   map[*Page]bool // that have offered nothing yet
+	toSend   []*linked      // that are to be told something
+	held     map[string]int // bytes of descriptors, by origin
+	heldAll  int
+	refusals map[string]int       // links that were ended, by reason
 	interest map[string]*interest // by the agents' URI
 	released []string             // URIs that may be of no interest any more
 	tools    toolbox
@@ -91,6 +98,12 @@ func New(o Options) *Gateway {
 	if o.Grace == 0 {
 		o.Grace = 2 * time.Second
 	}
+	if o.OriginBytes == 0 {
+		o.OriginBytes = 64 << 20
+	}
+	if o.AllBytes == 0 {
+		o.AllBytes = 256 << 20
+	}
 	if o.ReadTimeout == 0 {
 		o.ReadTimeout = 30 * time.Second
 	}
@@ -98,34 +111,36 @@ func New(o Options) *Gateway {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	g := &Gateway{
-		opt: o, log: o.Log, start: time.Now(),
+		opt: o, log: o.Log,
 		agents:   map[bridge.PortID]*Agent{},
 		clients:  map[string]*client{},
 		calls:    map[bridge.CallID]*call{},
+		silent:   map[*Page]bool{},
+		held:     map[string]int{},
+		refusals: map[string]int{},
 		interest: map[string]*interest{},
 	}
 	g.catalog.init()
 	g.tools.init()
 	g.client = newClient(g)
-	g.engine = bridge.New(bridge.Options{
+	g.mu = home.New(bridge.Options{
 		Name: "pagewire", Version: o.Version, Instructions: instructions,
-		Rule:  bridge.Rule{Any: true}, // attach.go admits what is at the page's origin
-		Tools: true,
-		// What a page says of its failures it has decided to say: its own engine keeps back the rest.
-		ExposeErrors:   true,
-		UpdateInterval: -1,
-		ReadTimeout:    bridge.Time(o.ReadTimeout.Milliseconds()),
+		Rule:         bridge.Rule{Any: true}, // page.go admits what is at the page's origin
+		Tools:        true,
+		ExposeErrors: true, // a page says of its failures no more than agents may know
+		ReadTimeout:  bridge.Time(o.ReadTimeout.Milliseconds()),
 		Limits: bridge.Limits{
 			MessageBytes:  4 << 20, // an agent's tool arguments may hold a file
-			Resources:     200_000, // each page's engine holds 10,000 at most
+			Resources:     200_000, // of one page 10,000 at most
 			ResultBytes:   32 << 20,
 			Ports:         4096, // three quarters of them over HTTP (package serve's shares), the rest for those who join and for stdio
 			Subscriptions: 10_000,
-			Calls:         1000, // they wait here for their page, which is sent 60 at once
+			Calls:         1000, // they wait here for their page, which is asked 64 at once
 		},
-	}, (*host)(g))
-	g.timer = time.AfterFunc(time.Hour, g.tick)
-	g.timer.Stop()
+	}, (*host)(g), g.leave)
+	g.engine = g.mu.Engine
+	g.mu.Lock()
+	defer g.unlock()
 	g.retool()
 	return g
 }
@@ -139,46 +154,37 @@ func (g *Gateway) MessageBytes() int { return g.engine.MessageBytes() }
 // Close ends every session in order: agents get answers to what they wait for.
 func (g *Gateway) Close() {
 	g.mu.Lock()
+	defer g.unlock()
 	if g.closed {
-		g.mu.Unlock()
 		return
 	}
 	g.engine.Shutdown(g.now())
 	g.closed = true
-	g.timer.Stop()
+	g.mu.End()
 	for _, a := range g.agents {
 		a.end("the gateway goes away", false)
 	}
-	sources := make([]*Page, 0, len(g.catalog.pages))
-	for p := range g.catalog.pages {
-		sources = append(sources, p)
-	}
-	g.unlock()
-	for _, p := range sources {
-		p.Close("the gateway goes away")
+	for _, list := range []map[*Page]bool{g.catalog.pages, g.silent} {
+		for p := range list {
+			p.depart("the gateway goes away", false)
+		}
 	}
 }
 
-// now is the engine's clock: milliseconds since start, of the monotonic clock.
-func (g *Gateway) now() bridge.Time { return bridge.Time(time.Since(g.start).Milliseconds()) }
+// now is the engine's clock.
+func (g *Gateway) now() bridge.Time { return g.mu.Now() }
 
-// unlock ends what mu guards, and sees to it that the engine is called when it wants to be.
-func (g *Gateway) unlock() {
+func (g *Gateway) unlock() { g.mu.Unlock() }
+
+// leave ends what mu guards; what it returns is called without the lock.
+func (g *Gateway) leave() (then func()) {
 	g.sweep()
-	if at, ok := g.engine.Deadline(); ok && !g.closed && (g.armed == 0 || at < g.armed) {
-		g.armed = max(at, 1)
-		g.timer.Reset(time.Until(g.start.Add(time.Duration(at) * time.Millisecond)))
+	list := g.toSend
+	if len(list) == 0 {
+		return nil
 	}
-	g.mu.Unlock()
-}
-
-func (g *Gateway) tick() {
-	g.mu.Lock()
-	defer g.unlock()
-	g.armed = 0
-	if !g.closed {
-		g.engine.Tick(g.now())
-	}
+	g.toSend = nil
+	return func() { g.dispatch(list) }
 }
 
 // Admits reports whether pages of an origin are served.

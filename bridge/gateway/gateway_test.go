@@ -5,6 +5,7 @@ package gateway
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -18,87 +19,49 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
-// A testPage is a page: a real MCP server behind a Pipe. Real pages in a real browser are in e2e.
+// A testPage is a testkit.Page that is attached to a gateway. Real pages in a real browser are in e2e.
 type testPage struct {
 	*Page
-	t      *testing.T
-	server *mcp.Server
-	conn   Conn
-
-	mu       sync.Mutex
-	state    map[string]string
-	subs     map[string]int
-	hold     chan struct{} // reads wait for it, if it is set
-	subDelay time.Duration
-	asked    atomic.Int32 // subscribe and unsubscribe
+	t    *testing.T
+	page *testkit.Page
 }
 
 func openPage(t *testing.T, g *Gateway, info PageInfo, state map[string]string) *testPage {
 	t.Helper()
-	p := &testPage{t: t, state: state, subs: map[string]int{}}
-	p.server = mcp.NewServer(&mcp.Implementation{Name: "page", Version: "1"}, &mcp.ServerOptions{
-		Capabilities: &mcp.ServerCapabilities{Resources: &mcp.ResourceCapabilities{Subscribe: true, ListChanged: true}, Tools: &mcp.ToolCapabilities{ListChanged: true}},
-		SubscribeHandler: func(_ context.Context, r *mcp.SubscribeRequest) error {
-			p.asked.Add(1)
-			time.Sleep(p.subDelay)
-			p.mu.Lock()
-			defer p.mu.Unlock()
-			p.subs[r.Params.URI]++
-			return nil
-		},
-		UnsubscribeHandler: func(_ context.Context, r *mcp.UnsubscribeRequest) error {
-			p.asked.Add(1)
-			p.mu.Lock()
-			defer p.mu.Unlock()
-			p.subs[r.Params.URI]--
-			return nil
-		},
-	})
-	for uri := range state {
-		p.offer(uri)
-	}
-	near, far := testkit.Pipe()
-	p.conn = far
-	go p.server.Run(t.Context(), Transport(far))
-	var err error
-	if p.Page, err = g.Attach(t.Context(), info, near); err != nil {
-		t.Fatal(err)
+	p := &testPage{t: t, page: testkit.NewPage(t, nil)}
+	p.attach(g, info)
+	for uri, text := range state {
+		p.offer(uri, text)
 	}
 	return p
 }
 
-func (p *testPage) offer(uri string) {
-	read := func(_ context.Context, r *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
-		if p.hold != nil {
-			<-p.hold
-		}
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: r.Params.URI, Text: p.state[uri] + strings.TrimPrefix(r.Params.URI, uri)}}}, nil
+func (p *testPage) attach(g *Gateway, info PageInfo) {
+	p.t.Helper()
+	var err error
+	if p.Page, err = g.Attach(info, p.page.Hear); err != nil {
+		p.t.Fatal(err)
 	}
+	p.page.Connect(func(frame []byte) { p.Receive(frame) }, nil)
+}
+
+func (p *testPage) offer(uri, text string) {
 	if strings.Contains(uri, "{") {
-		p.server.AddResourceTemplate(&mcp.ResourceTemplate{URITemplate: uri, Name: "template"}, read)
+		head, _, _ := strings.Cut(uri, "{")
+		p.page.Template(uri, func(asked string) string { return text + strings.TrimPrefix(asked, head) })
 	} else {
-		p.server.AddResource(&mcp.Resource{URI: uri, Name: "state"}, read)
+		p.page.Offer(uri, text)
 	}
 }
 
 // set changes the state and says so.
-func (p *testPage) set(uri, value string) {
-	p.mu.Lock()
-	p.state[uri] = value
-	p.mu.Unlock()
-	p.server.ResourceUpdated(p.t.Context(), &mcp.ResourceUpdatedNotificationParams{URI: uri})
-}
+func (p *testPage) set(uri, value string) { p.page.Set(uri, value) }
 
-func (p *testPage) subscriptions(uri string) int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.subs[uri]
-}
+// subscriptions is 1 while the page is asked to tell of changes.
+func (p *testPage) subscriptions(uri string) int { return truth(p.page.Watches(uri)) }
 
 // crash ends the connection as a navigation does.
-func (p *testPage) crash() { p.conn.Close() }
+func (p *testPage) crash() { p.Lost("its connection ended") }
 
 type testAgent struct {
 	*mcp.ClientSession
@@ -236,7 +199,7 @@ func TestOnePage(t *testing.T) {
 	if got := a.read(app + "/doc"); got != "two" {
 		t.Errorf("read %q", got)
 	}
-	if got := p.asked.Load(); got != 1 {
+	if got := p.page.Asked(); got != 1 {
 		t.Errorf("the page was asked %d times to subscribe or unsubscribe, want 1", got)
 	}
 	if err := a.Unsubscribe(t.Context(), &mcp.UnsubscribeParams{URI: app + "/doc"}); err != nil {
@@ -372,15 +335,14 @@ func TestListChanges(t *testing.T) {
 	doc := app + "/doc"
 	p := openPage(t, g, tabInfo("a"), map[string]string{doc: "x"})
 	a := openAgent(t, g)
-	p.state[app+"/new"] = "new"
-	p.offer(app + "/new")
+	p.offer(app+"/new", "new")
 	if <-a.lists != "resources" {
 		t.Error("not the resources' list")
 	}
 	if got := a.uris(); !slices.Equal(got, []string{doc, app + "/new"}) {
 		t.Fatalf("listed %v", got)
 	}
-	p.server.RemoveResources(doc)
+	p.page.Withdraw(doc)
 	<-a.lists
 	if got := a.uris(); !slices.Equal(got, []string{app + "/new"}) {
 		t.Fatalf("listed %v", got)
@@ -394,8 +356,7 @@ func TestForeignOriginsAreRefused(t *testing.T) {
 	if got := a.uris(); !slices.Equal(got, []string{app + "/doc"}) {
 		t.Fatalf("listed %v", got)
 	}
-	near, _ := testkit.Pipe()
-	if _, err := g.Attach(t.Context(), PageInfo{Tab: "b", Origin: "https://very.bad.example"}, near); err == nil {
+	if _, err := g.Attach(PageInfo{Tab: "b", Origin: "https://very.bad.example"}, func([]byte) {}); !errors.Is(err, ErrDenied) {
 		t.Error("a denied origin was attached")
 	}
 	for _, c := range []struct {
@@ -450,9 +411,11 @@ func TestTools(t *testing.T) {
 	g := newGateway(t, Options{})
 	type args struct{ Text string }
 	add := func(p *testPage, name, answer string) {
-		mcp.AddTool(p.server, &mcp.Tool{Name: name, Description: "does it"}, func(_ context.Context, r *mcp.CallToolRequest, in args) (*mcp.CallToolResult, any, error) {
-			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: answer + in.Text}}}, nil, nil
-		})
+		p.page.SetTool(name, testkit.Tool{Run: func(_ context.Context, raw json.RawMessage, _ func(map[string]any)) any {
+			var in args
+			json.Unmarshal(raw, &in)
+			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: answer + in.Text}}}
+		}})
 	}
 	a := openAgent(t, g)
 	names := func() (list []string) {
@@ -503,7 +466,7 @@ func TestWaitForPageUpdate(t *testing.T) {
 		}
 		var head struct{ Revision int64 }
 		json.Unmarshal([]byte(got[0]), &head)
-		if got[1] != p.state[doc] {
+		if got[1] != p.page.Text(doc) {
 			t.Fatalf("read %q", got[1])
 		}
 		return head.Revision
@@ -559,20 +522,24 @@ func TestSubscribeWaitsForThePage(t *testing.T) {
 	g := newGateway(t, Options{})
 	doc := app + "/doc"
 	p := openPage(t, g, tabInfo("a"), map[string]string{doc: "one"})
-	p.subDelay = 50 * time.Millisecond
+	p.page.HoldWatch = make(chan struct{})
 	var agents []*testAgent
 	for range 5 {
 		agents = append(agents, openAgent(t, g))
 	}
 	var all sync.WaitGroup
+	var answered atomic.Bool
 	for _, a := range agents {
 		all.Go(func() {
 			a.subscribe(doc)
-			if p.subscriptions(doc) != 1 {
+			if !answered.Load() || p.subscriptions(doc) != 1 {
 				t.Errorf("%d subscriptions at the page", p.subscriptions(doc))
 			}
 		})
 	}
+	testkit.Eventually(t, "the page is asked", func() bool { return p.subscriptions(doc) == 1 })
+	answered.Store(true)
+	close(p.page.HoldWatch)
 	all.Wait()
 	p.set(doc, "two")
 	for _, a := range agents {
@@ -592,7 +559,7 @@ func TestHubAsPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := joiner.Attach(t.Context(), PageInfo{Tab: "hub", Hub: true}, port); err != nil {
+	if _, err := joiner.Join(t.Context(), PageInfo{Tab: "hub"}, port); err != nil {
 		t.Fatal(err)
 	}
 	a := openAgent(t, joiner)
@@ -657,7 +624,7 @@ func TestSuccessorOfAHub(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := g.Attach(t.Context(), PageInfo{Tab: "hub", Hub: true}, port); err != nil {
+		if _, err := g.Join(t.Context(), PageInfo{Tab: "hub"}, port); err != nil {
 			t.Fatal(err)
 		}
 		return port
@@ -753,7 +720,7 @@ func TestHubThatIsReplaced(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := g.Attach(t.Context(), PageInfo{Tab: "hub", Hub: true}, port); err != nil {
+		if _, err := g.Join(t.Context(), PageInfo{Tab: "hub"}, port); err != nil {
 			t.Fatal(err)
 		}
 		return port
@@ -762,15 +729,11 @@ func TestHubThatIsReplaced(t *testing.T) {
 	for i, tab := range []string{"a", "b"} {
 		openPage(t, next, tabInfo(tab), state("'")[i])
 	}
-	pages[0].hold = make(chan struct{})
-	defer close(pages[0].hold)
+	pages[0].page.Hold = make(chan struct{})
+	defer close(pages[0].page.Hold)
 	answer := make(chan string, 1)
 	go func() { answer <- a.read(own) }()
-	eventually(t, "the page is asked", func() bool {
-		pages[0].session.mu.Lock()
-		defer pages[0].session.mu.Unlock()
-		return pages[0].session.asked == 1
-	})
+	testkit.Eventually(t, "the page is asked", func() bool { return pages[0].page.Running() == 1 })
 	for _, p := range pages {
 		p.crash()
 		<-p.Done()
@@ -816,9 +779,9 @@ func TestToolNamesOutliveTheHub(t *testing.T) {
 	open := func(g *Gateway, tab, origin string) {
 		t.Helper()
 		p := openPage(t, g, PageInfo{Tab: tab, Origin: origin, Title: tab}, map[string]string{})
-		mcp.AddTool(p.server, &mcp.Tool{Name: "add"}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
-			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: tab}}}, nil, nil
-		})
+		p.page.SetTool("add", testkit.Tool{Run: func(context.Context, json.RawMessage, func(map[string]any)) any {
+			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: tab}}}
+		}})
 		testkit.Eventually(t, "its tool is there", func() bool {
 			return slices.ContainsFunc(g.Snapshot().Pages, func(s PageState) bool { return s.Tab == tab && s.Tools == 1 })
 		})
@@ -829,7 +792,7 @@ func TestToolNamesOutliveTheHub(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := next.Attach(t.Context(), PageInfo{Tab: "hub", Hub: true}, port); err != nil {
+	if _, err := next.Join(t.Context(), PageInfo{Tab: "hub"}, port); err != nil {
 		t.Fatal(err)
 	}
 	a := openAgent(t, next)
@@ -905,8 +868,8 @@ func TestAgentsSayTheirNames(t *testing.T) {
 func TestClosedGateway(t *testing.T) {
 	g := New(Options{})
 	p := openPage(t, g, tabInfo("a"), map[string]string{app + "/doc": "x"})
-	p.hold = make(chan struct{})
-	defer close(p.hold)
+	p.page.Hold = make(chan struct{})
+	defer close(p.page.Hold)
 	a := openAgent(t, g)
 	failed := make(chan error, 1)
 	go func() {

@@ -46,32 +46,36 @@ func (h *host) Read(id bridge.CallID, r bridge.Request) {
 	}
 	g.counts.reads++
 	c.began = time.Now()
-	g.readAt(c, route.page, route.own(r.URI), r.URI)
+	g.readAt(c, route, r)
 }
 
-// readAt asks a page, or waits for its successor while it is being reloaded. own is what the page calls the agent's uri.
-func (g *Gateway) readAt(c *call, p *Page, own, uri string) {
+// readAt asks a page, or waits for its successor while it is being reloaded.
+func (g *Gateway) readAt(c *call, r *route, asked bridge.Request) {
+	p := r.page
 	if p.absent {
-		p.parked = append(p.parked, parked{c, uri})
+		p.parked = append(p.parked, parked{c, asked})
 		return
 	}
-	c.cancel = p.session.request("resources/read", map[string]string{"uri": own}, func(r reply) { g.answerRead(c, p, uri, r) })
+	c.cancel = p.src.read(r.own(asked.Key), r.own(asked.URI), asked.Params, func(answer reply) { g.answerRead(c, p, asked, answer) })
 }
 
 // answerRead completes a read with what the page said. One that the page was asked and has not answered before it went is
-// asked of its successor: nothing can have come of it. It takes the lock.
-func (g *Gateway) answerRead(c *call, p *Page, uri string, r reply) {
-	g.mu.Lock()
-	defer g.unlock()
-	if r.failure != errGone || g.calls[c.id] != c {
-		g.complete(c, r, r.contents)
-	} else if q, own := g.lookup(uri); q != nil && q != p {
-		g.readAt(c, q, own, uri)
-	} else if !p.gone {
-		p.parked = append(p.parked, parked{c, uri})
-	} else {
-		g.complete(c, r, nil)
+// asked of its successor: nothing can have come of it.
+func (g *Gateway) answerRead(c *call, p *Page, asked bridge.Request, answer reply) {
+	if answer.gone && g.calls[c.id] == c {
+		if key, ok := g.engine.Find(asked.URI); ok {
+			if r := g.catalog.routes[key]; r != nil && r.page != p {
+				asked.Key = key
+				g.readAt(c, r, asked)
+				return
+			}
+		}
+		if !p.gone {
+			p.parked = append(p.parked, parked{c, asked})
+			return
+		}
 	}
+	g.complete(c, answer)
 }
 
 func (h *host) CallTool(id bridge.CallID, t bridge.ToolCall) {
@@ -82,22 +86,8 @@ func (h *host) CallTool(id bridge.CallID, t bridge.ToolCall) {
 	g.callTool(c, t)
 }
 
-// answer completes a call with what a page said. It takes the lock.
-func (g *Gateway) answer(c *call, r reply, contents []byte) {
-	g.mu.Lock()
-	defer g.unlock()
-	g.complete(c, r, contents)
-}
-
-func (g *Gateway) complete(c *call, r reply, contents []byte) {
-	result := bridge.Result{Contents: contents}
-	if r.failure != nil {
-		result = bridge.Result{Failure: bridge.ReadFailed, Detail: r.failure.Message}
-		if r.failure.Data.Reason != "" {
-			result.Failure = bridge.Failure(r.failure.Data.Reason)
-		}
-	}
-	g.engine.Complete(g.now(), c.id, result)
+func (g *Gateway) complete(c *call, r reply) {
+	g.engine.Complete(g.now(), c.id, bridge.Result{Contents: r.contents, Sound: r.sound, Failure: r.failure, Detail: r.detail})
 }
 
 func (h *host) End(id bridge.CallID) {

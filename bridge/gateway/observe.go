@@ -109,6 +109,9 @@ type Snapshot struct {
 	Passed                    []PassedState
 	Watched                   []WatchState
 	Closed                    bool // by Close
+	// Ended are the links with pages that were ended, by reason. Descriptors are the bytes that are kept of all pages'.
+	Ended       map[string]int
+	Descriptors int
 }
 
 // A PassedState says what has gone one way since New.
@@ -153,7 +156,8 @@ type AgentState struct {
 func (g *Gateway) Snapshot() Snapshot {
 	g.mu.Lock()
 	defer g.unlock()
-	s := Snapshot{Stats: g.engine.Stats(), Reads: g.counts.reads, ToolCalls: g.counts.toolCalls, Updates: g.counts.updates, Latency: g.counts.latency, Closed: g.closed}
+	s := Snapshot{Stats: g.engine.Stats(), Reads: g.counts.reads, ToolCalls: g.counts.toolCalls, Updates: g.counts.updates, Latency: g.counts.latency, Closed: g.closed,
+		Ended: maps.Clone(g.refusals), Descriptors: g.heldAll}
 	for i, way := range ways {
 		s.Passed = append(s.Passed, PassedState{way, g.passed[i].messages.Load(), g.passed[i].bytes.Load()})
 	}

@@ -4,6 +4,7 @@ package gateway
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"net/url"
 	"slices"
@@ -32,6 +33,15 @@ type toolOffer struct {
 	name string // the page's own
 	tool *mcp.Tool
 	page *Page
+}
+
+// decodeTool makes an offer of a tool that a page describes.
+func decodeTool(t bridge.Tool) (toolOffer, error) {
+	var decoded mcp.Tool
+	if err := json.Unmarshal(t.JSON, &decoded); err != nil {
+		return toolOffer{}, fmt.Errorf("%s is not described as MCP has it: %w", t.Name, err)
+	}
+	return toolOffer{name: t.Name, tool: &decoded}, nil
 }
 
 func (b *toolbox) init() {
@@ -189,37 +199,7 @@ func (g *Gateway) callTool(c *call, t bridge.ToolCall) {
 		return
 	}
 	c.page = o.page
-	token := tokenPrefix + strconv.Itoa(int(c.id))
-	params := struct {
-		Name      string            `json:"name"`
-		Arguments json.RawMessage   `json:"arguments"`
-		Meta      map[string]string `json:"_meta"`
-	}{o.name, slices.Clone(t.Arguments), map[string]string{"progressToken": token}}
-	c.cancel = o.page.session.request("tools/call", params, func(r reply) { g.answer(c, r, r.result) })
-}
-
-const tokenPrefix = "call-"
-
-// progress passes a page's word on a tool call to the agent.
-func (g *Gateway) progress(from *Page, p *mcp.ProgressNotificationParams) {
-	token, _ := p.ProgressToken.(string)
-	id, err := strconv.Atoi(strings.TrimPrefix(token, tokenPrefix))
-	if err != nil {
-		return
-	}
-	members, err := json.Marshal(struct {
-		Progress float64 `json:"progress"`
-		Total    float64 `json:"total,omitempty"`
-		Message  string  `json:"message,omitempty"`
-	}{p.Progress, p.Total, p.Message})
-	if err != nil {
-		return
-	}
-	g.mu.Lock()
-	defer g.unlock()
-	if c := g.calls[bridge.CallID(id)]; c != nil && c.page == from {
-		g.engine.Progress(g.now(), c.id, members[1:len(members)-1])
-	}
+	c.cancel = o.page.src.callTool(c.id, o.name, t.Arguments, func(r reply) { g.complete(c, r) })
 }
 
 var ownTools = []*mcp.Tool{
@@ -356,51 +336,54 @@ func (g *Gateway) toolRead(c *call, args []byte) {
 			return
 		}
 		revision := g.tools.revision(in.URI) // before the read: a change during it is news
-		p, own := g.lookup(in.URI)
-		if p == nil {
+		asked, err := g.engine.Resolve(in.URI)
+		r := g.catalog.routes[asked.Key]
+		switch {
+		case err != nil || r == nil:
 			g.say(c, true, asText(in.URI+": no open page offers this resource now"))
-			return
+		case r.page.absent:
+			g.say(c, true, asText(in.URI+": its page is being reloaded; try again"))
+		default:
+			g.counts.reads++
+			c.began = time.Now()
+			c.cancel = r.page.src.read(r.own(asked.Key), r.own(asked.URI), asked.Params, func(answer reply) {
+				g.sayContents(c, in.URI, revision, answer)
+			})
 		}
-		g.counts.reads++
-		c.began = time.Now()
-		g.readTool(c, p, own, in.URI, revision)
 	})
 }
 
-func (g *Gateway) readTool(c *call, p *Page, own, uri string, revision int64) {
-	if p.absent {
-		g.say(c, true, asText(uri+": its page is being reloaded; try again"))
+// sayContents completes read_page_resource with what the page said.
+func (g *Gateway) sayContents(c *call, uri string, revision int64, r reply) {
+	if r.failure != "" {
+		why := r.detail
+		if why == "" {
+			why = "the page could not be read"
+		}
+		g.say(c, true, asText(uri+": "+why))
 		return
 	}
-	c.cancel = p.session.request("resources/read", map[string]string{"uri": own}, func(r reply) {
-		g.mu.Lock()
-		defer g.unlock()
-		if r.failure != nil {
-			g.say(c, true, asText(uri+": "+r.failure.Message))
-			return
+	var contents []struct {
+		URI, MIMEType string
+		Text          *string
+		Blob          string
+	}
+	if err := json.Unmarshal(r.contents, &contents); err != nil {
+		g.say(c, true, asText(uri+": the page's answer is not resource contents"))
+		return
+	}
+	content := []any{asJSON(map[string]any{"uri": uri, "revision": revision})}
+	for _, part := range contents {
+		switch {
+		case part.Text != nil:
+			content = append(content, asText(*part.Text))
+		case strings.HasPrefix(part.MIMEType, "image/"):
+			content = append(content, map[string]string{"type": "image", "data": part.Blob, "mimeType": part.MIMEType})
+		default:
+			content = append(content, map[string]any{"type": "resource", "resource": map[string]string{"uri": part.URI, "mimeType": part.MIMEType, "blob": part.Blob}})
 		}
-		var contents []struct {
-			URI, MIMEType string
-			Text          *string
-			Blob          string
-		}
-		if err := json.Unmarshal(r.contents, &contents); err != nil {
-			g.say(c, true, asText(uri+": the page's answer is not resource contents"))
-			return
-		}
-		content := []any{asJSON(map[string]any{"uri": uri, "revision": revision})}
-		for _, part := range contents {
-			switch {
-			case part.Text != nil:
-				content = append(content, asText(*part.Text))
-			case strings.HasPrefix(part.MIMEType, "image/"):
-				content = append(content, map[string]string{"type": "image", "data": part.Blob, "mimeType": part.MIMEType})
-			default:
-				content = append(content, map[string]any{"type": "resource", "resource": map[string]string{"uri": part.URI, "mimeType": part.MIMEType, "blob": part.Blob}})
-			}
-		}
-		g.say(c, false, content...)
-	})
+	}
+	g.say(c, false, content...)
 }
 
 func (g *Gateway) toolWait(c *call, args []byte) {

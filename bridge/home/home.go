@@ -3,7 +3,7 @@
 // Package home runs an engine natively: one lock, one clock, one timer. In a page JavaScript does that (js/core/edge.ts).
 //
 // Whoever holds the lock may call the engine, which calls its Host from within. What the Host must not do while the lock is
-// held (write to a socket, call another home) it leaves to After.
+// held (write to a socket, call another home) it leaves to what New is given.
 //
 // It never calls the engine of its own accord but when the engine's own time has come, and knows nothing of what the engine
 // serves.
@@ -26,21 +26,13 @@ type Home struct {
 	timer  *time.Timer
 	armed  bridge.Time // when timer fires; 0 if it does not
 	ended  bool
-	before func()
-	after  func()
+	leave  func() func()
 }
 
-// Hooks are what happens around the lock; either may be nil.
-type Hooks struct {
-	// Before is called with the lock held, whenever it is about to be released.
-	Before func()
-	// After is called when it has been released, on the same goroutine.
-	After func()
-}
-
-// New returns a home for an engine with these options and that host.
-func New(o bridge.Options, host bridge.Host, hooks Hooks) *Home {
-	h := &Home{start: time.Now(), before: hooks.Before, after: hooks.After, Engine: bridge.New(o, host)}
+// New returns a home for an engine with these options and that host. leave, which may be nil, is called with the lock held,
+// whenever it is about to be released; what it returns is called when it has been, on the same goroutine.
+func New(o bridge.Options, host bridge.Host, leave func() (then func())) *Home {
+	h := &Home{start: time.Now(), leave: leave, Engine: bridge.New(o, host)}
 	h.timer = time.AfterFunc(time.Hour, h.tick)
 	h.timer.Stop()
 	return h
@@ -59,18 +51,22 @@ func (h *Home) Lock() { h.mu.Lock() }
 
 // Unlock releases the lock, and sees to it that the engine is called when it wants to be.
 func (h *Home) Unlock() {
-	if h.before != nil {
-		h.before()
+	var then func()
+	if h.leave != nil {
+		then = h.leave()
 	}
 	if at, ok := h.Engine.Deadline(); ok && !h.ended && (h.armed == 0 || at < h.armed) {
 		h.armed = max(at, 1)
 		h.timer.Reset(h.Until(at))
 	}
 	h.mu.Unlock()
-	if h.after != nil {
-		h.after()
+	if then != nil {
+		then()
 	}
 }
+
+// Release is Unlock for who has not called the engine.
+func (h *Home) Release() { h.mu.Unlock() }
 
 func (h *Home) tick() {
 	h.Lock()

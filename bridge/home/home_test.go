@@ -20,14 +20,15 @@ func (h *host) Read(bridge.CallID, bridge.Request) {}
 func (h *host) End(bridge.CallID)                  {}
 func (h *host) Watched(string, bool)               {}
 
-// The engine's timers run, a hook is called on each side of the lock's release, and nothing happens after the end.
+// The engine's timers run, what is to be done around the release of the lock is done, and nothing happens after the end.
 func TestHome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const uri = "https://x.test/a"
 		served := &host{}
 		var before, after atomic.Int32
-		h := New(bridge.Options{Rule: bridge.Rule{Origin: "https://x.test"}, UpdateBurst: 1}, served, Hooks{
-			Before: func() { before.Add(1) }, After: func() { after.Add(before.Load()) },
+		h := New(bridge.Options{Rule: bridge.Rule{Origin: "https://x.test"}, UpdateBurst: 1}, served, func() func() {
+			before.Add(1)
+			return func() { after.Add(before.Load()) }
 		})
 		do := func(f func(e *bridge.Engine, now bridge.Time)) {
 			h.Lock()

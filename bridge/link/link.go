@@ -68,6 +68,8 @@ type Answer struct {
 	Failure bridge.Failure
 	// Detail is a sentence on Failure that agents may see.
 	Detail string
+	// Gone says that the link has ended before there was an answer.
+	Gone bool
 	// Stale has the URIs for whose change the tool did not run.
 	Stale []string
 }

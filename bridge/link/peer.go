@@ -54,7 +54,7 @@ func New(now bridge.Time, core Core, build string, limits Limits) *Peer {
 }
 
 // gone is the answer of a page that is no more.
-var gone = Answer{Failure: bridge.ReadFailed, Detail: "the page went away before it answered"}
+var gone = Answer{Failure: bridge.ReadFailed, Detail: "the page went away before it answered", Gone: true}
 
 // Close ends the link. What was asked is answered with a failure.
 func (p *Peer) Close() {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 
 	"github.com/evanw/esbuild/pkg/api"
@@ -116,7 +117,12 @@ func leaveImports(path string) error {
 
 // shared are the options of everything that is bundled.
 func shared(root string) api.BuildOptions {
+	version := "0"
+	if pkg, err := readPackage(filepath.Join(root, "js", "package.json")); err == nil {
+		version = pkg.Version // else build says what is wrong with it
+	}
 	return api.BuildOptions{
+		Define:            map[string]string{"PAGEWIRE_VERSION": strconv.Quote(version)},
 		AbsWorkingDir:     root,
 		Bundle:            true,
 		Write:             true,

@@ -1,4 +1,4 @@
-import type { CoreOptions } from "./link.ts";
+import type { CoreOptions } from "../link/link.ts";
 
 /**
  * Fetches and compiles pagewire.wasm: while it arrives if it has the right content type, from its bytes otherwise.

@@ -9,7 +9,7 @@
 import { attach } from "./edge.ts";
 import { compile } from "./compile.ts";
 import { remote } from "./remote.ts";
-import type { Core, CoreOptions, Page } from "./link.ts";
+import type { CoreOptions, PortCore, PortSource } from "../link/link.ts";
 
 export { sessions } from "../page/sessions.ts";
 
@@ -17,7 +17,7 @@ export { sessions } from "../page/sessions.ts";
 let compiled: { url: string; module: Promise<WebAssembly.Module> } | undefined;
 
 /** Starts a core. Rejects with an error that says what to do about it. */
-export async function start(page: Page, options: CoreOptions): Promise<Core> {
+export async function start(page: PortSource, options: CoreOptions): Promise<PortCore> {
   if (compiled?.url !== options.wasm) compiled = { url: options.wasm, module: compile(options) };
   try {
     return await attach(page, await compiled.module, options);

@@ -10,7 +10,7 @@
  * the memory across a call that may make it grow.
  */
 import { load } from "wasm_exec";
-import type { Core, CoreOptions, Page } from "./link.ts";
+import type { CoreOptions, PortCore, PortSource } from "../link/link.ts";
 
 /** The exports of wasm/edge.go. */
 interface Exports {
@@ -34,7 +34,7 @@ const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
 /** Starts an instance of `module` and returns it as a Core that calls `page`. Rejects if it does not come up. */
-export async function attach(page: Page, module: WebAssembly.Module, options: CoreOptions): Promise<Core> {
+export async function attach(page: PortSource, module: WebAssembly.Module, options: CoreOptions): Promise<PortCore> {
   let memory: WebAssembly.Memory;
   let exports: Exports | undefined;
   let view = new Uint8Array();
@@ -116,7 +116,7 @@ export async function attach(page: Page, module: WebAssembly.Module, options: Co
     },
     callTool(call: number, name: number, nameLength: number, args: number, argsLength: number): void {
       const [n, a] = [text(name, nameLength), text(args, argsLength)];
-      guarded(() => page.callTool(call, n, a));
+      guarded(() => page.callTool(call, n, a, ""));
     },
     end(call: number): void {
       guarded(() => page.end(call));
@@ -171,6 +171,7 @@ export async function attach(page: Page, module: WebAssembly.Module, options: Co
   return {
     register: (descriptor) => enter((e) => e.register(now(), write(e, descriptor, whole))),
     unregister: (uri) => enter((e) => e.unregister(now(), write(e, uri, whole))),
+    // The engine in the page counts no revisions: what it tells agents are changes.
     touch: (uri) => enter((e) => e.touch(now(), write(e, uri, whole))),
     setTools: (tools) => enter((e) => e.setTools(now(), write(e, tools, whole))),
     open: (port) => enter((e) => e.open(now(), port)),
@@ -183,7 +184,7 @@ export async function attach(page: Page, module: WebAssembly.Module, options: Co
       }),
     writable: (port, on) => enter((e) => e.writable(now(), port, on ? 1 : 0)),
     close: (port) => enter((e) => e.shut(now(), port)),
-    complete: (call, status, size, detail) =>
+    complete: (call, status, _revision, size, detail) =>
       enter((e) => e.complete(now(), call, status, Math.min(size, 0x7fffffff), write(e, detail.slice(0, 1000), whole))),
     stop,
   };

@@ -2,18 +2,18 @@
  * A core in a worker, seen from the page: the link as a pair of postMessage queues. Each message is an array, the
  * name of a call and its arguments. worker.ts is the other side.
  */
-import type { Core, CoreOptions, Page } from "./link.ts";
+import type { CoreOptions, PortCore, PortSource } from "../link/link.ts";
 
 /** What a worker's first message says: nothing if it is up, else why not. */
 export type Started = ["started", string];
-type Calls = Omit<Core, "carries">;
+type Calls = Omit<PortCore, "carries">;
 export type ToCore = { [K in keyof Calls]: [K, ...Parameters<Calls[K]>] }[keyof Calls];
-export type ToPage = { [K in keyof Page]: [K, ...Parameters<Page[K]>] }[keyof Page];
+export type ToPage = { [K in keyof PortSource]: [K, ...Parameters<PortSource[K]>] }[keyof PortSource];
 
 const hint = "Content-Security-Policy: allow 'wasm-unsafe-eval' in script-src";
 
 /** Starts a core in the worker file. `cause` is why it could not run on the page. */
-export function remote(page: Page, options: CoreOptions, cause: unknown): Promise<Core> {
+export function remote(page: PortSource, options: CoreOptions, cause: unknown): Promise<PortCore> {
   return new Promise((resolve, reject) => {
     const refuse = (why: string): void => {
       reject(
@@ -42,7 +42,7 @@ export function remote(page: Page, options: CoreOptions, cause: unknown): Promis
         if (data[1]) {
           worker.terminate();
           refuse(`failed: ${data[1]}`);
-        } else resolve(core as unknown as Core);
+        } else resolve(core as unknown as PortCore);
         return;
       }
       const [name, ...args] = data;

@@ -4,7 +4,7 @@
  */
 import { attach } from "./edge.ts";
 import { compile } from "./compile.ts";
-import type { Core, CoreOptions, Page } from "./link.ts";
+import type { CoreOptions, PortCore, PortSource } from "../link/link.ts";
 import type { Started, ToCore, ToPage } from "./remote.ts";
 
 const post = (message: ToPage | Started): void =>
@@ -20,11 +20,11 @@ for (const name of [
   "closed",
   "report",
   "dead",
-] satisfies (keyof Page)[]) {
+] satisfies (keyof PortSource)[]) {
   page[name] = (...args) => post([name, ...args] as unknown as ToPage);
 }
 
-let core: Core | undefined;
+let core: PortCore | undefined;
 
 self.onmessage = async ({ data }: MessageEvent<CoreOptions | ToCore>) => {
   if (Array.isArray(data)) {
@@ -33,7 +33,7 @@ self.onmessage = async ({ data }: MessageEvent<CoreOptions | ToCore>) => {
     return;
   }
   try {
-    core = await attach(page as unknown as Page, await compile(data), data);
+    core = await attach(page as unknown as PortSource, await compile(data), data);
     post(["started", ""]);
   } catch (cause) {
     post(["started", `${cause}`]);

@@ -8,7 +8,7 @@
 /** The event by which the relay hands its port over. */
 export const handover = "pagewire:relay";
 
-/** A call of the link of js/core/link.ts. */
+/** A call of the link (bridge/link/LINK.md). */
 export type Call = readonly unknown[];
 
 /**

@@ -1,127 +1,47 @@
 /**
- * The core of a page layer that the gateway has injected: the link of js/core/link.ts over a CDP binding. The other side is
- * bridge/gateway/cdp/injected.go.
- *
- * What travels: to the gateway, calls as JSON text behind the letter l, an array of arrays of a name and its arguments;
- * the contents that a read or a tool gave, behind k, the call's number and a colon. From it, such arrays of calls as
- * values. Who must answer: the gateway, within 10 ms, whatever it is told; a core that hears nothing for `patience` is dead.
- * Touches wait for that answer, so that a page that notifies without end does not fill the binding. On close: the gateway says
- * null, or a new one comes.
+ * The core of a page layer that a gateway has injected, or the extension: it is elsewhere, and serves agents in the page, too. The
+ * link's frames go by a function that the gateway has handed over; js/link/channel.ts has the rest.
  */
-import { type Core, type Page, type Start, Status } from "../core/link.ts";
-import { microtask, SafeMap, SafePromise, stringify } from "../page/intrinsics.ts";
+import { type Call, type Channel, channel } from "../link/channel.ts";
+import type { CoreOptions, PortCore, PortSource, Start } from "../link/link.ts";
+import { SafePromise } from "../page/intrinsics.ts";
 
-type Post = (text: string) => void;
-type Call = readonly unknown[];
+type Post = (frame: string) => void;
 
-/** Milliseconds. The gateway answers at once; a machine that is busy, or was asleep, is given time. */
+/** How long a core waits for a gateway, in ms. */
 const patience = 10_000;
 
 // The page may patch its own.
-const { setTimeout, clearTimeout, Error } = globalThis;
+const { setTimeout, Error } = globalThis;
 
-/** The gateway's binding, while there is one. */
+/** The gateway's function, while there is one. */
 let gateway: Post | undefined;
-/** Takes what the gateway says. */
-let receive = (_calls: readonly Call[]): void => {};
-/** Ends the core that is live. */
-let kill = (_reason: string): void => {};
+/** The link that is live. */
+let link: Channel | undefined;
 /** Those who wait for a gateway. */
 let waiting: (() => void)[] = [];
 
 /** Connects the page layer with a gateway. The result takes what that says; null says that it goes. */
 export function connect(post: Post): (calls: readonly Call[] | null) => void {
   gateway = post;
-  kill("another gateway has come");
+  link?.hear(null); // another gateway has come
   const come = waiting;
   waiting = [];
   for (let i = 0; i < come.length; i++) come[i]!();
   return (calls) => {
     if (gateway !== post) return;
-    if (calls) return receive(calls);
-    gateway = undefined;
-    kill("the gateway has gone");
+    if (!calls) gateway = undefined;
+    link?.hear(calls);
   };
 }
 
 /** Starts a core, once there is a gateway. */
-export const start: Start = async (page: Page): Promise<Core> => {
+export const start: Start = async (page: PortSource, options: CoreOptions): Promise<PortCore> => {
   if (!gateway) {
     await new SafePromise<void>((resolve, reject) => {
       waiting[waiting.length] = resolve;
       setTimeout(() => reject(new Error("the gateway that has injected Pagewire is not connected")), patience);
     });
   }
-  const post = gateway!;
-  let live = true;
-  let queue: Call[] = [];
-  const touched = new SafeMap<string, true>();
-  /** Runs while something has been said that is not answered. */
-  let watch: ReturnType<typeof setTimeout> | undefined;
-  let flushing = false;
-
-  const say = (text: string) => {
-    post(text);
-    watch ??= setTimeout(() => end("the gateway does not answer"), patience);
-  };
-  const flush = () => {
-    flushing = false;
-    if (!live) return;
-    touched.forEach((_, uri) => (queue[queue.length] = ["touch", uri]));
-    touched.clear();
-    const calls = queue;
-    queue = [];
-    if (calls.length) say("l" + stringify(calls));
-  };
-  const soon = () => {
-    if (flushing) return;
-    flushing = true;
-    microtask(flush);
-  };
-  const end = (reason: string) => {
-    if (!live) return;
-    live = false;
-    clearTimeout(watch);
-    page.dead(reason);
-  };
-  const call = (...call: Call) => {
-    queue[queue.length] = call;
-    soon();
-  };
-
-  kill = end;
-  receive = (calls) => {
-    clearTimeout(watch);
-    watch = undefined;
-    for (let i = 0; live && i < calls.length; i++) {
-      const call = calls[i]!; // by index: the iterator of arrays is the page's
-      (page[call[0] as keyof Page] as (...args: unknown[]) => void)(call[1], call[2], call[3], call[4]);
-    }
-    if (touched.size) soon();
-  };
-
-  return {
-    carries: true,
-    register: (descriptor) => call("register", descriptor),
-    unregister: (uri) => call("unregister", uri),
-    touch(uri) {
-      touched.set(uri, true);
-      if (!watch) soon();
-    },
-    open: (port) => call("open", port),
-    receive: (port, message) => call("receive", port, message),
-    writable: (port, on) => call("writable", port, on),
-    close: (port) => call("close", port),
-    setTools: (tools) => call("setTools", tools),
-    complete(id, status, _size, detail) {
-      if (status !== Status.ok) return call("complete", id, status, detail);
-      flush();
-      say(`k${id}:${detail}`);
-    },
-    stop() {
-      flush();
-      live = false;
-      clearTimeout(watch);
-    },
-  };
+  return (link = channel(page, gateway!, { epoch: options.epoch }));
 };

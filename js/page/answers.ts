@@ -8,7 +8,7 @@
  * exposes its errors. Input is checked here: browsers do not hold it against the schema.
  */
 import { isObject } from "./basics.ts";
-import { jsonLength, type Item } from "./contents.ts";
+import { type Item, jsonLength } from "./contents.ts";
 import {
   listen,
   microtask,
@@ -20,8 +20,9 @@ import {
   stringify,
   unlisten,
 } from "./late.ts";
-import { Status } from "../core/link.ts";
-import { describe, type Reads } from "./reads.ts";
+import { Status } from "../link/link.ts";
+import { copiesOf, describe, type Reads } from "./reads.ts";
+import type { Revisions } from "./revisions.ts";
 import type { Carrier, Ground, Port } from "./shared.ts";
 
 const pageSize = 200;
@@ -33,11 +34,8 @@ const readTimeout = 30_000;
 const maxCalls = 64;
 /** UTF-16 code units of a result's JSON. A sixteenth of what MCP clients get: this goes into a model. */
 const maxResult = 1_048_576;
-/** Keys whose last change is remembered; beyond that all count as changed. */
-const maxKeys = 20_000;
-
-const { setTimeout, clearTimeout, Date } = globalThis;
-const { max, min } = Math;
+const { setTimeout, clearTimeout } = globalThis;
+const { min } = Math;
 
 type Input = { cursor?: unknown; uri?: unknown; uris?: unknown; since?: unknown; timeoutMs?: unknown };
 
@@ -49,15 +47,14 @@ const refuse = (words: string): never => {
   throw new Refusal(words);
 };
 
-export function answersOf({ shared, settings, own }: Ground, reads: Reads, open: (carrier: Carrier) => Promise<Port>) {
+export function answersOf(
+  { shared, settings, own }: Ground,
+  revisions: Revisions,
+  reads: Reads,
+  open: (carrier: Carrier) => Promise<Port>,
+) {
   const { entries } = shared;
-  /** So that a revision of another document, before a reload, is none of this one's. */
-  const epoch = Date.now().toString(36);
-  let revision = 0;
-  /** The revision as of which everything counts as changed. */
-  let floor = 0;
-  /** Key, or "" for the list, to the revision that its last change made. */
-  let changes = new SafeMap<string, number>();
+  const { epoch, at } = revisions;
   /** Those who wait: each looks whether it is its turn, and after one has, it is gone. */
   const waiting = new SafeMap<number, () => void>();
   let lastWait = 0;
@@ -65,9 +62,7 @@ export function answersOf({ shared, settings, own }: Ground, reads: Reads, open:
   let due = false;
 
   shared.changed = (key) => {
-    revision++;
-    if (changes.size >= maxKeys) forget();
-    changes.set(key, revision);
+    revisions.changed(key);
     // All that changes within a turn is one answer.
     if (due || !waiting.size) return;
     due = true;
@@ -76,21 +71,16 @@ export function answersOf({ shared, settings, own }: Ground, reads: Reads, open:
       waiting.forEach((look) => look());
     });
   };
-  const forget = () => {
-    changes = new SafeMap();
-    floor = revision;
-  };
 
-  const now = () => `${epoch}-${revision}`;
+  const now = () => `${epoch}-${revisions.now()}`;
   /** The number in a revision; -1, so that all is changed since, for one of another document or none. */
   const parseSince = (since: unknown): number => {
-    if (since === undefined) return revision;
+    if (since === undefined) return revisions.now();
     if (typeof since !== "string") return refuse("'since' is not a string");
     const head = `${epoch}-`;
     const number = slice(since, 0, head.length) === head ? +slice(since, head.length) : -1;
-    return number >= 0 && number <= revision ? number : -1;
+    return number >= 0 && number <= revisions.now() ? number : -1;
   };
-  const changedAt = (key: string) => max(changes.get(key) ?? 0, floor);
 
   const canonical = (uri: unknown): string => {
     if (typeof uri !== "string") return refuse("'uri' is not a string");
@@ -101,13 +91,11 @@ export function answersOf({ shared, settings, own }: Ground, reads: Reads, open:
     }
   };
 
-  /** The key of a resource that may answer for a URI that is not registered: templates, and what takes parameters. */
+  /** Whether a template, or a resource that takes parameters, may answer for a URI that is not registered. */
   function isWide(uri: string): boolean {
     let wide = false;
-    entries.forEach((entry, key) => {
-      const { uriSchema } = parse(entry.descriptor) as { uriSchema?: object };
-      const head = uriSchema ? key + "?" : key[literal(key)] === "{" ? slice(key, 0, literal(key)) : "\0";
-      if (slice(uri, 0, head.length) === head) wide = true;
+    entries.forEach((_, key) => {
+      wide ||= revisions.covers(key, uri);
     });
     return wide;
   }
@@ -142,22 +130,23 @@ export function answersOf({ shared, settings, own }: Ground, reads: Reads, open:
   async function read({ uri: given, since }: Input, signal: AbortSignal): Promise<object> {
     const uri = canonical(given);
     const entry = entries.get(uri);
-    const at = now();
+    const revision = now();
     if (!entry || literal(uri) < uri.length)
       return isWide(uri)
-        ? { revision: at, contents: await readWide(uri, signal) }
+        ? { revision, contents: await readWide(uri, signal) }
         : refuse(`'${uri}' is not registered; resources_list says what is`);
     // Only of a resource that announces its changes can it be said that there was none.
-    if (since !== undefined && changes.has(uri) && changedAt(uri) <= parseSince(since))
-      return { revision: at, unchanged: true };
-    const { status, contents, cause } = await reads.perform(uri, uri, "", signal);
+    if (since !== undefined && revisions.knows(uri) && at(uri) <= parseSince(since)) return { revision, unchanged: true };
+    const reading = reads.read(uri, uri, "");
+    listen(signal, "abort", reading.leave, { once: true });
+    const { status, contents, cause } = await reading.outcome;
     if (!contents)
       return refuse(
         settings.exposeErrors
           ? describe(cause)
           : `reading '${uri}' ${status === Status.failed ? "failed" : "gave no contents"}`,
       );
-    return { revision: at, contents };
+    return { revision, contents: copiesOf(contents) };
   }
 
   /** Asks the core, as an agent does. */
@@ -213,16 +202,16 @@ export function answersOf({ shared, settings, own }: Ground, reads: Reads, open:
     const updated = (): string[] => {
       const found: string[] = [];
       const look = (key: string) => {
-        if (key && changedAt(key) > from) found[found.length] = key;
+        if (key && at(key) > from) found[found.length] = key;
       };
       if (!keys.length) {
-        changes.forEach((_, key) => look(key));
-        if (floor > from) entries.forEach((_, key) => changes.has(key) || look(key));
+        revisions.each(look);
+        if (revisions.floor() > from) entries.forEach((_, key) => revisions.knows(key) || look(key));
       }
       for (let i = 0; i < keys.length; i++) look(keys[i]!);
       return found;
     };
-    const listed = () => !keys.length && changedAt("") > from;
+    const listed = () => !keys.length && at("") > from;
     const result = () => ({ revision: now(), updated: updated(), ...(listed() && { listChanged: true }) });
     if (from < 0 || updated().length || listed()) return result();
     await new SafePromise<void>((done) => {
@@ -286,8 +275,7 @@ export function answersOf({ shared, settings, own }: Ground, reads: Reads, open:
     },
     /** The document was frozen: whoever asks is told that all has changed. */
     thawed(): void {
-      revision++;
-      forget();
+      revisions.frozen();
       waiting.forEach((look) => look());
     },
   };

@@ -1,24 +1,21 @@
 /**
- * Connects the page to a gateway: a WebSocket to a `pagewire serve` on the same machine, over which its agents read and
- * watch. One connection is one session of the page's core.
+ * Roads to a gateway: a core elsewhere that the page feeds (js/link/channel.ts). Either the page connects by itself, with a WebSocket
+ * to a `pagewire serve`; or a debugger, such as that gateway, has handed over a function to post frames with.
  *
- * The page asks for nothing and needs no gateway: while none is there it goes on trying, more and more rarely. The core
- * is started when a gateway has answered, not before. What stands in the way is said on the console once, with what to
- * do about it (the browser adds a line of its own for each attempt, which nobody can keep it from).
- *
- * Besides MCP the two exchange notes, objects whose type begins with "pagewire:": bridge/gateway/socket describes them.
+ * The page asks for nothing and needs no gateway: while none is there it goes on trying, more and more rarely. It loads no
+ * wasm for one. What stands in the way is said on the console once, with what to do about it (the browser adds a line of
+ * its own for each attempt, which nobody can keep it from).
  */
-import { error, exec, listen, messageData, microtask, parse, slice, stringify, unlisten } from "./late.ts";
-import { getter, uncurry } from "./basics.ts";
-import type { Ground, Port, Sessions } from "./shared.ts";
+import { uncurry } from "./basics.ts";
+import type { Cores } from "./cores.ts";
+import { error, exec, listen, messageData, microtask, parse, unlisten } from "./late.ts";
+import type { Revisions } from "./revisions.ts";
+import type { Ground } from "./shared.ts";
+import { type Call, type Channel, channel } from "../link/channel.ts";
 
 // Node 20, where the core's tests import this file with the others, has no WebSocket.
 const {
-  WebSocket = class {
-    get bufferedAmount() {
-      return 0;
-    }
-  } as never,
+  WebSocket = class {} as never,
   MutationObserver,
   setTimeout,
   clearTimeout,
@@ -36,20 +33,21 @@ const soonFor = 60_000;
 const patience = 4;
 /** A connection that was shorter than this counts as an attempt in vain. */
 const minLife = 2_000;
-/** Unsent UTF-16 code units above which the core is told that the port is full, and below which that it is not. */
-const highWater = 1 << 20;
-const lowWater = 1 << 18;
 /** Least time between two notes about the title: some pages count in it. */
 const titlePause = 500;
 
 const tabKey = "pagewire:tab";
 const loopback = /^(localhost|.*\.localhost|127(\.\d+){3}|\[::1\])$/;
 
-/** Made when a gateway is named for the first time. */
-export function gateway({ settings, emit }: Ground, open: Sessions["open"]) {
+/** A function that posts a frame to a core elsewhere. The link sets `hear`: it takes what that says; null ends the link. */
+interface Post {
+  (frame: string): void;
+  hear?: (calls: readonly Call[] | null) => void;
+}
+
+export function gateway({ settings, emit }: Ground, { epoch }: Revisions, cores: Cores) {
   const send = uncurry(WebSocket.prototype.send) as (socket: WebSocket, text: string) => void;
   const close = uncurry(WebSocket.prototype.close) as (socket: WebSocket) => void;
-  const buffered = getter(WebSocket.prototype, "bufferedAmount");
   let url = "";
   /** What is open, or being opened. */
   let socket: WebSocket | undefined;
@@ -67,8 +65,8 @@ export function gateway({ settings, emit }: Ground, open: Sessions["open"]) {
   let title = "";
   let focused = 0;
   let tab = "";
-  /** Says to the gateway what is new. */
-  let note = (_members: object): void => {};
+  /** The link over it. */
+  let link: Channel | undefined;
 
   function report(message: string): void {
     message = `pagewire: ${message}`;
@@ -93,35 +91,8 @@ export function gateway({ settings, emit }: Ground, open: Sessions["open"]) {
     } catch (cause) {
       return give(`no connection to a gateway at ${url}: ${(cause as Error).message}`);
     }
-    let port: Port | undefined;
     let opened = 0;
-    /** What came before the port was open. */
-    let early: string[] | undefined = [];
-    let full = false;
     const live = () => socket === ours;
-    const write = (text: string) => {
-      if (!live()) return;
-      send(ours, text);
-      if (!full && buffered(ours) > highWater) {
-        full = true;
-        port?.writable(false);
-        drain();
-      }
-    };
-    // There is no event for it.
-    const drain = () =>
-      setTimeout(() => {
-        if (!live()) return;
-        if (buffered(ours) > lowWater) return drain();
-        full = false;
-        port?.writable(true);
-      }, 50);
-    drop = () => {
-      socket = undefined;
-      note = drop = () => {};
-      close(ours);
-      port?.close("the connection to the gateway has ended");
-    };
     const ended = (failed?: boolean) => {
       if (!live()) return;
       drop();
@@ -131,34 +102,31 @@ export function gateway({ settings, emit }: Ground, open: Sessions["open"]) {
       }
       again(failed);
     };
-    listen(ours, "open", async () => {
+    drop = () => {
+      socket = undefined;
+      drop = () => {};
+      link?.hear(null);
+      link = undefined;
+      close(ours);
+    };
+    listen(ours, "open", () => {
       opened = Date.now();
       told = false;
-      note = (members) => write(stringify({ type: "pagewire:page", ...members }));
       title = document.title;
-      note({ tab, frame: frame(), title, url: location.href, focused: focus() });
-      try {
-        const session = await open({
-          text: true,
-          deliver: write,
-          // A core that died is started again, but not at once: it may die again.
-          closed: (_reason, failure) => ended(failure),
-        });
-        if (!live()) return session.close("the connection to the gateway has ended");
-        port = session;
-        const waiting = early!;
-        early = undefined;
-        for (let i = 0; i < waiting.length; i++) port.receive(waiting[i]!);
-      } catch {
-        ended(true); // it has been reported
-      }
+      const home = cores.home((reason) => {
+        if (!live()) return;
+        link = undefined;
+        // What it says of itself is no accident: it would say it again.
+        report(`the link with the gateway at ${url} has ended: ${reason}.`);
+        ended(true);
+      });
+      const about = { epoch, tab, frame: frame(), title, url: location.href, focused: focus() };
+      link = channel(home.source, (text) => live() && send(ours, text), about, (given) => {
+        if (given.tab) remember((tab = given.tab)); // ours is a duplicated tab's
+      });
+      home.adopt(link);
     });
-    listen(ours, "message", (event: MessageEvent) => {
-      const text = messageData(event) as string;
-      if (slice(text, 0, 18) === '{"type":"pagewire:') hear(text);
-      else if (early) early[early.length] = text;
-      else port!.receive(text);
-    });
+    listen(ours, "message", (event: MessageEvent) => live() && link?.hear(parse(messageData(event) as string)));
     listen(ours, "close", () => ended());
   }
 
@@ -191,19 +159,13 @@ export function gateway({ settings, emit }: Ground, open: Sessions["open"]) {
     );
   }
 
-  /** A note of the gateway: the page is a duplicated tab's, and gets an id of its own. */
-  function hear(text: string): void {
-    const { type, tab: given } = parse(text);
-    if (type === "pagewire:tab") remember((tab = given));
-  }
-
   function hangUp(): void {
     clearTimeout(timer);
     drop();
   }
 
   const focus = () => (focused = document.hasFocus() ? Date.now() : focused);
-  const onfocus = () => note({ focused: focus() });
+  const onfocus = () => link?.note({ focused: focus() });
   const onvisible = () => {
     if (document.visibilityState !== "hidden") connect();
   };
@@ -212,7 +174,7 @@ export function gateway({ settings, emit }: Ground, open: Sessions["open"]) {
     if (titleTimer || document.title === title) return;
     titleTimer = setTimeout(() => {
       titleTimer = 0;
-      if (document.title !== title) note({ title: (title = document.title) });
+      if (document.title !== title) link?.note({ title: (title = document.title) });
     }, titlePause);
   });
   // An open connection would keep the page out of the back/forward cache.
@@ -233,8 +195,21 @@ export function gateway({ settings, emit }: Ground, open: Sessions["open"]) {
       );
   };
 
+  /** Takes a core elsewhere that comes by itself, with a function to post frames with. */
+  function take(post: Post): void {
+    const home = cores.home(() => (post.hear = undefined as never));
+    const core = channel(home.source, post, { epoch });
+    post.hear = core.hear;
+    home.adopt(core);
+  }
+
   /** Connects to the gateway that the settings name. */
   function dial(): void {
+    const given = settings.gateway as unknown;
+    if (typeof given === "function") {
+      settings.gateway = url;
+      return take(given as Post);
+    }
     const { prerendering } = document as { prerendering?: boolean };
     if (prerendering) return listen(document, "prerenderingchange", dial, { once: true }); // nobody sees it yet
     let wanted: URL | undefined;

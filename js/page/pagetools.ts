@@ -1,6 +1,6 @@
 /**
  * The page's own tools, served to MCP clients: what the page has registered with WebMCP's registerTool, natively or
- * with a polyfill, is told to the core, and run for it by the model context's own executeTool.
+ * with a polyfill, is told to the cores, and run for them by the model context's own executeTool.
  *
  * Tools of other windows are theirs to serve, and Pagewire's own three would offer an MCP client what it has already.
  * How a tool fails is a result with isError, as MCP has it; the page's words are in it only if it exposes its errors.
@@ -8,28 +8,24 @@
 import { isObject } from "./basics.ts";
 import { isArray } from "./binary.ts";
 import {
+  aborted,
   apply,
   defineProperty,
   error,
   listen,
-  microtask,
   parse,
-  SafeAbortController,
   SafeMap,
   SafePromise,
   stringify,
   unlisten,
   warn,
 } from "./late.ts";
-import { Status } from "../core/link.ts";
 import { describe } from "./reads.ts";
+import type { Revisions } from "./revisions.ts";
 import type { Ground, RegisteredTool, Tooling } from "./shared.ts";
 
-interface Call {
-  readonly abort: AbortController;
-  /** JSON text of the result, without its braces. */
-  result?: string;
-}
+/** What a call gave: the JSON text of the result, or the URIs that have changed, for which the tool did not run. */
+export type Ran = { readonly text: string } | { readonly stale: readonly string[] };
 
 /** How long a core waits for the tools, in ms: a busy browser's own take up to 100, what else a page has may never come. */
 const maxLook = 500;
@@ -38,12 +34,11 @@ const { setTimeout, clearTimeout } = globalThis;
 
 type Serving = Required<Tooling> & EventTarget;
 
-export function pageTools({ shared, settings, tooling, projected }: Ground) {
-  /** Call number to call, as in reads.ts. */
-  const calls = new SafeMap<number, Call>();
+/** `tell` hands the JSON text of the tools to the cores. */
+export function pageTools({ settings, tooling, projected }: Ground, revisions: Revisions, tell: (tools: string) => void) {
   let tools = new SafeMap<string, RegisteredTool>();
   let served: Serving | undefined;
-  /** What the core was told last. */
+  /** What the cores were told last. */
   let told = "";
   let busy = false;
   let again = false;
@@ -80,7 +75,8 @@ export function pageTools({ shared, settings, tooling, projected }: Ground) {
           };
         }
         tools = next;
-        tell(stringify(described));
+        const text = stringify(described);
+        if (text !== told) tell((told = text));
       }
     } catch (cause) {
       error("pagewire: the page's tools cannot be listed:", cause);
@@ -88,55 +84,44 @@ export function pageTools({ shared, settings, tooling, projected }: Ground) {
       busy = false;
     }
   }
-  const tell = (text: string) => {
-    if (text === told) return;
-    told = text;
-    shared.core?.setTools(text);
-  };
   const onchange = () => void look();
 
-  /** Starts the call that the core asks for. */
-  function begin(id: number, name: string, args: string): void {
-    const call: Call = { abort: new SafeAbortController() };
-    calls.set(id, call);
-    microtask(async () => {
-      if (calls.get(id) !== call) return;
-      let result: object;
-      try {
-        const tool = tools.get(name);
-        if (!tool || !served) throw new TypeError("it is no longer registered");
-        const input = parse(args || "{}");
-        // Polyfills of the older draft parse their input; a browser takes the object, and sees no such property on it.
-        if (!("toString" in input && input.toString !== toString))
-          defineProperty(input, "toString", { value: () => args || "{}" });
-        const output = await apply(served.executeTool, served, [tool, input, { signal: call.abort.signal }]);
-        result = output === null ? failure("the page was left before the tool had finished") : toResult(output);
-      } catch (cause) {
-        if (calls.get(id) === call) error(`pagewire: the tool ${name} failed:`, cause);
-        result = failure(settings.exposeErrors ? describe(cause) : "The tool failed.");
-      }
-      if (calls.get(id) !== call) return;
-      const text = stringify(result);
-      call.result = text.slice(1, -1);
-      shared.core?.complete(id, Status.ok, text.length, shared.core.carries ? text : "");
-    });
+  /** The URIs of a condition that have changed since it was true. */
+  function changedOf(unless: string): string[] {
+    const found: string[] = [];
+    if (!unless) return found;
+    const pairs = parse(unless) as [string, number][];
+    for (let i = 0; i < pairs.length; i++) {
+      const uri = pairs[i]![0];
+      const revision = pairs[i]![1];
+      if (revisions.of(uri) > revision) found[found.length] = uri;
+    }
+    return found;
+  }
+
+  /** Runs a tool, in this turn, unless what it must not be older than has changed. Never rejects. Calls page code. */
+  async function run(name: string, args: string, unless: string, signal: AbortSignal): Promise<Ran> {
+    let result: object;
+    try {
+      const tool = tools.get(name);
+      if (!tool || !served) throw new TypeError("it is no longer registered");
+      const input = parse(args || "{}");
+      // Polyfills of the older draft parse their input; a browser takes the object, and sees no such property on it.
+      if (!("toString" in input && input.toString !== toString))
+        defineProperty(input, "toString", { value: () => args || "{}" });
+      const stale = changedOf(unless);
+      if (stale.length) return { stale };
+      const output = await apply(served.executeTool, served, [tool, input, { signal }]);
+      result = output === null ? failure("the page was left before the tool had finished") : toResult(output);
+    } catch (cause) {
+      if (!aborted(signal)) error(`pagewire: the tool ${name} failed:`, cause);
+      result = failure(settings.exposeErrors ? describe(cause) : "The tool failed.");
+    }
+    return { text: stringify(result) };
   }
 
   return {
-    begin,
-    /** The core needs nothing more of a call. */
-    end(id: number): void {
-      const call = calls.get(id);
-      if (!calls.delete(id)) return; // a read's
-      if (call!.result === undefined) microtask(() => call!.abort.abort());
-    },
-    /** The core is gone. */
-    endAll(): void {
-      calls.forEach(({ abort }) => microtask(() => abort.abort()));
-      calls.clear();
-    },
-    /** The members of a result that is held, as JSON text, or undefined if the call is no tool's. */
-    resultOf: (id: number) => calls.get(id)?.result,
+    run,
     /** Prepares for a core: whether there is anything that can have tools. The looking goes on while the core starts. */
     prepare(): boolean {
       const holder = tooling();
@@ -160,10 +145,8 @@ export function pageTools({ shared, settings, tooling, projected }: Ground) {
           done();
         })();
       }),
-    /** A core has come. */
-    replay(): void {
-      if (told) shared.core!.setTools(told);
-    },
+    /** What a core that comes is to be told. */
+    told: () => told,
     shutDown: () => served && unlisten(served, "toolchange", onchange),
   };
 }

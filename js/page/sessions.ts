@@ -1,12 +1,17 @@
 /**
- * The part of the page layer that comes with the core: the core's life (started, given what the page has, replaced
- * when it dies) and the ports, one MCP session each.
+ * The part of the page layer that comes with the first agent: the cores (cores.ts), the life of the one that serves agents in
+ * the page (started, given what the page has, replaced when it dies), and its ports, one MCP session each.
  *
  * A core's failure never reaches the page's code as an exception: ports close with a reason, and an event says so.
  * Page code (carriers, listeners, reads) runs in microtasks, never on the core's stack. Port ids are never used twice,
  * also across cores. An open port always has a live core: opening waits for it, so nothing is queued here.
  */
-import type { Core, Page } from "../core/link.ts";
+import type { PortCore } from "../link/link.ts";
+import { answersOf } from "./answers.ts";
+import { jsonText, type Item } from "./contents.ts";
+import { coresOf, type Home } from "./cores.ts";
+import { envelopes } from "./envelope.ts";
+import { gateway } from "./gateway.ts";
 import {
   closePort,
   error,
@@ -22,14 +27,9 @@ import {
   stringify,
   unlisten,
 } from "./late.ts";
-import { answersOf } from "./answers.ts";
-import { jsonText } from "./contents.ts";
-import { envelopes } from "./envelope.ts";
-import { gateway } from "./gateway.ts";
-import { pageTools } from "./pagetools.ts";
-import { readsOf } from "./reads.ts";
-import { toolbox } from "./toolbox.ts";
+import { revisionsOf } from "./revisions.ts";
 import type { Carrier, Ground, Port, Sessions } from "./shared.ts";
+import { toolbox } from "./toolbox.ts";
 
 /** A core that dies three times within ten seconds is not started again until somebody connects. */
 const maxDeaths = 3;
@@ -39,66 +39,51 @@ export function sessions(ground: Ground): Sessions {
   setKit(ground.kit);
   const { shared, settings, emit } = ground;
   const { stats } = shared;
-  const reads = readsOf(ground);
-  const tools = pageTools(ground);
+  const revisions = revisionsOf(shared);
+  settings.epoch = revisions.epoch;
+  const cores = coresOf(ground, revisions);
   const box = toolbox(ground);
-  /** URIs that somebody watches. */
-  const watched = new SafeMap<string, boolean>();
   const ports = new SafeMap<number, Carrier>();
   let lastPort = 0;
+  /** The core that serves agents in the page, and what it has of the page layer. */
+  let local: { core: PortCore; home: Home } | undefined;
   /** The start that runs, if any. */
-  let starting: Promise<Core> | undefined;
+  let starting: Promise<PortCore> | undefined;
   /** When the last cores died, newest first. */
   let deaths: number[] = [];
   let over = "";
 
-  async function start(): Promise<Core> {
-    let own: Core | undefined;
+  async function start(): Promise<PortCore> {
     let dead = "";
-    /** Whether what it asks for still counts. */
-    const live = () => !dead && own === shared.core;
-    const page: Page = {
-      send: (port, message, call, hole) => live() && send(port, message, call, hole),
-      read: (call, key, uri, params) => live() && reads.begin(call, key, uri, params),
-      callTool: (call, name, args) => live() && tools.begin(call, name, args),
-      end(call) {
-        if (!live()) return;
-        reads.end(call);
-        tools.end(call);
+    const home = cores.home(
+      (reason) => {
+        dead = reason;
+        if (local?.home === home) died(reason);
       },
-      watched(uri, on) {
-        if (!live()) return;
-        if (on) watched.set(uri, true);
-        else watched.delete(uri);
-        stats.watched = watched.size;
+      {
+        send,
+        closed: (port, reason) => drop(port, reason, false),
       },
-      closed: (port, reason) => live() && drop(port, reason, false),
-      report: (message) => error("pagewire: " + message),
-      dead(reason) {
-        const ours = live() && own;
-        dead ||= reason || "for an unknown reason";
-        if (ours) died(dead);
-      },
-    };
+    );
     stats.core = "loading";
     try {
-      settings.tools = tools.prepare();
-      const started = await ground.start(page, settings);
-      await tools.looked();
-      if (over) started.stop();
+      settings.tools = cores.tools.prepare();
+      const core = await ground.start(home.source, settings);
+      await cores.tools.looked();
+      if (over) core.stop();
       if (dead || over) throw new Error(dead || over);
-      own = shared.core = started;
+      local = { core, home };
       stats.core = "ready";
+      home.adopt(core);
+      if (local) emit(stats.deaths ? "corerestart" : "ready", {});
+      return core;
     } catch (cause) {
+      home.leave();
       stats.core = "none";
       throw over ? new Error(over) : ground.failed(cause);
     } finally {
       starting = undefined;
     }
-    shared.entries.forEach((entry) => live() && own!.register(entry.descriptor));
-    if (live()) tools.replay();
-    if (live()) emit(stats.deaths ? "corerestart" : "ready", {});
-    return own;
   }
 
   function died(reason: string): void {
@@ -115,35 +100,33 @@ export function sessions(ground: Ground): Sessions {
     } else if (wanted) need().catch(() => {}); // it has been reported
   }
 
-  /** Gives the core up, with all that belonged to it. */
+  /** Gives the local core up, with all that belonged to it. */
   function forget(reason: string, failure: boolean): void {
-    shared.core = undefined;
+    local?.home.leave();
+    local = undefined;
     stats.core = "none";
-    stats.watched = 0;
-    watched.clear();
-    reads.endAll();
-    tools.endAll();
     ports.forEach((_, id) => drop(id, reason, failure));
   }
 
-  const need = async () => shared.core ?? (await (starting ??= start()));
+  const need = async () => local?.core ?? (await (starting ??= start()));
 
   function send(id: number, message: string, call: number, hole: number): void {
     const carrier = ports.get(id);
-    if (!carrier) return;
+    if (!carrier || !local) return;
     const fill = (text: string) => slice(message, 0, hole) + text + slice(message, hole);
-    const result = call && tools.resultOf(call);
+    const held = call ? local.home.held(call) : undefined;
     if (carrier.text) {
       // Nothing is parsed only to be made text again.
-      const text = result ? fill(result) : call ? fill(jsonText(reads.contentsOf(call))) : message;
+      const text = !held ? message : fill("text" in held ? held.text : jsonText(held.contents as Item[]));
       return microtask(() => carrier.deliver(text));
     }
     let object: { result: { contents: unknown } };
-    if (result) object = parse(fill(result));
-    else if (call) {
+    if (!held) object = parse(message);
+    else if ("text" in held) object = parse(fill(held.text));
+    else {
       object = parse(fill("[]"));
-      object.result.contents = reads.contentsOf(call);
-    } else object = parse(message);
+      object.result.contents = held.contents;
+    }
     microtask(() => carrier.deliver(object));
   }
 
@@ -159,18 +142,18 @@ export function sessions(ground: Ground): Sessions {
 
   async function open(carrier: Carrier): Promise<Port> {
     const core = await need();
-    if (core !== shared.core) throw ground.failed("it died at once"); // no loop: it would die again
+    if (core !== local?.core) throw ground.failed("it died at once"); // no loop: it would die again
     const id = ++lastPort;
     ports.set(id, carrier);
     stats.ports = ports.size;
     core.open(id);
     return {
-      receive: (text) => ports.has(id) && shared.core!.receive(id, text),
-      writable: (on) => ports.has(id) && shared.core!.writable(id, on),
+      receive: (text) => ports.has(id) && local!.core.receive(id, text),
+      writable: (on) => ports.has(id) && local!.core.writable(id, on),
       close(reason) {
         if (!ports.has(id)) return;
         drop(id, reason, false);
-        shared.core!.close(id);
+        local!.core.close(id);
       },
     } as Port;
   }
@@ -219,18 +202,18 @@ export function sessions(ground: Ground): Sessions {
     }
   }
 
-  const answers = answersOf(ground, reads, open);
-  let outside: ReturnType<typeof gateway> | undefined;
+  const answers = answersOf(ground, revisions, cores.reads, open);
+  const gateways = gateway(ground, revisions, cores);
   // What a frozen page's timers and servers missed is unknown: after it has come back (bfcache), all who watch or wait
   // are told. When it goes for good, those in other windows are.
   const onpageshow = ({ persisted }: PageTransitionEvent) => {
     if (!persisted) return;
-    watched.forEach((_, uri) => shared.core?.touch(uri));
     answers.thawed();
+    cores.thaw();
   };
   const onpagehide = ({ persisted }: PageTransitionEvent) => {
-    const { core } = shared;
     if (persisted) return;
+    const core = local?.core;
     forget("the page was left", false);
     core?.stop();
   };
@@ -244,15 +227,15 @@ export function sessions(ground: Ground): Sessions {
     answer: answers.answer,
     tool: box.tool,
     envelope: envelopes(ground, open),
-    warmUp: async (core) => (core ? void (await need()) : (outside ??= gateway(ground, open)).dial()),
+    warmUp: async (core) => (core ? void (await need()) : gateways.dial()),
     shutDown(reason) {
       unlisten(globalThis.window, "pageshow", onpageshow);
       unlisten(globalThis.window, "pagehide", onpagehide);
-      tools.shutDown();
+      cores.tools.shutDown();
       box.shutDown();
       over = reason;
       forget(reason, false);
-      outside?.shutDown(); // its port is closed
+      gateways.shutDown();
     },
   };
 }

@@ -3,9 +3,9 @@
  * comes with the core when an agent does (sessions.ts, in dist/pagewire.core.js).
  *
  * The page layer works without a core: the registry is complete in itself, and what happens while there is none needs
- * no queue, because a new core is given the registrations as they are then. sessions.ts alone changes `core`.
+ * no queue, because a new core is given the registrations as they are then. cores.ts alone changes `core`.
  */
-import type { Core, CoreOptions, Start } from "../core/link.ts";
+import type { Core, CoreOptions, PortCore, Start } from "../link/link.ts";
 import type { PagewireStats } from "../pagewire.d.ts";
 import {
   aborted,
@@ -40,9 +40,14 @@ export interface Entry {
   readonly release: () => void;
 }
 
+/** What the registry says to cores. */
+export interface AllCores extends Pick<Core, "register" | "unregister" | "stop"> {
+  touch(key: string): void;
+}
+
 export const shared = {
-  /** The core that is live, if any. */
-  core: undefined as Core | undefined,
+  /** All cores that are live, as one; undefined while there is none: cores.ts. */
+  core: undefined as AllCores | undefined,
   /** Key (canonical URI or template) to registration, in the order in which they were made. */
   entries: new SafeMap<string, Entry>(),
   /** Told when there is a first resource (true), and when the last one has gone: tools.ts. */
@@ -96,6 +101,8 @@ export interface CoreSettings extends CoreOptions {
   origins: readonly string[];
   /** Where the gateway is that the page connects to, as it was given. */
   gateway?: string;
+  /** Whether agents are told why a read failed. Default false: a page's messages may hold secrets. */
+  exposeErrors?: boolean;
 }
 
 /** What sessions.ts gets from the part that was there before it. */
@@ -153,7 +160,7 @@ export interface Port {
 /** What sessions.ts offers. */
 export interface Sessions {
   /** Sees to it that there is a core. Rejects with what `failed` gives. */
-  need(): Promise<Core>;
+  need(): Promise<PortCore>;
   /** Opens a port, once there is a core. */
   open(carrier: Carrier): Promise<Port>;
   /** Answers a call of one of Pagewire's own tools. Never rejects. */

@@ -7,25 +7,16 @@
 // frozen, ends what this one has begun.
 ((name, gateway) => {
   const mark = Symbol.for("pagewire.gateway");
-  const { parse, stringify } = JSON;
   const binding = globalThis[name];
   delete globalThis[name];
   globalThis[mark]?.();
   let over = false;
   let linked = false;
-  let failures = 0;
-  let transport;
   let receive = () => {};
   const post = (text) => over || binding(text);
   const about = () => `${document.title ?? ""}`.slice(0, 1000);
   const seen = ({ isTrusted, type }) =>
     linked && isTrusted && (type === "focus" || document.visibilityState === "visible") && post("f");
-
-  const quietly = async (f) => {
-    try {
-      await f();
-    } catch {} // closed meanwhile: onclose says so
-  };
 
   const stop = () => {
     over = true;
@@ -68,33 +59,17 @@
     }
   };
 
-  /** Begins a session with Pagewire, if it is there. */
+  /** Begins a link with Pagewire, if it is there. */
   const look = () => {
-    if (linked || comes() || over || typeof globalThis.pagewire?.connect !== "function") return;
-    let mine;
+    if (linked || comes() || over || typeof globalThis.pagewire?.configure !== "function") return;
+    const link = (frame) => post("l" + frame);
     try {
-      mine = globalThis.pagewire.connect();
+      globalThis.pagewire.configure({ gateway: link });
     } catch {
-      return; // uninstalled, or no secure context
+      return; // it is none of ours
     }
-    transport = mine;
-    mine.onmessage = (message) => post("m" + stringify(message));
-    mine.onclose = () => {
-      if (mine !== transport) return;
-      transport = undefined;
-      linked = false;
-      watch.disconnect();
-      post("x");
-      // Its core has died, or could not be fetched. It is tried again, but not for ever.
-      if (failures++ < 3) setTimeout(look, 1000);
-    };
-    receive = (text) => {
-      if (text === null) {
-        over = true;
-        void quietly(() => mine.close());
-      } else void quietly(() => mine.send(parse(text)));
-    };
-    up("r");
+    receive = (calls) => link.hear?.(calls);
+    up("p");
   };
 
   const onmessage = ({ data, source }) =>
@@ -117,10 +92,10 @@
 
   const inject = globalThis[Symbol.for("pagewire.inject")];
   if (inject) {
-    // The page layer is ours: its core is in the gateway. inject.ts
-    receive = inject(post);
+    // The page layer is ours, and serves its agents from the gateway, too. inject.ts
+    receive = inject((frame) => post("l" + frame));
     up("s");
   } else if (document.readyState === "complete") onload();
   else look();
-  return (text) => receive(text);
+  return (calls) => receive(calls);
 })

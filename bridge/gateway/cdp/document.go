@@ -22,11 +22,9 @@ import (
 //go:embed attach.js
 var attachScript string
 
-// What a document may do before it is cut off. Whoever has Pagewire stays far below: its engine sends at most 1,000 updates
-// a second, and an answer for each read.
+// What a document may do before it is cut off, whatever it says; what its link says the gateway bounds.
 const (
-	maxMessage = 32 << 20 // bytes of one
-	maxUnread  = 64 << 20 // bytes that wait for the gateway
+	maxMessage = 18 << 20 // bytes of one: a frame of the link
 	burst      = 20_000   // messages at once
 	perSecond  = 5_000    // and from then on
 )
@@ -48,8 +46,8 @@ type document struct {
 	title   string
 	bare    bool // it has been loaded, without Pagewire
 	cut     bool
-	conn    *conn
-	core    *core
+	frames  [][]byte // of its link, until there is a page
+	linked  bool
 	native  *native
 	page    *gateway.Page
 	credit  int // messages that it may say now
@@ -111,13 +109,14 @@ func (d *document) enqueue(value string) {
 	d.b.link.enqueue(d.s.id, runtime.CommandCallFunctionOn, call, nil)
 }
 
-// pass hands a message of the gateway to the document's core.
-func (d *document) pass(message []byte) error {
-	call := make([]byte, 0, len(d.prefix)+len(message)+len(message)/8+16)
-	call, _ = jsontext.AppendQuote(append(call, d.prefix...), message) // what is no UTF-8 is replaced
-	err := d.b.link.enqueue(d.s.id, runtime.CommandCallFunctionOn, jsonv2.Value(append(call, "}]}"...)), nil)
-	d.b.link.flush()
-	return err
+// send hands a frame of the gateway to the document's link. It holds no lock of ours.
+func (d *document) send(frame []byte) {
+	d.enqueue(string(frame))
+	if d.b.handling.Load() {
+		d.b.link.signal() // it may be the reader who sends
+	} else {
+		d.b.link.flush()
+	}
 }
 
 // hear takes what the document says. It is called by the reader, with the lock held.
@@ -131,26 +130,15 @@ func (d *document) hear(payload string) {
 	}
 	kind, text := payload[0], payload[1:]
 	switch kind {
-	case 'r': // it has Pagewire
+	case 's', 'p': // it has the page layer: ours, whose agents are served here, or its own
 		d.title, d.bare = text, false
 		d.end()
 		d.s.unfollow()
-		d.conn = newConn(d.pass, func() { d.tell("null") })
-		d.attach(d.conn)
-	case 'm': // a message of its core
-		if d.conn != nil {
-			d.deliver(d.conn, []byte(text))
-		}
-	case 'x': // its core has gone
-		d.end()
-	case 's': // it has the page layer, whose core is to be here
-		d.title, d.bare = text, false
-		d.end()
-		d.s.unfollow()
-		d.core = newCore(d)
-	case 'l', 'k': // calls of the page layer, contents for the core
-		if d.core != nil {
-			d.core.hear(kind, text)
+		d.linked = true
+		d.attach(kind == 's')
+	case 'l': // a frame of its link
+		if d.linked {
+			d.receive([]byte(text))
 		}
 	case 'n': // it has neither
 		d.title, d.bare = text, true
@@ -164,10 +152,14 @@ func (d *document) hear(payload string) {
 	}
 }
 
-// deliver hands a message to the gateway.
-func (d *document) deliver(c *conn, message []byte) {
-	if c.in.push(message) > maxUnread {
-		d.cutOff("the gateway cannot keep up with it")
+// receive hands a frame of the document's link over.
+func (d *document) receive(frame []byte) {
+	if d.page == nil {
+		d.frames = append(d.frames, frame)
+		return
+	}
+	if err := d.page.Receive(frame); err != nil {
+		d.cutOff(err.Error())
 	}
 }
 
@@ -199,42 +191,66 @@ func (d *document) cutOff(reason string) {
 	d.end()
 }
 
-// end ends the document's session with the gateway, where it has one. Its resources wait for a successor.
+// end ends the document's part in the gateway, where it has one. Its resources wait for a successor.
 func (d *document) end() {
 	if d.native != nil {
 		d.native.close()
 	}
-	if d.core != nil {
-		d.core.close()
+	if d.page != nil {
+		d.page.Lost("its document has gone")
 	}
-	if d.conn != nil {
-		d.conn.in.close()
-		d.conn.once.Do(func() {}) // the document knows
-	}
-	d.native, d.core, d.conn, d.page = nil, nil, nil, nil
+	d.native, d.page, d.frames, d.linked = nil, nil, nil, false
 }
 
-// attach makes the document a page of the gateway, over c. Several are attached at once: each waits for its page.
-func (d *document) attach(c *conn) {
+// attach makes the document a page of the gateway, as soon as its URL is known.
+func (d *document) attach(serves bool) {
+	d.withURL(func(info gateway.PageInfo) {
+		if !d.linked || d.page != nil {
+			return // it has gone meanwhile
+		}
+		info.Serves = serves
+		page, err := d.b.g.Attach(info, d.send)
+		if err != nil {
+			d.refused(err)
+			return
+		}
+		d.page = page
+		frames := d.frames
+		d.frames = nil
+		for _, frame := range frames {
+			if d.page != nil {
+				d.receive(frame)
+			}
+		}
+	})
+}
+
+func (d *document) refused(err error) {
+	d.linked = false
+	d.frames = nil
+	d.b.log.Debug("a page is not served", "origin", d.origin, "error", err)
+}
+
+// withURL finds out where the document is. A frame's URL the browser has to be asked for.
+func (d *document) withURL(then func(info gateway.PageInfo)) {
 	t := d.s.tab
 	info := gateway.PageInfo{Tab: t.key(), Frame: d.frame, Origin: d.origin, URL: d.origin + "/", Title: d.title, Road: "cdp"}
-	before := t.pages[d.frame]
-	run := func(url string) {
+	at := func(url string) {
 		if strings.HasPrefix(url, d.origin+"/") {
 			info.URL = url
 		}
-		go d.b.attach(d, c, info, before)
+		then(info)
 	}
 	if d.frame == "" {
-		run(t.url)
+		at(t.url)
 		return
 	}
 	d.b.link.post(d.s.id, page.CommandGetFrameTree, nil, func(result jsonv2.Value, err error) {
 		var r page.GetFrameTreeResult
 		if err == nil && jsonv2.Unmarshal(result, &r, decodeOptions) == nil {
-			run(urlOf(r.FrameTree, protocol.FrameID(d.frameID)))
+			at(urlOf(r.FrameTree, protocol.FrameID(d.frameID)))
 		} else {
-			run("")
+			at("")
 		}
 	})
 }
@@ -252,31 +268,4 @@ func urlOf(tree *page.FrameTree, id protocol.FrameID) string {
 		}
 	}
 	return ""
-}
-
-// attach runs the handshake with a page, after the one that it follows has been given up: then there is one update, and not
-// one for each of the two.
-func (b *attachment) attach(d *document, c *conn, info gateway.PageInfo, before *gateway.Page) {
-	if before != nil {
-		select {
-		case <-before.Done():
-		case <-b.ctx.Done():
-		}
-	}
-	p, err := b.g.Attach(b.ctx, info, c)
-	if err != nil {
-		if !c.in.over() && !errors.Is(err, context.Canceled) {
-			c.Close()
-			b.log.Warn("a page could not be attached", "origin", info.Origin, "url", info.URL, "error", err)
-		}
-		return
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	d.s.tab.pages[d.frame] = p
-	if c.in.over() {
-		return
-	}
-	d.page = p
-	p.Retitle(d.title)
 }

@@ -12,22 +12,24 @@ import (
 	"github.com/pagewire/pagewire/bridge"
 )
 
-// A native is the server of a document without Pagewire in a browser with WebMCP: the document's tools, and no resources. They
-// are run by the browser, which tells us of them and of what they give (its WebMCP domain).
+// A native is a document without Pagewire in a browser with WebMCP: it has tools, and no resources. They are run by the
+// browser, which tells us of them and of what they give (its WebMCP domain). It is a gateway.ToolRunner.
 type native struct {
-	home
-	d           *document
-	calls       map[bridge.CallID]*invocation
+	d     *document
+	page  *gateway.Page // guarded by the browser's lock, as is what document has
+	tools []bridge.Tool // until there is a page
+
+	mu          sync.Mutex // taken with the gateway's lock held, and never the other way round
 	invocations map[string]*invocation // by the browser's id
 }
 
 type invocation struct {
-	call  bridge.CallID
 	id    string // the browser's; "" before it has said it
-	ended bool   // nobody waits
+	done  func(result []byte)
+	ended bool // nobody waits
 }
 
-var _ bridge.ToolHost = (*native)(nil)
+var _ gateway.ToolRunner = (*native)(nil)
 
 func (s *session) addTools(tools []*webmcp.Tool) {
 	for _, t := range tools {
@@ -98,14 +100,10 @@ func (s *session) offerTools() {
 			continue
 		}
 		if d.native == nil {
-			n := &native{d: d, calls: map[bridge.CallID]*invocation{}, invocations: map[string]*invocation{}}
-			n.home.init(d, n, func() {})
-			d.native = n
-			n.offer(tools)
-			d.attach(n.conn)
-		} else {
-			d.native.offer(tools)
+			d.native = &native{d: d, invocations: map[string]*invocation{}}
+			d.native.attach()
 		}
+		d.native.offer(tools)
 	}
 }
 
@@ -134,69 +132,80 @@ func (n *native) offer(tools map[string]*webmcp.Tool) {
 		}
 		list = append(list, bridge.Tool{Name: name, JSON: text})
 	}
-	n.mu.Lock()
-	defer n.unlock()
-	if err := n.engine.SetTools(n.now(), list); err != nil {
+	n.tools = list
+	n.tell()
+}
+
+// tell hands the tools to the gateway, once there is a page.
+func (n *native) tell() {
+	if n.page == nil {
+		return
+	}
+	if err := n.page.SetTools(n.tools); err != nil {
 		n.d.b.log.Warn("a page's tools are not served", "origin", n.d.origin, "error", err)
 	}
 }
 
-func (n *native) Send(_ bridge.PortID, m bridge.Message) {
-	if n.conn.in.push(m.AppendTo(make([]byte, 0, len(m.Head)+len(m.Contents)+len(m.Tail)))) > maxUnread {
-		go n.d.overrun() // not from here: the document's lock comes before ours
-	}
+func (n *native) attach() {
+	n.d.withURL(func(info gateway.PageInfo) {
+		if n.d.native != n {
+			return // it has gone meanwhile
+		}
+		page, err := n.d.b.g.AttachTools(info, n)
+		if err != nil {
+			n.d.refused(err)
+			return
+		}
+		n.page, n.d.page = page, page
+		n.tell()
+	})
 }
 
-// Read is never called: there are no resources.
-func (n *native) Read(call bridge.CallID, _ bridge.Request) {
-	n.engine.Complete(n.now(), call, bridge.Result{Failure: bridge.ReadFailed})
-}
-
-func (n *native) Watched(string, bool) {}
-
-func (n *native) CallTool(call bridge.CallID, t bridge.ToolCall) {
-	i := &invocation{call: call}
-	n.calls[call] = i
-	input := append(jsonv2.Value(nil), t.Arguments...)
-	err := n.d.b.link.post(n.d.s.id, webmcp.CommandInvokeTool, &webmcp.InvokeToolParams{FrameID: protocol.FrameID(n.d.frameID), ToolName: t.Name, Input: input}, func(result jsonv2.Value, err error) {
-		n.mu.Lock()
-		defer n.unlock()
+// RunTool has the browser run a tool.
+func (n *native) RunTool(name string, args []byte, done func(result []byte)) (cancel func()) {
+	i := &invocation{done: done}
+	input := append(jsonv2.Value(nil), args...)
+	params := &webmcp.InvokeToolParams{FrameID: protocol.FrameID(n.d.frameID), ToolName: name, Input: input}
+	err := n.d.b.link.post(n.d.s.id, webmcp.CommandInvokeTool, params, func(result jsonv2.Value, err error) {
 		var r webmcp.InvokeToolResult
 		if err == nil {
 			err = jsonv2.Unmarshal(result, &r, decodeOptions)
 		}
-		switch {
-		case err != nil:
-			n.complete(i, failed("The tool could not be called: "+err.Error()))
-		case i.ended:
-			n.cancel(r.InvocationID)
-		default:
-			i.id = r.InvocationID
+		if err != nil {
+			n.finish(i, failed("The tool could not be called: "+err.Error()))
+			return
+		}
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		if i.id = r.InvocationID; i.ended {
+			n.cancel(i.id)
+		} else {
 			n.invocations[i.id] = i
 		}
 	})
 	if err != nil {
-		n.complete(i, failed("The browser is gone."))
+		go n.finish(i, failed("The browser is gone."))
+	}
+	return func() {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		i.ended = true
+		if n.invocations[i.id] == i {
+			delete(n.invocations, i.id)
+			n.cancel(i.id)
+		}
 	}
 }
 
-func (n *native) complete(i *invocation, result []byte) {
-	delete(n.invocations, i.id)
-	if !i.ended && !n.over {
-		n.engine.Complete(n.now(), i.call, bridge.Result{Contents: result})
-	}
-}
-
-func (n *native) End(call bridge.CallID) {
-	i := n.calls[call]
-	if i == nil {
-		return
-	}
-	delete(n.calls, call)
+// finish hands a result over, if anybody waits for it.
+func (n *native) finish(i *invocation, result []byte) {
+	n.mu.Lock()
+	ended := i.ended
 	i.ended = true
-	if n.invocations[i.id] == i {
-		delete(n.invocations, i.id)
-		n.cancel(i.id)
+	delete(n.invocations, i.id)
+	n.mu.Unlock()
+	if !ended {
+		i.done(result)
 	}
 }
 
@@ -204,15 +213,29 @@ func (n *native) cancel(id string) {
 	n.d.b.link.post(n.d.s.id, webmcp.CommandCancelInvocation, &webmcp.CancelInvocationParams{InvocationID: id}, nil)
 }
 
+// close ends what runs.
+func (n *native) close() {
+	n.mu.Lock()
+	all := n.invocations
+	n.invocations = map[string]*invocation{}
+	n.mu.Unlock()
+	for _, i := range all {
+		n.finish(i, failed("The page has gone."))
+	}
+}
+
 // responded takes what a tool has given.
 func (s *session) responded(e *webmcp.EventToolResponded) {
 	for _, d := range s.documents {
-		if n := d.native; n != nil {
-			n.mu.Lock()
-			if i := n.invocations[e.InvocationID]; i != nil {
-				n.complete(i, toolResult(e))
-			}
-			n.unlock()
+		n := d.native
+		if n == nil {
+			continue
+		}
+		n.mu.Lock()
+		i := n.invocations[e.InvocationID]
+		n.mu.Unlock()
+		if i != nil {
+			n.finish(i, toolResult(e))
 		}
 	}
 }

@@ -16,12 +16,12 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// A session is the gateway's side of one MCP session with a page.
+// A hubSession is the gateway's side of its MCP session with the hub that it has joined.
 //
 // go-sdk's client shakes hands and follows the lists. Reads, tool calls and subscriptions go beside it, on
 // the same Conn under ids of their own: what a page answers then goes to the agent as the page wrote it. Through go-sdk a
 // read of 1 MB would be decoded and encoded again (RATIONALE.md has the figures).
-type session struct {
+type hubSession struct {
 	conn Conn
 	out  *outbox
 	cs   *mcp.ClientSession
@@ -34,34 +34,34 @@ type session struct {
 
 	mu      sync.Mutex
 	last    int
-	waiting map[string]func(reply) // by id
-	asked   int                    // how many of them the page has been sent
-	queued  []queued               // the rest, in order
+	waiting map[string]func(hubReply) // by id
+	asked   int                       // how many of them the page has been sent
+	queued  []queued                  // the rest, in order
 	over    bool
 }
 
-// maxAsked is how many requests a page is sent at once: its engine refuses the 65th that waits, and all agents share it.
-const maxAsked = 60
+// maxAsked is how many requests a hub is sent at once; the rest waits here. A session may have 1,000.
+const maxAsked = 900
 
 type queued struct {
 	id   string
 	text []byte
 }
 
-// A reply is a page's answer to a request of ours.
-type reply struct {
+// A hubReply is the hub's answer to a request of ours.
+type hubReply struct {
 	result   []byte // the JSON text of the result
 	contents []byte // of its member contents
 	failure  *failure
 }
 
-// A failure is what a page, or the road to it, says went wrong.
+// A failure is what a hub, or the road to it, says went wrong.
 type failure struct {
 	Message string
 	Data    struct{ Reason string }
 }
 
-var errGone = &failure{Message: "the page went away before it answered"}
+var errGone = &failure{Message: lost.detail}
 
 func newClient(g *Gateway) *mcp.Client {
 	return mcp.NewClient(&mcp.Implementation{Name: "pagewire-gateway", Version: g.opt.Version}, &mcp.ClientOptions{
@@ -71,10 +71,10 @@ func newClient(g *Gateway) *mcp.Client {
 	})
 }
 
-// newSession shakes hands over conn. The legacy era is the one for a channel that is a session: it takes one request to
+// newHubSession shakes hands over conn. The legacy era is the one for a channel that is a session: it takes one request to
 // subscribe, where the modern one takes a listen for each URI, of which an engine allows 64.
-func newSession(ctx context.Context, client *mcp.Client, conn Conn, updated func(string), progressed func(*mcp.ProgressNotificationParams), tap func(Way, []byte)) (*session, error) {
-	s := &session{conn: conn, out: newOutbox(), updated: updated, progressed: progressed, tap: tap, waiting: map[string]func(reply){}}
+func newHubSession(ctx context.Context, client *mcp.Client, conn Conn, updated func(string), progressed func(*mcp.ProgressNotificationParams), tap func(Way, []byte)) (*hubSession, error) {
+	s := &hubSession{conn: conn, out: newOutbox(), updated: updated, progressed: progressed, tap: tap, waiting: map[string]func(hubReply){}}
 	go s.write()
 	cs, err := client.Connect(ctx, (*sdkTransport)(s), &mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"})
 	if err != nil {
@@ -86,7 +86,7 @@ func newSession(ctx context.Context, client *mcp.Client, conn Conn, updated func
 }
 
 // write sends what waits: whoever posts may hold the gateway's lock, and must not block.
-func (s *session) write() {
+func (s *hubSession) write() {
 	for {
 		message, err := s.out.next(context.Background())
 		if err != nil {
@@ -99,14 +99,14 @@ func (s *session) write() {
 	}
 }
 
-func (s *session) post(message []byte) bool {
+func (s *hubSession) post(message []byte) bool {
 	s.tap(ToPage, message)
 	return s.out.push(message)
 }
 
 // request sends a request; done is called once, with the page's answer or with errGone, unless cancel was called
 // before. Neither blocks.
-func (s *session) request(method string, params any, done func(reply)) (cancel func()) {
+func (s *hubSession) request(method string, params any, done func(hubReply)) (cancel func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.last++
@@ -118,7 +118,7 @@ func (s *session) request(method string, params any, done func(reply)) (cancel f
 		Params  any    `json:"params"`
 	}{"2.0", id, method, params})
 	if err != nil || s.over {
-		go done(reply{failure: errGone}) // the caller may hold the lock that done takes
+		go done(hubReply{failure: errGone}) // the caller may hold the lock that done takes
 		return func() {}
 	}
 	s.waiting[id] = done
@@ -132,7 +132,7 @@ func (s *session) request(method string, params any, done func(reply)) (cancel f
 }
 
 // ask sends what is queued, as far as the page may be sent more. It is called with mu held.
-func (s *session) ask() {
+func (s *hubSession) ask() {
 	for len(s.queued) > 0 && s.asked < maxAsked {
 		next := s.queued[0]
 		s.queued = s.queued[1:]
@@ -142,7 +142,7 @@ func (s *session) ask() {
 }
 
 // take takes a request away from those that wait, and reports whether the page has been sent it.
-func (s *session) take(id string) (done func(reply), asked bool) {
+func (s *hubSession) take(id string) (done func(hubReply), asked bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	done = s.waiting[id]
@@ -160,7 +160,7 @@ func (s *session) take(id string) (done func(reply), asked bool) {
 }
 
 // close ends the session. It may be called more than once, and with the gateway's lock held.
-func (s *session) close() {
+func (s *hubSession) close() {
 	s.mu.Lock()
 	over, waiting := s.over, s.waiting
 	s.over, s.waiting, s.queued = true, nil, nil
@@ -172,13 +172,13 @@ func (s *session) close() {
 	go func() {
 		s.conn.Close()
 		for _, done := range waiting {
-			done(reply{failure: errGone})
+			done(hubReply{failure: errGone})
 		}
 	}()
 }
 
 // receive looks at one message of the page and reports whether it was for us; if not it is go-sdk's.
-func (s *session) receive(text []byte) bool {
+func (s *hubSession) receive(text []byte) bool {
 	m, ok := split(text)
 	if !ok {
 		return false
@@ -197,7 +197,7 @@ func (s *session) receive(text []byte) bool {
 		return true
 	}
 	if done, _ := s.take(m.id); done != nil {
-		done(m.reply)
+		done(m.hubReply)
 		return true
 	}
 	return len(m.id) > 0 && m.id[0] == 'w' // cancelled meanwhile
@@ -205,7 +205,7 @@ func (s *session) receive(text []byte) bool {
 
 type incoming struct {
 	id, method, uri string
-	reply
+	hubReply
 }
 
 // split reads what we need of a message, in one pass and without copying a result: an id that is a string, the method, the uri of
@@ -279,14 +279,14 @@ func split(text []byte) (m incoming, ok bool) {
 }
 
 // sdkTransport is the session as go-sdk's client sees it: without what goes beside it.
-type sdkTransport session
+type sdkTransport hubSession
 
 func (t *sdkTransport) Connect(context.Context) (mcp.Connection, error) { return t, nil }
 
 func (t *sdkTransport) SessionID() string { return "" }
 
 func (t *sdkTransport) Read(ctx context.Context) (jsonrpc.Message, error) {
-	s := (*session)(t)
+	s := (*hubSession)(t)
 	for {
 		text, err := s.conn.Read(ctx)
 		if err != nil {
@@ -310,13 +310,13 @@ func (t *sdkTransport) Write(_ context.Context, m jsonrpc.Message) error {
 	if err != nil {
 		return err
 	}
-	if !(*session)(t).post(text) {
+	if !(*hubSession)(t).post(text) {
 		return io.ErrClosedPipe
 	}
 	return nil
 }
 
 func (t *sdkTransport) Close() error {
-	(*session)(t).close()
+	(*hubSession)(t).close()
 	return nil
 }

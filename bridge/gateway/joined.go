@@ -1,0 +1,298 @@
+//go:build !js
+
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/pagewire/pagewire/bridge"
+)
+
+// A joined is the hub in place of a page: a source. To the hub this gateway is an agent, by MCP.
+type joined struct {
+	p       *Page
+	session *hubSession
+	relist  chan struct{}
+}
+
+// Join takes a hub's pages on: it begins an MCP session over conn, lists what the hub offers and keeps the list up to date,
+// until conn ends or Close is called. It returns when the first list is in, or fails. The Conn is the gateway's from then on,
+// also when it fails. Done tells when the hub is gone.
+func (g *Gateway) Join(ctx context.Context, info PageInfo, conn Conn) (*Page, error) {
+	info.Hub = true
+	p := g.newPage(info)
+	j := &joined{p: p, relist: make(chan struct{}, 1)}
+	p.src = j
+	ctx, cancel := context.WithTimeout(ctx, g.opt.ReadTimeout)
+	defer cancel()
+	s, err := newHubSession(ctx, g.client, conn, j.updated, j.progressed,
+		func(way Way, text []byte) { g.tap(Event{Way: way, Page: info.URL, Text: text}) })
+	if err != nil {
+		return nil, fmt.Errorf("no MCP session with %s: %w", info.URL, err)
+	}
+	j.session = s
+	g.mu.Lock()
+	if g.closed {
+		g.mu.Release()
+		s.close()
+		return nil, ErrClosed
+	}
+	p.arrive()
+	g.unlock()
+	if err := j.list(ctx); err != nil {
+		p.Close("its list could not be read")
+		return nil, fmt.Errorf("list the resources of %s: %w", info.URL, err)
+	}
+	go j.follow()
+	return p, nil
+}
+
+// follow lists anew whenever the hub says so, until its session ends.
+func (j *joined) follow() {
+	ended := make(chan struct{})
+	go func() {
+		j.session.cs.Wait()
+		close(ended)
+	}()
+	g := j.p.g
+	for {
+		select {
+		case <-ended:
+			j.p.Lost("its connection ended")
+			return
+		case <-j.relist:
+			ctx, cancel := context.WithTimeout(context.Background(), g.opt.ReadTimeout)
+			err := j.list(ctx)
+			cancel()
+			if err != nil {
+				g.log.Warn("the hub's list could not be read", "url", j.p.URL, "error", err)
+			}
+		}
+	}
+}
+
+// listChanged is go-sdk's word that a hub's list is another one now.
+func (g *Gateway) listChanged(cs *mcp.ClientSession) {
+	g.mu.Lock()
+	defer g.mu.Release()
+	for p := range g.catalog.pages {
+		if j, ok := p.src.(*joined); ok && j.session.cs == cs {
+			select {
+			case j.relist <- struct{}{}:
+			default:
+			}
+		}
+	}
+}
+
+// list reads what the hub offers and puts it into the catalog.
+func (j *joined) list(ctx context.Context) error {
+	offers := map[string]*offer{}
+	add := func(meta mcp.Meta, r bridge.Resource) {
+		// It has that from the same dead hub that we have it from.
+		if meta[metaAbsent] != true {
+			r.Coalesced = true // by the hub's engine
+			offers[r.URI] = &offer{page: j.p, resource: r}
+		}
+	}
+	for r, err := range j.session.cs.Resources(ctx, nil) {
+		if err != nil {
+			return err
+		}
+		size := r.Size
+		if size == 0 {
+			size = -1 // go-sdk does not tell 0 from none
+		}
+		add(r.Meta, bridge.Resource{
+			URI: r.URI, Name: r.Name, Title: r.Title, Description: r.Description, MIMEType: r.MIMEType, Size: size,
+			Icons: text(r.Icons, len(r.Icons) > 0), Annotations: text(r.Annotations, r.Annotations != nil), Meta: text(r.Meta, r.Meta != nil),
+		})
+	}
+	for r, err := range j.session.cs.ResourceTemplates(ctx, nil) {
+		if err != nil {
+			return err
+		}
+		add(r.Meta, bridge.Resource{
+			URI: r.URITemplate, Name: r.Name, Title: r.Title, Description: r.Description, MIMEType: r.MIMEType, Size: -1,
+			Icons: text(r.Icons, len(r.Icons) > 0), Annotations: text(r.Annotations, r.Annotations != nil), Meta: text(r.Meta, r.Meta != nil),
+		})
+	}
+	var tools []toolOffer
+	if caps := j.session.cs.InitializeResult().Capabilities; caps != nil && caps.Tools != nil {
+		for t, err := range j.session.cs.Tools(ctx, nil) {
+			if err != nil {
+				return err
+			}
+			tools = append(tools, toolOffer{name: t.Name, tool: t})
+		}
+	}
+	j.p.g.offered(j.p, offers, tools)
+	return nil
+}
+
+// offered takes what a hub offers now, in place of what it offered before. What agents watch is subscribed to at the hub
+// before they are told that it is there: no change is lost between the two.
+func (g *Gateway) offered(p *Page, offers map[string]*offer, tools []toolOffer) {
+	g.mu.Lock()
+	if p.gone || p.absent {
+		g.unlock()
+		return
+	}
+	if len(offers) > 0 {
+		clear(g.catalog.owners)
+	}
+	for _, o := range offers {
+		o.find()
+	}
+	pending := 1
+	ready := make(chan struct{})
+	arrived := func() { // with the lock held
+		if pending--; pending == 0 {
+			close(ready)
+		}
+	}
+	for uri := range g.interest {
+		if wouldLead(uri, offers) && p.upstream[uri] == nil {
+			pending++
+			g.follow(p, uri, arrived)
+		}
+	}
+	arrived()
+	g.unlock()
+	<-ready
+
+	g.mu.Lock()
+	defer g.unlock()
+	if p.gone || p.absent {
+		return
+	}
+	for _, o := range p.offers {
+		if offers[o.resource.URI] == nil {
+			g.withdraw(o)
+		}
+	}
+	// In the order of their text, so that the same pages always make the same list.
+	for _, uri := range slices.Sorted(maps.Keys(offers)) {
+		g.offer(offers[uri])
+	}
+	p.published = tools
+	g.retool()
+	g.settle()
+}
+
+// wouldLead reports whether a URI that is watched would be a hub's, given what it offers.
+func wouldLead(uri string, offers map[string]*offer) bool {
+	if offers[uri] != nil {
+		return true
+	}
+	for key, o := range offers {
+		if o.base+o.suffix == uri {
+			return true
+		}
+		if i := strings.IndexByte(key, '{'); i >= 0 && strings.HasPrefix(uri, key[:i]) {
+			return true // it may be: the hub says so when it is asked
+		}
+	}
+	return false
+}
+
+// text is a value as JSON text; nil if it is not present, or is none.
+func text(v any, present bool) []byte {
+	if !present {
+		return nil
+	}
+	t, err := json.Marshal(v)
+	if err != nil {
+		return nil
+	}
+	return t
+}
+
+// locked makes what is to be done with a reply wait for the lock.
+func (j *joined) locked(of func(hubReply) []byte, done func(reply)) func(hubReply) {
+	g := j.p.g
+	return func(r hubReply) {
+		g.mu.Lock()
+		defer g.unlock()
+		switch {
+		case r.failure == errGone:
+			done(lost)
+		case r.failure != nil:
+			failure := bridge.ReadFailed
+			if r.failure.Data.Reason != "" {
+				failure = bridge.Failure(r.failure.Data.Reason)
+			}
+			done(reply{failure: failure, detail: r.failure.Message})
+		default:
+			done(reply{contents: of(r)})
+		}
+	}
+}
+
+func (j *joined) read(_, uri, _ string, done func(reply)) (end func()) {
+	return j.session.request("resources/read", map[string]string{"uri": uri}, j.locked(func(r hubReply) []byte { return r.contents }, done))
+}
+
+const tokenPrefix = "call-"
+
+func (j *joined) callTool(id bridge.CallID, name string, args []byte, done func(reply)) (end func()) {
+	params := struct {
+		Name      string            `json:"name"`
+		Arguments json.RawMessage   `json:"arguments"`
+		Meta      map[string]string `json:"_meta"`
+	}{name, slices.Clone(args), map[string]string{"progressToken": tokenPrefix + strconv.Itoa(int(id))}}
+	return j.session.request("tools/call", params, j.locked(func(r hubReply) []byte { return r.result }, done))
+}
+
+func (j *joined) watch(uri string, then func(known bool)) {
+	j.session.request("resources/subscribe", map[string]string{"uri": uri}, func(r hubReply) {
+		j.p.g.mu.Lock()
+		defer j.p.g.unlock()
+		then(r.failure == nil)
+	})
+}
+
+func (j *joined) unwatch(uri string) {
+	j.session.request("resources/unsubscribe", map[string]string{"uri": uri}, func(hubReply) {})
+}
+
+func (j *joined) close() { j.session.close() }
+
+// updated is the hub's word that a resource has changed.
+func (j *joined) updated(uri string) {
+	g := j.p.g
+	g.mu.Lock()
+	defer g.unlock()
+	g.changed(j.p, uri)
+}
+
+// progressed passes the hub's word on a tool call to the agent.
+func (j *joined) progressed(m *mcp.ProgressNotificationParams) {
+	token, _ := m.ProgressToken.(string)
+	id, err := strconv.Atoi(strings.TrimPrefix(token, tokenPrefix))
+	if err != nil {
+		return
+	}
+	members, err := json.Marshal(struct {
+		Progress float64 `json:"progress"`
+		Total    float64 `json:"total,omitempty"`
+		Message  string  `json:"message,omitempty"`
+	}{m.Progress, m.Total, m.Message})
+	if err != nil {
+		return
+	}
+	g := j.p.g
+	g.mu.Lock()
+	defer g.unlock()
+	if c := g.calls[bridge.CallID(id)]; c != nil && c.page == j.p {
+		g.engine.Progress(g.now(), c.id, members[1:len(members)-1])
+	}
+}

@@ -1,0 +1,274 @@
+//go:build !js
+
+package gateway
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/pagewire/pagewire/bridge"
+	"github.com/pagewire/pagewire/bridge/link"
+)
+
+// linked is a page at the other end of a link: a source, and the link.Core that the page feeds. All of it is guarded by
+// the gateway's lock, but for send.
+type linked struct {
+	p    *Page
+	peer *link.Peer
+	// send is called by whoever has set sending, without the lock.
+	send    func(frame []byte)
+	sending bool
+	late    *time.Timer // for what is sent though nothing else happens
+	closed  bool
+	held    int // bytes of descriptors that Gateway.held counts
+	watches map[string]*watch
+	tools   []bridge.Tool
+	agents  *inpage // in the page; nil until there is one
+}
+
+func newLinked(p *Page, send func([]byte)) *linked {
+	l := &linked{p: p, send: send, watches: map[string]*watch{}}
+	g := p.g
+	l.peer = link.New(g.now(), (*pageCore)(l), g.opt.Version, g.opt.PageLimits)
+	l.late = time.AfterFunc(time.Hour, func() {
+		g.mu.Lock()
+		defer g.unlock()
+		g.outgoing(l)
+	})
+	l.late.Stop()
+	return l
+}
+
+// outgoing sees to it that what a page is to be told is sent when the lock is released, or when it is time.
+func (g *Gateway) outgoing(l *linked) {
+	if l.agents != nil && !l.closed {
+		l.agents.arm()
+	}
+	at, ok := l.peer.Deadline()
+	switch {
+	case !ok:
+	case at <= g.now():
+		if !l.sending {
+			l.sending = true
+			g.toSend = append(g.toSend, l)
+		}
+	default:
+		l.late.Reset(g.mu.Until(at))
+	}
+}
+
+// dispatch sends what outgoing has noted. It is called without the lock, and holds none while it sends: a road that is slow
+// delays who sends to that page, and nobody else.
+func (g *Gateway) dispatch(list []*linked) {
+	for _, l := range list {
+		for frame := g.nextFrame(l); frame != nil; frame = g.nextFrame(l) {
+			g.tap(Event{Way: ToPage, Page: l.p.URL, Text: frame})
+			l.send(frame)
+		}
+	}
+}
+
+// nextFrame takes the next frame of a page that is being sent to; nil ends that.
+func (g *Gateway) nextFrame(l *linked) []byte {
+	g.mu.Lock()
+	defer g.mu.Release()
+	frame := l.peer.Take(g.now())
+	if frame == nil {
+		l.sending = false
+		g.outgoing(l) // only what is sent later
+	}
+	return frame
+}
+
+func (l *linked) close() {
+	if !l.closed {
+		l.closed = true
+		l.late.Stop()
+		if l.agents != nil {
+			l.agents.timer.Stop()
+		}
+		l.peer.Close()
+		l.count()
+	}
+}
+
+func replyOf(a link.Answer) reply {
+	return reply{contents: a.Contents, sound: true, revision: a.Revision, failure: a.Failure, detail: a.Detail, gone: a.Gone}
+}
+
+func (l *linked) read(key, uri, params string, done func(reply)) (end func()) {
+	_, finish := l.peer.Read(key, uri, params, func(a link.Answer) {
+		r := replyOf(a)
+		if r.failure == "" && r.contents[0] != '[' {
+			r = reply{failure: bridge.InvalidContents, detail: "the page gave no contents"}
+		}
+		done(r)
+	})
+	return l.ender(finish)
+}
+
+func (l *linked) callTool(id bridge.CallID, name string, args []byte, done func(reply)) (end func()) {
+	g := l.p.g
+	_, finish := l.peer.CallTool(name, args, nil, func(a link.Answer) {
+		r := replyOf(a)
+		if r.failure == "" && r.contents[0] != '{' {
+			r = reply{failure: bridge.InvalidContents, detail: "the page's tool gave no result"}
+		}
+		done(r)
+	}, func(members []byte) { g.engine.Progress(g.now(), id, members) })
+	return l.ender(finish)
+}
+
+func (l *linked) ender(finish func()) func() {
+	l.p.g.outgoing(l)
+	return func() {
+		finish()
+		l.p.g.outgoing(l)
+	}
+}
+
+// A watch is a URI that is watched at the page, by the gateway's agents or by those in the page.
+type watch struct {
+	users    int
+	active   bool               // the page has answered
+	then     []func(known bool) // what waits for that
+	revision int64              // the last that the page told
+}
+
+// watch is answered by a touch: pageCore.Touch.
+func (l *linked) watch(uri string, then func(known bool)) {
+	w := l.watches[uri]
+	if w == nil {
+		w = &watch{}
+		l.watches[uri] = w
+		l.peer.Watched(uri, true)
+		l.p.g.outgoing(l)
+	}
+	w.users++
+	if w.active {
+		then(true)
+	} else {
+		w.then = append(w.then, then)
+	}
+}
+
+func (l *linked) unwatch(uri string) {
+	w := l.watches[uri]
+	if w == nil {
+		return
+	}
+	if w.users--; w.users > 0 {
+		return
+	}
+	delete(l.watches, uri)
+	l.peer.Watched(uri, false)
+	l.p.g.outgoing(l)
+}
+
+// pageCore is a linked as the page sees it: its methods are called from within Page.Receive, with the lock held.
+type pageCore linked
+
+var _ link.PortCore = (*pageCore)(nil)
+
+func (c *pageCore) Hello(link.About) error {
+	c.peer.Welcome(c.p.Given)
+	return nil
+}
+
+func (c *pageCore) Register(r bridge.Resource) error {
+	p, g := c.p, c.p.g
+	if !p.owns(r.URI) {
+		return errors.New("it is not at the page's origin, " + p.Origin)
+	}
+	if p.absent {
+		return nil
+	}
+	if err := g.room(p.Origin); err != nil {
+		return err
+	}
+	p.arrive()
+	o := &offer{page: p, resource: r}
+	o.find()
+	g.offer(o)
+	if c.agents != nil {
+		return c.agents.engine.Register(g.now(), r)
+	}
+	return nil
+}
+
+// room reports, as an error, that no more descriptors are kept of an origin, or of all.
+func (g *Gateway) room(origin string) error {
+	if g.held[origin] >= g.opt.OriginBytes {
+		return fmt.Errorf("the pages of %s together have too long descriptors; the limit is %d bytes", origin, g.opt.OriginBytes)
+	}
+	if g.heldAll >= g.opt.AllBytes {
+		return fmt.Errorf("all open pages together have too long descriptors; the limit is %d bytes", g.opt.AllBytes)
+	}
+	return nil
+}
+
+// count keeps what room goes by. It is called when the page has said something, and when it is gone.
+func (l *linked) count() {
+	g, origin := l.p.g, l.p.Origin
+	now := l.peer.Held()
+	if l.closed {
+		now = 0
+	}
+	g.heldAll += now - l.held
+	if g.held[origin] += now - l.held; g.held[origin] == 0 {
+		delete(g.held, origin)
+	}
+	l.held = now
+}
+
+func (c *pageCore) Unregister(uri string) {
+	if o := c.p.offers[uri]; o != nil {
+		c.p.g.withdraw(o)
+	}
+	if c.agents != nil {
+		c.agents.engine.Unregister(c.p.g.now(), uri)
+	}
+}
+
+func (c *pageCore) Touch(uri string, revision int64) {
+	if w := c.watches[uri]; w != nil {
+		if then := w.then; !w.active {
+			w.active, w.then, w.revision = true, nil, revision
+			for _, f := range then {
+				f(true)
+			}
+			return
+		}
+		if revision <= w.revision {
+			return
+		}
+		w.revision = revision
+	}
+	c.p.g.changed(c.p, uri)
+	if c.agents != nil {
+		c.agents.engine.Touch(c.p.g.now(), uri)
+	}
+}
+
+func (c *pageCore) SetTools(tools []bridge.Tool) error {
+	if err := c.p.setTools(tools); err != nil {
+		return err
+	}
+	c.tools = tools
+	if c.agents != nil {
+		return c.agents.engine.SetTools(c.p.g.now(), tools)
+	}
+	return nil
+}
+
+func (c *pageCore) Note(a link.About) {
+	if a.Title != nil {
+		c.p.retitle(*a.Title)
+	}
+	if a.Focused > 0 {
+		c.p.g.focusAt(c.p.Tab, a.Focused)
+	}
+}
+
+func (c *pageCore) Bye(gone bool) { c.p.depart("the page has ended the link", !gone) }

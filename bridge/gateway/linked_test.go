@@ -1,0 +1,223 @@
+//go:build !js
+
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/pagewire/pagewire/bridge/link"
+	"github.com/pagewire/pagewire/bridge/testkit"
+)
+
+// All agents share one link with a page, which is asked 64 things at once: the others wait their turn. One that is given up
+// while it waits never reaches the page.
+func TestMoreReadsThanAPageTakes(t *testing.T) {
+	g := newGateway(t, Options{})
+	p := openPage(t, g, tabInfo("a"), nil)
+	p.page.Hold = make(chan struct{})
+	reading := make(chan string, 1000)
+	p.page.OnRead = func(uri string) { reading <- uri }
+	p.page.Template(app+"/echo/{x}", func(uri string) string { return strings.TrimPrefix(uri, app+"/echo/") })
+	a := openAgent(t, g)
+	const asked = 64
+	var all sync.WaitGroup
+	for i := range 200 {
+		all.Go(func() {
+			want := fmt.Sprint(i)
+			if got := a.read(app + "/echo/" + want); got != want {
+				t.Errorf("read %q, want %q", got, want)
+			}
+		})
+	}
+	for range asked {
+		testkit.Receive(t, "the page is asked", reading)
+	}
+	// These give up while they wait.
+	ctx, giveUp := context.WithCancel(t.Context())
+	var given sync.WaitGroup
+	for i := range 20 {
+		given.Go(func() {
+			a.ReadResource(ctx, &mcp.ReadResourceParams{URI: fmt.Sprint(app, "/echo/gone", i)})
+		})
+	}
+	testkit.Eventually(t, "all wait", func() bool { return g.Snapshot().Stats.Calls == 220 })
+	if n := p.page.Running(); n != asked || len(reading) != 0 {
+		t.Errorf("the page is at work on %d, and has been asked %d more", n, len(reading))
+	}
+	giveUp()
+	given.Wait()
+	testkit.Eventually(t, "they have been given up", func() bool { return g.Snapshot().Stats.Calls == 200 })
+	close(p.page.Hold)
+	all.Wait()
+	for len(reading) > 0 {
+		if uri := <-reading; strings.Contains(uri, "gone") {
+			t.Errorf("the page was asked for %s, for which nobody waits", uri)
+		}
+	}
+}
+
+// What a tool says of its progress comes before its result and in order, and no other page may say it.
+func TestProgress(t *testing.T) {
+	g := newGateway(t, Options{})
+	started, go1 := make(chan bool), make(chan bool)
+	a, b := openPage(t, g, tabInfo("A"), nil), openPage(t, g, tabInfo("B"), nil)
+	a.page.SetTool("workA", testkit.Tool{Run: func(_ context.Context, _ json.RawMessage, progress func(map[string]any)) any {
+		started <- true
+		<-go1
+		for n := range 10 {
+			progress(map[string]any{"progress": n})
+		}
+		return map[string]any{"content": []any{}}
+	}})
+	b.page.SetTool("workB", testkit.Tool{Run: func(context.Context, json.RawMessage, func(map[string]any)) any {
+		<-started
+		// Numbers of other pages' calls.
+		for id := range 50 {
+			if id != 1 {
+				b.page.Post(fmt.Sprintf(`[["progress",%d,"{\"progress\":100}"]]`, 1000+id))
+			}
+		}
+		go1 <- true
+		return map[string]any{"content": []any{}}
+	}})
+	port, err := g.Connect("test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	port.Write(t.Context(), []byte(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}`))
+	if _, err := port.Read(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for round := range 20 {
+		port.Write(t.Context(), fmt.Appendf(nil, `{"jsonrpc":"2.0","id":"a%d","method":"tools/call","params":{"name":"workA","_meta":{"progressToken":"t"}}}`, round))
+		port.Write(t.Context(), fmt.Appendf(nil, `{"jsonrpc":"2.0","id":"b%d","method":"tools/call","params":{"name":"workB","_meta":{"progressToken":"u"}}}`, round))
+		var said []string
+		for answers := 0; answers < 2; {
+			text, err := port.Read(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			var m struct {
+				ID     string
+				Params struct{ Progress int }
+			}
+			if err := json.Unmarshal(text, &m); err != nil {
+				t.Fatal(err)
+			}
+			switch {
+			case strings.HasPrefix(m.ID, "a"):
+				said = append(said, "result")
+				answers++
+			case m.ID != "":
+				answers++
+			default:
+				said = append(said, fmt.Sprint(m.Params.Progress))
+			}
+		}
+		if got := strings.Join(said, " "); got != "0 1 2 3 4 5 6 7 8 9 result" {
+			t.Errorf("round %d: %s", round, got)
+		}
+	}
+}
+
+// A page that offers nothing is nobody's business: it has no tab, and is in no list.
+func TestPageThatOffersNothing(t *testing.T) {
+	g := newGateway(t, Options{})
+	p := openPage(t, g, tabInfo("a"), nil)
+	if n := len(g.Snapshot().Pages); n != 0 {
+		t.Errorf("%d pages are shown", n)
+	}
+	p.page.Offer(app+"/doc", "x")
+	q := openPage(t, g, tabInfo("b"), nil)
+	if pages := g.Snapshot().Pages; len(pages) != 1 || pages[0].Number != 1 || pages[0].Resources != 1 {
+		t.Errorf("the pages are %+v", pages)
+	}
+	q.crash()
+	testkit.Ends(t, "the other has gone", q.Done())
+}
+
+// A hostile page is refused what is above a limit, and told which; nobody else notices.
+func TestHostilePages(t *testing.T) {
+	g := newGateway(t, Options{OriginBytes: 3000, AllBytes: 5000, PageLimits: link.Limits{Resources: 20, Calls: 1000, CallsBurst: 1000}})
+	doc := app + "/doc"
+	good := openPage(t, g, tabInfo("good"), map[string]string{doc: "one"})
+	a := openAgent(t, g)
+	a.subscribe(doc)
+	other := func(tab string) PageInfo { return PageInfo{Tab: tab, Origin: "https://evil.example", Title: "Evil"} }
+	unharmed := func(t *testing.T) {
+		t.Helper()
+		value := t.Name()
+		good.set(doc, value)
+		a.updated(doc)
+		if got := a.read(doc); got != value {
+			t.Errorf("the other page reads %q", got)
+		}
+		if uris := a.uris(); !slices.Contains(uris, doc) {
+			t.Errorf("listed %v", uris)
+		}
+	}
+	for _, c := range []struct {
+		name   string
+		frames []string
+		report string // told to the page
+		ended  string
+	}{
+		{"another's URI", []string{`[["register","{\"uri\":\"` + doc + `\",\"name\":\"evil\"}"]]`}, "resource refused: " + doc + ": it is not at the page's origin", ""},
+		{"no JSON", []string{`[["touch"`}, "", "a frame that is neither calls nor contents"},
+		{"a second hello", []string{`[["hello",1,"0",{}]]`}, "", "a call that is none of the link's"},
+		{"a port", []string{`[["open",1],["receive",1,"{}"],["close",1]]`}, "", ""},
+		{"a flood", slices.Repeat([]string{`[["touch","https://evil.example/x",1]]`}, 1100), "", "it says more calls than it may; the limit is 1000 a second"},
+		{"answers that nobody asked for", slices.Repeat([]string{`=1 0 [{"uri":"` + doc + `","text":"evil"}]`, `[["complete",1,1,0,""]]`}, 100), "", ""},
+		{"contents with a NUL", []string{"=1 0 [\"\x00\"]"}, "", "contents that are no JSON"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := openPage(t, g, other(c.name), nil)
+			for _, f := range c.frames {
+				p.page.Post(f)
+			}
+			if c.report != "" {
+				testkit.Eventually(t, "the page is told", func() bool {
+					return slices.ContainsFunc(p.page.Reports(), func(r string) bool { return strings.HasPrefix(r, c.report) })
+				})
+			}
+			if got := p.page.Refusal(); got != c.ended {
+				t.Errorf("its link ended with %q, want %q", got, c.ended)
+			}
+			unharmed(t)
+			p.Close("the test is over")
+		})
+	}
+	t.Run("many and long", func(t *testing.T) {
+		var pages []*testPage
+		for i := range 4 {
+			p := openPage(t, g, other(fmt.Sprint("long", i)), nil)
+			pages = append(pages, p)
+			for n := range 30 {
+				p.page.Post(fmt.Sprintf(`[["register","{\"uri\":\"https://evil.example/%d/%d\",\"name\":\"%s\"}"]]`, i, n, strings.Repeat("n", 100)))
+			}
+		}
+		for i, want := range []string{"the page has too many; the limit is 20", "the pages of https://evil.example together have too long descriptors; the limit is 3000 bytes"} {
+			testkit.Eventually(t, fmt.Sprintf("page %d is told: %s", i, want), func() bool {
+				return strings.Contains(strings.Join(pages[i].page.Reports(), "\n"), want)
+			})
+		}
+		unharmed(t)
+		for _, p := range pages {
+			p.Close("the test is over")
+		}
+		if s := g.Snapshot(); s.Descriptors >= 1000 {
+			t.Errorf("%d bytes of descriptors are kept for pages that are gone", s.Descriptors)
+		}
+	})
+	if n := g.Snapshot().Ended["contents that are no JSON"]; n != 1 {
+		t.Errorf("the links that were ended are counted as %v", g.Snapshot().Ended)
+	}
+}

@@ -1,0 +1,359 @@
+//go:build !js
+
+package gateway
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/pagewire/pagewire/bridge"
+	"github.com/pagewire/pagewire/bridge/link"
+)
+
+// PageInfo says what page is attached. Who attaches it vouches for it: nothing in it is the page's own word, but for Title.
+type PageInfo struct {
+	// Tab is the tab that the page is in: any text that stays the same for the tab's life, and is no other tab's.
+	Tab string
+	// Given is the id of its tab that the page is told to have from now on; "" leaves it that which it has.
+	Given string
+	// Frame is "" for the document of the tab, and for a frame in it any text that is no other frame's of that tab.
+	Frame string
+	// Origin is the page's, as self.origin gives it. URIs at other origins are not taken from it.
+	Origin string
+	// URL and Title are for people.
+	URL, Title string
+	// Road says how the page came: "cdp", "websocket", "extension".
+	Road string
+	// Serves says that agents in the page are served here, since it has no core of its own.
+	Serves bool
+	// Hub marks another gateway in place of a page: its URIs, its tools and the numbers of its tabs are taken as they are.
+	Hub bool
+}
+
+// A source is a page, or a hub in its place, as the gateway asks it. Its methods are called with the gateway's lock held, and so is
+// what they are given to call; they do not block.
+type source interface {
+	// read asks what a URI of the page's own reads as. done is called once, unless end was called before; end is called once.
+	read(key, uri, params string, done func(reply)) (end func())
+	// callTool asks for a tool to be run for a call of the engine, which is told of its progress. As read.
+	callTool(id bridge.CallID, name string, args []byte, done func(reply)) (end func())
+	// watch asks to be told of changes of a URI. then is called once: from then on none is missed, or, where known is
+	// false, the page does not know the URI and will not tell.
+	watch(uri string, then func(known bool))
+	unwatch(uri string)
+	// close ends the road.
+	close()
+}
+
+// A Page is a page that is attached.
+type Page struct {
+	PageInfo
+	g    *Gateway
+	src  source
+	done chan struct{}
+
+	// Guarded by the gateway's lock.
+	tab       *tab // nil until it has offered something
+	order     int  // of arrival
+	absent    bool
+	gone      bool
+	parked    []parked
+	offers    map[string]*offer   // by the page's own URI
+	bases     map[string][]*offer // the same, by the URI without the mark of a tab
+	published []toolOffer
+	upstream  map[string]*upstream // by the page's own URI: what is watched there
+}
+
+// An offer is a resource of a page.
+type offer struct {
+	page         *Page
+	resource     bridge.Resource // as the page describes it
+	base, suffix string          // its URI, and what that has behind it in a list with other tabs
+}
+
+// parked is a read that waits for the page's successor.
+type parked struct {
+	call  *call
+	asked bridge.Request
+}
+
+// A reply is a page's answer to a question of ours.
+type reply struct {
+	contents []byte // or a tool's result
+	sound    bool   // they have been checked
+	revision int64
+	failure  bridge.Failure
+	detail   string
+	gone     bool // the page went away before it answered
+}
+
+var lost = reply{failure: bridge.ReadFailed, detail: "the page went away before it answered", gone: true}
+
+// ErrDenied is what Attach returns for a page whose origin is not served.
+var ErrDenied = errors.New("pages of this origin are not served")
+
+func (g *Gateway) newPage(info PageInfo) *Page {
+	return &Page{PageInfo: info, g: g, done: make(chan struct{}), offers: map[string]*offer{}, bases: map[string][]*offer{}, upstream: map[string]*upstream{}}
+}
+
+// Attach takes a page on, at the other end of a link: Receive takes its frames, of which the first is its hello, and send is
+// called with those for it, in order, one at a time, and without the gateway's lock; it must not block for long. The page is
+// shown to agents as soon as it offers something. When its road has ended Lost says so. It fails with ErrDenied or ErrClosed.
+func (g *Gateway) Attach(info PageInfo, send func(frame []byte)) (*Page, error) {
+	return g.attach(info, func(p *Page) source { return newLinked(p, send) })
+}
+
+func (g *Gateway) attach(info PageInfo, src func(*Page) source) (*Page, error) {
+	if !g.Admits(info.Origin) {
+		return nil, fmt.Errorf("%s: %w", info.Origin, ErrDenied)
+	}
+	p := g.newPage(info)
+	g.mu.Lock()
+	defer g.unlock()
+	if g.closed {
+		return nil, ErrClosed
+	}
+	p.src = src(p)
+	g.silent[p] = true
+	return p, nil
+}
+
+// Receive takes a frame of the page, which must not be changed any more. An error is a *link.Ended: the road is to be
+// closed, when the frame that says why has been sent.
+func (p *Page) Receive(frame []byte) error {
+	g, l := p.g, p.src.(*linked)
+	g.tap(Event{Way: FromPage, Page: p.URL, Text: frame})
+	f := link.Parse(frame, g.opt.PageLimits)
+	f.Check(p.owns)
+	g.mu.Lock()
+	defer g.unlock()
+	err := l.peer.Apply(g.now(), f)
+	l.count()
+	g.outgoing(l)
+	if err != nil {
+		g.refusals[g.reasonOf(err)]++
+		g.log.Warn("a page's link has ended", "origin", p.Origin, "url", p.URL, "reason", err)
+		p.depart(err.Error(), true)
+	}
+	return err
+}
+
+// maxReasons bounds how many reasons are told apart: some name what the page has said.
+const maxReasons = 100
+
+// reasonOf is why a link has ended, as it is counted.
+func (g *Gateway) reasonOf(err error) string {
+	var ended *link.Ended
+	reason := err.Error()
+	if errors.As(err, &ended) {
+		reason = ended.Reason
+	}
+	if g.refusals[reason] == 0 && len(g.refusals) >= maxReasons {
+		return "others"
+	}
+	return reason
+}
+
+// owns reports whether a URI is at the page's origin.
+func (p *Page) owns(uri string) bool {
+	if strings.HasPrefix(uri, p.Origin+"/") {
+		return true
+	}
+	return p.g.opt.AnyScheme && !strings.HasPrefix(uri, "http:") && !strings.HasPrefix(uri, "https:")
+}
+
+// setTools takes the page's tools, in place of what it had before.
+func (p *Page) setTools(tools []bridge.Tool) error {
+	if p.absent {
+		return nil
+	}
+	var offers []toolOffer
+	for _, t := range tools {
+		o, err := decodeTool(t)
+		if err != nil {
+			return err
+		}
+		offers = append(offers, o)
+	}
+	if len(offers) > 0 {
+		p.arrive()
+	}
+	if p.tab != nil {
+		p.published = offers
+		p.g.retool()
+	}
+	return nil
+}
+
+// Done is closed when the page is no longer attached.
+func (p *Page) Done() <-chan struct{} { return p.done }
+
+// Lost says that the page's road has ended. Its resources wait for the tab's next page, for Options.Grace.
+func (p *Page) Lost(reason string) {
+	p.g.mu.Lock()
+	defer p.g.unlock()
+	p.depart(reason, true)
+}
+
+// Close gives the page up. Its resources go at once.
+func (p *Page) Close(reason string) {
+	p.g.mu.Lock()
+	defer p.g.unlock()
+	p.depart(reason, false)
+	p.src.close()
+}
+
+// arrive shows a page that offers something for the first time.
+func (p *Page) arrive() {
+	if p.tab != nil {
+		return
+	}
+	delete(p.g.silent, p)
+	p.g.catalog.add(p)
+	p.g.log.Info("page attached", "tab", p.tab.number, "origin", p.Origin, "url", p.URL, "road", p.Road)
+}
+
+// depart takes a page out of the catalog. With mayReturn set its resources stay for a while, in case that the tab comes back
+// with them. The lock is held.
+func (p *Page) depart(reason string, mayReturn bool) {
+	g := p.g
+	if p.absent || p.gone {
+		if !mayReturn {
+			g.drop(p)
+		}
+		return
+	}
+	close(p.done)
+	if p.tab == nil { // nobody has seen it
+		delete(g.silent, p)
+		p.absent, p.gone = true, true
+		p.src.close()
+		return
+	}
+	g.log.Info("page gone", "tab", p.tab.number, "url", p.URL, "reason", reason)
+	stays := mayReturn && !g.closed && !p.tab.closed
+	p.absent = true
+	before := p.upstream
+	p.upstream = map[string]*upstream{}
+	for _, u := range before {
+		u.settle()
+	}
+	p.src.close() // reads that wait are parked, or answered
+	if !stays {
+		g.drop(p)
+		return
+	}
+	for uri := range p.bases {
+		g.place(uri)
+	}
+	g.retool()
+	time.AfterFunc(g.opt.Grace, func() {
+		g.mu.Lock()
+		defer g.unlock()
+		g.drop(p)
+	})
+}
+
+// drop ends a page's part in the catalog.
+func (g *Gateway) drop(p *Page) {
+	if p.gone || p.tab == nil {
+		return
+	}
+	p.absent, p.gone = true, true
+	bases := p.bases
+	p.offers, p.bases = map[string]*offer{}, nil
+	g.catalog.remove(p)
+	for uri := range bases {
+		g.place(uri)
+	}
+	for _, parked := range p.parked {
+		g.complete(parked.call, lost)
+	}
+	p.parked = nil
+	g.retool()
+	g.settle()
+}
+
+// CloseTab says that a tab is no more: its pages go at once.
+func (g *Gateway) CloseTab(key string) {
+	g.mu.Lock()
+	defer g.unlock()
+	t := g.catalog.tabs[key]
+	if t == nil {
+		return
+	}
+	t.closed = true
+	for p := range g.catalog.pages {
+		if p.tab == t {
+			p.depart("its tab was closed", false)
+		}
+	}
+}
+
+// Focus says that a tab is the one that the user looks at. It owns the URIs that other tabs have too.
+func (g *Gateway) Focus(key string) {
+	g.mu.Lock()
+	defer g.unlock()
+	g.focus(key)
+}
+
+// FocusAt is Focus for who knows when that was, in ms since 1970, and not whether another tab has had the focus since.
+func (g *Gateway) FocusAt(key string, at int64) {
+	g.mu.Lock()
+	defer g.unlock()
+	g.focusAt(key, at)
+}
+
+func (g *Gateway) focusAt(key string, at int64) {
+	if at = min(at, time.Now().UnixMilli()); at > g.catalog.focusedAt {
+		g.catalog.focusedAt = at
+		g.focus(key)
+	}
+}
+
+func (g *Gateway) focus(key string) {
+	g.catalog.told = true
+	t := g.catalog.tabs[key]
+	if t == nil {
+		// The page has not come yet: it is focused when it does.
+		g.catalog.focusNext = key
+		return
+	}
+	if g.catalog.focus(t) {
+		g.reown(t)
+	}
+}
+
+// Retitle says what a page is called now. Agents learn of it within a few seconds: some pages count in their titles.
+func (p *Page) Retitle(title string) {
+	p.g.mu.Lock()
+	defer p.g.unlock()
+	p.retitle(title)
+}
+
+const maxTitle = 1 << 10
+
+func (p *Page) retitle(title string) {
+	g := p.g
+	title = strings.ToValidUTF8(title[:min(len(title), maxTitle)], "")
+	if p.Title == title || p.gone {
+		return
+	}
+	p.Title = title
+	if p.tab == nil || p.tab.stale {
+		return
+	}
+	p.tab.stale = true
+	time.AfterFunc(retitleDelay, func() {
+		g.mu.Lock()
+		defer g.unlock()
+		p.tab.stale = false
+		for uri := range p.bases {
+			g.place(uri)
+		}
+	})
+}
+
+const retitleDelay = 3 * time.Second

@@ -1,0 +1,374 @@
+//go:build !js
+
+package testkit
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// A Page is a page that is some lines of Go: the page's end of a link, as a page layer of ours keeps it. Real pages in a
+// real browser are in e2e. Its methods may be called concurrently.
+type Page struct {
+	t testing.TB
+	// Hold, if it is not nil, is waited for by each read and tool call; who asks no more ends the wait.
+	Hold chan struct{}
+	// HoldWatch, if it is not nil, is waited for before the core is told that it misses no change any more.
+	HoldWatch chan struct{}
+	// OnRead, if it is set, is called with each read.
+	OnRead func(uri string)
+
+	mu      sync.Mutex
+	post    func(frame []byte)
+	epoch   string
+	about   map[string]any
+	count   int64
+	state   map[string]string
+	reads   map[string]func(uri string) string // of templates
+	changed map[string]int64
+	tools   map[string]Tool
+	order   []string // of the tools
+	watched map[string]bool
+	asked   int
+	calls   map[int64]context.CancelFunc
+	reports []string
+	refusal string
+}
+
+// A Tool is one of a Page.
+type Tool struct {
+	// Members are more of MCP's Tool object than name and inputSchema.
+	Members map[string]any
+	// Run gives a CallToolResult, as a value that becomes JSON. progress tells how far it has come.
+	Run func(ctx context.Context, args json.RawMessage, progress func(members map[string]any)) any
+}
+
+// NewPage returns a page that offers these texts. It says nothing before Connect.
+func NewPage(t testing.TB, state map[string]string) *Page {
+	p := &Page{
+		t: t, epoch: "epoch" + strconv.Itoa(len(t.Name())), state: map[string]string{}, reads: map[string]func(string) string{},
+		changed: map[string]int64{}, tools: map[string]Tool{}, watched: map[string]bool{}, calls: map[int64]context.CancelFunc{},
+	}
+	for uri, text := range state {
+		p.state[uri] = text
+	}
+	return p
+}
+
+// Connect begins a link: post carries frames to the core, and about is said in the hello. What the core says is for Hear.
+func (p *Page) Connect(post func(frame []byte), about map[string]any) {
+	p.mu.Lock()
+	all := map[string]any{"epoch": p.epoch}
+	for name, value := range about {
+		all[name] = value
+	}
+	p.post = post
+	p.watched = map[string]bool{}
+	var calls [][]any
+	for uri := range p.state {
+		calls = append(calls, registration(uri))
+	}
+	for uri := range p.reads {
+		calls = append(calls, registration(uri))
+	}
+	if len(p.tools) > 0 {
+		calls = append(calls, p.toolCall())
+	}
+	p.mu.Unlock()
+	p.say([]any{"hello", 1, "0", all})
+	p.say(asAny(calls)...)
+}
+
+func asAny(calls [][]any) (list []any) {
+	for _, c := range calls {
+		list = append(list, c)
+	}
+	return list
+}
+
+func registration(uri string) []any {
+	name := "state"
+	if strings.Contains(uri, "{") {
+		name = "template"
+	}
+	text, _ := json.Marshal(map[string]string{"uri": uri, "name": name})
+	return []any{"register", string(text)}
+}
+
+// say posts calls as one frame.
+func (p *Page) say(calls ...any) {
+	if calls == nil {
+		calls = []any{}
+	}
+	text, err := json.Marshal(calls)
+	if err != nil {
+		p.t.Error(err)
+		return
+	}
+	p.Post(string(text))
+}
+
+// Post sends a frame as it is.
+func (p *Page) Post(frame string) {
+	p.mu.Lock()
+	post := p.post
+	p.mu.Unlock()
+	if post != nil {
+		post([]byte(frame))
+	}
+}
+
+// Hear takes a frame of the core.
+func (p *Page) Hear(frame []byte) {
+	var calls [][]json.RawMessage
+	if err := json.Unmarshal(frame, &calls); err != nil {
+		p.t.Errorf("the core says %s: %v", frame, err)
+		return
+	}
+	for _, call := range calls {
+		p.obey(call)
+	}
+}
+
+func (p *Page) obey(call []json.RawMessage) {
+	text := func(i int) (s string) { json.Unmarshal(call[i], &s); return s }
+	number := func(i int) (n int64) { json.Unmarshal(call[i], &n); return n }
+	switch text(0) {
+	case "hello", "send", "closed":
+	case "refused":
+		p.mu.Lock()
+		p.refusal = text(1)
+		p.mu.Unlock()
+	case "read":
+		p.read(number(1), text(2), text(3))
+	case "callTool":
+		p.run(number(1), text(2), json.RawMessage(text(3)), text(4))
+	case "end":
+		p.mu.Lock()
+		if cancel := p.calls[number(1)]; cancel != nil {
+			cancel()
+			delete(p.calls, number(1))
+		}
+		p.mu.Unlock()
+	case "watched":
+		uri, on := text(1), string(call[2]) == "true"
+		p.mu.Lock()
+		p.asked++
+		delete(p.watched, uri)
+		if on {
+			p.watched[uri] = true
+		}
+		revision := p.changed[uri]
+		p.mu.Unlock()
+		answer := func() { p.say([]any{"touch", uri, revision}) }
+		switch {
+		case on && p.HoldWatch != nil:
+			go func() {
+				<-p.HoldWatch
+				answer()
+			}()
+		case on:
+			answer()
+		}
+	case "report":
+		p.mu.Lock()
+		p.reports = append(p.reports, text(1))
+		p.mu.Unlock()
+	default:
+		p.t.Errorf("the core says %s", call)
+	}
+}
+
+// begin notes a call, which runs on a goroutine of its own.
+func (p *Page) begin(id int64, f func(ctx context.Context)) {
+	ctx, cancel := context.WithCancel(p.t.Context())
+	p.mu.Lock()
+	p.calls[id] = cancel
+	hold := p.Hold
+	p.mu.Unlock()
+	go func() {
+		if hold != nil {
+			select {
+			case <-hold:
+			case <-ctx.Done():
+				return
+			}
+		}
+		f(ctx)
+	}()
+}
+
+func (p *Page) read(id int64, key, uri string) {
+	if p.OnRead != nil {
+		p.OnRead(uri)
+	}
+	p.begin(id, func(context.Context) {
+		p.mu.Lock()
+		text, ok := p.state[uri]
+		read, count := p.reads[key], p.count
+		p.mu.Unlock()
+		if read != nil {
+			text, ok = read(uri), true
+		}
+		if !ok {
+			p.say([]any{"complete", id, 1, count, ""})
+			return
+		}
+		contents, _ := json.Marshal([]map[string]string{{"uri": uri, "text": text}})
+		p.Post(fmt.Sprintf("=%d %d %s", id, count, contents))
+	})
+}
+
+func (p *Page) run(id int64, name string, args json.RawMessage, unless string) {
+	p.mu.Lock()
+	tool, ok := p.tools[name]
+	count := p.count
+	var seen [][2]any
+	stale := []string{}
+	if unless != "" {
+		if err := json.Unmarshal([]byte(unless), &seen); err != nil {
+			p.t.Errorf("a condition %q: %v", unless, err)
+		}
+	}
+	for _, s := range seen {
+		if uri := s[0].(string); float64(p.changed[uri]) > s[1].(float64) {
+			stale = append(stale, uri)
+		}
+	}
+	p.mu.Unlock()
+	if len(stale) > 0 {
+		list, _ := json.Marshal(stale)
+		p.say([]any{"complete", id, 3, count, string(list)})
+		return
+	}
+	p.begin(id, func(ctx context.Context) {
+		if !ok {
+			p.say([]any{"complete", id, 1, count, ""})
+			return
+		}
+		result, err := json.Marshal(tool.Run(ctx, args, func(members map[string]any) {
+			text, _ := json.Marshal(members)
+			p.say([]any{"progress", id, string(text)})
+		}))
+		if err != nil {
+			p.t.Error(err)
+		}
+		p.Post(fmt.Sprintf("=%d %d %s", id, count, result))
+	})
+}
+
+// Offer registers a URI that reads as text.
+func (p *Page) Offer(uri, text string) {
+	p.mu.Lock()
+	p.state[uri] = text
+	p.mu.Unlock()
+	p.say(registration(uri))
+}
+
+// Template registers a template.
+func (p *Page) Template(template string, read func(uri string) string) {
+	p.mu.Lock()
+	p.reads[template] = read
+	p.mu.Unlock()
+	p.say(registration(template))
+}
+
+// Withdraw unregisters a URI.
+func (p *Page) Withdraw(uri string) {
+	p.mu.Lock()
+	delete(p.state, uri)
+	delete(p.reads, uri)
+	p.mu.Unlock()
+	p.say([]any{"unregister", uri})
+}
+
+// Set changes what a URI reads as, and says so where somebody watches.
+func (p *Page) Set(uri, text string) {
+	p.mu.Lock()
+	p.state[uri] = text
+	p.mu.Unlock()
+	p.Touch(uri)
+}
+
+// Touch says that a URI has changed, where somebody watches it.
+func (p *Page) Touch(uri string) {
+	p.mu.Lock()
+	p.count++
+	p.changed[uri] = p.count
+	revision, watched := p.count, p.watched[uri]
+	p.mu.Unlock()
+	if watched {
+		p.say([]any{"touch", uri, revision})
+	}
+}
+
+// SetTool adds a tool, or replaces it.
+func (p *Page) SetTool(name string, tool Tool) {
+	p.mu.Lock()
+	if _, ok := p.tools[name]; !ok {
+		p.order = append(p.order, name)
+	}
+	p.tools[name] = tool
+	call := p.toolCall()
+	p.mu.Unlock()
+	p.say(call)
+}
+
+func (p *Page) toolCall() []any {
+	list := []map[string]any{}
+	for _, name := range p.order {
+		described := map[string]any{"name": name, "description": name, "inputSchema": map[string]any{"type": "object"}}
+		for member, value := range p.tools[name].Members {
+			described[member] = value
+		}
+		list = append(list, described)
+	}
+	text, _ := json.Marshal(list)
+	return []any{"setTools", string(text)}
+}
+
+// Text is what a URI reads as.
+func (p *Page) Text(uri string) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.state[uri]
+}
+
+// Watches reports whether the core watches a URI.
+func (p *Page) Watches(uri string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.watched[uri]
+}
+
+// Asked is how often the core has begun to watch something, or ended that.
+func (p *Page) Asked() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.asked
+}
+
+// Running is how many calls of the core have not ended.
+func (p *Page) Running() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.calls)
+}
+
+// Reports are what the core has told the page's developer; Refusal is why it has ended the link.
+func (p *Page) Reports() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return append([]string(nil), p.reports...)
+}
+
+func (p *Page) Refusal() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.refusal
+}

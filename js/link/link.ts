@@ -1,0 +1,121 @@
+/**
+ * The link between a page and its cores, seen from both sides: bridge/link/LINK.md describes it. Here it is as calls; frames.ts
+ * makes text frames of them.
+ *
+ * What travels: calls that carry only strings, numbers and booleans, so that the same link is a direct call (core on the
+ * page), a pair of postMessage queues (core in a worker) or text frames (core elsewhere). Both sides see calls in
+ * the order in which they were made. No call returns anything, and none throws. Who answers: the page answers every
+ * `read` and `callTool` with one `complete`, unless `end` for that call came first; nothing else is answered. On close:
+ * after `stop` or `dead` a core makes no further call and ignores those made to it; the page may start another.
+ *
+ * It never carries an object of the page, nor contents to a core that does not take them: those stay with the page layer,
+ * from `complete` until `end`, and it puts them into the messages that name the call.
+ */
+
+/** The version of the link. */
+export const linkVersion = 1;
+
+/** A core, as a page sees it. */
+export interface Core {
+  /** Offers a resource. `descriptor` is the JSON text of its members except `read`; its URI is canonical. */
+  register(descriptor: string): void;
+  /** Withdraws the resource registered under `uri`. */
+  unregister(uri: string): void;
+  /** Says that what `uri` reads as has changed, or what its revision is. */
+  touch(uri: string, revision: number): void;
+  /** Says what tools there are: the JSON text of an array of MCP tools. It replaces what was said before. */
+  setTools(tools: string): void;
+  /**
+   * Answers a `read` or a `callTool`. With status `Status.ok`, `size` is the length of the contents (or the tool's result) as JSON
+   * text in UTF-16 code units, or less where the core's limit is out of reach, and `detail` that text if the core
+   * `carries` contents. Otherwise `detail` says what went wrong, as far as agents may know.
+   */
+  complete(call: number, status: Status, revision: number, size: number, detail: string): void;
+  /** Set where the core is elsewhere: `complete` then tells it the contents, too. */
+  readonly carries?: true;
+  /** Ends the core for good, without a `dead`. It makes no further call, and ignores those made to it. */
+  stop(): void;
+}
+
+/** A core that serves agents in the page, whose ports the page opens. */
+export interface PortCore extends Core {
+  /** Opens a port: one MCP session. Numbers are the page's to choose, from 1, and are never used twice. */
+  open(port: number): void;
+  /** Hands over one JSON-RPC message that arrived on a port, as JSON text. */
+  receive(port: number, message: string): void;
+  /** Says whether a port can take more. Ports start out writable. */
+  writable(port: number, on: boolean): void;
+  /** Ends a port, and everything that it held. */
+  close(port: number): void;
+}
+
+/** A page, as a core sees it. */
+export interface Source {
+  /**
+   * Wants what `uri` reads as. `params` is "" or the JSON text of an object: the parameters that `uri` carried. `key` is
+   * the URI or template it was registered under.
+   */
+  read(call: number, key: string, uri: string, params: string): void;
+  /**
+   * Wants a tool run with the JSON text of an object. Its result, MCP's CallToolResult, is held as contents are.
+   * `unless` is "", or the JSON text of an array of [uri, revision]: the tool does not run if one of them has changed.
+   */
+  callTool(call: number, name: string, args: string, unless: string): void;
+  /** Needs nothing more of a call: abort it if it still runs, drop what is held for it. Once per `read` and `callTool`. */
+  end(call: number): void;
+  /** The first watcher of `uri` came (true) or the last one left (false). */
+  watched(uri: string, on: boolean): void;
+  /** Something that a developer should see, one sentence: a refused registration, a broken message. */
+  report(message: string): void;
+  /** The core is gone. Every port is lost with it. */
+  dead(reason: string): void;
+}
+
+/** A page with agents of its own, whose ports a core serves. */
+export interface PortSource extends Source {
+  /**
+   * Sends one JSON-RPC message, as JSON text, to a port. With `call` other than 0, what the page holds for that call
+   * belongs at UTF-16 offset `hole` of `message`, where there is nothing now: for a read the JSON text of the contents,
+   * an array that becomes `result.contents`; for a tool the JSON text of its result's members, without the braces,
+   * which become members of `result`.
+   */
+  send(port: number, message: string, call: number, hole: number): void;
+  /** A port's session is over by the core's decision; close the port. */
+  closed(port: number, reason: string): void;
+}
+
+/** How a call ended. The numbers are the link's, and wasm/edge.go's. */
+export const enum Status {
+  ok = 0,
+  /** The callback threw, or its promise was rejected. */
+  failed = 1,
+  /** It returned something that is not resource contents. */
+  invalid = 2,
+  /** The tool did not run: something that it must not be older than has changed. */
+  stale = 3,
+}
+
+/** What a core of this page needs to know to start. */
+export interface CoreOptions {
+  /** Where pagewire.wasm is. */
+  wasm: string;
+  /** Subresource-integrity value that the wasm must have. */
+  integrity?: string;
+  /** Where pagewire.worker.js is: the core's home where the page's CSP forbids wasm. */
+  worker: string;
+  /** The page's origin, as `self.origin` gives it. */
+  origin: string;
+  /** A text that no other document has. */
+  epoch: string;
+  /** Name and version that agents are told; the default is the page's host name. */
+  name?: string;
+  version?: string;
+  /** Whether tools are served: without it the core offers resources only. */
+  tools?: boolean;
+}
+
+/**
+ * What dist/pagewire.core.js exports: starts a core, on the page or in a worker. Rejects with an error that says what to
+ * do.
+ */
+export type Start = (page: PortSource, options: CoreOptions) => Promise<PortCore>;
