@@ -379,11 +379,15 @@ func (x *extended) useSocket() {
 	x.stop(x.worker())
 }
 
-// useGateway tells the extension's pages where the gateway is.
+// useGateway tells the extension's pages where the gateway is, and what a native host that was there would have told it.
 func (x *extended) useGateway() {
 	x.t.Helper()
 	p := x.tab(host.ExtensionOrigin + "/options.html")
-	run[any](p, fmt.Sprintf("await chrome.storage.local.set({ gateway: 'ws://%s/page' })", x.home.hub))
+	secret, err := host.MakeSecret(filepath.Join(x.home.dir, "pagewire", "token")) // as an install has made it
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	run[any](p, fmt.Sprintf("await chrome.storage.local.set({ gateway: 'ws://%s/page', secret: %q })", x.home.hub, secret))
 	_ = chromedp.Cancel(p.ctx)
 }
 
