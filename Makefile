@@ -5,7 +5,7 @@ SHELL         := /bin/bash
 .SHELLFLAGS   := -o pipefail -c
 MAKEFLAGS     += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help build demo pictures test test-native test-wasm test-js test-browser test-busy test-rounds test-races test-fresh size bench generate lint fmt clean browser node
+.PHONY: help build demo pictures test test-native test-wasm test-js test-browser test-busy test-rounds test-races test-fresh size bench generate check lint fmt clean browser node
 
 # npm writes this file last, so it is older than the lock file exactly when something has to be installed.
 NPM := js/node_modules/.package-lock.json
@@ -40,12 +40,11 @@ GO_FILES  = $$(find . -name '*.go' -not -path './js/node_modules/*')
 RESULTS   := bin/test
 GOTESTSUM := go tool gotestsum --format pkgname --format-hide-empty-pkg --hide-summary=skipped
 
-help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+help: ## List the targets, and say which to use when
+	@awk -F ':.*## ' '/^##@ / { printf "\n%s\n", substr($$0, 5) } \
+		/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-build: $(NPM) ## Build dist/ and bin/pagewire (with tinygo when it is on PATH, else go)
-	@go run ./js/build
-
+##@ To see it, and to know that it works (both install what they need):
 demo: build ## Serve the demo and tell its story headless; ONCE=1 ends after the story
 	@go build -o bin/ ./bridge/gateway/browser/ensure && { bin/ensure $(if $(ONCE),,|| true); }
 	@go run ./demo $(if $(ONCE),-once)
@@ -57,6 +56,30 @@ test: build ## Run every test, and say how many ran at each level
 		$(MAKE) test-$$level BUILT=1; echo $$? > $(RESULTS)/$$level.status; \
 		echo $$((SECONDS - began)) > $(RESULTS)/$$level.seconds; \
 	done; .ci/tally $(RESULTS) $(LEVELS)
+
+##@ While you work on it:
+build: $(NPM) ## Build dist/ and bin/pagewire (with tinygo when it is on PATH, else go)
+	@go run ./js/build
+
+check: ## Go alone, in seconds: format, vet and staticcheck, natively and for js/wasm, and the engine's tests
+	@unformatted=$$($(GOFMT) -l $(GO_FILES)); \
+		test -z "$$unformatted" || { echo "gofmt would change (make fmt does): $$unformatted" >&2; exit 1; }
+	@go vet ./...
+	@GOOS=js GOARCH=wasm go vet ./bridge/... ./wasm/...
+	@# Built first: go tool would build it for js/wasm too. No check is off, but for what has no use in wasm/, since
+	@# staticcheck does not count //go:wasmexport as one.
+	@go build -o bin/ honnef.co/go/tools/cmd/staticcheck
+	@bin/staticcheck -checks all ./...
+	@GOOS=js GOARCH=wasm bin/staticcheck -checks all ./bridge/...
+	@GOOS=js GOARCH=wasm bin/staticcheck -checks all,-U1000 ./wasm/...
+	@go test ./bridge ./bridge/wire ./bridge/coalesce ./bridge/resource
+
+lint: $(NPM) ## Lint TypeScript, JavaScript, CSS and JSON, and check their format
+	@cd js && node_modules/.bin/biome check --error-on-warnings ..
+
+fmt: $(NPM) ## Format all sources
+	@$(GOFMT) -w $(GO_FILES)
+	@cd js && node_modules/.bin/biome format --write ..
 
 test-native: ## Native level: go vet, go test -race; needs neither npm nor a build. PKG=./bridge/... RUN=TestX narrow it
 	@go vet $(or $(PKG),./...)
@@ -82,6 +105,7 @@ test-browser: $(BUILD) browser $(PEERS) $(VIEWS) $(SUITES) ## Browser level: hea
 	$(call gotest,browser,go test -json -count=1 -timeout 60m -parallel 4 $(if $(RUN),-run '$(RUN)') \
 		$(or $(PKG),$(BROWSER_PACKAGES)))
 
+##@ What a night can prove:
 test-busy: build ## Every test, ROUNDS times (5), while two loops keep two processors busy
 	@.ci/busy 2 $(MAKE) test-rounds
 
@@ -99,6 +123,7 @@ test-fresh: ## Each level, and each command of the README, on a clone of its own
 # gotest LEVEL,COMMAND runs a go test and keeps its events for the tally.
 gotest = @mkdir -p $(RESULTS); $(GOTESTSUM) --jsonfile $(RESULTS)/$(1).json --raw-command -- $(2)
 
+##@ What it costs:
 size: build ## Print raw, gzip and brotli size of each artefact; fail above a budget
 	@go run ./js/build -size
 
@@ -106,18 +131,12 @@ bench: build browser $(RIVALS) $(PEERS) ## Measure pages and gateway beside thos
 	go test -run '^$$' -bench . -benchmem $(if $(SHORT),-short -benchtime=1ms) ./bridge ./bridge/wire ./bridge/coalesce ./bridge/resource
 	go run ./e2e/bench $(if $(SHORT),-short)
 
+##@ What is generated, and the rest:
 pictures: build browser ## Take the inspector's pictures anew, into demo/
 	@go test -count=1 ./bridge/gateway/inspect/look -run InspectorIsLive -pictures demo
 
 generate: $(NPM) ## Write what idl/ generates
 	node idl/generate.mjs
-
-lint: $(NPM) ## Lint TypeScript, JavaScript, CSS and JSON, and check their format
-	@cd js && node_modules/.bin/biome check --error-on-warnings ..
-
-fmt: $(NPM) ## Format all sources
-	@$(GOFMT) -w $(GO_FILES)
-	@cd js && node_modules/.bin/biome format --write ..
 
 clean: ## Remove what is built; installed packages stay
 	rm -rf bin dist bridge/gateway/assets/dist

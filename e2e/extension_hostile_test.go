@@ -128,7 +128,7 @@ func relayed[T any](b *tab, world *runtime.ExecutionContextID, body string) T {
 		b.t.Fatalf("in the relay's world: %v %v", err, result)
 	}
 	var text string
-	if err := json.Unmarshal([]byte(result.Result.Value), &text); err == nil {
+	if err = json.Unmarshal([]byte(result.Result.Value), &text); err == nil {
 		err = json.Unmarshal([]byte(text), &v)
 	}
 	if err != nil {

@@ -109,7 +109,7 @@ type userHome struct {
 	dir, hub string
 }
 
-func newHome(t *testing.T) userHome { return userHome{t.TempDir(), testkit.Addr(t)} }
+func newHome(t *testing.T) userHome { return userHome{testkit.ShortDir(t), testkit.Addr(t)} }
 
 // A started is a `pagewire serve` on stdio with the agent that started it.
 type started struct {

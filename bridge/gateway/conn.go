@@ -21,29 +21,6 @@ type Conn interface {
 	Close() error
 }
 
-// Pipe returns the two ends of a Conn within the process.
-func Pipe() (Conn, Conn) {
-	a, b := newOutbox(), newOutbox()
-	return &pipe{in: a, out: b}, &pipe{in: b, out: a}
-}
-
-type pipe struct{ in, out *outbox }
-
-func (p *pipe) Read(ctx context.Context) ([]byte, error) { return p.in.next(ctx) }
-
-func (p *pipe) Write(_ context.Context, message []byte) error {
-	if !p.out.push(message) {
-		return io.ErrClosedPipe
-	}
-	return nil
-}
-
-func (p *pipe) Close() error {
-	p.in.close(true)
-	p.out.close(false)
-	return nil
-}
-
 // An outbox holds messages that wait to be taken. Putting one in never blocks, so that it may be done under a lock; what bounds
 // it is told by full.
 type outbox struct {

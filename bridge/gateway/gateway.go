@@ -52,7 +52,7 @@ type Options struct {
 	Log *slog.Logger
 }
 
-// Loopback, in a list of origins, stands for localhost, 127.0.0.0/8 and ::1 at every port.
+// Loopback stands, in a list of origins, for localhost, 127.0.0.0/8 and ::1 at every port.
 const Loopback = "loopback"
 
 // A Gateway holds what the attached pages offer and serves it to the connected agents. Its methods may be called
@@ -167,7 +167,7 @@ func (g *Gateway) unlock() {
 	g.sweep()
 	if at, ok := g.engine.Deadline(); ok && !g.closed && (g.armed == 0 || at < g.armed) {
 		g.armed = max(at, 1)
-		g.timer.Reset(g.start.Add(time.Duration(at) * time.Millisecond).Sub(time.Now()))
+		g.timer.Reset(time.Until(g.start.Add(time.Duration(at) * time.Millisecond)))
 	}
 	g.mu.Unlock()
 }

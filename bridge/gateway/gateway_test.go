@@ -57,7 +57,7 @@ func openPage(t *testing.T, g *Gateway, info PageInfo, state map[string]string) 
 	for uri := range state {
 		p.offer(uri)
 	}
-	near, far := Pipe()
+	near, far := testkit.Pipe()
 	p.conn = far
 	go p.server.Run(t.Context(), Transport(far))
 	var err error
@@ -316,8 +316,8 @@ func TestReload(t *testing.T) {
 	}
 	p2.set(doc, "later")
 	a.updated(doc)
-	if p2.Number() != 1 {
-		t.Errorf("the tab is number %d after a reload", p2.Number())
+	if p2.tab.number != 1 {
+		t.Errorf("the tab is number %d after a reload", p2.tab.number)
 	}
 	select {
 	case what := <-a.lists:
@@ -394,7 +394,7 @@ func TestForeignOriginsAreRefused(t *testing.T) {
 	if got := a.uris(); !slices.Equal(got, []string{app + "/doc"}) {
 		t.Fatalf("listed %v", got)
 	}
-	near, _ := Pipe()
+	near, _ := testkit.Pipe()
 	if _, err := g.Attach(t.Context(), PageInfo{Tab: "b", Origin: "https://very.bad.example"}, near); err == nil {
 		t.Error("a denied origin was attached")
 	}
@@ -634,8 +634,8 @@ func TestHubAsPage(t *testing.T) {
 	if got := <-answer; got != "one''" {
 		t.Errorf("who waited read %q", got)
 	}
-	if q1.Number() != 1 || q2.Number() != 2 {
-		t.Errorf("tabs are numbered %d and %d", q1.Number(), q2.Number())
+	if q1.tab.number != 1 || q2.tab.number != 2 {
+		t.Errorf("tabs are numbered %d and %d", q1.tab.number, q2.tab.number)
 	}
 	q1.set(doc, "later")
 	a.updated(doc, doc+"#tab=1")

@@ -101,7 +101,7 @@ func TestProgress(t *testing.T) {
 	g := newGateway(t, Options{})
 	calls := make(chan string) // the tokens, for the other page
 	attach := func(tab string, called func(conn Conn, id, token string)) {
-		near, far := Pipe()
+		near, far := testkit.Pipe()
 		go func() {
 			for {
 				text, err := far.Read(t.Context())

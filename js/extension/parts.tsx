@@ -12,7 +12,7 @@ interface Site {
   pages: ShownPage[];
 }
 
-export function sitesOf(shown: Shown, tab: number | undefined): Site[] {
+function sitesOf(shown: Shown, tab: number | undefined): Site[] {
   const sites = new Map<string, Site>();
   for (const page of shown.pages) {
     if (page.tab !== tab || !page.offers) continue;

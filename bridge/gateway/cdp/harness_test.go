@@ -106,7 +106,7 @@ type rig struct {
 
 type setup struct {
 	inject bool
-	open   []string // tabs that are there before the gateway
+	open   []string // tabs whose pages are loaded before the gateway comes
 	flags  []string
 }
 
@@ -119,6 +119,9 @@ func begin(t *testing.T, o setup) *rig {
 	}
 	t.Cleanup(r.browser.Close)
 	r.user = dial(t, r.browser.URL)
+	for _, url := range o.open {
+		r.user.find(url).loaded()
+	}
 	r.attach(o.inject)
 	return r
 }
@@ -303,15 +306,17 @@ func (d *driver) attachTo(id string) string {
 	return d.call("", "Target.attachToTarget", map[string]any{"targetId": id, "flatten": true})["sessionId"].(string)
 }
 
-// find gives a tab that is open already.
-func (d *driver) find(url string) *tabbed {
+// find gives a tab that has been opened by another.
+func (d *driver) find(url string) (found *tabbed) {
 	d.t.Helper()
-	for _, info := range d.call("", "Target.getTargets", nil)["targetInfos"].([]any) {
-		if info := info.(map[string]any); info["url"] == url {
-			id := info["targetId"].(string)
-			return &tabbed{d, id, d.attachTo(id)}
+	testkit.Eventually(d.t, "there is a tab at "+url, func() bool {
+		for _, info := range d.call("", "Target.getTargets", nil)["targetInfos"].([]any) {
+			if info := info.(map[string]any); info["url"] == url {
+				id := info["targetId"].(string)
+				found = &tabbed{d, id, d.attachTo(id)}
+			}
 		}
-	}
-	d.t.Fatalf("no tab at %s", url)
-	return nil
+		return found != nil
+	})
+	return found
 }

@@ -53,7 +53,7 @@ func attach(t *testing.T, g *gateway.Gateway, text string) *page {
 		defer p.mu.Unlock()
 		return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: doc, MIMEType: "text/plain", Text: p.text}}}, nil
 	})
-	near, far := gateway.Pipe()
+	near, far := testkit.Pipe()
 	go p.server.Run(t.Context(), gateway.Transport(far))
 	info := gateway.PageInfo{Tab: "a", Origin: "https://app.example", URL: "https://app.example/", Title: "<b>App</b>", Road: "test"}
 	if _, err := g.Attach(t.Context(), info, near); err != nil {

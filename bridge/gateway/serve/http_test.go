@@ -282,7 +282,7 @@ func TestParamHeaders(t *testing.T) {
 		func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "fine"}}}, nil
 		})
-	near, far := gateway.Pipe()
+	near, far := testkit.Pipe()
 	go server.Run(t.Context(), gateway.Transport(far))
 	if _, err := s.g.Attach(t.Context(), gateway.PageInfo{Tab: "b", Origin: "https://tools.test", URL: "https://tools.test/"}, near); err != nil {
 		t.Fatal(err)
@@ -478,7 +478,7 @@ func TestLegacyProgress(t *testing.T) {
 			}
 			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "done"}}}, nil
 		})
-	near, far := gateway.Pipe()
+	near, far := testkit.Pipe()
 	go server.Run(t.Context(), gateway.Transport(far))
 	if _, err := s.g.Attach(t.Context(), gateway.PageInfo{Tab: "b", Origin: "https://tools.test", URL: "https://tools.test/"}, near); err != nil {
 		t.Fatal(err)

@@ -297,7 +297,7 @@ func TestOrphaned(t *testing.T) {
 func TestPageCannotBreakLines(t *testing.T) {
 	g := gateway.New(gateway.Options{})
 	defer g.Close()
-	ours, theirs := gateway.Pipe()
+	ours, theirs := testkit.Pipe()
 	go func() {
 		for {
 			text, err := theirs.Read(t.Context())
