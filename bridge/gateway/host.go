@@ -55,7 +55,19 @@ func (g *Gateway) readAt(c *call, p *Page, own, uri string) {
 		p.parked = append(p.parked, parked{c, uri})
 		return
 	}
-	c.cancel = p.session.request("resources/read", map[string]string{"uri": own}, func(r reply) { g.answer(c, r, r.contents) })
+	c.cancel = p.session.request("resources/read", map[string]string{"uri": own}, func(r reply) { g.answer(c, p.checked(r), r.contents) })
+}
+
+// checked is a page's answer to a read, or the failure that it is if its contents are none.
+func (p *Page) checked(r reply) reply {
+	if r.failure != nil {
+		return r
+	}
+	if why := p.wrongContents(r.shape); why != "" {
+		r.failure = &failure{Message: why}
+		r.failure.Data.Reason = string(bridge.InvalidContents)
+	}
+	return r
 }
 
 func (h *host) CallTool(id bridge.CallID, t bridge.ToolCall) {

@@ -190,8 +190,8 @@ func TestOversizeMessage(t *testing.T) {
 	c := p.connect(local, hi("0123456789"))
 	server := offer(t, c, local+"/doc")
 	p.waitFor(1)
-	// One that is as large as it may be is taken, and is no JSON; one byte more ends the connection.
-	if err := c.Write(t.Context(), bytes.Repeat([]byte("x"), maxMessage)); err != nil {
+	// One that is as large as it may be is taken, and is no message; one byte more ends the connection.
+	if err := c.Write(t.Context(), bytes.Join([][]byte{nil, bytes.Repeat([]byte("x"), maxMessage-2), nil}, []byte(`"`))); err != nil {
 		t.Fatal(err)
 	}
 	if err := c.Ping(testkit.Patience); err != nil {
