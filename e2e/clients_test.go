@@ -25,14 +25,17 @@ import (
 func agentsHub(t *testing.T) (url string, stdio []string) {
 	t.Helper()
 	h := newHome(t)
+	// Clients start programs with few variables of their own environment: HOME is one of them, XDG_CONFIG_HOME is not.
+	t.Setenv("HOME", h.dir)
 	free, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	address := free.Addr().String()
 	free.Close()
-	arguments := []string{"serve", "--hub", h.hub, "--token-file", filepath.Join(h.dir, "token"), "--any-scheme", "--allow-origin", clients.Origin, "--log-level", "warn"}
+	arguments := []string{"serve", "--hub", h.hub, "--any-scheme", "--allow-origin", clients.Origin, "--log-level", "warn"}
 	command, _ := h.command(t, append(arguments, "--http", address)...)
+	command.Env = append(command.Env, "XDG_CONFIG_HOME=")
 	if err := command.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -91,8 +94,8 @@ func TestTypeScriptClient(t *testing.T) {
 func TestInspector(t *testing.T) {
 	node := node22(t)
 	clients, _ := filepath.Abs("conformance/node_modules/@modelcontextprotocol/inspector/clients")
-	home := t.TempDir()
-	env := append(os.Environ(), "HOME="+home, "PATH="+filepath.Dir(node)+":"+os.Getenv("PATH"))
+	url, stdio := agentsHub(t) // sets HOME
+	env := append(os.Environ(), "XDG_CONFIG_HOME=", "PATH="+filepath.Dir(node)+":"+os.Getenv("PATH"))
 	run := func(t *testing.T, script string, args ...string) string {
 		t.Helper()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -125,7 +128,6 @@ func TestInspector(t *testing.T) {
 		}
 	})
 
-	url, stdio := agentsHub(t)
 	for _, era := range []string{"legacy", "modern"} {
 		for transport, target := range map[string][]string{"stdio": stdio, "http": {url}} {
 			t.Run(era+"/"+transport, func(t *testing.T) {

@@ -3,24 +3,31 @@
 package native
 
 import (
+	"bufio"
 	"bytes"
 	"context"
+	"crypto/sha1"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
+	"net"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/pagewire/pagewire/bridge/gateway"
 	"github.com/pagewire/pagewire/bridge/gateway/socket"
+	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
 // The id follows from the key by which the browser knows the extension: the first half of its SHA-256, in letters.
@@ -57,22 +64,33 @@ type peer struct {
 	changed chan struct{}
 	ended   chan error
 	g       *gateway.Gateway
+
+	// Where the hub is, and its generation.
+	addr       atomic.Value
+	generation atomic.Uint64
+	hubs       chan uint64
 }
 
-const token = "the token of the hub, of 43 characters or so."
+func (p *peer) connect(ctx context.Context) (net.Conn, uint64, error) {
+	generation := p.generation.Load()
+	c, err := (&net.Dialer{}).DialContext(ctx, "tcp", p.addr.Load().(string))
+	return c, generation, err
+}
 
-// startPeer runs a host. presented is the token that it has.
-func startPeer(t *testing.T, presented string) *peer {
+// startPeer runs a host, with a hub of these options.
+func startPeer(t *testing.T, o gateway.Options) *peer {
 	t.Helper()
-	var log lockedLog
-	g := gateway.New(gateway.Options{})
-	pages := socket.New(g, socket.Options{Token: token, Log: slog.New(slog.NewTextHandler(&log, nil))})
-	server := httptest.NewServer(pages)
+	log := slog.New(slog.NewTextHandler(testkit.LogOf(t, "host and hub"), nil))
+	g := gateway.New(o)
+	pages := socket.New(g, socket.Options{Log: log})
+	server := httptest.NewServer(pages.Host())
 	fromExtension, in := io.Pipe()
 	out, toExtension := io.Pipe()
-	p := &peer{t: t, in: in, changed: make(chan struct{}, 1), ended: make(chan error, 1), g: g}
+	p := &peer{t: t, in: in, changed: make(chan struct{}, 1), ended: make(chan error, 1), g: g, hubs: make(chan uint64)}
+	p.addr.Store(server.Listener.Addr().String())
+	p.generation.Store(1)
 	go func() {
-		err := Serve(t.Context(), fromExtension, toExtension, Options{Addr: strings.TrimPrefix(server.URL, "http://"), Token: presented, Version: "7", Log: slog.New(slog.NewTextHandler(&log, nil))})
+		err := Serve(t.Context(), fromExtension, toExtension, Options{Connect: p.connect, Hubs: p.hubs, Version: "7", Log: log})
 		toExtension.Close()
 		p.ended <- err
 	}()
@@ -101,37 +119,13 @@ func startPeer(t *testing.T, presented string) *peer {
 	}()
 	t.Cleanup(func() {
 		in.Close()
-		select {
-		case <-p.ended:
-		case <-time.After(5 * time.Second):
-			t.Error("the host does not end with its input")
-		}
+		testkit.Ends(t, "the host ends with its input", p.ended)
 		pages.Close()
 		server.Close()
 		g.Close()
-		if t.Failed() {
-			t.Log(log.String())
-		}
 	})
 	p.await("hello", func(m message) bool { return m.Type == "hello" && m.Version == "7" })
 	return p
-}
-
-type lockedLog struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *lockedLog) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *lockedLog) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
 }
 
 // say sends bytes under their length.
@@ -145,7 +139,7 @@ func (p *peer) say(text string) {
 // await takes messages until one fits, and returns it.
 func (p *peer) await(what string, fits func(message) bool) message {
 	p.t.Helper()
-	end := time.After(10 * time.Second)
+	end := time.After(testkit.Patience)
 	for {
 		p.mu.Lock()
 		for i, m := range p.heard {
@@ -230,22 +224,18 @@ func (p *peer) answer(id, session int64, request json.RawMessage, result string)
 func (p *peer) pages() []gateway.PageState { return p.g.Snapshot().Pages }
 
 func TestADocumentIsThePageThatTheBrowserSays(t *testing.T) {
-	p := startPeer(t, token)
+	p := startPeer(t, gateway.Options{Grace: time.Hour}) // who is waited for does not go
 	p.open(1)
 	p.serve(1)
-	eventually(t, "the page is attached", func() bool { return len(p.pages()) == 1 && p.pages()[0].Resources == 1 })
+	testkit.Eventually(t, "the page is attached", func() bool { return len(p.pages()) == 1 && p.pages()[0].Resources == 1 })
 	if got := p.pages()[0]; got.Origin != "https://shop.example" || got.Road != "extension" || got.Title != "A page" || got.URL != "https://shop.example/cart" {
 		t.Errorf("the page is %+v", got)
 	}
 	title := "Another"
 	p.send(message{Type: "note", ID: 1, Title: &title})
-	eventually(t, "its title changes", func() bool { return p.pages()[0].Title == "Another" })
-	start := time.Now()
+	testkit.Eventually(t, "its title changes", func() bool { return p.pages()[0].Title == "Another" })
 	p.send(message{Type: "close", ID: 1, Gone: true})
-	eventually(t, "it is gone", func() bool { return len(p.pages()) == 0 })
-	if d := time.Since(start); d > 1500*time.Millisecond {
-		t.Errorf("what is withdrawn was waited for, %v", d)
-	}
+	testkit.Eventually(t, "what is withdrawn is not waited for", func() bool { return len(p.pages()) == 0 })
 	if p.mustNotHear("refused") {
 		t.Error("something was refused")
 	}
@@ -302,10 +292,10 @@ func TestLongMessagesTravelInPieces(t *testing.T) {
 }
 
 func TestWhatMakesNoSenseIsRefusedAndNothingElseHappens(t *testing.T) {
-	p := startPeer(t, token)
+	p := startPeer(t, gateway.Options{})
 	p.open(1)
 	p.serve(1)
-	eventually(t, "the page is attached", func() bool { return len(p.pages()) == 1 })
+	testkit.Eventually(t, "the page is attached", func() bool { return len(p.pages()) == 1 })
 	count := 0
 	for _, c := range []struct{ text, why string }{
 		{"", "no message of the extension"},
@@ -342,19 +332,19 @@ func TestWhatMakesNoSenseIsRefusedAndNothingElseHappens(t *testing.T) {
 
 // What the extension still says of a session that is over reaches no other one.
 func TestMessagesOfASessionThatIsOverAreDropped(t *testing.T) {
-	p := startPeer(t, token)
+	p := startPeer(t, gateway.Options{})
 	p.open(1)
 	session := p.serve(1)
-	eventually(t, "the page is attached", func() bool { return len(p.pages()) == 1 })
+	testkit.Eventually(t, "the page is attached", func() bool { return len(p.pages()) == 1 })
 	p.send(message{Type: "message", ID: 1, Session: session - 1, Text: "no JSON at all"})
 	p.send(message{Type: "message", ID: 1, Session: session + 1, Text: "nor this"})
 	title := "Alive"
 	p.send(message{Type: "note", ID: 1, Title: &title})
-	eventually(t, "the session goes on", func() bool { return len(p.pages()) == 1 && p.pages()[0].Title == "Alive" })
+	testkit.Eventually(t, "the session goes on", func() bool { return len(p.pages()) == 1 && p.pages()[0].Title == "Alive" })
 }
 
 func TestTooManyDocumentsOfAnOriginAreRefused(t *testing.T) {
-	p := startPeer(t, token)
+	p := startPeer(t, gateway.Options{})
 	for id := int64(1); id <= maxPerOrigin; id++ {
 		p.open(id)
 	}
@@ -364,27 +354,65 @@ func TestTooManyDocumentsOfAnOriginAreRefused(t *testing.T) {
 	}
 }
 
-// Without the hub's token nobody is believed, and the extension learns why.
-func TestAnotherTokenIsRefused(t *testing.T) {
-	p := startPeer(t, "another")
+// Whom the hub does not serve learns why.
+func TestADocumentThatIsRefusedLearnsWhy(t *testing.T) {
+	p := startPeer(t, gateway.Options{Deny: []string{"https://shop.example"}})
 	p.open(1)
-	got := p.await("the end of the session", func(m message) bool { return m.Type == "close" && m.ID == 1 })
-	if got.Reason == "" {
-		t.Error("no reason was given")
+	got := p.await("the end of the session", func(m message) bool { return m.Type == "close" && m.ID == 1 && m.Reason != "" })
+	if !strings.Contains(got.Reason, "not served") {
+		t.Errorf("the reason is %q", got.Reason)
 	}
 	if len(p.pages()) != 0 {
 		t.Errorf("pages: %+v", p.pages())
 	}
 }
 
+// A hub that hangs keeps its connections. When another one is in its place the documents go there.
+func TestADocumentLeavesAHubThatHangs(t *testing.T) {
+	p := startPeer(t, gateway.Options{})
+	// It is silent: it takes connections, and nothing else.
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	next := p.addr.Swap(silent.Addr().String())
+	p.open(1)
+	hung, err := silent.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer hung.Close()
+	// As a hub that is stopped later: it has agreed, and then says nothing more.
+	r, err := http.ReadRequest(bufio.NewReader(hung))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := sha1.Sum([]byte(r.Header.Get("Sec-WebSocket-Key") + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"))
+	fmt.Fprintf(hung, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: %s\r\nSec-WebSocket-Protocol: %s\r\n\r\n",
+		base64.StdEncoding.EncodeToString(sum[:]), r.Header.Get("Sec-WebSocket-Protocol"))
+	p.await("a session with it", func(m message) bool { return m.Type == "open" && m.ID == 1 })
+	p.addr.Store(next)
+	p.generation.Store(2)
+	p.hubs <- 2
+	p.await("its end", func(m message) bool { return m.Type == "close" && m.ID == 1 })
+	p.serve(1)
+	testkit.Eventually(t, "the page is at the next hub", func() bool { return len(p.pages()) == 1 && p.pages()[0].Resources == 1 })
+	// What says the same again ends nothing.
+	p.hubs <- 2
+	title := "Still there"
+	p.send(message{Type: "note", ID: 1, Title: &title})
+	testkit.Eventually(t, "the session goes on", func() bool { return len(p.pages()) == 1 && p.pages()[0].Title == "Still there" })
+}
+
 func TestAnInputThatEndsWithinAMessageIsAnError(t *testing.T) {
 	for _, in := range []string{"\x05", "\x05\x00\x00\x00abc", "\xff\xff\xff\xffabc"} {
-		err := Serve(t.Context(), strings.NewReader(in), io.Discard, Options{Addr: "127.0.0.1:1", Token: token})
+		err := Serve(t.Context(), strings.NewReader(in), io.Discard, Options{Connect: nowhere})
 		if !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.EOF) || err == nil {
 			t.Errorf("%q: %v", in, err)
 		}
 	}
-	if err := Serve(t.Context(), strings.NewReader(""), io.Discard, Options{Addr: "127.0.0.1:1", Token: token}); err != nil {
+	if err := Serve(t.Context(), strings.NewReader(""), io.Discard, Options{Connect: nowhere}); err != nil {
 		t.Errorf("no input: %v", err)
 	}
 }
@@ -393,25 +421,12 @@ func TestServeEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	in, _ := io.Pipe()
 	ended := make(chan error, 1)
-	go func() { ended <- Serve(ctx, in, io.Discard, Options{Addr: "127.0.0.1:1", Token: token}) }()
+	go func() { ended <- Serve(ctx, in, io.Discard, Options{Connect: nowhere}) }()
 	cancel()
-	select {
-	case err := <-ended:
-		if !errors.Is(err, context.Canceled) {
-			t.Errorf("it ended with %v", err)
-		}
-	case <-time.After(5 * time.Second):
-		t.Error("it does not end")
+	if err := testkit.Receive(t, "it ends", ended); !errors.Is(err, context.Canceled) {
+		t.Errorf("it ended with %v", err)
 	}
 	in.Close()
 }
 
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-		if ok() {
-			return
-		}
-	}
-	t.Fatalf("never: %s", what)
-}
+func nowhere(context.Context) (net.Conn, uint64, error) { return nil, 0, errors.New("no hub") }

@@ -36,8 +36,10 @@ type Options struct {
 	Out   io.Writer
 	// HTTP is a further address where agents are served, besides the hub's. "" means none.
 	HTTP string
-	// Hub is where the hub listens. Default hub.DefaultAddr.
+	// Hub is where pages find the hub, and tells those who share their pages from others. Default hub.DefaultAddr.
 	Hub string
+	// Settled is hub.Options.Settled. May be nil.
+	Settled func(generation uint64)
 	// Chrome is the DevTools URL of a browser that runs, or "auto" for one that is looked for.
 	Chrome string
 	// Launch runs a browser, Headless without a window, with the URLs of Open in its first tabs and BrowserFlags.
@@ -100,8 +102,8 @@ func Run(ctx context.Context, o Options) error {
 	defer cancel()
 
 	g := gateway.New(gateway.Options{Version: o.Version, Allow: withLoopback(o.AllowOrigins), Deny: o.DenyOrigins, AnyScheme: o.AnyScheme, Log: o.Log})
-	pages := socket.New(g, socket.Options{AllowOrigins: o.AllowOrigins, Extensions: []string{native.ExtensionID}, Token: token, Log: o.Log})
-	browsers := newBrowsers(g, o, token)
+	pages := socket.New(g, socket.Options{AllowOrigins: o.AllowOrigins, Extensions: []string{native.ExtensionID}, Log: o.Log})
+	browsers := newBrowsers(g, o)
 	looks := inspect.Handler(g, inspect.Options{Version: o.Version, Log: o.Log, Origins: []string{native.ExtensionOrigin}, Token: asked(o.RequireToken, token)})
 	front := func(loopback bool, hosts ...string) (http.Handler, *serve.HTTP) {
 		agents := serve.NewHTTP(g, serve.HTTPOptions{Token: asked(o.RequireToken || !loopback, token), Hosts: hosts, Log: o.Log})
@@ -109,14 +111,15 @@ func Run(ctx context.Context, o Options) error {
 		mux.Handle("/mcp", agents)
 		if loopback {
 			mux.Handle("/page", pages) // it knows whom to admit
-			mux.Handle("POST "+browsersPath, browsers)
-			mux.Handle("DELETE "+browsersPath, browsers)
 			mux.Handle("/", serve.Guard(looks, serve.GuardOptions{Origins: []string{native.ExtensionOrigin}}))
 		}
 		return mux, agents
 	}
 	handler, hubAgents := front(true)
 	fronts := []*serve.HTTP{hubAgents}
+	local := http.NewServeMux() // for this user's processes
+	local.Handle("/page", pages.Host())
+	local.Handle(browsersPath, browsers)
 
 	var parts sync.WaitGroup
 	failed := make(chan error, 4)
@@ -147,10 +150,17 @@ func Run(ctx context.Context, o Options) error {
 		o.Log.Info("agents are served", "url", "http://"+listener.Addr().String()+"/mcp", "token", o.RequireToken || !loopback)
 	}
 	settled := make(chan struct{})
+	once := sync.OnceFunc(func() { close(settled) })
 	part("hub", func(ctx context.Context) error {
 		return hub.Run(ctx, hub.Options{
-			Addr: o.Hub, Token: token, Gateway: g, Handler: handler, Log: o.Log,
-			Lead: browsers.lead, Share: browsers.share, Learn: browsers.learn, Settled: sync.OnceFunc(func() { close(settled) }),
+			Addr: o.Hub, Build: o.Version, Gateway: g, Handler: handler, Local: local, Log: o.Log,
+			Lead: browsers.lead, Share: browsers.share, Learn: browsers.learn,
+			Settled: func(generation uint64) {
+				once()
+				if o.Settled != nil {
+					o.Settled(generation)
+				}
+			},
 		})
 	})
 	if o.Stdio {

@@ -5,8 +5,8 @@
 //
 // Who a page is says the browser, in the Origin header, and nobody else: a page's own word counts for what concerns
 // nobody but it, such as its title. Pages of this machine may connect at once; others only when the user has allowed their
-// origin. It takes no cookie and no token of a page: one has neither, and the origin cannot be forged by one. The token is for the
-// native host of the extension, which is no page and has no origin, and speaks for pages that have.
+// origin. It takes no cookie and no token of a page: one has neither, and the origin cannot be forged by one. The native host of
+// the extension is no page and has no origin, and speaks for pages that have: it comes by another door (Host).
 //
 // The protocol is that of package wsconn at /page, with three notes. A page begins with
 //
@@ -35,7 +35,6 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/pagewire/pagewire/bridge/gateway"
-	"github.com/pagewire/pagewire/bridge/gateway/internal/bearer"
 	"github.com/pagewire/pagewire/bridge/gateway/internal/wsconn"
 )
 
@@ -46,9 +45,6 @@ type Options struct {
 	AllowOrigins []string
 	// Extensions lists the ids of browser extensions that may bring pages of any origin: they ask their user.
 	Extensions []string
-	// Token, if it is set, lets a program that presents it as a bearer token, and no Origin, bring pages of any origin: the
-	// extension's native host, whom the browser has told whose they are.
-	Token string
 	// Log receives what happens. Default none.
 	Log *slog.Logger
 }
@@ -123,9 +119,19 @@ func (h *Handler) Close() error {
 	return nil
 }
 
+// ServeHTTP takes a page, for as long as the context of the request does not end.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h.take(w, r, h.isExtension(r.Header.Get("Origin")))
+}
+
+// Host takes pages of any origin, from the extension's native host, whom the browser has told whose they are. It is for a door that
+// only this user's programs reach.
+func (h *Handler) Host() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.take(w, r, true) })
+}
+
+func (h *Handler) take(w http.ResponseWriter, r *http.Request, extension bool) {
 	origin := r.Header.Get("Origin")
-	extension := h.isExtension(origin) || h.isHost(r)
 	if why := h.refuse(origin, extension); why != "" {
 		h.o.Log.Warn("refused a page", "origin", origin, "reason", why)
 		http.Error(w, why, http.StatusForbidden)
@@ -137,6 +143,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return // it has been answered
 	}
 	d.conn = conn
+	away := func() { conn.CloseWith(websocket.StatusGoingAway, "the gateway goes away") }
+	defer context.AfterFunc(r.Context(), away)()
 	if why := h.enter(d, origin, extension); why != "" {
 		d.log.Warn("refused a page", "reason", why)
 		conn.CloseWith(websocket.StatusTryAgainLater, why)
@@ -153,11 +161,6 @@ func (h *Handler) isExtension(origin string) bool {
 		}
 	}
 	return false
-}
-
-// isHost reports whether a request is the native host's. A browser's has an Origin, and no page can set the other header.
-func (h *Handler) isHost(r *http.Request) bool {
-	return len(r.Header.Values("Origin")) == 0 && bearer.Has(r, h.o.Token)
 }
 
 // refuse says why pages of an origin may not connect, and what to do; or nothing.

@@ -8,7 +8,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -26,7 +28,11 @@ import (
 const local = "http://localhost:3000"
 
 func (p *place) dial(origin string) (*wsconn.Conn, *http.Response, error) {
-	return wsconn.Dial(p.t.Context(), p.addr, "/page", http.Header{"Origin": {origin}}, wsconn.Options{MaxMessage: 1 << 20})
+	over, err := net.Dial("tcp", p.addr)
+	if err != nil {
+		return nil, nil, err
+	}
+	return wsconn.Client(p.t.Context(), over, "/page", http.Header{"Origin": {origin}}, wsconn.Options{MaxMessage: 1 << 20})
 }
 
 // connect opens a connection and says hello.
@@ -255,6 +261,29 @@ func TestPagesThatAreTooMuch(t *testing.T) {
 			return p.pages.origins[local] == 0
 		})
 	})
+}
+
+// A hub that is replaced serves no pages any more: the contexts of its requests end.
+func TestPagesEndWithTheContextOfTheirRequests(t *testing.T) {
+	g := gateway.New(gateway.Options{})
+	defer g.Close()
+	h := New(g, Options{})
+	defer h.Close()
+	ctx, end := context.WithCancel(t.Context())
+	server := httptest.NewUnstartedServer(h)
+	server.Config.BaseContext = func(net.Listener) context.Context { return ctx }
+	server.Start()
+	defer server.Close()
+	p := &place{t: t, addr: server.Listener.Addr().String()}
+	c := p.connect(local, `{"type":"pagewire:page","tab":"tab-00000001"}`)
+	end()
+	var err error
+	for err == nil { // what it was asked before
+		_, err = c.Read(t.Context())
+	}
+	if err != io.EOF {
+		t.Errorf("it ends with %v", err)
+	}
 }
 
 func TestExtension(t *testing.T) {
