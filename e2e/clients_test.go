@@ -25,14 +25,17 @@ import (
 func agentsHub(t *testing.T, more ...string) (url, header string, stdio []string) {
 	t.Helper()
 	h := newHome(t)
+	// Clients start programs with few variables of their own environment: HOME is one of them, XDG_CONFIG_HOME is not.
+	t.Setenv("HOME", h.dir)
 	free, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	address := free.Addr().String()
 	free.Close()
-	arguments := []string{"serve", "--hub", h.hub, "--token-file", filepath.Join(h.dir, "token"), "--any-scheme", "--allow-origin", clients.Origin, "--log-level", "warn"}
+	arguments := []string{"serve", "--hub", h.hub, "--any-scheme", "--allow-origin", clients.Origin, "--log-level", "warn"}
 	command, _ := h.command(t, append(append(arguments, "--http", address), more...)...)
+	command.Env = append(command.Env, "XDG_CONFIG_HOME=")
 	if err := command.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -103,8 +106,8 @@ func TestInspector(t *testing.T) {
 	t.Parallel()
 	node := node22(t)
 	clients, _ := filepath.Abs("conformance/node_modules/@modelcontextprotocol/inspector/clients")
-	home := t.TempDir()
-	env := append(os.Environ(), "HOME="+home, "PATH="+filepath.Dir(node)+":"+os.Getenv("PATH"))
+	url, stdio := agentsHub(t) // sets HOME
+	env := append(os.Environ(), "XDG_CONFIG_HOME=", "PATH="+filepath.Dir(node)+":"+os.Getenv("PATH"))
 	run := func(t *testing.T, script string, args ...string) string {
 		t.Helper()
 		ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
@@ -137,7 +140,6 @@ func TestInspector(t *testing.T) {
 		}
 	})
 
-	url, header, stdio := agentsHub(t)
 	for _, era := range []string{"legacy", "modern"} {
 		for transport, target := range map[string][]string{"stdio": stdio, "http": {url}} {
 			t.Run(era+"/"+transport, func(t *testing.T) {

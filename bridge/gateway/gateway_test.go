@@ -731,6 +731,86 @@ func TestSuccessorOfAHub(t *testing.T) {
 	}
 }
 
+// A gateway was the hub, was stopped and has been replaced. It loses its pages and joins: its agents keep the list, hear of it once,
+// and who was reading when the pages went has the answer of the new hub.
+func TestHubThatIsReplaced(t *testing.T) {
+	old, next := newGateway(t, Options{}), newGateway(t, Options{})
+	doc, own := app+"/doc", app+"/own"
+	state := func(n string) []map[string]string {
+		return []map[string]string{{doc: "one" + n, own: "own" + n}, {doc: "two" + n}}
+	}
+	var pages []*testPage
+	for i, tab := range []string{"a", "b"} {
+		pages = append(pages, openPage(t, old, tabInfo(tab), state("")[i]))
+	}
+	a := openAgent(t, old)
+	listed, watched := []string{doc, doc + "#tab=1", own}, []string{doc, doc + "#tab=1", own}
+	for _, uri := range watched {
+		a.subscribe(uri)
+	}
+	join := func(g, hub *Gateway) Conn {
+		t.Helper()
+		port, err := hub.Connect("gateway")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := g.Attach(t.Context(), PageInfo{Tab: "hub", Hub: true}, port); err != nil {
+			t.Fatal(err)
+		}
+		return port
+	}
+	join(next, old).Close() // it was a joiner, and knows the tabs' numbers
+	for i, tab := range []string{"a", "b"} {
+		openPage(t, next, tabInfo(tab), state("'")[i])
+	}
+	pages[0].hold = make(chan struct{})
+	defer close(pages[0].hold)
+	answer := make(chan string, 1)
+	go func() { answer <- a.read(own) }()
+	testkit.Eventually(t, "the page is asked", func() bool {
+		pages[0].session.mu.Lock()
+		defer pages[0].session.mu.Unlock()
+		return pages[0].session.asked == 1
+	})
+	for _, p := range pages {
+		p.crash()
+		<-p.Done()
+	}
+	if got := a.uris(); !slices.Equal(got, listed) {
+		t.Fatalf("without pages %v are listed", got)
+	}
+	join(old, next)
+	if got := <-answer; got != "own'" {
+		t.Errorf("who was reading read %q", got)
+	}
+	a.updated(watched...)
+	for uri, want := range map[string]string{doc: "two'", doc + "#tab=1": "one'", own: "own'"} {
+		if got := a.read(uri); got != want {
+			t.Errorf("%s reads %q, want %q", uri, got, want)
+		}
+	}
+	if got := a.uris(); !slices.Equal(got, listed) {
+		t.Fatalf("listed %v", got)
+	}
+	select {
+	case what := <-a.lists:
+		t.Errorf("%s list changed, though nothing has", what)
+	default:
+	}
+	// What is kept for pages that do not come back takes nothing with it.
+	old.mu.Lock()
+	for p := range old.catalog.pages {
+		if p.absent {
+			old.drop(p)
+		}
+	}
+	old.unlock()
+	if got := a.uris(); !slices.Equal(got, listed) {
+		t.Fatalf("when the pages are forgotten %v are listed", got)
+	}
+	a.quiet()
+}
+
 // A tool's name means the same when another gateway is the hub, in whatever order the tabs come to that.
 func TestToolNamesOutliveTheHub(t *testing.T) {
 	hub, next := newGateway(t, Options{}), newGateway(t, Options{})

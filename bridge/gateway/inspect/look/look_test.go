@@ -17,6 +17,7 @@ import (
 	"image/png"
 	"maps"
 	"math"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -406,7 +407,6 @@ func TestInspectorTakesATicket(t *testing.T) {
 	mux := http.NewServeMux()
 	mux.Handle("/", gate.Anybody(looks))
 	mux.Handle(access.FeedPath, gate.Feed(looks))
-	mux.Handle(access.TicketPath, gate.Tickets())
 	mux.Handle(access.SessionPath, gate.Sessions())
 	server := httptest.NewUnstartedServer(mux)
 	server.Config.ConnContext = access.ConnContext
@@ -422,14 +422,19 @@ func TestInspectorTakesATicket(t *testing.T) {
 	if text := eval[string](b, `document.body.innerText`); strings.Contains(text, "shop.example") {
 		t.Errorf("without a ticket the page shows %s", text)
 	}
-	ticket, err := access.Ask(t.Context(), server.Listener.Addr().String(), token)
+	socket := httptest.NewServer(gate.Tickets())
+	t.Cleanup(socket.Close)
+	client := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "tcp", socket.Listener.Addr().String())
+	}}}
+	ticket, err := access.Ask(t.Context(), client, server.Listener.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(ticket.Close)
 	b.do(chromedp.Navigate("about:blank"), chromedp.Navigate(ticket.URL))
 	b.sees("the shop", `document.querySelector('#resources')?.innerText.includes('/state/cart')`)
-	if err := ticket.Opened(t.Context()); err != nil {
+	if err := ticket.Opened(); err != nil {
 		t.Errorf("who asked for the ticket is told %v", err)
 	}
 	if at := eval[string](b, `location.href`); at != server.URL+"/" {

@@ -47,7 +47,8 @@ func (d *Dir) Listen(name string) (*Listener, error) {
 		lock.Unlock()
 		return nil, err
 	}
-	return &Listener{UnixListener: l, d: d, path: path, lock: lock}, nil
+	l.SetUnlinkOnClose(false) // by its path, where the directory may be another one meanwhile
+	return &Listener{UnixListener: l, d: d, name: name, lock: lock}, nil
 }
 
 func (d *Dir) listen(name, path string) (*net.UnixListener, error) {
@@ -83,7 +84,7 @@ func (d *Dir) checkSocket(name string) error {
 type Listener struct {
 	*net.UnixListener
 	d       *Dir
-	path    string
+	name    string
 	lock    *Lock
 	refused atomic.Uint64
 	closed  sync.Once
@@ -101,7 +102,7 @@ func (l *Listener) Accept() (net.Conn, error) {
 			c.Close()
 			// Whoever may do it once may do it in a loop.
 			if n := l.refused.Add(1); bits.OnesCount64(n) == 1 {
-				l.d.log.Warn("refused a process at this user's socket", "socket", l.path, "reason", err, "count", n)
+				l.d.log.Warn("refused a process at this user's socket", "socket", l.d.full(l.name), "reason", err, "count", n)
 			}
 			continue
 		}
@@ -112,9 +113,22 @@ func (l *Listener) Accept() (net.Conn, error) {
 // Holds reports whether others still respect that this is who listens: see Lock.Holds.
 func (l *Listener) Holds() bool { return l.lock.Holds() }
 
-// Close ends the listening and releases the lock, in this order: the next one's socket is not removed.
-func (l *Listener) Close() error {
-	l.closed.Do(func() { l.err = errors.Join(l.UnixListener.Close(), l.lock.Unlock()) })
+// Close ends the listening, removes the socket and releases the lock, in this order: the next one's socket is not removed.
+func (l *Listener) Close() error { return l.close(l.lock.Unlock) }
+
+// Remove is Close, and removes the lock's file too: for the last one, who leaves nothing.
+func (l *Listener) Remove() error { return l.close(l.lock.Remove) }
+
+func (l *Listener) close(release func() error) error {
+	l.closed.Do(func() {
+		l.err = l.UnixListener.Close()
+		if !l.Holds() { // the file of that name is another one's
+			release = l.lock.Unlock
+		} else {
+			l.err = errors.Join(l.err, l.d.root.Remove(l.d.name(l.name)))
+		}
+		l.err = errors.Join(l.err, release())
+	})
 	return l.err
 }
 

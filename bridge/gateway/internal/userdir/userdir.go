@@ -112,7 +112,7 @@ func checkDir(root *os.Root, path string, before fs.FileInfo, log *slog.Logger) 
 	return nil
 }
 
-// Close ends the use of the directory. Listeners, connections and locks go on.
+// Close ends the use of the directory. Connections go on; listeners and locks are to be closed before.
 func (d *Dir) Close() error { return d.root.Close() }
 
 // String is where the directory is.
