@@ -505,6 +505,38 @@ func TestHubThatIsTerminated(t *testing.T) {
 	soon(t, 2*time.Second, "the browser is gone with the last agent", func() bool { return len(profiles(h)) == 0 })
 }
 
+// A hub that is stopped is replaced, also for the pages of the browser that it has launched; when it goes on it is a joiner.
+func TestStoppedHub(t *testing.T) {
+	h := newHome(t)
+	c := serveCounter(t)
+	args := []string{"--launch", "--headless", "--open", c.URL}
+	hub := h.serve(t, args...)
+	soon(t, 20*time.Second, "the hub lists the page", func() bool { return hub.lists(c.uri()) })
+	others := []*started{h.serve(t, args...), h.serve(t, args...)}
+	for _, a := range append(others, hub) {
+		soon(t, 5*time.Second, "it lists the page", func() bool { return a.lists(c.uri()) })
+		a.subscribe(c.uri())
+	}
+	hub.cmd.Process.Signal(syscall.SIGSTOP)
+	t.Cleanup(func() { hub.cmd.Process.Signal(syscall.SIGCONT) }) // else it does not end
+	stopped := time.Now()
+	c.set(1)
+	for _, a := range others {
+		a.holds(c.uri(), "1", testkit.Patience)
+		t.Logf("an agent has the last state %v after the hub was stopped", time.Since(stopped).Round(time.Millisecond))
+	}
+	hub.cmd.Process.Signal(syscall.SIGCONT)
+	testkit.Eventually(t, "it steps aside", func() bool { return strings.Contains(hub.log.String(), "joined the hub") })
+	c.set(2)
+	for _, a := range append(others, hub) {
+		a.holds(c.uri(), "2", testkit.Patience)
+		settled(a)
+	}
+	if browsers := len(profiles(h)); browsers != 1 {
+		t.Errorf("there are %d browsers, want 1", browsers)
+	}
+}
+
 func profiles(h userHome) []string {
 	list, _ := filepath.Glob(filepath.Join(h.dir, "pagewire-browser-*"))
 	return list
