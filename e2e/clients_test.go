@@ -20,13 +20,22 @@ import (
 	clients "github.com/pagewire/pagewire/e2e/clients/page"
 )
 
-// agentsHub starts a hub with the page of clients/page, and returns where agents go: the address for those on HTTP, and the header
-// that they need there; the command line for those on stdio, each of which starts a gateway of its own.
-func agentsHub(t *testing.T, more ...string) (url, header string, stdio []string) {
+// A meeting is where agents go.
+type meeting struct {
+	// url is the address for those on HTTP, and header what they need to send there as Authorization.
+	url, header string
+	// stdio is the command line for those on stdio, each of which starts a gateway of its own.
+	stdio []string
+	// env is what both need to have in their environment.
+	env []string
+}
+
+// agentsHub starts a hub with the page of clients/page.
+func agentsHub(t *testing.T, more ...string) meeting {
 	t.Helper()
 	h := newHome(t)
 	// Clients start programs with few variables of their own environment: HOME is one of them, XDG_CONFIG_HOME is not.
-	t.Setenv("HOME", h.dir)
+	env := append(os.Environ(), "HOME="+h.dir, "XDG_CONFIG_HOME=")
 	free, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -35,7 +44,7 @@ func agentsHub(t *testing.T, more ...string) (url, header string, stdio []string
 	free.Close()
 	arguments := []string{"serve", "--hub", h.hub, "--any-scheme", "--allow-origin", clients.Origin, "--log-level", "warn"}
 	command, _ := h.command(t, append(append(arguments, "--http", address), more...)...)
-	command.Env = append(command.Env, "XDG_CONFIG_HOME=")
+	command.Env = env
 	if err := command.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -48,12 +57,11 @@ func agentsHub(t *testing.T, more ...string) (url, header string, stdio []string
 	ctx, cancel := context.WithCancel(context.Background())
 	t.Cleanup(cancel)
 	testkit.Eventually(t, "the page is connected", func() bool { return clients.Connect(ctx, h.hub) == nil })
-	url = "http://" + address + "/mcp"
-	token, err := os.ReadFile(filepath.Join(h.dir, "token"))
+	token, err := os.ReadFile(filepath.Join(h.dir, ".config/pagewire/token"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	header = "Bearer " + strings.TrimSpace(string(token))
+	header := "Bearer " + strings.TrimSpace(string(token))
 	testkit.Eventually(t, "the gateway has the page", func() bool {
 		r, err := http.NewRequest("GET", "http://"+h.hub+"/metrics", nil)
 		if err != nil {
@@ -68,7 +76,7 @@ func agentsHub(t *testing.T, more ...string) (url, header string, stdio []string
 		text, _ := io.ReadAll(answer.Body)
 		return strings.Contains(string(text), `pagewire_pages{road="websocket"} 1`)
 	})
-	return url, header, append([]string{command.Path}, arguments...)
+	return meeting{"http://" + address + "/mcp", header, append([]string{command.Path}, arguments...), env}
 }
 
 // The official TypeScript client, unmodified, in its three modes, over stdio and over HTTP: clients/client.ts has what it
@@ -85,14 +93,15 @@ func TestTypeScriptClient(t *testing.T) {
 	if len(built.Errors) > 0 {
 		t.Fatal(built.Errors[0].Text)
 	}
-	url, header, stdio := agentsHub(t)
+	at := agentsHub(t)
 	for _, mode := range []string{"legacy", "auto", "modern"} {
-		for transport, target := range map[string][]string{"stdio": stdio, "http": {url, header}} {
+		for transport, target := range map[string][]string{"stdio": at.stdio, "http": {at.url, at.header}} {
 			t.Run(mode+"/"+transport, func(t *testing.T) {
 				t.Parallel()
 				ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 				defer cancel()
 				command := exec.CommandContext(ctx, "node", append([]string{script, mode, transport}, target...)...)
+				command.Env = at.env
 				if text, err := command.CombinedOutput(); err != nil || string(text) != "done\n" {
 					t.Errorf("%v\n%s", err, text)
 				}
@@ -106,8 +115,8 @@ func TestInspector(t *testing.T) {
 	t.Parallel()
 	node := node22(t)
 	clients, _ := filepath.Abs("conformance/node_modules/@modelcontextprotocol/inspector/clients")
-	url, stdio := agentsHub(t) // sets HOME
-	env := append(os.Environ(), "XDG_CONFIG_HOME=", "PATH="+filepath.Dir(node)+":"+os.Getenv("PATH"))
+	at := agentsHub(t)
+	env := append(at.env, "PATH="+filepath.Dir(node)+":"+os.Getenv("PATH"))
 	run := func(t *testing.T, script string, args ...string) string {
 		t.Helper()
 		ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
@@ -141,12 +150,12 @@ func TestInspector(t *testing.T) {
 	})
 
 	for _, era := range []string{"legacy", "modern"} {
-		for transport, target := range map[string][]string{"stdio": stdio, "http": {url}} {
+		for transport, target := range map[string][]string{"stdio": at.stdio, "http": {at.url}} {
 			t.Run(era+"/"+transport, func(t *testing.T) {
 				t.Parallel()
 				var headers []string
 				if transport == "http" {
-					headers = []string{"--header", "Authorization: " + header}
+					headers = []string{"--header", "Authorization: " + at.header}
 				}
 				for _, test := range []struct {
 					args []string

@@ -331,21 +331,21 @@ func TestForeignPort(t *testing.T) {
 	c := serveCounter(t)
 	args := []string{"--launch", "--headless", "--open", c.URL}
 	hub := h.serve(t, args...)
-	soon(t, 20*time.Second, "the hub lists the page", func() bool { return hub.lists(c.uri()) })
+	testkit.Eventually(t, "the hub lists the page", func() bool { return hub.Offers(c.uri()) })
 	joiner := h.serve(t, args...)
-	soon(t, 5*time.Second, "a joiner lists the page", func() bool { return joiner.lists(c.uri()) })
-	joiner.subscribe(c.uri())
+	testkit.Eventually(t, "a joiner lists the page", func() bool { return joiner.Offers(c.uri()) })
+	joiner.Watch(c.uri())
 	c.set(1)
-	joiner.holds(c.uri(), "1", 5*time.Second)
-	soon(t, 5*time.Second, "it is said", func() bool { return strings.Contains(hub.log.String(), "something else has the port: agents go on") })
+	joiner.holds(c.uri(), "1")
+	testkit.Eventually(t, "it is said", func() bool { return strings.Contains(hub.log.String(), "something else has the port: agents go on") })
 	hub.cmd.Process.Signal(syscall.SIGKILL)
 	c.set(2)
-	joiner.holds(c.uri(), "2", 5*time.Second)
+	joiner.holds(c.uri(), "2")
 	if n := asked.Load(); n != 0 {
 		t.Errorf("the other program was told something: %d", n)
 	}
 	other.Close()
-	soon(t, 5*time.Second, "the port is taken when it is free", func() bool {
+	testkit.Eventually(t, "the port is taken when it is free", func() bool {
 		answer, err := http.Get("http://" + h.hub + "/healthz")
 		if err == nil {
 			answer.Body.Close()
@@ -424,6 +424,38 @@ func TestHubThatIsTerminated(t *testing.T) {
 	}
 	other.Close()
 	testkit.Eventually(t, "the browser is gone with the last agent", func() bool { return len(profiles(h)) == 0 })
+}
+
+// A hub that is stopped is replaced, also for the pages of the browser that it has launched; when it goes on it is a joiner.
+func TestStoppedHub(t *testing.T) {
+	h := newHome(t)
+	c := serveCounter(t)
+	args := []string{"--launch", "--headless", "--open", c.URL}
+	hub := h.serve(t, args...)
+	testkit.Eventually(t, "the hub lists the page", func() bool { return hub.Offers(c.uri()) })
+	others := []*started{h.serve(t, args...), h.serve(t, args...)}
+	for _, a := range append(others, hub) {
+		testkit.Eventually(t, "it lists the page", func() bool { return a.Offers(c.uri()) })
+		a.Watch(c.uri())
+	}
+	hub.cmd.Process.Signal(syscall.SIGSTOP)
+	t.Cleanup(func() { hub.cmd.Process.Signal(syscall.SIGCONT) }) // else it does not end
+	stopped := time.Now()
+	c.set(1)
+	for _, a := range others {
+		a.holds(c.uri(), "1")
+		t.Logf("an agent has the last state %v after the hub was stopped", time.Since(stopped).Round(time.Millisecond))
+	}
+	hub.cmd.Process.Signal(syscall.SIGCONT)
+	testkit.Eventually(t, "it steps aside", func() bool { return strings.Contains(hub.log.String(), "joined the hub") })
+	c.set(2)
+	for _, a := range append(others, hub) {
+		a.holds(c.uri(), "2")
+		settled(a)
+	}
+	if browsers := len(profiles(h)); browsers != 1 {
+		t.Errorf("there are %d browsers, want 1", browsers)
+	}
 }
 
 func profiles(h userHome) []string {

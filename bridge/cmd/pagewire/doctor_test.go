@@ -107,11 +107,11 @@ func hung(t *testing.T) (addr, dir string) {
 	}
 	before := locks()
 	was := start(t, freeAddr(t), "x")
-	was.stop()
 	made := slices.DeleteFunc(locks(), func(path string) bool { return slices.Contains(before, path) })
 	if len(made) != 1 {
 		t.Fatalf("it has made %v", made)
 	}
+	was.stop()
 	l, err := net.Listen("unix", strings.TrimSuffix(made[0], ".lock"))
 	if err != nil {
 		t.Fatal(err)

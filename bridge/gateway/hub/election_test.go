@@ -79,8 +79,8 @@ func TestManyStartsAtOnce(t *testing.T) {
 	}
 }
 
-// The hub changes fifty times, by all the ways in which a process ends, while agents read and are subscribed: each time there is one, and
-// who is left holds the last state.
+// The hub changes fifty times, by all the ways in which a process ends, while agents read and are subscribed: each time
+// there is one, and who is left holds the last state.
 func TestFiftyHubs(t *testing.T) {
 	const changes = 50
 	doc := app + "/doc"
@@ -153,7 +153,8 @@ type unusable struct {
 // disks are those that only root can arrange, on a system of which the test knows how.
 var disks = map[string]unusable{}
 
-// Whatever is in place of what a process needs, it says so in one sentence and serves its agents alone; it changes nothing.
+// Whatever is in place of what a process needs, it says so in one sentence and serves its agents alone; it changes
+// nothing.
 func TestADirectoryThatCannotBeUsed(t *testing.T) {
 	other := func(path string) error {
 		if os.Geteuid() != 0 {

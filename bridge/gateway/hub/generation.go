@@ -10,12 +10,13 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/internal/userdir"
 )
 
-// The election. A generation is a number, and a lock of that number (hub-7.lock). The present generation is the highest whose lock
-// is a file in the directory; none at all is the first. The hub is who holds that lock. So a generation begins when the file of
-// its lock is made, which the kernel lets one process do, and there is nothing in a file that could be half written.
+// The election. A generation is a number, and a lock of that number (hub-7.lock). The present generation is the highest
+// whose lock is a file in the directory; none at all is the first. The hub is who holds that lock. So a generation
+// begins when the file of its lock is made, which the kernel lets one process do, and there is nothing in a file that
+// could be half written.
 //
-// A process that hangs holds its lock. Who finds that makes the next: it listens at the number above. Whoever held the lock before sees, within
-// generationEvery or when it accepts somebody, that there is a higher one.
+// A process that hangs holds its lock. Who finds that makes the next: it listens at the number above. Whoever held the
+// lock before sees, within generationEvery or when it accepts somebody, that there is a higher one.
 
 var memberShape = regexp.MustCompile(`^hub-([1-9][0-9]{0,17})(\.lock)?$`)
 
@@ -59,7 +60,8 @@ type seat struct {
 	at  uint64
 }
 
-// holds reports whether this process is the hub: no higher generation has begun, and the lock is still there for others to respect.
+// holds reports whether this process is the hub: no higher generation has begun, and the lock is still there for others
+// to respect.
 func (s *seat) holds() bool {
 	_, highest, err := generations(s.dir)
 	if err == nil && highest > s.at {

@@ -32,8 +32,8 @@ import (
 )
 
 // The tests run this binary again as what an agent starts: a process with a gateway that takes part in the election and
-// has one agent on stdio. When it is the hub it brings in the pages that the test serves: they, like tabs, outlive hubs. And as
-// a squatter: a program that has the port, and says how many have connected and what they have sent.
+// has one agent on stdio. When it is the hub it brings in the pages that the test serves: they, like tabs, outlive
+// hubs. And as a squatter: a program that has the port, and says how many have connected and what they have sent.
 func TestMain(m *testing.M) {
 	switch {
 	case os.Getenv("HUB_TEST_SQUAT") != "":
@@ -319,8 +319,8 @@ func (m *machine) shows(uris ...string) *node {
 	return n
 }
 
-// toldAgain waits until each of these was told, and nothing is told any more. A hub's tabs come one by one, to it and to those who join
-// it meanwhile: one may be told twice to read again, and none not at all.
+// toldAgain waits until each of these was told, and nothing is told any more. A hub's tabs come one by one, to it and
+// to those who join it meanwhile: one may be told twice to read again, and none not at all.
 func (n *node) toldAgain(uris ...string) {
 	n.t.Helper()
 	missing := slices.Clone(uris)

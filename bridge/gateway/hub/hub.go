@@ -1,19 +1,21 @@
 //go:build !js
 
-// Package hub makes the gateways of one user on one machine one. Every agent starts its own `pagewire serve`, and all of them
-// shall show the same pages: the first that runs is the hub, the others join it, and when it dies or hangs one of them takes its place.
+// Package hub makes the gateways of one user on one machine one. Every agent starts its own `pagewire serve`, and all
+// of them shall show the same pages: the first that runs is the hub, the others join it, and when it dies or hangs one
+// of them takes its place.
 //
-// They meet in a directory of the user's (package userdir), where nobody else can be the hub or reach it. Who holds the lock
-// with the highest number is the hub, and listens on the socket of that number. A process that ends, however it ends, leaves the lock to the
-// next. One that hangs keeps it: then a joiner takes a lock with a higher number, and the old hub, should it wake, sees that
-// and joins (generation.go). PROTOCOL.md has what is said over the socket. A joiner keeps its own agents' sessions; to its
-// Gateway the hub is one page that has all the resources. Subscriptions survive since the joiner's engine has them.
+// They meet in a directory of the user's (package userdir), where nobody else can be the hub or reach it. Who holds the
+// lock with the highest number is the hub, and listens on the socket of that number. A process that ends, however it
+// ends, leaves the lock to the next. One that hangs keeps it: then a joiner takes a lock with a higher number, and the
+// old hub, should it wake, sees that and joins (generation.go). PROTOCOL.md has what is said over the socket. A joiner
+// keeps its own agents' sessions; to its Gateway the hub is one page that has all the resources. Subscriptions survive
+// since the joiner's engine has them.
 //
-// The TCP port is no part of that. It is where pages, the inspector and agents on HTTP find the hub, which takes it when it is
-// free; where it is not, agents go on without these.
+// The TCP port is no part of that. It is where pages, the inspector and agents on HTTP find the hub, which takes it
+// when it is free; where it is not, agents go on without these.
 //
-// It never sends a secret, for both ends of the socket are this user's by the kernel's word. It never deletes what it has not made, and
-// where the directory cannot be used it says so, and serves alone.
+// It never sends a secret, for both ends of the socket are this user's by the kernel's word. It never deletes what it
+// has not made, and where the directory cannot be used it says so, and serves alone.
 package hub
 
 import (
@@ -31,7 +33,7 @@ import (
 // DefaultAddr is where pages find the hub.
 const DefaultAddr = "127.0.0.1:7433"
 
-// What Connect, Dial and Status fail with, wrapped in a sentence.
+// What Connect, Dial and Ask fail with, wrapped in a sentence.
 var (
 	// ErrNoHub: none runs.
 	ErrNoHub = errors.New("no pagewire serve is running")
@@ -45,27 +47,29 @@ var (
 
 // Options say how a process takes part.
 type Options struct {
-	// Addr is where pages find the hub, host and port. Those who say another one are as on another machine. Default DefaultAddr.
+	// Addr is where pages find the hub, host and port. Those who say another one are as on another machine. Default
+	// DefaultAddr.
 	Addr string
 	// Build is what the others are told that this one is. Default "0".
 	Build string
 	// Gateway is this process's own.
 	Gateway *gateway.Gateway
-	// Handler is what the hub serves at Addr. May be nil. It checks who asks. The contexts of its requests end when this
-	// process is the hub no more.
+	// Handler is what the hub serves at Addr. May be nil. It checks who asks. The contexts of its requests end when
+	// this process is the hub no more.
 	Handler http.Handler
-	// Local is what the hub serves on its socket, besides what is in this package: to processes of this user alone. May be nil.
+	// Local is what the hub serves on its socket, besides what is in this package: to processes of this user alone. May
+	// be nil.
 	Local http.Handler
-	// Lead runs while this process is the hub, or serves alone: it brings pages in. It returns when its context ends, and may be
-	// called again later. An error that it returns before ends Run. May be nil.
+	// Lead runs while this process is the hub, or serves alone: it brings pages in. It returns when its context ends,
+	// and may be called again later. An error that it returns before ends Run. May be nil.
 	Lead func(ctx context.Context) error
-	// Share says what a successor must know, such as where the launched browser is. The hub asks when somebody joins, and
-	// every half second for each joiner. At most 64 things. May be nil.
+	// Share says what a successor must know, such as where the launched browser is. The hub asks when somebody joins,
+	// and every half second for each joiner. At most 64 things. May be nil.
 	Share func() map[string]string
 	// Learn is told on joiners what the hub shares, whenever that has changed. May be nil.
 	Learn func(map[string]string)
-	// Settled is called whenever it is decided what this process is: it is the hub, it has joined and has the hub's list, or it
-	// serves alone (0). Connect gives the same number for the same hub. May be nil.
+	// Settled is called whenever it is decided what this process is: it is the hub, it has joined and has the hub's
+	// list, or it serves alone (0). Connect gives the same number for the same hub. May be nil.
 	Settled func(generation uint64)
 	// Log receives what happens. Default none.
 	Log *slog.Logger
@@ -90,8 +94,9 @@ type member struct {
 	said    string
 }
 
-// Run takes part until ctx ends, and then returns nil: as the hub if it can be, else as a joiner; when the hub dies or hangs it
-// tries both again, at once. It fails with Lead's error, or if its socket does. It ends nothing but what it has begun.
+// Run takes part until ctx ends, and then returns nil: as the hub if it can be, else as a joiner; when the hub dies or
+// hangs it tries both again, at once. It fails with Lead's error, or if its socket does. It ends nothing but what it
+// has begun.
 func Run(ctx context.Context, o Options) error {
 	if o.Addr == "" {
 		o.Addr = DefaultAddr
@@ -159,8 +164,9 @@ func (m *member) depose(at uint64, why error) {
 	m.settle()
 }
 
-// wait is for somebody who has the lock and does not listen: about to, or about to end. After as long as a hub may be silent, it
-// hangs. What counts is the pauses and not the time, so that a process that was stopped meanwhile accuses nobody.
+// wait is for somebody who has the lock and does not listen: about to, or about to end. After as long as a hub may be
+// silent, it hangs. What counts is the pauses and not the time, so that a process that was stopped meanwhile accuses
+// nobody.
 func (m *member) wait(ctx context.Context, at uint64, why error) {
 	if m.vacant += m.pause(ctx, why); m.vacant > silence {
 		m.depose(at, why)

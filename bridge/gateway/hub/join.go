@@ -34,8 +34,8 @@ const (
 	lasting = time.Second
 )
 
-// Connect connects to the socket of the hub that runs for addr (default DefaultAddr), and gives its generation. It fails with ErrNoHub, with
-// ctx's error, or with a sentence.
+// Connect connects to the socket of the hub that runs for addr (default DefaultAddr), and gives its generation. It
+// fails with ErrNoHub, with ctx's error, or with a sentence.
 func Connect(ctx context.Context, addr string) (net.Conn, uint64, error) {
 	dir, at, err := find(addr)
 	if err != nil {
@@ -57,9 +57,9 @@ func Client(addr string) *http.Client {
 	}}
 }
 
-// Dial connects to the hub as an agent does: the Conn is an MCP session with the hub's gateway, which shows all that it shows
-// its own agents. build is what the hub is told that this is. It fails with ErrNoHub, ErrSilent, ErrVersion, ErrRefused, with ctx's error, or with a
-// sentence, within some 2 s. The Conn ends when the hub is silent for as long.
+// Dial connects to the hub as an agent does: the Conn is an MCP session with the hub's gateway, which shows all that it
+// shows its own agents. build is what the hub is told that this is. It fails with ErrNoHub, ErrSilent, ErrVersion,
+// ErrRefused, with ctx's error, or with a sentence, within some 2 s. The Conn ends when the hub is silent for as long.
 func Dial(ctx context.Context, addr, build string) (gateway.Conn, error) {
 	dir, at, err := find(addr)
 	if err != nil {
@@ -142,7 +142,8 @@ func reach(ctx context.Context, dir *userdir.Dir, at uint64) (net.Conn, error) {
 	return nil, err
 }
 
-// A line is a connection to a hub that knows when that is silent: when this process has listened for silence, and nothing has come.
+// A line is a connection to a hub that knows when that is silent: when this process has listened for silence, and
+// nothing has come.
 type line struct {
 	net.Conn
 	listening, heard, silent atomic.Bool
@@ -165,8 +166,8 @@ func (l *line) Close() error {
 	return l.Conn.Close()
 }
 
-// watch ends the connection when the hub is silent. A time in which this process was stopped, had no processor or did not read
-// is its own fault, and counts for little or nothing.
+// watch ends the connection when the hub is silent. A time in which this process was stopped, had no processor or did
+// not read is its own fault, and counts for little or nothing.
 func (l *line) watch() {
 	t := time.NewTicker(listenEvery)
 	defer t.Stop()
@@ -279,7 +280,9 @@ func (m *member) join(ctx context.Context, dir *userdir.Dir, at uint64) error {
 		return err
 	}
 	began := time.Now()
-	page, err := m.o.Gateway.Attach(ctx, gateway.PageInfo{Tab: "hub", Hub: true, URL: "the hub of " + m.o.Addr, Title: "hub", Road: "gateway"}, conn)
+	page, err := m.o.Gateway.Attach(ctx, gateway.PageInfo{
+		Tab: "hub", Hub: true, URL: "the hub of " + m.o.Addr, Title: "hub", Road: "gateway",
+	}, conn)
 	if err != nil {
 		return conn.line.why(ctx, err)
 	}

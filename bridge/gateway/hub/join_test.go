@@ -321,7 +321,8 @@ func TestBadJoiners(t *testing.T) {
 	})
 }
 
-// TestMain's processes are of one user. What another one's program can do is in package userdir's tests; here is that nobody says a word to it.
+// TestMain's processes are of one user. What another one's program can do is in package userdir's tests; here is that
+// nobody says a word to it.
 func TestThePortOfAnotherUsersProgram(t *testing.T) {
 	doc := app + "/doc"
 	m := newMachine(t, map[string][]string{"a": {doc}})

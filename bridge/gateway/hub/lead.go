@@ -52,8 +52,8 @@ type leader struct {
 	gone    sync.WaitGroup
 }
 
-// lead is one life as the hub, until ctx ends or another process is the hub, which is to be followed by a life as its joiner,
-// or Lead fails.
+// lead is one life as the hub, until ctx ends or another process is the hub, which is to be followed by a life as its
+// joiner, or Lead fails.
 func (m *member) lead(parent context.Context, s *seat) (deposed bool, err error) {
 	if !s.holds() { // a higher generation has begun before the lock was taken
 		s.l.Close()
@@ -81,7 +81,8 @@ func (m *member) lead(parent context.Context, s *seat) (deposed bool, err error)
 	parts.Wait()
 	err = causeOf(parent, ctx)
 	if errors.Is(err, errDeposed) {
-		m.o.Log.Warn("this process is the hub no more: it was stopped, or its lock was removed, and another one has begun", "generation", s.at)
+		m.o.Log.Warn("this process is the hub no more: it was stopped, or its lock was removed, and another one has begun",
+			"generation", s.at)
 		return true, nil
 	}
 	return false, err
@@ -145,8 +146,8 @@ func (h *leader) local() http.Handler {
 	return mux
 }
 
-// watch ends the life of a hub that has been replaced. A process that was stopped comes here first of all when it wakes, since the time
-// is over then.
+// watch ends the life of a hub that has been replaced. A process that was stopped comes here first of all when it
+// wakes, since the time is over then.
 func (h *leader) watch(ctx context.Context, end context.CancelCauseFunc) {
 	t := time.NewTicker(generationEvery)
 	defer t.Stop()
@@ -168,7 +169,8 @@ func (h *leader) status(w http.ResponseWriter, _ *http.Request) {
 	s := h.o.Gateway.Snapshot()
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(Status{ // who asked may have gone
-		Build: h.o.Build, Protocol: Protocol, Generation: h.seat.at, Addr: h.port.addr(), Pages: len(s.Pages), Agents: len(s.Agents),
+		Build: h.o.Build, Protocol: Protocol, Generation: h.seat.at, Addr: h.port.addr(),
+		Pages: len(s.Pages), Agents: len(s.Agents),
 	})
 }
 
@@ -285,8 +287,8 @@ func (h *leader) leave(c *wsconn.Conn) {
 	h.gone.Done()
 }
 
-// close gives the hub's place up, then ends all joins, at the same time, and waits until they are gone. In this order: who has joined
-// looks for the lock the moment the connection ends. If there is nobody no file is left.
+// close gives the hub's place up, then ends all joins, at the same time, and waits until they are gone. In this order:
+// who has joined looks for the lock the moment the connection ends. If there is nobody no file is left.
 func (h *leader) close() {
 	h.mu.Lock()
 	h.closing = true

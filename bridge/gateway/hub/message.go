@@ -12,10 +12,11 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// The messages between a hub and who joins it, beside MCP. PROTOCOL.md says what they are for, who must answer, and what their
-// limits are; testdata/messages.json has good and hostile ones. This file is pure: bytes to values and back.
+// The messages between a hub and who joins it, beside MCP. PROTOCOL.md says what they are for, who must answer, and
+// what their limits are; testdata/messages.json has good and hostile ones. This file is pure: bytes to values and back.
 
-// Protocol is the version of what is spoken between gateways. It grows when an older one could not understand what is said.
+// Protocol is the version of what is spoken between gateways. It grows when an older one could not understand what is
+// said.
 const Protocol = 1
 
 const (
@@ -33,7 +34,8 @@ const (
 	asAgent   = "agent"   // it only asks: pagewire ls, read, watch
 )
 
-// A hello is the first message each way: the joiner's, then the hub's. Type, protocol and build are the same in every version.
+// A hello is the first message each way: the joiner's, then the hub's. Type, protocol and build are the same in every
+// version.
 type hello struct {
 	Type     string `json:"type"` // first: it makes the text a note
 	Protocol int    `json:"protocol"`
@@ -96,7 +98,8 @@ func decodeNote(text []byte) (n note, err error) {
 
 // versions says that a joiner and a hub do not understand each other.
 func versions(joiner, hub hello) string {
-	return fmt.Sprintf("the hub is pagewire %s (protocol %d), the joiner %s (protocol %d): restart the agents with one version", hub.Build, hub.Protocol, joiner.Build, joiner.Protocol)
+	return fmt.Sprintf("the hub is pagewire %s (protocol %d), the joiner %s (protocol %d): restart the agents with one version",
+		hub.Build, hub.Protocol, joiner.Build, joiner.Protocol)
 }
 
 // encode makes a hello or a note a text. Both are made of strings and numbers, which always can be one.

@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// portEvery is the pause between two attempts to have the port. Within portPatience it is portSoon: who has just died, or ends,
-	// still has it for a moment.
+	// portEvery is the pause between two attempts to have the port. Within portPatience it is portSoon: who has just
+	// died, or ends, still has it for a moment.
 	portEvery, portSoon = time.Second, 20 * time.Millisecond
 	portPatience        = 500 * time.Millisecond
 )
@@ -50,7 +50,8 @@ func (p *port) serve(ctx context.Context) {
 			pause = portEvery
 			if !said {
 				said = true
-				p.o.Log.Warn("something else has the port: agents go on, without pages that connect by themselves, the inspector and agents on HTTP, until it is free", "addr", p.o.Addr, "error", err)
+				p.o.Log.Warn("something else has the port: agents go on, without pages that connect by themselves, "+
+					"the inspector and agents on HTTP, until it is free", "addr", p.o.Addr, "error", err)
 			}
 		}
 		waited += pause

@@ -13,7 +13,8 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
-// Three agents, each with its own process, see the same pages; the hub is killed; the others go on, subscriptions intact.
+// Three agents, each with its own process, see the same pages; the hub is killed; the others go on, subscriptions
+// intact.
 func TestTakeover(t *testing.T) {
 	doc, other, own := app+"/doc", app+"/other", app+"/own"
 	m := newMachine(t, map[string][]string{"a": {doc, own}, "b": {doc, other}})

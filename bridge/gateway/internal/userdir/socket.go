@@ -25,14 +25,16 @@ var (
 func (d *Dir) socketPath(name string) (string, error) {
 	path := d.full(name)
 	if len(path) > maxSocketPath {
-		return "", fmt.Errorf("the path of the socket %s has %d bytes, and this system takes %d: set XDG_CONFIG_HOME to a directory with a shorter one", path, len(path), maxSocketPath)
+		return "", fmt.Errorf("the path of the socket %s has %d bytes, and this system takes %d: "+
+			"set XDG_CONFIG_HOME to a directory with a shorter one", path, len(path), maxSocketPath)
 	}
 	return path, nil
 }
 
-// Listen listens on a socket, or fails with ErrHeld if a process does that already: who listens holds the lock name+".lock" for
-// as long, so that a socket whose lock is free is one that a dead process has left, and is replaced. What is no socket of this user's is
-// left as it is, and an error. Connections from processes of another user are closed before they are seen, and logged.
+// Listen listens on a socket, or fails with ErrHeld if a process does that already: who listens holds the lock
+// name+".lock" for as long, so that a socket whose lock is free is one that a dead process has left, and is replaced.
+// What is no socket of this user's is left as it is, and an error. Connections from processes of another user are
+// closed before they are seen, and logged.
 func (d *Dir) Listen(name string) (*Listener, error) {
 	path, err := d.socketPath(name)
 	if err != nil {
@@ -113,7 +115,8 @@ func (l *Listener) Accept() (net.Conn, error) {
 // Holds reports whether others still respect that this is who listens: see Lock.Holds.
 func (l *Listener) Holds() bool { return l.lock.Holds() }
 
-// Close ends the listening, removes the socket and releases the lock, in this order: the next one's socket is not removed.
+// Close ends the listening, removes the socket and releases the lock, in this order: the next one's socket is not
+// removed.
 func (l *Listener) Close() error { return l.close(l.lock.Unlock) }
 
 // Remove is Close, and removes the lock's file too: for the last one, who leaves nothing.
@@ -132,8 +135,8 @@ func (l *Listener) close(release func() error) error {
 	return l.err
 }
 
-// Dial connects to a socket. It fails with ErrNobody or ErrPeer, with ctx's error, or with a sentence; nothing has been sent
-// then, nor is anything sent before the other end is known to be this user's.
+// Dial connects to a socket. It fails with ErrNobody or ErrPeer, with ctx's error, or with a sentence; nothing has been
+// sent then, nor is anything sent before the other end is known to be this user's.
 func (d *Dir) Dial(ctx context.Context, name string) (net.Conn, error) {
 	path, err := d.socketPath(name)
 	if err != nil {

@@ -413,7 +413,8 @@ func TestALockIsThatOfOneProcess(t *testing.T) {
 	}
 }
 
-// A lock whose file is removed is nobody's any more: who waited for it does not believe to have it beside who makes it anew.
+// A lock whose file is removed is nobody's any more: who waited for it does not believe to have it beside who makes it
+// anew.
 func TestHammerLock(t *testing.T) {
 	d := open(t)
 	if l, err := d.TryLock("x"); err != nil || !l.Holds() || l.Remove() != nil || l.Holds() {
