@@ -487,6 +487,31 @@ func TestTools(t *testing.T) {
 	testkit.Eventually(t, "the first is gone", func() bool { return !slices.Contains(names(), "add") && slices.Contains(names(), "add_other_example") })
 }
 
+// What is not as it should be is said to agents with the list, until it is.
+func TestNotices(t *testing.T) {
+	g := newGateway(t, Options{})
+	a := openAgent(t, g)
+	note := func() string {
+		texts, _ := a.tool("list_page_resources", struct{}{})
+		var list struct{ Note string }
+		if err := json.Unmarshal([]byte(texts[0]), &list); err != nil {
+			t.Fatal(err)
+		}
+		return list.Note
+	}
+	before := note()
+	g.Notice("port", "Something else has the port.")
+	g.Notice("disk", "It is full.")
+	if got := note(); got != before+" It is full. Something else has the port." {
+		t.Errorf("it is said %q", got)
+	}
+	g.Notice("disk", "")
+	g.Notice("port", "")
+	if got := note(); got != before {
+		t.Errorf("then it is said %q", got)
+	}
+}
+
 func TestWaitForPageUpdate(t *testing.T) {
 	g := newGateway(t, Options{})
 	doc := app + "/doc"

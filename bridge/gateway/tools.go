@@ -359,6 +359,9 @@ func (g *Gateway) toolList(c *call, args []byte) {
 	if len(out.Resources)+len(out.Templates) == 0 {
 		out.Note = "No open page offers a resource that fits."
 	}
+	for _, about := range slices.Sorted(maps.Keys(g.notices)) {
+		out.Note = strings.TrimSpace(out.Note + " " + g.notices[about])
+	}
 	g.say(c, false, asJSON(out))
 }
 

@@ -233,8 +233,17 @@ func TestAgentsGoOnWithoutAToken(t *testing.T) {
 			if _, err := io.WriteString(agent, ping+"\n"); err != nil {
 				t.Fatal(err)
 			}
-			if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || !strings.Contains(line, `"result"`) {
+			lines := bufio.NewReader(out)
+			if line, err := lines.ReadString('\n'); err != nil || !strings.Contains(line, `"result"`) {
 				t.Errorf("the agent is answered %q, %v", line, err)
+			}
+			list := strings.Replace(ping, "server/discover", "tools/call", 1)
+			list = strings.Replace(list, `"params":{`, `"params":{"name":"list_page_resources","arguments":{},`, 1)
+			if _, err := io.WriteString(agent, list+"\n"); err != nil {
+				t.Fatal(err)
+			}
+			if line, err := lines.ReadString('\n'); err != nil || !strings.Contains(line, "remove it, and a new one is made") {
+				t.Errorf("the agent is told %q, %v", line, err)
 			}
 			if n := log.Count("there is no token"); n != 1 || !log.Has("remove it, and a new one is made") {
 				t.Errorf("it is said %d times: %s", n, log)

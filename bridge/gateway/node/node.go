@@ -112,6 +112,9 @@ func Run(ctx context.Context, o Options) error {
 	defer cancel()
 
 	g := gateway.New(gateway.Options{Version: o.Version, Allow: withLoopback(o.AllowOrigins), Deny: o.DenyOrigins, AnyScheme: o.AnyScheme, Log: o.Log})
+	if tokenErr != nil {
+		g.Notice("token", "Pages are served, agents on HTTP and the inspector are not: "+tokenErr.Error()+".")
+	}
 	browsers := newBrowsers(g, o)
 	front := newFront(g, o, token, func() (string, error) { return native.Secret(file) })
 	local := http.NewServeMux() // for this user's processes
