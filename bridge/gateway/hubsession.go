@@ -4,8 +4,10 @@ package gateway
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"slices"
 	"strconv"
@@ -38,6 +40,7 @@ type hubSession struct {
 	asked   int                       // how many of them the page has been sent
 	queued  []queued                  // the rest, in order
 	over    bool
+	why     string // it is over, where that was not the connection's end
 }
 
 // maxAsked is how many requests a hub is sent at once; the rest waits here. A session may have 1,000.
@@ -61,7 +64,10 @@ type failure struct {
 	Data    struct{ Reason string }
 }
 
-var errGone = &failure{Message: lost.detail}
+var (
+	errGone   = &failure{Message: lost.detail}
+	errNoJSON = &failure{Message: "the hub sent what is no JSON, and was let go"}
+)
 
 func newClient(g *Gateway) *mcp.Client {
 	return mcp.NewClient(&mcp.Implementation{Name: "pagewire-gateway", Version: g.opt.Version}, &mcp.ClientOptions{
@@ -160,10 +166,16 @@ func (s *hubSession) take(id string) (done func(hubReply), asked bool) {
 }
 
 // close ends the session. It may be called more than once, and with the gateway's lock held.
-func (s *hubSession) close() {
+func (s *hubSession) close() { s.closeFor("", errGone) }
+
+// closeFor is close for a reason, with what those are told who wait.
+func (s *hubSession) closeFor(why string, told *failure) {
 	s.mu.Lock()
 	over, waiting := s.over, s.waiting
 	s.over, s.waiting, s.queued = true, nil, nil
+	if !over {
+		s.why = why
+	}
 	s.mu.Unlock()
 	if over {
 		return
@@ -172,9 +184,16 @@ func (s *hubSession) close() {
 	go func() {
 		s.conn.Close()
 		for _, done := range waiting {
-			done(hubReply{failure: errGone})
+			done(hubReply{failure: told})
 		}
 	}()
+}
+
+// reason is why the session is over.
+func (s *hubSession) reason() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return cmp.Or(s.why, "its connection ended")
 }
 
 // receive looks at one message of the page and reports whether it was for us; if not it is go-sdk's.
@@ -298,10 +317,15 @@ func (t *sdkTransport) Read(ctx context.Context) (jsonrpc.Message, error) {
 			continue
 		}
 		m, err := jsonrpc.DecodeMessage(text)
-		if err != nil {
-			continue // a page may say anything; what is no message is nothing
+		if err == nil {
+			return m, nil
 		}
-		return m, nil
+		if !json.Valid(text) {
+			// It may have been an answer: whoever waits for that would wait in vain.
+			s.closeFor(errNoJSON.Message, errNoJSON)
+			return nil, errors.New(errNoJSON.Message)
+		}
+		// JSON that is no message is nothing.
 	}
 }
 

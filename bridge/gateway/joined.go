@@ -66,7 +66,7 @@ func (j *joined) follow() {
 	for {
 		select {
 		case <-ended:
-			j.p.Lost("its connection ended")
+			j.p.Lost(j.session.reason())
 			return
 		case <-j.relist:
 			ctx, cancel := context.WithTimeout(context.Background(), g.opt.ReadTimeout)

@@ -101,7 +101,7 @@ func (l *linked) read(key, uri, params string, done func(reply)) (end func()) {
 	_, finish := l.peer.Read(key, uri, params, func(a link.Answer) {
 		r := replyOf(a)
 		if r.failure == "" && r.contents[0] != '[' {
-			r = reply{failure: bridge.InvalidContents, detail: "the page gave no contents"}
+			r = reply{failure: bridge.InvalidContents, detail: link.NoContents}
 		}
 		done(r)
 	})

@@ -135,7 +135,7 @@ func (p *Page) Receive(frame []byte) error {
 	if err != nil {
 		g.refusals[g.reasonOf(err)]++
 		g.log.Warn("a page's link has ended", "origin", p.Origin, "url", p.URL, "reason", err)
-		p.depart(err.Error(), true)
+		p.depart(err.Error(), false) // it would say it again
 	}
 	return err
 }
@@ -171,6 +171,10 @@ func (p *Page) setTools(tools []bridge.Tool) error {
 	}
 	var offers []toolOffer
 	for _, t := range tools {
+		if looksLikeOurs(t.Name) {
+			p.g.log.Warn("refused a tool whose name looks like one of the gateway's own", "tool", t.Name, "origin", p.Origin)
+			continue
+		}
 		o, err := decodeTool(t)
 		if err != nil {
 			return err

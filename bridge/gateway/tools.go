@@ -15,6 +15,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/pagewire/pagewire/bridge"
+	"github.com/pagewire/pagewire/bridge/link"
 )
 
 // The toolbox is what agents see as tools: ours, which offer the resources to agents that know only tools, and the pages'.
@@ -78,11 +79,12 @@ func (g *Gateway) retool() {
 				b.learn(o)
 				if b.owners[o.name] != "pagewire" && b.routes[o.name].tool == nil {
 					b.routes[o.name] = o
-					offer(o.name, o.tool, false)
+					shown := claimed(o.tool) // a hub of an older version passes a page's annotations on
+					offer(o.name, &shown, false)
 				}
 				continue
 			}
-			shown := *o.tool
+			shown := claimed(o.tool)
 			if shown.Meta = maps.Clone(shown.Meta); shown.Meta == nil {
 				shown.Meta = mcp.Meta{}
 			}
@@ -108,6 +110,35 @@ func (g *Gateway) retool() {
 	if err := g.engine.SetTools(g.now(), all); err != nil {
 		g.log.Warn("the pages' tools could not be offered", "error", err)
 	}
+}
+
+// claimed is a page's tool as agents are shown it. What a page says of its tools' harm is its own word: clients skip questions for a
+// tool with readOnlyHint, so it is said in words, as the page's, and not in annotations.
+func claimed(t *mcp.Tool) mcp.Tool {
+	shown := *t
+	if shown.Annotations == nil {
+		return shown
+	}
+	a := shown.Annotations
+	shown.Annotations = nil
+	if shown.Title == "" {
+		shown.Title = a.Title
+	}
+	var claims []string
+	claim := func(made bool, words string) {
+		if made {
+			claims = append(claims, words)
+		}
+	}
+	claim(a.ReadOnlyHint, "read-only")
+	claim(a.DestructiveHint != nil && *a.DestructiveHint, "destructive")
+	claim(a.DestructiveHint != nil && !*a.DestructiveHint, "not destructive")
+	claim(a.IdempotentHint, "idempotent")
+	claim(a.OpenWorldHint != nil && !*a.OpenWorldHint, "closed world")
+	if len(claims) > 0 {
+		shown.Description = strings.TrimSpace(shown.Description + " The page says: " + strings.Join(claims, ", ") + ".")
+	}
+	return shown
 }
 
 // metaTool is the key of a tool's _meta by which one gateway learns of another whose tool it is: the page's origin, and what
@@ -155,6 +186,9 @@ func (b *toolbox) name(origin, tool string) string {
 			host = u.Host
 		}
 		suffix := "_" + host
+		if looksLikeOurs(fitName(tool, suffix)) { // for its host's name
+			suffix = "_site"
+		}
 		if n > 1 {
 			suffix += "_" + strconv.Itoa(n)
 		}
@@ -306,6 +340,9 @@ func (g *Gateway) toolList(c *call, args []byte) {
 	if len(out.Resources)+len(out.Templates) == 0 {
 		out.Note = "No open page offers a resource that fits."
 	}
+	for _, about := range slices.Sorted(maps.Keys(g.notices)) {
+		out.Note = strings.TrimSpace(out.Note + " " + g.notices[about])
+	}
 	g.say(c, false, asJSON(out))
 }
 
@@ -327,8 +364,18 @@ func (g *Gateway) toolRead(c *call, args []byte) {
 		g.say(c, true, asText("read_page_resource: uri must be the URI of a resource"))
 		return
 	}
+	// The engine waits for tools longer than for reads.
+	late := time.AfterFunc(g.opt.ReadTimeout, func() {
+		g.mu.Lock()
+		defer g.unlock()
+		if g.calls[c.id] != c {
+			return
+		}
+		g.say(c, true, asText(in.URI+": its page has not answered for "+g.opt.ReadTimeout.String()))
+	})
+	c.cancel = func() { late.Stop() }
 	g.track([]string{in.URI}, func(failed map[string]string) {
-		if g.calls[c.id] == nil {
+		if g.calls[c.id] != c {
 			return
 		}
 		if why := failed[in.URI]; why != "" {
@@ -346,9 +393,13 @@ func (g *Gateway) toolRead(c *call, args []byte) {
 		default:
 			g.counts.reads++
 			c.began = time.Now()
-			c.cancel = r.page.src.read(r.own(asked.Key), r.own(asked.URI), asked.Params, func(answer reply) {
+			end := r.page.src.read(r.own(asked.Key), r.own(asked.URI), asked.Params, func(answer reply) {
 				g.sayContents(c, in.URI, revision, answer)
 			})
+			c.cancel = func() {
+				late.Stop()
+				end()
+			}
 		}
 	})
 }
@@ -369,7 +420,7 @@ func (g *Gateway) sayContents(c *call, uri string, revision int64, r reply) {
 		Blob          string
 	}
 	if err := json.Unmarshal(r.contents, &contents); err != nil {
-		g.say(c, true, asText(uri+": the page's answer is not resource contents"))
+		g.say(c, true, asText(uri+": "+link.NoContents))
 		return
 	}
 	content := []any{asJSON(map[string]any{"uri": uri, "revision": revision})}

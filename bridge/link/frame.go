@@ -342,8 +342,17 @@ type answered struct {
 	answer Answer
 }
 
-// Check looks at the contents of an answer, if the frame is one. own reports whether a URI is the page's to name.
-// Contents that are no JSON end the link; such as are no contents, or name a URI that is another's, are an answer that
+// What agents are told of contents that are refused.
+const (
+	ForeignContents = "the page answered with contents of another origin, which were refused"
+	NoContents      = "the page's answer is not resource contents"
+)
+
+// maxContents bounds the contents of one read.
+const maxContents = 10_000
+
+// Check looks at the contents of an answer, if the frame is one. own reports whether a URI is the page's to name: an agent goes by
+// it. Contents that are no JSON end the link; such as are no contents, or name a URI that is another's, are an answer that
 // fails. It needs no Peer, so that it can be done where Parse is.
 func (f *Frame) Check(own func(uri string) bool) {
 	if f.answered == nil || f.answered.answer.Failure != "" {
@@ -364,23 +373,52 @@ func (f *Frame) Check(own func(uri string) bool) {
 	}
 }
 
-// wrong says what is wrong with contents.
+// wrong says what is wrong with contents: they are a list of objects, each with one URI, and with a text or a blob, which are
+// strings, as mimeType is if it is there, and _meta an object.
 func wrong(v wire.Value, own func(uri string) bool) (why string) {
-	if v.Kind() != wire.Array || v.Empty() {
-		return "the page gave no contents"
+	if v.Kind() != wire.Array {
+		return NoContents
 	}
+	n := 0
 	v.Elements(func(item wire.Value) bool {
-		uri, named := item.Get("uri").Text()
-		text, blob := item.Get("text").Kind(), item.Get("blob").Kind()
-		mime := item.Get("mimeType").Kind()
-		switch {
-		case item.Kind() != wire.Object || !named || mime != wire.Absent && mime != wire.String,
-			text != wire.String && text != wire.Absent, blob != wire.String && blob != wire.Absent, (text == wire.Absent) == (blob == wire.Absent):
-			why = "the page gave something that is no contents"
-		case !own(uri):
-			why = "the page gave contents of a URI that is not its own"
-		}
-		return why == ""
+		n++
+		why = wrongItem(item, own)
+		return why == "" && n <= maxContents
 	})
+	if n == 0 || n > maxContents {
+		return NoContents
+	}
 	return why
+}
+
+func wrongItem(item wire.Value, own func(uri string) bool) (why string) {
+	if item.Kind() != wire.Object {
+		return NoContents
+	}
+	named, filled, sound, ours := 0, 0, true, true
+	item.Members(func(key, v wire.Value) bool {
+		name, _ := key.Text()
+		switch name {
+		case "uri":
+			uri, is := v.Text()
+			named++
+			sound = sound && is
+			ours = ours && own(uri)
+		case "text", "blob":
+			filled++
+			sound = sound && v.Kind() == wire.String
+		case "mimeType":
+			sound = sound && v.Kind() == wire.String
+		case "_meta":
+			sound = sound && v.Kind() == wire.Object
+		}
+		return true
+	})
+	switch {
+	case !sound || named != 1 || filled != 1:
+		return NoContents
+	case !ours:
+		return ForeignContents
+	}
+	return ""
 }

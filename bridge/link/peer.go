@@ -57,7 +57,10 @@ func New(now bridge.Time, core Core, build string, limits Limits) *Peer {
 var gone = Answer{Failure: bridge.ReadFailed, Detail: "the page went away before it answered", Gone: true}
 
 // Close ends the link. What was asked is answered with a failure.
-func (p *Peer) Close() {
+func (p *Peer) Close() { p.close(gone) }
+
+// close is Close with what those are told who wait.
+func (p *Peer) close(told Answer) {
 	if p.over {
 		return
 	}
@@ -71,7 +74,7 @@ func (p *Peer) Close() {
 		if a := p.asked[id]; a != nil {
 			delete(p.asked, id)
 			if !a.answered {
-				a.done(gone)
+				a.done(told)
 			}
 		}
 	}
@@ -92,7 +95,7 @@ func (p *Peer) Apply(now bridge.Time, f Frame) error {
 	if reason := p.apply(now, f); reason != "" {
 		p.say("refused", nil).add(quote(reason)).end()
 		p.urgent = true
-		p.Close()
+		p.close(Answer{Failure: bridge.ReadFailed, Detail: "the page was let go: " + reason})
 		return &Ended{reason}
 	}
 	return nil

@@ -38,6 +38,7 @@ type Page struct {
 	calls   map[int64]context.CancelFunc
 	reports []string
 	refusal string
+	raw     func(uri string) string
 }
 
 // A Tool is one of a Page.
@@ -210,8 +211,14 @@ func (p *Page) read(id int64, key, uri string) {
 	p.begin(id, func(context.Context) {
 		p.mu.Lock()
 		text, ok := p.state[uri]
-		read, count := p.reads[key], p.count
+		read, raw, count := p.reads[key], p.raw, p.count
 		p.mu.Unlock()
+		if raw != nil {
+			if contents := raw(uri); contents != "" {
+				p.Post(fmt.Sprintf("=%d %d %s", id, count, contents))
+			}
+			return
+		}
 		if read != nil {
 			text, ok = read(uri), true
 		}
@@ -276,6 +283,13 @@ func (p *Page) Template(template string, read func(uri string) string) {
 	p.reads[template] = read
 	p.mu.Unlock()
 	p.say(registration(template))
+}
+
+// Contents has the page answer each read with what f gives, whatever text it is; "" for no answer.
+func (p *Page) Contents(f func(uri string) string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.raw = f
 }
 
 // Withdraw unregisters a URI.

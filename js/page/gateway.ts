@@ -23,6 +23,7 @@ const {
   URL,
 } = globalThis;
 const { min, random } = Math;
+const { info } = console;
 
 /** Pauses between attempts, in ms: the first is this long, each further one twice as long, up to a bound. */
 const firstPause = 100;
@@ -59,6 +60,8 @@ export function gateway({ settings, emit }: Ground, { epoch }: Revisions, cores:
   let contact = 0;
   /** Whether the console knows that there is none. */
   let told = false;
+  /** Whether it knows that there is one, and that nobody can say whose. */
+  let warned = false;
   /** Why no attempt is made: for good, or until the page is back. */
   let over = false;
   let away = false;
@@ -112,6 +115,10 @@ export function gateway({ settings, emit }: Ground, { epoch }: Revisions, cores:
     listen(ours, "open", () => {
       opened = Date.now();
       told = false;
+      if (!warned) {
+        warned = true;
+        info(`pagewire: connected to ${url}. A page cannot tell whose program answers there.`);
+      }
       title = document.title;
       const home = cores.home((reason) => {
         if (!live()) return;

@@ -3,9 +3,7 @@
 package cdp
 
 import (
-	"context"
 	_ "embed"
-	"errors"
 	"strconv"
 	"strings"
 	"time"

@@ -4,12 +4,15 @@ package cdp
 
 import (
 	"encoding/json"
+	"sync"
 
 	protocol "github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/cdp/jsonv2"
 	"github.com/chromedp/cdproto/webmcp"
 
 	"github.com/pagewire/pagewire/bridge"
+	"github.com/pagewire/pagewire/bridge/gateway"
+	"github.com/pagewire/pagewire/bridge/wire"
 )
 
 // A native is a document without Pagewire in a browser with WebMCP: it has tools, and no resources. They are run by the
@@ -274,7 +277,7 @@ func toolResult(e *webmcp.EventToolResponded) []byte {
 func failed(why string) []byte { return contentOf(why, true) }
 
 func contentOf(text string, isError bool) []byte {
-	result := bridge.Text(`{"content":[{"type":"text","text":`).Str(text).Raw(`}]`)
+	result := wire.Text(`{"content":[{"type":"text","text":`).Str(text).Raw(`}]`)
 	if isError {
 		result = result.Raw(`,"isError":true`)
 	}

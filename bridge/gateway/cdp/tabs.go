@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/chromedp/cdproto"
@@ -31,7 +32,10 @@ type attachment struct {
 	inject  string          // the page layer, or ""
 	gateway string          // Options.Gateway
 
-	mu       sync.Mutex // guards all below and what they hold; taken before the gateway's lock and a home's
+	// handling is set while the reader handles what the browser said.
+	handling atomic.Bool
+
+	mu       sync.Mutex // guards all below and what they hold; taken before the gateway's lock
 	sessions map[string]*session
 	tabs     map[string]*tab // by target
 	bindings int
@@ -114,6 +118,8 @@ func (s *session) clear() {
 func (b *attachment) handle(m *cdproto.Message, answered func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.handling.Store(true)
+	defer b.handling.Store(false)
 	if answered != nil {
 		answered()
 		return
