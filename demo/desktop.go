@@ -10,7 +10,6 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -38,7 +37,8 @@ func (t *teller) desktop(gateway string, b *browser.Browser, url string) (err er
 	hub := free.Addr().String()
 	free.Close()
 	var said bytes.Buffer // read when the process has ended
-	command := exec.Command(gateway, "serve", "--hub", hub, "--token-file", filepath.Join(dir, "token"), "--chrome", b.URL, "--log-level", "warn")
+	command := exec.Command(gateway, "serve", "--hub", hub, "--chrome", b.URL, "--log-level", "warn")
+	command.Env = append(os.Environ(), "XDG_CONFIG_HOME="+dir)
 	command.Stderr = &said
 
 	ctx, cancel := context.WithTimeout(t.ctx, startDeadline)

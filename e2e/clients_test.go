@@ -20,19 +20,31 @@ import (
 	clients "github.com/pagewire/pagewire/e2e/clients/page"
 )
 
-// agentsHub starts a hub with the page of clients/page, and returns where agents go: the address for those on HTTP, the
-// command line for those on stdio, each of which starts a gateway of its own.
-func agentsHub(t *testing.T) (url string, stdio []string) {
+// A meeting is where agents go.
+type meeting struct {
+	// url is the address for those on HTTP, and header what they need to send there as Authorization.
+	url, header string
+	// stdio is the command line for those on stdio, each of which starts a gateway of its own.
+	stdio []string
+	// env is what both need to have in their environment.
+	env []string
+}
+
+// agentsHub starts a hub with the page of clients/page.
+func agentsHub(t *testing.T, more ...string) meeting {
 	t.Helper()
 	h := newHome(t)
+	// Clients start programs with few variables of their own environment: HOME is one of them, XDG_CONFIG_HOME is not.
+	env := append(os.Environ(), "HOME="+h.dir, "XDG_CONFIG_HOME=")
 	free, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	address := free.Addr().String()
 	free.Close()
-	arguments := []string{"serve", "--hub", h.hub, "--token-file", filepath.Join(h.dir, "token"), "--any-scheme", "--allow-origin", clients.Origin, "--log-level", "warn"}
-	command, _ := h.command(t, append(arguments, "--http", address)...)
+	arguments := []string{"serve", "--hub", h.hub, "--any-scheme", "--allow-origin", clients.Origin, "--log-level", "warn"}
+	command, _ := h.command(t, append(append(arguments, "--http", address), more...)...)
+	command.Env = env
 	if err := command.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -45,17 +57,26 @@ func agentsHub(t *testing.T) (url string, stdio []string) {
 	ctx, cancel := context.WithCancel(context.Background())
 	t.Cleanup(cancel)
 	testkit.Eventually(t, "the page is connected", func() bool { return clients.Connect(ctx, h.hub) == nil })
-	url = "http://" + address + "/mcp"
+	token, err := os.ReadFile(filepath.Join(h.dir, ".config/pagewire/token"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	header := "Bearer " + strings.TrimSpace(string(token))
 	testkit.Eventually(t, "the gateway has the page", func() bool {
-		r, err := http.Get("http://" + h.hub + "/metrics")
+		r, err := http.NewRequest("GET", "http://"+h.hub+"/metrics", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Authorization", header)
+		answer, err := http.DefaultClient.Do(r)
 		if err != nil {
 			return false
 		}
-		defer r.Body.Close()
-		text, _ := io.ReadAll(r.Body)
+		defer answer.Body.Close()
+		text, _ := io.ReadAll(answer.Body)
 		return strings.Contains(string(text), `pagewire_pages{road="websocket"} 1`)
 	})
-	return url, append([]string{command.Path}, arguments...)
+	return meeting{"http://" + address + "/mcp", header, append([]string{command.Path}, arguments...), env}
 }
 
 // The official TypeScript client, unmodified, in its three modes, over stdio and over HTTP: clients/client.ts has what it
@@ -72,14 +93,15 @@ func TestTypeScriptClient(t *testing.T) {
 	if len(built.Errors) > 0 {
 		t.Fatal(built.Errors[0].Text)
 	}
-	url, stdio := agentsHub(t)
+	at := agentsHub(t)
 	for _, mode := range []string{"legacy", "auto", "modern"} {
-		for transport, target := range map[string][]string{"stdio": stdio, "http": {url}} {
+		for transport, target := range map[string][]string{"stdio": at.stdio, "http": {at.url, at.header}} {
 			t.Run(mode+"/"+transport, func(t *testing.T) {
 				t.Parallel()
 				ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 				defer cancel()
 				command := exec.CommandContext(ctx, "node", append([]string{script, mode, transport}, target...)...)
+				command.Env = at.env
 				if text, err := command.CombinedOutput(); err != nil || string(text) != "done\n" {
 					t.Errorf("%v\n%s", err, text)
 				}
@@ -93,8 +115,8 @@ func TestInspector(t *testing.T) {
 	t.Parallel()
 	node := node22(t)
 	clients, _ := filepath.Abs("conformance/node_modules/@modelcontextprotocol/inspector/clients")
-	home := t.TempDir()
-	env := append(os.Environ(), "HOME="+home, "PATH="+filepath.Dir(node)+":"+os.Getenv("PATH"))
+	at := agentsHub(t)
+	env := append(at.env, "PATH="+filepath.Dir(node)+":"+os.Getenv("PATH"))
 	run := func(t *testing.T, script string, args ...string) string {
 		t.Helper()
 		ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
@@ -127,11 +149,14 @@ func TestInspector(t *testing.T) {
 		}
 	})
 
-	url, stdio := agentsHub(t)
 	for _, era := range []string{"legacy", "modern"} {
-		for transport, target := range map[string][]string{"stdio": stdio, "http": {url}} {
+		for transport, target := range map[string][]string{"stdio": at.stdio, "http": {at.url}} {
 			t.Run(era+"/"+transport, func(t *testing.T) {
 				t.Parallel()
+				var headers []string
+				if transport == "http" {
+					headers = []string{"--header", "Authorization: " + at.header}
+				}
 				for _, test := range []struct {
 					args []string
 					want string
@@ -143,14 +168,14 @@ func TestInspector(t *testing.T) {
 					{[]string{"tools/call", "--tool-name", "test_simple_text"}, `"text":"This is a simple text response for testing."`},
 					{[]string{"tools/call", "--tool-name", "read_page_resource", "--tool-arg", "uri=https://x.test/square/12"}, `"text":"144"`},
 				} {
-					args := append([]string{"--cli", "--protocol-era", era, "--format", "json", "-q", "--method"}, test.args...)
+					args := append([]string{"--cli", "--protocol-era", era, "--format", "json", "-q", "--method"}, append(test.args, headers...)...)
 					if got := run(t, "launcher/build/index.js", append(append(args, "--"), target...)...); !strings.Contains(got, test.want) {
 						t.Errorf("%s: %s", strings.Join(test.args, " "), got)
 					}
 				}
 
 				name := era + "-" + transport
-				run(t, mcpdo, append([]string{"connect", "@" + name, "--era", era, "--"}, target...)...)
+				run(t, mcpdo, append(append([]string{"connect", "@" + name, "--era", era}, headers...), append([]string{"--"}, target...)...)...)
 				ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 				defer cancel()
 				subscribe := exec.CommandContext(ctx, node, filepath.Join(clients, mcpdo), "--format", "json", "--connection", name, "resources/subscribe", "https://x.test/clock")

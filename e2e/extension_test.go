@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -224,6 +225,31 @@ func TestExtensionReachesStrictPages(t *testing.T) {
 	}
 }
 
+// The pages of the extension are at the next hub when the one before is stopped.
+func TestExtensionLeavesAStoppedHub(t *testing.T) {
+	h := newHome(t)
+	hub := h.serve(t)
+	x := extend(t, h, true)
+	agent := h.serve(t)
+	s := serveStrict(t, "script-src 'self'", counting)
+	p := x.tab(s.URL)
+	uri := s.URL + "/count"
+	x.allow(s.URL)
+	testkit.Eventually(t, "the agent lists it", func() bool { return agent.Offers(uri) })
+	agent.Watch(uri)
+	hub.cmd.Process.Signal(syscall.SIGSTOP)
+	t.Cleanup(func() { hub.cmd.Process.Signal(syscall.SIGCONT) }) // else it does not end
+	stopped := time.Now()
+	run[any](p, "set(7)")
+	agent.holds(uri, "7")
+	t.Logf("the agent has the last state %v after the hub was stopped", time.Since(stopped).Round(time.Millisecond))
+	hub.cmd.Process.Signal(syscall.SIGCONT)
+	testkit.Eventually(t, "it steps aside", func() bool { return strings.Contains(hub.log.String(), "joined the hub") })
+	run[any](p, "set(8)")
+	agent.holds(uri, "8")
+	testkit.Eventually(t, "it lists the page, too", func() bool { return hub.Offers(uri) })
+}
+
 // traces is all that a page can see of whether somebody is there: run after it has registered, notified, and waited.
 const traces = `
 	const heard = [];
@@ -379,11 +405,15 @@ func (x *extended) useSocket() {
 	x.stop(x.worker())
 }
 
-// useGateway tells the extension's pages where the gateway is.
+// useGateway tells the extension's pages where the gateway is, and what a native host that was there would have told it.
 func (x *extended) useGateway() {
 	x.t.Helper()
 	p := x.tab(host.ExtensionOrigin + "/options.html")
-	run[any](p, fmt.Sprintf("await chrome.storage.local.set({ gateway: 'ws://%s/page' })", x.home.hub))
+	secret, err := host.MakeSecret(filepath.Join(x.home.dir, "pagewire", "token")) // as an install has made it
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	run[any](p, fmt.Sprintf("await chrome.storage.local.set({ gateway: 'ws://%s/page', secret: %q })", x.home.hub, secret))
 	_ = chromedp.Cancel(p.ctx)
 }
 

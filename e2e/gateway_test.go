@@ -4,7 +4,6 @@ package e2e
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io/fs"
 	"net"
@@ -16,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -315,7 +315,7 @@ func TestServeEndsWithItsParent(t *testing.T) {
 	testkit.Eventually(t, "it has ended", func() bool { return !running(pid) })
 }
 
-// The port is somebody else's: said plainly, and nobody is killed.
+// The port is somebody else's: agents go on without it, that is said, and the other program is told nothing.
 func TestForeignPort(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -323,30 +323,35 @@ func TestForeignPort(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	other := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "hello") })}
+	var asked atomic.Int32
+	other := &http.Server{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Add(1) })}
+	other.ConnState = func(net.Conn, http.ConnState) { asked.Add(1) }
 	go other.Serve(l)
 	defer other.Close()
-	cmd, log := h.command(t, "serve", "--hub", h.hub)
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
+	c := serveCounter(t)
+	args := []string{"--launch", "--headless", "--open", c.URL}
+	hub := h.serve(t, args...)
+	testkit.Eventually(t, "the hub lists the page", func() bool { return hub.Offers(c.uri()) })
+	joiner := h.serve(t, args...)
+	testkit.Eventually(t, "a joiner lists the page", func() bool { return joiner.Offers(c.uri()) })
+	joiner.Watch(c.uri())
+	c.set(1)
+	joiner.holds(c.uri(), "1")
+	testkit.Eventually(t, "it is said", func() bool { return strings.Contains(hub.log.String(), "something else has the port: agents go on") })
+	hub.cmd.Process.Signal(syscall.SIGKILL)
+	c.set(2)
+	joiner.holds(c.uri(), "2")
+	if n := asked.Load(); n != 0 {
+		t.Errorf("the other program was told something: %d", n)
 	}
-	defer in.Close()
-	err = cmd.Run()
-	var exit *exec.ExitError
-	if !errors.As(err, &exit) || exit.ExitCode() != 1 {
-		t.Errorf("it ended with %v", err)
-	}
-	for _, word := range []string{"another program has the port", h.hub, "stop it, or give Pagewire another port"} {
-		if !strings.Contains(log.String(), word) {
-			t.Errorf("it does not say %q: %s", word, log.String())
+	other.Close()
+	testkit.Eventually(t, "the port is taken when it is free", func() bool {
+		answer, err := http.Get("http://" + h.hub + "/healthz")
+		if err == nil {
+			answer.Body.Close()
 		}
-	}
-	if answer, err := http.Get("http://" + h.hub); err != nil || answer.StatusCode != 200 {
-		t.Errorf("the other program answers no more: %v", err)
-	} else {
-		answer.Body.Close()
-	}
+		return err == nil
+	})
 }
 
 // Three agents, each with a gateway of its own, see the same pages; the hub is killed, and the others go on.
@@ -419,6 +424,38 @@ func TestHubThatIsTerminated(t *testing.T) {
 	}
 	other.Close()
 	testkit.Eventually(t, "the browser is gone with the last agent", func() bool { return len(profiles(h)) == 0 })
+}
+
+// A hub that is stopped is replaced, also for the pages of the browser that it has launched; when it goes on it is a joiner.
+func TestStoppedHub(t *testing.T) {
+	h := newHome(t)
+	c := serveCounter(t)
+	args := []string{"--launch", "--headless", "--open", c.URL}
+	hub := h.serve(t, args...)
+	testkit.Eventually(t, "the hub lists the page", func() bool { return hub.Offers(c.uri()) })
+	others := []*started{h.serve(t, args...), h.serve(t, args...)}
+	for _, a := range append(others, hub) {
+		testkit.Eventually(t, "it lists the page", func() bool { return a.Offers(c.uri()) })
+		a.Watch(c.uri())
+	}
+	hub.cmd.Process.Signal(syscall.SIGSTOP)
+	t.Cleanup(func() { hub.cmd.Process.Signal(syscall.SIGCONT) }) // else it does not end
+	stopped := time.Now()
+	c.set(1)
+	for _, a := range others {
+		a.holds(c.uri(), "1")
+		t.Logf("an agent has the last state %v after the hub was stopped", time.Since(stopped).Round(time.Millisecond))
+	}
+	hub.cmd.Process.Signal(syscall.SIGCONT)
+	testkit.Eventually(t, "it steps aside", func() bool { return strings.Contains(hub.log.String(), "joined the hub") })
+	c.set(2)
+	for _, a := range append(others, hub) {
+		a.holds(c.uri(), "2")
+		settled(a)
+	}
+	if browsers := len(profiles(h)); browsers != 1 {
+		t.Errorf("there are %d browsers, want 1", browsers)
+	}
 }
 
 func profiles(h userHome) []string {

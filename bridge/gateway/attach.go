@@ -124,7 +124,7 @@ func (p *Page) follow() {
 	for {
 		select {
 		case <-ended:
-			p.leave("its connection ended", true)
+			p.leave(p.session.reason(), true)
 			return
 		case <-p.relist:
 			ctx, cancel := context.WithTimeout(context.Background(), p.g.opt.ReadTimeout)
@@ -197,6 +197,10 @@ func (p *Page) list(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
+			if !p.Hub && looksLikeOurs(t.Name) {
+				p.g.log.Warn("refused a tool whose name looks like one of the gateway's own", "tool", t.Name, "origin", p.Origin)
+				continue
+			}
 			tools = append(tools, toolOffer{name: t.Name, tool: t})
 		}
 	}
@@ -212,13 +216,7 @@ func (p *Page) mayOffer(uri string) bool {
 	if p.Hub {
 		return true
 	}
-	if strings.Contains(uri, "#") || len(uri) > 8192 {
-		return false // the fragment is the gateway's, which tells tabs apart by it
-	}
-	if strings.HasPrefix(uri, p.Origin+"/") {
-		return true
-	}
-	return p.g.opt.AnyScheme && !strings.HasPrefix(uri, "http:") && !strings.HasPrefix(uri, "https:")
+	return !strings.Contains(uri, "#") && p.owns(uri) // the fragment is the gateway's, which tells tabs apart by it
 }
 
 // leave takes a page out of the catalog. With return set its resources stay for Options.Grace, in case that the tab comes back with them.

@@ -80,6 +80,7 @@ type Gateway struct {
 	interest map[string]*interest // by the agents' URI
 	released []string             // URIs that may be of no interest any more
 	tools    toolbox
+	notices  map[string]string // by what they are about
 	counts   counts
 }
 
@@ -101,6 +102,7 @@ func New(o Options) *Gateway {
 		opt: o, log: o.Log, start: time.Now(),
 		agents:   map[bridge.PortID]*Agent{},
 		clients:  map[string]*client{},
+		notices:  map[string]string{},
 		calls:    map[bridge.CallID]*call{},
 		interest: map[string]*interest{},
 	}
@@ -135,6 +137,18 @@ const instructions = "Live state of the pages that are open in the user's browse
 
 // MessageBytes is the size above which a message of an agent is refused unread.
 func (g *Gateway) MessageBytes() int { return g.engine.MessageBytes() }
+
+// Notice has agents told a sentence about something that is not as it should be, with each list_page_resources, until it is called
+// for the same thing with "".
+func (g *Gateway) Notice(about, sentence string) {
+	g.mu.Lock()
+	defer g.unlock()
+	if sentence == "" {
+		delete(g.notices, about)
+		return
+	}
+	g.notices[about] = sentence
+}
 
 // Close ends every session in order: agents get answers to what they wait for.
 func (g *Gateway) Close() {

@@ -474,16 +474,42 @@ func TestTools(t *testing.T) {
 	p2 := openPage(t, g, PageInfo{Tab: "b", Origin: "https://other.example", Title: "Other"}, map[string]string{})
 	add(p2, "add", "second ")
 	add(p2, "read_page_resource", "not ours ")
-	testkit.Eventually(t, "both are there", func() bool {
-		return slices.Equal(names(), append([]string{"add", "add_other_example"}, append(slices.Clone(own[:2]), "read_page_resource_other_example", own[2])...))
+	add(p2, "read_it", "its own ")
+	testkit.Eventually(t, "both are there, and none that looks like ours", func() bool {
+		return slices.Equal(names(), []string{"add", "add_other_example", own[0], "read_it", own[1], own[2]})
 	})
-	for name, want := range map[string]string{"add": "first !", "add_tab1": "first !", "add_other_example": "second !", "read_page_resource_other_example": "not ours !"} {
+	for name, want := range map[string]string{"add": "first !", "add_tab1": "first !", "add_other_example": "second !", "read_it": "its own !"} {
 		if got, failed := a.tool(name, args{"!"}); failed || got[0] != want {
 			t.Errorf("%s answers %q", name, got)
 		}
 	}
 	g.CloseTab("a")
 	testkit.Eventually(t, "the first is gone", func() bool { return !slices.Contains(names(), "add") && slices.Contains(names(), "add_other_example") })
+}
+
+// What is not as it should be is said to agents with the list, until it is.
+func TestNotices(t *testing.T) {
+	g := newGateway(t, Options{})
+	a := openAgent(t, g)
+	note := func() string {
+		texts, _ := a.tool("list_page_resources", struct{}{})
+		var list struct{ Note string }
+		if err := json.Unmarshal([]byte(texts[0]), &list); err != nil {
+			t.Fatal(err)
+		}
+		return list.Note
+	}
+	before := note()
+	g.Notice("port", "Something else has the port.")
+	g.Notice("disk", "It is full.")
+	if got := note(); got != before+" It is full. Something else has the port." {
+		t.Errorf("it is said %q", got)
+	}
+	g.Notice("disk", "")
+	g.Notice("port", "")
+	if got := note(); got != before {
+		t.Errorf("then it is said %q", got)
+	}
 }
 
 func TestWaitForPageUpdate(t *testing.T) {
@@ -766,7 +792,7 @@ func TestHubThatIsReplaced(t *testing.T) {
 	defer close(pages[0].hold)
 	answer := make(chan string, 1)
 	go func() { answer <- a.read(own) }()
-	eventually(t, "the page is asked", func() bool {
+	testkit.Eventually(t, "the page is asked", func() bool {
 		pages[0].session.mu.Lock()
 		defer pages[0].session.mu.Unlock()
 		return pages[0].session.asked == 1

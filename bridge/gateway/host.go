@@ -55,7 +55,7 @@ func (g *Gateway) readAt(c *call, p *Page, own, uri string) {
 		p.parked = append(p.parked, parked{c, uri})
 		return
 	}
-	c.cancel = p.session.request("resources/read", map[string]string{"uri": own}, func(r reply) { g.answerRead(c, p, uri, r) })
+	c.cancel = p.session.request("resources/read", map[string]string{"uri": own}, func(r reply) { g.answerRead(c, p, uri, p.checked(r)) })
 }
 
 // answerRead completes a read with what the page said. One that the page was asked and has not answered before it went is
@@ -72,6 +72,18 @@ func (g *Gateway) answerRead(c *call, p *Page, uri string, r reply) {
 	} else {
 		g.complete(c, r, nil)
 	}
+}
+
+// checked is a page's answer to a read, or the failure that it is if its contents are none.
+func (p *Page) checked(r reply) reply {
+	if r.failure != nil {
+		return r
+	}
+	if why := p.wrongContents(r.shape); why != "" {
+		r.failure = &failure{Message: why}
+		r.failure.Data.Reason = string(bridge.InvalidContents)
+	}
+	return r
 }
 
 func (h *host) CallTool(id bridge.CallID, t bridge.ToolCall) {

@@ -4,8 +4,10 @@ package gateway
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"slices"
 	"strconv"
@@ -38,6 +40,7 @@ type session struct {
 	asked   int                    // how many of them the page has been sent
 	queued  []queued               // the rest, in order
 	over    bool
+	why     string // it is over, where that was not the connection's end
 }
 
 // maxAsked is how many requests a page is sent at once: its engine refuses the 65th that waits, and all agents share it.
@@ -52,6 +55,7 @@ type queued struct {
 type reply struct {
 	result   []byte // the JSON text of the result
 	contents []byte // of its member contents
+	shape    shape  // of those
 	failure  *failure
 }
 
@@ -61,7 +65,10 @@ type failure struct {
 	Data    struct{ Reason string }
 }
 
-var errGone = &failure{Message: "the page went away before it answered"}
+var (
+	errGone   = &failure{Message: "the page went away before it answered"}
+	errNoJSON = &failure{Message: "the page sent what is no JSON, and was let go"}
+)
 
 func newClient(g *Gateway) *mcp.Client {
 	return mcp.NewClient(&mcp.Implementation{Name: "pagewire-gateway", Version: g.opt.Version}, &mcp.ClientOptions{
@@ -160,10 +167,16 @@ func (s *session) take(id string) (done func(reply), asked bool) {
 }
 
 // close ends the session. It may be called more than once, and with the gateway's lock held.
-func (s *session) close() {
+func (s *session) close() { s.closeFor("", errGone) }
+
+// closeFor is close for a reason, with what those are told who wait.
+func (s *session) closeFor(why string, told *failure) {
 	s.mu.Lock()
 	over, waiting := s.over, s.waiting
 	s.over, s.waiting, s.queued = true, nil, nil
+	if !over {
+		s.why = why
+	}
 	s.mu.Unlock()
 	if over {
 		return
@@ -172,9 +185,16 @@ func (s *session) close() {
 	go func() {
 		s.conn.Close()
 		for _, done := range waiting {
-			done(reply{failure: errGone})
+			done(reply{failure: told})
 		}
 	}()
+}
+
+// reason is why the session is over.
+func (s *session) reason() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return cmp.Or(s.why, "its connection ended")
 }
 
 // receive looks at one message of the page and reports whether it was for us; if not it is go-sdk's.
@@ -257,10 +277,11 @@ func split(text []byte) (m incoming, ok bool) {
 				if name != "contents" {
 					return d.SkipValue() == nil
 				}
-				value, err := d.ReadValue()
+				from := d.InputOffset()
+				good := m.shape.read(d)
 				end := d.InputOffset()
-				m.contents = text[end-int64(len(value)) : end : end]
-				return err == nil
+				m.contents = bytes.TrimLeft(text[from:end:end], " \t\r\n:")
+				return good
 			})
 			m.result = bytes.TrimLeft(text[from:d.InputOffset()], " \t\r\n:")
 			return good
@@ -298,10 +319,15 @@ func (t *sdkTransport) Read(ctx context.Context) (jsonrpc.Message, error) {
 			continue
 		}
 		m, err := jsonrpc.DecodeMessage(text)
-		if err != nil {
-			continue // a page may say anything; what is no message is nothing
+		if err == nil {
+			return m, nil
 		}
-		return m, nil
+		if !json.Valid(text) {
+			// It may have been an answer: whoever waits for that would wait in vain.
+			s.closeFor(errNoJSON.Message, errNoJSON)
+			return nil, errors.New(errNoJSON.Message)
+		}
+		// A page may say anything; what is no message is nothing.
 	}
 }
 

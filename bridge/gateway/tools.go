@@ -68,11 +68,12 @@ func (g *Gateway) retool() {
 				b.learn(o)
 				if b.owners[o.name] != "pagewire" && b.routes[o.name].tool == nil {
 					b.routes[o.name] = o
-					offer(o.name, o.tool, false)
+					shown := claimed(o.tool) // a hub of an older version passes a page's annotations on
+					offer(o.name, &shown, false)
 				}
 				continue
 			}
-			shown := *o.tool
+			shown := claimed(o.tool)
 			if shown.Meta = maps.Clone(shown.Meta); shown.Meta == nil {
 				shown.Meta = mcp.Meta{}
 			}
@@ -98,6 +99,35 @@ func (g *Gateway) retool() {
 	if err := g.engine.SetTools(g.now(), all); err != nil {
 		g.log.Warn("the pages' tools could not be offered", "error", err)
 	}
+}
+
+// claimed is a page's tool as agents are shown it. What a page says of its tools' harm is its own word: clients skip questions for a
+// tool with readOnlyHint, so it is said in words, as the page's, and not in annotations.
+func claimed(t *mcp.Tool) mcp.Tool {
+	shown := *t
+	if shown.Annotations == nil {
+		return shown
+	}
+	a := shown.Annotations
+	shown.Annotations = nil
+	if shown.Title == "" {
+		shown.Title = a.Title
+	}
+	var claims []string
+	claim := func(made bool, words string) {
+		if made {
+			claims = append(claims, words)
+		}
+	}
+	claim(a.ReadOnlyHint, "read-only")
+	claim(a.DestructiveHint != nil && *a.DestructiveHint, "destructive")
+	claim(a.DestructiveHint != nil && !*a.DestructiveHint, "not destructive")
+	claim(a.IdempotentHint, "idempotent")
+	claim(a.OpenWorldHint != nil && !*a.OpenWorldHint, "closed world")
+	if len(claims) > 0 {
+		shown.Description = strings.TrimSpace(shown.Description + " The page says: " + strings.Join(claims, ", ") + ".")
+	}
+	return shown
 }
 
 // metaTool is the key of a tool's _meta by which one gateway learns of another whose tool it is: the page's origin, and what
@@ -145,6 +175,9 @@ func (b *toolbox) name(origin, tool string) string {
 			host = u.Host
 		}
 		suffix := "_" + host
+		if looksLikeOurs(fitName(tool, suffix)) { // for its host's name
+			suffix = "_site"
+		}
 		if n > 1 {
 			suffix += "_" + strconv.Itoa(n)
 		}
@@ -326,6 +359,9 @@ func (g *Gateway) toolList(c *call, args []byte) {
 	if len(out.Resources)+len(out.Templates) == 0 {
 		out.Note = "No open page offers a resource that fits."
 	}
+	for _, about := range slices.Sorted(maps.Keys(g.notices)) {
+		out.Note = strings.TrimSpace(out.Note + " " + g.notices[about])
+	}
 	g.say(c, false, asJSON(out))
 }
 
@@ -347,8 +383,18 @@ func (g *Gateway) toolRead(c *call, args []byte) {
 		g.say(c, true, asText("read_page_resource: uri must be the URI of a resource"))
 		return
 	}
+	// The engine waits for tools longer than for reads.
+	late := time.AfterFunc(g.opt.ReadTimeout, func() {
+		g.mu.Lock()
+		defer g.unlock()
+		if g.calls[c.id] != c {
+			return
+		}
+		g.say(c, true, asText(in.URI+": its page has not answered for "+g.opt.ReadTimeout.String()))
+	})
+	c.cancel = func() { late.Stop() }
 	g.track([]string{in.URI}, func(failed map[string]string) {
-		if g.calls[c.id] == nil {
+		if g.calls[c.id] != c {
 			return
 		}
 		if why := failed[in.URI]; why != "" {
@@ -372,7 +418,9 @@ func (g *Gateway) readTool(c *call, p *Page, own, uri string, revision int64) {
 		g.say(c, true, asText(uri+": its page is being reloaded; try again"))
 		return
 	}
-	c.cancel = p.session.request("resources/read", map[string]string{"uri": own}, func(r reply) {
+	before := c.cancel
+	cancel := p.session.request("resources/read", map[string]string{"uri": own}, func(r reply) {
+		r = p.checked(r)
 		g.mu.Lock()
 		defer g.unlock()
 		if r.failure != nil {
@@ -385,7 +433,7 @@ func (g *Gateway) readTool(c *call, p *Page, own, uri string, revision int64) {
 			Blob          string
 		}
 		if err := json.Unmarshal(r.contents, &contents); err != nil {
-			g.say(c, true, asText(uri+": the page's answer is not resource contents"))
+			g.say(c, true, asText(uri+": "+noContents))
 			return
 		}
 		content := []any{asJSON(map[string]any{"uri": uri, "revision": revision})}
@@ -401,6 +449,10 @@ func (g *Gateway) readTool(c *call, p *Page, own, uri string, revision int64) {
 		}
 		g.say(c, false, content...)
 	})
+	c.cancel = func() {
+		before()
+		cancel()
+	}
 }
 
 func (g *Gateway) toolWait(c *call, args []byte) {

@@ -12,8 +12,8 @@ import (
 // OtherUID is the user as whom AsOther runs things: nobody, of whom every system has one.
 const OtherUID = 65534
 
-// AsOther has a command run as another user than this one, which only root can arrange. Elsewhere the test ends here, and says
-// what it has not shown. The command's program must be one that others may run: Self is.
+// AsOther has a command run as another user than this one, which only root can arrange. Elsewhere the test ends here,
+// and says what it has not shown. The command's program must be one that others may run: Self is.
 func AsOther(t testing.TB, cmd *exec.Cmd) {
 	t.Helper()
 	if os.Geteuid() != 0 {

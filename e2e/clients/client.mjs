@@ -27,7 +27,7 @@ client.setNotificationHandler("notifications/resources/list_changed", () => void
 client.setNotificationHandler("notifications/tools/list_changed", () => void told.tools++);
 await client.connect(
   kind === "http"
-    ? new StreamableHTTPClientTransport(new URL(target))
+    ? new StreamableHTTPClientTransport(new URL(target), { requestInit: { headers: { Authorization: args[0] } } })
     : new StdioClientTransport({ command: target, args }),
 );
 assert.equal(client.getNegotiatedProtocolVersion(), isModern ? "2026-07-28" : "2025-11-25");

@@ -29,6 +29,17 @@ const pages = documents({
   changed: () => void update(),
 });
 
+/**
+ * A content script may read `local` unless it is told not to, and with a page's process taken over it is the page's: the secret and
+ * the allowed origins are not for it.
+ */
+const closed = chrome.storage.local.setAccessLevel({ accessLevel: "TRUSTED_CONTEXTS" });
+/** Keeps what the native host and we know, for the WebSocket, should the host be gone one day. */
+const keep = async (secret: string) => {
+  await closed;
+  await chrome.storage.local.set({ secret });
+};
+
 /** What the gateway calls a tab: the browser's number, behind something that no other run of the browser has. */
 const run = (async () => {
   const { run } = await chrome.storage.session.get("run");
@@ -44,17 +55,21 @@ let roadSince = 0;
 async function takeRoad(): Promise<void> {
   if (road) return;
   const prefix = await run;
-  const { gateway } = await chrome.storage.local.get("gateway");
+  const { gateway, secret } = await chrome.storage.local.get(["gateway", "secret"]);
   if (road) return;
   const name = (tab: number) => `${prefix}-${tab}`;
+  let known = typeof secret === "string" ? secret : undefined;
   const bySocket = () => {
     road?.close();
     roadSince = Date.now();
-    road = socket(typeof gateway === "string" ? gateway : defaultGateway, name, () => void update());
+    road = socket(typeof gateway === "string" ? gateway : defaultGateway, known, name, () => void update());
     void update();
   };
   roadSince = Date.now();
-  road = native(name, () => void update(), bySocket);
+  const learned = (told: string) => {
+    if (told !== known) void keep((known = told));
+  };
+  road = native(name, () => void update(), bySocket, learned);
 }
 
 let updating = false;

@@ -40,6 +40,7 @@ declare namespace chrome {
       get(keys: string | readonly string[]): Promise<{ [key: string]: unknown }>;
       set(items: object): Promise<void>;
       remove(keys: string | readonly string[]): Promise<void>;
+      setAccessLevel(options: { accessLevel: "TRUSTED_CONTEXTS" | "TRUSTED_AND_UNTRUSTED_CONTEXTS" }): Promise<void>;
     }
     const local: Area;
     const session: Area;

@@ -25,6 +25,7 @@ interface FromHost {
   text?: string;
   more?: boolean;
   reason?: string;
+  secret?: string;
 }
 
 interface Served {
@@ -42,8 +43,13 @@ interface Served {
   focused: number;
 }
 
-/** `absent` is called when the browser knows no host. */
-export function native(name: TabName, changed: () => void, absent: (why: string) => void): Road {
+/** `absent` is called when the browser knows no host, `learned` with the secret that a host has told. */
+export function native(
+  name: TabName,
+  changed: () => void,
+  absent: (why: string) => void,
+  learned: (secret: string) => void,
+): Road {
   let port: chrome.runtime.Port | undefined;
   let state: State = { road: "native messaging", connected: false, why: "" };
   const served = new Map<number, Served>();
@@ -113,6 +119,7 @@ export function native(name: TabName, changed: () => void, absent: (why: string)
   const hear = (message: FromHost) => {
     if (message.type === "hello") {
       failures = 0;
+      if (typeof message.secret === "string" && message.secret) learned(message.secret);
       return become(true, "");
     }
     if (message.type === "failed") return become(false, String(message.reason));

@@ -4,6 +4,7 @@ import { App } from "../inspector/app.tsx";
 import { Feed } from "../inspector/feed.ts";
 import { startTheme } from "../inspector/theme.ts";
 import { Gateway, Sites, Stop } from "./parts.tsx";
+import { prove } from "./prove.ts";
 import { follow, type Shown } from "./view.ts";
 
 const root = document.getElementById("app")!;
@@ -26,10 +27,16 @@ const draw = () =>
     root,
   );
 startTheme(() => draw());
-const { gateway } = await chrome.storage.local.get("gateway");
+const { gateway, secret } = await chrome.storage.local.get(["gateway", "secret"]);
+const url = new URL("/feed", typeof gateway === "string" ? gateway : "ws://127.0.0.1:7433").href;
 const feed = new Feed(
   () => draw(),
-  new URL("/feed", typeof gateway === "string" ? gateway : "ws://127.0.0.1:7433").href,
+  async (talk) => {
+    if (typeof secret !== "string")
+      throw new Error("the native host has not told the secret: pagewire extension install");
+    await prove(secret, url, talk);
+  },
+  url,
 );
 const act = follow((now) => {
   shown = now;

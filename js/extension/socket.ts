@@ -1,13 +1,17 @@
 /**
  * The road by WebSocket, where the native host is not installed: one connection with a `pagewire serve` on this machine for each
  * document. It is the road of a page with data-gateway (js/page/gateway.ts), but the gateway believes us whose document it is,
- * since it knows our extension's id. The other side is bridge/gateway/socket.
+ * since both prove first that they know a secret: the one that the native host has told us when it was there. Without one
+ * nothing is dialled. The other side is bridge/gateway/socket.
  */
 import type { Document, Session } from "../extension.d.ts";
+import { prove } from "./prove.ts";
 import { introduction, type Road, type State, type TabName } from "./road.ts";
 
 const firstPause = 100;
 const longestPause = 10_000;
+/** Failures after which the pause is the longest: who cannot prove itself will hardly be able to in a moment. */
+const manyFailures = 7;
 /** The worker is suspended when it has said nothing for 30 s. */
 const aliveEvery = 20_000;
 
@@ -22,8 +26,9 @@ interface Served {
   over: boolean;
 }
 
-export function socket(url: string, name: TabName, changed: () => void): Road {
-  let state: State = { road: "WebSocket", connected: false, why: "" };
+export function socket(url: string, secret: string | undefined, name: TabName, changed: () => void): Road {
+  const unknown = "the native host is not installed, and was never there: run pagewire extension install";
+  let state: State = { road: "WebSocket", connected: false, why: secret ? "" : unknown };
   const served = new Map<number, Served>();
 
   const become = (why: string) => {
@@ -49,11 +54,27 @@ export function socket(url: string, name: TabName, changed: () => void): Road {
     one.timer = setTimeout(() => dial(one), Math.min(longestPause, firstPause * 2 ** one.failures++));
   };
   const dial = (one: Served) => {
+    if (!secret) return;
     const { document } = one;
     const ours = (one.socket = new WebSocket(url, "pagewire.v1"));
     const live = () => one.socket === ours;
     let early: string[] | undefined = [];
+    /** Who waits for the next text while the two ends prove themselves. */
+    let hear: ((text: string) => void) | undefined;
+    const talk = {
+      send: (text: string) => live() && ours.send(text),
+      next: () => new Promise<string>((done) => (hear = done)),
+    };
     ours.onopen = async () => {
+      try {
+        await prove(secret, url, talk);
+      } catch (cause) {
+        if (!live()) return;
+        one.failures = Math.max(one.failures, manyFailures);
+        again(one);
+        return become((cause as Error).message);
+      }
+      if (!live()) return;
       ours.send(JSON.stringify({ type: "pagewire:page", ...introduction(document, name) }));
       try {
         const session = await document.open({
@@ -73,7 +94,13 @@ export function socket(url: string, name: TabName, changed: () => void): Road {
       }
     };
     ours.onmessage = ({ data }: MessageEvent<string>) => {
-      if (!live() || data.startsWith('{"type":"pagewire:')) return;
+      if (!live()) return;
+      if (hear) {
+        const next = hear;
+        hear = undefined;
+        return next(data);
+      }
+      if (data.startsWith('{"type":"pagewire:')) return;
       if (early) early.push(data);
       else one.session?.receive(data);
     };

@@ -30,9 +30,8 @@ export function App({ feed, redraw }: { feed: Feed; redraw: () => void }) {
           Pagewire <small>inspector {feed.version}</small>
         </h1>
         <p class={`status ${feed.status}`} role="status">
-          {status[feed.status]}
+          {feed.status === "refused" ? `not shown: ${feed.why}` : status[feed.status]}
         </p>
-        <a href="/metrics">metrics</a>
         <button
           id="theme"
           onClick={() => {

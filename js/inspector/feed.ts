@@ -86,6 +86,15 @@ type Message =
   | { type: "log"; entries: Omit<Entry, "n">[]; dropped: number }
   | ({ type: "value" } & Value);
 
+/** A WebSocket that is open: what is sent, and the next text that comes. */
+export interface Talk {
+  send(text: string): void;
+  next(): Promise<string>;
+}
+
+/** The close code of a gateway that does not admit us. */
+const policyViolation = 1008;
+
 const logSize = 2000;
 export const seconds = 120;
 
@@ -115,7 +124,9 @@ export class Open {
 }
 
 export class Feed {
-  status: "connecting" | "connected" | "lost" = "connecting";
+  status: "connecting" | "connected" | "lost" | "refused" = "connecting";
+  /** Why it is refused, and what to do. */
+  why = "";
   version = "";
   pages: Page[] = [];
   resources: Resource[] = [];
@@ -139,8 +150,10 @@ export class Feed {
   private scheduled = false;
 
   // changed is called at most once per frame.
+  // introduce tells the gateway who we are, when the socket is open and before anything else; it throws to give up.
   constructor(
     private readonly changed: () => void,
+    private readonly introduce: (talk: Talk) => Promise<void>,
     private readonly url = `${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/feed`,
   ) {
     this.connect();
@@ -150,19 +163,37 @@ export class Feed {
   private connect() {
     const socket = new WebSocket(this.url);
     this.socket = socket;
-    socket.onopen = () => {
-      this.status = "connected";
+    let gaveUp = "";
+    let hear: ((text: string) => void) | undefined;
+    const next = () => new Promise<string>((done) => (hear = done));
+    socket.onopen = async () => {
+      try {
+        await this.introduce({ send: (text) => socket.send(text), next });
+      } catch (cause) {
+        gaveUp = (cause as Error).message;
+        return socket.close();
+      }
       this.retry = 500;
       this.say({ log: !this.paused });
       for (const uri of this.open.keys()) this.say({ open: uri });
-      this.touch();
     };
     socket.onmessage = (event) => {
+      if (hear) {
+        const to = hear;
+        hear = undefined;
+        return to(event.data);
+      }
+      this.status = "connected"; // who is refused is sent nothing
       this.take(JSON.parse(event.data) as Message);
       this.touch();
     };
-    socket.onclose = () => {
+    socket.onclose = ({ code, reason }) => {
       this.status = "lost";
+      if (gaveUp || code === policyViolation) {
+        this.status = "refused"; // trying again would not change that
+        this.why = gaveUp || reason;
+        return this.touch();
+      }
       this.touch();
       setTimeout(() => this.connect(), this.retry);
       this.retry = Math.min(this.retry * 2, 5000);

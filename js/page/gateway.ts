@@ -26,6 +26,7 @@ const {
   URL,
 } = globalThis;
 const { min, random } = Math;
+const { info } = console;
 
 /** Pauses between attempts, in ms: the first is this long, each further one twice as long, up to a bound. */
 const firstPause = 100;
@@ -61,6 +62,8 @@ export function gateway({ settings, emit }: Ground, open: Sessions["open"]) {
   let contact = 0;
   /** Whether the console knows that there is none. */
   let told = false;
+  /** Whether it knows that there is one, and that nobody can say whose. */
+  let warned = false;
   /** Why no attempt is made: for good, or until the page is back. */
   let over = false;
   let away = false;
@@ -134,6 +137,10 @@ export function gateway({ settings, emit }: Ground, open: Sessions["open"]) {
     listen(ours, "open", async () => {
       opened = Date.now();
       told = false;
+      if (!warned) {
+        warned = true;
+        info(`pagewire: connected to ${url}. A page cannot tell whose program answers there.`);
+      }
       note = (members) => write(stringify({ type: "pagewire:page", ...members }));
       title = document.title;
       note({ tab, frame: frame(), title, url: location.href, focused: focus() });

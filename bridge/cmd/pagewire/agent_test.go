@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -32,28 +33,24 @@ const (
 
 // A running is a hub with one page.
 type running struct {
-	t     *testing.T
-	addr  string
-	token string
-	g     *gateway.Gateway
-	page  *mcp.Server
-	stop  func()
+	t    *testing.T
+	addr string
+	g    *gateway.Gateway
+	page *mcp.Server
+	stop func()
 
 	mu   sync.Mutex
 	text string
 }
 
-// start runs a hub at addr; "" is a free port. It is stopped with the test, or by stop.
-func start(t *testing.T, addr, tokenFile, text string) *running {
+// start runs a hub at addr; "" is a free port, in a new home. It is stopped with the test, or by stop.
+func start(t *testing.T, addr, text string) *running {
 	t.Helper()
 	if addr == "" {
+		newHome(t)
 		addr = freeAddr(t)
 	}
-	token, err := hub.Token(tokenFile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := &running{t: t, addr: addr, token: tokenFile, text: text, g: gateway.New(gateway.Options{Version: versionName()})}
+	r := &running{t: t, addr: addr, text: text, g: gateway.New(gateway.Options{})}
 	r.page = mcp.NewServer(&mcp.Implementation{Name: "page", Version: "1"}, &mcp.ServerOptions{
 		SubscribeHandler:   func(context.Context, *mcp.SubscribeRequest) error { return nil },
 		UnsubscribeHandler: func(context.Context, *mcp.UnsubscribeRequest) error { return nil },
@@ -76,7 +73,9 @@ func start(t *testing.T, addr, tokenFile, text string) *running {
 		t.Fatal(err)
 	}
 	over := make(chan error, 1)
-	go func() { over <- hub.Run(ctx, hub.Options{Addr: addr, Token: token, Gateway: r.g}) }()
+	go func() {
+		over <- hub.Run(ctx, hub.Options{Addr: addr, Build: versionName(), Gateway: r.g, Handler: http.NotFoundHandler()})
+	}()
 	r.stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-over; err != nil {
@@ -85,16 +84,19 @@ func start(t *testing.T, addr, tokenFile, text string) *running {
 		r.g.Close()
 	})
 	t.Cleanup(r.stop)
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
-		conn, err := hub.Dial(ctx, addr, token)
-		if err == nil {
-			conn.Close()
-			return r
-		}
-		if time.Now().After(end) {
-			t.Fatal(err)
-		}
-	}
+	testkit.Eventually(t, "it is the hub, and has the port", func() bool {
+		s, err := hub.Ask(ctx, addr)
+		return err == nil && s.Addr == addr
+	})
+	return r
+}
+
+// newHome gives the test a home in which no other gateway is.
+func newHome(t *testing.T) {
+	t.Helper()
+	dir := testkit.ShortDir(t)
+	t.Setenv("HOME", dir)
+	t.Setenv("XDG_CONFIG_HOME", dir)
 }
 
 func freeAddr(t *testing.T) string {
@@ -116,31 +118,22 @@ func (r *running) set(text string) {
 
 // command runs a command line against the hub.
 func (r *running) command(args ...string) (status int, stdout, stderr string) {
-	return run(append(args, "--hub", r.addr, "--token-file", r.token)...)
+	return run(append(args, "--hub", r.addr)...)
 }
 
-func tokenFile(t *testing.T) string { return filepath.Join(t.TempDir(), "token") }
-
 func TestWithoutAHubTheRemedyIsSaid(t *testing.T) {
-	addr, token := freeAddr(t), tokenFile(t)
+	newHome(t)
+	addr := freeAddr(t)
 	for _, args := range []string{"ls", "read " + cart, "watch " + cart} {
-		status, out, errs := run(append(strings.Fields(args), "--hub", addr, "--token-file", token)...)
-		if status != exitFailed || out != "" || !strings.HasPrefix(errs, "pagewire: no pagewire serve is running") || !strings.Contains(errs, addr) || !strings.Contains(errs, "\npagewire: start one: pagewire serve") {
+		status, out, errs := run(append(strings.Fields(args), "--hub", addr)...)
+		if status != exitFailed || out != "" || !strings.HasPrefix(errs, "pagewire: no pagewire serve is running") || !strings.Contains(errs, "\npagewire: start one: pagewire serve") {
 			t.Errorf("%s: status %d, stdout %q, stderr %q", args, status, out, errs)
 		}
 	}
 }
 
-func TestAnotherTokenIsRefusedInWords(t *testing.T) {
-	r := start(t, "", tokenFile(t), "x")
-	status, out, errs := run("ls", "--hub", r.addr, "--token-file", tokenFile(t))
-	if status != exitFailed || out != "" || !strings.HasPrefix(errs, "pagewire: the hub refuses the token") {
-		t.Errorf("status %d, stdout %q, stderr %q", status, out, errs)
-	}
-}
-
 func TestLsPrintsATable(t *testing.T) {
-	r := start(t, "", tokenFile(t), "x")
+	r := start(t, "", "x")
 	status, out, errs := r.command("ls")
 	if status != exitDone || errs != "" {
 		t.Fatalf("status %d, stderr %q", status, errs)
@@ -175,7 +168,7 @@ func TestLsPrintsATable(t *testing.T) {
 }
 
 func TestLsOfNothing(t *testing.T) {
-	r := start(t, "", tokenFile(t), "x")
+	r := start(t, "", "x")
 	r.g.CloseTab("a")
 	if status, out, errs := r.command("ls"); status != exitDone || out != "" || errs != "pagewire: no open page offers a resource\n" {
 		t.Errorf("status %d, stdout %q, stderr %q", status, out, errs)
@@ -186,7 +179,7 @@ func TestLsOfNothing(t *testing.T) {
 }
 
 func TestReadPrintsWhatThePageGave(t *testing.T) {
-	r := start(t, "", tokenFile(t), "milk\n<honey> \x1b[31m")
+	r := start(t, "", "milk\n<honey> \x1b[31m")
 	if status, out, errs := r.command("read", cart); status != exitDone || out != r.text || errs != "" {
 		t.Errorf("status %d, stdout %q, stderr %q", status, out, errs)
 	}
@@ -278,7 +271,7 @@ func (r *running) watch(args ...string) *watching {
 	from, to := io.Pipe()
 	w := &watching{r.t, bufio.NewScanner(from), &lockedBuffer{}, cancel, make(chan int, 1)}
 	go func() {
-		w.status <- pagewire(ctx, append([]string{"watch", "--hub", r.addr, "--token-file", r.token}, args...), strings.NewReader(""), to, w.errs)
+		w.status <- pagewire(ctx, append([]string{"watch", "--hub", r.addr}, args...), strings.NewReader(""), to, w.errs)
 		to.Close()
 	}()
 	r.t.Cleanup(func() {
@@ -311,7 +304,7 @@ func (w *watching) json() (c change) {
 }
 
 func TestWatchShowsWhatIsDifferent(t *testing.T) {
-	r := start(t, "", tokenFile(t), "milk\nbread\nhoney")
+	r := start(t, "", "milk\nbread\nhoney")
 	w := r.watch(cart, "--count", "2")
 	if got, want := w.line(), cart+"  16 bytes"; got != want {
 		t.Fatalf("first %q, want %q", got, want)
@@ -342,8 +335,7 @@ func TestWatchShowsWhatIsDifferent(t *testing.T) {
 }
 
 func TestWatchAsJSONGoesOnWithTheNextHub(t *testing.T) {
-	token := tokenFile(t)
-	r := start(t, "", token, "one")
+	r := start(t, "", "one")
 	w := r.watch("--json", cart, image)
 	first := w.json()
 	if first.Event != "read" || first.URI != cart || *first.Text != "one" || first.Size != 3 || first.Time.IsZero() {
@@ -357,7 +349,7 @@ func TestWatchAsJSONGoesOnWithTheNextHub(t *testing.T) {
 		t.Errorf("change: %+v", c)
 	}
 	r.stop()
-	r = start(t, r.addr, token, "three") // changed while nobody looked
+	r = start(t, r.addr, "three") // changed while nobody looked
 	if c := w.json(); c.Event != "updated" || *c.Text != "three" {
 		t.Errorf("behind the restart: %+v", c)
 	}
@@ -377,7 +369,7 @@ func TestWatchAsJSONGoesOnWithTheNextHub(t *testing.T) {
 }
 
 func TestWatchOfWhatIsNotThere(t *testing.T) {
-	r := start(t, "", tokenFile(t), "x")
+	r := start(t, "", "x")
 	status, out, errs := r.command("watch", "https://shop.example/none")
 	if status != exitFailed || out != "" || !strings.HasPrefix(errs, "pagewire: https://shop.example/none: ") || !strings.HasSuffix(errs, "pagewire: what there is: pagewire ls\n") {
 		t.Errorf("status %d, stdout %q, stderr %q", status, out, errs)

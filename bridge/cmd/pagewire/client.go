@@ -16,24 +16,21 @@ import (
 
 // What ls, read and watch have in common: each is an agent of the hub that runs.
 
-type hubFlags struct{ addr, tokenFile string }
+type hubFlags struct{ addr string }
 
 func (h *hubFlags) add(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&h.addr, "hub", hub.DefaultAddr, "`address` of the pagewire serve that runs")
-	cmd.Flags().StringVar(&h.tokenFile, "token-file", "", "`file` of the token that it was started with (default in the user's configuration directory)")
+	cmd.Flags().StringVar(&h.addr, "hub", hub.DefaultAddr, "`address` with which the pagewire serve that runs was started")
 }
 
 // connect opens a session with the hub. What it fails with says what to do.
 func (h *hubFlags) connect(ctx context.Context, o *mcp.ClientOptions) (*mcp.ClientSession, error) {
-	token, err := hub.Token(h.tokenFile)
-	if err != nil {
-		return nil, err
-	}
-	conn, err := hub.Dial(ctx, h.addr, token)
-	if errors.Is(err, hub.ErrNoHub) {
+	conn, err := hub.Dial(ctx, h.addr, versionName())
+	switch {
+	case errors.Is(err, hub.ErrNoHub):
 		return nil, hintError{err, "start one: pagewire serve --launch, or --chrome auto, in another terminal"}
-	}
-	if err != nil {
+	case errors.Is(err, hub.ErrSilent):
+		return nil, hintError{err, "it is stopped, or hangs: any other pagewire serve that runs takes its place, else end it and start one"}
+	case err != nil:
 		return nil, err
 	}
 	o.Capabilities = &mcp.ClientCapabilities{}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -17,7 +18,6 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/spf13/cobra"
 
 	"github.com/pagewire/pagewire/bridge/gateway/assets"
@@ -40,7 +40,7 @@ func fail(says, do string) finding { return finding{Status: "fail", Says: says, 
 // checkup is what the checks need to know.
 type checkup struct {
 	hubFlags
-	chrome string
+	tokenFile, chrome string
 }
 
 // checks are all there are, in the order in which a page's state travels. Each takes a few seconds at most.
@@ -90,12 +90,13 @@ func doctorCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
 	cmd.Flags().StringVar(&c.chrome, "chrome", "auto", "DevTools `URL` of the running browser, or auto")
 	c.add(cmd)
+	cmd.Flags().StringVar(&c.tokenFile, "token-file", "", "`file` of the token that agents on HTTP need (default in the user's configuration directory)")
 	return cmd
 }
 
 func printFindings(to io.Writer, all []finding, asJSON bool) error {
 	if asJSON {
-		out := json.NewEncoder(visible{to})
+		out := json.NewEncoder(to)
 		out.SetEscapeHTML(false)
 		out.SetIndent("", "  ")
 		return out.Encode(all)
@@ -178,35 +179,40 @@ func checkToken(_ context.Context, c checkup) finding {
 }
 
 func checkHub(ctx context.Context, c checkup) finding {
-	token := ""
-	if f := checkToken(ctx, c); f.Status == "ok" && !strings.HasSuffix(f.Says, "first serve") {
-		token, _ = hub.Token(c.tokenFile) // what it says is that check's
-	}
-	conn, err := hub.Dial(ctx, c.addr, token)
+	s, err := hub.Ask(ctx, c.addr)
 	switch {
-	case err == nil:
-		conn.Close()
-		ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
-		defer cancel()
-		session, err := c.connect(ctx, &mcp.ClientOptions{})
-		if err != nil {
-			return ok("runs at " + c.addr)
-		}
-		defer session.Close()
-		version := session.InitializeResult().ServerInfo.Version
-		says := fmt.Sprintf("%s runs at %s", version, c.addr)
-		if version != versionName() {
-			return warn(says+", and this is "+versionName(), "restart the agents, so that all of them run one version")
-		}
-		return ok(says)
+	case errors.Is(err, hub.ErrNoHub) && listening(ctx, c.addr):
+		return warn("none runs, and another program has "+c.addr+", where pages would look for it", anotherPort)
 	case errors.Is(err, hub.ErrNoHub):
 		return ok("none runs, and " + c.addr + " is free")
-	case errors.Is(err, hub.ErrNotPagewire):
-		return fail(err.Error(), "stop what has the port, or give every serve another one: --hub 127.0.0.1:PORT")
-	case errors.Is(err, hub.ErrToken):
-		return fail(err.Error(), "restart it with the same --token-file")
+	case errors.Is(err, hub.ErrSilent):
+		return fail(err.Error(), "it is stopped, or hangs: any other pagewire serve that runs takes its place, else end it")
+	case err != nil:
+		return fail(err.Error(), "until that is mended each pagewire serve is alone, without the pages of the others")
 	}
-	return fail(err.Error(), "restart it")
+	says := fmt.Sprintf("%s runs, pages: %d, agents: %d", s.Build, s.Pages, s.Agents)
+	switch {
+	case s.Build != versionName():
+		return warn(says+", and this is "+versionName(), "restart the agents, so that all of them run one version")
+	case s.Addr == "":
+		return warn(says+", and another program has "+c.addr+", where pages look for it", anotherPort)
+	}
+	return ok(says + ", pages find it at " + s.Addr)
+}
+
+const anotherPort = "only --chrome, --launch and the extension bring pages now: stop what has the port, or give every serve another one: --hub 127.0.0.1:PORT"
+
+// listening reports whether a program listens at an address.
+func listening(ctx context.Context, addr string) bool {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	var dialer net.Dialer
+	c, err := dialer.DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return false
+	}
+	c.Close()
+	return true
 }
 
 func checkExtension(context.Context, checkup) finding {

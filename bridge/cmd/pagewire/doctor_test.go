@@ -4,13 +4,17 @@ package main
 
 import (
 	"encoding/json"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/pagewire/pagewire/bridge/gateway/hub"
 )
 
 // examine runs the doctor and returns its findings by check.
@@ -59,9 +63,15 @@ func patient(t *testing.T) (args []string, r *running) {
 		t.Fatal(err)
 	}
 	t.Setenv("PAGEWIRE_BROWSER", path)
-	r = start(t, "", tokenFile(t), "x")
-	return []string{"--hub", r.addr, "--token-file", r.token, "--chrome", devtools(t)}, r
+	r = start(t, "", "x")
+	token := tokenFile(t)
+	if _, err := hub.Token(token); err != nil {
+		t.Fatal(err)
+	}
+	return []string{"--hub", r.addr, "--token-file", token, "--chrome", devtools(t)}, r
 }
+
+func tokenFile(t *testing.T) string { return filepath.Join(t.TempDir(), "token") }
 
 func TestDoctorOfAWellMachine(t *testing.T) {
 	args, r := patient(t)
@@ -69,7 +79,7 @@ func TestDoctorOfAWellMachine(t *testing.T) {
 	if status != exitDone || errs != "" {
 		t.Errorf("status %d, stderr %q", status, errs)
 	}
-	for check, want := range map[string]string{"browser": "Chromium 150.0, ", "debugging": "Chrome/150.0 at ", "token": r.token, "hub": "runs at " + r.addr, "permission": "Local Network Access"} {
+	for check, want := range map[string]string{"browser": "Chromium 150.0, ", "debugging": "Chrome/150.0 at ", "token": args[3], "hub": versionName() + " runs, pages: 1, agents: 0, pages find it at " + r.addr, "permission": "Local Network Access"} {
 		if f := all[check]; f.Status != "ok" || !strings.Contains(f.Says, want) {
 			t.Errorf("%s: %+v, want %q", check, f, want)
 		}
@@ -78,6 +88,36 @@ func TestDoctorOfAWellMachine(t *testing.T) {
 	if status != exitDone || !strings.HasPrefix(strings.Join(strings.Fields(out), " "), "ok browser Chromium 150.0") {
 		t.Errorf("status %d, %s", status, out)
 	}
+}
+
+// hung is a hub that takes connections and answers nobody, as one that is stopped does; and where gateways meet.
+func hung(t *testing.T) (addr, dir string) {
+	t.Helper()
+	config, err := os.UserConfigDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir = filepath.Join(config, "pagewire")
+	locks := func() []string {
+		list, err := filepath.Glob(filepath.Join(dir, "*-hub-1.lock"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return list
+	}
+	before := locks()
+	was := start(t, freeAddr(t), "x")
+	made := slices.DeleteFunc(locks(), func(path string) bool { return slices.Contains(before, path) })
+	if len(made) != 1 {
+		t.Fatalf("it has made %v", made)
+	}
+	was.stop()
+	l, err := net.Listen("unix", strings.TrimSuffix(made[0], ".lock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	return was.addr, dir
 }
 
 func TestDoctorSaysWhatFails(t *testing.T) {
@@ -89,17 +129,14 @@ func TestDoctorSaysWhatFails(t *testing.T) {
 	if err := os.WriteFile(open, []byte(strings.Repeat("x", 43)+"\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	foreign := tokenFile(t)
-	if err := os.WriteFile(foreign, []byte(strings.Repeat("x", 43)+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	silent, dir := hung(t)
 	for _, c := range []struct {
 		name, check, status, says, do string
 		args                          []string
 	}{
 		{"no hub", "hub", "ok", "is free", "", with("--hub", freeAddr(t))},
-		{"another program", "hub", "fail", "another program has the port", "--hub 127.0.0.1:PORT", with("--hub", strings.TrimPrefix(other.URL, "http://"))},
-		{"another token", "hub", "fail", "refuses the token", "same --token-file", with("--token-file", foreign)},
+		{"another program", "hub", "warn", "none runs, and another program has", "--hub 127.0.0.1:PORT", with("--hub", strings.TrimPrefix(other.URL, "http://"))},
+		{"a hub that hangs", "hub", "fail", "the hub does not answer", "takes its place", with("--hub", silent)},
 		{"a readable token", "token", "fail", "others may read", "chmod 600", with("--token-file", open)},
 		{"no token yet", "token", "ok", "is made by the first serve", "", with("--token-file", tokenFile(t), "--hub", freeAddr(t))},
 		{"no DevTools", "debugging", "fail", "is no browser's DevTools", "--remote-debugging-port", with("--chrome", other.URL)},
@@ -116,6 +153,16 @@ func TestDoctorSaysWhatFails(t *testing.T) {
 	}
 	if _, err := os.Stat(tokenFile(t)); err == nil {
 		t.Error("looking made a token")
+	}
+
+	if err := os.Chmod(dir, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if _, all, _ := examine(t, args...); all["hub"].Status != "fail" || !strings.Contains(all["hub"].Says, "others may write to") || !strings.Contains(all["hub"].Do, "is alone") {
+		t.Errorf("a directory that cannot be used: %+v", all["hub"])
+	}
+	if err := os.Chmod(dir, 0o700); err != nil {
+		t.Fatal(err)
 	}
 
 	t.Setenv("PAGEWIRE_BROWSER", filepath.Join(t.TempDir(), "gone"))

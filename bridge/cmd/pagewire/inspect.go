@@ -40,20 +40,20 @@ func inspectCommand() *cobra.Command {
 }
 
 func inspect(cmd *cobra.Command, h hubFlags, start bool) error {
-	file := h.tokenFile
-	if file == "" {
-		var err error
-		if file, err = hub.TokenFile(); err != nil {
-			return err
-		}
+	is, err := hub.Ask(cmd.Context(), h.addr)
+	if err != nil {
+		return hintError{err, "pagewire doctor says what is there"}
 	}
-	token, err := hub.Token(file)
+	if is.Addr == "" {
+		return hintError{fmt.Errorf("another program has %s, where the inspector would be", h.addr), "stop it: the hub takes the port as soon as it is free"}
+	}
+	file, err := hub.TokenFile() // beside which is a place for what only this user may read
 	if err != nil {
 		return err
 	}
-	ticket, err := access.Ask(cmd.Context(), h.addr, token)
+	ticket, err := access.Ask(cmd.Context(), hub.Client(h.addr), is.Addr)
 	if err != nil {
-		return hintError{err, "pagewire doctor says what is there"}
+		return err
 	}
 	defer ticket.Close()
 	page, err := writeTicket(filepath.Dir(file), ticket.URL)
@@ -65,7 +65,7 @@ func inspect(cmd *cobra.Command, h hubFlags, start bool) error {
 		fmt.Fprintln(cmd.ErrOrStderr(), "pagewire: open this file in a browser within a minute:")
 		fmt.Fprintln(cmd.OutOrStdout(), page)
 	}
-	err = ticket.Opened(cmd.Context())
+	err = ticket.Opened()
 	switch {
 	case errors.Is(cmd.Context().Err(), context.Canceled):
 		return nil // it was asked to end

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -17,17 +18,23 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pagewire/pagewire/bridge/gateway/hub"
 	"github.com/pagewire/pagewire/bridge/gateway/node"
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
-// serving runs a gateway until the test ends, and gives where it is.
-func serving(t *testing.T, token string) (addr string) {
+// serving runs a gateway in a new home until the test ends, and gives where it is and its token.
+func serving(t *testing.T) (addr, token string) {
 	t.Helper()
+	newHome(t)
 	addr = freeAddr(t)
+	token, err := hub.TokenFile()
+	if err != nil {
+		t.Fatal(err)
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	over := make(chan error, 1)
-	go func() { over <- node.Run(ctx, node.Options{Hub: addr, TokenFile: token}) }()
+	go func() { over <- node.Run(ctx, node.Options{Hub: addr}) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := testkit.Receive(t, "the gateway ends", over); err != nil {
@@ -35,17 +42,14 @@ func serving(t *testing.T, token string) (addr string) {
 		}
 	})
 	testkit.Eventually(t, "it serves", func() bool {
-		r, err := http.Get("http://" + addr + "/healthz")
-		if err == nil {
-			r.Body.Close()
-		}
-		return err == nil
+		s, err := hub.Ask(ctx, addr)
+		return err == nil && s.Addr == addr
 	})
-	return addr
+	return addr, token
 }
 
 // inspecting runs the command without a browser, until the file's path is there.
-func inspecting(t *testing.T, ctx context.Context, addr, token string) (path string, status <-chan int, stderr *bytes.Buffer) {
+func inspecting(t *testing.T, ctx context.Context, addr string) (path string, status <-chan int, stderr *bytes.Buffer) {
 	t.Helper()
 	t.Setenv("DISPLAY", "") // no screen
 	t.Setenv("WAYLAND_DISPLAY", "")
@@ -53,7 +57,7 @@ func inspecting(t *testing.T, ctx context.Context, addr, token string) (path str
 	ended := make(chan int, 1)
 	stderr = &bytes.Buffer{}
 	go func() {
-		ended <- pagewire(ctx, []string{"inspect", "--hub", addr, "--token-file", token}, strings.NewReader(""), in, stderr)
+		ended <- pagewire(ctx, []string{"inspect", "--hub", addr}, strings.NewReader(""), in, stderr)
 		in.Close()
 	}()
 	path, err := bufio.NewReader(out).ReadString('\n')
@@ -66,9 +70,8 @@ func inspecting(t *testing.T, ctx context.Context, addr, token string) (path str
 var inTicketFile = regexp.MustCompile(`content="0; url=(http://[^/]*/)#ticket=(\w+)"`)
 
 func TestInspectLeadsABrowserThere(t *testing.T) {
-	token := tokenFile(t)
-	addr := serving(t, token)
-	path, status, stderr := inspecting(t, t.Context(), addr, token)
+	addr, token := serving(t)
+	path, status, stderr := inspecting(t, t.Context(), addr)
 	info, err := os.Stat(path)
 	if err != nil || info.Mode().Perm() != 0o600 || filepath.Dir(path) != filepath.Dir(token) {
 		t.Errorf("the file is %s, %v, %v", path, info, err)
@@ -100,10 +103,9 @@ func TestInspectLeadsABrowserThere(t *testing.T) {
 
 // Who is asked to end takes the file away.
 func TestInspectThatIsEnded(t *testing.T) {
-	token := tokenFile(t)
-	addr := serving(t, token)
+	addr, _ := serving(t)
 	ctx, cancel := context.WithCancel(t.Context())
-	path, status, stderr := inspecting(t, ctx, addr, token)
+	path, status, stderr := inspecting(t, ctx, addr)
 	cancel()
 	if got := testkit.Receive(t, "the command ends", status); got != exitDone {
 		t.Errorf("status %d, %s", got, stderr)
@@ -114,12 +116,31 @@ func TestInspectThatIsEnded(t *testing.T) {
 }
 
 func TestInspectOfNobody(t *testing.T) {
-	token := tokenFile(t)
+	newHome(t)
 	addr := freeAddr(t)
-	if status, out, errs := run("inspect", "--hub", addr, "--token-file", token); status != exitFailed || out != "" || !strings.Contains(errs, "no pagewire serve is running: nothing listens at "+addr) {
+	if status, out, errs := run("inspect", "--hub", addr); status != exitFailed || out != "" || !strings.HasPrefix(errs, "pagewire: no pagewire serve is running") {
 		t.Errorf("status %d, %q, %q", status, out, errs)
 	}
-	if left, _ := filepath.Glob(filepath.Join(filepath.Dir(token), "inspect-*")); len(left) > 0 {
-		t.Errorf("left: %v", left)
+}
+
+// Where another program has the port the browser would be led to that.
+func TestInspectOfASquatter(t *testing.T) {
+	newHome(t)
+	addr := freeAddr(t)
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	ctx, cancel := context.WithCancel(context.Background())
+	over := make(chan error, 1)
+	go func() { over <- node.Run(ctx, node.Options{Hub: addr}) }()
+	testkit.Eventually(t, "it is the hub", func() bool { _, err := hub.Ask(ctx, addr); return err == nil })
+	if status, out, errs := run("inspect", "--hub", addr); status != exitFailed || out != "" || !strings.Contains(errs, "another program has "+addr) {
+		t.Errorf("status %d, %q, %q", status, out, errs)
+	}
+	cancel()
+	if err := testkit.Receive(t, "it ends", over); err != nil {
+		t.Error(err)
 	}
 }

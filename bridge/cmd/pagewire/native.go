@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -52,25 +53,33 @@ func runNativeHost(cmd *cobra.Command) error {
 	if addr == "" {
 		addr = hub.DefaultAddr
 	}
-	file, err := hub.TokenFile()
-	if err != nil {
-		return err
-	}
-	secret, err := native.MakeSecret(file) // install has made it, unless that was an older one
-	if err != nil {
-		return err
-	}
 	log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil))
+	secret := ""
+	file, err := hub.TokenFile()
+	if err == nil {
+		secret, err = native.MakeSecret(file) // install has made it, unless that was an older one
+	}
+	if err != nil {
+		log.Warn("the extension is told no secret, and cannot do without this process", "error", err)
+	}
 	ctx, stop := serve.Orphaned(cmd.Context())
 	defer stop()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	serving := make(chan error, 1)
+	hubs := make(chan uint64)
+	settled := func(generation uint64) {
+		select {
+		case hubs <- generation:
+		case <-ctx.Done():
+		}
+	}
 	go func() {
-		serving <- node.Run(ctx, node.Options{Version: versionName(), Hub: addr, Log: log})
+		serving <- node.Run(ctx, node.Options{Version: versionName(), Hub: addr, Log: log, Settled: settled})
 		cancel() // without it there is nobody to relay to
 	}()
-	err = native.Serve(ctx, cmd.InOrStdin(), cmd.OutOrStdout(), native.Options{Addr: addr, Secret: secret, Version: versionName(), Log: log})
+	connect := func(ctx context.Context) (net.Conn, uint64, error) { return hub.Connect(ctx, addr) }
+	err = native.Serve(ctx, cmd.InOrStdin(), cmd.OutOrStdout(), native.Options{Connect: connect, Hubs: hubs, Version: versionName(), Secret: secret, Log: log})
 	cancel()
 	if failed := <-serving; failed != nil {
 		return failed

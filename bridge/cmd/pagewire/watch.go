@@ -127,7 +127,7 @@ func (w *watcher) run() error {
 				session.Close()
 			}
 			return nil
-		case err != nil && (first || errors.Is(err, hub.ErrToken)):
+		case err != nil && (first || errors.Is(err, hub.ErrVersion)):
 			return err
 		case err == nil:
 			if !first {

@@ -46,7 +46,7 @@ type door struct {
 }
 
 // paths are one of each kind, and what nobody without a token sees there.
-var paths = []string{"/mcp", "/metrics", "/page", FeedPath, "/healthz", "/", SessionPath, TicketPath}
+var paths = []string{"/mcp", "/metrics", "/page", FeedPath, "/healthz", "/", SessionPath}
 
 func open(t *testing.T, o Options) *door {
 	t.Helper()
@@ -70,7 +70,6 @@ func build(t *testing.T, o Options) *door {
 	mux.Handle("/metrics", d.gate.Agents(says(contents)))
 	mux.Handle("/page", d.gate.Pages(says(contents)))
 	mux.Handle(FeedPath, d.gate.Feed(says("the feed")))
-	mux.Handle(TicketPath, d.gate.Tickets())
 	mux.Handle(SessionPath, d.gate.Sessions())
 	mux.Handle("/", d.gate.Anybody(says("ok")))
 	d.Server = httptest.NewUnstartedServer(mux)
@@ -147,13 +146,7 @@ func TestOrigins(t *testing.T) {
 			}
 			r := d.ask("GET", path, "Origin: "+origin, bearerToken)
 			body := text(t, r)
-			if path == TicketPath && ok {
-				ok = r.StatusCode == 403 && strings.Contains(body, "not for pages") // whoever they are
-				if !ok {
-					t.Errorf("%s for %s: HTTP %d: %s", path, origin, r.StatusCode, body)
-				}
-				ok = true
-			} else if (r.StatusCode != 403) != ok {
+			if (r.StatusCode != 403) != ok {
 				t.Errorf("%s for %q: HTTP %d: %s", path, origin, r.StatusCode, body)
 			}
 			want := ""

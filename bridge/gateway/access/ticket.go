@@ -8,22 +8,21 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
-	"github.com/coder/websocket"
-
 	"github.com/pagewire/pagewire/bridge/gateway/internal/bearer"
 	"github.com/pagewire/pagewire/bridge/gateway/internal/proof"
-	"github.com/pagewire/pagewire/bridge/gateway/internal/wsconn"
 )
 
 // How a person's browser gets to see the inspector, which has to know a secret and must not have one in its address, its
 // history, a cookie (the browser would send it to every port of 127.0.0.1) or an argument list:
 //
-//	pagewire inspect   connects at TicketPath; both prove that they know the token; it is given a ticket
+//	pagewire inspect   asks at TicketPath on the hub's socket, which only this user's processes reach, and is given a ticket
 //	the browser        is shown a file of mode 0600 that leads it to /#ticket=T: a fragment is sent to nobody
 //	the page           exchanges the ticket, once, at SessionPath for a session, which it keeps in its tab's sessionStorage
 //	its feed           says the session in its first message
@@ -80,15 +79,11 @@ func (t *tickets) take(ticket string, used bool) bool {
 	return ok
 }
 
+// What who asks for a ticket is told, as JSON texts one after the other: the ticket, and when it has been used that.
 type ticketNote struct {
-	Type   string `json:"type"` // first: it makes the text a note of wsconn
 	Ticket string `json:"ticket,omitempty"`
+	Opened bool   `json:"opened,omitempty"`
 }
-
-const (
-	ticketType = "pagewire:ticket"
-	openedType = "pagewire:opened"
-)
 
 // where is the address at which a request has come in.
 func where(r *http.Request) string {
@@ -98,63 +93,37 @@ func where(r *http.Request) string {
 	return ""
 }
 
-// Tickets gives a ticket to who proves that it knows the token: it is for `pagewire inspect`.
+// Tickets gives a ticket to whoever asks, by POST, for as long as that waits for an end of the answer: it is for a door that only
+// this user's processes reach.
 func (g *Gate) Tickets() http.Handler {
-	return g.Anybody(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if len(r.Header.Values("Origin")) > 0 {
-			g.refuse(w, r, &refusal{http.StatusForbidden, "origin", "Tickets are not for pages."})
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodPost {
+			http.Error(w, "A ticket is asked for by POST.", http.StatusMethodNotAllowed)
 			return
 		}
-		c, err := wsconn.Accept(w, r, wsconn.Options{MaxMessage: maxTicketMsg})
-		if err != nil {
-			return // it has been answered
-		}
-		defer c.Close()
-		ctx, end := context.WithTimeout(context.Background(), introduction)
-		defer end()
-		if err := g.prove(ctx, c.Notes(), where(r)); err != nil {
-			g.Count("token", r)
-			c.CloseWith(websocket.StatusPolicyViolation, err.Error())
+		if g.o.Token == "" {
+			http.Error(w, g.tokenMissing().says, http.StatusServiceUnavailable)
 			return
 		}
 		ticket, used, ok := g.tickets.issue()
 		if !ok {
-			c.CloseWith(websocket.StatusTryAgainLater, "too many tickets wait for a browser: try again in a minute")
+			http.Error(w, "Too many tickets wait for a browser: try again in a minute.", http.StatusServiceUnavailable)
 			return
 		}
 		defer g.tickets.take(ticket, false)
-		if say(ctx, c, ticketNote{ticketType, ticket}) != nil {
+		out := json.NewEncoder(w)
+		if out.Encode(ticketNote{Ticket: ticket}) != nil || http.NewResponseController(w).Flush() != nil {
 			return
 		}
-		gone := make(chan struct{})
-		go func() { // it says nothing more, but may go
-			defer close(gone)
-			c.Read(context.Background())
-		}()
+		over := time.NewTimer(ticketLife)
+		defer over.Stop()
 		select {
 		case <-used:
-			say(context.Background(), c, ticketNote{Type: openedType}) // it may have gone
-		case <-time.After(ticketLife):
-		case <-gone:
+			_ = out.Encode(ticketNote{Opened: true}) // it may have gone
+		case <-over.C:
+		case <-r.Context().Done():
 		}
-	}))
-}
-
-// prove has both ends prove that they know the token.
-func (g *Gate) prove(ctx context.Context, m proof.Messages, where string) error {
-	hello, err := m.Read(ctx)
-	if err != nil {
-		return err
-	}
-	return proof.Accept(ctx, m, hello, g.o.Token, where)
-}
-
-func say(ctx context.Context, c *wsconn.Conn, n ticketNote) error {
-	text, err := json.Marshal(n)
-	if err != nil {
-		return err
-	}
-	return c.Write(ctx, text)
+	})
 }
 
 // Sessions exchanges a ticket for a session: {"ticket":T} by POST, answered with {"session":S}.
@@ -219,51 +188,48 @@ func (g *Gate) AdmitFeed(ctx context.Context, r *http.Request, m proof.Messages)
 // A Ticket lets a browser on this machine open the inspector, once and soon.
 type Ticket struct {
 	// URL is what the browser is to open. It holds the ticket.
-	URL  string
-	conn *wsconn.Conn
+	URL    string
+	answer io.Closer
+	in     *json.Decoder
 }
 
-// Ask gets a ticket from the gateway that listens at addr, once that has proved that it knows the token. It fails within 5 s.
-func Ask(ctx context.Context, addr, token string) (*Ticket, error) {
-	ctx, end := context.WithTimeout(ctx, 5*time.Second)
-	defer end()
-	c, response, err := wsconn.Dial(ctx, addr, TicketPath, nil, wsconn.Options{MaxMessage: maxTicketMsg})
-	var op *net.OpError
-	switch {
-	case err == nil:
-	case response == nil && errors.As(err, &op) && op.Op == "dial":
-		return nil, fmt.Errorf("no pagewire serve is running: nothing listens at %s", addr)
-	case response != nil && response.StatusCode == http.StatusForbidden:
-		return nil, fmt.Errorf("what listens at %s is another user's", addr)
-	default:
-		return nil, fmt.Errorf("what listens at %s is no pagewire serve of this version", addr)
+// Ask gets a ticket from the hub, by a client that reaches its socket (hub.Client). at is where pages find the hub. The ticket
+// is good until ctx ends, or Close is called.
+func Ask(ctx context.Context, socket *http.Client, at string) (*Ticket, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://hub"+TicketPath, nil)
+	if err != nil {
+		return nil, err
 	}
-	at := c.RemoteAddr()
-	if err := proof.Dial(ctx, c.Notes(), token, at); err != nil {
-		c.Close()
-		return nil, fmt.Errorf("what listens at %s does not prove that it is yours: it was started with another token file, or by somebody else", addr)
+	answer, err := socket.Do(r)
+	if err != nil {
+		return nil, err
 	}
+	t := &Ticket{answer: answer.Body, in: json.NewDecoder(io.LimitReader(answer.Body, maxTicketMsg))}
 	var n ticketNote
-	text, err := c.ReadNote(ctx)
-	if err == nil && (json.Unmarshal(text, &n) != nil || n.Type != ticketType || n.Ticket == "") {
-		err = errors.New("it says something else")
+	switch {
+	case answer.StatusCode != http.StatusOK:
+		why, _ := io.ReadAll(io.LimitReader(answer.Body, maxTicketMsg)) // what there is of it
+		err = fmt.Errorf("the hub gives no ticket: %s", strings.TrimSpace(string(why)))
+	default:
+		err = t.in.Decode(&n)
 	}
 	if err != nil {
-		c.Close()
-		return nil, fmt.Errorf("the pagewire serve at %s gives no ticket: %w", addr, err)
+		t.Close()
+		return nil, err
 	}
-	return &Ticket{URL: "http://" + at + "/#ticket=" + n.Ticket, conn: c}, nil
+	t.URL = "http://" + at + "/#ticket=" + n.Ticket
+	return t, nil
 }
 
-// Opened waits until the ticket has been used. It fails when its minute, or ctx, is over.
-func (t *Ticket) Opened(ctx context.Context) error {
-	text, err := t.conn.ReadNote(ctx)
+// Opened waits until the ticket has been used. It fails when its minute, or ctx of Ask, is over.
+func (t *Ticket) Opened() error {
 	var n ticketNote
-	if err == nil && (json.Unmarshal(text, &n) != nil || n.Type != openedType) {
+	err := t.in.Decode(&n)
+	if err == nil && !n.Opened {
 		err = errors.New("the gateway says something else")
 	}
 	return err
 }
 
 // Close gives the ticket back, if it has not been used.
-func (t *Ticket) Close() { t.conn.Close() }
+func (t *Ticket) Close() { t.answer.Close() }

@@ -1,239 +1,200 @@
 //go:build !js
 
-// Package hub makes the gateways of one machine one. Every agent starts its own `pagewire serve`, and all of them shall
-// show the same pages: the first that runs listens on a port of loopback and is the hub, the others join it, and when it
-// dies one of them takes its place.
+// Package hub makes the gateways of one user on one machine one. Every agent starts its own `pagewire serve`, and all
+// of them shall show the same pages: the first that runs is the hub, the others join it, and when it dies or hangs one
+// of them takes its place.
 //
-// The port is the election. Whoever can listen on it is the hub; whoever cannot dials it. There is no vote, no lock file and
-// nothing that a killed process leaves behind: the kernel closes what it held, which the others see at once, as the end of their
-// connections. A joiner keeps its own agents' sessions; to its Gateway the hub is one page that has all the resources.
-// Subscriptions survive since the joiner's engine has them.
+// They meet in a directory of the user's (package userdir), where nobody else can be the hub or reach it. Who holds the
+// lock with the highest number is the hub, and listens on the socket of that number. A process that ends, however it
+// ends, leaves the lock to the next. One that hangs keeps it: then a joiner takes a lock with a higher number, and the
+// old hub, should it wake, sees that and joins (generation.go). PROTOCOL.md has what is said over the socket. A joiner
+// keeps its own agents' sessions; to its Gateway the hub is one page that has all the resources. Subscriptions survive
+// since the joiner's engine has them.
 //
-// It never kills what has the port, never lets a browser or a process without the token join, and never repairs a token file
-// whose permissions are wrong.
+// The TCP port is no part of that. It is where pages, the inspector and agents on HTTP find the hub, which takes it
+// when it is free; where it is not, agents go on without these.
+//
+// It never sends a secret, for both ends of the socket are this user's by the kernel's word. It never deletes what it
+// has not made, and where the directory cannot be used it says so, and serves alone.
 package hub
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
 	"log/slog"
 	"math/rand/v2"
-	"net"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/pagewire/pagewire/bridge/gateway"
-	"github.com/pagewire/pagewire/bridge/gateway/internal/wsconn"
+	"github.com/pagewire/pagewire/bridge/gateway/internal/userdir"
 )
 
-// DefaultAddr is where the hub listens.
+// DefaultAddr is where pages find the hub.
 const DefaultAddr = "127.0.0.1:7433"
 
-// What Dial and Run fail with, wrapped in a sentence that says what to do.
+// What Connect, Dial and Ask fail with, wrapped in a sentence.
 var (
-	// ErrNoHub: nothing listens at the address.
+	// ErrNoHub: none runs.
 	ErrNoHub = errors.New("no pagewire serve is running")
-	// ErrNotPagewire: something else listens there.
-	ErrNotPagewire = errors.New("another program has the port")
-	// ErrToken: the hub was started with another token.
-	ErrToken = errors.New("the hub refuses the token")
+	// ErrSilent: it does not answer.
+	ErrSilent = errors.New("the hub does not answer")
+	// ErrVersion: it speaks another version of the protocol.
+	ErrVersion = errors.New("the hub is of another version")
+	// ErrRefused: it does not take us in now.
+	ErrRefused = errors.New("the hub refuses")
 )
-
-const (
-	joinPath = "/join"
-	// hubHeader is in every answer at joinPath, so that a refusal of ours is not taken for another program's.
-	hubHeader = "Pagewire-Hub"
-	// handshakeTimeout is how long a hub may take to answer.
-	handshakeTimeout = 3 * time.Second
-	// maxToJoiner bounds a message of the hub: the largest result that a gateway passes on is 32 MiB of contents.
-	maxToJoiner = 48 << 20
-	// maxToHub bounds a message of a joiner: an agent's may have 4 MiB.
-	maxToHub = 8 << 20
-)
-
-// Dial connects to the hub at addr as an agent does: the Conn is an MCP session with the hub's gateway, which shows all
-// that it shows its own agents. It fails with ErrNoHub, ErrNotPagewire or ErrToken, or with ctx's error, within 3 s.
-func Dial(ctx context.Context, addr, token string) (gateway.Conn, error) {
-	c, err := dial(ctx, addr, token, nil)
-	if err != nil {
-		return nil, err
-	}
-	return c, nil
-}
-
-func dial(ctx context.Context, addr, token string, note func(*wsconn.Conn, []byte)) (*wsconn.Conn, error) {
-	limited, cancel := context.WithTimeout(ctx, handshakeTimeout)
-	defer cancel()
-	header := http.Header{"Authorization": {"Bearer " + token}}
-	c, response, err := wsconn.Dial(limited, addr, joinPath, header, wsconn.Options{MaxMessage: maxToJoiner, Note: note})
-	var op *net.OpError
-	switch {
-	case err == nil && response.Header.Get(hubHeader) != "":
-		return c, nil
-	case err == nil:
-		c.Close()
-		return nil, fmt.Errorf("%w %s: it is not Pagewire, though it speaks WebSocket; %s", ErrNotPagewire, addr, whatToDo)
-	case ctx.Err() != nil:
-		return nil, ctx.Err()
-	case response == nil && errors.As(err, &op) && op.Op == "dial":
-		return nil, fmt.Errorf("%w: nothing listens at %s", ErrNoHub, addr)
-	case response == nil && limited.Err() != nil:
-		return nil, fmt.Errorf("%w %s: it has not answered for %v; %s", silentError{ErrNotPagewire}, addr, handshakeTimeout, whatToDo)
-	case response == nil:
-		return nil, fmt.Errorf("%w %s: it does not speak HTTP; %s", ErrNotPagewire, addr, whatToDo)
-	case response.Header.Get(hubHeader) == "":
-		return nil, fmt.Errorf("%w %s: it is not Pagewire (it answers %s); %s", ErrNotPagewire, addr, response.Status, whatToDo)
-	case response.StatusCode == http.StatusUnauthorized:
-		return nil, fmt.Errorf("%w: the one at %s was started with another token file; both need the same (%s, or the default)", ErrToken, addr, TokenFileEnv)
-	}
-	text, _ := io.ReadAll(response.Body)
-	return nil, fmt.Errorf("the hub at %s refuses: %s", addr, strings.TrimSpace(string(text)))
-}
-
-const whatToDo = "stop it, or give Pagewire another port"
-
-// silentError is ErrNotPagewire by suspicion only: a hub that is very busy, or stopped by a debugger, is silent too.
-type silentError struct{ error }
-
-func (e silentError) Unwrap() error { return e.error }
 
 // Options say how a process takes part.
 type Options struct {
-	// Addr is where the hub listens, host and port. Default DefaultAddr.
+	// Addr is where pages find the hub, host and port. Those who say another one are as on another machine. Default
+	// DefaultAddr.
 	Addr string
-	// Token is what all who take part must have: Token gives it.
-	Token string
+	// Build is what the others are told that this one is. Default "0".
+	Build string
 	// Gateway is this process's own.
 	Gateway *gateway.Gateway
-	// Handler is what the hub serves besides /join. May be nil. It checks who asks.
+	// Handler is what the hub serves at Addr. May be nil. It checks who asks. The contexts of its requests end when
+	// this process is the hub no more.
 	Handler http.Handler
-	// Lead runs while this process is the hub: it brings pages in. Its context ends when Run's does, and it returns then. An
-	// error that it returns before ends Run. May be nil.
+	// Local is what the hub serves on its socket, besides what is in this package: to processes of this user alone. May
+	// be nil.
+	Local http.Handler
+	// Lead runs while this process is the hub, or serves alone: it brings pages in. It returns when its context ends,
+	// and may be called again later. An error that it returns before ends Run. May be nil.
 	Lead func(ctx context.Context) error
-	// Share says what a successor must know, such as where the launched browser is. The hub asks when somebody joins, and
-	// every half second while there are joiners. May be nil.
+	// Share says what a successor must know, such as where the launched browser is. The hub asks when somebody joins,
+	// and every half second for each joiner. At most 64 things. May be nil.
 	Share func() map[string]string
 	// Learn is told on joiners what the hub shares, whenever that has changed. May be nil.
 	Learn func(map[string]string)
-	// Settled is called whenever it is decided what this process is: it is the hub, or it has joined and has the hub's list. May
-	// be nil.
-	Settled func()
+	// Settled is called whenever it is decided what this process is: it is the hub, it has joined and has the hub's
+	// list, or it serves alone (0). Connect gives the same number for the same hub. May be nil.
+	Settled func(generation uint64)
 	// Log receives what happens. Default none.
 	Log *slog.Logger
 }
 
 const (
 	// retryEvery, with up to as much again by chance, is the pause between two attempts to be the hub or to join it: an
-	// attempt costs two system calls. After retryFast of them in vain it is retrySlow.
+	// attempt costs some ten system calls. After retryFast of them in vain it is retrySlow.
 	retryEvery, retrySlow = 20 * time.Millisecond, 500 * time.Millisecond
 	retryFast             = 5 * time.Second
-	// patience is how long another program must be seen at the port until it is believed: who has just died still shows for a
-	// moment. silentPatience is that for one that says nothing.
-	patience, silentPatience = time.Second, 5 * time.Second
 )
 
-// Run takes part until ctx ends, and then returns nil: as the hub if it can listen, else as a joiner; when the hub dies it
-// tries both again, at once. It fails with ErrNotPagewire, ErrToken, Lead's error, or because it cannot listen; it ends nothing but
-// what it has begun.
+// A member is one process's part.
+type member struct {
+	o Options
+	// least is the lowest generation that can still be: one below has hung.
+	least uint64
+	// vacant is how long somebody has held the lock, and nobody has listened.
+	vacant time.Duration
+	// failing is how long neither has worked; said what was logged of it.
+	failing time.Duration
+	said    string
+}
+
+// Run takes part until ctx ends, and then returns nil: as the hub if it can be, else as a joiner; when the hub dies or
+// hangs it tries both again, at once. It fails with Lead's error, or if its socket does. It ends nothing but what it
+// has begun.
 func Run(ctx context.Context, o Options) error {
 	if o.Addr == "" {
 		o.Addr = DefaultAddr
+	}
+	if o.Build == "" {
+		o.Build = "0"
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	if o.Settled == nil {
-		o.Settled = func() {}
+		o.Settled = func(uint64) {}
 	}
-	if o.Token == "" {
-		return errors.New("hub: no token: anything on this machine could join")
-	}
-	var failing time.Time // since when neither works; zero if it does
+	m := &member{o: o}
 	for ctx.Err() == nil {
-		l, listenErr := (&net.ListenConfig{}).Listen(ctx, "tcp", o.Addr)
-		if listenErr == nil {
-			return lead(ctx, o, l)
-		}
-		joined, err := join(ctx, o)
-		if ctx.Err() != nil {
-			break
-		}
-		if joined {
-			failing = time.Time{}
-			continue
-		}
-		if failing.IsZero() {
-			failing = time.Now()
-		}
-		since := time.Since(failing)
-		var silent silentError
-		switch {
-		case errors.Is(err, ErrToken):
+		again, err := m.live(ctx)
+		if !again {
 			return err
-		case errors.As(err, &silent):
-			if since > silentPatience {
-				return err
-			}
-		case errors.Is(err, ErrNotPagewire):
-			if since > patience {
-				return err
-			}
-		case errors.Is(err, ErrNoHub):
-			if since > patience {
-				return fmt.Errorf("the hub's port: %w", listenErr)
-			}
-		}
-		pause := retryEvery
-		if since > retryFast {
-			pause = retrySlow
-			o.Log.Warn("could not join the hub, and try again", "addr", o.Addr, "error", err)
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(pause + rand.N(pause)):
 		}
 	}
 	return nil
 }
 
-// join is one life as a joiner, as long as the hub's. It reports whether that began.
-func join(ctx context.Context, o Options) (joined bool, err error) {
-	var note func(*wsconn.Conn, []byte)
-	if o.Learn != nil {
-		note = func(_ *wsconn.Conn, text []byte) {
-			var n shareNote
-			if json.Unmarshal(text, &n) == nil && n.Type == shareType {
-				o.Learn(n.Share)
-			}
-		}
-	}
-	conn, err := dial(ctx, o.Addr, o.Token, note)
+// live is one life: as the hub, as a joiner, alone, or an attempt. It reports whether another is to follow.
+func (m *member) live(ctx context.Context) (again bool, err error) {
+	// Each life looks for the directory anew: it may have been removed.
+	dir, err := userdir.Open(m.o.Addr, m.o.Log)
 	if err != nil {
-		return false, err
+		return false, m.alone(ctx, err)
 	}
-	page, err := o.Gateway.Attach(ctx, gateway.PageInfo{Tab: "hub", Hub: true, URL: "the hub at " + o.Addr, Title: "hub", Road: "gateway"}, conn)
+	defer dir.Close()
+	at, err := present(dir, m.least)
 	if err != nil {
-		return false, err
+		return false, m.alone(ctx, err)
 	}
-	o.Log.Info("joined the hub", "addr", o.Addr)
-	o.Settled()
-	select {
-	case <-page.Done():
-		o.Log.Info("the hub is gone", "addr", o.Addr)
-	case <-ctx.Done():
-		page.Close("this process goes away")
+	l, err := dir.Listen(socketOf(at))
+	switch {
+	case err == nil:
+		return m.lead(ctx, &seat{dir, l, at})
+	case !errors.Is(err, userdir.ErrHeld):
+		return false, m.alone(ctx, err)
+	}
+	err = m.join(ctx, dir, at)
+	switch {
+	case err == nil || ctx.Err() != nil:
+	case errors.Is(err, ErrSilent):
+		m.depose(at, err)
+	case errors.Is(err, ErrNoHub):
+		m.wait(ctx, at, err)
+	case errors.Is(err, ErrRefused):
+		m.pause(ctx, err)
+	default:
+		return false, m.alone(ctx, err)
 	}
 	return true, nil
 }
 
-const shareType = "pagewire:share"
+// settle forgets what has not worked.
+func (m *member) settle() { m.vacant, m.failing, m.said = 0, 0, "" }
 
-// shareNote is what the hub tells its joiners beside MCP.
-type shareNote struct {
-	Type  string            `json:"type"` // first: it makes the text a note
-	Share map[string]string `json:"share"`
+// depose gives a generation up: from now on the hub is who has a higher one.
+func (m *member) depose(at uint64, why error) {
+	m.o.Log.Warn("the hub hangs, and is replaced", "generation", at, "reason", why)
+	m.least = at + 1
+	m.settle()
+}
+
+// wait is for somebody who has the lock and does not listen: about to, or about to end. After as long as a hub may be
+// silent, it hangs. What counts is the pauses and not the time, so that a process that was stopped meanwhile accuses
+// nobody.
+func (m *member) wait(ctx context.Context, at uint64, why error) {
+	if m.vacant += m.pause(ctx, why); m.vacant > silence {
+		m.depose(at, why)
+		m.vacant = 0
+	}
+}
+
+// pause waits before the next attempt, and says once what does not work, if it goes on.
+func (m *member) pause(ctx context.Context, why error) time.Duration {
+	pause := retryEvery
+	if m.failing > retryFast {
+		pause = retrySlow
+		if m.said != why.Error() {
+			m.said = why.Error()
+			m.o.Log.Warn("could not join the hub, and try again", "reason", why)
+		}
+	}
+	pause += rand.N(pause)
+	m.failing += pause
+	select {
+	case <-ctx.Done():
+	case <-time.After(pause):
+	}
+	return pause
+}
+
+// alone serves without the others, since there is no way to them.
+func (m *member) alone(ctx context.Context, why error) error {
+	m.o.Log.Warn("this process serves alone: its agents do not see the pages of the others, nor they its", "reason", why)
+	return m.solo(ctx)
 }

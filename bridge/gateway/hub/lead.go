@@ -5,6 +5,7 @@ package hub
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -17,7 +18,6 @@ import (
 
 	"github.com/pagewire/pagewire/bridge/gateway"
 	"github.com/pagewire/pagewire/bridge/gateway/access"
-	"github.com/pagewire/pagewire/bridge/gateway/internal/bearer"
 	"github.com/pagewire/pagewire/bridge/gateway/internal/wsconn"
 )
 
@@ -27,103 +27,209 @@ const (
 	maxHeader                  = 64 << 10
 	// shutdownTimeout is how long requests under way may take when the hub ends. Joins take none of it.
 	shutdownTimeout = 500 * time.Millisecond
-	// shareEvery is how often what is shared is looked at.
-	shareEvery = 500 * time.Millisecond
+	// helloTimeout is how long a joiner may take to introduce itself. Nobody waits for it, so that it may be busy.
+	helloTimeout = 10 * time.Second
+	// tellEvery is how often a joiner hears of the hub.
+	tellEvery = 500 * time.Millisecond
 	// maxJoiners bounds the processes that have joined: each is one agent's, or a browser's native host.
 	maxJoiners = 256
+	// maxToHub bounds a message of a joiner: an agent's may have 4 MiB.
+	maxToHub = 8 << 20
 )
+
+// errDeposed is the cause of the end of a hub that another one has replaced.
+var errDeposed = errors.New("another process is the hub now")
 
 // A leader is a hub's side of those who have joined it.
 type leader struct {
-	o Options
+	o    Options
+	seat *seat
+	port *port
 
 	mu      sync.Mutex
 	closing bool
 	joiners map[*wsconn.Conn]bool
-	shared  map[string]string // what they have been told
 	gone    sync.WaitGroup
 }
 
-// lead is one life as the hub, until ctx ends, the listener fails or Lead does.
-func lead(ctx context.Context, o Options, listener net.Listener) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	h := &leader{o: o, joiners: map[*wsconn.Conn]bool{}}
-	mux := http.NewServeMux()
-	mux.HandleFunc(joinPath, h.join)
-	if o.Handler != nil {
-		mux.Handle("/", o.Handler)
+// lead is one life as the hub, until ctx ends or another process is the hub, which is to be followed by a life as its
+// joiner, or Lead fails.
+func (m *member) lead(parent context.Context, s *seat) (deposed bool, err error) {
+	if !s.holds() { // a higher generation has begun before the lock was taken
+		s.l.Close()
+		return true, nil
 	}
-	server := &http.Server{
-		Handler: mux, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader, ConnContext: access.ConnContext,
-		ErrorLog: slog.NewLogLogger(o.Log.Handler(), slog.LevelDebug),
-	}
+	m.settle()
+	ctx, end := context.WithCancelCause(parent)
+	defer end(nil)
+	h := &leader{o: m.o, seat: s, port: newPort(m.o), joiners: map[*wsconn.Conn]bool{}}
+	server := newServer(ctx, h.local(), m.o.Log)
 	var parts sync.WaitGroup
-	failed := make(chan error, 2)
 	parts.Go(func() {
-		if err := server.Serve(listener); err != nil && ctx.Err() == nil {
-			failed <- fmt.Errorf("the hub's listener: %w", err)
+		if err := server.Serve(s.l); ctx.Err() == nil {
+			end(fmt.Errorf("the hub's socket: %w", err))
 		}
 	})
-	if o.Lead != nil {
-		parts.Go(func() {
-			if err := o.Lead(ctx); err != nil && ctx.Err() == nil {
-				failed <- err
-			}
-		})
-	}
-	if o.Share != nil {
-		parts.Go(func() { h.share(ctx) })
-	}
-	o.Log.Info("this process is the hub", "addr", listener.Addr().String())
-	o.Settled()
-	var err error
-	select {
-	case <-ctx.Done():
-	case err = <-failed:
-	}
-	cancel()
-	// The port first: who has joined looks for it the moment the connection ends.
-	listener.Close()
+	parts.Go(func() { h.port.serve(ctx) })
+	parts.Go(func() { h.watch(ctx, end) })
+	parts.Go(func() { m.bring(ctx, end) })
+	m.o.Log.Info("this process is the hub", "addr", m.o.Addr, "generation", s.at)
+	m.o.Settled(s.at)
+	<-ctx.Done()
 	h.close()
-	limited, end := context.WithTimeout(context.Background(), shutdownTimeout)
-	defer end()
+	shutdown(server)
+	parts.Wait()
+	err = causeOf(parent, ctx)
+	if errors.Is(err, errDeposed) {
+		m.o.Log.Warn("this process is the hub no more: it was stopped, or its lock was removed, and another one has begun",
+			"generation", s.at)
+		return true, nil
+	}
+	return false, err
+}
+
+// causeOf is why a life has ended: nil if that was parent's end.
+func causeOf(parent, ctx context.Context) error {
+	if parent.Err() != nil {
+		return nil
+	}
+	return context.Cause(ctx)
+}
+
+// solo is a life without others, until ctx ends or Lead fails.
+func (m *member) solo(parent context.Context) error {
+	ctx, end := context.WithCancelCause(parent)
+	defer end(nil)
+	var parts sync.WaitGroup
+	parts.Go(func() { newPort(m.o).serve(ctx) })
+	parts.Go(func() { m.bring(ctx, end) })
+	m.o.Settled(0)
+	<-ctx.Done()
+	parts.Wait()
+	return causeOf(parent, ctx)
+}
+
+// bring runs Lead.
+func (m *member) bring(ctx context.Context, end context.CancelCauseFunc) {
+	if m.o.Lead == nil {
+		return
+	}
+	if err := m.o.Lead(ctx); err != nil && ctx.Err() == nil {
+		end(err)
+	}
+}
+
+func newServer(ctx context.Context, h http.Handler, log *slog.Logger) *http.Server {
+	return &http.Server{
+		Handler: h, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader, ConnContext: access.ConnContext,
+		BaseContext: func(net.Listener) context.Context { return ctx },
+		ErrorLog:    slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+	}
+}
+
+func shutdown(server *http.Server) {
+	limited, cancel := context.WithTimeout(context.Background(), shutdownTimeout)
+	defer cancel()
 	if server.Shutdown(limited) != nil {
 		server.Close()
 	}
-	parts.Wait()
-	return err
+}
+
+// local is what is served to this user's processes.
+func (h *leader) local() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc(joinPath, h.join)
+	mux.HandleFunc("GET "+statusPath, h.status)
+	if h.o.Local != nil {
+		mux.Handle("/", h.o.Local)
+	}
+	return mux
+}
+
+// watch ends the life of a hub that has been replaced. A process that was stopped comes here first of all when it
+// wakes, since the time is over then.
+func (h *leader) watch(ctx context.Context, end context.CancelCauseFunc) {
+	t := time.NewTicker(generationEvery)
+	defer t.Stop()
+	for {
+		if !h.seat.holds() {
+			end(errDeposed)
+			return
+		}
+		h.seat.tidy()
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+		}
+	}
+}
+
+func (h *leader) status(w http.ResponseWriter, _ *http.Request) {
+	s := h.o.Gateway.Snapshot()
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(Status{ // who asked may have gone
+		Build: h.o.Build, Protocol: Protocol, Generation: h.seat.at, Addr: h.port.addr(),
+		Pages: len(s.Pages), Agents: len(s.Agents),
+	})
 }
 
 // join takes a gateway in: its agents' requests come as one agent's.
 func (h *leader) join(w http.ResponseWriter, r *http.Request) {
-	w.Header().Set(hubHeader, "1")
-	if r.Header.Get("Origin") != "" {
-		h.o.Log.Warn("refused a browser at the hub's door for gateways", "origin", r.Header.Get("Origin"))
-		http.Error(w, "Pages cannot join: this is for other gateways of this machine.", http.StatusForbidden)
-		return
-	}
-	if !bearer.Has(r, h.o.Token) {
-		h.o.Log.Warn("refused a process without the token", "remote", r.RemoteAddr)
-		http.Error(w, "The token is missing or another one: send that of the token file as a bearer token.", http.StatusUnauthorized)
-		return
-	}
 	c, err := wsconn.Accept(w, r, wsconn.Options{MaxMessage: maxToHub})
 	if err != nil {
 		return // it has been answered
+	}
+	its, why := h.greet(c)
+	if why != "" {
+		h.o.Log.Warn("refused a joiner", "reason", why)
+		return
 	}
 	if why := h.enter(c); why != "" {
 		c.CloseWith(websocket.StatusTryAgainLater, why)
 		return
 	}
 	defer h.leave(c)
-	agent, err := h.o.Gateway.Connect("gateway")
+	road := "gateway"
+	if its.As == asAgent {
+		road = "command"
+	}
+	agent, err := h.o.Gateway.Connect(road)
 	if err != nil {
 		c.CloseWith(websocket.StatusTryAgainLater, "the hub takes no more sessions")
 		return
 	}
-	why := serve(c, agent)
-	h.o.Log.Info("a joiner is gone", "remote", r.RemoteAddr, "reason", why)
+	if err := c.Write(r.Context(), encode(h.hello())); err != nil {
+		agent.Close()
+		return
+	}
+	go h.tell(c, agent, its.As != asAgent)
+	why = serve(c, agent).Error()
+	h.o.Log.Info("a joiner is gone", "build", its.Build, "reason", why)
+}
+
+func (h *leader) hello() hello { return hello{Type: typeHello, Protocol: Protocol, Build: h.o.Build} }
+
+// greet hears who wants to join, and closes the connection if it cannot; why then says what was wrong.
+func (h *leader) greet(c *wsconn.Conn) (its hello, why string) {
+	ctx, cancel := context.WithTimeout(context.Background(), helloTimeout)
+	defer cancel()
+	text, err := c.ReadNote(ctx)
+	if err == nil {
+		its, err = decodeHello(text)
+	}
+	switch {
+	case err != nil:
+		why = err.Error()
+	case its.Protocol != Protocol:
+		// It makes a sentence of its own of our hello.
+		_ = c.Write(ctx, encode(h.hello())) // it may have gone
+		why = versions(its, h.hello())
+	default:
+		return its, ""
+	}
+	c.CloseWith(websocket.StatusPolicyViolation, brief(why))
+	return its, why
 }
 
 // serve carries messages between a joiner and its session until either ends, and says why.
@@ -157,6 +263,9 @@ func serve(c *wsconn.Conn, agent *gateway.Agent) error {
 
 // enter returns why a joiner cannot be taken, or "".
 func (h *leader) enter(c *wsconn.Conn) string {
+	if !h.seat.holds() { // asked here too: a hub that has just woken may be asked before it has looked by itself
+		return "the hub has been replaced"
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closing {
@@ -167,10 +276,6 @@ func (h *leader) enter(c *wsconn.Conn) string {
 	}
 	h.joiners[c] = true
 	h.gone.Add(1)
-	if h.o.Share != nil {
-		h.refresh()
-		go h.tell(c, h.shared)
-	}
 	return ""
 }
 
@@ -178,13 +283,20 @@ func (h *leader) leave(c *wsconn.Conn) {
 	h.mu.Lock()
 	delete(h.joiners, c)
 	h.mu.Unlock()
+	c.Close()
 	h.gone.Done()
 }
 
-// close ends all joins, at the same time, and waits until they are gone.
+// close gives the hub's place up, then ends all joins, at the same time, and waits until they are gone. In this order:
+// who has joined looks for the lock the moment the connection ends. If there is nobody no file is left.
 func (h *leader) close() {
 	h.mu.Lock()
 	h.closing = true
+	if len(h.joiners) > 0 {
+		h.seat.l.Close()
+	} else {
+		h.seat.l.Remove()
+	}
 	for c := range h.joiners {
 		go c.CloseWith(websocket.StatusGoingAway, "the hub goes away")
 	}
@@ -192,38 +304,27 @@ func (h *leader) close() {
 	h.gone.Wait()
 }
 
-// share tells the joiners when what is shared has changed.
-func (h *leader) share(ctx context.Context) {
-	t := time.NewTicker(shareEvery)
+// tell lets a joiner hear of the hub as long as it works, and of what is shared when that has changed.
+func (h *leader) tell(c *wsconn.Conn, agent *gateway.Agent, shares bool) {
+	t := time.NewTicker(tellEvery)
 	defer t.Stop()
-	for {
+	var told map[string]string
+	for first := true; ; first = false {
+		agent.Settled() // takes the gateway's lock: one that is stuck says nothing, and is replaced
+		next := note{Type: typeAlive}
+		if shares && h.o.Share != nil {
+			if now := h.o.Share(); first || !maps.Equal(now, told) {
+				told = maps.Clone(now)
+				next = note{Type: typeShare, Share: now}
+			}
+		}
+		if c.Write(context.Background(), encode(next)) != nil {
+			return // the connection has ended, which is dealt with
+		}
 		select {
-		case <-ctx.Done():
+		case <-c.Closed():
 			return
 		case <-t.C:
 		}
-		h.mu.Lock()
-		if len(h.joiners) > 0 && h.refresh() {
-			for c := range h.joiners {
-				go h.tell(c, h.shared)
-			}
-		}
-		h.mu.Unlock()
-	}
-}
-
-// refresh reports whether what is shared has changed. It is called with the lock held.
-func (h *leader) refresh() bool {
-	now := h.o.Share()
-	if maps.Equal(now, h.shared) {
-		return false
-	}
-	h.shared = maps.Clone(now)
-	return true
-}
-
-func (h *leader) tell(c *wsconn.Conn, shared map[string]string) {
-	if text, err := json.Marshal(shareNote{shareType, shared}); err == nil {
-		c.Write(context.Background(), text) // a failure ends the connection, which is dealt with
 	}
 }

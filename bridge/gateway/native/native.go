@@ -4,8 +4,7 @@
 // speaks with it over standard input and output.
 //
 // It relays and does nothing else: for each document that the extension opens it connects with the hub's /page as the document
-// would, and both prove that they know the extension's secret, so that the hub believes whose the document is, and nothing of it is
-// said to a program that has taken the port; and again when another process has become the hub. What the
+// would, over the hub's socket, so that the hub believes whose it is; and again when another process has become the hub. What the
 // extension says of documents has been learnt from the browser, not from pages; it is passed on all the same as it would be from
 // anybody, and bounded. A message that is too long or makes no sense is refused, counted and logged, and nothing else comes of it.
 //
@@ -34,6 +33,7 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/url"
 	"path/filepath"
@@ -43,7 +43,6 @@ import (
 
 	"github.com/coder/websocket"
 
-	"github.com/pagewire/pagewire/bridge/gateway/internal/proof"
 	"github.com/pagewire/pagewire/bridge/gateway/internal/secret"
 	"github.com/pagewire/pagewire/bridge/gateway/internal/wsconn"
 )
@@ -85,12 +84,13 @@ func fileError(err error) error {
 
 // Options say what a host relays to.
 type Options struct {
-	// Addr is where the hub listens, host and port.
-	Addr string
-	// Secret is the extension's: MakeSecret gives it.
-	Secret string
-	// Version is what the extension is told.
-	Version string
+	// Connect connects to the hub, and gives its generation: hub.Connect.
+	Connect func(context.Context) (net.Conn, uint64, error)
+	// Hubs gives the generation of the hub whenever there is another one: sessions with those before it end, also where such a hub hangs.
+	// May be nil.
+	Hubs <-chan uint64
+	// Version and Secret are what the extension is told: MakeSecret gives the latter.
+	Version, Secret string
 	// Log receives what happens. Default none.
 	Log *slog.Logger
 }
@@ -153,6 +153,52 @@ type host struct {
 	origins   map[string]int
 	refused   int
 	running   sync.WaitGroup
+
+	mu       sync.Mutex
+	hub      uint64            // the generation of the present one
+	sessions map[*tie]struct{} // with hubs
+}
+
+// A tie is a session with the hub of a generation.
+type tie struct {
+	generation uint64
+	conn       *wsconn.Conn
+}
+
+// begin reports whether a session is with the present hub, or one to come; then end is called when it is not any more.
+func (h *host) begin(t *tie) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if t.generation < h.hub {
+		return false
+	}
+	h.sessions[t] = struct{}{}
+	return true
+}
+
+func (h *host) end(t *tie) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.sessions, t)
+}
+
+// follow ends the sessions with hubs that are none any more, until ctx ends.
+func (h *host) follow(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case generation := <-h.o.Hubs:
+			h.mu.Lock()
+			h.hub = generation
+			for t := range h.sessions {
+				if t.generation < generation {
+					go t.conn.Close() // it waits for a hub that may hang
+				}
+			}
+			h.mu.Unlock()
+		}
+	}
 }
 
 // Serve relays until in ends, which is nil, or ctx does, which is its error, or the browser takes nothing more. in should be closed
@@ -162,9 +208,10 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, o Options) error {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	h := &host{o: o, out: writer{w: out}, documents: map[int64]*document{}, origins: map[string]int{}}
+	h := &host{o: o, out: writer{w: out}, documents: map[int64]*document{}, origins: map[string]int{}, sessions: map[*tie]struct{}{}}
 	defer h.running.Wait()
 	defer cancel()
+	h.running.Go(func() { h.follow(ctx) })
 	if err := h.out.write(message{Type: "hello", Version: o.Version, Secret: o.Secret}); err != nil {
 		return fmt.Errorf("the browser: %w", err)
 	}
@@ -418,28 +465,36 @@ func (d *document) run(ctx context.Context) {
 	}
 }
 
+// dial connects to where the hub takes pages.
+func (d *document) dial(ctx context.Context) (c *wsconn.Conn, generation uint64, refused bool, err error) {
+	ctx, end := context.WithTimeout(ctx, dialTimeout)
+	defer end()
+	over, generation, err := d.h.o.Connect(ctx)
+	if err != nil {
+		return nil, 0, false, err
+	}
+	c, response, err := wsconn.Client(ctx, over, "/page", nil, wsconn.Options{MaxMessage: maxMessage})
+	if err != nil && response != nil && response.StatusCode == http.StatusForbidden {
+		text, _ := io.ReadAll(io.LimitReader(response.Body, 1<<10))
+		return nil, 0, true, errors.New(strings.TrimSpace(string(text)))
+	}
+	return c, generation, false, err
+}
+
 // session is one connection with the hub. It reports whether that has begun, and whether the hub has refused it.
 func (d *document) session(ctx context.Context) (begun, refused bool, err error) {
-	limited, end := context.WithTimeout(ctx, dialTimeout)
-	defer end()
-	conn, response, err := wsconn.Dial(limited, d.h.o.Addr, "/page", nil, wsconn.Options{MaxMessage: maxMessage})
+	conn, generation, refused, err := d.dial(ctx)
 	if err != nil {
-		if response != nil && (response.StatusCode == http.StatusForbidden || response.StatusCode == http.StatusUnauthorized) {
-			text, _ := io.ReadAll(io.LimitReader(response.Body, 1<<10))
-			return false, true, errors.New(strings.TrimSpace(string(text)))
-		}
-		return false, false, err
+		return false, refused, err
 	}
 	defer conn.Close()
+	t := &tie{generation, conn}
+	if !d.h.begin(t) {
+		return false, false, errors.New("the hub has been replaced")
+	}
+	defer d.h.end(t)
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
 	defer stop()
-	if err := proof.Dial(limited, conn.Notes(), d.h.o.Secret, conn.RemoteAddr()); err != nil {
-		strange := errors.Is(err, proof.ErrNotProved)
-		if strange {
-			err = fmt.Errorf("what listens at %s does not prove that it is a pagewire serve of this user", d.h.o.Addr)
-		}
-		return false, strange || websocket.CloseStatus(err) == websocket.StatusPolicyViolation, err
-	}
 	d.mu.Lock()
 	hello, err := json.Marshal(d.hello)
 	d.mu.Unlock()

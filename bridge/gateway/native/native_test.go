@@ -3,26 +3,29 @@
 package native
 
 import (
+	"bufio"
 	"bytes"
 	"context"
+	"crypto/sha1"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/pagewire/pagewire/bridge/gateway"
-	"github.com/pagewire/pagewire/bridge/gateway/internal/wsconn"
 	"github.com/pagewire/pagewire/bridge/gateway/socket"
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
@@ -61,22 +64,33 @@ type peer struct {
 	changed chan struct{}
 	ended   chan error
 	g       *gateway.Gateway
+
+	// Where the hub is, and its generation.
+	addr       atomic.Value
+	generation atomic.Uint64
+	hubs       chan uint64
 }
 
-const shared = "0123456789abcdef0123456789abcdef0123456789a"
+func (p *peer) connect(ctx context.Context) (net.Conn, uint64, error) {
+	generation := p.generation.Load()
+	c, err := (&net.Dialer{}).DialContext(ctx, "tcp", p.addr.Load().(string))
+	return c, generation, err
+}
 
-// startPeer runs a host. presented is the secret that it has.
-func startPeer(t *testing.T, presented string) *peer {
+// startPeer runs a host, with a hub of these options.
+func startPeer(t *testing.T, o gateway.Options) *peer {
 	t.Helper()
-	var log lockedLog
-	g := gateway.New(gateway.Options{})
-	pages := socket.New(g, socket.Options{Secret: func() (string, error) { return shared, nil }, Log: slog.New(slog.NewTextHandler(&log, nil))})
-	server := httptest.NewServer(pages)
+	log := slog.New(slog.NewTextHandler(testkit.LogOf(t, "host and hub"), nil))
+	g := gateway.New(o)
+	pages := socket.New(g, socket.Options{Log: log})
+	server := httptest.NewServer(pages.Host())
 	fromExtension, in := io.Pipe()
 	out, toExtension := io.Pipe()
-	p := &peer{t: t, in: in, changed: make(chan struct{}, 1), ended: make(chan error, 1), g: g}
+	p := &peer{t: t, in: in, changed: make(chan struct{}, 1), ended: make(chan error, 1), g: g, hubs: make(chan uint64)}
+	p.addr.Store(server.Listener.Addr().String())
+	p.generation.Store(1)
 	go func() {
-		err := Serve(t.Context(), fromExtension, toExtension, Options{Addr: strings.TrimPrefix(server.URL, "http://"), Secret: presented, Version: "7", Log: slog.New(slog.NewTextHandler(&log, nil))})
+		err := Serve(t.Context(), fromExtension, toExtension, Options{Connect: p.connect, Hubs: p.hubs, Version: "7", Log: log})
 		toExtension.Close()
 		p.ended <- err
 	}()
@@ -105,37 +119,13 @@ func startPeer(t *testing.T, presented string) *peer {
 	}()
 	t.Cleanup(func() {
 		in.Close()
-		select {
-		case <-p.ended:
-		case <-time.After(testkit.Patience):
-			t.Error("the host does not end with its input")
-		}
+		testkit.Ends(t, "the host ends with its input", p.ended)
 		pages.Close()
 		server.Close()
 		g.Close()
-		if t.Failed() {
-			t.Log(log.String())
-		}
 	})
-	p.await("hello", func(m message) bool { return m.Type == "hello" && m.Version == "7" && m.Secret == presented })
+	p.await("hello", func(m message) bool { return m.Type == "hello" && m.Version == "7" })
 	return p
-}
-
-type lockedLog struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *lockedLog) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *lockedLog) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
 }
 
 // say sends bytes under their length.
@@ -234,7 +224,7 @@ func (p *peer) answer(id, session int64, request json.RawMessage, result string)
 func (p *peer) pages() []gateway.PageState { return p.g.Snapshot().Pages }
 
 func TestADocumentIsThePageThatTheBrowserSays(t *testing.T) {
-	p := startPeer(t, shared)
+	p := startPeer(t, gateway.Options{Grace: time.Hour}) // who is waited for does not go
 	p.open(1)
 	p.serve(1)
 	testkit.Eventually(t, "the page is attached", func() bool { return len(p.pages()) == 1 && p.pages()[0].Resources == 1 })
@@ -244,15 +234,8 @@ func TestADocumentIsThePageThatTheBrowserSays(t *testing.T) {
 	title := "Another"
 	p.send(message{Type: "note", ID: 1, Title: &title})
 	testkit.Eventually(t, "its title changes", func() bool { return p.pages()[0].Title == "Another" })
-	// Withdrawn, it is not waited for: who is waited for is absent for a while.
 	p.send(message{Type: "close", ID: 1, Gone: true})
-	testkit.Eventually(t, "it is gone", func() bool {
-		pages := p.pages()
-		if len(pages) > 0 && pages[0].Absent {
-			t.Fatal("what is withdrawn is waited for")
-		}
-		return len(pages) == 0
-	})
+	testkit.Eventually(t, "what is withdrawn is not waited for", func() bool { return len(p.pages()) == 0 })
 	if p.mustNotHear("refused") {
 		t.Error("something was refused")
 	}
@@ -309,7 +292,7 @@ func TestLongMessagesTravelInPieces(t *testing.T) {
 }
 
 func TestWhatMakesNoSenseIsRefusedAndNothingElseHappens(t *testing.T) {
-	p := startPeer(t, shared)
+	p := startPeer(t, gateway.Options{})
 	p.open(1)
 	p.serve(1)
 	testkit.Eventually(t, "the page is attached", func() bool { return len(p.pages()) == 1 })
@@ -349,7 +332,7 @@ func TestWhatMakesNoSenseIsRefusedAndNothingElseHappens(t *testing.T) {
 
 // What the extension still says of a session that is over reaches no other one.
 func TestMessagesOfASessionThatIsOverAreDropped(t *testing.T) {
-	p := startPeer(t, shared)
+	p := startPeer(t, gateway.Options{})
 	p.open(1)
 	session := p.serve(1)
 	testkit.Eventually(t, "the page is attached", func() bool { return len(p.pages()) == 1 })
@@ -361,7 +344,7 @@ func TestMessagesOfASessionThatIsOverAreDropped(t *testing.T) {
 }
 
 func TestTooManyDocumentsOfAnOriginAreRefused(t *testing.T) {
-	p := startPeer(t, shared)
+	p := startPeer(t, gateway.Options{})
 	for id := int64(1); id <= maxPerOrigin; id++ {
 		p.open(id)
 	}
@@ -371,97 +354,65 @@ func TestTooManyDocumentsOfAnOriginAreRefused(t *testing.T) {
 	}
 }
 
-// Who listens at the port and does not know the secret learns nothing: not it, nor which pages there are.
-func TestSquatterIsToldNothing(t *testing.T) {
-	heard := make(chan string, 100)
-	squatter := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		heard <- r.Header.Get("Authorization")
-		c, err := wsconn.Accept(w, r, wsconn.Options{MaxMessage: 1 << 20})
-		if err != nil {
-			return
-		}
-		defer c.Close()
-		notes := c.Notes()
-		for {
-			text, err := notes.Read(r.Context())
-			if err != nil {
-				return
-			}
-			heard <- string(text)
-			notes.Write(r.Context(), []byte(`{"type":"pagewire:proof","nonce":"`+strings.Repeat("a", 43)+`","proof":"`+strings.Repeat("a", 43)+`"}`))
-		}
-	}))
-	t.Cleanup(squatter.Close)
-	in, extension := io.Pipe()
-	t.Cleanup(func() { extension.Close() })
-	out, host := io.Pipe()
-	go Serve(t.Context(), in, host, Options{Addr: strings.TrimPrefix(squatter.URL, "http://"), Secret: shared})
-	open := `{"type":"open","id":1,"tab":"tab-00000001","origin":"https://bank.example","url":"https://bank.example/","title":"Balance"}`
-	go extension.Write(append(binary.NativeEndian.AppendUint32(nil, uint32(len(open))), open...))
-	r := newReader(out)
-	for {
-		text, err := r.next()
-		if err != nil {
-			t.Fatal(err)
-		}
-		var m message
-		if err := json.Unmarshal(text, &m); err != nil {
-			t.Fatal(err)
-		}
-		if m.Type == "close" {
-			if !strings.Contains(m.Reason, "does not prove that it is a pagewire serve of this user") {
-				t.Errorf("the extension is told %q", m.Reason)
-			}
-			break
-		}
-	}
-	if header, hello := <-heard, <-heard; header != "" || !strings.HasPrefix(hello, `{"type":"pagewire:hello","nonce":"`) || strings.Contains(hello, "bank") {
-		t.Errorf("the squatter has heard %q and %q", header, hello)
-	}
-	if len(heard) > 0 {
-		t.Errorf("the squatter has heard more: %q", <-heard)
-	}
-}
-
-// The secret is in a file beside the token, made by install, and by a host that an older install has made known.
-func TestSecret(t *testing.T) {
-	token := filepath.Join(t.TempDir(), "pagewire", "token")
-	if known, err := Secret(token); err == nil || !strings.Contains(err.Error(), "pagewire extension install") {
-		t.Errorf("before there is one: %q, %v", known, err)
-	}
-	made, err := MakeSecret(token)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if again, err := Secret(token); again != made || err != nil {
-		t.Errorf("then it is %q, %v", again, err)
-	}
-	if info, err := os.Stat(filepath.Join(filepath.Dir(token), "extension")); err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("its file: %v, %v", info, err)
-	}
-}
-
-// Without the extension's secret nobody is believed, and the extension learns why.
-func TestAnotherSecretIsRefused(t *testing.T) {
-	p := startPeer(t, "another")
+// Whom the hub does not serve learns why.
+func TestADocumentThatIsRefusedLearnsWhy(t *testing.T) {
+	p := startPeer(t, gateway.Options{Deny: []string{"https://shop.example"}})
 	p.open(1)
-	got := p.await("the end of the session", func(m message) bool { return m.Type == "close" && m.ID == 1 })
-	if got.Reason == "" {
-		t.Error("no reason was given")
+	got := p.await("the end of the session", func(m message) bool { return m.Type == "close" && m.ID == 1 && m.Reason != "" })
+	if !strings.Contains(got.Reason, "not served") {
+		t.Errorf("the reason is %q", got.Reason)
 	}
 	if len(p.pages()) != 0 {
 		t.Errorf("pages: %+v", p.pages())
 	}
 }
 
+// A hub that hangs keeps its connections. When another one is in its place the documents go there.
+func TestADocumentLeavesAHubThatHangs(t *testing.T) {
+	p := startPeer(t, gateway.Options{})
+	// It is silent: it takes connections, and nothing else.
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	next := p.addr.Swap(silent.Addr().String())
+	p.open(1)
+	hung, err := silent.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer hung.Close()
+	// As a hub that is stopped later: it has agreed, and then says nothing more.
+	r, err := http.ReadRequest(bufio.NewReader(hung))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := sha1.Sum([]byte(r.Header.Get("Sec-WebSocket-Key") + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"))
+	fmt.Fprintf(hung, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: %s\r\nSec-WebSocket-Protocol: %s\r\n\r\n",
+		base64.StdEncoding.EncodeToString(sum[:]), r.Header.Get("Sec-WebSocket-Protocol"))
+	p.await("a session with it", func(m message) bool { return m.Type == "open" && m.ID == 1 })
+	p.addr.Store(next)
+	p.generation.Store(2)
+	p.hubs <- 2
+	p.await("its end", func(m message) bool { return m.Type == "close" && m.ID == 1 })
+	p.serve(1)
+	testkit.Eventually(t, "the page is at the next hub", func() bool { return len(p.pages()) == 1 && p.pages()[0].Resources == 1 })
+	// What says the same again ends nothing.
+	p.hubs <- 2
+	title := "Still there"
+	p.send(message{Type: "note", ID: 1, Title: &title})
+	testkit.Eventually(t, "the session goes on", func() bool { return len(p.pages()) == 1 && p.pages()[0].Title == "Still there" })
+}
+
 func TestAnInputThatEndsWithinAMessageIsAnError(t *testing.T) {
 	for _, in := range []string{"\x05", "\x05\x00\x00\x00abc", "\xff\xff\xff\xffabc"} {
-		err := Serve(t.Context(), strings.NewReader(in), io.Discard, Options{Addr: "127.0.0.1:1", Secret: shared})
+		err := Serve(t.Context(), strings.NewReader(in), io.Discard, Options{Connect: nowhere})
 		if !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.EOF) || err == nil {
 			t.Errorf("%q: %v", in, err)
 		}
 	}
-	if err := Serve(t.Context(), strings.NewReader(""), io.Discard, Options{Addr: "127.0.0.1:1", Secret: shared}); err != nil {
+	if err := Serve(t.Context(), strings.NewReader(""), io.Discard, Options{Connect: nowhere}); err != nil {
 		t.Errorf("no input: %v", err)
 	}
 }
@@ -470,15 +421,12 @@ func TestServeEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	in, _ := io.Pipe()
 	ended := make(chan error, 1)
-	go func() { ended <- Serve(ctx, in, io.Discard, Options{Addr: "127.0.0.1:1", Secret: shared}) }()
+	go func() { ended <- Serve(ctx, in, io.Discard, Options{Connect: nowhere}) }()
 	cancel()
-	select {
-	case err := <-ended:
-		if !errors.Is(err, context.Canceled) {
-			t.Errorf("it ended with %v", err)
-		}
-	case <-time.After(testkit.Patience):
-		t.Error("it does not end")
+	if err := testkit.Receive(t, "it ends", ended); !errors.Is(err, context.Canceled) {
+		t.Errorf("it ended with %v", err)
 	}
 	in.Close()
 }
+
+func nowhere(context.Context) (net.Conn, uint64, error) { return nil, 0, errors.New("no hub") }

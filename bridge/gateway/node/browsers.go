@@ -19,7 +19,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway"
 	"github.com/pagewire/pagewire/bridge/gateway/browser"
 	"github.com/pagewire/pagewire/bridge/gateway/cdp"
-	"github.com/pagewire/pagewire/bridge/gateway/internal/bearer"
+	"github.com/pagewire/pagewire/bridge/gateway/hub"
 )
 
 // Which browsers the hub attaches to: the one that its own options name, those that joiners have been started with, and those of
@@ -36,9 +36,8 @@ type wish struct {
 }
 
 type browsers struct {
-	g     *gateway.Gateway
-	o     Options
-	token string
+	g *gateway.Gateway
+	o Options
 
 	mu      sync.Mutex
 	own     *wish            // what the options want; with Launch once it runs
@@ -55,8 +54,8 @@ type browsers struct {
 
 const browsersPath = "/browsers"
 
-func newBrowsers(g *gateway.Gateway, o Options, token string) *browsers {
-	b := &browsers{g: g, o: o, token: token, wake: make(chan struct{})}
+func newBrowsers(g *gateway.Gateway, o Options) *browsers {
+	b := &browsers{g: g, o: o, wake: make(chan struct{})}
 	if o.Chrome != "" {
 		b.own = &wish{URL: o.Chrome, Inject: o.Inject}
 	}
@@ -275,12 +274,11 @@ func (b *browsers) ask() error {
 
 // tell sends the hub a request about browsers, and gives an error unless it agrees.
 func (b *browsers) tell(ctx context.Context, method string, text []byte) error {
-	request, err := http.NewRequestWithContext(ctx, method, "http://"+b.o.Hub+browsersPath, bytes.NewReader(text))
+	request, err := http.NewRequestWithContext(ctx, method, "http://hub"+browsersPath, bytes.NewReader(text))
 	if err != nil {
 		return err
 	}
-	request.Header.Set("Authorization", "Bearer "+b.token)
-	answer, err := http.DefaultClient.Do(request)
+	answer, err := hub.Client(b.o.Hub).Do(request)
 	if err != nil {
 		return err
 	}
@@ -296,10 +294,6 @@ func (b *browsers) tell(ctx context.Context, method string, text []byte) error {
 func (b *browsers) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var asked wish
 	switch {
-	case r.Header.Get("Origin") != "":
-		http.Error(w, "Pages cannot name browsers.", http.StatusForbidden)
-	case !bearer.Has(r, b.token):
-		http.Error(w, "The token is missing or another one.", http.StatusUnauthorized)
 	case r.Method == http.MethodDelete:
 		b.mu.Lock()
 		defer b.mu.Unlock()
@@ -309,6 +303,8 @@ func (b *browsers) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		b.trusted = time.Now()
 		w.WriteHeader(http.StatusNoContent)
+	case r.Method != http.MethodPost:
+		http.Error(w, "A browser is brought (POST) or left (DELETE).", http.StatusMethodNotAllowed)
 	case json.NewDecoder(http.MaxBytesReader(w, r.Body, 64<<10)).Decode(&asked) != nil || asked.URL == "":
 		http.Error(w, "Not the description of a browser.", http.StatusBadRequest)
 	default:
@@ -376,8 +372,12 @@ func (b *browsers) handedOver(ctx context.Context) bool {
 		if b.tell(ctx, http.MethodDelete, nil) == nil {
 			return true
 		}
+		c, _, err := hub.Connect(ctx, b.o.Hub)
+		if err == nil {
+			c.Close()
+		}
 		switch {
-		case reachable("http://" + b.o.Hub):
+		case err == nil:
 			vacant = time.Time{}
 		case vacant.IsZero():
 			vacant = time.Now()

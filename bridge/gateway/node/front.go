@@ -77,7 +77,6 @@ func (f *front) handler(public bool) *http.ServeMux {
 	mux.Handle("/metrics", f.local.Agents(f.looks))
 	mux.Handle("/page", f.local.Pages(f.pages))
 	mux.Handle(access.FeedPath, f.local.Feed(f.looks))
-	mux.Handle(access.TicketPath, f.local.Tickets())
 	mux.Handle(access.SessionPath, f.local.Sessions())
 	mux.Handle("/", f.local.Anybody(f.looks)) // the inspector's files, and /healthz
 	return mux

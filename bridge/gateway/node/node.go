@@ -14,10 +14,12 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/http"
 	"sync"
 	"time"
 
 	"github.com/pagewire/pagewire/bridge/gateway"
+	"github.com/pagewire/pagewire/bridge/gateway/access"
 	"github.com/pagewire/pagewire/bridge/gateway/hub"
 	"github.com/pagewire/pagewire/bridge/gateway/native"
 	"github.com/pagewire/pagewire/bridge/gateway/serve"
@@ -33,8 +35,10 @@ type Options struct {
 	Out   io.Writer
 	// HTTP is a further address where agents are served, besides the hub's. "" means none.
 	HTTP string
-	// Hub is where the hub listens. Default hub.DefaultAddr.
+	// Hub is where pages find the hub, and tells those who share their pages from others. Default hub.DefaultAddr.
 	Hub string
+	// Settled is hub.Options.Settled. May be nil.
+	Settled func(generation uint64)
 	// Chrome is the DevTools URL of a browser that runs, or "auto" for one that is looked for.
 	Chrome string
 	// Launch runs a browser, Headless without a window, with the URLs of Open in its first tabs and BrowserFlags.
@@ -94,8 +98,8 @@ func Run(ctx context.Context, o Options) error {
 		if !o.Stdio {
 			return tokenErr
 		}
-		// The agent on stdio needs none.
-		o.Log.Error("there is no token: this process serves its own agent, and nothing over TCP that needs one", "error", tokenErr)
+		// The agent on stdio needs none, nor do the other gateways.
+		o.Log.Error("there is no token: what needs it, agents on HTTP and the inspector, is not served", "error", tokenErr)
 	}
 	if o.Stdio {
 		var stop context.CancelFunc
@@ -108,11 +112,15 @@ func Run(ctx context.Context, o Options) error {
 	defer cancel()
 
 	g := gateway.New(gateway.Options{Version: o.Version, Allow: withLoopback(o.AllowOrigins), Deny: o.DenyOrigins, AnyScheme: o.AnyScheme, Log: o.Log})
-	browsers := newBrowsers(g, o, token)
+	if tokenErr != nil {
+		g.Notice("token", "Pages are served, agents on HTTP and the inspector are not: "+tokenErr.Error()+".")
+	}
+	browsers := newBrowsers(g, o)
 	front := newFront(g, o, token, func() (string, error) { return native.Secret(file) })
-	handler := front.handler(false)
-	handler.Handle("POST "+browsersPath, browsers)
-	handler.Handle("DELETE "+browsersPath, browsers)
+	local := http.NewServeMux() // for this user's processes
+	local.Handle("/page", front.pages.Host())
+	local.Handle(access.TicketPath, front.local.Tickets())
+	local.Handle(browsersPath, browsers)
 
 	var parts sync.WaitGroup
 	failed := make(chan error, 4)
@@ -136,14 +144,17 @@ func Run(ctx context.Context, o Options) error {
 		o.Log.Info("agents are served", "url", port.url(), "token", port.public || !o.NoToken)
 	}
 	settled := make(chan struct{})
+	once := sync.OnceFunc(func() { close(settled) })
 	part("hub", func(ctx context.Context) error {
-		if tokenErr != nil {
-			close(settled)
-			return browsers.lead(ctx) // without the others: to join them takes the token
-		}
 		return hub.Run(ctx, hub.Options{
-			Addr: o.Hub, Token: token, Gateway: g, Handler: handler, Log: o.Log,
-			Lead: browsers.lead, Share: browsers.share, Learn: browsers.learn, Settled: sync.OnceFunc(func() { close(settled) }),
+			Addr: o.Hub, Build: o.Version, Gateway: g, Handler: front.handler(false), Local: local, Log: o.Log,
+			Lead: browsers.lead, Share: browsers.share, Learn: browsers.learn,
+			Settled: func(generation uint64) {
+				once()
+				if o.Settled != nil {
+					o.Settled(generation)
+				}
+			},
 		})
 	})
 	if o.Stdio {

@@ -5,6 +5,7 @@ package serve
 import (
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/pagewire/pagewire/bridge/testkit"
@@ -76,15 +77,21 @@ func TestListensOfAll(t *testing.T) {
 func TestRequestsOfOneClient(t *testing.T) {
 	s := serveHTTP(t, HTTPOptions{Shares: Shares{Requests: 5}})
 	session := s.beginAs("greedy")
+	var waiting sync.WaitGroup
 	for i := range 4 {
-		go s.ask(as("greedy", call(fmt.Sprint(i), "resources/read", `"uri":"`+origin+`/slow"`)))
+		waiting.Go(func() {
+			s.ask(as("greedy", call(fmt.Sprint(i), "resources/read", `"uri":"`+origin+`/slow"`))).want(200, 0)
+		})
 	}
-	go s.do("POST", legacyCall("4", "resources/read", `"uri":"`+origin+`/slow"`), session) // the same agent, in the other era
+	waiting.Go(func() { // the same agent, in the other era
+		s.do("POST", legacyCall("4", "resources/read", `"uri":"`+origin+`/slow"`), session).want(200, 0)
+	})
 	testkit.Eventually(t, "all five wait", func() bool { return s.h.shares.has(ofRequests, `127.0.0.1 "greedy"`) == 5 })
 	s.ask(as("greedy", call(`"more"`, "resources/read", `"uri":"`+origin+`/doc"`))).full(t, 429, "request_limit", 5, "--max-requests")
 	s.do("POST", legacyCall("5", "ping", ""), session).full(t, 429, "request_limit", 5, "--max-requests")
 	s.ask(as("honest", call("1", "resources/read", `"uri":"`+origin+`/doc"`))).want(200, 0)
 	close(s.released)
+	waiting.Wait()
 	testkit.Eventually(t, "they are over", func() bool { return s.h.shares.has(ofRequests, `127.0.0.1 "greedy"`) == 0 })
 	s.ask(as("greedy", call("6", "resources/read", `"uri":"`+origin+`/doc"`))).want(200, 0)
 }

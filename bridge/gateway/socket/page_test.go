@@ -5,6 +5,7 @@ package socket
 import (
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
+	"github.com/pagewire/pagewire/bridge/gateway/internal/wsconn"
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
@@ -58,6 +60,49 @@ func TestPageOfAScriptTag(t *testing.T) {
 	}
 	run[any](b, "pagewire.uninstall()")
 	p.waitFor(0)
+}
+
+// A page cannot know who answers on the port that it was told: whoever has that is told what a gateway is, the page's title, address
+// and contents, if the page is of this machine or its site was allowed to reach it. That is so, SECURITY.md says it, and the page's
+// console, once. What the squatter is not told is anybody's secret.
+func TestWhatASquatterLearns(t *testing.T) {
+	t.Parallel()
+	heard := make(chan string, 100)
+	squatter := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		heard <- fmt.Sprint(r.Header)
+		c, err := wsconn.Accept(w, r, wsconn.Options{MaxMessage: 1 << 20})
+		if err != nil {
+			return
+		}
+		hello, err := c.ReadNote(r.Context())
+		heard <- string(hello)
+		for _, request := range []string{
+			`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"squatter","version":"1"}}}`,
+			`{"jsonrpc":"2.0","id":2,"method":"resources/read","params":{"uri":"` + r.Header.Get("Origin") + `/doc"}}`,
+		} {
+			var answer []byte
+			if err = c.Write(r.Context(), []byte(request)); err == nil {
+				answer, err = c.Read(r.Context())
+			}
+			if err != nil {
+				return // the page has gone, or what was heard says what is wrong
+			}
+			heard <- string(answer)
+		}
+	}))
+	t.Cleanup(squatter.Close)
+	url := strings.Replace(squatter.URL, "http", "ws", 1)
+	s := serve(t, &site{tag: `data-gateway="` + url + `"`})
+	b := open(t, launch(t), s.URL)
+	for _, want := range []string{"Origin:[" + s.URL + "]", `"url":"` + s.URL + `/"`, `"protocolVersion"`, `"text":"one"`} {
+		got := testkit.Receive(t, "the page says "+want, heard)
+		if !strings.Contains(got, want) || strings.Contains(got, "Authorization") || strings.Contains(got, "Cookie") {
+			t.Errorf("the squatter hears %s, want %s", got, want)
+		}
+	}
+	if n := b.console.Count("connected to " + url + "/page. A page cannot tell whose program answers there."); n != 1 {
+		t.Errorf("the page says so %d times: %s", n, b.console)
+	}
 }
 
 func TestConfigureConnects(t *testing.T) {

@@ -8,9 +8,9 @@
 // origin. It takes no cookie and no token of a page: one has neither, and the origin cannot be forged by one. A program can
 // forge it; package access, before this one, lets no other user's in where the kernel tells.
 //
-// The extension speaks for pages of any origin that its user allows: by its worker, which a browser gives the extension's
-// origin, or by its native host, which has none. Both ends then prove first that they know the secret that
-// `pagewire extension install` has made (package proof), before anything of a page is said.
+// The extension speaks for pages of any origin that its user allows. Its worker comes here, with the extension's origin: both
+// ends then prove first that they know the secret that `pagewire extension install` has made (package proof), before anything of
+// a page is said. Its native host has no origin, and comes by a door that only this user's programs reach (Host).
 //
 // The protocol is that of package wsconn at /page, with three notes. A page begins with
 //
@@ -54,8 +54,8 @@ type Options struct {
 	// Extensions lists the ids of browser extensions that may bring pages of any origin: they ask their user, and prove that
 	// they know Secret.
 	Extensions []string
-	// Secret gives what the extension and its native host must prove that they know. It is asked for each time: the extension
-	// may be installed while the gateway runs. Nil, or an error, refuses both.
+	// Secret gives what the extension must prove that it knows. It is asked for each time: the extension
+	// may be installed while the gateway runs. Nil, or an error, refuses it.
 	Secret func() (string, error)
 	// Refused is told of each connection that is refused, for who counts them: "origin" or "proof". May be nil.
 	Refused func(reason string, r *http.Request)
@@ -138,9 +138,24 @@ func (h *Handler) Close() error {
 	return nil
 }
 
+// ServeHTTP takes a page, for as long as the context of the request does not end.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if h.isExtension(r.Header.Get("Origin")) {
+		h.take(w, r, true, h.prove)
+		return
+	}
+	h.take(w, r, false, nil)
+}
+
+// Host takes pages of any origin, from the extension's native host, whom the browser has told whose they are. It is for a door that
+// only this user's programs reach.
+func (h *Handler) Host() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.take(w, r, true, nil) })
+}
+
+// take takes a page, or the extension, who proves by prove that it is that.
+func (h *Handler) take(w http.ResponseWriter, r *http.Request, extension bool, prove func(*http.Request, *wsconn.Conn) error) {
 	origin := r.Header.Get("Origin")
-	extension := h.isExtension(origin) || len(r.Header.Values("Origin")) == 0 // no browser leaves it out: it is the native host
 	if why := h.refuse(origin, extension); why != "" {
 		h.o.Refused("origin", r)
 		h.o.Log.Warn("refused a page", "origin", origin, "reason", why)
@@ -153,14 +168,16 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return // it has been answered
 	}
 	d.conn = conn
+	away := func() { conn.CloseWith(websocket.StatusGoingAway, "the gateway goes away") }
+	defer context.AfterFunc(r.Context(), away)()
 	if why := h.enter(d, origin, extension); why != "" {
 		d.log.Warn("refused a page", "reason", why)
 		conn.CloseWith(websocket.StatusTryAgainLater, why)
 		return
 	}
 	defer h.leave(d, origin)
-	if extension {
-		if err := h.prove(r, conn); err != nil {
+	if prove != nil {
+		if err := prove(r, conn); err != nil {
 			h.o.Refused("proof", r)
 			d.log.Warn("refused who says that it is the extension", "error", err)
 			conn.CloseWith(websocket.StatusPolicyViolation, notProved)
@@ -172,7 +189,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 const notProved = "it is not proved that this is the extension of the gateway's user: pagewire extension install"
 
-// prove has the extension, or its native host, and this end prove to each other that they know the secret.
+// prove has the extension and this end prove to each other that they know the secret.
 func (h *Handler) prove(r *http.Request, conn *wsconn.Conn) error {
 	if h.o.Secret == nil {
 		return errors.New("there is no secret")
@@ -206,7 +223,7 @@ func (h *Handler) refuse(origin string, extension bool) string {
 	case extension:
 		return "" // it says later whose page it is
 	case origin == "":
-		return "A page sends its Origin, and here it is empty."
+		return "Only pages connect here, from a browser, which sends an Origin."
 	case origin == "null":
 		return "A page of no origin of its own, such as a file or a sandboxed frame, may not connect."
 	}

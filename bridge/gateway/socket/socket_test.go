@@ -9,7 +9,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
@@ -30,7 +32,15 @@ import (
 const local = "http://localhost:3000"
 
 func (p *place) dial(origin string) (*wsconn.Conn, *http.Response, error) {
-	return wsconn.Dial(p.t.Context(), p.addr, "/page", http.Header{"Origin": {origin}}, wsconn.Options{MaxMessage: 1 << 20})
+	return p.dialWith(http.Header{"Origin": {origin}})
+}
+
+func (p *place) dialWith(header http.Header) (*wsconn.Conn, *http.Response, error) {
+	over, err := net.Dial("tcp", p.addr)
+	if err != nil {
+		return nil, nil, err
+	}
+	return wsconn.Client(p.t.Context(), over, "/page", header, wsconn.Options{MaxMessage: 1 << 20})
 }
 
 // connect opens a connection and says hello.
@@ -78,7 +88,7 @@ func TestWhoMayConnect(t *testing.T) {
 		"http://127.0.0.1.evil.example":      "may not connect",
 		"https://denied.example":             "Pages of https://denied.example are not served",
 		"null":                               "no origin of its own",
-		"":                                   "here it is empty",
+		"":                                   "Only pages connect here",
 		"file://":                            "may not connect",
 		"chrome-extension://ponmlkjihgfedcb": "This extension is not one",
 		"chrome-extension://abcdefghijklmnopabcdefghijklmnop": "",
@@ -106,7 +116,7 @@ func TestWhoMayConnect(t *testing.T) {
 		}
 	}
 	response, err := http.Get("http://" + p.addr + "/page")
-	if err != nil || response.StatusCode != http.StatusUpgradeRequired {
+	if err != nil || response.StatusCode != http.StatusForbidden {
 		t.Errorf("a request that is no WebSocket: %v, %v", response, err)
 	}
 }
@@ -190,8 +200,8 @@ func TestOversizeMessage(t *testing.T) {
 	c := p.connect(local, hi("0123456789"))
 	server := offer(t, c, local+"/doc")
 	p.waitFor(1)
-	// One that is as large as it may be is taken, and is no JSON; one byte more ends the connection.
-	if err := c.Write(t.Context(), bytes.Repeat([]byte("x"), maxMessage)); err != nil {
+	// One that is as large as it may be is taken, and is no message; one byte more ends the connection.
+	if err := c.Write(t.Context(), bytes.Join([][]byte{nil, bytes.Repeat([]byte("x"), maxMessage-2), nil}, []byte(`"`))); err != nil {
 		t.Fatal(err)
 	}
 	if err := c.Ping(testkit.Patience); err != nil {
@@ -274,26 +284,22 @@ const (
 
 func known() (string, error) { return secret, nil }
 
-// connectExtension opens a connection as the extension or, without an origin, as its native host, and proves itself.
-func (p *place) connectExtension(origin string) *wsconn.Conn {
+// connectExtension opens a connection as the extension, and proves itself.
+func (p *place) connectExtension() *wsconn.Conn {
 	p.t.Helper()
-	header := http.Header{}
-	if origin != "" {
-		header.Set("Origin", origin)
-	}
-	c, _, err := wsconn.Dial(p.t.Context(), p.addr, "/page", header, wsconn.Options{MaxMessage: 1 << 20})
+	c, _, err := p.dial("chrome-extension://" + extensionID)
 	if err != nil {
 		p.t.Fatal(err)
 	}
 	p.t.Cleanup(func() { c.Close() })
-	if err := proof.Dial(p.t.Context(), c.Notes(), secret, c.RemoteAddr()); err != nil {
+	if err := proof.Dial(p.t.Context(), c.Notes(), secret, p.addr); err != nil {
 		p.t.Fatal(err)
 	}
 	return c
 }
 
-// A program that forges the extension's origin, or leaves the origin out as its native host does, is nobody without the secret: it
-// offers nothing, and is counted.
+// A program that forges the extension's origin is nobody without the secret, and one that leaves the origin out, as the native
+// host does at its own door, with it: they offer nothing, and are counted.
 func TestForgedExtension(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
@@ -306,10 +312,10 @@ func TestForgedExtension(t *testing.T) {
 	p := openPlace(t, Options{Extensions: []string{extensionID}, Secret: known, Refused: count})
 	hello := `{"type":"pagewire:page","tab":"tab-00000042","origin":"https://bank.example","url":"https://bank.example/"}`
 	attempts := 0
-	for _, header := range []http.Header{{"Origin": {"chrome-extension://" + extensionID}}, {}, {"Authorization": {"Bearer " + secret}}} {
+	for range 2 {
 		for name, attempt := range map[string]func(*wsconn.Conn) error{
 			"the page at once": func(c *wsconn.Conn) error { return c.Write(t.Context(), []byte(hello)) },
-			"another secret":   func(c *wsconn.Conn) error { return proof.Dial(t.Context(), c.Notes(), "x"+secret[1:], c.RemoteAddr()) },
+			"another secret":   func(c *wsconn.Conn) error { return proof.Dial(t.Context(), c.Notes(), "x"+secret[1:], p.addr) },
 			"another address":  func(c *wsconn.Conn) error { return proof.Dial(t.Context(), c.Notes(), secret, "127.0.0.1:1") },
 			"a proof of its own": func(c *wsconn.Conn) error {
 				return errors.Join(c.Write(t.Context(), []byte(`{"type":"pagewire:hello","nonce":"`+strings.Repeat("a", 43)+`"}`)),
@@ -317,7 +323,7 @@ func TestForgedExtension(t *testing.T) {
 			},
 		} {
 			attempts++
-			c, _, err := wsconn.Dial(t.Context(), p.addr, "/page", header, wsconn.Options{MaxMessage: 1 << 20})
+			c, _, err := p.dial("chrome-extension://" + extensionID)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -327,16 +333,20 @@ func TestForgedExtension(t *testing.T) {
 			testkit.Ends(t, name+" is refused", c.Closed())
 		}
 	}
+	for _, header := range []http.Header{{}, {"Authorization": {"Bearer " + secret}}} {
+		if _, response, err := p.dialWith(header); err == nil || response == nil || response.StatusCode != http.StatusForbidden {
+			t.Errorf("without an origin, with %v: %v", header, err)
+		}
+	}
 	testkit.Eventually(t, "each is counted", func() bool {
 		mu.Lock()
 		defer mu.Unlock()
-		return refused["proof"] == attempts
+		return refused["proof"] == attempts && refused["origin"] == 2
 	})
 	if got := p.agent().URIs(); len(got) > 0 {
 		t.Errorf("an agent is shown %v", got)
 	}
-	p.connectExtension("") // and who knows the secret comes in
-	p.connectExtension("chrome-extension://" + extensionID)
+	p.connectExtension() // and who knows the secret comes in
 }
 
 // Where the extension is not installed nobody is it.
@@ -361,12 +371,35 @@ func TestLargeHello(t *testing.T) {
 	}
 }
 
+// A hub that is replaced serves no pages any more: the contexts of its requests end.
+func TestPagesEndWithTheContextOfTheirRequests(t *testing.T) {
+	g := gateway.New(gateway.Options{})
+	defer g.Close()
+	h := New(g, Options{})
+	defer h.Close()
+	ctx, end := context.WithCancel(t.Context())
+	server := httptest.NewUnstartedServer(h)
+	server.Config.BaseContext = func(net.Listener) context.Context { return ctx }
+	server.Start()
+	defer server.Close()
+	p := &place{t: t, addr: server.Listener.Addr().String()}
+	c := p.connect(local, `{"type":"pagewire:page","tab":"tab-00000001"}`)
+	end()
+	var err error
+	for err == nil { // what it was asked before
+		_, err = c.Read(t.Context())
+	}
+	if err != io.EOF {
+		t.Errorf("it ends with %v", err)
+	}
+}
+
 func TestExtension(t *testing.T) {
 	t.Parallel()
 	const id = extensionID
 	p := openPlace(t, Options{Extensions: []string{id}, Secret: known})
 	connect := func(hello string) *wsconn.Conn {
-		c := p.connectExtension("chrome-extension://" + id)
+		c := p.connectExtension()
 		if err := c.Write(t.Context(), []byte(hello)); err != nil {
 			t.Fatal(err)
 		}

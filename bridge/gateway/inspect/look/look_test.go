@@ -17,6 +17,8 @@ import (
 	"image/png"
 	"maps"
 	"math"
+	"net"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -33,6 +35,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/pagewire/pagewire/bridge/gateway"
+	"github.com/pagewire/pagewire/bridge/gateway/access"
 	"github.com/pagewire/pagewire/bridge/gateway/browser"
 	"github.com/pagewire/pagewire/bridge/gateway/inspect"
 	"github.com/pagewire/pagewire/bridge/testkit"
@@ -124,6 +127,15 @@ func open(t *testing.T, g *gateway.Gateway) *tab {
 	t.Cleanup(g.Close)
 	server := httptest.NewServer(inspect.Handler(g, inspect.Options{Version: "0.1.0", Files: os.DirFS(dist)}))
 	t.Cleanup(server.Close)
+	b := launch(t)
+	b.do(chromedp.EmulateViewport(1360, 850), chromedp.Navigate(server.URL))
+	b.sees("it is connected", `document.querySelector('.status.connected')`)
+	return b
+}
+
+// launch runs a browser with one tab, whose errors fail the test.
+func launch(t *testing.T) *tab {
+	t.Helper()
 	ctx, closeBrowser, err := browser.Launch(t.Context(), browser.Options{Flags: []string{"--force-prefers-reduced-motion", "--lang=en", "--disable-lcd-text"}})
 	if err != nil {
 		t.Fatal(err)
@@ -142,15 +154,10 @@ func open(t *testing.T, g *gateway.Gateway) *tab {
 			}
 		}
 	})
-	b := &tab{t, ctx}
-	if err == nil {
-		err = chromedp.Do(ctx, chromedp.EmulateViewport(1360, 850), chromedp.Navigate(server.URL))
-	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.sees("it is connected", `document.querySelector('.status.connected')`)
-	return b
+	return &tab{t, ctx}
 }
 
 func (b *tab) do(steps ...chromedp.Action[chromedp.Void]) {
@@ -386,6 +393,62 @@ func apart(a, b color.Color) float64 {
 	r, g, bl, _ := a.RGBA()
 	x, y, z, _ := b.RGBA()
 	return math.Sqrt(math.Pow(float64(r)-float64(x), 2)+math.Pow(float64(g)-float64(y), 2)+math.Pow(float64(bl)-float64(z), 2)) / 257
+}
+
+// A browser sees nothing without a ticket. With one it sees all, after a reload too; and what it keeps for that no other port of this
+// machine gets to see, and no other tab.
+func TestInspectorTakesATicket(t *testing.T) {
+	const token = "0123456789abcdef0123456789abcdef0123456789a"
+	g := gateway.New(gateway.Options{})
+	t.Cleanup(g.Close)
+	attach(t, g, "a", shop, "Corner shop", map[string]string{"/state/cart": cart(1)})
+	gate := access.New(access.Options{Token: token})
+	looks := inspect.Handler(g, inspect.Options{Version: "0.1.0", Files: os.DirFS(dist), Admit: gate.AdmitFeed})
+	mux := http.NewServeMux()
+	mux.Handle("/", gate.Anybody(looks))
+	mux.Handle(access.FeedPath, gate.Feed(looks))
+	mux.Handle(access.SessionPath, gate.Sessions())
+	server := httptest.NewUnstartedServer(mux)
+	server.Config.ConnContext = access.ConnContext
+	server.Start()
+	t.Cleanup(server.Close)
+	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprintf(w, "<!doctype html><link rel=icon href=data:,><p>%q", r.Header.Get("Cookie")+r.Header.Get("Referer"))
+	}))
+	t.Cleanup(other.Close)
+	b := launch(t)
+	b.do(chromedp.Navigate(server.URL))
+	b.sees("what to do", `document.querySelector('.status.refused')?.textContent.includes("pagewire inspect")`)
+	if text := eval[string](b, `document.body.innerText`); strings.Contains(text, "shop.example") {
+		t.Errorf("without a ticket the page shows %s", text)
+	}
+	socket := httptest.NewServer(gate.Tickets())
+	t.Cleanup(socket.Close)
+	client := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "tcp", socket.Listener.Addr().String())
+	}}}
+	ticket, err := access.Ask(t.Context(), client, server.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(ticket.Close)
+	b.do(chromedp.Navigate("about:blank"), chromedp.Navigate(ticket.URL))
+	b.sees("the shop", `document.querySelector('#resources')?.innerText.includes('/state/cart')`)
+	if err := ticket.Opened(); err != nil {
+		t.Errorf("who asked for the ticket is told %v", err)
+	}
+	if at := eval[string](b, `location.href`); at != server.URL+"/" {
+		t.Errorf("the address is %s", at)
+	}
+	if cookies := eval[string](b, `document.cookie`); cookies != "" {
+		t.Errorf("there are cookies: %s", cookies)
+	}
+	b.do(chromedp.Reload())
+	b.sees("the shop after a reload", `document.querySelector('#resources')?.innerText.includes('/state/cart')`)
+	b.do(chromedp.Navigate(other.URL))
+	if text := eval[string](b, `document.body.innerText`); text != `""` {
+		t.Errorf("another port is sent %s", text)
+	}
 }
 
 func TestInspectorHoldsManyResources(t *testing.T) {

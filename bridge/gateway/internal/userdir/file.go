@@ -28,11 +28,14 @@ func (d *Dir) check(name string, info fs.FileInfo, want fs.FileMode) error {
 	uid, known := owner(info)
 	switch {
 	case info.Mode().Type() != want:
-		return fmt.Errorf("%s is %s and not %s: look who has put it there, and move it away", d.full(name), kind(info.Mode()), kind(want))
+		return fmt.Errorf("%s is %s and not %s: look who has put it there, and move it away",
+			d.full(name), kind(info.Mode()), kind(want))
 	case known && uid != os.Geteuid():
-		return fmt.Errorf("%s belongs to another user (its uid is %d, ours is %d): look who has put it there, and move it away", d.full(name), uid, os.Geteuid())
+		return fmt.Errorf("%s belongs to another user (its uid is %d, ours is %d): look who has put it there, and move it away",
+			d.full(name), uid, os.Geteuid())
 	case known && want == 0 && info.Mode().Perm()&0o022 != 0:
-		return fmt.Errorf("others may write to %s (its mode is %04o): chmod 600 it, or remove it", d.full(name), info.Mode().Perm())
+		return fmt.Errorf("others may write to %s (its mode is %04o): chmod 600 it, or remove it",
+			d.full(name), info.Mode().Perm())
 	}
 	return nil
 }
@@ -69,8 +72,8 @@ func (d *Dir) open(name string, flag int, create bool) (*os.File, error) {
 	return nil, fmt.Errorf("%s is made and removed all the time", d.full(name))
 }
 
-// ReadFile gives what a file holds. It fails with fs.ErrNotExist if there is none, and with a sentence if it is no file of
-// this user's, others may write to it, or it is longer than MaxFile.
+// ReadFile gives what a file holds. It fails with fs.ErrNotExist if there is none, and with a sentence if it is no file
+// of this user's, others may write to it, or it is longer than MaxFile.
 func (d *Dir) ReadFile(name string) ([]byte, error) {
 	f, err := d.open(name, os.O_RDONLY, false)
 	if err != nil {
@@ -79,13 +82,14 @@ func (d *Dir) ReadFile(name string) ([]byte, error) {
 	defer f.Close()
 	text, err := io.ReadAll(io.LimitReader(f, MaxFile+1))
 	if err == nil && len(text) > MaxFile {
-		return nil, fmt.Errorf("%s is longer than %d bytes, and nothing of ours is: look what it is, and remove it", d.full(name), MaxFile)
+		return nil, fmt.Errorf("%s is longer than %d bytes, and nothing of ours is: look what it is, and remove it",
+			d.full(name), MaxFile)
 	}
 	return text, err
 }
 
-// WriteFile puts text in place of what a file held: who reads sees the one or the other, also after a power cut. What is no
-// file of this user's is left as it is, and an error. Of several that write at once the last one stays.
+// WriteFile puts text in place of what a file held: who reads sees the one or the other, also after a power cut. What
+// is no file of this user's is left as it is, and an error. Of several that write at once the last one stays.
 func (d *Dir) WriteFile(name string, text []byte) error {
 	if len(text) > MaxFile {
 		return fmt.Errorf("%d bytes for %s: %d are the most", len(text), d.full(name), MaxFile)
@@ -208,7 +212,8 @@ func (d *Dir) Lock(ctx context.Context, name string) (*Lock, error) {
 	}
 }
 
-// Holds reports whether the lock is one that others respect: its file is still there. Who finds it removed makes another.
+// Holds reports whether the lock is one that others respect: its file is still there. Who finds it removed makes
+// another.
 func (l *Lock) Holds() bool {
 	locked, err := l.f.Stat()
 	if err != nil {

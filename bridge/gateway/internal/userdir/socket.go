@@ -25,14 +25,16 @@ var (
 func (d *Dir) socketPath(name string) (string, error) {
 	path := d.full(name)
 	if len(path) > maxSocketPath {
-		return "", fmt.Errorf("the path of the socket %s has %d bytes, and this system takes %d: set XDG_CONFIG_HOME to a directory with a shorter one", path, len(path), maxSocketPath)
+		return "", fmt.Errorf("the path of the socket %s has %d bytes, and this system takes %d: "+
+			"set XDG_CONFIG_HOME to a directory with a shorter one", path, len(path), maxSocketPath)
 	}
 	return path, nil
 }
 
-// Listen listens on a socket, or fails with ErrHeld if a process does that already: who listens holds the lock name+".lock" for
-// as long, so that a socket whose lock is free is one that a dead process has left, and is replaced. What is no socket of this user's is
-// left as it is, and an error. Connections from processes of another user are closed before they are seen, and logged.
+// Listen listens on a socket, or fails with ErrHeld if a process does that already: who listens holds the lock
+// name+".lock" for as long, so that a socket whose lock is free is one that a dead process has left, and is replaced.
+// What is no socket of this user's is left as it is, and an error. Connections from processes of another user are
+// closed before they are seen, and logged.
 func (d *Dir) Listen(name string) (*Listener, error) {
 	path, err := d.socketPath(name)
 	if err != nil {
@@ -47,7 +49,8 @@ func (d *Dir) Listen(name string) (*Listener, error) {
 		lock.Unlock()
 		return nil, err
 	}
-	return &Listener{UnixListener: l, d: d, path: path, lock: lock}, nil
+	l.SetUnlinkOnClose(false) // by its path, where the directory may be another one meanwhile
+	return &Listener{UnixListener: l, d: d, name: name, lock: lock}, nil
 }
 
 func (d *Dir) listen(name, path string) (*net.UnixListener, error) {
@@ -83,7 +86,7 @@ func (d *Dir) checkSocket(name string) error {
 type Listener struct {
 	*net.UnixListener
 	d       *Dir
-	path    string
+	name    string
 	lock    *Lock
 	refused atomic.Uint64
 	closed  sync.Once
@@ -101,7 +104,7 @@ func (l *Listener) Accept() (net.Conn, error) {
 			c.Close()
 			// Whoever may do it once may do it in a loop.
 			if n := l.refused.Add(1); bits.OnesCount64(n) == 1 {
-				l.d.log.Warn("refused a process at this user's socket", "socket", l.path, "reason", err, "count", n)
+				l.d.log.Warn("refused a process at this user's socket", "socket", l.d.full(l.name), "reason", err, "count", n)
 			}
 			continue
 		}
@@ -112,14 +115,28 @@ func (l *Listener) Accept() (net.Conn, error) {
 // Holds reports whether others still respect that this is who listens: see Lock.Holds.
 func (l *Listener) Holds() bool { return l.lock.Holds() }
 
-// Close ends the listening and releases the lock, in this order: the next one's socket is not removed.
-func (l *Listener) Close() error {
-	l.closed.Do(func() { l.err = errors.Join(l.UnixListener.Close(), l.lock.Unlock()) })
+// Close ends the listening, removes the socket and releases the lock, in this order: the next one's socket is not
+// removed.
+func (l *Listener) Close() error { return l.close(l.lock.Unlock) }
+
+// Remove is Close, and removes the lock's file too: for the last one, who leaves nothing.
+func (l *Listener) Remove() error { return l.close(l.lock.Remove) }
+
+func (l *Listener) close(release func() error) error {
+	l.closed.Do(func() {
+		l.err = l.UnixListener.Close()
+		if !l.Holds() { // the file of that name is another one's
+			release = l.lock.Unlock
+		} else {
+			l.err = errors.Join(l.err, l.d.root.Remove(l.d.name(l.name)))
+		}
+		l.err = errors.Join(l.err, release())
+	})
 	return l.err
 }
 
-// Dial connects to a socket. It fails with ErrNobody or ErrPeer, with ctx's error, or with a sentence; nothing has been sent
-// then, nor is anything sent before the other end is known to be this user's.
+// Dial connects to a socket. It fails with ErrNobody or ErrPeer, with ctx's error, or with a sentence; nothing has been
+// sent then, nor is anything sent before the other end is known to be this user's.
 func (d *Dir) Dial(ctx context.Context, name string) (net.Conn, error) {
 	path, err := d.socketPath(name)
 	if err != nil {

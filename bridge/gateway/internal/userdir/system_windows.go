@@ -18,7 +18,8 @@ const (
 
 func owner(fs.FileInfo) (uid int, known bool) { return 0, false }
 
-// peer takes everybody for this user: the kernel does not say who it is, and the profile's access list has let nobody else in.
+// peer takes everybody for this user: the kernel does not say who it is, and the profile's access list has let nobody
+// else in.
 func peer(uintptr) (uid int, err error) { return os.Geteuid(), nil }
 
 func flock(f *os.File) error {
@@ -28,7 +29,8 @@ func flock(f *os.File) error {
 	}
 	var locked error
 	err = raw.Control(func(fd uintptr) {
-		locked = windows.LockFileEx(windows.Handle(fd), windows.LOCKFILE_EXCLUSIVE_LOCK|windows.LOCKFILE_FAIL_IMMEDIATELY, 0, 1, 0, &windows.Overlapped{})
+		const now = windows.LOCKFILE_EXCLUSIVE_LOCK | windows.LOCKFILE_FAIL_IMMEDIATELY
+		locked = windows.LockFileEx(windows.Handle(fd), now, 0, 1, 0, &windows.Overlapped{})
 	})
 	if errors.Is(locked, windows.ERROR_LOCK_VIOLATION) {
 		return ErrHeld

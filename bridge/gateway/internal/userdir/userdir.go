@@ -1,16 +1,16 @@
 //go:build !js
 
-// Package userdir is what the processes of one user on one machine share: a directory with small files, locks and sockets,
-// which the kernel keeps for this user alone.
+// Package userdir is what the processes of one user on one machine share: a directory with small files, locks and
+// sockets, which the kernel keeps for this user alone.
 //
-// Everything is checked where it is used: the directory, and each file in it, is this user's own and no link; who connects
-// to a socket, and who answers on one, is a process of this user by the kernel's word (SO_PEERCRED on Linux, LOCAL_PEERCRED on
-// macOS and FreeBSD). A secret is not needed between two ends of such a socket, and none should be sent. On Windows the kernel
-// names no peer, and the mode of a file says nothing: there the profile's own access list is the check. Other systems have
-// no sockets here.
+// Everything is checked where it is used: the directory, and each file in it, is this user's own and no link; who
+// connects to a socket, and who answers on one, is a process of this user by the kernel's word (SO_PEERCRED on Linux,
+// LOCAL_PEERCRED on macOS and FreeBSD). A secret is not needed between two ends of such a socket, and none should be
+// sent. On Windows the kernel names no peer, and the mode of a file says nothing: there the profile's own access list
+// is the check. Other systems have no sockets here.
 //
-// It never follows a link, never waits for what somebody else has put in place of a file, never deletes or repairs what it has
-// not made, and never changes a mode in silence.
+// It never follows a link, never waits for what somebody else has put in place of a file, never deletes or repairs what
+// it has not made, and never changes a mode in silence.
 package userdir
 
 import (
@@ -34,8 +34,8 @@ type Dir struct {
 	log    *slog.Logger
 }
 
-// Path is where the directory is, unless Open says that it cannot be used: pagewire in the user's configuration directory, which
-// is $XDG_CONFIG_HOME, or what the system has instead.
+// Path is where the directory is, unless Open says that it cannot be used: pagewire in the user's configuration
+// directory, which is $XDG_CONFIG_HOME, or what the system has instead.
 func Path() (string, error) {
 	config, err := os.UserConfigDir()
 	if err != nil {
@@ -44,9 +44,10 @@ func Path() (string, error) {
 	return filepath.Join(config, "pagewire"), nil
 }
 
-// Open makes the directory (mode 0700), or checks the one that is there. hub is the address where pages find the hub, host
-// and port: those who say another one share nothing with us, as if they were on another machine. One that is this user's and
-// that others may look into is closed to them, which log is told; any other that is not as it should be is refused. log may be nil.
+// Open makes the directory (mode 0700), or checks the one that is there. hub is the address where pages find the hub,
+// host and port: those who say another one share nothing with us, as if they were on another machine. One that is this
+// user's and that others may look into is closed to them, which log is told; any other that is not as it should be is
+// refused. log may be nil.
 func Open(hub string, log *slog.Logger) (*Dir, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -68,14 +69,16 @@ func Open(hub string, log *slog.Logger) (*Dir, error) {
 	return &Dir{path: path, prefix: prefix(hub), root: root, log: log}, nil
 }
 
-// openChecked opens a directory that is ours. What is done later is done below what was opened, so that it cannot be exchanged.
+// openChecked opens a directory that is ours. What is done later is done below what was opened, so that it cannot be
+// exchanged.
 func openChecked(path string, log *slog.Logger) (*os.Root, error) {
 	before, err := os.Lstat(path)
 	if err != nil {
 		return nil, err
 	}
 	if !before.IsDir() {
-		return nil, fmt.Errorf("%s is %s and not a directory: move it away, or set XDG_CONFIG_HOME to another directory", path, kind(before.Mode()))
+		return nil, fmt.Errorf("%s is %s and not a directory: move it away, or set XDG_CONFIG_HOME to another directory",
+			path, kind(before.Mode()))
 	}
 	root, err := os.OpenRoot(path)
 	if err != nil {
@@ -100,26 +103,28 @@ func checkDir(root *os.Root, path string, before fs.FileInfo, log *slog.Logger) 
 	case !known:
 		return nil
 	case uid != os.Geteuid():
-		return fmt.Errorf("%s belongs to another user (its uid is %d, ours is %d): set XDG_CONFIG_HOME to a directory of this user", path, uid, os.Geteuid())
+		return fmt.Errorf("%s belongs to another user (its uid is %d, ours is %d): "+
+			"set XDG_CONFIG_HOME to a directory of this user", path, uid, os.Geteuid())
 	case mode&0o022 != 0:
 		return fmt.Errorf("others may write to %s (its mode is %04o): look what is in it, then chmod 700 %s", path, mode, path)
 	case mode&0o077 != 0:
 		if err := root.Chmod(".", 0o700); err != nil {
 			return fmt.Errorf("others may look into %s (its mode is %04o): %w; chmod 700 %s", path, mode, err, path)
 		}
-		log.Warn("others could look into the directory that this user's processes share; it is closed to them now", "directory", path, "before", fmt.Sprintf("%04o", mode))
+		log.Warn("others could look into the directory that this user's processes share; it is closed to them now",
+			"directory", path, "before", fmt.Sprintf("%04o", mode))
 	}
 	return nil
 }
 
-// Close ends the use of the directory. Listeners, connections and locks go on.
+// Close ends the use of the directory. Connections go on; listeners and locks are to be closed before.
 func (d *Dir) Close() error { return d.root.Close() }
 
 // String is where the directory is.
 func (d *Dir) String() string { return d.path }
 
-// prefix tells those who share something from those who do not: by the address, and by the machine, since a home directory may
-// be several machines', where locks work between them (NFS) and sockets do not.
+// prefix tells those who share something from those who do not: by the address, and by the machine, since a home
+// directory may be several machines', where locks work between them (NFS) and sockets do not.
 func prefix(hub string) string {
 	machine := ""
 	if runtime.GOOS == "linux" {

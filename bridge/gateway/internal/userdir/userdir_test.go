@@ -413,7 +413,8 @@ func TestALockIsThatOfOneProcess(t *testing.T) {
 	}
 }
 
-// A lock whose file is removed is nobody's any more: who waited for it does not believe to have it beside who makes it anew.
+// A lock whose file is removed is nobody's any more: who waited for it does not believe to have it beside who makes it
+// anew.
 func TestHammerLock(t *testing.T) {
 	d := open(t)
 	if l, err := d.TryLock("x"); err != nil || !l.Holds() || l.Remove() != nil || l.Holds() {
@@ -499,7 +500,15 @@ func TestOneListensAndOthersDial(t *testing.T) {
 		t.Fatal(err)
 	}
 	talk(t, l, d, "x")
-	l.Close()
+	if names, _ := d.Names(); len(names) != 2 {
+		t.Errorf("while it listens: %v", names)
+	}
+	if err := errors.Join(l.Remove(), l.Close()); err != nil {
+		t.Error(err)
+	}
+	if names, err := d.Names(); err != nil || len(names) != 0 {
+		t.Errorf("left: %v, %v", names, err)
+	}
 }
 
 func TestASocketOfADeadProcessIsReplaced(t *testing.T) {
@@ -524,6 +533,30 @@ func TestASocketOfADeadProcessIsReplaced(t *testing.T) {
 	}
 	defer l.Close()
 	talk(t, l, d, "x")
+}
+
+// Somebody has removed what is ours, and another process has begun anew: that one's socket is not ours to remove.
+func TestWhoseLockWasRemovedLeavesTheSocketOfTheNext(t *testing.T) {
+	d := open(t)
+	old, err := d.Listen("x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.Remove(d.full("x")), os.Remove(d.full("x.lock"))); err != nil {
+		t.Fatal(err)
+	}
+	fresh, err := d.Listen("x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer fresh.Close()
+	if old.Holds() || !fresh.Holds() {
+		t.Errorf("holds: the old one %v, the new one %v", old.Holds(), fresh.Holds())
+	}
+	if err := old.Remove(); err != nil {
+		t.Error(err)
+	}
+	talk(t, fresh, d, "x")
 }
 
 func TestWhatIsNoSocketOfOursIsNotReplacedAndNotDialled(t *testing.T) {

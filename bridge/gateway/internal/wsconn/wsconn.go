@@ -82,15 +82,10 @@ func (h *hijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return tcp, rw, err
 }
 
-// Dial connects to a path at a host and port. The response is the server's to the handshake, if there was one; its body may be
-// read and needs no closing. No proxy is asked: the address is this machine's.
-func Dial(ctx context.Context, addr, path string, header http.Header, o Options) (*Conn, *http.Response, error) {
-	var dialer net.Dialer
-	tcp, err := dialer.DialContext(ctx, "tcp", addr)
-	if err != nil {
-		return nil, nil, err
-	}
-	shy := &shyConn{Conn: tcp, spoken: make(chan struct{})}
+// Client speaks over a connection that has been made, to a path of the server at its other end. The connection is closed if
+// that fails. The response is the server's to the handshake, if there was one; its body may be read and needs no closing.
+func Client(ctx context.Context, over net.Conn, path string, header http.Header, o Options) (*Conn, *http.Response, error) {
+	shy := &shyConn{Conn: over, spoken: make(chan struct{})}
 	client := http.Client{
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		Transport: &http.Transport{
@@ -98,18 +93,18 @@ func Dial(ctx context.Context, addr, path string, header http.Header, o Options)
 			DialContext:       func(context.Context, string, string) (net.Conn, error) { return shy, nil },
 		},
 	}
-	ws, response, err := websocket.Dial(ctx, "ws://"+addr+path, &websocket.DialOptions{HTTPClient: &client, HTTPHeader: header, Subprotocols: []string{protocol}})
+	// The name of the host is nobody's: who is at the other end was settled by who made the connection.
+	ws, response, err := websocket.Dial(ctx, "ws://pagewire"+path, &websocket.DialOptions{HTTPClient: &client, HTTPHeader: header, Subprotocols: []string{protocol}})
 	if err != nil {
 		shy.Close()
 		return nil, response, err
 	}
-	c := &Conn{tcp: tcp, opt: o, closed: make(chan struct{})}
+	c := &Conn{tcp: over, opt: o, closed: make(chan struct{})}
 	c.run(ws)
 	return c, response, nil
 }
 
-// A shyConn hears nothing before it has spoken: net/http prints a line to the process's log for a server that speaks first, as
-// other programs at our port may.
+// A shyConn hears nothing before it has spoken: net/http prints a line to the process's log for a server that speaks first.
 type shyConn struct {
 	net.Conn
 	once   sync.Once
@@ -137,9 +132,6 @@ func (c *Conn) run(ws *websocket.Conn) {
 	ws.SetReadLimit(c.opt.MaxMessage)
 	go c.watch()
 }
-
-// RemoteAddr is the other end's host and port.
-func (c *Conn) RemoteAddr() string { return c.tcp.RemoteAddr().String() }
 
 // Limit sets Options.MaxMessage anew, for the messages that come from now on. It must not be called beside a Read.
 func (c *Conn) Limit(most int64) {

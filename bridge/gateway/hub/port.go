@@ -1,0 +1,87 @@
+//go:build !js
+
+package hub
+
+import (
+	"context"
+	"net"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// portEvery is the pause between two attempts to have the port. Within portPatience it is portSoon: who has just
+	// died, or ends, still has it for a moment.
+	portEvery, portSoon = time.Second, 20 * time.Millisecond
+	portPatience        = 500 * time.Millisecond
+)
+
+// A port is where pages, the inspector and agents on HTTP find the hub. Nothing else depends on it.
+type port struct {
+	o  Options
+	at atomic.Pointer[string]
+}
+
+func newPort(o Options) *port { return &port{o: o} }
+
+// addr is where the hub listens, or "" while it does not.
+func (p *port) addr() string {
+	if at := p.at.Load(); at != nil {
+		return *at
+	}
+	return ""
+}
+
+// serve takes the port as soon as it is free, and serves there until ctx ends.
+func (p *port) serve(ctx context.Context) {
+	if p.o.Handler == nil {
+		return
+	}
+	said := false
+	for waited := time.Duration(0); ctx.Err() == nil; {
+		l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", p.o.Addr)
+		if err == nil {
+			p.accept(ctx, l, said)
+			said, waited = false, 0
+			continue
+		}
+		pause := portSoon
+		if waited >= portPatience {
+			pause = portEvery
+			if !said {
+				said = true
+				p.o.Log.Warn("something else has the port: agents go on, without pages that connect by themselves, "+
+					"the inspector and agents on HTTP, until it is free", "addr", p.o.Addr, "error", err)
+			}
+		}
+		waited += pause
+		select {
+		case <-ctx.Done():
+		case <-time.After(pause):
+		}
+	}
+}
+
+// accept serves at the port until ctx ends, or the listener fails.
+func (p *port) accept(ctx context.Context, l net.Listener, late bool) {
+	at := l.Addr().String()
+	if late {
+		p.o.Log.Info("the port is free, and pages find the hub there", "addr", at)
+	}
+	p.at.Store(&at)
+	server := newServer(ctx, p.o.Handler, p.o.Log)
+	ended := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(ended)
+		l.Close()
+		shutdown(server)
+	})
+	err := server.Serve(l)
+	p.at.Store(nil)
+	if stop() { // ctx goes on
+		server.Close()
+		p.o.Log.Warn("the port could not be listened on any more, and is taken again", "addr", at, "error", err)
+		return
+	}
+	<-ended
+}

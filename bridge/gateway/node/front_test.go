@@ -1,0 +1,288 @@
+//go:build !js
+
+package node
+
+import (
+	"bufio"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"io"
+	"log/slog"
+	"math/big"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pagewire/pagewire/bridge/gateway"
+	"github.com/pagewire/pagewire/bridge/testkit"
+)
+
+func TestMain(m *testing.M) {
+	testkit.Main()
+	os.Exit(m.Run())
+}
+
+const (
+	token = "0123456789abcdef0123456789abcdef0123456789a"
+	ping  = `{"jsonrpc":"2.0","id":1,"method":"server/discover","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`
+)
+
+// certify writes a certificate for box.lan and its key, and returns their files.
+func certify(t *testing.T, dir, organization string) (cert, key string) {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{Organization: []string{organization}}, DNSNames: []string{"box.lan"},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert, key = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	for file, block := range map[string]*pem.Block{cert: {Type: "CERTIFICATE", Bytes: der}, key: {Type: "PRIVATE KEY", Bytes: raw}} {
+		if err := os.WriteFile(file, pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return cert, key
+}
+
+// publish serves what --http does, and returns its port.
+func publish(t *testing.T, o Options) *port {
+	t.Helper()
+	o.Log = slog.New(slog.DiscardHandler)
+	p, err := openPort(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := gateway.New(gateway.Options{})
+	f := newFront(g, o, token, func() (string, error) { return "", errors.New("none") })
+	ctx, cancel := context.WithCancel(context.Background())
+	over := make(chan error, 1)
+	go func() { over <- p.serve(ctx, f.handler(p.public), o.Log) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := testkit.Receive(t, "the port is closed", over); err != nil {
+			t.Error(err)
+		}
+		g.Close()
+	})
+	return p
+}
+
+// ask sends a ping to a port by a name, and returns the answer and who has signed it.
+func ask(t *testing.T, p *port, host, origin, presented string) (status int, body, organization string) {
+	t.Helper()
+	transport := &http.Transport{
+		DisableKeepAlives: true, ForceAttemptHTTP2: true,
+		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, // whose it is, is looked at
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			_, port, _ := net.SplitHostPort(p.Addr().String())
+			return (&net.Dialer{}).DialContext(ctx, "tcp", "127.0.0.1:"+port)
+		},
+	}
+	scheme, _, _ := strings.Cut(p.url(), ":")
+	r, err := http.NewRequestWithContext(t.Context(), "POST", scheme+"://"+host+"/mcp", strings.NewReader(ping))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, value := range map[string]string{
+		"Content-Type": "application/json", "Mcp-Protocol-Version": "2026-07-28", "Mcp-Method": "server/discover", "Authorization": "Bearer " + presented, "Origin": origin,
+	} {
+		if value != "" {
+			r.Header.Set(name, value)
+		}
+	}
+	answer, err := transport.RoundTrip(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if answer.TLS != nil {
+		organization = answer.TLS.PeerCertificates[0].Subject.Organization[0]
+	}
+	return answer.StatusCode, string(text), organization
+}
+
+// From another machine: by a name that was allowed, over TLS, always with the token; and a certificate that is renewed is
+// served from then on.
+func TestAnotherMachineOnPurpose(t *testing.T) {
+	dir := t.TempDir()
+	cert, key := certify(t, dir, "first")
+	p := publish(t, Options{HTTP: "0.0.0.0:0", AllowHosts: []string{"box.lan"}, AllowOrigins: []string{"https://app.example"}, TLSCert: cert, TLSKey: key, NoToken: true})
+	for _, c := range []struct {
+		host, origin, token string
+		status              int
+		says                string
+	}{
+		{"box.lan:7444", "", token, 200, ""},
+		{"box.lan:7444", "https://app.example", token, 200, ""},
+		{"box.lan:7444", "", "wrong", 401, "Send the token"},
+		{"box.lan:7444", "", "", 401, "Send the token"}, // --no-token is for this machine
+		{"box.lan:7444", "https://evil.example", token, 403, "--allow-origin"},
+		{"box.lan:7444", "https://evil.example", "", 403, "--allow-origin"}, // Origin before token
+		{"evil.example", "https://evil.example", "", 403, "--allow-host"},   // Host before Origin
+		{"192.168.1.5:7444", "", token, 403, "--allow-host"},
+		{"0.0.0.0:7444", "", token, 200, ""}, // what it was told to listen at
+	} {
+		status, body, _ := ask(t, p, c.host, c.origin, c.token)
+		if status != c.status || !strings.Contains(body, c.says) || status != 200 && strings.Contains(strings.ToLower(body), "pagewire") {
+			t.Errorf("%+v: HTTP %d: %s", c, status, body)
+		}
+	}
+	for _, path := range []string{"/", "/feed", "/metrics", "/page", "/healthz"} {
+		transport := &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
+		r, err := (&http.Client{Transport: transport}).Get("https://" + strings.Replace(p.Addr().String(), "0.0.0.0", "127.0.0.1", 1) + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Body.Close()
+		if r.StatusCode != 404 {
+			t.Errorf("%s is there for other machines: %s", path, r.Status)
+		}
+	}
+	if _, _, by := ask(t, p, "box.lan", "", token); by != "first" {
+		t.Errorf("it is signed by %s", by)
+	}
+	if err := os.WriteFile(cert, []byte("half"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, by := ask(t, p, "box.lan", "", token); by != "first" {
+		t.Errorf("while it is replaced it is signed by %s", by)
+	}
+	certify(t, dir, "second")
+	later := time.Now().Add(time.Second)
+	if err := errors.Join(os.Chtimes(cert, later, later), os.Chtimes(key, later, later)); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, by := ask(t, p, "box.lan", "", token); by != "second" {
+		t.Errorf("when it is renewed it is signed by %s", by)
+	}
+}
+
+// Without TLS a port that others reach takes a second word.
+func TestPublicPortWithoutTLS(t *testing.T) {
+	for _, addr := range []string{"0.0.0.0:0", ":0", "[::]:0"} {
+		if _, err := openPort(Options{HTTP: addr}); !errors.Is(err, ErrUsage) || !strings.Contains(err.Error(), "--insecure-http") {
+			t.Errorf("%s: %v", addr, err)
+		}
+	}
+	p := publish(t, Options{HTTP: "0.0.0.0:0", InsecureHTTP: true, AllowHosts: []string{"box.lan"}})
+	if status, body, _ := ask(t, p, "box.lan:1", "", token); status != 200 {
+		t.Errorf("HTTP %d: %s", status, body)
+	}
+	if status, body, _ := ask(t, p, "box.lan:1", "", ""); status != 401 {
+		t.Errorf("without the token: HTTP %d: %s", status, body)
+	}
+	if _, err := openPort(Options{HTTP: "127.0.0.1:0", TLSCert: "none", TLSKey: "none"}); err == nil || !strings.Contains(err.Error(), "--tls-cert and --tls-key: ") {
+		t.Errorf("a certificate that is not there: %v", err)
+	}
+}
+
+// On loopback, too, agents send the token, unless --no-token says that this user's own need none.
+func TestLoopbackPort(t *testing.T) {
+	p := publish(t, Options{HTTP: "127.0.0.1:0"})
+	if status, body, _ := ask(t, p, "localhost", "", ""); status != 401 {
+		t.Errorf("without the token: HTTP %d: %s", status, body)
+	}
+	if status, body, _ := ask(t, p, "localhost", "", token); status != 200 {
+		t.Errorf("with it: HTTP %d: %s", status, body)
+	}
+}
+
+// A token file that cannot be used keeps nobody on stdio from being served, and is said once, with what to do; the file stays.
+func TestAgentsGoOnWithoutAToken(t *testing.T) {
+	for name, text := range map[string]string{"empty": "", "half": token[:20]} {
+		t.Run(name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "token")
+			if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			t.Setenv("XDG_CONFIG_HOME", testkit.ShortDir(t))
+			log := testkit.LogOf(t, "the gateway")
+			in, agent := io.Pipe()
+			out, gateway := io.Pipe()
+			over := make(chan error, 1)
+			addr := testkit.Addr(t)
+			go func() {
+				over <- Run(context.Background(), Options{Stdio: true, In: in, Out: gateway, Hub: addr, TokenFile: file, Log: slog.New(slog.NewTextHandler(log, nil))})
+			}()
+			if _, err := io.WriteString(agent, ping+"\n"); err != nil {
+				t.Fatal(err)
+			}
+			lines := bufio.NewReader(out)
+			if line, err := lines.ReadString('\n'); err != nil || !strings.Contains(line, `"result"`) {
+				t.Errorf("the agent is answered %q, %v", line, err)
+			}
+			list := strings.Replace(ping, "server/discover", "tools/call", 1)
+			list = strings.Replace(list, `"params":{`, `"params":{"name":"list_page_resources","arguments":{},`, 1)
+			if _, err := io.WriteString(agent, list+"\n"); err != nil {
+				t.Fatal(err)
+			}
+			if line, err := lines.ReadString('\n'); err != nil || !strings.Contains(line, "remove it, and a new one is made") {
+				t.Errorf("the agent is told %q, %v", line, err)
+			}
+			if n := log.Count("there is no token"); n != 1 || !log.Has("remove it, and a new one is made") {
+				t.Errorf("it is said %d times: %s", n, log)
+			}
+			agent.Close()
+			if err := testkit.Receive(t, "it ends", over); err != nil {
+				t.Error(err)
+			}
+			if now, _ := os.ReadFile(file); string(now) != text {
+				t.Errorf("the file holds %q now", now)
+			}
+			if err := Run(context.Background(), Options{Hub: addr, TokenFile: file}); err == nil || !strings.Contains(err.Error(), "remove it, and a new one is made") {
+				t.Errorf("without an agent it ends with %v", err)
+			}
+		})
+	}
+}
+
+// Everything that a gateway has at its TCP ports, asked by another user of the machine, with and without what only its user should
+// know: nothing is answered but that it is another's.
+func TestAnotherUserAtEachPath(t *testing.T) {
+	p := publish(t, Options{HTTP: "127.0.0.1:0", NoToken: true})
+	addr := p.Addr().String()
+	attempts := 0
+	for _, path := range []string{"/mcp", "/page", "/feed", "/metrics", "/", "/healthz", "/inspector/inspector.js", "/session", "/ticket", "/browsers", "/join"} {
+		for _, more := range []string{"", "Authorization: Bearer " + token + "\r\n", "Origin: http://localhost:3000\r\n"} {
+			for _, method := range []string{"GET", "POST"} {
+				attempts++
+				other := testkit.OtherUser(t, testkit.Dial, addr)
+				other.Stdin = strings.NewReader(method + " " + path + " HTTP/1.1\r\nHost: " + addr + "\r\nConnection: close\r\nContent-Length: 0\r\n" + more + "\r\n")
+				out, err := other.Output()
+				if err != nil {
+					t.Fatal(err)
+				}
+				if !strings.HasPrefix(string(out), "HTTP/1.1 403 ") || strings.Contains(strings.ToLower(string(out)), "pagewire") {
+					t.Errorf("%s %s %q: %s", method, path, more, out)
+				}
+			}
+		}
+	}
+	t.Logf("%d attempts of another user were refused", attempts)
+}

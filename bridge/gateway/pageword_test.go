@@ -1,0 +1,267 @@
+//go:build !js
+
+package gateway
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/pagewire/pagewire/bridge/testkit"
+)
+
+// What agents are told of pages: a page's word is the page's.
+
+// A liar is a page that answers reads with whatever the test likes: bytes on the wire.
+type liar struct {
+	page *Page
+	says atomic.Pointer[func() string] // the result of a read; "" for no answer
+	raw  chan string                   // lines that it says besides
+}
+
+// answer sets what it answers reads with.
+func (l *liar) answer(f func() string) { l.says.Store(&f) }
+
+func openLiar(t *testing.T, g *Gateway, uris ...string) *liar {
+	t.Helper()
+	l := &liar{raw: make(chan string, 10)}
+	l.answer(func() string { return "" })
+	fromPage, toGateway := io.Pipe()
+	fromGateway, toPage := io.Pipe()
+	var list []string
+	for _, uri := range uris {
+		list = append(list, fmt.Sprintf(`{"uri":%q,"name":"x"}`, uri))
+	}
+	answers := map[string]string{
+		"initialize":               `{"protocolVersion":"2025-11-25","capabilities":{"resources":{"subscribe":true}},"serverInfo":{"name":"liar","version":"1"}}`,
+		"resources/list":           `{"resources":[` + strings.Join(list, ",") + `]}`,
+		"resources/templates/list": `{"resourceTemplates":[]}`,
+		"resources/subscribe":      `{}`,
+		"resources/unsubscribe":    `{}`,
+	}
+	go func() {
+		for text := range l.raw {
+			io.WriteString(toGateway, text+"\n")
+		}
+	}()
+	go func() {
+		in := bufio.NewReader(fromGateway)
+		for {
+			line, err := in.ReadBytes('\n')
+			if err != nil {
+				return
+			}
+			var m struct {
+				ID     json.RawMessage
+				Method string
+			}
+			if json.Unmarshal(line, &m) != nil || len(m.ID) == 0 {
+				continue
+			}
+			result, ok := answers[m.Method]
+			if m.Method == "resources/read" {
+				result, ok = (*l.says.Load())(), true
+			}
+			if ok && result != "" {
+				l.raw <- `{"jsonrpc":"2.0","id":` + string(m.ID) + `,"result":` + result + `}`
+			}
+		}
+	}()
+	page, err := g.Attach(t.Context(), tabInfo("liar"), lineConn{bufio.NewReader(fromPage), toPage})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.page = page
+	return l
+}
+
+// Contents that are another origin's, or none, are an error with a reason, by both ways to read; and those that are as they
+// should be arrive.
+func TestContentsThatArePassedOn(t *testing.T) {
+	g := newGateway(t, Options{})
+	l := openLiar(t, g, app+"/doc")
+	a := openAgent(t, g)
+	for name, c := range map[string]struct {
+		contents string
+		why      string // "": they are passed on
+	}{
+		"as it should be":    {`[{"uri":"` + app + `/doc","text":"fine","mimeType":"text/plain","_meta":{"x":1}}]`, ""},
+		"several":            {`[{"uri":"` + app + `/doc","text":"fine"},{"uri":"` + app + `/other","text":"fine, too"}]`, ""},
+		"members of its own": {`[{"uri":"` + app + `/doc","text":"fine","x":[{"text":5}]}]`, ""},
+		"another origin":     {`[{"uri":"https://bank.example/balance","text":"0"}]`, foreignContents},
+		"a longer host":      {`[{"uri":"` + app + `.evil.example/doc","text":"0"}]`, foreignContents},
+		"no web origin":      {`[{"uri":"file:///etc/passwd","text":"0"}]`, foreignContents},
+		"the second one":     {`[{"uri":"` + app + `/doc","text":"0"},{"uri":"https://bank.example/x","text":"0"}]`, foreignContents},
+		"a long URI":         {`[{"uri":"` + app + `/` + strings.Repeat("x", maxURI) + `","text":"0"}]`, foreignContents},
+		"two URIs":           {`[{"uri":"` + app + `/doc","uri":"https://bank.example/x","text":"0"}]`, noContents},
+		"a number as text":   {`[{"uri":"` + app + `/doc","text":5}]`, noContents},
+		"a text that is not": {`[{"uri":"` + app + `/doc","text":null}]`, noContents},
+		"a blob of objects":  {`[{"uri":"` + app + `/doc","blob":{}}]`, noContents},
+		"a type of its own":  {`[{"uri":"` + app + `/doc","text":"x","mimeType":["a"]}]`, noContents},
+		"a list as _meta":    {`[{"uri":"` + app + `/doc","text":"x","_meta":[]}]`, noContents},
+		"no URI":             {`[{"text":"x"}]`, noContents},
+		"a URI that is none": {`[{"uri":7,"text":"x"}]`, noContents},
+		"neither":            {`[{"uri":"` + app + `/doc"}]`, noContents},
+		"no list":            {`{"uri":"` + app + `/doc","text":"x"}`, noContents},
+		"a text alone":       {`"x"`, noContents},
+		"texts in a list":    {`["x"]`, noContents},
+	} {
+		l.answer(func() string { return `{"contents":` + c.contents + `}` })
+		_, err := a.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: app + "/doc"})
+		texts, failed := a.tool("read_page_resource", map[string]string{"uri": app + "/doc"})
+		if c.why == "" {
+			if err != nil || failed || texts[1] != "fine" {
+				t.Errorf("%s: %v; by the tool %q", name, err, texts)
+			}
+			continue
+		}
+		var wire *jsonrpc.Error
+		if !errors.As(err, &wire) || wire.Code != -32603 || !strings.Contains(string(wire.Data), `"reason":"invalid_contents"`) || !strings.Contains(string(wire.Data)+wire.Message, c.why) {
+			t.Errorf("%s: %v %s", name, err, wire.Data)
+		}
+		if !failed || !strings.Contains(texts[0], c.why) {
+			t.Errorf("%s: by the tool %q", name, texts)
+		}
+	}
+}
+
+// A page that does not answer is waited for as long by the tool as by resources/read, and not ten minutes.
+func TestReadToolOfAPageThatDoesNotAnswer(t *testing.T) {
+	g := newGateway(t, Options{ReadTimeout: 200 * time.Millisecond})
+	l := openLiar(t, g, app+"/doc")
+	a := openAgent(t, g)
+	if texts, failed := a.tool("read_page_resource", map[string]string{"uri": app + "/doc"}); !failed || !strings.Contains(texts[0], "has not answered for 200ms") {
+		t.Errorf("it is answered %q", texts)
+	}
+	l.answer(func() string { return `{"contents":[{"uri":"` + app + `/doc","text":"now"}]}` })
+	if texts, failed := a.tool("read_page_resource", map[string]string{"uri": app + "/doc"}); failed || texts[1] != "now" {
+		t.Errorf("then it is answered %q", texts)
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if n := len(g.calls); n != 0 {
+		t.Errorf("%d calls are left", n)
+	}
+}
+
+// What does not parse may have been an answer: who waits for one is told, and the page is let go, with the reason.
+func TestPageThatSendsNoJSON(t *testing.T) {
+	for name, text := range map[string]string{"NUL": "{\"jsonrpc\":\"2.0\",\"id\":\"w1\",\"result\":{\"contents\":[{\"text\":\"\x00\"}]}}", "half": `{"jsonrpc":"2.0","id":"w1"`, "nothing": "x"} {
+		t.Run(name, func(t *testing.T) {
+			g := newGateway(t, Options{})
+			l := openLiar(t, g, app+"/doc")
+			asked := make(chan struct{}, 10)
+			l.answer(func() string { asked <- struct{}{}; return "" })
+			a := openAgent(t, g)
+			ended := make(chan error, 2)
+			go func() {
+				_, err := a.ReadResource(context.Background(), &mcp.ReadResourceParams{URI: app + "/doc"})
+				ended <- err
+			}()
+			testkit.Receive(t, "the page is asked", asked)
+			l.raw <- `[]` // JSON, and no message: nothing comes of it
+			l.raw <- text
+			if err := testkit.Receive(t, "the read ends", ended); err == nil || !strings.Contains(err.Error()+dataOf(err), errNoJSON.Message) {
+				t.Errorf("the reader is told %v %s", err, dataOf(err))
+			}
+			testkit.Ends(t, "the page is let go", l.page.Done())
+		})
+	}
+}
+
+func dataOf(err error) string {
+	if wire := (*jsonrpc.Error)(nil); errors.As(err, &wire) {
+		return string(wire.Data)
+	}
+	return ""
+}
+
+// What a page says of its tools is said as its word, and not as ours.
+func TestAnnotationsOfPagesTools(t *testing.T) {
+	g := newGateway(t, Options{})
+	p := openPage(t, g, tabInfo("a"), map[string]string{app + "/doc": "x"})
+	yes, no := true, false
+	for name, a := range map[string]*mcp.ToolAnnotations{
+		"pay":    {ReadOnlyHint: true, DestructiveHint: &no, IdempotentHint: true, OpenWorldHint: &no, Title: "Look"},
+		"wipe":   {DestructiveHint: &yes, OpenWorldHint: &yes},
+		"silent": {},
+		"none":   nil,
+	} {
+		mcp.AddTool(p.server, &mcp.Tool{Name: name, Description: "Does it.", Annotations: a}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
+			return &mcp.CallToolResult{}, nil, nil
+		})
+	}
+	a := openAgent(t, g)
+	var tools map[string]*mcp.Tool
+	testkit.Eventually(t, "the tools are there", func() bool {
+		tools = map[string]*mcp.Tool{}
+		for tool, err := range a.Tools(t.Context(), nil) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			tools[tool.Name] = tool
+		}
+		return len(tools) == 4+len(ownTools)
+	})
+	for name, want := range map[string]string{
+		"pay": "Does it. The page says: read-only, not destructive, idempotent, closed world. [tool of", "wipe": "Does it. The page says: destructive. [tool of", "silent": "Does it. [tool of", "none": "Does it. [tool of",
+	} {
+		if tool := tools[name]; tool.Annotations != nil || !strings.HasPrefix(tool.Description, want) {
+			t.Errorf("%s: %+v, %q; want %q", name, tool.Annotations, tool.Description, want)
+		}
+	}
+	if tools["pay"].Title != "Look" {
+		t.Errorf("its title is %q", tools["pay"].Title)
+	}
+	for _, own := range ownTools {
+		if a := tools[own.Name].Annotations; a == nil || !a.ReadOnlyHint {
+			t.Errorf("our own %s has %+v", own.Name, a)
+		}
+	}
+}
+
+func TestNamesThatLookLikeOurs(t *testing.T) {
+	for _, name := range []string{
+		"list_page_resources", "List_Page_Resources", "LIST-PAGE-RESOURCES", "listPageResources", "list.page.resources", "list page resources", "list__page__resources",
+		"list_page_resource", "list_pages_resources", "1ist_page_res0urces", "l!st_p@ge_re$ources", "list_page_resоurces", "ｌist_page_resources", "list_page_re\u200bsources", "list_page_rеsоurces",
+		"pagewire_list_page_resources", "my_list_page_resources", "list_page_resources_v2", "list_page_resources2", "mcp__pagewire__read_page_resource",
+		"read_page_resource", "ReadPageResource", "read_page_resource_now", "wait_for_page_update", "waitForPageUpdates", "wait-for-page-update",
+		"pagewire", "Pagewire_admin", "page-wire-read", "PAGEWIRE", strings.Repeat("x", 200) + "read_page_resource",
+	} {
+		if !looksLikeOurs(name) {
+			t.Errorf("%q may be a page's", name)
+		}
+	}
+	for _, name := range []string{
+		"add", "search", "list", "read", "list_orders", "read_page", "list_resources", "resources_list", "resources_read", "resources_wait", "get_page_resources", "update_page", "wait_for_update",
+		"page_update", "read_resource", "wire_page", "show_page", "搜索", "поиск", "", "pay", "list_page", "open_page_resource",
+	} {
+		if looksLikeOurs(name) {
+			t.Errorf("%q may not be a page's", name)
+		}
+	}
+}
+
+// Nor does the gateway make such a name: where two pages have a tool of one name, the second's host is put behind it.
+func TestNamesAfterRenaming(t *testing.T) {
+	var b toolbox
+	b.init()
+	first := b.name("https://a.example", "list")
+	second := b.name("https://page-resources.example", "list")
+	third := b.name("https://page-resources.other", "list")
+	names := []string{first, second, third}
+	if first != "list" || slices.ContainsFunc(names, looksLikeOurs) || second == third {
+		t.Errorf("the names are %q", names)
+	}
+}
