@@ -62,23 +62,15 @@ func serveCommand() *cobra.Command {
 	f := cmd.Flags()
 	f.SortFlags = false
 	f.BoolVar(&o.Stdio, "stdio", true, "serve one agent on standard input and output, and end with it; without it with --http alone")
-	f.StringVar(&o.HTTP, "http", "", "serve agents on this `address` too, over Streamable HTTP at /mcp")
 	f.StringVar(&o.Chrome, "chrome", "", "attach to a running browser: its DevTools `URL`, or auto")
 	f.BoolVar(&o.Launch, "launch", false, "launch a browser, with a profile of its own")
 	f.BoolVar(&o.Headless, "headless", false, "launch it without a window")
 	f.StringArrayVar(&o.Open, "open", nil, "open this `URL` in the launched browser; may be repeated")
 	f.BoolVar(&o.Inject, "inject", false, "add the page layer to pages of that browser that lack it")
-	f.StringArrayVar(&o.AllowOrigins, "allow-origin", nil, "serve pages of this `origin` only (https://*.example.com for all below); may be repeated")
+	f.StringArrayVar(&o.AllowOrigins, "allow-origin", nil, "serve pages of this `origin` only (https://*.example.com for all below), which may ask at /mcp, with the token; may be repeated")
 	f.StringArrayVar(&o.DenyOrigins, "deny-origin", nil, "never serve pages of this `origin`; may be repeated")
 	f.StringVar(&o.Hub, "hub", hub.DefaultAddr, "`address` on this machine where pages find the hub; those with another one share nothing")
-	f.StringArrayVar(&o.AllowHosts, "allow-host", nil, "answer requests that call this machine by this `name` too; may be repeated")
-	f.StringVar(&o.TLSCert, "tls-cert", "", "`file` of the certificate for --http, in PEM; it is read again when it changes")
-	f.StringVar(&o.TLSKey, "tls-key", "", "`file` of its key")
-	f.BoolVar(&o.InsecureHTTP, "insecure-http", false, "let --http be reached from other machines without TLS: who is on the way reads all of it")
-	f.BoolVar(&o.NoToken, "no-token", false, "ask no token of your own programs on this machine (Linux: elsewhere they are not known)")
-	f.IntVar(&o.Shares.Sessions, "max-sessions", serve.DefaultShares.Sessions, "`number` of sessions that one agent on HTTP may have")
-	f.IntVar(&o.Shares.Listens, "max-listens", serve.DefaultShares.Listens, "`number` of listens that it may have")
-	f.IntVar(&o.Shares.Requests, "max-requests", serve.DefaultShares.Requests, "`number` of requests that it may have under way")
+	httpFlags(cmd, &o)
 	f.StringVar(&o.TokenFile, "token-file", "", "`file` of the token for agents on HTTP (default in the user's configuration directory)")
 	f.StringVar(&level, "log-level", "info", "log to standard error from this `level` on: debug, info, warn, error")
 	f.StringVar(&format, "log-format", "text", "log as text or json")
@@ -88,6 +80,20 @@ func serveCommand() *cobra.Command {
 		_ = f.MarkHidden(name) // it is there
 	}
 	return cmd
+}
+
+// httpFlags are what serve takes for the ports.
+func httpFlags(cmd *cobra.Command, o *node.Options) {
+	f := cmd.Flags()
+	f.StringVar(&o.HTTP, "http", "", "serve agents on this `address` too, over Streamable HTTP at /mcp")
+	f.StringArrayVar(&o.AllowHosts, "allow-host", nil, "answer requests that call this machine by this `name` too; may be repeated")
+	f.StringVar(&o.TLSCert, "tls-cert", "", "`file` of the certificate for --http, in PEM; it is read again when it changes")
+	f.StringVar(&o.TLSKey, "tls-key", "", "`file` of its key")
+	f.BoolVar(&o.InsecureHTTP, "insecure-http", false, "let --http be reached from other machines without TLS: who is on the way reads all of it")
+	f.BoolVar(&o.NoToken, "no-token", false, "ask no token of your own programs on this machine (Linux: elsewhere they are not known)")
+	f.IntVar(&o.Shares.Sessions, "max-sessions", serve.DefaultShares.Sessions, "`number` of sessions that one agent on HTTP may have")
+	f.IntVar(&o.Shares.Listens, "max-listens", serve.DefaultShares.Listens, "`number` of listens that it may have")
+	f.IntVar(&o.Shares.Requests, "max-requests", serve.DefaultShares.Requests, "`number` of requests that it may have under way")
 }
 
 // checkServe finds what contradicts itself in a command line, and fills in what depends on what was said.

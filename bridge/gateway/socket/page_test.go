@@ -75,17 +75,20 @@ func TestWhatASquatterLearns(t *testing.T) {
 			return
 		}
 		hello, err := c.ReadNote(r.Context())
+		if err != nil {
+			return // the page has gone
+		}
 		heard <- string(hello)
 		for _, request := range []string{
 			`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"squatter","version":"1"}}}`,
 			`{"jsonrpc":"2.0","id":2,"method":"resources/read","params":{"uri":"` + r.Header.Get("Origin") + `/doc"}}`,
 		} {
-			var answer []byte
-			if err = c.Write(r.Context(), []byte(request)); err == nil {
-				answer, err = c.Read(r.Context())
+			if c.Write(r.Context(), []byte(request)) != nil {
+				return
 			}
+			answer, err := c.Read(r.Context())
 			if err != nil {
-				return // the page has gone, or what was heard says what is wrong
+				return
 			}
 			heard <- string(answer)
 		}
