@@ -281,6 +281,16 @@ func (m *machine) command(t *testing.T) (*exec.Cmd, *testkit.Log) {
 	return cmd, log
 }
 
+// note is what the node's agent is told with the list.
+func (n *node) note() string {
+	n.t.Helper()
+	r, err := n.CallTool(n.t.Context(), &mcp.CallToolParams{Name: "list_page_resources"})
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	return r.Content[0].(*mcp.TextContent).Text
+}
+
 func (m *machine) start() *node {
 	t := m.t
 	t.Helper()

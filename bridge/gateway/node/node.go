@@ -71,7 +71,7 @@ type Options struct {
 var ErrUsage = errors.New("usage")
 
 // Run serves until ctx ends, the agent on stdio leaves, or the parent process does; all of these are nil. It ends within a
-// second, in order: agents have answers to what they asked, a browser that it has launched is closed unless other gateways
+// second, or two on a busy machine, in order: agents have answers to what they asked, a browser that it has launched is closed unless other gateways
 // use it, and nothing that it has made is left.
 func Run(ctx context.Context, o Options) error {
 	if o.Hub == "" {
@@ -195,8 +195,9 @@ func Run(ctx context.Context, o Options) error {
 // settleTimeout is how long an agent on stdio waits to be served while it is not decided who is the hub.
 const settleTimeout = time.Second
 
-// endTimeout bounds an orderly end.
-const endTimeout = 900 * time.Millisecond
+// endTimeout bounds an orderly end, of which a browser's takes the most: 0.2 s, and more than 1 s on a machine that is busy. Some
+// clients kill a server 2 s after they have closed its input.
+const endTimeout = 1800 * time.Millisecond
 
 // withLoopback admits this machine's own pages besides those that are listed; no list means all.
 func withLoopback(origins []string) []string {
