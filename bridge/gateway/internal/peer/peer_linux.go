@@ -1,0 +1,266 @@
+package peer
+
+import (
+	"bufio"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// States of a TCP socket, as the kernel numbers them.
+const (
+	stateEstablished = 1
+	stateListen      = 10
+)
+
+// A socket is what the kernel says of one.
+type socket struct {
+	local, remote netip.AddrPort
+	state         uint8
+	uid, inode    uint32
+}
+
+// connection is Of for the socket that is at local and connected with remote.
+func connection(local, remote netip.AddrPort) Who {
+	s, err := diag(local, remote)
+	if errors.Is(err, errNoDiag) {
+		s, err = scan(local.Addr(), func(s socket) bool {
+			return s.state == stateEstablished && s.local == local && s.remote == remote
+		})
+	}
+	// The kernel answers with a listener where there is no such connection: the same program may do both.
+	return found(s, err, s.state == stateEstablished && s.local == local && s.remote == remote)
+}
+
+func listener(addr netip.AddrPort) Who {
+	s, err := diag(addr, netip.AddrPortFrom(unspecified(addr.Addr()), 0))
+	if errors.Is(err, errNoDiag) {
+		s, err = scan(addr.Addr(), func(s socket) bool { return listensAt(s, addr) })
+	}
+	return found(s, err, listensAt(s, addr))
+}
+
+// found says whose the socket is that was looked for.
+func found(s socket, err error, it bool) Who {
+	switch {
+	case errors.Is(err, errNoDiag): // nor was there a table
+		return Unknown
+	case err != nil || !it:
+		return Gone
+	}
+	return owner(s)
+}
+
+// listensAt reports whether a socket takes connections to addr.
+func listensAt(s socket, addr netip.AddrPort) bool {
+	return s.state == stateListen && s.local.Port() == addr.Port() && (s.local.Addr() == addr.Addr() || s.local.Addr().IsUnspecified())
+}
+
+func unspecified(a netip.Addr) netip.Addr {
+	if a.Is4() {
+		return netip.IPv4Unspecified()
+	}
+	return netip.IPv6Unspecified()
+}
+
+// owner says whose a socket is. One without an inode is nobody's: no process holds it, or none has accepted it yet, and its
+// user id is 0 then.
+func owner(s socket) Who {
+	own := uint32(os.Geteuid())
+	switch {
+	case s.inode == 0:
+		return Gone
+	case s.uid == own:
+		return Same
+	case s.uid == 0:
+		return Root
+	case s.uid == unmapped():
+		return Unknown
+	}
+	return Other
+}
+
+// unmapped is the user id under which the kernel shows all those that a container does not know, and no id of anybody where it
+// knows all.
+var unmapped = sync.OnceValue(func() uint32 {
+	const nobody = 1<<32 - 1
+	ids, err := os.ReadFile("/proc/self/uid_map")
+	if f := strings.Fields(string(ids)); err != nil || len(f) == 3 && f[0] == "0" && f[2] == "4294967295" {
+		return nobody
+	}
+	text, err := os.ReadFile("/proc/sys/kernel/overflowuid")
+	id, failed := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 32)
+	if err != nil || failed != nil {
+		return nobody
+	}
+	return uint32(id)
+})
+
+// established reports whether our end of a connection is.
+func established(c *net.TCPConn) bool {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return false
+	}
+	is := false
+	err = raw.Control(func(fd uintptr) {
+		info, err := unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO)
+		is = err == nil && info.State == stateEstablished
+	})
+	return err == nil && is
+}
+
+// errNoDiag says that the kernel was not to be asked: there is no sock_diag, or it is forbidden here.
+var errNoDiag = errors.New("no sock_diag")
+
+// A request of sock_diag, and what it answers: a netlink header, and inet_diag_req_v2 or inet_diag_msg (linux/inet_diag.h). Numbers
+// are in the machine's order, ports and addresses in the network's.
+const (
+	headerBytes  = 16
+	requestBytes = headerBytes + 8 + idBytes
+	idBytes      = 48
+	answerBytes  = headerBytes + 4 + idBytes + 20
+)
+
+// diag asks the kernel for one socket by its addresses. Without one it fails with an error that is not errNoDiag.
+func diag(local, remote netip.AddrPort) (socket, error) {
+	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG)
+	if err != nil {
+		return socket{}, errNoDiag
+	}
+	defer unix.Close(fd)
+	// The kernel answers before Sendto returns; this is for a sandbox that takes the question and says nothing.
+	_ = unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Usec: 200_000})
+	if err := unix.Sendto(fd, question(local, remote), 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
+		return socket{}, errNoDiag
+	}
+	answer := make([]byte, 4096)
+	n, from, err := unix.Recvfrom(fd, answer, 0)
+	if kernel, ok := from.(*unix.SockaddrNetlink); err != nil || !ok || kernel.Pid != 0 {
+		return socket{}, errNoDiag
+	}
+	return parseAnswer(answer[:n])
+}
+
+func question(local, remote netip.AddrPort) []byte {
+	q := make([]byte, requestBytes)
+	order := binary.NativeEndian
+	order.PutUint32(q[0:], requestBytes)
+	order.PutUint16(q[4:], unix.SOCK_DIAG_BY_FAMILY)
+	order.PutUint16(q[6:], unix.NLM_F_REQUEST)
+	q[headerBytes] = unix.AF_INET6
+	if local.Addr().Is4() {
+		q[headerBytes] = unix.AF_INET // which finds sockets of AF_INET6 at such addresses, too
+	}
+	q[headerBytes+1] = unix.IPPROTO_TCP
+	order.PutUint32(q[headerBytes+4:], 1<<32-1) // any state
+	id := q[headerBytes+8:]
+	binary.BigEndian.PutUint16(id[0:], local.Port())
+	binary.BigEndian.PutUint16(id[2:], remote.Port())
+	copy(id[4:20], local.Addr().AsSlice())
+	copy(id[20:36], remote.Addr().AsSlice())
+	order.PutUint64(id[40:], 1<<64-1) // no cookie
+	return q
+}
+
+func parseAnswer(a []byte) (socket, error) {
+	order := binary.NativeEndian
+	if len(a) < headerBytes+4 {
+		return socket{}, errNoDiag
+	}
+	switch kind := order.Uint16(a[4:]); {
+	case kind == unix.NLMSG_ERROR && int32(order.Uint32(a[headerBytes:])) == -int32(unix.ENOENT):
+		return socket{}, unix.ENOENT // there is no such socket
+	case kind != unix.SOCK_DIAG_BY_FAMILY || len(a) < answerBytes:
+		return socket{}, errNoDiag
+	}
+	body := a[headerBytes:]
+	id, rest := body[4:4+idBytes], body[4+idBytes:]
+	address := func(b []byte) netip.Addr {
+		if body[0] == unix.AF_INET {
+			return netip.AddrFrom4([4]byte(b[:4]))
+		}
+		return netip.AddrFrom16([16]byte(b)).Unmap()
+	}
+	return socket{
+		local:  netip.AddrPortFrom(address(id[4:20]), binary.BigEndian.Uint16(id[0:])),
+		remote: netip.AddrPortFrom(address(id[20:36]), binary.BigEndian.Uint16(id[2:])),
+		state:  body[1], uid: order.Uint32(rest[12:]), inode: order.Uint32(rest[16:]),
+	}, nil
+}
+
+// maxTable bounds what is read of a table, in bytes: some 400,000 connections.
+const maxTable = 64 << 20
+
+// scan finds a socket in the tables in /proc. A socket of IPv6 may be at an address of IPv4. It fails with errNoDiag where there
+// are no tables.
+func scan(local netip.Addr, fits func(socket) bool) (socket, error) {
+	files := []string{"/proc/net/tcp6"}
+	if local.Is4() {
+		files = []string{"/proc/net/tcp", "/proc/net/tcp6"}
+	}
+	read := errNoDiag
+	for _, name := range files {
+		f, err := os.Open(name)
+		if err != nil {
+			continue
+		}
+		s, ok := scanTable(f, fits)
+		f.Close()
+		if ok {
+			return s, nil
+		}
+		read = unix.ENOENT
+	}
+	return socket{}, read
+}
+
+func scanTable(table io.Reader, fits func(socket) bool) (socket, bool) {
+	lines := bufio.NewScanner(io.LimitReader(table, maxTable))
+	for lines.Scan() {
+		if s, ok := parseRow(lines.Text()); ok && fits(s) {
+			return s, true
+		}
+	}
+	return socket{}, false
+}
+
+// parseRow reads a row as proc_net_tcp(5) has it: sl local remote st queues timer retransmits uid timeout inode.
+func parseRow(row string) (s socket, ok bool) {
+	f := strings.Fields(row)
+	if len(f) < 10 {
+		return s, false
+	}
+	var valid [2]bool
+	s.local, valid[0] = parseAddress(f[1])
+	s.remote, valid[1] = parseAddress(f[2])
+	state, err1 := strconv.ParseUint(f[3], 16, 8)
+	uid, err2 := strconv.ParseUint(f[7], 10, 32)
+	inode, err3 := strconv.ParseUint(f[9], 10, 32)
+	s.state, s.uid, s.inode = uint8(state), uint32(uid), uint32(inode)
+	return s, valid[0] && valid[1] && err1 == nil && err2 == nil && err3 == nil
+}
+
+// parseAddress reads 0100007F:1D09: words of 32 bits in the machine's order, and the port.
+func parseAddress(text string) (netip.AddrPort, bool) {
+	words, port, _ := strings.Cut(text, ":")
+	raw, err := hex.DecodeString(words)
+	number, failed := strconv.ParseUint(port, 16, 16)
+	if err != nil || failed != nil || len(raw)%4 != 0 {
+		return netip.AddrPort{}, false
+	}
+	for i := 0; i < len(raw); i += 4 {
+		binary.NativeEndian.PutUint32(raw[i:], binary.BigEndian.Uint32(raw[i:]))
+	}
+	a, ok := netip.AddrFromSlice(raw)
+	return netip.AddrPortFrom(a.Unmap(), uint16(number)), ok
+}

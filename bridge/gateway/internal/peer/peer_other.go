@@ -1,0 +1,14 @@
+//go:build !js && !linux
+
+package peer
+
+import (
+	"net"
+	"net/netip"
+)
+
+func connection(netip.AddrPort, netip.AddrPort) Who { return Unknown }
+
+func listener(netip.AddrPort) Who { return Unknown }
+
+func established(*net.TCPConn) bool { return false }
