@@ -23,11 +23,13 @@ import (
 var ErrNotRunning = errors.New("no running browser takes connections: allow it at chrome://inspect/#remote-debugging (Chrome 144 and later), " +
 	"or start one with chromium --remote-debugging-port=9222 --user-data-dir=DIR (a DIR of its own: browsers refuse it for the usual profile), or let pagewire launch one")
 
-// Running looks for a browser that takes connections by the Chrome DevTools Protocol, and returns its URL: one whose usual profile
-// says so (the file DevToolsActivePort), else what listens on 127.0.0.1:9222. The browser may still ask its user.
+// Running looks for a browser that takes connections by the Chrome DevTools Protocol, and returns its URL: one whose
+// usual profile says so (the file DevToolsActivePort), else what listens on 127.0.0.1:9222. The browser may still ask
+// its user.
 //
-// It must be this user's: another one's would be shown to this user's agents. The file must be this user's, and no link. What listens
-// must be, too, where the kernel tells whose it is (Linux); elsewhere what listens on 9222 is taken as it is.
+// It must be this user's: another one's would be shown to this user's agents. The file must be this user's, and no
+// link. What listens must be, too, where the kernel tells whose it is (Linux); elsewhere what listens on 9222 is taken
+// as it is.
 func Running() (string, error) {
 	for _, dir := range profiles(runtime.GOOS, os.Getenv) {
 		if url := active(dir); url != "" {
@@ -60,8 +62,8 @@ func ourListener(address string) bool {
 	return who == peer.Same || who == peer.Unknown && runtime.GOOS != "linux"
 }
 
-// active returns the WebSocket that a profile's browser listens on, or "". The file stays when a browser is killed, so that the
-// port is tried.
+// active returns the WebSocket that a profile's browser listens on, or "". The file stays when a browser is killed, so
+// that the port is tried.
 func active(dir string) string {
 	text, err := readOurs(filepath.Join(dir, "DevToolsActivePort"))
 	if err != nil {
