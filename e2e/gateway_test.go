@@ -25,6 +25,8 @@ import (
 	"github.com/chromedp/cdproto/target"
 	"github.com/chromedp/chromedp/remote"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
 // The binary is the one that make build has written.
@@ -114,7 +116,7 @@ func newHome(t *testing.T) userHome {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	return userHome{t.TempDir(), l.Addr().String()}
+	return userHome{testkit.ShortDir(t), l.Addr().String()} // a browser has a socket in it
 }
 
 // A started is a `pagewire serve --stdio` with the agent that started it.
@@ -507,7 +509,7 @@ func profiles(h userHome) []string {
 func TestKills(t *testing.T) {
 	h := newHome(t)
 	c := serveCounter(t)
-	args := []string{"--launch", "--headless", "--open", c.URL}
+	args := []string{"--launch", "--headless", "--debug-port", "0", "--open", c.URL}
 	hub := h.serve(t, args...)
 	soon(t, 20*time.Second, "the page is listed", func() bool { return hub.lists(c.uri()) })
 	a := h.serve(t, args...)

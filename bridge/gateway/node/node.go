@@ -44,6 +44,9 @@ type Options struct {
 	Launch, Headless bool
 	Open             []string
 	BrowserFlags     []string
+	// DebugPort is a TCP port on loopback where the launched browser listens besides, for every process of the machine:
+	// "0" is one that the system chooses. "" means that it listens nowhere.
+	DebugPort string
 	// Inject gives the page layer to the pages that have none.
 	Inject bool
 	// AllowOrigins and DenyOrigins are those of gateway.Options and socket.Options: a page that connects by itself must be at
@@ -110,7 +113,6 @@ func Run(ctx context.Context, o Options) error {
 		if loopback {
 			mux.Handle("/page", pages) // it knows whom to admit
 			mux.Handle("POST "+browsersPath, browsers)
-			mux.Handle("DELETE "+browsersPath, browsers)
 			mux.Handle("/", serve.Guard(looks, serve.GuardOptions{Origins: []string{native.ExtensionOrigin}}))
 		}
 		return mux, agents
@@ -170,7 +172,7 @@ func Run(ctx context.Context, o Options) error {
 	}
 	limited, end := context.WithTimeout(context.Background(), endTimeout)
 	defer end()
-	browsers.close(limited) // while the joiners are still known
+	browsers.close(limited)
 	for _, f := range fronts {
 		f.Close(limited)
 	}
