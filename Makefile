@@ -5,7 +5,7 @@ SHELL         := /bin/bash
 .SHELLFLAGS   := -o pipefail -c
 MAKEFLAGS     += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help build demo pictures test test-native test-wasm test-js test-browser size bench generate fmt clean browser node
+.PHONY: help build demo pictures test test-native test-wasm test-js test-browser test-busy test-rounds test-races test-fresh size bench generate check lint fmt clean browser node
 
 # npm writes this file last, so it is older than the lock file exactly when something has to be installed.
 NPM := js/node_modules/.package-lock.json
@@ -18,12 +18,20 @@ VIEWS := e2e/views/node_modules/.package-lock.json
 # The protocol's conformance suites, MCP Inspector, and the Node 22 that both need.
 SUITES := e2e/conformance/node_modules/.package-lock.json
 
-# The packages of each level. Those whose tests drive a browser are a level of their own; what js/wasm can compile is
-# tested there as well as natively.
+# The packages of each level. Those whose tests drive a browser are a level of their own, and so are those that test what
+# a build makes; what js/wasm can compile is tested there as well as natively.
+LEVELS         := native wasm js browser
 DRIVES_BROWSER := /(e2e|bridge/gateway/(browser(/.*)?|cdp|socket|inspect/look))$$
-NATIVE_PACKAGES  = $$(go list ./... | grep -vE '$(DRIVES_BROWSER)')
+NEEDS_BUILD    := /js/build$$
+NATIVE_PACKAGES  = $$(go list ./... | grep -vE '$(DRIVES_BROWSER)|$(NEEDS_BUILD)')
 BROWSER_PACKAGES = $$(go list ./... | grep -E '$(DRIVES_BROWSER)')
 WASM_PACKAGES    = $$(GOOS=js GOARCH=wasm go list ./bridge/... ./wasm/...)
+BUILT_PACKAGES  := ./js/build ./bridge/gateway/assets ./bridge/cmd/pagewire
+CONCURRENT_PACKAGES := ./bridge/gateway ./bridge/gateway/hub ./bridge/gateway/serve ./bridge/gateway/inspect \
+	./bridge/gateway/native ./bridge/viewhost ./e2e/home ./bridge/cmd/pagewire
+
+# What a level needs to be built first; make test has built it.
+BUILD = $(if $(BUILT),,build)
 
 GOFMT     = $$(go env GOROOT)/bin/gofmt
 GO_FILES  = $$(find . -name '*.go' -not -path './js/node_modules/*')
@@ -32,50 +40,90 @@ GO_FILES  = $$(find . -name '*.go' -not -path './js/node_modules/*')
 RESULTS   := bin/test
 GOTESTSUM := go tool gotestsum --format pkgname --format-hide-empty-pkg --hide-summary=skipped
 
-help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+help: ## List the targets, and say which to use when
+	@awk -F ':.*## ' '/^##@ / { printf "\n%s\n", substr($$0, 5) } \
+		/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-build: $(NPM) ## Build dist/ and bin/pagewire (with tinygo when it is on PATH, else go)
-	@go run ./js/build
-
+##@ To see it, and to know that it works (both install what they need):
 demo: build ## Serve the demo and tell its story headless; ONCE=1 ends after the story
 	@go build -o bin/ ./bridge/gateway/browser/ensure && { bin/ensure $(if $(ONCE),,|| true); }
 	@go run ./demo $(if $(ONCE),-once)
 
 test: build ## Run every test, and say how many ran at each level
 	@rm -rf $(RESULTS) && mkdir -p $(RESULTS)
-	@for level in native wasm js browser; do \
-		$(MAKE) test-$$level; echo $$? > $(RESULTS)/$$level.status; \
-	done; .ci/tally $(RESULTS) native wasm js browser
+	@for level in $(LEVELS); do \
+		began=$$SECONDS; \
+		$(MAKE) test-$$level BUILT=1; echo $$? > $(RESULTS)/$$level.status; \
+		echo $$((SECONDS - began)) > $(RESULTS)/$$level.seconds; \
+	done; .ci/tally $(RESULTS) $(LEVELS)
 
-test-native: build ## Native level: gofmt, go vet, go test -race
+##@ While you work on it:
+build: $(NPM) ## Build dist/ and bin/pagewire (with tinygo when it is on PATH, else go)
+	@go run ./js/build
+
+check: ## Go alone, in seconds: format, vet and staticcheck, natively and for js/wasm, and the engine's tests
 	@unformatted=$$($(GOFMT) -l $(GO_FILES)); \
-		test -z "$$unformatted" || { echo "gofmt would change: $$unformatted"; exit 1; }
+		test -z "$$unformatted" || { echo "gofmt would change (make fmt does): $$unformatted" >&2; exit 1; }
 	@go vet ./...
-	$(call gotest,native,go test -json -race $(NATIVE_PACKAGES))
-	@# Once more with the files that the build embeds.
-	$(call gotest,native-assets,go test -json -race -tags pagewire_assets ./bridge/gateway/assets ./bridge/cmd/pagewire)
+	@GOOS=js GOARCH=wasm go vet ./bridge/... ./wasm/...
+	@# Built first: go tool would build it for js/wasm too. No check is off, but for what has no use in wasm/, since
+	@# staticcheck does not count //go:wasmexport as one.
+	@go build -o bin/ honnef.co/go/tools/cmd/staticcheck
+	@bin/staticcheck -checks all ./...
+	@GOOS=js GOARCH=wasm bin/staticcheck -checks all ./bridge/...
+	@GOOS=js GOARCH=wasm bin/staticcheck -checks all,-U1000 ./wasm/...
+	@go test ./bridge ./bridge/wire ./bridge/coalesce ./bridge/resource
 
-test-wasm: node ## Wasm level: go vet, and the engine and the edge under js/wasm in Node
-	@GOOS=js GOARCH=wasm go vet $(WASM_PACKAGES)
+lint: $(NPM) ## Lint TypeScript, JavaScript, CSS and JSON, and check their format
+	@cd js && node_modules/.bin/biome check --error-on-warnings ..
+
+fmt: $(NPM) ## Format all sources
+	@$(GOFMT) -w $(GO_FILES)
+	@cd js && node_modules/.bin/biome format --write ..
+
+test-native: ## Native level: go vet, go test -race; needs neither npm nor a build. PKG=./bridge/... RUN=TestX narrow it
+	@go vet $(or $(PKG),./...)
+	$(call gotest,native,go test -json -race $(if $(RUN),-run '$(RUN)') $(or $(PKG),$(NATIVE_PACKAGES)))
+
+test-wasm: node ## Wasm level: go vet, and the engine and the edge under js/wasm in Node. PKG= and RUN= narrow it
+	@GOOS=js GOARCH=wasm go vet $(or $(PKG),$(WASM_PACKAGES))
 	@# Arguments and environment share 8 KB under js/wasm: hand over the place of node, and nothing else.
-	$(call gotest,wasm,env GOOS=js GOARCH=wasm go test -json -exec="env -i \
-		'PATH=$$(dirname $$(command -v node)):/usr/bin:/bin' '$$(go env GOROOT)/lib/wasm/go_js_wasm_exec'" $(WASM_PACKAGES))
+	$(call gotest,wasm,env GOOS=js GOARCH=wasm go test -json $(if $(RUN),-run '$(RUN)') -exec="env -i \
+		'PATH=$$(dirname $$(command -v node)):/usr/bin:/bin' '$$(go env GOROOT)/lib/wasm/go_js_wasm_exec'" \
+		$(or $(PKG),$(WASM_PACKAGES)))
 
-test-js: build $(VIEWS) ## JS level: tsc, node --test
+test-js: $(BUILD) $(VIEWS) $(RIVALS) ## JS level: tsc, node --test, and the build itself. RUN='a name' narrows it to one
 	@for project in $$(find js demo e2e -name tsconfig.json -not -path '*/node_modules/*'); do \
 		js/node_modules/.bin/tsc -p $$project || exit 1; done
 	@mkdir -p $(RESULTS)
 	@files=$$(find js/test idl -name '*.test.mjs'); test -n "$$files" || { echo "no *.test.mjs in js/test or idl" >&2; exit 1; }; \
-		node --test --test-reporter=spec --test-reporter-destination=stdout \
+		node --test $(if $(RUN),--test-name-pattern '$(RUN)') --test-reporter=spec --test-reporter-destination=stdout \
 		--test-reporter=tap --test-reporter-destination=$(RESULTS)/js.tap $$files
+	$(if $(RUN),,$(call gotest,js-build,go test -json -race -tags pagewire_assets $(BUILT_PACKAGES)))
 
-test-browser: build browser $(PEERS) $(VIEWS) $(SUITES) ## Browser level: chromedp against headless Chromium
-	$(call gotest,browser,go test -json -count=1 -timeout 30m $(BROWSER_PACKAGES))
+test-browser: $(BUILD) browser $(PEERS) $(VIEWS) $(SUITES) ## Browser level: headless Chromium. PKG=./e2e RUN=TestStory narrow it
+	$(call gotest,browser,go test -json -count=1 -timeout 60m -parallel 4 $(if $(RUN),-run '$(RUN)') \
+		$(or $(PKG),$(BROWSER_PACKAGES)))
+
+##@ What a night can prove:
+test-busy: build ## Every test, ROUNDS times (5), while two loops keep two processors busy
+	@.ci/busy 2 $(MAKE) test-rounds
+
+test-rounds: # Every test, ROUNDS times, and what each round gave
+	@for round in $$(seq $(or $(ROUNDS),5)); do \
+		$(MAKE) test > bin/round-$$round.log 2>&1; echo "round $$round: $$(tail -n 1 bin/round-$$round.log)"; \
+	done; ! grep -LE ' 0 failed(, [0-9]+ skipped)?$$' $$(seq -f 'bin/round-%g.log' $(or $(ROUNDS),5))
+
+test-races: ## The packages with concurrency, COUNT times (50) each under -race; takes an hour
+	go test -race -count=$(or $(COUNT),50) -timeout 3h $(CONCURRENT_PACKAGES)
+
+test-fresh: ## Each level, and each command of the README, on a clone of its own where nothing else has run
+	@.ci/fresh 'demo ONCE=1' test $(LEVELS:%=test-%) check lint size 'bench SHORT=1'
 
 # gotest LEVEL,COMMAND runs a go test and keeps its events for the tally.
 gotest = @mkdir -p $(RESULTS); $(GOTESTSUM) --jsonfile $(RESULTS)/$(1).json --raw-command -- $(2)
 
+##@ What it costs:
 size: build ## Print raw, gzip and brotli size of each artefact; fail above a budget
 	@go run ./js/build -size
 
@@ -83,14 +131,12 @@ bench: build browser $(RIVALS) $(PEERS) ## Measure pages and gateway beside thos
 	go test -run '^$$' -bench . -benchmem $(if $(SHORT),-short -benchtime=1ms) ./bridge ./bridge/wire ./bridge/coalesce ./bridge/resource
 	go run ./e2e/bench $(if $(SHORT),-short)
 
+##@ What is generated, and the rest:
 pictures: build browser ## Take the inspector's pictures anew, into demo/
 	@go test -count=1 ./bridge/gateway/inspect/look -run InspectorIsLive -pictures demo
 
 generate: $(NPM) ## Write what idl/ generates
 	node idl/generate.mjs
-
-fmt: ## Format the Go sources
-	$(GOFMT) -w $(GO_FILES)
 
 clean: ## Remove what is built; installed packages stay
 	rm -rf bin dist bridge/gateway/assets/dist

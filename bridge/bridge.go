@@ -94,6 +94,8 @@ type Result struct {
 	// empty; anything else is InvalidContents. It must not change any more. A home that keeps it out of the engine leaves it nil and says Size: it then
 	// puts the contents (of a tool's result the members, without the braces) into the messages itself.
 	Contents []byte
+	// Sound says that whoever hands Contents over has checked that they are such JSON text.
+	Sound bool
 	// Size is the length of the contents' JSON text. It is taken from Contents where that is set.
 	Size int
 	// Failure says what went wrong, if the read failed.
@@ -135,6 +137,10 @@ type Options struct {
 	// UpdateInterval is the least time between two updates of one URI. Default 100 ms; negative means none, for a
 	// home whose resources are coalesced already.
 	UpdateInterval Time
+	// UpdateBurst is how many changes of one URI in quick succession are announced at once, each; a stream of changes is
+	// announced once per UpdateInterval. Default 3, as many as one act of a person mostly makes. An interval that a
+	// resource names is strict.
+	UpdateBurst int
 	// ListInterval is the least time between two list_changed. Default 16 ms; negative means none.
 	ListInterval Time
 	// ReadTimeout is how long a read may take, and the consent to a subscription. Default 30,000 ms.
@@ -205,6 +211,7 @@ func (o Options) withDefaults() Options {
 		}
 	}
 	pickTime(&o.UpdateInterval, 100)
+	pick(&o.UpdateBurst, 3)
 	pickTime(&o.ListInterval, 16)
 	pickTime(&o.ReadTimeout, 30_000)
 	pickTime(&o.ToolTimeout, 600_000)

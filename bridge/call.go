@@ -30,7 +30,7 @@ const (
 // fits reports whether a result can be an answer: an array for a read, an object for a tool, and not an empty one. It
 // trims what is around it. A page may have written it, so that it must be JSON before it goes into a message.
 func (k callKind) fits(r *Result) bool {
-	if r.Contents == nil {
+	if r.Contents == nil || r.Sound {
 		return r.Size > 2
 	}
 	kind := wire.Array

@@ -109,9 +109,11 @@ func (e *Engine) revoke(p *port, uri string) {
 	e.queue.ops = append(e.queue.ops, op{kind: opUnsubscribe, port: p.id, request: Request{URI: uri}})
 }
 
-// Notify tells one port that a URI has changed, under each of its subscriptions to it: for a home that decides itself
-// who is told. It is neither coalesced nor heard by the other ports, but it waits like any update for a port that is
-// not writable, or has used up its rate.
+// Notify tells one port that a URI has changed, under each of its subscriptions to it. It is neither coalesced nor heard
+// by the other ports, but it waits like any update for a port that is not writable, or has used up its rate.
+//
+// Nothing of Pagewire calls it: it is here for the home of a SubscriptionHost whose own store says who is told, which
+// Touch, being for all who watch, cannot serve.
 func (e *Engine) Notify(now Time, id PortID, uri string) {
 	e.enter(now)
 	if w := e.watches[uri]; w != nil {

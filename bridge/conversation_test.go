@@ -86,6 +86,8 @@ func setOptions(t *testing.T, o *bridge.Options, text string) (asks bool) {
 			o.Rule = bridge.Rule{Any: true}
 		case "UpdateInterval":
 			o.UpdateInterval = bridge.Time(n)
+		case "UpdateBurst":
+			o.UpdateBurst = n
 		case "ListInterval":
 			o.ListInterval = bridge.Time(n)
 		case "ReadTimeout":

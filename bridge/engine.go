@@ -95,14 +95,14 @@ func (e *Engine) Tick(now Time) {
 
 func (e *Engine) due() {
 	for {
-		w := e.updates.Pop(e.now, e.interval)
+		w := e.updates.Pop(e.now, e.pace)
 		if w == nil {
 			break
 		}
 		e.announce(w.Value)
 	}
 	for {
-		list := e.lists.Pop(e.now, func(listKind) Time { return e.opt.ListInterval })
+		list := e.lists.Pop(e.now, func(listKind) coalesce.Pace { return coalesce.Pace{Interval: e.opt.ListInterval} })
 		if list == nil {
 			break
 		}

@@ -1,6 +1,9 @@
 package bridge
 
-import "github.com/pagewire/pagewire/bridge/wire"
+import (
+	"github.com/pagewire/pagewire/bridge/coalesce"
+	"github.com/pagewire/pagewire/bridge/wire"
+)
 
 // A listKind is a list whose changes agents may be told of.
 type listKind byte
@@ -30,7 +33,7 @@ type interest struct {
 // listChanged announces that something came or went, now or when the interval of that is over.
 func (e *Engine) listChanged(kind listKind) {
 	e.revision[kind]++
-	if e.lists.Touch(e.now, &e.list[kind], e.opt.ListInterval) {
+	if e.lists.Touch(e.now, &e.list[kind], coalesce.Pace{Interval: e.opt.ListInterval}) {
 		e.announceList(kind)
 	}
 }

@@ -1,18 +1,24 @@
 package bridge
 
-import "github.com/pagewire/pagewire/bridge/wire"
+import (
+	"github.com/pagewire/pagewire/bridge/coalesce"
+	"github.com/pagewire/pagewire/bridge/wire"
+)
 
 // changed announces a change of a watched URI, now or when its interval is over.
 func (e *Engine) changed(w *watch) {
-	if e.updates.Touch(e.now, &w.item, e.interval(w)) {
+	if e.updates.Touch(e.now, &w.item, e.pace(w)) {
 		e.announce(w)
 	}
 }
 
-// interval is the least time between two updates of w, which something answers for: what nothing answers for does not
-// change, and Unregister forgets what was still to come.
-func (e *Engine) interval(w *watch) Time {
-	return max(e.opt.UpdateInterval, Time(w.entry.MinInterval))
+// pace is how often w is announced, which something answers for: what nothing answers for does not change, and
+// Unregister forgets what was still to come. An interval that the page has named is strict.
+func (e *Engine) pace(w *watch) coalesce.Pace {
+	if least := Time(w.entry.MinInterval); least > 0 {
+		return coalesce.Pace{Interval: max(e.opt.UpdateInterval, least), Burst: 1}
+	}
+	return coalesce.Pace{Interval: e.opt.UpdateInterval, Burst: e.opt.UpdateBurst}
 }
 
 // announce tells every subscriber of w, each under its own id, as soon as its port takes it.

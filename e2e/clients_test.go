@@ -13,10 +13,10 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/evanw/esbuild/pkg/api"
 
+	"github.com/pagewire/pagewire/bridge/testkit"
 	clients "github.com/pagewire/pagewire/e2e/clients/page"
 )
 
@@ -44,9 +44,9 @@ func agentsHub(t *testing.T) (url string, stdio []string) {
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	t.Cleanup(cancel)
-	eventually(t, "the page is connected", func() bool { return clients.Connect(ctx, h.hub) == nil })
+	testkit.Eventually(t, "the page is connected", func() bool { return clients.Connect(ctx, h.hub) == nil })
 	url = "http://" + address + "/mcp"
-	eventually(t, "the gateway has the page", func() bool {
+	testkit.Eventually(t, "the gateway has the page", func() bool {
 		r, err := http.Get("http://" + h.hub + "/metrics")
 		if err != nil {
 			return false
@@ -61,6 +61,7 @@ func agentsHub(t *testing.T) (url string, stdio []string) {
 // The official TypeScript client, unmodified, in its three modes, over stdio and over HTTP: clients/client.ts has what it
 // does and checks.
 func TestTypeScriptClient(t *testing.T) {
+	t.Parallel()
 	modules, _ := filepath.Abs("../js/node_modules")
 	script := filepath.Join(t.TempDir(), "client.mjs")
 	built := api.Build(api.BuildOptions{
@@ -76,7 +77,7 @@ func TestTypeScriptClient(t *testing.T) {
 		for transport, target := range map[string][]string{"stdio": stdio, "http": {url}} {
 			t.Run(mode+"/"+transport, func(t *testing.T) {
 				t.Parallel()
-				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 				defer cancel()
 				command := exec.CommandContext(ctx, "node", append([]string{script, mode, transport}, target...)...)
 				if text, err := command.CombinedOutput(); err != nil || string(text) != "done\n" {
@@ -89,13 +90,14 @@ func TestTypeScriptClient(t *testing.T) {
 
 // MCP Inspector, unmodified: its command line, and mcpdo, which is how it subscribes.
 func TestInspector(t *testing.T) {
+	t.Parallel()
 	node := node22(t)
 	clients, _ := filepath.Abs("conformance/node_modules/@modelcontextprotocol/inspector/clients")
 	home := t.TempDir()
 	env := append(os.Environ(), "HOME="+home, "PATH="+filepath.Dir(node)+":"+os.Getenv("PATH"))
 	run := func(t *testing.T, script string, args ...string) string {
 		t.Helper()
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 		defer cancel()
 		command := exec.CommandContext(ctx, node, append([]string{filepath.Join(clients, script)}, args...)...)
 		command.Env = env
@@ -129,6 +131,7 @@ func TestInspector(t *testing.T) {
 	for _, era := range []string{"legacy", "modern"} {
 		for transport, target := range map[string][]string{"stdio": stdio, "http": {url}} {
 			t.Run(era+"/"+transport, func(t *testing.T) {
+				t.Parallel()
 				for _, test := range []struct {
 					args []string
 					want string
@@ -148,7 +151,7 @@ func TestInspector(t *testing.T) {
 
 				name := era + "-" + transport
 				run(t, mcpdo, append([]string{"connect", "@" + name, "--era", era, "--"}, target...)...)
-				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 				defer cancel()
 				subscribe := exec.CommandContext(ctx, node, filepath.Join(clients, mcpdo), "--format", "json", "--connection", name, "resources/subscribe", "https://x.test/clock")
 				subscribe.Env = env

@@ -8,7 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
+
+	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
 // A suite is a version of the protocol's own conformance suite, asked for one version of the protocol.
@@ -64,7 +65,7 @@ func node22(t *testing.T) string {
 
 func (s suite) run(t *testing.T, args ...string) (string, error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 	defer cancel()
 	command := exec.CommandContext(ctx, node22(t), append([]string{"conformance/node_modules/" + s.dir + "/dist/index.js"}, args...)...)
 	text, err := command.CombinedOutput()
@@ -96,6 +97,7 @@ var passed = regexp.MustCompile(`Passed: (\d+)/(\d+), (\d+) failed, (\d+) warnin
 // Every scenario of both suites that applies to a gateway passes, over HTTP, against the binary with the page of clients/page. The checks
 // within a scenario that cannot apply are in conformance/expected-failures.yml, and fail the test once they pass.
 func TestConformance(t *testing.T) {
+	t.Parallel()
 	url, _ := agentsHub(t)
 	unused := map[string]bool{}
 	for name := range inapplicable {
@@ -113,6 +115,7 @@ func TestConformance(t *testing.T) {
 					continue
 				}
 				t.Run(scenario, func(t *testing.T) {
+					t.Parallel()
 					args := []string{"server", "--url", url, "--scenario", scenario}
 					if s.version != "" {
 						args = append(args, "--spec-version", s.version, "--expected-failures", "conformance/expected-failures.yml")

@@ -10,8 +10,10 @@ import (
 // Where the permission policy denies "tools" the browser's own registerTool is refused, and so is registerResource; a
 // browser that knows no such policy denies nothing.
 func TestPermissionPolicy(t *testing.T) {
+	t.Parallel()
 	for _, m := range modes {
 		t.Run(m.name, func(t *testing.T) {
+			t.Parallel()
 			b := open(t, m, serve(t, page{headers: map[string]string{"Permissions-Policy": "tools=()"}, script: `
 				const thrown = (f) => { try { f(); } catch (error) { return error.name; } return ""; };
 				const got = thrown(() => document.modelContext.registerResource({ uri: location.origin + "/a", name: "a", read: () => "" }));`}))
@@ -26,8 +28,10 @@ func TestPermissionPolicy(t *testing.T) {
 // A document that gives up its origin-keyed agent cluster: the browser refuses it tools, so agents that know only those
 // miss the resources, and the developer is told. All others find them.
 func TestOriginAgentCluster(t *testing.T) {
+	t.Parallel()
 	for _, m := range modes {
 		t.Run(m.name, func(t *testing.T) {
+			t.Parallel()
 			b := open(t, m, serve(t, page{headers: map[string]string{"Origin-Agent-Cluster": "?0"}, script: field.script}))
 			if keyed := run[bool](b, `return originAgentCluster`); keyed {
 				t.Fatal("the agent cluster is origin-keyed: this test would prove nothing")
@@ -51,6 +55,7 @@ func TestOriginAgentCluster(t *testing.T) {
 
 // Where there is no secure context there is no WebMCP: nothing is installed, and connecting says why.
 func TestInsecureContext(t *testing.T) {
+	t.Parallel()
 	insecure := mode{"a host of its own", []string{"--host-resolver-rules=MAP shop.example 127.0.0.1", "--enable-features=WebMCP"}}
 	s := serve(t, page{script: `let thrown = ""; try { pagewire.connect(); } catch (error) { thrown = error.message; }`})
 	b := open(t, insecure, s)
@@ -71,8 +76,10 @@ func TestInsecureContext(t *testing.T) {
 // A model context that is there, the browser's or a polyfill's, is
 // extended, on its prototype, and stays what it was.
 func TestPolyfillIsExtended(t *testing.T) {
+	t.Parallel()
 	for _, m := range toolModes(t) {
 		t.Run(m.name, func(t *testing.T) {
+			t.Parallel()
 			b := open(t, m.mode, serve(t, page{
 				head:   m.head + `<script>const before = document.modelContext, prototype = Object.getPrototypeOf(before), register = prototype.registerTool;</script>`,
 				script: field.script,

@@ -7,6 +7,7 @@ import (
 
 // Where the page's CSP forbids wasm, the core runs in the worker file, which obeys the CSP of its own response.
 func TestWorker(t *testing.T) {
+	t.Parallel()
 	s := serve(t, page{
 		tag:     `<script src="/pagewire.js"></script><script src="/register.js"></script>`,
 		headers: map[string]string{"Content-Security-Policy": "script-src 'self' 'unsafe-inline'"},
@@ -31,6 +32,7 @@ func TestWorker(t *testing.T) {
 
 // Where wasm is forbidden everywhere, the developer is told which response needs what, and no client waits for ever.
 func TestNoPlaceForTheCore(t *testing.T) {
+	t.Parallel()
 	s := serve(t, page{script: field.script, all: true, headers: map[string]string{"Content-Security-Policy": "script-src 'self' 'unsafe-inline'"}})
 	b := open(t, noFlag, s)
 	got := run[struct{ Event, Client string }](b, `
@@ -50,6 +52,7 @@ func TestNoPlaceForTheCore(t *testing.T) {
 
 // A core that dies is replaced: sessions end cleanly, registrations are replayed, the next agent finds all of them.
 func TestCoreDeath(t *testing.T) {
+	t.Parallel()
 	s := serve(t, page{
 		// The instance is caught on its way in, so that the test can make the core fail as a bug would.
 		head: `<script>

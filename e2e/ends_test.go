@@ -97,7 +97,7 @@ func (s *started) reads(uri string) (text string) {
 	s.t.Helper()
 	testkit.Eventually(s.t, uri+" is read", func() bool {
 		var err error
-		text, err = s.read(uri)
+		text, err = s.Read(uri)
 		return err == nil
 	})
 	return text
@@ -113,6 +113,7 @@ var ends = map[string]func(s *started){
 
 // The hub is killed: the browser stays, with its tabs as they are, and the next hub has them.
 func TestHubThatIsKilledLeavesTheTabs(t *testing.T) {
+	t.Parallel()
 	h := newHome(t)
 	s := serveIdentity(t)
 	args := []string{"--launch", "--headless", "--open", s.URL}
@@ -142,6 +143,7 @@ func TestHubThatIsKilledLeavesTheTabs(t *testing.T) {
 // All gateways end at a time, each in a way of its own: nothing is left. The first pair left browser and profile behind
 // in one of seven.
 func TestGatewaysThatEndTogether(t *testing.T) {
+	t.Parallel()
 	s := serveIdentity(t)
 	args := []string{"--launch", "--headless", "--open", s.URL}
 	names := []string{"EOF", "TERM", "KILL", "HUP"}
@@ -174,6 +176,7 @@ func TestGatewaysThatEndTogether(t *testing.T) {
 
 // They end one after the other, in any order: the browser is there until the last, and nothing behind it.
 func TestGatewaysThatEndInAnyOrder(t *testing.T) {
+	t.Parallel()
 	s := serveIdentity(t)
 	args := []string{"--launch", "--headless", "--open", s.URL}
 	names := []string{"EOF", "TERM", "KILL", "HUP"}
@@ -202,6 +205,7 @@ func TestGatewaysThatEndInAnyOrder(t *testing.T) {
 // A signal to the gateway's group, as a terminal sends it that is closed, and its agent's death with nobody at standard
 // error.
 func TestWhatEndsAnAgentEndsItsBrowserToo(t *testing.T) {
+	t.Parallel()
 	s := serveIdentity(t)
 	for name, end := range map[string]func(t *testing.T, h userHome, pid int, in, said *os.File){
 		"SIGHUP to the group": func(t *testing.T, h userHome, pid int, in, said *os.File) { syscall.Kill(-pid, syscall.SIGHUP) },
@@ -268,6 +272,7 @@ func TestWhatEndsAnAgentEndsItsBrowserToo(t *testing.T) {
 // What dies is launched again by who has launched it; what its user has closed stays closed, until another agent
 // launches one.
 func TestABrowserThatDiesAndOneThatIsClosed(t *testing.T) {
+	t.Parallel()
 	h := newHome(t)
 	s := serveIdentity(t)
 	args := []string{"--launch", "--headless", "--open", s.URL}
@@ -282,7 +287,7 @@ func TestABrowserThatDiesAndOneThatIsClosed(t *testing.T) {
 		old := profiles(h)
 		kill()
 		testkit.Eventually(t, name+" was killed, and another browser has the page", func() bool {
-			got, err := joiner.read(s.URL + "/id")
+			got, err := joiner.Read(s.URL + "/id")
 			return err == nil && got != id
 		})
 		id = joiner.reads(s.URL + "/id")
@@ -294,7 +299,7 @@ func TestABrowserThatDiesAndOneThatIsClosed(t *testing.T) {
 	// By its user: as a window that is closed.
 	browser := h.browser(t)
 	syscall.Kill(browser, syscall.SIGTERM)
-	testkit.Eventually(t, "the page is gone", func() bool { return !hub.lists(s.URL + "/id") })
+	testkit.Eventually(t, "the page is gone", func() bool { return !hub.Offers(s.URL + "/id") })
 	time.Sleep(testkit.Moment) // for what must not come
 	if len(profiles(h)) > 0 {
 		t.Error("what its user has closed is launched again")
@@ -309,10 +314,11 @@ func TestABrowserThatDiesAndOneThatIsClosed(t *testing.T) {
 
 // One that dies whenever it is launched is left alone, which is said.
 func TestABrowserThatDiesAgainAndAgain(t *testing.T) {
+	t.Parallel()
 	h := newHome(t)
 	s := serveIdentity(t)
 	hub := h.serve(t, "--launch", "--headless", "--open", s.URL)
-	said := func(text string) int { return strings.Count(hub.log.String(), text) }
+	said := func(text string) int { return hub.log.Count(text) }
 	given := func() bool { return said("dies again and again") > 0 }
 	for range 10 {
 		ended := said("a launched browser has ended")
@@ -332,11 +338,12 @@ func TestABrowserThatDiesAgainAndAgain(t *testing.T) {
 
 // A hub that is stopped for a while has its pages when it goes on, and nobody has lost the browser.
 func TestHubThatIsStoppedForAWhile(t *testing.T) {
+	t.Parallel()
 	h := newHome(t)
 	c := serveCounter(t)
 	hub := h.serve(t, "--launch", "--headless", "--open", c.URL)
 	hub.reads(c.uri())
-	hub.subscribe(c.uri())
+	hub.Watch(c.uri())
 	browser := h.browser(t)
 	pid := hub.cmd.Process.Pid
 	syscall.Kill(pid, syscall.SIGSTOP)
@@ -345,7 +352,7 @@ func TestHubThatIsStoppedForAWhile(t *testing.T) {
 	}
 	time.Sleep(time.Second) // longer than a browser waits for a gateway
 	syscall.Kill(pid, syscall.SIGCONT)
-	hub.holds(c.uri(), "50", testkit.Patience)
+	hub.holds(c.uri(), "50")
 	if h.browser(t) != browser {
 		t.Error("the browser is another one")
 	}
@@ -355,6 +362,7 @@ func TestHubThatIsStoppedForAWhile(t *testing.T) {
 
 // No process of a launched browser listens, but one that was told to: another user of the machine could control it.
 func TestLaunchedBrowserListensNowhere(t *testing.T) {
+	t.Parallel()
 	s := serveIdentity(t)
 	for name, c := range map[string]struct {
 		args    []string

@@ -18,8 +18,10 @@ const recorder = `<script>
 
 // A client of @mcp-b, unmodified: it lists, reads, subscribes and is notified.
 func TestTabClient(t *testing.T) {
+	t.Parallel()
 	for _, m := range modes {
 		t.Run(m.name, func(t *testing.T) {
+			t.Parallel()
 			s := serve(t, page{head: recorder, script: field.script})
 			b := open(t, m, s)
 			run[any](b, `await agent.sleep(100)`)
@@ -62,6 +64,7 @@ func TestTabClient(t *testing.T) {
 
 // A client that asked before Pagewire was loaded does not ask again, and is served all the same.
 func TestTabClientBeforeThePage(t *testing.T) {
+	t.Parallel()
 	b := open(t, noFlag, serve(t, page{
 		head:   recorder + `<script src=/agent.js></script><script>const early = agent.connect("legacy", agent.tab()); early.catch(() => {});</script>`,
 		script: field.script,
@@ -73,6 +76,7 @@ func TestTabClientBeforeThePage(t *testing.T) {
 
 // "Ready" is the answer to a question only once there is a core that answers; where there will be none, "stopped" is.
 func TestEnvelopeReadiness(t *testing.T) {
+	t.Parallel()
 	b := open(t, noFlag, serve(t, page{head: recorder, script: field.script}))
 	if got := run[[]string](b, `
 		const states = [];
@@ -98,6 +102,7 @@ func TestEnvelopeReadiness(t *testing.T) {
 
 // Whatever is not exactly an envelope from the page's own window to a server is not for Pagewire.
 func TestEnvelopeIsStrict(t *testing.T) {
+	t.Parallel()
 	evil := serve(t, page{tag: `<script></script>`, script: `
 		const initialize = { jsonrpc: "2.0", id: 0, method: "initialize", params: { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "c", version: "1" } } };
 		for (const payload of ["mcp-check-ready", initialize]) parent.postMessage({ channel: "mcp-default", type: "mcp", direction: "client-to-server", payload }, "*");
@@ -142,6 +147,7 @@ func TestEnvelopeIsStrict(t *testing.T) {
 // Two clients on one window, with the same ids at the same time: every one gets its answer or an error, and as long as
 // their ids differ, everyone gets its answer.
 func TestEnvelopeClientsTogether(t *testing.T) {
+	t.Parallel()
 	pageOf := page{head: recorder, script: `
 		const at = (name) => location.origin + "/" + name;
 		for (let i = 0; i < 20; i++) navigator.modelContext.registerResource({
@@ -200,6 +206,7 @@ func TestEnvelopeClientsTogether(t *testing.T) {
 
 // What is posted when the server goes: to clients there, and to none that comes later.
 func TestEnvelopeStops(t *testing.T) {
+	t.Parallel()
 	b := open(t, noFlag, serve(t, page{head: recorder, script: field.script}))
 	got := run[struct {
 		Closed  bool

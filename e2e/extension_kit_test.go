@@ -7,16 +7,17 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/chromedp/cdproto/target"
 	"github.com/chromedp/chromedp"
 
 	"github.com/pagewire/pagewire/bridge/gateway/browser"
+	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
 // The extension in demo/ is somebody else's: its files, four of the npm package, and a policy that lets the page do nothing.
 func TestExtensionKit(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	if err := os.CopyFS(dir, os.DirFS("../demo/8-own-extension")); err != nil {
 		t.Fatal(err)
@@ -40,7 +41,7 @@ func TestExtensionKit(t *testing.T) {
 	t.Cleanup(end)
 	x := &extended{t: t, ctx: ctx}
 	var worker target.ID
-	soon(t, 10*time.Second, "the extension is there", func() bool {
+	testkit.Eventually(t, "the extension is there", func() bool {
 		infos, err := chromedp.Targets(ctx)
 		for _, info := range infos {
 			if info.Type == "service_worker" {
@@ -65,7 +66,7 @@ func TestExtensionKit(t *testing.T) {
 		t.Fatal(err)
 	}
 	run[any](w, fmt.Sprintf("chrome.action.onClicked.dispatch({ url: %s })", url))
-	soon(t, 10*time.Second, "the badge shows the page's state", func() bool { return strings.Contains(badges(), "41") })
+	testkit.Eventually(t, "the badge shows the page's state", func() bool { return strings.Contains(badges(), "41") })
 	run[any](p, "set(42)")
-	soon(t, 10*time.Second, "and follows it", func() bool { return strings.Contains(badges(), "42") })
+	testkit.Eventually(t, "and follows it", func() bool { return strings.Contains(badges(), "42") })
 }

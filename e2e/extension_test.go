@@ -25,6 +25,7 @@ import (
 
 	"github.com/pagewire/pagewire/bridge/gateway/browser"
 	host "github.com/pagewire/pagewire/bridge/gateway/native"
+	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
 // An extended is a browser with the extension.
@@ -48,9 +49,8 @@ func extend(t *testing.T, h userHome, hosted bool, flags ...string) *extended {
 			t.Fatalf("install: %v, %s\n%s", err, out, log)
 		}
 	}
-	t.Setenv("XDG_CONFIG_HOME", h.dir)
-	t.Setenv("PAGEWIRE_HUB", h.hub)
 	ctx, end, err := browser.Launch(context.Background(), browser.Options{
+		Env:   h.env(),
 		Flags: append([]string{"--user-data-dir=" + profile, "--load-extension=" + dir, "--disable-extensions-except=" + dir}, flags...),
 	})
 	if err != nil {
@@ -58,7 +58,7 @@ func extend(t *testing.T, h userHome, hosted bool, flags ...string) *extended {
 	}
 	t.Cleanup(end)
 	x := &extended{t: t, home: h, ctx: ctx}
-	soon(t, 10*time.Second, "the extension is there", func() bool { return x.worker() != "" })
+	testkit.Eventually(t, "the extension is there", func() bool { return x.worker() != "" })
 	x.attachWorker()
 	return x
 }
@@ -99,7 +99,7 @@ func (x *extended) follow(name string, options ...chromedp.ContextOption) *tab {
 	x.t.Helper()
 	ctx, cancel := chromedp.NewContext(x.ctx, options...)
 	x.t.Cleanup(cancel)
-	ctx, stop := context.WithTimeout(ctx, 120*time.Second)
+	ctx, stop := context.WithTimeout(ctx, tabTime)
 	x.t.Cleanup(stop)
 	b := &tab{t: x.t, ctx: ctx}
 	err := chromedp.Listen(ctx, func(event any) {
@@ -164,7 +164,7 @@ func (x *extended) allow(origin string) {
 
 func (b *tab) shows(selector string) {
 	b.t.Helper()
-	limited, end := context.WithTimeout(b.ctx, 10*time.Second)
+	limited, end := context.WithTimeout(b.ctx, testkit.Patience)
 	defer end()
 	if err := chromedp.Do(limited, chromedp.WaitVisible(selector)); err != nil {
 		b.t.Fatalf("%s is not shown: %v\n%s", selector, err, run[string](b, "return document.body.innerText"))
@@ -196,6 +196,7 @@ const counting = `
 
 // The pages that no other road reaches: neither wasm nor a worker nor a connection is allowed to them.
 func TestExtensionReachesStrictPages(t *testing.T) {
+	t.Parallel()
 	h := newHome(t)
 	agent := h.serve(t)
 	x := extend(t, h, true)
@@ -212,47 +213,14 @@ func TestExtensionReachesStrictPages(t *testing.T) {
 			}
 			uri := s.URL + "/count"
 			x.allow(s.URL)
-			soon(t, 10*time.Second, "the agent lists it", func() bool { return agent.lists(uri) })
-			if got, err := agent.read(uri); got != "0" || err != nil {
+			testkit.Eventually(t, "the agent lists it", func() bool { return agent.Offers(uri) })
+			if got, err := agent.Read(uri); got != "0" || err != nil {
 				t.Errorf("it reads as %q, %v", got, err)
 			}
-			agent.subscribe(uri)
+			agent.Watch(uri)
 			run[any](p, "set(7)")
-			agent.holds(uri, "7", 10*time.Second)
+			agent.holds(uri, "7")
 		})
-	}
-}
-
-// An extAgent is an agent that counts what it is told of the list.
-type extAgent struct {
-	*started
-	listChanges chan struct{}
-}
-
-// serveListening starts an agent that hears of changes of the list, too.
-func (h userHome) serveListening(t *testing.T) *extAgent {
-	t.Helper()
-	cmd, log := h.command(t, "serve", "--hub", h.hub, "--log-level", "debug")
-	a := &extAgent{&started{t: t, cmd: cmd, log: log, updates: make(chan string, 10_000)}, make(chan struct{}, 1000)}
-	client := mcp.NewClient(&mcp.Implementation{Name: "e2e", Version: "1"}, &mcp.ClientOptions{
-		ResourceUpdatedHandler:     func(_ context.Context, r *mcp.ResourceUpdatedNotificationRequest) { a.updates <- r.Params.URI },
-		ResourceListChangedHandler: func(context.Context, *mcp.ResourceListChangedRequest) { a.listChanges <- struct{}{} },
-	})
-	var err error
-	if a.ClientSession, err = client.Connect(t.Context(), &mcp.CommandTransport{Command: cmd}, &mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"}); err != nil {
-		t.Fatalf("start: %v\n%s", err, log.String())
-	}
-	t.Cleanup(func() { a.Close() })
-	return a
-}
-
-// told waits for a change of the list.
-func (a *extAgent) told() {
-	a.t.Helper()
-	select {
-	case <-a.listChanges:
-	case <-time.After(10 * time.Second):
-		a.t.Fatal("the agent was not told that the list has changed")
 	}
 }
 
@@ -273,8 +241,9 @@ const traces = `
 `
 
 func TestExtensionAsksItsUser(t *testing.T) {
+	t.Parallel()
 	h := newHome(t)
-	agent := h.serveListening(t)
+	agent := h.serve(t)
 	x := extend(t, h, true)
 	s := serveStrict(t, "script-src 'self'", counting)
 	uri := s.URL + "/count"
@@ -282,10 +251,10 @@ func TestExtensionAsksItsUser(t *testing.T) {
 
 	// Denied: nothing is listed, nothing can be read, and the page sees what it sees where there is no agent at all.
 	denied := run[string](p, traces)
-	if agent.lists(uri) {
+	if agent.Offers(uri) {
 		t.Error("a site that nobody has allowed is listed")
 	}
-	if got, err := agent.read(uri); err == nil {
+	if got, err := agent.Read(uri); err == nil {
 		t.Errorf("a site that nobody has allowed reads as %q", got)
 	}
 	t.Run("the page cannot tell", func(t *testing.T) {
@@ -307,43 +276,44 @@ func TestExtensionAsksItsUser(t *testing.T) {
 		t.Errorf("before it is allowed the popup says %q", text)
 	}
 	badge := `return await chrome.action.getBadgeText({ tabId: Number(new URLSearchParams(location.search).get("tab")) })`
-	soon(t, 5*time.Second, "the badge asks", func() bool { return run[string](p2, badge) == "?" })
+	testkit.Eventually(t, "the badge asks", func() bool { return run[string](p2, badge) == "?" })
 	p.do(chromedp.Reload())
-	soon(t, 5*time.Second, "the badge asks again for the next document", func() bool { return run[string](p2, badge) == "?" })
+	testkit.Eventually(t, "the badge asks again for the next document", func() bool { return run[string](p2, badge) == "?" })
 	p2.do(chromedp.Click("[data-do=once]"))
-	agent.told()
-	soon(t, 5*time.Second, "the agent lists it", func() bool { return agent.lists(uri) })
-	agent.subscribe(uri)
+	testkit.Receive(t, "the agent is told that the list has changed", agent.Lists)
+	testkit.Eventually(t, "the agent lists it", func() bool { return agent.Offers(uri) })
+	agent.Watch(uri)
 	run[any](p, "set(5)")
-	agent.holds(uri, "5", 10*time.Second)
-	soon(t, 5*time.Second, "the badge says how much is shared", func() bool { return run[string](p2, badge) == "1" })
-	soon(t, 5*time.Second, "the popup says that it is read, and watched", func() bool {
+	agent.holds(uri, "5")
+	testkit.Eventually(t, "the badge says how much is shared", func() bool { return run[string](p2, badge) == "1" })
+	testkit.Eventually(t, "the popup says that it is read, and watched", func() bool {
 		return run[bool](p2, `const text = document.body.innerText; return /Read \d+ time/.test(text) && text.includes("1 resource watched") && text.includes("Connected by native messaging")`)
 	})
 
 	// Revoked: gone at once, and the subscriber is told.
-	for len(agent.listChanges) > 0 {
-		<-agent.listChanges
+	for len(agent.Lists) > 0 {
+		<-agent.Lists
 	}
 	p2.do(chromedp.Click("[data-do=revoke]"))
-	agent.told()
-	soon(t, time.Second, "it is no longer listed", func() bool { return !agent.lists(uri) })
-	if got, err := agent.read(uri); err == nil {
+	testkit.Receive(t, "the agent is told that the list has changed", agent.Lists)
+	testkit.Eventually(t, "it is no longer listed", func() bool { return !agent.Offers(uri) })
+	if got, err := agent.Read(uri); err == nil {
 		t.Errorf("after it was revoked it reads as %q", got)
 	}
 
 	// Always, and the switch that stops all.
 	p2.shows("[data-do=always]")
 	p2.do(chromedp.Click("[data-do=always]"))
-	soon(t, 5*time.Second, "the agent lists it again", func() bool { return agent.lists(uri) })
+	testkit.Eventually(t, "the agent lists it again", func() bool { return agent.Offers(uri) })
 	p2.do(chromedp.Click("#stop"))
-	soon(t, 5*time.Second, "all is stopped", func() bool { return !agent.lists(uri) })
+	testkit.Eventually(t, "all is stopped", func() bool { return !agent.Offers(uri) })
 	p2.do(chromedp.Click("#stop"))
-	soon(t, 5*time.Second, "it goes on", func() bool { return agent.lists(uri) })
+	testkit.Eventually(t, "it goes on", func() bool { return agent.Offers(uri) })
 }
 
 // What was allowed once is forgotten with the browser, and what was allowed always is not.
 func TestExtensionRemembers(t *testing.T) {
+	t.Parallel()
 	h := newHome(t)
 	agent := h.serve(t)
 	once, always := serveStrict(t, "script-src 'self'", counting), serveStrict(t, "script-src 'self'", counting)
@@ -355,15 +325,15 @@ func TestExtensionRemembers(t *testing.T) {
 		p := x.popup(always.URL)
 		p.do(chromedp.Click("[data-do=always]"))
 		p.shows("[data-do=revoke]")
-		soon(t, 10*time.Second, "both are listed", func() bool { return agent.lists(once.URL+"/count") && agent.lists(always.URL+"/count") })
+		testkit.Eventually(t, "both are listed", func() bool { return agent.Offers(once.URL+"/count") && agent.Offers(always.URL+"/count") })
 	})
-	soon(t, 10*time.Second, "both are gone with the browser", func() bool { return !agent.lists(once.URL+"/count") && !agent.lists(always.URL+"/count") })
+	testkit.Eventually(t, "both are gone with the browser", func() bool { return !agent.Offers(once.URL+"/count") && !agent.Offers(always.URL+"/count") })
 	t.Run("come again", func(t *testing.T) {
 		x := extend(t, h, true)
 		x.tab(once.URL)
 		x.tab(always.URL)
-		soon(t, 10*time.Second, "what was allowed always is listed", func() bool { return agent.lists(always.URL + "/count") })
-		if agent.lists(once.URL + "/count") {
+		testkit.Eventually(t, "what was allowed always is listed", func() bool { return agent.Offers(always.URL + "/count") })
+		if agent.Offers(once.URL + "/count") {
 			t.Error("what was allowed until the browser ends is listed after it has ended")
 		}
 	})
@@ -371,8 +341,10 @@ func TestExtensionRemembers(t *testing.T) {
 
 // The browser suspends a worker when it likes. Who subscribes must not notice but by a delay.
 func TestExtensionWorkerStopped(t *testing.T) {
+	t.Parallel()
 	for _, road := range []string{"native messaging", "WebSocket"} {
 		t.Run(road, func(t *testing.T) {
+			t.Parallel()
 			h := newHome(t)
 			agent := h.serve(t)
 			x := extend(t, h, road == "native messaging")
@@ -383,14 +355,14 @@ func TestExtensionWorkerStopped(t *testing.T) {
 			uri := s.URL + "/count"
 			p := x.tab(s.URL)
 			x.allow(s.URL)
-			soon(t, 10*time.Second, "the agent lists it", func() bool { return agent.lists(uri) })
-			agent.subscribe(uri)
+			testkit.Eventually(t, "the agent lists it", func() bool { return agent.Offers(uri) })
+			agent.Watch(uri)
 			for i := 1; i <= 20; i++ {
 				run[any](p, fmt.Sprintf("set(%d)", 10*i))
 				before := x.life()
 				x.stop(x.worker())
 				run[any](p, fmt.Sprintf("set(%d)", 10*i+1))
-				agent.holds(uri, strconv.Itoa(10*i+1), 20*time.Second)
+				agent.holds(uri, strconv.Itoa(10*i+1))
 				if x.life() == before {
 					t.Fatal("the worker was not stopped")
 				}
@@ -434,11 +406,13 @@ func (x *extended) stop(worker target.ID) {
 
 // No prompt, and no permission: what is asked of a public page that wants this machine's ports is not asked of the extension.
 func TestExtensionOnAPublicPage(t *testing.T) {
+	t.Parallel()
 	s := serveStrict(t, "script-src 'self'", counting)
 	address := strings.TrimPrefix(s.URL, "http://")
 	origin := strings.Replace(s.URL, "127.0.0.1", "app.example", 1)
 	for _, road := range []string{"native messaging", "WebSocket"} {
 		t.Run(road, func(t *testing.T) {
+			t.Parallel()
 			h := newHome(t)
 			agent := h.serve(t)
 			x := extend(t, h, road == "native messaging", "--host-resolver-rules=MAP app.example 127.0.0.1",
@@ -448,8 +422,8 @@ func TestExtensionOnAPublicPage(t *testing.T) {
 			}
 			p := x.tab(origin)
 			x.allow(origin)
-			soon(t, 10*time.Second, "the agent lists it", func() bool { return agent.lists(origin + "/count") })
-			if got, err := agent.read(origin + "/count"); got != "0" || err != nil {
+			testkit.Eventually(t, "the agent lists it", func() bool { return agent.Offers(origin + "/count") })
+			if got, err := agent.Read(origin + "/count"); got != "0" || err != nil {
 				t.Errorf("it reads as %q, %v", got, err)
 			}
 			// The page itself does not get through to the port: that it is a public one is no mere name.
@@ -469,14 +443,15 @@ func TestExtensionOnAPublicPage(t *testing.T) {
 
 // A page with a Pagewire of its own works with the extension as without: before it is allowed, and after.
 func TestExtensionBesideThePagesOwn(t *testing.T) {
+	t.Parallel()
 	h := newHome(t)
 	agent := h.serve(t)
 	x := extend(t, h, true)
 	s := serve(t, page{tag: `<script src="/pagewire.js" data-gateway="ws://` + h.hub + `"></script>`, script: counting})
 	p := x.tab(s.URL)
 	uri := s.URL + "/count"
-	soon(t, 10*time.Second, "the page connects by itself", func() bool { return agent.lists(uri) })
-	if got, err := agent.read(uri); got != "0" || err != nil {
+	testkit.Eventually(t, "the page connects by itself", func() bool { return agent.Offers(uri) })
+	if got, err := agent.Read(uri); got != "0" || err != nil {
 		t.Errorf("it reads as %q, %v", got, err)
 	}
 	const inPage = `
@@ -489,10 +464,10 @@ func TestExtensionBesideThePagesOwn(t *testing.T) {
 	if got := run[string](p, inPage); got != "2025-11-25" {
 		t.Errorf("an agent in the page gets %q", got)
 	}
-	agent.subscribe(uri)
+	agent.Watch(uri)
 	x.allow(s.URL)
 	run[any](p, "set(3)")
-	agent.holds(uri, "3", 10*time.Second)
+	agent.holds(uri, "3")
 	if got := run[string](p, inPage); got != "2025-11-25" {
 		t.Errorf("once the extension has begun an agent in the page gets %q", got)
 	}
@@ -500,17 +475,18 @@ func TestExtensionBesideThePagesOwn(t *testing.T) {
 
 // What the road costs, beside a page that connects by itself. Printed: a machine's time is no test.
 func TestExtensionLatency(t *testing.T) {
+	t.Parallel()
 	h := newHome(t)
 	agent := h.serve(t)
 	p50 := func(name, uri string) time.Duration {
-		soon(t, 15*time.Second, name+" is listed", func() bool { return agent.lists(uri) })
+		testkit.Eventually(t, name+" is listed", func() bool { return agent.Offers(uri) })
 		var all []time.Duration
-		for i := range 600 {
+		for i := range 150 {
 			start := time.Now()
-			if _, err := agent.read(uri); err != nil {
+			if _, err := agent.Read(uri); err != nil {
 				t.Fatal(err)
 			}
-			if i >= 100 {
+			if i >= 50 {
 				all = append(all, time.Since(start))
 			}
 		}
@@ -550,6 +526,7 @@ const lookEnv = "PAGEWIRE_LOOK"
 
 // The popup and the side panel by keyboard alone, in both themes, with what an assistive program is told.
 func TestExtensionLook(t *testing.T) {
+	t.Parallel()
 	h := newHome(t)
 	agent := h.serve(t)
 	x := extend(t, h, true)
@@ -567,7 +544,7 @@ func TestExtensionLook(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			soon(t, 5*time.Second, "the theme is "+theme, func() bool {
+			testkit.Eventually(t, "the theme is "+theme, func() bool {
 				return run[bool](b, `const [r, g, b] = getComputedStyle(document.body).backgroundColor.match(/\d+/g); return (+r + +g + +b > 384) === `+strconv.FormatBool(theme == "light"))
 			})
 			text, err := chromedp.Call(b.ctx, cdppage.CaptureScreenshot, cdppage.CaptureScreenshotParams{Format: "png"})
@@ -597,12 +574,12 @@ func TestExtensionLook(t *testing.T) {
 	}
 	p.do(chromedp.KeyEvent("\r"))
 	p.shows("[data-do=revoke]")
-	soon(t, 10*time.Second, "the agent lists it", func() bool { return agent.lists(s.URL + "/cart") })
-	agent.subscribe(s.URL + "/cart")
-	if _, err := agent.read(s.URL + "/cart"); err != nil {
+	testkit.Eventually(t, "the agent lists it", func() bool { return agent.Offers(s.URL + "/cart") })
+	agent.Watch(s.URL + "/cart")
+	if _, err := agent.Read(s.URL + "/cart"); err != nil {
 		t.Fatal(err)
 	}
-	soon(t, 10*time.Second, "the popup says so", func() bool {
+	testkit.Eventually(t, "the popup says so", func() bool {
 		return run[bool](p, `return /Read \d/.test(document.body.innerText) && document.body.innerText.includes("watched")`)
 	})
 	picture(p, "extension-popup", 360, 460)
@@ -610,7 +587,7 @@ func TestExtensionLook(t *testing.T) {
 	number := run[int](p, `return Number(new URLSearchParams(location.search).get("tab"))`)
 	panel := x.tab(host.ExtensionOrigin + "/panel.html?tab=" + strconv.Itoa(number))
 	panel.shows("#resources")
-	soon(t, 10*time.Second, "the panel shows what the gateway has", func() bool {
+	testkit.Eventually(t, "the panel shows what the gateway has", func() bool {
 		return run[bool](panel, `return document.querySelector("#resources").innerText.includes("/cart") && document.querySelector(".status").innerText === "connected"`)
 	})
 	picture(panel, "extension-panel", 400, 900)
@@ -623,6 +600,7 @@ func TestExtensionLook(t *testing.T) {
 
 // The browser takes 1 MB from a native host at once, and ends one that sends more.
 func TestExtensionLongMessages(t *testing.T) {
+	t.Parallel()
 	h := newHome(t)
 	agent := h.serve(t)
 	x := extend(t, h, true)
@@ -631,12 +609,12 @@ func TestExtensionLongMessages(t *testing.T) {
 		navigator.modelContext.registerTool({ name: "measure", description: "Says how long a text is.", inputSchema: { type: "object", properties: { text: { type: "string" } } }, execute: ({ text }) => text.length + text.slice(-3) });`)
 	x.tab(s.URL)
 	x.allow(s.URL)
-	soon(t, 10*time.Second, "the agent lists it", func() bool { return agent.lists(s.URL + "/long") })
-	if got, err := agent.read(s.URL + "/long"); err != nil || got != strings.Repeat(`"é𝄞`, 1<<20) {
+	testkit.Eventually(t, "the agent lists it", func() bool { return agent.Offers(s.URL + "/long") })
+	if got, err := agent.Read(s.URL + "/long"); err != nil || got != strings.Repeat(`"é𝄞`, 1<<20) {
 		t.Errorf("a long text arrives as %d bytes, %v", len(got), err)
 	}
 	var name string
-	soon(t, 10*time.Second, "the tool is there", func() bool {
+	testkit.Eventually(t, "the tool is there", func() bool {
 		for tool, err := range agent.Tools(t.Context(), nil) {
 			if err == nil && strings.Contains(tool.Name, "measure") {
 				name = tool.Name
@@ -656,6 +634,7 @@ func TestExtensionLongMessages(t *testing.T) {
 
 // A document comes and goes in more ways than one; who has subscribed goes on.
 func TestExtensionNavigation(t *testing.T) {
+	t.Parallel()
 	h := newHome(t)
 	agent := h.serve(t)
 	x := extend(t, h, true)
@@ -663,12 +642,12 @@ func TestExtensionNavigation(t *testing.T) {
 	uri := s.URL + "/count"
 	p := x.tab(s.URL)
 	x.allow(s.URL)
-	soon(t, 10*time.Second, "the agent lists it", func() bool { return agent.lists(uri) })
-	agent.subscribe(uri)
+	testkit.Eventually(t, "the agent lists it", func() bool { return agent.Offers(uri) })
+	agent.Watch(uri)
 	for i := 1; i <= 5; i++ {
 		p.do(chromedp.Reload())
 		run[any](p, fmt.Sprintf("set(%d)", i))
-		agent.holds(uri, strconv.Itoa(i), 10*time.Second)
+		agent.holds(uri, strconv.Itoa(i))
 		for r, err := range agent.Resources(t.Context(), nil) {
 			if err != nil || r.URI != uri {
 				t.Errorf("after reload %d there is %+v, %v", i, r, err)
@@ -677,24 +656,24 @@ func TestExtensionNavigation(t *testing.T) {
 	}
 	run[any](p, "globalThis.kept = true")
 	p.do(chromedp.Navigate(elsewhere.URL))
-	soon(t, 10*time.Second, "it is gone", func() bool { return !agent.lists(uri) })
+	testkit.Eventually(t, "it is gone", func() bool { return !agent.Offers(uri) })
 	if _, err := chromedp.Run(p.ctx, chromedp.Evaluate[any]("setTimeout(() => history.back())")); err != nil {
 		t.Fatal(err)
 	}
-	soon(t, 10*time.Second, "the page is back, from the back/forward cache", func() bool {
+	testkit.Eventually(t, "the page is back, from the back/forward cache", func() bool {
 		kept, err := chromedp.Run(p.ctx, chromedp.Evaluate[bool]("globalThis.kept === true")) // it fails while the page changes
 		return err == nil && kept
 	})
 	run[any](p, "set(50)")
-	agent.holds(uri, "50", 10*time.Second)
+	agent.holds(uri, "50")
 
 	// Frames: each origin for itself.
 	inner := serveStrict(t, "script-src 'self'", counting)
 	outer := serve(t, page{tag: " ", script: "document.documentElement.append(Object.assign(document.createElement('iframe'), { src: '" + inner.URL + "' }));" + counting})
 	x.tab(outer.URL)
 	x.allow(inner.URL)
-	soon(t, 10*time.Second, "the frame is listed", func() bool { return agent.lists(inner.URL + "/count") })
-	if agent.lists(outer.URL + "/count") {
+	testkit.Eventually(t, "the frame is listed", func() bool { return agent.Offers(inner.URL + "/count") })
+	if agent.Offers(outer.URL + "/count") {
 		t.Error("the page around an allowed frame is listed, though it has not been allowed")
 	}
 }

@@ -3,7 +3,6 @@ package e2e
 // The gateway as its users meet it: the binary, started by agents, with pages in a browser that it has launched.
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -110,138 +109,55 @@ type userHome struct {
 	dir, hub string
 }
 
-func newHome(t *testing.T) userHome {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return userHome{testkit.ShortDir(t), l.Addr().String()} // a browser has a socket in it
-}
+func newHome(t *testing.T) userHome { return userHome{testkit.ShortDir(t), testkit.Addr(t)} }
 
-// A started is a `pagewire serve --stdio` with the agent that started it.
+// A started is a `pagewire serve` on stdio with the agent that started it.
 type started struct {
-	*mcp.ClientSession
-	t       *testing.T
-	cmd     *exec.Cmd
-	log     *lockedBuffer
-	updates chan string
-	have    int // what holds has read last
+	*testkit.Agent
+	t    *testing.T
+	cmd  *exec.Cmd
+	log  *testkit.Log
+	have int // what holds has read last
 }
 
-type lockedBuffer struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.String()
-}
-
-func (h userHome) command(t *testing.T, args ...string) (*exec.Cmd, *lockedBuffer) {
+func (h userHome) command(t *testing.T, args ...string) (*exec.Cmd, *testkit.Log) {
 	t.Helper()
 	binary, err := gatewayBinary()
 	if err != nil {
 		t.Fatal(err)
 	}
-	log := &lockedBuffer{}
+	log := testkit.LogOf(t, fmt.Sprint(args))
 	cmd := exec.Command(binary, args...)
-	cmd.Env = append(os.Environ(), "XDG_CONFIG_HOME="+h.dir, "TMPDIR="+h.dir)
+	cmd.Env = append(os.Environ(), h.env()...)
 	cmd.Stderr = log
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Logf("%v said:\n%s", args, log.String())
-		}
-	})
 	return cmd, log
+}
+
+// env is the environment of this user's processes.
+func (h userHome) env() []string {
+	return []string{"XDG_CONFIG_HOME=" + h.dir, "TMPDIR=" + h.dir, "PAGEWIRE_HUB=" + h.hub}
 }
 
 func (h userHome) serve(t *testing.T, args ...string) *started {
 	t.Helper()
 	cmd, log := h.command(t, append([]string{"serve", "--hub", h.hub, "--log-level", "debug"}, args...)...)
-	s := &started{t: t, cmd: cmd, log: log, updates: make(chan string, 10_000)}
-	client := mcp.NewClient(&mcp.Implementation{Name: "e2e", Version: "1"}, &mcp.ClientOptions{
-		ResourceUpdatedHandler: func(_ context.Context, r *mcp.ResourceUpdatedNotificationRequest) { s.updates <- r.Params.URI },
-	})
-	var err error
-	if s.ClientSession, err = client.Connect(t.Context(), &mcp.CommandTransport{Command: cmd}, &mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"}); err != nil {
-		t.Fatalf("start: %v\n%s", err, log.String())
-	}
-	t.Cleanup(func() { s.Close() })
-	return s
+	return &started{Agent: testkit.Connect(t, &mcp.CommandTransport{Command: cmd}, testkit.Legacy), t: t, cmd: cmd, log: log}
 }
 
-func (s *started) lists(uri string) bool {
+// holds reads after each update, as a subscriber does, until it holds the count that it should, or a later one, and
+// returns how many updates that took.
+func (s *started) holds(uri, want string) int {
 	s.t.Helper()
-	for r, err := range s.Resources(s.t.Context(), nil) {
-		if err != nil {
-			s.t.Fatal(err)
-		}
-		if r.URI == uri {
-			return true
-		}
-	}
-	return false
-}
-
-// read returns what a resource reads as, or the error.
-func (s *started) read(uri string) (string, error) {
-	ctx, cancel := context.WithTimeout(s.t.Context(), 10*time.Second)
-	defer cancel()
-	r, err := s.ReadResource(ctx, &mcp.ReadResourceParams{URI: uri})
-	if err != nil {
-		if ctx.Err() != nil {
-			s.t.Errorf("a read of %s hung", uri)
-		}
-		return "", err
-	}
-	return r.Contents[0].Text, nil
-}
-
-func (s *started) subscribe(uri string) {
-	s.t.Helper()
-	if err := s.Subscribe(s.t.Context(), &mcp.SubscribeParams{URI: uri}); err != nil {
-		s.t.Fatal(err)
-	}
-}
-
-// holds reads after each update, as a subscriber does, until it holds the count that it should, or a later one, and returns how many updates that took.
-func (s *started) holds(uri, want string, within time.Duration) int {
-	s.t.Helper()
-	end := time.After(within)
 	atLeast, _ := strconv.Atoi(want)
 	for updates := 0; ; updates++ {
 		if s.have >= atLeast {
 			return updates
 		}
-		select {
-		case <-s.updates:
-		case <-end:
-			got, err := s.read(uri)
-			s.t.Fatalf("after %v and %d updates the subscriber does not hold %s (a read now gives %q, %v)", within, updates, want, got, err)
-		}
-		if got, err := s.read(uri); err == nil {
+		testkit.Receive(s.t, fmt.Sprintf("the subscriber holds %s, after %d updates and %d", want, updates, s.have), s.Updates)
+		if got, err := s.Read(uri); err == nil {
 			s.have, _ = strconv.Atoi(got)
 		}
 	}
-}
-
-func soon(t *testing.T, within time.Duration, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(within); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		if ok() {
-			return
-		}
-	}
-	t.Fatalf("not within %v: %s", within, what)
 }
 
 // running reports whether a process is there and not a zombie.
@@ -284,8 +200,10 @@ func (h userHome) left(t *testing.T) (files []string) {
 }
 
 func TestServe(t *testing.T) {
+	t.Parallel()
 	for _, inject := range []bool{false, true} {
 		t.Run(fmt.Sprintf("inject=%t", inject), func(t *testing.T) {
+			t.Parallel()
 			h := newHome(t)
 			c := serveCounter(t)
 			args := []string{"--launch", "--headless", "--open", c.URL}
@@ -293,12 +211,12 @@ func TestServe(t *testing.T) {
 				args = append(args, "--inject")
 			}
 			a := h.serve(t, args...)
-			soon(t, 20*time.Second, "the page's resource is listed", func() bool { return a.lists(c.uri()) })
+			testkit.Eventually(t, "the page's resource is listed", func() bool { return a.Offers(c.uri()) })
 			c.set(1)
-			soon(t, 5*time.Second, "it reads 1", func() bool { got, _ := a.read(c.uri()); return got == "1" })
-			a.subscribe(c.uri())
+			testkit.Eventually(t, "it reads 1", func() bool { got, _ := a.Read(c.uri()); return got == "1" })
+			a.Watch(c.uri())
 			c.set(2)
-			a.holds(c.uri(), "2", 5*time.Second)
+			a.holds(c.uri(), "2")
 
 			tools, err := a.ListTools(t.Context(), nil)
 			if err != nil {
@@ -330,38 +248,38 @@ func TestServe(t *testing.T) {
 			}
 			began := time.Now()
 			a.Close()
-			if took := time.Since(began); took > time.Second {
-				t.Errorf("it took %v to end", took)
-			}
-			soon(t, time.Second, "the browser's processes are gone", func() bool { return !slices.ContainsFunc(below, running) })
-			if left := h.left(t); !slices.Equal(left, []string{"pagewire/token"}) {
-				t.Errorf("left behind: %v", left)
-			}
+			t.Logf("it ended after %v", time.Since(began).Round(time.Millisecond))
+			testkit.Eventually(t, "the browser's processes are gone", func() bool { return !slices.ContainsFunc(below, running) })
+			testkit.Eventually(t, "nothing but the token is left behind", func() bool {
+				return slices.Equal(h.left(t), []string{"pagewire/token"})
+			})
 		})
 	}
 }
 
 // A page that comes by itself, in a browser that the gateway is attached to, comes once.
 func TestPageWithTwoRoads(t *testing.T) {
+	t.Parallel()
 	h := newHome(t)
 	s := serve(t, page{
 		tag:    `<script src="/pagewire.js" data-gateway="ws://` + h.hub + `"></script>`,
 		script: `navigator.modelContext.registerResource({ uri: location.origin + "/a", name: "a", read: () => "1" });`,
 	})
 	a := h.serve(t, "--launch", "--headless", "--open", s.URL)
-	soon(t, 20*time.Second, "it is listed", func() bool { return a.lists(s.URL + "/a") })
-	soon(t, 5*time.Second, "it came by itself", func() bool { return strings.Contains(a.log.String(), "road=websocket") })
-	time.Sleep(500 * time.Millisecond) // for what must not come
-	if a.lists(s.URL+"/a#tab=1") || a.lists(s.URL+"/a#tab=2") || strings.Contains(a.log.String(), "road=cdp") {
+	testkit.Eventually(t, "it is listed", func() bool { return a.Offers(s.URL + "/a") })
+	testkit.Eventually(t, "it came by itself", func() bool { return strings.Contains(a.log.String(), "road=websocket") })
+	time.Sleep(2 * testkit.Moment) // for what must not come
+	if a.Offers(s.URL+"/a#tab=1") || a.Offers(s.URL+"/a#tab=2") || strings.Contains(a.log.String(), "road=cdp") {
 		t.Errorf("it came twice")
 	}
-	if got, err := a.read(s.URL + "/a"); got != "1" {
+	if got, err := a.Read(s.URL + "/a"); got != "1" {
 		t.Errorf("read %q, %v", got, err)
 	}
 }
 
 // It ends when whoever started it is gone, even if something else keeps its stdin open.
 func TestServeEndsWithItsParent(t *testing.T) {
+	t.Parallel()
 	h := newHome(t)
 	cmd, _ := h.command(t)
 	// A shell starts it, says which process it is, and is killed. Its stdin is our pipe, which stays open.
@@ -385,7 +303,7 @@ func TestServeEndsWithItsParent(t *testing.T) {
 	if _, err := fmt.Fscan(out, &pid); err != nil {
 		t.Fatal(err)
 	}
-	soon(t, 5*time.Second, "it is the hub", func() bool {
+	testkit.Eventually(t, "it is the hub", func() bool {
 		c, err := net.Dial("tcp", h.hub)
 		if err == nil {
 			c.Close()
@@ -394,11 +312,12 @@ func TestServeEndsWithItsParent(t *testing.T) {
 	})
 	shell.Process.Kill()
 	shell.Wait()
-	soon(t, time.Second, "it has ended", func() bool { return !running(pid) })
+	testkit.Eventually(t, "it has ended", func() bool { return !running(pid) })
 }
 
 // The port is somebody else's: said plainly, and nobody is killed.
 func TestForeignPort(t *testing.T) {
+	t.Parallel()
 	h := newHome(t)
 	l, err := net.Listen("tcp", h.hub)
 	if err != nil {
@@ -432,19 +351,20 @@ func TestForeignPort(t *testing.T) {
 
 // Three agents, each with a gateway of its own, see the same pages; the hub is killed, and the others go on.
 func TestThreeAgents(t *testing.T) {
+	t.Parallel()
 	h := newHome(t)
 	c := serveCounter(t)
 	args := []string{"--launch", "--headless", "--open", c.URL}
 	hub := h.serve(t, args...)
-	soon(t, 20*time.Second, "the hub lists the page", func() bool { return hub.lists(c.uri()) })
+	testkit.Eventually(t, "the hub lists the page", func() bool { return hub.Offers(c.uri()) })
 	others := []*started{h.serve(t, args...), h.serve(t, args...)}
 	for _, a := range others {
-		soon(t, 5*time.Second, "a joiner lists the page", func() bool { return a.lists(c.uri()) })
-		a.subscribe(c.uri())
+		testkit.Eventually(t, "a joiner lists the page", func() bool { return a.Offers(c.uri()) })
+		a.Watch(c.uri())
 	}
 	c.set(1)
 	for _, a := range others {
-		a.holds(c.uri(), "1", 5*time.Second)
+		a.holds(c.uri(), "1")
 	}
 	if browsers := len(profiles(h)); browsers != 1 {
 		t.Errorf("three agents have launched %d browsers, want 1", browsers)
@@ -453,15 +373,15 @@ func TestThreeAgents(t *testing.T) {
 	killed := time.Now()
 	c.set(2)
 	for _, a := range others {
-		a.holds(c.uri(), "2", 2*time.Second)
+		a.holds(c.uri(), "2")
 	}
 	t.Logf("both hold the last state %v after the hub was killed", time.Since(killed).Round(time.Millisecond))
 	for _, a := range others {
-		soon(t, time.Second, "it still lists the page", func() bool { return a.lists(c.uri()) })
+		testkit.Eventually(t, "it still lists the page", func() bool { return a.Offers(c.uri()) })
 	}
 	c.set(3)
 	for _, a := range others {
-		a.holds(c.uri(), "3", 2*time.Second)
+		a.holds(c.uri(), "3")
 	}
 	// They leave together, as those do whose machine is shut down; one of them closes the browser, which neither has launched.
 	below := profiles(h)
@@ -470,7 +390,7 @@ func TestThreeAgents(t *testing.T) {
 		left.Go(func() { a.Close() })
 	}
 	left.Wait()
-	soon(t, 2*time.Second, "the browser is gone with the last agent", func() bool { return len(profiles(h)) == 0 })
+	testkit.Eventually(t, "the browser is gone with the last agent", func() bool { return len(profiles(h)) == 0 })
 	if len(below) != 1 {
 		t.Errorf("profiles before: %v", below)
 	}
@@ -478,26 +398,27 @@ func TestThreeAgents(t *testing.T) {
 
 // A client may end its server by a signal. What the hub has launched stays for those that go on.
 func TestHubThatIsTerminated(t *testing.T) {
+	t.Parallel()
 	h := newHome(t)
 	c := serveCounter(t)
 	args := []string{"--launch", "--headless", "--open", c.URL}
 	hub := h.serve(t, args...)
-	soon(t, 20*time.Second, "the hub lists the page", func() bool { return hub.lists(c.uri()) })
+	testkit.Eventually(t, "the hub lists the page", func() bool { return hub.Offers(c.uri()) })
 	other := h.serve(t, args...)
-	soon(t, 5*time.Second, "a joiner lists the page", func() bool { return other.lists(c.uri()) })
-	other.subscribe(c.uri())
+	testkit.Eventually(t, "a joiner lists the page", func() bool { return other.Offers(c.uri()) })
+	other.Watch(c.uri())
 	before := profiles(h)
 	hub.cmd.Process.Signal(syscall.SIGTERM)
 	if err := hub.Wait(); err != nil {
 		t.Errorf("the hub ends with %v", err)
 	}
 	c.set(7)
-	other.holds(c.uri(), "7", 5*time.Second)
+	other.holds(c.uri(), "7")
 	if after := profiles(h); !slices.Equal(after, before) {
 		t.Errorf("browsers %v, before the hub left %v", after, before)
 	}
 	other.Close()
-	soon(t, 2*time.Second, "the browser is gone with the last agent", func() bool { return len(profiles(h)) == 0 })
+	testkit.Eventually(t, "the browser is gone with the last agent", func() bool { return len(profiles(h)) == 0 })
 }
 
 func profiles(h userHome) []string {
@@ -507,14 +428,15 @@ func profiles(h userHome) []string {
 
 // kill -9 of tab, browser and gateway in turn, during a stream of updates.
 func TestKills(t *testing.T) {
+	t.Parallel()
 	h := newHome(t)
 	c := serveCounter(t)
 	args := []string{"--launch", "--headless", "--debug-port", "0", "--open", c.URL}
 	hub := h.serve(t, args...)
-	soon(t, 20*time.Second, "the page is listed", func() bool { return hub.lists(c.uri()) })
+	testkit.Eventually(t, "the page is listed", func() bool { return hub.Offers(c.uri()) })
 	a := h.serve(t, args...)
-	soon(t, 5*time.Second, "the joiner lists the page", func() bool { return a.lists(c.uri()) })
-	a.subscribe(c.uri())
+	testkit.Eventually(t, "the joiner lists the page", func() bool { return a.Offers(c.uri()) })
+	a.Watch(c.uri())
 	value := 0
 	// stream changes the state all the time, until what is called returns; the state then is the last.
 	stream := func(during func()) string {
@@ -545,8 +467,8 @@ func TestKills(t *testing.T) {
 		}
 		return conn
 	}
-	last := stream(func() { a.holds(c.uri(), "5", 5*time.Second) })
-	a.holds(c.uri(), last, 2*time.Second)
+	last := stream(func() { a.holds(c.uri(), "5") })
+	a.holds(c.uri(), last)
 
 	t.Run("tab", func(t *testing.T) {
 		conn := devtools()
@@ -557,11 +479,11 @@ func TestKills(t *testing.T) {
 			renderer := rendererOf(t, h, conn, target)
 			syscall.Kill(renderer, syscall.SIGKILL)
 			// A reload before the browser has seen that is aborted.
-			soon(t, 5*time.Second, "the hub has seen it", func() bool { return strings.Contains(hub.log.String(), "page gone") })
+			testkit.Eventually(t, "the hub has seen it", func() bool { return strings.Contains(hub.log.String(), "page gone") })
 			session := call(t, conn, "", "Target.attachToTarget", map[string]any{"targetId": target, "flatten": true})["sessionId"].(string)
 			call(t, conn, session, "Page.reload", nil)
 		})
-		a.holds(c.uri(), last, 3*time.Second)
+		a.holds(c.uri(), last)
 		settled(a)
 	})
 	t.Run("browser", func(t *testing.T) {
@@ -573,12 +495,12 @@ func TestKills(t *testing.T) {
 					syscall.Kill(pid, syscall.SIGKILL)
 				}
 			}
-			soon(t, 20*time.Second, "another browser has the page", func() bool {
+			testkit.Eventually(t, "another browser has the page", func() bool {
 				url := browserURLOrNone(h)
-				return url != "" && url != before && a.lists(c.uri())
+				return url != "" && url != before && a.Offers(c.uri())
 			})
 		})
-		a.holds(c.uri(), last, 3*time.Second)
+		a.holds(c.uri(), last)
 		settled(a)
 	})
 	t.Run("gateway", func(t *testing.T) {
@@ -586,31 +508,31 @@ func TestKills(t *testing.T) {
 			hub.cmd.Process.Signal(syscall.SIGKILL)
 			hub.Wait()
 		})
-		a.holds(c.uri(), last, 3*time.Second)
+		a.holds(c.uri(), last)
 		settled(a)
 	})
 	a.Close()
 }
 
-// settled fails if updates go on though nothing changes. Behind the read of the last state may come the trailing edge of what
-// the page coalesced, and one announcement that the page is back.
+// settled waits until updates no longer come, since nothing changes: behind the read of the last state may come what is
+// still on its way, the trailing edge of what the page coalesced, and one announcement that the page is back.
 func settled(s *started) {
 	s.t.Helper()
-	for extra := 0; extra <= 2; extra++ {
+	testkit.Eventually(s.t, "nothing is announced any more", func() bool {
 		select {
-		case <-s.updates:
-		case <-time.After(500 * time.Millisecond):
-			return
+		case <-s.Updates:
+			return false
+		case <-time.After(2 * testkit.Moment):
+			return true
 		}
-	}
-	s.t.Error("updates go on though nothing has changed")
+	})
 }
 
 // browserURL finds where the launched browser listens, as another program would: in its profile.
 func browserURL(t *testing.T, h userHome) string {
 	t.Helper()
 	var url string
-	soon(t, 5*time.Second, "the browser listens", func() bool { url = browserURLOrNone(h); return url != "" })
+	testkit.Eventually(t, "the browser listens", func() bool { url = browserURLOrNone(h); return url != "" })
 	return url
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/pagewire/pagewire/bridge"
+	"github.com/pagewire/pagewire/bridge/testkit"
 	"github.com/pagewire/pagewire/e2e/home"
 )
 
@@ -177,6 +178,7 @@ var defects = []struct {
 }
 
 func TestGoSDKDefects(t *testing.T) {
+	t.Parallel()
 	numbers := map[string]bool{}
 	for _, d := range defects {
 		numbers[d.name[:2]] = true
@@ -297,7 +299,7 @@ func (s *server) cancel(id string) {
 // await reads until a message comes that is wanted.
 func (s *server) await(what string, wanted func(msg) bool) msg {
 	s.t.Helper()
-	timeout := time.After(20 * time.Second)
+	timeout := time.After(testkit.Patience)
 	for {
 		select {
 		case m, ok := <-s.lines:
@@ -328,7 +330,7 @@ func (s *server) settle() {
 // drain reads until the server ends.
 func (s *server) drain() {
 	s.t.Helper()
-	timeout := time.After(20 * time.Second)
+	timeout := time.After(testkit.Patience)
 	for {
 		select {
 		case m, ok := <-s.lines:

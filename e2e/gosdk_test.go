@@ -17,6 +17,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/pagewire/pagewire/bridge"
+	"github.com/pagewire/pagewire/bridge/testkit"
 	"github.com/pagewire/pagewire/e2e/home"
 )
 
@@ -24,6 +25,7 @@ import (
 // of changes, reads again, gives up, stops watching, and leaves nothing behind. The TypeScript clients do the same in
 // js/test/stdio.
 func TestGoSDKClient(t *testing.T) {
+	t.Parallel()
 	binary := filepath.Join(t.TempDir(), "stdio")
 	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "./stdio").CombinedOutput(); err != nil {
 		t.Fatalf("build: %v\n%s", err, out)
@@ -37,7 +39,7 @@ func TestGoSDKClient(t *testing.T) {
 			ourReader, theirWriter := io.Pipe()
 			go h.Serve(ourReader, ours)
 			goSDKStory(t, version, &mcp.IOTransport{Reader: theirs, Writer: theirWriter})
-			eventually(t, "the port is gone with all it held", func() bool {
+			testkit.Eventually(t, "the port is gone with all it held", func() bool {
 				s := h.Stats()
 				return s.Ports == 0 && s.Subscriptions == 0 && s.Listens == 0 && s.Calls == 0 && s.Watched == 0
 			})
@@ -47,7 +49,7 @@ func TestGoSDKClient(t *testing.T) {
 			// TerminateDuration is how long the SDK waits for the process to end by itself before it kills it, so that a
 			// process that does not end fails below instead of slowly passing.
 			command := exec.CommandContext(t.Context(), binary)
-			goSDKStory(t, version, &mcp.CommandTransport{Command: command, TerminateDuration: 20 * time.Second})
+			goSDKStory(t, version, &mcp.CommandTransport{Command: command, TerminateDuration: testkit.Patience})
 			if s := command.ProcessState; s == nil || !s.Exited() || s.ExitCode() != 0 {
 				t.Errorf("the process did not end by itself when its input did: %v", s)
 			}
@@ -57,7 +59,7 @@ func TestGoSDKClient(t *testing.T) {
 
 func goSDKStory(t *testing.T, version string, transport mcp.Transport) {
 	const clock, pulse, square = home.Origin + "/clock", home.Origin + "/pulse", home.Origin + "/square/12"
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 	defer cancel()
 	var told heard
 	changed := make(chan bool, 100)
@@ -127,7 +129,7 @@ func goSDKStory(t *testing.T, version string, transport mcp.Transport) {
 			t.Fatal(err)
 		}
 	}
-	eventually(t, "told of all three", func() bool { return told.counts(clock, pulse, square) >= 2 })
+	testkit.Eventually(t, "told of all three", func() bool { return told.counts(clock, pulse, square) >= 2 })
 	if now := number(clock); now <= before {
 		t.Errorf("the clock still reads as %d, after %d", now, before)
 	}
@@ -154,7 +156,7 @@ func goSDKStory(t *testing.T, version string, transport mcp.Transport) {
 	unsubscribe(pulse)
 	silent(t, &told, pulse)
 	told.forget()
-	eventually(t, "still told of the others", func() bool { return told.counts(clock, square) >= 2 })
+	testkit.Eventually(t, "still told of the others", func() bool { return told.counts(clock, square) >= 2 })
 	if told.counts(pulse) != 0 {
 		t.Error("told of the pulse after it fell silent")
 	}
@@ -170,7 +172,7 @@ func goSDKStory(t *testing.T, version string, transport mcp.Transport) {
 	if err := <-answered; !errors.Is(err, context.Canceled) {
 		t.Errorf("the read that was given up: %v", err)
 	}
-	eventually(t, "the reader of slow is told to stop", func() bool { return number(home.Origin+"/gave_up") == 1 })
+	testkit.Eventually(t, "the reader of slow is told to stop", func() bool { return number(home.Origin+"/gave_up") == 1 })
 
 	unsubscribe(clock)
 	unsubscribe(square)
@@ -222,19 +224,9 @@ func silent(t *testing.T, h *heard, uris ...string) {
 		}
 		return n
 	}
-	eventually(t, "silence", func() bool {
+	testkit.Eventually(t, "silence", func() bool {
 		before := total()
 		time.Sleep(400 * time.Millisecond)
 		return total() == before
 	})
-}
-
-// eventually waits for a condition, and fails when it has not come about after twenty seconds.
-func eventually(t *testing.T, what string, condition func() bool) {
-	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !condition(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("still not so after twenty seconds: %s", what)
-		}
-	}
 }

@@ -14,13 +14,13 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 	"github.com/evanw/esbuild/pkg/api"
 
 	"github.com/pagewire/pagewire/bridge/gateway/browser"
+	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
 // A mode is a way to run the browser.
@@ -91,6 +91,17 @@ func launch(t *testing.T, m mode) context.Context {
 	}
 	browsers.running[m.name] = ctx
 	browsers.close = append(browsers.close, close)
+	return ctx
+}
+
+// launchOwn returns a browser that no other test uses.
+func launchOwn(t *testing.T, m mode) context.Context {
+	t.Helper()
+	ctx, close, err := browser.Launch(context.Background(), browser.Options{Flags: m.flags})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(close)
 	return ctx
 }
 
@@ -176,6 +187,9 @@ func (s *site) fetched(path string) bool {
 	return false
 }
 
+// tabTime is how long a tab may be open: several times what a test may wait for one thing.
+const tabTime = 5 * testkit.Patience
+
 // A tab is one page that is open.
 type tab struct {
 	t   *testing.T
@@ -188,9 +202,15 @@ type tab struct {
 // open loads a site's page in a tab of its own. An exception that nobody catches fails the test.
 func open(t *testing.T, m mode, s *site) *tab {
 	t.Helper()
-	ctx, cancel := chromedp.NewContext(launch(t, m))
+	return openIn(t, launch(t, m), s)
+}
+
+// openIn is open for a browser of the test's own.
+func openIn(t *testing.T, browser context.Context, s *site) *tab {
+	t.Helper()
+	ctx, cancel := chromedp.NewContext(browser)
 	t.Cleanup(cancel)
-	ctx, stop := context.WithTimeout(ctx, 60*time.Second)
+	ctx, stop := context.WithTimeout(ctx, tabTime)
 	t.Cleanup(stop)
 	b := &tab{t: t, ctx: ctx}
 	err := chromedp.Listen(ctx, func(event any) {
@@ -268,7 +288,10 @@ func (b *tab) do(action chromedp.Action[chromedp.Void]) {
 func each(t *testing.T, test func(t *testing.T, m mode, era string)) {
 	for _, m := range modes {
 		for _, era := range []string{"legacy", "modern"} {
-			t.Run(m.name+"/"+era, func(t *testing.T) { test(t, m, era) })
+			t.Run(m.name+"/"+era, func(t *testing.T) {
+				t.Parallel()
+				test(t, m, era)
+			})
 		}
 	}
 }

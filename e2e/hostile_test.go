@@ -9,6 +9,7 @@ import (
 // Pages that turn on what is below them. Each does its worst, and the well-behaved resource beside it is listed, read
 // and announced as ever, to a client that was there before (it has the core) or comes after.
 func TestHostilePages(t *testing.T) {
+	t.Parallel()
 	const beside = `
 		let value = "first";
 		const at = (name) => location.origin + "/" + name, context = document.modelContext;
@@ -116,6 +117,7 @@ func TestHostilePages(t *testing.T) {
 	for _, m := range modes {
 		for _, c := range cases {
 			t.Run(m.name+"/"+c.name, func(t *testing.T) {
+				t.Parallel()
 				b := open(t, m, serve(t, page{script: beside + c.attack}))
 				got := run[struct {
 					Attack       string
@@ -148,8 +150,10 @@ func TestHostilePages(t *testing.T) {
 
 // Tools and envelopes of a hostile page.
 func TestHostileTools(t *testing.T) {
+	t.Parallel()
 	for _, m := range toolModes(t) {
 		t.Run(m.name, func(t *testing.T) {
+			t.Parallel()
 			b := open(t, m.mode, serve(t, page{head: m.head, script: tooling + `
 				const context = document.modelContext;
 				context.registerResource({ uri: at("good"), name: "good", read: () => "fine" });

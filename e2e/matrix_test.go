@@ -11,6 +11,7 @@ func globalServer(t *testing.T) string { return inline(t, "global") }
 // Every combination of who else brings WebMCP, what the policy forbids and where the core can run: it works, or an
 // error names what to do. Nothing fails in silence.
 func TestMatrix(t *testing.T) {
+	t.Parallel()
 	const tag = `<script src="/pagewire.js"></script>`
 	server := globalServer(t)
 	companies := []struct {

@@ -18,6 +18,7 @@ import (
 // What npm pack makes of dist/npm is installed into an app (npm/app) that says nothing special about it, and is used
 // from there: as Vite builds the app for production, and as Vite's development server serves it while it is edited.
 func TestNpm(t *testing.T) {
+	t.Parallel()
 	app := installApp(t)
 	t.Run("built", func(t *testing.T) {
 		command(t, app, "node", "node_modules/vite/bin/vite.js", "build", "--logLevel", "warn")
@@ -89,7 +90,7 @@ func edit(b *tab, path string) {
 		Read   string
 		Same   bool
 	}](b, `
-		await agent.until(() => a.listChanged, 20000);
+		await agent.until(() => a.listChanged);
 		const { resources } = await a.client.listResources();
 		return { listed: resources.map((r) => r.name + " " + (r.uri === uri)), read: await a.read(uri), same: globalThis.before };
 	`)

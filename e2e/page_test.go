@@ -8,8 +8,10 @@ import (
 
 // What the page gets for bad input: synchronously, the same whether the core is loaded or not.
 func TestBadInput(t *testing.T) {
+	t.Parallel()
 	for _, m := range modes {
 		t.Run(m.name, func(t *testing.T) {
+			t.Parallel()
 			b := open(t, m, serve(t, page{script: `
 				const context = navigator.modelContext, read = () => "", ok = location.origin + "/ok";
 				context.registerResource({ uri: ok, name: "ok", read: () => "fine" });
@@ -76,6 +78,7 @@ func TestBadInput(t *testing.T) {
 
 // However a callback goes wrong, the agent gets a defined error without the page's words, and what is beside it works.
 func TestBadReads(t *testing.T) {
+	t.Parallel()
 	b := open(t, noFlag, serve(t, page{script: `
 		const at = (name) => location.origin + "/" + name;
 		const circular = {}; circular.self = circular;
@@ -95,7 +98,7 @@ func TestBadReads(t *testing.T) {
 			"returns a circle": () => circular,
 		};
 		for (const [name, read] of Object.entries(reads)) navigator.modelContext.registerResource({ uri: at(encodeURIComponent(name)), name, read });
-		navigator.modelContext.registerResource({ uri: at("hangs"), name: "hangs", read: (uri, { signal }) => new Promise(() => { signal.onabort = () => { globalThis.aborted = true; }; }) });
+		navigator.modelContext.registerResource({ uri: at("hangs"), name: "hangs", read: (uri, { signal }) => new Promise(() => { globalThis.hangs = true; signal.onabort = () => { globalThis.aborted = true; }; }) });
 		navigator.modelContext.registerResource({ uri: at("unregisters"), name: "u", read: (uri) => { navigator.modelContext.unregisterResource(uri); return "late"; } });
 		navigator.modelContext.registerResource({ uri: at("notifies"), name: "n", read: (uri) => { navigator.modelContext.notifyResourceUpdated(uri); return "ok"; } });
 		navigator.modelContext.registerResource({ uri: at("fine"), name: "fine", read: () => "fine" });
@@ -130,7 +133,7 @@ func TestBadReads(t *testing.T) {
 	}](b, `
 		const stop = new AbortController();
 		const hanging = agent.refusal(a.client.readResource({ uri: at("hangs") }, { signal: stop.signal }));
-		await agent.sleep(100);
+		await agent.until(() => globalThis.hangs);
 		stop.abort();
 		await hanging;
 		await agent.until(() => globalThis.aborted);
@@ -150,6 +153,7 @@ func TestBadReads(t *testing.T) {
 
 // What a read may return.
 func TestContents(t *testing.T) {
+	t.Parallel()
 	b := open(t, noFlag, serve(t, page{script: `
 		const at = (name) => location.origin + "/" + name;
 		const bytes = new Uint8Array([0, 1, 254, 255]);
@@ -192,8 +196,10 @@ func TestContents(t *testing.T) {
 
 // uninstall leaves the document as it was.
 func TestUninstall(t *testing.T) {
+	t.Parallel()
 	for _, m := range modes {
 		t.Run(m.name, func(t *testing.T) {
+			t.Parallel()
 			look := `const look = () => JSON.stringify([Document.prototype, Navigator.prototype, globalThis.ModelContext?.prototype ?? {}, globalThis].map((o) =>
 				Reflect.ownKeys(o).filter((k) => /modelcontext|pagewire|resource/i.test(String(k)) && !/performance|Resource(Timing|Progress)/i.test(String(k)))
 				.map((k) => { const d = Object.getOwnPropertyDescriptor(o, k); return [String(k), d.enumerable, d.configurable, d.writable, typeof d.get, typeof d.value]; })));`

@@ -19,6 +19,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/pagewire/pagewire/bridge/gateway/browser"
+	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
 // A peer is an MCP server of others through which agents use a browser. It knows WebMCP's tools and nothing of
@@ -123,6 +124,7 @@ func (a *peerAgent) tabAt(list, url string) (number int) {
 // Agents of others that know tools only, unmodified: they find the three tools, list and read with them, wait for a
 // person who types, and read the new text. What fails says so, and the tools go with the last resource.
 func TestPeers(t *testing.T) {
+	t.Parallel()
 	m, address := debuggable(t)
 	for _, p := range peers {
 		t.Run(p.name, func(t *testing.T) {
@@ -172,7 +174,7 @@ func TestPeers(t *testing.T) {
 			}()
 			select {
 			case <-waits: // the page's tool is running
-			case <-time.After(10 * time.Second):
+			case <-time.After(testkit.Patience):
 				t.Fatal("the call of resources_wait has not reached the page within 10 s")
 			}
 			select {
@@ -188,7 +190,7 @@ func TestPeers(t *testing.T) {
 			select {
 			case text := <-answer:
 				answered(a, text, &woken)
-			case <-time.After(10 * time.Second): // well before its own timeout
+			case <-time.After(testkit.Patience): // well before its own timeout
 				t.Fatal("resources_wait has not answered 10 s after the change")
 			}
 			if !slices.Equal(woken.Updated, []string{uri}) || woken.Revision == before.Revision || woken.Revision == "" {
@@ -204,7 +206,7 @@ func TestPeers(t *testing.T) {
 			}
 
 			run[any](b, `navigator.modelContext.unregisterResource(uri)`)
-			eventually(t, "the tools are gone", func() bool { return len(p.tools(a)) == 0 })
+			testkit.Eventually(t, "the tools are gone", func() bool { return len(p.tools(a)) == 0 })
 		})
 	}
 }
@@ -226,7 +228,7 @@ func connectPeer(t *testing.T, p peer, address string) *peerAgent {
 	// A home of its own, for what they keep from one run to the next. The variable stops a look for a newer version.
 	command.Env = append(os.Environ(), "HOME="+t.TempDir(), "CHROME_DEVTOOLS_MCP_NO_UPDATE_CHECKS=1")
 	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil)
-	session, err := client.Connect(t.Context(), &mcp.CommandTransport{Command: command, TerminateDuration: 20 * time.Second}, nil)
+	session, err := client.Connect(t.Context(), &mcp.CommandTransport{Command: command, TerminateDuration: testkit.Patience}, nil)
 	if err != nil {
 		t.Fatalf("connect to %s: %v; make test-browser installs it", p.name, err)
 	}
@@ -262,7 +264,7 @@ func debuggable(t *testing.T) (m mode, address string) {
 	t.Cleanup(func() { chromedp.Cancel(ctx) })
 
 	var port string
-	eventually(t, "the browser says at which port it listens", func() bool {
+	testkit.Eventually(t, "the browser says at which port it listens", func() bool {
 		text, err := os.ReadFile(filepath.Join(profile, "DevToolsActivePort"))
 		port, _, _ = strings.Cut(string(text), "\n")
 		return err == nil && port != ""

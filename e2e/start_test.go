@@ -5,8 +5,10 @@ import "testing"
 // What a start costs. The times are logged, since a shared machine's decide nothing; the order of the fetches is
 // checked: the wasm is on its way while the loader is, once.
 func TestStart(t *testing.T) {
+	t.Parallel()
 	for _, m := range modes {
 		t.Run(m.name, func(t *testing.T) {
+			t.Parallel()
 			s := serve(t, field)
 			b := open(t, m, s)
 			got := run[struct {

@@ -21,6 +21,7 @@ var field = page{script: `
 
 // The story that Pagewire exists for, with a person's real keys and an unmodified official client.
 func TestStory(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, m mode, era string) {
 		b := open(t, m, serve(t, field))
 		if has := run[bool](b, `return "ontoolchange" in document.modelContext`); has != (m.name == native.name) {
@@ -39,7 +40,7 @@ func TestStory(t *testing.T) {
 		// The last of the four keys is announced after its interval at the latest.
 		text := run[string](b, `let text = "", seen = 0;
 			await agent.until(() => a.updated.length > seen);
-			for (const end = performance.now() + 2000; text !== "milk" && performance.now() < end; ) {
+			for (const end = performance.now() + 60000; text !== "milk" && performance.now() < end; ) {
 				if (a.updated.length > seen) { seen = a.updated.length; text = await a.read(uri); } else await agent.sleep(5);
 			}
 			return text`)
@@ -55,8 +56,10 @@ func TestStory(t *testing.T) {
 
 // The API works before anything but the page layer is loaded, and nothing is lost when the core comes.
 func TestInlineScriptBeforeCore(t *testing.T) {
+	t.Parallel()
 	for _, m := range modes {
 		t.Run(m.name, func(t *testing.T) {
+			t.Parallel()
 			s := serve(t, page{script: `
 				let value = "first";
 				const at = (name) => location.origin + "/" + name;
@@ -91,6 +94,7 @@ func TestInlineScriptBeforeCore(t *testing.T) {
 // 10,000 notifications in one loop are two messages to a subscriber, the first at once and one behind the last
 // change; and none at all while nobody subscribes.
 func TestNotifyLoop(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, m mode, era string) {
 		b := open(t, m, serve(t, page{script: `
 			let n = 0;
@@ -114,14 +118,16 @@ func TestNotifyLoop(t *testing.T) {
 			loop();
 			const text = await a.read(uri);
 			const leading = a.updated.length;
-			await agent.sleep(400);
+			await agent.until(() => a.updated.length > 1);
+			await agent.sleep(250);
 			return { nobody, leading, all: a.updated.length, text, final: await a.read(uri) };
 		`, era))
 		if got.Nobody != 0 {
 			t.Errorf("%d messages though nobody subscribed", got.Nobody)
 		}
-		if got.Leading != 1 || got.All != 2 {
-			t.Errorf("%d updates at once and %d in all, want 1 and 2", got.Leading, got.All)
+		// On a machine that is busy the second may have come before the read was answered.
+		if got.Leading < 1 || got.All != 2 {
+			t.Errorf("%d updates by the first read and %d in all, want 1 and 2", got.Leading, got.All)
 		}
 		if got.Text != "20000" || got.Final != "20000" {
 			t.Errorf("read %q right after the loop and %q behind the last update", got.Text, got.Final)
@@ -131,8 +137,10 @@ func TestNotifyLoop(t *testing.T) {
 
 // Clients of one page never get each other's answers, whichever way they came in and though their ids are the same.
 func TestTwoClients(t *testing.T) {
+	t.Parallel()
 	for _, way := range []string{"connect", "port", "one of each"} {
 		t.Run(way, func(t *testing.T) {
+			t.Parallel()
 			b := open(t, noFlag, serve(t, page{script: `
 				const at = (name) => location.origin + "/" + name;
 				for (let i = 0; i < 20; i++) navigator.modelContext.registerResource({

@@ -23,6 +23,7 @@ import (
 	"github.com/evanw/esbuild/pkg/api"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/pagewire/pagewire/bridge/testkit"
 	"github.com/pagewire/pagewire/bridge/viewhost"
 )
 
@@ -241,7 +242,7 @@ func openHost(t *testing.T) *tab {
 	}))
 	t.Cleanup(s.Close)
 	b := openLong(t, s.URL)
-	run[any](b, `for (const end = performance.now() + 10000; !globalThis.host; ) { if (performance.now() > end) throw new Error("the host's page did not load"); await new Promise((done) => setTimeout(done, 5)); }`)
+	run[any](b, `for (const end = performance.now() + 60000; !globalThis.host; ) { if (performance.now() > end) throw new Error("the host's page did not load"); await new Promise((done) => setTimeout(done, 5)); }`)
 	return b
 }
 
@@ -250,7 +251,7 @@ func openLong(t *testing.T, url string) *tab {
 	t.Helper()
 	ctx, cancel := chromedp.NewContext(launch(t, noFlag))
 	t.Cleanup(cancel)
-	ctx, stop := context.WithTimeout(ctx, 5*time.Minute)
+	ctx, stop := context.WithTimeout(ctx, tabTime)
 	t.Cleanup(stop)
 	err := chromedp.Listen(ctx, func(event any) {
 		if event, ok := event.(*runtime.EventExceptionThrown); ok {
@@ -275,6 +276,7 @@ func eachViewServer(t *testing.T, test func(t *testing.T, s viewServer, b *tab))
 	for _, era := range []string{"legacy", "modern"} {
 		for _, kind := range []string{"typescript", "go"} {
 			t.Run(kind+"/"+era, func(t *testing.T) {
+				t.Parallel()
 				s := typescriptServer
 				if kind == "go" {
 					s = func(t *testing.T) viewServer { return goServer(t, era) }
@@ -293,6 +295,7 @@ func (c counts) held() int { return c.Subscriptions + c.Streams }
 
 // The whole story, with nothing of ours in the View: it subscribes, is told, reads, and is torn down.
 func TestViewsSubscribe(t *testing.T) {
+	t.Parallel()
 	eachViewServer(t, func(t *testing.T, s viewServer, b *tab) {
 		got := run[struct {
 			Capabilities map[string]any
@@ -335,13 +338,14 @@ func TestViewsSubscribe(t *testing.T) {
 		if stats["upstream"] != 0 || stats["subscriptions"] != 0 {
 			t.Errorf("after the teardown: %v", stats)
 		}
-		eventually(t, "the server is told", func() bool { return s.counts(t).held() == 0 })
+		testkit.Eventually(t, "the server is told", func() bool { return s.counts(t).held() == 0 })
 	})
 }
 
 // The helper in the View, and ours and the host's all the way: what is shown follows what the server has; sets of URIs grow and
 // shrink without a change lost.
 func TestViewsFollow(t *testing.T) {
+	t.Parallel()
 	eachViewServer(t, func(t *testing.T, s viewServer, b *tab) {
 		run[any](b, `
 			await host.open("one", "watch=`+live+`");
@@ -376,17 +380,18 @@ func TestViewsFollow(t *testing.T) {
 			t.Errorf("modes %q", modes)
 		}
 		run[any](b, `for (const { frame } of host.places.values()) frame.remove()`)
-		eventually(t, "nothing is left at the server", func() bool { return s.counts(t).held() == 0 })
+		testkit.Eventually(t, "nothing is left at the server", func() bool { return s.counts(t).held() == 0 })
 	})
 }
 
 // Fifty Views on one URI are one subscription, and none when their frames have been removed, in a random order, with no message.
 func TestViewsFifty(t *testing.T) {
+	t.Parallel()
 	eachViewServer(t, func(t *testing.T, s viewServer, b *tab) {
 		run[any](b, `
 			for (let i = 0; i < 50; i++) host.frame("v" + i);
 			await Promise.all([...host.places.keys()].map(async (name) => { await host.bridge(name); await host.load(name, "watch=`+live+`"); }));
-			await host.until(() => [...host.places.keys()].every((name) => host.seen(name).length), 30000);
+			await host.until(() => [...host.places.keys()].every((name) => host.seen(name).length));
 		`)
 		before := s.counts(t)
 		if n := before.Methods["resources/subscribe"] + before.Methods["subscriptions/listen"]; n != 1 || before.held() != 1 {
@@ -394,7 +399,7 @@ func TestViewsFifty(t *testing.T) {
 		}
 		s.change(t, "uri="+live)
 		stats := run[[]map[string]int](b, `
-			await host.until(() => [...host.places.keys()].every((name) => host.seen(name).length === 2), 30000);
+			await host.until(() => [...host.places.keys()].every((name) => host.seen(name).length === 2));
 			const all = [host.stats()];
 			const order = [...host.places.values()].map(({ frame }) => [Math.random(), frame]).sort(([a], [b]) => a - b);
 			for (const [i, [, frame]] of order.entries()) {
@@ -415,7 +420,7 @@ func TestViewsFifty(t *testing.T) {
 		if s := stats[2]; s["subscriptions"] != 0 || s["upstream"] != 0 || s["views"] != 0 || s["streams"] != 0 {
 			t.Errorf("with none left: %v", s)
 		}
-		eventually(t, "nothing is left at the server", func() bool { return s.counts(t).held() == 0 })
+		testkit.Eventually(t, "nothing is left at the server", func() bool { return s.counts(t).held() == 0 })
 	})
 }
 
@@ -423,11 +428,12 @@ func TestViewsFifty(t *testing.T) {
 //
 //	PAGEWIRE_VIEWS_SECONDS=60 go test ./e2e -run TestViewsCallsSubscribedAndPolled -v
 func TestViewsCallsSubscribedAndPolled(t *testing.T) {
+	t.Parallel()
 	seconds, _ := strconv.Atoi(os.Getenv("PAGEWIRE_VIEWS_SECONDS"))
 	if seconds == 0 {
 		seconds = 4
 	}
-	measure := func(era string, supported bool) (methods map[string]int, changes, each int) {
+	measure := func(t *testing.T, era string, supported bool) (methods map[string]int, changes, each int) {
 		s := typescriptServer(t)
 		b := openHost(t)
 		options := "null"
@@ -452,37 +458,41 @@ func TestViewsCallsSubscribedAndPolled(t *testing.T) {
 		return c.Methods, c.Changes, c.Versions[live]
 	}
 	for _, era := range []string{"legacy", "modern"} {
-		subscribed, changes, each := measure(era, true)
-		polled, _, _ := measure(era, false)
-		t.Logf("%s, %d s, three Views, %d changes (%d each):\n  with subscriptions %v\n  polling at 1 s     %v", era, seconds, changes, each, subscribed, polled)
-		// A View reads once, and once for each change.
-		if n := subscribed["resources/read"]; n > 3*(each+1) {
-			t.Errorf("%d reads by three Views for %d changes each", n, each)
-		}
-		if n := subscribed["resources/subscribe"] + subscribed["subscriptions/listen"]; n > 3 {
-			t.Errorf("%d subscriptions of three URIs", n)
-		}
-		if polled["resources/read"] <= subscribed["resources/read"] {
-			t.Errorf("polling took %d reads, subscriptions %d", polled["resources/read"], subscribed["resources/read"])
-		}
+		t.Run(era, func(t *testing.T) {
+			t.Parallel()
+			subscribed, changes, each := measure(t, era, true)
+			polled, _, _ := measure(t, era, false)
+			t.Logf("%s, %d s, three Views, %d changes (%d each):\n  with subscriptions %v\n  polling at 1 s     %v", era, seconds, changes, each, subscribed, polled)
+			// A View reads once, and once for each change.
+			if n := subscribed["resources/read"]; n > 3*(each+1) {
+				t.Errorf("%d reads by three Views for %d changes each", n, each)
+			}
+			if n := subscribed["resources/subscribe"] + subscribed["subscriptions/listen"]; n > 3 {
+				t.Errorf("%d subscriptions of three URIs", n)
+			}
+			if polled["resources/read"] <= subscribed["resources/read"] {
+				t.Errorf("polling took %d reads, subscriptions %d", polled["resources/read"], subscribed["resources/read"])
+			}
+		})
 	}
 }
 
 // At a stock host the helper polls; when the host is loaded anew with our module, under the same Views, it subscribes;
 // and when that is loaded anew it subscribes again; and it polls again when support is gone.
 func TestViewsSwitchWhenTheHostIsLoadedAnew(t *testing.T) {
+	t.Parallel()
 	for _, era := range []string{"legacy", "modern"} {
 		t.Run(era, func(t *testing.T) {
+			t.Parallel()
 			s := typescriptServer(t)
 			b := openHost(t)
 			run[any](b, fmt.Sprintf(`
 				await host.connect(%q, %q);
 				await host.open("v", "interval=50&timeout=300&recheck=200&watch=%s", null);
 				await host.until(() => host.seen("v").length === 1);
-				await host.sleep(300);
 			`, s.url+"/mcp", era, live))
-			c := s.counts(t)
-			if c.Methods["resources/read"] < 4 || c.Methods["resources/subscribe"]+c.Methods["subscriptions/listen"] != 0 {
+			testkit.Eventually(t, "it polls", func() bool { return s.counts(t).Methods["resources/read"] >= 4 })
+			if c := s.counts(t); c.Methods["resources/subscribe"]+c.Methods["subscriptions/listen"] != 0 {
 				t.Errorf("at a stock host: %v", c.Methods)
 			}
 			s.change(t, "uri="+live)
@@ -505,19 +515,18 @@ func TestViewsSwitchWhenTheHostIsLoadedAnew(t *testing.T) {
 			}
 			again("{}")
 			mode("subscribed")
-			eventually(t, "one subscription", func() bool { return s.counts(t).held() == 1 })
-			time.Sleep(300 * time.Millisecond)
-			before := s.counts(t).Methods["resources/read"]
-			time.Sleep(500 * time.Millisecond)
-			if n := s.counts(t).Methods["resources/read"] - before; n != 0 {
-				t.Errorf("%d reads while nothing changes", n)
-			}
+			testkit.Eventually(t, "one subscription", func() bool { return s.counts(t).held() == 1 })
+			testkit.Eventually(t, "it reads nothing while nothing changes", func() bool {
+				before := s.counts(t).Methods["resources/read"]
+				time.Sleep(2 * testkit.Moment) // ten intervals of its polling
+				return s.counts(t).Methods["resources/read"] == before
+			})
 			s.change(t, "uri="+live)
 			run[any](b, `await host.until(() => host.seen("v").at(-1) === '{"version":2}')`)
 
 			// What changes while there is no host is seen when there is one.
 			run[any](b, `await host.places.get("v").bridge.close()`)
-			eventually(t, "the host that went has unsubscribed", func() bool { return s.counts(t).held() == 0 })
+			testkit.Eventually(t, "the host that went has unsubscribed", func() bool { return s.counts(t).held() == 0 })
 			s.change(t, "uri="+live)
 			run[any](b, `await host.bridge("v", {})`)
 			run[any](b, `await host.until(() => host.seen("v").at(-1) === '{"version":3}')`)
@@ -537,8 +546,10 @@ func TestViewsSwitchWhenTheHostIsLoadedAnew(t *testing.T) {
 // The connection to the server is lost, and there is another: what the Views watch is watched again, and what changed in between
 // is shown.
 func TestViewsOutliveTheConnection(t *testing.T) {
+	t.Parallel()
 	for _, era := range []string{"legacy", "modern"} {
 		t.Run(era, func(t *testing.T) {
+			t.Parallel()
 			s := typescriptServer(t)
 			b := openHost(t)
 			run[any](b, fmt.Sprintf(`
@@ -561,6 +572,7 @@ func TestViewsOutliveTheConnection(t *testing.T) {
 
 // Where the wasm cannot be had the host goes on without subscriptions, announces none, and its developer is told what to do.
 func TestViewsWithoutTheWasm(t *testing.T) {
+	t.Parallel()
 	s := typescriptServer(t)
 	b := openHost(t)
 	got := run[struct {
@@ -581,6 +593,7 @@ func TestViewsWithoutTheWasm(t *testing.T) {
 
 // A host without AppBridge, and a View without App: plain messages, and other people's names for them.
 func TestViewsOfAPlainHost(t *testing.T) {
+	t.Parallel()
 	s := typescriptServer(t)
 	b := openHost(t)
 	log := run[[]string](b, fmt.Sprintf(`
@@ -637,13 +650,15 @@ func TestViewsOfAPlainHost(t *testing.T) {
 	if !slices.Equal(log, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(log, "\n"), strings.Join(want, "\n"))
 	}
-	eventually(t, "nothing is left at the server", func() bool { return s.counts(t).held() == 0 })
+	testkit.Eventually(t, "nothing is left at the server", func() bool { return s.counts(t).held() == 0 })
 }
 
 // A host written in Go, with the TypeScript server upstream: what bridge/viewhost tests with the Go SDK's own.
 func TestViewsOfANativeHost(t *testing.T) {
+	t.Parallel()
 	for _, version := range []string{"2025-11-25", "2026-07-28"} {
 		t.Run(version, func(t *testing.T) {
+			t.Parallel()
 			s := typescriptServer(t)
 			client := mcp.NewClient(&mcp.Implementation{Name: "native", Version: "1"}, nil)
 			host := viewhost.New(client, viewhost.Options{})
@@ -664,7 +679,7 @@ func TestViewsOfANativeHost(t *testing.T) {
 					if m != `{"jsonrpc":"2.0",`+want {
 						t.Errorf("got %s, want %s", m, want)
 					}
-				case <-time.After(20 * time.Second):
+				case <-time.After(testkit.Patience):
 					t.Fatalf("waited twenty seconds for %s", want)
 				}
 			}
@@ -678,7 +693,7 @@ func TestViewsOfANativeHost(t *testing.T) {
 				t.Errorf("while the View watches: %+v", c)
 			}
 			v.Close()
-			eventually(t, "nothing is left at the server", func() bool { return s.counts(t).held() == 0 })
+			testkit.Eventually(t, "nothing is left at the server", func() bool { return s.counts(t).held() == 0 })
 			session.Close()
 			host.Close()
 		})
@@ -687,6 +702,7 @@ func TestViewsOfANativeHost(t *testing.T) {
 
 // Demo 7 does what it says: three Views are live with subscriptions, and with polling take several times the calls.
 func TestViewsDemo(t *testing.T) {
+	t.Parallel()
 	binary := filepath.Join(t.TempDir(), "demo")
 	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "../demo").CombinedOutput(); err != nil {
 		t.Fatalf("build: %v\n%s", err, out)
@@ -712,10 +728,11 @@ func TestViewsDemo(t *testing.T) {
 	}
 	for _, era := range []string{"legacy", "modern"} {
 		t.Run(era, func(t *testing.T) {
+			t.Parallel()
 			b := open(t, noFlag, &site{Server: &httptest.Server{URL: base + "7-views/"}})
 			got := run[struct{ On, Off, Shown int }](b, `
 				const cell = (row, of) => Number(document.querySelector("#row-" + row + " [data-of=" + of + "]").textContent);
-				const until = async (what, condition) => { for (const end = performance.now() + 20000; !condition(); ) { if (performance.now() > end) throw new Error("waited 20 s for " + what); await new Promise((done) => setTimeout(done, 20)); } };
+				const until = async (what, condition) => { for (const end = performance.now() + 60000; !condition(); ) { if (performance.now() > end) throw new Error("waited a minute for " + what); await new Promise((done) => setTimeout(done, 20)); } };
 				const seconds = (row) => cell(row, "seconds");
 				if ("`+era+`" === "modern") document.querySelector("[value=modern]").click();
 				await until("the Views", () => cell("on", "shown") >= 5 && seconds("on") >= 6);

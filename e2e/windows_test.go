@@ -47,8 +47,10 @@ func checkHosted(t *testing.T, got hosted) {
 
 // A frame of the page's own origin is served, and when it goes, removed or off to another page, nothing of it is left.
 func TestFrame(t *testing.T) {
+	t.Parallel()
 	for name, leaves := range map[string]string{"is removed": `frame.remove()`, "goes elsewhere": `frame.src = "/other"`} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			b := open(t, noFlag, serve(t, page{script: field.script + hears, also: map[string]string{"/guest": fmt.Sprintf(guest, ""), "/other": "other"}}))
 			checkHosted(t, run[hosted](b, `
 				const frame = document.createElement("iframe");
@@ -66,6 +68,7 @@ func TestFrame(t *testing.T) {
 
 // A window that the page has opened.
 func TestOpenedWindow(t *testing.T) {
+	t.Parallel()
 	b := open(t, noFlag, serve(t, page{
 		script: field.script + hears + `let opened; addEventListener("click", () => { opened = window.open("/guest"); });`,
 		also:   map[string]string{"/guest": fmt.Sprintf(guest, "")},
@@ -81,6 +84,7 @@ func TestOpenedWindow(t *testing.T) {
 
 // A frame of another origin that the page lists; TestEnvelopeIsStrict has one that it does not list.
 func TestListedOrigin(t *testing.T) {
+	t.Parallel()
 	other := serve(t, page{also: map[string]string{"/guest": fmt.Sprintf(guest, "")}})
 	for _, way := range []string{
 		fmt.Sprintf(`<script src="/pagewire.js" data-origins="https://x.test %s"></script>`, other.URL),
@@ -104,6 +108,7 @@ func TestListedOrigin(t *testing.T) {
 
 // A page that is left tells the clients in other windows.
 func TestPageLeft(t *testing.T) {
+	t.Parallel()
 	s := serve(t, page{script: field.script, also: map[string]string{"/host": `<iframe src="/"></iframe><script src=/agent.js></script>`}})
 	b := open(t, noFlag, s)
 	b.do(chromedp.Navigate(s.URL + "/host"))

@@ -46,6 +46,7 @@ func judge(t *testing.T, m mode, html string, least int) {
 
 // The files that are fit to be offered to the web platform's own tests, on Pagewire.
 func TestWebPlatform(t *testing.T) {
+	t.Parallel()
 	for _, file := range []struct {
 		name  string
 		least int // tests in it
@@ -63,7 +64,10 @@ func TestWebPlatform(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, m := range file.modes {
-			t.Run(file.name+"/"+m.name, func(t *testing.T) { judge(t, m, string(html), file.least) })
+			t.Run(file.name+"/"+m.name, func(t *testing.T) {
+				t.Parallel()
+				judge(t, m, string(html), file.least)
+			})
 		}
 	}
 	files, err := filepath.Glob("wpt/*.html")
@@ -74,6 +78,7 @@ func TestWebPlatform(t *testing.T) {
 
 // Everything that the IDL names is where Web IDL puts it, and is converted as Web IDL converts.
 func TestIDL(t *testing.T) {
+	t.Parallel()
 	idl, err := os.ReadFile("../idl/model-context-resources.idl")
 	if err != nil {
 		t.Fatal(err)
@@ -89,6 +94,9 @@ func TestIDL(t *testing.T) {
 	}
 	html := `<script src="/resources/testharness.js"></script><script>` + strings.ReplaceAll(string(built.OutputFiles[0].Contents), "</script", "<\\/script") + `</script>`
 	for _, m := range modes {
-		t.Run(m.name, func(t *testing.T) { judge(t, m, html, 13) })
+		t.Run(m.name, func(t *testing.T) {
+			t.Parallel()
+			judge(t, m, html, 13)
+		})
 	}
 }

@@ -39,7 +39,9 @@ function expectAttributes(node, where, known = []) {
 }
 
 const idl = readFileSync(source, "utf8");
-const ast = parse(idl, { concrete: true, sourceName: "model-context-resources.idl" }).filter((node) => node.type !== "eof");
+const ast = parse(idl, { concrete: true, sourceName: "model-context-resources.idl" }).filter(
+  (node) => node.type !== "eof",
+);
 for (const problem of validate(ast)) unsupported(problem.message);
 
 /** Node to the text of its last leading doc comment, without comment marks. */
@@ -47,9 +49,14 @@ const docs = new Map();
 write(ast, {
   templates: {
     definition(text, { data }) {
-      const comment = [...text.matchAll(/\/\*\*([^]*?)\*\/|^\s*(?=[^\s/*])/gm)];
+      const comment = [...text.matchAll(/\/\*\*([\s\S]*?)\*\/|^\s*(?=[^\s/*])/gm)];
       // Up to the first line of code, which the second alternative finds.
-      const leading = comment.slice(0, comment.findIndex((match) => match[1] === undefined)).at(-1);
+      const leading = comment
+        .slice(
+          0,
+          comment.findIndex((match) => match[1] === undefined),
+        )
+        .at(-1);
       if (leading) docs.set(data, leading[1].replace(/^\s*\* ?/gm, "").trim());
       return text;
     },
@@ -59,7 +66,8 @@ write(ast, {
 const definitions = new Map();
 const partials = [];
 for (const node of ast) {
-  if (!["interface", "dictionary", "enum", "callback"].includes(node.type)) unsupported(`${node.type} ${node.name ?? ""}`);
+  if (!["interface", "dictionary", "enum", "callback"].includes(node.type))
+    unsupported(`${node.type} ${node.name ?? ""}`);
   if (node.inheritance) unsupported(`inheritance of ${node.name}`);
   expectAttributes(node, node.name);
   if (node.type === "interface" && !node.partial) unsupported(`interface ${node.name} that is not partial`);
@@ -99,7 +107,8 @@ function tables() {
     }
     return name;
   };
-  const enumeration = (node) => `{ enumeration: "${node.name}", values: ${JSON.stringify(node.values.map((v) => v.value))} }`;
+  const enumeration = (node) =>
+    `{ enumeration: "${node.name}", values: ${JSON.stringify(node.values.map((v) => v.value))} }`;
   const dictionary = (node) => {
     const members = [...node.members].sort((a, b) => (a.name < b.name ? -1 : 1)); // Web IDL's order of reading
     const optional = members.some((m) => m.required) ? "" : "\n  optional: true,";
@@ -112,7 +121,8 @@ function tables() {
     if (m.default) parts.push(literal(m.default, where));
     return `[${parts.join(", ")}]`;
   };
-  const literal = ({ type: kind, value }, where) => (kind === "boolean" || kind === "string" ? JSON.stringify(value) : unsupported(`default of ${where}: ${kind}`));
+  const literal = ({ type: kind, value }, where) =>
+    kind === "boolean" || kind === "string" ? JSON.stringify(value) : unsupported(`default of ${where}: ${kind}`);
   const type = (t, where, extAttrs = t.extAttrs) => {
     expectAttributes({ extAttrs }, where, ["EnforceRange"]);
     if (t.nullable || t.union) unsupported(`type of ${where} as an argument: ${t.nullable ? "nullable" : "union"}`);
@@ -120,8 +130,10 @@ function tables() {
     if (t.generic) unsupported(`type of ${where}: ${t.generic}`);
     if (definitions.has(t.idlType)) return define(t.idlType);
     const integer = t.idlType.startsWith("unsigned");
-    if (integer !== extAttrs.some((a) => a.name === "EnforceRange")) unsupported(`${t.idlType} ${where} ${integer ? "without" : "with"} [EnforceRange]`);
-    if (!(t.idlType in primitives) || ["undefined", "any", "ModelContext", "BufferSource", "Blob"].includes(t.idlType)) unsupported(`type of ${where} as an argument: ${t.idlType}`);
+    if (integer !== extAttrs.some((a) => a.name === "EnforceRange"))
+      unsupported(`${t.idlType} ${where} ${integer ? "without" : "with"} [EnforceRange]`);
+    if (!(t.idlType in primitives) || ["undefined", "any", "ModelContext", "BufferSource", "Blob"].includes(t.idlType))
+      unsupported(`type of ${where} as an argument: ${t.idlType}`);
     return `"${t.idlType}"`;
   };
 
@@ -182,18 +194,24 @@ function types() {
     const text = docs.get(node);
     if (!text) return "";
     const lines = text.split("\n");
-    return lines.length === 1 ? `${indent}/** ${text} */\n` : `${indent}/**\n${lines.map((l) => `${indent} * ${l}`.trimEnd() + "\n").join("")}${indent} */\n`;
+    return lines.length === 1
+      ? `${indent}/** ${text} */\n`
+      : `${indent}/**\n${lines.map((l) => `${indent} * ${l}`.trimEnd() + "\n").join("")}${indent} */\n`;
   };
-  const parameters = (list, where) => list.map((a) => `${a.name}${a.optional ? "?" : ""}: ${type(a.idlType, where)}`).join(", ");
+  const parameters = (list, where) =>
+    list.map((a) => `${a.name}${a.optional ? "?" : ""}: ${type(a.idlType, where)}`).join(", ");
   const member = (m) => {
     if (m.type === "attribute") return `readonly ${m.name}: ${type(m.idlType, m.name)};`;
     if (m.type === "operation") return `${m.name}(${parameters(m.arguments, m.name)}): ${type(m.idlType, m.name)};`;
     // `| undefined` so that exactOptionalPropertyTypes lets a page pass what Web IDL takes for absent.
-    return m.required ? `${m.name}: ${type(m.idlType, m.name)};` : `${m.name}?: ${type(m.idlType, m.name)} | undefined;`;
+    return m.required
+      ? `${m.name}: ${type(m.idlType, m.name)};`
+      : `${m.name}?: ${type(m.idlType, m.name)} | undefined;`;
   };
   const definition = (node) => {
     const head = doc(node, "  ");
-    if (node.type === "enum") return `${head}  type ${node.name} = ${node.values.map((v) => JSON.stringify(v.value)).join(" | ")};\n`;
+    if (node.type === "enum")
+      return `${head}  type ${node.name} = ${node.values.map((v) => JSON.stringify(v.value)).join(" | ")};\n`;
     if (node.type === "callback") {
       const result = results[node.name] ?? unsupported(`result of callback ${node.name}`);
       return `${head}  type ${node.name} = (${parameters(node.arguments, node.name)}) => ${result};\n`;

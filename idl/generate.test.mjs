@@ -8,7 +8,8 @@ import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
-const check = (directory) => spawnSync(process.execPath, [join(directory, "idl/generate.mjs"), "--check"], { encoding: "utf8" });
+const check = (directory) =>
+  spawnSync(process.execPath, [join(directory, "idl/generate.mjs"), "--check"], { encoding: "utf8" });
 
 /** A copy of what the generator reads and writes, with the IDL changed. */
 function copyWith(t, change) {
@@ -16,7 +17,8 @@ function copyWith(t, change) {
   t.after(() => rmSync(copy, { recursive: true }));
   cpSync(join(root, "idl"), join(copy, "idl"), { recursive: true });
   mkdirSync(join(copy, "js/page"), { recursive: true });
-  for (const file of ["js/package.json", "js/pagewire.d.ts", "js/page/idl.gen.ts"]) cpSync(join(root, file), join(copy, file));
+  for (const file of ["js/package.json", "js/pagewire.d.ts", "js/page/idl.gen.ts"])
+    cpSync(join(root, file), join(copy, file));
   symlinkSync(join(root, "js/node_modules"), join(copy, "js/node_modules"));
   const idl = join(copy, "idl/model-context-resources.idl");
   const before = readFileSync(idl, "utf8");
@@ -32,7 +34,9 @@ test("the generated files are up to date", () => {
 });
 
 test("a changed member is drift in both files, named", (t) => {
-  const { status, stderr } = check(copyWith(t, (idl) => idl.replace("required DOMString name;", "required DOMString label;")));
+  const { status, stderr } = check(
+    copyWith(t, (idl) => idl.replace("required DOMString name;", "required DOMString label;")),
+  );
   assert.equal(status, 1);
   assert.match(stderr, /js\/page\/idl\.gen\.ts differs/);
   assert.match(stderr, /js\/pagewire\.d\.ts differs/);
@@ -49,11 +53,31 @@ const unknown = {
   "a type": [/DOMString title;/, "octet title;", /type of ModelContextResource\.title/],
   "a nullable type": [/DOMString title;/, "DOMString? title;", /ModelContextResource\.title.*nullable/],
   "a union as an argument": [/DOMString title;/, "(DOMString or boolean) title;", /ModelContextResource\.title.*union/],
-  "an integer without [EnforceRange]": [/\[EnforceRange\] unsigned long min/, "unsigned long min", /minUpdateInterval without \[EnforceRange\]/],
-  "an extended attribute": [/DOMString title;/, "[LegacyNullToEmptyString] DOMString title;", /LegacyNullToEmptyString/],
-  "inheritance": [/dictionary ModelContextIcon \{/, "dictionary ModelContextIcon : ModelContextReadOptions {", /inheritance of ModelContextIcon/],
-  "a static operation": [/undefined unregisterResource/, "static undefined unregisterResource", /static ModelContext\.unregisterResource/],
-  "a promise": [/undefined unregisterResource/, "Promise<undefined> unregisterResource", /return type of ModelContext\.unregisterResource/],
+  "an integer without [EnforceRange]": [
+    /\[EnforceRange\] unsigned long min/,
+    "unsigned long min",
+    /minUpdateInterval without \[EnforceRange\]/,
+  ],
+  "an extended attribute": [
+    /DOMString title;/,
+    "[LegacyNullToEmptyString] DOMString title;",
+    /LegacyNullToEmptyString/,
+  ],
+  inheritance: [
+    /dictionary ModelContextIcon \{/,
+    "dictionary ModelContextIcon : ModelContextReadOptions {",
+    /inheritance of ModelContextIcon/,
+  ],
+  "a static operation": [
+    /undefined unregisterResource/,
+    "static undefined unregisterResource",
+    /static ModelContext\.unregisterResource/,
+  ],
+  "a promise": [
+    /undefined unregisterResource/,
+    "Promise<undefined> unregisterResource",
+    /return type of ModelContext\.unregisterResource/,
+  ],
   "a whole interface": [/$/, "\n[Exposed=Window]\ninterface Extra { };\n", /Extra/],
   "a typedef": [/$/, "\ntypedef DOMString Text;\n", /typedef Text/],
 };

@@ -127,7 +127,10 @@ declare global {
   var ModelContext: { prototype: ModelContext; new (): ModelContext };
 
   /** What `read` may give: text, one piece of contents, or several. */
-  type ModelContextReadResult = string | ModelContextResourceContents | { contents: readonly ModelContextResourceContents[] };
+  type ModelContextReadResult =
+    | string
+    | ModelContextResourceContents
+    | { contents: readonly ModelContextResourceContents[] };
 
   var pagewire: Pagewire;
 }
@@ -196,11 +199,11 @@ export interface PagewireStats {
 
 export interface PagewireEventMap {
   /** The first core is up. */
-  ready: CustomEvent<{}>;
+  ready: CustomEvent<Record<string, never>>;
   /** A core died; its ports are closed. */
   coredead: CustomEvent<{ reason: string }>;
   /** Another core has taken over the registrations. */
-  corerestart: CustomEvent<{}>;
+  corerestart: CustomEvent<Record<string, never>>;
   /** A port is closed. Ports are numbered from 1. */
   portclose: CustomEvent<{ port: number; reason: string }>;
   /** The core could not be started, or dies again and again. */
@@ -216,8 +219,16 @@ export interface Pagewire extends EventTarget {
   /** Closes all ports, withdraws all resources, and restores every property that was defined, this one included. */
   uninstall(): void;
   stats(): PagewireStats;
-  addEventListener<K extends keyof PagewireEventMap>(type: K, listener: (this: Pagewire, event: PagewireEventMap[K]) => void, options?: boolean | AddEventListenerOptions): void;
-  addEventListener(type: string, listener: EventListenerOrEventListenerObject | null, options?: boolean | AddEventListenerOptions): void;
+  addEventListener<K extends keyof PagewireEventMap>(
+    type: K,
+    listener: (this: Pagewire, event: PagewireEventMap[K]) => void,
+    options?: boolean | AddEventListenerOptions,
+  ): void;
+  addEventListener(
+    type: string,
+    listener: EventListenerOrEventListenerObject | null,
+    options?: boolean | AddEventListenerOptions,
+  ): void;
 }
 
 /** The same object as `globalThis.pagewire`. Importing the module installs the page API. */

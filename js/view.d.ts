@@ -2,7 +2,12 @@
  * Calls back with what `uri` reads as, at once and whenever that has changed, until `stop` or the View's teardown. Two
  * watches of one URI are one subscription.
  */
-export function watchResource(app: AppLike, uri: string, callback: (result: ResourceResult) => void, options?: WatchOptions): ResourceWatch;
+export function watchResource(
+  app: AppLike,
+  uri: string,
+  callback: (result: ResourceResult) => void,
+  options?: WatchOptions,
+): ResourceWatch;
 
 /**
  * Whether a host says that Views can subscribe: as ext-apps#659 proposes; under `experimental`, since the stock App drops what

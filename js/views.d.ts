@@ -7,7 +7,11 @@
  * one upstream share its subscriptions; the options of the first count for all. When the frame is removed, or the bridge
  * closed, everything that the View watched is released.
  */
-export function attachViews(bridge: BridgeLike | HTMLIFrameElement | Window, upstream: Upstream | ClientLike, options?: AttachOptions): Views;
+export function attachViews(
+  bridge: BridgeLike | HTMLIFrameElement | Window,
+  upstream: Upstream | ClientLike,
+  options?: AttachOptions,
+): Views;
 
 /** The key under `experimental`, and in the host context, by which a View learns of subscriptions. */
 export const EXPERIMENTAL: "io.github.pagewire/resourceSubscriptions";
@@ -96,8 +100,13 @@ export interface ClientLike {
   readonly transport?: object | undefined;
   connect(transport: never, ...rest: never[]): Promise<void>;
   request(request: { method: string; params?: unknown }, options?: { signal?: AbortSignal }): Promise<unknown>;
-  listen?(filter: { resourceSubscriptions: string[]; resourcesListChanged?: boolean }, options?: { signal?: AbortSignal }): Promise<ListenLike>;
-  getServerCapabilities(): { resources?: { subscribe?: boolean | undefined; listChanged?: boolean | undefined } | undefined } | undefined;
+  listen?(
+    filter: { resourceSubscriptions: string[]; resourcesListChanged?: boolean },
+    options?: { signal?: AbortSignal },
+  ): Promise<ListenLike>;
+  getServerCapabilities():
+    | { resources?: { subscribe?: boolean | undefined; listChanged?: boolean | undefined } | undefined }
+    | undefined;
   getProtocolEra?(): "legacy" | "modern" | undefined;
 }
 

@@ -1,9 +1,10 @@
 // Package coalesce thins streams of "this changed" so that whoever listens is told early, not too often, and never
 // misses the last change.
 //
-// Each key (an Item) fires at once on its first touch, the leading edge, and then at most once per interval: a
-// touch inside the interval marks the item dirty, and a dirty item fires when its interval ends, the trailing
-// edge. So the wait has a ceiling, however long the touches go on, and the last touch is always followed by a
+// Each key (an Item) has a Pace. As long as it has credit a touch fires at once: the leading edge, and the few changes
+// that one act of a person makes. Each firing costs one credit, and each interval gives one back. A touch without
+// credit marks the item dirty, and a dirty item fires as soon as it has one, the trailing edge. So a stream fires once
+// per interval, the wait has a ceiling, however long the touches go on, and the last touch is always followed by a
 // firing. Items that wait fire in the order in which they fall due, so that a key that is touched a million times
 // delays no other.
 //
@@ -14,13 +15,21 @@ package coalesce
 // A Time is a number of milliseconds on a clock that its owner chooses and that never goes back.
 type Time int64
 
+// A Pace says how often an item fires: once per Interval, of which 0 or less means every time, and in quick succession
+// as often as Burst says, of which less than 1 means 1. A Burst of 1 is strict: no two firings within an interval.
+type Pace struct {
+	Interval Time
+	Burst    int
+}
+
 // An Item is one key: it holds a caller's Value and the state of its stream. Its zero state is quiet. It belongs
 // to one Queue for as long as it is dirty there.
 type Item[T any] struct {
 	Value T
 
-	due   Time // when the interval after the last firing ends
-	fired bool // whether due means anything yet
+	full  Time // when it will have all its credit again; what it lacks is one for each interval until then
+	due   Time // while dirty: when it has one
+	fired bool // whether full means anything yet
 	index int  // 1 + position in the heap; 0 while not dirty
 }
 
@@ -32,32 +41,37 @@ type Queue[T any] struct {
 	heap []*Item[T] // dirty items, soonest due first
 }
 
-// Touch says that it changed at now, and reports whether it fires now. If not, Pop will return it when interval,
-// counted from its last firing, is over. An interval of 0 or less fires every time.
-func (q *Queue[T]) Touch(now Time, it *Item[T], interval Time) bool {
+// Touch says that it changed at now, and reports whether it fires now. If not, Pop will return it when it has credit.
+func (q *Queue[T]) Touch(now Time, it *Item[T], p Pace) bool {
 	if it.index > 0 {
 		return false
 	}
-	if it.fired && now < it.due {
+	if it.due = it.full - Time(max(p.Burst, 1)-1)*max(p.Interval, 0); it.fired && now < it.due {
 		q.heap = append(q.heap, it)
 		it.index = len(q.heap)
 		q.up(len(q.heap) - 1)
 		return false
 	}
-	it.fired = true
-	it.due = now + max(interval, 0)
+	it.spend(now, p)
 	return true
 }
 
-// Pop takes out an item that fires at now: the one that fell due first, whose next interval then starts. It
-// returns nil when no more is due.
-func (q *Queue[T]) Pop(now Time, interval func(T) Time) *Item[T] {
+func (it *Item[T]) spend(now Time, p Pace) {
+	if !it.fired || it.full < now {
+		it.full = now
+	}
+	it.full += max(p.Interval, 0)
+	it.fired = true
+}
+
+// Pop takes out an item that fires at now: the one that fell due first. It returns nil when no more is due.
+func (q *Queue[T]) Pop(now Time, pace func(T) Pace) *Item[T] {
 	if len(q.heap) == 0 || q.heap[0].due > now {
 		return nil
 	}
 	it := q.heap[0]
 	q.Remove(it)
-	it.due = now + max(interval(it.Value), 0)
+	it.spend(now, pace(it.Value))
 	return it
 }
 

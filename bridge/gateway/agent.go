@@ -6,6 +6,7 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"strconv"
 	"sync/atomic"
 
 	"github.com/pagewire/pagewire/bridge"
@@ -19,7 +20,9 @@ type Agent struct {
 	id   bridge.PortID
 	road string
 	out  *outbox
-	done chan struct{} // closed when the session has ended
+	// client is who else's sessions it shares a bound with.
+	client *client
+	done   chan struct{} // closed when the session has ended
 	// blocked is set while the engine knows the port as not writable.
 	blocked atomic.Bool
 	// held says that Hold keeps it so. Guarded by the gateway's lock.
@@ -30,9 +33,17 @@ type Agent struct {
 
 const (
 	highWater, lowWater = 256 << 10, 64 << 10
-	// maxWaiting ends a session: its agent asks and does not read.
-	maxWaiting = 64 << 20
+	// maxWaiting is what may wait for one client that asks and does not read, in all of its sessions, in bytes; maxWaitingAll for all
+	// clients. Above it the session ends for which most waits; of all of them, that of the client for which most waits.
+	maxWaiting, maxWaitingAll = 64 << 20, 256 << 20
 )
+
+// A client is a program that may have several sessions.
+type client struct {
+	name     string
+	sessions int // guarded by the gateway's lock
+	waiting  atomic.Int64
+}
 
 // RoadRequest is the road of an agent that is one request over HTTP: the modern era has no sessions there. Their coming and
 // going is logged at debug level.
@@ -47,17 +58,30 @@ func (a *Agent) level() slog.Level {
 
 // Connect opens a session for an agent. road says how it came ("stdio", "http"), for logs and metrics. It fails above the
 // limit of sessions and after Close.
-func (g *Gateway) Connect(road string) (*Agent, error) {
+func (g *Gateway) Connect(road string) (*Agent, error) { return g.ConnectAs(road, "") }
+
+// ConnectAs is Connect for one of several sessions of a client, who is known by any name; what waits to be read is bounded for all of
+// them together. "" is nobody else.
+func (g *Gateway) ConnectAs(road, name string) (*Agent, error) {
 	g.mu.Lock()
 	defer g.unlock()
 	if g.closed {
 		return nil, ErrClosed
 	}
 	g.lastPort++
-	a := &Agent{g: g, id: g.lastPort, road: road, out: newOutbox(), done: make(chan struct{})}
+	if name == "" {
+		name = strconv.Itoa(int(g.lastPort))
+	}
+	c := g.clients[name]
+	if c == nil {
+		c = &client{name: name}
+	}
+	a := &Agent{g: g, id: g.lastPort, road: road, client: c, out: newOutbox(&c.waiting, &g.waiting), done: make(chan struct{})}
 	if err := g.engine.Open(g.now(), a.id); err != nil {
 		return nil, err
 	}
+	c.sessions++
+	g.clients[name] = c
 	g.agents[a.id] = a
 	g.logOpen(a)
 	return a, nil
@@ -161,19 +185,44 @@ func (a *Agent) end(reason string, drop bool) {
 	if g.agents[a.id] != nil {
 		g.engine.Close(g.now(), a.id)
 		delete(g.agents, a.id)
+		if a.client.sessions--; a.client.sessions == 0 {
+			delete(g.clients, a.client.name)
+		}
 		close(a.done)
 		g.log.Log(context.Background(), a.level(), "agent gone", "agent", int(a.id), "road", a.road, "reason", reason)
 	}
 	a.out.close(drop)
 }
 
+// fullest is the session for which most waits, of a client or, without one, of the client for which most waits. It is called with the
+// gateway's lock held.
+func (g *Gateway) fullest(of *client) *Agent {
+	var most *client
+	for _, c := range g.clients {
+		if most == nil || c.waiting.Load() > most.waiting.Load() {
+			most = c
+		}
+	}
+	if of == nil {
+		of = most
+	}
+	var found *Agent
+	for _, a := range g.agents {
+		if a.client == of && (found == nil || a.out.held() > found.out.held()) {
+			found = a
+		}
+	}
+	return found
+}
+
 // send is called with the gateway's lock held.
 func (a *Agent) send(message []byte) {
 	a.g.tap(Event{Way: ToAgent, Agent: int(a.id), Text: message})
 	a.out.push(message)
-	if a.out.size() > maxWaiting {
-		a.end("it does not read what it asks for", true)
-		return
+	if a.client.waiting.Load() > maxWaiting {
+		a.g.fullest(a.client).end("its client does not read what it asks for", true)
+	} else if a.g.waiting.Load() > maxWaitingAll {
+		a.g.fullest(nil).end("all agents together do not read what they ask for, and it least of all", true)
 	}
 	if !a.blocked.Load() && a.out.size() > highWater {
 		a.blocked.Store(true)

@@ -108,9 +108,6 @@ func (g *Gateway) Attach(ctx context.Context, info PageInfo, conn Conn) (*Page, 
 // Done is closed when the page is no longer attached.
 func (p *Page) Done() <-chan struct{} { return p.done }
 
-// Number is that of the page's tab: the N of #tab=N. It is 0 for a hub.
-func (p *Page) Number() int { return p.tab.number }
-
 // Close gives the page up. Its resources go at once; without it, when the Conn ends, they wait for the tab's next page.
 func (p *Page) Close(reason string) {
 	p.leave(reason, false)

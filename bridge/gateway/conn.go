@@ -6,6 +6,7 @@ import (
 	"context"
 	"io"
 	"sync"
+	"sync/atomic"
 )
 
 // A Conn carries whole JSON-RPC messages, one per call, as JSON text. Every road into and out of the gateway is one:
@@ -20,40 +21,29 @@ type Conn interface {
 	Close() error
 }
 
-// Pipe returns the two ends of a Conn within the process.
-func Pipe() (Conn, Conn) {
-	a, b := newOutbox(), newOutbox()
-	return &pipe{in: a, out: b}, &pipe{in: b, out: a}
-}
-
-type pipe struct{ in, out *outbox }
-
-func (p *pipe) Read(ctx context.Context) ([]byte, error) { return p.in.next(ctx) }
-
-func (p *pipe) Write(_ context.Context, message []byte) error {
-	if !p.out.push(message) {
-		return io.ErrClosedPipe
-	}
-	return nil
-}
-
-func (p *pipe) Close() error {
-	p.in.close(true)
-	p.out.close(false)
-	return nil
-}
-
 // An outbox holds messages that wait to be taken. Putting one in never blocks, so that it may be done under a lock; what bounds
 // it is told by full.
 type outbox struct {
 	mu       sync.Mutex
 	messages [][]byte
 	bytes    int
+	taken    int // bytes of the message that was taken last, until the next is asked for: it is being written
 	closed   bool
 	wake     chan struct{}
+	sums     []*atomic.Int64
 }
 
-func newOutbox() *outbox { return &outbox{wake: make(chan struct{}, 1)} }
+// newOutbox returns one whose bytes, those that were taken last included, are added to sums.
+func newOutbox(sums ...*atomic.Int64) *outbox {
+	return &outbox{wake: make(chan struct{}, 1), sums: sums}
+}
+
+// add counts bytes in the sums. It is called with mu held.
+func (o *outbox) add(n int) {
+	for _, sum := range o.sums {
+		sum.Add(int64(n))
+	}
+}
 
 // push reports false when the outbox is closed.
 func (o *outbox) push(message []byte) bool {
@@ -64,6 +54,7 @@ func (o *outbox) push(message []byte) bool {
 	}
 	o.messages = append(o.messages, message)
 	o.bytes += len(message)
+	o.add(len(message))
 	o.signal()
 	return true
 }
@@ -79,6 +70,8 @@ func (o *outbox) signal() {
 func (o *outbox) next(ctx context.Context) ([]byte, error) {
 	for {
 		o.mu.Lock()
+		o.add(-o.taken)
+		o.taken = 0
 		if len(o.messages) > 0 {
 			message := o.messages[0]
 			o.messages[0] = nil
@@ -86,6 +79,10 @@ func (o *outbox) next(ctx context.Context) ([]byte, error) {
 				o.messages = nil
 			}
 			o.bytes -= len(message)
+			if o.taken = len(message); o.closed { // nobody may come back to ask for the next
+				o.add(-o.taken)
+				o.taken = 0
+			}
 			o.mu.Unlock()
 			return message, nil
 		}
@@ -109,12 +106,22 @@ func (o *outbox) size() int {
 	return o.bytes
 }
 
+// held is size with what is being written.
+func (o *outbox) held() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.bytes + o.taken
+}
+
 // close takes no more messages; those that wait are dropped, or still delivered.
 func (o *outbox) close(drop bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.closed = true
+	o.add(-o.taken)
+	o.taken = 0
 	if drop {
+		o.add(-o.bytes)
 		o.messages, o.bytes = nil, 0
 	}
 	o.signal()

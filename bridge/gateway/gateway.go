@@ -52,7 +52,7 @@ type Options struct {
 	Log *slog.Logger
 }
 
-// Loopback, in a list of origins, stands for localhost, 127.0.0.0/8 and ::1 at every port.
+// Loopback stands, in a list of origins, for localhost, 127.0.0.0/8 and ::1 at every port.
 const Loopback = "loopback"
 
 // A Gateway holds what the attached pages offer and serves it to the connected agents. Its methods may be called
@@ -64,6 +64,8 @@ type Gateway struct {
 	client *mcp.Client // towards pages
 	tapped atomic.Pointer[func(Event)]
 	passed [4]passed // by the order of ways
+	// waiting is what agents have not read yet, in bytes.
+	waiting atomic.Int64
 
 	mu       sync.Mutex // guards all below, and the engine
 	engine   *bridge.Engine
@@ -72,6 +74,7 @@ type Gateway struct {
 	closed   bool
 	lastPort bridge.PortID
 	agents   map[bridge.PortID]*Agent
+	clients  map[string]*client // whose sessions these are
 	calls    map[bridge.CallID]*call
 	catalog  catalog
 	interest map[string]*interest // by the agents' URI
@@ -97,6 +100,7 @@ func New(o Options) *Gateway {
 	g := &Gateway{
 		opt: o, log: o.Log, start: time.Now(),
 		agents:   map[bridge.PortID]*Agent{},
+		clients:  map[string]*client{},
 		calls:    map[bridge.CallID]*call{},
 		interest: map[string]*interest{},
 	}
@@ -115,6 +119,7 @@ func New(o Options) *Gateway {
 			MessageBytes:  4 << 20, // an agent's tool arguments may hold a file
 			Resources:     200_000, // each page's engine holds 10,000 at most
 			ResultBytes:   32 << 20,
+			Ports:         4096, // three quarters of them over HTTP (package serve's shares), the rest for those who join and for stdio
 			Subscriptions: 10_000,
 			Calls:         1000, // they wait here for their page, which is sent 60 at once
 		},
@@ -162,7 +167,7 @@ func (g *Gateway) unlock() {
 	g.sweep()
 	if at, ok := g.engine.Deadline(); ok && !g.closed && (g.armed == 0 || at < g.armed) {
 		g.armed = max(at, 1)
-		g.timer.Reset(g.start.Add(time.Duration(at) * time.Millisecond).Sub(time.Now()))
+		g.timer.Reset(time.Until(g.start.Add(time.Duration(at) * time.Millisecond)))
 	}
 	g.mu.Unlock()
 }

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
 // A testPage is a page: a real MCP server behind a Pipe. Real pages in a real browser are in e2e.
@@ -55,7 +57,7 @@ func openPage(t *testing.T, g *Gateway, info PageInfo, state map[string]string) 
 	for uri := range state {
 		p.offer(uri)
 	}
-	near, far := Pipe()
+	near, far := testkit.Pipe()
 	p.conn = far
 	go p.server.Run(t.Context(), Transport(far))
 	var err error
@@ -159,7 +161,7 @@ func (a *testAgent) updated(want ...string) {
 		select {
 		case uri := <-a.updates:
 			got = append(got, uri)
-		case <-time.After(5 * time.Second):
+		case <-time.After(testkit.Patience):
 			a.t.Fatalf("updates: %v, still waiting for the rest of %v", got, want)
 		}
 	}
@@ -240,17 +242,7 @@ func TestOnePage(t *testing.T) {
 	if err := a.Unsubscribe(t.Context(), &mcp.UnsubscribeParams{URI: app + "/doc"}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the page's subscription ends", func() bool { return p.subscriptions(app+"/doc") == 0 })
-}
-
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
-		if ok() {
-			return
-		}
-	}
-	t.Fatalf("never: %s", what)
+	testkit.Eventually(t, "the page's subscription ends", func() bool { return p.subscriptions(app+"/doc") == 0 })
 }
 
 func TestSameURIInTwoTabs(t *testing.T) {
@@ -285,7 +277,7 @@ func TestSameURIInTwoTabs(t *testing.T) {
 	a.updated(doc, doc+"#tab=2")
 	g.Focus("a")
 	a.updated(doc)
-	eventually(t, "nothing is subscribed twice", func() bool { return p1.subscriptions(doc) == 1 && p2.subscriptions(doc) == 1 })
+	testkit.Eventually(t, "nothing is subscribed twice", func() bool { return p1.subscriptions(doc) == 1 && p2.subscriptions(doc) == 1 })
 	g.CloseTab("a")
 	a.updated(doc)
 	if got := a.uris(); !slices.Equal(got, []string{doc}) {
@@ -309,7 +301,7 @@ func TestReload(t *testing.T) {
 	}
 	answer := make(chan string, 1)
 	go func() { answer <- a.read(doc) }()
-	eventually(t, "the reader waits", func() bool {
+	testkit.Eventually(t, "the reader waits", func() bool {
 		g.mu.Lock()
 		defer g.unlock()
 		return len(p.parked) == 1
@@ -324,8 +316,8 @@ func TestReload(t *testing.T) {
 	}
 	p2.set(doc, "later")
 	a.updated(doc)
-	if p2.Number() != 1 {
-		t.Errorf("the tab is number %d after a reload", p2.Number())
+	if p2.tab.number != 1 {
+		t.Errorf("the tab is number %d after a reload", p2.tab.number)
 	}
 	select {
 	case what := <-a.lists:
@@ -364,7 +356,7 @@ func TestPageThatDoesNotReturn(t *testing.T) {
 	if _, err := a.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: doc}); err == nil {
 		t.Error("a page that has gone answered")
 	}
-	eventually(t, "the resource is gone", func() bool { return len(a.uris()) == 0 })
+	testkit.Eventually(t, "the resource is gone", func() bool { return len(a.uris()) == 0 })
 	a.quiet()
 	p2 := openPage(t, g, tabInfo("a"), map[string]string{doc: "after"})
 	a.updated(doc)
@@ -402,7 +394,7 @@ func TestForeignOriginsAreRefused(t *testing.T) {
 	if got := a.uris(); !slices.Equal(got, []string{app + "/doc"}) {
 		t.Fatalf("listed %v", got)
 	}
-	near, _ := Pipe()
+	near, _ := testkit.Pipe()
 	if _, err := g.Attach(t.Context(), PageInfo{Tab: "b", Origin: "https://very.bad.example"}, near); err == nil {
 		t.Error("a denied origin was attached")
 	}
@@ -478,11 +470,11 @@ func TestTools(t *testing.T) {
 	}
 	p1 := openPage(t, g, tabInfo("a"), map[string]string{app + "/doc": "x"})
 	add(p1, "add", "first ")
-	eventually(t, "the tool is there", func() bool { return slices.Contains(names(), "add") })
+	testkit.Eventually(t, "the tool is there", func() bool { return slices.Contains(names(), "add") })
 	p2 := openPage(t, g, PageInfo{Tab: "b", Origin: "https://other.example", Title: "Other"}, map[string]string{})
 	add(p2, "add", "second ")
 	add(p2, "read_page_resource", "not ours ")
-	eventually(t, "both are there", func() bool {
+	testkit.Eventually(t, "both are there", func() bool {
 		return slices.Equal(names(), append([]string{"add", "add_other_example"}, append(slices.Clone(own[:2]), "read_page_resource_other_example", own[2])...))
 	})
 	for name, want := range map[string]string{"add": "first !", "add_tab1": "first !", "add_other_example": "second !", "read_page_resource_other_example": "not ours !"} {
@@ -491,7 +483,7 @@ func TestTools(t *testing.T) {
 		}
 	}
 	g.CloseTab("a")
-	eventually(t, "the first is gone", func() bool { return !slices.Contains(names(), "add") && slices.Contains(names(), "add_other_example") })
+	testkit.Eventually(t, "the first is gone", func() bool { return !slices.Contains(names(), "add") && slices.Contains(names(), "add_other_example") })
 }
 
 func TestWaitForPageUpdate(t *testing.T) {
@@ -530,13 +522,13 @@ func TestWaitForPageUpdate(t *testing.T) {
 		json.Unmarshal([]byte(got[0]), &out)
 		return out
 	}
+	const long = 60_000 // ms
 	revision := read()
 	if got := wait(revision, 20); !got.TimedOut || len(got.Changed) != 0 {
 		t.Fatalf("nothing has changed, and the answer is %+v", got)
 	}
 	p.set(doc, "two") // before the wait: it must not be missed
-	time.Sleep(20 * time.Millisecond)
-	got2 := wait(revision, 5000)
+	got2 := wait(revision, long)
 	if !slices.Equal(got2.Changed, []string{doc}) || got2.Revision <= revision {
 		t.Fatalf("a change between read and wait: %+v", got2)
 	}
@@ -545,13 +537,13 @@ func TestWaitForPageUpdate(t *testing.T) {
 		time.Sleep(30 * time.Millisecond)
 		p.set(doc, "three")
 	}()
-	if got := wait(revision, 5000); !slices.Equal(got.Changed, []string{doc}) {
+	if got := wait(revision, long); !slices.Equal(got.Changed, []string{doc}) {
 		t.Fatalf("a change during the wait: %+v", got)
 	}
 	if got := wait(read(), 0); !got.TimedOut {
 		t.Errorf("a wait of no time: %+v", got)
 	}
-	if got := wait(1, 5000); len(got.Changed) != 1 {
+	if got := wait(1, long); len(got.Changed) != 1 {
 		t.Errorf("since long ago: %+v", got)
 	}
 	if _, failed := a.tool("read_page_resource", map[string]string{"uri": app + "/none"}); !failed {
@@ -587,7 +579,7 @@ func TestSubscribeWaitsForThePage(t *testing.T) {
 		a.updated(doc)
 		a.Close()
 	}
-	eventually(t, "the page's subscription ends with the last agent", func() bool { return p.subscriptions(doc) == 0 })
+	testkit.Eventually(t, "the page's subscription ends with the last agent", func() bool { return p.subscriptions(doc) == 0 })
 }
 
 func TestHubAsPage(t *testing.T) {
@@ -618,7 +610,7 @@ func TestHubAsPage(t *testing.T) {
 	a.updated(doc, doc+"#tab=1")
 	// The hub dies, and the tabs come to us: their numbers stay.
 	port.Close()
-	eventually(t, "the joiner sees it", func() bool {
+	testkit.Eventually(t, "the joiner sees it", func() bool {
 		for _, p := range joiner.Snapshot().Pages {
 			return p.Absent
 		}
@@ -627,7 +619,7 @@ func TestHubAsPage(t *testing.T) {
 	a.quiet()
 	answer := make(chan string, 1)
 	go func() { answer <- a.read(doc + "#tab=1") }()
-	eventually(t, "the reader waits", func() bool {
+	testkit.Eventually(t, "the reader waits", func() bool {
 		joiner.mu.Lock()
 		defer joiner.unlock()
 		for p := range joiner.catalog.pages {
@@ -642,8 +634,8 @@ func TestHubAsPage(t *testing.T) {
 	if got := <-answer; got != "one''" {
 		t.Errorf("who waited read %q", got)
 	}
-	if q1.Number() != 1 || q2.Number() != 2 {
-		t.Errorf("tabs are numbered %d and %d", q1.Number(), q2.Number())
+	if q1.tab.number != 1 || q2.tab.number != 2 {
+		t.Errorf("tabs are numbered %d and %d", q1.tab.number, q2.tab.number)
 	}
 	q1.set(doc, "later")
 	a.updated(doc, doc+"#tab=1")
@@ -692,7 +684,7 @@ func TestSuccessorOfAHub(t *testing.T) {
 		port.Close()
 	}
 	for _, g := range []*Gateway{next, joiner} {
-		eventually(t, "the hub is gone", func() bool { return g.Snapshot().Pages[0].Absent })
+		testkit.Eventually(t, "the hub is gone", func() bool { return g.Snapshot().Pages[0].Absent })
 	}
 	join(joiner, next)
 	check("after the hub's death")
@@ -738,6 +730,86 @@ func TestSuccessorOfAHub(t *testing.T) {
 	}
 }
 
+// A gateway was the hub, was stopped and has been replaced. It loses its pages and joins: its agents keep the list, hear of it once,
+// and who was reading when the pages went has the answer of the new hub.
+func TestHubThatIsReplaced(t *testing.T) {
+	old, next := newGateway(t, Options{}), newGateway(t, Options{})
+	doc, own := app+"/doc", app+"/own"
+	state := func(n string) []map[string]string {
+		return []map[string]string{{doc: "one" + n, own: "own" + n}, {doc: "two" + n}}
+	}
+	var pages []*testPage
+	for i, tab := range []string{"a", "b"} {
+		pages = append(pages, openPage(t, old, tabInfo(tab), state("")[i]))
+	}
+	a := openAgent(t, old)
+	listed, watched := []string{doc, doc + "#tab=1", own}, []string{doc, doc + "#tab=1", own}
+	for _, uri := range watched {
+		a.subscribe(uri)
+	}
+	join := func(g, hub *Gateway) Conn {
+		t.Helper()
+		port, err := hub.Connect("gateway")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := g.Attach(t.Context(), PageInfo{Tab: "hub", Hub: true}, port); err != nil {
+			t.Fatal(err)
+		}
+		return port
+	}
+	join(next, old).Close() // it was a joiner, and knows the tabs' numbers
+	for i, tab := range []string{"a", "b"} {
+		openPage(t, next, tabInfo(tab), state("'")[i])
+	}
+	pages[0].hold = make(chan struct{})
+	defer close(pages[0].hold)
+	answer := make(chan string, 1)
+	go func() { answer <- a.read(own) }()
+	eventually(t, "the page is asked", func() bool {
+		pages[0].session.mu.Lock()
+		defer pages[0].session.mu.Unlock()
+		return pages[0].session.asked == 1
+	})
+	for _, p := range pages {
+		p.crash()
+		<-p.Done()
+	}
+	if got := a.uris(); !slices.Equal(got, listed) {
+		t.Fatalf("without pages %v are listed", got)
+	}
+	join(old, next)
+	if got := <-answer; got != "own'" {
+		t.Errorf("who was reading read %q", got)
+	}
+	a.updated(watched...)
+	for uri, want := range map[string]string{doc: "two'", doc + "#tab=1": "one'", own: "own'"} {
+		if got := a.read(uri); got != want {
+			t.Errorf("%s reads %q, want %q", uri, got, want)
+		}
+	}
+	if got := a.uris(); !slices.Equal(got, listed) {
+		t.Fatalf("listed %v", got)
+	}
+	select {
+	case what := <-a.lists:
+		t.Errorf("%s list changed, though nothing has", what)
+	default:
+	}
+	// What is kept for pages that do not come back takes nothing with it.
+	old.mu.Lock()
+	for p := range old.catalog.pages {
+		if p.absent {
+			old.drop(p)
+		}
+	}
+	old.unlock()
+	if got := a.uris(); !slices.Equal(got, listed) {
+		t.Fatalf("when the pages are forgotten %v are listed", got)
+	}
+	a.quiet()
+}
+
 // A tool's name means the same when another gateway is the hub, in whatever order the tabs come to that.
 func TestToolNamesOutliveTheHub(t *testing.T) {
 	hub, next := newGateway(t, Options{}), newGateway(t, Options{})
@@ -747,7 +819,7 @@ func TestToolNamesOutliveTheHub(t *testing.T) {
 		mcp.AddTool(p.server, &mcp.Tool{Name: "add"}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
 			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: tab}}}, nil, nil
 		})
-		eventually(t, "its tool is there", func() bool {
+		testkit.Eventually(t, "its tool is there", func() bool {
 			return slices.ContainsFunc(g.Snapshot().Pages, func(s PageState) bool { return s.Tab == tab && s.Tools == 1 })
 		})
 	}
@@ -771,7 +843,7 @@ func TestToolNamesOutliveTheHub(t *testing.T) {
 	}
 	check()
 	port.Close()
-	eventually(t, "the hub is gone", func() bool { return next.Snapshot().Pages[0].Absent })
+	testkit.Eventually(t, "the hub is gone", func() bool { return next.Snapshot().Pages[0].Absent })
 	open(next, "b", "https://other.example")
 	open(next, "a", app)
 	check()
@@ -841,7 +913,7 @@ func TestClosedGateway(t *testing.T) {
 		_, err := a.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: app + "/doc"})
 		failed <- err
 	}()
-	eventually(t, "the read is under way", func() bool {
+	testkit.Eventually(t, "the read is under way", func() bool {
 		g.mu.Lock()
 		defer g.unlock()
 		return len(g.calls) == 1

@@ -55,7 +55,23 @@ func (g *Gateway) readAt(c *call, p *Page, own, uri string) {
 		p.parked = append(p.parked, parked{c, uri})
 		return
 	}
-	c.cancel = p.session.request("resources/read", map[string]string{"uri": own}, func(r reply) { g.answer(c, r, r.contents) })
+	c.cancel = p.session.request("resources/read", map[string]string{"uri": own}, func(r reply) { g.answerRead(c, p, uri, r) })
+}
+
+// answerRead completes a read with what the page said. One that the page was asked and has not answered before it went is
+// asked of its successor: nothing can have come of it. It takes the lock.
+func (g *Gateway) answerRead(c *call, p *Page, uri string, r reply) {
+	g.mu.Lock()
+	defer g.unlock()
+	if r.failure != errGone || g.calls[c.id] != c {
+		g.complete(c, r, r.contents)
+	} else if q, own := g.lookup(uri); q != nil && q != p {
+		g.readAt(c, q, own, uri)
+	} else if !p.gone {
+		p.parked = append(p.parked, parked{c, uri})
+	} else {
+		g.complete(c, r, nil)
+	}
 }
 
 func (h *host) CallTool(id bridge.CallID, t bridge.ToolCall) {

@@ -57,7 +57,6 @@ type reply struct {
 
 // A failure is what a page, or the road to it, says went wrong.
 type failure struct {
-	Code    int
 	Message string
 	Data    struct{ Reason string }
 }

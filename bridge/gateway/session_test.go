@@ -16,6 +16,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/pagewire/pagewire/bridge"
+	"github.com/pagewire/pagewire/bridge/testkit"
 	"github.com/pagewire/pagewire/e2e/home"
 )
 
@@ -72,7 +73,7 @@ func TestMoreReadsThanAPageTakes(t *testing.T) {
 	for range maxAsked {
 		<-reading
 	}
-	eventually(t, "all are asked", func() bool { return g.Snapshot().Stats.Calls == 200 })
+	testkit.Eventually(t, "all are asked", func() bool { return g.Snapshot().Stats.Calls == 200 })
 	ctx, cancel := context.WithCancel(t.Context())
 	a := openAgent(t, g)
 	all.Go(func() {
@@ -80,9 +81,9 @@ func TestMoreReadsThanAPageTakes(t *testing.T) {
 			t.Errorf("the read that is given up: %v", err)
 		}
 	})
-	eventually(t, "that one too", func() bool { return g.Snapshot().Stats.Calls == 201 })
+	testkit.Eventually(t, "that one too", func() bool { return g.Snapshot().Stats.Calls == 201 })
 	cancel()
-	eventually(t, "it is given up", func() bool { return g.Snapshot().Stats.Calls == 200 })
+	testkit.Eventually(t, "it is given up", func() bool { return g.Snapshot().Stats.Calls == 200 })
 	if len(reading) > 0 {
 		t.Errorf("the page has been asked for more than %d at once", maxAsked)
 	}
@@ -100,7 +101,7 @@ func TestProgress(t *testing.T) {
 	g := newGateway(t, Options{})
 	calls := make(chan string) // the tokens, for the other page
 	attach := func(tab string, called func(conn Conn, id, token string)) {
-		near, far := Pipe()
+		near, far := testkit.Pipe()
 		go func() {
 			for {
 				text, err := far.Read(t.Context())

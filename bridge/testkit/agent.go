@@ -100,11 +100,16 @@ func (a *Agent) Offers(uri string) bool {
 	return slices.Contains(a.URIs(), uri)
 }
 
-// Read returns the text of a resource's first contents, or the error.
+// Read returns the text of a resource's first contents, or the error. A read that is never answered fails the test.
 func (a *Agent) Read(uri string) (string, error) {
 	a.t.Helper()
-	r, err := a.ReadResource(a.Context(), &mcp.ReadResourceParams{URI: uri})
+	ctx, cancel := context.WithTimeout(a.t.Context(), Patience)
+	defer cancel()
+	r, err := a.ReadResource(ctx, &mcp.ReadResourceParams{URI: uri})
 	if err != nil {
+		if ctx.Err() == context.DeadlineExceeded {
+			a.t.Errorf("a read of %s has not been answered for %v", uri, Patience)
+		}
 		return "", err
 	}
 	return r.Contents[0].Text, nil

@@ -34,19 +34,3 @@ func Self(t testing.TB) string {
 	}
 	return path
 }
-
-// ShortDir is a directory for the test, like t.TempDir, whose path leaves room for that of a Unix socket in it: such a path
-// may have 107 bytes, and the name of a test alone may have more.
-func ShortDir(t testing.TB) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "pw")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := os.RemoveAll(dir); err != nil {
-			t.Error(err)
-		}
-	})
-	return dir
-}

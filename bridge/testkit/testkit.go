@@ -1,13 +1,17 @@
 //go:build !js
 
 // Package testkit holds what the tests of several packages need: waiting for a condition, a log that can be awaited,
-// and an agent. It lies here and not in bridge/internal since the tests of e2e need it too.
+// an agent and a connection. It lies here and not in bridge/internal since the tests of e2e need it too.
 //
 // It never measures the machine: whatever is waited for has the one ceiling Patience, which is there to end a test that
 // would hang, and is far above what a busy machine takes. It makes no promise to anybody but Pagewire's own tests.
 package testkit
 
 import (
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
 	"runtime"
 	"strings"
 	"sync"
@@ -58,6 +62,36 @@ func Ends[T any](t testing.TB, what string, channel <-chan T) {
 	case <-time.After(Patience):
 		t.Fatalf("after %v still not so: %s\n%s", Patience, what, stacks())
 	}
+}
+
+// Addr returns an address of loopback at which nothing listens, for a process that the test starts. Its port is below
+// those that the system gives to connections and to listeners of port 0, so that nobody takes it meanwhile by chance.
+func Addr(t testing.TB) string {
+	t.Helper()
+	for range 100 {
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 12_000+rand.IntN(20_000)))
+		if err == nil {
+			defer l.Close()
+			return l.Addr().String()
+		}
+	}
+	t.Fatal("no free port between 12000 and 32000")
+	return ""
+}
+
+// ShortDir returns an empty directory that goes with the test. Its path is short, whatever the test is called: that of a
+// Unix socket in it may have no more than 107 bytes.
+func ShortDir(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "pw-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		// What has ended may still have children that write.
+		Eventually(t, dir+" is removed", func() bool { return os.RemoveAll(dir) == nil })
+	})
+	return dir
 }
 
 // NoLeak fails a test that leaves goroutines behind. It must be called before the test starts any.

@@ -132,6 +132,7 @@ func New(o Options, home Home) *Host {
 		Relay:                 true,
 		ExposeErrors:          true, // they are the server's own words, which a View sees anyway
 		UpdateInterval:        o.UpdateInterval,
+		UpdateBurst:           1, // the proposal's ten a second are a bound
 		ReadTimeout:           o.ReadTimeout,
 		SubscriptionLimitCode: o.LimitCode,
 		Limits:                bridge.Limits{Subscriptions: o.MaxSubscriptions, Ports: o.MaxViews, Resources: -1, Calls: maxHeld},

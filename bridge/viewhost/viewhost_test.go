@@ -13,10 +13,10 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/pagewire/pagewire/bridge/testkit"
 	"github.com/pagewire/pagewire/bridge/viewhost"
 )
 
@@ -144,7 +144,7 @@ func (p *port) ask(method, uri string) string {
 	}
 	prefix := fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,`, id)
 	answer := ""
-	eventually(p.t, method+" is answered", func() bool {
+	testkit.Eventually(p.t, method+" is answered", func() bool {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		for _, m := range p.got {
@@ -169,15 +169,6 @@ func (p *port) told(uri string) (n int) {
 	return n
 }
 
-func eventually(t *testing.T, what string, condition func() bool) {
-	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !condition(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("still not so after twenty seconds: %s", what)
-		}
-	}
-}
-
 func each(t *testing.T, test func(t *testing.T, s *stage)) {
 	for _, transport := range []string{"memory", "http"} {
 		for _, version := range []string{"2025-11-25", "2026-07-28"} {
@@ -199,7 +190,7 @@ func TestAViewSubscribesIsToldReadsAndGoes(t *testing.T) {
 			t.Errorf("read what is not there: %s", got)
 		}
 		s.change("data://a")
-		eventually(t, "the View is told", func() bool { return p.told("data://a") == 1 })
+		testkit.Eventually(t, "the View is told", func() bool { return p.told("data://a") == 1 })
 		if got := p.ask("resources/read", "data://a"); got != `"result":{"contents":[{"uri":"data://a","text":"1"}]}}` {
 			t.Errorf("read: %s", got)
 		}
@@ -213,13 +204,13 @@ func TestAViewSubscribesIsToldReadsAndGoes(t *testing.T) {
 		p.ask("resources/subscribe", "data://b")
 		s.change("data://a")
 		s.change("data://b")
-		eventually(t, "the View is told of both", func() bool { return p.told("data://a") >= 2 && p.told("data://b") >= 1 })
+		testkit.Eventually(t, "the View is told of both", func() bool { return p.told("data://a") >= 2 && p.told("data://b") >= 1 })
 		p.ask("resources/unsubscribe", "data://a")
-		eventually(t, "one listen, one URI", func() bool { x := s.host.Stats(); return x.Upstream == 1 && x.Streams <= 1 })
+		testkit.Eventually(t, "one listen, one URI", func() bool { x := s.host.Stats(); return x.Upstream == 1 && x.Streams <= 1 })
 		s.change("data://b")
-		eventually(t, "the View is still told", func() bool { return p.told("data://b") >= 2 })
+		testkit.Eventually(t, "the View is still told", func() bool { return p.told("data://b") >= 2 })
 		p.view.Close()
-		eventually(t, "nothing is left", func() bool { x := s.host.Stats(); return x.Upstream+x.Streams+x.Views == 0 && s.watched() == 0 })
+		testkit.Eventually(t, "nothing is left", func() bool { x := s.host.Stats(); return x.Upstream+x.Streams+x.Views == 0 && s.watched() == 0 })
 		if p.view.Receive([]byte(`{"jsonrpc":"2.0","id":9,"method":"resources/list"}`)) {
 			t.Error("a closed View is answered")
 		}
@@ -245,7 +236,7 @@ func TestFiftyViewsAreOneSubscription(t *testing.T) {
 		}
 		s.change("data://a")
 		for _, p := range ports {
-			eventually(t, "all are told", func() bool { return p.told("data://a") == 1 })
+			testkit.Eventually(t, "all are told", func() bool { return p.told("data://a") == 1 })
 		}
 		for i, n := range rand.Perm(50) {
 			if x := s.host.Stats(); x.Upstream != 1 || x.Unsubscribes+x.Cancels != 0 {
@@ -253,7 +244,7 @@ func TestFiftyViewsAreOneSubscription(t *testing.T) {
 			}
 			ports[n].view.Close()
 		}
-		eventually(t, "nothing is left", func() bool { x := s.host.Stats(); return x.Upstream+x.Streams == 0 && s.watched() == 0 })
+		testkit.Eventually(t, "nothing is left", func() bool { x := s.host.Stats(); return x.Upstream+x.Streams == 0 && s.watched() == 0 })
 	})
 }
 
@@ -263,7 +254,7 @@ func TestReconnect(t *testing.T) {
 		p := s.open()
 		p.ask("resources/subscribe", "data://a")
 		s.session.Close()
-		eventually(t, "the host knows", func() bool { return s.host.Stats().Upstream == 0 })
+		testkit.Eventually(t, "the host knows", func() bool { return s.host.Stats().Upstream == 0 })
 		if got := p.ask("resources/read", "data://a"); !strings.Contains(got, "not connected") {
 			t.Errorf("read without a connection: %s", got)
 		}
@@ -272,9 +263,9 @@ func TestReconnect(t *testing.T) {
 		}
 		s.change("data://a")
 		s.session = s.connect()
-		eventually(t, "the View is told of what it missed", func() bool { return p.told("data://a") == 1 })
+		testkit.Eventually(t, "the View is told of what it missed", func() bool { return p.told("data://a") == 1 })
 		s.change("data://a")
-		eventually(t, "and of what changes now", func() bool { return p.told("data://a") == 2 })
+		testkit.Eventually(t, "and of what changes now", func() bool { return p.told("data://a") == 2 })
 	})
 }
 
@@ -332,7 +323,7 @@ func TestASlowViewHoldsUpNoOther(t *testing.T) {
 	}
 	for i := range 3 {
 		s.change("data://a")
-		eventually(t, "the other is told", func() bool { return fast.told("data://a") == i+1 })
+		testkit.Eventually(t, "the other is told", func() bool { return fast.told("data://a") == i+1 })
 	}
 	close(gate)
 	updates := 0
@@ -366,7 +357,7 @@ func TestHammer(t *testing.T) {
 			})
 		}
 		all.Wait()
-		eventually(t, "nothing is left", func() bool { x := s.host.Stats(); return x.Upstream+x.Streams+x.Views == 0 && s.watched() == 0 })
+		testkit.Eventually(t, "nothing is left", func() bool { x := s.host.Stats(); return x.Upstream+x.Streams+x.Views == 0 && s.watched() == 0 })
 	})
 }
 
@@ -384,5 +375,5 @@ func TestAClosedHostLeavesNothingRunning(t *testing.T) {
 		s.host.Connected(s.session)
 		s.host.Close()
 	}()
-	eventually(t, "goroutines end", func() bool { return runtime.NumGoroutine() <= before+2 }) // the server's session ends with the test
+	testkit.Eventually(t, "goroutines end", func() bool { return runtime.NumGoroutine() <= before+2 }) // the server's session ends with the test
 }

@@ -30,8 +30,15 @@ async function start(era: string, subscriptions: boolean): Promise<void> {
   await new Promise((done) => setTimeout(done, 50)); // for the server to hear of it
   await client?.close();
   meter.start(subscriptions);
-  client = new Client({ name: "demo-7", version: "1" }, era === "modern" ? { versionNegotiation: { mode: { pin: "2026-07-28" } } } : {});
-  await client.connect(new StreamableHTTPClientTransport(new URL(`/mcp/${era}`, location.href), { fetch: (url, init) => meter.fetch(url, init) }));
+  client = new Client(
+    { name: "demo-7", version: "1" },
+    era === "modern" ? { versionNegotiation: { mode: { pin: "2026-07-28" } } } : {},
+  );
+  await client.connect(
+    new StreamableHTTPClientTransport(new URL(`/mcp/${era}`, location.href), {
+      fetch: (url, init) => meter.fetch(url, init),
+    }),
+  );
   for (const kind of ["chart", "table", "log"]) place.append(show(kind, client, subscriptions));
 }
 
@@ -47,12 +54,18 @@ function show(kind: string, client: Client, subscriptions: boolean): HTMLIFrameE
     if (!frame.isConnected) return removeEventListener("message", listener);
     if (source !== frame.contentWindow || !data) return;
     if (data.shown) meter.shown();
-    const answer = (result: unknown): void => frame.contentWindow?.postMessage({ jsonrpc: "2.0", id: data.id, result }, "*");
+    const answer = (result: unknown): void =>
+      frame.contentWindow?.postMessage({ jsonrpc: "2.0", id: data.id, result }, "*");
     switch (data.method) {
       case "ui/initialize": {
         await attached?.ready;
         const hostCapabilities = attached ? attached.capabilities({ serverResources: {} }) : { serverResources: {} };
-        answer({ protocolVersion: "2026-01-26", hostCapabilities, hostInfo: { name: "demo-7", version: "1" }, hostContext: {} });
+        answer({
+          protocolVersion: "2026-01-26",
+          hostCapabilities,
+          hostInfo: { name: "demo-7", version: "1" },
+          hostContext: {},
+        });
         break;
       }
       case "resources/read": // comes here only without subscriptions: attachViews answers it otherwise
@@ -68,10 +81,12 @@ const form = document.getElementById("switches") as HTMLFormElement;
 function change(): void {
   const era = new FormData(form).get("era") as string;
   const subscriptions = (document.getElementById("subscriptions") as HTMLInputElement).checked;
-  last = last.then(() => start(era, subscriptions)).then(
-    () => meter.trouble(""),
-    (error) => meter.trouble(`${error}: is the page served by make demo?`),
-  );
+  last = last
+    .then(() => start(era, subscriptions))
+    .then(
+      () => meter.trouble(""),
+      (error) => meter.trouble(`${error}: is the page served by make demo?`),
+    );
 }
 form.addEventListener("change", change);
 change();

@@ -10,7 +10,7 @@ const kinds: Record<string, { title: string; uri: string; show: (data: never, in
   table: { title: "Machines", uri: "demo://machines", show: table },
   log: { title: "Log", uri: "demo://log", show: log },
 };
-const { title, uri, show } = kinds[new URLSearchParams(location.search).get("kind") ?? ""] ?? kinds["chart"]!;
+const { title, uri, show } = kinds[new URLSearchParams(location.search).get("kind") ?? ""] ?? kinds.chart!;
 
 const head = document.createElement("header");
 head.innerHTML = "<b></b><span></span>";

@@ -26,7 +26,11 @@ async function show(page) {
   sessions.set(page.id, page.open({ deliver: (text) => take(JSON.parse(text)), closed }).catch(closed));
   const session = await sessions.get(page.id);
   const say = (message) => session.receive(JSON.stringify({ jsonrpc: "2.0", ...message }));
-  const ask = (method, params) => new Promise((done) => (waiting.set(++last, done), say({ id: last, method, params })));
+  const ask = (method, params) =>
+    new Promise((done) => {
+      waiting.set(++last, done);
+      say({ id: last, method, params });
+    });
 
   let uri;
   const read = async () => {
@@ -40,7 +44,11 @@ async function show(page) {
     await ask("resources/subscribe", { uri });
     await read();
   };
-  await ask("initialize", { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "badge", version: "1" } });
+  await ask("initialize", {
+    protocolVersion: "2025-11-25",
+    capabilities: {},
+    clientInfo: { name: "badge", version: "1" },
+  });
   say({ method: "notifications/initialized" });
   await first();
 }

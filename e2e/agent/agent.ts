@@ -17,8 +17,14 @@ export class Agent {
 
   constructor(readonly era: Era) {
     // The default mode is the legacy era's: initialize.
-    this.client = new Client({ name: "e2e", version: "1" }, era === "modern" ? { versionNegotiation: { mode: { pin: "2026-07-28" } } } : {});
-    this.client.setNotificationHandler("notifications/resources/updated", ({ params }) => void this.updated.push(params.uri));
+    this.client = new Client(
+      { name: "e2e", version: "1" },
+      era === "modern" ? { versionNegotiation: { mode: { pin: "2026-07-28" } } } : {},
+    );
+    this.client.setNotificationHandler(
+      "notifications/resources/updated",
+      ({ params }) => void this.updated.push(params.uri),
+    );
     this.client.setNotificationHandler("notifications/resources/list_changed", () => void this.listChanged++);
     this.client.onclose = () => (this.closed = true);
     this.client.onerror = (error) => void this.errors.push(String(error));
@@ -81,7 +87,7 @@ export const pagewireTransport = (): Transport => pagewire.connect();
 export const tab = (): Transport => new TabClientTransport({ targetOrigin: location.origin }) as unknown as Transport;
 
 /** Waits until `condition` holds, at most `most` milliseconds. */
-export async function until(condition: () => boolean, most = 5000): Promise<void> {
+export async function until(condition: () => boolean, most = 60_000): Promise<void> {
   for (const end = performance.now() + most; !condition(); ) {
     if (performance.now() > end) throw new Error(`waited ${most} ms for ${condition}`);
     await sleep(5);

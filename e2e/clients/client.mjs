@@ -15,20 +15,32 @@ const isModern = mode !== "legacy";
 const told = { updated: [], resources: 0, tools: 0, errors: [] };
 const client = new Client(
   { name: "test", version: "1" },
-  { legacy: {}, auto: { versionNegotiation: { mode: "auto" } }, modern: { versionNegotiation: { mode: { pin: "2026-07-28" } } } }[mode],
+  {
+    legacy: {},
+    auto: { versionNegotiation: { mode: "auto" } },
+    modern: { versionNegotiation: { mode: { pin: "2026-07-28" } } },
+  }[mode],
 );
 client.onerror = (error) => void told.errors.push(String(error));
 client.setNotificationHandler("notifications/resources/updated", ({ params }) => void told.updated.push(params.uri));
 client.setNotificationHandler("notifications/resources/list_changed", () => void told.resources++);
 client.setNotificationHandler("notifications/tools/list_changed", () => void told.tools++);
-await client.connect(kind === "http" ? new StreamableHTTPClientTransport(new URL(target)) : new StdioClientTransport({ command: target, args }));
+await client.connect(
+  kind === "http"
+    ? new StreamableHTTPClientTransport(new URL(target))
+    : new StdioClientTransport({ command: target, args }),
+);
 assert.equal(client.getNegotiatedProtocolVersion(), isModern ? "2026-07-28" : "2025-11-25");
 
 const text = async (uri, options) => (await client.readResource({ uri }, options)).contents[0].text;
 
 // Listing and reading.
 assert.ok((await client.listResources()).resources.some(({ uri }) => uri === clock));
-assert.ok((await client.listResourceTemplates()).resourceTemplates.some(({ uriTemplate }) => uriTemplate === origin + "/square/{n}"));
+assert.ok(
+  (await client.listResourceTemplates()).resourceTemplates.some(
+    ({ uriTemplate }) => uriTemplate === origin + "/square/{n}",
+  ),
+);
 assert.equal(await text(square), "144");
 assert.equal((await client.readResource({ uri: "test://static-binary" })).contents[0].mimeType, "image/png");
 await assert.rejects(client.readResource({ uri: origin + "/none" }), (error) => {
@@ -39,7 +51,14 @@ await assert.rejects(client.readResource({ uri: origin + "/none" }), (error) => 
 
 // Being told of changes: of the clock, of the list of resources and of that of tools.
 const listens = isModern
-  ? [await client.listen({ resourceSubscriptions: [clock] }), await client.listen({ resourceSubscriptions: [clock, square], resourcesListChanged: true, toolsListChanged: true })]
+  ? [
+      await client.listen({ resourceSubscriptions: [clock] }),
+      await client.listen({
+        resourceSubscriptions: [clock, square],
+        resourcesListChanged: true,
+        toolsListChanged: true,
+      }),
+    ]
   : [];
 if (!isModern) for (const uri of [clock, square]) await client.subscribeResource({ uri });
 await until(() => told.updated.length >= 6, "told of the clock");
@@ -59,10 +78,16 @@ if (isModern) {
 
 // Tools, with progress.
 assert.ok((await client.listTools()).tools.some(({ name }) => name === "read_page_resource"));
-assert.match((await client.callTool({ name: "read_page_resource", arguments: { uri: square } })).content[1].text, /^144$/);
+assert.match(
+  (await client.callTool({ name: "read_page_resource", arguments: { uri: square } })).content[1].text,
+  /^144$/,
+);
 assert.equal((await client.callTool({ name: "test_error_handling", arguments: {} })).isError, true);
 const progress = [];
-await client.callTool({ name: "test_tool_with_progress", arguments: {} }, { onprogress: (p) => void progress.push(p.progress) });
+await client.callTool(
+  { name: "test_tool_with_progress", arguments: {} },
+  { onprogress: (p) => void progress.push(p.progress) },
+);
 assert.deepEqual(progress, [0, 50, 100]);
 
 // Giving up a read: the page hears of it.
@@ -72,7 +97,10 @@ const slow = client.readResource({ uri: origin + "/slow" }, { signal: abort.sign
 await text(square); // by now the read is under way
 abort.abort("no patience");
 await assert.rejects(slow);
-await until(async () => Number(await text(origin + "/gave_up", { cacheMode: "refresh" })) > gaveUp, "the page has heard that nobody waits");
+await until(
+  async () => Number(await text(origin + "/gave_up", { cacheMode: "refresh" })) > gaveUp,
+  "the page has heard that nobody waits",
+);
 
 // Silence, when nothing is watched any more. What was on its way on another stream may still come.
 if (isModern) for (const listen of listens) await listen.close();

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/pagewire/pagewire/bridge"
+	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
 func TestHammer(t *testing.T) {
@@ -85,7 +86,7 @@ func TestHammer(t *testing.T) {
 	agents.Wait()
 	close(stop)
 	changes.Wait()
-	eventually(t, "all that the agents held is gone", func() bool { return nothing(h.Stats()) })
+	testkit.Eventually(t, "all that the agents held is gone", func() bool { return nothing(h.Stats()) })
 
 	// The last ones are sent away by the home.
 	var last []*agent
@@ -100,7 +101,7 @@ func TestHammer(t *testing.T) {
 	for _, a := range last {
 		select {
 		case <-a.ended:
-		case <-time.After(20 * time.Second):
+		case <-time.After(testkit.Patience):
 			t.Fatal("a connection outlives Shutdown")
 		}
 		a.write.Close()
@@ -111,12 +112,12 @@ func TestHammer(t *testing.T) {
 	if late := connect(t, h, "late."); true {
 		select {
 		case <-late.ended:
-		case <-time.After(20 * time.Second):
+		case <-time.After(testkit.Patience):
 			t.Error("a connection begins after Shutdown")
 		}
 		late.write.Close()
 	}
-	eventually(t, "no goroutine is left", func() bool { return runtime.NumGoroutine() <= before })
+	testkit.Eventually(t, "no goroutine is left", func() bool { return runtime.NumGoroutine() <= before })
 }
 
 // nothing reports whether no agent holds anything any more.
@@ -207,7 +208,7 @@ func (a *agent) leave() {
 		a.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%q,"method":"ping"}`, a.name+"pong"))
 		select {
 		case <-a.pong:
-		case <-time.After(time.Minute):
+		case <-time.After(testkit.Patience):
 			a.t.Error("a ping is not answered")
 		}
 		a.write.Close()
@@ -217,7 +218,7 @@ func (a *agent) leave() {
 	}
 	select {
 	case <-a.ended:
-	case <-time.After(time.Minute):
+	case <-time.After(testkit.Patience):
 		a.t.Error("the home does not end a connection that has ended")
 	}
 }
@@ -300,15 +301,5 @@ func TestSlowReader(t *testing.T) {
 	write.Close()
 	if err := <-served; err != nil {
 		t.Error(err)
-	}
-}
-
-// eventually waits for a condition, and fails when it has not come about after twenty seconds.
-func eventually(t *testing.T, what string, condition func() bool) {
-	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !condition(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("still not so after twenty seconds: %s", what)
-		}
 	}
 }

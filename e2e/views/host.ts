@@ -23,7 +23,10 @@ export let client: Client;
 let commands = 0;
 
 export async function connect(url: string, era: Era): Promise<void> {
-  client = new Client({ name: "host", version: "1" }, era === "modern" ? { versionNegotiation: { mode: { pin: "2026-07-28" } } } : {});
+  client = new Client(
+    { name: "host", version: "1" },
+    era === "modern" ? { versionNegotiation: { mode: { pin: "2026-07-28" } } } : {},
+  );
   await client.connect(new StreamableHTTPClientTransport(new URL(url)));
 }
 
@@ -62,7 +65,7 @@ export async function bridge(name: string, options: types.AttachOptions | null =
 export async function load(name: string, query = ""): Promise<void> {
   const place = places.get(name)!;
   place.frame.src = `/view.html?${query}`;
-  await until(() => place.reports.some((r) => r["state"] === "loaded"));
+  await until(() => place.reports.some((r) => r.state === "loaded"));
 }
 
 export async function open(name: string, query = "", options: types.AttachOptions | null = {}): Promise<Place> {
@@ -77,8 +80,8 @@ export async function inView(name: string, body: string): Promise<unknown> {
   const place = places.get(name)!;
   const command = ++commands;
   place.frame.contentWindow!.postMessage({ command, body }, "*");
-  const answer = () => place.reports.find((r) => r["command"] === command);
-  await until(() => !!answer(), 20_000);
+  const answer = () => place.reports.find((r) => r.command === command);
+  await until(() => !!answer());
   const { error, result } = answer()!;
   if (error) throw new Error(String(error));
   return result;
@@ -86,9 +89,13 @@ export async function inView(name: string, body: string): Promise<unknown> {
 
 export const stats = (): types.ViewStats => [...places.values()].find((p) => p.views)!.views!.stats();
 
-export const seen = (name: string): unknown[] => places.get(name)!.reports.filter((r) => "shown" in r).map((r) => r["shown"]);
+export const seen = (name: string): unknown[] =>
+  places
+    .get(name)!
+    .reports.filter((r) => "shown" in r)
+    .map((r) => r.shown);
 
-export async function until(condition: () => boolean | Promise<boolean>, most = 10_000): Promise<void> {
+export async function until(condition: () => boolean | Promise<boolean>, most = 60_000): Promise<void> {
   for (const end = performance.now() + most; !(await condition()); ) {
     if (performance.now() > end) throw new Error(`waited ${most} ms for ${condition}`);
     await sleep(5);

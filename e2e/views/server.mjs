@@ -6,9 +6,19 @@
 //   /counts   what has been asked of it, and who is subscribed now
 import { createServer } from "node:http";
 import { randomUUID } from "node:crypto";
-import { createMcpHandler, isLegacyRequest, McpServer, WebStandardStreamableHTTPServerTransport } from "@modelcontextprotocol/server";
+import {
+  createMcpHandler,
+  isLegacyRequest,
+  McpServer,
+  WebStandardStreamableHTTPServerTransport,
+} from "@modelcontextprotocol/server";
 
-const uris = ["data://metrics/live", "data://table", "data://log", ...Array.from({ length: 12 }, (_, i) => `data://many/${i}`)];
+const uris = [
+  "data://metrics/live",
+  "data://table",
+  "data://log",
+  ...Array.from({ length: 12 }, (_, i) => `data://many/${i}`),
+];
 const versions = new Map(uris.map((uri) => [uri, 0]));
 const counts = { changes: 0, methods: {} };
 /** session -> the URIs that it watches; and the sessions' servers. */
@@ -16,9 +26,14 @@ const sessions = new Map();
 let timer;
 
 function make() {
-  const server = new McpServer({ name: "ts", version: "1" }, { capabilities: { resources: { subscribe: true, listChanged: true } } });
+  const server = new McpServer(
+    { name: "ts", version: "1" },
+    { capabilities: { resources: { subscribe: true, listChanged: true } } },
+  );
   for (const uri of uris) {
-    server.registerResource(uri, uri, { mimeType: "application/json" }, () => ({ contents: [{ uri, mimeType: "application/json", text: JSON.stringify({ version: versions.get(uri) }) }] }));
+    server.registerResource(uri, uri, { mimeType: "application/json" }, () => ({
+      contents: [{ uri, mimeType: "application/json", text: JSON.stringify({ version: versions.get(uri) }) }],
+    }));
   }
   return server;
 }
@@ -32,8 +47,14 @@ async function legacy(request) {
     if (id) return new Response("no such session", { status: 404 });
     const watched = new Set();
     const server = make();
-    server.server.setRequestHandler("resources/subscribe", ({ params }) => (watched.add(params.uri), {}));
-    server.server.setRequestHandler("resources/unsubscribe", ({ params }) => (watched.delete(params.uri), {}));
+    server.server.setRequestHandler("resources/subscribe", ({ params }) => {
+      watched.add(params.uri);
+      return {};
+    });
+    server.server.setRequestHandler("resources/unsubscribe", ({ params }) => {
+      watched.delete(params.uri);
+      return {};
+    });
     const transport = new WebStandardStreamableHTTPServerTransport({
       sessionIdGenerator: randomUUID,
       onsessioninitialized: (name) => void sessions.set(name, session),
@@ -49,10 +70,16 @@ function change(uri) {
   counts.changes++;
   versions.set(uri, versions.get(uri) + 1);
   modern.notify.resourceUpdated(uri);
-  for (const { watched, server } of sessions.values()) if (watched.has(uri)) void server.server.sendResourceUpdated({ uri });
+  for (const { watched, server } of sessions.values())
+    if (watched.has(uri)) void server.server.sendResourceUpdated({ uri });
 }
 
-const cors = { "access-control-allow-origin": "*", "access-control-allow-methods": "*", "access-control-allow-headers": "*, authorization", "access-control-expose-headers": "*" };
+const cors = {
+  "access-control-allow-origin": "*",
+  "access-control-allow-methods": "*",
+  "access-control-allow-headers": "*, authorization",
+  "access-control-expose-headers": "*",
+};
 
 const http = createServer(async (incoming, outgoing) => {
   const url = new URL(incoming.url, `http://${incoming.headers.host}`);
@@ -69,7 +96,15 @@ const http = createServer(async (incoming, outgoing) => {
   }
   if (url.pathname === "/counts") {
     const legacySubscriptions = [...sessions.values()].reduce((n, { watched }) => n + watched.size, 0);
-    return reply(200, JSON.stringify({ ...counts, subscriptions: legacySubscriptions, streams: modern.bus.listenerCount, versions: Object.fromEntries(versions) }));
+    return reply(
+      200,
+      JSON.stringify({
+        ...counts,
+        subscriptions: legacySubscriptions,
+        streams: modern.bus.listenerCount,
+        versions: Object.fromEntries(versions),
+      }),
+    );
   }
   const chunks = [];
   for await (const chunk of incoming) chunks.push(chunk);
@@ -78,7 +113,12 @@ const http = createServer(async (incoming, outgoing) => {
   if (method) counts.methods[method] = (counts.methods[method] ?? 0) + 1;
   const abort = new AbortController();
   outgoing.on("close", () => abort.abort());
-  const request = new Request(url, { method: incoming.method, headers: incoming.headers, signal: abort.signal, ...(body && { body }) });
+  const request = new Request(url, {
+    method: incoming.method,
+    headers: incoming.headers,
+    signal: abort.signal,
+    ...(body && { body }),
+  });
   const response = (await isLegacyRequest(request.clone())) ? await legacy(request) : await modern.fetch(request);
   outgoing.writeHead(response.status, { ...Object.fromEntries(response.headers), ...cors });
   outgoing.flushHeaders();

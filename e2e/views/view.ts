@@ -17,7 +17,12 @@ const watches: ResourceWatch[] = [];
 
 /** Watches a URI, and reports each text that is shown, with how it came to be. */
 function watch(uri: string, options: object = {}): ResourceWatch {
-  const w: ResourceWatch = watchResource(app, uri, ({ contents }) => report({ shown: contents[0]?.text, uri, mode: w?.mode }), options);
+  const w: ResourceWatch = watchResource(
+    app,
+    uri,
+    ({ contents }) => report({ shown: contents[0]?.text, uri, mode: w?.mode }),
+    options,
+  );
   watches.push(w);
   return w;
 }
@@ -35,5 +40,10 @@ addEventListener("message", async ({ source, data }) => {
 
 if (!query.has("plain")) await app.connect();
 const uri = query.get("watch");
-if (uri) watch(uri, { interval: Number(query.get("interval") ?? 1000), timeout: Number(query.get("timeout") ?? 10_000), recheck: Number(query.get("recheck") ?? 30_000) });
+if (uri)
+  watch(uri, {
+    interval: Number(query.get("interval") ?? 1000),
+    timeout: Number(query.get("timeout") ?? 10_000),
+    recheck: Number(query.get("recheck") ?? 30_000),
+  });
 report({ state: "loaded" });

@@ -22,6 +22,9 @@ declare module "webidl2" {
     name: string;
     required: boolean;
   }
-  export type IDLRootType = InterfaceType | { type: "dictionary"; name: string; members: Field[] } | { type: "enum" | "callback"; name: string };
+  export type IDLRootType =
+    | InterfaceType
+    | { type: "dictionary"; name: string; members: Field[] }
+    | { type: "enum" | "callback"; name: string };
   export function parse(text: string): IDLRootType[];
 }

@@ -9,10 +9,15 @@ export async function compile(options: CoreOptions): Promise<WebAssembly.Module>
   try {
     response = await fetch(options.wasm, options.integrity ? { integrity: options.integrity } : {});
   } catch (cause) {
-    const why = options.integrity ? "unreachable, forbidden by connect-src, or not what the integrity value says" : "unreachable, or forbidden by connect-src";
+    const why = options.integrity
+      ? "unreachable, forbidden by connect-src, or not what the integrity value says"
+      : "unreachable, or forbidden by connect-src";
     throw new Error(`pagewire: could not fetch ${options.wasm}: ${why}`, { cause });
   }
-  if (!response.ok) throw new Error(`pagewire: could not fetch ${options.wasm}: HTTP ${response.status}; data-wasm can name another place`);
+  if (!response.ok)
+    throw new Error(
+      `pagewire: could not fetch ${options.wasm}: HTTP ${response.status}; data-wasm can name another place`,
+    );
   if (/^application\/wasm\b/i.test(response.headers.get("content-type") ?? "")) {
     return WebAssembly.compileStreaming(response);
   }

@@ -102,7 +102,15 @@ export async function attach(page: Page, module: WebAssembly.Module, options: Co
       const message = call ? front + text(tail, tailLength) : front;
       guarded(() => page.send(port, message, call, front.length));
     },
-    read(call: number, key: number, keyLength: number, uri: number, uriLength: number, params: number, paramsLength: number): void {
+    read(
+      call: number,
+      key: number,
+      keyLength: number,
+      uri: number,
+      uriLength: number,
+      params: number,
+      paramsLength: number,
+    ): void {
       const [k, u, p] = [text(key, keyLength), text(uri, uriLength), text(params, paramsLength)];
       guarded(() => page.read(call, k, u, p));
     },
@@ -139,7 +147,7 @@ export async function attach(page: Page, module: WebAssembly.Module, options: Co
   // than a second while it runs, as after a laptop's sleep, since nothing in a page starts it again. (Its limiter of
   // processor time is reset by a thread that js/wasm does not have.) Memory then grew from 15 to 122 MB.
   go.env = { GODEBUG: "gcstoptheworld=1" };
-  go.importObject["pagewire"] = imports;
+  go.importObject.pagewire = imports;
   const instance = await WebAssembly.instantiate(module, go.importObject);
   const up = instance.exports as unknown as Exports;
   memory = (up.mem ?? up.memory)!;

@@ -16,7 +16,12 @@ const hint = "Content-Security-Policy: allow 'wasm-unsafe-eval' in script-src";
 export function remote(page: Page, options: CoreOptions, cause: unknown): Promise<Core> {
   return new Promise((resolve, reject) => {
     const refuse = (why: string): void => {
-      reject(new Error(`pagewire: this page's CSP forbids wasm, and the worker ${options.worker} ${why}. Either serve the page with ${hint}, or serve the worker file from the page's origin with that`, { cause }));
+      reject(
+        new Error(
+          `pagewire: this page's CSP forbids wasm, and the worker ${options.worker} ${why}. Either serve the page with ${hint}, or serve the worker file from the page's origin with that`,
+          { cause },
+        ),
+      );
     };
     let worker: Worker;
     try {
@@ -45,17 +50,30 @@ export function remote(page: Page, options: CoreOptions, cause: unknown): Promis
       if (name === "dead") worker.terminate();
     };
     const core = {} as Record<string, (...args: unknown[]) => void>;
-    for (const name of ["register", "unregister", "touch", "setTools", "open", "receive", "writable", "close", "complete"] satisfies Exclude<keyof Calls, "stop">[]) {
+    for (const name of [
+      "register",
+      "unregister",
+      "touch",
+      "setTools",
+      "open",
+      "receive",
+      "writable",
+      "close",
+      "complete",
+    ] satisfies Exclude<keyof Calls, "stop">[]) {
       core[name] = (...args) => worker.postMessage([name, ...args]);
     }
-    core["stop"] = () => worker.terminate();
+    core.stop = () => worker.terminate();
     worker.postMessage(options);
   });
 }
 
 /** Names of Trusted Types that TypeScript's DOM library does not have. */
 interface TrustedTypes {
-  createPolicy(name: string, rules: { createScriptURL(url: string): string }): { createScriptURL(url: string): unknown };
+  createPolicy(
+    name: string,
+    rules: { createScriptURL(url: string): string },
+  ): { createScriptURL(url: string): unknown };
 }
 
 let policy: ReturnType<TrustedTypes["createPolicy"]> | undefined;

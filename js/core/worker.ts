@@ -7,10 +7,20 @@ import { compile } from "./compile.ts";
 import type { Core, CoreOptions, Page } from "./link.ts";
 import type { Started, ToCore, ToPage } from "./remote.ts";
 
-const post = (message: ToPage | Started): void => (self as unknown as { postMessage(m: unknown): void }).postMessage(message);
+const post = (message: ToPage | Started): void =>
+  (self as unknown as { postMessage(m: unknown): void }).postMessage(message);
 
 const page = {} as Record<string, (...args: unknown[]) => void>;
-for (const name of ["send", "read", "callTool", "end", "watched", "closed", "report", "dead"] satisfies (keyof Page)[]) {
+for (const name of [
+  "send",
+  "read",
+  "callTool",
+  "end",
+  "watched",
+  "closed",
+  "report",
+  "dead",
+] satisfies (keyof Page)[]) {
   page[name] = (...args) => post([name, ...args] as unknown as ToPage);
 }
 

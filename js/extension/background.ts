@@ -98,7 +98,13 @@ function badge(all: readonly Document[], allowed: (origin: string) => boolean): 
     chrome.action.setBadgeBackgroundColor({ tabId, color: text === "?" ? "#96500a" : "#0c6e68" }).catch(() => {});
   };
   for (const [tab, { shared, asks, newest }] of now) {
-    if (shared) paint(tab, newest, shared > 99 ? "99+" : `${shared}`, `Pagewire: agents may read ${shared} ${shared === 1 ? "thing" : "things"} of this page`);
+    if (shared)
+      paint(
+        tab,
+        newest,
+        shared > 99 ? "99+" : `${shared}`,
+        `Pagewire: agents may read ${shared} ${shared === 1 ? "thing" : "things"} of this page`,
+      );
     else if (asks) paint(tab, newest, "?", "Pagewire: this page would show agents its live state");
   }
   // A page that asks is told to wait, and is not there any more: its ? stays until the tab goes on.

@@ -176,7 +176,8 @@ export function documents(options: Options): Documents {
         return value;
       };
       const number = (value: unknown, least: number, below: number): number => {
-        if (!Number.isSafeInteger(value) || (value as number) < least || (value as number) >= below) throw new TypeError("no such number");
+        if (!Number.isSafeInteger(value) || (value as number) < least || (value as number) >= below)
+          throw new TypeError("no such number");
         return value as number;
       };
       const pagePort = () => number(a, 1, firstOwn);
@@ -399,7 +400,13 @@ export function documents(options: Options): Documents {
       refuse(why, who);
       port.disconnect();
     };
-    if (id !== chrome.runtime.id || tab?.id === undefined || frameId === undefined || !/^https?:\/\/[^/]+$/.test(origin)) return turnDown("not a document of a web page");
+    if (
+      id !== chrome.runtime.id ||
+      tab?.id === undefined ||
+      frameId === undefined ||
+      !/^https?:\/\/[^/]+$/.test(origin)
+    )
+      return turnDown("not a document of a web page");
     let ofTab = 0;
     for (const other of all.values()) {
       if (other.tab !== tab.id) continue;
@@ -423,7 +430,9 @@ export function documents(options: Options): Documents {
     refuse(stranger, port.sender?.id ?? port.sender?.origin ?? "somebody");
     port.disconnect();
   });
-  chrome.runtime.onMessageExternal.addListener((_message, sender) => refuse(stranger, sender.id ?? sender.origin ?? "somebody"));
+  chrome.runtime.onMessageExternal.addListener((_message, sender) =>
+    refuse(stranger, sender.id ?? sender.origin ?? "somebody"),
+  );
 
   return {
     refused,
@@ -437,7 +446,9 @@ export function documents(options: Options): Documents {
       await Promise.all([...all.values()].map((document) => document.judge()));
       const tabs = await chrome.tabs.query({});
       // A tab without a relay says that nobody is there.
-      await Promise.allSettled(tabs.map(({ id }) => (id === undefined ? undefined : chrome.tabs.sendMessage(id, look))));
+      await Promise.allSettled(
+        tabs.map(({ id }) => (id === undefined ? undefined : chrome.tabs.sendMessage(id, look))),
+      );
     },
   };
 }

@@ -95,7 +95,10 @@ export function native(name: TabName, changed: () => void, absent: (why: string)
       shut(one);
     };
     try {
-      const session = await document.open({ deliver: (text) => one.turn === turn && deliver(document.id, turn, text), closed: lost });
+      const session = await document.open({
+        deliver: (text) => one.turn === turn && deliver(document.id, turn, text),
+        closed: lost,
+      });
       if (one.turn !== turn) return session.close();
       one.session = session;
       const { early } = one;
@@ -113,7 +116,8 @@ export function native(name: TabName, changed: () => void, absent: (why: string)
       return become(true, "");
     }
     if (message.type === "failed") return become(false, String(message.reason));
-    if (message.type === "refused") return console.warn(`pagewire: the native host refused a message: ${message.reason}`);
+    if (message.type === "refused")
+      return console.warn(`pagewire: the native host refused a message: ${message.reason}`);
     const one = served.get(message.id!);
     if (!one) return; // it has gone while this was on its way
     if (message.type === "open") void begin(one, message.session!);
@@ -165,7 +169,8 @@ export function native(name: TabName, changed: () => void, absent: (why: string)
         const { id, title, focused } = document;
         const known = served.get(id);
         if (known) {
-          if (!known.shut && (known.title !== title || known.focused !== focused)) say({ type: "note", id, title, focused });
+          if (!known.shut && (known.title !== title || known.focused !== focused))
+            say({ type: "note", id, title, focused });
           known.title = title;
           known.focused = focused;
           continue;

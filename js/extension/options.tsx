@@ -15,13 +15,19 @@ const draw = (shown: Shown) =>
         <section aria-labelledby="sites">
           <h2 id="sites">Allowed sites</h2>
           <Stop shown={shown} act={act} />
-          {!shown.origins.length && <p class="empty">None. A site asks by the badge on Pagewire's button; allow it in the popup.</p>}
+          {!shown.origins.length && (
+            <p class="empty">None. A site asks by the badge on Pagewire's button; allow it in the popup.</p>
+          )}
           <ul class="origins">
             {shown.origins.map(({ origin, grant }) => (
               <li key={origin}>
                 <span class="text">{origin}</span>
                 <span class="dim">{grant === "once" ? "until the browser is closed" : "always"}</span>
-                <button data-origin={origin} aria-label={`Revoke ${origin}`} onClick={() => act({ do: "revoke", origin })}>
+                <button
+                  data-origin={origin}
+                  aria-label={`Revoke ${origin}`}
+                  onClick={() => act({ do: "revoke", origin })}
+                >
                   Revoke
                 </button>
               </li>
@@ -32,7 +38,8 @@ const draw = (shown: Shown) =>
           <h2 id="gateway">Gateway</h2>
           <Gateway shown={shown} />
           <p class="dim">
-            Agents come by <code>pagewire serve</code> on this computer. <code>pagewire extension install</code> lets the browser start it.
+            Agents come by <code>pagewire serve</code> on this computer. <code>pagewire extension install</code> lets
+            the browser start it.
           </p>
         </section>
         {shown.refused.length > 0 && (

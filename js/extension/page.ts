@@ -37,13 +37,23 @@ if (globalThis.isSecureContext && /^https?:/.test(globalThis.origin)) {
     let adopted = false;
     const adopt = () => {
       if (adopted) return;
-      const script = document.querySelector<HTMLScriptElement>("script[src$='/pagewire.js'], script[src^='pagewire.js']");
+      const script = document.querySelector<HTMLScriptElement>(
+        "script[src$='/pagewire.js'], script[src^='pagewire.js']",
+      );
       if (!script) return;
       adopted = true;
       const beside = (file: string) => new URL(file, script.src).href;
       const { exposeErrors, ...rest } = { ...script.dataset };
-      const files = { core: beside("pagewire.core.js"), wasm: beside("pagewire.wasm"), worker: beside("pagewire.worker.js") };
-      pagewire.configure({ ...files, ...rest, ...(exposeErrors !== undefined && { exposeErrors: exposeErrors !== "false" }) } as PagewireOptions);
+      const files = {
+        core: beside("pagewire.core.js"),
+        wasm: beside("pagewire.wasm"),
+        worker: beside("pagewire.worker.js"),
+      };
+      pagewire.configure({
+        ...files,
+        ...rest,
+        ...(exposeErrors !== undefined && { exposeErrors: exposeErrors !== "false" }),
+      } as PagewireOptions);
     };
     onstart(adopt);
     listen(document, "DOMContentLoaded", adopt);
@@ -79,7 +89,9 @@ function run(port: MessagePort, start: () => void): void {
     due = true;
     microtask(tell);
   };
-  const context = document.modelContext as (EventTarget & { getTools?(): Promise<readonly { readonly name: string }[]> }) | undefined;
+  const context = document.modelContext as
+    | (EventTarget & { getTools?(): Promise<readonly { readonly name: string }[]> })
+    | undefined;
   const ours = /^resources_(list|read|wait)$/;
   const count = async () => {
     try {

@@ -27,7 +27,10 @@ const draw = () =>
   );
 startTheme(() => draw());
 const { gateway } = await chrome.storage.local.get("gateway");
-const feed = new Feed(() => draw(), new URL("/feed", typeof gateway === "string" ? gateway : "ws://127.0.0.1:7433").href);
+const feed = new Feed(
+  () => draw(),
+  new URL("/feed", typeof gateway === "string" ? gateway : "ws://127.0.0.1:7433").href,
+);
 const act = follow((now) => {
   shown = now;
   draw();

@@ -12,7 +12,7 @@ interface Site {
   pages: ShownPage[];
 }
 
-export function sitesOf(shown: Shown, tab: number | undefined): Site[] {
+function sitesOf(shown: Shown, tab: number | undefined): Site[] {
   const sites = new Map<string, Site>();
   for (const page of shown.pages) {
     if (page.tab !== tab || !page.offers) continue;
@@ -25,7 +25,12 @@ export function sitesOf(shown: Shown, tab: number | undefined): Site[] {
 
 export function Sites({ shown, tab, act }: { shown: Shown; tab: number | undefined; act: Do }) {
   const sites = sitesOf(shown, tab);
-  if (!sites.length) return <p class="empty">This page offers agents nothing. A page that was open before the extension was installed has to be loaded again.</p>;
+  if (!sites.length)
+    return (
+      <p class="empty">
+        This page offers agents nothing. A page that was open before the extension was installed has to be loaded again.
+      </p>
+    );
   return (
     <>
       {sites.map((site) => (
@@ -42,7 +47,9 @@ function SiteCard({ site: { origin, pages }, shown, act }: { site: Site; shown: 
   const watched = pages.reduce((n, page) => n + page.watched.length, 0);
   const sessions = pages.reduce((n, page) => n + page.sessions, 0);
   const last = Math.max(...pages.map((page) => page.lastRead));
-  const resources = pages.flatMap((page) => page.resources.map((resource) => ({ ...resource, key: `${page.id} ${resource.uri}` })));
+  const resources = pages.flatMap((page) =>
+    page.resources.map((resource) => ({ ...resource, key: `${page.id} ${resource.uri}` })),
+  );
   const title = pages.find((page) => !page.frame)?.title;
   return (
     <section class="site" aria-label={origin}>
@@ -96,7 +103,13 @@ function SiteCard({ site: { origin, pages }, shown, act }: { site: Site; shown: 
 export function Stop({ shown, act }: { shown: Shown; act: Do }) {
   return (
     <label class="switch">
-      <input id="stop" type="checkbox" role="switch" checked={shown.stopped} onChange={(e) => act({ do: "stop", on: e.currentTarget.checked })} />
+      <input
+        id="stop"
+        type="checkbox"
+        role="switch"
+        checked={shown.stopped}
+        onChange={(e) => act({ do: "stop", on: e.currentTarget.checked })}
+      />
       Stop all sites
     </label>
   );
@@ -105,7 +118,11 @@ export function Stop({ shown, act }: { shown: Shown; act: Do }) {
 export function Gateway({ shown: { gateway } }: { shown: Shown }) {
   return (
     <p class={gateway.connected ? "gateway connected" : "gateway"} role="status">
-      {gateway.connected ? `Connected by ${gateway.road}.` : gateway.why ? `No gateway: ${gateway.why}` : "No gateway is needed now."}
+      {gateway.connected
+        ? `Connected by ${gateway.road}.`
+        : gateway.why
+          ? `No gateway: ${gateway.why}`
+          : "No gateway is needed now."}
     </p>
   );
 }

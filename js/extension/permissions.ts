@@ -26,7 +26,12 @@ const isOrigin = (origin: string) => {
   }
 };
 
-const origins = (kept: unknown) => new Set(Array.isArray(kept) ? kept.filter((origin): origin is string => typeof origin === "string" && isOrigin(origin)) : []);
+const origins = (kept: unknown) =>
+  new Set(
+    Array.isArray(kept)
+      ? kept.filter((origin): origin is string => typeof origin === "string" && isOrigin(origin))
+      : [],
+  );
 
 export async function permissions(): Promise<Permissions> {
   const { local, session } = chrome.storage;
@@ -41,9 +46,10 @@ export async function permissions(): Promise<Permissions> {
   return {
     of: (origin) => (always.has(origin) ? "always" : once.has(origin) ? "once" : undefined),
     list: () =>
-      [...[...always].map((origin) => ({ origin, grant: "always" as const })), ...[...once].filter((origin) => !always.has(origin)).map((origin) => ({ origin, grant: "once" as const }))].sort((a, b) =>
-        a.origin < b.origin ? -1 : 1,
-      ),
+      [
+        ...[...always].map((origin) => ({ origin, grant: "always" as const })),
+        ...[...once].filter((origin) => !always.has(origin)).map((origin) => ({ origin, grant: "once" as const })),
+      ].sort((a, b) => (a.origin < b.origin ? -1 : 1)),
     get stopped() {
       return stopped;
     },

@@ -15,7 +15,11 @@ const draw = () => {
     <>
       <header>
         <h1>Pagewire</h1>
-        <button id="panel" class="quiet" onClick={async () => chrome.sidePanel.open({ windowId: (await chrome.windows.getCurrent()).id! })}>
+        <button
+          id="panel"
+          class="quiet"
+          onClick={async () => chrome.sidePanel.open({ windowId: (await chrome.windows.getCurrent()).id! })}
+        >
           Side panel
         </button>
         <button id="options" class="quiet" onClick={() => void chrome.runtime.openOptionsPage()}>

@@ -37,7 +37,8 @@ export function socket(url: string, name: TabName, changed: () => void): Road {
   const hangUp = (one: Served) => {
     clearTimeout(one.timer);
     const { socket, session, document } = one;
-    if (!document.admitted && socket?.readyState === WebSocket.OPEN) socket.send(JSON.stringify({ type: "pagewire:page", gone: true }));
+    if (!document.admitted && socket?.readyState === WebSocket.OPEN)
+      socket.send(JSON.stringify({ type: "pagewire:page", gone: true }));
     one.socket = one.session = undefined;
     session?.close();
     socket?.close();
@@ -102,7 +103,8 @@ export function socket(url: string, name: TabName, changed: () => void): Road {
         const { id, title, focused } = document;
         const known = served.get(id);
         if (known) {
-          if (known.session && (known.title !== title || known.focused !== focused)) known.socket!.send(JSON.stringify({ type: "pagewire:page", title, focused }));
+          if (known.session && (known.title !== title || known.focused !== focused))
+            known.socket!.send(JSON.stringify({ type: "pagewire:page", title, focused }));
           known.title = title;
           known.focused = focused;
           continue;

@@ -29,7 +29,11 @@ export interface ShownPage {
 }
 
 /** What a view asks for. */
-export type View = { do: "allow"; origin: string; grant: "once" | "always" } | { do: "revoke"; origin: string } | { do: "stop"; on: boolean } | { do: "look" };
+export type View =
+  | { do: "allow"; origin: string; grant: "once" | "always" }
+  | { do: "revoke"; origin: string }
+  | { do: "stop"; on: boolean }
+  | { do: "look" };
 
 /** Connects with the worker, again when the browser has suspended it. The result asks for something. */
 export function follow(changed: (shown: Shown) => void): (what: View) => void {

@@ -34,9 +34,6 @@ export interface Note {
   readonly focused?: number;
 }
 
-/** What the relay says to the worker: a note, or a text of the page layer. */
-export type ToWorker = Note | string;
-
 /**
  * What the worker says to the relay, besides what goes to the page: "wait", to ask again when told to look; "alive", to have said
  * something, which keeps a worker from being suspended.

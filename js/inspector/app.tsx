@@ -143,17 +143,29 @@ function Resources({ feed, tab }: { feed: Feed; tab: number | undefined }) {
   const items = useMemo(() => {
     const want = filter.trim().toLowerCase();
     return feed.resources.filter(
-      (r) => (tab === undefined || r.tab === tab) && (want === "" || `${r.uri}\n${r.name}\n${r.title ?? ""}`.toLowerCase().includes(want)),
+      (r) =>
+        (tab === undefined || r.tab === tab) &&
+        (want === "" || `${r.uri}\n${r.name}\n${r.title ?? ""}`.toLowerCase().includes(want)),
     );
   }, [feed.resources, tab, filter]);
   return (
     <section class="resources" aria-labelledby="resources-title">
       <h2 id="resources-title">
         Resources <span class="n">{number.format(items.length)}</span>
-        {feed.allResources > feed.resources.length && <small>the first {number.format(feed.resources.length)} of {number.format(feed.allResources)}</small>}
+        {feed.allResources > feed.resources.length && (
+          <small>
+            the first {number.format(feed.resources.length)} of {number.format(feed.allResources)}
+          </small>
+        )}
         {tab !== undefined && <small>of tab {tab}</small>}
       </h2>
-      <input type="search" placeholder="filter" aria-label="Filter resources" value={filter} onInput={(e) => setFilter(e.currentTarget.value)} />
+      <input
+        type="search"
+        placeholder="filter"
+        aria-label="Filter resources"
+        value={filter}
+        onInput={(e) => setFilter(e.currentTarget.value)}
+      />
       <Rows
         id="resources"
         label="Resources: select some to see their values"
@@ -192,14 +204,30 @@ function Values({ feed }: { feed: Feed }) {
       {feed.open.size === 0 && <p class="empty">Select a resource to see what it reads as, live.</p>}
       <div class="cards">
         {[...feed.open].map(([uri, open]) => (
-          <Card key={uri} uri={uri} open={open} resource={feed.resources.find((r) => r.uri === uri)} close={() => feed.toggle(uri)} />
+          <Card
+            key={uri}
+            uri={uri}
+            open={open}
+            resource={feed.resources.find((r) => r.uri === uri)}
+            close={() => feed.toggle(uri)}
+          />
         ))}
       </div>
     </section>
   );
 }
 
-function Card({ uri, open, resource, close }: { uri: string; open: Open; resource: Resource | undefined; close: () => void }) {
+function Card({
+  uri,
+  open,
+  resource,
+  close,
+}: {
+  uri: string;
+  open: Open;
+  resource: Resource | undefined;
+  close: () => void;
+}) {
   const v = open.value;
   return (
     <article class="card" data-uri={uri}>
@@ -220,7 +248,7 @@ function Card({ uri, open, resource, close }: { uri: string; open: Open; resourc
       {v?.binary && <p class="dim mono text">binary, {v.text}…</p>}
       {v && !v.binary && !v.error && (
         // A new element for each change: it flashes.
-        <pre key={open.changes} tabIndex={0} aria-label={`Value of ${resource?.name ?? uri}`}>
+        <pre key={open.changes} role="group" tabIndex={0} aria-label={`Value of ${resource?.name ?? uri}`}>
           {v.text}
         </pre>
       )}
@@ -296,18 +324,20 @@ function what(text: string) {
   return id === undefined ? kind : `${kind} #${id}`;
 }
 
+const who = (e: Entry, roads: ReadonlyMap<number, Agent>) =>
+  e.agent ? `${roads.get(e.agent)?.name || "agent"} ${e.agent}` : (e.page ?? "");
+
 function Log({ feed }: { feed: Feed }) {
   const [filter, setFilter] = useState("");
   const [own, setOwn] = useState(false);
   const [shown, setShown] = useState<Entry>();
   const roads = useMemo(() => new Map(feed.agents.map((a): [number, Agent] => [a.id, a])), [feed.agents]);
-  const who = (e: Entry) => (e.agent ? `${roads.get(e.agent)?.name || "agent"} ${e.agent}` : (e.page ?? ""));
   const items = useMemo(() => {
     const want = filter.trim().toLowerCase();
     return feed.log.filter(
       (e) =>
         (own || !e.agent || roads.get(e.agent)?.road !== "inspector") &&
-        (want === "" || `${ways[e.way]} ${who(e)} ${e.text}`.toLowerCase().includes(want)),
+        (want === "" || `${ways[e.way]} ${who(e, roads)} ${e.text}`.toLowerCase().includes(want)),
     );
   }, [feed.log, filter, own, roads]);
   return (
@@ -356,7 +386,7 @@ function Log({ feed }: { feed: Feed }) {
             <span class="line mono">
               <span class="dim">{clock(e.at)}</span>
               <span class={`way ${e.agent ? "agent" : "page"}`}>{ways[e.way]}</span>
-              <span class="who">{who(e)}</span>
+              <span class="who">{who(e, roads)}</span>
               <span class="what">{what(e.text)}</span>
               <span class="dim right">{size(e.bytes)}</span>
               <span class="text dim">{e.text}</span>
@@ -364,7 +394,7 @@ function Log({ feed }: { feed: Feed }) {
           )}
         </Rows>
         {shown && (
-          <pre tabIndex={0} aria-label="The selected message">
+          <pre role="group" tabIndex={0} aria-label="The selected message">
             {pretty(shown.text)}
             {shown.bytes > shown.text.length && "\n… (its beginning)"}
           </pre>

@@ -17,6 +17,7 @@ export function Plot({ label, series, height, format }: Props) {
   const plot = useRef<uPlot | undefined>(undefined);
   const is = theme();
 
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the colours that are drawn are the theme's
   useEffect(() => {
     const element = box.current!;
     const color = getComputedStyle(element).getPropertyValue("--accent").trim();
@@ -31,7 +32,13 @@ export function Plot({ label, series, height, format }: Props) {
         scales: { x: { time: false }, y: { range: (_, __, max) => [0, Math.max(1, max)] } },
         series: [
           {},
-          { stroke: color, fill: color + "55", width: 1, points: { show: false }, paths: uPlot.paths.bars!({ size: [0.8, 8] }) },
+          {
+            stroke: color,
+            fill: color + "55",
+            width: 1,
+            points: { show: false },
+            paths: uPlot.paths.bars!({ size: [0.8, 8] }),
+          },
         ],
       },
       [series.x, series.y],
@@ -46,7 +53,7 @@ export function Plot({ label, series, height, format }: Props) {
     };
   }, [series, height, is]);
 
-  useEffect(() => plot.current?.setData([series.x, series.y]), [series.y]);
+  useEffect(() => plot.current?.setData([series.x, series.y]), [series.x, series.y]);
 
   const now = format(series.now);
   return (

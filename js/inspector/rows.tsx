@@ -19,7 +19,19 @@ interface Props<T> {
 
 // Rows is a list of any length of which only what is seen is in the document. It is a listbox: the arrow keys, Home, End and the
 // page keys move, Enter and Space select.
-export function Rows<T>({ id, label, items, height, keyOf, selected, select, children, multiple, follow, empty }: Props<T>) {
+export function Rows<T>({
+  id,
+  label,
+  items,
+  height,
+  keyOf,
+  selected,
+  select,
+  children,
+  multiple,
+  follow,
+  empty,
+}: Props<T>) {
   const box = useRef<HTMLDivElement>(null);
   const [view, setView] = useState({ top: 0, height: 400 });
   // The active row is kept by its key: the list changes under it.
@@ -57,7 +69,8 @@ export function Rows<T>({ id, label, items, height, keyOf, selected, select, chi
     setActive(keyOf(item));
     const element = box.current!;
     if (next * height < element.scrollTop) element.scrollTop = next * height;
-    else if ((next + 1) * height > element.scrollTop + element.clientHeight) element.scrollTop = (next + 1) * height - element.clientHeight;
+    else if ((next + 1) * height > element.scrollTop + element.clientHeight)
+      element.scrollTop = (next + 1) * height - element.clientHeight;
   };
 
   const key = (event: KeyboardEvent) => {
@@ -109,6 +122,8 @@ export function Rows<T>({ id, label, items, height, keyOf, selected, select, chi
       {items.length === 0 && <p class="empty">{empty}</p>}
       <div role="presentation" style={{ height: `${items.length * height}px`, position: "relative" }}>
         {items.slice(first, last).map((item, i) => (
+          // biome-ignore lint/a11y/useFocusableInteractive: the listbox has the focus, and says which option is active
+          // biome-ignore lint/a11y/useKeyWithClickEvents: the listbox hears the keys
           <div
             key={keyOf(item)}
             id={`${id}-${first + i}`}

@@ -8,7 +8,21 @@
  */
 import type { PagewireTransport } from "../pagewire.d.ts";
 import { isObject } from "./basics.ts";
-import { closePort, error, listen, messageData, messageOrigin, messagePorts, messageSource, microtask, postToPort, postToWindow, stringify, unlisten, warn } from "./intrinsics.ts";
+import {
+  closePort,
+  error,
+  listen,
+  messageData,
+  messageOrigin,
+  messagePorts,
+  messageSource,
+  microtask,
+  postToPort,
+  postToWindow,
+  stringify,
+  unlisten,
+  warn,
+} from "./intrinsics.ts";
 import { load, preload } from "./load.ts";
 import type { Carrier, Ground, Port, Sessions } from "./shared.ts";
 
@@ -93,7 +107,8 @@ export function agents(ground: Omit<Ground, "start" | "failed">) {
       let silent = beside;
       /** How often we have said that we are ready, and not seen it: every message of the window comes here too. */
       let said = 0;
-      const say = (payload: string) => silent || postToWindow({ channel: "mcp-default", type: "mcp", direction: "server-to-client", payload }, origin);
+      const say = (payload: string) =>
+        silent || postToWindow({ channel: "mcp-default", type: "mcp", direction: "server-to-client", payload }, origin);
 
       const onport = async (port: MessagePort, source: MessageEventSource | null) => {
         try {
@@ -137,7 +152,8 @@ export function agents(ground: Omit<Ground, "start" | "failed">) {
           if (ports.length !== 1) return;
           if (known) void onport(ports[0]!, source);
           else warn(`pagewire: ${from} may not connect; 'origins' does not list it.`);
-        } else if (type === "mcp" && channel === "mcp-default" && payload !== undefined && own && source === window) void onenvelope(direction, payload);
+        } else if (type === "mcp" && channel === "mcp-default" && payload !== undefined && own && source === window)
+          void onenvelope(direction, payload);
       };
       listen(window, "message", onmessage);
       // A client that asked before this script ran does not ask again. The core comes with its first message.

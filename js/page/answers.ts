@@ -9,7 +9,17 @@
  */
 import { isObject } from "./basics.ts";
 import { jsonLength, type Item } from "./contents.ts";
-import { listen, microtask, parse, SafeAbortController, SafeMap, SafePromise, slice, stringify, unlisten } from "./late.ts";
+import {
+  listen,
+  microtask,
+  parse,
+  SafeAbortController,
+  SafeMap,
+  SafePromise,
+  slice,
+  stringify,
+  unlisten,
+} from "./late.ts";
 import { Status } from "../core/link.ts";
 import { describe, type Reads } from "./reads.ts";
 import type { Carrier, Ground, Port } from "./shared.ts";
@@ -121,18 +131,32 @@ export function answersOf({ shared, settings, own }: Ground, reads: Reads, open:
       }
       index++;
     });
-    return { revision: now(), resources, resourceTemplates, ...(index > from + pageSize && { nextCursor: `${from + pageSize}` }) };
+    return {
+      revision: now(),
+      resources,
+      resourceTemplates,
+      ...(index > from + pageSize && { nextCursor: `${from + pageSize}` }),
+    };
   }
 
   async function read({ uri: given, since }: Input, signal: AbortSignal): Promise<object> {
     const uri = canonical(given);
     const entry = entries.get(uri);
     const at = now();
-    if (!entry || literal(uri) < uri.length) return isWide(uri) ? { revision: at, contents: await readWide(uri, signal) } : refuse(`'${uri}' is not registered; resources_list says what is`);
+    if (!entry || literal(uri) < uri.length)
+      return isWide(uri)
+        ? { revision: at, contents: await readWide(uri, signal) }
+        : refuse(`'${uri}' is not registered; resources_list says what is`);
     // Only of a resource that announces its changes can it be said that there was none.
-    if (since !== undefined && changes.has(uri) && changedAt(uri) <= parseSince(since)) return { revision: at, unchanged: true };
+    if (since !== undefined && changes.has(uri) && changedAt(uri) <= parseSince(since))
+      return { revision: at, unchanged: true };
     const { status, contents, cause } = await reads.perform(uri, uri, "", signal);
-    if (!contents) return refuse(settings.exposeErrors ? describe(cause) : `reading '${uri}' ${status === Status.failed ? "failed" : "gave no contents"}`);
+    if (!contents)
+      return refuse(
+        settings.exposeErrors
+          ? describe(cause)
+          : `reading '${uri}' ${status === Status.failed ? "failed" : "gave no contents"}`,
+      );
     return { revision: at, contents };
   }
 
@@ -151,7 +175,20 @@ export function answersOf({ shared, settings, own }: Ground, reads: Reads, open:
     });
     const stop = () => port.close("the tool's call has ended");
     listen(signal, "abort", stop);
-    port.receive(stringify({ jsonrpc: "2.0", id: 1, method: "resources/read", params: { uri, _meta: { "io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {} } } }));
+    port.receive(
+      stringify({
+        jsonrpc: "2.0",
+        id: 1,
+        method: "resources/read",
+        params: {
+          uri,
+          _meta: {
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": {},
+          },
+        },
+      }),
+    );
     try {
       return await answer;
     } finally {
@@ -166,7 +203,8 @@ export function answersOf({ shared, settings, own }: Ground, reads: Reads, open:
     const keys: string[] = [];
     if (uris !== undefined) {
       const count = (uris as { length?: unknown } | null)?.length;
-      if (typeof uris !== "object" || typeof count !== "number" || count > maxURIs) return refuse(`'uris' is not an array of at most ${maxURIs}`);
+      if (typeof uris !== "object" || typeof count !== "number" || count > maxURIs)
+        return refuse(`'uris' is not an array of at most ${maxURIs}`);
       for (let i = 0; i < count; i++) {
         const key = (keys[i] = canonical((uris as unknown[])[i]));
         if (!entries.has(key) && !isWide(key)) refuse(`'${key}' is not registered; resources_list says what is`);
@@ -215,7 +253,9 @@ export function answersOf({ shared, settings, own }: Ground, reads: Reads, open:
         if (signal) listen(signal, "abort", stop);
         if (signal?.aborted) stop();
         const result = await new SafePromise<{ contents?: Item[] }>((resolve, reject) => {
-          listen(abort.signal, "abort", () => reject(new Refusal(`${name} was aborted, or took longer than ${readTimeout / 1000} s`)));
+          listen(abort.signal, "abort", () =>
+            reject(new Refusal(`${name} was aborted, or took longer than ${readTimeout / 1000} s`)),
+          );
           // Promise.race would look up what a page may have patched.
           void (async () => {
             try {
@@ -225,10 +265,19 @@ export function answersOf({ shared, settings, own }: Ground, reads: Reads, open:
             }
           })();
         });
-        if (result.contents && jsonLength(result.contents) > maxResult) refuse(`the contents are larger than ${maxResult} characters`);
+        if (result.contents && jsonLength(result.contents) > maxResult)
+          refuse(`the contents are larger than ${maxResult} characters`);
         return result;
       } catch (cause) {
-        return { isError: true, content: [{ type: "text", text: cause instanceof Refusal ? cause.words : `${name} failed: ${(cause as Error | null)?.message}` }] };
+        return {
+          isError: true,
+          content: [
+            {
+              type: "text",
+              text: cause instanceof Refusal ? cause.words : `${name} failed: ${(cause as Error | null)?.message}`,
+            },
+          ],
+        };
       } finally {
         running--;
         clearTimeout(timer);

@@ -6,7 +6,17 @@
  */
 import { isObject } from "./basics.ts";
 import { apply, exec, slice, stringify } from "./late.ts";
-import { blobBytes, blobSize, bufferLength, Bytes, encodeLatin1, fromCharCode, isArray, isView, toBase64 } from "./binary.ts";
+import {
+  blobBytes,
+  blobSize,
+  bufferLength,
+  Bytes,
+  encodeLatin1,
+  fromCharCode,
+  isArray,
+  isView,
+  toBase64,
+} from "./binary.ts";
 
 /** A ModelContextResourceContents with everything decided; it has either text or blob. */
 export interface Item {
@@ -22,9 +32,16 @@ const maxItems = 1000;
 type Own = (uri: string) => string;
 
 /** The contents of `uri`, given what the page's callback resolved with. */
-export async function toContents(value: unknown, uri: string, mimeType: string | undefined, ownURI: Own): Promise<Item[]> {
+export async function toContents(
+  value: unknown,
+  uri: string,
+  mimeType: string | undefined,
+  ownURI: Own,
+): Promise<Item[]> {
   if (typeof value === "string") return [item(uri, mimeType, "text", value)];
-  const list = isObject(value) ? (value as { contents?: unknown }).contents : fail(`${value === null ? value : typeof value} is no result`);
+  const list = isObject(value)
+    ? (value as { contents?: unknown }).contents
+    : fail(`${value === null ? value : typeof value} is no result`);
   if (list === undefined) return [await convertItem(value, uri, mimeType, ownURI)];
   const count = isArray(list) ? list.length : 0;
   if (count < 1 || count > maxItems) fail(`'contents' is not an array of 1 to ${maxItems}`);

@@ -8,7 +8,19 @@ import { isObject } from "./basics.ts";
 import { aborted, apply, setPrototypeOf, toWellFormed } from "./intrinsics.ts";
 
 /** A type of the IDL, as idl/generate.mjs writes it: a name, [T] for sequence<T>, or a definition. */
-export type Type = "DOMString" | "USVString" | "boolean" | "double" | "unsigned long" | "unsigned long long" | "object" | "function" | "AbortSignal" | readonly [Type] | Dictionary | Enumeration;
+export type Type =
+  | "DOMString"
+  | "USVString"
+  | "boolean"
+  | "double"
+  | "unsigned long"
+  | "unsigned long long"
+  | "object"
+  | "function"
+  | "AbortSignal"
+  | readonly [Type]
+  | Dictionary
+  | Enumeration;
 
 export interface Dictionary {
   readonly dictionary: string;
@@ -43,7 +55,8 @@ export function convert(type: Type, value: unknown, where: string): unknown {
     if (type === "double") return finite ? number : fail("The provided double value is non-finite.");
     // The integers are [EnforceRange]; the generator knows no other.
     const integer = number - (number % 1);
-    if (!finite || integer < 0 || integer > (type === "unsigned long" ? 0xffffffff : 2 ** 53 - 1)) fail(`Value is outside the '${type}' value range.`);
+    if (!finite || integer < 0 || integer > (type === "unsigned long" ? 0xffffffff : 2 ** 53 - 1))
+      fail(`Value is outside the '${type}' value range.`);
     return integer || 0; // not -0
   }
   if (type === "function") return typeof value === "function" ? value : fail("The given value is not a function.");
@@ -62,7 +75,8 @@ export function convert(type: Type, value: unknown, where: string): unknown {
     fail(`The provided value '${text}' is not a valid enum value of type ${type.enumeration}.`);
   }
   if ("dictionary" in type) {
-    if (!isObject(value) && !(value == null && type.optional)) fail(`The provided value is not of type '${type.dictionary}'.`);
+    if (!isObject(value) && !(value == null && type.optional))
+      fail(`The provided value is not of type '${type.dictionary}'.`);
     // No prototype, so that JSON.stringify finds no toJSON that a library put on Object.prototype.
     const out: Record<string, unknown> = { __proto__: null };
     for (let i = 0; i < type.members.length; i++) {

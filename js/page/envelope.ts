@@ -22,7 +22,12 @@ import type { Carrier, Ground, Port } from "./shared.ts";
 
 const maxSessions = 8;
 
-const envelope = (payload: unknown) => ({ channel: "mcp-default", type: "mcp", direction: "server-to-client", payload });
+const envelope = (payload: unknown) => ({
+  channel: "mcp-default",
+  type: "mcp",
+  direction: "server-to-client",
+  payload,
+});
 
 interface Session {
   port: Promise<Port>;
@@ -84,7 +89,15 @@ export function envelopes({ settings }: Ground, open: (carrier: Carrier) => Prom
     if (method !== undefined && id !== undefined) {
       if (pending.has(id) && method !== "initialize") {
         pending.delete(id);
-        post({ jsonrpc: "2.0", id, error: { code: -32600, message: "Another request of this window waits under the same id; a client that is not alone needs a port of its own" } });
+        post({
+          jsonrpc: "2.0",
+          id,
+          error: {
+            code: -32600,
+            message:
+              "Another request of this window waits under the same id; a client that is not alone needs a port of its own",
+          },
+        });
         return;
       }
       pending.set(id, number);

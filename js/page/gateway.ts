@@ -13,7 +13,18 @@ import { getter, uncurry } from "./basics.ts";
 import type { Ground, Port, Sessions } from "./shared.ts";
 
 // Node 20, where the core's tests import this file with the others, has no WebSocket.
-const { WebSocket = class { get bufferedAmount() { return 0; } } as never, MutationObserver, setTimeout, clearTimeout, Date, URL } = globalThis;
+const {
+  WebSocket = class {
+    get bufferedAmount() {
+      return 0;
+    }
+  } as never,
+  MutationObserver,
+  setTimeout,
+  clearTimeout,
+  Date,
+  URL,
+} = globalThis;
 const { min, random } = Math;
 
 /** Pauses between attempts, in ms: the first is this long, each further one twice as long, up to a bound. */
@@ -157,7 +168,11 @@ export function gateway({ settings, emit }: Ground, open: Sessions["open"]) {
     if (++failures >= patience && !told) tell();
     const hidden = document.visibilityState === "hidden";
     const bound = hidden ? bounds.hidden : Date.now() - contact < soonFor ? bounds.soon : bounds.later;
-    const pause = slowly ? bounds.hidden : failures === 1 ? 0 : min(bound, firstPause * 2 ** (failures - 2)) * (0.75 + random() / 2);
+    const pause = slowly
+      ? bounds.hidden
+      : failures === 1
+        ? 0
+        : min(bound, firstPause * 2 ** (failures - 2)) * (0.75 + random() / 2);
     clearTimeout(timer);
     // A hidden page's timers are late by up to a second, so the first attempt takes none.
     if (pause) timer = setTimeout(connect, pause);
@@ -213,21 +228,25 @@ export function gateway({ settings, emit }: Ground, open: Sessions["open"]) {
   };
   const onviolation = ({ blockedURI, effectiveDirective }: SecurityPolicyViolationEvent) => {
     if (effectiveDirective === "connect-src" && new URL(blockedURI, url).host === new URL(url).host)
-      give(`this page's Content-Security-Policy keeps it from the gateway: its connect-src must have ${new URL(url).origin}.`);
+      give(
+        `this page's Content-Security-Policy keeps it from the gateway: its connect-src must have ${new URL(url).origin}.`,
+      );
   };
 
   /** Connects to the gateway that the settings name. */
   function dial(): void {
     const { prerendering } = document as { prerendering?: boolean };
     if (prerendering) return listen(document, "prerenderingchange", dial, { once: true }); // nobody sees it yet
-    let wanted;
+    let wanted: URL | undefined;
     try {
       wanted = new URL(settings.gateway!, document.baseURI);
     } catch {}
-    if (wanted?.protocol !== "ws:" && wanted?.protocol !== "wss:") return report(`'${settings.gateway}' is no gateway: its URL is like ws://127.0.0.1:7433`);
+    if (wanted?.protocol !== "ws:" && wanted?.protocol !== "wss:")
+      return report(`'${settings.gateway}' is no gateway: its URL is like ws://127.0.0.1:7433`);
     if (wanted.pathname === "/") wanted.pathname = "/page";
     if (wanted.href === url && !over) return;
-    if (settings.origin === "null") return report("a page of no origin of its own, such as a sandboxed frame, cannot connect to a gateway");
+    if (settings.origin === "null")
+      return report("a page of no origin of its own, such as a sandboxed frame, cannot connect to a gateway");
     hangUp();
     url = wanted.href;
     tab ||= identify();

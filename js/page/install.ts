@@ -8,7 +8,16 @@
 import { convert } from "./convert.ts";
 import { getter, uncurry } from "./basics.ts";
 import { attributes, operations } from "./idl.gen.ts";
-import { construct, defineProperty, deleteProperty, descriptorOf, exception, getPrototypeOf, SafeWeakMap, warn } from "./intrinsics.ts";
+import {
+  construct,
+  defineProperty,
+  deleteProperty,
+  descriptorOf,
+  exception,
+  getPrototypeOf,
+  SafeWeakMap,
+  warn,
+} from "./intrinsics.ts";
 import { type Sessions, shared } from "./shared.ts";
 
 /** The three methods, on converted arguments. `where` is how the messages of their errors start. */
@@ -46,11 +55,14 @@ export function install(methods: Methods, late: () => Promise<Sessions>): Instal
   const undoAll = () => {
     for (let i = undo.length; i--; ) undo[i]!(); // last first: the way back is the way there
   };
-  const add = (target: object, name: string, descriptor: PropertyDescriptor) => void (undo[undo.length] = define(target, name, descriptor));
+  const add = (target: object, name: string, descriptor: PropertyDescriptor) =>
+    void (undo[undo.length] = define(target, name, descriptor));
 
   let context: object | undefined = document.modelContext ?? navigator.modelContext;
   if (context && "registerResource" in context) {
-    warn("pagewire: modelContext.registerResource is already defined, by another library or the browser. It is left alone, and Pagewire's agents do not see what is registered with it.");
+    warn(
+      "pagewire: modelContext.registerResource is already defined, by another library or the browser. It is left alone, and Pagewire's agents do not see what is registered with it.",
+    );
     return { undo: undoAll, context, foreign: true };
   }
   const native = !!context;
@@ -82,7 +94,12 @@ export function install(methods: Methods, late: () => Promise<Sessions>): Instal
   // A native getter is the best brand check: it accepts contexts of other windows and refuses impostors and Proxies.
   const toolchange = native && descriptorOf(prototype, "ontoolchange")?.get;
   const brand = toolchange ? uncurry(toolchange) : native ? isExactly(context) : contexts.brand;
-  for (const operation of operations) add(prototype, operation[0], { writable: true, enumerable: true, value: method(operation, brand, context, methods) });
+  for (const operation of operations)
+    add(prototype, operation[0], {
+      writable: true,
+      enumerable: true,
+      value: method(operation, brand, context, methods),
+    });
 
   for (const [owner, name] of attributes) {
     const Interface = (globalThis as never)[owner] as { prototype: object };
@@ -134,17 +151,32 @@ const isExactly = (only: object) => (self: unknown) => {
 
 function attribute(name: string, get: (self: unknown) => unknown): () => unknown {
   // A getter in an object literal has the name, "get modelContext", and is no constructor.
-  return descriptorOf({ get [name]() { return get(this); } }, name)!.get!; // prettier-ignore
+  return descriptorOf(
+    {
+      get [name]() {
+        return get(this);
+      },
+    },
+    name,
+  )!.get!;
 }
 
-function method([name, types, required]: (typeof operations)[number], brand: (self: unknown) => unknown, context: object, methods: Methods): (...args: unknown[]) => void {
+function method(
+  [name, types, required]: (typeof operations)[number],
+  brand: (self: unknown) => unknown,
+  context: object,
+  methods: Methods,
+): (...args: unknown[]) => void {
   const where = `Failed to execute '${name}' on 'ModelContext': `;
   const run = methods[name]!;
   // A method in an object literal is no constructor either.
   const { [name]: result } = {
     [name](this: unknown, ...args: unknown[]) {
       if (this !== context) brand(this); // a browser's own costs 0.1 us
-      if (args.length < required) throw new TypeError(`${where}${required} argument${required > 1 ? "s" : ""} required, but only ${args.length} present.`);
+      if (args.length < required)
+        throw new TypeError(
+          `${where}${required} argument${required > 1 ? "s" : ""} required, but only ${args.length} present.`,
+        );
       for (let i = 0; i < types.length; i++) args[i] = convert(types[i]!, args[i], where);
       if (this !== context) throw exception("InvalidStateError", where + "The document is not active.");
       run(args, where);

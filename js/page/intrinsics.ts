@@ -22,7 +22,16 @@ const safe = <C extends new (...args: never[]) => object>(Class: C): C => {
   return setPrototypeOf(prototype, null), Safe as unknown as C;
 };
 
-export const { apply, construct, defineProperty, deleteProperty, getOwnPropertyDescriptor: descriptorOf, getPrototypeOf, ownKeys, setPrototypeOf } = Reflect;
+export const {
+  apply,
+  construct,
+  defineProperty,
+  deleteProperty,
+  getOwnPropertyDescriptor: descriptorOf,
+  getPrototypeOf,
+  ownKeys,
+  setPrototypeOf,
+} = Reflect;
 export const { parse, stringify } = JSON;
 
 export const SafeMap = safe(Map);
@@ -35,7 +44,9 @@ export const SafePromise = Promise;
 export const slice = uncurry(String.prototype.slice);
 export const indexOf = uncurry(String.prototype.indexOf);
 /** Chromium has it since 111. Where it is missing, JSON escapes lone surrogates and the core replaces them. */
-export const toWellFormed = uncurry(("" as { toWellFormed?(): string }).toWellFormed ?? String.prototype.toString) as (text: string) => string;
+export const toWellFormed = uncurry(("" as { toWellFormed?(): string }).toWellFormed ?? String.prototype.toString) as (
+  text: string,
+) => string;
 /** RegExp.prototype.test would look up `exec`. */
 export const exec = uncurry(RegExp.prototype.exec);
 
@@ -44,8 +55,17 @@ export const microtask = queueMicrotask;
 export const warn = console.warn;
 export const error = console.error;
 
-export const listen = uncurry(EventTarget.prototype.addEventListener) as (target: EventTarget, type: string, listener: (event: never) => void, once?: AddEventListenerOptions) => void;
-export const unlisten = uncurry(EventTarget.prototype.removeEventListener) as (target: EventTarget, type: string, listener: (event: never) => void) => void;
+export const listen = uncurry(EventTarget.prototype.addEventListener) as (
+  target: EventTarget,
+  type: string,
+  listener: (event: never) => void,
+  once?: AddEventListenerOptions,
+) => void;
+export const unlisten = uncurry(EventTarget.prototype.removeEventListener) as (
+  target: EventTarget,
+  type: string,
+  listener: (event: never) => void,
+) => void;
 export const dispatch = uncurry(EventTarget.prototype.dispatchEvent);
 export const Custom = CustomEvent;
 

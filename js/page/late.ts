@@ -26,7 +26,7 @@ export let stringify: Kit[17];
 export let unlisten: Kit[18];
 export let warn: Kit[19];
 
-export function useKit(given: Kit): void {
+export function setKit(given: Kit): void {
   // Not by destructuring: an array is destructured by its iterator, which a page can have patched.
   aborted = given[0];
   apply = given[1];

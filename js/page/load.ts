@@ -18,6 +18,8 @@ export const load = ({ core }: CoreSettings): Promise<Late> => import(core);
 export function preload({ wasm, integrity }: CoreSettings): void {
   try {
     const link = document.createElement("link");
-    document.head.append(Object.assign(link, { rel: "preload", as: "fetch", crossOrigin: "", href: wasm, integrity: integrity ?? "" }));
+    document.head.append(
+      Object.assign(link, { rel: "preload", as: "fetch", crossOrigin: "", href: wasm, integrity: integrity ?? "" }),
+    );
   } catch {}
 }

@@ -7,7 +7,20 @@
  */
 import { isObject } from "./basics.ts";
 import { isArray } from "./binary.ts";
-import { apply, defineProperty, error, listen, microtask, parse, SafeAbortController, SafeMap, SafePromise, stringify, unlisten, warn } from "./late.ts";
+import {
+  apply,
+  defineProperty,
+  error,
+  listen,
+  microtask,
+  parse,
+  SafeAbortController,
+  SafeMap,
+  SafePromise,
+  stringify,
+  unlisten,
+  warn,
+} from "./late.ts";
 import { Status } from "../core/link.ts";
 import { describe } from "./reads.ts";
 import type { Ground, RegisteredTool, Tooling } from "./shared.ts";
@@ -58,7 +71,13 @@ export function pageTools({ shared, settings, tooling, projected }: Ground) {
             continue;
           }
           next.set(name, tool);
-          described[described.length] = { name, ...(title && { title }), description, inputSchema: { type: "object", ...inputSchema }, ...(annotations && { annotations: { readOnlyHint: !!annotations.readOnlyHint } }) };
+          described[described.length] = {
+            name,
+            ...(title && { title }),
+            description,
+            inputSchema: { type: "object", ...inputSchema },
+            ...(annotations && { annotations: { readOnlyHint: !!annotations.readOnlyHint } }),
+          };
         }
         tools = next;
         tell(stringify(described));
@@ -88,7 +107,8 @@ export function pageTools({ shared, settings, tooling, projected }: Ground) {
         if (!tool || !served) throw new TypeError("it is no longer registered");
         const input = parse(args || "{}");
         // Polyfills of the older draft parse their input; a browser takes the object, and sees no such property on it.
-        if (!("toString" in input && input.toString !== toString)) defineProperty(input, "toString", { value: () => args || "{}" });
+        if (!("toString" in input && input.toString !== toString))
+          defineProperty(input, "toString", { value: () => args || "{}" });
         const output = await apply(served.executeTool, served, [tool, input, { signal: call.abort.signal }]);
         result = output === null ? failure("the page was left before the tool had finished") : toResult(output);
       } catch (cause) {

@@ -26,7 +26,13 @@ export function boot(base: string, options: PagewireOptions): Pagewire {
 
   const usable = globalThis.isSecureContext && typeof document === "object";
   const beside = (file: string) => new SafeURL(file, base).href;
-  const settings: CoreSettings = { core: beside("pagewire.core.js"), wasm: beside("pagewire.wasm"), worker: beside("pagewire.worker.js"), origin: globalThis.origin, origins: [] };
+  const settings: CoreSettings = {
+    core: beside("pagewire.core.js"),
+    wasm: beside("pagewire.wasm"),
+    worker: beside("pagewire.worker.js"),
+    origin: globalThis.origin,
+    origins: [],
+  };
   let refuse = usable ? "" : "pagewire: a page needs a secure context (https, or http on a loopback address)";
   let undo = () => {};
 
@@ -82,15 +88,24 @@ export function boot(base: string, options: PagewireOptions): Pagewire {
   const projection = project(tooling, way.answer);
   if (usable) {
     // Chromium's; false for "tools" also where WebMCP is off, so it counts only where the feature is known.
-    const policy = (document as { featurePolicy?: { features(): string[]; allowsFeature(name: string): boolean } }).featurePolicy;
+    const policy = (document as { featurePolicy?: { features(): string[]; allowsFeature(name: string): boolean } })
+      .featurePolicy;
     const view = getter(Document.prototype, "defaultView");
-    const permission: Permission = { origin: settings.origin, active: () => view(document), allowed: !policy?.features().includes("tools") || policy.allowsFeature("tools") };
+    const permission: Permission = {
+      origin: settings.origin,
+      active: () => view(document),
+      allowed: !policy?.features().includes("tools") || policy.allowsFeature("tools"),
+    };
     // By index: array destructuring would run the iterator of a page that has patched it.
-    const installed = install({
-      registerResource: (args, where) => register(args[0] as never, (args[1] as ModelContextRegisterResourceOptions).signal, permission, where),
-      unregisterResource: (args, where) => unregister(args[0] as string, where),
-      notifyResourceUpdated: (args, where) => notify(args[0] as string, where),
-    }, way.arrive);
+    const installed = install(
+      {
+        registerResource: (args, where) =>
+          register(args[0] as never, (args[1] as ModelContextRegisterResourceOptions).signal, permission, where),
+        unregisterResource: (args, where) => unregister(args[0] as string, where),
+        notifyResourceUpdated: (args, where) => notify(args[0] as string, where),
+      },
+      way.arrive,
+    );
     context = installed.context;
     minimal = shared.unused;
     shared.peopled = projection.peopled;
@@ -104,7 +119,8 @@ export function boot(base: string, options: PagewireOptions): Pagewire {
     const onload = () => {
       shared.peopled(shared.entries.size > 0); // with the tools of a polyfill that came after the resources
       if (document.modelContext === context) return;
-      const message = "pagewire: modelContext.registerResource is now defined by another library. It is left alone, and Pagewire's agents do not see what is registered with it.";
+      const message =
+        "pagewire: modelContext.registerResource is now defined by another library. It is left alone, and Pagewire's agents do not see what is registered with it.";
       warn(message);
       emit("error", { message });
     };

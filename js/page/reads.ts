@@ -29,7 +29,12 @@ export function readsOf({ shared, own }: Ground) {
   const calls = new SafeMap<number, Call>();
 
   /** Calls the page's callback. The result has contents exactly where the status is ok; else the console has the cause. */
-  async function perform(key: string, uri: string, params: string, signal: AbortSignal): Promise<{ status: Status; contents?: readonly Item[]; cause?: unknown }> {
+  async function perform(
+    key: string,
+    uri: string,
+    params: string,
+    signal: AbortSignal,
+  ): Promise<{ status: Status; contents?: readonly Item[]; cause?: unknown }> {
     let status = Status.failed;
     try {
       const entry = entries.get(key);
@@ -39,7 +44,11 @@ export function readsOf({ shared, own }: Ground) {
       return { status: Status.ok, contents: await toContents(value, uri, entry.mimeType, own) };
     } catch (cause) {
       // What the page makes of a signal that is aborted is of no interest.
-      if (!aborted(signal)) error(`pagewire: reading '${uri}' ${status === Status.failed ? "failed" : "gave no resource contents"}:`, cause);
+      if (!aborted(signal))
+        error(
+          `pagewire: reading '${uri}' ${status === Status.failed ? "failed" : "gave no resource contents"}:`,
+          cause,
+        );
       return { status, cause };
     }
   }
@@ -57,7 +66,12 @@ export function readsOf({ shared, own }: Ground) {
       if (!live()) return;
       if (contents) call.contents = contents;
       const text = contents && shared.core?.carries ? jsonText(contents) : "";
-      shared.core?.complete(id, status, text ? text.length : contents ? lengthForLimit(contents) : 0, contents ? text : describe(cause));
+      shared.core?.complete(
+        id,
+        status,
+        text ? text.length : contents ? lengthForLimit(contents) : 0,
+        contents ? text : describe(cause),
+      );
     });
   }
 

@@ -33,14 +33,21 @@ export interface Permission {
   readonly allowed: boolean;
 }
 
-export function register(resource: Resource, signal: AbortSignal | undefined, { origin, active, allowed }: Permission, where: string): void {
+export function register(
+  resource: Resource,
+  signal: AbortSignal | undefined,
+  { origin, active, allowed }: Permission,
+  where: string,
+): void {
   if (!active()) throw exception("InvalidStateError", where + "The document is not active.");
-  if (!allowed) throw exception("NotAllowedError", where + 'Access to the feature "tools" is disallowed by permissions policy.');
+  if (!allowed)
+    throw exception("NotAllowedError", where + 'Access to the feature "tools" is disallowed by permissions policy.');
 
   const { annotations, uriSchema, read } = resource;
   const priority = annotations?.priority ?? 0;
   if (priority < 0 || priority > 1) throw new TypeError(`${where}The 'priority' ${priority} is not within 0 to 1.`);
-  if ((resource.minUpdateInterval ?? 0) > maxInterval) throw new TypeError(`${where}The 'minUpdateInterval' is above ${maxInterval}.`);
+  if ((resource.minUpdateInterval ?? 0) > maxInterval)
+    throw new TypeError(`${where}The 'minUpdateInterval' is above ${maxInterval}.`);
   if (uriSchema) {
     const text = stringify(uriSchema);
     if (text?.[0] !== "{") throw new TypeError(where + "The 'uriSchema' is not a JSON object.");
@@ -63,7 +70,12 @@ export function register(resource: Resource, signal: AbortSignal | undefined, { 
     // Only this registration: the page may have withdrawn it and registered the URI anew.
     if (entries.get(key) === entry) remove(key, entry);
   };
-  const entry: Entry = { descriptor, mimeType: resource.mimeType, read: read!, release: () => signal && unlisten(signal, "abort", onabort) };
+  const entry: Entry = {
+    descriptor,
+    mimeType: resource.mimeType,
+    read: read!,
+    release: () => signal && unlisten(signal, "abort", onabort),
+  };
   if (signal) listen(signal, "abort", onabort);
   entries.set(key, entry);
   shared.core?.register(descriptor);

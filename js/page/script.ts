@@ -10,4 +10,7 @@ import type { PagewireOptions } from "../pagewire.d.ts";
 // location: about:srcdoc is no base.)
 const script = document.currentScript as HTMLScriptElement | null;
 const { exposeErrors, ...rest }: Record<string, string | undefined> = { ...script?.dataset };
-boot(script?.src || document.baseURI, { ...rest, ...(exposeErrors !== undefined && { exposeErrors: exposeErrors !== "false" }) } as PagewireOptions);
+boot(script?.src || document.baseURI, {
+  ...rest,
+  ...(exposeErrors !== undefined && { exposeErrors: exposeErrors !== "false" }),
+} as PagewireOptions);

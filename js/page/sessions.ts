@@ -7,7 +7,21 @@
  * also across cores. An open port always has a live core: opening waits for it, so nothing is queued here.
  */
 import type { Core, Page } from "../core/link.ts";
-import { closePort, error, listen, messageData, microtask, parse, postToPort, SafeMap, slice, startPort, stringify, unlisten, useKit } from "./late.ts";
+import {
+  closePort,
+  error,
+  listen,
+  messageData,
+  microtask,
+  parse,
+  postToPort,
+  SafeMap,
+  setKit,
+  slice,
+  startPort,
+  stringify,
+  unlisten,
+} from "./late.ts";
 import { answersOf } from "./answers.ts";
 import { jsonText } from "./contents.ts";
 import { envelopes } from "./envelope.ts";
@@ -22,7 +36,7 @@ const maxDeaths = 3;
 const deathWindow = 10_000;
 
 export function sessions(ground: Ground): Sessions {
-  useKit(ground.kit);
+  setKit(ground.kit);
   const { shared, settings, emit } = ground;
   const { stats } = shared;
   const reads = readsOf(ground);
@@ -124,7 +138,7 @@ export function sessions(ground: Ground): Sessions {
       const text = result ? fill(result) : call ? fill(jsonText(reads.contentsOf(call))) : message;
       return microtask(() => carrier.deliver(text));
     }
-    let object;
+    let object: { result: { contents: unknown } };
     if (result) object = parse(fill(result));
     else if (call) {
       object = parse(fill("[]"));
@@ -170,7 +184,7 @@ export function sessions(ground: Ground): Sessions {
     // A frame or window that leaves takes its end of the port with it and cannot say so. A frozen one (bfcache) keeps it.
     // One of another origin cannot be listened to: its port is given up when there is something to say to a window that
     // is closed.
-    const elsewhere = source !== globalThis.window && (source as Window | null);
+    const elsewhere = source === globalThis.window ? null : (source as Window | null);
     const onpagehide = (event: PageTransitionEvent) => event.persisted || close("its window is gone");
     const closed = (reason: string) => {
       try {
@@ -187,7 +201,8 @@ export function sessions(ground: Ground): Sessions {
       if (elsewhere) listen(elsewhere, "pagehide", onpagehide);
     } catch {}
     try {
-      const deliver = (message: object) => (elsewhere && elsewhere.closed ? close("its window is gone") : postToPort(port, message));
+      const deliver = (message: object) =>
+        elsewhere?.closed ? close("its window is gone") : postToPort(port, message);
       const session = await open({ deliver, closed });
       close = session.close;
       if (gone) return close(gone);

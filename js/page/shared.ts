@@ -7,7 +7,28 @@
  */
 import type { Core, CoreOptions, Start } from "../core/link.ts";
 import type { PagewireStats } from "../pagewire.d.ts";
-import { aborted, apply, closePort, defineProperty, error, exec, listen, messageData, microtask, parse, postToPort, postToWindow, SafeAbortController, SafeMap, SafePromise, slice, startPort, stringify, unlisten, warn } from "./intrinsics.ts";
+import {
+  aborted,
+  apply,
+  closePort,
+  defineProperty,
+  error,
+  exec,
+  listen,
+  messageData,
+  microtask,
+  parse,
+  postToPort,
+  postToWindow,
+  SafeAbortController,
+  SafeMap,
+  SafePromise,
+  slice,
+  startPort,
+  stringify,
+  unlisten,
+  warn,
+} from "./intrinsics.ts";
 
 /** A registration. */
 export interface Entry {
@@ -33,7 +54,10 @@ export const shared = {
   /** Told of each key that was notified, once per turn of the event loop: for content scripts. */
   hint: (_key: string): void => {},
   /** What `pagewire.stats()` copies. */
-  stats: { core: "none", ports: 0, reading: 0, watched: 0, reads: 0, notified: 0, unknown: 0, deaths: 0 } as Omit<PagewireStats, "resources">,
+  stats: { core: "none", ports: 0, reading: 0, watched: 0, reads: 0, notified: 0, unknown: 0, deaths: 0 } as Omit<
+    PagewireStats,
+    "resources"
+  >,
 };
 
 /**
@@ -41,7 +65,28 @@ export const shared = {
  * patch. The others (typed arrays, Blob) it takes itself when it comes. late.ts has the same order: names would cost
  * every page 70 bytes.
  */
-export const kit = [aborted, apply, closePort, defineProperty, error, exec, listen, messageData, microtask, parse, postToPort, postToWindow, SafeAbortController, SafeMap, SafePromise, slice, startPort, stringify, unlisten, warn] as const;
+export const kit = [
+  aborted,
+  apply,
+  closePort,
+  defineProperty,
+  error,
+  exec,
+  listen,
+  messageData,
+  microtask,
+  parse,
+  postToPort,
+  postToWindow,
+  SafeAbortController,
+  SafeMap,
+  SafePromise,
+  slice,
+  startPort,
+  stringify,
+  unlisten,
+  warn,
+] as const;
 
 /** Where the core's files are, and what it is told. */
 export interface CoreSettings extends CoreOptions {

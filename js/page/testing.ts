@@ -1,5 +1,5 @@
 /** What the tests in js/test/page/ look at from inside; bundled to dist/test/page.mjs, never shipped. */
-import { useKit } from "./late.ts";
+import { setKit } from "./late.ts";
 import { kit } from "./shared.ts";
 
 export { jsonLength, lengthForLimit, toContents } from "./contents.ts";
@@ -9,4 +9,4 @@ export { maxDescription, maxResources, notify, register, unregister } from "./re
 export { shared } from "./shared.ts";
 export { canonical, maxURI, requireOrigin } from "./uri.ts";
 
-useKit(kit);
+setKit(kit);

@@ -7,7 +7,20 @@
  * expose them to. As polyfills of the older draft did, executeTool takes its input as JSON text, too.
  */
 import { isObject, uncurry } from "./basics.ts";
-import { aborted, apply, error, exec, listen, microtask, parse, SafeAbortController, SafeMap, SafePromise, stringify, unlisten } from "./late.ts";
+import {
+  aborted,
+  apply,
+  error,
+  exec,
+  listen,
+  microtask,
+  parse,
+  SafeAbortController,
+  SafeMap,
+  SafePromise,
+  stringify,
+  unlisten,
+} from "./late.ts";
 import type { Ground } from "./shared.ts";
 
 interface Tool {
@@ -43,7 +56,9 @@ const fail = (name: string, message: string): never => {
 const isSecure = (origin: unknown) => {
   try {
     const { protocol, hostname } = new URL(`${origin}`);
-    return protocol === "https:" || (protocol === "http:" && exec(/^(localhost|127\..*|\[::1\]|.*\.localhost)$/, hostname));
+    return (
+      protocol === "https:" || (protocol === "http:" && exec(/^(localhost|127\..*|\[::1\]|.*\.localhost)$/, hostname))
+    );
   } catch {
     return false;
   }
@@ -69,11 +84,17 @@ export function toolbox({ shared, settings }: Ground) {
     });
 
   const methods: { [name: string]: (context: object, subject: Given, ...rest: never[]) => Promise<unknown> } = {
-    async registerTool(context, { annotations, description, execute, inputSchema, name: given, title }, options: Options) {
+    async registerTool(
+      context,
+      { annotations, description, execute, inputSchema, name: given, title },
+      options: Options,
+    ) {
       const text = required(description, "description");
-      if (typeof execute !== "function") throw new TypeError("Failed to read the 'execute' property: The given value is not a function.");
+      if (typeof execute !== "function")
+        throw new TypeError("Failed to read the 'execute' property: The given value is not a function.");
       const schema = inputSchema === undefined ? undefined : isObject(inputSchema) && stringify(inputSchema);
-      if (schema === false || (inputSchema && !schema)) throw new TypeError("Failed to read the 'inputSchema' property: it is no object that JSON can hold.");
+      if (schema === false || (inputSchema && !schema))
+        throw new TypeError("Failed to read the 'inputSchema' property: it is no object that JSON can hold.");
       const name = required(given, "name");
       if (tools.has(name)) fail("InvalidStateError", "Duplicate tool name");
       if (!exec(/^[\w.-]{1,128}$/, name)) fail("InvalidStateError", "Invalid tool name");
@@ -82,7 +103,8 @@ export function toolbox({ shared, settings }: Ground) {
       for (let i = 0; i < origins.length; i++) {
         if (!isSecure(origins[i])) fail("SecurityError", "Only secure origins are allowed in the exposedTo list.");
       }
-      if (origins.length) fail("NotSupportedError", "Tools can be exposed to other origins only where the browser itself has WebMCP.");
+      if (origins.length)
+        fail("NotSupportedError", "Tools can be exposed to other origins only where the browser itself has WebMCP.");
       const release = follow(options?.signal, () => {
         release();
         if (tools.get(name) !== tool) return;
@@ -95,7 +117,12 @@ export function toolbox({ shared, settings }: Ground) {
           title: title === undefined ? "" : `${title}`,
           description: text,
           ...(schema && { inputSchema: parse(schema) }),
-          ...(annotations && { annotations: { readOnlyHint: !!annotations.readOnlyHint, untrustedContentHint: !!annotations.untrustedContentHint } }),
+          ...(annotations && {
+            annotations: {
+              readOnlyHint: !!annotations.readOnlyHint,
+              untrustedContentHint: !!annotations.untrustedContentHint,
+            },
+          }),
           origin: settings.origin,
         }),
         execute: execute as Tool["execute"],
@@ -118,7 +145,8 @@ export function toolbox({ shared, settings }: Ground) {
 
     async executeTool(_, { name, origin, window: where }, given: unknown, options: Options) {
       const tool = tools.get(required(name, "name"));
-      if (!tool || where !== window || required(origin, "origin") !== settings.origin) return fail("UnknownError", `There is no tool '${name}' of that origin and window.`);
+      if (!tool || where !== window || required(origin, "origin") !== settings.origin)
+        return fail("UnknownError", `There is no tool '${name}' of that origin and window.`);
       const text = given === undefined ? "{}" : typeof given === "string" ? given : isObject(given) && stringify(given);
       const input: unknown = text && parse(text);
       if (!isObject(input)) throw new TypeError("invalid input object: value is not an object");

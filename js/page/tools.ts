@@ -13,7 +13,12 @@ import { shared, type Tooling } from "./shared.ts";
 /** Only type, properties, required, additionalProperties, minimum and maximum: what browsers are to accept of JSON Schema. */
 const text = (description: string) => ({ type: "string", description });
 const since = text("The last `revision`.");
-const tools: readonly (readonly [name: string, description: string, properties: object, required?: readonly string[]])[] = [
+const tools: readonly (readonly [
+  name: string,
+  description: string,
+  properties: object,
+  required?: readonly string[],
+])[] = [
   ["resources_list", "Lists this page's resources: live state.", { cursor: text("The nextCursor.") }],
   [
     "resources_read",
@@ -24,12 +29,19 @@ const tools: readonly (readonly [name: string, description: string, properties: 
   [
     "resources_wait",
     "Waits until resources change: `updated` names them, or is empty at the timeout. With `since`, no change is missed.",
-    { uris: { type: "array", description: "URIs. Default: all." }, since, timeoutMs: { type: "integer", minimum: 0, maximum: 25_000 } },
+    {
+      uris: { type: "array", description: "URIs. Default: all." },
+      since,
+      timeoutMs: { type: "integer", minimum: 0, maximum: 25_000 },
+    },
   ],
 ];
 
 /** Registers the tools in what `tooling` gives. `peopled` is what shared.peopled is to be. */
-export function project(tooling: () => Tooling | undefined, answer: (name: string, input: unknown, signal: AbortSignal | undefined) => Promise<object>) {
+export function project(
+  tooling: () => Tooling | undefined,
+  answer: (name: string, input: unknown, signal: AbortSignal | undefined) => Promise<object>,
+) {
   /** Name to whether it is registered. */
   let registered: { [name: string]: boolean } = {};
   let stop: AbortController | undefined;
@@ -46,7 +58,8 @@ export function project(tooling: () => Tooling | undefined, answer: (name: strin
           inputSchema: { type: "object", properties: tool[2], required: tool[3] ?? [], additionalProperties: false },
           annotations: { readOnlyHint: true, untrustedContentHint: true },
           // `await`, as everywhere in this layer: a returned promise would have its `then` looked up.
-          execute: async (input: unknown, options?: { signal?: AbortSignal }) => await answer(name, input, options?.signal),
+          execute: async (input: unknown, options?: { signal?: AbortSignal }) =>
+            await answer(name, input, options?.signal),
         },
         { signal },
       );

@@ -20,14 +20,16 @@ const rooted = /^[a-z]+:\/\/[^/\\?#{]+\//i;
 
 /** The canonical form of `uri`. Throws as the IDL says, with messages that start with `where`. */
 export function canonical(uri: string, where: string): string {
-  if (uri.length > maxURI) throw exception("QuotaExceededError", `${where}The URI exceeds the limit of ${maxURI} code units.`);
+  if (uri.length > maxURI)
+    throw exception("QuotaExceededError", `${where}The URI exceeds the limit of ${maxURI} code units.`);
   const fail = (what: string) => {
     throw new TypeError(`${where}'${uri}' ${what}.`);
   };
   const brace = indexOf(uri, "{");
   const template = brace >= 0;
   const rest = template ? slice(uri, brace) : "";
-  if (template && (!exec(expressions, rest) || exec(repeated, rest))) fail("is not a valid URI template (only {name} and a last {?name,name})");
+  if (template && (!exec(expressions, rest) || exec(repeated, rest)))
+    fail("is not a valid URI template (only {name} and a last {?name,name})");
   if (template && !exec(rooted, uri)) throw foreign(uri, where);
   let url!: URL;
   try {
@@ -53,4 +55,7 @@ export function requireOrigin(key: string, origin: string, where: string): strin
 export const isAt = (key: string, origin: string) => slice(key, 0, origin.length + 1) === origin + "/";
 
 const foreign = (uri: string, where: string, origin = "") =>
-  exception("SecurityError", `${where}'${uri}' is not at the page's origin${origin && ` '${origin}'`}; a resource's URI starts with it.`);
+  exception(
+    "SecurityError",
+    `${where}'${uri}' is not at the page's origin${origin && ` '${origin}'`}; a resource's URI starts with it.`,
+  );

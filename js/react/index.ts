@@ -35,6 +35,7 @@ export const useResource: typeof Hook = (descriptor: ResourceDescriptor, value?:
     if (changed && registered.current) api().notifyResourceUpdated?.(registered.current);
   });
 
+  // biome-ignore lint/correctness/useExhaustiveDependencies: told stands for the descriptor, mimeType included
   useEffect(() => {
     const given = latest.current.descriptor;
     const uri = given.uri?.startsWith("/") ? location.origin + given.uri : given.uri; // without any, let registerResource say so
@@ -52,7 +53,10 @@ export const useResource: typeof Hook = (descriptor: ResourceDescriptor, value?:
     const controller = new AbortController();
     const register = () => {
       const context = api();
-      if (!context.registerResource) throw new Error("the page has no modelContext; it needs a secure context (https, or http on a loopback address)");
+      if (!context.registerResource)
+        throw new Error(
+          "the page has no modelContext; it needs a secure context (https, or http on a loopback address)",
+        );
       context.registerResource(resource, { signal: controller.signal });
       registered.current = uri;
       waiting.delete(register);

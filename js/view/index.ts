@@ -31,8 +31,17 @@ export const watchResource: typeof types.watchResource = (app, uri, callback, op
 const KEY = "io.github.pagewire/resourceSubscriptions";
 
 export const canSubscribe: typeof types.canSubscribe = (capabilities, context) => {
-  const c = (capabilities ?? {}) as { serverResources?: { subscribe?: unknown }; resources?: { subscribe?: unknown }; experimental?: Record<string, unknown> };
-  return c.serverResources?.subscribe === true || c.resources?.subscribe === true || !!c.experimental?.[KEY] || !!(context as Record<string, unknown> | undefined)?.[KEY];
+  const c = (capabilities ?? {}) as {
+    serverResources?: { subscribe?: unknown };
+    resources?: { subscribe?: unknown };
+    experimental?: Record<string, unknown>;
+  };
+  return (
+    c.serverResources?.subscribe === true ||
+    c.resources?.subscribe === true ||
+    !!c.experimental?.[KEY] ||
+    !!(context as Record<string, unknown> | undefined)?.[KEY]
+  );
 };
 
 interface Watcher {
@@ -172,7 +181,8 @@ class Topic {
     const was = this.mode;
     this.end();
     // Also while the host has not answered: it may be about to.
-    if (was === "subscribed" || (was === "starting" && this.#link.supported())) void this.#request("resources/unsubscribe").catch(() => {});
+    if (was === "subscribed" || (was === "starting" && this.#link.supported()))
+      void this.#request("resources/unsubscribe").catch(() => {});
   }
 
   /** It is over: nothing more is asked or said. */
@@ -243,7 +253,10 @@ class Topic {
     do {
       this.#again = false;
       try {
-        const result = await this.#link.app.readServerResource({ uri: this.#uri }, { timeout: this.#options.timeout ?? 10_000 });
+        const result = await this.#link.app.readServerResource(
+          { uri: this.#uri },
+          { timeout: this.#options.timeout ?? 10_000 },
+        );
         this.#failures = 0;
         this.#show(result);
       } catch (error) {
@@ -274,9 +287,14 @@ class Topic {
     if (this.mode === "polling") {
       if (document.hidden) return; // visibility polls
       // What has not changed ten times in a row is asked for half as often, and in the end a quarter.
-      this.#timer = setTimeout(() => void this.read(), this.#failures ? later : interval * Math.min(4, 2 ** Math.floor(this.#unchanged / 10)));
+      this.#timer = setTimeout(
+        () => void this.read(),
+        this.#failures ? later : interval * Math.min(4, 2 ** Math.floor(this.#unchanged / 10)),
+      );
     } else if (this.mode === "subscribed") {
-      this.#timer = this.#failures ? setTimeout(() => void this.read(), later) : setTimeout(() => void this.#recheck(), recheck);
+      this.#timer = this.#failures
+        ? setTimeout(() => void this.read(), later)
+        : setTimeout(() => void this.#recheck(), recheck);
     }
   }
 

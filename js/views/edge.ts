@@ -15,7 +15,14 @@ interface Exports {
   mem?: WebAssembly.Memory;
   memory?: WebAssembly.Memory;
   buffer(bytes: number): number;
-  create(era: number, subscriptions: number, limitCode: number, updateInterval: number, readTimeout: number, views: number): number;
+  create(
+    era: number,
+    subscriptions: number,
+    limitCode: number,
+    updateInterval: number,
+    readTimeout: number,
+    views: number,
+  ): number;
   destroy(host: number): number;
   open(now: number, host: number, view: number): number;
   shut(now: number, host: number, view: number): number;
@@ -81,9 +88,14 @@ async function compile(url: string): Promise<WebAssembly.Module> {
   }
   if (!response.ok) throw new Error(`pagewire: could not fetch ${url}: HTTP ${response.status}; ${hint}`);
   try {
-    return /^application\/wasm\b/i.test(response.headers.get("content-type") ?? "") ? await WebAssembly.compileStreaming(response) : await WebAssembly.compile(await response.arrayBuffer());
+    return /^application\/wasm\b/i.test(response.headers.get("content-type") ?? "")
+      ? await WebAssembly.compileStreaming(response)
+      : await WebAssembly.compile(await response.arrayBuffer());
   } catch (cause) {
-    throw new Error(`pagewire: could not compile ${url}: if this page's Content-Security-Policy forbids wasm, allow 'wasm-unsafe-eval' in script-src`, { cause });
+    throw new Error(
+      `pagewire: could not compile ${url}: if this page's Content-Security-Policy forbids wasm, allow 'wasm-unsafe-eval' in script-src`,
+      { cause },
+    );
   }
 }
 
@@ -111,7 +123,8 @@ async function attach(module: WebAssembly.Module): Promise<Core> {
   };
   // Memory that grows detaches its buffer, so the view is taken again whenever it is not of the present one.
   const bytes = (): Uint8Array => (view.buffer === memory.buffer ? view : (view = new Uint8Array(memory.buffer)));
-  const text = (at: number, length: number): string => (length ? decoder.decode(bytes().subarray(at >>> 0, (at >>> 0) + length)) : "");
+  const text = (at: number, length: number): string =>
+    length ? decoder.decode(bytes().subarray(at >>> 0, (at >>> 0) + length)) : "";
   /** Calls an export, unless the core has ended. */
   const enter = (call: (e: Exports) => number): number => {
     if (!exports) return 0;
@@ -136,7 +149,7 @@ async function attach(module: WebAssembly.Module): Promise<Core> {
   const Go = load({ Object, Array, Uint8Array, Error, Date, console, crypto, performance, TextEncoder, TextDecoder });
   const go = new Go();
   go.env = { GODEBUG: "gcstoptheworld=1" }; // js/core/edge.ts says why
-  go.importObject["pagewire"] = {
+  go.importObject.pagewire = {
     toView(host: number, id: number, at: number, length: number): void {
       const message = text(at, length);
       guarded(() => homes.get(host)?.toView(id, message));
@@ -171,7 +184,9 @@ async function attach(module: WebAssembly.Module): Promise<Core> {
   if (!exports) throw new Error("pagewire: the core of Views did not start; the console has its reason");
 
   return (home, o) => {
-    const host = enter((e) => e.create(o.era, o.maxSubscriptions, o.limitCode, o.updateInterval, o.readTimeout, o.maxViews));
+    const host = enter((e) =>
+      e.create(o.era, o.maxSubscriptions, o.limitCode, o.updateInterval, o.readTimeout, o.maxViews),
+    );
     if (!host) throw new Error("pagewire: the core of Views has ended; attach again, and a new one is started");
     homes.set(host, home);
     const tell = (counts: number): string => (enter((e) => e.tell(host, counts)) ? answer : "{}");

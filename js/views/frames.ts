@@ -31,7 +31,11 @@ export function watchFrame(frame: HTMLIFrameElement | Window, gone: () => void):
     window_ = element.contentWindow;
     stop();
     // A frame in a shadow tree goes with any of the hosts around it.
-    for (let root: Node | undefined = element.getRootNode(); root; root = root instanceof ShadowRoot ? root.host.getRootNode() : undefined) {
+    for (
+      let root: Node | undefined = element.getRootNode();
+      root;
+      root = root instanceof ShadowRoot ? root.host.getRootNode() : undefined
+    ) {
       const observer = new MutationObserver(check);
       observer.observe(root, { childList: true, subtree: true });
       observers.push(observer);

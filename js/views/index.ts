@@ -23,7 +23,12 @@ export const EXPERIMENTAL: typeof types.EXPERIMENTAL = "io.github.pagewire/resou
 const subscriptions = new Set(["resources/subscribe", "resources/unsubscribe", "subscriptions/listen"]);
 const reads = new Set(["resources/read", "resources/list", "resources/templates/list"]);
 /** What is seen here, and passed on. */
-const observed = new Set(["ui/initialize", "ui/notifications/initialized", "ui/notifications/request-teardown", "notifications/cancelled"]);
+const observed = new Set([
+  "ui/initialize",
+  "ui/notifications/initialized",
+  "ui/notifications/request-teardown",
+  "notifications/cancelled",
+]);
 
 export const attachViews: typeof types.attachViews = (bridge, upstream, options = {}) => {
   const server = Server.of(upstream, options);
@@ -56,7 +61,8 @@ class Server {
   /** One for each upstream, so that its Views share its subscriptions. The options of the first attachment count. */
   static of(upstream: Upstream | ClientLike, options: AttachOptions): Server {
     let server = Server.#known.get(upstream);
-    if (!server || server.failed || server.ended) Server.#known.set(upstream, (server = new Server(server?.connection ?? connectionTo(upstream), options)));
+    if (!server || server.failed || server.ended)
+      Server.#known.set(upstream, (server = new Server(server?.connection ?? connectionTo(upstream), options)));
     return server;
   }
 
@@ -177,7 +183,8 @@ class View implements Views {
     this.#early = undefined;
     this.#refused = true;
     for (const { id, method } of early) {
-      if (id !== undefined && method !== "ui/initialize") this.send({ jsonrpc: "2.0", id, error: { code: -32603, message: `Subscriptions do not work here: ${why}` } });
+      if (id !== undefined && method !== "ui/initialize")
+        this.send({ jsonrpc: "2.0", id, error: { code: -32603, message: `Subscriptions do not work here: ${why}` } });
     }
   }
 
@@ -208,9 +215,10 @@ class View implements Views {
     } else if (id !== undefined && !this.#greeted) {
       void this.#announce();
     }
-    const mine = id !== undefined && this.#works() && (subscriptions.has(method) || (this.#shared && reads.has(method)));
+    const mine =
+      id !== undefined && this.#works() && (subscriptions.has(method) || (this.#shared && reads.has(method)));
     if (!mine && id !== undefined && reads.has(method) && this.#observed.size < 256) {
-      const uri = method === "resources/read" ? message.params?.["uri"] : "";
+      const uri = method === "resources/read" ? message.params?.uri : "";
       this.#observed.set(id, typeof uri === "string" ? uri : "");
     }
     if (!mine && !observed.has(method)) return false;
@@ -233,7 +241,12 @@ class View implements Views {
     this.#announced = true;
     await this.ready.catch(() => {});
     const { experimental } = this.capabilities<{ experimental?: Record<string, unknown> }>({});
-    if (experimental) this.send({ jsonrpc: "2.0", method: "ui/notifications/host-context-changed", params: { [EXPERIMENTAL]: experimental[EXPERIMENTAL] } });
+    if (experimental)
+      this.send({
+        jsonrpc: "2.0",
+        method: "ui/notifications/host-context-changed",
+        params: { [EXPERIMENTAL]: experimental[EXPERIMENTAL] },
+      });
   }
 
   /** Looks at a message to the View, and returns what is to be sent: at once, but for the answer to the handshake, which waits for the core. */
@@ -251,14 +264,19 @@ class View implements Views {
     return this.ready.then(
       () => {
         const result = message.result as { hostCapabilities?: object } | undefined;
-        return result ? { ...message, result: { ...result, hostCapabilities: this.capabilities(result.hostCapabilities ?? {}) } } : message;
+        return result
+          ? { ...message, result: { ...result, hostCapabilities: this.capabilities(result.hostCapabilities ?? {}) } }
+          : message;
       },
       () => message,
     );
   }
 
   #learn(uri: string, result: unknown): void {
-    const { contents, resources } = (result ?? {}) as { contents?: { uri?: unknown }[]; resources?: { uri?: unknown }[] };
+    const { contents, resources } = (result ?? {}) as {
+      contents?: { uri?: unknown }[];
+      resources?: { uri?: unknown }[];
+    };
     const host = this.#host;
     if (!host || !result) return;
     if (uri) host.learn(uri);

@@ -96,7 +96,7 @@ class ClientConnection implements Connection {
   send(message: Message): void {
     const { id, method, params } = message;
     if (method === "notifications/cancelled") {
-      const request = params!["requestId"];
+      const request = params!.requestId;
       this.#running.get(request)?.abort("pagewire: no View wants it any more");
       this.#running.delete(request);
       return;
@@ -107,9 +107,18 @@ class ClientConnection implements Connection {
       if (this.#running.get(id) === abort) this.#running.delete(id);
       if (!abort.signal.aborted) this.#message({ jsonrpc: "2.0", id, ...m } as Message);
     };
-    const asked = method === "subscriptions/listen" ? this.#listen(id, params!, abort, answer) : this.#request(method!, params!, abort).then((result) => answer({ result }));
+    const asked =
+      method === "subscriptions/listen"
+        ? this.#listen(id, params!, abort, answer)
+        : this.#request(method!, params!, abort).then((result) => answer({ result }));
     asked.catch((cause: { code?: unknown; message?: unknown; data?: unknown }) =>
-      answer({ error: { code: Number.isInteger(cause?.code) ? cause.code : -32603, message: String(cause?.message ?? cause), ...(cause?.data === undefined ? {} : { data: cause.data }) } }),
+      answer({
+        error: {
+          code: Number.isInteger(cause?.code) ? cause.code : -32603,
+          message: String(cause?.message ?? cause),
+          ...(cause?.data === undefined ? {} : { data: cause.data }),
+        },
+      }),
     );
   }
 
@@ -118,15 +127,26 @@ class ClientConnection implements Connection {
     return this.#client.request({ method, params: own }, { signal: abort.signal });
   }
 
-  async #listen(id: unknown, params: Record<string, unknown>, abort: AbortController, answer: (m: object) => void): Promise<void> {
-    const { resourceSubscriptions } = params["notifications"] as { resourceSubscriptions: string[] };
+  async #listen(
+    id: unknown,
+    params: Record<string, unknown>,
+    abort: AbortController,
+    answer: (m: object) => void,
+  ): Promise<void> {
+    const { resourceSubscriptions } = params.notifications as { resourceSubscriptions: string[] };
     const resourcesListChanged = !!this.#client.getServerCapabilities()?.resources?.listChanged;
-    const subscription = await this.#client.listen!({ resourceSubscriptions, ...(resourcesListChanged && { resourcesListChanged }) }, { signal: abort.signal });
+    const subscription = await this.#client.listen!(
+      { resourceSubscriptions, ...(resourcesListChanged && { resourcesListChanged }) },
+      { signal: abort.signal },
+    );
     if (abort.signal.aborted) return;
     this.#message({
       jsonrpc: "2.0",
       method: "notifications/subscriptions/acknowledged",
-      params: { _meta: { "io.modelcontextprotocol/subscriptionId": id }, notifications: { resourceSubscriptions: subscription.honoredFilter.resourceSubscriptions ?? [] } },
+      params: {
+        _meta: { "io.modelcontextprotocol/subscriptionId": id },
+        notifications: { resourceSubscriptions: subscription.honoredFilter.resourceSubscriptions ?? [] },
+      },
     });
     if ((await subscription.closed) !== "local") answer({ result: {} });
   }

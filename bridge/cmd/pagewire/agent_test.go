@@ -22,6 +22,7 @@ import (
 
 	"github.com/pagewire/pagewire/bridge/gateway"
 	"github.com/pagewire/pagewire/bridge/gateway/hub"
+	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
 const (
@@ -52,7 +53,7 @@ func start(t *testing.T, addr, tokenFile, text string) *running {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &running{t: t, addr: addr, token: tokenFile, text: text, g: gateway.New(gateway.Options{})}
+	r := &running{t: t, addr: addr, token: tokenFile, text: text, g: gateway.New(gateway.Options{Version: versionName()})}
 	r.page = mcp.NewServer(&mcp.Implementation{Name: "page", Version: "1"}, &mcp.ServerOptions{
 		SubscribeHandler:   func(context.Context, *mcp.SubscribeRequest) error { return nil },
 		UnsubscribeHandler: func(context.Context, *mcp.UnsubscribeRequest) error { return nil },
@@ -69,7 +70,7 @@ func start(t *testing.T, addr, tokenFile, text string) *running {
 		return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: q.Params.URI, Text: "an item"}}}, nil
 	})
 	ctx, cancel := context.WithCancel(context.Background())
-	near, far := gateway.Pipe()
+	near, far := testkit.Pipe()
 	go r.page.Run(ctx, gateway.Transport(far))
 	if _, err := r.g.Attach(ctx, gateway.PageInfo{Tab: "a", Origin: "https://shop.example", URL: "https://shop.example/", Title: "Shop", Road: "test"}, near); err != nil {
 		t.Fatal(err)

@@ -5,8 +5,6 @@ package main
 import (
 	"context"
 	"errors"
-	"strings"
-	"unicode"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -60,32 +58,6 @@ func resourceError(uri string, err error) error {
 		return hintError{err, "what there is: pagewire ls"}
 	}
 	return err
-}
-
-// plain makes a text of a page's one line that does nothing to a terminal.
-func plain(s string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r == '\n' || r == '\t':
-			return ' '
-		case !unicode.IsPrint(r):
-			return '\uFFFD'
-		}
-		return r
-	}, s)
-}
-
-// harmless is plain for texts of several lines.
-func harmless(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r == '\n' || r == '\t' || unicode.IsPrint(r) {
-			return r
-		}
-		if r == '\r' {
-			return -1
-		}
-		return '\uFFFD'
-	}, s)
 }
 
 // atLeastOne is oneArgument for commands that take more.

@@ -17,6 +17,7 @@ import (
 
 	"github.com/pagewire/pagewire/bridge/gateway/hub"
 	"github.com/pagewire/pagewire/bridge/gateway/node"
+	"github.com/pagewire/pagewire/bridge/gateway/serve"
 )
 
 // A client is a program with agents in it, and where it looks for MCP servers.
@@ -28,9 +29,10 @@ type client struct {
 	key string
 	// kind is the member "type" of a server that is started, and "" for a client that wants none.
 	kind string
-	// url is the member with the address of a server on HTTP, and "" for a client that only starts servers.
-	url  string
-	toml bool
+	// url is the member with the address of a server on HTTP, and "" for a client that only starts servers; headers that with what
+	// requests are to have.
+	url, headers string
+	toml         bool
 }
 
 // places are what paths depend on.
@@ -71,24 +73,24 @@ func (p places) or(variable, below string) string {
 var clients = []client{
 	{name: "claude-desktop", title: "Claude Desktop", key: "mcpServers",
 		file: func(p places) string { return filepath.Join(p.config(), "Claude", "claude_desktop_config.json") }},
-	{name: "claude-code", title: "Claude Code", key: "mcpServers", kind: "stdio", url: "url",
+	{name: "claude-code", title: "Claude Code", key: "mcpServers", kind: "stdio", url: "url", headers: "headers",
 		file: func(p places) string { return filepath.Join(p.or("CLAUDE_CONFIG_DIR", ""), ".claude.json") }},
-	{name: "cursor", title: "Cursor", key: "mcpServers", url: "url",
+	{name: "cursor", title: "Cursor", key: "mcpServers", url: "url", headers: "headers",
 		file: func(p places) string { return filepath.Join(p.home, ".cursor", "mcp.json") }},
-	{name: "vscode", title: "VS Code", key: "servers", kind: "stdio", url: "url",
+	{name: "vscode", title: "VS Code", key: "servers", kind: "stdio", url: "url", headers: "headers",
 		file: func(p places) string { return filepath.Join(p.config(), "Code", "User", "mcp.json") }},
-	{name: "codex", title: "Codex", key: "mcp_servers", url: "url", toml: true,
+	{name: "codex", title: "Codex", key: "mcp_servers", url: "url", headers: "http_headers", toml: true,
 		file: func(p places) string { return filepath.Join(p.or("CODEX_HOME", ".codex"), "config.toml") }},
-	{name: "windsurf", title: "Windsurf", key: "mcpServers", url: "serverUrl",
+	{name: "windsurf", title: "Windsurf", key: "mcpServers", url: "serverUrl", headers: "headers",
 		file: func(p places) string { return filepath.Join(p.home, ".codeium", "windsurf", "mcp_config.json") }},
-	{name: "zed", title: "Zed", key: "context_servers", url: "url",
+	{name: "zed", title: "Zed", key: "context_servers", url: "url", headers: "headers",
 		file: func(p places) string {
 			if p.goos == "windows" {
 				return filepath.Join(p.config(), "Zed", "settings.json")
 			}
 			return filepath.Join(p.xdg(), "zed", "settings.json")
 		}},
-	{name: "gemini-cli", title: "Gemini CLI", key: "mcpServers", url: "httpUrl",
+	{name: "gemini-cli", title: "Gemini CLI", key: "mcpServers", url: "httpUrl", headers: "headers",
 		file: func(p places) string { return filepath.Join(p.home, ".gemini", "settings.json") }},
 }
 
@@ -97,16 +99,20 @@ type entry []member
 
 type member struct {
 	name  string
-	value any // a string or a []string
+	value any // a string, a []string or a header
 }
 
-// entry says how the client starts us, or where we are.
-func (c client) entry(command string, args []string, url string) entry {
+// A header is what a client sends with each request.
+type header struct{ name, value string }
+
+// entry says how the client starts us, or where we are and what we want to be sent.
+func (c client) entry(command string, args []string, url, token string) entry {
 	if url != "" {
+		e := entry{{c.url, url}, {c.headers, header{"Authorization", "Bearer " + token}}}
 		if c.kind != "" {
-			return entry{{"type", "http"}, {c.url, url}}
+			e = slices.Insert(e, 0, member{"type", "http"})
 		}
-		return entry{{c.url, url}}
+		return e
 	}
 	e := entry{{"command", command}, {"args", args}}
 	if c.kind != "" {
@@ -115,12 +121,22 @@ func (c client) entry(command string, args []string, url string) entry {
 	return e
 }
 
+// secret is the header of an entry, if it has one.
+func (e entry) secret() (h header, ok bool) {
+	for _, m := range e {
+		if h, ok = m.value.(header); ok {
+			return h, true
+		}
+	}
+	return h, false
+}
+
 // serverName is the name under which clients know us.
 const serverName = "pagewire"
 
 func configCommand() *cobra.Command {
 	var write, force bool
-	var http string
+	var http, tokenFile string
 	var names []string
 	for _, c := range clients {
 		names = append(names, c.name)
@@ -144,7 +160,7 @@ func configCommand() *cobra.Command {
 				return usageError{cmd, fmt.Errorf("unknown client %q: want one of %s", args[0], strings.Join(names, ", "))}
 			}
 			c := clients[i]
-			url := ""
+			url, token := "", ""
 			if cmd.Flags().Changed("http") {
 				switch _, err := address("http", http); {
 				case err != nil:
@@ -155,6 +171,10 @@ func configCommand() *cobra.Command {
 					return usageError{cmd, errors.New("flags of serve are for a server that the client starts: leave them or --http out")}
 				}
 				url = "http://" + http + "/mcp"
+				var err error
+				if token, err = hub.Token(tokenFile); err != nil {
+					return err
+				}
 			}
 			serve := append([]string{"serve"}, args[1:]...)
 			if err := checkFlags(serve); err != nil {
@@ -169,7 +189,7 @@ func configCommand() *cobra.Command {
 				return err
 			}
 			path := c.file(places{runtime.GOOS, home, os.Getenv})
-			e := c.entry(command, serve, url)
+			e := c.entry(command, serve, url, token)
 			if !write {
 				fmt.Fprintf(cmd.ErrOrStderr(), "pagewire: %s wants this in %s; --write puts it there\n", c.title, path)
 				text, err := c.merge(nil, e, false)
@@ -194,7 +214,8 @@ func configCommand() *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&write, "write", false, "merge it into the client's file, and print the path")
 	cmd.Flags().BoolVar(&force, "force", false, "replace an entry of that name that says something else")
-	cmd.Flags().StringVar(&http, "http", "", "the client connects over HTTP to a pagewire serve that runs (default `address` "+hub.DefaultAddr+")")
+	cmd.Flags().StringVar(&http, "http", "", "the client connects over HTTP to a pagewire serve that runs, with the token (default `address` "+hub.DefaultAddr+")")
+	cmd.Flags().StringVar(&tokenFile, "token-file", "", "`file` of the token that it is sent (default in the user's configuration directory)")
 	cmd.Flags().Lookup("http").NoOptDefVal = hub.DefaultAddr
 	return cmd
 }
@@ -211,9 +232,12 @@ func checkFlags(args []string) error {
 	get := func(name string) bool { on, _ := cmd.Flags().GetBool(name); return on }
 	text := func(name string) string { s, _ := cmd.Flags().GetString(name); return s }
 	list := func(name string) []string { l, _ := cmd.Flags().GetStringArray(name); return l }
+	number := func(name string) int { n, _ := cmd.Flags().GetInt(name); return n }
 	return checkServe(cmd, &node.Options{
-		Stdio: get("stdio"), HTTP: text("http"), Hub: text("hub"), Chrome: text("chrome"), Launch: get("launch"), Headless: get("headless"), Open: list("open"),
-		BrowserFlags: list("browser-flag"), Inject: get("inject"), AllowOrigins: list("allow-origin"), DenyOrigins: list("deny-origin"), RequireToken: get("require-token"),
+		AllowHosts: list("allow-host"), TLSCert: text("tls-cert"), TLSKey: text("tls-key"), InsecureHTTP: get("insecure-http"), NoToken: get("no-token"),
+		Shares: serve.Shares{Sessions: number("max-sessions"), Listens: number("max-listens"), Requests: number("max-requests")},
+		Stdio:  get("stdio"), HTTP: text("http"), Hub: text("hub"), Chrome: text("chrome"), Launch: get("launch"), Headless: get("headless"), Open: list("open"),
+		BrowserFlags: list("browser-flag"), Inject: get("inject"), AllowOrigins: list("allow-origin"), DenyOrigins: list("deny-origin"),
 	})
 }
 
@@ -255,6 +279,9 @@ func (c client) write(path string, e entry, force bool) (changed bool, err error
 			return false, err
 		}
 		mode = info.Mode().Perm()
+		if _, secret := e.secret(); secret && mode&0o077 != 0 && runtime.GOOS != "windows" {
+			return false, hintError{fmt.Errorf("others may read %s (its mode is %04o), and the token must not get there", path, mode), "nothing was written: chmod 600 " + path + ", and try again"}
+		}
 	} else if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return false, err
 	}

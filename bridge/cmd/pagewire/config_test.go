@@ -297,15 +297,27 @@ func TestConfigPrintsTheEntryOfEachClient(t *testing.T) {
 	if entries, _ := os.ReadDir(home); len(entries) > 0 {
 		t.Errorf("printing wrote %v", entries)
 	}
+	token := tokenFile(t)
+	if err := os.WriteFile(token, []byte(strings.Repeat("t", 43)+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for name, want := range map[string]string{
 		"cursor": `"url": "http://127.0.0.1:7433/mcp"`, "windsurf": `"serverUrl": "http://127.0.0.1:7433/mcp"`, "gemini-cli": `"httpUrl": "http://127.0.0.1:7433/mcp"`,
 		"vscode": "\"type\": \"http\",\n      \"url\": \"http://127.0.0.1:7433/mcp\"", "codex": `url = "http://127.0.0.1:7433/mcp"`,
 	} {
-		if status, out, _ := run("config", name, "--http"); status != exitDone || !strings.Contains(out, want) || strings.Contains(out, "command") {
-			t.Errorf("%s --http: status %d, %s", name, status, out)
+		status, out, errs := run("config", name, "--http", "--token-file", token)
+		if status != exitDone || !strings.Contains(out, want) || strings.Contains(out, "command") {
+			t.Errorf("%s --http: status %d, %s, %s", name, status, out, errs)
+		}
+		sent := `"headers": { "Authorization": "Bearer ` + strings.Repeat("t", 43) + `" }`
+		if name == "codex" {
+			sent = `http_headers = { Authorization = "Bearer ` + strings.Repeat("t", 43) + `" }`
+		}
+		if !strings.Contains(out, sent) {
+			t.Errorf("%s --http: no %s in %s", name, sent, out)
 		}
 	}
-	if _, out, _ := run("config", "cursor", "--http=localhost:8000"); !strings.Contains(out, `"http://localhost:8000/mcp"`) {
+	if _, out, _ := run("config", "cursor", "--http=localhost:8000", "--token-file", token); !strings.Contains(out, `"http://localhost:8000/mcp"`) {
 		t.Errorf("--http=localhost:8000: %s", out)
 	}
 }
@@ -371,6 +383,49 @@ func TestConfigWritesOnceAndAtomically(t *testing.T) {
 	}
 	if entries, _ := os.ReadDir(filepath.Dir(path)); len(entries) != 1 {
 		t.Errorf("left behind: %v", entries)
+	}
+}
+
+// The token gets into no file that others can read, and what is written once is not written again.
+func TestConfigKeepsTheToken(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("permissions are other ones there")
+	}
+	for _, c := range []struct{ name, file, text string }{{"cursor", ".cursor/mcp.json", "{}"}, {"codex", ".codex/config.toml", "# mine\n"}} {
+		home := atHome(t)
+		path := filepath.Join(home, filepath.FromSlash(c.file))
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(c.text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		args := []string{"config", c.name, "--http", "--write", "--token-file", filepath.Join(home, "token")}
+		status, _, errs := run(args...)
+		if text, _ := os.ReadFile(path); status != exitFailed || string(text) != c.text || !strings.Contains(errs, "chmod 600 "+path) {
+			t.Errorf("%s, which others may read: status %d, %q, %s", c.name, status, errs, text)
+		}
+		if err := os.Chmod(path, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if status, out, errs := run(args...); status != exitDone || out != path+"\n" {
+			t.Errorf("%s: status %d, %q, %q", c.name, status, out, errs)
+		}
+		first, _ := os.ReadFile(path)
+		if status, _, errs := run(args...); status != exitDone || errs != "pagewire: "+path+" has it already\n" {
+			t.Errorf("%s, again: status %d, %q", c.name, status, errs)
+		}
+		// With another token it is another entry, and with a command none of it is left.
+		other := append(args[:len(args)-1:len(args)-1], filepath.Join(home, "other"))
+		if status, _, _ := run(other...); status != exitFailed {
+			t.Errorf("%s, another token: status %d", c.name, status)
+		}
+		if status, _, errs := run("config", c.name, "--write", "--force"); status != exitDone {
+			t.Errorf("%s, a command: status %d, %q", c.name, status, errs)
+		}
+		if text, _ := os.ReadFile(path); strings.Contains(string(text), "Bearer") || !strings.Contains(string(first), "Bearer") {
+			t.Errorf("%s: %s", c.name, text)
+		}
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/spf13/cobra"
 
 	"github.com/pagewire/pagewire/bridge/gateway/assets"
@@ -94,7 +95,7 @@ func doctorCommand() *cobra.Command {
 
 func printFindings(to io.Writer, all []finding, asJSON bool) error {
 	if asJSON {
-		out := json.NewEncoder(to)
+		out := json.NewEncoder(visible{to})
 		out.SetEscapeHTML(false)
 		out.SetIndent("", "  ")
 		return out.Encode(all)
@@ -187,15 +188,14 @@ func checkHub(ctx context.Context, c checkup) finding {
 		conn.Close()
 		ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
 		defer cancel()
-		var health struct {
-			Pagewire      string
-			Pages, Agents int
-		}
-		if getJSON(ctx, "http://"+c.addr+"/healthz", &health) != nil {
+		session, err := c.connect(ctx, &mcp.ClientOptions{})
+		if err != nil {
 			return ok("runs at " + c.addr)
 		}
-		says := fmt.Sprintf("%s runs at %s, pages: %d, agents: %d", health.Pagewire, c.addr, health.Pages, health.Agents)
-		if health.Pagewire != versionName() {
+		defer session.Close()
+		version := session.InitializeResult().ServerInfo.Version
+		says := fmt.Sprintf("%s runs at %s", version, c.addr)
+		if version != versionName() {
 			return warn(says+", and this is "+versionName(), "restart the agents, so that all of them run one version")
 		}
 		return ok(says)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pagewire/pagewire/bridge/gateway/hub"
 	"github.com/pagewire/pagewire/bridge/gateway/native"
 )
 
@@ -82,9 +83,11 @@ func extensionCommand() *cobra.Command {
 	var dir string
 	var force bool
 	install := &cobra.Command{
-		Use:     "install",
-		Short:   "Make this program known to browsers as the extension's native host",
-		Long:    "Writes a file for each of Chrome, Chromium, Edge and Brave that is there, and prints its path. Only our\nextension may start the host.",
+		Use:   "install",
+		Short: "Make this program known to browsers as the extension's native host",
+		Long: "Writes a file for each of Chrome, Chromium, Edge and Brave that is there, and prints its path. Only our\n" +
+			"extension may start the host. It also makes the secret by which the extension and your gateways know\n" +
+			"each other.",
 		Example: "  pagewire extension install",
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -94,6 +97,13 @@ func extensionCommand() *cobra.Command {
 			}
 			if err != nil {
 				return fmt.Errorf("where this program is: %w", err)
+			}
+			file, err := hub.TokenFile()
+			if err != nil {
+				return err
+			}
+			if _, err := native.MakeSecret(file); err != nil {
+				return err
 			}
 			return forHosts(dir, func(h hostPlace) error { return h.install(cmd, binary, force) })
 		},
@@ -105,7 +115,14 @@ func extensionCommand() *cobra.Command {
 		Example: "  pagewire extension uninstall",
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return forHosts(dir, func(h hostPlace) error { return h.uninstall(cmd) })
+			if err := forHosts(dir, func(h hostPlace) error { return h.uninstall(cmd) }); err != nil || dir != "" {
+				return err // other browsers may go on
+			}
+			file, err := hub.TokenFile()
+			if err != nil {
+				return err
+			}
+			return remove(cmd, native.SecretFile(file))
 		},
 	}
 	for _, c := range []*cobra.Command{install, uninstall} {
@@ -199,12 +216,17 @@ func (h hostPlace) uninstall(cmd *cobra.Command) error {
 	if h.key != "" {
 		_ = exec.CommandContext(cmd.Context(), "reg", "delete", h.key, "/f").Run() // it fails where there is none
 	}
-	err := os.Remove(h.file())
+	return remove(cmd, h.file())
+}
+
+// remove removes a file if it is there, and then says so.
+func remove(cmd *cobra.Command, path string) error {
+	err := os.Remove(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err == nil {
-		_, err = fmt.Fprintln(cmd.OutOrStdout(), h.file())
+		_, err = fmt.Fprintln(cmd.OutOrStdout(), path)
 	}
 	return err
 }
@@ -231,7 +253,7 @@ func checkHost(home string) finding {
 		known = append(known, h.browser)
 	}
 	if len(known) == 0 {
-		return warn("no browser knows the extension's native host: the extension looks for a running serve by WebSocket", "pagewire extension install")
+		return warn("no browser knows the extension's native host: pages of the extension do not reach agents", "pagewire extension install")
 	}
 	return ok(fmt.Sprintf("known to %q", known))
 }

@@ -51,6 +51,10 @@ func TestExtensionInstallIsForTheBrowsersThatAreThere(t *testing.T) {
 			t.Fatalf("status %d, %q, %q; want %q", status, out, errs, want)
 		}
 	}
+	secret := filepath.Join(dir, ".config", "pagewire", "extension")
+	if info, err := os.Stat(secret); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the extension's secret: %v, %v", info, err)
+	}
 	text, err := os.ReadFile(want[0])
 	if err != nil {
 		t.Fatal(err)
@@ -82,7 +86,7 @@ func TestExtensionInstallIsForTheBrowsersThatAreThere(t *testing.T) {
 	if f := checkHost(dir); f.Status != "ok" || !strings.Contains(f.Says, `"Chromium" "Brave"`) {
 		t.Errorf("installed: %+v", f)
 	}
-	if status, out, _ := run("extension", "uninstall"); status != exitDone || !slices.Equal(strings.Fields(out), want) {
+	if status, out, _ := run("extension", "uninstall"); status != exitDone || !slices.Equal(strings.Fields(out), append(want, secret)) {
 		t.Errorf("uninstall: status %d, %q", status, out)
 	}
 	if status, out, _ := run("extension", "uninstall"); status != exitDone || out != "" {
@@ -135,7 +139,7 @@ func TestABrowserStartsTheNativeHost(t *testing.T) {
 		t.Fatal(err)
 	}
 	hello := make([]byte, binary.NativeEndian.Uint32(length[:]))
-	if _, err := io.ReadFull(out, hello); err != nil || !strings.Contains(string(hello), `"type":"hello"`) {
+	if _, err := io.ReadFull(out, hello); err != nil || !strings.Contains(string(hello), `"type":"hello"`) || !strings.Contains(string(hello), `"secret":"`) {
 		t.Fatalf("%v, %s", err, hello)
 	}
 	for end := time.Now().Add(5 * time.Second); ; time.Sleep(10 * time.Millisecond) {

@@ -59,7 +59,11 @@ func mergeJSON(text []byte, key string, e entry, force bool) ([]byte, error) {
 // in reports whether an entry that is there says the same. It may say more: a client's own settings for the server.
 func (e entry) in(is map[string]any) bool {
 	for _, m := range e {
-		text, _ := json.Marshal(m.value) // strings always can be
+		value := m.value
+		if h, ok := value.(header); ok {
+			value = map[string]string{h.name: h.value}
+		}
+		text, _ := json.Marshal(value) // strings always can be
 		var want any
 		_ = json.Unmarshal(text, &want)
 		got, ok := is[m.name]
@@ -82,14 +86,17 @@ func (e entry) json(indent, unit, newline string) string {
 			b.WriteString(",")
 		}
 		b.WriteString(newline + indent + unit + quotedJSON(m.name) + ": ")
-		if list, ok := m.value.([]string); ok {
+		switch value := m.value.(type) {
+		case []string:
 			var quotes []string
-			for _, s := range list {
+			for _, s := range value {
 				quotes = append(quotes, quotedJSON(s))
 			}
 			b.WriteString("[" + strings.Join(quotes, ", ") + "]")
-		} else {
-			b.WriteString(quotedJSON(m.value))
+		case header:
+			b.WriteString("{ " + quotedJSON(value.name) + ": " + quotedJSON(value.value) + " }")
+		default:
+			b.WriteString(quotedJSON(value))
 		}
 	}
 	b.WriteString(newline + indent + "}")

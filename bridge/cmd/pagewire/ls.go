@@ -51,7 +51,7 @@ func lsCommand() *cobra.Command {
 				list = append(list, listed{r.URITemplate, r.Name, r.Title, r.Description, r.MIMEType, tabOf(r.Meta), true})
 			}
 			if asJSON {
-				out := json.NewEncoder(cmd.OutOrStdout())
+				out := json.NewEncoder(visible{cmd.OutOrStdout()})
 				out.SetIndent("", "  ")
 				return out.Encode(list)
 			}

@@ -10,7 +10,7 @@
 //   - Exit status 0: done. 1: it was understood and failed. 2: it was not understood (flags, arguments, command).
 //   - Each help text ends in an example that works as it stands.
 //   - Nothing is overwritten unless --force says so. There is no configuration file.
-//   - What a page says is data: on a terminal its control characters are shown and do not act.
+//   - What a page says, or whoever answers at a port, is data: on a terminal its control characters are shown and do not act.
 package main
 
 import (
@@ -46,6 +46,7 @@ const (
 // pagewire runs the command line and returns its exit status. When ctx ends, so does what runs: that is how a person ends serve and
 // watch, and no failure.
 func pagewire(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	stderr = visible{stderr}
 	root := &cobra.Command{
 		Use:   "pagewire",
 		Short: "Live page state for AI agents",
@@ -62,7 +63,7 @@ func pagewire(ctx context.Context, args []string, stdin io.Reader, stdout, stder
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetHelpCommand(&cobra.Command{Hidden: true}) // --help is the one way
 	root.SetHelpFunc(help)
-	root.AddCommand(serveCommand(), lsCommand(), readCommand(), watchCommand(), configCommand(), doctorCommand(), extensionCommand(), nativeHostCommand(), keeperCommand(), assetsCommand(), versionCommand())
+	root.AddCommand(serveCommand(), lsCommand(), readCommand(), watchCommand(), inspectCommand(), configCommand(), doctorCommand(), extensionCommand(), nativeHostCommand(), keeperCommand(), assetsCommand(), versionCommand())
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usageError{cmd, err}
 	})

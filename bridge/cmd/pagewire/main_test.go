@@ -17,7 +17,7 @@ func run(args ...string) (status int, stdout, stderr string) {
 
 func TestHelpEndsInAnExample(t *testing.T) {
 	for _, args := range [][]string{
-		{}, {"serve"}, {"ls"}, {"read"}, {"watch"}, {"config"}, {"doctor"}, {"extension"}, {"extension", "install"}, {"extension", "uninstall"}, {"native-host"}, {"version"}, {"assets"}, {"assets", "list"}, {"assets", "write"},
+		{}, {"serve"}, {"ls"}, {"read"}, {"watch"}, {"inspect"}, {"config"}, {"doctor"}, {"extension"}, {"extension", "install"}, {"extension", "uninstall"}, {"native-host"}, {"version"}, {"assets"}, {"assets", "list"}, {"assets", "write"},
 	} {
 		status, out, errs := run(append(args, "--help")...)
 		if status != exitDone || errs != "" {

@@ -53,7 +53,11 @@ func runNativeHost(cmd *cobra.Command) error {
 	if addr == "" {
 		addr = hub.DefaultAddr
 	}
-	token, err := hub.Token("")
+	file, err := hub.TokenFile()
+	if err != nil {
+		return err
+	}
+	secret, err := native.MakeSecret(file) // install has made it, unless that was an older one
 	if err != nil {
 		return err
 	}
@@ -67,7 +71,7 @@ func runNativeHost(cmd *cobra.Command) error {
 		serving <- node.Run(ctx, node.Options{Version: versionName(), Hub: addr, Log: log})
 		cancel() // without it there is nobody to relay to
 	}()
-	err = native.Serve(ctx, cmd.InOrStdin(), cmd.OutOrStdout(), native.Options{Addr: addr, Token: token, Version: versionName(), Log: log})
+	err = native.Serve(ctx, cmd.InOrStdin(), cmd.OutOrStdout(), native.Options{Addr: addr, Secret: secret, Version: versionName(), Log: log})
 	cancel()
 	if failed := <-serving; failed != nil {
 		return failed

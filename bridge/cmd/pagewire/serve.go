@@ -20,6 +20,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway"
 	"github.com/pagewire/pagewire/bridge/gateway/hub"
 	"github.com/pagewire/pagewire/bridge/gateway/node"
+	"github.com/pagewire/pagewire/bridge/gateway/serve"
 )
 
 // runNode is what serve does with its options.
@@ -33,7 +34,8 @@ func serveCommand() *cobra.Command {
 		Short: "Serve the pages that are open to an agent",
 		Long: "Serves the resources and tools of open pages over MCP: to the agent that started this process, by\n" +
 			"standard input and output, or with --http to any number of them. All that run on a machine share\n" +
-			"their pages. The inspector is at http://" + hub.DefaultAddr + "/.\n\n" +
+			"their pages. pagewire inspect shows what there is.\n\n" +
+			"Agents on HTTP send the token, on this machine too (pagewire config CLIENT --http writes it).\n" +
 			"Pages come from a browser (--chrome, --launch), and by themselves if they have the script tag\n" +
 			"with data-gateway. A browser that is launched listens on no port, is used by all that run, and is\n" +
 			"closed with the last of them.",
@@ -75,7 +77,14 @@ func serveCommand() *cobra.Command {
 	f.StringArrayVar(&o.AllowOrigins, "allow-origin", nil, "serve pages of this `origin` only (https://*.example.com for all below); may be repeated")
 	f.StringArrayVar(&o.DenyOrigins, "deny-origin", nil, "never serve pages of this `origin`; may be repeated")
 	f.StringVar(&o.Hub, "hub", hub.DefaultAddr, "`address` on this machine where all that run here meet")
-	f.BoolVar(&o.RequireToken, "require-token", false, "ask agents on HTTP for the token on this machine too; from others it is always asked for")
+	f.StringArrayVar(&o.AllowHosts, "allow-host", nil, "answer requests that call this machine by this `name` too; may be repeated")
+	f.StringVar(&o.TLSCert, "tls-cert", "", "`file` of the certificate for --http, in PEM; it is read again when it changes")
+	f.StringVar(&o.TLSKey, "tls-key", "", "`file` of its key")
+	f.BoolVar(&o.InsecureHTTP, "insecure-http", false, "let --http be reached from other machines without TLS: who is on the way reads all of it")
+	f.BoolVar(&o.NoToken, "no-token", false, "ask no token of your own programs on this machine (Linux: elsewhere they are not known)")
+	f.IntVar(&o.Shares.Sessions, "max-sessions", serve.DefaultShares.Sessions, "`number` of sessions that one agent on HTTP may have")
+	f.IntVar(&o.Shares.Listens, "max-listens", serve.DefaultShares.Listens, "`number` of listens that it may have")
+	f.IntVar(&o.Shares.Requests, "max-requests", serve.DefaultShares.Requests, "`number` of requests that it may have under way")
 	f.StringVar(&o.TokenFile, "token-file", "", "`file` of the token that all that run here share (default in the user's configuration directory)")
 	f.StringVar(&level, "log-level", "info", "log to standard error from this `level` on: debug, info, warn, error")
 	f.StringVar(&format, "log-format", "text", "log as text or json")
@@ -140,6 +149,9 @@ func checkServe(cmd *cobra.Command, o *node.Options) error {
 			}
 		}
 	}
+	if err := checkHTTP(o); err != nil {
+		return err
+	}
 	if local, err := address("hub", o.Hub); err != nil {
 		return err
 	} else if !local {
@@ -148,6 +160,31 @@ func checkServe(cmd *cobra.Command, o *node.Options) error {
 	if said("http") {
 		if _, err := address("http", o.HTTP); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// checkHTTP finds what contradicts itself in what is said of HTTP.
+func checkHTTP(o *node.Options) error {
+	switch {
+	case (o.TLSCert == "") != (o.TLSKey == ""):
+		return errors.New("--tls-cert and --tls-key go together: add the other one")
+	case o.TLSCert != "" && o.HTTP == "":
+		return errors.New("--tls-cert is about the address of --http: add --http")
+	case o.InsecureHTTP && o.HTTP == "":
+		return errors.New("--insecure-http is about the address of --http: add --http")
+	case o.InsecureHTTP && o.TLSCert != "":
+		return errors.New("--insecure-http and --tls-cert contradict each other: choose one")
+	}
+	for _, name := range o.AllowHosts {
+		if u, err := url.Parse("http://" + name); err != nil || u.Host != name || name == "" || strings.Contains(name, ":") && net.ParseIP(strings.Trim(name, "[]")) == nil {
+			return fmt.Errorf("--allow-host %s: want a name or address without scheme and port, such as box.lan", quoted(name))
+		}
+	}
+	for name, n := range map[string]int{"max-sessions": o.Shares.Sessions, "max-listens": o.Shares.Listens, "max-requests": o.Shares.Requests} {
+		if n < 1 {
+			return fmt.Errorf("--%s %d: want a number above 0", name, n)
 		}
 	}
 	return nil

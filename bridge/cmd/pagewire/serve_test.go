@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"reflect"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/pagewire/pagewire/bridge/gateway/hub"
 	"github.com/pagewire/pagewire/bridge/gateway/node"
+	"github.com/pagewire/pagewire/bridge/gateway/serve"
 )
 
 // captured runs serve with a node that only takes its options.
@@ -39,7 +41,10 @@ func TestServeFlagsReachTheNode(t *testing.T) {
 		{"--http 127.0.0.1:8000", node.Options{HTTP: "127.0.0.1:8000"}},
 		{"--http localhost:8000 --stdio", node.Options{HTTP: "localhost:8000", Stdio: true}},
 		{"--http :8000 --token-file t", node.Options{HTTP: ":8000", TokenFile: "t"}},
-		{"--http 127.0.0.1:8000 --require-token", node.Options{HTTP: "127.0.0.1:8000", RequireToken: true}},
+		{"--http 127.0.0.1:8000 --no-token --max-listens 9", node.Options{HTTP: "127.0.0.1:8000", NoToken: true, Shares: serve.Shares{Listens: 9}}},
+		{"--http 0.0.0.0:7444 --allow-host box.lan --allow-host 192.168.1.5 --allow-host [fd00::1] --tls-cert c --tls-key k", node.Options{
+			HTTP: "0.0.0.0:7444", AllowHosts: []string{"box.lan", "192.168.1.5", "[fd00::1]"}, TLSCert: "c", TLSKey: "k"}},
+		{"--http :7444 --insecure-http", node.Options{HTTP: ":7444", InsecureHTTP: true}},
 		{"--stdio=false", node.Options{}},
 		{"--chrome auto --inject", node.Options{Stdio: true, Chrome: "auto", Inject: true}},
 		{"--chrome ws://127.0.0.1:9222/devtools/browser/x", node.Options{Stdio: true, Chrome: "ws://127.0.0.1:9222/devtools/browser/x"}},
@@ -55,6 +60,9 @@ func TestServeFlagsReachTheNode(t *testing.T) {
 		if c.want.Hub == "" {
 			c.want.Hub = hub.DefaultAddr
 		}
+		s := serve.DefaultShares
+		s.Listens = cmp.Or(c.want.Shares.Listens, s.Listens)
+		c.want.Shares = s
 		if !ran || status != exitDone || got.Log == nil || got.In == nil || got.Out == nil || got.Version == "" {
 			t.Errorf("%s: ran %v, status %d, %+v, stderr %q", c.args, ran, status, got, stderr)
 		}
@@ -90,10 +98,20 @@ func TestServeRefusesWhatContradictsItself(t *testing.T) {
 		"--http=":                            `--http "": want host and port`,
 		"--hub 0.0.0.0:7433":                 `--hub "0.0.0.0:7433": it must be an address of this machine`,
 		"--hub 7433":                         `--hub "7433": want host and port`,
-		"--log-level loud":                   `--log-level "loud": want debug, info, warn or error`,
-		"--log-level info+2":                 "want debug",
-		"--log-format xml":                   `--log-format "xml": want text or json`,
-		"https://a.example":                  `unexpected argument "https://a.example"`,
+		"--require-token":                    "unknown flag: --require-token",
+		"--http :1 --tls-cert c":             "--tls-cert and --tls-key go together",
+		"--tls-cert c --tls-key k":           "--tls-cert is about the address of --http",
+		"--insecure-http":                    "--insecure-http is about the address of --http",
+		"--http :1 --insecure-http --tls-cert c --tls-key k": "--insecure-http and --tls-cert contradict",
+		"--allow-host box.lan:7444":                          `--allow-host "box.lan:7444": want a name`,
+		"--allow-host http://box.lan":                        "want a name or address without scheme and port",
+		"--allow-host=":                                      "want a name",
+		"--max-listens 0":                                    "--max-listens 0: want a number above 0",
+		"--max-sessions -1":                                  "--max-sessions -1: want",
+		"--log-level loud":                                   `--log-level "loud": want debug, info, warn or error`,
+		"--log-level info+2":                                 "want debug",
+		"--log-format xml":                                   `--log-format "xml": want text or json`,
+		"https://a.example":                                  `unexpected argument "https://a.example"`,
 	} {
 		_, ran, status, stderr := captured(t, nil, strings.Fields(args)...)
 		if ran || status != exitUsage || !strings.Contains(stderr, want) || !strings.HasSuffix(stderr, "pagewire: see pagewire serve --help\n") {

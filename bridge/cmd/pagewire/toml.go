@@ -84,7 +84,7 @@ func mergeTOML(text []byte, key string, e entry, force bool) ([]byte, error) {
 			insert += newline + m.name + " = " + tomlValue(m.value)
 		}
 	}
-	for _, name := range []string{"command", "args", "url"} { // of a server that is reached in another way
+	for _, name := range []string{"command", "args", "url", "http_headers"} { // of a server that is reached in another way
 		s, ok := keys[name]
 		if ok && !slices.ContainsFunc(e, func(m member) bool { return m.name == name }) {
 			from := bytes.LastIndexByte(text[:s.begin], '\n') + 1
@@ -106,6 +106,9 @@ func mergeTOML(text []byte, key string, e entry, force bool) ([]byte, error) {
 }
 
 func tomlValue(v any) string {
+	if h, ok := v.(header); ok {
+		return "{ " + h.name + " = " + quotedJSON(h.value) + " }"
+	}
 	if list, ok := v.([]string); ok {
 		var all []string
 		for _, s := range list {
@@ -122,6 +125,9 @@ func tomlValue(v any) string {
 
 // tomlEqual reports whether a value's text stands for v.
 func tomlEqual(text string, v any) bool {
+	if h, ok := v.(header); ok { // as we write it, whatever the blanks
+		return strings.Join(strings.Fields(text), "") == strings.Join(strings.Fields(tomlValue(h)), "")
+	}
 	if list, ok := v.([]string); ok {
 		items, ok := tomlItems(text)
 		return ok && slices.EqualFunc(items, list, func(item, want string) bool { return tomlEqual(item, want) })

@@ -358,7 +358,7 @@ func age(ms int64) string {
 }
 
 func printJSON(to io.Writer, c change, _ bool) {
-	out := json.NewEncoder(to)
+	out := json.NewEncoder(visible{to})
 	out.SetEscapeHTML(false)
 	_ = out.Encode(c) // a pipe that is closed ends the process by itself
 }

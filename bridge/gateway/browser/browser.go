@@ -87,6 +87,8 @@ type Options struct {
 	// Flags are added to ours, with or without a value: "--enable-features=WebMCP", "--lang=de". One that
 	// names a flag of ours replaces it.
 	Flags []string
+	// Env is added to the environment of this process, as NAME=value. Start leaves it alone.
+	Env []string
 }
 
 // closeTimeout is how long a browser may take to close by itself before it is killed. It takes about 0.1 s.
@@ -106,7 +108,7 @@ func Launch(parent context.Context, o Options) (ctx context.Context, close func(
 	}
 	// No flag for the profile: chromedp then makes a temporary one, and removes it when the last child process,
 	// which may outlive the browser, no longer writes to it.
-	options := []chromedp.ExecAllocatorOption{chromedp.ExecPath(path)}
+	options := []chromedp.ExecAllocatorOption{chromedp.ExecPath(path), chromedp.Env(o.Env...)}
 	for _, flag := range append(flags(o.Window, os.Geteuid() == 0), o.Flags...) {
 		name, value, hasValue := strings.Cut(strings.TrimLeft(flag, "-"), "=")
 		if hasValue {

@@ -18,7 +18,8 @@
   let receive = () => {};
   const post = (text) => over || binding(text);
   const about = () => `${document.title ?? ""}`.slice(0, 1000);
-  const seen = ({ isTrusted, type }) => linked && isTrusted && (type === "focus" || document.visibilityState === "visible") && post("f");
+  const seen = ({ isTrusted, type }) =>
+    linked && isTrusted && (type === "focus" || document.visibilityState === "visible") && post("f");
 
   const quietly = async (f) => {
     try {
@@ -29,7 +30,8 @@
   const stop = () => {
     over = true;
     watch.disconnect();
-    for (let i = 0; i < listeners.length; i++) listeners[i].target.removeEventListener(listeners[i].type, listeners[i].listener, true);
+    for (let i = 0; i < listeners.length; i++)
+      listeners[i].target.removeEventListener(listeners[i].type, listeners[i].listener, true);
     receive(null);
   };
 
@@ -56,7 +58,11 @@
   const comes = () => {
     const asked = document.querySelector("script[data-gateway]")?.dataset.gateway;
     try {
-      return gateway !== "" && new URL(asked).host === gateway && /^(localhost|.*\.localhost|127(\.\d+){3}|\[::1\])$/.test(location.hostname);
+      return (
+        gateway !== "" &&
+        new URL(asked).host === gateway &&
+        /^(localhost|.*\.localhost|127(\.\d+){3}|\[::1\])$/.test(location.hostname)
+      );
     } catch {
       return false;
     }
@@ -91,7 +97,8 @@
     up("r");
   };
 
-  const onmessage = ({ data, source }) => source === window && data?.channel === "mcp-default" && data.payload === "mcp-server-ready" && look();
+  const onmessage = ({ data, source }) =>
+    source === window && data?.channel === "mcp-default" && data.payload === "mcp-server-ready" && look();
   const onload = () => {
     look();
     if (!linked && !comes()) post("n" + about());
@@ -104,7 +111,8 @@
     { target: window, type: "focus", listener: seen },
     { target: document, type: "visibilitychange", listener: seen },
   ];
-  for (let i = 0; i < listeners.length; i++) listeners[i].target.addEventListener(listeners[i].type, listeners[i].listener, true);
+  for (let i = 0; i < listeners.length; i++)
+    listeners[i].target.addEventListener(listeners[i].type, listeners[i].listener, true);
   Object.defineProperty(globalThis, mark, { configurable: true, value: stop });
 
   const inject = globalThis[Symbol.for("pagewire.inject")];

@@ -19,31 +19,35 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/pagewire/pagewire/bridge/gateway"
+	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
 func kinds(t *testing.T, test func(t *testing.T, inject bool, path string, docs map[string]string)) {
 	t.Run("script tag", func(t *testing.T) {
+		t.Parallel()
 		test(t, false, "/page", map[string]string{"/page": tag, "/page2": tag, "/bare": ""})
 	})
 	t.Run("injected", func(t *testing.T) {
+		t.Parallel()
 		test(t, true, strict+"page", map[string]string{strict + "page": noTag, strict + "page2": noTag, "/bare": ""})
 	})
 }
 
 func TestListReadSubscribeUpdated(t *testing.T) {
+	t.Parallel()
 	kinds(t, func(t *testing.T, inject bool, path string, docs map[string]string) {
 		s := serve(t, docs)
 		r := begin(t, setup{inject: inject})
 		p := r.open(s.URL + path)
 		uri := s.URL + "/state"
 		r.listed(uri)
-		if got := r.read(uri); got != path+" 0" {
+		if got := r.Text(uri); got != path+" 0" {
 			t.Errorf("read %q", got)
 		}
-		r.subscribe(uri)
+		r.Watch(uri)
 		p.eval("bump()")
 		r.updated(uri)
-		if got := r.read(uri); got != path+" 1" {
+		if got := r.Text(uri); got != path+" 1" {
 			t.Errorf("read %q", got)
 		}
 		p.eval("navigator.modelContext.unregisterResource(uri)")
@@ -52,6 +56,7 @@ func TestListReadSubscribeUpdated(t *testing.T) {
 }
 
 func TestTabsThatWereOpenBefore(t *testing.T) {
+	t.Parallel()
 	kinds(t, func(t *testing.T, inject bool, path string, docs map[string]string) {
 		s := serve(t, docs)
 		r := begin(t, setup{inject: inject, open: []string{s.URL + path, s.URL + path + "2"}})
@@ -59,48 +64,50 @@ func TestTabsThatWereOpenBefore(t *testing.T) {
 		if inject {
 			return // their scripts found no registerResource: TestLateInjection
 		}
-		r.until("both tabs are listed", func() bool { return len(r.uris()) == 2 })
-		if got := r.read(uri + "#tab=1"); !strings.HasSuffix(got, " 0") {
+		r.until("both tabs are listed", func() bool { return len(r.URIs()) == 2 })
+		if got := r.Text(uri + "#tab=1"); !strings.HasSuffix(got, " 0") {
 			t.Errorf("read %q", got)
 		}
 	})
 }
 
 func TestSameURIInTwoTabsFollowsFocus(t *testing.T) {
+	t.Parallel()
 	kinds(t, func(t *testing.T, inject bool, path string, docs map[string]string) {
 		s := serve(t, docs)
 		r := begin(t, setup{inject: inject})
 		uri := s.URL + "/state"
 		one := r.open(s.URL + path)
 		r.listed(uri)
-		r.subscribe(uri)
+		r.Watch(uri)
 		two := r.open(s.URL + path + "2")
 		r.listed(uri, uri+"#tab=1")
 		r.updated(uri) // of another owner
-		if got := r.read(uri); got != path+"2 0" {
+		if got := r.Text(uri); got != path+"2 0" {
 			t.Errorf("the new tab owns the URI; read %q", got)
 		}
 		one.toFront()
 		r.updated(uri)
 		r.listed(uri, uri+"#tab=2")
-		if got := r.read(uri); got != path+" 0" {
+		if got := r.Text(uri); got != path+" 0" {
 			t.Errorf("the tab in front owns the URI; read %q", got)
 		}
-		if got := r.read(uri + "#tab=2"); got != path+"2 0" {
+		if got := r.Text(uri + "#tab=2"); got != path+"2 0" {
 			t.Errorf("read %q", got)
 		}
 		two.eval("bump()")
-		r.quiet()
+		r.Silent()
 		one.close()
 		r.updated(uri)
 		r.listed(uri)
-		if got := r.read(uri); got != path+"2 1" {
+		if got := r.Text(uri); got != path+"2 1" {
 			t.Errorf("read %q", got)
 		}
 	})
 }
 
 func TestFrames(t *testing.T) {
+	t.Parallel()
 	s := serve(t, nil)
 	for _, inject := range []bool{false, true} {
 		t.Run(map[bool]string{false: "script tag", true: "injected"}[inject], func(t *testing.T) {
@@ -122,7 +129,7 @@ func TestFrames(t *testing.T) {
 			top, near, far, srcdoc := s.URL+"/state-top", s.URL+"/state-near", s.elsewhere()+"/state-far", s.URL+"/state-srcdoc"
 			r.listed(top, near, far, srcdoc)
 			for uri, want := range map[string]string{top: "/top 0", near: "/near 0", far: "/far 0"} {
-				if got := r.read(uri); got != want {
+				if got := r.Text(uri); got != want {
 					t.Errorf("%s reads %q, want %q", uri, got, want)
 				}
 			}
@@ -134,7 +141,7 @@ func TestFrames(t *testing.T) {
 					t.Errorf("attached %+v", page.PageInfo)
 				}
 			}
-			r.subscribe(near)
+			r.Watch(near)
 			p.eval("frames[0].bump()")
 			r.updated(near)
 			// A frame that goes takes its resources with it, when it has had time to come back.
@@ -148,6 +155,7 @@ func TestFrames(t *testing.T) {
 
 // A frame whose origin is opaque may say what it likes: nothing of it is served.
 func TestOpaqueFrameIsRefused(t *testing.T) {
+	t.Parallel()
 	kinds(t, func(t *testing.T, inject bool, path string, docs map[string]string) {
 		docs["/opaque"] = docs[path]
 		docs["/top"] = "<iframe sandbox='allow-scripts' src=/opaque></iframe>" + docs[path]
@@ -164,13 +172,14 @@ func TestOpaqueFrameIsRefused(t *testing.T) {
 }
 
 func TestReloadAndNavigationKeepTheSubscription(t *testing.T) {
+	t.Parallel()
 	kinds(t, func(t *testing.T, inject bool, path string, docs map[string]string) {
 		s := serve(t, docs)
 		r := begin(t, setup{inject: inject})
 		uri := s.URL + "/state"
 		p := r.open(s.URL + path)
 		r.listed(uri)
-		r.subscribe(uri)
+		r.Watch(uri)
 		p.eval("bump()")
 		r.updated(uri)
 		steps := []struct {
@@ -186,7 +195,7 @@ func TestReloadAndNavigationKeepTheSubscription(t *testing.T) {
 		for _, step := range steps {
 			step.do()
 			r.updated(uri)
-			if got := r.read(uri); got != step.want {
+			if got := r.Text(uri); got != step.want {
 				t.Errorf("after %s: read %q, want %q", step.name, got, step.want)
 			}
 			p.eval("bump()")
@@ -204,21 +213,22 @@ func TestReloadAndNavigationKeepTheSubscription(t *testing.T) {
 }
 
 func TestCrashOfATab(t *testing.T) {
+	t.Parallel()
 	kinds(t, func(t *testing.T, inject bool, path string, docs map[string]string) {
 		s := serve(t, docs)
 		r := begin(t, setup{inject: inject})
 		uri := s.URL + "/state"
 		p := r.open(s.URL + path)
 		r.listed(uri)
-		r.subscribe(uri)
+		r.Watch(uri)
 		p.link.post(target.SessionID(p.session), "Page.crash", nil, nil) // not answered while it has crashed
-		r.until("its resources have gone", func() bool { return len(r.uris()) == 0 })
-		if _, err := r.ReadResource(r.context(), &mcp.ReadResourceParams{URI: uri}); err == nil {
+		r.until("its resources have gone", func() bool { return len(r.URIs()) == 0 })
+		if _, err := r.ReadResource(r.Context(), &mcp.ReadResourceParams{URI: uri}); err == nil {
 			t.Error("a tab that has crashed was read")
 		}
 		p.reload()
 		r.updated(uri)
-		if got := r.read(uri); got != path+" 0" {
+		if got := r.Text(uri); got != path+" 0" {
 			t.Errorf("read %q", got)
 		}
 		if number := r.g.Snapshot().Resources[0].Tab; number != 1 {
@@ -228,6 +238,7 @@ func TestCrashOfATab(t *testing.T) {
 }
 
 func TestBrowserThatIsKilled(t *testing.T) {
+	t.Parallel()
 	s := serve(t, map[string]string{"/page": tag})
 	r := begin(t, setup{open: []string{s.URL + "/page"}})
 	r.listed(s.URL + "/state")
@@ -240,6 +251,7 @@ func TestBrowserThatIsKilled(t *testing.T) {
 
 // Run leaves no goroutine behind, whatever it was attached to.
 func TestRunLeavesNothing(t *testing.T) {
+	t.Parallel()
 	kinds(t, func(t *testing.T, inject bool, path string, docs map[string]string) {
 		s := serve(t, docs)
 		r := begin(t, setup{inject: inject})
@@ -248,7 +260,7 @@ func TestRunLeavesNothing(t *testing.T) {
 		if err := r.stop(); err != nil {
 			t.Errorf("Run returned %v", err)
 		}
-		eventually(t, "no goroutine of this package and the gateway's is left", func() bool {
+		testkit.Eventually(t, "no goroutine of this package and the gateway's is left", func() bool {
 			stacks := make([]byte, 1<<20)
 			stacks = stacks[:runtime.Stack(stacks, true)]
 			for _, stack := range strings.Split(string(stacks), "\n\n") {
@@ -262,6 +274,7 @@ func TestRunLeavesNothing(t *testing.T) {
 }
 
 func TestNoBrowser(t *testing.T) {
+	t.Parallel()
 	g := gateway.New(gateway.Options{})
 	defer g.Close()
 	other := httptest.NewServer(http.NotFoundHandler())
@@ -280,13 +293,14 @@ func TestNoBrowser(t *testing.T) {
 }
 
 func TestNextGateway(t *testing.T) {
+	t.Parallel()
 	kinds(t, func(t *testing.T, inject bool, path string, docs map[string]string) {
 		s := serve(t, docs)
 		r := begin(t, setup{inject: inject})
 		uri := s.URL + "/state"
 		p := r.open(s.URL + path)
 		r.listed(uri)
-		r.subscribe(uri)
+		r.Watch(uri)
 		p.eval("(globalThis.died = new Promise((done) => pagewire.addEventListener('coredead', (e) => done(e.detail.reason))), 0)")
 		p.eval("bump()")
 		r.updated(uri)
@@ -298,13 +312,13 @@ func TestNextGateway(t *testing.T) {
 				t.Errorf("the page layer's core died: %q", reason)
 			}
 		}
-		eventually(t, "the page has no port open", func() bool { return p.eval("pagewire.stats().ports") == "0" })
+		testkit.Eventually(t, "the page has no port open", func() bool { return p.eval("pagewire.stats().ports") == "0" })
 		r.attach(inject)
 		r.listed(uri)
-		if got := r.read(uri); got != path+" 1" {
+		if got := r.Text(uri); got != path+" 1" {
 			t.Errorf("read %q", got)
 		}
-		r.subscribe(uri)
+		r.Watch(uri)
 		p.eval("bump()")
 		r.updated(uri)
 	})
@@ -312,6 +326,7 @@ func TestNextGateway(t *testing.T) {
 
 // A gateway that is killed says nothing, and the page cannot see it: the next one replaces its sessions.
 func TestGatewayThatWasKilled(t *testing.T) {
+	t.Parallel()
 	kinds(t, func(t *testing.T, inject bool, path string, docs map[string]string) {
 		s := serve(t, docs)
 		r := begin(t, setup{inject: inject})
@@ -326,7 +341,7 @@ func TestGatewayThatWasKilled(t *testing.T) {
 		r.stop()
 		r.attach(inject)
 		r.listed(uri)
-		r.subscribe(uri)
+		r.Watch(uri)
 		p.eval("bump()")
 		r.updated(uri)
 		if got := p.eval("pagewire.stats().ports"); !inject && got != "1" {
@@ -336,6 +351,7 @@ func TestGatewayThatWasKilled(t *testing.T) {
 }
 
 func TestPageThatUninstalls(t *testing.T) {
+	t.Parallel()
 	kinds(t, func(t *testing.T, inject bool, path string, docs map[string]string) {
 		s := serve(t, docs)
 		r := begin(t, setup{inject: inject})
@@ -347,15 +363,16 @@ func TestPageThatUninstalls(t *testing.T) {
 }
 
 func TestInjectedBesideAScriptTag(t *testing.T) {
+	t.Parallel()
 	s := serve(t, map[string]string{"/page": tag})
 	r := begin(t, setup{inject: true})
 	uri := s.URL + "/state"
 	p := r.open(s.URL + "/page")
 	r.listed(uri)
-	if got := r.read(uri); got != "/page 0" {
+	if got := r.Text(uri); got != "/page 0" {
 		t.Errorf("read %q", got)
 	}
-	r.subscribe(uri)
+	r.Watch(uri)
 	p.eval("bump()")
 	r.updated(uri)
 	if got := p.eval("performance.getEntriesByName(origin + '/pagewire.wasm').length"); got != "0" {
@@ -365,17 +382,19 @@ func TestInjectedBesideAScriptTag(t *testing.T) {
 
 // The page layer comes late to tabs that are open already: a script that looks again finds it.
 func TestLateInjection(t *testing.T) {
+	t.Parallel()
 	s := serve(t, map[string]string{"/plain": noTag, "/tagged": "<script>part = '-tagged'</script>" + tag})
 	r := begin(t, setup{inject: true, open: []string{s.URL + "/plain", s.URL + "/tagged"}})
 	r.listed(s.URL + "/state-tagged")
 	r.user.find(s.URL + "/plain").eval("offer()")
 	r.listed(s.URL+"/state", s.URL+"/state-tagged")
-	if got := r.read(s.URL + "/state"); got != "/plain 0" {
+	if got := r.Text(s.URL + "/state"); got != "/plain 0" {
 		t.Errorf("read %q", got)
 	}
 }
 
 func TestAgentInAnInjectedPage(t *testing.T) {
+	t.Parallel()
 	s := serve(t, map[string]string{strict + "page": noTag})
 	r := begin(t, setup{inject: true})
 	p := r.open(s.URL + strict + "page")
@@ -393,12 +412,13 @@ func TestAgentInAnInjectedPage(t *testing.T) {
 	}
 	p.eval(`JSON.stringify(await ask({ id: 3, method: "resources/subscribe", params: { uri } }))`)
 	p.eval(`(bump(), 0)`)
-	eventually(t, "the agent in the page is told", func() bool {
+	testkit.Eventually(t, "the agent in the page is told", func() bool {
 		return p.eval(`answers.filter((a) => a.method === "notifications/resources/updated").length`) == "1"
 	})
 }
 
 func TestContentsOfAllSizes(t *testing.T) {
+	t.Parallel()
 	kinds(t, func(t *testing.T, inject bool, path string, docs map[string]string) {
 		s := serve(t, docs)
 		r := begin(t, setup{inject: inject})
@@ -407,18 +427,18 @@ func TestContentsOfAllSizes(t *testing.T) {
 		for _, text := range []string{`""`, `'"\\\u2028\ud834\udd1e'`, `'"x'.repeat(2_000_000)`, `'é'.repeat(3_000_000)`} {
 			p.eval("(document.title = " + text + ", 0)")
 			want := p.eval("document.title.length + ' ' + document.title.slice(-20)")
-			got := strings.TrimSuffix(r.read(s.URL+"/state"), " 0")
+			got := strings.TrimSuffix(r.Text(s.URL+"/state"), " 0")
 			p.eval("(document.title = 'other', 0)")
 			if have := fmt.Sprint(len(utf16.Encode([]rune(got)))) + " " + last(got, 20); have != want {
 				t.Errorf("%s: read %.60q, want %.60q", text, have, want)
 			}
 		}
 		p.eval("(document.title = 'x'.repeat(17_000_000), 0)") // more than a page's engine lets through
-		if _, err := r.ReadResource(r.context(), &mcp.ReadResourceParams{URI: s.URL + "/state"}); err == nil || !strings.Contains(err.Error(), "too large") {
+		if _, err := r.ReadResource(r.Context(), &mcp.ReadResourceParams{URI: s.URL + "/state"}); err == nil || !strings.Contains(err.Error(), "too large") {
 			t.Errorf("17 MB: %v", err)
 		}
 		p.eval("(document.title = 'x', 0)")
-		if got := r.read(s.URL + "/state"); got != "x 0" {
+		if got := r.Text(s.URL + "/state"); got != "x 0" {
 			t.Errorf("read %q", got)
 		}
 	})
@@ -432,6 +452,7 @@ func last(s string, n int) string {
 
 // What a page does to its own core concerns that page.
 func TestFloodIsCutOff(t *testing.T) {
+	t.Parallel()
 	for name, flood := range map[string]string{
 		// A page can get at the binding: here by the message that Pagewire's transport gets, there by the link itself.
 		"messages":    "const deliver = (m) => { for (let i = 0; i < 400_000; i++) m(i) }",
@@ -446,8 +467,8 @@ func TestFloodIsCutOff(t *testing.T) {
 			r.open(s.URL + "/page")
 			r.listed(s.URL + "/state")
 			r.open(s.URL + "/flood")
-			eventually(t, "the page is cut off", func() bool { return r.log.has("cut off") && r.log.has("/flood") })
-			if got := r.read(s.URL + "/state"); got != "/page 0" {
+			testkit.Eventually(t, "the page is cut off", func() bool { return r.log.Has("cut off") && r.log.Has("/flood") })
+			if got := r.Text(s.URL + "/state"); got != "/page 0" {
 				t.Errorf("the other page reads %q", got)
 			}
 		})
@@ -456,28 +477,30 @@ func TestFloodIsCutOff(t *testing.T) {
 
 // A page that notifies without end is no flood: touches wait for each other.
 func TestNotifyingWithoutEnd(t *testing.T) {
+	t.Parallel()
 	kinds(t, func(t *testing.T, inject bool, path string, docs map[string]string) {
 		s := serve(t, docs)
 		r := begin(t, setup{inject: inject})
 		uri := s.URL + "/state"
 		p := r.open(s.URL + path)
 		r.listed(uri)
-		r.subscribe(uri)
+		r.Watch(uri)
 		p.eval("await (async () => { for (let i = 0; i < 200_000; i++) { bump(); if (i % 100 === 0) await new Promise((done) => { const c = new MessageChannel(); c.port1.onmessage = done; c.port2.postMessage(0); }); } })()")
-		eventually(t, "the last state is read after an update", func() bool {
+		testkit.Eventually(t, "the last state is read after an update", func() bool {
 			select {
-			case <-r.updates:
+			case <-r.Updates:
 			default:
 			}
-			return r.read(uri) == path+" 200000"
+			return r.Text(uri) == path+" 200000"
 		})
-		if r.log.has("cut off") {
+		if r.log.Has("cut off") {
 			t.Error("the page was cut off")
 		}
 	})
 }
 
 func TestNativeTools(t *testing.T) {
+	t.Parallel()
 	tools := `<script>
 		document.modelContext.registerTool({ name: "add", description: "Adds.", inputSchema: { type: "object", properties: { a: { type: "number" }, b: { type: "number" } } },
 			annotations: { readOnlyHint: true }, execute: ({ a, b }) => ({ sum: a + b }) });
@@ -490,10 +513,10 @@ func TestNativeTools(t *testing.T) {
 	r := begin(t, setup{})
 	p := r.open(s.URL + "/tools")
 	ours := len([]string{"list_page_resources", "read_page_resource", "wait_for_page_update"})
-	r.until("the page's tools are listed", func() bool { return len(r.toolNames()) == ours+5 })
+	r.until("the page's tools are listed", func() bool { return len(r.ToolNames()) == ours+5 })
 	call := func(name string, args any) (string, bool) {
 		t.Helper()
-		result, err := r.CallTool(r.context(), &mcp.CallToolParams{Name: name, Arguments: args})
+		result, err := r.CallTool(r.Context(), &mcp.CallToolParams{Name: name, Arguments: args})
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
@@ -516,46 +539,46 @@ func TestNativeTools(t *testing.T) {
 		t.Errorf("fail gives %q, no error", got)
 	}
 	// What an agent cancels, the page aborts.
-	ctx, cancel := context.WithCancel(r.context())
+	ctx, cancel := context.WithCancel(r.Context())
 	ended := make(chan error, 1)
 	go func() {
 		_, err := r.CallTool(ctx, &mcp.CallToolParams{Name: "hang"})
 		ended <- err
 	}()
-	eventually(t, "the tool runs", func() bool { return r.g.Snapshot().Stats.Calls == 1 })
+	testkit.Eventually(t, "the tool runs", func() bool { return r.g.Snapshot().Stats.Calls == 1 })
 	cancel()
 	<-ended
-	eventually(t, "the tool is aborted", func() bool { return p.eval("document.title") == "aborted" })
+	testkit.Eventually(t, "the tool is aborted", func() bool { return p.eval("document.title") == "aborted" })
 
 	// A call whose page goes ends.
 	go func() {
-		_, err := r.CallTool(r.context(), &mcp.CallToolParams{Name: "hang"})
+		_, err := r.CallTool(r.Context(), &mcp.CallToolParams{Name: "hang"})
 		ended <- err
 	}()
-	eventually(t, "the tool runs", func() bool { return r.g.Snapshot().Stats.Calls == 1 })
+	testkit.Eventually(t, "the tool runs", func() bool { return r.g.Snapshot().Stats.Calls == 1 })
 	p.visit(s.URL + "/tools2")
 	<-ended
-	r.until("the next page's tools are listed", func() bool { return len(r.toolNames()) == ours+5 })
+	r.until("the next page's tools are listed", func() bool { return len(r.ToolNames()) == ours+5 })
 	says := func() bool {
-		result, err := r.CallTool(r.context(), &mcp.CallToolParams{Name: "say"})
+		result, err := r.CallTool(r.Context(), &mcp.CallToolParams{Name: "say"})
 		return err == nil && result.Content[0].(*mcp.TextContent).Text == "hello"
 	}
-	eventually(t, "the next page's tool is called", says)
+	testkit.Eventually(t, "the next page's tool is called", says)
 	p.eval("void history.back()")
-	eventually(t, "it is back", func() bool { return p.eval("location.pathname") == "/tools" })
-	eventually(t, "its tool is called again", says)
+	testkit.Eventually(t, "it is back", func() bool { return p.eval("location.pathname") == "/tools" })
+	testkit.Eventually(t, "its tool is called again", says)
 	p.visit(s.URL + "/bare")
-	r.until("there are ours only", func() bool { return len(r.toolNames()) == ours })
+	r.until("there are ours only", func() bool { return len(r.ToolNames()) == ours })
 
 	// With Pagewire they come by its session, once, and ours for pages not at all.
 	p.visit(s.URL + "/both")
-	r.until("the page's tools are listed", func() bool { return len(r.toolNames()) >= ours+5 })
-	for _, name := range r.toolNames() {
+	r.until("the page's tools are listed", func() bool { return len(r.ToolNames()) >= ours+5 })
+	for _, name := range r.ToolNames() {
 		if strings.HasPrefix(name, "resources_") {
 			t.Errorf("listed %s", name)
 		}
 	}
-	if names := r.toolNames(); len(names) != ours+5 {
+	if names := r.ToolNames(); len(names) != ours+5 {
 		t.Errorf("listed %v", names)
 	}
 	if pages := r.g.Snapshot().Pages; len(pages) != 1 {
@@ -564,8 +587,8 @@ func TestNativeTools(t *testing.T) {
 	answers("/both")
 	gives("/both", "fail", nil, "The tool failed.", true) // not the page's words: it does not expose its errors
 	// They run beside each other, and a cancellation ends its own.
-	first, stop := context.WithCancel(r.context())
-	second, stopSecond := context.WithCancel(r.context())
+	first, stop := context.WithCancel(r.Context())
+	second, stopSecond := context.WithCancel(r.Context())
 	defer stopSecond()
 	for _, ctx := range []context.Context{first, second} {
 		go func() {
@@ -573,25 +596,26 @@ func TestNativeTools(t *testing.T) {
 			ended <- err
 		}()
 	}
-	eventually(t, "both run", func() bool { return r.g.Snapshot().Stats.Calls == 2 })
+	testkit.Eventually(t, "both run", func() bool { return r.g.Snapshot().Stats.Calls == 2 })
 	if got, _ := call("say", nil); got != "hello" {
 		t.Errorf("beside others, say gives %q", got)
 	}
 	stop()
 	<-ended
-	eventually(t, "the tool is aborted", func() bool { return p.eval("document.title") == "aborted" })
+	testkit.Eventually(t, "the tool is aborted", func() bool { return p.eval("document.title") == "aborted" })
 	if calls := r.g.Snapshot().Stats.Calls; calls != 1 {
 		t.Errorf("%d calls are left, want the other one", calls)
 	}
 	// The page goes: whoever waits is told.
 	p.visit(s.URL + "/bare")
 	<-ended
-	r.until("there are ours only", func() bool { return len(r.toolNames()) == ours })
+	r.until("there are ours only", func() bool { return len(r.ToolNames()) == ours })
 }
 
 // The tools of a page with Pagewire are run by its own model context: what Chromium 156 runs for CDP gives "[]", or an error, as soon
 // as any frame has been loaded.
 func TestToolThatOpensAFrame(t *testing.T) {
+	t.Parallel()
 	tools := `<script>document.modelContext.registerTool({ name: "open", description: "Opens a frame.", execute: () => new Promise((done) => {
 		const frame = document.createElement("iframe");
 		frame.src = "/bare";
@@ -601,8 +625,8 @@ func TestToolThatOpensAFrame(t *testing.T) {
 	s := serve(t, map[string]string{"/page": tag + tools, "/bare": ""})
 	r := begin(t, setup{})
 	r.open(s.URL + "/page")
-	r.until("the page's tool is listed", func() bool { return slices.Contains(r.toolNames(), "open") })
-	result, err := r.CallTool(r.context(), &mcp.CallToolParams{Name: "open"})
+	r.until("the page's tool is listed", func() bool { return slices.Contains(r.ToolNames(), "open") })
+	result, err := r.CallTool(r.Context(), &mcp.CallToolParams{Name: "open"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -612,29 +636,32 @@ func TestToolThatOpensAFrame(t *testing.T) {
 }
 
 func TestToolsOfAnInjectedPage(t *testing.T) {
+	t.Parallel()
 	tools := `<script>document.modelContext.registerTool({ name: "say", description: "Says.", execute: () => "hello" })</script>`
 	s := serve(t, map[string]string{"/tools": tools})
 	r := begin(t, setup{inject: true})
 	r.open(s.URL + "/tools")
-	r.until("the page's tool is listed", func() bool { return slices.Contains(r.toolNames(), "say") })
-	result, err := r.CallTool(r.context(), &mcp.CallToolParams{Name: "say"})
+	r.until("the page's tool is listed", func() bool { return slices.Contains(r.ToolNames(), "say") })
+	result, err := r.CallTool(r.Context(), &mcp.CallToolParams{Name: "say"})
 	if err != nil || result.Content[0].(*mcp.TextContent).Text != "hello" {
 		t.Errorf("say gives %+v, %v", result, err)
 	}
 }
 
 func TestTitleFollowsThePage(t *testing.T) {
+	t.Parallel()
 	s := serve(t, map[string]string{"/page": tag})
 	r := begin(t, setup{})
 	p := r.open(s.URL + "/page")
 	r.listed(s.URL + "/state")
 	p.eval("(document.title = 'Renamed', 0)")
-	eventually(t, "the page has its new title", func() bool { return r.g.Snapshot().Pages[0].Title == "Renamed" })
+	testkit.Eventually(t, "the page has its new title", func() bool { return r.g.Snapshot().Pages[0].Title == "Renamed" })
 }
 
 // While we listen to the Page domain, a browser that cannot show a dialog waits for us to close it. (Those that can, which is
 // all but chrome-headless-shell, do not; so this is the one thing that no browser here shows.)
 func TestDialogThatNobodySees(t *testing.T) {
+	t.Parallel()
 	b := &attachment{link: newLink(nil)}
 	event := func(params string) {
 		b.handle(&cdproto.Message{Method: "Page.javascriptDialogOpening", SessionID: "s", Params: []byte(params)}, nil)
@@ -653,6 +680,7 @@ func TestDialogThatNobodySees(t *testing.T) {
 
 // What a read costs an agent in this process, its message and the answer read as go-sdk does. Nothing is asserted: see the log.
 func TestReadRoundTrip(t *testing.T) {
+	t.Parallel()
 	kinds(t, func(t *testing.T, inject bool, path string, docs map[string]string) {
 		s := serve(t, docs)
 		r := begin(t, setup{inject: inject})
@@ -661,14 +689,11 @@ func TestReadRoundTrip(t *testing.T) {
 		r.listed(uri)
 		for _, size := range []int{10, 100_000} {
 			p.eval(fmt.Sprintf("(document.title = 'x'.repeat(%d), 0)", size))
-			const rounds = 1000
-			for range 300 { // the page's code is compiled when it has run some time
-				r.read(uri)
-			}
+			const rounds = 100 // make bench has more, and beside others
 			took := make([]time.Duration, rounds)
 			for i := range took {
 				from := time.Now()
-				r.read(uri)
+				r.Text(uri)
 				took[i] = time.Since(from)
 			}
 			slices.Sort(took)

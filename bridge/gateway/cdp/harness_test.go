@@ -3,7 +3,6 @@
 package cdp
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
@@ -21,10 +20,10 @@ import (
 	"github.com/chromedp/cdproto/cdp/jsonv2"
 	"github.com/chromedp/cdproto/target"
 	"github.com/chromedp/chromedp/remote"
-	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/pagewire/pagewire/bridge/gateway"
 	"github.com/pagewire/pagewire/bridge/gateway/browser"
+	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
 // dist is what make build has written.
@@ -41,9 +40,6 @@ func TestMain(m *testing.M) {
 	}
 	os.Exit(m.Run())
 }
-
-// patience is how long a test waits for what must come.
-const patience = 20 * time.Second
 
 // A site is an origin: dist/ and documents by path. Those under /strict/ forbid all but the scripts of the site.
 type site struct {
@@ -103,50 +99,29 @@ type rig struct {
 	t       *testing.T
 	browser *browser.Browser
 	g       *gateway.Gateway
-	log     *logged
+	log     *testkit.Log
 	user    *driver      // who opens tabs and looks at them
 	stop    func() error // ends Run, and gives what it returned
 }
 
-type logged struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *logged) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *logged) has(s string) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return strings.Contains(l.text.String(), s)
-}
-
 type setup struct {
 	inject bool
-	open   []string // tabs that are there before the gateway
+	open   []string // tabs whose pages are loaded before the gateway comes
 	flags  []string
 }
 
 func begin(t *testing.T, o setup) *rig {
 	t.Helper()
-	r := &rig{t: t, log: &logged{}}
+	r := &rig{t: t, log: testkit.LogOf(t, "the gateway")}
 	var err error
 	if r.browser, err = browser.Start(t.Context(), browser.StartOptions{Open: o.open, Options: browser.Options{Flags: o.flags}}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(r.browser.Close)
 	r.user = dial(t, r.browser.URL)
-	t.Cleanup(func() {
-		if t.Failed() {
-			r.log.mu.Lock()
-			defer r.log.mu.Unlock()
-			t.Log(r.log.text.String())
-		}
-	})
+	for _, url := range o.open {
+		r.user.find(url).loaded()
+	}
 	r.attach(o.inject)
 	return r
 }
@@ -167,7 +142,7 @@ func (r *rig) attach(inject bool) {
 			cancel()
 			select {
 			case result = <-returned:
-			case <-time.After(patience):
+			case <-time.After(testkit.Patience):
 				r.t.Error("Run does not return")
 			}
 			g.Close()
@@ -196,7 +171,7 @@ func (r *rig) open(url string) *tabbed {
 // loaded waits for the page that the tab is on its way to: a context of the one before may end meanwhile.
 func (p *tabbed) loaded() {
 	p.t.Helper()
-	eventually(p.t, "the page is loaded", func() bool {
+	testkit.Eventually(p.t, "the page is loaded", func() bool {
 		text, err := p.try("location.href + ' ' + document.readyState")
 		return err == nil && strings.HasPrefix(text, "http") && strings.HasSuffix(text, " complete")
 	})
@@ -235,11 +210,10 @@ func (p *tabbed) try(expression string) (string, error) {
 	return text, nil
 }
 
+// An agent is one that follows the list by what it is told of it.
 type agent struct {
-	*mcp.ClientSession
-	t       *testing.T
-	updates chan string
-	lists   chan bool
+	*testkit.Agent
+	t *testing.T
 }
 
 func connect(t *testing.T, g *gateway.Gateway) *agent {
@@ -248,114 +222,28 @@ func connect(t *testing.T, g *gateway.Gateway) *agent {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := &agent{t: t, updates: make(chan string, 1000), lists: make(chan bool, 1000)}
-	client := mcp.NewClient(&mcp.Implementation{Name: "agent", Version: "1"}, &mcp.ClientOptions{
-		ResourceUpdatedHandler:     func(_ context.Context, r *mcp.ResourceUpdatedNotificationRequest) { a.updates <- r.Params.URI },
-		ResourceListChangedHandler: func(context.Context, *mcp.ResourceListChangedRequest) { a.lists <- true },
-		ToolListChangedHandler:     func(context.Context, *mcp.ToolListChangedRequest) { a.lists <- true },
-	})
-	if a.ClientSession, err = client.Connect(t.Context(), gateway.Transport(port), &mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"}); err != nil {
-		t.Fatal(err)
-	}
-	return a
+	return &agent{testkit.Connect(t, gateway.Transport(port), testkit.Legacy), t}
 }
 
-func (a *agent) context() context.Context {
-	ctx, cancel := context.WithTimeout(a.t.Context(), patience)
-	a.t.Cleanup(cancel)
-	return ctx
-}
-
-func (a *agent) uris() (list []string) {
-	a.t.Helper()
-	for r, err := range a.Resources(a.context(), nil) {
-		if err != nil {
-			a.t.Fatal(err)
-		}
-		list = append(list, r.URI)
-	}
-	slices.Sort(list)
-	return list
-}
-
-func (a *agent) toolNames() (list []string) {
-	a.t.Helper()
-	for tool, err := range a.Tools(a.context(), nil) {
-		if err != nil {
-			a.t.Fatal(err)
-		}
-		list = append(list, tool.Name)
-	}
-	return list
-}
-
-// until waits for a list that satisfies ok.
+// until waits for a list that satisfies ok, and looks again whenever it is told that the list has changed.
 func (a *agent) until(what string, ok func() bool) {
 	a.t.Helper()
-	deadline := time.After(patience)
 	for !ok() {
-		select {
-		case <-a.lists:
-		case <-deadline:
-			a.t.Fatalf("never: %s; listed are %v and %v", what, a.uris(), a.toolNames())
-		}
+		testkit.Receive(a.t, fmt.Sprintf("%s; listed are %v and %v", what, a.URIs(), a.ToolNames()), a.Lists)
 	}
 }
 
 func (a *agent) listed(want ...string) {
 	a.t.Helper()
 	slices.Sort(want)
-	a.until(fmt.Sprint("listed ", want), func() bool { return slices.Equal(a.uris(), want) })
-}
-
-func (a *agent) read(uri string) string {
-	a.t.Helper()
-	r, err := a.ReadResource(a.context(), &mcp.ReadResourceParams{URI: uri})
-	if err != nil {
-		a.t.Fatalf("read %s: %v", uri, err)
-	}
-	return r.Contents[0].Text
-}
-
-func (a *agent) subscribe(uri string) {
-	a.t.Helper()
-	if err := a.Subscribe(a.context(), &mcp.SubscribeParams{URI: uri}); err != nil {
-		a.t.Fatalf("subscribe %s: %v", uri, err)
-	}
+	a.until(fmt.Sprint("listed ", want), func() bool { return slices.Equal(a.URIs(), want) })
 }
 
 // updated waits for one update of uri, and then a while for another one.
 func (a *agent) updated(uri string) {
 	a.t.Helper()
-	select {
-	case got := <-a.updates:
-		if got != uri {
-			a.t.Fatalf("update of %s, want %s", got, uri)
-		}
-	case <-time.After(patience):
-		a.t.Fatalf("no update of %s", uri)
-	}
-	a.quiet()
-}
-
-// quiet fails on an update within 250 ms, more than two intervals of a page's engine.
-func (a *agent) quiet() {
-	a.t.Helper()
-	select {
-	case uri := <-a.updates:
-		a.t.Fatalf("one update too many: %s", uri)
-	case <-time.After(250 * time.Millisecond):
-	}
-}
-
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-		if ok() {
-			return
-		}
-	}
-	t.Fatalf("never: %s", what)
+	a.Told(uri)
+	a.Silent()
 }
 
 // A driver is another client of the browser. It is none of chromedp's, which make each tab believe that it has the focus.
@@ -402,7 +290,7 @@ func (d *driver) call(session, method string, params any) map[string]any {
 	select {
 	case members := <-answer:
 		return members
-	case <-time.After(patience):
+	case <-time.After(testkit.Patience):
 		d.t.Fatalf("%s is not answered", method)
 		return nil
 	}
@@ -418,15 +306,17 @@ func (d *driver) attachTo(id string) string {
 	return d.call("", "Target.attachToTarget", map[string]any{"targetId": id, "flatten": true})["sessionId"].(string)
 }
 
-// find gives a tab that is open already.
-func (d *driver) find(url string) *tabbed {
+// find gives a tab that has been opened by another.
+func (d *driver) find(url string) (found *tabbed) {
 	d.t.Helper()
-	for _, info := range d.call("", "Target.getTargets", nil)["targetInfos"].([]any) {
-		if info := info.(map[string]any); info["url"] == url {
-			id := info["targetId"].(string)
-			return &tabbed{d, id, d.attachTo(id)}
+	testkit.Eventually(d.t, "there is a tab at "+url, func() bool {
+		for _, info := range d.call("", "Target.getTargets", nil)["targetInfos"].([]any) {
+			if info := info.(map[string]any); info["url"] == url {
+				id := info["targetId"].(string)
+				found = &tabbed{d, id, d.attachTo(id)}
+			}
 		}
-	}
-	d.t.Fatalf("no tab at %s", url)
-	return nil
+		return found != nil
+	})
+	return found
 }

@@ -21,7 +21,7 @@ import (
 
 // The feed is a WebSocket of JSON messages, one for each open inspector. To the page: what there is, in parts, each when it has
 // changed (pages, resources, watched, agents, tools, stats); messages that pass (log); what a resource reads as (value). From
-// the page: {"open": uri} and {"close": uri} for values, {"log": bool} for the messages.
+// the page: first who it is, which is Options.Admit's, then {"open": uri} and {"close": uri} for values, {"log": bool} for the messages.
 
 const (
 	// pulse is how often an open inspector is told what is new: four times a second, which reads as at once.
@@ -132,17 +132,35 @@ func (h *handler) feed(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer func() { <-h.places }()
-	ws, err := websocket.Accept(w, r, &websocket.AcceptOptions{OriginPatterns: h.opt.Origins}) // refuses an Origin that is neither Host nor among them
+	// Package access has looked at the Origin; where it does not stand before this, only the page's own is good.
+	ws, err := websocket.Accept(w, r, &websocket.AcceptOptions{InsecureSkipVerify: h.opt.Admit != nil})
 	if err != nil {
-		h.opt.Log.Warn("an inspector was refused", "origin", r.Header.Get("Origin"), "error", err)
-		return
+		return // it has been answered
 	}
 	defer ws.CloseNow()
 	ws.SetReadLimit(16 << 10)
+	if h.opt.Admit != nil {
+		if err := h.opt.Admit(r.Context(), r, texts{ws}); err != nil {
+			ws.Close(websocket.StatusPolicyViolation, clip(err.Error(), 120))
+			return
+		}
+	}
 	h.opt.Log.Info("inspector opened", "remote", r.RemoteAddr)
 	v := &viewer{h: h, ws: ws, open: map[string]*follower{}, ending: map[string]*follower{}, values: map[string]value{}, wake: make(chan struct{}, 1)}
 	err = v.run(r.Context())
 	h.opt.Log.Info("inspector closed", "remote", r.RemoteAddr, "reason", err)
+}
+
+// texts is a WebSocket of text messages.
+type texts struct{ ws *websocket.Conn }
+
+func (t texts) Read(ctx context.Context) ([]byte, error) {
+	_, text, err := t.ws.Read(ctx)
+	return text, err
+}
+
+func (t texts) Write(ctx context.Context, text []byte) error {
+	return t.ws.Write(ctx, websocket.MessageText, text)
 }
 
 // A viewer is one open inspector.

@@ -46,12 +46,13 @@ var (
 	sent          = desc("updates_sent_total", "Updates that were sent to agents.")
 	messages      = desc("messages_total", "Messages, by the way they go.", "way")
 	messageBytes  = desc("message_bytes_total", "Bytes of messages, by the way they go.", "way")
+	refused       = desc("refused_total", "Requests that were refused, by reason.", "reason")
 	readSeconds   = desc("read_seconds", "Time from an agent's read until it has its answer.")
 )
 
 var all = []*prometheus.Desc{
 	buildInfo, pages, tabs, resources, tools, agents, subscriptions, listens, watched, waiting, inspectors,
-	reads, toolCalls, told, sent, messages, messageBytes, readSeconds,
+	reads, toolCalls, told, sent, messages, messageBytes, refused, readSeconds,
 }
 
 // wayLabels are the ways in words, since signs are clumsy in queries.
@@ -106,6 +107,11 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 	for _, p := range s.Passed {
 		count(messages, p.Messages, wayLabels[p.Way])
 		count(messageBytes, p.Bytes, wayLabels[p.Way])
+	}
+	if c.opt.Refused != nil {
+		for reason, n := range c.opt.Refused() {
+			count(refused, n, reason)
+		}
 	}
 	to <- prometheus.MustNewConstHistogram(readSeconds, s.Latency.Count, s.Latency.Seconds, s.Latency.Buckets())
 }

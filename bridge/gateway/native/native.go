@@ -4,7 +4,8 @@
 // speaks with it over standard input and output.
 //
 // It relays and does nothing else: for each document that the extension opens it connects with the hub's /page as the document
-// would, with the token, so that the hub believes whose it is; and again when another process has become the hub. What the
+// would, and both prove that they know the extension's secret, so that the hub believes whose the document is, and nothing of it is
+// said to a program that has taken the port; and again when another process has become the hub. What the
 // extension says of documents has been learnt from the browser, not from pages; it is passed on all the same as it would be from
 // anybody, and bounded. A message that is too long or makes no sense is refused, counted and logged, and nothing else comes of it.
 //
@@ -17,7 +18,7 @@
 //
 // To it:
 //
-//	hello    version: the process runs
+//	hello    version, secret: the process runs; by the secret the extension can do without it, over a WebSocket of its own
 //	open     id, session: a session with the document begins; what was before is over. Messages of others are ignored
 //	message  id, text, more: an MCP message for it; pieces are at most 1 MiB of JSON, which is what the browser takes
 //	close    id, reason: the session is over; another one may follow
@@ -31,15 +32,19 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"net/http"
 	"net/url"
+	"path/filepath"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/coder/websocket"
 
+	"github.com/pagewire/pagewire/bridge/gateway/internal/proof"
+	"github.com/pagewire/pagewire/bridge/gateway/internal/secret"
 	"github.com/pagewire/pagewire/bridge/gateway/internal/wsconn"
 )
 
@@ -52,12 +57,38 @@ const (
 	HostName = "com.pagewire.host"
 )
 
+// SecretFile is where the extension's secret is kept: beside the token.
+func SecretFile(tokenFile string) string { return filepath.Join(filepath.Dir(tokenFile), "extension") }
+
+// Secret gives what the extension and this user's gateways prove to each other that they know. It fails if there is none yet, or
+// if something is wrong with its file.
+func Secret(tokenFile string) (string, error) {
+	known, err := secret.Load(SecretFile(tokenFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", errors.New("the extension is not installed: pagewire extension install")
+	}
+	return known, fileError(err)
+}
+
+// MakeSecret gives Secret, and makes it where there is none.
+func MakeSecret(tokenFile string) (string, error) {
+	known, err := secret.Make(SecretFile(tokenFile))
+	return known, fileError(err)
+}
+
+func fileError(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("the extension's secret: %w", err)
+}
+
 // Options say what a host relays to.
 type Options struct {
 	// Addr is where the hub listens, host and port.
 	Addr string
-	// Token is the hub's.
-	Token string
+	// Secret is the extension's: MakeSecret gives it.
+	Secret string
 	// Version is what the extension is told.
 	Version string
 	// Log receives what happens. Default none.
@@ -98,6 +129,7 @@ type message struct {
 	Focused *float64 `json:"focused,omitempty"`
 	Reason  string   `json:"reason,omitempty"`
 	Version string   `json:"version,omitempty"`
+	Secret  string   `json:"secret,omitempty"`
 	Count   int      `json:"count,omitempty"`
 }
 
@@ -133,7 +165,7 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, o Options) error {
 	h := &host{o: o, out: writer{w: out}, documents: map[int64]*document{}, origins: map[string]int{}}
 	defer h.running.Wait()
 	defer cancel()
-	if err := h.out.write(message{Type: "hello", Version: o.Version}); err != nil {
+	if err := h.out.write(message{Type: "hello", Version: o.Version, Secret: o.Secret}); err != nil {
 		return fmt.Errorf("the browser: %w", err)
 	}
 	ended := make(chan error, 1)
@@ -390,8 +422,7 @@ func (d *document) run(ctx context.Context) {
 func (d *document) session(ctx context.Context) (begun, refused bool, err error) {
 	limited, end := context.WithTimeout(ctx, dialTimeout)
 	defer end()
-	header := http.Header{"Authorization": {"Bearer " + d.h.o.Token}}
-	conn, response, err := wsconn.Dial(limited, d.h.o.Addr, "/page", header, wsconn.Options{MaxMessage: maxMessage})
+	conn, response, err := wsconn.Dial(limited, d.h.o.Addr, "/page", nil, wsconn.Options{MaxMessage: maxMessage})
 	if err != nil {
 		if response != nil && (response.StatusCode == http.StatusForbidden || response.StatusCode == http.StatusUnauthorized) {
 			text, _ := io.ReadAll(io.LimitReader(response.Body, 1<<10))
@@ -402,6 +433,13 @@ func (d *document) session(ctx context.Context) (begun, refused bool, err error)
 	defer conn.Close()
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
 	defer stop()
+	if err := proof.Dial(limited, conn.Notes(), d.h.o.Secret, conn.RemoteAddr()); err != nil {
+		strange := errors.Is(err, proof.ErrNotProved)
+		if strange {
+			err = fmt.Errorf("what listens at %s does not prove that it is a pagewire serve of this user", d.h.o.Addr)
+		}
+		return false, strange || websocket.CloseStatus(err) == websocket.StatusPolicyViolation, err
+	}
 	d.mu.Lock()
 	hello, err := json.Marshal(d.hello)
 	d.mu.Unlock()

@@ -12,15 +12,19 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"net/http"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/pagewire/pagewire/bridge/gateway"
+	"github.com/pagewire/pagewire/bridge/gateway/internal/wsconn"
 	"github.com/pagewire/pagewire/bridge/gateway/socket"
+	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
 // The id follows from the key by which the browser knows the extension: the first half of its SHA-256, in letters.
@@ -59,20 +63,20 @@ type peer struct {
 	g       *gateway.Gateway
 }
 
-const token = "the token of the hub, of 43 characters or so."
+const shared = "0123456789abcdef0123456789abcdef0123456789a"
 
-// startPeer runs a host. presented is the token that it has.
+// startPeer runs a host. presented is the secret that it has.
 func startPeer(t *testing.T, presented string) *peer {
 	t.Helper()
 	var log lockedLog
 	g := gateway.New(gateway.Options{})
-	pages := socket.New(g, socket.Options{Token: token, Log: slog.New(slog.NewTextHandler(&log, nil))})
+	pages := socket.New(g, socket.Options{Secret: func() (string, error) { return shared, nil }, Log: slog.New(slog.NewTextHandler(&log, nil))})
 	server := httptest.NewServer(pages)
 	fromExtension, in := io.Pipe()
 	out, toExtension := io.Pipe()
 	p := &peer{t: t, in: in, changed: make(chan struct{}, 1), ended: make(chan error, 1), g: g}
 	go func() {
-		err := Serve(t.Context(), fromExtension, toExtension, Options{Addr: strings.TrimPrefix(server.URL, "http://"), Token: presented, Version: "7", Log: slog.New(slog.NewTextHandler(&log, nil))})
+		err := Serve(t.Context(), fromExtension, toExtension, Options{Addr: strings.TrimPrefix(server.URL, "http://"), Secret: presented, Version: "7", Log: slog.New(slog.NewTextHandler(&log, nil))})
 		toExtension.Close()
 		p.ended <- err
 	}()
@@ -103,7 +107,7 @@ func startPeer(t *testing.T, presented string) *peer {
 		in.Close()
 		select {
 		case <-p.ended:
-		case <-time.After(5 * time.Second):
+		case <-time.After(testkit.Patience):
 			t.Error("the host does not end with its input")
 		}
 		pages.Close()
@@ -113,7 +117,7 @@ func startPeer(t *testing.T, presented string) *peer {
 			t.Log(log.String())
 		}
 	})
-	p.await("hello", func(m message) bool { return m.Type == "hello" && m.Version == "7" })
+	p.await("hello", func(m message) bool { return m.Type == "hello" && m.Version == "7" && m.Secret == presented })
 	return p
 }
 
@@ -145,7 +149,7 @@ func (p *peer) say(text string) {
 // await takes messages until one fits, and returns it.
 func (p *peer) await(what string, fits func(message) bool) message {
 	p.t.Helper()
-	end := time.After(10 * time.Second)
+	end := time.After(testkit.Patience)
 	for {
 		p.mu.Lock()
 		for i, m := range p.heard {
@@ -230,22 +234,25 @@ func (p *peer) answer(id, session int64, request json.RawMessage, result string)
 func (p *peer) pages() []gateway.PageState { return p.g.Snapshot().Pages }
 
 func TestADocumentIsThePageThatTheBrowserSays(t *testing.T) {
-	p := startPeer(t, token)
+	p := startPeer(t, shared)
 	p.open(1)
 	p.serve(1)
-	eventually(t, "the page is attached", func() bool { return len(p.pages()) == 1 && p.pages()[0].Resources == 1 })
+	testkit.Eventually(t, "the page is attached", func() bool { return len(p.pages()) == 1 && p.pages()[0].Resources == 1 })
 	if got := p.pages()[0]; got.Origin != "https://shop.example" || got.Road != "extension" || got.Title != "A page" || got.URL != "https://shop.example/cart" {
 		t.Errorf("the page is %+v", got)
 	}
 	title := "Another"
 	p.send(message{Type: "note", ID: 1, Title: &title})
-	eventually(t, "its title changes", func() bool { return p.pages()[0].Title == "Another" })
-	start := time.Now()
+	testkit.Eventually(t, "its title changes", func() bool { return p.pages()[0].Title == "Another" })
+	// Withdrawn, it is not waited for: who is waited for is absent for a while.
 	p.send(message{Type: "close", ID: 1, Gone: true})
-	eventually(t, "it is gone", func() bool { return len(p.pages()) == 0 })
-	if d := time.Since(start); d > 1500*time.Millisecond {
-		t.Errorf("what is withdrawn was waited for, %v", d)
-	}
+	testkit.Eventually(t, "it is gone", func() bool {
+		pages := p.pages()
+		if len(pages) > 0 && pages[0].Absent {
+			t.Fatal("what is withdrawn is waited for")
+		}
+		return len(pages) == 0
+	})
 	if p.mustNotHear("refused") {
 		t.Error("something was refused")
 	}
@@ -302,10 +309,10 @@ func TestLongMessagesTravelInPieces(t *testing.T) {
 }
 
 func TestWhatMakesNoSenseIsRefusedAndNothingElseHappens(t *testing.T) {
-	p := startPeer(t, token)
+	p := startPeer(t, shared)
 	p.open(1)
 	p.serve(1)
-	eventually(t, "the page is attached", func() bool { return len(p.pages()) == 1 })
+	testkit.Eventually(t, "the page is attached", func() bool { return len(p.pages()) == 1 })
 	count := 0
 	for _, c := range []struct{ text, why string }{
 		{"", "no message of the extension"},
@@ -342,19 +349,19 @@ func TestWhatMakesNoSenseIsRefusedAndNothingElseHappens(t *testing.T) {
 
 // What the extension still says of a session that is over reaches no other one.
 func TestMessagesOfASessionThatIsOverAreDropped(t *testing.T) {
-	p := startPeer(t, token)
+	p := startPeer(t, shared)
 	p.open(1)
 	session := p.serve(1)
-	eventually(t, "the page is attached", func() bool { return len(p.pages()) == 1 })
+	testkit.Eventually(t, "the page is attached", func() bool { return len(p.pages()) == 1 })
 	p.send(message{Type: "message", ID: 1, Session: session - 1, Text: "no JSON at all"})
 	p.send(message{Type: "message", ID: 1, Session: session + 1, Text: "nor this"})
 	title := "Alive"
 	p.send(message{Type: "note", ID: 1, Title: &title})
-	eventually(t, "the session goes on", func() bool { return len(p.pages()) == 1 && p.pages()[0].Title == "Alive" })
+	testkit.Eventually(t, "the session goes on", func() bool { return len(p.pages()) == 1 && p.pages()[0].Title == "Alive" })
 }
 
 func TestTooManyDocumentsOfAnOriginAreRefused(t *testing.T) {
-	p := startPeer(t, token)
+	p := startPeer(t, shared)
 	for id := int64(1); id <= maxPerOrigin; id++ {
 		p.open(id)
 	}
@@ -364,8 +371,78 @@ func TestTooManyDocumentsOfAnOriginAreRefused(t *testing.T) {
 	}
 }
 
-// Without the hub's token nobody is believed, and the extension learns why.
-func TestAnotherTokenIsRefused(t *testing.T) {
+// Who listens at the port and does not know the secret learns nothing: not it, nor which pages there are.
+func TestSquatterIsToldNothing(t *testing.T) {
+	heard := make(chan string, 100)
+	squatter := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		heard <- r.Header.Get("Authorization")
+		c, err := wsconn.Accept(w, r, wsconn.Options{MaxMessage: 1 << 20})
+		if err != nil {
+			return
+		}
+		defer c.Close()
+		notes := c.Notes()
+		for {
+			text, err := notes.Read(r.Context())
+			if err != nil {
+				return
+			}
+			heard <- string(text)
+			notes.Write(r.Context(), []byte(`{"type":"pagewire:proof","nonce":"`+strings.Repeat("a", 43)+`","proof":"`+strings.Repeat("a", 43)+`"}`))
+		}
+	}))
+	t.Cleanup(squatter.Close)
+	in, extension := io.Pipe()
+	t.Cleanup(func() { extension.Close() })
+	out, host := io.Pipe()
+	go Serve(t.Context(), in, host, Options{Addr: strings.TrimPrefix(squatter.URL, "http://"), Secret: shared})
+	open := `{"type":"open","id":1,"tab":"tab-00000001","origin":"https://bank.example","url":"https://bank.example/","title":"Balance"}`
+	go extension.Write(append(binary.NativeEndian.AppendUint32(nil, uint32(len(open))), open...))
+	r := newReader(out)
+	for {
+		text, err := r.next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var m message
+		if err := json.Unmarshal(text, &m); err != nil {
+			t.Fatal(err)
+		}
+		if m.Type == "close" {
+			if !strings.Contains(m.Reason, "does not prove that it is a pagewire serve of this user") {
+				t.Errorf("the extension is told %q", m.Reason)
+			}
+			break
+		}
+	}
+	if header, hello := <-heard, <-heard; header != "" || !strings.HasPrefix(hello, `{"type":"pagewire:hello","nonce":"`) || strings.Contains(hello, "bank") {
+		t.Errorf("the squatter has heard %q and %q", header, hello)
+	}
+	if len(heard) > 0 {
+		t.Errorf("the squatter has heard more: %q", <-heard)
+	}
+}
+
+// The secret is in a file beside the token, made by install, and by a host that an older install has made known.
+func TestSecret(t *testing.T) {
+	token := filepath.Join(t.TempDir(), "pagewire", "token")
+	if known, err := Secret(token); err == nil || !strings.Contains(err.Error(), "pagewire extension install") {
+		t.Errorf("before there is one: %q, %v", known, err)
+	}
+	made, err := MakeSecret(token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := Secret(token); again != made || err != nil {
+		t.Errorf("then it is %q, %v", again, err)
+	}
+	if info, err := os.Stat(filepath.Join(filepath.Dir(token), "extension")); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("its file: %v, %v", info, err)
+	}
+}
+
+// Without the extension's secret nobody is believed, and the extension learns why.
+func TestAnotherSecretIsRefused(t *testing.T) {
 	p := startPeer(t, "another")
 	p.open(1)
 	got := p.await("the end of the session", func(m message) bool { return m.Type == "close" && m.ID == 1 })
@@ -379,12 +456,12 @@ func TestAnotherTokenIsRefused(t *testing.T) {
 
 func TestAnInputThatEndsWithinAMessageIsAnError(t *testing.T) {
 	for _, in := range []string{"\x05", "\x05\x00\x00\x00abc", "\xff\xff\xff\xffabc"} {
-		err := Serve(t.Context(), strings.NewReader(in), io.Discard, Options{Addr: "127.0.0.1:1", Token: token})
+		err := Serve(t.Context(), strings.NewReader(in), io.Discard, Options{Addr: "127.0.0.1:1", Secret: shared})
 		if !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.EOF) || err == nil {
 			t.Errorf("%q: %v", in, err)
 		}
 	}
-	if err := Serve(t.Context(), strings.NewReader(""), io.Discard, Options{Addr: "127.0.0.1:1", Token: token}); err != nil {
+	if err := Serve(t.Context(), strings.NewReader(""), io.Discard, Options{Addr: "127.0.0.1:1", Secret: shared}); err != nil {
 		t.Errorf("no input: %v", err)
 	}
 }
@@ -393,25 +470,15 @@ func TestServeEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	in, _ := io.Pipe()
 	ended := make(chan error, 1)
-	go func() { ended <- Serve(ctx, in, io.Discard, Options{Addr: "127.0.0.1:1", Token: token}) }()
+	go func() { ended <- Serve(ctx, in, io.Discard, Options{Addr: "127.0.0.1:1", Secret: shared}) }()
 	cancel()
 	select {
 	case err := <-ended:
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("it ended with %v", err)
 		}
-	case <-time.After(5 * time.Second):
+	case <-time.After(testkit.Patience):
 		t.Error("it does not end")
 	}
 	in.Close()
-}
-
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-		if ok() {
-			return
-		}
-	}
-	t.Fatalf("never: %s", what)
 }

@@ -14,16 +14,13 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"net/http"
 	"sync"
 	"time"
 
 	"github.com/pagewire/pagewire/bridge/gateway"
 	"github.com/pagewire/pagewire/bridge/gateway/hub"
-	"github.com/pagewire/pagewire/bridge/gateway/inspect"
 	"github.com/pagewire/pagewire/bridge/gateway/native"
 	"github.com/pagewire/pagewire/bridge/gateway/serve"
-	"github.com/pagewire/pagewire/bridge/gateway/socket"
 )
 
 // Options say what a process serves.
@@ -52,8 +49,15 @@ type Options struct {
 	// AllowOrigins and DenyOrigins are those of gateway.Options and socket.Options: a page that connects by itself must be at
 	// loopback or allowed; one in a browser that the user has handed over is served unless others are allowed and it is not.
 	AllowOrigins, DenyOrigins []string
-	// RequireToken asks agents on loopback for the token too. Off loopback it is always asked for.
-	RequireToken bool
+	// AllowHosts are the names, besides those of loopback, by which the ports may be asked: those in the Host header.
+	AllowHosts []string
+	// NoToken asks no token of agents on loopback that the kernel knows as this user's processes.
+	NoToken bool
+	// TLSCert and TLSKey are files in PEM for HTTP; without them an address that other machines reach takes InsecureHTTP.
+	TLSCert, TLSKey string
+	InsecureHTTP    bool
+	// Shares bound what one agent on HTTP may have.
+	Shares serve.Shares
 	// TokenFile is where the token is. Default hub.TokenFile.
 	TokenFile string
 	// AnyScheme is gateway.Options.AnyScheme.
@@ -88,9 +92,13 @@ func Run(ctx context.Context, o Options) error {
 			return err
 		}
 	}
-	token, err := hub.Token(file)
-	if err != nil {
-		return err
+	token, tokenErr := hub.Token(file)
+	if tokenErr != nil {
+		if !o.Stdio {
+			return tokenErr
+		}
+		// The agent on stdio needs none.
+		o.Log.Error("there is no token: this process serves its own agent, and nothing over TCP that needs one", "error", tokenErr)
 	}
 	if o.Stdio {
 		var stop context.CancelFunc
@@ -103,22 +111,10 @@ func Run(ctx context.Context, o Options) error {
 	defer cancel()
 
 	g := gateway.New(gateway.Options{Version: o.Version, Allow: withLoopback(o.AllowOrigins), Deny: o.DenyOrigins, AnyScheme: o.AnyScheme, Log: o.Log})
-	pages := socket.New(g, socket.Options{AllowOrigins: o.AllowOrigins, Extensions: []string{native.ExtensionID}, Token: token, Log: o.Log})
 	browsers := newBrowsers(g, o, token)
-	looks := inspect.Handler(g, inspect.Options{Version: o.Version, Log: o.Log, Origins: []string{native.ExtensionOrigin}, Token: asked(o.RequireToken, token)})
-	front := func(loopback bool, hosts ...string) (http.Handler, *serve.HTTP) {
-		agents := serve.NewHTTP(g, serve.HTTPOptions{Token: asked(o.RequireToken || !loopback, token), Hosts: hosts, Log: o.Log})
-		mux := http.NewServeMux()
-		mux.Handle("/mcp", agents)
-		if loopback {
-			mux.Handle("/page", pages) // it knows whom to admit
-			mux.Handle("POST "+browsersPath, browsers)
-			mux.Handle("/", serve.Guard(looks, serve.GuardOptions{Origins: []string{native.ExtensionOrigin}}))
-		}
-		return mux, agents
-	}
-	handler, hubAgents := front(true)
-	fronts := []*serve.HTTP{hubAgents}
+	front := newFront(g, o, token, func() (string, error) { return native.Secret(file) })
+	handler := front.handler(false)
+	handler.Handle("POST "+browsersPath, browsers)
 
 	var parts sync.WaitGroup
 	failed := make(chan error, 4)
@@ -133,23 +129,20 @@ func Run(ctx context.Context, o Options) error {
 			}
 		})
 	}
-	var listener net.Listener
 	if o.HTTP != "" {
-		host, _, err := net.SplitHostPort(o.HTTP)
+		port, err := openPort(o)
 		if err != nil {
-			return fmt.Errorf("%w: %q is no address to listen on: it is like 127.0.0.1:8080", ErrUsage, o.HTTP)
+			return err
 		}
-		if listener, err = net.Listen("tcp", o.HTTP); err != nil {
-			return fmt.Errorf("serve agents at %s: %w; stop what listens there, or choose another port", o.HTTP, err)
-		}
-		loopback := gateway.IsLoopback("http://" + net.JoinHostPort(host, "1"))
-		h, agents := front(loopback, host)
-		fronts = append(fronts, agents)
-		part("http", func(ctx context.Context) error { return listen(ctx, listener, h, o.Log) })
-		o.Log.Info("agents are served", "url", "http://"+listener.Addr().String()+"/mcp", "token", o.RequireToken || !loopback)
+		part("http", func(ctx context.Context) error { return port.serve(ctx, front.handler(port.public), o.Log) })
+		o.Log.Info("agents are served", "url", port.url(), "token", port.public || !o.NoToken)
 	}
 	settled := make(chan struct{})
 	part("hub", func(ctx context.Context) error {
+		if tokenErr != nil {
+			close(settled)
+			return browsers.lead(ctx) // without the others: to join them takes the token
+		}
 		return hub.Run(ctx, hub.Options{
 			Addr: o.Hub, Token: token, Gateway: g, Handler: handler, Log: o.Log,
 			Lead: browsers.lead, Share: browsers.share, Learn: browsers.learn, Settled: sync.OnceFunc(func() { close(settled) }),
@@ -166,6 +159,7 @@ func Run(ctx context.Context, o Options) error {
 			return serve.Stdio(ctx, g, o.In, o.Out)
 		})
 	}
+	var err error
 	select {
 	case <-parent.Done():
 	case err = <-failed:
@@ -173,11 +167,9 @@ func Run(ctx context.Context, o Options) error {
 	limited, end := context.WithTimeout(context.Background(), endTimeout)
 	defer end()
 	browsers.close(limited)
-	for _, f := range fronts {
-		f.Close(limited)
-	}
+	front.agents.Close(limited)
 	g.Close()
-	pages.Close()
+	front.pages.Close()
 	cancel()
 	done := make(chan struct{})
 	go func() {
@@ -196,27 +188,6 @@ const settleTimeout = time.Second
 
 // endTimeout bounds an orderly end.
 const endTimeout = 900 * time.Millisecond
-
-// listen serves h until ctx ends.
-func listen(ctx context.Context, l net.Listener, h http.Handler, log *slog.Logger) error {
-	server := &http.Server{
-		Handler: h, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
-		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
-	}
-	stop := context.AfterFunc(ctx, func() { server.Close() })
-	defer stop()
-	if err := server.Serve(l); ctx.Err() == nil {
-		return err
-	}
-	return nil
-}
-
-func asked(ask bool, token string) string {
-	if ask {
-		return token
-	}
-	return ""
-}
 
 // withLoopback admits this machine's own pages besides those that are listed; no list means all.
 func withLoopback(origins []string) []string {

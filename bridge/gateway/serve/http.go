@@ -4,7 +4,6 @@ package serve
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -18,15 +17,12 @@ import (
 
 	"github.com/pagewire/pagewire/bridge"
 	"github.com/pagewire/pagewire/bridge/gateway"
-	"github.com/pagewire/pagewire/bridge/gateway/internal/bearer"
 )
 
-// HTTPOptions say how agents are served over HTTP. The zero value serves this machine without a token.
+// HTTPOptions say how agents are served over HTTP.
 type HTTPOptions struct {
-	// Token is what agents must send as "Authorization: Bearer TOKEN". "" asks for none.
-	Token string
-	// Hosts and Origins are admitted besides this machine's own: see GuardOptions.
-	Hosts, Origins []string
+	// Shares bound what one agent may have.
+	Shares Shares
 	// Idle is how long a session of the legacy era lives without a request and without an open stream. Default 30 minutes.
 	Idle time.Duration
 	// Log receives what happens. Default none.
@@ -35,10 +31,12 @@ type HTTPOptions struct {
 
 // HTTP serves agents over Streamable HTTP: a handler for the one path, /mcp, that both eras share. Which era a request
 // speaks is decided by itself, as everywhere: by the version that it claims in its _meta (modern.go, legacy.go).
+//
+// It serves whoever asks: who may is decided by package access, which belongs before it.
 type HTTP struct {
-	g       *gateway.Gateway
-	opt     HTTPOptions
-	guarded http.Handler
+	g      *gateway.Gateway
+	opt    HTTPOptions
+	shares *shares
 
 	mu       sync.Mutex
 	closed   bool
@@ -46,9 +44,6 @@ type HTTP struct {
 	sessions map[string]*session
 	modern   map[*gateway.Agent]context.CancelFunc // each is one request
 }
-
-// maxSessions bounds the sessions of the legacy era: half of the engine's 1,024, so that the other roads in stay open.
-const maxSessions = 512
 
 // NewHTTP returns a handler that serves the agents of g. Close ends it.
 func NewHTTP(g *gateway.Gateway, o HTTPOptions) *HTTP {
@@ -58,13 +53,8 @@ func NewHTTP(g *gateway.Gateway, o HTTPOptions) *HTTP {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	h := &HTTP{g: g, opt: o, sessions: map[string]*session{}, modern: map[*gateway.Agent]context.CancelFunc{}}
-	h.guarded = Guard(http.HandlerFunc(h.serve), GuardOptions{Hosts: o.Hosts, Origins: o.Origins})
-	return h
+	return &HTTP{g: g, opt: o, shares: newShares(o.Shares), sessions: map[string]*session{}, modern: map[*gateway.Agent]context.CancelFunc{}}
 }
-
-// ServeHTTP answers one request. Those that Guard does not admit, and without the token, are refused.
-func (h *HTTP) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.guarded.ServeHTTP(w, r) }
 
 // Close ends every session and stream in order: requests that wait are answered with an error, listens get their result.
 // It returns when all that is written, or with the context's error when that ends; then it is cut off. Requests that come
@@ -141,7 +131,8 @@ type reason struct {
 	Reason string `json:"reason"`
 }
 
-func (h *HTTP) serve(w http.ResponseWriter, r *http.Request) {
+// ServeHTTP answers one request.
+func (h *HTTP) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.mu.Lock()
 	if h.closed {
 		h.mu.Unlock()
@@ -152,27 +143,6 @@ func (h *HTTP) serve(w http.ResponseWriter, r *http.Request) {
 	h.mu.Unlock()
 	defer h.active.Done()
 
-	if origin := r.Header.Get("Origin"); origin != "" { // Guard has admitted it
-		head := w.Header()
-		head.Set("Access-Control-Allow-Origin", origin)
-		head.Add("Vary", "Origin")
-		head.Set("Access-Control-Expose-Headers", "Mcp-Session-Id, Mcp-Protocol-Version, WWW-Authenticate")
-		if r.Method == http.MethodOptions {
-			head.Set("Access-Control-Allow-Methods", "GET, POST, DELETE")
-			head.Set("Access-Control-Allow-Headers", cmp.Or(r.Header.Get("Access-Control-Request-Headers"), "*"))
-			head.Set("Access-Control-Max-Age", "7200")
-			if r.Header.Get("Access-Control-Request-Private-Network") == "true" {
-				head.Set("Access-Control-Allow-Private-Network", "true")
-			}
-			w.WriteHeader(http.StatusNoContent)
-			return
-		}
-	}
-	if h.opt.Token != "" && !bearer.Has(r, h.opt.Token) {
-		w.Header().Set("WWW-Authenticate", "Bearer")
-		refuse(w, http.StatusUnauthorized, nil, codeInvalidRequest, "Unauthorized: send the gateway's token as Authorization: Bearer TOKEN", nil)
-		return
-	}
 	switch r.Method {
 	case http.MethodPost:
 		h.post(w, r)
@@ -194,7 +164,7 @@ func (h *HTTP) post(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, int64(h.g.MessageBytes())))
 	_ = control.SetReadDeadline(time.Time{})
 	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
-		h.ask(w, r, question{oversize: body[:min(beginning, len(body))]})
+		h.ask(w, r, question{who: who(r, bridge.Incoming{}), oversize: body[:min(beginning, len(body))]})
 		return
 	} else if err != nil {
 		refuse(w, http.StatusBadRequest, nil, codeInvalidRequest, "The body could not be read: "+err.Error(), nil)
@@ -209,7 +179,7 @@ func (h *HTTP) post(w http.ResponseWriter, r *http.Request) {
 	batch := bytes.HasPrefix(body, []byte("["))
 	switch {
 	case !ok && !(batch && batches(version)):
-		h.ask(w, r, question{text: body}) // the engine says what is wrong with it
+		h.ask(w, r, question{who: who(r, m), text: body}) // the engine says what is wrong with it
 	case ok && (claims(m) || m.Method == "server/discover" || m.Method == "subscriptions/listen") || newer(version):
 		h.serveModern(w, r, body, m)
 	default:

@@ -19,6 +19,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/pagewire/pagewire/bridge/gateway"
+	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
 // A site is a page's gateway, served over HTTP.
@@ -138,9 +139,16 @@ func (r *reply) want(status, code int) message {
 }
 
 // begin begins a session of the legacy era, and returns its header.
-func (s *site) begin() string {
+func (s *site) begin() string { return s.beginAs("c") }
+
+// initialize is how an agent of a name begins.
+func initialize(name string) string {
+	return `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"` + name + `","version":"1"}}}`
+}
+
+func (s *site) beginAs(name string) string {
 	s.t.Helper()
-	r := s.do("POST", `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`)
+	r := s.do("POST", initialize(name))
 	if m := r.want(200, 0); string(m.ID) != "0" {
 		s.t.Errorf("initialize is answered %+v", m)
 	}
@@ -158,7 +166,7 @@ func legacyCall(id, method, params string) string {
 
 // go-sdk's client over HTTP, in both eras, many at once.
 func TestHTTPClients(t *testing.T) {
-	leakless(t)
+	testkit.NoLeak(t)
 	t.Cleanup(http.DefaultClient.CloseIdleConnections)
 	s := serveHTTP(t, HTTPOptions{})
 	var all sync.WaitGroup
@@ -177,7 +185,7 @@ func TestHTTPClients(t *testing.T) {
 	all.Wait()
 	close(agents)
 	// go-sdk's Subscribe does not wait for the listen's acknowledgement.
-	eventually(t, "each is subscribed to both", func() bool { return s.g.Snapshot().Stats.Subscriptions == 2*len(agents) })
+	testkit.Eventually(t, "each is subscribed to both", func() bool { return s.g.Snapshot().Stats.Subscriptions == 2*len(agents) })
 	s.Set(origin+"/doc", "two")
 	for a := range agents {
 		a.updated(origin + "/doc")
@@ -188,7 +196,7 @@ func TestHTTPClients(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	eventually(t, "nothing is left of the agents", func() bool { return held(s.g) == 0 })
+	testkit.Eventually(t, "nothing is left of the agents", func() bool { return held(s.g) == 0 })
 }
 
 // What HTTP has to say of a request of the modern era.
@@ -274,7 +282,7 @@ func TestParamHeaders(t *testing.T) {
 		func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "fine"}}}, nil
 		})
-	near, far := gateway.Pipe()
+	near, far := testkit.Pipe()
 	go server.Run(t.Context(), gateway.Transport(far))
 	if _, err := s.g.Attach(t.Context(), gateway.PageInfo{Tab: "b", Origin: "https://tools.test", URL: "https://tools.test/"}, near); err != nil {
 		t.Fatal(err)
@@ -326,7 +334,7 @@ func TestModernListens(t *testing.T) {
 		}
 	}
 	one.cancel()
-	eventually(t, "the listen that its client left is gone", func() bool { return s.g.Snapshot().Stats.Listens == 2 })
+	testkit.Eventually(t, "the listen that its client left is gone", func() bool { return s.g.Snapshot().Stats.Listens == 2 })
 	s.Set(origin+"/doc", "three")
 	s.Set(origin+"/other", "3")
 	if m := two.message(); m.Params.URI != origin+"/doc" {
@@ -357,7 +365,7 @@ func TestDisconnect(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-s.gaveUp
-	eventually(t, "nothing is left", func() bool { return held(s.g) == 0 })
+	testkit.Eventually(t, "nothing is left", func() bool { return held(s.g) == 0 })
 }
 
 // Ids that look alike are told apart, and equal ones in two sessions never mix.
@@ -448,7 +456,7 @@ func TestLegacyStream(t *testing.T) {
 			t.Fatalf("told %+v", m)
 		}
 		stream.cancel()
-		eventually(t, "the stream has ended", func() bool {
+		testkit.Eventually(t, "the stream has ended", func() bool {
 			s.h.mu.Lock()
 			defer s.h.mu.Unlock()
 			for _, session := range s.h.sessions {
@@ -470,7 +478,7 @@ func TestLegacyProgress(t *testing.T) {
 			}
 			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "done"}}}, nil
 		})
-	near, far := gateway.Pipe()
+	near, far := testkit.Pipe()
 	go server.Run(t.Context(), gateway.Transport(far))
 	if _, err := s.g.Attach(t.Context(), gateway.PageInfo{Tab: "b", Origin: "https://tools.test", URL: "https://tools.test/"}, near); err != nil {
 		t.Fatal(err)
@@ -549,38 +557,16 @@ func TestLegacyIdle(t *testing.T) {
 	s := serveHTTP(t, HTTPOptions{Idle: 100 * time.Millisecond})
 	idle, busy := s.begin(), s.begin()
 	stream := s.do("GET", "", busy)
-	eventually(t, "the idle session has ended", func() bool { return len(s.g.Snapshot().Agents) == 1 })
+	testkit.Eventually(t, "the idle session has ended", func() bool { return len(s.g.Snapshot().Agents) == 1 })
 	s.do("POST", legacyCall("1", "ping", ""), idle).want(404, -32600)
 	s.do("POST", legacyCall("1", "ping", ""), busy).want(200, 0)
 	stream.cancel()
-	eventually(t, "the other has ended too", func() bool { return held(s.g) == 0 })
-}
-
-// Above the limit of sessions the one that is idle for longest makes room.
-func TestLegacySessions(t *testing.T) {
-	s := serveHTTP(t, HTTPOptions{})
-	first := s.begin()
-	busy := s.begin()
-	s.do("GET", "", busy)
-	second := s.begin()
-	for range maxSessions - 2 {
-		s.begin()
-	}
-	s.do("POST", legacyCall("1", "ping", ""), first).want(404, -32600)
-	s.do("POST", legacyCall("1", "ping", ""), second).want(200, 0)
-	s.do("POST", legacyCall("1", "ping", ""), busy).want(200, 0)
-	if n := len(s.h.sessions); n != maxSessions {
-		t.Errorf("%d sessions", n)
-	}
-	for range maxSessions / 2 { // second is the one that was used last
-		s.begin()
-	}
-	s.do("POST", legacyCall("1", "ping", ""), second).want(200, 0)
+	testkit.Eventually(t, "the other has ended too", func() bool { return held(s.g) == 0 })
 }
 
 // Close ends all in order.
 func TestClose(t *testing.T) {
-	leakless(t)
+	testkit.NoLeak(t)
 	t.Cleanup(http.DefaultClient.CloseIdleConnections)
 	s := serveHTTP(t, HTTPOptions{})
 	session := s.begin()
@@ -612,7 +598,7 @@ func TestClose(t *testing.T) {
 // Close does not wait for who takes nothing.
 func TestCloseHanging(t *testing.T) {
 	s := serveHTTP(t, HTTPOptions{})
-	s.Set(origin+"/big", strings.Repeat("x", 8<<20)) // more than the sockets take
+	s.offer(t, origin+"/big", strings.Repeat("x", 8<<20)) // more than the sockets take
 	s.ask(call("1", "resources/read", `"uri":"`+origin+`/big"`))
 	session := s.begin()
 	s.do("POST", legacyCall("1", "resources/read", `"uri":"`+origin+`/big"`), session)
@@ -668,7 +654,7 @@ func TestSlowStream(t *testing.T) {
 // lists of what there is none are unknown, the legacy era's results have nothing of the modern one, no error has code 0.
 func TestNoDefectOfTheSDK(t *testing.T) {
 	s := serveHTTP(t, HTTPOptions{})
-	s.Set(origin+"/empty", "")
+	s.offer(t, origin+"/empty", "")
 	session := s.begin()
 	body := func(r *reply) string {
 		t.Helper()
@@ -700,74 +686,6 @@ func TestNoDefectOfTheSDK(t *testing.T) {
 	}
 	// An initialize after modern requests, on one connection.
 	s.begin()
-}
-
-// A token that is set is asked for, and a browser's pages at admitted origins may come.
-func TestTokenAndOrigins(t *testing.T) {
-	s := serveHTTP(t, HTTPOptions{Token: "secret", Hosts: []string{"box.lan"}, Origins: []string{"https://inspector.example"}})
-	ping := call("1", "server/discover", "")
-	for _, test := range []struct {
-		header string
-		status int
-	}{
-		{"Authorization: Bearer secret", 200},
-		{"Authorization: bearer secret", 200},
-		{"Authorization: Bearer secre", 401},
-		{"Authorization: Bearer", 401},
-		{"Authorization: Basic secret", 401},
-		{"X-None: 1", 401},
-	} {
-		r := s.ask(ping, test.header)
-		if r.StatusCode != test.status {
-			t.Errorf("%s: HTTP %d", test.header, r.StatusCode)
-		}
-		if test.status == 401 && (r.Header.Get("WWW-Authenticate") != "Bearer" || r.message().code() == 0) {
-			t.Errorf("%s: %v", test.header, r.Header)
-		}
-	}
-	if r, err := http.Post(s.server.URL+"/mcp?token=secret", "application/json", strings.NewReader(ping)); err != nil || r.StatusCode != 401 {
-		t.Errorf("a token in the URL: %v, %v", r, err)
-	}
-	const token = "Authorization: Bearer secret"
-	for _, test := range []struct {
-		header string
-		status int
-	}{
-		{"Host: localhost", 200},
-		{"Host: LOCALHOST:1", 200},
-		{"Host: 127.3.2.1:80", 200},
-		{"Host: [::1]:80", 200},
-		{"Host: box.lan:7433", 200},
-		{"Host: evil.example", 403},
-		{"Host: localhost.evil.example", 403},
-		{"Host: 192.168.0.1", 403},
-		{"Origin: http://localhost:5173", 200},
-		{"Origin: https://inspector.example", 200},
-		{"Origin: https://inspector.example.evil.example", 403},
-		{"Origin: http://inspector.example", 403},
-		{"Origin: null", 403},
-		{"Origin: https://evil.example", 403},
-	} {
-		r := s.ask(ping, token, test.header)
-		if r.StatusCode != test.status {
-			t.Errorf("%s: HTTP %d", test.header, r.StatusCode)
-		}
-		if test.status == 403 && r.message().code() != -32600 {
-			t.Errorf("%s: no error says why", test.header)
-		}
-		value, ok := strings.CutPrefix(test.header, "Origin: ")
-		if allowed := r.Header.Get("Access-Control-Allow-Origin"); ok && test.status == 200 && allowed != value || test.status == 403 && allowed != "" {
-			t.Errorf("%s: allowed is %q", test.header, allowed)
-		}
-	}
-	preflight := s.do("OPTIONS", "", "Origin: http://localhost:5173", "Access-Control-Request-Method: POST", "Access-Control-Request-Headers: authorization,mcp-session-id")
-	if preflight.StatusCode != 204 || !strings.Contains(preflight.Header.Get("Access-Control-Allow-Headers"), "authorization") ||
-		!strings.Contains(preflight.Header.Get("Access-Control-Allow-Methods"), "DELETE") {
-		t.Errorf("preflight: HTTP %d %v", preflight.StatusCode, preflight.Header)
-	}
-	if r := s.ask(ping, token, "Origin: http://localhost:5173"); !strings.Contains(r.Header.Get("Access-Control-Expose-Headers"), "Mcp-Session-Id") {
-		t.Errorf("exposed: %v", r.Header)
-	}
 }
 
 // What asks too much at once is told so.

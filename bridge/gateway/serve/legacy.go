@@ -33,6 +33,8 @@ import (
 type session struct {
 	h         *HTTP
 	id        string
+	who       string
+	release   func() // its share
 	agent     *gateway.Agent
 	transport *mcp.StreamableServerTransport
 	conn      mcp.Connection
@@ -40,6 +42,7 @@ type session struct {
 
 	// Guarded by HTTP.mu.
 	requests int         // of HTTP, under way
+	served   int         // of them, in all
 	used     time.Time   // when the last one ended
 	idle     *time.Timer // runs while there is none
 
@@ -62,49 +65,39 @@ type asked struct {
 // only answers can reach.
 const manyNotes = 64
 
-func (h *HTTP) newSession() (*session, error) {
-	agent, err := h.g.Connect("http")
+// newSession begins one for an agent. It fails with a *fullError, or because the gateway takes none.
+func (h *HTTP) newSession(who string) (*session, error) {
+	release, full := h.shares.take(ofSessions, who)
+	if full != nil && h.evict(who) {
+		release, full = h.shares.take(ofSessions, who)
+	}
+	if full != nil {
+		return nil, full
+	}
+	agent, err := h.g.ConnectAs("http", who)
 	if err != nil {
+		release()
 		return nil, err
 	}
 	s := &session{
-		h: h, id: rand.Text(), agent: agent, ended: make(chan struct{}), requests: 1,
+		h: h, id: rand.Text(), who: who, release: release, agent: agent, ended: make(chan struct{}), requests: 1, served: 1,
 		waiting: map[jsonrpc.ID]asked{},
 	}
 	s.changed = sync.NewCond(&s.mu)
 	s.transport = &mcp.StreamableServerTransport{SessionID: s.id}
 	if s.conn, err = s.transport.Connect(context.Background()); err != nil {
 		agent.Close()
+		release()
 		return nil, err
 	}
 	s.idle = time.AfterFunc(h.opt.Idle, s.expire)
 	s.idle.Stop()
-
 	h.mu.Lock()
-	var evicted *session
-	if len(h.sessions) >= maxSessions {
-		for _, other := range h.sessions {
-			if other.requests == 0 && (evicted == nil || other.used.Before(evicted.used)) {
-				evicted = other
-			}
-		}
-		if evicted == nil {
-			h.mu.Unlock()
-			agent.Close()
-			s.conn.Close()
-			return nil, errors.New("all " + strconv.Itoa(maxSessions) + " sessions are in use")
-		}
-		delete(h.sessions, evicted.id)
-	}
 	if h.closed {
 		defer s.dismiss()
 	}
 	h.sessions[s.id] = s
 	h.mu.Unlock()
-	if evicted != nil { // its agent is told by 404 to begin another one
-		h.opt.Log.Info("the session that was idle for longest ends: there are too many", "sessions", maxSessions)
-		evicted.dismiss()
-	}
 
 	agent.Hold(true)
 	var pumps sync.WaitGroup
@@ -118,6 +111,51 @@ func (h *HTTP) newSession() (*session, error) {
 	}()
 	return s, nil
 }
+
+// evict ends an idle session in favour of a new one of an agent, and reports whether there was one to end: of its own sessions,
+// where it has as many as one agent may have; else of any that has more of them than it. Its agent is told by 404 to begin
+// another one.
+func (h *HTTP) evict(who string) bool {
+	h.mu.Lock()
+	count := map[string]int{}
+	for _, s := range h.sessions {
+		count[s.who]++
+	}
+	own := count[who] >= h.shares.bounds[ofSessions].each
+	var victim *session
+	for _, s := range h.sessions {
+		may := s.who == who || !own && count[s.who] > count[who]
+		if may && s.requests == 0 && (victim == nil || s.before(victim, count)) {
+			victim = s
+		}
+	}
+	if victim != nil {
+		delete(h.sessions, victim.id)
+	}
+	h.mu.Unlock()
+	if victim == nil {
+		return false
+	}
+	h.opt.Log.Info("a session that was idle ends: there are too many", "agent", victim.who, "sessions of it", count[victim.who])
+	victim.release()
+	victim.dismiss()
+	return true
+}
+
+// before reports whether s is to be ended rather than t: what was begun and never used, then of who has more, then what was idle for
+// longer. It is called with HTTP.mu held.
+func (s *session) before(t *session, count map[string]int) bool {
+	if a, b := s.served <= handshake, t.served <= handshake; a != b {
+		return a
+	}
+	if a, b := count[s.who], count[t.who]; a != b {
+		return a > b
+	}
+	return s.used.Before(t.used)
+}
+
+// handshake is how many requests of HTTP a session takes before it is of use: initialize and initialized.
+const handshake = 2
 
 // session finds the session of a request, and counts that as one of its. It answers the request itself where there is none.
 func (h *HTTP) session(w http.ResponseWriter, r *http.Request, id bridge.JSON) *session {
@@ -134,6 +172,7 @@ func (h *HTTP) session(w http.ResponseWriter, r *http.Request, id bridge.JSON) *
 		return nil
 	}
 	s.requests++
+	s.served++
 	s.idle.Stop()
 	return s
 }
@@ -177,6 +216,7 @@ func (s *session) end() {
 	}
 	s.idle.Stop()
 	s.h.mu.Unlock()
+	s.release()
 	s.mu.Lock()
 	s.over = true
 	unheard := slices.Collect(maps.Keys(s.waiting))
@@ -326,7 +366,11 @@ func (h *HTTP) serveLegacy(w http.ResponseWriter, r *http.Request, body []byte, 
 	var s *session
 	if m.Method == "initialize" && r.Header.Get("Mcp-Session-Id") == "" {
 		var err error
-		if s, err = h.newSession(); err != nil {
+		s, err = h.newSession(who(r, m))
+		if full := (*fullError)(nil); errors.As(err, &full) {
+			refuseFull(w, m.ID, full)
+			return
+		} else if err != nil {
 			w.Header().Set("Retry-After", "1")
 			refuse(w, http.StatusServiceUnavailable, []byte(m.ID), codeInternal, "Too many sessions: "+err.Error(), reason{"session_limit"})
 			return
@@ -335,6 +379,12 @@ func (h *HTTP) serveLegacy(w http.ResponseWriter, r *http.Request, body []byte, 
 		return
 	}
 	defer s.leave()
+	release, full := h.shares.take(ofRequests, s.who)
+	if full != nil {
+		refuseFull(w, m.ID, full)
+		return
+	}
+	defer release()
 
 	a := &response{ResponseWriter: w, control: http.NewResponseController(w)}
 	requests := s.expect(body, a)

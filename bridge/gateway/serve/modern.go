@@ -23,7 +23,7 @@ func (h *HTTP) serveModern(w http.ResponseWriter, r *http.Request, body []byte, 
 		w.WriteHeader(http.StatusAccepted)
 		return
 	}
-	q := question{text: body, meta: wellFormed(m)}
+	q := question{who: who(r, m), text: body, id: m.ID, listen: m.Method == "subscriptions/listen", meta: wellFormed(m)}
 	if q.meta {
 		if wrong := h.mismatch(r.Header, m); wrong != "" {
 			refuse(w, http.StatusBadRequest, []byte(m.ID), codeHeaderMismatch, "Header mismatch: "+wrong, nil)
@@ -144,6 +144,9 @@ func differs(head http.Header, name, want string) string {
 
 // A question is one message that is answered by the engine on a port of its own.
 type question struct {
+	who      string
+	id       bridge.JSON // if it has one that can be read
+	listen   bool
 	text     []byte
 	oversize []byte // in place of text: the beginning of what is too large
 	meta     bool   // its _meta is as it must be
@@ -172,7 +175,17 @@ func (q question) status(answer []byte) int {
 // ask puts a question and answers the request with what the engine says: as JSON where that is the answer alone, as an
 // event stream where notifications come before it, or where it takes long.
 func (h *HTTP) ask(w http.ResponseWriter, r *http.Request, q question) {
-	agent, err := h.g.Connect(gateway.RoadRequest)
+	of := ofRequests
+	if q.listen {
+		of = ofListens
+	}
+	release, full := h.shares.take(of, q.who)
+	if full != nil {
+		refuseFull(w, q.id, full)
+		return
+	}
+	defer release()
+	agent, err := h.g.ConnectAs(gateway.RoadRequest, q.who)
 	if err != nil {
 		w.Header().Set("Retry-After", "1")
 		refuse(w, http.StatusServiceUnavailable, nil, codeInternal, "Too many requests at once: "+err.Error(), reason{"session_limit"})
@@ -210,7 +223,7 @@ func (h *HTTP) ask(w http.ResponseWriter, r *http.Request, q question) {
 		case bytes.HasPrefix(message, notification):
 			err = s.event(message)
 		default:
-			s.answer(q.status(message), message)
+			s.answer(q.status(message), message, agent.Done())
 			return
 		}
 		if err != nil {

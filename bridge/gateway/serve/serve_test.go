@@ -11,7 +11,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -20,6 +20,7 @@ import (
 
 	"github.com/pagewire/pagewire/bridge"
 	"github.com/pagewire/pagewire/bridge/gateway"
+	"github.com/pagewire/pagewire/bridge/testkit"
 	"github.com/pagewire/pagewire/e2e/home"
 )
 
@@ -67,6 +68,15 @@ func open(t *testing.T) *testPage {
 	}
 	t.Cleanup(p.g.Close)
 	return p
+}
+
+// offer adds a resource, and waits until the gateway has heard of it.
+func (p *testPage) offer(t *testing.T, uri, text string) {
+	t.Helper()
+	p.Set(uri, text)
+	testkit.Eventually(t, "the gateway lists "+uri, func() bool {
+		return slices.ContainsFunc(p.g.Snapshot().Resources, func(r gateway.ResourceState) bool { return r.URI == uri })
+	})
 }
 
 // A lines is a gateway.Conn of one message per line.
@@ -146,7 +156,7 @@ func (a *watcher) updated(uri string) {
 		if got != uri {
 			a.t.Errorf("updated %s, want %s", got, uri)
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(testkit.Patience):
 		a.t.Errorf("not told that %s changed", uri)
 	}
 }
@@ -181,24 +191,6 @@ func (a *watcher) converse(p *testPage) {
 func held(g *gateway.Gateway) int {
 	s := g.Snapshot().Stats
 	return len(g.Snapshot().Agents) + s.Subscriptions + s.Listens + s.Calls
-}
-
-func eventually(t *testing.T, what string, so func() bool) {
-	t.Helper()
-	for end := time.Now().Add(10 * time.Second); !so(); time.Sleep(2 * time.Millisecond) {
-		if time.Now().After(end) {
-			buf := make([]byte, 1<<20)
-			t.Fatalf("still not so after ten seconds: %s\n%s", what, buf[:runtime.Stack(buf, true)])
-		}
-	}
-}
-
-// leakless fails a test that leaves goroutines behind. It must be called first.
-func leakless(t *testing.T) {
-	before := runtime.NumGoroutine()
-	t.Cleanup(func() {
-		eventually(t, "no goroutine is left", func() bool { return runtime.NumGoroutine() <= before })
-	})
 }
 
 // A message is one, decoded.
@@ -262,15 +254,17 @@ func TestMain(m *testing.M) {
 		orphan.Env = append(os.Environ(), "SERVE_TEST=orphan")
 		orphan.Stdout = os.Stdout
 		alive, err := orphan.StdinPipe()
-		if err != nil || orphan.Start() != nil {
+		watches, err2 := orphan.StderrPipe()
+		if err != nil || err2 != nil || orphan.Start() != nil {
 			os.Exit(1)
 		}
 		_ = alive // dies with us; the orphan must not depend on it
-		time.Sleep(200 * time.Millisecond)
+		watches.Read(make([]byte, 1))
 		os.Exit(0)
 	case "orphan":
 		ctx, cancel := Orphaned(context.Background())
 		defer cancel()
+		os.Stderr.WriteString("x")
 		<-ctx.Done()
 		fmt.Println(errors.Is(context.Cause(ctx), ErrOrphaned))
 		os.Exit(0)
@@ -303,7 +297,7 @@ func TestOrphaned(t *testing.T) {
 func TestPageCannotBreakLines(t *testing.T) {
 	g := gateway.New(gateway.Options{})
 	defer g.Close()
-	ours, theirs := gateway.Pipe()
+	ours, theirs := testkit.Pipe()
 	go func() {
 		for {
 			text, err := theirs.Read(t.Context())

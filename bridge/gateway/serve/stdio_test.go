@@ -18,6 +18,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/pagewire/pagewire/bridge/gateway"
+	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
 // A console is an agent on stdio that speaks in raw lines.
@@ -45,10 +46,11 @@ func stdio(t *testing.T, ctx context.Context, g *gateway.Gateway) *console {
 	return c
 }
 
+// send may be called by a goroutine of a test.
 func (c *console) send(line string) {
 	c.t.Helper()
 	if _, err := io.WriteString(c.in, line); err != nil {
-		c.t.Fatal(err)
+		c.t.Error(err)
 	}
 }
 
@@ -66,7 +68,7 @@ func (c *console) ended() error {
 	select {
 	case err := <-c.done:
 		return err
-	case <-time.After(10 * time.Second):
+	case <-time.After(testkit.Patience):
 		c.t.Fatal("Stdio does not return")
 		return nil
 	}
@@ -76,7 +78,7 @@ func (c *console) ended() error {
 func TestStdioClient(t *testing.T) {
 	for era, version := range versions {
 		t.Run(era, func(t *testing.T) {
-			leakless(t)
+			testkit.NoLeak(t)
 			p := open(t)
 			theirIn, in := io.Pipe()
 			out, theirOut := io.Pipe()
@@ -87,7 +89,7 @@ func TestStdioClient(t *testing.T) {
 			a.follow(origin + "/doc")
 			a.follow(origin + "/other")
 			// go-sdk's Subscribe does not wait for the listen's acknowledgement.
-			eventually(t, "both are subscribed to", func() bool { return p.g.Snapshot().Stats.Subscriptions == 2 })
+			testkit.Eventually(t, "both are subscribed to", func() bool { return p.g.Snapshot().Stats.Subscriptions == 2 })
 			p.Set(origin+"/doc", "two")
 			a.updated(origin + "/doc")
 			if got := a.text(origin + "/doc"); got != "two" {
@@ -100,7 +102,7 @@ func TestStdioClient(t *testing.T) {
 				t.Error(err)
 			}
 			a.Close()
-			eventually(t, "nothing is left of the agent", func() bool { return held(p.g) == 0 })
+			testkit.Eventually(t, "nothing is left of the agent", func() bool { return held(p.g) == 0 })
 		})
 	}
 }
@@ -206,7 +208,7 @@ func TestReadLine(t *testing.T) {
 
 // What was asked before the end of in is answered before Stdio returns, if that comes soon; what is not is given up.
 func TestStdioEndOfInput(t *testing.T) {
-	leakless(t)
+	testkit.NoLeak(t)
 	p := open(t)
 	in := call("1", "resources/read", `"uri":"`+origin+`/slow"`) + "\n" + call("2", "resources/read", `"uri":"`+origin+`/doc"`) + "\n" + listen("3", origin+"/doc") + "\n"
 	go func() {
@@ -235,7 +237,7 @@ func TestStdioEndOfInput(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-p.gaveUp
-	eventually(t, "nothing is left", func() bool { return held(p.g) == 0 })
+	testkit.Eventually(t, "nothing is left", func() bool { return held(p.g) == 0 })
 }
 
 // When the context ends, and when the gateway closes, the agent is told in order.
@@ -276,8 +278,8 @@ func TestStdioGoesAway(t *testing.T) {
 // An agent that asks and does not read costs 64 MiB at most, and then its session.
 func TestStdioNotRead(t *testing.T) {
 	p := open(t)
-	p.Set(origin+"/big", strings.Repeat("x", 4<<20))
-	eventually(t, "it is listed", func() bool {
+	p.offer(t, origin+"/big", strings.Repeat("x", 4<<20))
+	testkit.Eventually(t, "it is listed", func() bool {
 		return slices.ContainsFunc(p.g.Snapshot().Resources, func(r gateway.ResourceState) bool { return r.URI == origin+"/big" })
 	})
 	c := stdio(t, t.Context(), p.g)
@@ -307,7 +309,7 @@ func TestStdioSlowReader(t *testing.T) {
 		p.Set(origin+"/doc", fmt.Sprint(i))
 	}
 	p.Set(origin+"/doc", "last")
-	eventually(t, "the changes have come", func() bool { return p.Stats().Touches > changes })
+	testkit.Eventually(t, "the changes have come", func() bool { return p.Stats().Touches > changes })
 	c.send(call("2", "resources/read", `"uri":"`+origin+`/slow"`) + "\n")
 	<-p.reading
 	close(p.released)
@@ -344,7 +346,7 @@ func TestStdioBrokenPipe(t *testing.T) {
 
 // Many agents at once, with the same ids, each with its own answers.
 func TestStdioMany(t *testing.T) {
-	leakless(t)
+	testkit.NoLeak(t)
 	p := open(t)
 	var all sync.WaitGroup
 	for n := range 30 {

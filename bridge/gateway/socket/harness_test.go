@@ -12,19 +12,17 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	cdpbrowser "github.com/chromedp/cdproto/browser"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
-	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/pagewire/pagewire/bridge/gateway"
 	"github.com/pagewire/pagewire/bridge/gateway/browser"
+	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
 // dist is what make build has written.
@@ -38,36 +36,14 @@ type place struct {
 	g       *gateway.Gateway
 	pages   *Handler
 	server  *http.Server
-	log     *lines
-}
-
-type lines struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *lines) has(what string) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return strings.Contains(l.text.String(), what)
+	log     *testkit.Log
 }
 
 func openPlace(t *testing.T, o Options) *place {
 	t.Helper()
-	p := &place{t: t, addr: "127.0.0.1:0", options: o, log: &lines{}}
+	p := &place{t: t, addr: testkit.Addr(t), options: o, log: testkit.LogOf(t, "the gateway")}
 	p.start()
-	t.Cleanup(func() {
-		p.stop()
-		if t.Failed() {
-			t.Logf("the gateway said:\n%s", p.log.text.String())
-		}
-	})
+	t.Cleanup(p.stop)
 	return p
 }
 
@@ -116,14 +92,13 @@ func (p *place) attached() (list []gateway.PageState) {
 // waitFor waits until so many pages are attached.
 func (p *place) waitFor(n int) []gateway.PageState {
 	p.t.Helper()
-	eventually(p.t, fmt.Sprintf("%d pages are attached", n), func() bool { return len(p.attached()) == n })
+	testkit.Eventually(p.t, fmt.Sprintf("%d pages are attached", n), func() bool { return len(p.attached()) == n })
 	return p.attached()
 }
 
 type agent struct {
-	*mcp.ClientSession
-	t       *testing.T
-	updates chan string
+	*testkit.Agent
+	t *testing.T
 }
 
 func (p *place) agent() *agent {
@@ -132,86 +107,14 @@ func (p *place) agent() *agent {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	a := &agent{t: p.t, updates: make(chan string, 1000)}
-	client := mcp.NewClient(&mcp.Implementation{Name: "agent", Version: "1"}, &mcp.ClientOptions{
-		ResourceUpdatedHandler: func(_ context.Context, r *mcp.ResourceUpdatedNotificationRequest) { a.updates <- r.Params.URI },
-	})
-	if a.ClientSession, err = client.Connect(p.t.Context(), gateway.Transport(port), &mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"}); err != nil {
-		p.t.Fatal(err)
-	}
-	return a
-}
-
-func (a *agent) uris() (list []string) {
-	a.t.Helper()
-	for r, err := range a.Resources(a.t.Context(), nil) {
-		if err != nil {
-			a.t.Fatal(err)
-		}
-		list = append(list, r.URI)
-	}
-	slices.Sort(list)
-	return list
-}
-
-func (a *agent) shows(want ...string) {
-	a.t.Helper()
-	slices.Sort(want)
-	var got []string
-	eventually(a.t, fmt.Sprintf("the agent is shown %v", want), func() bool {
-		got = a.uris()
-		return slices.Equal(got, want)
-	})
-}
-
-func (a *agent) read(uri string) string {
-	a.t.Helper()
-	r, err := a.ReadResource(a.t.Context(), &mcp.ReadResourceParams{URI: uri})
-	if err != nil {
-		a.t.Fatalf("read %s: %v", uri, err)
-	}
-	return r.Contents[0].Text
-}
-
-func (a *agent) subscribe(uri string) {
-	a.t.Helper()
-	if err := a.Subscribe(a.t.Context(), &mcp.SubscribeParams{URI: uri}); err != nil {
-		a.t.Fatal(err)
-	}
+	return &agent{testkit.Connect(p.t, gateway.Transport(port), testkit.Legacy), p.t}
 }
 
 // updated waits for exactly these updates, then for a while for no other.
 func (a *agent) updated(want ...string) {
 	a.t.Helper()
-	var got []string
-	for range want {
-		select {
-		case uri := <-a.updates:
-			got = append(got, uri)
-		case <-time.After(10 * time.Second):
-			a.t.Fatalf("updates %v, still waiting for the rest of %v", got, want)
-		}
-	}
-	slices.Sort(got)
-	slices.Sort(want)
-	if !slices.Equal(got, want) {
-		a.t.Fatalf("updates %v, want %v", got, want)
-	}
-	select {
-	case uri := <-a.updates:
-		a.t.Fatalf("one update too many: %s", uri)
-	case <-time.After(200 * time.Millisecond):
-	}
-}
-
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(15 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-		if ok() {
-			return
-		}
-	}
-	t.Fatalf("never: %s", what)
+	a.Told(want...)
+	a.Silent()
 }
 
 // A site serves one page at / and dist/ beside it.
@@ -275,16 +178,16 @@ type tab struct {
 	t       *testing.T
 	ctx     context.Context
 	close   func()
-	console *lines
+	console *testkit.Log
 }
 
 func open(t *testing.T, browser context.Context, url string) *tab {
 	t.Helper()
 	ctx, cancel := chromedp.NewContext(browser)
 	t.Cleanup(cancel)
-	ctx, stop := context.WithTimeout(ctx, 90*time.Second)
+	ctx, stop := context.WithTimeout(ctx, 5*testkit.Patience)
 	t.Cleanup(stop)
-	b := &tab{t: t, ctx: ctx, close: cancel, console: &lines{}}
+	b := &tab{t: t, ctx: ctx, close: cancel, console: testkit.LogOf(t, "the page")}
 	err := chromedp.Listen(ctx, func(event any) {
 		switch event := event.(type) {
 		case *runtime.EventExceptionThrown:
@@ -301,11 +204,6 @@ func open(t *testing.T, browser context.Context, url string) *tab {
 	if err != nil {
 		t.Fatalf("open %s: %v", url, err)
 	}
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Logf("the page's console:\n%s", b.console.text.String())
-		}
-	})
 	return b
 }
 

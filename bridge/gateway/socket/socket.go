@@ -5,8 +5,12 @@
 //
 // Who a page is says the browser, in the Origin header, and nobody else: a page's own word counts for what concerns
 // nobody but it, such as its title. Pages of this machine may connect at once; others only when the user has allowed their
-// origin. It takes no cookie and no token of a page: one has neither, and the origin cannot be forged by one. The token is for the
-// native host of the extension, which is no page and has no origin, and speaks for pages that have.
+// origin. It takes no cookie and no token of a page: one has neither, and the origin cannot be forged by one. A program can
+// forge it; package access, before this one, lets no other user's in where the kernel tells.
+//
+// The extension speaks for pages of any origin that its user allows: by its worker, which a browser gives the extension's
+// origin, or by its native host, which has none. Both ends then prove first that they know the secret that
+// `pagewire extension install` has made (package proof), before anything of a page is said.
 //
 // The protocol is that of package wsconn at /page, with three notes. A page begins with
 //
@@ -14,17 +18,20 @@
 //
 // and sends it again, with what is new in it, when its title or its focus changes. tab is what its sessionStorage holds, so
 // that it survives a reload; focused is when its window had the focus last (milliseconds since 1970; 0: never). An
-// extension adds "origin", and says "gone":true when its user has withdrawn what was allowed, so that the page is not waited for. The gateway's only note is {"type":"pagewire:tab","tab":ID}: the page is in a tab of its own,
-// namely one that was duplicated, sessionStorage included, and has this id from now on.
+// extension adds "origin", and says "gone":true when its user has withdrawn what was allowed, so that the page is not waited
+// for. The gateway's only note is {"type":"pagewire:tab","tab":ID}: the page is in a tab of its own, namely one that was
+// duplicated, sessionStorage included, and has this id from now on.
 package socket
 
 import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -35,7 +42,7 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/pagewire/pagewire/bridge/gateway"
-	"github.com/pagewire/pagewire/bridge/gateway/internal/bearer"
+	"github.com/pagewire/pagewire/bridge/gateway/internal/proof"
 	"github.com/pagewire/pagewire/bridge/gateway/internal/wsconn"
 )
 
@@ -44,16 +51,21 @@ type Options struct {
 	// AllowOrigins lists the origins, besides those of this machine, whose pages may connect; patterns as in
 	// gateway.Options.Allow.
 	AllowOrigins []string
-	// Extensions lists the ids of browser extensions that may bring pages of any origin: they ask their user.
+	// Extensions lists the ids of browser extensions that may bring pages of any origin: they ask their user, and prove that
+	// they know Secret.
 	Extensions []string
-	// Token, if it is set, lets a program that presents it as a bearer token, and no Origin, bring pages of any origin: the
-	// extension's native host, whom the browser has told whose they are.
-	Token string
+	// Secret gives what the extension and its native host must prove that they know. It is asked for each time: the extension
+	// may be installed while the gateway runs. Nil, or an error, refuses both.
+	Secret func() (string, error)
+	// Refused is told of each connection that is refused, for who counts them: "origin" or "proof". May be nil.
+	Refused func(reason string, r *http.Request)
 	// Log receives what happens. Default none.
 	Log *slog.Logger
 }
 
 const (
+	// maxHello bounds what comes before a page is known: a title may be long, and is cut.
+	maxHello = 64 << 10
 	// maxMessage bounds a message of a page, in bytes. Its engine gives out 16 MiB of contents at most, which is more in UTF-8.
 	maxMessage = 32 << 20
 	// maxPerOrigin and maxPages bound the documents that are connected. Chromium has 255 WebSockets in all.
@@ -108,6 +120,9 @@ func New(g *gateway.Gateway, o Options) *Handler {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
+	if o.Refused == nil {
+		o.Refused = func(string, *http.Request) {}
+	}
 	return &Handler{g: g, o: o, pages: map[*document]bool{}, origins: map[string]int{}, seats: map[seat]*document{}}
 }
 
@@ -125,14 +140,15 @@ func (h *Handler) Close() error {
 
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	origin := r.Header.Get("Origin")
-	extension := h.isExtension(origin) || h.isHost(r)
+	extension := h.isExtension(origin) || len(r.Header.Values("Origin")) == 0 // no browser leaves it out: it is the native host
 	if why := h.refuse(origin, extension); why != "" {
+		h.o.Refused("origin", r)
 		h.o.Log.Warn("refused a page", "origin", origin, "reason", why)
 		http.Error(w, why, http.StatusForbidden)
 		return
 	}
 	d := &document{h: h, log: h.o.Log.With("origin", origin), tokens: burst, filled: time.Now(), done: make(chan struct{})}
-	conn, err := wsconn.Accept(w, r, wsconn.Options{MaxMessage: maxMessage, Note: d.note})
+	conn, err := wsconn.Accept(w, r, wsconn.Options{MaxMessage: maxHello, Note: d.note})
 	if err != nil {
 		return // it has been answered
 	}
@@ -143,7 +159,36 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer h.leave(d, origin)
+	if extension {
+		if err := h.prove(r, conn); err != nil {
+			h.o.Refused("proof", r)
+			d.log.Warn("refused who says that it is the extension", "error", err)
+			conn.CloseWith(websocket.StatusPolicyViolation, notProved)
+			return
+		}
+	}
 	d.serve(origin, extension)
+}
+
+const notProved = "it is not proved that this is the extension of the gateway's user: pagewire extension install"
+
+// prove has the extension, or its native host, and this end prove to each other that they know the secret.
+func (h *Handler) prove(r *http.Request, conn *wsconn.Conn) error {
+	if h.o.Secret == nil {
+		return errors.New("there is no secret")
+	}
+	secret, err := h.o.Secret()
+	if err != nil {
+		return err
+	}
+	ctx, end := context.WithTimeout(context.Background(), helloTimeout)
+	defer end()
+	hello, err := conn.ReadNote(ctx)
+	if err != nil {
+		return err
+	}
+	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr) // net/http has put it there
+	return proof.Accept(ctx, conn.Notes(), hello, secret, local.String())
 }
 
 func (h *Handler) isExtension(origin string) bool {
@@ -155,18 +200,13 @@ func (h *Handler) isExtension(origin string) bool {
 	return false
 }
 
-// isHost reports whether a request is the native host's. A browser's has an Origin, and no page can set the other header.
-func (h *Handler) isHost(r *http.Request) bool {
-	return len(r.Header.Values("Origin")) == 0 && bearer.Has(r, h.o.Token)
-}
-
 // refuse says why pages of an origin may not connect, and what to do; or nothing.
 func (h *Handler) refuse(origin string, extension bool) string {
 	switch {
 	case extension:
 		return "" // it says later whose page it is
 	case origin == "":
-		return "Only pages connect here, from a browser, which sends an Origin."
+		return "A page sends its Origin, and here it is empty."
 	case origin == "null":
 		return "A page of no origin of its own, such as a file or a sandboxed frame, may not connect."
 	}
@@ -253,6 +293,7 @@ func (d *document) serve(origin string, extension bool) {
 		d.conn.CloseWith(websocket.StatusPolicyViolation, "the first message is to be the note that introduces the page")
 		return
 	}
+	d.conn.Limit(maxMessage)
 	info := gateway.PageInfo{Frame: in.Frame, Origin: origin, Road: "websocket"}
 	if extension {
 		info.Origin, info.Road = in.Origin, "extension"

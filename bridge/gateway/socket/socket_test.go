@@ -6,11 +6,13 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -18,7 +20,9 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/pagewire/pagewire/bridge/gateway"
+	"github.com/pagewire/pagewire/bridge/gateway/internal/proof"
 	"github.com/pagewire/pagewire/bridge/gateway/internal/wsconn"
+	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
 // What no browser does: here the other end is ours, down to the frames.
@@ -59,6 +63,7 @@ func offer(t *testing.T, c gateway.Conn, uri string) *mcp.Server {
 }
 
 func TestWhoMayConnect(t *testing.T) {
+	t.Parallel()
 	p := openPlace(t, Options{AllowOrigins: []string{"https://*.allowed.example", "https://denied.example"}, Extensions: []string{"abcdefghijklmnopabcdefghijklmnop"}})
 	for origin, want := range map[string]string{
 		"http://localhost:3000":              "",
@@ -73,7 +78,7 @@ func TestWhoMayConnect(t *testing.T) {
 		"http://127.0.0.1.evil.example":      "may not connect",
 		"https://denied.example":             "Pages of https://denied.example are not served",
 		"null":                               "no origin of its own",
-		"":                                   "Only pages connect here",
+		"":                                   "here it is empty",
 		"file://":                            "may not connect",
 		"chrome-extension://ponmlkjihgfedcb": "This extension is not one",
 		"chrome-extension://abcdefghijklmnopabcdefghijklmnop": "",
@@ -96,17 +101,18 @@ func TestWhoMayConnect(t *testing.T) {
 		if response.StatusCode != http.StatusForbidden || !strings.Contains(string(text), want) {
 			t.Errorf("%s: %s: %s", origin, response.Status, text)
 		}
-		if !p.log.has("refused a page") {
+		if !p.log.Has("refused a page") {
 			t.Error("nothing was logged")
 		}
 	}
 	response, err := http.Get("http://" + p.addr + "/page")
-	if err != nil || response.StatusCode != http.StatusForbidden {
+	if err != nil || response.StatusCode != http.StatusUpgradeRequired {
 		t.Errorf("a request that is no WebSocket: %v, %v", response, err)
 	}
 }
 
 func TestPagesThatDoNotIntroduceThemselves(t *testing.T) {
+	t.Parallel()
 	p := openPlace(t, Options{})
 	for _, hello := range []string{
 		`{"jsonrpc":"2.0","id":1,"method":"ping"}`, `{`, ``, `{"type":"pagewire:page"}`, `{"type":"pagewire:other","tab":"0123456789"}`,
@@ -118,11 +124,12 @@ func TestPagesThatDoNotIntroduceThemselves(t *testing.T) {
 			t.Errorf("%s: %v", hello, err)
 		}
 	}
-	eventually(t, "none is left", func() bool { p.pages.mu.Lock(); defer p.pages.mu.Unlock(); return len(p.pages.pages) == 0 })
+	testkit.Eventually(t, "none is left", func() bool { p.pages.mu.Lock(); defer p.pages.mu.Unlock(); return len(p.pages.pages) == 0 })
 }
 
 // The word of a page counts for nothing but itself: not for another origin, nor for another origin's tab.
 func TestPagesThatLie(t *testing.T) {
+	t.Parallel()
 	p := openPlace(t, Options{})
 	long, _ := json.Marshal(strings.Repeat("é", 2000))
 	c := p.connect(local, `{"type":"pagewire:page","tab":"0123456789","origin":"https://bank.example","url":"https://bank.example/","title":`+string(long)+`,"focused":1e300}`)
@@ -131,7 +138,7 @@ func TestPagesThatLie(t *testing.T) {
 	server.AddResource(&mcp.Resource{URI: local + "/doc", Name: "another's"}, func(context.Context, *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) { return nil, nil })
 	p.waitFor(1)
 	var tabs []string
-	eventually(t, "both are attached", func() bool {
+	testkit.Eventually(t, "both are attached", func() bool {
 		tabs = nil
 		for _, s := range p.g.Snapshot().Pages {
 			tabs = append(tabs, s.Tab)
@@ -144,10 +151,11 @@ func TestPagesThatLie(t *testing.T) {
 	if tabs[0] == tabs[1] {
 		t.Errorf("two origins share the tab %s", tabs[0])
 	}
-	p.agent().shows("http://localhost:4000/doc")
+	p.agent().Shows("http://localhost:4000/doc")
 }
 
 func TestTabOfTwoDocuments(t *testing.T) {
+	t.Parallel()
 	p := openPlace(t, Options{})
 	first := p.connect(local, hi("0123456789"))
 	offer(t, first, local+"/doc")
@@ -171,12 +179,13 @@ func TestTabOfTwoDocuments(t *testing.T) {
 	}
 	// One that answers nothing has no tab: its successor waits for it, but not long.
 	p.connect(local, hi("abcdefghij"))
-	eventually(t, "it has its place", func() bool { p.pages.mu.Lock(); defer p.pages.mu.Unlock(); return len(p.pages.seats) == 3 })
+	testkit.Eventually(t, "it has its place", func() bool { p.pages.mu.Lock(); defer p.pages.mu.Unlock(); return len(p.pages.seats) == 3 })
 	offer(t, p.connect(local, hi("abcdefghij")), local+"/doc")
 	p.waitFor(3)
 }
 
 func TestOversizeMessage(t *testing.T) {
+	t.Parallel()
 	p := openPlace(t, Options{})
 	c := p.connect(local, hi("0123456789"))
 	server := offer(t, c, local+"/doc")
@@ -185,31 +194,32 @@ func TestOversizeMessage(t *testing.T) {
 	if err := c.Write(t.Context(), bytes.Repeat([]byte("x"), maxMessage)); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Ping(30 * time.Second); err != nil {
+	if err := c.Ping(testkit.Patience); err != nil {
 		t.Fatal(err)
 	}
 	c.Write(t.Context(), bytes.Repeat([]byte("x"), maxMessage+1))
-	eventually(t, "its sessions have ended", func() bool { return len(slices.Collect(server.Sessions())) == 0 })
+	testkit.Eventually(t, "its sessions have ended", func() bool { return len(slices.Collect(server.Sessions())) == 0 })
 	p.waitFor(0)
-	if !p.log.has("a message of more than 33554432 bytes") {
+	if !p.log.Has("a message of more than 33554432 bytes") {
 		t.Error("nothing was logged")
 	}
 }
 
 func TestPagesThatAreTooMuch(t *testing.T) {
+	t.Parallel()
 	p := openPlace(t, Options{})
 	doc := "http://localhost:4000/doc"
 	offer(t, p.connect("http://localhost:4000", hi("0123456789")), doc)
 	p.waitFor(1)
 	a := p.agent()
-	a.subscribe(doc)
+	a.Watch(doc)
 
 	t.Run("flood", func(t *testing.T) {
 		c := p.connect(local, hi("flood00000"))
 		offer(t, c, local+"/doc")
 		p.waitFor(2)
 		update := []byte(`{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"` + local + `/doc"}}`)
-		for end := time.Now().Add(30 * time.Second); !p.log.has("slowed down"); {
+		for end := time.Now().Add(testkit.Patience); !p.log.Has("slowed down"); {
 			for range burst / 10 {
 				if err := c.Write(t.Context(), update); err != nil {
 					t.Fatal(err)
@@ -219,24 +229,24 @@ func TestPagesThatAreTooMuch(t *testing.T) {
 				t.Fatal("it is not slowed down")
 			}
 		}
-		if got := a.read(doc); got != "raw" {
+		if got := a.Text(doc); got != "raw" {
 			t.Errorf("another page reads %q", got)
 		}
 		// And it is served as before when what it sent has been heard.
-		if err := c.Ping(60 * time.Second); err != nil {
+		if err := c.Ping(testkit.Patience); err != nil {
 			t.Fatal(err)
 		}
-		if got := a.read(local + "/doc"); got != "raw" {
+		if got := a.Text(local + "/doc"); got != "raw" {
 			t.Errorf("it reads %q", got)
 		}
 		c.Close()
 	})
 	t.Run("many", func(t *testing.T) {
-		eventually(t, "the others are gone", func() bool { return len(p.attached()) == 1 })
+		testkit.Eventually(t, "the others are gone", func() bool { return len(p.attached()) == 1 })
 		for i := range maxPerOrigin {
 			p.connect(local, hi(fmt.Sprintf("many%06d", i)))
 		}
-		eventually(t, "they are in", func() bool {
+		testkit.Eventually(t, "they are in", func() bool {
 			p.pages.mu.Lock()
 			defer p.pages.mu.Unlock()
 			return p.pages.origins[local] == maxPerOrigin
@@ -245,11 +255,11 @@ func TestPagesThatAreTooMuch(t *testing.T) {
 		if _, err := c.Read(t.Context()); websocket.CloseStatus(err) != websocket.StatusTryAgainLater || !strings.Contains(err.Error(), "takes no more") {
 			t.Errorf("one too many: %v", err)
 		}
-		if got := a.read(doc); got != "raw" {
+		if got := a.Text(doc); got != "raw" {
 			t.Errorf("another origin's page reads %q", got)
 		}
 		// They never answer, and are given up.
-		eventually(t, "they are gone", func() bool {
+		testkit.Eventually(t, "they are gone", func() bool {
 			p.pages.mu.Lock()
 			defer p.pages.mu.Unlock()
 			return p.pages.origins[local] == 0
@@ -257,24 +267,126 @@ func TestPagesThatAreTooMuch(t *testing.T) {
 	})
 }
 
+const (
+	extensionID = "abcdefghijklmnopabcdefghijklmnop"
+	secret      = "0123456789abcdef0123456789abcdef0123456789a"
+)
+
+func known() (string, error) { return secret, nil }
+
+// connectExtension opens a connection as the extension or, without an origin, as its native host, and proves itself.
+func (p *place) connectExtension(origin string) *wsconn.Conn {
+	p.t.Helper()
+	header := http.Header{}
+	if origin != "" {
+		header.Set("Origin", origin)
+	}
+	c, _, err := wsconn.Dial(p.t.Context(), p.addr, "/page", header, wsconn.Options{MaxMessage: 1 << 20})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.t.Cleanup(func() { c.Close() })
+	if err := proof.Dial(p.t.Context(), c.Notes(), secret, c.RemoteAddr()); err != nil {
+		p.t.Fatal(err)
+	}
+	return c
+}
+
+// A program that forges the extension's origin, or leaves the origin out as its native host does, is nobody without the secret: it
+// offers nothing, and is counted.
+func TestForgedExtension(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	refused := map[string]int{}
+	count := func(reason string, _ *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		refused[reason]++
+	}
+	p := openPlace(t, Options{Extensions: []string{extensionID}, Secret: known, Refused: count})
+	hello := `{"type":"pagewire:page","tab":"tab-00000042","origin":"https://bank.example","url":"https://bank.example/"}`
+	attempts := 0
+	for _, header := range []http.Header{{"Origin": {"chrome-extension://" + extensionID}}, {}, {"Authorization": {"Bearer " + secret}}} {
+		for name, attempt := range map[string]func(*wsconn.Conn) error{
+			"the page at once": func(c *wsconn.Conn) error { return c.Write(t.Context(), []byte(hello)) },
+			"another secret":   func(c *wsconn.Conn) error { return proof.Dial(t.Context(), c.Notes(), "x"+secret[1:], c.RemoteAddr()) },
+			"another address":  func(c *wsconn.Conn) error { return proof.Dial(t.Context(), c.Notes(), secret, "127.0.0.1:1") },
+			"a proof of its own": func(c *wsconn.Conn) error {
+				return errors.Join(c.Write(t.Context(), []byte(`{"type":"pagewire:hello","nonce":"`+strings.Repeat("a", 43)+`"}`)),
+					c.Write(t.Context(), []byte(`{"type":"pagewire:proof","proof":"`+strings.Repeat("a", 43)+`"}`)))
+			},
+		} {
+			attempts++
+			c, _, err := wsconn.Dial(t.Context(), p.addr, "/page", header, wsconn.Options{MaxMessage: 1 << 20})
+			if err != nil {
+				t.Fatal(err)
+			}
+			attempt(c) // whether it notices is its business
+			c.Write(t.Context(), []byte(hello))
+			offer(t, c, "https://bank.example/balance")
+			testkit.Ends(t, name+" is refused", c.Closed())
+		}
+	}
+	testkit.Eventually(t, "each is counted", func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return refused["proof"] == attempts
+	})
+	if got := p.agent().URIs(); len(got) > 0 {
+		t.Errorf("an agent is shown %v", got)
+	}
+	p.connectExtension("") // and who knows the secret comes in
+	p.connectExtension("chrome-extension://" + extensionID)
+}
+
+// Where the extension is not installed nobody is it.
+func TestNoSecret(t *testing.T) {
+	t.Parallel()
+	for name, known := range map[string]func() (string, error){"none": nil, "an error": func() (string, error) { return "", errors.New("not installed") }} {
+		p := openPlace(t, Options{Extensions: []string{extensionID}, Secret: known})
+		c := p.connect("chrome-extension://"+extensionID, `{"type":"pagewire:hello","nonce":"`+strings.Repeat("a", 43)+`"}`)
+		if _, err := c.Read(t.Context()); websocket.CloseStatus(err) != websocket.StatusPolicyViolation || !strings.Contains(err.Error(), "pagewire extension install") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// Nothing large is taken from somebody who has not said who it is.
+func TestLargeHello(t *testing.T) {
+	t.Parallel()
+	p := openPlace(t, Options{})
+	c := p.connect(local, `{"type":"pagewire:page","tab":"0123456789","title":"`+strings.Repeat("x", maxHello)+`"}`)
+	if _, err := c.Read(t.Context()); websocket.CloseStatus(err) != websocket.StatusMessageTooBig {
+		t.Errorf("it is answered %v", err)
+	}
+}
+
 func TestExtension(t *testing.T) {
-	const id = "abcdefghijklmnopabcdefghijklmnop"
-	p := openPlace(t, Options{Extensions: []string{id}})
+	t.Parallel()
+	const id = extensionID
+	p := openPlace(t, Options{Extensions: []string{id}, Secret: known})
+	connect := func(hello string) *wsconn.Conn {
+		c := p.connectExtension("chrome-extension://" + id)
+		if err := c.Write(t.Context(), []byte(hello)); err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
 	hello := func(origin string) string {
 		return `{"type":"pagewire:page","tab":"tab-00000042","origin":"` + origin + `","url":"` + origin + `/x"}`
 	}
 	for _, origin := range []string{"https://denied.example", "", "null", "file://", "chrome-extension://" + id, "https://app.example/path", "https://user@app.example"} {
-		c := p.connect("chrome-extension://"+id, hello(origin))
+		c := connect(hello(origin))
 		if _, err := c.Read(t.Context()); websocket.CloseStatus(err) != websocket.StatusPolicyViolation {
 			t.Errorf("a page of %q: %v", origin, err)
 		}
 	}
-	offer(t, p.connect("chrome-extension://"+id, hello("https://app.example")), "https://app.example/doc")
+	offer(t, connect(hello("https://app.example")), "https://app.example/doc")
 	page := p.waitFor(1)[0]
 	if page.Origin != "https://app.example" || page.URL != "https://app.example/x" || page.Road != "extension" {
 		t.Errorf("the page is %+v", page)
 	}
-	if got := p.agent().read("https://app.example/doc"); got != "raw" {
+	if got := p.agent().Text("https://app.example/doc"); got != "raw" {
 		t.Errorf("read %q", got)
 	}
 }

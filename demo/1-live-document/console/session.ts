@@ -144,7 +144,9 @@ export class Session {
       try {
         const { contents } = await this.#client.readResource({ uri });
         const took = performance.now() - start;
-        const text = contents.map((part) => ("text" in part ? part.text : `(${part.blob.length} characters of base64)`));
+        const text = contents.map((part) =>
+          "text" in part ? part.text : `(${part.blob.length} characters of base64)`,
+        );
         this.#watcher.read(uri, { text: text.join("\n"), mimeType: contents[0]?.mimeType ?? "", took });
       } catch (error) {
         if (!this.#closed) this.#watcher.unreadable(uri, explain(error));

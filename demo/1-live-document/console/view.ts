@@ -59,8 +59,9 @@ export class View implements Watcher {
   /** Starts over, for a new session. */
   reset(era: Era): void {
     this.#era = era;
-    this.#root.dataset["agent"] = "connecting";
-    for (const radio of document.querySelectorAll<HTMLInputElement>("input[name=era]")) radio.checked = radio.value === era;
+    this.#root.dataset.agent = "connecting";
+    for (const radio of document.querySelectorAll<HTMLInputElement>("input[name=era]"))
+      radio.checked = radio.value === era;
     this.#trouble.hidden = true;
     this.#steps.replaceChildren();
     this.#resources.replaceChildren();
@@ -76,7 +77,7 @@ export class View implements Watcher {
 
   connected(version: string, server: string): void {
     const step = this.#step("connected", "Connected", `over MCP ${version}`);
-    step.dataset["version"] = version;
+    step.dataset.version = version;
     step.title = `to ${server}`;
   }
 
@@ -101,10 +102,13 @@ export class View implements Watcher {
     if (row.reads > 0 && text !== row.text) row.change = changed(row.text, text);
     row.text = text;
     row.reads++;
-    row.item.dataset["reads"] = String(row.reads);
+    row.item.dataset.reads = String(row.reads);
     row.preview.textContent = value.text.replace(/\s+/g, " ").trim();
     this.#countRead();
-    this.#notifications.first((item) => item.dataset["uri"] === uri)?.querySelector(".then")?.replaceChildren(`read again in ${ms(value.took)}`);
+    this.#notifications
+      .first((item) => item.dataset.uri === uri)
+      ?.querySelector(".then")
+      ?.replaceChildren(`read again in ${ms(value.took)}`);
     if (uri === this.#selected) this.#showValue();
   }
 
@@ -115,11 +119,11 @@ export class View implements Watcher {
 
   subscribed(uris: string[]): void {
     this.#step("subscribed", "Subscribed", `to ${uris.length}`);
-    this.#root.dataset["agent"] = "subscribed";
+    this.#root.dataset.agent = "subscribed";
   }
 
   failed(reason: string): void {
-    this.#root.dataset["agent"] = "error";
+    this.#root.dataset.agent = "error";
     this.#trouble.hidden = false;
     this.#trouble.querySelector("span")!.textContent = `The session ended: ${reason}`;
   }
@@ -130,7 +134,7 @@ export class View implements Watcher {
     const row = this.#rows.get(uri);
     if (row) {
       row.updates++;
-      row.item.dataset["updates"] = String(row.updates);
+      row.item.dataset.updates = String(row.updates);
       row.count.textContent = `${row.updates}×`;
       row.count.title = count(row.updates, "update");
       flash(row.item);
@@ -145,10 +149,12 @@ export class View implements Watcher {
   message(direction: Direction, message: JSONRPCMessage): void {
     const item = document.createElement("li");
     const { label, method, id } = this.#describe(direction, message);
-    item.dataset["direction"] = direction;
-    item.dataset["method"] = method;
+    item.dataset.direction = direction;
+    item.dataset.method = method;
     const text = JSON.stringify(message);
-    const summary = element("summary", "",
+    const summary = element(
+      "summary",
+      "",
       element("span", "from", direction === "sent" ? "agent" : "page"),
       element("span", "method", label),
       element("span", "id", id),
@@ -178,7 +184,7 @@ export class View implements Watcher {
   /** Writes a step, in place of the one of its kind: the line says how things stand. */
   #step(kind: string, verb: string, rest: string): HTMLElement {
     const item = element("li", "", element("b", "", verb), ` ${rest}`);
-    item.dataset["kind"] = kind;
+    item.dataset.kind = kind;
     const old = this.#steps.querySelector<HTMLElement>(`[data-kind=${kind}]`);
     if (old?.textContent === item.textContent) return old; // nothing new to say, nor to read out
     if (old) old.replaceWith(item);
@@ -190,9 +196,9 @@ export class View implements Watcher {
     const now = new Date();
     const clock = `${now.toLocaleTimeString("en-GB")}.${String(now.getMilliseconds()).padStart(3, "0")}`;
     const item = document.createElement("li");
-    item.dataset["kind"] = kind;
-    item.dataset["uri"] = uri;
-    item.dataset["at"] = String(performance.now());
+    item.dataset.kind = kind;
+    item.dataset.uri = uri;
+    item.dataset.at = String(performance.now());
     item.append(
       element("time", "", clock),
       uri ? element("span", "what", element("code", "", brief(uri)), text) : element("span", "what", text),
@@ -204,9 +210,9 @@ export class View implements Watcher {
 
   #addRow(resource: Resource): Row {
     const item = document.createElement("li");
-    item.dataset["uri"] = resource.uri;
-    item.dataset["name"] = resource.name;
-    item.dataset["reads"] = item.dataset["updates"] = "0";
+    item.dataset.uri = resource.uri;
+    item.dataset.name = resource.name;
+    item.dataset.reads = item.dataset.updates = "0";
     const button = document.createElement("button");
     button.type = "button";
     button.title = `${resource.description ?? ""}\n${resource.uri}`.trim();
@@ -234,13 +240,16 @@ export class View implements Watcher {
 
   #showValue(): void {
     const row = this.#rows.get(this.#selected);
-    this.#heading.textContent = row ? `Live value of ${row.item.dataset["name"]}` : "Live value";
-    this.#value.dataset["uri"] = this.#selected;
+    this.#heading.textContent = row ? `Live value of ${row.item.dataset.name}` : "Live value";
+    this.#value.dataset.uri = this.#selected;
     if (!row) {
       this.#value.replaceChildren();
       return;
     }
-    const { text, change: { from, to } } = row;
+    const {
+      text,
+      change: { from, to },
+    } = row;
     const middle = text.slice(from, to);
     this.#value.replaceChildren(text.slice(0, from), ...(middle ? [element("mark", "", middle)] : []), text.slice(to));
   }

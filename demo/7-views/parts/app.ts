@@ -37,13 +37,19 @@ export class App {
     const id = ++this.#last;
     return new Promise((done, failed) => {
       this.#waiting.set(id, { done, failed });
-      setTimeout(() => this.#waiting.delete(id) && failed(new Error(`${request.method}: no answer`)), options.timeout ?? 60_000);
+      setTimeout(
+        () => this.#waiting.delete(id) && failed(new Error(`${request.method}: no answer`)),
+        options.timeout ?? 60_000,
+      );
       // The host is of another origin than a sandboxed frame, whose own is opaque.
       parent.postMessage({ jsonrpc: "2.0", id, ...request }, "*");
     });
   }
 
-  readServerResource(params: { uri: string }, options?: { timeout?: number }): Promise<{ contents: { uri: string; text?: string }[] }> {
+  readServerResource(
+    params: { uri: string },
+    options?: { timeout?: number },
+  ): Promise<{ contents: { uri: string; text?: string }[] }> {
     return this.request({ method: "resources/read", params }, options);
   }
 

@@ -34,7 +34,10 @@ export class Meter {
 
   /** fetch, for the client's transport. Its handshake, and the channel on which the server announces, are no calls of a View. */
   fetch(url: string | URL, init?: RequestInit): Promise<Response> {
-    const { method, params } = (typeof init?.body === "string" ? JSON.parse(init.body) : {}) as { method?: string; params?: { uri?: string; notifications?: { resourceSubscriptions?: string[] } } };
+    const { method, params } = (typeof init?.body === "string" ? JSON.parse(init.body) : {}) as {
+      method?: string;
+      params?: { uri?: string; notifications?: { resourceSubscriptions?: string[] } };
+    };
     if (method && !/^(initialize|server\/discover|notifications\/initialized)$/.test(method)) {
       this.#now.calls++;
       const line = document.createElement("li");
@@ -56,7 +59,12 @@ export class Meter {
     const count = this.#now;
     if (!count.since) return;
     count.seconds = Math.round((performance.now() - count.since) / 1000);
-    const values: Record<string, string> = { seconds: `${count.seconds}`, calls: `${count.calls}`, rate: count.seconds >= 5 ? `${Math.round((count.calls * 60) / count.seconds)}` : "–", shown: `${count.shown}` };
+    const values: Record<string, string> = {
+      seconds: `${count.seconds}`,
+      calls: `${count.calls}`,
+      rate: count.seconds >= 5 ? `${Math.round((count.calls * 60) / count.seconds)}` : "–",
+      shown: `${count.shown}`,
+    };
     for (const [of, value] of Object.entries(values)) count.row.querySelector(`[data-of=${of}]`)!.textContent = value;
   }
 }

@@ -77,7 +77,9 @@ export async function overPort(): Promise<Wire> {
 const echoed = ({ id, params }: { id: number; params: { uri: string } }): object => ({
   jsonrpc: "2.0",
   id,
-  result: { contents: [{ uri: params?.uri, mimeType: "text/plain", text: params?.uri === uriOf("large") ? megabyte : small }] },
+  result: {
+    contents: [{ uri: params?.uri, mimeType: "text/plain", text: params?.uri === uriOf("large") ? megabyte : small }],
+  },
 });
 
 /** The floor: whoever gets a request answers it at once. */
@@ -139,7 +141,11 @@ class Driver {
   }
 
   async initialize(): Promise<this> {
-    await this.must("initialize", { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "bench", version: "1" } });
+    await this.must("initialize", {
+      protocolVersion: "2025-11-25",
+      capabilities: {},
+      clientInfo: { name: "bench", version: "1" },
+    });
     this.#wire.send({ jsonrpc: "2.0", method: "notifications/initialized" });
     return this;
   }
@@ -156,13 +162,19 @@ const megabyte = "0123456789abcdef".repeat(1 << 16);
 
 function offer(name: string | number, text: () => string): string {
   const uri = uriOf(name);
-  context().registerResource({ uri, name: String(name), mimeType: "text/plain", read: async () => ({ contents: [{ uri, mimeType: "text/plain", text: text() }] }) });
+  context().registerResource({
+    uri,
+    name: String(name),
+    mimeType: "text/plain",
+    read: async () => ({ contents: [{ uri, mimeType: "text/plain", text: text() }] }),
+  });
   return uri;
 }
 
 // Jobs
 
-const quantile = (sorted: number[], q: number): number => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * q))]!;
+const quantile = (sorted: number[], q: number): number =>
+  sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * q))]!;
 const ascending = (list: number[]): number[] => list.sort((a, b) => a - b);
 
 /**
@@ -170,7 +182,10 @@ const ascending = (list: number[]): number[] => list.sort((a, b) => a - b);
  * the same few processors: first is the mean of 300 of those, p50 and p99 are of n that come behind 1,500. The clock
  * has steps of 5 us, so p50 is of groups of ten; p99 is of single ones.
  */
-async function roundTrips(n: number, once: () => Promise<unknown>): Promise<{ first: number; p50: number; p99: number }> {
+async function roundTrips(
+  n: number,
+  once: () => Promise<unknown>,
+): Promise<{ first: number; p50: number; p99: number }> {
   const began = performance.now();
   for (let i = 0; i < 300; i++) await once();
   const first = (performance.now() - began) / 300;
@@ -188,7 +203,11 @@ async function roundTrips(n: number, once: () => Promise<unknown>): Promise<{ fi
     }
     groups.push((before - start) / 10);
   }
-  return { first: 1000 * first, p50: 1000 * quantile(ascending(groups), 0.5), p99: 1000 * quantile(ascending(singles), 0.99) };
+  return {
+    first: 1000 * first,
+    p50: 1000 * quantile(ascending(groups), 0.5),
+    p99: 1000 * quantile(ascending(singles), 0.99),
+  };
 }
 
 export async function read(connect: Connect, n: number): Promise<Figures> {
@@ -224,7 +243,8 @@ export async function large(connect: Connect, n: number): Promise<Figures> {
   return megabytes(await connected(connect), n);
 }
 
-export const largeEcho = async (connect: Connect, n: number): Promise<Figures> => megabytes(new Driver(await connect()), n);
+export const largeEcho = async (connect: Connect, n: number): Promise<Figures> =>
+  megabytes(new Driver(await connect()), n);
 
 async function megabytes(driver: Driver, n: number): Promise<Figures> {
   const times: number[] = [];
@@ -285,7 +305,8 @@ export async function notify(connect: Connect, n: number): Promise<Figures> {
 
   const figures: Figures = {};
   for (const who of ["subscriber", "nobody"]) {
-    if (who === "subscriber") await driver.ask("resources/subscribe", { uri }); // @mcp-b refuses it, and tells all
+    if (who === "subscriber")
+      await driver.ask("resources/subscribe", { uri }); // @mcp-b refuses it, and tells all
     else await driver.ask("resources/unsubscribe", { uri });
     await sleep(200);
     const already = count();
@@ -355,7 +376,11 @@ export async function register(connect: Connect, n: number): Promise<Figures> {
     () => {
       for (let i = 0; i < n; i++) {
         const uri = uriOf(`passing-${i}`);
-        const handle = c.registerResource({ uri, name: "passing", read: async () => ({ contents: [{ uri, text: small }] }) });
+        const handle = c.registerResource({
+          uri,
+          name: "passing",
+          read: async () => ({ contents: [{ uri, text: small }] }),
+        });
         if (c.unregisterResource) c.unregisterResource(uri);
         else handle!.unregister();
       }

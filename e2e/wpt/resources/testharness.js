@@ -8,7 +8,14 @@
   let queue = Promise.resolve();
 
   class AssertionError extends Error {}
-  const show = (value) => (typeof value === "string" ? JSON.stringify(value) : typeof value === "symbol" ? String(value) : value instanceof Object ? Object.prototype.toString.call(value) : String(value));
+  const show = (value) =>
+    typeof value === "string"
+      ? JSON.stringify(value)
+      : typeof value === "symbol"
+        ? String(value)
+        : value instanceof Object
+          ? Object.prototype.toString.call(value)
+          : String(value);
   const assert = (holds, what, description = "") => {
     if (!holds) throw new AssertionError(`${what} ${description}`.trim());
   };
@@ -19,7 +26,9 @@
       name,
       add_cleanup: (f) => cleanups.push(f),
       step_timeout: (f, ms, ...args) => setTimeout(f, ms, ...args),
-      unreached_func: (description) => () => { throw new AssertionError(`unreached: ${description}`); },
+      unreached_func: (description) => () => {
+        throw new AssertionError(`unreached: ${description}`);
+      },
     };
     try {
       await body(t);
@@ -33,22 +42,34 @@
   Object.assign(globalThis, {
     setup() {},
     done() {},
-    test: (body, name = document.title) => void running.push((queue = queue.then(() => perform((t) => void body(t), name)))),
+    test: (body, name = document.title) =>
+      void running.push((queue = queue.then(() => perform((t) => void body(t), name)))),
     promise_test: (body, name = document.title) => void running.push((queue = queue.then(() => perform(body, name)))),
 
     assert_true: (actual, description) => assert(actual === true, `expected true, got ${show(actual)}.`, description),
-    assert_false: (actual, description) => assert(actual === false, `expected false, got ${show(actual)}.`, description),
-    assert_equals: (actual, expected, description) => assert(Object.is(actual, expected), `expected ${show(expected)}, got ${show(actual)}.`, description),
-    assert_not_equals: (actual, expected, description) => assert(!Object.is(actual, expected), `got ${show(actual)}.`, description),
+    assert_false: (actual, description) =>
+      assert(actual === false, `expected false, got ${show(actual)}.`, description),
+    assert_equals: (actual, expected, description) =>
+      assert(Object.is(actual, expected), `expected ${show(expected)}, got ${show(actual)}.`, description),
+    assert_not_equals: (actual, expected, description) =>
+      assert(!Object.is(actual, expected), `got ${show(actual)}.`, description),
     assert_array_equals(actual, expected, description) {
-      assert(actual.length === expected.length && expected.every((e, i) => Object.is(e, actual[i])), `expected ${show(String(expected))}, got ${show(String(actual))}.`, description);
+      assert(
+        actual.length === expected.length && expected.every((e, i) => Object.is(e, actual[i])),
+        `expected ${show(String(expected))}, got ${show(String(actual))}.`,
+        description,
+      );
     },
     assert_unreached: (description) => assert(false, "reached.", description),
-    assert_throws_js(constructor, f, description) {
+    assert_throws_js(type, f, description) {
       try {
         f();
       } catch (error) {
-        return assert(error.constructor === constructor && error.name === constructor.name, `threw ${error?.name}: ${error?.message}.`, description);
+        return assert(
+          error.constructor === type && error.name === type.name,
+          `threw ${error?.name}: ${error?.message}.`,
+          description,
+        );
       }
       assert(false, "did not throw.", description);
     },
@@ -56,7 +77,11 @@
       try {
         f();
       } catch (error) {
-        return assert(error instanceof DOMException && error.name === name, `threw ${error?.name}: ${error?.message}.`, description);
+        return assert(
+          error instanceof DOMException && error.name === name,
+          `threw ${error?.name}: ${error?.message}.`,
+          description,
+        );
       }
       assert(false, "did not throw.", description);
     },

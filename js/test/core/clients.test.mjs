@@ -3,7 +3,10 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Client } from "@modelcontextprotocol/client";
 import { Client as OldClient } from "@modelcontextprotocol/sdk/client/index.js";
-import { ResourceListChangedNotificationSchema, ResourceUpdatedNotificationSchema } from "@modelcontextprotocol/sdk/types.js";
+import {
+  ResourceListChangedNotificationSchema,
+  ResourceUpdatedNotificationSchema,
+} from "@modelcontextprotocol/sdk/types.js";
 import { origin, page, sleep } from "./harness.mjs";
 
 const uri = `${origin}/state`;
@@ -41,7 +44,10 @@ for (const [name, [options, version]] of Object.entries(modes)) {
     assert.deepEqual(resources, [{ uri, name: "State", title: "The state", annotations: { priority: 0.5 } }]);
     assert.equal((await client.readResource({ uri })).contents[0].text, "0");
 
-    const listen = version === "2026-07-28" ? await client.listen({ resourceSubscriptions: [uri], resourcesListChanged: true }) : undefined;
+    const listen =
+      version === "2026-07-28"
+        ? await client.listen({ resourceSubscriptions: [uri], resourcesListChanged: true })
+        : undefined;
     if (!listen) await client.subscribeResource({ uri });
     p.change();
     await sleep(20);
@@ -55,7 +61,10 @@ for (const [name, [options, version]] of Object.entries(modes)) {
     await sleep(150);
     assert.deepEqual(updated, [uri], "told of a change after it unsubscribed");
 
-    await assert.rejects(client.readResource({ uri: `${origin}/unknown` }), (error) => error.code === -32602 && error.data.uri === `${origin}/unknown`);
+    await assert.rejects(
+      client.readResource({ uri: `${origin}/unknown` }),
+      (error) => error.code === -32602 && error.data.uri === `${origin}/unknown`,
+    );
     await client.close();
   });
 }
@@ -67,7 +76,10 @@ for (const [name, [options]] of Object.entries(modes).filter(([, [, version]]) =
     p.core.register(JSON.stringify({ uri: more, name: "More" }));
     const client = new Client({ name: "test", version: "1" }, options);
     const updated = [];
-    client.setNotificationHandler("notifications/resources/updated", ({ params }) => void updated.push([params._meta["io.modelcontextprotocol/subscriptionId"], params.uri]));
+    client.setNotificationHandler(
+      "notifications/resources/updated",
+      ({ params }) => void updated.push([params._meta["io.modelcontextprotocol/subscriptionId"], params.uri]),
+    );
     await client.connect(p.connect());
     const one = await client.listen({ resourceSubscriptions: [uri] });
     const two = await client.listen({ resourceSubscriptions: [uri, more] });
@@ -81,7 +93,11 @@ for (const [name, [options]] of Object.entries(modes).filter(([, [, version]]) =
     await told(uri);
     ids.push(...updated.map(([id]) => id));
     assert.equal(new Set(ids).size, 2, "each listen has an id of its own");
-    assert.deepEqual(await told(uri, more), [[0, uri], [1, uri], [1, more]]);
+    assert.deepEqual(await told(uri, more), [
+      [0, uri],
+      [1, uri],
+      [1, more],
+    ]);
     await two.close();
     assert.equal(await two.closed, "local");
     assert.deepEqual(await told(uri, more), [[0, uri]]);

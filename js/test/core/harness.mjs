@@ -3,16 +3,26 @@
  * does in a browser is done here by hand, so that the edge can be looked at by itself.
  */
 import { createServer } from "node:http";
+import { after } from "node:test";
 import { readFile } from "node:fs/promises";
 import { start } from "../../../dist/pagewire.core.js";
 
 export const origin = "https://x.test";
 
+/** What ends the cores of a file, whose timers would hold its process for 30 s. */
+const stops = [];
+after(() => {
+  for (const stop of stops) stop();
+});
+
 /** Serves dist/ on loopback: the loader fetches, as in a page. */
 export async function serve() {
   const server = createServer(async (request, response) => {
     const body = await readFile(new URL("../../../dist" + request.url, import.meta.url)).catch(() => null);
-    response.writeHead(body ? 200 : 404, { "content-type": request.url.endsWith(".wasm") ? "application/wasm" : "text/plain", connection: "close" });
+    response.writeHead(body ? 200 : 404, {
+      "content-type": request.url.endsWith(".wasm") ? "application/wasm" : "text/plain",
+      connection: "close",
+    });
     response.end(body);
   });
   await new Promise((done) => server.listen(0, "127.0.0.1", done));
@@ -88,7 +98,13 @@ export async function page(reads = {}, options = {}, startCore = start) {
       p.dead = reason;
     },
   };
-  p.core = await startCore(callbacks, { wasm: base + "/pagewire.wasm", worker: base + "/pagewire.worker.js", origin, ...options });
+  p.core = await startCore(callbacks, {
+    wasm: base + "/pagewire.wasm",
+    worker: base + "/pagewire.worker.js",
+    origin,
+    ...options,
+  });
+  stops.push(() => p.core.stop());
   return p;
 }
 

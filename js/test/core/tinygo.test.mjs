@@ -15,10 +15,20 @@ test("a core goes on when run() has resolved", async () => {
   assert.equal(p.dead, undefined);
   p.core.register(JSON.stringify({ uri, name: "a" }));
   p.core.open(1);
-  p.core.receive(1, request(0, "initialize", { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "c", version: "1" } }));
+  p.core.receive(
+    1,
+    request(0, "initialize", {
+      protocolVersion: "2025-11-25",
+      capabilities: {},
+      clientInfo: { name: "c", version: "1" },
+    }),
+  );
   p.core.receive(1, request(1, "resources/read", { uri }));
   await turn();
-  const answer = p.log.filter(([what]) => what === "send").map(([, , text]) => JSON.parse(text)).find(({ id }) => id === 1);
+  const answer = p.log
+    .filter(([what]) => what === "send")
+    .map(([, , text]) => JSON.parse(text))
+    .find(({ id }) => id === 1);
   assert.deepEqual(answer.result.contents, [{ uri, text: "hello" }]);
 });
 

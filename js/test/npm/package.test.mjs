@@ -26,23 +26,47 @@ before(async () => {
   reactive = plain + "-react";
   await cp(plain, reactive, { recursive: true });
   await mkdir(join(reactive, "node_modules/@types"));
-  for (const name of ["react", "react-dom", "@types/react"]) await symlink(join(modules, name), join(reactive, "node_modules", name));
+  for (const name of ["react", "react-dom", "@types/react"])
+    await symlink(join(modules, name), join(reactive, "node_modules", name));
 });
 
 after(() => Promise.all([plain, reactive].map((dir) => rm(dir, { recursive: true, force: true }))));
 
 test("installing it installs nothing else", async () => {
-  assert.deepEqual((await readdir(join(plain, "node_modules"))).filter((name) => name[0] !== "."), ["pagewire"]);
+  assert.deepEqual(
+    (await readdir(join(plain, "node_modules"))).filter((name) => name[0] !== "."),
+    ["pagewire"],
+  );
 });
 
 /** Compiles files in dir, strictly, the package's declarations included. */
 const compile = (dir, resolution, ...files) =>
-  run(join(modules, ".bin/tsc"), ["--noEmit", "--strict", "--exactOptionalPropertyTypes", "--target", "es2022", "--lib", "es2022,dom,dom.iterable", "--jsx", "react-jsx",
-    "--types", "", "--moduleResolution", resolution, "--module", resolution === "node16" ? "node16" : "esnext", ...files], { cwd: dir })
-    .catch(({ stdout, stderr }) => assert.fail(stdout + stderr)); // prettier-ignore
+  run(
+    join(modules, ".bin/tsc"),
+    [
+      "--noEmit",
+      "--strict",
+      "--exactOptionalPropertyTypes",
+      "--target",
+      "es2022",
+      "--lib",
+      "es2022,dom,dom.iterable",
+      "--jsx",
+      "react-jsx",
+      "--types",
+      "",
+      "--moduleResolution",
+      resolution,
+      "--module",
+      resolution === "node16" ? "node16" : "esnext",
+      ...files,
+    ],
+    { cwd: dir },
+  ).catch(({ stdout, stderr }) => assert.fail(stdout + stderr));
 
 for (const resolution of ["node16", "bundler"]) {
-  test(`it compiles under ${resolution} without React's types`, () => compile(plain, resolution, "plain.ts", "hook.ts"));
+  test(`it compiles under ${resolution} without React's types`, () =>
+    compile(plain, resolution, "plain.ts", "hook.ts"));
   test(`it compiles under ${resolution} with React's types`, () => compile(reactive, resolution, "component.tsx"));
 }
 
@@ -58,6 +82,10 @@ test("a server renders a component with the hook, and gets no page API", async (
     console.log(renderToString(createElement(Cart)), typeof document, "modelContext" in navigator);
   `;
   // Node 20 has no navigator; later versions have one.
-  const { stdout, stderr } = await run(process.execPath, ["--input-type=module", "-e", "globalThis.navigator ??= {};" + script], { cwd: reactive });
+  const { stdout, stderr } = await run(
+    process.execPath,
+    ["--input-type=module", "-e", "globalThis.navigator ??= {};" + script],
+    { cwd: reactive },
+  );
   assert.deepEqual([stdout, stderr], ["<p>tea</p> undefined false\n", ""]);
 });

@@ -5,12 +5,17 @@ import { maxDescription, maxResources, notify, register, shared, unregister } fr
 
 const permission = { origin: "https://x.test", active: () => true, allowed: true };
 const uri = "https://x.test/a";
-const add = (members, signal, given = permission) => register({ uri, name: "n", read() {}, ...members }, signal, given, "");
+const add = (members, signal, given = permission) =>
+  register({ uri, name: "n", read() {}, ...members }, signal, given, "");
 let calls;
 
 beforeEach(() => {
   calls = [];
-  shared.core = { register: (descriptor) => calls.push(["register", JSON.parse(descriptor)]), unregister: (key) => calls.push(["unregister", key]), touch: (key) => calls.push(["touch", key]) };
+  shared.core = {
+    register: (descriptor) => calls.push(["register", JSON.parse(descriptor)]),
+    unregister: (key) => calls.push(["unregister", key]),
+    touch: (key) => calls.push(["touch", key]),
+  };
 });
 afterEach(() => {
   shared.core = undefined;
@@ -21,7 +26,11 @@ test("a core is told of each change, under the canonical URI, without the callba
   add({ uri: "HTTPS://x.test/b/../a", uriSchema: { type: "object" } });
   notify("https://x.test/./a", "");
   unregister("https://X.TEST/a", "");
-  assert.deepEqual(calls, [["register", { uri, name: "n", uriSchema: { type: "object" } }], ["touch", uri], ["unregister", uri]]);
+  assert.deepEqual(calls, [
+    ["register", { uri, name: "n", uriSchema: { type: "object" } }],
+    ["touch", uri],
+    ["unregister", uri],
+  ]);
 });
 
 test("without a core everything works as well", () => {
@@ -65,7 +74,10 @@ test("the order of the errors is that of the algorithm", () => {
 test("the number of resources has a limit", () => {
   shared.core = undefined;
   for (let i = 0; i < maxResources; i++) add({ uri: `https://x.test/${i}` });
-  assert.throws(() => add(), { name: "QuotaExceededError", message: `The number of resources has reached the limit of ${maxResources}.` });
+  assert.throws(() => add(), {
+    name: "QuotaExceededError",
+    message: `The number of resources has reached the limit of ${maxResources}.`,
+  });
   unregister("https://x.test/0", "");
   add();
 });
@@ -92,7 +104,11 @@ test("a signal that is aborted registers nothing, but errors are still thrown", 
 });
 
 test("a toJSON that registers the same URI finds it free, and then it is taken", () => {
-  assert.throws(() => add({ uriSchema: { toJSON: () => (add({ name: "inner" }), {}) } }), { name: "InvalidStateError" });
+  const toJSON = () => {
+    add({ name: "inner" });
+    return {};
+  };
+  assert.throws(() => add({ uriSchema: { toJSON } }), { name: "InvalidStateError" });
   assert.equal(JSON.parse(shared.entries.get(uri).descriptor).name, "inner");
 });
 
@@ -103,7 +119,10 @@ test("calls within one turn are two for the core, the last state included", asyn
   assert.equal(calls.length, 1);
   await undefined;
   await undefined;
-  assert.deepEqual(calls, [["touch", uri], ["touch", uri]]);
+  assert.deepEqual(calls, [
+    ["touch", uri],
+    ["touch", uri],
+  ]);
   notify(uri, "");
   assert.equal(calls.length, 3);
   await undefined;

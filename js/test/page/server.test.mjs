@@ -6,7 +6,9 @@ import pagewire, { pagewire as named } from "../../../dist/pagewire.mjs";
 test("there is a pagewire that says what it lacks", () => {
   assert.equal(pagewire, named);
   assert.equal(pagewire, globalThis.pagewire);
-  assert.throws(() => pagewire.connect(), { message: "pagewire: a page needs a secure context (https, or http on a loopback address)" });
+  assert.throws(() => pagewire.connect(), {
+    message: "pagewire: a page needs a secure context (https, or http on a loopback address)",
+  });
   assert.equal(pagewire.stats().core, "none");
   pagewire.configure({ load: "eager" });
   pagewire.uninstall();

@@ -24,21 +24,71 @@ for (const [uri, key] of Object.entries(same)) test(`'${uri}' is '${key}'`, () =
 
 const refused = {
   TypeError: [
-    "", "a", "/a", "//x.test/a", "https://", "https://x.test:99999/", "https://u@x.test/", "https://u:p@x.test/a", "https://x.test/#", "https://x.test/a#b",
-    "https://x.test/{", "https://x.test/{}", "https://x.test/{a", "https://x.test/{a}}", "https://x.test/{a}{b}", "https://x.test/{a}/{a}", "https://x.test/{a}{?a}", "https://x.test/{?a,a}",
-    "https://x.test/{+a}", "https://x.test/{#a}", "https://x.test/{/a}", "https://x.test/{&a}", "https://x.test/{a*}", "https://x.test/{a:3}", "https://x.test/{a,b}", "https://x.test/{a-b}", "https://x.test/{{a}}",
-    "https://x.test/{?a}x", "https://x.test/{?a}{?b}", "https://x.test/{a}#b", "https://x.test/{a} b", "https://x.test/{a}/é", "https://u@x.test/{a}", "https://x.test/#{a}",
+    "",
+    "a",
+    "/a",
+    "//x.test/a",
+    "https://",
+    "https://x.test:99999/",
+    "https://u@x.test/",
+    "https://u:p@x.test/a",
+    "https://x.test/#",
+    "https://x.test/a#b",
+    "https://x.test/{",
+    "https://x.test/{}",
+    "https://x.test/{a",
+    "https://x.test/{a}}",
+    "https://x.test/{a}{b}",
+    "https://x.test/{a}/{a}",
+    "https://x.test/{a}{?a}",
+    "https://x.test/{?a,a}",
+    "https://x.test/{+a}",
+    "https://x.test/{#a}",
+    "https://x.test/{/a}",
+    "https://x.test/{&a}",
+    "https://x.test/{a*}",
+    "https://x.test/{a:3}",
+    "https://x.test/{a,b}",
+    "https://x.test/{a-b}",
+    "https://x.test/{{a}}",
+    "https://x.test/{?a}x",
+    "https://x.test/{?a}{?b}",
+    "https://x.test/{a}#b",
+    "https://x.test/{a} b",
+    "https://x.test/{a}/é",
+    "https://u@x.test/{a}",
+    "https://x.test/#{a}",
   ],
   SecurityError: [
-    "http://x.test/", "https://x.test.evil/", "https://x.testevil/", "https://x.test:8443/", "https://evil/x.test/", "app://x.test/", "data:,x", "blob:https://x.test/1", "file:///etc", "javascript:0", "x.test:a",
-    "https://{host}/", "https://x.test{a}", "https://x.test{a}/", "https://x.{tld}/", "{scheme}://x.test/", "{a}", "https://evil/{a}", "https:x.test/{a}", "https:\\\\x.test\\{a}",
+    "http://x.test/",
+    "https://x.test.evil/",
+    "https://x.testevil/",
+    "https://x.test:8443/",
+    "https://evil/x.test/",
+    "app://x.test/",
+    "data:,x",
+    "blob:https://x.test/1",
+    "file:///etc",
+    "javascript:0",
+    "x.test:a",
+    "https://{host}/",
+    "https://x.test{a}",
+    "https://x.test{a}/",
+    "https://x.{tld}/",
+    "{scheme}://x.test/",
+    "{a}",
+    "https://evil/{a}",
+    "https:x.test/{a}",
+    "https:\\\\x.test\\{a}",
   ],
   QuotaExceededError: ["https://x.test/" + "a".repeat(maxURI)],
-}; // prettier-ignore
-for (const [name, uris] of Object.entries(refused)) for (const uri of uris) test(`'${uri.slice(0, 40)}' is a ${name}`, () => assert.throws(() => own(uri), { name }));
+};
+for (const [name, uris] of Object.entries(refused))
+  for (const uri of uris) test(`'${uri.slice(0, 40)}' is a ${name}`, () => assert.throws(() => own(uri), { name }));
 
 test("an opaque origin has no URI", () => {
-  for (const uri of ["data:,x", "https://null/", "x:null/"]) assert.throws(() => at("null")(uri), { name: "SecurityError" });
+  for (const uri of ["data:,x", "https://null/", "x:null/"])
+    assert.throws(() => at("null")(uri), { name: "SecurityError" });
 });
 
 test("only http and https origins have URIs", () => {
@@ -46,5 +96,7 @@ test("only http and https origins have URIs", () => {
 });
 
 test("a message says where, and which URI", () => {
-  assert.throws(() => canonical("nope", "Failed to execute 'x': "), { message: "Failed to execute 'x': 'nope' is not a valid absolute URI." });
+  assert.throws(() => canonical("nope", "Failed to execute 'x': "), {
+    message: "Failed to execute 'x': 'nope' is not a valid absolute URI.",
+  });
 });

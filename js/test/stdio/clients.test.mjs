@@ -30,8 +30,14 @@ after(() => built.remove());
  */
 const clients = {
   "client 2.4.0, default": { make: (options) => modern(options, {}), version: "2025-11-25" },
-  "client 2.4.0, auto": { make: (options) => modern(options, { versionNegotiation: { mode: "auto" } }), version: "2026-07-28" },
-  "client 2.4.0, pinned": { make: (options) => modern(options, { versionNegotiation: { mode: { pin: "2026-07-28" } } }), version: "2026-07-28" },
+  "client 2.4.0, auto": {
+    make: (options) => modern(options, { versionNegotiation: { mode: "auto" } }),
+    version: "2026-07-28",
+  },
+  "client 2.4.0, pinned": {
+    make: (options) => modern(options, { versionNegotiation: { mode: { pin: "2026-07-28" } } }),
+    version: "2026-07-28",
+  },
   "sdk 1.32.2": { make: old, version: "2025-11-25", notFound: -32002 },
 };
 
@@ -75,11 +81,19 @@ for (const [name, kind] of Object.entries(clients)) {
     assert.equal(client.getServerVersion().name, "stdio");
 
     const { resources } = await client.listResources();
-    assert.deepEqual(resources.map(({ uri }) => uri), ["/clock", "/pulse", "/still", "/slow", "/gave_up", "/door"].map(at));
+    assert.deepEqual(
+      resources.map(({ uri }) => uri),
+      ["/clock", "/pulse", "/still", "/slow", "/gave_up", "/door"].map(at),
+    );
     const { resourceTemplates } = await client.listResourceTemplates();
-    assert.deepEqual(resourceTemplates.map(({ uriTemplate }) => uriTemplate), [at("/square/{n}")]);
+    assert.deepEqual(
+      resourceTemplates.map(({ uriTemplate }) => uriTemplate),
+      [at("/square/{n}")],
+    );
 
-    assert.deepEqual((await client.readResource({ uri: at("/still") })).contents, [{ uri: at("/still"), mimeType: "text/plain", text: "still" }]);
+    assert.deepEqual((await client.readResource({ uri: at("/still") })).contents, [
+      { uri: at("/still"), mimeType: "text/plain", text: "still" },
+    ]);
     assert.equal((await client.readResource({ uri: square })).contents[0].text, "144");
     const unknown = at("/unknown");
     await assert.rejects(client.readResource({ uri: unknown }), (error) => {
@@ -90,12 +104,18 @@ for (const [name, kind] of Object.entries(clients)) {
 
     // Watch a resource and a URI of a template.
     const before = Number((await client.readResource({ uri: clock })).contents[0].text);
-    const listen = isModern ? await client.listen({ resourceSubscriptions: [clock, square], resourcesListChanged: true }) : undefined;
-    if (listen) assert.deepEqual(listen.honoredFilter, { resourceSubscriptions: [clock, square], resourcesListChanged: true });
+    const listen = isModern
+      ? await client.listen({ resourceSubscriptions: [clock, square], resourcesListChanged: true })
+      : undefined;
+    if (listen)
+      assert.deepEqual(listen.honoredFilter, { resourceSubscriptions: [clock, square], resourcesListChanged: true });
     else for (const uri of [clock, square]) await client.subscribeResource({ uri });
     await until(() => uris(told).size === 2 && told.updated.length >= 6, "told of both several times");
     assert.deepEqual(uris(told), new Set([clock, square]), "told of nothing else");
-    assert.ok(Number((await client.readResource({ uri: clock })).contents[0].text) > before, "reads what it was told of");
+    assert.ok(
+      Number((await client.readResource({ uri: clock })).contents[0].text) > before,
+      "reads what it was told of",
+    );
 
     // The list changes too.
     assert.equal((await client.readResource({ uri: at("/door") })).contents[0].text, "open");
@@ -141,7 +161,8 @@ for (const [name, kind] of Object.entries(clients)) {
 
   test(`${name}: gives up a read, and the read is aborted`, async (t) => {
     const { client, told } = await connect(kind, t);
-    const gaveUp = async () => (await client.readResource({ uri: at("/gave_up") }, { cacheMode: "refresh" })).contents[0].text;
+    const gaveUp = async () =>
+      (await client.readResource({ uri: at("/gave_up") }, { cacheMode: "refresh" })).contents[0].text;
     assert.equal(await gaveUp(), "0");
     const abort = new AbortController();
     const slow = client.readResource({ uri: at("/slow") }, { signal: abort.signal });
@@ -167,7 +188,10 @@ for (const [name, kind] of Object.entries(clients).filter(([, { version }]) => v
 
   test(`${name}: sees a server that goes away as one that ended its listens in order`, async (t) => {
     const { client, transport, server, told } = await connect(kind, t);
-    const listens = [await client.listen({ resourceSubscriptions: [clock] }), await client.listen({ resourcesListChanged: true })];
+    const listens = [
+      await client.listen({ resourceSubscriptions: [clock] }),
+      await client.listen({ resourcesListChanged: true }),
+    ];
     const closed = new Promise((done) => (client.onclose = done));
     const pid = transport.pid;
     process.kill(pid, "SIGTERM");

@@ -15,7 +15,9 @@ export const origin = "https://x.test";
 export async function build() {
   const dir = await mkdtemp(join(tmpdir(), "pagewire-stdio-"));
   const command = join(dir, process.platform === "win32" ? "stdio.exe" : "stdio");
-  await promisify(execFile)("go", ["build", "-o", command, "./e2e/stdio"], { cwd: fileURLToPath(new URL("../../..", import.meta.url)) });
+  await promisify(execFile)("go", ["build", "-o", command, "./e2e/stdio"], {
+    cwd: fileURLToPath(new URL("../../..", import.meta.url)),
+  });
   let journals = 0;
   return {
     /** What a transport needs to start the command, and a look at what became of all processes started so. */

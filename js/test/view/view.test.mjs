@@ -5,7 +5,11 @@ import { beforeEach, mock, test } from "node:test";
 import { canSubscribe, watchResource } from "../../../dist/view.js";
 
 const uri = "data://a";
-const updated = (method = "notifications/resources/updated", of = uri) => ({ jsonrpc: "2.0", method, params: { uri: of } });
+const updated = (method = "notifications/resources/updated", of = uri) => ({
+  jsonrpc: "2.0",
+  method,
+  params: { uri: of },
+});
 const able = { experimental: { "io.github.pagewire/resourceSubscriptions": { maxSubscriptions: 10 } } };
 
 let document;
@@ -63,7 +67,8 @@ test("support is recognised wherever a host may say it", () => {
     [able, true],
     [{ resources: { subscribe: true } }, true],
     [{}, true, able.experimental],
-  ]) assert.equal(canSubscribe(capabilities, context), want, JSON.stringify(capabilities)); // prettier-ignore
+  ])
+    assert.equal(canSubscribe(capabilities, context), want, JSON.stringify(capabilities));
 });
 
 test("where the host can, it subscribes, reads once, and again for each update", async () => {
@@ -82,7 +87,13 @@ test("where the host can, it subscribes, reads once, and again for each update",
   app.hear(updated(undefined, "data://other"));
   app.hear(updated()); // nothing has changed
   await settle();
-  assert.deepEqual([app.calls.slice(2), w.shown], [["read", "read", "read"], ["1", "2", "3"]]);
+  assert.deepEqual(
+    [app.calls.slice(2), w.shown],
+    [
+      ["read", "read", "read"],
+      ["1", "2", "3"],
+    ],
+  );
   w.stop();
   assert.deepEqual([w.mode, app.calls.at(-1)], ["stopped", "unsubscribe"]);
   app.hear(updated());
@@ -145,7 +156,9 @@ test("a read that fails is reported, and tried again later and later", async () 
 
 test("two reads are never under way, so that no older answer comes last", async () => {
   const answers = [];
-  const app = makeApp(able, { readServerResource: () => new Promise((done) => answers.push((text) => done({ contents: [{ uri, text }] }))) });
+  const app = makeApp(able, {
+    readServerResource: () => new Promise((done) => answers.push((text) => done({ contents: [{ uri, text }] }))),
+  });
   const w = watch(app);
   await settle();
   app.hear(updated());

@@ -1,4 +1,4 @@
-//go:build !js && unix
+//go:build !js && linux
 
 package keeper
 

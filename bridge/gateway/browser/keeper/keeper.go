@@ -173,15 +173,17 @@ func (k *keeper) start(end <-chan os.Signal) (url string, err error) {
 // listen makes the socket. Where that is not possible there is still the connection that this process was started with.
 func (k *keeper) listen() {
 	name := namePrefix + strings.ToLower(rand.Text()[:12])
-	var err error
-	if k.dir, err = userdir.Open(k.o.Hub, nil); err == nil {
-		k.listener, err = k.dir.Listen(name)
-	}
+	dir, err := userdir.Open(k.o.Hub, nil)
 	if err != nil {
 		k.alone = err.Error()
-	} else {
-		k.name = name
+		return
 	}
+	listener, err := dir.Listen(name)
+	if err != nil {
+		k.alone = err.Error()
+		return
+	}
+	k.dir, k.name, k.listener = dir, name, listener
 }
 
 // leaveSocket removes the socket, so that nobody else comes.

@@ -35,6 +35,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway"
 	"github.com/pagewire/pagewire/bridge/gateway/browser"
 	"github.com/pagewire/pagewire/bridge/gateway/inspect"
+	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
 var pictures = flag.String("pictures", "", "write inspector-dark.png and inspector-light.png to this directory, by its path from the module's root")
@@ -68,7 +69,7 @@ func attach(t *testing.T, g *gateway.Gateway, tab, origin, title string, state m
 			return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: uri, MIMEType: "application/json", Text: s.state[uri]}}}, nil
 		})
 	}
-	near, far := gateway.Pipe()
+	near, far := testkit.Pipe()
 	go s.server.Run(t.Context(), gateway.Transport(far))
 	if _, err := g.Attach(t.Context(), gateway.PageInfo{Tab: tab, Origin: origin, URL: origin + "/", Title: title, Road: "cdp"}, near); err != nil {
 		t.Fatal(err)

@@ -129,20 +129,21 @@ func (d *Dir) sync() error {
 	return f.Sync()
 }
 
-// Names lists the files, locks and sockets that are there, as they are called here.
+// Names lists the files, locks and sockets that are there, as they are called here. What is neither is not in the list.
 func (d *Dir) Names() ([]string, error) {
 	f, err := d.root.Open(".")
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	all, err := f.Readdirnames(-1)
+	entries, err := f.ReadDir(-1)
 	if err != nil {
 		return nil, err
 	}
 	var names []string
-	for _, full := range all {
-		if name, ours := strings.CutPrefix(full, d.prefix); ours && name != "" {
+	for _, e := range entries {
+		name, ours := strings.CutPrefix(e.Name(), d.prefix)
+		if ours && name != "" && (e.Type() == 0 || e.Type() == fs.ModeSocket) {
 			names = append(names, name)
 		}
 	}
@@ -184,9 +185,8 @@ func (d *Dir) TryLock(name string) (*Lock, error) {
 			return nil, fmt.Errorf("lock %s: %w", d.full(name), err)
 		}
 		// What was locked may have been removed, or renamed, by who had the lock before.
-		locked, err := f.Stat()
-		if there, gone := d.root.Lstat(d.name(name)); err == nil && gone == nil && os.SameFile(there, locked) {
-			return &Lock{d, name, f}, nil
+		if l := (&Lock{d, name, f}); l.Holds() {
+			return l, nil
 		}
 		f.Close()
 	}
@@ -206,6 +206,16 @@ func (d *Dir) Lock(ctx context.Context, name string) (*Lock, error) {
 		case <-time.After(lockEvery):
 		}
 	}
+}
+
+// Holds reports whether the lock is one that others respect: its file is still there. Who finds it removed makes another.
+func (l *Lock) Holds() bool {
+	locked, err := l.f.Stat()
+	if err != nil {
+		return false
+	}
+	there, err := l.d.root.Lstat(l.d.name(l.name))
+	return err == nil && os.SameFile(there, locked)
 }
 
 // Unlock releases the lock. It may be called more than once.

@@ -33,7 +33,7 @@ func (d *Dir) socketPath(name string) (string, error) {
 // Listen listens on a socket, or fails with ErrHeld if a process does that already: who listens holds the lock name+".lock" for
 // as long, so that a socket whose lock is free is one that a dead process has left, and is replaced. What is no socket of this user's is
 // left as it is, and an error. Connections from processes of another user are closed before they are seen, and logged.
-func (d *Dir) Listen(name string) (net.Listener, error) {
+func (d *Dir) Listen(name string) (*Listener, error) {
 	path, err := d.socketPath(name)
 	if err != nil {
 		return nil, err
@@ -47,7 +47,7 @@ func (d *Dir) Listen(name string) (net.Listener, error) {
 		lock.Unlock()
 		return nil, err
 	}
-	return &listener{UnixListener: l, d: d, path: path, lock: lock}, nil
+	return &Listener{UnixListener: l, d: d, path: path, lock: lock}, nil
 }
 
 func (d *Dir) listen(name, path string) (*net.UnixListener, error) {
@@ -79,8 +79,8 @@ func (d *Dir) checkSocket(name string) error {
 	return d.check(name, info, fs.ModeSocket)
 }
 
-// A listener accepts this user's processes.
-type listener struct {
+// A Listener accepts this user's processes. It is a net.Listener.
+type Listener struct {
 	*net.UnixListener
 	d       *Dir
 	path    string
@@ -91,7 +91,7 @@ type listener struct {
 }
 
 // Accept waits for a process of this user.
-func (l *listener) Accept() (net.Conn, error) {
+func (l *Listener) Accept() (net.Conn, error) {
 	for {
 		c, err := l.AcceptUnix()
 		if err != nil {
@@ -109,8 +109,11 @@ func (l *listener) Accept() (net.Conn, error) {
 	}
 }
 
+// Holds reports whether others still respect that this is who listens: see Lock.Holds.
+func (l *Listener) Holds() bool { return l.lock.Holds() }
+
 // Close ends the listening and releases the lock, in this order: the next one's socket is not removed.
-func (l *listener) Close() error {
+func (l *Listener) Close() error {
 	l.closed.Do(func() { l.err = errors.Join(l.UnixListener.Close(), l.lock.Unlock()) })
 	return l.err
 }

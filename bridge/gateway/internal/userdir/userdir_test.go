@@ -260,6 +260,9 @@ func TestAnotherAddressIsAnotherMachine(t *testing.T) {
 	if names, err := other.Names(); err != nil || len(names) != 0 {
 		t.Errorf("the other one's names: %v, %v", names, err)
 	}
+	if err := os.Mkdir(d.full("directory"), 0o700); err != nil {
+		t.Fatal(err)
+	}
 	if names, err := d.Names(); err != nil || len(names) != 1 || names[0] != "file" {
 		t.Errorf("names: %v, %v", names, err)
 	}
@@ -413,6 +416,9 @@ func TestALockIsThatOfOneProcess(t *testing.T) {
 // A lock whose file is removed is nobody's any more: who waited for it does not believe to have it beside who makes it anew.
 func TestHammerLock(t *testing.T) {
 	d := open(t)
+	if l, err := d.TryLock("x"); err != nil || !l.Holds() || l.Remove() != nil || l.Holds() {
+		t.Errorf("a lock whose file was removed: %v", err)
+	}
 	var all sync.WaitGroup
 	held := make(chan bool, 1)
 	for i := range 8 {

@@ -24,8 +24,8 @@ import (
 	"github.com/coder/websocket"
 )
 
-// Protocol is the subprotocol that both ends name: what does not is something else.
-const Protocol = "pagewire.v1"
+// protocol is the subprotocol that both ends name: what does not is something else.
+const protocol = "pagewire.v1"
 
 const (
 	// writeTimeout is how long the peer may take to take a message. A page at a breakpoint takes megabytes, since its
@@ -59,7 +59,7 @@ type Conn struct {
 // the caller's to check, the Origin included.
 func Accept(w http.ResponseWriter, r *http.Request, o Options) (*Conn, error) {
 	c := &Conn{opt: o, closed: make(chan struct{})}
-	ws, err := websocket.Accept(&hijacker{w, c}, r, &websocket.AcceptOptions{Subprotocols: []string{Protocol}, InsecureSkipVerify: true})
+	ws, err := websocket.Accept(&hijacker{w, c}, r, &websocket.AcceptOptions{Subprotocols: []string{protocol}, InsecureSkipVerify: true})
 	if err != nil {
 		return nil, err
 	}
@@ -98,7 +98,7 @@ func Dial(ctx context.Context, addr, path string, header http.Header, o Options)
 			DialContext:       func(context.Context, string, string) (net.Conn, error) { return shy, nil },
 		},
 	}
-	ws, response, err := websocket.Dial(ctx, "ws://"+addr+path, &websocket.DialOptions{HTTPClient: &client, HTTPHeader: header, Subprotocols: []string{Protocol}})
+	ws, response, err := websocket.Dial(ctx, "ws://"+addr+path, &websocket.DialOptions{HTTPClient: &client, HTTPHeader: header, Subprotocols: []string{protocol}})
 	if err != nil {
 		shy.Close()
 		return nil, response, err
@@ -138,8 +138,26 @@ func (c *Conn) run(ws *websocket.Conn) {
 	go c.watch()
 }
 
-// Subprotocol is Protocol, or "" if the peer did not name it.
-func (c *Conn) Subprotocol() string { return c.ws.Subprotocol() }
+// RemoteAddr is the other end's host and port.
+func (c *Conn) RemoteAddr() string { return c.tcp.RemoteAddr().String() }
+
+// Limit sets Options.MaxMessage anew, for the messages that come from now on. It must not be called beside a Read.
+func (c *Conn) Limit(most int64) {
+	c.opt.MaxMessage = most
+	c.ws.SetReadLimit(most)
+}
+
+// Notes is c for who speaks in notes alone.
+func (c *Conn) Notes() Notes { return Notes{c} }
+
+// Notes reads what ReadNote does.
+type Notes struct{ c *Conn }
+
+// Read waits for the next note; a message in its place is an error.
+func (n Notes) Read(ctx context.Context) ([]byte, error) { return n.c.ReadNote(ctx) }
+
+// Write sends a note.
+func (n Notes) Write(ctx context.Context, note []byte) error { return n.c.Write(ctx, note) }
 
 // Closed is closed when the connection has ended by our Close or by a peer that did not answer.
 func (c *Conn) Closed() <-chan struct{} { return c.closed }

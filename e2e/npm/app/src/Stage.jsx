@@ -25,7 +25,9 @@ export function Stage() {
   useEffect(() => {
     globalThis.stage = { calls, show: (actors) => flushSync(() => show(actors)) };
   }, []);
-  return Object.entries(shown).map(([key, [descriptor, value]]) => <Actor key={key} descriptor={descriptor} value={value} />);
+  return Object.entries(shown).map(([key, [descriptor, value]]) => (
+    <Actor key={key} descriptor={descriptor} value={value} />
+  ));
 }
 
 function Actor({ descriptor, value }) {

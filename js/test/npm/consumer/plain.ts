@@ -4,7 +4,11 @@ import "pagewire/iife";
 
 const uri = location.origin + "/state";
 navigator.modelContext.registerResource({ uri, name: "State", read: () => "text" }, { signal: AbortSignal.timeout(1) });
-document.modelContext.registerResource({ uri, name: "State", read: async (_uri, { params, signal }) => ({ text: `${params} ${signal.aborted}` }) });
+document.modelContext.registerResource({
+  uri,
+  name: "State",
+  read: async (_uri, { params, signal }) => ({ text: `${params} ${signal.aborted}` }),
+});
 navigator.modelContext.notifyResourceUpdated(uri);
 navigator.modelContext.unregisterResource(uri);
 // @ts-expect-error: no read

@@ -1,0 +1,114 @@
+//go:build !js
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"html"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pagewire/pagewire/bridge/gateway/access"
+	"github.com/pagewire/pagewire/bridge/gateway/hub"
+)
+
+func inspectCommand() *cobra.Command {
+	var h hubFlags
+	var noOpen bool
+	cmd := &cobra.Command{
+		Use:   "inspect",
+		Short: "Open the inspector in a browser",
+		Long: "Opens the inspector of the pagewire serve that runs: pages, resources with their values, agents and\n" +
+			"messages. The browser is shown a file that only you can read, with a ticket in it that is good once\n" +
+			"and for a minute; the file goes when it was used. Without a browser to start, its path is printed.",
+		Example: "  pagewire inspect",
+		Args:    noArguments,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return inspect(cmd, h, !noOpen)
+		},
+	}
+	cmd.Flags().BoolVar(&noOpen, "no-open", false, "start no browser, print the file's path")
+	h.add(cmd)
+	return cmd
+}
+
+func inspect(cmd *cobra.Command, h hubFlags, start bool) error {
+	file := h.tokenFile
+	if file == "" {
+		var err error
+		if file, err = hub.TokenFile(); err != nil {
+			return err
+		}
+	}
+	token, err := hub.Token(file)
+	if err != nil {
+		return err
+	}
+	ticket, err := access.Ask(cmd.Context(), h.addr, token)
+	if err != nil {
+		return hintError{err, "pagewire doctor says what is there"}
+	}
+	defer ticket.Close()
+	page, err := writeTicket(filepath.Dir(file), ticket.URL)
+	if err != nil {
+		return err
+	}
+	defer os.Remove(page)
+	if !start || startBrowser(page) != nil {
+		fmt.Fprintln(cmd.ErrOrStderr(), "pagewire: open this file in a browser within a minute:")
+		fmt.Fprintln(cmd.OutOrStdout(), page)
+	}
+	err = ticket.Opened(cmd.Context())
+	switch {
+	case errors.Is(cmd.Context().Err(), context.Canceled):
+		return nil // it was asked to end
+	case err != nil:
+		return hintError{errors.New("no browser has opened the inspector within a minute"), "run it again, or with --no-open and open the file yourself"}
+	}
+	fmt.Fprintln(cmd.ErrOrStderr(), "pagewire: the inspector is open")
+	return nil
+}
+
+// writeTicket writes the file that leads a browser to the inspector. Nobody else may read it, and no argument of a process
+// tells what is in it.
+func writeTicket(dir, url string) (path string, err error) {
+	f, err := os.CreateTemp(dir, "inspect-*.html") // of mode 0600
+	if err != nil {
+		return "", err
+	}
+	_, err = fmt.Fprintf(f, "<!doctype html>\n<meta charset=\"utf-8\">\n<title>Pagewire</title>\n<meta name=\"referrer\" content=\"no-referrer\">\n"+
+		"<meta http-equiv=\"refresh\" content=\"0; url=%s\">\n", html.EscapeString(url))
+	if err = errors.Join(err, f.Close()); err != nil {
+		os.Remove(f.Name())
+		return "", err
+	}
+	return f.Name(), nil
+}
+
+// startBrowser has the system open a file. It fails where there is no screen, or no program for it.
+func startBrowser(path string) error {
+	var args []string
+	switch {
+	case runtime.GOOS == "darwin":
+		args = []string{"open", path}
+	case runtime.GOOS == "windows":
+		args = []string{"rundll32", "url.dll,FileProtocolHandler", path}
+	case strings.TrimSpace(os.Getenv("DISPLAY")+os.Getenv("WAYLAND_DISPLAY")) == "":
+		return errors.New("there is no screen")
+	default:
+		args = []string{"xdg-open", path}
+	}
+	opener := exec.Command(args[0], args[1:]...)
+	if err := opener.Start(); err != nil {
+		return err
+	}
+	go opener.Wait() // some end with the browser
+	return nil
+}

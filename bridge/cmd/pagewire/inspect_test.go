@@ -1,0 +1,125 @@
+//go:build !js
+
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/pagewire/pagewire/bridge/gateway/node"
+	"github.com/pagewire/pagewire/bridge/testkit"
+)
+
+// serving runs a gateway until the test ends, and gives where it is.
+func serving(t *testing.T, token string) (addr string) {
+	t.Helper()
+	addr = freeAddr(t)
+	ctx, cancel := context.WithCancel(context.Background())
+	over := make(chan error, 1)
+	go func() { over <- node.Run(ctx, node.Options{Hub: addr, TokenFile: token}) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := testkit.Receive(t, "the gateway ends", over); err != nil {
+			t.Error(err)
+		}
+	})
+	testkit.Eventually(t, "it serves", func() bool {
+		r, err := http.Get("http://" + addr + "/healthz")
+		if err == nil {
+			r.Body.Close()
+		}
+		return err == nil
+	})
+	return addr
+}
+
+// inspecting runs the command without a browser, until the file's path is there.
+func inspecting(t *testing.T, ctx context.Context, addr, token string) (path string, status <-chan int, stderr *bytes.Buffer) {
+	t.Helper()
+	t.Setenv("DISPLAY", "") // no screen
+	t.Setenv("WAYLAND_DISPLAY", "")
+	out, in := io.Pipe()
+	ended := make(chan int, 1)
+	stderr = &bytes.Buffer{}
+	go func() {
+		ended <- pagewire(ctx, []string{"inspect", "--hub", addr, "--token-file", token}, strings.NewReader(""), in, stderr)
+		in.Close()
+	}()
+	path, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatalf("no path: %v, %s", err, stderr)
+	}
+	return strings.TrimSpace(path), ended, stderr
+}
+
+var inTicketFile = regexp.MustCompile(`content="0; url=(http://[^/]*/)#ticket=(\w+)"`)
+
+func TestInspectLeadsABrowserThere(t *testing.T) {
+	token := tokenFile(t)
+	addr := serving(t, token)
+	path, status, stderr := inspecting(t, t.Context(), addr, token)
+	info, err := os.Stat(path)
+	if err != nil || info.Mode().Perm() != 0o600 || filepath.Dir(path) != filepath.Dir(token) {
+		t.Errorf("the file is %s, %v, %v", path, info, err)
+	}
+	text, _ := os.ReadFile(path)
+	m := inTicketFile.FindStringSubmatch(string(text))
+	if m == nil || m[1] != "http://"+addr+"/" {
+		t.Fatalf("the file holds %s", text)
+	}
+	if secret, _ := os.ReadFile(token); strings.Contains(string(text), strings.TrimSpace(string(secret))) {
+		t.Error("the file holds the token")
+	}
+	r, err := http.Post(m[1]+"session", "application/json", strings.NewReader(`{"ticket":"`+m[2]+`"}`))
+	var out struct{ Session string }
+	if err == nil {
+		err = json.NewDecoder(r.Body).Decode(&out)
+		r.Body.Close()
+	}
+	if err != nil || out.Session == "" {
+		t.Errorf("the ticket gives %+v, %v", out, err)
+	}
+	if got := testkit.Receive(t, "the command ends", status); got != exitDone || !strings.Contains(stderr.String(), "the inspector is open") {
+		t.Errorf("status %d, %s", got, stderr)
+	}
+	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the file is still there: %v", err)
+	}
+}
+
+// Who is asked to end takes the file away.
+func TestInspectThatIsEnded(t *testing.T) {
+	token := tokenFile(t)
+	addr := serving(t, token)
+	ctx, cancel := context.WithCancel(t.Context())
+	path, status, stderr := inspecting(t, ctx, addr, token)
+	cancel()
+	if got := testkit.Receive(t, "the command ends", status); got != exitDone {
+		t.Errorf("status %d, %s", got, stderr)
+	}
+	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the file is still there: %v", err)
+	}
+}
+
+func TestInspectOfNobody(t *testing.T) {
+	token := tokenFile(t)
+	addr := freeAddr(t)
+	if status, out, errs := run("inspect", "--hub", addr, "--token-file", token); status != exitFailed || out != "" || !strings.Contains(errs, "no pagewire serve is running: nothing listens at "+addr) {
+		t.Errorf("status %d, %q, %q", status, out, errs)
+	}
+	if left, _ := filepath.Glob(filepath.Join(filepath.Dir(token), "inspect-*")); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+}

@@ -1,0 +1,73 @@
+//go:build !js
+
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// What pages, agents and whoever answers at a port say is data, and a terminal acts upon some characters: C0 and C1 controls move
+// its cursor, change its title and more, and overrides of direction show one text as another. acts is the one rule for
+// all that is printed.
+func acts(r rune) bool { return !unicode.IsPrint(r) }
+
+// plain makes a text one line that does nothing to a terminal.
+func plain(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' || r == '\t':
+			return ' '
+		case acts(r):
+			return utf8.RuneError
+		}
+		return r
+	}, s)
+}
+
+// harmless is plain for texts of several lines.
+func harmless(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' || r == '\t':
+			return r
+		case r == '\r':
+			return -1
+		case acts(r):
+			return utf8.RuneError
+		}
+		return r
+	}, s)
+}
+
+// visible writes what acts upon a terminal as \uXXXX, which JSON takes for the same. Each Write is whole characters.
+type visible struct{ to io.Writer }
+
+func (v visible) Write(text []byte) (int, error) {
+	var b []byte
+	from := 0
+	for i := 0; i < len(text); {
+		r, n := utf8.DecodeRune(text[i:])
+		if r != '\n' && r != '\t' && (acts(r) || r == utf8.RuneError && n == 1) {
+			b = append(b, text[from:i]...)
+			if high, low := utf16.EncodeRune(r); high != utf8.RuneError {
+				b = fmt.Appendf(b, `\u%04x\u%04x`, high, low)
+			} else {
+				b = fmt.Appendf(b, `\u%04x`, r)
+			}
+			from = i + n
+		}
+		i += n
+	}
+	if b == nil {
+		return v.to.Write(text)
+	}
+	if _, err := v.to.Write(append(b, text[from:]...)); err != nil {
+		return 0, err
+	}
+	return len(text), nil
+}

@@ -1,0 +1,277 @@
+//go:build !js
+
+// Package access decides who may ask at a gateway's TCP ports, the same on every path.
+//
+// Three things are looked at, in this order, and the first that does not fit is the answer:
+//
+//   - Host: the name by which the port was asked must be one of this machine's on loopback, or one that the user has
+//     allowed. A page that has pointed its own name here (DNS rebinding) asks by that name.
+//   - Origin, where there is one: it must be the port's own, or one that the user has allowed. A page cannot choose it.
+//   - Who: a process of another user of this machine is refused, by the kernel's word (package peer). Everybody else must
+//     have the token, or what was given in exchange for it; with NoToken not those on this machine whom the kernel knows
+//     as this user's.
+//
+// Pages have no token, and cannot be asked for one: a browser sends their Origin, and package socket decides by that. A program can
+// forge an Origin. So on Linux it must be this user's to be heard at all. Where the kernel does not tell (macOS, Windows), or
+// where root is in the way (the proxies of Docker and WSL), any program of the machine can say that it is a page of an origin that may
+// connect; what it offers is then shown as that origin's.
+//
+// The package never says what is behind it: a refusal names what would help. It sends no CORS header but to origins that the user
+// has allowed, compares secrets in constant time, and puts none into a log or an address.
+package access
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"log/slog"
+	"maps"
+	"net"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/pagewire/pagewire/bridge/gateway"
+	"github.com/pagewire/pagewire/bridge/gateway/internal/bearer"
+	"github.com/pagewire/pagewire/bridge/gateway/internal/peer"
+)
+
+// Options say whom a Gate admits.
+type Options struct {
+	// Token is the user's. "" means that it could not be read: whatever needs it is refused.
+	Token string
+	// NoToken asks no token of a process that the kernel knows as this user's.
+	NoToken bool
+	// Public says that the port is reached from other machines: everybody needs the token.
+	Public bool
+	// Hosts are further names in the Host header, without port.
+	Hosts []string
+	// Origins are further origins whose pages may ask, with the token, by CORS: patterns as in gateway.Options.Allow.
+	Origins []string
+	// Extension is the origin of the browser extension, whose side panel may have the feed, and Secret what it knows.
+	Extension string
+	Secret    func() (string, error)
+	// Log receives who is refused. Default none.
+	Log *slog.Logger
+}
+
+// A Gate stands before a gateway's HTTP handlers.
+type Gate struct {
+	o       Options
+	tickets tickets
+
+	mu      sync.Mutex
+	refused map[string]int64 // by reason
+	said    map[string]time.Time
+}
+
+// New returns a Gate.
+func New(o Options) *Gate {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Gate{o: o, refused: map[string]int64{}, said: map[string]time.Time{}}
+}
+
+// ConnContext belongs into the http.Server whose handler a Gate is part of: it asks the kernel when a connection begins.
+// Without it nobody is known as this user's.
+func ConnContext(ctx context.Context, c net.Conn) context.Context { return peer.ConnContext(ctx, c) }
+
+// Agents admits who has the token to next: it is for what shows contents, or changes anything.
+func (g *Gate) Agents(next http.Handler) http.Handler {
+	return g.admit(next, func(r *http.Request) *refusal {
+		if why := g.user(r); why != nil || g.free(r) || bearer.Has(r, g.o.Token) {
+			return why
+		}
+		return g.tokenMissing()
+	})
+}
+
+// Anybody admits everybody but other users: it is for what tells nothing.
+func (g *Gate) Anybody(next http.Handler) http.Handler { return g.admit(next, g.user) }
+
+// Pages admits whom the browser may speak for. Which origins may connect is next's to decide.
+func (g *Gate) Pages(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		why := g.host(r)
+		if why == nil {
+			why = g.present(r)
+		}
+		if why != nil {
+			g.refuse(w, r, why)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// A refusal is why a request is not served, for its sender.
+type refusal struct {
+	status int
+	reason string // for counts: of few values
+	says   string
+}
+
+// Refused says how many requests were refused, by reason: host, origin, user, token, and what was given to Count.
+func (g *Gate) Refused() map[string]int64 {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return maps.Clone(g.refused)
+}
+
+// admit serves what comes by a name of ours, from an origin that may ask, and fits who.
+func (g *Gate) admit(next http.Handler, who func(*http.Request) *refusal) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		why, foreign := g.host(r), false
+		if why == nil {
+			why, foreign = g.origin(r)
+		}
+		if why == nil && foreign {
+			allow(w.Header(), r)
+			if r.Method == http.MethodOptions && r.Header.Get("Access-Control-Request-Method") != "" {
+				w.WriteHeader(http.StatusNoContent)
+				return
+			}
+		}
+		if why == nil {
+			why = who(r)
+		}
+		if why != nil {
+			g.refuse(w, r, why)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func (g *Gate) host(r *http.Request) *refusal {
+	name := r.Host
+	if h, _, err := net.SplitHostPort(name); err == nil {
+		name = h
+	}
+	name = strings.ToLower(strings.Trim(name, "[]"))
+	if ip := net.ParseIP(name); name == "localhost" || ip != nil && ip.IsLoopback() {
+		return nil
+	}
+	if slices.ContainsFunc(g.o.Hosts, func(admitted string) bool { return strings.EqualFold(admitted, name) }) {
+		return nil
+	}
+	return &refusal{http.StatusForbidden, "host",
+		"There is no " + strconv.Quote(short(r.Host)) + " here: ask by an address that was allowed (--allow-host), or 127.0.0.1 on the same machine."}
+}
+
+// origin also reports whether the request comes from a page of another origin, which may ask.
+func (g *Gate) origin(r *http.Request) (why *refusal, foreign bool) {
+	origins := r.Header.Values("Origin")
+	if len(origins) == 0 {
+		return nil, false
+	}
+	origin := origins[0]
+	if len(origins) == 1 && strings.EqualFold(origin, scheme(r)+"://"+r.Host) {
+		return nil, false
+	}
+	if len(origins) == 1 && slices.ContainsFunc(g.o.Origins, func(p string) bool { return gateway.MatchOrigin(p, strings.ToLower(origin)) }) {
+		return nil, true
+	}
+	if len(origins) == 1 && origin == g.o.Extension && origin != "" && r.URL.Path == FeedPath {
+		return nil, false
+	}
+	return &refusal{http.StatusForbidden, "origin",
+		"Pages of " + strconv.Quote(short(origin)) + " may not ask here: allow them (--allow-origin) if they should."}, false
+}
+
+func scheme(r *http.Request) string {
+	if r.TLS != nil {
+		return "https"
+	}
+	return "http"
+}
+
+// short bounds what is repeated of a request.
+func short(s string) string { return s[:min(len(s), 100)] }
+
+func (g *Gate) user(r *http.Request) *refusal {
+	if peer.From(r.Context()) == peer.Other {
+		return &refusal{http.StatusForbidden, "user", "This port is for another user of this machine: start a server of your own."}
+	}
+	return nil
+}
+
+// present is user for those who prove later who they are, or cannot: who half closes a connection can still listen, and nobody
+// would know whose process it is.
+func (g *Gate) present(r *http.Request) *refusal {
+	if peer.From(r.Context()) == peer.Gone {
+		return &refusal{http.StatusForbidden, "user", "Nobody is at the other end of this connection any more."}
+	}
+	return g.user(r)
+}
+
+// free reports whether a request needs no token.
+func (g *Gate) free(r *http.Request) bool {
+	return g.o.NoToken && !g.o.Public && peer.From(r.Context()) == peer.Same
+}
+
+func (g *Gate) tokenMissing() *refusal {
+	says := "Send the token of whoever runs this server, as Authorization: Bearer TOKEN."
+	if g.o.Token == "" {
+		says = "This server could not read its token, and can admit nobody: its log says why."
+	}
+	return &refusal{http.StatusUnauthorized, "token", says}
+}
+
+// codeInvalidRequest is JSON-RPC's.
+const codeInvalidRequest = -32600
+
+// refuse answers with the reason: as a JSON-RPC error to who sends messages, else as text.
+func (g *Gate) refuse(w http.ResponseWriter, r *http.Request, why *refusal) {
+	g.Count(why.reason, r)
+	if why.status == http.StatusUnauthorized {
+		w.Header().Set("WWW-Authenticate", "Bearer")
+	}
+	w.Header().Set("Cache-Control", "no-store")
+	if r.Method != http.MethodPost {
+		http.Error(w, why.says, why.status) // with nosniff
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(why.status)
+	_ = json.NewEncoder(w).Encode(map[string]any{ // who asked may have gone
+		"jsonrpc": "2.0", "error": map[string]any{"code": codeInvalidRequest, "message": why.says},
+	})
+}
+
+// sayEvery bounds what refusals write into the log: one line for each reason.
+const sayEvery = 10 * time.Second
+
+// Count notes a refusal, also one that was another's to decide. A reason is one of few words.
+func (g *Gate) Count(reason string, r *http.Request) {
+	g.mu.Lock()
+	g.refused[reason]++
+	n, quiet := g.refused[reason], time.Since(g.said[reason]) < sayEvery
+	if !quiet {
+		g.said[reason] = time.Now()
+	}
+	g.mu.Unlock()
+	if !quiet {
+		g.o.Log.Warn("refused a request", "reason", reason, "remote", r.RemoteAddr, "path", short(r.URL.Path), "so far", n)
+	}
+}
+
+// allow lets a page of an origin that may ask read the answer.
+func allow(head http.Header, r *http.Request) {
+	head.Set("Access-Control-Allow-Origin", r.Header.Get("Origin"))
+	head.Add("Vary", "Origin")
+	head.Set("Access-Control-Expose-Headers", "Mcp-Session-Id, Mcp-Protocol-Version, WWW-Authenticate")
+	if r.Method != http.MethodOptions {
+		return
+	}
+	head.Set("Access-Control-Allow-Methods", "GET, POST, DELETE")
+	head.Set("Access-Control-Allow-Headers", cmp.Or(r.Header.Get("Access-Control-Request-Headers"), "*"))
+	head.Set("Access-Control-Max-Age", "7200")
+	if r.Header.Get("Access-Control-Request-Private-Network") == "true" {
+		head.Set("Access-Control-Allow-Private-Network", "true")
+	}
+}

@@ -1,0 +1,259 @@
+//go:build !js
+
+package access
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/pagewire/pagewire/bridge/gateway/internal/proof"
+	"github.com/pagewire/pagewire/bridge/gateway/internal/wsconn"
+	"github.com/pagewire/pagewire/bridge/testkit"
+)
+
+const extensionSecret = "abcdef0123456789abcdef0123456789abcdef01234"
+
+// texts is a WebSocket of whole messages.
+type texts struct{ *websocket.Conn }
+
+func (c texts) Read(ctx context.Context) ([]byte, error) {
+	_, text, err := c.Conn.Read(ctx)
+	return text, err
+}
+
+func (c texts) Write(ctx context.Context, text []byte) error {
+	return c.Conn.Write(ctx, websocket.MessageText, text)
+}
+
+// openFeeds is a door whose feed says "admitted" to whom it admits.
+func openFeeds(t *testing.T, o Options) *door {
+	o.Secret = func() (string, error) { return extensionSecret, nil }
+	d := build(t, o)
+	behind := d.Config.Handler
+	mux := http.NewServeMux()
+	mux.Handle("/", behind)
+	mux.Handle(FeedPath, d.gate.Feed(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ws, err := websocket.Accept(w, r, &websocket.AcceptOptions{InsecureSkipVerify: true})
+		if err != nil {
+			return
+		}
+		defer ws.CloseNow()
+		if err := d.gate.AdmitFeed(r.Context(), r, texts{ws}); err != nil {
+			ws.Close(websocket.StatusPolicyViolation, err.Error())
+			return
+		}
+		ws.Write(r.Context(), websocket.MessageText, []byte("admitted"))
+	})))
+	d.Config.Handler = mux
+	d.Start()
+	return d
+}
+
+// feed opens the feed, introduces itself, and gives what is answered.
+func (d *door) feed(header http.Header, introduce func(texts) error) (string, error) {
+	d.t.Helper()
+	ws, _, err := websocket.Dial(d.t.Context(), d.URL+FeedPath, &websocket.DialOptions{HTTPHeader: header})
+	if err != nil {
+		return "", err
+	}
+	defer ws.CloseNow()
+	if err := introduce(texts{ws}); err != nil {
+		return "", err
+	}
+	text, err := texts{ws}.Read(d.t.Context())
+	return string(text), err
+}
+
+func says(text string) func(texts) error {
+	return func(c texts) error { return c.Write(context.Background(), []byte(text)) }
+}
+
+// exchange gives the session for a ticket, and the status.
+func (d *door) exchange(ticket string) (session string, status int) {
+	d.t.Helper()
+	r, err := http.Post(d.URL+SessionPath, "application/json", strings.NewReader(`{"ticket":"`+ticket+`"}`))
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	defer r.Body.Close()
+	var out struct{ Session string }
+	json.NewDecoder(r.Body).Decode(&out)
+	return out.Session, r.StatusCode
+}
+
+// What `pagewire inspect` and a browser do, one after the other.
+func TestTicket(t *testing.T) {
+	d := openFeeds(t, Options{Token: token})
+	addr := d.Listener.Addr().String()
+	ask, err := Ask(t.Context(), addr, token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ask.Close()
+	at, ticket, ok := strings.Cut(ask.URL, "/#ticket=")
+	if !ok || at != "http://"+addr || len(ticket) < 20 {
+		t.Fatalf("the browser is to open %s", ask.URL)
+	}
+	session, status := d.exchange(ticket)
+	if status != 200 || session == "" {
+		t.Fatalf("the ticket gives %q, HTTP %d", session, status)
+	}
+	if err := ask.Opened(t.Context()); err != nil {
+		t.Errorf("who asked for it is told %v", err)
+	}
+	for range 2 { // a page may be loaded again
+		if got, err := d.feed(nil, says(`{"session":"`+session+`"}`)); got != "admitted" {
+			t.Errorf("with the session: %q, %v", got, err)
+		}
+	}
+	if again, status := d.exchange(ticket); again != "" || status != 403 {
+		t.Errorf("used again the ticket gives %q, HTTP %d", again, status)
+	}
+	// The next hub has the same token, and none of our memory.
+	next := openFeeds(t, Options{Token: token})
+	if got, err := next.feed(nil, says(`{"session":"`+session+`"}`)); err == nil {
+		t.Errorf("at another port the session gives %q", got)
+	}
+	if !proof.Verify(token, sessionUse, addr, session, time.Now()) {
+		t.Error("at the same port the session is good for nothing")
+	}
+}
+
+// A ticket is for who asked for it and has gone, for a minute at most, or for nobody.
+func TestTicketsThatAreGone(t *testing.T) {
+	d := openFeeds(t, Options{Token: token})
+	ask, err := Ask(t.Context(), d.Listener.Addr().String(), token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, ticket, _ := strings.Cut(ask.URL, "=")
+	ask.Close()
+	testkit.Eventually(t, "the ticket goes with who asked", func() bool {
+		d.gate.tickets.mu.Lock()
+		defer d.gate.tickets.mu.Unlock()
+		return len(d.gate.tickets.all) == 0
+	})
+	for _, wrong := range []string{ticket, "", "x", token} {
+		if session, status := d.exchange(wrong); session != "" || status != 403 {
+			t.Errorf("%q gives %q, HTTP %d", wrong, session, status)
+		}
+	}
+	var all []*Ticket
+	for range maxTickets {
+		one, err := Ask(t.Context(), d.Listener.Addr().String(), token)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer one.Close()
+		all = append(all, one)
+	}
+	if one, err := Ask(t.Context(), d.Listener.Addr().String(), token); err == nil || !strings.Contains(err.Error(), "too many tickets") {
+		t.Errorf("one too many: %v, %v", one, err)
+	}
+	all[0].Close()
+}
+
+// Who listens there without the token gives no ticket, and learns nothing by being asked.
+func TestAskOfSomebodyElse(t *testing.T) {
+	if _, err := Ask(t.Context(), "127.0.0.1:1", token); err == nil || !strings.Contains(err.Error(), "no pagewire serve is running") {
+		t.Errorf("of nobody: %v", err)
+	}
+	d := openFeeds(t, Options{Token: "another token, which is long enough to be one"})
+	if _, err := Ask(t.Context(), d.Listener.Addr().String(), token); err == nil || !strings.Contains(err.Error(), "does not prove that it is yours") {
+		t.Errorf("of one with another token: %v", err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	heard := make(chan string, 1)
+	go func() {
+		c, err := l.Accept()
+		if err != nil {
+			return
+		}
+		io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+		c.(*net.TCPConn).CloseWrite()
+		all, _ := io.ReadAll(c)
+		heard <- string(all)
+	}()
+	if _, err := Ask(t.Context(), l.Addr().String(), token); err == nil || !strings.Contains(err.Error(), "no pagewire serve of this version") {
+		t.Errorf("of another program: %v", err)
+	}
+	if text := testkit.Receive(t, "what it has heard", heard); strings.Contains(text, token) || strings.Contains(text, "Authorization") {
+		t.Errorf("it has heard %s", text)
+	}
+}
+
+// Without a session, and as an extension without its secret, nobody sees the feed.
+func TestFeeds(t *testing.T) {
+	d := openFeeds(t, Options{Token: token})
+	addr := d.Listener.Addr().String()
+	prove := func(secret, where string) func(texts) error {
+		return func(c texts) error { return proof.Dial(t.Context(), c, secret, where) }
+	}
+	panel := http.Header{"Origin": {extension}}
+	for name, c := range map[string]struct {
+		header    http.Header
+		introduce func(texts) error
+		ok        bool
+	}{
+		"the token in the request":   {http.Header{"Authorization": {"Bearer " + token}}, func(texts) error { return nil }, true},
+		"no session":                 {nil, says(`{"session":""}`), false},
+		"another's session":          {nil, says(`{"session":"` + proof.Sign("another secret", sessionUse, addr, time.Now().Add(time.Hour)) + `"}`), false},
+		"one of another purpose":     {nil, says(`{"session":"` + proof.Sign(token, "ticket", addr, time.Now().Add(time.Hour)) + `"}`), false},
+		"one that is over":           {nil, says(`{"session":"` + proof.Sign(token, sessionUse, addr, time.Now().Add(-time.Hour)) + `"}`), false},
+		"the token as a session":     {nil, says(`{"session":"` + token + `"}`), false},
+		"a command":                  {nil, says(`{"log":true}`), false},
+		"garbage":                    {nil, says("{"), false},
+		"the extension":              {panel, prove(extensionSecret, addr), true},
+		"it, passed on by a program": {panel, prove(extensionSecret, "127.0.0.1:1"), false},
+		"a forged extension":         {panel, prove(token, addr), false},
+		"one that says nothing of it": {panel, says(`{"session":"` + proof.Sign(token, sessionUse, addr, time.Now().Add(time.Hour)) + `"}`),
+			false},
+		"the secret from elsewhere": {nil, prove(extensionSecret, addr), false},
+	} {
+		got, err := d.feed(c.header, c.introduce)
+		if (got == "admitted") != c.ok {
+			t.Errorf("%s: %q, %v", name, got, err)
+		}
+	}
+	if n := d.gate.Refused()["proof"]; n != 3 {
+		t.Errorf("%d forged extensions are counted", n)
+	}
+}
+
+// With --no-token this user's programs see it as they are.
+func TestFeedWithoutToken(t *testing.T) {
+	needsLinux(t)
+	d := openFeeds(t, Options{Token: token, NoToken: true})
+	if got, err := d.feed(nil, says(`{"session":""}`)); got != "admitted" {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
+// Nobody who connects may keep a ticket's place by saying nothing.
+func TestTicketForWhoSaysNothing(t *testing.T) {
+	d := openFeeds(t, Options{Token: token})
+	c, _, err := wsconn.Dial(t.Context(), d.Listener.Addr().String(), TicketPath, nil, wsconn.Options{MaxMessage: maxTicketMsg})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if err := c.Write(t.Context(), []byte(`{"type":"pagewire:ticket"}`)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Read(t.Context()); websocket.CloseStatus(err) != websocket.StatusPolicyViolation || errors.Is(err, io.EOF) {
+		t.Errorf("it is told %v", err)
+	}
+}

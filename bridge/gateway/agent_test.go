@@ -1,0 +1,115 @@
+//go:build !js
+
+package gateway
+
+import (
+	"context"
+	"io"
+	"testing"
+
+	"github.com/pagewire/pagewire/bridge/testkit"
+)
+
+// send gives an agent a message of n bytes.
+func send(a *Agent, n int) {
+	a.g.mu.Lock()
+	defer a.g.unlock()
+	a.send(make([]byte, n))
+}
+
+func ended(a *Agent) bool {
+	select {
+	case <-a.Done():
+		return true
+	default:
+		return false
+	}
+}
+
+func connectAs(t *testing.T, g *Gateway, client string) *Agent {
+	t.Helper()
+	a, err := g.ConnectAs("test", client)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// What waits for a client is bounded over all of its sessions, and what is being written counts.
+func TestBytesThatWaitForOneClient(t *testing.T) {
+	g := New(Options{})
+	t.Cleanup(g.Close)
+	small, large, other := connectAs(t, g, "a"), connectAs(t, g, "a"), connectAs(t, g, "b")
+	send(small, maxWaiting/4)
+	send(other, maxWaiting/4)
+	send(large, maxWaiting/2)
+	if _, err := large.Read(t.Context()); err != nil { // it is being written, to somebody who does not take it
+		t.Fatal(err)
+	}
+	send(large, maxWaiting/4)
+	if ended(small) || ended(large) || ended(other) {
+		t.Fatal("one has ended below the bound")
+	}
+	send(small, 1)
+	if ended(small) || !ended(large) || ended(other) {
+		t.Errorf("ended: %v, %v, %v; want the one for which most waits", ended(small), ended(large), ended(other))
+	}
+	if got := small.client.waiting.Load(); got != maxWaiting/4+1 {
+		t.Errorf("%d bytes are counted for its client", got)
+	}
+	// Who reads has as much as it likes, one behind the other.
+	for range 2 {
+		send(other, maxWaiting/2)
+		for other.out.size() > 0 {
+			if _, err := other.Read(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, a := range []*Agent{small, other} {
+		a.Close()
+	}
+	if got := g.waiting.Load(); got != 0 || len(g.clients) != 0 {
+		t.Errorf("%d bytes and %d clients are left", got, len(g.clients))
+	}
+}
+
+// Clients that all stay below their bound have one together: of them who reads least goes first, and who reads goes on.
+func TestBytesThatWaitForAll(t *testing.T) {
+	g := New(Options{})
+	t.Cleanup(g.Close)
+	honest := connectAs(t, g, "")
+	send(honest, 1000)
+	var slow []*Agent
+	for i := range 6 {
+		a := connectAs(t, g, "")
+		send(a, maxWaiting-(i+1)<<20) // the first most
+		slow = append(slow, a)
+		if g.waiting.Load() > maxWaitingAll {
+			t.Fatalf("%d bytes wait", g.waiting.Load())
+		}
+	}
+	if !ended(slow[0]) || ended(slow[5]) || ended(honest) {
+		t.Errorf("the first: %v, the last: %v, the honest one: %v", ended(slow[0]), ended(slow[5]), ended(honest))
+	}
+	if _, err := honest.Read(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// A session that is dismissed still has what it was sent, and counts until that is read.
+func TestBytesOfWhoIsDismissed(t *testing.T) {
+	g := New(Options{})
+	t.Cleanup(g.Close)
+	a := connectAs(t, g, "")
+	send(a, 1000)
+	a.Dismiss()
+	for {
+		if _, err := a.Read(context.Background()); err == io.EOF {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+	}
+	testkit.Eventually(t, "nothing waits", func() bool { return g.waiting.Load() == 0 })
+}

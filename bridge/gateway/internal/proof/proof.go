@@ -1,0 +1,145 @@
+//go:build !js
+
+// Package proof lets the two ends of a connection show each other that they know the same secret, without telling it.
+//
+// It is for connections to a port of loopback, where anybody may listen and anybody may connect. The end that was connected
+// to goes first, so that who connects says nothing to a stranger. On a channel of whole messages there are three:
+//
+//	> {"type":"pagewire:hello","nonce":C}
+//	< {"type":"pagewire:proof","nonce":S,"proof":HMAC("gateway", where, C, S)}
+//	> {"type":"pagewire:proof","proof":HMAC("client", where, C, S)}
+//
+// HMAC is that with SHA-256 under the secret, over the words, each on a line of its own behind "pagewire proof 1"; it and
+// the nonces, 32 random bytes each, are base64url. where is the address that was connected to, as the dialling end has it and as
+// the other sees it: a squatter that passes all of it on to the true gateway at another port has the wrong one. js/extension/
+// prove.ts is the same for a browser; testdata/vectors.json is read by the tests of both.
+//
+// Sign and Verify make and check tokens of limited life for a purpose, under the same secret.
+//
+// The package encrypts nothing: whoever can read another's loopback traffic is root.
+package proof
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Messages is a channel of whole messages, as wsconn.Conn is one.
+type Messages interface {
+	Read(ctx context.Context) ([]byte, error)
+	Write(ctx context.Context, message []byte) error
+}
+
+// ErrNotProved is what the other end is told, too: it does not know the secret, or not this one.
+var ErrNotProved = errors.New("the other end does not prove that it knows the secret")
+
+const (
+	helloType = "pagewire:hello"
+	proofType = "pagewire:proof"
+)
+
+type note struct {
+	Type  string `json:"type"` // first: it makes the text a note of wsconn
+	Nonce string `json:"nonce,omitempty"`
+	Proof string `json:"proof,omitempty"`
+}
+
+var nonceShape = regexp.MustCompile(`^[A-Za-z0-9_-]{43}$`)
+
+// Dial proves itself to the end that it has connected to, at where, once that has proved itself.
+func Dial(ctx context.Context, m Messages, secret, where string) error {
+	if secret == "" { // anybody knows it
+		return ErrNotProved
+	}
+	ours := nonce()
+	if err := write(ctx, m, note{Type: helloType, Nonce: ours}); err != nil {
+		return err
+	}
+	theirs, err := read(ctx, m)
+	if err != nil {
+		return err
+	}
+	if theirs.Type != proofType || !nonceShape.MatchString(theirs.Nonce) || !same(theirs.Proof, mac(secret, "gateway", where, ours, theirs.Nonce)) {
+		return ErrNotProved
+	}
+	return write(ctx, m, note{Type: proofType, Proof: mac(secret, "client", where, ours, theirs.Nonce)})
+}
+
+// Accept proves itself to an end that has connected, at where, and returns nil once that has proved itself too. The
+// connection is the caller's to close. hello is the other's first message.
+func Accept(ctx context.Context, m Messages, hello []byte, secret, where string) error {
+	var in note
+	if json.Unmarshal(hello, &in) != nil || in.Type != helloType || !nonceShape.MatchString(in.Nonce) || secret == "" {
+		return ErrNotProved
+	}
+	ours := nonce()
+	if err := write(ctx, m, note{proofType, ours, mac(secret, "gateway", where, in.Nonce, ours)}); err != nil {
+		return err
+	}
+	theirs, err := read(ctx, m)
+	if err != nil {
+		return err
+	}
+	if theirs.Type != proofType || !same(theirs.Proof, mac(secret, "client", where, in.Nonce, ours)) {
+		return ErrNotProved
+	}
+	return nil
+}
+
+func read(ctx context.Context, m Messages) (n note, err error) {
+	text, err := m.Read(ctx)
+	if err == nil && json.Unmarshal(text, &n) != nil {
+		err = ErrNotProved
+	}
+	return n, err
+}
+
+func write(ctx context.Context, m Messages, n note) error {
+	text, err := json.Marshal(n)
+	if err != nil {
+		return err
+	}
+	return m.Write(ctx, text)
+}
+
+func nonce() string {
+	random := make([]byte, 32)
+	rand.Read(random) // it does not fail
+	return base64.RawURLEncoding.EncodeToString(random)
+}
+
+// mac is the HMAC over words, none of which holds a line end.
+func mac(secret string, words ...string) string {
+	h := hmac.New(sha256.New, []byte(secret))
+	h.Write([]byte("pagewire proof 1\n" + strings.Join(words, "\n")))
+	return base64.RawURLEncoding.EncodeToString(h.Sum(nil))
+}
+
+// same takes as long whatever is given.
+func same(given, want string) bool { return hmac.Equal([]byte(given), []byte(want)) }
+
+// Sign makes a token for a purpose at an address, which Verify accepts until a time, for who has the same secret.
+func Sign(secret, purpose, where string, until time.Time) string {
+	head := nonce() + "." + strconv.FormatInt(until.Unix(), 10)
+	return head + "." + mac(secret, purpose, where, head)
+}
+
+// Verify reports whether Sign has made a token with these, and its time is not over.
+func Verify(secret, purpose, where, token string, now time.Time) bool {
+	i := strings.LastIndexByte(token, '.')
+	if secret == "" || i < 0 || strings.ContainsAny(token, "\n\r") || !same(token[i+1:], mac(secret, purpose, where, token[:i])) {
+		return false
+	}
+	_, until, _ := strings.Cut(token[:i], ".")
+	seconds, err := strconv.ParseInt(until, 10, 64)
+	return err == nil && now.Unix() < seconds
+}

@@ -1,0 +1,135 @@
+//go:build !js
+
+// Package secret keeps secrets in files: the token of a user's gateways, and what the extension and they know of each other.
+//
+// It never follows a link, waits for nobody, and never repairs, replaces or removes a file that is there: one that is empty,
+// half written, no file, or may have been read by others is refused, in a sentence that names it and the way out.
+package secret
+
+import (
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"syscall"
+)
+
+const (
+	randomBytes = 32
+	// wholeLength is that of a secret of ours, in base64url. A shorter one must end in a newline, or it may be half of one.
+	wholeLength = 43
+	maxFile     = 4096
+)
+
+var shape = regexp.MustCompile(`^[A-Za-z0-9_-]{32,}$`)
+
+// Make gives the secret in the file at path, or a new one that it puts there: 32 random bytes as base64url and a newline, in a file
+// of mode 0600, with directories of mode 0700 where there are none. Of several processes that find no file one makes it, and all
+// get the same.
+func Make(path string) (string, error) {
+	text, err := Load(path)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return text, err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return "", err
+	}
+	random := make([]byte, randomBytes)
+	rand.Read(random) // it does not fail
+	text = base64.RawURLEncoding.EncodeToString(random)
+	if err := put(path, text+"\n"); errors.Is(err, fs.ErrExist) {
+		return Load(path) // somebody was faster
+	} else if err != nil {
+		return "", err
+	}
+	return text, nil
+}
+
+// put makes a file that is whole from the first moment on, or none. It fails with fs.ErrExist if there is one.
+func put(path, text string) error {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*") // of mode 0600
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name())
+	_, err = f.WriteString(text)
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	// A link and no rename, which would replace what another process has just put there.
+	if err = os.Link(f.Name(), path); err == nil || errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	// A file system without links.
+	if _, err := os.Lstat(path); err == nil {
+		return fs.ErrExist
+	}
+	return os.Rename(f.Name(), path)
+}
+
+// Load gives the secret in the file at path. It fails with fs.ErrNotExist if there is none.
+func Load(path string) (string, error) {
+	text, err := readPrivate(path)
+	if err != nil {
+		return "", err
+	}
+	secret, ended := strings.CutSuffix(text, "\n")
+	secret = strings.TrimSuffix(secret, "\r")
+	switch {
+	case text == "":
+		return "", fmt.Errorf("%s is empty: remove it, and a new one is made", path)
+	case !shape.MatchString(secret), !ended && len(secret) < wholeLength:
+		return "", fmt.Errorf("%s does not hold a whole secret: remove it, and a new one is made", path)
+	}
+	return secret, nil
+}
+
+// readPrivate reads a file that belongs to this user and that nobody else may read.
+func readPrivate(path string) (string, error) {
+	named, err := os.Lstat(path)
+	if err != nil {
+		return "", err
+	}
+	if !named.Mode().IsRegular() {
+		return "", fmt.Errorf("%s is %s, and must be a file: remove it, or name another one", path, kind(named.Mode()))
+	}
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a FIFO that has come in between must not hold us up
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+		return "", err
+	case !os.SameFile(named, info):
+		return "", fmt.Errorf("%s was replaced while it was opened: try again", path)
+	case !owned(info):
+		return "", fmt.Errorf("%s belongs to another user: remove it, or name another file", path)
+	}
+	// Windows has no such bits; there the user's configuration directory is the user's alone.
+	if mode := info.Mode().Perm(); runtime.GOOS != "windows" && mode&0o077 != 0 {
+		return "", fmt.Errorf("others may read or write %s (its mode is %04o): chmod 600 %s, or remove it if it may have been read", path, mode, path)
+	}
+	text, err := io.ReadAll(io.LimitReader(f, maxFile))
+	return string(text), err
+}
+
+func kind(mode fs.FileMode) string {
+	switch {
+	case mode.IsDir():
+		return "a directory"
+	case mode&fs.ModeSymlink != 0:
+		return "a link"
+	case mode&fs.ModeNamedPipe != 0:
+		return "a named pipe"
+	}
+	return "a device or socket"
+}

@@ -1,0 +1,131 @@
+//go:build unix
+
+package secret
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+)
+
+func TestMake(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "config", "pagewire", "secret")
+	var all sync.WaitGroup
+	secrets := make([]string, 64)
+	for i := range secrets {
+		all.Go(func() {
+			var err error
+			if secrets[i], err = Make(path); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if len(secrets[0]) != wholeLength {
+		t.Errorf("the secret is %q", secrets[0])
+	}
+	for _, s := range secrets {
+		if s != secrets[0] {
+			t.Fatalf("two secrets: %q and %q", secrets[0], s)
+		}
+	}
+	for name, want := range map[string]os.FileMode{path: 0o600, filepath.Dir(path): 0o700} {
+		if info, err := os.Stat(name); err != nil || info.Mode().Perm() != want {
+			t.Errorf("%s: mode %v, %v; want %v", name, info.Mode().Perm(), err, want)
+		}
+	}
+	if left, _ := os.ReadDir(filepath.Dir(path)); len(left) != 1 {
+		t.Errorf("left beside it: %v", left)
+	}
+	if other, err := Make(filepath.Join(t.TempDir(), "secret")); err != nil || other == secrets[0] {
+		t.Errorf("another file has %q, %v", other, err)
+	}
+}
+
+// Whatever is wrong with a file is said, at once, and the file stays as it is.
+func TestFilesThatAreRefused(t *testing.T) {
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	write := func(name, text string, mode os.FileMode) string {
+		if err := os.WriteFile(at(name), []byte(text), mode); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(at(name), mode); err != nil {
+			t.Fatal(err)
+		}
+		return at(name)
+	}
+	good := strings.Repeat("x", wholeLength) + "\n"
+	write("good", good, 0o600)
+	for name, err := range map[string]error{
+		"fifo": syscall.Mkfifo(at("fifo"), 0o600), "link": os.Symlink(at("good"), at("link")),
+		"dangling": os.Symlink(at("none"), at("dangling")), "directory": os.Mkdir(at("directory"), 0o700),
+	} {
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+	}
+	for _, c := range []struct{ path, want string }{
+		{write("group", good, 0o640), "chmod 600 " + at("group")},
+		{write("all", good, 0o604), "chmod 600"},
+		{write("empty", "", 0o600), "is empty: remove it"},
+		{write("half", strings.Repeat("x", wholeLength-1), 0o600), "does not hold a whole secret: remove it"},
+		{write("short", "secret\n", 0o600), "does not hold a whole secret"},
+		{write("spaces", "not a token, "+good, 0o600), "does not hold a whole secret"},
+		{write("zeros", strings.Repeat("\x00", 44), 0o600), "does not hold a whole secret"},
+		{write("two", good+good, 0o600), "does not hold a whole secret"},
+		{at("fifo"), "is a named pipe"},
+		{at("link"), "is a link"},
+		{at("dangling"), "is a link"},
+		{at("directory"), "is a directory"},
+		{"/dev/null", "is a device"},
+		{filepath.Join(at("short"), "token"), "not a directory"},
+	} {
+		before, _ := os.Lstat(c.path)
+		secret, err := Make(c.path)
+		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: %q, %v; want an error with %q", c.path, secret, err, c.want)
+		}
+		if after, _ := os.Lstat(c.path); before != nil && (after == nil || after.Size() != before.Size() || after.ModTime() != before.ModTime() || after.Mode() != before.Mode()) {
+			t.Errorf("%s was changed: %v, was %v", c.path, after, before)
+		}
+	}
+	for name, text := range map[string]string{"by hand": strings.Repeat("y", 32) + "\n", "without an end": strings.Repeat("y", wholeLength), "of Windows": strings.Repeat("y", 32) + "\r\n"} {
+		if secret, err := Make(write(name, text, 0o600)); err != nil || secret != strings.TrimSpace(text) {
+			t.Errorf("%s: %q, %v", name, secret, err)
+		}
+	}
+}
+
+// A file of another user's could have been put there by that user, who then knows it.
+func TestFileOfAnotherUser(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: only root can give a file away")
+	}
+	path := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(path, []byte(strings.Repeat("x", wholeLength)+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chown(path, 65534, 65534); err != nil {
+		t.Fatal(err)
+	}
+	if secret, err := Make(path); err == nil || !strings.Contains(err.Error(), "belongs to another user") {
+		t.Errorf("%q, %v", secret, err)
+	}
+}
+
+// A directory that cannot be written to gives an error, and nothing is left there.
+func TestNoPlace(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{filepath.Join(file, "secret"), filepath.Join(file, "deeper", "secret"), "/proc/pagewire/secret", "/proc/secret"} {
+		if secret, err := Make(path); err == nil {
+			t.Errorf("%s: made %q", path, secret)
+		}
+	}
+}

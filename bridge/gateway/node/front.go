@@ -1,0 +1,181 @@
+//go:build !js
+
+package node
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/pagewire/pagewire/bridge/gateway"
+	"github.com/pagewire/pagewire/bridge/gateway/access"
+	"github.com/pagewire/pagewire/bridge/gateway/inspect"
+	"github.com/pagewire/pagewire/bridge/gateway/native"
+	"github.com/pagewire/pagewire/bridge/gateway/serve"
+	"github.com/pagewire/pagewire/bridge/gateway/socket"
+)
+
+// What is at which path of the TCP ports, and who may ask there. The hub's port has all of it, and so has --http on this machine;
+// --http that other machines reach has agents alone.
+
+// A front is what the TCP ports serve.
+type front struct {
+	o     Options
+	local *access.Gate
+	world *access.Gate
+	pages *socket.Handler
+	looks http.Handler
+	// agents is one for all ports: what one client may have it may have once.
+	agents *serve.HTTP
+}
+
+// newFront makes it. token is "" if there is none, secret what the extension must know.
+func newFront(g *gateway.Gateway, o Options, token string, secret func() (string, error)) *front {
+	gate := access.Options{
+		Token: token, NoToken: o.NoToken, Hosts: o.AllowHosts, Origins: o.AllowOrigins,
+		Extension: native.ExtensionOrigin, Secret: secret, Log: o.Log,
+	}
+	f := &front{o: o, local: access.New(gate)}
+	gate.Public = true
+	if host, _, err := net.SplitHostPort(o.HTTP); err == nil && host != "" {
+		gate.Hosts = append([]string{host}, gate.Hosts...)
+	}
+	f.world = access.New(gate)
+	f.pages = socket.New(g, socket.Options{
+		AllowOrigins: o.AllowOrigins, Extensions: []string{native.ExtensionID}, Secret: secret, Refused: f.local.Count, Log: o.Log,
+	})
+	f.looks = inspect.Handler(g, inspect.Options{Version: o.Version, Log: o.Log, Admit: f.local.AdmitFeed, Refused: f.refused})
+	f.agents = serve.NewHTTP(g, serve.HTTPOptions{Shares: o.Shares, Log: o.Log})
+	return f
+}
+
+// refused adds up what the gates have refused.
+func (f *front) refused() map[string]int64 {
+	all := maps.Clone(f.local.Refused())
+	for reason, n := range f.world.Refused() {
+		all[reason] += n
+	}
+	return all
+}
+
+// handler is what a port serves: one that only this machine reaches, or one that others reach too.
+func (f *front) handler(public bool) *http.ServeMux {
+	mux := http.NewServeMux()
+	if public {
+		mux.Handle("/mcp", f.world.Agents(f.agents))
+		return mux
+	}
+	mux.Handle("/mcp", f.local.Agents(f.agents))
+	mux.Handle("/metrics", f.local.Agents(f.looks))
+	mux.Handle("/page", f.local.Pages(f.pages))
+	mux.Handle(access.FeedPath, f.local.Feed(f.looks))
+	mux.Handle(access.TicketPath, f.local.Tickets())
+	mux.Handle(access.SessionPath, f.local.Sessions())
+	mux.Handle("/", f.local.Anybody(f.looks)) // the inspector's files, and /healthz
+	return mux
+}
+
+// A port is the further address of --http.
+type port struct {
+	net.Listener
+	public bool
+	tls    *tls.Config // nil: it speaks plain HTTP
+}
+
+// openPort listens at Options.HTTP. Its errors say what to do.
+func openPort(o Options) (*port, error) {
+	host, _, err := net.SplitHostPort(o.HTTP)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %q is no address to listen on: it is like 127.0.0.1:8080", ErrUsage, o.HTTP)
+	}
+	p := &port{public: !gateway.IsLoopback("http://" + net.JoinHostPort(host, "1"))}
+	if o.TLSCert != "" || o.TLSKey != "" {
+		pair := &keyPair{cert: o.TLSCert, key: o.TLSKey}
+		if _, err := pair.get(nil); err != nil {
+			return nil, fmt.Errorf("--tls-cert and --tls-key: %w", err)
+		}
+		p.tls = &tls.Config{GetCertificate: pair.get, MinVersion: tls.VersionTLS12}
+	}
+	if p.public && p.tls == nil && !o.InsecureHTTP {
+		return nil, fmt.Errorf("%w: --http %s can be reached from other machines, and without TLS whoever is on the way reads the token and all that agents read: "+
+			"add --tls-cert FILE and --tls-key FILE, or say --insecure-http as well", ErrUsage, o.HTTP)
+	}
+	if p.Listener, err = net.Listen("tcp", o.HTTP); err != nil {
+		return nil, fmt.Errorf("serve agents at %s: %w; stop what listens there, or choose another port", o.HTTP, err)
+	}
+	return p, nil
+}
+
+// url is where agents go.
+func (p *port) url() string {
+	scheme := "http"
+	if p.tls != nil {
+		scheme = "https"
+	}
+	return scheme + "://" + p.Addr().String() + "/mcp"
+}
+
+// serve serves h until ctx ends.
+func (p *port) serve(ctx context.Context, h http.Handler, log *slog.Logger) error {
+	server := &http.Server{
+		Handler: h, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug), ConnContext: access.ConnContext, TLSConfig: p.tls,
+	}
+	stop := context.AfterFunc(ctx, func() { server.Close() })
+	defer stop()
+	var err error
+	if p.tls != nil {
+		err = server.ServeTLS(p.Listener, "", "")
+	} else {
+		err = server.Serve(p.Listener)
+	}
+	if ctx.Err() == nil {
+		return err
+	}
+	return nil
+}
+
+// keyPair is a certificate in files, which are read again when they have changed: who renews certificates replaces them.
+type keyPair struct {
+	cert, key string
+
+	mu   sync.Mutex
+	read [2]time.Time // when each was changed last
+	pair *tls.Certificate
+}
+
+func (k *keyPair) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	cert, err1 := os.Stat(k.cert)
+	key, err2 := os.Stat(k.key)
+	if err := errors.Join(err1, err2); err != nil {
+		return k.or(err)
+	}
+	changed := [2]time.Time{cert.ModTime(), key.ModTime()}
+	if k.pair != nil && changed == k.read {
+		return k.pair, nil
+	}
+	pair, err := tls.LoadX509KeyPair(k.cert, k.key)
+	if err != nil {
+		return k.or(err) // one of them has been replaced, and the other is about to be
+	}
+	k.pair, k.read = &pair, changed
+	return k.pair, nil
+}
+
+// or is the pair that was read last, where there is one.
+func (k *keyPair) or(err error) (*tls.Certificate, error) {
+	if k.pair != nil {
+		return k.pair, nil
+	}
+	return nil, err
+}

@@ -1,0 +1,88 @@
+//go:build !js
+
+// Package home runs an engine natively: one lock, one clock, one timer. In a page JavaScript does that (js/core/edge.ts).
+//
+// Whoever holds the lock may call the engine, which calls its Host from within. What the Host must not do while the lock is
+// held (write to a socket, call another home) it leaves to After.
+//
+// It never calls the engine of its own accord but when the engine's own time has come, and knows nothing of what the engine
+// serves.
+package home
+
+import (
+	"sync"
+	"time"
+
+	"github.com/pagewire/pagewire/bridge"
+)
+
+// A Home is an engine with its lock. Make one with New.
+type Home struct {
+	// Engine may be called by whoever holds the lock.
+	Engine *bridge.Engine
+
+	mu     sync.Mutex
+	start  time.Time
+	timer  *time.Timer
+	armed  bridge.Time // when timer fires; 0 if it does not
+	ended  bool
+	before func()
+	after  func()
+}
+
+// Hooks are what happens around the lock; either may be nil.
+type Hooks struct {
+	// Before is called with the lock held, whenever it is about to be released.
+	Before func()
+	// After is called when it has been released, on the same goroutine.
+	After func()
+}
+
+// New returns a home for an engine with these options and that host.
+func New(o bridge.Options, host bridge.Host, hooks Hooks) *Home {
+	h := &Home{start: time.Now(), before: hooks.Before, after: hooks.After, Engine: bridge.New(o, host)}
+	h.timer = time.AfterFunc(time.Hour, h.tick)
+	h.timer.Stop()
+	return h
+}
+
+// Now is the engine's clock: milliseconds since New, of the monotonic clock.
+func (h *Home) Now() bridge.Time { return bridge.Time(time.Since(h.start).Milliseconds()) }
+
+// Until is how long it takes until the engine's clock says at; not below 0.
+func (h *Home) Until(at bridge.Time) time.Duration {
+	return max(time.Until(h.start.Add(time.Duration(at)*time.Millisecond)), 0)
+}
+
+// Lock takes the lock.
+func (h *Home) Lock() { h.mu.Lock() }
+
+// Unlock releases the lock, and sees to it that the engine is called when it wants to be.
+func (h *Home) Unlock() {
+	if h.before != nil {
+		h.before()
+	}
+	if at, ok := h.Engine.Deadline(); ok && !h.ended && (h.armed == 0 || at < h.armed) {
+		h.armed = max(at, 1)
+		h.timer.Reset(h.Until(at))
+	}
+	h.mu.Unlock()
+	if h.after != nil {
+		h.after()
+	}
+}
+
+func (h *Home) tick() {
+	h.Lock()
+	defer h.Unlock()
+	h.armed = 0
+	if !h.ended {
+		h.Engine.Tick(h.Now())
+	}
+}
+
+// End stops the timer: the engine is not called by it any more. The lock is held.
+func (h *Home) End() {
+	h.ended = true
+	h.timer.Stop()
+}

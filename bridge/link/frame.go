@@ -1,0 +1,386 @@
+package link
+
+import (
+	"errors"
+
+	"github.com/pagewire/pagewire/bridge"
+	"github.com/pagewire/pagewire/bridge/wire"
+)
+
+// A Frame is one of a page's, taken apart: what can be done without the Peer, so that whoever shares a lock between pages
+// need not hold it.
+type Frame struct {
+	bytes int
+	steps []step
+	bad   string // why the link ends behind these steps; "" if it does not
+
+	answered *answered // of an answer's contents
+}
+
+// A step is a call of the page. What it returns is why the link ends, or "".
+type step struct {
+	first bool // it is a hello
+	do    func(*Peer) string
+}
+
+// Why a link ends whose page says something else.
+const (
+	noFrame = "a frame that is neither calls nor contents"
+	noCall  = "a call that is none of the link's"
+)
+
+// contentsMark begins a frame that is an answer's contents: =CALL REVISION JSON.
+const contentsMark = '='
+
+// Parse takes a frame apart. It keeps nothing of it but the contents of an answer.
+func Parse(frame []byte, l Limits) (f Frame) {
+	l = l.withDefaults()
+	f.bytes = len(frame)
+	if len(frame) > l.FrameBytes {
+		f.bad = above("a frame has "+wire.Itoa(len(frame))+" bytes", l.FrameBytes, "")
+		return f
+	}
+	if len(frame) > 0 && frame[0] == contentsMark {
+		f.answer(frame, &l)
+		return f
+	}
+	v, err := wire.Parse(frame, nesting)
+	if err != nil || v.Kind() != wire.Array {
+		f.bad = noFrame
+		return f
+	}
+	v.Elements(func(element wire.Value) bool {
+		c, ok := takeApart(element)
+		before := len(f.steps)
+		if !ok || !f.add(&c, &l) {
+			f.steps, f.bad = f.steps[:before], noCall
+		}
+		return f.bad == ""
+	})
+	return f
+}
+
+// answer takes a frame of contents apart.
+func (f *Frame) answer(frame []byte, l *Limits) {
+	n, rest, ok := number(frame[1:], 1<<32)
+	var revision int64
+	if ok {
+		revision, rest, ok = number(rest, 1<<53)
+	}
+	if !ok {
+		f.bad = noFrame
+		return
+	}
+	a := Answer{Contents: rest, Revision: revision}
+	if len(rest) > l.ContentsBytes {
+		a = Answer{Failure: TooLarge, Detail: above("what the page gave has "+wire.Itoa(len(rest))+" bytes", l.ContentsBytes, "")}
+	}
+	given := &answered{uint32(n), a}
+	f.answered = given
+	f.tell(func(p *Peer) {
+		if asked := p.take(given.call); asked != nil {
+			p.complete(asked, given.answer)
+		}
+	})
+}
+
+// number takes a decimal number below a bound and the space behind it off text.
+func number(text []byte, below int64) (n int64, rest []byte, ok bool) {
+	for i, c := range text {
+		switch {
+		case c == ' ' && i > 0:
+			return n, text[i+1:], true
+		case c < '0' || c > '9' || i > 15:
+			return 0, nil, false
+		}
+		if n = n*10 + int64(c-'0'); n >= below {
+			return 0, nil, false
+		}
+	}
+	return 0, nil, false
+}
+
+func (f *Frame) then(do func(*Peer) string) { f.steps = append(f.steps, step{do: do}) }
+
+// tell adds a step that cannot fail.
+func (f *Frame) tell(do func(*Peer)) {
+	f.then(func(p *Peer) string {
+		do(p)
+		return ""
+	})
+}
+
+// A call is a name and its arguments.
+type call struct {
+	name string
+	args [4]wire.Value
+}
+
+func takeApart(v wire.Value) (c call, ok bool) {
+	if v.Kind() != wire.Array {
+		return c, false
+	}
+	i := 0
+	ok = true
+	v.Elements(func(element wire.Value) bool {
+		switch {
+		case i == 0:
+			c.name, ok = element.Text()
+		case i > len(c.args):
+			ok = false
+		default:
+			c.args[i-1] = element
+		}
+		i++
+		return ok
+	})
+	return c, ok && i > 0
+}
+
+// text is an argument that must be a string.
+func (c *call) text(i int) (string, bool) { return c.args[i].Text() }
+
+// integer is an argument that must be an integer from 0 to below a bound.
+func (c *call) integer(i int, below int64) (int64, bool) {
+	n, ok := c.args[i].Int()
+	return n, ok && n >= 0 && n < below
+}
+
+func (c *call) boolean(i int) (on, ok bool) { return c.args[i].True(), c.args[i].Kind() == wire.Bool }
+
+// portBound is above all numbers of ports.
+const portBound = 1 << 30
+
+// add makes a step of a call, and reports whether it is one of the link's: where it is not, the step does not count.
+func (f *Frame) add(c *call, l *Limits) bool {
+	text, isText := c.text(0)
+	switch c.name {
+	case "hello":
+		version, okVersion := c.integer(0, 1<<31)
+		build, okBuild := c.text(1)
+		a, okAbout := about(c.args[2])
+		f.steps = append(f.steps, step{first: true, do: func(p *Peer) string { return p.hello(version, build, a) }})
+		return okVersion && okBuild && okAbout
+	case "register":
+		if isText {
+			f.register(text, l)
+		}
+		return isText
+	case "unregister":
+		f.tell(func(p *Peer) { p.unregister(text) })
+		return isText
+	case "touch":
+		revision, ok := c.integer(1, 1<<53)
+		f.tell(func(p *Peer) { p.core.Touch(text, revision) })
+		return isText && ok && len(text) <= l.URIBytes
+	case "setTools":
+		if isText {
+			f.setTools(text, l)
+		}
+		return isText
+	case "complete":
+		return f.complete(c)
+	case "progress":
+		return f.progress(c)
+	case "note":
+		a, ok := about(c.args[0])
+		f.tell(func(p *Peer) { p.core.Note(a) })
+		return ok
+	case "bye":
+		gone, ok := c.boolean(0)
+		f.tell(func(p *Peer) { p.core.Bye(gone) })
+		return ok
+	}
+	return f.addPort(c)
+}
+
+// addPort is add for what a page with agents of its own says.
+func (f *Frame) addPort(c *call) bool {
+	n, ok := c.integer(0, portBound)
+	port := bridge.PortID(n)
+	if !ok || port == 0 {
+		return false
+	}
+	serve := func(do func(PortCore)) {
+		f.then(func(p *Peer) string {
+			ports, serves := p.core.(PortCore)
+			if !serves {
+				return noCall
+			}
+			do(ports)
+			return ""
+		})
+	}
+	switch c.name {
+	case "open":
+		serve(func(c PortCore) { c.Open(port) })
+	case "receive":
+		var message string
+		message, ok = c.text(1)
+		serve(func(c PortCore) { c.Receive(port, []byte(message)) })
+	case "writable":
+		var on bool
+		on, ok = c.boolean(1)
+		serve(func(c PortCore) { c.Writable(port, on) })
+	case "close":
+		serve(func(c PortCore) { c.Close(port) })
+	default:
+		return false
+	}
+	return ok
+}
+
+func (f *Frame) register(descriptor string, l *Limits) {
+	var r bridge.Resource
+	var err error
+	if len(descriptor) > l.DescriptorBytes {
+		err = errors.New(above("a descriptor has "+wire.Itoa(len(descriptor))+" bytes", l.DescriptorBytes, ""))
+	} else if r, err = bridge.DecodeResource([]byte(descriptor)); err == nil && len(r.URI) > l.URIBytes {
+		err = errors.New(above("a URI has "+wire.Itoa(len(r.URI))+" bytes", l.URIBytes, ""))
+		r.URI = ""
+	}
+	f.tell(func(p *Peer) { p.register(r, len(descriptor), err) })
+}
+
+func (f *Frame) setTools(text string, l *Limits) {
+	var tools []bridge.Tool
+	var err error
+	switch {
+	case len(text) > l.ToolsBytes:
+		err = errors.New(above("they have "+wire.Itoa(len(text))+" bytes", l.ToolsBytes, ""))
+	default:
+		tools, err = bridge.DecodeTools([]byte(text))
+	}
+	if err == nil && len(tools) > l.Tools {
+		err = errors.New(above("there are "+wire.Itoa(len(tools)), l.Tools, ""))
+	}
+	for _, t := range tools {
+		if err == nil && len(t.JSON) > l.DescriptorBytes {
+			err = errors.New(above(t.Name+" has "+wire.Itoa(len(t.JSON))+" bytes", l.DescriptorBytes, ""))
+		}
+	}
+	f.tell(func(p *Peer) { p.setTools(tools, err) })
+}
+
+// complete takes an answer that is a failure.
+func (f *Frame) complete(c *call) bool {
+	id, okID := c.integer(0, 1<<32)
+	status, okStatus := c.integer(1, 4)
+	revision, okRevision := c.integer(2, 1<<53)
+	detail, okDetail := c.text(3)
+	if !okID || !okStatus || !okRevision || !okDetail {
+		return false
+	}
+	a := Answer{Revision: revision, Detail: detail}
+	switch status {
+	case 1:
+		a.Failure = bridge.ReadFailed
+	case 2:
+		a.Failure = bridge.InvalidContents
+	case 3:
+		a.Failure, a.Detail = Stale, ""
+		list, err := wire.Parse([]byte(detail), nesting)
+		if err != nil || list.Kind() != wire.Array {
+			return false
+		}
+		list.Elements(func(v wire.Value) bool {
+			uri, ok := v.Text()
+			if ok {
+				a.Stale = append(a.Stale, uri)
+			}
+			return ok
+		})
+	default:
+		return false
+	}
+	f.tell(func(p *Peer) {
+		if asked := p.take(uint32(id)); asked != nil {
+			p.complete(asked, a)
+		}
+	})
+	return true
+}
+
+func (f *Frame) progress(c *call) bool {
+	id, okID := c.integer(0, 1<<32)
+	params, okParams := c.text(1)
+	v, err := wire.Parse([]byte(params), nesting)
+	if !okID || !okParams || err != nil || v.Kind() != wire.Object {
+		return false
+	}
+	if v.Empty() {
+		return true
+	}
+	f.tell(func(p *Peer) {
+		if asked := p.take(uint32(id)); asked != nil && asked.progress != nil {
+			asked.progress(v[1 : len(v)-1])
+		}
+	})
+	return true
+}
+
+// about reads what a page says of itself. Members of other types, and longer ones, count as not said.
+func about(v wire.Value) (a About, ok bool) {
+	text := func(name string, most int) string {
+		s, _ := v.Get(name).Text()
+		if len(s) > most {
+			return ""
+		}
+		return s
+	}
+	a = About{Epoch: text("epoch", 64), Tab: text("tab", 64), Frame: text("frame", 64), URL: text("url", 8192), Origin: text("origin", 1024)}
+	if title, is := v.Get("title").Text(); is {
+		a.Title = &title
+	}
+	a.Focused, _ = v.Get("focused").Int()
+	return a, v.Kind() == wire.Object
+}
+
+// An answered is what a frame of contents answers, until Check has looked at it.
+type answered struct {
+	call   uint32
+	answer Answer
+}
+
+// Check looks at the contents of an answer, if the frame is one. own reports whether a URI is the page's to name.
+// Contents that are no JSON end the link; such as are no contents, or name a URI that is another's, are an answer that
+// fails. It needs no Peer, so that it can be done where Parse is.
+func (f *Frame) Check(own func(uri string) bool) {
+	if f.answered == nil || f.answered.answer.Failure != "" {
+		return
+	}
+	a := &f.answered.answer
+	v, err := wire.Parse(a.Contents, nesting)
+	if err != nil {
+		f.bad, f.steps = "contents that are no JSON", nil
+		return
+	}
+	a.Contents = v
+	if v.Kind() == wire.Object && !v.Empty() {
+		return // a tool's result: whoever called says what must be in it
+	}
+	if why := wrong(v, own); why != "" {
+		*a = Answer{Failure: bridge.InvalidContents, Detail: why, Revision: a.Revision}
+	}
+}
+
+// wrong says what is wrong with contents.
+func wrong(v wire.Value, own func(uri string) bool) (why string) {
+	if v.Kind() != wire.Array || v.Empty() {
+		return "the page gave no contents"
+	}
+	v.Elements(func(item wire.Value) bool {
+		uri, named := item.Get("uri").Text()
+		text, blob := item.Get("text").Kind(), item.Get("blob").Kind()
+		mime := item.Get("mimeType").Kind()
+		switch {
+		case item.Kind() != wire.Object || !named || mime != wire.Absent && mime != wire.String,
+			text != wire.String && text != wire.Absent, blob != wire.String && blob != wire.Absent, (text == wire.Absent) == (blob == wire.Absent):
+			why = "the page gave something that is no contents"
+		case !own(uri):
+			why = "the page gave contents of a URI that is not its own"
+		}
+		return why == ""
+	})
+	return why
+}

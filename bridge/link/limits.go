@@ -1,0 +1,76 @@
+package link
+
+import (
+	"github.com/pagewire/pagewire/bridge"
+	"github.com/pagewire/pagewire/bridge/wire"
+)
+
+// Limits bound what one page may say. Those that are 0 get the default of LINK.md.
+type Limits struct {
+	HelloBytes      int // of the first frame; 64 KiB
+	FrameBytes      int // of any other; 17 MiB
+	ContentsBytes   int // of an answer; 16 MiB
+	DescriptorBytes int // of a resource, or a tool; 256 KiB
+	Resources       int // 10,000
+	ResourcesBytes  int // of all descriptors together; 16 MiB
+	Tools           int // 1,000
+	ToolsBytes      int // together; 4 MiB
+	URIBytes        int // 8,192
+	Calls           int // that a page may say in a second; 5,000. Each KiB of a frame of calls counts as one more.
+	CallsBurst      int // and at once; 20,000. As many more end the link.
+	Asked           int // reads and tool calls that the page is asked at once; 64
+}
+
+func (l Limits) withDefaults() Limits {
+	for _, f := range []struct {
+		v   *int
+		def int
+	}{
+		{&l.HelloBytes, 64 << 10}, {&l.FrameBytes, 17 << 20}, {&l.ContentsBytes, 16 << 20},
+		{&l.DescriptorBytes, 256 << 10}, {&l.Resources, 10_000}, {&l.ResourcesBytes, 16 << 20},
+		{&l.Tools, 1000}, {&l.ToolsBytes, 4 << 20}, {&l.URIBytes, 8192},
+		{&l.Calls, 5000}, {&l.CallsBurst, 20_000}, {&l.Asked, 64},
+	} {
+		if *f.v == 0 {
+			*f.v = f.def
+		}
+	}
+	return l
+}
+
+// nesting is how deep JSON may be that a page says.
+const nesting = 64
+
+// An allowance is how many calls a page may say: it grows with time, up to a burst. It may be overdrawn once more by as
+// much: until it is paid back the page has no answer, and a page layer of ours says no touches then.
+type allowance struct {
+	left   int
+	filled bridge.Time
+}
+
+// spend takes n calls at now, and reports whether that is not more than can be overdrawn.
+func (a *allowance) spend(now bridge.Time, n int, l *Limits) bool {
+	a.fill(now, l)
+	a.left -= n
+	return a.left >= -l.CallsBurst
+}
+
+func (a *allowance) fill(now bridge.Time, l *Limits) {
+	if passed := int(now - a.filled); passed > 0 {
+		a.left = min(l.CallsBurst, a.left+min(passed, 1<<20)*l.Calls/1000)
+		a.filled = now
+	}
+}
+
+// inCredit is when nothing is overdrawn any more.
+func (a *allowance) inCredit(l *Limits) bridge.Time {
+	if a.left >= 0 {
+		return a.filled
+	}
+	return a.filled + bridge.Time((-a.left*1000+l.Calls-1)/l.Calls)
+}
+
+// above is the reason that names a limit.
+func above(what string, limit int, unit string) string {
+	return what + "; the limit is " + wire.Itoa(limit) + unit
+}

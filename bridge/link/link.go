@@ -1,0 +1,87 @@
+// Package link is the core's end of the link between a page and a core that is elsewhere: text frames, which LINK.md
+// describes. js/link has the page's end, and testdata has the vectors that the tests of both read.
+//
+// A frame's way in: Peer.Receive decodes it (frame.go), holds it against the limits (limits.go), and calls the Core. The
+// way out: a caller's Read, CallTool or Watched becomes a call in the buffer (peer.go), and Take hands that over as one
+// frame.
+//
+// It never starts a goroutine, holds a lock, reads a clock or writes to anything: whoever carries the frames does. It
+// never looks into contents, nor lets a page say more than its limits, whatever the page is.
+package link
+
+import (
+	"github.com/pagewire/pagewire/bridge"
+)
+
+// Version is the version of the link.
+const Version = 1
+
+// About is what a page says of itself in its hello, and later in notes.
+type About struct {
+	Epoch string
+	Tab   string
+	Frame string
+	URL   string
+	// Origin is that of an extension's page, which is not its own.
+	Origin string
+	// Title is nil where it is not said.
+	Title *string
+	// Focused is when the page's window had the focus last, in ms since 1970; 0 where it is not said.
+	Focused int64
+}
+
+// A Core is told what a page says. Its methods are called from within Peer.Receive, in the page's order.
+type Core interface {
+	// Hello comes first, and once. An error ends the link, and is told to the page.
+	Hello(About) error
+	// Register offers a resource in place of none: an error refuses it, and is told to the page.
+	Register(bridge.Resource) error
+	// Unregister withdraws the resource registered under uri.
+	Unregister(uri string)
+	// Touch says that what uri reads as has changed, or, where its revision is none that is new, what that is.
+	Touch(uri string, revision int64)
+	// SetTools says what tools there are, in place of what was said before.
+	SetTools([]bridge.Tool) error
+	// Note says what has changed of what Hello said.
+	Note(About)
+	// Bye says that the page ends the link. With gone set it will not come back.
+	Bye(gone bool)
+}
+
+// A PortCore serves agents in the page, too. Without one, a page that opens a port is ended.
+type PortCore interface {
+	Core
+	Open(port bridge.PortID)
+	Receive(port bridge.PortID, message []byte)
+	Writable(port bridge.PortID, on bool)
+	Close(port bridge.PortID)
+}
+
+// An Answer is a page's to a read or a tool call.
+type Answer struct {
+	// Contents is the JSON text of contents, or of a tool's result, as the page wrote it: it has been parsed by nobody. It
+	// must not be changed.
+	Contents []byte
+	// Revision is the page's count of changes when it began to answer.
+	Revision int64
+	// Failure says what went wrong; "" if nothing did.
+	Failure bridge.Failure
+	// Detail is a sentence on Failure that agents may see.
+	Detail string
+	// Stale has the URIs for whose change the tool did not run.
+	Stale []string
+}
+
+// Stale is the Failure of a tool that did not run, since something that it must not be older than has changed.
+const Stale bridge.Failure = "stale"
+
+// A Seen is a revision of a URI that whoever calls a tool has seen.
+type Seen struct {
+	URI      string
+	Revision int64
+}
+
+// An Ended is why a link is over.
+type Ended struct{ Reason string }
+
+func (e *Ended) Error() string { return "the link has ended: " + e.Reason }

@@ -1,0 +1,196 @@
+package link
+
+import (
+	"slices"
+
+	"github.com/pagewire/pagewire/bridge"
+	"github.com/pagewire/pagewire/bridge/wire"
+)
+
+// answerDelay is how long what is not urgent may wait for something to travel with, in ms. A call's end mostly goes with the
+// next read.
+const answerDelay = 10
+
+// A Peer is the core's end of one link. Its methods are not to be called concurrently; those that Receive calls may call
+// the Peer again.
+type Peer struct {
+	core  Core
+	build string
+	limit Limits
+
+	begun bool
+	over  bool
+	earn  allowance
+
+	out    wire.Text   // calls for the page: a JSON array without its end
+	urgent bool        // one of them cannot wait
+	owes   bool        // the page has said something and has had no answer
+	since  bridge.Time // when what waits began to
+
+	resources map[string]int // bytes of their descriptors
+	bytes     int            // of all
+
+	asked   map[uint32]*ask
+	lastAsk uint32
+	running int    // of the asked, those that the page has been sent and has not answered
+	waiting []*ask // the rest, in order
+}
+
+// An ask is a read or a tool call, until End.
+type ask struct {
+	id       uint32
+	text     wire.Text // the call, until it is sent
+	sent     bool
+	answered bool
+	done     func(Answer)
+	progress func(members []byte)
+}
+
+// New returns the core's end of a link that begins at now. build is the version of Pagewire that the page is told.
+func New(now bridge.Time, core Core, build string, limits Limits) *Peer {
+	p := &Peer{core: core, build: build, limit: limits.withDefaults(), resources: map[string]int{}, asked: map[uint32]*ask{}}
+	p.earn = allowance{left: p.limit.CallsBurst, filled: now}
+	return p
+}
+
+// gone is the answer of a page that is no more.
+var gone = Answer{Failure: bridge.ReadFailed, Detail: "the page went away before it answered"}
+
+// Close ends the link. What was asked is answered with a failure.
+func (p *Peer) Close() {
+	if p.over {
+		return
+	}
+	p.over = true
+	ids := make([]uint32, 0, len(p.asked))
+	for id := range p.asked {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	for _, id := range ids {
+		if a := p.asked[id]; a != nil {
+			delete(p.asked, id)
+			if !a.answered {
+				a.done(gone)
+			}
+		}
+	}
+	p.waiting = nil
+}
+
+// Receive takes a frame of the page: it is Apply of what Parse makes of it.
+func (p *Peer) Receive(now bridge.Time, frame []byte) error {
+	return p.Apply(now, Parse(frame, p.limit))
+}
+
+// Apply takes a frame. The error is an *Ended: then the link is over, the road is to be closed, and Take has what the page
+// is still to be told.
+func (p *Peer) Apply(now bridge.Time, f Frame) error {
+	if p.over {
+		return nil
+	}
+	if reason := p.apply(now, f); reason != "" {
+		p.say("refused", nil).add(quote(reason)).end()
+		p.urgent = true
+		p.Close()
+		return &Ended{reason}
+	}
+	return nil
+}
+
+func (p *Peer) apply(now bridge.Time, f Frame) (reason string) {
+	if !p.begun && f.bytes > p.limit.HelloBytes {
+		return above("a frame has "+wire.Itoa(f.bytes)+" bytes", p.limit.HelloBytes, "")
+	}
+	p.owe(now)
+	tooMany := above("it says more calls than it may", p.limit.Calls, " a second")
+	cost := 1 // for the frame, which may be empty
+	if f.answered == nil {
+		cost += f.bytes >> 10 // what was not asked for
+	}
+	if !p.earn.spend(now, cost, &p.limit) {
+		return tooMany
+	}
+	if !p.begun && len(f.steps) == 0 && f.bad == "" {
+		return "the first frame is not a hello"
+	}
+	for _, s := range f.steps {
+		switch {
+		case p.over:
+			return "" // by the core
+		case p.begun == s.first:
+			if !p.begun {
+				return "the first frame is not a hello"
+			}
+			return noCall
+		case !p.earn.spend(now, 1, &p.limit):
+			return tooMany
+		}
+		if reason := s.do(p); reason != "" {
+			return reason
+		}
+	}
+	return f.bad
+}
+
+// hello takes the page's first call.
+func (p *Peer) hello(version int64, build string, a About) (reason string) {
+	if version != Version {
+		return "the page's Pagewire " + build + " speaks version " + wire.Itoa(int(version)) + " of the link, and Pagewire " +
+			p.build + " version " + wire.Itoa(Version) + ": update the older of the two"
+	}
+	p.begun = true
+	if err := p.core.Hello(a); err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
+// Welcome answers the page's hello. tab, if it is not "", is the id that the page has from now on.
+func (p *Peer) Welcome(tab string) {
+	about := wire.Text(`{}`)
+	if tab != "" {
+		about = wire.Text(`{"tab":`).Str(tab).Raw(`}`)
+	}
+	p.say("hello", wire.Text{}.Int(Version)).add(quote(p.build)).add(about).end()
+	p.urgent = true
+}
+
+// register takes a descriptor of so many bytes, or why it is none.
+func (p *Peer) register(r bridge.Resource, bytes int, err error) {
+	refuse := func(why string) { p.Report("resource refused: " + r.URI + ": " + why) }
+	before, known := p.resources[r.URI]
+	switch {
+	case err != nil:
+		refuse(err.Error())
+	case !known && len(p.resources) >= p.limit.Resources:
+		refuse(above("the page has too many", p.limit.Resources, ""))
+	case p.bytes-before+bytes > p.limit.ResourcesBytes:
+		refuse(above("the page's descriptors are too long together", p.limit.ResourcesBytes, " bytes"))
+	default:
+		if err := p.core.Register(r); err != nil {
+			refuse(err.Error())
+			return
+		}
+		p.resources[r.URI] = bytes
+		p.bytes += bytes - before
+	}
+}
+
+func (p *Peer) unregister(uri string) {
+	p.bytes -= p.resources[uri]
+	delete(p.resources, uri)
+	p.core.Unregister(uri)
+}
+
+func (p *Peer) setTools(tools []bridge.Tool, err error) {
+	if err == nil {
+		err = p.core.SetTools(tools)
+	}
+	if err != nil {
+		p.Report("tools refused: " + err.Error())
+	}
+}
+
+// Held is how many bytes of descriptors are kept for the page.
+func (p *Peer) Held() int { return p.bytes }

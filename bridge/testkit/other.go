@@ -1,0 +1,90 @@
+//go:build !js
+
+package testkit
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"testing"
+)
+
+// roleEnv names the environment variable by which Main knows that the process is not to run tests.
+const roleEnv = "PAGEWIRE_TESTKIT_ROLE"
+
+// Main is called first by a TestMain whose tests use OtherUser: in the process of that other user it does what that is to
+// do, and does not return.
+func Main() {
+	role := os.Getenv(roleEnv)
+	if role == "" {
+		return
+	}
+	if err := play(role, os.Args[1], os.Stdin, os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// The roles of OtherUser.
+const (
+	// Dial connects to an address, and is nc: what comes in on standard input goes there, what comes from there goes out.
+	Dial = "dial"
+	// Squat listens at an address, says "listening" on a line of standard output, and writes there what each who connects sends.
+	Squat = "squat"
+	// Read writes the contents of the file at a path.
+	Read = "read"
+)
+
+func play(role, at string, in io.Reader, out io.Writer) error {
+	switch role {
+	case Dial:
+		c, err := net.Dial("tcp", at)
+		if err != nil {
+			return err
+		}
+		go io.Copy(c, in)
+		_, err = io.Copy(out, c)
+		return err
+	case Squat:
+		l, err := net.Listen("tcp", at)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintln(out, "listening")
+		go func() { // it ends with its input
+			for {
+				c, err := l.Accept()
+				if err != nil {
+					return
+				}
+				go io.Copy(out, c)
+			}
+		}()
+		_, err = io.Copy(io.Discard, in)
+		return err
+	case Read:
+		f, err := os.Open(at)
+		if err != nil {
+			return err
+		}
+		_, err = io.Copy(out, f)
+		return err
+	}
+	return fmt.Errorf("testkit: no role %q", role)
+}
+
+// OtherUser gives a command that plays a role, at an address or path, as another user of this machine: see AsOther. The
+// test binary's TestMain must call Main.
+func OtherUser(t testing.TB, role, at string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.Command("")
+	AsOther(t, cmd) // which may end the test
+	cmd.Path = Self(t)
+	cmd.Args = []string{cmd.Path, at}
+	cmd.Err = nil
+	cmd.Env = append(os.Environ(), roleEnv+"="+role, "GORACE=atexit_sleep_ms=0") // else it takes a second to end under -race
+	return cmd
+}
