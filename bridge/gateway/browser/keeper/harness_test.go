@@ -102,10 +102,13 @@ func (h *home) processes() map[int]string {
 		}
 		pid, _ := strconv.Atoi(strings.Split(file, "/")[2])
 		line := strings.ReplaceAll(string(text), "\x00", " ")
-		if strings.Contains(line, "--user-data-dir="+h.temp) || strings.HasSuffix(line, " keeper ") && strings.HasPrefix(line, os.Args[0]) && h.mine(pid) {
-			if stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)); err == nil && !strings.Contains(string(stat), ") Z ") {
-				all[pid] = line
-			}
+		keeper := strings.HasSuffix(line, " keeper ") && strings.HasPrefix(line, os.Args[0]) && h.mine(pid)
+		if !keeper && !strings.Contains(line, "--user-data-dir="+h.temp) {
+			continue
+		}
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		if err == nil && !strings.Contains(string(stat), ") Z ") {
+			all[pid] = line
 		}
 	}
 	return all
@@ -186,7 +189,9 @@ func (d *devtools) send(session, method, params string) int64 {
 	if params == "" {
 		params = "{}"
 	}
-	m := &cdproto.Message{ID: d.last, SessionID: target.SessionID(session), Method: cdproto.MethodType(method), Params: []byte(params)}
+	m := &cdproto.Message{
+		ID: d.last, SessionID: target.SessionID(session), Method: cdproto.MethodType(method), Params: []byte(params),
+	}
 	if err := d.conn.Write(d.t.Context(), m); err != nil {
 		d.t.Fatal(err)
 	}
@@ -231,7 +236,8 @@ func (d *devtools) call(session, method, params string) json.RawMessage {
 // page attaches to the tabs, and returns the session of the first.
 func (d *devtools) page(params string) string {
 	d.t.Helper()
-	d.call("", "Target.setAutoAttach", `{"autoAttach":true,"flatten":true,"filter":[{"type":"page"},{"type":"iframe"}],`+params+`}`)
+	const all = `"autoAttach":true,"flatten":true,"filter":[{"type":"page"},{"type":"iframe"}],`
+	d.call("", "Target.setAutoAttach", `{`+all+params+`}`)
 	var session string
 	testkit.Eventually(d.t, "a tab is attached to", func() bool {
 		for _, m := range d.events {

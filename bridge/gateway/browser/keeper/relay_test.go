@@ -117,10 +117,12 @@ func TestAClientThatDoesNotRead(t *testing.T) {
 	}
 	// What was on its way arrives, and then the end.
 	n := 0
-	for frame, err := []byte{}, error(nil); ; n += len(frame) {
-		if frame, err = stopped.conn.(*transport).said.next(); err != nil {
+	for {
+		frame, err := stopped.conn.(*transport).said.next()
+		if err != nil {
 			break
 		}
+		n += len(frame)
 	}
 	if n >= maxQueue {
 		t.Errorf("%d bytes were kept for a client that does not read", n)
