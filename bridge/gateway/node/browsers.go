@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -131,7 +132,7 @@ func (b *browsers) adopt() {
 
 // add makes a browser known, with our hold on it if we have one. The lock is held.
 func (b *browsers) add(w wish, hold *keeper.Hold) *source {
-	if i := slices.IndexFunc(b.known, func(s *source) bool { return s.wish == w }); i >= 0 {
+	if i := slices.IndexFunc(b.known, func(s *source) bool { return s.is(w) }); i >= 0 {
 		if hold != nil {
 			b.release(hold)
 		}
@@ -172,7 +173,9 @@ func (b *browsers) join(s *source) {
 	defer close(s.joined)
 	hold, err := keeper.Join(b.ctx, b.dir, s.Keeper, b.o.Log)
 	if err != nil {
-		b.o.Log.Debug("no hold on a launched browser", "name", s.Keeper, "error", err)
+		if !errors.Is(err, keeper.ErrGone) && b.ctx.Err() == nil {
+			b.o.Log.Warn("the pages of a launched browser are not served", "name", s.Keeper, "error", err)
+		}
 		b.forget(s)
 		return
 	}
@@ -183,9 +186,8 @@ func (b *browsers) join(s *source) {
 	go b.watch(s)
 }
 
-// watch waits for the end of a launched browser. One that its user has closed stays closed until the next gateway is
-// started with
-// --launch. One that has died is replaced, by who has launched it, or else by another who would have.
+// watch waits for the end of a launched browser. One that its user has closed stays closed, until another gateway comes
+// that wants one. One that has died is replaced, by who has launched it, or else by another who would have.
 func (b *browsers) watch(s *source) {
 	<-s.hold.Done()
 	b.forget(s)
@@ -313,12 +315,12 @@ func (b *browsers) learn(shared map[string]string) {
 	}
 	// What is launched is known as long as we have a hold on it.
 	b.known = slices.DeleteFunc(b.known, func(s *source) bool {
-		return s.URL != "" && !s.ours && !slices.Contains(told, s.wish)
+		return s.URL != "" && !s.ours && !slices.ContainsFunc(told, s.is)
 	})
 	for _, w := range told {
 		b.add(w, nil)
 	}
-	missing := slices.ContainsFunc(b.known, func(s *source) bool { return s.ours && !slices.Contains(told, s.wish) })
+	missing := slices.ContainsFunc(b.known, func(s *source) bool { return s.ours && !slices.ContainsFunc(told, s.is) })
 	if missing || b.wanted {
 		b.tasks.Go(func() {
 			if err := b.provide(); err != nil && b.ctx.Err() == nil {
@@ -377,9 +379,13 @@ func (b *browsers) launch() error {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.closed {
+	switch {
+	case b.closed:
 		b.release(hold)
 		return nil
+	case hold.Name == "" && !b.leading:
+		b.release(hold)
+		return errors.New("the hub cannot reach a browser that is for this process alone")
 	}
 	b.wanted = false
 	b.turn++
@@ -419,6 +425,9 @@ const tellTimeout = 5 * time.Second
 
 // tell has the hub attach to a browser.
 func (b *browsers) tell(w wish) error {
+	if w.check() != nil {
+		return fmt.Errorf("the hub attaches to browsers of this machine only, and not to %s", w.URL)
+	}
 	text, err := json.Marshal(w)
 	if err != nil {
 		return err
@@ -484,6 +493,9 @@ func (b *browsers) close(ctx context.Context) {
 		}
 		all.Wait()
 		b.tasks.Wait()
+		if b.dir != nil {
+			b.dir.Close()
+		}
 		close(done)
 	}()
 	select {

@@ -23,6 +23,9 @@ type wish struct {
 	Inject bool `json:"inject,omitempty"`
 }
 
+// is reports whether two wishes are one browser.
+func (w wish) is(other wish) bool { return w.Keeper == other.Keeper && w.URL == other.URL }
+
 // maxWishes bounds the browsers that others can name. A gateway needs one.
 const maxWishes = 256
 
