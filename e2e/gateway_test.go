@@ -471,7 +471,7 @@ func TestKills(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	c := serveCounter(t)
-	args := []string{"--launch", "--headless", "--open", c.URL}
+	args := []string{"--launch", "--headless", "--debug-port", "0", "--open", c.URL}
 	hub := h.serve(t, args...)
 	testkit.Eventually(t, "the page is listed", func() bool { return hub.Offers(c.uri()) })
 	a := h.serve(t, args...)

@@ -10,7 +10,10 @@ import (
 	"net"
 	"net/url"
 	"os"
+	"os/signal"
+	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -34,7 +37,8 @@ func serveCommand() *cobra.Command {
 			"their pages. pagewire inspect shows what there is.\n\n" +
 			"Agents on HTTP send the token, on this machine too (pagewire config CLIENT --http writes it).\n" +
 			"Pages come from a browser (--chrome, --launch), and by themselves if they have the script tag\n" +
-			"with data-gateway.",
+			"with data-gateway. A browser that is launched listens on no port, is used by all that run, and is\n" +
+			"closed with the last of them.",
 		Example: "  pagewire serve --launch --open https://example.com",
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -45,6 +49,7 @@ func serveCommand() *cobra.Command {
 			if err != nil {
 				return usageError{cmd, err}
 			}
+			surviveClosedOutput()
 			o.Version, o.Log, o.In, o.Out = versionName(), log, cmd.InOrStdin(), cmd.OutOrStdout()
 			if o.Stdio && isTerminal(o.In) {
 				fmt.Fprintf(cmd.ErrOrStderr(), "pagewire: waiting for an agent on this terminal; Ctrl+D ends. An agent's configuration: pagewire config\n")
@@ -66,6 +71,7 @@ func serveCommand() *cobra.Command {
 	f.BoolVar(&o.Launch, "launch", false, "launch a browser, with a profile of its own")
 	f.BoolVar(&o.Headless, "headless", false, "launch it without a window")
 	f.StringArrayVar(&o.Open, "open", nil, "open this `URL` in the launched browser; may be repeated")
+	f.StringVar(&o.DebugPort, "debug-port", "", "let every process of this machine control the launched browser at this TCP `port`; 0 picks one")
 	f.BoolVar(&o.Inject, "inject", false, "add the page layer to pages of that browser that lack it")
 	f.StringArrayVar(&o.AllowOrigins, "allow-origin", nil, "serve pages of this `origin` only (https://*.example.com for all below), which may ask at /mcp, with the token; may be repeated")
 	f.StringArrayVar(&o.DenyOrigins, "deny-origin", nil, "never serve pages of this `origin`; may be repeated")
@@ -96,6 +102,13 @@ func httpFlags(cmd *cobra.Command, o *node.Options) {
 	f.IntVar(&o.Shares.Requests, "max-requests", serve.DefaultShares.Requests, "`number` of requests that it may have under way")
 }
 
+// surviveClosedOutput makes a write to standard output or error that nobody reads an error, and no end of the process:
+// an agent that is killed closes both, and what it has started is still to be ended. The signal is taken and not ignored,
+// which what this process starts would inherit.
+func surviveClosedOutput() {
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+}
+
 // checkServe finds what contradicts itself in a command line, and fills in what depends on what was said.
 func checkServe(cmd *cobra.Command, o *node.Options) error {
 	said := cmd.Flags().Changed
@@ -109,10 +122,19 @@ func checkServe(cmd *cobra.Command, o *node.Options) error {
 		return errors.New("--headless is about the browser that --launch starts: add --launch")
 	case len(o.Open) > 0 && !o.Launch:
 		return errors.New("--open is about the browser that --launch starts: add --launch")
+	case said("debug-port") && !o.Launch:
+		return errors.New("--debug-port is about the browser that --launch starts: add --launch")
 	case len(o.BrowserFlags) > 0 && !o.Launch:
 		return errors.New("--browser-flag is about the browser that --launch starts: add --launch")
 	case o.Inject && !o.Launch && o.Chrome == "":
 		return errors.New("--inject needs a browser: add --launch or --chrome auto")
+	}
+	if said("debug-port") {
+		port, err := strconv.ParseUint(o.DebugPort, 10, 16)
+		if err != nil {
+			return fmt.Errorf("--debug-port %s: want a port such as 9222, or 0 for any", quoted(o.DebugPort))
+		}
+		o.DebugPort = strconv.FormatUint(port, 10) // as the browser reads it
 	}
 	if said("chrome") && o.Chrome != "auto" {
 		if u, err := url.Parse(o.Chrome); err != nil || u.Host == "" || !strings.Contains(" http https ws wss ", " "+u.Scheme+" ") {

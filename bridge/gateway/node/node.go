@@ -45,6 +45,9 @@ type Options struct {
 	Launch, Headless bool
 	Open             []string
 	BrowserFlags     []string
+	// DebugPort is a TCP port on loopback where the launched browser listens besides, for every process of the machine:
+	// "0" is one that the system chooses. "" means that it listens nowhere.
+	DebugPort string
 	// Inject gives the page layer to the pages that have none.
 	Inject bool
 	// AllowOrigins and DenyOrigins are those of gateway.Options and socket.Options: a page that connects by itself must be at
@@ -120,7 +123,7 @@ func Run(ctx context.Context, o Options) error {
 	local := http.NewServeMux() // for this user's processes
 	local.Handle("/page", front.pages.Host())
 	local.Handle(access.TicketPath, front.local.Tickets())
-	local.Handle(browsersPath, browsers)
+	local.Handle("POST "+browsersPath, browsers)
 
 	var parts sync.WaitGroup
 	failed := make(chan error, 4)
@@ -175,7 +178,7 @@ func Run(ctx context.Context, o Options) error {
 	}
 	limited, end := context.WithTimeout(context.Background(), endTimeout)
 	defer end()
-	browsers.close(limited) // while the joiners are still known
+	browsers.close(limited)
 	front.agents.Close(limited)
 	g.Close()
 	front.pages.Close()
