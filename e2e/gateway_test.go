@@ -250,8 +250,11 @@ func TestServe(t *testing.T) {
 			a.Close()
 			t.Logf("it ended after %v", time.Since(began).Round(time.Millisecond))
 			testkit.Eventually(t, "the browser's processes are gone", func() bool { return !slices.ContainsFunc(below, running) })
+			var left []string
+			defer func() { t.Logf("in its home is %q", left) }()
 			testkit.Eventually(t, "nothing but the token is left behind", func() bool {
-				return slices.Equal(h.left(t), []string{"pagewire/token"})
+				left = h.left(t)
+				return slices.Equal(left, []string{"pagewire/token"})
 			})
 		})
 	}
@@ -468,7 +471,7 @@ func TestKills(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	c := serveCounter(t)
-	args := []string{"--launch", "--headless", "--open", c.URL}
+	args := []string{"--launch", "--headless", "--debug-port", "0", "--open", c.URL}
 	hub := h.serve(t, args...)
 	testkit.Eventually(t, "the page is listed", func() bool { return hub.Offers(c.uri()) })
 	a := h.serve(t, args...)

@@ -48,7 +48,9 @@ func (p *testPage) attach(g *Gateway, info PageInfo) {
 func (p *testPage) offer(uri, text string) {
 	if strings.Contains(uri, "{") {
 		head, _, _ := strings.Cut(uri, "{")
-		p.page.Template(uri, func(asked string) string { return text + strings.TrimPrefix(asked, head) })
+		p.page.Add(uri, func(_ context.Context, asked string) (string, error) {
+			return text + strings.TrimPrefix(asked, head), nil
+		})
 	} else {
 		p.page.Offer(uri, text)
 	}

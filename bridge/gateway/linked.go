@@ -21,6 +21,7 @@ type linked struct {
 	sending bool
 	late    *time.Timer // for what is sent though nothing else happens
 	closed  bool
+	ended   bool // and send has been told
 	held    int // bytes of descriptors that Gateway.held counts
 	watches map[string]*watch
 	tools   []bridge.Tool
@@ -47,12 +48,12 @@ func (g *Gateway) outgoing(l *linked) {
 	}
 	at, ok := l.peer.Deadline()
 	switch {
-	case !ok:
-	case at <= g.now():
+	case ok && at <= g.now() || l.closed && !l.ended:
 		if !l.sending {
 			l.sending = true
 			g.toSend = append(g.toSend, l)
 		}
+	case !ok:
 	default:
 		l.late.Reset(g.mu.Until(at))
 	}
@@ -62,23 +63,33 @@ func (g *Gateway) outgoing(l *linked) {
 // delays who sends to that page, and nobody else.
 func (g *Gateway) dispatch(list []*linked) {
 	for _, l := range list {
-		for frame := g.nextFrame(l); frame != nil; frame = g.nextFrame(l) {
-			g.tap(Event{Way: ToPage, Page: l.p.URL, Text: frame})
+		for {
+			frame, ok := g.nextFrame(l)
+			if !ok {
+				break
+			}
+			if frame != nil {
+				g.tap(Event{Way: ToPage, Page: l.p.URL, Text: frame})
+			}
 			l.send(frame)
 		}
 	}
 }
 
-// nextFrame takes the next frame of a page that is being sent to; nil ends that.
-func (g *Gateway) nextFrame(l *linked) []byte {
+// nextFrame takes the next frame of a page that is being sent to, nil for the end of the road; ok is false if there is none.
+func (g *Gateway) nextFrame(l *linked) (frame []byte, ok bool) {
 	g.mu.Lock()
 	defer g.mu.Release()
-	frame := l.peer.Take(g.now())
-	if frame == nil {
-		l.sending = false
-		g.outgoing(l) // only what is sent later
+	if frame = l.peer.Take(g.now()); frame != nil {
+		return frame, true
 	}
-	return frame
+	if l.closed && !l.ended {
+		l.ended = true
+		return nil, true
+	}
+	l.sending = false
+	g.outgoing(l) // only what is sent later
+	return nil, false
 }
 
 func (l *linked) close() {
@@ -90,6 +101,7 @@ func (l *linked) close() {
 		}
 		l.peer.Close()
 		l.count()
+		l.p.g.outgoing(l)
 	}
 }
 

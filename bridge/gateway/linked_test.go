@@ -25,7 +25,7 @@ func TestMoreReadsThanAPageTakes(t *testing.T) {
 	p.page.Hold = make(chan struct{})
 	reading := make(chan string, 1000)
 	p.page.OnRead = func(uri string) { reading <- uri }
-	p.page.Template(app+"/echo/{x}", func(uri string) string { return strings.TrimPrefix(uri, app+"/echo/") })
+	p.page.Add(app+"/echo/{x}", func(_ context.Context, uri string) (string, error) { return strings.TrimPrefix(uri, app+"/echo/"), nil })
 	a := openAgent(t, g)
 	const asked = 64
 	var all sync.WaitGroup

@@ -99,8 +99,9 @@ func (g *Gateway) newPage(info PageInfo) *Page {
 }
 
 // Attach takes a page on, at the other end of a link: Receive takes its frames, of which the first is its hello, and send is
-// called with those for it, in order, one at a time, and without the gateway's lock; it must not block for long. The page is
-// shown to agents as soon as it offers something. When its road has ended Lost says so. It fails with ErrDenied or ErrClosed.
+// called with those for it, in order, one at a time, and without the gateway's lock, and at last with nil, when the road is
+// to be closed; it must not block. The page is shown to agents as soon as it offers something. When its road has ended Lost
+// says so. It fails with ErrDenied or ErrClosed.
 func (g *Gateway) Attach(info PageInfo, send func(frame []byte)) (*Page, error) {
 	return g.attach(info, func(p *Page) source { return newLinked(p, send) })
 }
@@ -109,6 +110,7 @@ func (g *Gateway) attach(info PageInfo, src func(*Page) source) (*Page, error) {
 	if !g.Admits(info.Origin) {
 		return nil, fmt.Errorf("%s: %w", info.Origin, ErrDenied)
 	}
+	info.Title = shorten(info.Title)
 	p := g.newPage(info)
 	g.mu.Lock()
 	defer g.unlock()
@@ -120,8 +122,7 @@ func (g *Gateway) attach(info PageInfo, src func(*Page) source) (*Page, error) {
 	return p, nil
 }
 
-// Receive takes a frame of the page, which must not be changed any more. An error is a *link.Ended: the road is to be
-// closed, when the frame that says why has been sent.
+// Receive takes a frame of the page, which must not be changed any more. An error is a *link.Ended: the page has been told.
 func (p *Page) Receive(frame []byte) error {
 	g, l := p.g, p.src.(*linked)
 	g.tap(Event{Way: FromPage, Page: p.URL, Text: frame})
@@ -339,9 +340,13 @@ func (p *Page) Retitle(title string) {
 
 const maxTitle = 1 << 10
 
+func shorten(title string) string {
+	return strings.ToValidUTF8(title[:min(len(title), maxTitle)], "")
+}
+
 func (p *Page) retitle(title string) {
 	g := p.g
-	title = strings.ToValidUTF8(title[:min(len(title), maxTitle)], "")
+	title = shorten(title)
 	if p.Title == title || p.gone {
 		return
 	}

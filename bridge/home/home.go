@@ -21,12 +21,12 @@ type Home struct {
 	// Engine may be called by whoever holds the lock.
 	Engine *bridge.Engine
 
-	mu     sync.Mutex
-	start  time.Time
-	timer  *time.Timer
-	armed  bridge.Time // when timer fires; 0 if it does not
-	ended  bool
-	leave  func() func()
+	mu    sync.Mutex
+	start time.Time
+	timer *time.Timer
+	armed bridge.Time // when timer fires; 0 if it does not
+	ended bool
+	leave func() func()
 }
 
 // New returns a home for an engine with these options and that host. leave, which may be nil, is called with the lock held,

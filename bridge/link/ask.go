@@ -77,6 +77,8 @@ func (p *Peer) endAsk(a *ask) {
 	p.say("end", wire.Text{}.Int(int(a.id))).end()
 	if !a.answered {
 		p.urgent = true // the page is at work for nobody
+		p.crossed[p.ended%len(p.crossed)] = a.id
+		p.ended++
 		p.running--
 		p.sendWaiting()
 	}

@@ -14,7 +14,16 @@ type Frame struct {
 	steps []step
 	bad   string // why the link ends behind these steps; "" if it does not
 
+	hello    *About    // of a hello
 	answered *answered // of an answer's contents
+}
+
+// Hello is what the page says of itself, if the frame begins with its hello: for who needs that before there is a Peer.
+func (f Frame) Hello() (a About, ok bool) {
+	if f.hello == nil {
+		return About{}, false
+	}
+	return *f.hello, true
 }
 
 // A step is a call of the page. What it returns is why the link ends, or "".
@@ -159,6 +168,9 @@ func (f *Frame) add(c *call, l *Limits) bool {
 		version, okVersion := c.integer(0, 1<<31)
 		build, okBuild := c.text(1)
 		a, okAbout := about(c.args[2])
+		if len(f.steps) == 0 {
+			f.hello = &a
+		}
 		f.steps = append(f.steps, step{first: true, do: func(p *Peer) string { return p.hello(version, build, a) }})
 		return okVersion && okBuild && okAbout
 	case "register":

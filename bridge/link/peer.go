@@ -32,8 +32,10 @@ type Peer struct {
 
 	asked   map[uint32]*ask
 	lastAsk uint32
-	running int    // of the asked, those that the page has been sent and has not answered
-	waiting []*ask // the rest, in order
+	running int        // of the asked, those that the page has been sent and has not answered
+	waiting []*ask     // the rest, in order
+	crossed [64]uint32 // calls that have ended last, whose answers may be on their way
+	ended   int
 }
 
 // An ask is a read or a tool call, until End.
@@ -108,7 +110,7 @@ func (p *Peer) apply(now bridge.Time, f Frame) (reason string) {
 	p.owe(now)
 	tooMany := above("it says more calls than it may", p.limit.Calls, " a second")
 	cost := 1 // for the frame, which may be empty
-	if f.answered == nil {
+	if f.answered == nil || !p.expects(f.answered.call) {
 		cost += f.bytes >> 10 // what was not asked for
 	}
 	if !p.earn.spend(now, cost, &p.limit) {
@@ -134,6 +136,19 @@ func (p *Peer) apply(now bridge.Time, f Frame) (reason string) {
 		}
 	}
 	return f.bad
+}
+
+// expects reports whether an answer to a call may come: it has been asked, or has ended while the answer was on its way.
+func (p *Peer) expects(call uint32) bool {
+	if p.take(call) != nil {
+		return true
+	}
+	i := slices.Index(p.crossed[:], call)
+	if i < 0 || call == 0 {
+		return false
+	}
+	p.crossed[i] = 0
+	return true
 }
 
 // hello takes the page's first call.

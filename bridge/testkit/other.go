@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"sync"
 	"testing"
 )
 
@@ -82,9 +83,33 @@ func OtherUser(t testing.TB, role, at string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command("")
 	AsOther(t, cmd) // which may end the test
-	cmd.Path = Self(t)
+	cmd.Path = selfOf(t)
 	cmd.Args = []string{cmd.Path, at}
 	cmd.Err = nil
 	cmd.Env = append(os.Environ(), roleEnv+"="+role, "GORACE=atexit_sleep_ms=0") // else it takes a second to end under -race
 	return cmd
+}
+
+// selves are the copies of the binary that tests have, one each: it is some 20 MB.
+var selves struct {
+	sync.Mutex
+	of map[testing.TB]string
+}
+
+func selfOf(t testing.TB) string {
+	t.Helper()
+	selves.Lock()
+	defer selves.Unlock()
+	if selves.of == nil {
+		selves.of = map[testing.TB]string{}
+	}
+	if selves.of[t] == "" {
+		selves.of[t] = Self(t)
+		t.Cleanup(func() {
+			selves.Lock()
+			defer selves.Unlock()
+			delete(selves.of, t)
+		})
+	}
+	return selves.of[t]
 }

@@ -4,7 +4,9 @@ package testkit
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -29,7 +31,8 @@ type Page struct {
 	about   map[string]any
 	count   int64
 	state   map[string]string
-	reads   map[string]func(uri string) string // of templates
+	reads   map[string]func(ctx context.Context, uri string) (string, error)
+	members map[string]map[string]any // of descriptors
 	changed map[string]int64
 	tools   map[string]Tool
 	order   []string // of the tools
@@ -52,7 +55,7 @@ type Tool struct {
 // NewPage returns a page that offers these texts. It says nothing before Connect.
 func NewPage(t testing.TB, state map[string]string) *Page {
 	p := &Page{
-		t: t, epoch: "epoch" + strconv.Itoa(len(t.Name())), state: map[string]string{}, reads: map[string]func(string) string{},
+		t: t, epoch: "epoch" + strconv.Itoa(len(t.Name())), state: map[string]string{}, reads: map[string]func(context.Context, string) (string, error){}, members: map[string]map[string]any{},
 		changed: map[string]int64{}, tools: map[string]Tool{}, watched: map[string]bool{}, calls: map[int64]context.CancelFunc{},
 	}
 	for uri, text := range state {
@@ -61,27 +64,48 @@ func NewPage(t testing.TB, state map[string]string) *Page {
 	return p
 }
 
+// A Receiver is the core's end of a link: a gateway.Page.
+type Receiver interface{ Receive(frame []byte) error }
+
+// Attach begins a link with a gateway in this process: attach is its Attach, with what it is told of the page.
+func (p *Page) Attach(attach func(send func(frame []byte)) (Receiver, error)) {
+	p.t.Helper()
+	core, err := attach(p.Hear)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.Connect(func(frame []byte) { _ = core.Receive(frame) }, nil) // the page is told why
+}
+
 // Connect begins a link: post carries frames to the core, and about is said in the hello. What the core says is for Hear.
 func (p *Page) Connect(post func(frame []byte), about map[string]any) {
-	p.mu.Lock()
 	all := map[string]any{"epoch": p.epoch}
 	for name, value := range about {
 		all[name] = value
 	}
+	p.mu.Lock()
+	p.post = post
+	p.mu.Unlock()
+	p.say([]any{"hello", 1, "0", all})
+	p.Resume(post)
+}
+
+// Resume is Connect for who has said hello.
+func (p *Page) Resume(post func(frame []byte)) {
+	p.mu.Lock()
 	p.post = post
 	p.watched = map[string]bool{}
 	var calls [][]any
 	for uri := range p.state {
-		calls = append(calls, registration(uri))
+		calls = append(calls, p.registration(uri))
 	}
 	for uri := range p.reads {
-		calls = append(calls, registration(uri))
+		calls = append(calls, p.registration(uri))
 	}
 	if len(p.tools) > 0 {
 		calls = append(calls, p.toolCall())
 	}
 	p.mu.Unlock()
-	p.say([]any{"hello", 1, "0", all})
 	p.say(asAny(calls)...)
 }
 
@@ -92,12 +116,15 @@ func asAny(calls [][]any) (list []any) {
 	return list
 }
 
-func registration(uri string) []any {
-	name := "state"
+func (p *Page) registration(uri string) []any {
+	described := map[string]any{"uri": uri, "name": "state"}
 	if strings.Contains(uri, "{") {
-		name = "template"
+		described["name"] = "template"
 	}
-	text, _ := json.Marshal(map[string]string{"uri": uri, "name": name})
+	for name, value := range p.members[uri] {
+		described[name] = value
+	}
+	text, _ := json.Marshal(described)
 	return []any{"register", string(text)}
 }
 
@@ -124,8 +151,14 @@ func (p *Page) Post(frame string) {
 	}
 }
 
-// Hear takes a frame of the core.
+// Hear takes a frame of the core; nil ends the link.
 func (p *Page) Hear(frame []byte) {
+	if frame == nil {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.post = nil
+		return
+	}
 	var calls [][]json.RawMessage
 	if err := json.Unmarshal(frame, &calls); err != nil {
 		p.t.Errorf("the core says %s: %v", frame, err)
@@ -208,10 +241,11 @@ func (p *Page) read(id int64, key, uri string) {
 	if p.OnRead != nil {
 		p.OnRead(uri)
 	}
-	p.begin(id, func(context.Context) {
+	p.begin(id, func(ctx context.Context) {
 		p.mu.Lock()
 		text, ok := p.state[uri]
 		read, raw, count := p.reads[key], p.raw, p.count
+		kind, _ := p.members[key]["mimeType"].(string)
 		p.mu.Unlock()
 		if raw != nil {
 			if contents := raw(uri); contents != "" {
@@ -219,15 +253,27 @@ func (p *Page) read(id int64, key, uri string) {
 			}
 			return
 		}
-		if read != nil {
-			text, ok = read(uri), true
+		var err error
+		switch {
+		case read != nil:
+			text, err = read(ctx, uri)
+		case !ok:
+			err = errors.New("there is nothing at " + uri)
 		}
-		if !ok {
-			p.say([]any{"complete", id, 1, count, ""})
+		if err != nil {
+			p.say([]any{"complete", id, 1, count, err.Error()})
 			return
 		}
-		contents, _ := json.Marshal([]map[string]string{{"uri": uri, "text": text}})
-		p.Post(fmt.Sprintf("=%d %d %s", id, count, contents))
+		contents := map[string]string{"uri": uri, "text": text}
+		if kind != "" {
+			contents["mimeType"] = kind
+		}
+		if strings.HasPrefix(kind, "image/") {
+			delete(contents, "text")
+			contents["blob"] = base64.StdEncoding.EncodeToString([]byte(text))
+		}
+		list, _ := json.Marshal([]any{contents})
+		p.Post(fmt.Sprintf("=%d %d %s", id, count, list))
 	})
 }
 
@@ -273,16 +319,25 @@ func (p *Page) run(id int64, name string, args json.RawMessage, unless string) {
 func (p *Page) Offer(uri, text string) {
 	p.mu.Lock()
 	p.state[uri] = text
+	call := p.registration(uri)
 	p.mu.Unlock()
-	p.say(registration(uri))
+	p.say(call)
 }
 
-// Template registers a template.
-func (p *Page) Template(template string, read func(uri string) string) {
+// Add registers a URI, or a template, that reads as what a function gives. Its context ends with the read.
+func (p *Page) Add(uri string, read func(ctx context.Context, uri string) (string, error)) {
 	p.mu.Lock()
-	p.reads[template] = read
+	p.reads[uri] = read
+	call := p.registration(uri)
 	p.mu.Unlock()
-	p.say(registration(template))
+	p.say(call)
+}
+
+// Describe adds members to the descriptor of a URI, which is to be offered later. What has a mimeType of an image reads as a blob.
+func (p *Page) Describe(uri string, members map[string]any) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.members[uri] = members
 }
 
 // Contents has the page answer each read with what f gives, whatever text it is; "" for no answer.

@@ -19,8 +19,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/modelcontextprotocol/go-sdk/mcp"
-
 	"github.com/pagewire/pagewire/bridge/gateway"
 	"github.com/pagewire/pagewire/bridge/gateway/hub"
 	"github.com/pagewire/pagewire/bridge/testkit"
@@ -36,11 +34,8 @@ type running struct {
 	t    *testing.T
 	addr string
 	g    *gateway.Gateway
-	page *mcp.Server
+	page *testkit.Page
 	stop func()
-
-	mu   sync.Mutex
-	text string
 }
 
 // start runs a hub at addr; "" is a free port, in a new home. It is stopped with the test, or by stop.
@@ -50,28 +45,18 @@ func start(t *testing.T, addr, text string) *running {
 		newHome(t)
 		addr = freeAddr(t)
 	}
-	r := &running{t: t, addr: addr, text: text, g: gateway.New(gateway.Options{})}
-	r.page = mcp.NewServer(&mcp.Implementation{Name: "page", Version: "1"}, &mcp.ServerOptions{
-		SubscribeHandler:   func(context.Context, *mcp.SubscribeRequest) error { return nil },
-		UnsubscribeHandler: func(context.Context, *mcp.UnsubscribeRequest) error { return nil },
-	})
-	r.page.AddResource(&mcp.Resource{URI: cart, Name: "cart", Title: "Cart \x1b[31m", MIMEType: "text/plain"}, func(context.Context, *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: cart, Text: r.text}}}, nil
-	})
-	r.page.AddResource(&mcp.Resource{URI: image, Name: "image", MIMEType: "image/png"}, func(context.Context, *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
-		return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: image, MIMEType: "image/png", Blob: []byte{0x89, 'P', 'N', 'G', 0}}}}, nil
-	})
-	r.page.AddResourceTemplate(&mcp.ResourceTemplate{URITemplate: "https://shop.example/item/{id}", Name: "item"}, func(_ context.Context, q *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
-		return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: q.Params.URI, Text: "an item"}}}, nil
-	})
+	r := &running{t: t, addr: addr, g: gateway.New(gateway.Options{})}
 	ctx, cancel := context.WithCancel(context.Background())
-	near, far := testkit.Pipe()
-	go r.page.Run(ctx, gateway.Transport(far))
-	if _, err := r.g.Attach(ctx, gateway.PageInfo{Tab: "a", Origin: "https://shop.example", URL: "https://shop.example/", Title: "Shop", Road: "test"}, near); err != nil {
-		t.Fatal(err)
-	}
+	r.page = testkit.NewPage(t, nil)
+	r.page.Describe(cart, map[string]any{"name": "cart", "title": "Cart \x1b[31m", "mimeType": "text/plain"})
+	r.page.Describe(image, map[string]any{"name": "image", "mimeType": "image/png"})
+	r.page.Describe("https://shop.example/item/{id}", map[string]any{"name": "item"})
+	r.page.Attach(func(send func([]byte)) (testkit.Receiver, error) {
+		return r.g.Attach(gateway.PageInfo{Tab: "a", Origin: "https://shop.example", URL: "https://shop.example/", Title: "Shop", Road: "test"}, send)
+	})
+	r.page.Offer(cart, text)
+	r.page.Offer(image, "\x89PNG\x00")
+	r.page.Add("https://shop.example/item/{id}", func(context.Context, string) (string, error) { return "an item", nil })
 	over := make(chan error, 1)
 	go func() {
 		over <- hub.Run(ctx, hub.Options{Addr: addr, Build: versionName(), Gateway: r.g, Handler: http.NotFoundHandler()})
@@ -109,12 +94,7 @@ func freeAddr(t *testing.T) string {
 	return l.Addr().String()
 }
 
-func (r *running) set(text string) {
-	r.mu.Lock()
-	r.text = text
-	r.mu.Unlock()
-	r.page.ResourceUpdated(context.Background(), &mcp.ResourceUpdatedNotificationParams{URI: cart})
-}
+func (r *running) set(text string) { r.page.Set(cart, text) }
 
 // command runs a command line against the hub.
 func (r *running) command(args ...string) (status int, stdout, stderr string) {
@@ -180,7 +160,7 @@ func TestLsOfNothing(t *testing.T) {
 
 func TestReadPrintsWhatThePageGave(t *testing.T) {
 	r := start(t, "", "milk\n<honey> \x1b[31m")
-	if status, out, errs := r.command("read", cart); status != exitDone || out != r.text || errs != "" {
+	if status, out, errs := r.command("read", cart); status != exitDone || out != r.page.Text(cart) || errs != "" {
 		t.Errorf("status %d, stdout %q, stderr %q", status, out, errs)
 	}
 	if status, out, _ := r.command("read", "https://shop.example/item/7"); status != exitDone || out != "an item" {
@@ -191,7 +171,7 @@ func TestReadPrintsWhatThePageGave(t *testing.T) {
 	}
 	status, out, _ := r.command("read", "--json", cart)
 	var got struct{ Contents []struct{ URI, Text string } }
-	if err := json.Unmarshal([]byte(out), &got); err != nil || status != exitDone || strings.Count(out, "\n") != 1 || got.Contents[0].URI != cart || got.Contents[0].Text != r.text {
+	if err := json.Unmarshal([]byte(out), &got); err != nil || status != exitDone || strings.Count(out, "\n") != 1 || got.Contents[0].URI != cart || got.Contents[0].Text != r.page.Text(cart) {
 		t.Errorf("--json: status %d, %v in %q", status, err, out)
 	}
 
@@ -208,7 +188,7 @@ func TestReadPrintsWhatThePageGave(t *testing.T) {
 	if status, _, errs := r.command("read", cart, "--output", file, "--force"); status != exitDone || errs != "" {
 		t.Errorf("--force: status %d, stderr %q", status, errs)
 	}
-	if got, _ := os.ReadFile(file); string(got) != r.text {
+	if got, _ := os.ReadFile(file); string(got) != r.page.Text(cart) {
 		t.Errorf("the file holds %q", got)
 	}
 

@@ -162,13 +162,8 @@ func configCommand() *cobra.Command {
 			c := clients[i]
 			url, token := "", ""
 			if cmd.Flags().Changed("http") {
-				switch _, err := address("http", http); {
-				case err != nil:
+				if err := c.checkHTTP(http, args[1:]); err != nil {
 					return usageError{cmd, err}
-				case c.url == "":
-					return usageError{cmd, fmt.Errorf("%s starts its servers and takes no address: leave --http out", c.title)}
-				case len(args) > 1:
-					return usageError{cmd, errors.New("flags of serve are for a server that the client starts: leave them or --http out")}
 				}
 				url = "http://" + http + "/mcp"
 				var err error
@@ -199,17 +194,7 @@ func configCommand() *cobra.Command {
 				_, err = cmd.OutOrStdout().Write(text)
 				return err
 			}
-			changed, err := c.write(path, e, force)
-			if err != nil {
-				return err
-			}
-			if !changed {
-				fmt.Fprintf(cmd.ErrOrStderr(), "pagewire: %s has it already\n", path)
-				return nil
-			}
-			_, err = fmt.Fprintln(cmd.OutOrStdout(), path)
-			fmt.Fprintf(cmd.ErrOrStderr(), "pagewire: restart %s to have it noticed\n", c.title)
-			return err
+			return c.put(cmd, path, e, force)
 		},
 	}
 	cmd.Flags().BoolVar(&write, "write", false, "merge it into the client's file, and print the path")
@@ -218,6 +203,34 @@ func configCommand() *cobra.Command {
 	cmd.Flags().StringVar(&tokenFile, "token-file", "", "`file` of the token that it is sent (default in the user's configuration directory)")
 	cmd.Flags().Lookup("http").NoOptDefVal = hub.DefaultAddr
 	return cmd
+}
+
+// checkHTTP finds what is wrong with --http for a client, and with flags of serve beside it.
+func (c client) checkHTTP(addr string, flags []string) error {
+	switch _, err := address("http", addr); {
+	case err != nil:
+		return err
+	case c.url == "":
+		return fmt.Errorf("%s starts its servers and takes no address: leave --http out", c.title)
+	case len(flags) > 0:
+		return errors.New("flags of serve are for a server that the client starts: leave them or --http out")
+	}
+	return nil
+}
+
+// put writes the entry into a client's file, and says what came of it.
+func (c client) put(cmd *cobra.Command, path string, e entry, force bool) error {
+	changed, err := c.write(path, e, force)
+	if err != nil {
+		return err
+	}
+	if !changed {
+		fmt.Fprintf(cmd.ErrOrStderr(), "pagewire: %s has it already\n", path)
+		return nil
+	}
+	_, err = fmt.Fprintln(cmd.OutOrStdout(), path)
+	fmt.Fprintf(cmd.ErrOrStderr(), "pagewire: restart %s to have it noticed\n", c.title)
+	return err
 }
 
 // checkFlags parses what a client will start: a mistake shows here, and not in that client's log.

@@ -98,11 +98,7 @@ func extensionCommand() *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("where this program is: %w", err)
 			}
-			file, err := hub.TokenFile()
-			if err != nil {
-				return err
-			}
-			if _, err := native.MakeSecret(file); err != nil {
+			if err := makeSecret(); err != nil {
 				return err
 			}
 			return forHosts(dir, func(h hostPlace) error { return h.install(cmd, binary, force) })
@@ -130,6 +126,15 @@ func extensionCommand() *cobra.Command {
 	}
 	cmd.AddCommand(install, uninstall)
 	return cmd
+}
+
+// makeSecret makes what the extension and this user's gateways know each other by, where there is none.
+func makeSecret() error {
+	file, err := hub.TokenFile()
+	if err == nil {
+		_, err = native.MakeSecret(file)
+	}
+	return err
 }
 
 // A hostPlace is where one browser looks.

@@ -27,7 +27,11 @@ import (
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ends := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) { // nohup means it
+		ends = append(ends, syscall.SIGHUP)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), ends...)
 	context.AfterFunc(ctx, stop) // the second signal ends the process at once
 	os.Exit(pagewire(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
@@ -59,7 +63,7 @@ func pagewire(ctx context.Context, args []string, stdin io.Reader, stdout, stder
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetHelpCommand(&cobra.Command{Hidden: true}) // --help is the one way
 	root.SetHelpFunc(help)
-	root.AddCommand(serveCommand(), lsCommand(), readCommand(), watchCommand(), inspectCommand(), configCommand(), doctorCommand(), extensionCommand(), nativeHostCommand(), assetsCommand(), versionCommand())
+	root.AddCommand(serveCommand(), lsCommand(), readCommand(), watchCommand(), inspectCommand(), configCommand(), doctorCommand(), extensionCommand(), nativeHostCommand(), keeperCommand(), assetsCommand(), versionCommand())
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usageError{cmd, err}
 	})

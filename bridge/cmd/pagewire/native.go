@@ -37,6 +37,7 @@ func nativeHostCommand() *cobra.Command {
 		Hidden:  true,
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			surviveClosedOutput()
 			err := runNativeHost(cmd)
 			if err != nil && !errors.Is(err, context.Canceled) {
 				native.Fail(cmd.OutOrStdout(), err.Error())

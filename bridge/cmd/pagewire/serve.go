@@ -10,7 +10,10 @@ import (
 	"net"
 	"net/url"
 	"os"
+	"os/signal"
+	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -34,7 +37,8 @@ func serveCommand() *cobra.Command {
 			"their pages. pagewire inspect shows what there is.\n\n" +
 			"Agents on HTTP send the token, on this machine too (pagewire config CLIENT --http writes it).\n" +
 			"Pages come from a browser (--chrome, --launch), and by themselves if they have the script tag\n" +
-			"with data-gateway.",
+			"with data-gateway. A browser that is launched listens on no port, is used by all that run, and is\n" +
+			"closed with the last of them.",
 		Example: "  pagewire serve --launch --open https://example.com",
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -45,6 +49,7 @@ func serveCommand() *cobra.Command {
 			if err != nil {
 				return usageError{cmd, err}
 			}
+			surviveClosedOutput()
 			o.Version, o.Log, o.In, o.Out = versionName(), log, cmd.InOrStdin(), cmd.OutOrStdout()
 			if o.Stdio && isTerminal(o.In) {
 				fmt.Fprintf(cmd.ErrOrStderr(), "pagewire: waiting for an agent on this terminal; Ctrl+D ends. An agent's configuration: pagewire config\n")
@@ -62,23 +67,16 @@ func serveCommand() *cobra.Command {
 	f := cmd.Flags()
 	f.SortFlags = false
 	f.BoolVar(&o.Stdio, "stdio", true, "serve one agent on standard input and output, and end with it; without it with --http alone")
-	f.StringVar(&o.HTTP, "http", "", "serve agents on this `address` too, over Streamable HTTP at /mcp")
 	f.StringVar(&o.Chrome, "chrome", "", "attach to a running browser: its DevTools `URL`, or auto")
 	f.BoolVar(&o.Launch, "launch", false, "launch a browser, with a profile of its own")
 	f.BoolVar(&o.Headless, "headless", false, "launch it without a window")
 	f.StringArrayVar(&o.Open, "open", nil, "open this `URL` in the launched browser; may be repeated")
+	f.StringVar(&o.DebugPort, "debug-port", "", "let every process of this machine control the launched browser at this TCP `port`; 0 picks one")
 	f.BoolVar(&o.Inject, "inject", false, "add the page layer to pages of that browser that lack it")
-	f.StringArrayVar(&o.AllowOrigins, "allow-origin", nil, "serve pages of this `origin` only (https://*.example.com for all below); may be repeated")
+	f.StringArrayVar(&o.AllowOrigins, "allow-origin", nil, "serve pages of this `origin` only (https://*.example.com for all below), which may ask at /mcp, with the token; may be repeated")
 	f.StringArrayVar(&o.DenyOrigins, "deny-origin", nil, "never serve pages of this `origin`; may be repeated")
 	f.StringVar(&o.Hub, "hub", hub.DefaultAddr, "`address` on this machine where pages find the hub; those with another one share nothing")
-	f.StringArrayVar(&o.AllowHosts, "allow-host", nil, "answer requests that call this machine by this `name` too; may be repeated")
-	f.StringVar(&o.TLSCert, "tls-cert", "", "`file` of the certificate for --http, in PEM; it is read again when it changes")
-	f.StringVar(&o.TLSKey, "tls-key", "", "`file` of its key")
-	f.BoolVar(&o.InsecureHTTP, "insecure-http", false, "let --http be reached from other machines without TLS: who is on the way reads all of it")
-	f.BoolVar(&o.NoToken, "no-token", false, "ask no token of your own programs on this machine (Linux: elsewhere they are not known)")
-	f.IntVar(&o.Shares.Sessions, "max-sessions", serve.DefaultShares.Sessions, "`number` of sessions that one agent on HTTP may have")
-	f.IntVar(&o.Shares.Listens, "max-listens", serve.DefaultShares.Listens, "`number` of listens that it may have")
-	f.IntVar(&o.Shares.Requests, "max-requests", serve.DefaultShares.Requests, "`number` of requests that it may have under way")
+	httpFlags(cmd, &o)
 	f.StringVar(&o.TokenFile, "token-file", "", "`file` of the token for agents on HTTP (default in the user's configuration directory)")
 	f.StringVar(&level, "log-level", "info", "log to standard error from this `level` on: debug, info, warn, error")
 	f.StringVar(&format, "log-format", "text", "log as text or json")
@@ -88,6 +86,27 @@ func serveCommand() *cobra.Command {
 		_ = f.MarkHidden(name) // it is there
 	}
 	return cmd
+}
+
+// httpFlags are what serve takes for the ports.
+func httpFlags(cmd *cobra.Command, o *node.Options) {
+	f := cmd.Flags()
+	f.StringVar(&o.HTTP, "http", "", "serve agents on this `address` too, over Streamable HTTP at /mcp")
+	f.StringArrayVar(&o.AllowHosts, "allow-host", nil, "answer requests that call this machine by this `name` too; may be repeated")
+	f.StringVar(&o.TLSCert, "tls-cert", "", "`file` of the certificate for --http, in PEM; it is read again when it changes")
+	f.StringVar(&o.TLSKey, "tls-key", "", "`file` of its key")
+	f.BoolVar(&o.InsecureHTTP, "insecure-http", false, "let --http be reached from other machines without TLS: who is on the way reads all of it")
+	f.BoolVar(&o.NoToken, "no-token", false, "ask no token of your own programs on this machine (Linux: elsewhere they are not known)")
+	f.IntVar(&o.Shares.Sessions, "max-sessions", serve.DefaultShares.Sessions, "`number` of sessions that one agent on HTTP may have")
+	f.IntVar(&o.Shares.Listens, "max-listens", serve.DefaultShares.Listens, "`number` of listens that it may have")
+	f.IntVar(&o.Shares.Requests, "max-requests", serve.DefaultShares.Requests, "`number` of requests that it may have under way")
+}
+
+// surviveClosedOutput makes a write to standard output or error that nobody reads an error, and no end of the process:
+// an agent that is killed closes both, and what it has started is still to be ended. The signal is taken and not ignored,
+// which what this process starts would inherit.
+func surviveClosedOutput() {
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 }
 
 // checkServe finds what contradicts itself in a command line, and fills in what depends on what was said.
@@ -103,10 +122,19 @@ func checkServe(cmd *cobra.Command, o *node.Options) error {
 		return errors.New("--headless is about the browser that --launch starts: add --launch")
 	case len(o.Open) > 0 && !o.Launch:
 		return errors.New("--open is about the browser that --launch starts: add --launch")
+	case said("debug-port") && !o.Launch:
+		return errors.New("--debug-port is about the browser that --launch starts: add --launch")
 	case len(o.BrowserFlags) > 0 && !o.Launch:
 		return errors.New("--browser-flag is about the browser that --launch starts: add --launch")
 	case o.Inject && !o.Launch && o.Chrome == "":
 		return errors.New("--inject needs a browser: add --launch or --chrome auto")
+	}
+	if said("debug-port") {
+		port, err := strconv.ParseUint(o.DebugPort, 10, 16)
+		if err != nil {
+			return fmt.Errorf("--debug-port %s: want a port such as 9222, or 0 for any", quoted(o.DebugPort))
+		}
+		o.DebugPort = strconv.FormatUint(port, 10) // as the browser reads it
 	}
 	if said("chrome") && o.Chrome != "auto" {
 		if u, err := url.Parse(o.Chrome); err != nil || u.Host == "" || !strings.Contains(" http https ws wss ", " "+u.Scheme+" ") {

@@ -50,6 +50,8 @@ func TestServeFlagsReachTheNode(t *testing.T) {
 		{"--chrome ws://127.0.0.1:9222/devtools/browser/x", node.Options{Stdio: true, Chrome: "ws://127.0.0.1:9222/devtools/browser/x"}},
 		{"--launch --headless --open https://a.example --open about:blank --browser-flag=--lang=de", node.Options{
 			Stdio: true, Launch: true, Headless: true, Open: []string{"https://a.example", "about:blank"}, BrowserFlags: []string{"--lang=de"}}},
+		{"--launch --debug-port 0", node.Options{Stdio: true, Launch: true, DebugPort: "0"}},
+		{"--launch --debug-port=09222", node.Options{Stdio: true, Launch: true, DebugPort: "9222"}},
 		{"--allow-origin https://*.example.com --allow-origin http://localhost:3000/ --deny-origin https://bank.example.com", node.Options{
 			Stdio: true, AllowOrigins: []string{"https://*.example.com", "http://localhost:3000/"}, DenyOrigins: []string{"https://bank.example.com"}}},
 		{"--any-scheme --hub [::1]:7000", node.Options{Stdio: true, AnyScheme: true, Hub: "[::1]:7000"}},
@@ -77,6 +79,11 @@ func TestServeRefusesWhatContradictsItself(t *testing.T) {
 		"--headless":                         "--headless is about the browser that --launch starts",
 		"--open https://a.example":           "--open is about the browser that --launch starts",
 		"--browser-flag x":                   "--browser-flag is about",
+		"--debug-port 0":                     "--debug-port is about the browser that --launch starts",
+		"--launch --debug-port=":             `--debug-port "": want a port`,
+		"--launch --debug-port 99999":        "want a port such as 9222, or 0",
+		"--launch --debug-port -1":           "want a port",
+		"--launch --debug-port 9222,x":       "want a port",
 		"--inject":                           "--inject needs a browser",
 		"--launch --open a.example":          `--open "a.example": want a URL with its scheme`,
 		"--chrome 9222":                      `--chrome "9222": want auto, or a URL`,

@@ -4,42 +4,68 @@ package browser
 
 import (
 	"errors"
+	"fmt"
+	"io"
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"time"
+
+	"github.com/pagewire/pagewire/bridge/gateway/internal/peer"
+	"github.com/pagewire/pagewire/bridge/gateway/internal/userdir"
 )
 
 // ErrNotRunning is what Running returns when no browser takes connections, and says what to do.
 var ErrNotRunning = errors.New("no running browser takes connections: allow it at chrome://inspect/#remote-debugging (Chrome 144 and later), " +
 	"or start one with chromium --remote-debugging-port=9222 --user-data-dir=DIR (a DIR of its own: browsers refuse it for the usual profile), or let pagewire launch one")
 
-// Running looks for a browser that takes connections by the Chrome DevTools Protocol, and returns its URL: one whose usual profile
-// says so (the file DevToolsActivePort), else what listens on 127.0.0.1:9222. The browser may still ask its user.
+// Running looks for a browser that takes connections by the Chrome DevTools Protocol, and returns its URL: one whose
+// usual profile says so (the file DevToolsActivePort), else what listens on 127.0.0.1:9222. The browser may still ask
+// its user.
+//
+// It must be this user's: another one's would be shown to this user's agents. The file must be this user's, and no
+// link. What listens must be, too, where the kernel tells whose it is (Linux); elsewhere what listens on 9222 is taken
+// as it is.
 func Running() (string, error) {
 	for _, dir := range profiles(runtime.GOOS, os.Getenv) {
 		if url := active(dir); url != "" {
 			return url, nil
 		}
 	}
-	const usual = "http://127.0.0.1:9222"
+	const usual = "127.0.0.1:9222"
 	client := http.Client{Timeout: time.Second}
-	if r, err := client.Get(usual + "/json/version"); err == nil {
-		r.Body.Close()
-		if r.StatusCode == http.StatusOK {
-			return usual, nil
-		}
+	r, err := client.Get("http://" + usual + "/json/version")
+	if err != nil {
+		return "", ErrNotRunning
 	}
-	return "", ErrNotRunning
+	r.Body.Close()
+	switch {
+	case !ourListener(usual):
+		return "", fmt.Errorf("%w; what listens at %s is another user's", ErrNotRunning, usual)
+	case r.StatusCode != http.StatusOK:
+		return "", ErrNotRunning
+	}
+	return "http://" + usual, nil
 }
 
-// active returns the WebSocket that a profile's browser listens on, or "". The file stays when a browser is killed, so that the
-// port is tried.
+// ourListener reports whether what listens at an address is this user's, as far as the kernel tells.
+func ourListener(address string) bool {
+	addr, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return false
+	}
+	who := peer.OfListener(addr)
+	return who == peer.Same || who == peer.Unknown && runtime.GOOS != "linux"
+}
+
+// active returns the WebSocket that a profile's browser listens on, or "". The file stays when a browser is killed, so
+// that the port is tried.
 func active(dir string) string {
-	text, err := os.ReadFile(filepath.Join(dir, "DevToolsActivePort"))
+	text, err := readOurs(filepath.Join(dir, "DevToolsActivePort"))
 	if err != nil {
 		return ""
 	}
@@ -53,7 +79,33 @@ func active(dir string) string {
 		return ""
 	}
 	conn.Close()
+	if !ourListener(address) {
+		return ""
+	}
 	return "ws://" + address + path
+}
+
+// maxActivePort is far more than a port and a path.
+const maxActivePort = 4 << 10
+
+// readOurs reads a file of this user that is no link.
+func readOurs(path string) ([]byte, error) {
+	before, err := os.Lstat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !before.Mode().IsRegular() || !userdir.OwnedByUs(before) {
+		return nil, fmt.Errorf("%s is no file of this user's", path)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err != nil || !os.SameFile(info, before) {
+		return nil, fmt.Errorf("%s was exchanged while it was opened", path)
+	}
+	return io.ReadAll(io.LimitReader(f, maxActivePort))
 }
 
 // profiles lists where browsers keep the profile that is used when none is named.

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode"
 
 	"github.com/chromedp/cdproto"
 	"github.com/chromedp/chromedp/remote"
@@ -24,6 +25,9 @@ type StartOptions struct {
 	Options
 	// Open are the URLs of the first tabs; none means about:blank.
 	Open []string
+	// DebugPort is the TCP port on loopback where every process of the machine, whoever's it is, can control the browser. "0" is one
+	// that the system chooses; the file DevToolsActivePort in the profile has it then. "" means "0" for Start, and none for StartPiped.
+	DebugPort string
 	// Profile is the directory of the browser's profile, which is made where it is missing, and stays. "" means an empty one
 	// that goes with the browser. A browser that runs on that directory already is an error.
 	Profile string
@@ -49,64 +53,40 @@ const startTimeout = 30 * time.Second
 // Start runs a browser with WebMCP on. It outlives a process that ends without Close: who takes over finds it at its
 // URL. ctx bounds the start alone.
 func Start(ctx context.Context, o StartOptions) (*Browser, error) {
-	path := o.Path
-	if path == "" {
-		var err error
-		if path, err = Find(); err != nil {
-			return nil, err
-		}
-	}
 	b := &Browser{exited: make(chan struct{})}
-	profile := o.Profile
-	if profile == "" {
+	if o.Profile == "" {
 		var err error
-		if profile, err = os.MkdirTemp("", "pagewire-browser-"); err != nil {
+		if o.Profile, err = os.MkdirTemp("", "pagewire-browser-"); err != nil {
 			return nil, fmt.Errorf("make a profile for the browser: %w", err)
 		}
-		b.profile = profile
+		b.profile = o.Profile
 	}
-	args := merge(append(flags(o.Window, os.Geteuid() == 0), "--enable-features=WebMCP"), o.Flags)
-	args = append(args, "--user-data-dir="+profile, "--remote-debugging-port=0")
-	first := "about:blank"
-	if len(o.Open) > 0 {
-		first = o.Open[0]
+	if o.DebugPort == "" {
+		o.DebugPort = "0"
 	}
-	cmd := exec.Command(path, append(args, first)...)
-	said, err := cmd.StderrPipe()
+	cmd, err := commandLine(o)
+	if err != nil {
+		b.removeProfile()
+		return nil, err
+	}
+	said, err := follow(cmd)
 	if err == nil {
 		err = cmd.Start()
 	}
 	if err != nil {
 		b.removeProfile()
-		return nil, fmt.Errorf("start %s: %w", path, err)
+		return nil, fmt.Errorf("start %s: %w", cmd.Path, err)
 	}
 	b.Process = cmd.Process
-	listening := make(chan string, 1)
-	var last strings.Builder // what it said until it listened
 	go func() {
-		lines := bufio.NewReader(said)
-		for {
-			line, err := lines.ReadString('\n')
-			if url, ok := strings.CutPrefix(line, "DevTools listening on "); ok {
-				listening <- strings.TrimSpace(url)
-				break
-			}
-			if last.Len() < 4096 {
-				last.WriteString(line)
-			}
-			if err != nil {
-				close(listening)
-				break
-			}
-		}
-		io.Copy(io.Discard, lines) // a full pipe would stop the browser
+		said.read()
 		b.failed = cmd.Wait() != nil
 		close(b.exited)
 	}()
 	limited, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	select {
-	case url, ok := <-listening:
+	case url, ok := <-said.url:
 		if ok {
 			b.URL = url
 			if err = b.open(limited, o.Open); err == nil {
@@ -114,12 +94,80 @@ func Start(ctx context.Context, o StartOptions) (*Browser, error) {
 			}
 			break
 		}
-		err = fmt.Errorf("start %s: it ended before it listened (does another one run on %s?): %s", path, profile, strings.TrimSpace(last.String()))
+		err = fmt.Errorf("start %s: it ended before it listened (does another one run on %s?): %s", cmd.Path, o.Profile, said)
 	case <-limited.Done():
-		err = fmt.Errorf("start %s: it does not listen: %w", path, context.Cause(limited))
+		err = fmt.Errorf("start %s: it does not listen: %w", cmd.Path, context.Cause(limited))
 	}
 	b.Close()
 	return nil, err
+}
+
+// commandLine is what runs a browser; control are the flags by which it is reached.
+func commandLine(o StartOptions, control ...string) (*exec.Cmd, error) {
+	path := o.Path
+	if path == "" {
+		var err error
+		if path, err = Find(); err != nil {
+			return nil, err
+		}
+	}
+	args := merge(append(flags(o.Window, os.Geteuid() == 0), "--enable-features=WebMCP"), o.Flags)
+	args = append(args, "--user-data-dir="+o.Profile)
+	args = append(args, control...)
+	if o.DebugPort != "" {
+		args = append(args, "--remote-debugging-port="+o.DebugPort)
+	}
+	first := "about:blank"
+	if len(o.Open) > 0 {
+		first = o.Open[0]
+	}
+	return exec.Command(path, append(args, first)...), nil
+}
+
+// maxSaid is how much is kept of what a browser says before it listens: why it does not start is at the begin.
+const maxSaid = 1 << 10
+
+// An output is what a browser says on its standard error.
+type output struct {
+	from io.Reader
+	url  chan string // has where it listens, once it has said that; closed when it ends before
+
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func follow(cmd *exec.Cmd) (*output, error) {
+	from, err := cmd.StderrPipe()
+	return &output{from: from, url: make(chan string, 1)}, err
+}
+
+// read returns when the browser has ended.
+func (o *output) read() {
+	lines := bufio.NewReader(o.from)
+	for {
+		line, err := lines.ReadString('\n')
+		if url, ok := strings.CutPrefix(line, "DevTools listening on "); ok {
+			o.url <- strings.TrimSpace(url)
+			break
+		}
+		o.mu.Lock()
+		if o.text.Len() < maxSaid {
+			o.text.WriteString(line)
+		}
+		o.mu.Unlock()
+		if err != nil {
+			close(o.url)
+			return
+		}
+	}
+	io.Copy(io.Discard, lines) // a full pipe would stop the browser
+}
+
+// String is what it has said until it listened, on one line and without control characters.
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return strings.Join(strings.FieldsFunc(o.text.String(), func(r rune) bool { return unicode.IsControl(r) || r == ' ' }), " ")
 }
 
 // merge puts further flags behind ours. One that names a flag of ours replaces it, but lists of features are joined: the

@@ -27,6 +27,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/remote"
 
 	"github.com/pagewire/pagewire/bridge/gateway"
@@ -37,6 +38,8 @@ import (
 type Options struct {
 	// URL is where the browser listens: http://127.0.0.1:9222, or its WebSocket, ws://HOST:PORT/devtools/browser/ID.
 	URL string
+	// Dial connects to a browser that listens nowhere. URL then only names it, in errors. Default: to URL.
+	Dial func(ctx context.Context) (chromedp.Transport, error)
 	// Inject gives the page layer to documents that have no Pagewire. It needs a binary that has its page files in it.
 	Inject bool
 	// Gateway is the host and port where pages connect to this gateway by themselves: those of this machine that have it in
@@ -67,15 +70,9 @@ func Run(ctx context.Context, g *gateway.Gateway, o Options) error {
 			return fmt.Errorf("inject the page layer: %w", err)
 		}
 	}
-	limited, cancel := context.WithTimeout(ctx, dialTimeout)
-	defer cancel()
-	address, err := socketOf(limited, o.URL)
+	conn, err := reach(ctx, o)
 	if err != nil {
 		return err
-	}
-	conn, err := remote.DialContext(limited, address)
-	if err != nil {
-		return fmt.Errorf("connect to the browser at %s: %w", o.URL, err)
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -97,6 +94,23 @@ func Run(ctx context.Context, g *gateway.Gateway, o Options) error {
 		return nil
 	}
 	return fmt.Errorf("the browser at %s is gone: %w", o.URL, err)
+}
+
+func reach(ctx context.Context, o Options) (chromedp.Transport, error) {
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	if o.Dial != nil {
+		return o.Dial(ctx)
+	}
+	address, err := socketOf(ctx, o.URL)
+	if err != nil {
+		return nil, err
+	}
+	conn, err := remote.DialContext(ctx, address)
+	if err != nil {
+		return nil, fmt.Errorf("connect to the browser at %s: %w", o.URL, err)
+	}
+	return conn, nil
 }
 
 // socketOf returns the WebSocket of a browser, which is asked for it where the URL does not say.

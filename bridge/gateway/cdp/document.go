@@ -107,8 +107,11 @@ func (d *document) enqueue(value string) {
 	d.b.link.enqueue(d.s.id, runtime.CommandCallFunctionOn, call, nil)
 }
 
-// send hands a frame of the gateway to the document's link. It holds no lock of ours.
+// send hands a frame of the gateway to the document's link, or nil, which ends that. It holds no lock of ours.
 func (d *document) send(frame []byte) {
+	if frame == nil {
+		frame = []byte("null")
+	}
 	d.enqueue(string(frame))
 	if d.b.handling.Load() {
 		d.b.link.signal() // it may be the reader who sends

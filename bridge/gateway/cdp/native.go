@@ -22,7 +22,7 @@ type native struct {
 	page  *gateway.Page // guarded by the browser's lock, as is what document has
 	tools []bridge.Tool // until there is a page
 
-	mu          sync.Mutex // taken with the gateway's lock held, and never the other way round
+	mu          sync.Mutex             // taken with the gateway's lock held, and never the other way round
 	invocations map[string]*invocation // by the browser's id
 }
 

@@ -120,13 +120,23 @@ func bringIn(ctx context.Context, g *gateway.Gateway) error {
 			return err
 		}
 		conns = append(conns, conn)
-		_, err = g.Attach(ctx, gateway.PageInfo{Tab: tab, Origin: app, URL: app + "/", Title: "Tab " + tab, Road: "test"}, conn)
-		if ctx.Err() != nil {
-			break
-		}
+		page, err := g.Attach(gateway.PageInfo{Tab: tab, Origin: app, URL: app + "/", Title: "Tab " + tab, Road: "test"}, func(frame []byte) {
+			if frame != nil {
+				conn.Send(frame)
+			}
+		})
 		if err != nil {
 			return err
 		}
+		go func() {
+			defer page.Lost("its connection ended")
+			for {
+				frame, err := conn.Read(ctx)
+				if err != nil || page.Receive(frame) != nil {
+					return
+				}
+			}
+		}()
 	}
 	<-ctx.Done()
 	for _, c := range conns {
@@ -161,60 +171,67 @@ func squat(addr string) {
 
 const app = "https://app.example"
 
-// pages are tabs that a test serves: real MCP servers.
+// pages are tabs that a test serves.
 type pages struct {
 	addr string
 	tabs map[string]*tab
 }
 
+// A tab is a page with what it reads as, and a link for each process that has ever been the hub.
 type tab struct {
-	server   *mcp.Server
 	mu       sync.Mutex
 	state    map[string]string
+	links    map[*testkit.Page]bool
 	sessions int // that were ever opened
 }
 
 func servePages(t *testing.T, uris map[string][]string) *pages {
 	p := &pages{tabs: map[string]*tab{}}
 	for name, list := range uris {
-		tab := &tab{state: map[string]string{}}
-		tab.server = mcp.NewServer(&mcp.Implementation{Name: "page", Version: "1"}, &mcp.ServerOptions{
-			SubscribeHandler:   func(context.Context, *mcp.SubscribeRequest) error { return nil },
-			UnsubscribeHandler: func(context.Context, *mcp.UnsubscribeRequest) error { return nil },
-		})
+		tab := &tab{state: map[string]string{}, links: map[*testkit.Page]bool{}}
 		for _, uri := range list {
 			tab.state[uri] = "0"
-			tab.server.AddResource(&mcp.Resource{URI: uri, Name: "state"}, func(context.Context, *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
-				tab.mu.Lock()
-				defer tab.mu.Unlock()
-				return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: uri, Text: tab.state[uri]}}}, nil
-			})
 		}
 		p.tabs[name] = tab
 	}
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		tab := p.tabs[r.URL.Path[1:]]
-		c, err := wsconn.Accept(w, r, wsconn.Options{MaxMessage: 1 << 20})
-		if err != nil {
-			return
+		if c, err := wsconn.Accept(w, r, wsconn.Options{MaxMessage: 1 << 20}); err == nil {
+			p.tabs[r.URL.Path[1:]].serve(t, c)
 		}
-		tab.mu.Lock()
-		tab.sessions++
-		tab.mu.Unlock()
-		tab.server.Run(context.Background(), gateway.Transport(c))
 	}))
 	t.Cleanup(s.Close)
 	p.addr = s.Listener.Addr().String()
 	return p
 }
 
+func (tab *tab) serve(t *testing.T, c *wsconn.Conn) {
+	tab.mu.Lock()
+	page := testkit.NewPage(t, tab.state)
+	tab.links[page] = true
+	tab.sessions++
+	tab.mu.Unlock()
+	page.Connect(c.Send, nil)
+	for {
+		frame, err := c.Read(context.Background())
+		if err != nil {
+			break
+		}
+		page.Hear(frame)
+	}
+	tab.mu.Lock()
+	defer tab.mu.Unlock()
+	delete(tab.links, page)
+}
+
 // set changes a state, and says so to whoever is connected.
 func (p *pages) set(tab, uri, value string) {
 	t := p.tabs[tab]
 	t.mu.Lock()
+	defer t.mu.Unlock()
 	t.state[uri] = value
-	t.mu.Unlock()
-	t.server.ResourceUpdated(context.Background(), &mcp.ResourceUpdatedNotificationParams{URI: uri})
+	for page := range t.links {
+		page.Set(uri, value)
+	}
 }
 
 // A machine is what the processes of a test share: a configuration directory, an address, and the pages.
@@ -279,6 +296,16 @@ func (m *machine) command(t *testing.T) (*exec.Cmd, *testkit.Log) {
 	log := testkit.LogOf(t, "a process")
 	cmd.Stderr = log
 	return cmd, log
+}
+
+// note is what the node's agent is told with the list.
+func (n *node) note() string {
+	n.t.Helper()
+	r, err := n.CallTool(n.t.Context(), &mcp.CallToolParams{Name: "list_page_resources"})
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	return r.Content[0].(*mcp.TextContent).Text
 }
 
 func (m *machine) start() *node {

@@ -280,8 +280,8 @@ func (m *member) join(ctx context.Context, dir *userdir.Dir, at uint64) error {
 		return err
 	}
 	began := time.Now()
-	page, err := m.o.Gateway.Attach(ctx, gateway.PageInfo{
-		Tab: "hub", Hub: true, URL: "the hub of " + m.o.Addr, Title: "hub", Road: "gateway",
+	page, err := m.o.Gateway.Join(ctx, gateway.PageInfo{
+		Tab: "hub", URL: "the hub of " + m.o.Addr, Title: "hub", Road: "gateway",
 	}, conn)
 	if err != nil {
 		return conn.line.why(ctx, err)

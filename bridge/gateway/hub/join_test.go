@@ -332,6 +332,9 @@ func TestThePortOfAnotherUsersProgram(t *testing.T) {
 	taken := func(n *node) bool { return n.log.Count("something else has the port: agents go on") == 1 }
 	hub, joiners := one(t, nodes)
 	testkit.Eventually(t, "that is said once, by the hub", func() bool { return taken(hub) })
+	if note := hub.note(); !strings.Contains(note, "Another program has "+m.addr) {
+		t.Errorf("the hub's agent is told %q", note)
+	}
 	for _, n := range nodes {
 		n.Watch(doc)
 	}
@@ -361,6 +364,9 @@ func TestThePortOfAnotherUsersProgram(t *testing.T) {
 		return s.Addr
 	}
 	testkit.Eventually(t, "the port is taken when it is free", func() bool { return at() == m.addr })
+	if note := hub.note(); strings.Contains(note, "Another program has") {
+		t.Errorf("then the hub's agent is told %q", note)
+	}
 	if !hub.log.Has("the port is free") || hub.log.Count("something else has the port") != 1 {
 		t.Error("it is not said once each")
 	}

@@ -50,6 +50,7 @@ func (p *port) serve(ctx context.Context) {
 			pause = portEvery
 			if !said {
 				said = true
+				p.o.Gateway.Notice("port", "Another program has "+p.o.Addr+": pages that connect by themselves do not get here until it ends.")
 				p.o.Log.Warn("something else has the port: agents go on, without pages that connect by themselves, "+
 					"the inspector and agents on HTTP, until it is free", "addr", p.o.Addr, "error", err)
 			}
@@ -66,6 +67,7 @@ func (p *port) serve(ctx context.Context) {
 func (p *port) accept(ctx context.Context, l net.Listener, late bool) {
 	at := l.Addr().String()
 	if late {
+		p.o.Gateway.Notice("port", "")
 		p.o.Log.Info("the port is free, and pages find the hub there", "addr", at)
 	}
 	p.at.Store(&at)

@@ -12,7 +12,6 @@ import (
 	"net/http/httptest"
 	"runtime"
 	"strings"
-	"sync"
 	"testing"
 	"testing/fstest"
 	"time"
@@ -27,52 +26,16 @@ import (
 
 const doc = "https://app.example/doc"
 
-// A page is a real MCP server with one resource, behind a Pipe.
-type page struct {
-	t      *testing.T
-	server *mcp.Server
-	mu     sync.Mutex
-	text   string
-	subs   int
-}
-
-func attach(t *testing.T, g *gateway.Gateway, text string) *page {
+// attach attaches a page that has /doc.
+func attach(t *testing.T, g *gateway.Gateway, text string) *testkit.Page {
 	t.Helper()
-	p := &page{t: t, text: text}
-	count := func(by int) {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.subs += by
-	}
-	p.server = mcp.NewServer(&mcp.Implementation{Name: "page", Version: "1"}, &mcp.ServerOptions{
-		SubscribeHandler:   func(context.Context, *mcp.SubscribeRequest) error { count(1); return nil },
-		UnsubscribeHandler: func(context.Context, *mcp.UnsubscribeRequest) error { count(-1); return nil },
+	p := testkit.NewPage(t, nil)
+	p.Describe(doc, map[string]any{"name": "doc", "mimeType": "text/plain"})
+	p.Attach(func(send func([]byte)) (testkit.Receiver, error) {
+		return g.Attach(gateway.PageInfo{Tab: "a", Origin: "https://app.example", URL: "https://app.example/", Title: "<b>App</b>", Road: "test"}, send)
 	})
-	p.server.AddResource(&mcp.Resource{URI: doc, Name: "doc"}, func(_ context.Context, r *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: doc, MIMEType: "text/plain", Text: p.text}}}, nil
-	})
-	near, far := testkit.Pipe()
-	go p.server.Run(t.Context(), gateway.Transport(far))
-	info := gateway.PageInfo{Tab: "a", Origin: "https://app.example", URL: "https://app.example/", Title: "<b>App</b>", Road: "test"}
-	if _, err := g.Attach(t.Context(), info, near); err != nil {
-		t.Fatal(err)
-	}
+	p.Offer(doc, text)
 	return p
-}
-
-func (p *page) set(text string) {
-	p.mu.Lock()
-	p.text = text
-	p.mu.Unlock()
-	p.server.ResourceUpdated(p.t.Context(), &mcp.ResourceUpdatedNotificationParams{URI: doc})
-}
-
-func (p *page) subscriptions() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.subs
 }
 
 // serve serves an inspector. When the test is over nothing of it must be left.
@@ -211,7 +174,7 @@ func TestMetricsTellWhatHappened(t *testing.T) {
 	if err := agent.Subscribe(t.Context(), &mcp.SubscribeParams{URI: doc}); err != nil {
 		t.Fatal(err)
 	}
-	p.set("two")
+	p.Set(doc, "two")
 	<-updated
 	for range 3 {
 		if _, err := agent.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: doc}); err != nil {
@@ -348,13 +311,13 @@ func TestFeedFollowsValues(t *testing.T) {
 	if m := f.next("value", is("one")); m["error"] != nil || m["mimeType"] != "text/plain" || m["bytes"] != 3.0 {
 		t.Errorf("value: %v", m)
 	}
-	p.set("two")
+	p.Set(doc, "two")
 	f.next("value", is("two"))
-	p.set(strings.Repeat("é", maxValue))
+	p.Set(doc, strings.Repeat("é", maxValue))
 	if m := f.next("value", func(m map[string]any) bool { return m["clipped"] == true }); m["bytes"] != 2.0*maxValue || m["text"] != strings.Repeat("é", maxValue/2) {
 		t.Errorf("a large value: %v bytes", m["bytes"])
 	}
-	p.set("three")
+	p.Set(doc, "three")
 	f.next("value", is("three"))
 
 	// Closed and opened in one breath it is followed still.
@@ -366,13 +329,13 @@ func TestFeedFollowsValues(t *testing.T) {
 	f.say(`{"close":%q}`, doc)
 	f.say(`{"open":%q}`, doc)
 	f.next("value", is("three"))
-	p.set("four")
+	p.Set(doc, "four")
 	f.next("value", is("four"))
-	if n := p.subscriptions(); n != 1 {
-		t.Errorf("%d subscriptions at the page, want 1", n)
+	if !p.Watches(doc) {
+		t.Error("the page is not watched")
 	}
 	f.say(`{"close":%q}`, doc)
-	testkit.Eventually(t, "the page's subscription ends", func() bool { return p.subscriptions() == 0 })
+	testkit.Eventually(t, "the page's subscription ends", func() bool { return !p.Watches(doc) })
 
 	f.say(`{"open":"https://app.example/none"}`)
 	if m := f.next("value", anything); m["uri"] != "https://app.example/none" || m["error"] == nil {

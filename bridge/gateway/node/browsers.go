@@ -6,58 +6,74 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"net"
 	"net/http"
-	"net/url"
-	"os"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/pagewire/pagewire/bridge/gateway"
 	"github.com/pagewire/pagewire/bridge/gateway/browser"
+	"github.com/pagewire/pagewire/bridge/gateway/browser/keeper"
 	"github.com/pagewire/pagewire/bridge/gateway/cdp"
 	"github.com/pagewire/pagewire/bridge/gateway/hub"
+	"github.com/pagewire/pagewire/bridge/gateway/internal/userdir"
 )
 
-// Which browsers the hub attaches to: the one that its own options name, those that joiners have been started with, and those of
-// the hub before it. A browser that a gateway has launched belongs to all of them: it is closed by the last one.
-
-// A wish is a browser that pages come from. It travels between gateways.
-type wish struct {
-	// URL is the browser's, or "auto" for one that is looked for each time.
-	URL    string `json:"url"`
-	Inject bool   `json:"inject,omitempty"`
-	// Launched says that a gateway has launched it, with its profile in that directory.
-	Launched bool   `json:"launched,omitempty"`
-	Profile  string `json:"profile,omitempty"`
-}
+// Which browsers the hub attaches to: the one that its own options name, those that joiners have been started with, and
+// those of the hub before it. A browser that a gateway has launched is everybody's: each gateway has a hold on it, and
+// it ends with the last.
 
 type browsers struct {
-	g *gateway.Gateway
-	o Options
+	g     *gateway.Gateway
+	o     Options
+	dir   *userdir.Dir // nil where it cannot be used: then what is launched is for this process alone
+	ctx   context.Context
+	stop  context.CancelFunc
+	tasks sync.WaitGroup // what has to have ended before close may return
 
 	mu      sync.Mutex
-	own     *wish            // what the options want; with Launch once it runs
-	started *browser.Browser // what we launched
-	known   []wish           // what the hub attaches to
-	wake    chan struct{}    // closed when known grows
+	known   []*source
+	wake    chan struct{} // closed when known grows
 	leading bool
-	asking  bool
+	busy    bool        // provide runs
+	again   bool        // and is to run once more
+	wanted  bool        // a browser is to be launched, by our options
+	crashes []time.Time // of launched browsers
+	turn    int         // grows with each launched browser that comes or goes
 	closed  bool
-	// What close decides by: when a joiner that leaves was last told that we stay, and whether we do not any more.
-	trusted time.Time
-	left    bool
+}
+
+// A source is a browser that the hub attaches to.
+type source struct {
+	wish
+	ours   bool          // our options want it: the hub is to attach to it
+	mine   bool          // we have launched it
+	joined chan struct{} // closed when hold is set, or cannot be
+	hold   *keeper.Hold  // of a launched one
+}
+
+func (s *source) ended() bool {
+	select {
+	case <-s.hold.Done():
+		return true
+	default:
+		return false
+	}
 }
 
 const browsersPath = "/browsers"
 
 func newBrowsers(g *gateway.Gateway, o Options) *browsers {
-	b := &browsers{g: g, o: o, wake: make(chan struct{})}
+	b := &browsers{g: g, o: o, wake: make(chan struct{}), wanted: o.Launch}
+	b.ctx, b.stop = context.WithCancel(context.Background())
+	var err error
+	if b.dir, err = userdir.Open(o.Hub, o.Log); err != nil {
+		o.Log.Warn("browsers are not shared with other agents", "error", err)
+	}
 	if o.Chrome != "" {
-		b.own = &wish{URL: o.Chrome, Inject: o.Inject}
+		b.add(wish{URL: o.Chrome, Inject: o.Inject}, nil).ours = true
 	}
 	return b
 }
@@ -66,31 +82,26 @@ func newBrowsers(g *gateway.Gateway, o Options) *browsers {
 func (b *browsers) lead(ctx context.Context) error {
 	b.mu.Lock()
 	b.leading = true
-	if b.own != nil {
-		b.add(*b.own)
-	}
-	launch := b.o.Launch && b.started == nil && !slices.ContainsFunc(b.known, func(w wish) bool { return w.Launched })
 	b.mu.Unlock()
 	defer func() {
 		b.mu.Lock()
 		b.leading = false
 		b.mu.Unlock()
 	}()
-	if launch {
-		if err := b.launch(ctx); err != nil {
-			return err
-		}
+	b.adopt()
+	if err := b.provide(); err != nil && b.ctx.Err() == nil {
+		return err
 	}
-	following := map[string]bool{}
+	following := map[*source]bool{}
 	var all sync.WaitGroup
 	defer all.Wait()
 	for {
 		b.mu.Lock()
 		wake := b.wake
-		for _, w := range b.known {
-			if !following[w.URL] {
-				following[w.URL] = true
-				all.Go(func() { b.follow(ctx, w) })
+		for _, s := range b.known {
+			if !following[s] {
+				following[s] = true
+				all.Go(func() { b.follow(ctx, s) })
 			}
 		}
 		b.mu.Unlock()
@@ -102,126 +113,198 @@ func (b *browsers) lead(ctx context.Context) error {
 	}
 }
 
-// add makes a browser known. The lock is held.
-func (b *browsers) add(w wish) {
-	if slices.ContainsFunc(b.known, func(k wish) bool { return k.URL == w.URL }) {
+// adopt makes the launched browsers known that the hub before us may not have told us of.
+func (b *browsers) adopt() {
+	if b.dir == nil {
 		return
 	}
-	b.known = append(b.known, w)
-	close(b.wake)
-	b.wake = make(chan struct{})
-}
-
-func (b *browsers) forget(url string) {
+	names, err := keeper.Names(b.dir)
+	if err != nil {
+		b.o.Log.Warn("look for launched browsers", "error", err)
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.known = slices.DeleteFunc(b.known, func(w wish) bool { return w.URL == url })
+	for _, name := range names {
+		b.add(wish{Keeper: name}, nil)
+	}
 }
 
-// reattachEvery is the pause between two attempts to reach a browser that is not there.
-const reattachEvery = 250 * time.Millisecond
+// add makes a browser known, with our hold on it if we have one. The lock is held.
+func (b *browsers) add(w wish, hold *keeper.Hold) *source {
+	if i := slices.IndexFunc(b.known, func(s *source) bool { return s.is(w) }); i >= 0 {
+		if hold != nil {
+			b.release(hold)
+		}
+		return b.known[i]
+	}
+	s := &source{wish: w, joined: make(chan struct{}), hold: hold}
+	b.known = append(b.known, s)
+	close(b.wake)
+	b.wake = make(chan struct{})
+	if hold == nil && w.Keeper != "" && b.dir != nil && !b.closed {
+		b.tasks.Go(func() { b.join(s) })
+	} else {
+		close(s.joined)
+	}
+	if hold != nil {
+		go b.watch(s)
+	}
+	return s
+}
 
-// follow attaches to a browser, again and again: a user's own one may be restarted. One that was launched and is gone is
-// gone; whoever launched it launches another, if it has not been closed by the user.
-func (b *browsers) follow(ctx context.Context, w wish) {
-	said := ""
-	for ctx.Err() == nil {
-		err := b.attach(ctx, w)
-		b.mu.Lock()
-		closed := b.closed
+// release gives up a hold that is one too many.
+func (b *browsers) release(hold *keeper.Hold) {
+	ctx, cancel := context.WithTimeout(context.Background(), endTimeout)
+	b.tasks.Go(func() {
+		defer cancel()
+		hold.Leave(ctx)
+	})
+}
+
+func (b *browsers) forget(s *source) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.known = slices.DeleteFunc(b.known, func(k *source) bool { return k == s })
+}
+
+// join takes hold of a browser that another gateway has launched.
+func (b *browsers) join(s *source) {
+	defer close(s.joined)
+	hold, err := keeper.Join(b.ctx, b.dir, s.Keeper, b.o.Log)
+	if err != nil {
+		if !errors.Is(err, keeper.ErrGone) && b.ctx.Err() == nil {
+			b.o.Log.Warn("the pages of a launched browser are not served", "name", s.Keeper, "error", err)
+		}
+		b.forget(s)
+		return
+	}
+	b.mu.Lock()
+	b.turn++
+	b.mu.Unlock()
+	s.hold = hold
+	go b.watch(s)
+}
+
+// watch waits for the end of a launched browser. One that its user has closed stays closed, until another gateway comes
+// that wants one. One that has died is replaced, by who has launched it, or else by another who would have.
+func (b *browsers) watch(s *source) {
+	<-s.hold.Done()
+	b.forget(s)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed {
+		return
+	}
+	b.o.Log.Info("a launched browser has ended", "name", s.Keeper, "how", s.hold.How())
+	b.wanted = false
+	b.turn++
+	if !b.o.Launch || s.hold.How() != keeper.Crashed {
+		return
+	}
+	old := func(t time.Time) bool { return time.Since(t) > crashTime }
+	if b.crashes = slices.DeleteFunc(append(b.crashes, time.Now()), old); len(b.crashes) > maxCrashes {
+		b.o.Log.Error("the browser dies again and again, and is not launched any more: start it by hand to see why",
+			"times", len(b.crashes), "within", crashTime)
+		return
+	}
+	wait := time.Duration(0)
+	if !s.mine {
+		wait = othersTime
+	}
+	turn := b.turn
+	time.AfterFunc(wait, func() { b.replace(turn) })
+}
+
+// replace launches a browser in place of one that has died, unless another has come meanwhile, and may be gone again.
+func (b *browsers) replace(turn int) {
+	b.mu.Lock()
+	if b.turn != turn {
 		b.mu.Unlock()
-		if closed || ctx.Err() != nil {
+		return
+	}
+	b.wanted = true
+	b.mu.Unlock()
+	if err := b.provide(); err != nil && b.ctx.Err() == nil {
+		b.o.Log.Error("the browser has died, and another cannot be launched", "error", err)
+	}
+}
+
+const (
+	// More than maxCrashes within crashTime, and a browser is not launched again.
+	maxCrashes, crashTime = 3, time.Minute
+	// othersTime is how long those who have not launched a browser that has died leave it to who has.
+	othersTime = 2 * time.Second
+	// reattachEvery is the pause between two attempts to reach a browser that is not there.
+	reattachEvery = 250 * time.Millisecond
+)
+
+// follow attaches to a browser, again and again: a user's own one may be restarted. A launched one that is gone is
+// gone.
+func (b *browsers) follow(ctx context.Context, s *source) {
+	said := ""
+	o := cdp.Options{URL: s.URL, Inject: s.Inject, Gateway: b.o.Hub, Log: b.o.Log}
+	<-s.joined
+	if s.Keeper != "" || s.hold != nil {
+		if s.hold == nil {
 			return
 		}
-		if w.Launched && !reachable(w.URL) {
-			b.o.Log.Info("a launched browser has ended", "url", w.URL)
-			b.forget(w.URL)
+		o.URL, o.Inject, o.Dial = s.Keeper, s.hold.Inject, s.hold.Dial
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithCancel(ctx)
+		defer cancel()
+		go func() {
+			select {
+			case <-s.hold.Done():
+				cancel()
+			case <-ctx.Done():
+			}
+		}()
+	}
+	for ctx.Err() == nil {
+		err := b.attach(ctx, o)
+		select {
+		case <-ctx.Done(): // it is known why
 			return
+		case <-time.After(reattachEvery):
 		}
 		if err != nil && err.Error() != said {
 			said = err.Error()
-			b.o.Log.Warn("no browser, and try again", "url", w.URL, "error", err)
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(reattachEvery):
+			b.o.Log.Warn("no browser, and try again", "browser", o.URL, "error", err)
 		}
 	}
 }
 
-func (b *browsers) attach(ctx context.Context, w wish) error {
-	url := w.URL
-	if url == "auto" {
+func (b *browsers) attach(ctx context.Context, o cdp.Options) error {
+	if o.URL == "auto" && o.Dial == nil {
 		var err error
-		if url, err = browser.Running(); err != nil {
+		if o.URL, err = browser.Running(); err != nil {
 			return err
 		}
 	}
-	return cdp.Run(ctx, b.g, cdp.Options{URL: url, Inject: w.Inject, Gateway: b.o.Hub, Log: b.o.Log})
-}
-
-// launch starts a browser and makes it known, and another one if it dies without having been closed.
-func (b *browsers) launch(ctx context.Context) error {
-	profile, err := os.MkdirTemp("", "pagewire-browser-")
-	if err != nil {
-		return fmt.Errorf("make a profile for the browser: %w", err)
-	}
-	started, err := browser.Start(ctx, browser.StartOptions{
-		Options: browser.Options{Window: !b.o.Headless, Flags: b.o.BrowserFlags}, Open: b.o.Open, Profile: profile,
-	})
-	if err != nil {
-		removeProfile(profile, shortly)
-		return err
-	}
-	b.mu.Lock()
-	if b.closed {
-		b.mu.Unlock()
-		end(context.Background(), started, profile)
-		return nil
-	}
-	b.started = started
-	b.own = &wish{URL: started.URL, Inject: b.o.Inject, Launched: true, Profile: profile}
-	b.add(*b.own)
-	b.mu.Unlock()
-	b.o.Log.Info("a browser has been launched", "url", started.URL)
-	go func() {
-		<-started.Done()
-		b.mu.Lock()
-		again := b.started == started && !b.closed && started.Crashed()
-		if b.started == started {
-			b.started, b.own = nil, nil
-		}
-		closed := b.closed
-		b.mu.Unlock()
-		if closed {
-			return // end removes the profile
-		}
-		go removeProfile(profile, patiently)
-		if again && ctx.Err() == nil {
-			b.forget(started.URL)
-			if err := b.launch(ctx); err != nil {
-				b.o.Log.Error("the browser has died, and another cannot be launched", "error", err)
-			}
-		}
-	}()
-	return nil
+	return cdp.Run(ctx, b.g, o)
 }
 
 // share is what joiners are told.
 func (b *browsers) share() map[string]string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	text, err := json.Marshal(b.known)
+	all := []wish{}
+	for _, s := range b.known {
+		if s.check() == nil {
+			all = append(all, s.wish)
+		}
+	}
+	text, err := json.Marshal(all)
 	if err != nil {
 		return nil
 	}
 	return map[string]string{"browsers": string(text)}
 }
 
-// learn is told by the hub what browsers there are, and asks it for the one that our own options want.
+// learn is told by the hub what browsers there are, and asks it for those that are ours.
 func (b *browsers) learn(shared map[string]string) {
-	var known []wish
-	if err := json.Unmarshal([]byte(shared["browsers"]), &known); err != nil {
+	told, err := parseWishes(shared["browsers"])
+	if err != nil {
 		return
 	}
 	b.mu.Lock()
@@ -229,52 +312,128 @@ func (b *browsers) learn(shared map[string]string) {
 	if b.leading || b.closed {
 		return
 	}
-	b.known = known
-	wanted := b.own != nil && !slices.ContainsFunc(known, func(w wish) bool { return w.URL == b.own.URL }) ||
-		b.own == nil && b.o.Launch && !slices.ContainsFunc(known, func(w wish) bool { return w.Launched })
-	if wanted && !b.asking {
-		b.asking = true
-		go func() {
-			defer func() {
-				b.mu.Lock()
-				b.asking = false
-				b.mu.Unlock()
-			}()
-			if err := b.ask(); err != nil {
-				b.o.Log.Warn("the hub could not be told of our browser, and is told again", "error", err)
+	// What is launched is known as long as we have a hold on it.
+	b.known = slices.DeleteFunc(b.known, func(s *source) bool {
+		return s.URL != "" && !s.ours && !slices.ContainsFunc(told, s.is)
+	})
+	for _, w := range told {
+		b.add(w, nil)
+	}
+	missing := slices.ContainsFunc(b.known, func(s *source) bool { return s.ours && !slices.ContainsFunc(told, s.is) })
+	if missing || b.wanted {
+		b.tasks.Go(func() {
+			if err := b.provide(); err != nil && b.ctx.Err() == nil {
+				b.o.Log.Warn("the hub has no browser of ours, and it is tried again", "error", err)
 			}
-		}()
+		})
 	}
 }
 
-// ask has the hub attach to our browser.
-func (b *browsers) ask() error {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
+// provide launches the browser that our options want, unless there is one, and has the hub attach to what is ours.
+// While it runs, who calls it is served by a further turn of it.
+func (b *browsers) provide() (err error) {
 	b.mu.Lock()
-	launch := b.own == nil
-	b.mu.Unlock()
-	if launch {
-		if err := b.launch(ctx); err != nil {
-			return err
-		}
-	}
-	b.mu.Lock()
-	own := b.own
-	b.mu.Unlock()
-	if own == nil {
+	defer b.mu.Unlock()
+	if b.again = true; b.busy || b.closed {
 		return nil
 	}
-	text, err := json.Marshal(own)
+	b.busy = true
+	b.tasks.Add(1)
+	defer b.tasks.Done()
+	for b.again && !b.closed {
+		b.again = false
+		b.mu.Unlock()
+		if err = b.launch(); err == nil {
+			err = b.tellOurs()
+		}
+		b.mu.Lock()
+	}
+	b.busy = false
+	return err
+}
+
+// launch launches a browser if one is wanted and there is none, or takes hold of one that another gateway launches at
+// the same time.
+func (b *browsers) launch() error {
+	b.mu.Lock()
+	wanted, known := b.wanted, slices.Clone(b.known)
+	b.mu.Unlock()
+	if !wanted {
+		return nil
+	}
+	for _, s := range known {
+		if <-s.joined; s.hold != nil && !s.ended() {
+			b.mu.Lock()
+			b.wanted = false
+			b.mu.Unlock()
+			return nil
+		}
+	}
+	hold, launched, err := keeper.Launch(b.ctx, b.dir, keeper.Options{
+		Hub: b.o.Hub, Window: !b.o.Headless, Open: b.o.Open, Flags: b.o.BrowserFlags, DebugPort: b.o.DebugPort,
+		Inject: b.o.Inject, Log: b.o.Log,
+	})
 	if err != nil {
 		return err
 	}
-	return b.tell(ctx, http.MethodPost, text)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case b.closed:
+		b.release(hold)
+		return nil
+	case hold.Name == "" && !b.leading:
+		b.release(hold)
+		return errors.New("the hub cannot reach a browser that is for this process alone")
+	}
+	b.wanted = false
+	b.turn++
+	s := b.add(wish{Keeper: hold.Name}, hold)
+	s.ours, s.mine = true, launched
+	switch {
+	case !launched:
+		b.o.Log.Info("there is a launched browser: its pages are served, and it is left as it is", "name", hold.Name)
+	case hold.URL != "":
+		b.o.Log.Info("a browser has been launched", "name", hold.Name, "url", hold.URL)
+	default:
+		b.o.Log.Info("a browser has been launched", "name", hold.Name)
+	}
+	return nil
 }
 
-// tell sends the hub a request about browsers, and gives an error unless it agrees.
-func (b *browsers) tell(ctx context.Context, method string, text []byte) error {
-	request, err := http.NewRequestWithContext(ctx, method, "http://hub"+browsersPath, bytes.NewReader(text))
+// tellOurs has the hub attach to what is ours. It knows already, if it is this process.
+func (b *browsers) tellOurs() error {
+	b.mu.Lock()
+	var ours []wish
+	for _, s := range b.known {
+		if s.ours && !b.leading {
+			ours = append(ours, s.wish)
+		}
+	}
+	b.mu.Unlock()
+	for _, w := range ours {
+		if err := b.tell(w); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tellTimeout bounds how long the hub may take to hear of a browser.
+const tellTimeout = 5 * time.Second
+
+// tell has the hub attach to a browser.
+func (b *browsers) tell(w wish) error {
+	if w.check() != nil {
+		return fmt.Errorf("the hub attaches to browsers of this machine only, and not to %s", w.URL)
+	}
+	text, err := json.Marshal(w)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(b.ctx, tellTimeout)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://hub"+browsersPath, bytes.NewReader(text))
 	if err != nil {
 		return err
 	}
@@ -289,148 +448,51 @@ func (b *browsers) tell(ctx context.Context, method string, text []byte) error {
 	return nil
 }
 
-// ServeHTTP is where a joiner asks the hub to attach to its browser (POST), and, when it leaves, whether the hub stays to close what is
-// left of them (DELETE).
+// ServeHTTP is where a joiner asks the hub to attach to its browser.
 func (b *browsers) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var asked wish
 	switch {
-	case r.Method == http.MethodDelete:
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		if b.left {
-			http.Error(w, "This hub leaves, too.", http.StatusServiceUnavailable)
-			return
-		}
-		b.trusted = time.Now()
-		w.WriteHeader(http.StatusNoContent)
-	case r.Method != http.MethodPost:
-		http.Error(w, "A browser is brought (POST) or left (DELETE).", http.StatusMethodNotAllowed)
-	case json.NewDecoder(http.MaxBytesReader(w, r.Body, 64<<10)).Decode(&asked) != nil || asked.URL == "":
-		http.Error(w, "Not the description of a browser.", http.StatusBadRequest)
+	case json.NewDecoder(http.MaxBytesReader(w, r.Body, 4<<10)).Decode(&asked) != nil || asked.check() != nil:
+		http.Error(w, "Not the description of a browser of this machine.", http.StatusBadRequest)
 	default:
 		b.mu.Lock()
-		b.add(asked)
-		b.mu.Unlock()
+		defer b.mu.Unlock()
+		if b.closed || len(b.known) >= maxWishes {
+			http.Error(w, "This hub takes no more browsers.", http.StatusServiceUnavailable)
+			return
+		}
+		b.add(asked, nil)
 		w.WriteHeader(http.StatusNoContent)
 	}
 }
 
-// How long close looks who stays. Agents that are ended together leave within milliseconds of each other; a hub that
-// leaves has a successor within 60.
-const (
-	leaveTime   = 200 * time.Millisecond
-	vacancyTime = 150 * time.Millisecond
-)
-
-// close ends the browser that we launched, or that came to us, unless other gateways use it. Of gateways that leave at the same
-// time, one has to be the last: a joiner leaves it to a hub that says that it stays, and the hub to those that are still there
-// when all who asked it have had the time to go.
+// close gives up the holds on what was launched. Where one of them was the last, it returns when nothing is left of the
+// browser, or ctx ends.
 func (b *browsers) close(ctx context.Context) {
 	b.mu.Lock()
 	b.closed = true
-	leading, started, own, known := b.leading, b.started, b.own, slices.Clone(b.known)
+	known := slices.Clone(b.known)
 	b.mu.Unlock()
-	launched := func(w wish) bool { return w.Launched }
-	if started == nil && !slices.ContainsFunc(known, launched) || leading && b.succeeded() || !leading && b.handedOver(ctx) {
-		return
-	}
-	if started != nil {
-		end(ctx, started, own.Profile)
-	}
-	for _, w := range known {
-		if launched(w) && (own == nil || w.URL != own.URL) {
-			browser.Quit(w.URL)
-			removeProfile(w.Profile, shortly)
+	b.stop() // what is about to be launched, or joined
+	done := make(chan struct{})
+	go func() {
+		var all sync.WaitGroup
+		for _, s := range known {
+			all.Go(func() {
+				if <-s.joined; s.hold != nil {
+					s.hold.Leave(ctx)
+				}
+			})
 		}
-	}
-}
-
-// succeeded reports, for the hub, whether a joiner stays, which is the hub after us.
-func (b *browsers) succeeded() bool {
-	last := time.Now().Add(2 * leaveTime)
-	for began := time.Now(); ; time.Sleep(10 * time.Millisecond) {
-		joined := slices.ContainsFunc(b.g.Snapshot().Agents, func(a gateway.AgentState) bool { return a.Road == "gateway" })
-		b.mu.Lock()
-		if b.trusted.After(began) {
-			began = b.trusted
+		all.Wait()
+		b.tasks.Wait()
+		if b.dir != nil {
+			b.dir.Close()
 		}
-		if !joined || time.Since(began) > leaveTime || time.Now().After(last) {
-			b.left = true
-			b.mu.Unlock()
-			return joined
-		}
-		b.mu.Unlock()
-	}
-}
-
-// handedOver reports, for a joiner, whether a hub stays. There is none while one takes over, and none at all if we are the last.
-func (b *browsers) handedOver(ctx context.Context) bool {
-	ctx, cancel := context.WithTimeout(ctx, 2*leaveTime)
-	defer cancel()
-	vacant := time.Time{}
-	for ; ctx.Err() == nil; time.Sleep(10 * time.Millisecond) {
-		if b.tell(ctx, http.MethodDelete, nil) == nil {
-			return true
-		}
-		c, _, err := hub.Connect(ctx, b.o.Hub)
-		if err == nil {
-			c.Close()
-		}
-		switch {
-		case err == nil:
-			vacant = time.Time{}
-		case vacant.IsZero():
-			vacant = time.Now()
-		case time.Since(vacant) > vacancyTime:
-			return false
-		}
-	}
-	return false
-}
-
-// end closes a browser, the hard way if it takes longer than 500 ms: with one tab it takes 100.
-func end(ctx context.Context, b *browser.Browser, profile string) {
-	ctx, cancel := context.WithTimeout(ctx, 500*time.Millisecond)
-	defer cancel()
-	go browser.Quit(b.URL)
+		close(done)
+	}()
 	select {
-	case <-b.Done():
+	case <-done:
 	case <-ctx.Done():
-		b.Process.Kill()
-		<-b.Done()
 	}
-	removeProfile(profile, shortly)
-}
-
-// How long removeProfile tries: while this process ends, and while it goes on. A browser's last children may still write to
-// its profile when it has been killed, on a busy machine for seconds.
-const shortly, patiently = 400 * time.Millisecond, 10 * time.Second
-
-func removeProfile(dir string, patience time.Duration) {
-	if !strings.Contains(dir, "pagewire-browser-") {
-		return // not one that we have made
-	}
-	gone := 0 // how often in a row
-	for end := time.Now().Add(patience); gone < 3 && time.Now().Before(end); time.Sleep(patience / 40) {
-		if _, err := os.Stat(dir); os.IsNotExist(err) {
-			gone++ // a child may make it anew
-			continue
-		}
-		gone = 0
-		os.RemoveAll(dir)
-	}
-}
-
-// reachable reports whether something listens where a browser did.
-func reachable(address string) bool {
-	u, err := url.Parse(address)
-	if err != nil {
-		return false
-	}
-	c, err := net.DialTimeout("tcp", u.Host, time.Second)
-	if err != nil {
-		return false
-	}
-	c.Close()
-	return true
 }

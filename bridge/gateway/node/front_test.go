@@ -213,6 +213,42 @@ func TestLoopbackPort(t *testing.T) {
 	}
 }
 
+// Who is slow with a header or a body keeps nobody else waiting, and is not waited for.
+func TestSlowClients(t *testing.T) {
+	t.Parallel()
+	p := publish(t, Options{HTTP: "127.0.0.1:0"})
+	const half = "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nAuthorization: Bearer " + token + "\r\n"
+	ended := make(chan error, 100)
+	for _, text := range []string{half[:30], half, ""} {
+		for range 20 {
+			c, err := net.Dial("tcp", p.Addr().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { c.Close() })
+			io.WriteString(c, text)
+			go func() {
+				_, err := io.Copy(io.Discard, c)
+				ended <- err
+			}()
+		}
+	}
+	for range 20 {
+		c, err := net.Dial("tcp", p.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close() })
+		io.WriteString(c, half+"Content-Length: 1000\r\n\r\n{")
+	}
+	if status, body, _ := ask(t, p, "localhost", "", token); status != 200 {
+		t.Errorf("beside them: HTTP %d: %s", status, body)
+	}
+	for range 60 {
+		testkit.Receive(t, "the server gives up who does not end a header", ended)
+	}
+}
+
 // A token file that cannot be used keeps nobody on stdio from being served, and is said once, with what to do; the file stays.
 func TestAgentsGoOnWithoutAToken(t *testing.T) {
 	for name, text := range map[string]string{"empty": "", "half": token[:20]} {

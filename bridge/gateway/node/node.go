@@ -45,6 +45,9 @@ type Options struct {
 	Launch, Headless bool
 	Open             []string
 	BrowserFlags     []string
+	// DebugPort is a TCP port on loopback where the launched browser listens besides, for every process of the machine:
+	// "0" is one that the system chooses. "" means that it listens nowhere.
+	DebugPort string
 	// Inject gives the page layer to the pages that have none.
 	Inject bool
 	// AllowOrigins and DenyOrigins are those of gateway.Options and socket.Options: a page that connects by itself must be at
@@ -71,7 +74,7 @@ type Options struct {
 var ErrUsage = errors.New("usage")
 
 // Run serves until ctx ends, the agent on stdio leaves, or the parent process does; all of these are nil. It ends within a
-// second, in order: agents have answers to what they asked, a browser that it has launched is closed unless other gateways
+// second, or two on a busy machine, in order: agents have answers to what they asked, a browser that it has launched is closed unless other gateways
 // use it, and nothing that it has made is left.
 func Run(ctx context.Context, o Options) error {
 	if o.Hub == "" {
@@ -120,7 +123,7 @@ func Run(ctx context.Context, o Options) error {
 	local := http.NewServeMux() // for this user's processes
 	local.Handle("/page", front.pages.Host())
 	local.Handle(access.TicketPath, front.local.Tickets())
-	local.Handle(browsersPath, browsers)
+	local.Handle("POST "+browsersPath, browsers)
 
 	var parts sync.WaitGroup
 	failed := make(chan error, 4)
@@ -175,7 +178,7 @@ func Run(ctx context.Context, o Options) error {
 	}
 	limited, end := context.WithTimeout(context.Background(), endTimeout)
 	defer end()
-	browsers.close(limited) // while the joiners are still known
+	browsers.close(limited)
 	front.agents.Close(limited)
 	g.Close()
 	front.pages.Close()
@@ -195,8 +198,9 @@ func Run(ctx context.Context, o Options) error {
 // settleTimeout is how long an agent on stdio waits to be served while it is not decided who is the hub.
 const settleTimeout = time.Second
 
-// endTimeout bounds an orderly end.
-const endTimeout = 900 * time.Millisecond
+// endTimeout bounds an orderly end, of which a browser's takes the most: 0.2 s, and more than 1 s on a machine that is busy. Some
+// clients kill a server 2 s after they have closed its input.
+const endTimeout = 1800 * time.Millisecond
 
 // withLoopback admits this machine's own pages besides those that are listed; no list means all.
 func withLoopback(origins []string) []string {

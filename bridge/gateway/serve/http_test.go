@@ -273,20 +273,20 @@ func TestModernStatus(t *testing.T) {
 	}
 }
 
+// tool attaches a page that has a tool.
+func (s *site) tool(name string, tool testkit.Tool) {
+	p := testkit.NewPage(s.t, nil)
+	p.SetTool(name, tool)
+	p.Attach(func(send func([]byte)) (testkit.Receiver, error) {
+		return s.g.Attach(gateway.PageInfo{Tab: "b", Origin: "https://tools.test", URL: "https://tools.test/"}, send)
+	})
+}
+
 // A tool may ask for arguments to be repeated in headers, by which intermediaries route.
 func TestParamHeaders(t *testing.T) {
 	s := serveHTTP(t, HTTPOptions{})
-	server := mcp.NewServer(&mcp.Implementation{Name: "page", Version: "1"}, nil)
-	server.AddTool(&mcp.Tool{Name: "weather", InputSchema: json.RawMessage(`{"type":"object","properties":{` +
-		`"city":{"type":"string","x-mcp-header":"City"},"in":{"type":"object","properties":{"days":{"type":"integer","x-mcp-header":"Days"},"now":{"type":"boolean","x-mcp-header":"Now"}}}}}`)},
-		func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "fine"}}}, nil
-		})
-	near, far := testkit.Pipe()
-	go server.Run(t.Context(), gateway.Transport(far))
-	if _, err := s.g.Attach(t.Context(), gateway.PageInfo{Tab: "b", Origin: "https://tools.test", URL: "https://tools.test/"}, near); err != nil {
-		t.Fatal(err)
-	}
+	s.tool("weather", testkit.Tool{Members: map[string]any{"inputSchema": json.RawMessage(`{"type":"object","properties":{` +
+		`"city":{"type":"string","x-mcp-header":"City"},"in":{"type":"object","properties":{"days":{"type":"integer","x-mcp-header":"Days"},"now":{"type":"boolean","x-mcp-header":"Now"}}}}}`)}})
 	for _, test := range []struct {
 		args    string
 		headers []string
@@ -470,19 +470,12 @@ func TestLegacyStream(t *testing.T) {
 // Progress comes on the stream of its request, before the result.
 func TestLegacyProgress(t *testing.T) {
 	s := serveHTTP(t, HTTPOptions{})
-	server := mcp.NewServer(&mcp.Implementation{Name: "page", Version: "1"}, nil)
-	server.AddTool(&mcp.Tool{Name: "work", InputSchema: json.RawMessage(`{"type":"object"}`)},
-		func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-			for n := range 5 {
-				r.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ProgressToken: r.Params.GetProgressToken(), Progress: float64(n + 1)})
-			}
-			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "done"}}}, nil
-		})
-	near, far := testkit.Pipe()
-	go server.Run(t.Context(), gateway.Transport(far))
-	if _, err := s.g.Attach(t.Context(), gateway.PageInfo{Tab: "b", Origin: "https://tools.test", URL: "https://tools.test/"}, near); err != nil {
-		t.Fatal(err)
-	}
+	s.tool("work", testkit.Tool{Run: func(_ context.Context, _ json.RawMessage, progress func(map[string]any)) any {
+		for n := range 5 {
+			progress(map[string]any{"progress": n + 1})
+		}
+		return map[string]any{"content": []any{map[string]string{"type": "text", "text": "done"}}}
+	}})
 	session := s.begin()
 	stream := s.do("GET", "", session)
 	stream.lines.ReadString('\n') // it is open
@@ -598,7 +591,7 @@ func TestClose(t *testing.T) {
 // Close does not wait for who takes nothing.
 func TestCloseHanging(t *testing.T) {
 	s := serveHTTP(t, HTTPOptions{})
-	s.offer(t, origin+"/big", strings.Repeat("x", 8<<20)) // more than the sockets take
+	s.Offer(origin+"/big", strings.Repeat("x", 8<<20)) // more than the sockets take
 	s.ask(call("1", "resources/read", `"uri":"`+origin+`/big"`))
 	session := s.begin()
 	s.do("POST", legacyCall("1", "resources/read", `"uri":"`+origin+`/big"`), session)
@@ -654,7 +647,7 @@ func TestSlowStream(t *testing.T) {
 // lists of what there is none are unknown, the legacy era's results have nothing of the modern one, no error has code 0.
 func TestNoDefectOfTheSDK(t *testing.T) {
 	s := serveHTTP(t, HTTPOptions{})
-	s.offer(t, origin+"/empty", "")
+	s.Offer(origin+"/empty", "")
 	session := s.begin()
 	body := func(r *reply) string {
 		t.Helper()

@@ -403,6 +403,11 @@ func (h *HTTP) serveLegacy(w http.ResponseWriter, r *http.Request, body []byte, 
 		delete(s.waiting, id)
 	}
 	s.mu.Unlock()
+	a.translate(w, m)
+}
+
+// translate says in JSON-RPC what the transport has refused in plain text.
+func (a *response) translate(w http.ResponseWriter, m bridge.Incoming) {
 	switch said := strings.TrimSpace(string(a.text)); {
 	case len(a.text) == 0: // it has answered in JSON
 	case m.Method == "": // of a batch

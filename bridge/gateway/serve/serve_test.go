@@ -3,32 +3,28 @@
 package serve
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/pagewire/pagewire/bridge"
 	"github.com/pagewire/pagewire/bridge/gateway"
+	"github.com/pagewire/pagewire/bridge/link"
 	"github.com/pagewire/pagewire/bridge/testkit"
-	"github.com/pagewire/pagewire/e2e/home"
 )
 
-const origin = home.Origin
+const origin = "https://page.test"
 
-// A testPage is a page with a real engine, attached to a gateway of its own.
+// A testPage is a page that is attached to a gateway of its own.
 type testPage struct {
-	*home.Home
+	*testkit.Page
 	g        *gateway.Gateway
 	gaveUp   chan struct{} // one for each slow read that was given up
 	reading  chan struct{} // one for each that has begun
@@ -40,10 +36,16 @@ type testPage struct {
 func open(t *testing.T) *testPage {
 	t.Helper()
 	p := &testPage{gaveUp: make(chan struct{}, 1000), reading: make(chan struct{}, 1000), released: make(chan struct{})}
-	p.Home = home.New(bridge.Options{Rule: bridge.Rule{Origin: origin}, UpdateInterval: -1, ListInterval: -1})
-	p.Set(origin+"/doc", "one")
-	p.Set(origin+"/other", "other")
-	slow := func(ctx context.Context, _ bridge.Request) (string, error) {
+	p.g = gateway.New(gateway.Options{
+		UpdateInterval: -1, ListInterval: -1, PageLimits: link.Limits{Calls: 1 << 30, CallsBurst: 1 << 30}, // some tests flood
+	})
+	p.Page = testkit.NewPage(t, nil)
+	p.Attach(func(send func([]byte)) (testkit.Receiver, error) {
+		return p.g.Attach(gateway.PageInfo{Tab: "a", Origin: origin, URL: origin + "/", Title: "Page", Road: "test"}, send)
+	})
+	p.Offer(origin+"/doc", "one")
+	p.Offer(origin+"/other", "other")
+	slow := func(ctx context.Context, _ string) (string, error) {
 		p.reading <- struct{}{}
 		select {
 		case <-ctx.Done():
@@ -55,53 +57,13 @@ func open(t *testing.T) *testPage {
 	}
 	p.Add(origin+"/slow", slow)
 	p.Add(origin+"/slower", slow)
-	p.Add(origin+"/square/{n}", func(_ context.Context, r bridge.Request) (string, error) {
+	p.Add(origin+"/square/{n}", func(_ context.Context, uri string) (string, error) {
 		var n int
-		_, err := fmt.Sscanf(r.URI, origin+"/square/%d", &n)
+		_, err := fmt.Sscanf(uri, origin+"/square/%d", &n)
 		return fmt.Sprint(n * n), err
 	})
-	p.g = gateway.New(gateway.Options{})
-	theirs, ours := pipe()
-	go p.Serve(theirs.r, theirs.w)
-	if _, err := p.g.Attach(t.Context(), gateway.PageInfo{Tab: "a", Origin: origin, URL: origin + "/", Title: "Page", Road: "test"}, ours); err != nil {
-		t.Fatal(err)
-	}
 	t.Cleanup(p.g.Close)
 	return p
-}
-
-// offer adds a resource, and waits until the gateway has heard of it.
-func (p *testPage) offer(t *testing.T, uri, text string) {
-	t.Helper()
-	p.Set(uri, text)
-	testkit.Eventually(t, "the gateway lists "+uri, func() bool {
-		return slices.ContainsFunc(p.g.Snapshot().Resources, func(r gateway.ResourceState) bool { return r.URI == uri })
-	})
-}
-
-// A lines is a gateway.Conn of one message per line.
-type lines struct {
-	r  *io.PipeReader
-	w  *io.PipeWriter
-	in *bufio.Reader
-}
-
-func pipe() (a, b *lines) {
-	r1, w1 := io.Pipe()
-	r2, w2 := io.Pipe()
-	return &lines{r1, w2, bufio.NewReader(r1)}, &lines{r2, w1, bufio.NewReader(r2)}
-}
-
-func (l *lines) Read(context.Context) ([]byte, error) { return l.in.ReadBytes('\n') }
-
-func (l *lines) Write(_ context.Context, message []byte) error {
-	_, err := l.w.Write(append(message[:len(message):len(message)], '\n'))
-	return err
-}
-
-func (l *lines) Close() error {
-	l.r.Close()
-	return l.w.Close()
 }
 
 // versions are the eras, as go-sdk's client is asked for them.
@@ -297,32 +259,11 @@ func TestOrphaned(t *testing.T) {
 func TestPageCannotBreakLines(t *testing.T) {
 	g := gateway.New(gateway.Options{})
 	defer g.Close()
-	ours, theirs := testkit.Pipe()
-	go func() {
-		for {
-			text, err := theirs.Read(t.Context())
-			if err != nil {
-				return
-			}
-			var m struct {
-				ID     json.RawMessage
-				Method string
-			}
-			json.Unmarshal(text, &m)
-			result := map[string]string{
-				"initialize":               `{"protocolVersion":"2025-11-25","capabilities":{"resources":{}},"serverInfo":{"name":"p","version":"1"}}`,
-				"resources/list":           `{"resources":[{"uri":"` + origin + `/a","name":"a"}]}`,
-				"resources/templates/list": `{"resourceTemplates":[]}`,
-				"resources/read":           "{\"contents\":[\n{\"uri\":\"" + origin + "/a\",\r\n\"text\":\"x\"}\n]}",
-			}[m.Method]
-			if result != "" {
-				theirs.Write(t.Context(), []byte(`{"jsonrpc":"2.0","id":`+string(m.ID)+`,"result":`+result+`}`))
-			}
-		}
-	}()
-	if _, err := g.Attach(t.Context(), gateway.PageInfo{Tab: "a", Origin: origin, URL: origin + "/"}, ours); err != nil {
-		t.Fatal(err)
-	}
+	p := testkit.NewPage(t, map[string]string{origin + "/a": ""})
+	p.Contents(func(string) string { return "[\n{\"uri\":\"" + origin + "/a\",\r\n\"text\":\"x\"}\n]" })
+	p.Attach(func(send func([]byte)) (testkit.Receiver, error) {
+		return g.Attach(gateway.PageInfo{Tab: "a", Origin: origin, URL: origin + "/"}, send)
+	})
 	in := call("1", "resources/read", `"uri":"`+origin+`/a"`) + "\n"
 	var out strings.Builder
 	if err := Stdio(t.Context(), g, strings.NewReader(in), &out); err != nil {

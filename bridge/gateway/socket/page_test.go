@@ -55,8 +55,11 @@ func TestPageOfAScriptTag(t *testing.T) {
 	}
 	run[any](b, "document.title = 'Renamed'")
 	testkit.Eventually(t, "the gateway knows the new title", func() bool { return p.attached()[0].Title == "Renamed" })
-	if n := run[int](b, "return pagewire.stats().ports"); n != 1 {
-		t.Errorf("%d ports are open in the page", n)
+	if s := run[map[string]any](b, "return pagewire.stats()"); s["ports"] != 0.0 || s["core"] != "none" {
+		t.Errorf("the page has ports, or a core of its own: %v", s)
+	}
+	if n := run[int](b, `return performance.getEntriesByType("resource").filter(({ name }) => /wasm|worker/.test(name)).length`); n != 0 {
+		t.Errorf("%d things of a core were fetched", n)
 	}
 	run[any](b, "pagewire.uninstall()")
 	p.waitFor(0)
@@ -74,27 +77,23 @@ func TestWhatASquatterLearns(t *testing.T) {
 		if err != nil {
 			return
 		}
-		hello, err := c.ReadNote(r.Context())
-		heard <- string(hello)
-		for _, request := range []string{
-			`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"squatter","version":"1"}}}`,
-			`{"jsonrpc":"2.0","id":2,"method":"resources/read","params":{"uri":"` + r.Header.Get("Origin") + `/doc"}}`,
-		} {
-			var answer []byte
-			if err = c.Write(r.Context(), []byte(request)); err == nil {
-				answer, err = c.Read(r.Context())
-			}
+		doc := r.Header.Get("Origin") + "/doc"
+		if c.Write(r.Context(), []byte(`[["hello",1,"0",{}],["read",1,"`+doc+`","`+doc+`",""]]`)) != nil {
+			return // the page has gone
+		}
+		for {
+			frame, err := c.Read(r.Context())
 			if err != nil {
-				return // the page has gone, or what was heard says what is wrong
+				return
 			}
-			heard <- string(answer)
+			heard <- string(frame)
 		}
 	}))
 	t.Cleanup(squatter.Close)
 	url := strings.Replace(squatter.URL, "http", "ws", 1)
 	s := serve(t, &site{tag: `data-gateway="` + url + `"`})
 	b := open(t, launch(t), s.URL)
-	for _, want := range []string{"Origin:[" + s.URL + "]", `"url":"` + s.URL + `/"`, `"protocolVersion"`, `"text":"one"`} {
+	for _, want := range []string{"Origin:[" + s.URL + "]", `"url":"` + s.URL + `/"`, `["register",`, `"text":"one"`} {
 		got := testkit.Receive(t, "the page says "+want, heard)
 		if !strings.Contains(got, want) || strings.Contains(got, "Authorization") || strings.Contains(got, "Cookie") {
 			t.Errorf("the squatter hears %s, want %s", got, want)
@@ -239,8 +238,11 @@ func TestGatewayThatIsStartedAnew(t *testing.T) {
 		run[any](b, "set('again')")
 		a.updated(s.URL + "/doc")
 	}
-	if n := run[int](b, "return pagewire.stats().ports"); n != 1 {
-		t.Errorf("%d ports are open in the page", n)
+	if s := run[map[string]any](b, "return pagewire.stats()"); s["ports"] != 0.0 || s["core"] != "none" {
+		t.Errorf("the page has ports, or a core of its own: %v", s)
+	}
+	if n := run[int](b, `return performance.getEntriesByType("resource").filter(({ name }) => /wasm|worker/.test(name)).length`); n != 0 {
+		t.Errorf("%d things of a core were fetched", n)
 	}
 	if b.console.Has("no connection") {
 		t.Error("the page complained of a gateway that was gone for a moment")
@@ -293,8 +295,11 @@ func TestBackForwardCache(t *testing.T) {
 	if page := p.waitFor(1)[0]; page.Number != 1 {
 		t.Errorf("the tab is number %d", page.Number)
 	}
-	if n := run[int](b, "return pagewire.stats().ports"); n != 1 {
-		t.Errorf("%d ports are open in the page", n)
+	if s := run[map[string]any](b, "return pagewire.stats()"); s["ports"] != 0.0 || s["core"] != "none" {
+		t.Errorf("the page has ports, or a core of its own: %v", s)
+	}
+	if n := run[int](b, `return performance.getEntriesByType("resource").filter(({ name }) => /wasm|worker/.test(name)).length`); n != 0 {
+		t.Errorf("%d things of a core were fetched", n)
 	}
 }
 

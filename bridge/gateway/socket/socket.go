@@ -12,21 +12,14 @@
 // ends then prove first that they know the secret that `pagewire extension install` has made (package proof), before anything of
 // a page is said. Its native host has no origin, and comes by a door that only this user's programs reach (Host).
 //
-// The protocol is that of package wsconn at /page, with three notes. A page begins with
-//
-//	{"type":"pagewire:page","tab":ID,"frame":"0.1","title":…,"url":…,"focused":MS}
-//
-// and sends it again, with what is new in it, when its title or its focus changes. tab is what its sessionStorage holds, so
-// that it survives a reload; focused is when its window had the focus last (milliseconds since 1970; 0: never). An
-// extension adds "origin", and says "gone":true when its user has withdrawn what was allowed, so that the page is not waited
-// for. The gateway's only note is {"type":"pagewire:tab","tab":ID}: the page is in a tab of its own, namely one that was
-// duplicated, sessionStorage included, and has this id from now on.
+// What is said is the link (package link), one frame a message. The page's hello says which tab and frame it is in, what it is
+// called and when its window had the focus; for a page of the extension its origin, too. A page that says a tab in which another
+// document is has been duplicated with it, sessionStorage included: it is given a tab of its own.
 package socket
 
 import (
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -44,6 +37,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway"
 	"github.com/pagewire/pagewire/bridge/gateway/internal/proof"
 	"github.com/pagewire/pagewire/bridge/gateway/internal/wsconn"
+	"github.com/pagewire/pagewire/bridge/link"
 )
 
 // Options say whose pages are taken.
@@ -64,21 +58,15 @@ type Options struct {
 }
 
 const (
-	// maxHello bounds what comes before a page is known: a title may be long, and is cut.
-	maxHello = 64 << 10
-	// maxMessage bounds a message of a page, in bytes. Its engine gives out 16 MiB of contents at most, which is more in UTF-8.
-	maxMessage = 32 << 20
+	// maxHello bounds what comes before a page is known, and maxFrame a frame from then on, in bytes: LINK.md.
+	maxHello, maxFrame = 64 << 10, 17 << 20
 	// maxPerOrigin and maxPages bound the documents that are connected. Chromium has 255 WebSockets in all.
 	maxPerOrigin, maxPages = 256, 1024
 	// helloTimeout is how long a page may take to introduce itself.
 	helloTimeout = 10 * time.Second
 	// aliveTimeout is how long a document may take to show that it still has a tab that another one claims.
 	aliveTimeout = 2 * time.Second
-	// rate is how many messages a document may send in a second; burst at once. What comes faster waits in its browser. A
-	// page's engine sends 1,000 updates in a second at most, and reads one behind the other take about 0.8 ms each.
-	rate, burst = 5_000, 10_000
-	maxTitle    = 1 << 10
-	maxURL      = 8 << 10
+	maxURL       = 8 << 10
 )
 
 // A Handler takes the WebSockets of pages. Mount it at /page.
@@ -91,7 +79,6 @@ type Handler struct {
 	pages   map[*document]bool
 	origins map[string]int     // how many of each
 	seats   map[seat]*document // who is where
-	focused float64            // when the window that had the focus last had it
 	gone    sync.WaitGroup
 }
 
@@ -100,19 +87,10 @@ type seat struct{ tab, frame string }
 
 // A document is one that is connected.
 type document struct {
-	h      *Handler
-	conn   *wsconn.Conn
-	log    *slog.Logger
-	tokens float64 // of the rate; whoever reads has them
-	filled time.Time
-	slowed bool
-	done   chan struct{}
-
-	mu    sync.Mutex
-	tab   string // gateway.PageInfo.Tab
-	title string
-	gone  bool          // hello.Gone was said
-	page  *gateway.Page // once it is attached
+	h    *Handler
+	conn *wsconn.Conn
+	log  *slog.Logger
+	done chan struct{}
 }
 
 // New returns a Handler that attaches pages to g.
@@ -162,8 +140,8 @@ func (h *Handler) take(w http.ResponseWriter, r *http.Request, extension bool, p
 		http.Error(w, why, http.StatusForbidden)
 		return
 	}
-	d := &document{h: h, log: h.o.Log.With("origin", origin), tokens: burst, filled: time.Now(), done: make(chan struct{})}
-	conn, err := wsconn.Accept(w, r, wsconn.Options{MaxMessage: maxHello, Note: d.note})
+	d := &document{h: h, log: h.o.Log.With("origin", origin), done: make(chan struct{})}
+	conn, err := wsconn.Accept(w, r, wsconn.Options{MaxMessage: maxHello})
 	if err != nil {
 		return // it has been answered
 	}
@@ -277,18 +255,6 @@ func (h *Handler) leave(d *document, origin string) {
 	h.gone.Done()
 }
 
-// A hello is what a page says of itself.
-type hello struct {
-	Type    string
-	Tab     string
-	Frame   string
-	Title   *string
-	URL     string
-	Origin  string // of an extension's page
-	Focused float64
-	Gone    bool // of an extension's page: it will not come back
-}
-
 var (
 	tabShape   = regexp.MustCompile(`^[A-Za-z0-9-]{8,64}$`)
 	frameShape = regexp.MustCompile(`^([0-9]{1,4}(\.[0-9]{1,4}){0,7})?$`)
@@ -296,76 +262,67 @@ var (
 
 // serve is the life of a document.
 func (d *document) serve(origin string, extension bool) {
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	limited, end := context.WithTimeout(ctx, helloTimeout)
-	text, err := d.conn.ReadNote(limited)
+	limited, end := context.WithTimeout(context.Background(), helloTimeout)
+	first, err := d.conn.Read(limited)
 	end()
-	var in hello
-	if err == nil {
-		err = json.Unmarshal(text, &in)
-	}
-	if err != nil || in.Type != "pagewire:page" || !tabShape.MatchString(in.Tab) || !frameShape.MatchString(in.Frame) {
+	about, ok := link.Parse(first, link.Limits{}).Hello()
+	if err != nil || !ok || !tabShape.MatchString(about.Tab) || !frameShape.MatchString(about.Frame) {
 		d.log.Warn("refused a page that did not introduce itself", "error", err)
-		d.conn.CloseWith(websocket.StatusPolicyViolation, "the first message is to be the note that introduces the page")
+		d.conn.CloseWith(websocket.StatusPolicyViolation, "the first message is to be the link's hello, with the page's tab and frame")
 		return
 	}
-	d.conn.Limit(maxMessage)
-	info := gateway.PageInfo{Frame: in.Frame, Origin: origin, Road: "websocket"}
+	d.conn.Limit(maxFrame)
+	info := gateway.PageInfo{Frame: about.Frame, Origin: origin, Road: "websocket"}
 	if extension {
-		info.Origin, info.Road = in.Origin, "extension"
-		if u, err := url.Parse(in.Origin); err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Scheme+"://"+u.Host != in.Origin || !d.h.g.Admits(in.Origin) {
-			d.log.Warn("refused an extension's page", "page", in.Origin)
+		info.Origin, info.Road = about.Origin, "extension"
+		if u, err := url.Parse(about.Origin); err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Scheme+"://"+u.Host != about.Origin || !d.h.g.Admits(about.Origin) {
+			d.log.Warn("refused an extension's page", "page", about.Origin)
 			d.conn.CloseWith(websocket.StatusPolicyViolation, "pages of this origin are not served")
 			return
 		}
 	}
-	if strings.HasPrefix(in.URL, info.Origin+"/") && len(in.URL) <= maxURL {
-		info.URL = in.URL
-	} else {
-		info.URL = info.Origin + "/"
+	info.URL = info.Origin + "/"
+	if strings.HasPrefix(about.URL, info.URL) {
+		info.URL = about.URL
 	}
-	if in.Title != nil {
-		info.Title = shorten(*in.Title)
+	if about.Title != nil {
+		info.Title = *about.Title
 	}
 	// An id is unique among the pages of an origin. Nobody learns another's, but nothing may depend on that.
-	info.Tab = d.sit(in, info.Origin)
-	if info.Tab == "" {
-		return // it has gone meanwhile
-	}
-	d.mu.Lock()
-	d.tab, d.title = info.Tab, info.Title
-	d.mu.Unlock()
-	d.h.focus(info.Tab, in.Focused)
-	page, err := d.h.g.Attach(ctx, info, d)
+	info.Tab, info.Given = d.sit(about, info.Origin)
+	d.h.g.FocusAt(info.Tab, about.Focused)
+	page, err := d.h.g.Attach(info, d.send)
 	if err != nil {
 		d.log.Warn("a page that connected could not be attached", "url", info.URL, "error", err)
 		return
 	}
-	d.mu.Lock()
-	d.page = page
-	title, gone := d.title, d.gone
-	d.mu.Unlock()
-	if gone {
-		page.Close(withdrawn)
+	defer page.Lost("its connection ended")
+	for frame := first; err == nil; frame, err = d.conn.Read(context.Background()) {
+		if page.Receive(frame) != nil {
+			<-d.conn.Closed() // when it has been told why
+			return
+		}
 	}
-	page.Retitle(title) // it may have changed while the page was being attached
-	<-page.Done()
+	if err != io.EOF {
+		d.log.Info("a page's connection failed", "error", err)
+	}
 }
 
-const withdrawn = "its user has withdrawn what was allowed"
-
-func shorten(title string) string {
-	return strings.ToValidUTF8(title[:min(len(title), maxTitle)], "")
+func (d *document) send(frame []byte) {
+	if frame == nil {
+		go d.conn.Close() // not here: it waits for what is before
+		return
+	}
+	d.conn.Send(frame)
 }
 
-// sit gives a document its place in a tab, and returns the tab's key. The tab that it names may have one: of the document that
-// is being left (its connection is ending, and is waited for), or of the tab that was duplicated, whose document answers a
-// ping; then the newcomer's tab is another one. "" means that the newcomer has gone.
-func (d *document) sit(in hello, origin string) string {
+// sit gives a document its place in a tab, and returns the tab's key, and the id of the tab if it is another than it says.
+// The tab that it names may have one: of the document that is being left (its connection is ending, and is waited for), or of
+// the tab that was duplicated, whose document answers a ping; then the newcomer's tab is another one.
+func (d *document) sit(about link.About, origin string) (tab, given string) {
 	h := d.h
-	for id := in.Tab; ; {
-		s := seat{"page " + origin + " " + id, in.Frame}
+	for id := about.Tab; ; {
+		s := seat{"page " + origin + " " + id, about.Frame}
 		h.mu.Lock()
 		holder := h.seats[s]
 		if holder == nil {
@@ -373,7 +330,7 @@ func (d *document) sit(in hello, origin string) string {
 		}
 		h.mu.Unlock()
 		if holder == nil {
-			return s.tab
+			return s.tab, given
 		}
 		if holder.conn.Ping(aliveTimeout) != nil {
 			holder.conn.Close()
@@ -381,85 +338,6 @@ func (d *document) sit(in hello, origin string) string {
 			continue
 		}
 		id = rand.Text()
-		if d.conn.Write(context.Background(), []byte(`{"type":"pagewire:tab","tab":"`+id+`"}`)) != nil {
-			return ""
-		}
-	}
-}
-
-// focus tells the gateway that a tab has the focus, if no other has had it since.
-func (h *Handler) focus(tab string, at float64) {
-	h.mu.Lock()
-	at = min(at, float64(time.Now().UnixMilli()))
-	newer := at > h.focused
-	if newer {
-		h.focused = at
-	}
-	h.mu.Unlock()
-	if newer {
-		h.g.Focus(tab)
-	}
-}
-
-// note takes what a page says of itself later.
-func (d *document) note(_ *wsconn.Conn, text []byte) {
-	d.take()
-	var in hello
-	if json.Unmarshal(text, &in) != nil || in.Type != "pagewire:page" {
-		return
-	}
-	d.mu.Lock()
-	tab, page := d.tab, d.page
-	if in.Title != nil {
-		d.title = shorten(*in.Title)
-	}
-	title := d.title
-	d.gone = d.gone || in.Gone
-	d.mu.Unlock()
-	if page != nil {
-		page.Retitle(title)
-	}
-	if page != nil && in.Gone {
-		go page.Close(withdrawn) // not here: it waits for who reads
-	}
-	if in.Focused > 0 {
-		d.h.focus(tab, in.Focused)
-	}
-}
-
-// Read, Write and Close are the document's gateway.Conn.
-
-func (d *document) Read(ctx context.Context) ([]byte, error) {
-	d.take()
-	message, err := d.conn.Read(ctx)
-	if err != nil && err != io.EOF && ctx.Err() == nil {
-		d.log.Info("a page's connection failed", "error", err)
-	}
-	return message, err
-}
-
-func (d *document) Write(ctx context.Context, message []byte) error {
-	return d.conn.Write(ctx, message)
-}
-
-func (d *document) Close() error { return d.conn.Close() }
-
-// take waits until the document may send one more message.
-func (d *document) take() {
-	now := time.Now()
-	d.tokens = min(burst, d.tokens+now.Sub(d.filled).Seconds()*rate) - 1
-	d.filled = now
-	if d.tokens >= 0 {
-		return
-	}
-	if !d.slowed {
-		d.slowed = true
-		d.log.Warn("a page sends more than it may, and is slowed down", "messages per second", rate)
-	}
-	t := time.NewTimer(100 * time.Millisecond) // the tokens of a tenth of a second at a time
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-d.conn.Closed():
+		given = id
 	}
 }

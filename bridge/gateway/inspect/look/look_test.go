@@ -24,7 +24,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -46,46 +45,26 @@ var pictures = flag.String("pictures", "", "write inspector-dark.png and inspect
 // dist is what make build has written.
 const dist = "../../../../dist/inspector"
 
-// A site is a page: a real MCP server behind a Pipe.
+// A site is a page, and where it is.
 type site struct {
-	t      *testing.T
-	server *mcp.Server
+	page   *testkit.Page
 	origin string
-
-	mu    sync.Mutex
-	state map[string]string
 }
 
 func attach(t *testing.T, g *gateway.Gateway, tab, origin, title string, state map[string]string) *site {
 	t.Helper()
-	s := &site{t: t, origin: origin, state: map[string]string{}}
-	s.server = mcp.NewServer(&mcp.Implementation{Name: "page", Version: "1"}, &mcp.ServerOptions{
-		SubscribeHandler:   func(context.Context, *mcp.SubscribeRequest) error { return nil },
-		UnsubscribeHandler: func(context.Context, *mcp.UnsubscribeRequest) error { return nil },
+	s := &site{testkit.NewPage(t, nil), origin}
+	s.page.Attach(func(send func([]byte)) (testkit.Receiver, error) {
+		return g.Attach(gateway.PageInfo{Tab: tab, Origin: origin, URL: origin + "/", Title: title, Road: "cdp"}, send)
 	})
 	for path, value := range state {
-		uri, name := origin+path, path[strings.LastIndexByte(path, '/')+1:]
-		s.state[uri] = value
-		s.server.AddResource(&mcp.Resource{URI: uri, Name: name, MIMEType: "application/json"}, func(context.Context, *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: uri, MIMEType: "application/json", Text: s.state[uri]}}}, nil
-		})
-	}
-	near, far := testkit.Pipe()
-	go s.server.Run(t.Context(), gateway.Transport(far))
-	if _, err := g.Attach(t.Context(), gateway.PageInfo{Tab: tab, Origin: origin, URL: origin + "/", Title: title, Road: "cdp"}, near); err != nil {
-		t.Fatal(err)
+		s.page.Describe(origin+path, map[string]any{"name": path[strings.LastIndexByte(path, '/')+1:], "mimeType": "application/json"})
+		s.page.Offer(origin+path, value)
 	}
 	return s
 }
 
-func (s *site) set(path, value string) {
-	s.mu.Lock()
-	s.state[s.origin+path] = value
-	s.mu.Unlock()
-	s.server.ResourceUpdated(s.t.Context(), &mcp.ResourceUpdatedNotificationParams{URI: s.origin + path})
-}
+func (s *site) set(path, value string) { s.page.Set(s.origin+path, value) }
 
 // agent connects one that reads what it watches whenever that changes.
 func agent(t *testing.T, g *gateway.Gateway, name, road string, uris ...string) {

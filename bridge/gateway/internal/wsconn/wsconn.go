@@ -1,12 +1,12 @@
 //go:build !js
 
-// Package wsconn makes a WebSocket a gateway.Conn: one text message is one JSON-RPC message.
+// Package wsconn carries texts by WebSocket: JSON-RPC messages, as a gateway.Conn, or frames of a page's link.
 //
 // Beside those travel notes, small messages between the two ends of the road that are nobody else's business: JSON
-// objects whose text begins with {"type":"pagewire: and which no JSON-RPC message can begin with.
+// objects whose text begins with {"type":"pagewire: and which neither of the others can begin with.
 //
-// It bounds what a dead or hostile peer can cost: the size of a message, the time that one may take to be taken, and the
-// time until a peer that is gone without a word is noticed. It never decides who may connect.
+// It bounds what a dead or hostile peer can cost: the size of a message, the time that one may take to be taken, what waits
+// for that, and the time until a peer that is gone without a word is noticed. It never decides who may connect.
 package wsconn
 
 import (
@@ -34,7 +34,9 @@ const (
 	// pingEvery and pingTimeout bound how long a peer that vanished is held: on loopback the kernel tells at once, so
 	// this is for a process that is stopped, and for what is in between if there is anything.
 	pingEvery, pingTimeout = 20 * time.Second, 10 * time.Second
-	// closeTimeout is how long the peer may take to answer our close.
+	// maxUnsent bounds, in bytes, what waits to be sent by Send.
+	maxUnsent = 32 << 20
+	// closeTimeout is how long the peer may take to take what waits, and to answer our close.
 	closeTimeout = 250 * time.Millisecond
 )
 
@@ -42,7 +44,7 @@ const (
 type Options struct {
 	// MaxMessage is the largest message that is taken, in bytes. A larger one ends the connection with close code 1009.
 	MaxMessage int64
-	// Note is called with each note that comes, between two messages, by whoever reads. Nil ignores them.
+	// Note is called with each note that comes, between two messages, by whoever reads. With nil a note is a message.
 	Note func(c *Conn, note []byte)
 }
 
@@ -53,6 +55,11 @@ type Conn struct {
 	opt    Options
 	once   sync.Once
 	closed chan struct{}
+
+	mu     sync.Mutex
+	unsent [][]byte
+	bytes  int           // of those
+	idle   chan struct{} // while something is unsent: closed when nothing is
 }
 
 // Accept answers a WebSocket's handshake. Where it cannot it has answered the request with the reason. Who may connect is
@@ -186,12 +193,10 @@ var notePrefix = []byte(`{"type":"pagewire:`)
 func (c *Conn) Read(ctx context.Context) ([]byte, error) {
 	for {
 		text, err := c.next(ctx)
-		if err != nil || !bytes.HasPrefix(text, notePrefix) {
+		if err != nil || c.opt.Note == nil || !bytes.HasPrefix(text, notePrefix) {
 			return text, err
 		}
-		if c.opt.Note != nil {
-			c.opt.Note(c, text)
-		}
+		c.opt.Note(c, text)
 	}
 }
 
@@ -257,6 +262,57 @@ func (c *Conn) Write(ctx context.Context, message []byte) error {
 	return nil
 }
 
+// Send sends a message behind those that were sent so before it, and does not wait for that. It must not be mixed with Write.
+// The connection ends when the peer leaves too much of it untaken.
+func (c *Conn) Send(message []byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.unsent = append(c.unsent, message)
+	c.bytes += len(message)
+	switch {
+	case c.bytes > maxUnsent:
+		go c.end(0, "")
+	case c.idle == nil:
+		c.idle = make(chan struct{})
+		go c.send()
+	}
+}
+
+// send writes what Send has been given, until nothing is left.
+func (c *Conn) send() {
+	for {
+		c.mu.Lock()
+		list := c.unsent
+		c.unsent, c.bytes = nil, 0
+		if len(list) == 0 {
+			close(c.idle)
+			c.idle = nil
+			c.mu.Unlock()
+			return
+		}
+		c.mu.Unlock()
+		for _, message := range list {
+			if c.Write(context.Background(), message) != nil {
+				break // it has ended: the next ones fail at once
+			}
+		}
+	}
+}
+
+// sent waits until what Send was given is sent, or it is too late.
+func (c *Conn) sent() {
+	c.mu.Lock()
+	idle := c.idle
+	c.mu.Unlock()
+	if idle == nil {
+		return
+	}
+	select {
+	case <-idle:
+	case <-time.After(closeTimeout):
+	}
+}
+
 // Close ends the connection, telling the peer that this end goes away.
 func (c *Conn) Close() error {
 	c.end(websocket.StatusGoingAway, "")
@@ -276,6 +332,7 @@ func (c *Conn) end(code websocket.StatusCode, reason string) {
 			c.ws.CloseNow()
 			return
 		}
+		c.sent()
 		t := time.AfterFunc(closeTimeout, func() { c.tcp.Close() })
 		defer t.Stop()
 		c.ws.Close(code, reason)

@@ -1,0 +1,61 @@
+//go:build !js && linux
+
+package keeper
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/remote"
+
+	"github.com/pagewire/pagewire/bridge/gateway/browser"
+)
+
+// What a keeper between gateway and browser costs: the least that a read in a page needs is a Runtime.evaluate and its
+// answer, which goes by way of a keeper, by the pipe itself, and by the WebSocket of a browser that listens. The three
+// take turns.
+func BenchmarkEvaluate(b *testing.B) {
+	h := newHome(b)
+	hold := h.launch(h.options())
+	piped, err := browser.StartPiped(browser.StartOptions{Profile: b.TempDir(), DebugPort: "0"}, nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { piped.Kill(); <-piped.Done() })
+	socket, err := remote.DialContext(b.Context(), <-piped.Listens())
+	if err != nil {
+		b.Fatal(err)
+	}
+	roads := []struct {
+		name string
+		*devtools
+	}{
+		{"keeper", dialed(b, hold)},
+		{"pipe", &devtools{t: b, conn: chromedp.NewPipeConn(piped.From, piped.To)}},
+		{"websocket", &devtools{t: b, conn: socket}},
+	}
+	pages := make([]string, len(roads))
+	for i, r := range roads {
+		pages[i] = r.page(`"waitForDebuggerOnStart":false`)
+	}
+	for _, size := range []int{10, 100_000, 5_000_000} {
+		b.Run(fmt.Sprintf("bytes=%d", size), func(b *testing.B) {
+			params := fmt.Sprintf(`{"expression":"'x'.repeat(%d)","returnByValue":true}`, size)
+			times := make([][]time.Duration, len(roads))
+			for b.Loop() {
+				for i, r := range roads {
+					began := time.Now()
+					r.call(pages[i], "Runtime.evaluate", params)
+					times[i] = append(times[i], time.Since(began))
+				}
+			}
+			for i, r := range roads {
+				slices.Sort(times[i])
+				b.ReportMetric(float64(times[i][len(times[i])/2].Nanoseconds())/1e3, r.name+"-p50-us")
+			}
+		})
+	}
+}

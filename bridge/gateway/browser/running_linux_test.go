@@ -1,0 +1,86 @@
+//go:build !js
+
+package browser
+
+import (
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// A browser of another user is none of ours, whatever says where it listens.
+func TestRunningIsThisUsers(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("not shown: only root can make a socket and a file another user's")
+	}
+	const nobody = 65534
+	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
+	dir := filepath.Join(os.Getenv("XDG_CONFIG_HOME"), "chromium")
+	file := filepath.Join(dir, "DevToolsActivePort")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	s := httptest.NewServer(http.NotFoundHandler())
+	defer s.Close()
+	_, port, _ := net.SplitHostPort(s.Listener.Addr().String())
+	text := []byte(port + "\n/devtools/browser/abc")
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := active(dir); got == "" {
+		t.Fatal("this user's own is not found: this test would prove nothing")
+	}
+	if err := os.Chown(file, nobody, nobody); err != nil {
+		t.Fatal(err)
+	}
+	if got := active(dir); got != "" {
+		t.Errorf("by another user's file: %s", got)
+	}
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	elsewhere := filepath.Join(t.TempDir(), "elsewhere")
+	if err := os.WriteFile(elsewhere, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(elsewhere, file); err != nil {
+		t.Fatal(err)
+	}
+	if got := active(dir); got != "" {
+		t.Errorf("by a link: %s", got)
+	}
+	os.Remove(file)
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	os.Remove(file)
+	_, port, _ = net.SplitHostPort(listenAs(t, nobody).Addr().String())
+	if err := os.WriteFile(file, []byte(port+"\n/devtools/browser/abc"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := active(dir); got != "" {
+		t.Errorf("where another user listens: %s", got)
+	}
+}
+
+// listenAs listens as another user, as whom this thread makes files, and so sockets, for as long.
+func listenAs(t *testing.T, uid int) net.Listener {
+	t.Helper()
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if _, err := unix.SetfsuidRetUid(uid); err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if _, back := unix.SetfsuidRetUid(0); err != nil || back != nil {
+		t.Fatal(err, back)
+	}
+	t.Cleanup(func() { l.Close() })
+	return l
+}
