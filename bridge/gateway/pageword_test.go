@@ -61,7 +61,7 @@ func TestContentsThatArePassedOn(t *testing.T) {
 		}
 		var wire *jsonrpc.Error
 		if !errors.As(err, &wire) || wire.Code != -32603 || !strings.Contains(string(wire.Data), `"reason":"invalid_contents"`) || !strings.Contains(string(wire.Data)+wire.Message, c.why) {
-			t.Errorf("%s: %v %s", name, err, wire.Data)
+			t.Errorf("%s: %v %s", name, err, dataOf(err))
 		}
 		if !failed || !strings.Contains(texts[0], c.why) {
 			t.Errorf("%s: by the tool %q", name, texts)

@@ -360,8 +360,8 @@ const (
 	NoContents      = "the page's answer is not resource contents"
 )
 
-// maxContents bounds the contents of one read.
-const maxContents = 10_000
+// maxContents bounds the contents of one read, and maxURI a URI in them, in bytes.
+const maxContents, maxURI = 10_000, 8192
 
 // Check looks at the contents of an answer, if the frame is one. own reports whether a URI is the page's to name: an agent goes by
 // it. Contents that are no JSON end the link; such as are no contents, or name a URI that is another's, are an answer that
@@ -415,7 +415,7 @@ func wrongItem(item wire.Value, own func(uri string) bool) (why string) {
 			uri, is := v.Text()
 			named++
 			sound = sound && is
-			ours = ours && own(uri)
+			ours = ours && len(uri) <= maxURI && own(uri)
 		case "text", "blob":
 			filled++
 			sound = sound && v.Kind() == wire.String

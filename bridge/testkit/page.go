@@ -48,7 +48,7 @@ type Page struct {
 type Tool struct {
 	// Members are more of MCP's Tool object than name and inputSchema.
 	Members map[string]any
-	// Run gives a CallToolResult, as a value that becomes JSON. progress tells how far it has come.
+	// Run gives a CallToolResult, as a value that becomes JSON. progress tells how far it has come. Nil says "fine".
 	Run func(ctx context.Context, args json.RawMessage, progress func(members map[string]any)) any
 }
 
@@ -302,6 +302,10 @@ func (p *Page) run(id int64, name string, args json.RawMessage, unless string) {
 	p.begin(id, func(ctx context.Context) {
 		if !ok {
 			p.say([]any{"complete", id, 1, count, ""})
+			return
+		}
+		if tool.Run == nil {
+			p.Post(fmt.Sprintf(`=%d %d {"content":[{"type":"text","text":"fine"}]}`, id, count))
 			return
 		}
 		result, err := json.Marshal(tool.Run(ctx, args, func(members map[string]any) {

@@ -54,8 +54,8 @@ func start(t *testing.T, addr, text string) *running {
 	r.page.Attach(func(send func([]byte)) (testkit.Receiver, error) {
 		return r.g.Attach(gateway.PageInfo{Tab: "a", Origin: "https://shop.example", URL: "https://shop.example/", Title: "Shop", Road: "test"}, send)
 	})
-	r.page.Offer(cart, text)
 	r.page.Offer(image, "\x89PNG\x00")
+	r.page.Offer(cart, text)
 	r.page.Add("https://shop.example/item/{id}", func(context.Context, string) (string, error) { return "an item", nil })
 	over := make(chan error, 1)
 	go func() {

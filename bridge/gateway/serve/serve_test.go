@@ -20,7 +20,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
-const origin = "https://page.test"
+const origin = "https://x.test"
 
 // A testPage is a page that is attached to a gateway of its own.
 type testPage struct {
@@ -37,7 +37,7 @@ func open(t *testing.T) *testPage {
 	t.Helper()
 	p := &testPage{gaveUp: make(chan struct{}, 1000), reading: make(chan struct{}, 1000), released: make(chan struct{})}
 	p.g = gateway.New(gateway.Options{
-		UpdateInterval: -1, ListInterval: -1, PageLimits: link.Limits{Calls: 1 << 30, CallsBurst: 1 << 30}, // some tests flood
+		PageLimits: link.Limits{Calls: 1 << 30, CallsBurst: 1 << 30}, // some tests flood
 	})
 	p.Page = testkit.NewPage(t, nil)
 	p.Attach(func(send func([]byte)) (testkit.Receiver, error) {

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -278,10 +277,7 @@ func TestStdioGoesAway(t *testing.T) {
 // An agent that asks and does not read costs 64 MiB at most, and then its session.
 func TestStdioNotRead(t *testing.T) {
 	p := open(t)
-	p.offer(t, origin+"/big", strings.Repeat("x", 4<<20))
-	testkit.Eventually(t, "it is listed", func() bool {
-		return slices.ContainsFunc(p.g.Snapshot().Resources, func(r gateway.ResourceState) bool { return r.URI == origin+"/big" })
-	})
+	p.Offer(origin+"/big", strings.Repeat("x", 4<<20))
 	c := stdio(t, t.Context(), p.g)
 	go func() {
 		for i := range 100 {
@@ -309,7 +305,6 @@ func TestStdioSlowReader(t *testing.T) {
 		p.Set(origin+"/doc", fmt.Sprint(i))
 	}
 	p.Set(origin+"/doc", "last")
-	testkit.Eventually(t, "the changes have come", func() bool { return p.Stats().Touches > changes })
 	c.send(call("2", "resources/read", `"uri":"`+origin+`/slow"`) + "\n")
 	<-p.reading
 	close(p.released)

@@ -141,7 +141,7 @@ func (h *Handler) take(w http.ResponseWriter, r *http.Request, extension bool, p
 		return
 	}
 	d := &document{h: h, log: h.o.Log.With("origin", origin), done: make(chan struct{})}
-	conn, err := wsconn.Accept(w, r, wsconn.Options{MaxMessage: maxHello})
+	conn, err := wsconn.Accept(w, r, wsconn.Options{MaxMessage: maxHello, Note: refuseNote})
 	if err != nil {
 		return // it has been answered
 	}
@@ -166,6 +166,11 @@ func (h *Handler) take(w http.ResponseWriter, r *http.Request, extension bool, p
 }
 
 const notProved = "it is not proved that this is the extension of the gateway's user: pagewire extension install"
+
+// refuseNote ends a connection on which there is a note where frames are to be.
+func refuseNote(c *wsconn.Conn, _ []byte) {
+	go c.CloseWith(websocket.StatusPolicyViolation, "a note where the link's frames are to be") // not here: who reads waits for it
+}
 
 // prove has the extension and this end prove to each other that they know the secret.
 func (h *Handler) prove(r *http.Request, conn *wsconn.Conn) error {

@@ -44,7 +44,7 @@ const (
 type Options struct {
 	// MaxMessage is the largest message that is taken, in bytes. A larger one ends the connection with close code 1009.
 	MaxMessage int64
-	// Note is called with each note that comes, between two messages, by whoever reads. With nil a note is a message.
+	// Note is called with each note that comes, between two messages, by whoever reads. Nil ignores them.
 	Note func(c *Conn, note []byte)
 }
 
@@ -193,10 +193,12 @@ var notePrefix = []byte(`{"type":"pagewire:`)
 func (c *Conn) Read(ctx context.Context) ([]byte, error) {
 	for {
 		text, err := c.next(ctx)
-		if err != nil || c.opt.Note == nil || !bytes.HasPrefix(text, notePrefix) {
+		if err != nil || !bytes.HasPrefix(text, notePrefix) {
 			return text, err
 		}
-		c.opt.Note(c, text)
+		if c.opt.Note != nil {
+			c.opt.Note(c, text)
+		}
 	}
 }
 
