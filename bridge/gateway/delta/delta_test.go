@@ -1,0 +1,446 @@
+//go:build !js
+
+package delta
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+
+	jsonpatch "github.com/evanphx/json-patch/v5"
+)
+
+// apply is what an agent does with a delta: by a library of others for JSON, by hand for lines.
+func apply(t testing.TB, kind Kind, before, text string) string {
+	t.Helper()
+	if kind == Diff {
+		return applyDiff(t, before, text)
+	}
+	p, err := jsonpatch.DecodePatch([]byte(text))
+	if err != nil {
+		t.Fatalf("%s is no patch: %v", text, err)
+	}
+	after, err := p.Apply([]byte(before))
+	if err != nil {
+		t.Fatalf("%s cannot be applied to %s: %v", text, before, err)
+	}
+	return string(after)
+}
+
+func applyDiff(t testing.TB, before, text string) string {
+	t.Helper()
+	lines := strings.SplitAfter(before, "\n")
+	var out strings.Builder
+	at := 0
+	all := strings.SplitAfter(text, "\n")
+	for i, line := range all {
+		switch {
+		case line == "":
+		case strings.HasPrefix(line, "@@"):
+			start, _, _ := strings.Cut(strings.TrimPrefix(line, "@@ -"), " ")
+			first, count, counted := strings.Cut(start, ",")
+			n, err := strconv.Atoi(first)
+			if err != nil {
+				t.Fatalf("%q: %v", line, err)
+			}
+			if !counted || count != "0" {
+				n-- // lines are counted from 1; where none is taken, from the one before
+			}
+			for ; at < n; at++ {
+				out.WriteString(lines[at])
+			}
+		case line[0] == '\\': // no newline at the end
+		default:
+			body := line[1:]
+			if i+1 < len(all) && strings.HasPrefix(all[i+1], `\`) {
+				body = strings.TrimSuffix(body, "\n")
+			}
+			if line[0] != '+' {
+				if lines[at] != body {
+					t.Fatalf("the diff has %q where there is %q", body, lines[at])
+				}
+				at++
+			}
+			if line[0] != '-' {
+				out.WriteString(body)
+			}
+		}
+	}
+	for ; at < len(lines); at++ {
+		out.WriteString(lines[at])
+	}
+	return out.String()
+}
+
+func sameJSON(t testing.TB, a, b string) bool {
+	t.Helper()
+	read := func(s string) (v any) {
+		d := json.NewDecoder(strings.NewReader(s))
+		d.UseNumber()
+		if err := d.Decode(&v); err != nil {
+			t.Fatalf("%s: %v", s, err)
+		}
+		return v
+	}
+	x, _ := json.Marshal(read(a))
+	y, _ := json.Marshal(read(b))
+	return bytes.Equal(x, y)
+}
+
+// A writer makes random JSON, and random changes of it.
+type writer struct{ *rand.Rand }
+
+// No empty name: json-patch takes it for the document itself.
+var names = []string{"a", "b", "items", "x/y", "~t", "quantité", "a long name with \"quotes\"", "é"}
+
+func (w writer) value(depth int) any {
+	switch n := w.IntN(10); {
+	case depth > 0 && n < 3:
+		list := []any{}
+		for range w.IntN(7) {
+			list = append(list, w.value(depth-1))
+		}
+		return list
+	case depth > 0 && n < 6:
+		object := map[string]any{}
+		for range w.IntN(6) {
+			object[names[w.IntN(len(names))]] = w.value(depth - 1)
+		}
+		return object
+	case n < 7:
+		return json.Number(strconv.FormatUint(w.Uint64(), 10)) // more digits than a float has
+	case n < 8:
+		return w.IntN(2) == 0
+	case n < 9:
+		return nil
+	}
+	return names[w.IntN(len(names))] + strconv.Itoa(w.IntN(50))
+}
+
+// edit changes some of what it is given.
+func (w writer) edit(v any) any {
+	if w.IntN(12) == 0 {
+		return w.value(2)
+	}
+	switch v := v.(type) {
+	case []any:
+		list := []any{}
+		for _, e := range v {
+			switch w.IntN(8) {
+			case 0:
+			case 1:
+				list = append(list, w.value(1), e)
+			case 2:
+				list = append(list, w.edit(e))
+			default:
+				list = append(list, e)
+			}
+		}
+		return list
+	case map[string]any:
+		object := map[string]any{}
+		for name, e := range v {
+			if w.IntN(8) > 0 {
+				object[name] = e
+			}
+			if w.IntN(4) == 0 {
+				object[name] = w.edit(e)
+			}
+		}
+		return object
+	}
+	return v
+}
+
+func TestWhatTheAgentHasBecomesWhatThePageHas(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	w := writer{rand.New(rand.NewPCG(seed, 0))}
+	kinds := map[Kind]int{}
+	for n := range 5000 {
+		var before, after string
+		if n%4 > 0 {
+			a := map[string]any{"items": w.value(4), "rest": w.value(3), "same": strings.Repeat("x", 40)}
+			b := w.edit(a)
+			x, _ := json.Marshal(a)
+			y, _ := json.Marshal(b)
+			if before, after = string(x), string(y); n%8 == 1 {
+				var pretty bytes.Buffer
+				_ = json.Indent(&pretty, x, "", "  ")
+				before = pretty.String()
+				pretty.Reset()
+				_ = json.Indent(&pretty, y, "", "  ")
+				after = pretty.String()
+			}
+		} else {
+			before, after = w.lines()
+		}
+		if before == after {
+			continue
+		}
+		kind, text := Of(before, after)
+		kinds[kind]++
+		if kind == None {
+			continue
+		}
+		if len(text) >= len(after) {
+			t.Fatalf("a delta of %d bytes for a text of %d", len(text), len(after))
+		}
+		got := apply(t, kind, before, text)
+		if kind == Diff && got != after || kind == Patch && !sameJSON(t, got, after) {
+			t.Fatalf("before %s\nafter  %s\n%s %s\ngives  %s", before, after, kind, text, got)
+		}
+	}
+	if kinds[Patch] < 1000 || kinds[Diff] < 300 || kinds[None] == 0 {
+		t.Fatalf("too few of a kind: %v", kinds)
+	}
+	t.Log(kinds)
+}
+
+func (w writer) lines() (before, after string) {
+	var a, b strings.Builder
+	end := func(last bool) string {
+		if last && w.IntN(2) == 0 {
+			return ""
+		}
+		return "\n"
+	}
+	n := 1 + w.IntN(60)
+	for i := range n {
+		line := fmt.Sprintf("line %d of %d", w.IntN(20), n)
+		a.WriteString(line + end(i == n-1))
+		switch w.IntN(12) {
+		case 0:
+		case 1:
+			b.WriteString("another line\n" + line + end(i == n-1))
+		default:
+			b.WriteString(line + end(i == n-1))
+		}
+	}
+	return a.String(), b.String()
+}
+
+func TestPatches(t *testing.T) {
+	const pad = `"pad":"................................................................"`
+	const pad2 = `"more":"................................................................"`
+	for _, c := range []struct{ before, after, want string }{
+		{`{"total":5,"items":[{"sku":"A","qty":1},{"sku":"B","qty":1}],` + pad + `}`, `{"total":6,"items":[{"sku":"A","qty":2},{"sku":"B","qty":1}],` + pad + `}`,
+			`[{"op":"replace","path":"/items/0/qty","value":2},{"op":"replace","path":"/total","value":6}]`},
+		{`{"l":["a","b","c","d","e"],` + pad + `,` + pad2 + `}`, `{"l":["a","c","d","new","x","e"],` + pad + `,` + pad2 + `}`,
+			`[{"op":"add","path":"/l/4","value":"new"},{"op":"add","path":"/l/5","value":"x"},{"op":"remove","path":"/l/1"}]`},
+		{`{"n":12345678901234567890,` + pad + `}`, `{"n":12345678901234567891,` + pad + `}`,
+			`[{"op":"replace","path":"/n","value":12345678901234567891}]`},
+		{`{"a":1,"a":2,` + pad + `}`, `{"a":5,"a":2,` + pad + `}`, ``}, // whose a?
+		{`{"a":{"x":1,"x":2},` + pad + `}`, `{"a":{"x":3,"x":2},` + pad + `}`,
+			`[{"op":"replace","path":"/a","value":{"x":3,"x":2}}]`},
+		{`{"a":1}`, `[1,2,3,4,5,6]`, ``},
+		{"one\ntwo\nthree\nfour\nfive\nsix\nseven\n", "one\ntwo\nthree\nfour\n5\nsix\nseven\n", ``},
+		{strings.Repeat("line\n", 40) + "six\nseven\n", strings.Repeat("line\n", 40) + "6\nseven\n", "@@ -40,3 +40,3 @@\n line\n-six\n+6\n seven\n"},
+		{"", "x", ""},
+		{"{", "{}", ""},
+	} {
+		if _, got := Of(c.before, c.after); got != c.want {
+			t.Errorf("%s\n-> %s\n got %s\nwant %s", c.before, c.after, got, c.want)
+		}
+	}
+}
+
+// hostile are documents made to make patches expensive.
+func hostile(n int) map[string][2]string {
+	list := func(f func(i int) string) string {
+		var b strings.Builder
+		b.WriteByte('[')
+		for i := range n {
+			if i > 0 {
+				b.WriteByte(',')
+			}
+			b.WriteString(f(i))
+		}
+		return b.String() + "]"
+	}
+	object := func(f func(i int) string) string {
+		s := []byte(list(f))
+		s[0], s[len(s)-1] = '{', '}'
+		return string(s)
+	}
+	return map[string][2]string{
+		"nothing alike":   {list(strconv.Itoa), list(func(i int) string { return strconv.Itoa(-i - 1) })},
+		"reversed":        {list(strconv.Itoa), "[" + strings.Join(strings.Split(reverse(n), ","), ",") + "]"},
+		"shifted by one":  {list(strconv.Itoa), list(func(i int) string { return strconv.Itoa(i + 1) })},
+		"every second":    {list(func(i int) string { return strconv.Itoa(i % 2) }), list(func(i int) string { return strconv.Itoa(i / 2 % 2) })},
+		"names":           {object(func(i int) string { return fmt.Sprintf(`"a%d":1`, i) }), object(func(i int) string { return fmt.Sprintf(`"b%d":1`, i) })},
+		"one name":        {object(func(int) string { return `"a":1` }), object(func(int) string { return `"a":2` })},
+		"too deep":        {strings.Repeat("[", n) + strings.Repeat("]", n), strings.Repeat("[", n) + "1" + strings.Repeat("]", n)},
+		"lines":           {strings.Repeat("a\nb\n", n), strings.Repeat("b\na\nb\n", n)},
+		"lines unlike":    {strings.Repeat("a\n", n), strings.Repeat("b\n", n)},
+		"one line":        {strings.Repeat("a", n), strings.Repeat("b", n)},
+		"no JSON at last": {list(strconv.Itoa) + ",", list(strconv.Itoa)},
+	}
+}
+
+func reverse(n int) string {
+	var b strings.Builder
+	for i := n - 1; i >= 0; i-- {
+		b.WriteString(strconv.Itoa(i))
+		if i > 0 {
+			b.WriteByte(',')
+		}
+	}
+	return b.String()
+}
+
+// The bound is of memory: what takes time here takes memory too. The time is in BenchmarkHostile.
+func TestDocumentsMadeToBeExpensive(t *testing.T) {
+	for name, c := range hostile(100_000) {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		Of(c[0], c[1])
+		runtime.ReadMemStats(&after)
+		if used := after.TotalAlloc - before.TotalAlloc; used > 16<<20 {
+			t.Errorf("%s: %d bytes for texts of %d and %d", name, used, len(c[0]), len(c[1]))
+		}
+	}
+	if kind, _ := Of(strings.Repeat("x\n", MaxText), "x\n"); kind != None {
+		t.Error("a text above the bound has a delta")
+	}
+}
+
+func TestPointers(t *testing.T) {
+	doc := `{"items":[{"sku":"A"},{"sku":"B"}],"a/b":{"~":1},"":{"":2},"s":"x"}`
+	for _, c := range []struct{ pointer, want string }{
+		{"", doc},
+		{"/items/1", `{"sku":"B"}`},
+		{"/items/1/sku", `"B"`},
+		{"/a~1b/~0", "1"},
+		{"/", `{"":2}`},
+		{"//", "2"},
+		{"items", `the pointer "items" does not begin with /`},
+		{"/items/2", `there is nothing at "/items/2": "/items" is an array of 2`},
+		{"/items/01", `there is nothing at "/items/01": "/items" is an array of 2`},
+		{"/items/-", `there is nothing at "/items/-": "/items" is an array of 2`},
+		{"/itms", `there is nothing at "/itms": the document has "items", "a/b", "", "s"`},
+		{"/s/x", `there is nothing at "/s/x": "/s" is a string`},
+	} {
+		got, err := At(doc, c.pointer)
+		if err != nil {
+			got = err.Error()
+		}
+		if got != c.want {
+			t.Errorf("%q: got %s, want %s", c.pointer, got, c.want)
+		}
+	}
+	if _, err := At("plain", "/a"); err == nil || !strings.Contains(err.Error(), "not JSON") {
+		t.Errorf("a text has a pointer: %v", err)
+	}
+	if _, err := At("{"+strings.Repeat(`"a name of some length":1,`, 1000)+`"z":1}`, "/y"); len(err.Error()) > 700 {
+		t.Errorf("a long error: %d bytes", len(err.Error()))
+	}
+}
+
+func TestLines(t *testing.T) {
+	text := "one\ntwo\nthree"
+	for _, c := range []struct{ span, want string }{
+		{"1-2", "one\ntwo\n"}, {"2", "two\n"}, {"3-9", "three"}, {"2-", "two\nthree"},
+		{"4-5", "it has 3 lines, and none is number 4"},
+		{"0-1", `lines "0-1" is no range such as 10-20`}, {"2-1", `lines "2-1" is no range such as 10-20`}, {"x", `lines "x" is no range such as 10-20`},
+	} {
+		got, err := Lines(text, c.span)
+		if err != nil {
+			got = err.Error()
+		}
+		if got != c.want {
+			t.Errorf("%q: got %q, want %q", c.span, got, c.want)
+		}
+	}
+}
+
+func FuzzPages(f *testing.F) {
+	f.Add("one\ntwo\nthree\nfour\n", 8)
+	f.Add("éééééé", 3)
+	f.Fuzz(func(t *testing.T, text string, most int) {
+		most = max(most, 1)
+		var all strings.Builder
+		for from := 0; ; {
+			page, next := Page(text, from, most)
+			if len(page) > max(most, 4) {
+				t.Fatalf("a page of %d bytes, of at most %d", len(page), most)
+			}
+			if all.WriteString(page); next == 0 {
+				break
+			}
+			if next <= from {
+				t.Fatalf("after %d comes %d", from, next)
+			}
+			from = next
+		}
+		if all.String() != text {
+			t.Fatalf("the pages of %q are %q", text, all.String())
+		}
+	})
+}
+
+func FuzzOf(f *testing.F) {
+	f.Add(`{"a":[1,2,3],"b":{"c":1}}`, `{"a":[1,3],"b":{"c":2}}`)
+	f.Add("a\nb\nc", "a\nc\n")
+	f.Fuzz(func(t *testing.T, before, after string) {
+		if before == after {
+			return
+		}
+		kind, text := Of(before, after)
+		if kind == None {
+			return
+		}
+		got := apply(t, kind, before, text)
+		if kind == Diff && got != after || kind == Patch && !sameJSON(t, got, after) {
+			t.Fatalf("%q with %q is %q, not %q", before, text, got, after)
+		}
+	})
+}
+
+// cart is a JSON document of about so many bytes, in which one quantity differs.
+func cart(size, quantity int) string {
+	var b strings.Builder
+	b.WriteString(`{"currency":"EUR","items":[`)
+	n := size / 130
+	for i := range n {
+		q := 1
+		if i == n/2 {
+			q = quantity
+		}
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		fmt.Fprintf(&b, `{"id":%d,"sku":"SKU-%06d","title":"A product with a title","quantity":%d,"price":{"amount":12.5,"currency":"EUR"},"tags":["a","b"]}`, i, i, q)
+	}
+	return b.String() + `]}`
+}
+
+func BenchmarkOf(b *testing.B) {
+	for _, size := range []int{6 << 10, 1 << 20} {
+		before, after := cart(size, 1), cart(size, 2)
+		b.Run(strconv.Itoa(len(before)), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if kind, _ := Of(before, after); kind != Patch {
+					b.Fatal("no patch")
+				}
+			}
+		})
+	}
+}
+
+func BenchmarkHostile(b *testing.B) {
+	for name, c := range hostile(100_000) {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				Of(c[0], c[1])
+			}
+		})
+	}
+}
