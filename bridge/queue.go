@@ -24,7 +24,7 @@ type op struct {
 	from, to int     // opSend: the message is text[from:to]
 	hole     int     // opSend: where the contents of call belong, if call is not 0
 	contents []byte  // opSend, and the arguments of opTool
-	request  Request // opRead; of the others opTool uses its Key, and those about subscriptions its URI
+	request  Request // opRead; of the others opTool uses its Key and Params, and those about subscriptions its URI
 }
 
 type opKind byte
@@ -110,8 +110,9 @@ func (e *Engine) handOver(o *op, text wire.Text) {
 	case opWatched:
 		e.host.Watched(o.request.URI, o.on)
 	case opTool:
-		if e.calls[o.call] != nil {
-			e.host.(ToolHost).CallTool(o.call, ToolCall{Name: o.request.Key, Arguments: o.contents})
+		if c := e.calls[o.call]; c != nil {
+			t := ToolCall{Name: o.request.Key, Arguments: o.contents, Port: c.waits[0].port.id, Meta: o.request.Params}
+			e.host.(ToolHost).CallTool(o.call, t)
 		}
 	case opSubscribe:
 		if e.calls[o.call] != nil {

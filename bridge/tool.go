@@ -24,6 +24,9 @@ type ToolCall struct {
 	Name string
 	// Arguments is the JSON text of an object. It is the engine's again when the call returns.
 	Arguments []byte
+	// Port is that of the agent who called, and Meta the JSON text of its request's _meta, "" without one.
+	Port PortID
+	Meta string
 }
 
 // A Tool is one that a home offers.
@@ -151,14 +154,15 @@ func (e *Engine) callTool(r *request) *wire.Error {
 	if i := toolAfter(e.tools, name); i == 0 || e.tools[i-1].Name != name {
 		return &wire.Error{Code: wire.InvalidParams, Message: "Unknown tool: " + name}
 	}
-	token := r.params.Get("_meta").Get("progressToken")
+	meta := r.params.Get("_meta")
+	token := meta.Get("progressToken")
 	if len(token) > e.opt.Limits.IDBytes {
 		return tooLarge("Progress token too long", reasonIDSize, "maxIdBytes", e.opt.Limits.IDBytes)
 	}
 	if err := e.full(r.port); err != nil {
 		return err
 	}
-	c := e.ask(callTool, &e.toolCalls, e.opt.ToolTimeout, op{kind: opTool, request: Request{Key: name}, contents: clone(args)})
+	c := e.ask(callTool, &e.toolCalls, e.opt.ToolTimeout, op{kind: opTool, request: Request{Key: name, Params: string(meta)}, contents: clone(args)})
 	w := e.await(r, c)
 	if token.Kind() == wire.String || token.Integer() {
 		w.progress = clone(token)

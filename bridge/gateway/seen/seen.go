@@ -1,0 +1,240 @@
+//go:build !js
+
+// Package seen keeps what one agent has seen: of which URI it was given what, at which revision. With that a gateway can say what
+// has become of it, and that something which the agent knows is old.
+//
+// A Record is one agent's, and is gone with it. It holds no more than its limits: the texts that were given longest ago go
+// first, then the URIs. It is plain data: it reads no page and no clock, and is not safe for concurrent use.
+package seen
+
+// Limits bound a Record.
+type Limits struct {
+	URIs  int // default 256
+	Bytes int // of texts, default 8 MiB
+}
+
+const (
+	// maxVersions is how many of one URI are kept: those that an agent, or a subagent that shares its connection, may still
+	// have before it.
+	maxVersions = 4
+	// maxIssued is how many revisions are known as ones that the agent was given.
+	maxIssued = 1024
+)
+
+// A Version is what a URI read as when the agent was given it.
+type Version struct {
+	// Revision is the gateway's, as the agent was told it: it grows with each change of anything.
+	Revision int64
+	// Current is the last revision of which it is known that it reads the same.
+	Current int64
+	// Part is what of it the agent was given: "" for all, else any name of the part, the same for the same part.
+	Part string
+	// Text is all of it, as the page said it; "" with Gone set where it is not kept any more, or never was.
+	Text string
+	Gone bool
+	// Hash is that of the contents, text or not.
+	Hash [32]byte
+	// Epoch and Count are the page's own revision: of the document, and of its changes, when it was read. Epoch is "" where
+	// they are not known.
+	Epoch string
+	Count int64
+
+	given uint64
+}
+
+// A Record is what one agent has seen. Make one with New.
+type Record struct {
+	limit   Limits
+	entries map[string]*entry
+	issued  map[int64]bool
+	order   []int64 // of issued
+	bytes   int
+	clock   uint64 // counts what was given
+}
+
+type entry struct {
+	versions  []Version // in the order in which they were given
+	given     uint64
+	mentioned int64
+}
+
+// New returns an empty record.
+func New(l Limits) *Record {
+	if l.URIs <= 0 {
+		l.URIs = 256
+	}
+	if l.Bytes <= 0 {
+		l.Bytes = 8 << 20
+	}
+	r := &Record{limit: l}
+	r.Clear()
+	return r
+}
+
+// Clear forgets all: the agent's model has nothing of it any more.
+func (r *Record) Clear() {
+	r.entries, r.issued, r.order, r.bytes = map[string]*entry{}, map[int64]bool{}, nil, 0
+}
+
+// Give notes that the agent was given a version of a URI. It returns the URI that is forgotten for it, or "".
+func (r *Record) Give(uri string, v Version) (forgotten string) {
+	r.clock++
+	v.given, v.Current = r.clock, v.Revision
+	if v.Gone {
+		v.Text = ""
+	}
+	e := r.entries[uri]
+	if e == nil {
+		if len(r.entries) == r.limit.URIs {
+			forgotten = r.oldest()
+			r.Forget(forgotten)
+		}
+		e = &entry{}
+		r.entries[uri] = e
+	}
+	e.given = r.clock
+	for i := len(e.versions) - 1; i >= 0; i-- {
+		old := &e.versions[i]
+		if old.Revision != v.Revision {
+			continue
+		}
+		if old.Part == "" && old.Hash == v.Hash {
+			v.Part = "" // who has the whole has its parts
+		}
+		if old.Part == "" && old.Hash == v.Hash || old.Part == v.Part {
+			r.drop(e, i)
+		}
+	}
+	if len(e.versions) == maxVersions {
+		r.drop(e, 0)
+	}
+	e.versions = append(e.versions, v)
+	r.bytes += len(v.Text)
+	r.Issue(v.Revision)
+	r.trim()
+	return forgotten
+}
+
+func (r *Record) drop(e *entry, i int) {
+	r.bytes -= len(e.versions[i].Text)
+	e.versions = append(e.versions[:i], e.versions[i+1:]...)
+}
+
+// oldest is the URI that was given longest ago.
+func (r *Record) oldest() (uri string) {
+	for u, e := range r.entries {
+		if uri == "" || e.given < r.entries[uri].given {
+			uri = u
+		}
+	}
+	return uri
+}
+
+// trim lets texts go until the rest fits, those that were given longest ago first.
+func (r *Record) trim() {
+	for r.bytes > r.limit.Bytes {
+		var old *Version
+		for _, e := range r.entries {
+			for i := range e.versions {
+				if v := &e.versions[i]; v.Text != "" && (old == nil || v.given < old.given) {
+					old = v
+				}
+			}
+		}
+		r.bytes -= len(old.Text)
+		old.Text, old.Gone = "", true
+	}
+}
+
+// Issue notes that the agent was given a revision, of whatever it is.
+func (r *Record) Issue(revision int64) {
+	if r.issued[revision] {
+		return
+	}
+	if len(r.order) == maxIssued {
+		delete(r.issued, r.order[0])
+		r.order = r.order[1:]
+	}
+	r.issued[revision] = true
+	r.order = append(r.order, revision)
+}
+
+// Last returns what the agent was given last of a URI.
+func (r *Record) Last(uri string) (v Version, ok bool) {
+	if e := r.entries[uri]; e != nil {
+		return e.versions[len(e.versions)-1], true
+	}
+	return v, false
+}
+
+// Since returns what an agent has of a URI, or of a part of it, that says that it has seen all up to a revision. There is none
+// where it was never given that revision, or where its version is forgotten.
+func (r *Record) Since(uri string, revision int64, part string) (v Version, ok bool) {
+	e := r.entries[uri]
+	if e == nil || !r.issued[revision] {
+		return v, false
+	}
+	for _, old := range e.versions {
+		if old.Revision <= revision && (!ok || old.Revision >= v.Revision) && (old.Part == "" || old.Part == part) {
+			v, ok = old, true
+		}
+	}
+	return v, ok
+}
+
+// At returns the version of a URI that has exactly that revision.
+func (r *Record) At(uri string, revision int64) (v Version, ok bool) {
+	if e := r.entries[uri]; e != nil {
+		for _, old := range e.versions {
+			if old.Revision == revision {
+				v, ok = old, true
+			}
+		}
+	}
+	return v, ok
+}
+
+// Renew says that what the agent was given last of a URI is what it reads as at another revision too: it knows nothing old of it.
+func (r *Record) Renew(uri string, revision int64, epoch string, count int64) {
+	if e := r.entries[uri]; e != nil {
+		v := &e.versions[len(e.versions)-1]
+		v.Current, v.Epoch, v.Count = revision, epoch, count
+	}
+}
+
+// Mention notes that the agent was told that a URI has changed, without what it is now.
+func (r *Record) Mention(uri string, revision int64) {
+	if e := r.entries[uri]; e != nil {
+		e.mentioned = revision
+	}
+}
+
+// Mentioned reports whether that was so since the agent was given the URI last.
+func (r *Record) Mentioned(uri string) bool {
+	e := r.entries[uri]
+	return e != nil && e.mentioned > e.versions[len(e.versions)-1].Current
+}
+
+// Forget forgets a URI.
+func (r *Record) Forget(uri string) {
+	if e := r.entries[uri]; e != nil {
+		for _, v := range e.versions {
+			r.bytes -= len(v.Text)
+		}
+		delete(r.entries, uri)
+	}
+}
+
+// URIs calls yield for each URI, in no order.
+func (r *Record) URIs(yield func(string) bool) {
+	for uri := range r.entries {
+		if !yield(uri) {
+			return
+		}
+	}
+}
+
+// Len is how many URIs there are; Bytes how long their texts are.
+func (r *Record) Len() int { return len(r.entries) }
+
+func (r *Record) Bytes() int { return r.bytes }
