@@ -29,6 +29,8 @@ type Agent struct {
 	held bool
 	// name is what the agent calls itself, once it has. Guarded by the gateway's lock.
 	name string
+	// memory is what it has seen; nil for who is not the same one at its next call. Guarded by the gateway's lock.
+	memory *memory
 }
 
 const (
@@ -79,6 +81,10 @@ func (g *Gateway) ConnectAs(road, name string) (*Agent, error) {
 	a := &Agent{g: g, id: g.lastPort, road: road, client: c, out: newOutbox(&c.waiting, &g.waiting), done: make(chan struct{})}
 	if err := g.engine.Open(g.now(), a.id); err != nil {
 		return nil, err
+	}
+	if remembers(road) {
+		a.memory = newMemory(g.opt.Seen)
+		g.remembering++
 	}
 	c.sessions++
 	g.clients[name] = c
@@ -185,6 +191,7 @@ func (a *Agent) end(reason string, drop bool) {
 	if g.agents[a.id] != nil {
 		g.engine.Close(g.now(), a.id)
 		delete(g.agents, a.id)
+		g.forget(a)
 		if a.client.sessions--; a.client.sessions == 0 {
 			delete(g.clients, a.client.name)
 		}

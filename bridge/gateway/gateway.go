@@ -27,6 +27,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/pagewire/pagewire/bridge"
+	"github.com/pagewire/pagewire/bridge/gateway/seen"
 	"github.com/pagewire/pagewire/bridge/home"
 	"github.com/pagewire/pagewire/bridge/link"
 )
@@ -53,6 +54,12 @@ type Options struct {
 	// and AllBytes those of all pages. Defaults: link.Limits', 64 MiB and 256 MiB.
 	PageLimits            link.Limits
 	OriginBytes, AllBytes int
+	// Reminders say how much agents are told, behind the results of tools, of what has changed since they looked. Default inline.
+	Reminders Reminders
+	// Seen bounds what is kept for each agent of what it has seen: by default 256 URIs and 8 MiB.
+	Seen seen.Limits
+	// PageChars is how many characters a result of our own tools has at most, unless the agent wants more. Default 8,000.
+	PageChars int
 	// Log receives what happens. Default none.
 	Log *slog.Logger
 }
@@ -76,19 +83,23 @@ type Gateway struct {
 	closed   bool
 	lastPort bridge.PortID
 	agents   map[bridge.PortID]*Agent
-	clients  map[string]*client // whose sessions these are
-	calls    map[bridge.CallID]*call
-	catalog  catalog
-	silent   map[*Page]bool // that have offered nothing yet
-	toSend   []*linked      // that are to be told something
-	held     map[string]int // bytes of descriptors, by origin
-	heldAll  int
-	refusals map[string]int       // links that were ended, by reason
-	interest map[string]*interest // by the agents' URI
-	released []string             // URIs that may be of no interest any more
-	tools    toolbox
-	notices  map[string]string // by what they are about
-	counts   counts
+	// remembering is how many of them have a memory.
+	remembering int
+	clients     map[string]*client // whose sessions these are
+	calls       map[bridge.CallID]*call
+	catalog     catalog
+	silent      map[*Page]bool // that have offered nothing yet
+	toSend      []*linked      // that are to be told something
+	held        map[string]int // bytes of descriptors, by origin
+	heldAll     int
+	refusals    map[string]int       // links that were ended, by reason
+	interest    map[string]*interest // by the agents' URI
+	released    []string             // URIs that may be of no interest any more
+	tools       toolbox
+	// differing is full while as many large texts are compared as may be at once.
+	differing chan struct{}
+	notices   map[string]string // by what they are about
+	counts    counts
 }
 
 // New returns a gateway that serves nothing yet.
@@ -108,19 +119,26 @@ func New(o Options) *Gateway {
 	if o.ReadTimeout == 0 {
 		o.ReadTimeout = 30 * time.Second
 	}
+	if o.Reminders == "" {
+		o.Reminders = RemindersInline
+	}
+	if o.PageChars == 0 {
+		o.PageChars = 8000
+	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	g := &Gateway{
 		opt: o, log: o.Log,
-		agents:   map[bridge.PortID]*Agent{},
-		clients:  map[string]*client{},
-		notices:  map[string]string{},
-		calls:    map[bridge.CallID]*call{},
-		silent:   map[*Page]bool{},
-		held:     map[string]int{},
-		refusals: map[string]int{},
-		interest: map[string]*interest{},
+		agents:    map[bridge.PortID]*Agent{},
+		clients:   map[string]*client{},
+		notices:   map[string]string{},
+		differing: make(chan struct{}, 2),
+		calls:     map[bridge.CallID]*call{},
+		silent:    map[*Page]bool{},
+		held:      map[string]int{},
+		refusals:  map[string]int{},
+		interest:  map[string]*interest{},
 	}
 	g.catalog.init()
 	g.tools.init()

@@ -24,11 +24,36 @@ type call struct {
 	page   *Page     // whose tool it calls, and that may say how far that has come
 	cancel func()    // tells whoever works on it that nobody waits any more; nil before anybody does
 	began  time.Time // of a read, for its latency; zero for what is none
+
+	// Of a tool call: who calls; nil for who has gone. older is what it knew something old of when it called a page's tool.
+	agent *Agent
+	older map[string]bool
+
+	// Of a read whose agents remember it: the URI, its revision and the page's own when the page was asked, and what it gave.
+	uri      string
+	revision int64
+	epoch    string
+	count    int64
+	seen     *look
+}
+
+// onEnd has f called too when nobody waits any more.
+func (c *call) onEnd(f func()) {
+	before := c.cancel
+	c.cancel = func() {
+		if before != nil {
+			before()
+		}
+		f()
+	}
 }
 
 func (h *host) Send(to bridge.PortID, m bridge.Message) {
 	text := m.AppendTo(make([]byte, 0, len(m.Head)+len(m.Contents)+len(m.Tail)))
 	if a := h.agents[to]; a != nil {
+		if m.Call != 0 {
+			(*Gateway)(h).gave(a, m)
+		}
 		a.send(text)
 	} else if to == h.tools.port {
 		(*Gateway)(h).hear(text)
@@ -46,6 +71,7 @@ func (h *host) Read(id bridge.CallID, r bridge.Request) {
 	}
 	g.counts.reads++
 	c.began = time.Now()
+	g.reading(c, r.URI)
 	g.readAt(c, route, r)
 }
 
@@ -75,12 +101,13 @@ func (g *Gateway) answerRead(c *call, p *Page, asked bridge.Request, answer repl
 			return
 		}
 	}
+	c.epoch, c.count = p.epoch, answer.revision
 	g.complete(c, answer)
 }
 
 func (h *host) CallTool(id bridge.CallID, t bridge.ToolCall) {
 	g := (*Gateway)(h)
-	c := &call{id: id}
+	c := &call{id: id, agent: g.agents[t.Port]}
 	g.calls[id] = c
 	g.counts.toolCalls++
 	g.callTool(c, t)

@@ -55,8 +55,9 @@ type Page struct {
 	done chan struct{}
 
 	// Guarded by the gateway's lock.
-	tab       *tab // nil until it has offered something
-	order     int  // of arrival
+	tab       *tab   // nil until it has offered something
+	order     int    // of arrival
+	epoch     string // of the document, as its page layer says; "" if it does not
 	absent    bool
 	gone      bool
 	parked    []parked

@@ -10,7 +10,7 @@ import (
 )
 
 // revisions count the changes of what agents read by tools, so that wait_for_page_update misses none between a read and the next
-// wait. They subscribe at the engine as an agent does, on a port of their own.
+// wait, and reminders know what is old. They subscribe at the engine as an agent does, on a port of their own.
 //
 // A revision is the time of the change in milliseconds since 1970, or one more than the last: so it grows across restarts of
 // the gateway too, and one number stands for all resources.
@@ -24,12 +24,22 @@ type revisions struct {
 type tracked struct {
 	revision int64
 	used     time.Time
+	asked    bool // it is subscribed to, or about to be
 	ready    bool
 	then     []func(why string)
+	holders  int // agents that have been given it
+	// hash is that of what it read as at this revision, if known.
+	hash  [32]byte
+	known bool
 }
 
-// trackFor is how long a resource is followed after a tool asked for it last.
-const trackFor = 15 * time.Minute
+const (
+	// trackFor is how long a resource is followed after a tool asked for it last, while no agent is known to have it.
+	trackFor = 15 * time.Minute
+	// followFor is how long it is followed beyond a change, if nobody asks for it: that what agents have is old is known then,
+	// and a page that changes all day need not say so all day.
+	followFor = time.Minute
+)
 
 func (v *revisions) init() {
 	v.clock = time.Now().UnixMilli()
@@ -50,34 +60,57 @@ func (v *revisions) revision(uri string) int64 {
 	return 0
 }
 
+// found takes what a URI read as when its revision was that before it was asked for, and returns the revision of that: a new
+// one where it had read differently.
+func (v *revisions) found(uri string, revision int64, hash [32]byte) int64 {
+	t := v.tracked[uri]
+	if t == nil || t.revision != revision {
+		return revision
+	}
+	if t.known && t.hash != hash {
+		v.change(t)
+	}
+	t.hash, t.known = hash, true
+	return t.revision
+}
+
+// change counts one.
+func (v *revisions) change(t *tracked) {
+	t.revision, t.known = v.advance(), false
+	for _, look := range v.waiters {
+		look()
+	}
+}
+
 func (v *revisions) leave(c *call) { delete(v.waiters, c) }
+
+// hold and release count the agents that have been given a URI.
+func (v *revisions) hold(uri string) {
+	if t := v.tracked[uri]; t != nil {
+		t.holders++
+	}
+}
+
+func (v *revisions) release(uri string) {
+	if t := v.tracked[uri]; t != nil {
+		t.holders--
+	}
+}
 
 // track sees to it that changes of all the uris are counted, then calls then, with the lock held and with what went wrong by URI.
 func (g *Gateway) track(uris []string, then func(failed map[string]string)) {
 	v := &g.tools.revisions
-	if v.port == 0 {
-		g.lastPort++
-		v.port = g.lastPort
-		if err := g.engine.Open(g.now(), v.port); err != nil {
-			v.port = 0
-			failed := map[string]string{}
-			for _, uri := range uris {
-				failed[uri] = err.Error()
-			}
-			then(failed)
-			return
+	failed := map[string]string{}
+	if err := g.openRevisions(); err != nil {
+		for _, uri := range uris {
+			failed[uri] = err.Error()
 		}
-		g.ask(0, "initialize", map[string]any{"protocolVersion": "2025-11-25", "capabilities": struct{}{}, "clientInfo": map[string]string{"name": "pagewire tools", "version": "0"}})
+		then(failed)
+		return
 	}
 	now := time.Now()
-	for uri, t := range v.tracked {
-		if t.ready && now.Sub(t.used) > trackFor {
-			delete(v.tracked, uri)
-			g.ask("", "resources/unsubscribe", map[string]string{"uri": uri})
-		}
-	}
+	g.untrack(now)
 	pending := 1
-	failed := map[string]string{}
 	arrived := func() {
 		if pending--; pending == 0 {
 			then(failed)
@@ -85,28 +118,60 @@ func (g *Gateway) track(uris []string, then func(failed map[string]string)) {
 	}
 	for _, uri := range uris {
 		t := v.tracked[uri]
-		if t != nil && t.ready {
-			t.used = now
+		if t == nil {
+			t = &tracked{}
+			v.tracked[uri] = t
+		}
+		if t.used = now; t.ready {
 			continue
 		}
 		pending++
-		fresh := t == nil
-		if fresh {
-			// Whatever an agent saw before is older than that.
-			t = &tracked{revision: v.advance(), used: now}
-			v.tracked[uri] = t
-		}
 		t.then = append(t.then, func(why string) {
 			if why != "" {
 				failed[uri] = why
 			}
 			arrived()
 		})
-		if fresh {
+		if !t.asked {
+			// Whatever an agent saw before is older than that.
+			t.revision, t.known, t.asked = v.advance(), false, true
 			g.ask(uri, "resources/subscribe", map[string]string{"uri": uri})
 		}
 	}
 	arrived()
+}
+
+// openRevisions begins the session of the revisions, once.
+func (g *Gateway) openRevisions() error {
+	v := &g.tools.revisions
+	if v.port != 0 {
+		return nil
+	}
+	g.lastPort++
+	if err := g.engine.Open(g.now(), g.lastPort); err != nil {
+		return err
+	}
+	v.port = g.lastPort
+	g.ask(0, "initialize", map[string]any{"protocolVersion": "2025-11-25", "capabilities": struct{}{}, "clientInfo": map[string]string{"name": "pagewire tools", "version": "0"}})
+	return nil
+}
+
+// untrack ends what nobody has asked for any more.
+func (g *Gateway) untrack(now time.Time) {
+	v := &g.tools.revisions
+	for uri, t := range v.tracked {
+		if t.holders > 0 || t.asked && !t.ready || now.Sub(t.used) <= trackFor {
+			continue
+		}
+		delete(v.tracked, uri)
+		if t.ready {
+			g.unsubscribe(uri)
+		}
+	}
+}
+
+func (g *Gateway) unsubscribe(uri string) {
+	g.ask("", "resources/unsubscribe", map[string]string{"uri": uri})
 }
 
 // ask sends a request of ours to the engine.
@@ -122,7 +187,6 @@ func (g *Gateway) ask(id any, method string, params any) {
 
 // hear takes what the engine sends to the revisions' port.
 func (g *Gateway) hear(message []byte) {
-	v := &g.tools.revisions
 	var m struct {
 		ID     json.RawMessage
 		Method string
@@ -132,29 +196,46 @@ func (g *Gateway) hear(message []byte) {
 	if json.Unmarshal(message, &m) != nil {
 		return
 	}
-	if m.Method == "notifications/resources/updated" {
-		if t := v.tracked[m.Params.URI]; t != nil {
-			t.revision = v.advance()
-			for _, look := range v.waiters {
-				look()
-			}
-		}
-		return
-	}
 	var uri string
-	if m.Method != "" || json.Unmarshal(m.ID, &uri) != nil {
-		return
+	switch {
+	case m.Method == "notifications/resources/updated":
+		g.updated(m.Params.URI)
+	case m.Method == "" && json.Unmarshal(m.ID, &uri) == nil:
+		why := ""
+		if m.Error != nil {
+			why = m.Error.Message
+		}
+		g.followed(uri, why)
 	}
+}
+
+// updated counts a change that a page has told.
+func (g *Gateway) updated(uri string) {
+	v := &g.tools.revisions
 	t := v.tracked[uri]
-	if t == nil || t.ready {
+	if t == nil {
 		return
 	}
-	why := ""
-	if m.Error != nil {
-		why = m.Error.Message
-		delete(v.tracked, uri)
+	v.change(t)
+	if t.ready && time.Since(t.used) > followFor {
+		t.asked, t.ready = false, false
+		g.unsubscribe(uri)
 	}
-	t.ready = m.Error == nil
+}
+
+// followed takes the engine's answer to a subscription: changes are counted from then on, or why they are not.
+func (g *Gateway) followed(uri, why string) {
+	v := &g.tools.revisions
+	t := v.tracked[uri]
+	if t == nil || !t.asked || t.ready {
+		return
+	}
+	if t.ready = why == ""; !t.ready {
+		t.asked = false
+		if t.holders == 0 {
+			delete(v.tracked, uri)
+		}
+	}
 	then := t.then
 	t.then = nil
 	for _, f := range then {

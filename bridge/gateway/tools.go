@@ -89,6 +89,7 @@ func (g *Gateway) retool() {
 				shown.Meta = mcp.Meta{}
 			}
 			delete(shown.Meta, metaTool) // ours to say
+			shown.Meta[metaOrigin] = p.Origin
 			shown.Description += " [tool of the page " + pageTitle(p) + " at " + p.Origin + ", tab " + strconv.Itoa(p.tab.number) + "]"
 			name := b.name(p.Origin, o.name)
 			named := b.routes[name].tool == nil
@@ -144,6 +145,18 @@ func claimed(t *mcp.Tool) mcp.Tool {
 // metaTool is the key of a tool's _meta by which one gateway learns of another whose tool it is: the page's origin, and what
 // the page calls it.
 const metaTool = "pagewire/tool"
+
+// metaOrigin is the key of the origin alone, which is there for all names of a page's tool.
+const metaOrigin = "pagewire/origin"
+
+// origin is that of the page that has a tool.
+func (o *toolOffer) origin() string {
+	if !o.page.Hub {
+		return o.page.Origin
+	}
+	origin, _ := o.tool.Meta[metaOrigin].(string)
+	return origin
+}
 
 // learn keeps the name that a hub has given to a page's tool, in case that we are the hub after it.
 func (b *toolbox) learn(o toolOffer) {
@@ -217,14 +230,14 @@ func fitName(name, suffix string) string {
 // callTool runs one of our own tools or passes the call to its page.
 func (g *Gateway) callTool(c *call, t bridge.ToolCall) {
 	switch t.Name {
-	case "list_page_resources":
-		g.toolList(c, t.Arguments)
+	case toolList:
+		g.list(c, t.Arguments)
 		return
-	case "read_page_resource":
-		g.toolRead(c, t.Arguments)
+	case toolRead:
+		g.read(c, t.Arguments)
 		return
-	case "wait_for_page_update":
-		g.toolWait(c, t.Arguments)
+	case toolWait:
+		g.wait(c, t.Arguments)
 		return
 	}
 	o, ok := g.tools.routes[t.Name]
@@ -232,270 +245,7 @@ func (g *Gateway) callTool(c *call, t bridge.ToolCall) {
 		g.engine.Complete(g.now(), c.id, bridge.Result{Failure: bridge.ReadFailed, Detail: "the page that has this tool is gone or is being reloaded"})
 		return
 	}
+	g.olderFor(c, o.origin())
 	c.page = o.page
-	c.cancel = o.page.src.callTool(c.id, o.name, t.Arguments, func(r reply) { g.complete(c, r) })
-}
-
-var ownTools = []*mcp.Tool{
-	{
-		Name: "list_page_resources",
-		Description: "List the live resources of the web pages that are open in the user's browser: URI, title, type and tab of each. " +
-			"Read one with read_page_resource.",
-		InputSchema: json.RawMessage(`{"type":"object","properties":{` +
-			`"contains":{"type":"string","description":"Only resources whose URI, title or description contains this text"},` +
-			`"tab":{"type":"integer","minimum":1,"description":"Only resources of this tab"}},"additionalProperties":false}`),
-		Annotations: readOnly("List page resources"),
-	},
-	{
-		Name: "read_page_resource",
-		Description: "Read the current state of a live page resource. The answer begins with a line that gives its revision; " +
-			"pass that as since to wait_for_page_update to hear of the next change.",
-		InputSchema: json.RawMessage(`{"type":"object","properties":{` +
-			`"uri":{"type":"string","description":"The resource's URI, as list_page_resources gives it"}},"required":["uri"],"additionalProperties":false}`),
-		Annotations: readOnly("Read a page resource"),
-	},
-	{
-		Name: "wait_for_page_update",
-		Description: "Wait until one of the given live page resources changes, then read it again with read_page_resource. " +
-			"Returns at once if one has changed after the revision since.",
-		InputSchema: json.RawMessage(`{"type":"object","properties":{` +
-			`"uris":{"type":"array","items":{"type":"string"},"minItems":1,"maxItems":50,"description":"URIs of resources"},` +
-			`"since":{"type":"integer","minimum":0,"description":"A revision that read_page_resource or wait_for_page_update gave"},` +
-			`"timeout_ms":{"type":"integer","minimum":0,"maximum":25000,"description":"How long to wait at most; default 20000"}},"required":["uris"],"additionalProperties":false}`),
-		Annotations: readOnly("Wait for a page to change"),
-	},
-}
-
-func readOnly(title string) *mcp.ToolAnnotations {
-	open := true
-	return &mcp.ToolAnnotations{Title: title, ReadOnlyHint: true, OpenWorldHint: &open}
-}
-
-// say completes a call of one of our tools.
-func (g *Gateway) say(c *call, failed bool, content ...any) {
-	text, err := json.Marshal(struct {
-		Content []any `json:"content"`
-		IsError bool  `json:"isError,omitempty"`
-	}{content, failed})
-	if err != nil {
-		text = []byte(`{"content":[],"isError":true}`)
-	}
-	g.engine.Complete(g.now(), c.id, bridge.Result{Contents: text})
-}
-
-type textContent struct {
-	Type string `json:"type"`
-	Text string `json:"text"`
-}
-
-func asText(s string) textContent { return textContent{"text", s} }
-
-func asJSON(v any) textContent {
-	text, err := json.Marshal(v)
-	if err != nil {
-		return asText(err.Error())
-	}
-	return asText(string(text))
-}
-
-func (g *Gateway) toolList(c *call, args []byte) {
-	var in struct {
-		Contains string
-		Tab      int
-	}
-	if err := json.Unmarshal(args, &in); err != nil {
-		g.say(c, true, asText("list_page_resources: "+err.Error()))
-		return
-	}
-	type item struct {
-		URI         string `json:"uri"`
-		Title       string `json:"title,omitempty"`
-		Description string `json:"description,omitempty"`
-		MIMEType    string `json:"mimeType,omitempty"`
-	}
-	out := struct {
-		Resources []item `json:"resources"`
-		Templates []item `json:"templates,omitempty"`
-		Note      string `json:"note,omitempty"`
-	}{Resources: []item{}}
-	const most = 200
-	for _, key := range slices.Sorted(maps.Keys(g.catalog.routes)) {
-		r := g.catalog.routes[key]
-		s := &r.shown
-		if s.Unlisted || in.Tab != 0 && r.tab() != in.Tab ||
-			in.Contains != "" && !strings.Contains(strings.ToLower(key+"\n"+s.Title+"\n"+s.Description), strings.ToLower(in.Contains)) {
-			continue
-		}
-		if len(out.Resources)+len(out.Templates) == most {
-			out.Note = "There are more: narrow the list with contains or tab."
-			break
-		}
-		i := item{key, s.Title, s.Description, s.MIMEType}
-		if strings.Contains(key, "{") {
-			out.Templates = append(out.Templates, i)
-		} else {
-			out.Resources = append(out.Resources, i)
-		}
-	}
-	if len(out.Resources)+len(out.Templates) == 0 {
-		out.Note = "No open page offers a resource that fits."
-	}
-	for _, about := range slices.Sorted(maps.Keys(g.notices)) {
-		out.Note = strings.TrimSpace(out.Note + " " + g.notices[about])
-	}
-	g.say(c, false, asJSON(out))
-}
-
-// tab is the number of the tab that a route leads to.
-func (r *route) tab() int {
-	if !r.page.Hub {
-		return r.page.tab.number
-	}
-	var meta struct {
-		Tab int `json:"pagewire/tab"`
-	}
-	_ = json.Unmarshal(r.shown.Meta, &meta)
-	return meta.Tab
-}
-
-func (g *Gateway) toolRead(c *call, args []byte) {
-	var in struct{ URI string }
-	if err := json.Unmarshal(args, &in); err != nil || in.URI == "" {
-		g.say(c, true, asText("read_page_resource: uri must be the URI of a resource"))
-		return
-	}
-	// The engine waits for tools longer than for reads.
-	late := time.AfterFunc(g.opt.ReadTimeout, func() {
-		g.mu.Lock()
-		defer g.unlock()
-		if g.calls[c.id] != c {
-			return
-		}
-		g.say(c, true, asText(in.URI+": its page has not answered for "+g.opt.ReadTimeout.String()))
-	})
-	c.cancel = func() { late.Stop() }
-	g.track([]string{in.URI}, func(failed map[string]string) {
-		if g.calls[c.id] != c {
-			return
-		}
-		if why := failed[in.URI]; why != "" {
-			g.say(c, true, asText(in.URI+": "+why))
-			return
-		}
-		revision := g.tools.revision(in.URI) // before the read: a change during it is news
-		asked, err := g.engine.Resolve(in.URI)
-		r := g.catalog.routes[asked.Key]
-		switch {
-		case err != nil || r == nil:
-			g.say(c, true, asText(in.URI+": no open page offers this resource now"))
-		case r.page.absent:
-			g.say(c, true, asText(in.URI+": its page is being reloaded; try again"))
-		default:
-			g.counts.reads++
-			c.began = time.Now()
-			end := r.page.src.read(r.own(asked.Key), r.own(asked.URI), asked.Params, func(answer reply) {
-				g.sayContents(c, in.URI, revision, answer)
-			})
-			c.cancel = func() {
-				late.Stop()
-				end()
-			}
-		}
-	})
-}
-
-// sayContents completes read_page_resource with what the page said.
-func (g *Gateway) sayContents(c *call, uri string, revision int64, r reply) {
-	if r.failure != "" {
-		why := r.detail
-		if why == "" {
-			why = "the page could not be read"
-		}
-		g.say(c, true, asText(uri+": "+why))
-		return
-	}
-	var contents []struct {
-		URI, MIMEType string
-		Text          *string
-		Blob          string
-	}
-	if err := json.Unmarshal(r.contents, &contents); err != nil {
-		g.say(c, true, asText(uri+": "+link.NoContents))
-		return
-	}
-	content := []any{asJSON(map[string]any{"uri": uri, "revision": revision})}
-	for _, part := range contents {
-		switch {
-		case part.Text != nil:
-			content = append(content, asText(*part.Text))
-		case strings.HasPrefix(part.MIMEType, "image/"):
-			content = append(content, map[string]string{"type": "image", "data": part.Blob, "mimeType": part.MIMEType})
-		default:
-			content = append(content, map[string]any{"type": "resource", "resource": map[string]string{"uri": part.URI, "mimeType": part.MIMEType, "blob": part.Blob}})
-		}
-	}
-	g.say(c, false, content...)
-}
-
-func (g *Gateway) toolWait(c *call, args []byte) {
-	in := struct {
-		URIs    []string
-		Since   *int64
-		Timeout int64 `json:"timeout_ms"`
-	}{Timeout: 20_000}
-	if err := json.Unmarshal(args, &in); err != nil || len(in.URIs) == 0 || len(in.URIs) > 50 {
-		g.say(c, true, asText("wait_for_page_update: uris must be 1 to 50 URIs of resources"))
-		return
-	}
-	timeout := time.Duration(min(max(in.Timeout, 0), 25_000)) * time.Millisecond
-	g.track(in.URIs, func(failed map[string]string) {
-		if g.calls[c.id] == nil {
-			return
-		}
-		for uri, why := range failed {
-			g.say(c, true, asText(uri+": "+why))
-			return
-		}
-		since := g.tools.clock
-		if in.Since != nil {
-			since = *in.Since
-		}
-		finish := func() bool {
-			var changed []string
-			for _, uri := range in.URIs {
-				if g.tools.revision(uri) > since {
-					changed = append(changed, uri)
-				}
-			}
-			if len(changed) == 0 {
-				return false
-			}
-			g.say(c, false, asJSON(map[string]any{"changed": changed, "revision": g.tools.clock}))
-			return true
-		}
-		if finish() {
-			return
-		}
-		over := false
-		timer := time.AfterFunc(timeout, func() {
-			g.mu.Lock()
-			defer g.unlock()
-			if !over {
-				over = true
-				g.tools.leave(c)
-				g.say(c, false, asJSON(map[string]any{"changed": []string{}, "revision": g.tools.clock, "timedOut": true}))
-			}
-		})
-		stop := func() {
-			over = true
-			timer.Stop()
-			g.tools.leave(c)
-		}
-		c.cancel = stop
-		g.tools.waiters[c] = func() {
-			if !over && finish() {
-				stop()
-			}
-		}
-	})
+	c.onEnd(o.page.src.callTool(c.id, o.name, slices.Clone(t.Arguments), func(r reply) { g.completeTool(c, o, r) }))
 }
