@@ -207,6 +207,12 @@ func TestOnePage(t *testing.T) {
 	if err := a.Unsubscribe(t.Context(), &mcp.UnsubscribeParams{URI: app + "/doc"}); err != nil {
 		t.Fatal(err)
 	}
+	if n := p.subscriptions(app + "/doc"); n != 1 {
+		t.Errorf("%d subscriptions at the page while an agent has read it, want 1: it is to be told what becomes of it", n)
+	}
+	if err := a.Close(); err != nil {
+		t.Fatal(err)
+	}
 	testkit.Eventually(t, "the page's subscription ends", func() bool { return p.subscriptions(app+"/doc") == 0 })
 }
 

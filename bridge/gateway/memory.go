@@ -48,7 +48,7 @@ func (g *Gateway) give(a *Agent, l *look, part string) {
 	}
 	_, had := a.memory.Last(l.uri)
 	if forgotten := a.memory.Give(l.uri, l.version(part)); forgotten != "" {
-		g.tools.release(forgotten)
+		g.letGo(forgotten)
 	}
 	if !had {
 		g.tools.hold(l.uri)
@@ -61,7 +61,7 @@ func (g *Gateway) forget(a *Agent) {
 		return
 	}
 	for uri := range a.memory.URIs {
-		g.tools.release(uri)
+		g.letGo(uri)
 	}
 	a.memory = nil
 	g.remembering--

@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"encoding/json"
 
-	"github.com/pagewire/pagewire/bridge"
 	"github.com/pagewire/pagewire/bridge/wire"
 )
 
@@ -83,5 +82,3 @@ func compact(text []byte) []byte {
 	}
 	return b.Bytes()
 }
-
-var _ = bridge.Result{}

@@ -84,16 +84,26 @@ func (v *revisions) change(t *tracked) {
 
 func (v *revisions) leave(c *call) { delete(v.waiters, c) }
 
-// hold and release count the agents that have been given a URI.
+// hold counts an agent that has been given a URI.
 func (v *revisions) hold(uri string) {
 	if t := v.tracked[uri]; t != nil {
 		t.holders++
 	}
 }
 
-func (v *revisions) release(uri string) {
-	if t := v.tracked[uri]; t != nil {
-		t.holders--
+// letGo is the end of hold. With the last agent the page is left alone.
+func (g *Gateway) letGo(uri string) {
+	v := &g.tools.revisions
+	t := v.tracked[uri]
+	if t == nil {
+		return
+	}
+	if t.holders--; t.holders > 0 || len(t.then) > 0 {
+		return
+	}
+	delete(v.tracked, uri)
+	if t.ready && !g.closed {
+		g.unsubscribe(uri)
 	}
 }
 
