@@ -193,6 +193,7 @@ func (g *Gateway) Close() {
 	g.engine.Shutdown(g.now())
 	g.closed = true
 	g.mu.End()
+	clear(g.tools.tracked) // with the engine's sessions
 	for _, a := range g.agents {
 		a.end("the gateway goes away", false)
 	}

@@ -84,6 +84,14 @@ func (v *revisions) change(t *tracked) {
 
 func (v *revisions) leave(c *call) { delete(v.waiters, c) }
 
+// followed is how many subscriptions there are.
+func (v *revisions) followed() (n int) {
+	for _, t := range v.tracked {
+		n += truth(t.ready)
+	}
+	return n
+}
+
 // hold counts an agent that has been given a URI.
 func (v *revisions) hold(uri string) {
 	if t := v.tracked[uri]; t != nil {
@@ -102,7 +110,7 @@ func (g *Gateway) letGo(uri string) {
 		return
 	}
 	delete(v.tracked, uri)
-	if t.ready && !g.closed {
+	if t.ready {
 		g.unsubscribe(uri)
 	}
 }
@@ -215,7 +223,7 @@ func (g *Gateway) hear(message []byte) {
 		if m.Error != nil {
 			why = m.Error.Message
 		}
-		g.followed(uri, why)
+		g.answered(uri, why)
 	}
 }
 
@@ -233,8 +241,8 @@ func (g *Gateway) updated(uri string) {
 	}
 }
 
-// followed takes the engine's answer to a subscription: changes are counted from then on, or why they are not.
-func (g *Gateway) followed(uri, why string) {
+// answered takes the engine's answer to a subscription: changes are counted from then on, or why they are not.
+func (g *Gateway) answered(uri, why string) {
 	v := &g.tools.revisions
 	t := v.tracked[uri]
 	if t == nil || !t.asked || t.ready {
