@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/pagewire/pagewire/bridge"
+	"github.com/pagewire/pagewire/bridge/gateway/seen"
 )
 
 // An Agent is the gateway's end of one agent's session, seen from the agent: a Conn. What is written to it the gateway
@@ -31,6 +32,8 @@ type Agent struct {
 	name string
 	// memory is what it has seen; nil for who is not the same one at its next call. Guarded by the gateway's lock.
 	memory *memory
+	// given is, of another gateway, what it was given, without the texts: what its agents have seen is of these.
+	given *seen.Record
 }
 
 const (
@@ -81,6 +84,9 @@ func (g *Gateway) ConnectAs(road, name string) (*Agent, error) {
 	a := &Agent{g: g, id: g.lastPort, road: road, client: c, out: newOutbox(&c.waiting, &g.waiting), done: make(chan struct{})}
 	if err := g.engine.Open(g.now(), a.id); err != nil {
 		return nil, err
+	}
+	if road == RoadGateway {
+		a.given = seen.New(g.opt.Seen)
 	}
 	if remembers(road) {
 		a.memory = newMemory(g.opt.Seen)

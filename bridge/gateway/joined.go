@@ -14,6 +14,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/pagewire/pagewire/bridge"
+	"github.com/pagewire/pagewire/bridge/link"
 )
 
 // A joined is the hub in place of a page: a source. To the hub this gateway is an agent, by MCP.
@@ -131,7 +132,7 @@ func (j *joined) list(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			tools = append(tools, toolOffer{name: t.Name, tool: t})
+			tools = append(tools, toolOffer{name: t.Name, tool: t, fresh: freshnessOf(t.Meta, func(string) bool { return true })})
 		}
 	}
 	j.p.g.offered(j.p, offers, tools)
@@ -243,13 +244,22 @@ func (j *joined) read(_, uri, _ string, done func(reply)) (end func()) {
 
 const tokenPrefix = "call-"
 
-func (j *joined) callTool(id bridge.CallID, name string, args []byte, done func(reply)) (end func()) {
+func (j *joined) callTool(id bridge.CallID, name string, args []byte, unless []condition, done func(reply)) (end func()) {
+	meta := map[string]any{"progressToken": tokenPrefix + strconv.Itoa(int(id))}
+	if len(unless) > 0 {
+		meta[metaUnless] = unlessMeta(unless)
+	}
 	params := struct {
-		Name      string            `json:"name"`
-		Arguments json.RawMessage   `json:"arguments"`
-		Meta      map[string]string `json:"_meta"`
-	}{name, slices.Clone(args), map[string]string{"progressToken": tokenPrefix + strconv.Itoa(int(id))}}
-	return j.session.request("tools/call", params, j.locked(func(r hubReply) []byte { return r.result }, done))
+		Name      string          `json:"name"`
+		Arguments json.RawMessage `json:"arguments"`
+		Meta      map[string]any  `json:"_meta"`
+	}{name, slices.Clone(args), meta}
+	return j.session.request("tools/call", params, j.locked(func(r hubReply) []byte { return r.result }, func(r reply) {
+		if r.stale = staleOf(r.contents, unless); len(r.stale) > 0 {
+			r.failure = link.Stale
+		}
+		done(r)
+	}))
 }
 
 func (j *joined) watch(uri string, then func(known bool)) {

@@ -5,6 +5,7 @@ package gateway
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/pagewire/pagewire/bridge"
@@ -120,10 +121,19 @@ func (l *linked) read(key, uri, params string, done func(reply)) (end func()) {
 	return l.ender(finish)
 }
 
-func (l *linked) callTool(id bridge.CallID, name string, args []byte, done func(reply)) (end func()) {
+func (l *linked) callTool(id bridge.CallID, name string, args []byte, unless []condition, done func(reply)) (end func()) {
 	g := l.p.g
-	_, finish := l.peer.CallTool(name, args, nil, func(a link.Answer) {
+	var seen []link.Seen
+	for _, c := range unless {
+		seen = append(seen, link.Seen{URI: c.own, Revision: c.count})
+	}
+	_, finish := l.peer.CallTool(name, args, seen, func(a link.Answer) {
 		r := replyOf(a)
+		for _, c := range unless {
+			if slices.Contains(a.Stale, c.own) {
+				r.stale = append(r.stale, c.uri)
+			}
+		}
 		if r.failure == "" && r.contents[0] != '{' {
 			r = reply{failure: bridge.InvalidContents, detail: "the page's tool gave no result"}
 		}

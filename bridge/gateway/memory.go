@@ -69,10 +69,10 @@ func (g *Gateway) forget(a *Agent) {
 
 // reading notes, before the page is asked, that agents read a URI by the protocol's own way: they are given it, too.
 func (g *Gateway) reading(c *call, uri string) {
+	c.uri = uri
 	if g.remembering == 0 {
 		return
 	}
-	c.uri = uri
 	g.track([]string{uri}, func(map[string]string) {})
 	c.revision = g.tools.revision(uri)
 }
@@ -80,7 +80,7 @@ func (g *Gateway) reading(c *call, uri string) {
 // gave notes that an agent is sent an answer with contents.
 func (g *Gateway) gave(a *Agent, m bridge.Message) {
 	c := g.calls[m.Call]
-	if a.memory == nil || c == nil || c.uri == "" || m.Contents == nil {
+	if a.memory == nil && a.given == nil || c == nil || c.uri == "" || m.Contents == nil {
 		return
 	}
 	if c.seen == nil { // others may have asked with it
@@ -88,9 +88,16 @@ func (g *Gateway) gave(a *Agent, m bridge.Message) {
 		c.seen.epoch, c.seen.count = c.epoch, c.count
 		c.seen.revision = g.tools.found(c.uri, c.revision, c.seen.hash)
 	}
-	if c.seen.why == "" {
-		g.give(a, c.seen, "")
+	if c.seen.why != "" {
+		return
 	}
+	if a.given != nil {
+		v := c.seen.version("")
+		v.Gone = true
+		a.given.Give(c.uri, v)
+		return
+	}
+	g.give(a, c.seen, "")
 }
 
 // partOf is the part of a text that a name stands for: "" for all of it, a JSON Pointer, or lines.

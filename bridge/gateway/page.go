@@ -37,8 +37,9 @@ type PageInfo struct {
 type source interface {
 	// read asks what a URI of the page's own reads as. done is called once, unless end was called before; end is called once.
 	read(key, uri, params string, done func(reply)) (end func())
-	// callTool asks for a tool to be run for a call of the engine, which is told of its progress. As read.
-	callTool(id bridge.CallID, name string, args []byte, done func(reply)) (end func())
+	// callTool asks for a tool to be run for a call of the engine, which is told of its progress, unless something has changed: then
+	// the reply's failure is link.Stale. As read.
+	callTool(id bridge.CallID, name string, args []byte, unless []condition, done func(reply)) (end func())
 	// watch asks to be told of changes of a URI. then is called once: from then on none is missed, or, where known is
 	// false, the page does not know the URI and will not tell.
 	watch(uri string, then func(known bool))
@@ -87,7 +88,8 @@ type reply struct {
 	revision int64
 	failure  bridge.Failure
 	detail   string
-	gone     bool // the page went away before it answered
+	gone     bool     // the page went away before it answered
+	stale    []string // of unless, as agents know them: what has changed, so that the tool did not run
 }
 
 var lost = reply{failure: bridge.ReadFailed, detail: "the page went away before it answered", gone: true}
@@ -181,6 +183,7 @@ func (p *Page) setTools(tools []bridge.Tool) error {
 		if err != nil {
 			return err
 		}
+		o.fresh = freshnessOf(o.tool.Meta, p.owns)
 		offers = append(offers, o)
 	}
 	if len(offers) > 0 {

@@ -131,7 +131,7 @@ func (g *Gateway) reminder(a *Agent, list []news, found map[string]*look, older 
 			when = beforeThisCall
 		}
 		if l != nil && same(v, l) {
-			m.Renew(n.uri, l.revision, l.epoch, l.count)
+			m.Renew(n.uri, l.version(v.Part))
 			continue
 		}
 		if l != nil {
@@ -163,17 +163,27 @@ func (g *Gateway) reminder(a *Agent, list []news, found map[string]*look, older 
 // beforeThisCall is said of what had changed when a tool of its page was called: the agent did not know it.
 const beforeThisCall = "before this call"
 
-// olderFor notes, when a page's tool is called, what the agent of the call knows something old of at that origin.
-func (g *Gateway) olderFor(c *call, origin string) {
+// olderFor notes, when a page's tool is called, what the agent of the call knows something old of at that origin; of what the tool
+// depends on also what was mentioned before.
+func (g *Gateway) olderFor(c *call, o toolOffer) {
 	if c.agent == nil || c.agent.memory == nil {
 		return
 	}
-	for _, n := range g.news(c.agent.memory, origin) {
+	c.older = map[string]bool{}
+	m, origin := c.agent.memory, o.origin()
+	for _, n := range g.news(m, origin) {
 		if originOf(n.uri) == origin {
-			if c.older == nil {
-				c.older = map[string]bool{}
-			}
 			c.older[n.uri] = true
+		}
+	}
+	if o.fresh == nil {
+		return
+	}
+	for _, own := range o.fresh.URIs {
+		uri := g.knownAs(c.agent, o, own)
+		if v, ok := m.Last(uri); ok && g.tools.revision(uri) > v.Current {
+			m.Mention(uri, 0) // once more
+			c.older[uri] = true
 		}
 	}
 }

@@ -31,7 +31,7 @@ type toolPage struct {
 	runner ToolRunner
 }
 
-func (s *toolPage) callTool(_ bridge.CallID, name string, args []byte, done func(reply)) (end func()) {
+func (s *toolPage) callTool(_ bridge.CallID, name string, args []byte, _ []condition, done func(reply)) (end func()) {
 	g := s.p.g
 	return s.runner.RunTool(name, args, func(result []byte) {
 		g.mu.Lock()

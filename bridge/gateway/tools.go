@@ -29,9 +29,10 @@ type toolbox struct {
 }
 
 type toolOffer struct {
-	name string // the page's own
-	tool *mcp.Tool
-	page *Page
+	name  string // the page's own
+	tool  *mcp.Tool
+	page  *Page
+	fresh *freshness // nil if it depends on nothing
 }
 
 // decodeTool makes an offer of a tool that a page describes.
@@ -87,6 +88,10 @@ func (g *Gateway) retool() {
 				shown.Meta = mcp.Meta{}
 			}
 			delete(shown.Meta, metaTool) // ours to say
+			delete(shown.Meta, metaFresh)
+			if o.fresh != nil {
+				shown.Meta[metaFresh] = freshness{o.fresh.URIs, o.fresh.OnStale, p.suffix()}
+			}
 			shown.Meta[metaOrigin] = p.Origin
 			shown.Description += " [tool of the page " + pageTitle(p) + " at " + p.Origin + ", tab " + strconv.Itoa(p.tab.number) + "]"
 			name := b.name(p.Origin, o.name)
@@ -243,7 +248,12 @@ func (g *Gateway) callTool(c *call, t bridge.ToolCall) {
 		g.engine.Complete(g.now(), c.id, bridge.Result{Failure: bridge.ReadFailed, Detail: "the page that has this tool is gone or is being reloaded"})
 		return
 	}
-	g.olderFor(c, o.origin())
 	c.page = o.page
-	c.onEnd(o.page.src.callTool(c.id, o.name, slices.Clone(t.Arguments), func(r reply) { g.completeTool(c, o, r) }))
+	args := slices.Clone(t.Arguments)
+	if c.agent != nil && c.agent.given != nil {
+		g.runFor(c, o, t, args)
+		return
+	}
+	g.olderFor(c, o)
+	g.runTool(c, o, args, 1)
 }

@@ -63,6 +63,9 @@ func (g *Gateway) wait(c *call, args []byte) {
 			}
 		}
 		w.from = g.tools.clock
+		if w.since != nil && *w.since > w.from {
+			w.since = nil // no revision of ours
+		}
 		w.begin()
 	})
 }
@@ -151,7 +154,7 @@ func (w *waiting) look() {
 func (w *waiting) has(l *look) bool {
 	if a := w.c.agent; l != nil && a != nil && a.memory != nil {
 		if v, ok := a.memory.Last(l.uri); ok && same(v, l) && (w.since == nil || v.Revision <= *w.since) {
-			a.memory.Renew(l.uri, l.revision, l.epoch, l.count)
+			a.memory.Renew(l.uri, l.version(v.Part))
 			if w.since != nil {
 				w.since = &l.revision
 			}

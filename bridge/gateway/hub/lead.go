@@ -190,9 +190,9 @@ func (h *leader) join(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer h.leave(c)
-	road := "gateway"
+	road := gateway.RoadGateway
 	if its.As == asAgent {
-		road = "command"
+		road = gateway.RoadCommand
 	}
 	agent, err := h.o.Gateway.Connect(road)
 	if err != nil {

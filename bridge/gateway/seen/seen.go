@@ -7,6 +7,8 @@
 // first, then the URIs. It is plain data: it reads no page and no clock, and is not safe for concurrent use.
 package seen
 
+import "encoding/hex"
+
 // Limits bound a Record.
 type Limits struct {
 	URIs  int // default 256
@@ -194,12 +196,25 @@ func (r *Record) At(uri string, revision int64) (v Version, ok bool) {
 	return v, ok
 }
 
-// Renew says that what the agent was given last of a URI is what it reads as at another revision too: it knows nothing old of it.
-func (r *Record) Renew(uri string, revision int64, epoch string, count int64) {
+// Renew says that what the agent was given last of a URI is what it reads as now, too: it knows nothing old of it. Of now the
+// text does not count: the agent has the other one.
+func (r *Record) Renew(uri string, now Version) {
 	if e := r.entries[uri]; e != nil {
 		v := &e.versions[len(e.versions)-1]
-		v.Current, v.Epoch, v.Count = revision, epoch, count
+		v.Current, v.Epoch, v.Count, v.Hash = now.Revision, now.Epoch, now.Count, now.Hash
 	}
+}
+
+// With returns the version of a URI whose hash, in hexadecimal, is that, the latest one.
+func (r *Record) With(uri, hash string) (v Version, ok bool) {
+	if e := r.entries[uri]; e != nil {
+		for _, old := range e.versions {
+			if hex.EncodeToString(old.Hash[:]) == hash {
+				v, ok = old, true
+			}
+		}
+	}
+	return v, ok
 }
 
 // Mention notes that the agent was told that a URI has changed, without what it is now.

@@ -80,7 +80,7 @@ func TestSayingThatSomethingHasChanged(t *testing.T) {
 	if !r.Mentioned("a") {
 		t.Error("it was mentioned")
 	}
-	r.Renew("a", 6, "epoch", 3)
+	r.Renew("a", Version{Revision: 6, Epoch: "epoch", Count: 3})
 	if v, _ := r.Last("a"); r.Mentioned("a") || v.Current != 6 || v.Epoch != "epoch" || v.Count != 3 {
 		t.Errorf("it reads as the agent knows it: %+v", v)
 	}
@@ -145,7 +145,9 @@ func FuzzRecord(f *testing.F) {
 			case 4:
 				r.Mention(uri, revision+int64(n))
 			case 5:
-				r.Renew(uri, revision+int64(n), "e", 1)
+				if last, ok := r.Last(uri); ok {
+					r.Renew(uri, Version{Revision: revision + int64(n), Epoch: "e", Count: 1, Hash: last.Hash})
+				}
 			case 6:
 				r.Forget(uri)
 				delete(given, uri)
