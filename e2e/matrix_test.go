@@ -27,7 +27,7 @@ func TestMatrix(t *testing.T) {
 		{"mcp-b first, native on", native, server, tag, "registerResource is already defined"},
 		{"polyfill first", noFlag, polyfill(t), tag, ""},
 		{"polyfill after", noFlag, "", tag + polyfill(t), ""},
-		{"mcp-b after, native on", native, "", tag + server, "registerResource is now defined by another library"},
+		{"mcp-b after, native on", native, "", tag + server, "registerResource is defined by another library"},
 	}
 	const wasm = " 'wasm-unsafe-eval'"
 	policies := []struct {

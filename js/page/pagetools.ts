@@ -21,6 +21,7 @@ import {
   warn,
 } from "./late.ts";
 import { describe } from "./reads.ts";
+import type { FreshState } from "../pagewire.d.ts";
 import type { Revisions } from "./revisions.ts";
 import type { Ground, RegisteredTool, Tooling } from "./shared.ts";
 
@@ -30,12 +31,20 @@ export type Ran = { readonly text: string } | { readonly stale: readonly string[
 /** How long a core waits for the tools, in ms: a busy browser's own take up to 100, what else a page has may never come. */
 const maxLook = 500;
 
+/** URIs that a tool may depend on: bridge/gateway's limit. */
+const maxFresh = 32;
+
 const { setTimeout, clearTimeout } = globalThis;
+const { hasOwn } = Object;
 
 type Serving = Required<Tooling> & EventTarget;
 
 /** `tell` hands the JSON text of the tools to the cores. */
-export function pageTools({ settings, tooling, projected }: Ground, revisions: Revisions, tell: (tools: string) => void) {
+export function pageTools(
+  { settings, tooling, projected, own }: Ground,
+  revisions: Revisions,
+  tell: (tools: string) => void,
+) {
   let tools = new SafeMap<string, RegisteredTool>();
   let served: Serving | undefined;
   /** What the cores were told last. */
@@ -65,6 +74,13 @@ export function pageTools({ settings, tooling, projected }: Ground, revisions: R
             warn(`pagewire: the tool ${name} is not served to MCP clients: its inputSchema is not of type object.`);
             continue;
           }
+          let state: object | undefined;
+          try {
+            state = freshOf(name);
+          } catch (cause) {
+            error(`pagewire: the tool ${name} is not served to MCP clients: ${(cause as Error).message}`);
+            continue;
+          }
           next.set(name, tool);
           described[described.length] = {
             name,
@@ -72,6 +88,7 @@ export function pageTools({ settings, tooling, projected }: Ground, revisions: R
             description,
             inputSchema: { type: "object", ...inputSchema },
             ...(annotations && { annotations: { readOnlyHint: !!annotations.readOnlyHint } }),
+            ...(state && { _meta: { "pagewire/freshState": state } }),
           };
         }
         tools = next;
@@ -85,6 +102,30 @@ export function pageTools({ settings, tooling, projected }: Ground, revisions: R
     }
   }
   const onchange = () => void look();
+  let fresh = settings.freshState;
+  // Set by configure(), which every page carries: a hook there would be 25 bytes for all.
+  defineProperty(settings, "freshState", {
+    enumerable: false, // a worker is sent the settings
+    get: () => fresh,
+    set(given: typeof fresh) {
+      fresh = given;
+      onchange();
+    },
+  });
+
+  /** What a tool depends on, as cores are told. Throws where the page has said it wrongly: better no tool than one unguarded. */
+  function freshOf(name: string): object | undefined {
+    if (!fresh || !hasOwn(fresh, name)) return;
+    const given = fresh[name] as readonly string[] | FreshState;
+    const { uris, onStale } = (isArray(given) ? { uris: given } : given) as FreshState;
+    if (!isArray(uris) || uris.length > maxFresh || (onStale && onStale !== "refuse" && onStale !== "tell"))
+      throw new TypeError(
+        `freshState.${name} is neither an array of at most ${maxFresh} URIs nor {uris, onStale: "refuse" or "tell"}.`,
+      );
+    const canonical: string[] = [];
+    for (let i = 0; i < uris.length; i++) canonical[i] = own(uris[i]!);
+    return { uris: canonical, ...(onStale && { onStale }) };
+  }
 
   /** The URIs of a condition that have changed since it was true. */
   function changedOf(unless: string): string[] {

@@ -15,8 +15,8 @@ import { type CoreSettings, kit, shared, type Tooling } from "./shared.ts";
 import { project } from "./tools.ts";
 import { canonical, isAt, requireOrigin } from "./uri.ts";
 
-/** Options that are text; the first three are URLs. */
-const texts = ["core", "wasm", "worker", "gateway", "integrity", "name", "version"] as const;
+/** Options that are taken as they are; the first three are URLs. */
+const texts = ["core", "wasm", "worker", "gateway", "integrity", "name", "version", "freshState"] as const;
 
 /** Installs Pagewire whose files lie beside `base`, or gives the one that is there: loading it twice is harmless. */
 export function boot(base: string, options: PagewireOptions): Pagewire {
@@ -47,7 +47,7 @@ export function boot(base: string, options: PagewireOptions): Pagewire {
       for (let i = 0; i < texts.length; i++) {
         const name = texts[i]!;
         const given = options[name];
-        if (given) settings[name] = i < 3 ? new SafeURL(given, document.baseURI).href : given;
+        if (given) settings[name] = (i < 3 ? new SafeURL(given as string, document.baseURI).href : given) as never;
       }
       if (exposeErrors !== undefined) settings.exposeErrors = exposeErrors;
       // An array as text has commas.
@@ -120,7 +120,7 @@ export function boot(base: string, options: PagewireOptions): Pagewire {
       shared.peopled(shared.entries.size > 0); // with the tools of a polyfill that came after the resources
       if (document.modelContext === context) return;
       const message =
-        "pagewire: modelContext.registerResource is now defined by another library. It is left alone, and Pagewire's agents do not see what is registered with it.";
+        "pagewire: modelContext.registerResource is defined by another library. It is left alone, and Pagewire's agents do not see what is registered with it.";
       warn(message);
       emit("error", { message });
     };

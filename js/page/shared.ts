@@ -6,7 +6,7 @@
  * no queue, because a new core is given the registrations as they are then. cores.ts alone changes `core`.
  */
 import type { Core, CoreOptions, PortCore, Start } from "../link/link.ts";
-import type { PagewireStats } from "../pagewire.d.ts";
+import type { PagewireOptions, PagewireStats } from "../pagewire.d.ts";
 import {
   aborted,
   apply,
@@ -101,6 +101,8 @@ export interface CoreSettings extends CoreOptions {
   origins: readonly string[];
   /** Where the gateway is that the page connects to, as it was given. */
   gateway?: string;
+  /** What tools depend on, as the page gave it: pagetools.ts, once it is loaded, looks when it is set. */
+  freshState?: PagewireOptions["freshState"];
   /** Whether agents are told why a read failed. Default false: a page's messages may hold secrets. */
   exposeErrors?: boolean;
 }
