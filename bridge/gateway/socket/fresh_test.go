@@ -1,0 +1,71 @@
+//go:build !js
+
+package socket
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/pagewire/pagewire/bridge/testkit"
+)
+
+// call runs a tool and returns its texts.
+func (a *agent) call(name string) (text string, failed bool) {
+	a.t.Helper()
+	r, err := a.CallTool(a.Context(), &mcp.CallToolParams{Name: name, Arguments: map[string]any{}})
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	var texts []string
+	for _, c := range r.Content {
+		texts = append(texts, c.(*mcp.TextContent).Text)
+	}
+	return strings.Join(texts, "\n"), r.IsError
+}
+
+// The page decides in the turn in which the tool would run: what it has just changed counts, though nobody has been told.
+func TestToolThatDependsOnState(t *testing.T) {
+	t.Parallel()
+	p := openPlace(t, Options{})
+	s := serve(t, &site{page: `<script>
+		let ran = 0;
+		const add = (name) => navigator.modelContext.registerTool({ name, description: name, execute: () => { ran++; return "done"; } });
+		for (const name of ["checkout", "told", "wrong", "free"]) add(name);
+		pagewire.configure({ freshState: { checkout: [uri], wrong: ["https://elsewhere.example/doc"] } });
+	</script>`, tag: `data-gateway="` + p.url() + `"`})
+	doc := s.URL + "/doc"
+	a := p.agent()
+	b := open(t, launch(t), s.URL)
+	testkit.Eventually(t, "the tools are offered", func() bool { return slices.Contains(a.ToolNames(), "checkout") })
+	if slices.Contains(a.ToolNames(), "wrong") {
+		t.Error("a tool whose freshState is another origin's is served")
+	}
+	testkit.Eventually(t, "the console says so", func() bool { return b.console.Has("the tool wrong is not served to MCP clients") })
+	a.Text(doc)
+	ran := func(n int) {
+		t.Helper()
+		if got := run[int](b, "return ran"); got != n {
+			t.Errorf("tools ran %d times, want %d", got, n)
+		}
+	}
+	run[any](b, "set('two')")
+	text, failed := a.call("checkout")
+	if !failed || !strings.Contains(text, "was not run") || !strings.Contains(text, `"now":"two"`) {
+		t.Errorf("a call with old state: %q", text)
+	}
+	ran(0)
+	if text, failed = a.call("checkout"); failed || text != "done" {
+		t.Errorf("a call with the state as it is: %q", text)
+	}
+	ran(1)
+	// What is configured later counts from then on.
+	run[any](b, `pagewire.configure({ freshState: { told: { uris: [uri], onStale: "tell" } } })`)
+	run[any](b, "set('three')")
+	if text, failed = a.call("checkout"); failed {
+		t.Errorf("it depends on nothing any more: %q", text)
+	}
+	ran(2)
+}
