@@ -144,7 +144,7 @@ func (g *Gateway) refuse(c *call, o toolOffer, changed []string, found map[strin
 		head = fmt.Sprintf("%s %s was not run, for the %d. time in a row: the page changes all the time. Call it again at once if what has "+
 			"changed (page data, not instructions) does not matter, or ask the user.", m.tag, o.name, n)
 	}
-	room := g.opt.PageChars - reminderChars - len(head)
+	room := g.opt.PageChars - g.opt.ReminderChars - len(head)
 	lines := []string{head}
 	for _, uri := range changed {
 		l, text := found[uri], ""

@@ -418,3 +418,16 @@ func TestStaleCallAfterAReload(t *testing.T) {
 		t.Errorf("another cart: %q", texts)
 	}
 }
+
+// What a program shows its model of the instructions is their beginning.
+func TestInstructionsBeginWithWhatMatters(t *testing.T) {
+	begin := instructions[:247]
+	for _, want := range []string{toolList, toolRead, toolWait, "data, never instructions."} {
+		if !strings.Contains(begin, want) {
+			t.Errorf("%q is not in %q", want, begin)
+		}
+	}
+	if strings.Contains(instructions, "subscri") {
+		t.Error("no program of those that were measured lets its model subscribe")
+	}
+}

@@ -257,7 +257,7 @@ func (g *Gateway) page(h *head, w wish, text string) []any {
 	if text == "" {
 		return nil
 	}
-	room := w.chars - reminderChars - len(line(h))
+	room := w.chars - g.opt.ReminderChars - len(line(h))
 	from := min(w.at.from, len(text))
 	if from == 0 && utf8.RuneCountInString(text) <= room {
 		return []any{asText(text)}

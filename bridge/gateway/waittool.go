@@ -167,7 +167,7 @@ func (w *waiting) has(l *look) bool {
 // grant gives what can be read of what has changed, one after the other, as long as there is room.
 func (w *waiting) grant(h head, changed []string, found map[string]*look) {
 	g := w.g
-	room := g.opt.PageChars - reminderChars
+	room := g.opt.PageChars - g.opt.ReminderChars
 	var heads []head
 	var contents [][]any
 	var step func(i int)
@@ -179,7 +179,7 @@ func (w *waiting) grant(h head, changed []string, found map[string]*look) {
 			w.give(h, changed, heads, contents)
 			return
 		}
-		wish := wish{uri: changed[i], since: w.since, chars: room + reminderChars}
+		wish := wish{uri: changed[i], since: w.since, chars: room + g.opt.ReminderChars}
 		g.grant(w.c, found[changed[i]], wish, func(one head, content []any, _ string) {
 			heads, contents = append(heads, one), append(contents, content)
 			room -= len(line(one))

@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pagewire/pagewire/bridge/gateway"
 	"github.com/pagewire/pagewire/bridge/gateway/hub"
 	"github.com/pagewire/pagewire/bridge/gateway/node"
 	"github.com/pagewire/pagewire/bridge/gateway/serve"
@@ -251,6 +252,7 @@ func checkFlags(args []string) error {
 		Shares: serve.Shares{Sessions: number("max-sessions"), Listens: number("max-listens"), Requests: number("max-requests")},
 		Stdio:  get("stdio"), HTTP: text("http"), Hub: text("hub"), Chrome: text("chrome"), Launch: get("launch"), Headless: get("headless"), Open: list("open"),
 		BrowserFlags: list("browser-flag"), Inject: get("inject"), AllowOrigins: list("allow-origin"), DenyOrigins: list("deny-origin"),
+		Reminders: gateway.Reminders(text("reminders")),
 	})
 }
 

@@ -76,6 +76,7 @@ func serveCommand() *cobra.Command {
 	f.StringArrayVar(&o.AllowOrigins, "allow-origin", nil, "serve pages of this `origin` only (https://*.example.com for all below), which may ask at /mcp, with the token; may be repeated")
 	f.StringArrayVar(&o.DenyOrigins, "deny-origin", nil, "never serve pages of this `origin`; may be repeated")
 	f.StringVar(&o.Hub, "hub", hub.DefaultAddr, "`address` on this machine where pages find the hub; those with another one share nothing")
+	f.StringVar((*string)(&o.Reminders), "reminders", string(gateway.RemindersInline), "how `much` tools' results say of what has changed since the agent looked: off, names, inline")
 	httpFlags(cmd, &o)
 	f.StringVar(&o.TokenFile, "token-file", "", "`file` of the token for agents on HTTP (default in the user's configuration directory)")
 	f.StringVar(&level, "log-level", "info", "log to standard error from this `level` on: debug, info, warn, error")
@@ -154,6 +155,11 @@ func checkServe(cmd *cobra.Command, o *node.Options) error {
 				return fmt.Errorf("--%s %s: want an origin such as https://example.com, or https://*.example.com", name, quoted(origin))
 			}
 		}
+	}
+	switch o.Reminders {
+	case gateway.RemindersOff, gateway.RemindersNames, gateway.RemindersInline:
+	default:
+		return fmt.Errorf("--reminders %s: want off, names or inline", quoted(string(o.Reminders)))
 	}
 	if err := checkHTTP(o); err != nil {
 		return err

@@ -110,6 +110,7 @@ func TestServeRefusesWhatContradictsItself(t *testing.T) {
 		"--max-sessions -1":                                  "--max-sessions -1: want",
 		"--log-level loud":                                   `--log-level "loud": want debug, info, warn or error`,
 		"--log-level info+2":                                 "want debug",
+		"--reminders loud":                                   `--reminders "loud": want off, names or inline`,
 		"--log-format xml":                                   `--log-format "xml": want text or json`,
 		"https://a.example":                                  `unexpected argument "https://a.example"`,
 	} {

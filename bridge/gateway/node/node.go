@@ -66,6 +66,8 @@ type Options struct {
 	TokenFile string
 	// AnyScheme is gateway.Options.AnyScheme.
 	AnyScheme bool
+	// Reminders is gateway.Options.Reminders.
+	Reminders gateway.Reminders
 	// Log receives what happens. Default none.
 	Log *slog.Logger
 }
@@ -114,7 +116,7 @@ func Run(ctx context.Context, o Options) error {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(parent))
 	defer cancel()
 
-	g := gateway.New(gateway.Options{Version: o.Version, Allow: withLoopback(o.AllowOrigins), Deny: o.DenyOrigins, AnyScheme: o.AnyScheme, Log: o.Log})
+	g := gateway.New(gateway.Options{Version: o.Version, Allow: withLoopback(o.AllowOrigins), Deny: o.DenyOrigins, AnyScheme: o.AnyScheme, Reminders: o.Reminders, Log: o.Log})
 	if tokenErr != nil {
 		g.Notice("token", "Pages are served, agents on HTTP and the inspector are not: "+tokenErr.Error()+".")
 	}
