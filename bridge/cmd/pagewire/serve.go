@@ -157,7 +157,7 @@ func checkServe(cmd *cobra.Command, o *node.Options) error {
 		}
 	}
 	switch o.Reminders {
-	case gateway.RemindersOff, gateway.RemindersNames, gateway.RemindersInline:
+	case "", gateway.RemindersOff, gateway.RemindersNames, gateway.RemindersInline:
 	default:
 		return fmt.Errorf("--reminders %s: want off, names or inline", quoted(string(o.Reminders)))
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pagewire/pagewire/bridge/gateway"
 	"github.com/pagewire/pagewire/bridge/gateway/hub"
 	"github.com/pagewire/pagewire/bridge/gateway/node"
 	"github.com/pagewire/pagewire/bridge/gateway/serve"
@@ -46,6 +47,7 @@ func TestServeFlagsReachTheNode(t *testing.T) {
 			HTTP: "0.0.0.0:7444", AllowHosts: []string{"box.lan", "192.168.1.5", "[fd00::1]"}, TLSCert: "c", TLSKey: "k"}},
 		{"--http :7444 --insecure-http", node.Options{HTTP: ":7444", InsecureHTTP: true}},
 		{"--stdio=false", node.Options{}},
+		{"--reminders off", node.Options{Stdio: true, Reminders: gateway.RemindersOff}},
 		{"--chrome auto --inject", node.Options{Stdio: true, Chrome: "auto", Inject: true}},
 		{"--chrome ws://127.0.0.1:9222/devtools/browser/x", node.Options{Stdio: true, Chrome: "ws://127.0.0.1:9222/devtools/browser/x"}},
 		{"--launch --headless --open https://a.example --open about:blank --browser-flag=--lang=de", node.Options{
@@ -60,6 +62,7 @@ func TestServeFlagsReachTheNode(t *testing.T) {
 		if c.want.Hub == "" {
 			c.want.Hub = hub.DefaultAddr
 		}
+		c.want.Reminders = cmp.Or(c.want.Reminders, gateway.RemindersInline)
 		s := serve.DefaultShares
 		s.Listens = cmp.Or(c.want.Shares.Listens, s.Listens)
 		c.want.Shares = s

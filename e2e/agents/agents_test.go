@@ -1,0 +1,173 @@
+package agents
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/pagewire/pagewire/bridge/testkit"
+)
+
+const (
+	origin = "http://localhost:3000"
+	cart   = origin + "/cart"
+)
+
+// cartOf is a cart that is long enough for a change of it to be a patch.
+func cartOf(quantity int) string {
+	items := []string{fmt.Sprintf(`{"sku":"a-1","quantity":%d}`, quantity)}
+	for i := range 20 {
+		items = append(items, fmt.Sprintf(`{"sku":"b-%d","quantity":1,"title":"a thing that is in the cart"}`, i))
+	}
+	return `{"items":[` + strings.Join(items, ",") + `]}`
+}
+
+// A shop is a page with a cart, at a gateway that runs.
+type shop struct {
+	*testkit.Page
+	gateway []string // the command line of one more gateway
+	paid    atomic.Int32
+	asked   atomic.Int32
+}
+
+// openShop starts a gateway, the hub of its own home, and has the page connect to it as pages do.
+func openShop(t *testing.T, home string) *shop {
+	t.Helper()
+	binary := dir(t, "../../bin/pagewire")
+	if _, err := os.Stat(binary); err != nil {
+		t.Fatalf("bin/pagewire is not built: run make build (%v)", err)
+	}
+	addr, http := testkit.Addr(t), testkit.Addr(t)
+	s := &shop{Page: testkit.NewPage(t, map[string]string{cart: cartOf(1)}), gateway: []string{binary, "serve", "--hub", addr}}
+	text := func(text string) any {
+		return map[string]any{"content": []any{map[string]any{"type": "text", "text": text}}}
+	}
+	s.SetTool("shipping_costs", testkit.Tool{Run: func(context.Context, json.RawMessage, func(map[string]any)) any {
+		s.asked.Add(1)
+		return text("shipping is free")
+	}})
+	s.SetTool("checkout", testkit.Tool{
+		Members: map[string]any{"_meta": map[string]any{"pagewire/freshState": map[string]any{"uris": []string{cart}}}},
+		Run: func(context.Context, json.RawMessage, func(map[string]any)) any {
+			s.paid.Add(1)
+			return text("it is paid")
+		},
+	})
+	cmd := exec.Command(binary, "serve", "--hub", addr, "--http", http, "--log-level", "warn")
+	cmd.Env = []string{"HOME=" + home, "PATH=" + os.Getenv("PATH")}
+	cmd.Stderr = os.Stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		_ = cmd.Wait()
+	})
+	ctx, cancel := context.WithCancel(context.Background())
+	t.Cleanup(cancel)
+	var conn *websocket.Conn
+	testkit.Eventually(t, "the gateway takes pages", func() (ok bool) {
+		var err error
+		conn, _, err = websocket.Dial(ctx, "ws://"+addr+"/page", &websocket.DialOptions{Subprotocols: []string{"pagewire.v1"}, HTTPHeader: map[string][]string{"Origin": {origin}}})
+		return err == nil
+	})
+	conn.SetReadLimit(-1)
+	go func() {
+		for {
+			_, frame, err := conn.Read(ctx)
+			if err != nil {
+				return
+			}
+			s.Hear(frame)
+		}
+	}()
+	s.Connect(func(frame []byte) { _ = conn.Write(ctx, websocket.MessageText, frame) },
+		map[string]any{"tab": "0123456789", "title": "Shop", "url": origin + "/", "focused": 0})
+	return s
+}
+
+// The story of each program: its model reads the cart; the user changes it; the result of a tool that has nothing to do with it tells
+// the model; the user changes it again, and the model wants to pay: nothing is bought with the old cart.
+func TestPrograms(t *testing.T) {
+	for _, p := range programs(t, "", []string{""}) {
+		t.Run(p.name, func(t *testing.T) {
+			if _, err := os.Stat(p.needs); err != nil {
+				if only := os.Getenv("AGENTS"); only == "all" {
+					t.Fatalf("it is not installed: run make test-agents (%v)", err)
+				}
+				t.Skip("it comes with make test-agents")
+			}
+			runProgram(t, p.name)
+		})
+	}
+}
+
+func runProgram(t *testing.T, name string) {
+	home := testkit.ShortDir(t)
+	s := openShop(t, home)
+	var m *model
+	m = newModel(t,
+		step{tool: "read_page_resource", args: map[string]any{"uri": cart}},
+		step{before: func() { s.Set(cart, cartOf(2)) }, tool: "shipping_costs"},
+		step{before: func() { s.Edit(cart, cartOf(3)) }, tool: "checkout"},
+		step{tool: "checkout"},
+		step{say: "DONE"},
+	)
+	var p program
+	for _, q := range programs(t, m.URL, s.gateway) {
+		if q.name == name {
+			p = q
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*testkit.Patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, p.command[0], p.command[1:]...)
+	cmd.Env, cmd.Dir, cmd.WaitDelay = p.install(t, home), home, 5*time.Second
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	said, err := cmd.CombinedOutput()
+	last := m.last()
+	if dump := os.Getenv("AGENTS_DUMP"); dump != "" {
+		_ = os.WriteFile(filepath.Join(dump, name+".json"), []byte(strings.Join(m.bodies, "\n")), 0o600)
+		_ = os.WriteFile(filepath.Join(dump, name+".txt"), said, 0o600)
+	}
+	if err != nil {
+		t.Errorf("it ends with %v: %.2000s\n%d requests to the model, others: %v", err, said, len(m.bodies), m.other)
+	}
+	// As the program writes it, quotes are escaped once or twice.
+	plain := strings.ReplaceAll(last, `\`, "")
+	for what, want := range map[string]string{
+		"what has changed, unasked": `"patch":[{"op":"replace","path":"/items/0/quantity","value":2}]`,
+		"why it was not paid":       "checkout was not run",
+		"what it had not seen":      `"patch":[{"op":"replace","path":"/items/0/quantity","value":3}]`,
+		"that it was paid then":     "it is paid",
+	} {
+		if !strings.Contains(plain, want) {
+			t.Errorf("the model is not told %s", what)
+		}
+	}
+	if s.paid.Load() != 1 || s.asked.Load() != 1 {
+		t.Errorf("paid %d times, want 1; asked for shipping %d times, want 1", s.paid.Load(), s.asked.Load())
+	}
+	if t.Failed() {
+		t.Logf("it says: %.3000s", said)
+	} else {
+		t.Logf("in the request: %s", excerpt(plain))
+	}
+}
+
+// excerpt is what surrounds the change in a request.
+func excerpt(body string) string {
+	at := strings.Index(body, "changed since you read it")
+	return body[max(0, at-120):min(len(body), at+330)]
+}

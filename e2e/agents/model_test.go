@@ -1,0 +1,324 @@
+package agents
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// A step is what the model does next: it calls the tool whose name ends with tool, or says something.
+type step struct {
+	before func() // what happens in the page meanwhile
+	tool   string
+	args   map[string]any
+	say    string
+}
+
+// A model answers Anthropic Messages, OpenAI Responses, Chat Completions and Gemini by a script. Which step is next it reads off the
+// request: as many tools have been called as have results in it.
+type model struct {
+	*httptest.Server
+	t     *testing.T
+	steps []step
+
+	mu     sync.Mutex
+	begun  int // steps whose before was called
+	bodies []string
+	other  []string // requests that are none to a model
+}
+
+func newModel(t *testing.T, steps ...step) *model {
+	m := &model{t: t, steps: steps}
+	m.Server = httptest.NewServer(m)
+	t.Cleanup(m.Close)
+	return m
+}
+
+// A request is what the script needs of one.
+type request struct {
+	Stream   bool
+	Tools    []json.RawMessage
+	Messages []struct {
+		Role    string
+		Content json.RawMessage
+	}
+	Input    json.RawMessage
+	Contents []struct {
+		Parts []struct{ FunctionResponse json.RawMessage }
+	}
+}
+
+func (m *model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(io.LimitReader(r.Body, 64<<20))
+	if err != nil {
+		return
+	}
+	var q request
+	kind := kindOf(r.URL.Path)
+	if kind == nil || json.Unmarshal(body, &q) != nil {
+		m.note(&m.other, r.Method+" "+r.URL.String())
+		w.Header().Set("Content-Type", "application/json")
+		io.WriteString(w, `{"object":"list","data":[{"id":"scripted","object":"model","created":1,"owned_by":"test"}],"models":[],"totalTokens":1}`)
+		return
+	}
+	names := toolNames(q.Tools)
+	next := step{say: "A title"} // side questions, such as for a title, come without tools
+	if len(names) > 0 {
+		m.note(&m.bodies, string(body))
+		next = m.next(q.results(string(body)))
+	}
+	name := ""
+	if next.tool != "" {
+		if name = nameOf(names, next.tool); name == "" {
+			next = step{say: "There is no tool " + next.tool + " among " + strings.Join(names, " ")}
+		}
+	}
+	if stream := q.Stream || strings.Contains(r.URL.Path, "stream"); stream {
+		w.Header().Set("Content-Type", "text/event-stream")
+		kind(func(event string, data any) {
+			if event != "" {
+				fmt.Fprintf(w, "event: %s\n", event)
+			}
+			text, isText := data.(string)
+			if !isText {
+				text = encode(data)
+			}
+			fmt.Fprintf(w, "data: %s\n\n", text)
+		}, nil, name, next)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	kind(nil, func(data any) { io.WriteString(w, encode(data)) }, name, next)
+}
+
+func (m *model) note(list *[]string, text string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	*list = append(*list, text)
+}
+
+func (m *model) next(results int) step {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if results >= len(m.steps) {
+		return step{say: "DONE"}
+	}
+	s := m.steps[results]
+	if m.begun <= results {
+		m.begun = results + 1
+		if s.before != nil {
+			s.before()
+		}
+	}
+	return s
+}
+
+// last is the last request body.
+func (m *model) last() string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.bodies) == 0 {
+		return ""
+	}
+	return m.bodies[len(m.bodies)-1]
+}
+
+// results counts the results of tools in a request.
+func (q *request) results(body string) (n int) {
+	n += strings.Count(body, `_call_output"`)
+	for _, message := range q.Messages {
+		if message.Role == "tool" {
+			n++
+		}
+		n += strings.Count(string(message.Content), `"tool_result"`)
+	}
+	for _, c := range q.Contents {
+		for _, p := range c.Parts {
+			if p.FunctionResponse != nil {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// toolNames are those of a request's tools, with a name space as "space|name".
+func toolNames(tools []json.RawMessage) (names []string) {
+	for _, raw := range tools {
+		var t struct {
+			Type, Name           string
+			Function             struct{ Name string }
+			Tools                []struct{ Name string }
+			FunctionDeclarations []struct{ Name string }
+		}
+		if json.Unmarshal(raw, &t) != nil {
+			continue
+		}
+		for _, inner := range t.Tools {
+			names = append(names, t.Name+"|"+inner.Name)
+		}
+		for _, inner := range t.FunctionDeclarations {
+			names = append(names, inner.Name)
+		}
+		if len(t.Tools) == 0 && t.Name+t.Function.Name != "" {
+			names = append(names, t.Name+t.Function.Name)
+		}
+	}
+	return names
+}
+
+func nameOf(names []string, suffix string) string {
+	for _, name := range names {
+		if strings.HasSuffix(name, suffix) {
+			return name
+		}
+	}
+	return ""
+}
+
+func encode(v any) string {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return "null"
+	}
+	return string(text)
+}
+
+type object = map[string]any
+
+// A dialect writes an answer as a stream, or as one object.
+type dialect func(event func(name string, data any), whole func(any), tool string, s step)
+
+func kindOf(path string) dialect {
+	switch {
+	case strings.HasSuffix(path, "/messages"):
+		return anthropic
+	case strings.HasSuffix(path, "/responses"):
+		return responses
+	case strings.HasSuffix(path, "/chat/completions"):
+		return completions
+	case strings.HasSuffix(strings.ToLower(path), "generatecontent"):
+		return gemini
+	}
+	return nil
+}
+
+func anthropic(event func(string, any), whole func(any), tool string, s step) {
+	block, reason := object{"type": "text", "text": s.say}, "end_turn"
+	delta := object{"type": "text_delta", "text": s.say}
+	if tool != "" {
+		block, reason = object{"type": "tool_use", "id": "toolu_1" + tool, "name": tool, "input": s.arguments()}, "tool_use"
+		delta = object{"type": "input_json_delta", "partial_json": encode(s.arguments())}
+	}
+	message := object{"id": "msg_1", "type": "message", "role": "assistant", "model": "scripted", "stop_reason": reason, "content": []any{block},
+		"usage": object{"input_tokens": 1, "output_tokens": 1}}
+	if whole != nil {
+		whole(message)
+		return
+	}
+	message["content"], message["stop_reason"] = []any{}, nil
+	event("message_start", object{"type": "message_start", "message": message})
+	empty := object{"type": "text", "text": ""}
+	if tool != "" {
+		empty = object{"type": "tool_use", "id": block["id"], "name": tool, "input": object{}}
+	}
+	event("content_block_start", object{"type": "content_block_start", "index": 0, "content_block": empty})
+	event("content_block_delta", object{"type": "content_block_delta", "index": 0, "delta": delta})
+	event("content_block_stop", object{"type": "content_block_stop", "index": 0})
+	event("message_delta", object{"type": "message_delta", "delta": object{"stop_reason": reason}, "usage": object{"output_tokens": 1}})
+	event("message_stop", object{"type": "message_stop"})
+}
+
+func responses(event func(string, any), whole func(any), tool string, s step) {
+	item := object{"type": "message", "id": "msg_1", "role": "assistant", "status": "completed",
+		"content": []any{object{"type": "output_text", "text": s.say, "annotations": []any{}}}}
+	if tool != "" {
+		space, name, spaced := strings.Cut(tool, "|")
+		if !spaced {
+			name = tool
+		}
+		item = object{"type": "function_call", "id": "fc_" + name, "call_id": "call_" + unique(), "name": name, "arguments": encode(s.arguments()), "status": "completed"}
+		if spaced {
+			item["namespace"] = space
+		}
+	}
+	answer := object{"id": "resp_1", "object": "response", "created_at": 1, "status": "completed", "model": "scripted", "output": []any{item},
+		"parallel_tool_calls": false, "tool_choice": "auto", "tools": []any{}, "error": nil, "metadata": object{},
+		"usage": object{"input_tokens": 1, "input_tokens_details": object{"cached_tokens": 0}, "output_tokens": 1,
+			"output_tokens_details": object{"reasoning_tokens": 0}, "total_tokens": 2}}
+	if whole != nil {
+		whole(answer)
+		return
+	}
+	n := 0
+	say := func(name string, members object) {
+		members["type"], members["sequence_number"] = name, n
+		n++
+		event(name, members)
+	}
+	say("response.created", object{"response": object{"id": "resp_1", "object": "response", "created_at": 1, "status": "in_progress", "model": "scripted", "output": []any{}}})
+	say("response.output_item.added", object{"output_index": 0, "item": item})
+	if tool == "" {
+		say("response.output_text.delta", object{"item_id": "msg_1", "output_index": 0, "content_index": 0, "delta": s.say})
+	}
+	say("response.output_item.done", object{"output_index": 0, "item": item})
+	say("response.completed", object{"response": answer})
+}
+
+func completions(event func(string, any), whole func(any), tool string, s step) {
+	message, reason := object{"role": "assistant", "content": s.say}, "stop"
+	if tool != "" {
+		call := object{"index": 0, "id": "call_" + unique(), "type": "function", "function": object{"name": tool, "arguments": encode(s.arguments())}}
+		message, reason = object{"role": "assistant", "content": nil, "tool_calls": []any{call}}, "tool_calls"
+	}
+	usage := object{"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
+	answer := func(kind string, choice object) object {
+		return object{"id": "chatcmpl-1", "object": kind, "created": 1, "model": "scripted", "choices": []any{choice}, "usage": usage}
+	}
+	if whole != nil {
+		whole(answer("chat.completion", object{"index": 0, "message": message, "finish_reason": reason}))
+		return
+	}
+	event("", answer("chat.completion.chunk", object{"index": 0, "delta": message, "finish_reason": nil}))
+	event("", answer("chat.completion.chunk", object{"index": 0, "delta": object{}, "finish_reason": reason}))
+	event("", "[DONE]")
+}
+
+func gemini(event func(string, any), whole func(any), tool string, s step) {
+	part := object{"text": s.say}
+	if tool != "" {
+		part = object{"functionCall": object{"name": tool, "args": s.arguments()}}
+	}
+	answer := object{"candidates": []any{object{"index": 0, "content": object{"role": "model", "parts": []any{part}}, "finishReason": "STOP"}},
+		"usageMetadata": object{"promptTokenCount": 1, "candidatesTokenCount": 1, "totalTokenCount": 2}, "modelVersion": "scripted"}
+	if whole != nil {
+		whole(answer)
+		return
+	}
+	event("", answer)
+}
+
+func (s step) arguments() map[string]any {
+	if s.args == nil {
+		return map[string]any{}
+	}
+	return s.args
+}
+
+var (
+	uniqueMu   sync.Mutex
+	uniqueLast int
+)
+
+// unique is another text each time.
+func unique() string {
+	uniqueMu.Lock()
+	defer uniqueMu.Unlock()
+	uniqueLast++
+	return fmt.Sprint("x", uniqueLast)
+}
