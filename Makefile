@@ -5,7 +5,7 @@ SHELL         := /bin/bash
 .SHELLFLAGS   := -o pipefail -c
 MAKEFLAGS     += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help build demo pictures test test-native test-wasm test-js test-browser test-busy test-rounds test-races test-fresh size bench generate check lint fmt clean browser node
+.PHONY: help build demo pictures test test-native test-wasm test-js test-browser test-agents test-busy test-rounds test-races test-fresh size bench generate check lint fmt clean browser node
 
 # npm writes this file last, so it is older than the lock file exactly when something has to be installed.
 NPM := js/node_modules/.package-lock.json
@@ -17,11 +17,14 @@ RIVALS := e2e/bench/node_modules/.package-lock.json
 VIEWS := e2e/views/node_modules/.package-lock.json
 # The protocol's conformance suites, MCP Inspector, and the Node 22 that both need.
 SUITES := e2e/conformance/node_modules/.package-lock.json
+# Agent programs: the one that runs with all tests, and those of make test-agents, 1.6 GB.
+AGENT  := e2e/agents/gemini/node_modules/.package-lock.json
+AGENTS := $(AGENT) e2e/agents/programs/node_modules/.package-lock.json e2e/agents/libraries/node_modules/.package-lock.json
 
 # The packages of each level. Those whose tests drive a browser are a level of their own, and so are those that test what
 # a build makes; what js/wasm can compile is tested there as well as natively.
 LEVELS         := native wasm js browser
-DRIVES_BROWSER := /(e2e|bridge/gateway/(browser(/.*)?|cdp|socket|inspect/look))$$
+DRIVES_BROWSER := /(e2e|e2e/agents|bridge/gateway/(browser(/.*)?|cdp|socket|inspect/look))$$
 NEEDS_BUILD    := /js/build$$
 NATIVE_PACKAGES  = $$(go list ./... | grep -vE '$(DRIVES_BROWSER)|$(NEEDS_BUILD)')
 BROWSER_PACKAGES = $$(go list ./... | grep -E '$(DRIVES_BROWSER)')
@@ -101,9 +104,12 @@ test-js: $(BUILD) $(VIEWS) $(RIVALS) ## JS level: tsc, node --test, and the buil
 		--test-reporter=tap --test-reporter-destination=$(RESULTS)/js.tap $$files
 	$(if $(RUN),,$(call gotest,js-build,go test -json -race -tags pagewire_assets $(BUILT_PACKAGES)))
 
-test-browser: $(BUILD) browser $(PEERS) $(VIEWS) $(SUITES) ## Browser level: headless Chromium. PKG=./e2e RUN=TestStory narrow it
+test-browser: $(BUILD) browser $(PEERS) $(VIEWS) $(SUITES) $(AGENT) ## Browser level: headless Chromium. PKG=./e2e RUN=TestStory narrow it
 	$(call gotest,browser,go test -json -count=1 -timeout 60m -parallel 4 $(if $(RUN),-run '$(RUN)') \
 		$(or $(PKG),$(BROWSER_PACKAGES)))
+
+test-agents: build $(AGENTS) ## Agent programs of others, each with a scripted model; writes demo/docs/agents.md. RUN=TestPrograms/codex: one
+	$(call gotest,agents,env AGENTS=all go test -json -count=1 -timeout 30m $(if $(RUN),-run '$(RUN)') ./e2e/agents)
 
 ##@ What a night can prove:
 test-busy: build ## Every test, ROUNDS times (5), while two loops keep two processors busy
@@ -148,6 +154,6 @@ node:
 	@command -v npm > /dev/null && node -e 'process.exitCode = +(parseInt(process.versions.node) < 20)' || \
 		{ echo "node: Node 20 or newer with npm is needed (found: $$(node --version 2>/dev/null || echo none))" >&2; exit 1; }
 
-$(NPM) $(PEERS) $(RIVALS) $(VIEWS) $(SUITES): %/node_modules/.package-lock.json: %/package.json %/package-lock.json | node
+$(NPM) $(PEERS) $(RIVALS) $(VIEWS) $(SUITES) $(AGENTS): %/node_modules/.package-lock.json: %/package.json %/package-lock.json | node
 	cd $* && npm ci
 	@touch $@

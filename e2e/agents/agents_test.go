@@ -7,6 +7,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -98,21 +100,49 @@ func openShop(t *testing.T, home string) *shop {
 
 // The story of each program: its model reads the cart; the user changes it; the result of a tool that has nothing to do with it tells
 // the model; the user changes it again, and the model wants to pay: nothing is bought with the old cart.
+//
+// One program runs with all other tests; AGENTS=all, which is make test-agents, runs every one, and writes the table of the docs.
 func TestPrograms(t *testing.T) {
+	all := os.Getenv("AGENTS") == "all"
+	var rows []string
 	for _, p := range programs(t, "", []string{""}) {
+		if p.name != "gemini-cli" && !all {
+			continue
+		}
 		t.Run(p.name, func(t *testing.T) {
 			if _, err := os.Stat(p.needs); err != nil {
-				if only := os.Getenv("AGENTS"); only == "all" {
-					t.Fatalf("it is not installed: run make test-agents (%v)", err)
-				}
-				t.Skip("it comes with make test-agents")
+				t.Fatalf("it is not installed: run make test-agents (%v)", err)
 			}
-			runProgram(t, p.name)
+			rows = append(rows, "### "+p.version(t)+"\n\n```\n"+runProgram(t, p.name)+"\n```\n")
 		})
+	}
+	if all && !t.Failed() {
+		writeDocs(t, rows)
 	}
 }
 
-func runProgram(t *testing.T, name string) {
+// docs is the page that the tests write: what a reader sees there has been seen.
+const docs = "../../demo/docs/agents.md"
+
+func writeDocs(t *testing.T, rows []string) {
+	t.Helper()
+	text := `# What reaches the model of an agent program
+
+Written by ` + "`make test-agents`" + `, which runs these programs as their makers publish them, against a model that is a script. Each model reads a
+cart and calls a tool that has nothing to do with it. The user has changed the cart meanwhile, and so this is in the next request,
+unasked (without the escapes that a string in JSON has). When it then calls a tool that depends on the cart, which has changed once more, the
+tool does not run, and the model is told what has changed.
+
+` + strings.Join(rows, "\n")
+	if err := os.MkdirAll(filepath.Dir(docs), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(docs, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func runProgram(t *testing.T, name string) (seen string) {
 	home := testkit.ShortDir(t)
 	s := openShop(t, home)
 	var m *model
@@ -135,6 +165,7 @@ func runProgram(t *testing.T, name string) {
 	cmd.Env, cmd.Dir, cmd.WaitDelay = p.install(t, home), home, 5*time.Second
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	t.Cleanup(func() { endAll(home) })
 	said, err := cmd.CombinedOutput()
 	last := m.last()
 	if dump := os.Getenv("AGENTS_DUMP"); dump != "" {
@@ -142,10 +173,10 @@ func runProgram(t *testing.T, name string) {
 		_ = os.WriteFile(filepath.Join(dump, name+".txt"), said, 0o600)
 	}
 	if err != nil {
-		t.Errorf("it ends with %v: %.2000s\n%d requests to the model, others: %v", err, said, len(m.bodies), m.other)
+		t.Errorf("it ends with %v", err)
 	}
 	// As the program writes it, quotes are escaped once or twice.
-	plain := strings.ReplaceAll(last, `\`, "")
+	plain := strings.NewReplacer(`\\n`, "\n", `\n`, "\n", `\`, "").Replace(last)
 	for what, want := range map[string]string{
 		"what has changed, unasked": `"patch":[{"op":"replace","path":"/items/0/quantity","value":2}]`,
 		"why it was not paid":       "checkout was not run",
@@ -160,14 +191,31 @@ func runProgram(t *testing.T, name string) {
 		t.Errorf("paid %d times, want 1; asked for shipping %d times, want 1", s.paid.Load(), s.asked.Load())
 	}
 	if t.Failed() {
-		t.Logf("it says: %.3000s", said)
-	} else {
-		t.Logf("in the request: %s", excerpt(plain))
+		t.Logf("it says: %.3000s\n%d requests to the model, the last %.500s; others: %v", said, len(m.bodies), last, m.other)
 	}
+	return excerpt(plain)
 }
 
-// excerpt is what surrounds the change in a request.
+// excerpt is what surrounds the change in a request, without what is different each time.
 func excerpt(body string) string {
-	at := strings.Index(body, "changed since you read it")
-	return body[max(0, at-120):min(len(body), at+330)]
+	at := max(strings.Index(body, "changed since you read it ("), 0)
+	end := strings.Index(body[at:], "}]")
+	from := max(strings.LastIndex(body[:at], "shipping is free"), 0)
+	text := body[from:min(len(body), at+max(end, 0)+40)]
+	text = regexp.MustCompile(`(\[pagewire-)\w+`).ReplaceAllString(text, "${1}……")
+	return regexp.MustCompile(`\d{13}|(call_|fc_)x?\d+`).ReplaceAllString(text, "…")
+}
+
+// endAll ends what a program has left behind, such as a daemon: all whose home is the one that only this test has.
+func endAll(home string) {
+	files, _ := filepath.Glob("/proc/[0-9]*/environ")
+	for _, file := range files {
+		env, err := os.ReadFile(file)
+		if err != nil || !strings.Contains("\x00"+string(env), "\x00HOME="+home+"\x00") {
+			continue
+		}
+		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file))); err == nil && pid != os.Getpid() {
+			_ = syscall.Kill(pid, syscall.SIGTERM)
+		}
+	}
 }

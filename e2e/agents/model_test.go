@@ -68,7 +68,9 @@ func (m *model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	names := toolNames(q.Tools)
 	next := step{say: "A title"} // side questions, such as for a title, come without tools
-	if len(names) > 0 {
+	if len(names) == 0 {
+		m.note(&m.other, r.URL.Path+" without tools")
+	} else {
 		m.note(&m.bodies, string(body))
 		next = m.next(q.results(string(body)))
 	}
@@ -212,10 +214,10 @@ func anthropic(event func(string, any), whole func(any), tool string, s step) {
 	block, reason := object{"type": "text", "text": s.say}, "end_turn"
 	delta := object{"type": "text_delta", "text": s.say}
 	if tool != "" {
-		block, reason = object{"type": "tool_use", "id": "toolu_1" + tool, "name": tool, "input": s.arguments()}, "tool_use"
+		block, reason = object{"type": "tool_use", "id": "toolu_" + unique(), "name": tool, "input": s.arguments()}, "tool_use"
 		delta = object{"type": "input_json_delta", "partial_json": encode(s.arguments())}
 	}
-	message := object{"id": "msg_1", "type": "message", "role": "assistant", "model": "scripted", "stop_reason": reason, "content": []any{block},
+	message := object{"id": "msg_" + unique(), "type": "message", "role": "assistant", "model": "scripted", "stop_reason": reason, "content": []any{block},
 		"usage": object{"input_tokens": 1, "output_tokens": 1}}
 	if whole != nil {
 		whole(message)
@@ -242,12 +244,13 @@ func responses(event func(string, any), whole func(any), tool string, s step) {
 		if !spaced {
 			name = tool
 		}
-		item = object{"type": "function_call", "id": "fc_" + name, "call_id": "call_" + unique(), "name": name, "arguments": encode(s.arguments()), "status": "completed"}
+		item = object{"type": "function_call", "id": "fc_" + unique(), "call_id": "call_" + unique(), "name": name, "arguments": encode(s.arguments()), "status": "completed"}
 		if spaced {
 			item["namespace"] = space
 		}
 	}
-	answer := object{"id": "resp_1", "object": "response", "created_at": 1, "status": "completed", "model": "scripted", "output": []any{item},
+	id := "resp_" + unique()
+	answer := object{"id": id, "object": "response", "created_at": 1, "status": "completed", "model": "scripted", "output": []any{item},
 		"parallel_tool_calls": false, "tool_choice": "auto", "tools": []any{}, "error": nil, "metadata": object{},
 		"usage": object{"input_tokens": 1, "input_tokens_details": object{"cached_tokens": 0}, "output_tokens": 1,
 			"output_tokens_details": object{"reasoning_tokens": 0}, "total_tokens": 2}}
@@ -261,7 +264,7 @@ func responses(event func(string, any), whole func(any), tool string, s step) {
 		n++
 		event(name, members)
 	}
-	say("response.created", object{"response": object{"id": "resp_1", "object": "response", "created_at": 1, "status": "in_progress", "model": "scripted", "output": []any{}}})
+	say("response.created", object{"response": object{"id": id, "object": "response", "created_at": 1, "status": "in_progress", "model": "scripted", "output": []any{}}})
 	say("response.output_item.added", object{"output_index": 0, "item": item})
 	if tool == "" {
 		say("response.output_text.delta", object{"item_id": "msg_1", "output_index": 0, "content_index": 0, "delta": s.say})
@@ -277,8 +280,13 @@ func completions(event func(string, any), whole func(any), tool string, s step) 
 		message, reason = object{"role": "assistant", "content": nil, "tool_calls": []any{call}}, "tool_calls"
 	}
 	usage := object{"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
+	id := "chatcmpl-" + unique() // some keep one message of an id
 	answer := func(kind string, choice object) object {
-		return object{"id": "chatcmpl-1", "object": kind, "created": 1, "model": "scripted", "choices": []any{choice}, "usage": usage}
+		whole := object{"id": id, "object": kind, "created": 1, "model": "scripted", "choices": []any{choice}}
+		if choice["finish_reason"] != nil {
+			whole["usage"] = usage // who reads it in a chunk reads nothing else of that
+		}
+		return whole
 	}
 	if whole != nil {
 		whole(answer("chat.completion", object{"index": 0, "message": message, "finish_reason": reason}))

@@ -1,6 +1,7 @@
 package agents
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,8 +11,8 @@ import (
 // A program is an agent, or a library with which one is written: how it is started, with what files in its home.
 type program struct {
 	name    string
-	version string // where it is in e2e/agents
-	needs   string // a file that is there when it is installed
+	needs   string   // a file that is there when it is installed
+	from    []string // the package.json of what it is, for their versions
 	files   map[string]string
 	env     []string
 	command []string
@@ -34,22 +35,26 @@ func programs(t *testing.T, url string, gateway []string) []program {
 	all := encode(gateway)
 	bin := dir(t, "programs/node_modules/.bin")
 	server := `{"mcpServers":{"pagewire":{"command":` + command + `,"args":` + args + `}}}`
-	library := func(name string) program {
+	library := func(name string, packages ...string) program {
+		var from []string
+		for _, name := range packages {
+			from = append(from, dir(t, "libraries/node_modules/"+name+"/package.json"))
+		}
 		return program{
-			name: name, needs: dir(t, "libraries/node_modules/.package-lock.json"),
-			env:     []string{"MODEL=" + url + "/v1", "GATEWAY=" + all, "PROMPT=" + prompt, "OPENAI_AGENTS_DISABLE_TRACING=1", "MASTRA_TELEMETRY_DISABLED=1"},
+			name: name, from: from, needs: dir(t, "libraries/node_modules/.package-lock.json"),
+			env:     []string{"MODEL=" + url + "/v1", "OPENAI_BASE_URL=" + url + "/v1", "OPENAI_API_KEY=fake", "GATEWAY=" + all, "PROMPT=" + prompt, "OPENAI_AGENTS_DISABLE_TRACING=1", "MASTRA_TELEMETRY_DISABLED=1"},
 			command: []string{"node", dir(t, "libraries/"+name+".mjs")},
 		}
 	}
 	return []program{
 		{
-			name: "gemini-cli", needs: dir(t, "gemini/node_modules/.bin/gemini"),
+			name: "gemini-cli", from: []string{dir(t, "gemini/node_modules/@google/gemini-cli/package.json")}, needs: dir(t, "gemini/node_modules/.bin/gemini"),
 			files:   map[string]string{".gemini/settings.json": `{"security":{"auth":{"selectedType":"gemini-api-key"}},"privacy":{"usageStatisticsEnabled":false},` + server[1:]},
 			env:     []string{"GEMINI_API_KEY=fake", "GOOGLE_GEMINI_BASE_URL=" + url, "GEMINI_TELEMETRY_ENABLED=false", "GEMINI_CLI_TRUST_WORKSPACE=true"},
-			command: []string{dir(t, "gemini/node_modules/.bin/gemini"), "-p", prompt, "--approval-mode", "yolo"},
+			command: []string{dir(t, "gemini/node_modules/.bin/gemini"), "-p", prompt, "-m", "gemini-2.5-flash", "--approval-mode", "yolo"},
 		},
 		{
-			name: "codex", needs: bin + "/codex",
+			name: "codex", from: []string{dir(t, "programs/node_modules/@openai/codex/package.json")}, needs: bin + "/codex",
 			files: map[string]string{".codex/config.toml": "model = \"scripted\"\nmodel_provider = \"test\"\napproval_policy = \"never\"\nsandbox_mode = \"danger-full-access\"\n" +
 				"[analytics]\nenabled = false\n" +
 				"[model_providers.test]\nname = \"test\"\nbase_url = " + encode(url+"/v1") + "\nwire_api = \"responses\"\nenv_key = \"OPENAI_API_KEY\"\nrequest_max_retries = 0\n" +
@@ -58,20 +63,30 @@ func programs(t *testing.T, url string, gateway []string) []program {
 			command: []string{bin + "/codex", "exec", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox", prompt},
 		},
 		{
-			name: "opencode", needs: bin + "/opencode",
+			name: "opencode", from: []string{dir(t, "programs/node_modules/opencode-ai/package.json")}, needs: bin + "/opencode",
 			files: map[string]string{"opencode.json": `{"model":"test/scripted","small_model":"test/scripted","autoupdate":false,"share":"disabled","provider":{"test":{"npm":"@ai-sdk/openai-compatible","options":{"baseURL":` +
 				encode(url+"/v1") + `,"apiKey":"fake"},"models":{"scripted":{"name":"scripted"}}}},"mcp":{"pagewire":{"type":"local","enabled":true,"command":` + all + `}}}`},
 			env:     []string{"OPENCODE_DISABLE_AUTOUPDATE=1", "OPENCODE_DISABLE_MODELS_FETCH=1", "OPENCODE_DISABLE_LSP_DOWNLOAD=1"},
 			command: []string{bin + "/opencode", "run", prompt},
 		},
 		{
-			name: "continue", needs: bin + "/cn",
+			name: "continue", from: []string{dir(t, "programs/node_modules/@continuedev/cli/package.json")}, needs: bin + "/cn",
 			files: map[string]string{"config.yaml": "name: test\nversion: 0.0.1\nschema: v1\nmodels:\n  - name: scripted\n    provider: openai\n    model: scripted\n    apiKey: fake\n    apiBase: " +
 				encode(url+"/v1") + "\n    useResponsesApi: false\n    roles: [chat]\n    capabilities: [tool_use]\nmcpServers:\n  - name: pagewire\n    command: " + command + "\n    args: " + args + "\n"},
 			env:     []string{"CONTINUE_TELEMETRY_ENABLED=0"},
 			command: []string{bin + "/cn", "-p", prompt, "--config", "config.yaml", "--auto"},
 		},
-		library("ai-sdk"), library("openai-agents"), library("mastra"), library("langchain"),
+		{
+			name: "cline", from: []string{dir(t, "programs/node_modules/cline/package.json")}, needs: bin + "/cline",
+			files: map[string]string{".cline/data/settings/cline_mcp_settings.json": server},
+			env:   []string{"CLINE_TELEMETRY_DISABLED=1", "CLINE_NO_AUTO_UPDATE=1"},
+			command: []string{"sh", "-c", `"$0" auth -p openai-compatible -k fake -m scripted -b "$1" && "$0" --auto-approve true "$2"`,
+				bin + "/cline", url + "/v1", prompt},
+		},
+		library("ai-sdk", "ai", "@ai-sdk/mcp"),
+		library("openai-agents", "@openai/agents"),
+		library("mastra", "@mastra/core", "@mastra/mcp"),
+		library("langchain", "langchain", "@langchain/mcp-adapters"),
 	}
 }
 
@@ -89,4 +104,22 @@ func (p program) install(t *testing.T, home string) (env []string) {
 	}
 	env = append([]string{"HOME=" + home, "PATH=" + os.Getenv("PATH"), "TMPDIR=" + home, "TERM=dumb", "NO_COLOR=1", "CI=1"}, p.env...)
 	return append(env, "no_proxy=127.0.0.1", "NO_PROXY=127.0.0.1", "SHELL="+strings.TrimSpace(os.Getenv("SHELL")))
+}
+
+// version is what a program is, as its packages say.
+func (p program) version(t *testing.T) string {
+	t.Helper()
+	var all []string
+	for _, file := range p.from {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var pack struct{ Name, Version string }
+		if err := json.Unmarshal(text, &pack); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, pack.Name+" "+pack.Version)
+	}
+	return strings.Join(all, ", ")
 }
