@@ -12,7 +12,12 @@
 // session.go hears of it, changes.go tells the engine, and that tells the agents. tools.go offers all of it once more, as
 // tools, to agents that know nothing else.
 //
-// The gateway never holds what a resource reads as, never coalesces changes a second time (the engine nearest the page has
+// memory.go keeps what each agent has seen, bounded, and gone with the agent: a stdio process, or a legacy session over HTTP. What shares
+// a connection, such as two subagents, shares that. With it readtool.go gives the difference alone, reminders.go says behind a tool's
+// result what has changed since, and fresh.go has a page refuse a call that was made with old state. A request of the modern era over
+// HTTP is nobody's, and so has none of this but since.
+//
+// Beyond that the gateway never holds what a resource reads as, never coalesces changes a second time (the engine nearest the page has
 // done it), never offers a page's URI at another origin than the one it was attached with, and opens no socket.
 package gateway
 
