@@ -191,8 +191,11 @@ func (h *leader) join(w http.ResponseWriter, r *http.Request) {
 	}
 	defer h.leave(c)
 	road := "gateway"
-	if its.As == asAgent {
+	switch its.As {
+	case asAgent:
 		road = "command"
+	case asHost:
+		road = gateway.RoadHost
 	}
 	agent, err := h.o.Gateway.Connect(road)
 	if err != nil {
