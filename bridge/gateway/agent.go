@@ -49,14 +49,6 @@ type client struct {
 // going is logged at debug level.
 const RoadRequest = "http request"
 
-// The roads of those who are no agents: an inspector looks at what there is, and a native host has joined only to bring pages in.
-const (
-	RoadInspector = "inspector"
-	RoadHost      = "native host"
-)
-
-func (a *Agent) isAgent() bool { return a.road != RoadInspector && a.road != RoadHost }
-
 func (a *Agent) level() slog.Level {
 	if a.road == RoadRequest {
 		return slog.LevelDebug
@@ -91,10 +83,6 @@ func (g *Gateway) ConnectAs(road, name string) (*Agent, error) {
 	c.sessions++
 	g.clients[name] = c
 	g.agents[a.id] = a
-	if a.isAgent() {
-		g.attending++
-		g.serveUnseen()
-	}
 	g.logOpen(a)
 	return a, nil
 }
@@ -197,9 +185,6 @@ func (a *Agent) end(reason string, drop bool) {
 	if g.agents[a.id] != nil {
 		g.engine.Close(g.now(), a.id)
 		delete(g.agents, a.id)
-		if a.isAgent() {
-			g.attending--
-		}
 		if a.client.sessions--; a.client.sessions == 0 {
 			delete(g.clients, a.client.name)
 		}

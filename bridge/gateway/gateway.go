@@ -76,22 +76,19 @@ type Gateway struct {
 	closed   bool
 	lastPort bridge.PortID
 	agents   map[bridge.PortID]*Agent
-	// attending is how many of them are agents, and unseen the pages that wait for the first of those.
-	attending int
-	unseen    map[*linked]bool
-	clients   map[string]*client // whose sessions these are
-	calls     map[bridge.CallID]*call
-	catalog   catalog
-	silent    map[*Page]bool // that have offered nothing yet
-	toSend    []*linked      // that are to be told something
-	held      map[string]int // bytes of descriptors, by origin
-	heldAll   int
-	refusals  map[string]int       // links that were ended, by reason
-	interest  map[string]*interest // by the agents' URI
-	released  []string             // URIs that may be of no interest any more
-	tools     toolbox
-	notices   map[string]string // by what they are about
-	counts    counts
+	clients  map[string]*client // whose sessions these are
+	calls    map[bridge.CallID]*call
+	catalog  catalog
+	silent   map[*Page]bool // that have offered nothing yet
+	toSend   []*linked      // that are to be told something
+	held     map[string]int // bytes of descriptors, by origin
+	heldAll  int
+	refusals map[string]int       // links that were ended, by reason
+	interest map[string]*interest // by the agents' URI
+	released []string             // URIs that may be of no interest any more
+	tools    toolbox
+	notices  map[string]string // by what they are about
+	counts   counts
 }
 
 // New returns a gateway that serves nothing yet.
@@ -121,7 +118,6 @@ func New(o Options) *Gateway {
 		notices:  map[string]string{},
 		calls:    map[bridge.CallID]*call{},
 		silent:   map[*Page]bool{},
-		unseen:   map[*linked]bool{},
 		held:     map[string]int{},
 		refusals: map[string]int{},
 		interest: map[string]*interest{},

@@ -93,20 +93,10 @@ func (i *inpage) Watched(uri string, on bool) {
 	}
 }
 
-// serveUnseen tells the pages that wait for it that agents in them are served: there is one elsewhere, so that it gives nothing
-// away any more.
-func (g *Gateway) serveUnseen() {
-	for l := range g.unseen {
-		delete(g.unseen, l)
-		l.peer.Serves()
-		g.outgoing(l)
-	}
-}
-
 // The ports, as the page opens them.
 
 func (c *pageCore) Open(port bridge.PortID) {
-	if !c.p.Serves || c.p.g.unseen[(*linked)(c)] {
+	if !c.p.Serves {
 		c.peer.Closed(port, "no agents in the page are served here")
 		return
 	}

@@ -34,43 +34,7 @@ func ask(t *testing.T, p *Page, port string) {
 	}
 }
 
-func TestPagesOfAnExtensionAreServedOnceThereIsAnAgent(t *testing.T) {
-	g := newGateway(t, Options{})
-	info := tabInfo("a")
-	info.Serves, info.Unseen = true, true
-	p, heard := ported(t, g, info)
-	for _, road := range []string{RoadInspector, RoadHost} { // who are no agents
-		a, err := g.Connect(road)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer a.Close()
-	}
-	ask(t, p, "1")
-	testkit.Eventually(t, "it is refused", func() bool { return heard.Has(`["closed",1,`) })
-	if heard.Has("serves") {
-		t.Error("it was told that it is served before there was an agent")
-	}
-	a := openAgent(t, g)
-	testkit.Eventually(t, "it is told", func() bool { return heard.Has(`["serves"]`) })
-	ask(t, p, "2")
-	testkit.Eventually(t, "it is answered", func() bool { return heard.Has(`["send",2,`) })
-	// The next document of the tab comes while there is one; and the one after that when it has gone.
-	p.Lost("reloaded")
-	p, heard = ported(t, g, info)
-	testkit.Eventually(t, "it is told at once", func() bool { return heard.Has(`["serves"]`) })
-	p.Lost("reloaded")
-	a.Close()
-	testkit.Eventually(t, "the agent is gone", func() bool { return len(g.Snapshot().Agents) == 2 })
-	p, heard = ported(t, g, info)
-	ask(t, p, "1")
-	testkit.Eventually(t, "it is refused", func() bool { return heard.Has(`["closed",1,`) })
-	if heard.Has("serves") {
-		t.Error("it was told that it is served when the agent had gone")
-	}
-}
-
-func TestPagesThatAreInjectedAreServedAtOnce(t *testing.T) {
+func TestPortsOfAPageAreServedWhereItHasNoCore(t *testing.T) {
 	g := newGateway(t, Options{})
 	info := tabInfo("a")
 	p, heard := ported(t, g, info)

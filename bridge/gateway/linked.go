@@ -22,7 +22,7 @@ type linked struct {
 	late    *time.Timer // for what is sent though nothing else happens
 	closed  bool
 	ended   bool // and send has been told
-	held    int  // bytes of descriptors that Gateway.held counts
+	held    int // bytes of descriptors that Gateway.held counts
 	watches map[string]*watch
 	tools   []bridge.Tool
 	agents  *inpage // in the page; nil until there is one
@@ -95,7 +95,6 @@ func (g *Gateway) nextFrame(l *linked) (frame []byte, ok bool) {
 func (l *linked) close() {
 	if !l.closed {
 		l.closed = true
-		delete(l.p.g.unseen, l)
 		l.late.Stop()
 		if l.agents != nil {
 			l.agents.timer.Stop()
@@ -186,13 +185,6 @@ var _ link.PortCore = (*pageCore)(nil)
 
 func (c *pageCore) Hello(link.About) error {
 	c.peer.Welcome(c.p.Given)
-	g := c.p.g
-	if c.p.Serves && c.p.Unseen {
-		g.unseen[(*linked)(c)] = true
-		if g.attending > 0 {
-			g.serveUnseen()
-		}
-	}
 	return nil
 }
 

@@ -26,9 +26,8 @@ type PageInfo struct {
 	URL, Title string
 	// Road says how the page came: "cdp", "websocket", "extension".
 	Road string
-	// Serves says that agents in the page are served here, since it has no core of its own; with Unseen only as soon as the
-	// gateway has an agent elsewhere: until then the page could tell by it that it is attached.
-	Serves, Unseen bool
+	// Serves says that agents in the page are served here, since it has no core of its own.
+	Serves bool
 	// Hub marks another gateway in place of a page: its URIs, its tools and the numbers of its tabs are taken as they are.
 	Hub bool
 }

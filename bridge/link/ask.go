@@ -125,12 +125,6 @@ func (p *Peer) Send(port bridge.PortID, head, tail []byte, call uint32) {
 	p.urgent = true
 }
 
-// Serves says that agents in the page may open ports from now on.
-func (p *Peer) Serves() {
-	p.say("serves", nil).end()
-	p.urgent = true
-}
-
 // Closed ends the session of an agent in the page.
 func (p *Peer) Closed(port bridge.PortID, reason string) {
 	p.say("closed", wire.Text{}.Int(int(port))).add(quote(reason)).end()

@@ -119,12 +119,11 @@ func TestWhatACoreSays(t *testing.T) {
 	p.Report(`a "sentence"`)
 	p.Send(7, []byte(`{"é😀":`), []byte(`}`), 1)
 	p.Closed(7, "over")
-	p.Serves()
 	endRead()
 	want := `[["hello",1,"test",{"tab":"abcdefgh"}],["read",1,"https://x.test/{id}","https://x.test/5","{\"id\":\"5\"}"],` +
 		`["callTool",2,"t","{\"a\":1}","[[\"https://x.test/a\",3],[\"https://x.test/b\",0]]"],` +
 		`["watched","https://x.test/a",true],["watched","https://x.test/a",false],["report","a \"sentence\""],` +
-		`["send",7,"{\"é😀\":}",1,7],["closed",7,"over"],["serves"],["end",1]]`
+		`["send",7,"{\"é😀\":}",1,7],["closed",7,"over"],["end",1]]`
 	if got := string(p.Take(0)); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}

@@ -41,7 +41,6 @@ type Page struct {
 	calls   map[int64]context.CancelFunc
 	reports []string
 	refusal string
-	serves  bool
 	raw     func(uri string) string
 }
 
@@ -175,10 +174,6 @@ func (p *Page) obey(call []json.RawMessage) {
 	number := func(i int) (n int64) { json.Unmarshal(call[i], &n); return n }
 	switch text(0) {
 	case "hello", "send", "closed":
-	case "serves":
-		p.mu.Lock()
-		p.serves = true
-		p.mu.Unlock()
 	case "refused":
 		p.mu.Lock()
 		p.refusal = text(1)
@@ -436,13 +431,6 @@ func (p *Page) Running() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.calls)
-}
-
-// Served reports whether the core has said that it serves agents in the page.
-func (p *Page) Served() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.serves
 }
 
 // Reports are what the core has told the page's developer; Refusal is why it has ended the link.

@@ -76,7 +76,7 @@ func runNativeHost(cmd *cobra.Command) error {
 		}
 	}
 	go func() {
-		serving <- node.Run(ctx, node.Options{Version: versionName(), Hub: addr, Host: true, Log: log, Settled: settled})
+		serving <- node.Run(ctx, node.Options{Version: versionName(), Hub: addr, Log: log, Settled: settled})
 		cancel() // without it there is nobody to relay to
 	}()
 	connect := func(ctx context.Context) (net.Conn, uint64, error) { return hub.Connect(ctx, addr) }

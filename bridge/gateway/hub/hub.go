@@ -54,8 +54,6 @@ type Options struct {
 	Build string
 	// Gateway is this process's own.
 	Gateway *gateway.Gateway
-	// Host says that this process has no agents while it is not the hub: it is the extension's native host.
-	Host bool
 	// Handler is what the hub serves at Addr. May be nil. It checks who asks. The contexts of its requests end when
 	// this process is the hub no more.
 	Handler http.Handler

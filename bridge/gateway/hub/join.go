@@ -271,11 +271,7 @@ func brief(reason string) string { return reason[:min(len(reason), 123)] }
 
 // join is one life as a joiner, as long as the hub's. It returns nil if that was one.
 func (m *member) join(ctx context.Context, dir *userdir.Dir, at uint64) error {
-	as := asGateway
-	if m.o.Host {
-		as = asHost
-	}
-	conn, err := dial(ctx, dir, at, hello{Build: m.o.Build, As: as}, func(n note) {
+	conn, err := dial(ctx, dir, at, hello{Build: m.o.Build, As: asGateway}, func(n note) {
 		if n.Type == typeShare && m.o.Learn != nil {
 			m.o.Learn(n.Share)
 		}

@@ -191,11 +191,8 @@ func (h *leader) join(w http.ResponseWriter, r *http.Request) {
 	}
 	defer h.leave(c)
 	road := "gateway"
-	switch its.As {
-	case asAgent:
+	if its.As == asAgent {
 		road = "command"
-	case asHost:
-		road = gateway.RoadHost
 	}
 	agent, err := h.o.Gateway.Connect(road)
 	if err != nil {

@@ -31,7 +31,6 @@ const (
 // What a process joins as.
 const (
 	asGateway = "gateway" // it may be the hub next
-	asHost    = "host"    // it, too, but it has joined without agents: it brings pages in
 	asAgent   = "agent"   // it only asks: pagewire ls, read, watch
 )
 
@@ -68,7 +67,7 @@ func decodeHello(text []byte) (h hello, err error) {
 		return hello{}, fmt.Errorf("%w: its protocol is %d", errNotHello, h.Protocol)
 	case !buildShape.MatchString(h.Build):
 		return hello{}, fmt.Errorf("%w: its build is %.80q", errNotHello, h.Build)
-	case h.Protocol == Protocol && !slices.Contains([]string{"", asGateway, asHost, asAgent}, h.As):
+	case h.Protocol == Protocol && !slices.Contains([]string{"", asGateway, asAgent}, h.As):
 		return hello{}, fmt.Errorf("%w: it joins as %.40q", errNotHello, h.As)
 	}
 	return h, nil

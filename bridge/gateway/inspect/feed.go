@@ -479,7 +479,7 @@ func (v *viewer) unfollow(uri string) {
 
 // connect makes the inspector an agent of its gateway, which needs no page for it.
 func (v *viewer) connect(ctx context.Context) (*mcp.ClientSession, error) {
-	port, err := v.h.g.Connect(gateway.RoadInspector)
+	port, err := v.h.g.Connect("inspector")
 	if err != nil {
 		return nil, err
 	}

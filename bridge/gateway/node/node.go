@@ -37,8 +37,6 @@ type Options struct {
 	HTTP string
 	// Hub is where pages find the hub, and tells those who share their pages from others. Default hub.DefaultAddr.
 	Hub string
-	// Host is hub.Options.Host.
-	Host bool
 	// Settled is hub.Options.Settled. May be nil.
 	Settled func(generation uint64)
 	// Chrome is the DevTools URL of a browser that runs, or "auto" for one that is looked for.
@@ -152,7 +150,7 @@ func Run(ctx context.Context, o Options) error {
 	once := sync.OnceFunc(func() { close(settled) })
 	part("hub", func(ctx context.Context) error {
 		return hub.Run(ctx, hub.Options{
-			Addr: o.Hub, Build: o.Version, Gateway: g, Host: o.Host, Handler: front.handler(false), Local: local, Log: o.Log,
+			Addr: o.Hub, Build: o.Version, Gateway: g, Handler: front.handler(false), Local: local, Log: o.Log,
 			Lead: browsers.lead, Share: browsers.share, Learn: browsers.learn,
 			Settled: func(generation uint64) {
 				once()

@@ -279,8 +279,7 @@ func (d *document) serve(origin string, extension bool) {
 	d.conn.Limit(maxFrame)
 	info := gateway.PageInfo{Frame: about.Frame, Origin: origin, Road: "websocket"}
 	if extension {
-		// Its page layer is the extension's, which has no core.
-		info.Origin, info.Road, info.Serves, info.Unseen = about.Origin, "extension", true, true
+		info.Origin, info.Road = about.Origin, "extension"
 		if u, err := url.Parse(about.Origin); err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Scheme+"://"+u.Host != about.Origin || !d.h.g.Admits(about.Origin) {
 			d.log.Warn("refused an extension's page", "page", about.Origin)
 			d.conn.CloseWith(websocket.StatusPolicyViolation, "pages of this origin are not served")
