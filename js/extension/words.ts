@@ -8,17 +8,14 @@
 /** The event by which the relay hands its port over. */
 export const handover = "pagewire:relay";
 
-/** A call of the link (bridge/link/LINK.md). */
-export type Call = readonly unknown[];
-
 /**
- * What the page layer says: how many things the page offers, or, once it has been told to start, what js/inject/core.ts says to
- * its gateway.
+ * What the page layer says: how many things the page offers, or, once it has been told to start, a text: "start", the frames of a link
+ * (bridge/link/LINK.md) that begins with its hello, "" when it has ended that.
  */
 export type Up = number | string;
 
-/** What the page layer hears: a core is there for it; what that calls, at least once for each text; there is none any more. */
-export type Down = "start" | readonly Call[] | null;
+/** What the page layer hears: a core is there for it, and it is to begin a link; that core's frames; there is none any more. */
+export type Down = string | null;
 
 /** The names of the extension's ports. */
 export const fromRelay = "pagewire.page";
