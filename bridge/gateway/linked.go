@@ -22,7 +22,7 @@ type linked struct {
 	late    *time.Timer // for what is sent though nothing else happens
 	closed  bool
 	ended   bool // and send has been told
-	held    int // bytes of descriptors that Gateway.held counts
+	held    int  // bytes of descriptors that Gateway.held counts
 	watches map[string]*watch
 	tools   []bridge.Tool
 	agents  *inpage // in the page; nil until there is one
