@@ -1,8 +1,10 @@
 /**
- * dist/extension/worker.js: the extension's service worker. It puts together the documents, what the user allows, and the road to
- * the gateway, where the core is, and tells the extension's own pages (popup, options, side panel) what there is.
+ * dist/extension/worker.js: the extension's service worker. It puts together the documents, what the user allows, and
+ * the road to the gateway, where the core is, and tells the extension's own pages (popup, options, side panel) what
+ * there is.
  *
- * Listeners are there before anything is awaited: the browser starts a suspended worker for an event, and drops it otherwise.
+ * Listeners are there before anything is awaited: the browser starts a suspended worker for an event, and drops it
+ * otherwise.
  */
 import { documents, Live } from "./documents.ts";
 import { native } from "./native.ts";
@@ -32,8 +34,8 @@ const pages = documents(
 );
 
 /**
- * A content script may read `local` unless it is told not to, and with a page's process taken over it is the page's: the secret and
- * the allowed origins are not for it.
+ * A content script may read `local` unless it is told not to, and with a page's process taken over it is the page's:
+ * the secret and the allowed origins are not for it.
  */
 const closed = chrome.storage.local.setAccessLevel({ accessLevel: "TRUSTED_CONTEXTS" });
 /** Keeps what the native host and we know, for the WebSocket, should the host be gone one day. */
@@ -93,7 +95,10 @@ async function update(): Promise<void> {
   for (const port of views) port.postMessage(view);
 }
 
-/** What each tab's badge says, how much the page shares or that it would, and for which documents: a navigation clears it. */
+/**
+ * What each tab's badge says, how much the page shares or that it would, and for which documents: a navigation clears
+ * it.
+ */
 const badges = new Map<number, { text: string; newest: number }>();
 function badge(all: readonly Live[], allowed: (origin: string) => boolean): void {
   const now = new Map<number, { shared: number; asks: boolean; newest: number }>();

@@ -1,19 +1,27 @@
 /**
- * The documents that an extension's service worker has. The other side of a document is relay.ts, and behind that page.ts.
+ * The documents that an extension's service worker has. The other side of a document is relay.ts, and behind that
+ * page.ts.
  *
- * Which origin, tab and frame a document is the browser says, in the port's sender, and the worker puts it into the first frame of
- * the document's link; what comes over the port is data, and is passed on. A document whose origin is not admitted has no link, and
- * nothing of it is kept but how much it says it offers. What breaks the protocol, floods it, or comes from somewhere else is refused:
- * the port is closed, counted and logged, and no other document notices. What is in the frames the core at the link's other end checks.
+ * Which origin, tab and frame a document is the browser says, in the port's sender, and the worker puts it into the
+ * first frame of the document's link; what comes over the port is data, and is passed on. A document whose origin is
+ * not admitted has no link, and nothing of it is kept but how much it says it offers. What breaks the protocol, floods
+ * it, or comes from somewhere else is refused: the port is closed, counted and logged, and no other document notices.
+ * What is in the frames the core at the link's other end checks.
  */
 import type { Document, Options } from "../extension.d.ts";
 import { tally } from "./tally.ts";
 import { fromRelay, look, type Note, type ToRelay } from "./words.ts";
 
-/** The longest first frame of a link, and the longest of any, in UTF-16 code units: bridge/link/LINK.md has them in bytes. */
+/**
+ * The longest first frame of a link, and the longest of any, in UTF-16 code units: bridge/link/LINK.md has them in
+ * bytes.
+ */
 const maxHello = 64 << 10;
 const maxFrame = 17 << 20;
-/** Messages that a document may send in a second, and at once. A page's own layer sends 1,000 updates in a second at most. */
+/**
+ * Messages that a document may send in a second, and at once. A page's own layer sends 1,000 updates in a second at
+ * most.
+ */
 const rate = 5_000;
 const burst = 10_000;
 /** Documents that are kept, and those of one tab. */
@@ -155,7 +163,10 @@ export class Live implements Omit<Document, "open" | "sessions"> {
     this.keeper.changed();
   }
 
-  /** Passes the link's first frame on: of what it says of the page the epoch is taken, and all else is what the browser says. */
+  /**
+   * Passes the link's first frame on: of what it says of the page the epoch is taken, and all else is what the browser
+   * says.
+   */
   private greet(ends: Ends, frame: string): void {
     let stamped: string;
     try {
@@ -173,7 +184,10 @@ export class Live implements Omit<Document, "open" | "sessions"> {
     ends.frame(stamped);
   }
 
-  /** Begins a link, in place of the one before. `tab` is how its other end is to know the tab. Throws if there may be none. */
+  /**
+   * Begins a link, in place of the one before. `tab` is how its other end is to know the tab. Throws if there may be
+   * none.
+   */
   link(tab: string, ends: Ends): Link {
     if (this.gone || !this.admitted) throw new Error("pagewire: the document has gone, or may not be read");
     this.halt("another link has begun");
@@ -327,7 +341,8 @@ export function documents<D extends Live>(
     });
     void document.judge();
   });
-  // Nobody but our own pages has a word here. Without a listener the browser would refuse as well, but nobody would know.
+  // Nobody but our own pages has a word here. Without a listener the browser would refuse as well, but nobody would
+  // know.
   const stranger = "another extension";
   chrome.runtime.onConnectExternal.addListener((port) => {
     refuse(stranger, port.sender?.id ?? port.sender?.origin ?? "somebody");

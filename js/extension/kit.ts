@@ -1,9 +1,10 @@
 /**
- * What `pagewire/extension/worker` exports: the documents of an extension's tabs (documents.ts), and a core for each that the extension
- * opens a session with. It is for extensions with agents of their own; ours has its core in the gateway, and no wasm.
+ * What `pagewire/extension/worker` exports: the documents of an extension's tabs (documents.ts), and a core for each
+ * that the extension opens a session with. It is for extensions with agents of their own; ours has its core in the
+ * gateway, and no wasm.
  *
- * The core is at the other end of the document's link: this is what bridge/link does elsewhere. It never opens a port of the page's,
- * and what breaks the link ends the document's, with every session.
+ * The core is at the other end of the document's link: this is what bridge/link does elsewhere. It never opens a port
+ * of the page's, and what breaks the link ends the document's, with every session.
  */
 import { attach } from "../core/edge.ts";
 import { compile } from "../core/compile.ts";
@@ -35,43 +36,36 @@ export function documents(options: Options): Documents {
   };
 
   class Opened extends Live implements Document {
-    private served: Promise<Served> | undefined;
-    private readonly carriers = new Map<number, Carrier>();
-    private last = 0;
+    private home: Home | undefined;
+    private started: Promise<PortCore> | undefined;
 
     get sessions() {
-      return this.carriers.size;
+      return this.home?.carriers.size ?? 0;
     }
 
-    private ended(reason: string): void {
-      this.served = undefined;
-      const all = [...this.carriers.values()];
-      this.carriers.clear();
-      for (const carrier of all) carrier.closed(reason);
-    }
-
-    private async serve(): Promise<Served> {
+    private async start(home: Home): Promise<PortCore> {
       try {
-        return await serve(this, await compiled(), this.carriers, (reason) => this.ended(reason));
+        return await home.start(await compiled());
       } catch (cause) {
-        this.served = undefined; // so that it is tried again
+        home.finish((cause as Error).message); // so that it is tried again
         throw cause;
       }
     }
 
     async open(carrier: Carrier): Promise<Session> {
       if (this.gone || !this.admitted) throw new Error("pagewire: the document has gone, or may not be read");
-      const served = (this.served ??= this.serve());
-      const { core } = await served;
-      if (served !== this.served) throw new Error("pagewire: the document has gone");
-      const id = ++this.last;
-      this.carriers.set(id, carrier);
-      core.open(id);
+      const home = (this.home ??= new Home(this, () => {
+        this.home = this.started = undefined;
+        options.changed?.();
+      }));
+      const core = await (this.started ??= this.start(home));
+      if (home !== this.home) throw new Error("pagewire: the document has gone");
+      const id = home.open(carrier);
       options.changed?.();
       return {
-        receive: (text) => this.carriers.has(id) && core.receive(id, text),
+        receive: (text) => home.carriers.has(id) && core.receive(id, text),
         close: () => {
-          if (!this.carriers.delete(id)) return;
+          if (!home.carriers.delete(id)) return;
           core.close(id);
           options.changed?.();
         },
@@ -81,180 +75,204 @@ export function documents(options: Options): Documents {
   return keep(options, Opened);
 }
 
-interface Served {
-  readonly core: PortCore;
+/** A call that the core has asked of the page. */
+interface Asked {
+  readonly tool: boolean;
+  readonly uri: string;
+  /** What the page has answered, as `send` puts it into messages. */
+  held?: string;
 }
 
-/** Starts a core for a document, and waits for what that offers. `ended` is called once, when the core or the link is over. */
-async function serve(
-  document: Live,
-  module: WebAssembly.Module,
-  carriers: Map<number, Carrier>,
-  ended: (reason: string) => void,
-): Promise<Served> {
-  const out = outgoing();
-  const held = new Map<number, string>();
-  const calls = new Map<number, { tool: boolean; uri: string }>();
-  const revisions = new Map<string, number>();
+/** One core and its link with a document. */
+class Home implements PortSource {
+  readonly carriers = new Map<number, Carrier>();
+  private last = 0;
+  private core: PortCore | undefined;
+  private link: Link | undefined;
+  private over = "";
+  private readonly calls = new Map<number, Asked>();
+  private readonly revisions = new Map<string, number>();
   /** What has just come to be watched: the page answers with its revision. */
-  const asked = new Set<string>();
-  let link: Link | undefined;
-  let over = "";
+  private readonly asked = new Set<string>();
+  /** Calls for the page, which go together at the turn's end. */
+  private queue: unknown[] = [];
+  private scheduled = false;
+  /** Called when the page has said something behind its hello. */
+  private told = (): void => {};
 
-  const end = (reason: string) => {
-    if (over) return;
-    over = reason;
-    link?.close();
-    ended(reason);
-  };
-  const begin = (id: number, tool: boolean, uri: string, ...call: unknown[]) => {
-    calls.set(id, { tool, uri });
-    out.call(...call);
-  };
-  const source: PortSource = {
-    send: (port, message, call, hole) =>
-      carriers
-        .get(port)
-        ?.deliver(call ? message.slice(0, hole) + (held.get(call) ?? "") + message.slice(hole) : message),
-    closed: (port, reason) => {
-      const carrier = carriers.get(port);
-      carriers.delete(port);
-      carrier?.closed(reason);
-    },
-    read: (id, key, uri, params) => begin(id, false, uri, "read", id, key, uri, params),
-    callTool: (id, name, args, unless) => begin(id, true, "", "callTool", id, name, args, unless),
-    end: (id) => {
-      calls.delete(id);
-      held.delete(id);
-      out.call("end", id);
-    },
-    watched: (uri, on) => {
-      if (on) asked.add(uri);
-      out.call("watched", uri, on);
-    },
-    report: (message) => out.call("report", message),
-    dead: (reason) => {
-      console.error(`pagewire: the core of ${document.origin} died: ${reason}`);
-      end("the core died");
-      setTimeout(() => document.remove(), afterDeath); // the relay calls again
-    },
-  };
-  const core = await attach(source, module, { wasm: "", worker: "", origin: document.origin, tools: true });
+  /** `ended` is called once, when the core or the link is over. */
+  constructor(
+    private readonly document: Live,
+    private readonly ended: () => void,
+  ) {}
 
-  const known = (uri: string, revision: number) => {
-    if (revisions.size >= maxKnown) revisions.clear();
-    revisions.set(uri, revision);
-  };
-  /** Passes a change on; but what a page says since it was asked is one only where it is newer than what was read. */
-  const touch = (uri: string, revision: number) => {
-    const before = revisions.get(uri);
-    known(uri, revision);
-    if (asked.delete(uri) && (before === undefined || revision <= before)) return;
-    core.touch(uri, revision);
-  };
-  const contents = (frame: string) => {
-    const [head = "", id, revision] = /^=(\d{1,16}) (\d{1,16}) /.exec(frame) ?? [];
-    if (!head) throw new TypeError("no contents");
-    const call = calls.get(Number(id));
-    if (!call || held.has(Number(id))) return; // it has been ended, or answered
-    if (!call.tool) known(call.uri, Number(revision));
-    // A tool's result goes in by its members. What breaks the JSON breaks this page's answer alone.
-    const text = call.tool ? frame.slice(head.length + 1, -1) : frame.slice(head.length);
-    held.set(Number(id), text);
-    core.complete(Number(id), Status.ok, Number(revision), text.length, "");
-  };
-  let told = (): void => {};
-  const first = new Promise<void>((done) => {
-    told = done;
-    setTimeout(done, patience);
-  });
-  const hear = (frame: string) => {
-    try {
-      if (frame[0] === "=") contents(frame);
-      else
-        for (const call of JSON.parse(frame)) obey(call, core, { touch, known: (id) => calls.has(id), say: out.call });
-    } catch (cause) {
-      return link!.expel(`a frame that is none of the page layer's: ${(cause as Error).message}`);
-    }
-    out.flush(true);
-    if (!frame.startsWith('[["hello"')) told();
-  };
-  link = document.link(String(document.tab), {
-    frame: hear,
-    closed: (reason) => {
-      core.stop();
-      end(reason);
-    },
-  });
-  out.to(link);
-  await first;
-  if (over) throw new Error(`pagewire: ${over}`);
-  return { core };
-}
-
-/** Calls for a page, which go together at the turn's end. */
-function outgoing() {
-  let link: Link | undefined;
-  let queue: unknown[] = [];
-  let scheduled = false;
-  const flush = (owed?: boolean) => {
-    scheduled = false;
-    if (!owed && !queue.length) return;
-    const calls = queue;
-    queue = [];
-    link?.say(JSON.stringify(calls));
-  };
-  return {
-    flush,
-    to: (given: Link) => void (link = given),
-    call: (...call: unknown[]) => {
-      queue.push(call);
-      if (scheduled) return;
-      scheduled = true;
-      queueMicrotask(flush);
-    },
-  };
-}
-
-/** Does one call of the page. Throws for what is none. */
-function obey(
-  call: unknown,
-  core: PortCore,
-  its: {
-    touch(uri: string, revision: number): void;
-    known(call: number): boolean;
-    say(...call: unknown[]): void;
-  },
-): void {
-  const [name, a, b, c, d] = call as unknown[];
-  const text = (value: unknown): string => {
-    if (typeof value !== "string") throw new TypeError("no text");
-    return value;
-  };
-  const number = (value: unknown): number => {
-    if (!Number.isSafeInteger(value) || (value as number) < 0) throw new TypeError("no such number");
-    return value as number;
-  };
-  switch (name) {
-    case "hello":
-      if (a !== linkVersion)
-        throw new TypeError(`it speaks version ${a} of the link, and this is version ${linkVersion}`);
-      return its.say("hello", linkVersion, PAGEWIRE_VERSION, {});
-    case "register":
-      return core.register(text(a));
-    case "unregister":
-      return core.unregister(text(a));
-    case "touch":
-      return its.touch(text(a), number(b));
-    case "setTools":
-      return core.setTools(text(a));
-    case "complete":
-      if (number(b) < Status.failed || number(b) > Status.stale) throw new TypeError("no such status");
-      if (its.known(number(a))) core.complete(number(a), b as Status, number(c), 0, text(d));
-      return;
-    case "note":
-    case "progress":
-      return;
+  /** Starts the core, and waits for what the page offers. */
+  async start(module: WebAssembly.Module): Promise<PortCore> {
+    const { origin, tab } = this.document;
+    const core = (this.core = await attach(this, module, { wasm: "", worker: "", origin, tools: true }));
+    const told = new Promise<void>((done) => {
+      this.told = done;
+      setTimeout(done, patience);
+    });
+    this.link = this.document.link(String(tab), {
+      frame: (text) => this.hear(core, text),
+      closed: (reason) => this.finish(reason),
+    });
+    await told;
+    if (this.over) throw new Error(`pagewire: ${this.over}`);
+    return core;
   }
-  throw new TypeError(`'${name}' is no call`);
+
+  open(carrier: Carrier): number {
+    this.carriers.set(++this.last, carrier);
+    this.core!.open(this.last);
+    return this.last;
+  }
+
+  finish(reason: string): void {
+    if (this.over) return;
+    this.over = reason;
+    this.core?.stop();
+    this.link?.close();
+    this.told();
+    const all = [...this.carriers.values()];
+    this.carriers.clear();
+    this.ended();
+    for (const carrier of all) carrier.closed(reason);
+  }
+
+  // What the core says.
+
+  send(port: number, message: string, call: number, hole: number): void {
+    const text = call ? message.slice(0, hole) + (this.calls.get(call)?.held ?? "") + message.slice(hole) : message;
+    this.carriers.get(port)?.deliver(text);
+  }
+
+  closed(port: number, reason: string): void {
+    const carrier = this.carriers.get(port);
+    this.carriers.delete(port);
+    carrier?.closed(reason);
+  }
+
+  read(id: number, key: string, uri: string, params: string): void {
+    this.calls.set(id, { tool: false, uri });
+    this.say("read", id, key, uri, params);
+  }
+
+  callTool(id: number, name: string, args: string, unless: string): void {
+    this.calls.set(id, { tool: true, uri: "" });
+    this.say("callTool", id, name, args, unless);
+  }
+
+  end(id: number): void {
+    this.calls.delete(id);
+    this.say("end", id);
+  }
+
+  watched(uri: string, on: boolean): void {
+    if (on) this.asked.add(uri);
+    else this.asked.delete(uri);
+    this.say("watched", uri, on);
+  }
+
+  report(message: string): void {
+    this.say("report", message);
+  }
+
+  dead(reason: string): void {
+    console.error(`pagewire: the core of ${this.document.origin} died: ${reason}`);
+    this.core = undefined; // it is not to be stopped
+    this.finish("the core died");
+    setTimeout(() => this.document.remove(), afterDeath); // the relay calls again
+  }
+
+  private say(...call: unknown[]): void {
+    this.queue.push(call);
+    if (this.scheduled) return;
+    this.scheduled = true;
+    queueMicrotask(() => this.queue.length && this.flush());
+  }
+
+  private flush(): void {
+    this.scheduled = false;
+    const calls = this.queue;
+    this.queue = [];
+    this.link?.say(JSON.stringify(calls));
+  }
+
+  // What the page says.
+
+  private hear(core: PortCore, frame: string): void {
+    try {
+      if (frame[0] === "=") this.contents(core, frame);
+      else for (const call of JSON.parse(frame)) this.obey(core, call);
+    } catch (cause) {
+      return this.link!.expel(`a frame that is none of the page layer's: ${(cause as Error).message}`);
+    }
+    this.flush(); // each frame is answered
+    if (!frame.startsWith('[["hello"')) this.told();
+  }
+
+  private contents(core: PortCore, frame: string): void {
+    const [head, id, revision] = /^=(\d{1,15}) (\d{1,15}) /.exec(frame) ?? [];
+    if (!head) throw new TypeError("no contents");
+    const call = this.calls.get(Number(id));
+    if (!call || call.held !== undefined) return; // it has been ended, or answered
+    if (!call.tool) this.know(call.uri, Number(revision));
+    // A tool's result goes in by its members. What breaks the JSON breaks this page's answer alone.
+    call.held = call.tool ? frame.slice(head.length + 1, -1) : frame.slice(head.length);
+    core.complete(Number(id), Status.ok, Number(revision), call.held.length, "");
+  }
+
+  private know(uri: string, revision: number): void {
+    if (this.revisions.size >= maxKnown) this.revisions.clear();
+    this.revisions.set(uri, revision);
+  }
+
+  /** Passes a change on; but the answer to `watched` is one only where it is newer than what was read. */
+  private touch(core: PortCore, uri: string, revision: number): void {
+    const before = this.revisions.get(uri);
+    this.know(uri, revision);
+    if (this.asked.delete(uri) && (before === undefined || revision <= before)) return;
+    core.touch(uri, revision);
+  }
+
+  /** Does one call. Throws for what is none. */
+  private obey(core: PortCore, call: unknown): void {
+    const [name, a, b, c, d] = call as unknown[];
+    switch (name) {
+      case "hello":
+        if (a !== linkVersion) throw new TypeError(`version ${a} of the link, where this is ${linkVersion}`);
+        return this.say("hello", linkVersion, PAGEWIRE_VERSION, {});
+      case "register":
+        return core.register(text(a));
+      case "unregister":
+        return core.unregister(text(a));
+      case "touch":
+        return this.touch(core, text(a), number(b));
+      case "setTools":
+        return core.setTools(text(a));
+      case "complete": {
+        const status = number(b);
+        if (status < Status.failed || status > Status.stale) throw new TypeError("no such status");
+        if (this.calls.has(number(a))) core.complete(a as number, status, number(c), 0, text(d));
+        return;
+      }
+      case "note":
+      case "progress":
+      case "bye":
+        return;
+    }
+    throw new TypeError("no call");
+  }
+}
+
+function text(value: unknown): string {
+  if (typeof value !== "string") throw new TypeError("no text");
+  return value;
+}
+
+function number(value: unknown): number {
+  if (!Number.isSafeInteger(value) || (value as number) < 0) throw new TypeError("no such number");
+  return value as number;
 }

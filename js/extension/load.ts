@@ -1,9 +1,9 @@
 /**
  * js/page/load.ts of the extension: all of the page layer is there, and nothing is fetched.
  *
- * Agents in the page are not the extension's: it would tell the page by them that its user has allowed it. But a page may have a
- * Pagewire of its own, whose script finds ours in its place. What it wants of that works as without the extension, whether or not
- * that has been allowed: such a page's core comes from its own files.
+ * Agents in the page are not the extension's: it would tell the page by them that its user has allowed it. But a page
+ * may have a Pagewire of its own, whose script finds ours in its place. What it wants of that works as without the
+ * extension, whether or not that has been allowed: such a page's core comes from its own files.
  */
 import type { CoreOptions, PortCore, PortSource, Start } from "../link/link.ts";
 import { sessions } from "../page/sessions.ts";

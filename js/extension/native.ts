@@ -1,6 +1,6 @@
 /**
- * The road by native messaging: one process, `pagewire native-host`, that the browser starts for us, and all documents over its
- * standard input and output. The other side is bridge/gateway/native, which describes the messages.
+ * The road by native messaging: one process, `pagewire native-host`, that the browser starts for us, and all documents
+ * over its standard input and output. The other side is bridge/gateway/native, which describes the messages.
  *
  * While there is no document there is no process: the port is closed a while after the last has gone.
  */
@@ -17,8 +17,8 @@ const longestPause = 30_000;
 /** How long a document waits that has ended its link, or has been refused. */
 const longPause = 1_000;
 /**
- * The longest piece of a frame, and how much of a document may be on its way to the gateway, in UTF-16 code units. The host takes
- * 8 MiB of each, and says what the gateway has taken when it is asked to: once for each `step`.
+ * The longest piece of a frame, and how much of a document may be on its way to the gateway, in UTF-16 code units. The
+ * host takes 8 MiB of each, and says what the gateway has taken when it is asked to: once for each `step`.
  */
 const maxPiece = 512 << 10;
 const window = 2 << 20;
@@ -113,7 +113,8 @@ export function native(
   };
   const shut = (one: Served) => {
     const { turn, document } = one;
-    // Not within a frame, where it would be read as its end. The gateway then waits a moment for the document to come back.
+    // Not within a frame, where it would be read as its end. The gateway then waits a moment for the document to come
+    // back.
     if (!one.shut && turn && !document.admitted && !one.from)
       say({ type: "frame", id: document.id, session: turn, text: farewell });
     if (!one.shut) say({ type: "close", id: document.id });

@@ -3,12 +3,13 @@
  * any script of the page runs. The core is at the other end of the extension's road; relay.ts is in between.
  *
  * Nothing is told to the extension but how much the page offers, until it begins: the page layer of a page that offers
- * nothing is silent, and one of a site that the user has not allowed sees what it would see if no agent ran. So does one that
- * is allowed, until an agent comes: a core elsewhere shows itself by what it asks alone.
+ * nothing is silent, and one of a site that the user has not allowed sees what it would see if no agent ran. So does
+ * one that is allowed, until an agent comes: a core elsewhere shows itself by what it asks alone.
  *
  * The relay hands one end of a MessageChannel over when both have run, in one synchronous event before the page's first
- * script. That end is never given again, and it is used by references that were taken then, so that no script of the page gets
- * at it. (A nonce would have to travel with every message, and be compared; a port that nobody else has is its own.)
+ * script. That end is never given again, and it is used by references that were taken then, so that no script of the
+ * page gets at it. (A nonce would have to travel with every message, and be compared; a port that nobody else has is
+ * its own.)
  */
 import {
   listen,

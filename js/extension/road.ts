@@ -1,6 +1,6 @@
 /**
- * What a road to the gateway does: it passes the frames of each document that it is given, for as long as there are both the
- * document and a gateway. native.ts and socket.ts are the two roads.
+ * What a road to the gateway does: it passes the frames of each document that it is given, for as long as there are
+ * both the document and a gateway. native.ts and socket.ts are the two roads.
  */
 import type { Live } from "./documents.ts";
 
@@ -18,13 +18,19 @@ export interface Road {
   close(): void;
 }
 
-/** How the gateway knows a tab, also after a reload, and after the worker was suspended: but not after the browser ended. */
+/**
+ * How the gateway knows a tab, also after a reload, and after the worker was suspended: but not after the browser
+ * ended.
+ */
 export type TabName = (tab: number) => string;
 
 /** The link's last frame for a document that will not come back: the gateway waits for one that has only gone. */
 export const farewell = '[["bye",true]]';
 
-/** Frames that wait for the gateway to take them, in UTF-16 code units: of one document, which may answer several reads; of all. */
+/**
+ * Frames that wait for the gateway to take them, in UTF-16 code units: of one document, which may answer several reads;
+ * of all.
+ */
 const maxWaiting = 40 << 20;
 const maxWaitingAll = 128 << 20;
 /** What a document may always have waiting. */

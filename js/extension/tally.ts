@@ -1,6 +1,7 @@
 /**
- * What a person is shown of a document: what it offers agents, what they watch and how often they read, as the frames of its link
- * tell. Nothing depends on it: what makes no sense here the core at the other end refuses. Contents are never looked at.
+ * What a person is shown of a document: what it offers agents, what they watch and how often they read, as the frames
+ * of its link tell. Nothing depends on it: what makes no sense here the core at the other end refuses. Contents are
+ * never looked at.
  */
 
 /** Bounds what is kept of one document: resources, and their URIs and names together, in UTF-16 code units. */
