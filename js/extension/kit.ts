@@ -206,8 +206,8 @@ class Home implements PortSource {
     try {
       if (frame[0] === "=") this.contents(core, frame);
       else for (const call of JSON.parse(frame)) this.obey(core, call);
-    } catch (cause) {
-      return this.link!.expel(`a frame that is none of the page layer's: ${(cause as Error).message}`);
+    } catch {
+      return this.link!.expel("a frame that is none of the page layer's");
     }
     this.flush(); // each frame is answered
     if (!frame.startsWith('[["hello"')) this.told();
