@@ -239,6 +239,12 @@ func (p *Page) leave(reason string, mayReturn bool) {
 	p.absent = true
 	p.upstream = map[string]*upstream{}
 	for uri := range p.bases {
+		// Whoever takes its place may have come before its end was noticed.
+		for q := range g.catalog.pages {
+			if !q.absent && len(q.bases[uri]) > 0 {
+				g.succeed(q, uri)
+			}
+		}
 		g.place(uri)
 	}
 	g.retool()
