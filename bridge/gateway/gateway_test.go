@@ -777,7 +777,9 @@ func TestHubThatIsReplaced(t *testing.T) {
 		}
 		return port
 	}
-	join(next, old).Close() // it was a joiner, and knows the tabs' numbers
+	port := join(next, old) // it was a joiner, and knows the tabs' numbers
+	port.Close()
+	testkit.Eventually(t, "its hub is gone", func() bool { return next.Snapshot().Pages[0].Absent })
 	for i, tab := range []string{"a", "b"} {
 		openPage(t, next, tabInfo(tab), state("'")[i])
 	}
@@ -823,6 +825,34 @@ func TestHubThatIsReplaced(t *testing.T) {
 		t.Fatalf("when the pages are forgotten %v are listed", got)
 	}
 	a.quiet()
+}
+
+// Pages come to a gateway that has not noticed yet that its hub is gone: what it holds for the hub does not stay beside them.
+func TestPagesBeforeTheHubsEnd(t *testing.T) {
+	hub, next := newGateway(t, Options{}), newGateway(t, Options{})
+	doc, own := app+"/doc", app+"/own"
+	openPage(t, hub, tabInfo("a"), map[string]string{doc: "one", own: "own"})
+	openPage(t, hub, tabInfo("b"), map[string]string{doc: "two"})
+	port, err := hub.Connect("gateway")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := next.Join(t.Context(), PageInfo{Tab: "hub"}, port); err != nil {
+		t.Fatal(err)
+	}
+	openPage(t, next, tabInfo("a"), map[string]string{doc: "one'", own: "own'"})
+	openPage(t, next, tabInfo("b"), map[string]string{doc: "two'"})
+	port.Close()
+	testkit.Eventually(t, "the hub is gone, and nothing is held for it", func() bool {
+		s := next.Snapshot().Pages[0]
+		return s.Absent && s.Resources == 0
+	})
+	a := openAgent(t, next)
+	for uri, want := range map[string]string{doc: "two'", doc + "#tab=1": "one'", own: "own'"} {
+		if got := a.read(uri); got != want {
+			t.Errorf("%s reads %q, want %q", uri, got, want)
+		}
+	}
 }
 
 // A tool's name means the same when another gateway is the hub, in whatever order the tabs come to that.
