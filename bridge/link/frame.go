@@ -168,11 +168,12 @@ func (f *Frame) add(c *call, l *Limits) bool {
 		version, okVersion := c.integer(0, 1<<31)
 		build, okBuild := c.text(1)
 		a, okAbout := about(c.args[2])
-		if len(f.steps) == 0 {
+		f.steps = append(f.steps, step{first: true, do: func(p *Peer) string { return p.hello(version, build, a) }})
+		ok := okVersion && okBuild && okAbout
+		if ok && len(f.steps) == 1 {
 			f.hello = &a
 		}
-		f.steps = append(f.steps, step{first: true, do: func(p *Peer) string { return p.hello(version, build, a) }})
-		return okVersion && okBuild && okAbout
+		return ok
 	case "register":
 		if isText {
 			f.register(text, l)

@@ -43,5 +43,5 @@ export const start: Start = async (page: PortSource, options: CoreOptions): Prom
       setTimeout(() => reject(new Error("the gateway that has injected Pagewire is not connected")), patience);
     });
   }
-  return (link = channel(page, gateway!, { epoch: options.epoch }));
+  return (link = channel(page, gateway!, { epoch: options.epoch ?? "" }));
 };

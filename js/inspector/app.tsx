@@ -314,9 +314,14 @@ function short(uri: string) {
 
 const ways: Record<Way, string> = { "agent>": "agent →", ">agent": "→ agent", "page>": "page →", ">page": "→ page" };
 
-// what says in a word what a message is. It may be clipped, so that it is not parsed.
+// what says in a word what a message is, or the calls of a link's frame. It may be clipped, so that it is not parsed.
 function what(text: string) {
   const head = text.slice(0, 300);
+  if (head.startsWith("=")) return `contents #${/\d+/.exec(head)?.[0]}`;
+  if (head.startsWith("[")) {
+    const calls = [...head.matchAll(/(?:^\[|\],)\["(\w{1,20})"(?:,(\d+))?/g)];
+    return calls.map(([, name, id]) => (id === undefined ? name : `${name} #${id}`)).join(", ") || "heard";
+  }
   const method = /"method":\s*"([^"]{1,80})"/.exec(head)?.[1];
   const id = /"id":\s*("(?:[^"\\]|\\.){0,40}"|-?\d+)/.exec(head)?.[1]?.replaceAll('"', "");
   const kind = method ?? (/"error":/.test(head) ? "error" : "result");

@@ -106,7 +106,7 @@ export interface CoreOptions {
   /** The page's origin, as `self.origin` gives it. */
   origin: string;
   /** A text that no other document has. */
-  epoch: string;
+  epoch?: string;
   /** Name and version that agents are told; the default is the page's host name. */
   name?: string;
   version?: string;

@@ -175,6 +175,7 @@ export function coresOf(ground: Ground, revisions: Revisions) {
           thaw: () => watching.forEach((_, uri) => given.touch(uri, revisions.of(uri))),
         });
         shared.core = all;
+        if (given.carries) tools.prepare(); // who starts a core here has asked before
         entries.forEach(({ descriptor }) => over || given.register(descriptor));
         if (tools.told()) given.setTools(tools.told());
       },

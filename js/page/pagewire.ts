@@ -31,7 +31,6 @@ export function boot(base: string, options: PagewireOptions): Pagewire {
     wasm: beside("pagewire.wasm"),
     worker: beside("pagewire.worker.js"),
     origin: globalThis.origin,
-    epoch: "",
     origins: [],
   };
   let refuse = usable ? "" : "pagewire: a page needs a secure context (https, or http on a loopback address)";

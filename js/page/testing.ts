@@ -1,7 +1,8 @@
-/** What the tests in js/test/page/ look at from inside; bundled to dist/test/page.mjs, never shipped. */
+/** What the tests in js/test/page/ and js/test/link/ look at from inside; bundled to dist/test/page.mjs, never shipped. */
 import { setKit } from "./late.ts";
 import { kit } from "./shared.ts";
 
+export { channel } from "../link/channel.ts";
 export { jsonLength, lengthForLimit, toContents } from "./contents.ts";
 export { convert } from "./convert.ts";
 export { attributes, operations } from "./idl.gen.ts";

@@ -308,7 +308,7 @@ func TestNextGateway(t *testing.T) {
 			t.Fatal(err)
 		}
 		if inject {
-			if reason := p.eval("await died"); reason != "the gateway has gone" {
+			if reason := p.eval("await died"); reason != "the connection has ended" {
 				t.Errorf("the page layer's core died: %q", reason)
 			}
 		}
@@ -344,8 +344,8 @@ func TestGatewayThatWasKilled(t *testing.T) {
 		r.Watch(uri)
 		p.eval("bump()")
 		r.updated(uri)
-		if got := p.eval("pagewire.stats().ports"); !inject && got != "1" {
-			t.Errorf("the page has %s ports", got)
+		if got := p.eval("pagewire.stats().watched"); got != "1" {
+			t.Errorf("%s URIs are watched at the page", got)
 		}
 	})
 }
@@ -434,7 +434,7 @@ func TestContentsOfAllSizes(t *testing.T) {
 			}
 		}
 		p.eval("(document.title = 'x'.repeat(17_000_000), 0)") // more than a page's engine lets through
-		if _, err := r.ReadResource(r.Context(), &mcp.ReadResourceParams{URI: s.URL + "/state"}); err == nil || !strings.Contains(err.Error(), "too large") {
+		if _, err := r.ReadResource(r.Context(), &mcp.ReadResourceParams{URI: s.URL + "/state"}); err == nil || !strings.Contains(err.Error(), "the limit is 16777216") {
 			t.Errorf("17 MB: %v", err)
 		}
 		p.eval("(document.title = 'x', 0)")
@@ -454,14 +454,14 @@ func last(s string, n int) string {
 func TestFloodIsCutOff(t *testing.T) {
 	t.Parallel()
 	for name, flood := range map[string]string{
-		// A page can get at the binding: here by the message that Pagewire's transport gets, there by the link itself.
-		"messages":    "const deliver = (m) => { for (let i = 0; i < 400_000; i++) m(i) }",
-		"one message": "const deliver = (m) => m('x'.repeat(40 << 20))",
+		"frames":      "for (let i = 0; i < 400_000; i++) post('[]')",
+		"calls":       "for (let i = 0; i < 400; i++) post(JSON.stringify(Array(1000).fill(['touch', origin + '/state', 1])))",
+		"one message": "post('x'.repeat(40 << 20))",
+		"no JSON":     "post('[[')",
 	} {
 		t.Run(name, func(t *testing.T) {
 			// A page that says it is Pagewire, and sends what it likes.
-			fake := `<script>` + flood + `
-				globalThis.pagewire = { connect: () => { const t = { send: async () => {}, close: async () => {} }; setTimeout(() => deliver((m) => t.onmessage(m)), 100); return t; } }</script>`
+			fake := `<script>globalThis.pagewire = { configure: ({ gateway: post }) => { post('[["hello",1,"0",{}]]'); setTimeout(() => { ` + flood + ` }, 100) } }</script>`
 			s := serve(t, map[string]string{"/page": tag, "/flood": fake})
 			r := begin(t, setup{})
 			r.open(s.URL + "/page")

@@ -47,9 +47,9 @@ func TestPageOfAScriptTag(t *testing.T) {
 	if got := a.Text(doc); got != "two" {
 		t.Errorf("read %q", got)
 	}
-	// One loop of 10,000 changes: the first and the last are told.
+	// A loop of 10,000 changes is one touch at the turn's end.
 	run[any](b, "for (let i = 0; i < 10000; i++) set('last')")
-	a.updated(doc, doc)
+	a.updated(doc)
 	if got := a.Text(doc); got != "last" {
 		t.Errorf("read %q", got)
 	}

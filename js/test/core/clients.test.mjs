@@ -19,7 +19,7 @@ async function counter() {
   return Object.assign(p, {
     change() {
       n++;
-      p.core.touch(uri);
+      p.core.touch(uri, 1);
     },
   });
 }
@@ -86,7 +86,7 @@ for (const [name, [options]] of Object.entries(modes).filter(([, [, version]]) =
     const ids = [];
     const told = async (...changed) => {
       updated.length = 0;
-      for (const changedURI of changed) p.core.touch(changedURI);
+      for (const changedURI of changed) p.core.touch(changedURI, 1);
       await sleep(250); // longer than the interval between two updates of one URI
       return updated.map(([id, told]) => [ids.indexOf(id), told]);
     };

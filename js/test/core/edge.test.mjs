@@ -77,7 +77,7 @@ test("the page may call the core from within the core's calls", async () => {
     push(entry);
     if (entry[0] === "send" && depth < 100) {
       depth++;
-      p.core.touch(uri);
+      p.core.touch(uri, 1);
       p.core.receive(1, request(100 + depth, "ping"));
     }
     return 0;
@@ -99,7 +99,7 @@ test("timers: the trailing update comes by itself", async () => {
   p.core.open(1);
   p.core.receive(1, initialize);
   p.core.receive(1, request(1, "resources/subscribe", { uri }));
-  for (let i = 0; i < 10_000; i++) p.core.touch(uri);
+  for (let i = 0; i < 10_000; i++) p.core.touch(uri, 1);
   const updates = () => sent(p, 1).filter((m) => m.method === "notifications/resources/updated").length;
   assert.equal(updates(), 3, "as many as the engine announces at once");
   while (updates() < 4) await sleep(10);
@@ -146,7 +146,7 @@ test("a panic is contained: the core is dead, says so once, and is never called 
   p.core.open(1);
   p.core.receive(1, initialize);
   assert.equal(instance.exports.unregister(0, 1 << 29), 1, "an export returns 1 after a panic");
-  p.core.touch(uri);
+  p.core.touch(uri, 1);
   assert.match(p.dead, /internal error/);
   const reported = p.log.find(([what]) => what === "report");
   assert.match(reported[1], /core stopped: .*slice bounds out of range/);
@@ -168,7 +168,7 @@ test("an exception that leaves an export is death", async () => {
     throw new RangeError("Maximum call stack size exceeded");
   };
   try {
-    p.core.touch(uri);
+    p.core.touch(uri, 1);
   } finally {
     performance.now = now;
   }
@@ -236,7 +236,7 @@ test("nothing leaks: sessions that come and go leave the memory as it was", asyn
     p.core.open(port);
     p.core.receive(port, initialize);
     for (let i = 0; i < 20; i++) p.core.receive(port, request(i + 1, "resources/subscribe", { uri }));
-    p.core.touch(uri);
+    p.core.touch(uri, 1);
     p.core.close(port);
     p.log.length = 0;
   };

@@ -76,15 +76,15 @@ export async function page(reads = {}, options = {}, startCore = start) {
         .then(
           (contents) => {
             p.held.set(call, contents);
-            p.core.complete(call, 0, JSON.stringify(contents).length, "");
+            p.core.complete(call, 0, 0, JSON.stringify(contents).length, "");
           },
-          (error) => p.core.complete(call, 1, 0, String(error)),
+          (error) => p.core.complete(call, 1, 0, 0, String(error)),
         );
     },
     callTool(call, name, args) {
       p.log.push(["callTool", call, name, args]);
       p.held.set(call, { content: [{ type: "text", text: `${name} ${args}` }] });
-      p.core.complete(call, 0, JSON.stringify(p.held.get(call)).length, "");
+      p.core.complete(call, 0, 0, JSON.stringify(p.held.get(call)).length, "");
     },
     end(call) {
       p.log.push(["end", call]);

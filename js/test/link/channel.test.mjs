@@ -1,0 +1,123 @@
+/** The page's end of the link as frames, against the vectors that package link's tests read, too. */
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { mock, test } from "node:test";
+
+mock.timers.enable({ apis: ["setTimeout"] }); // before the channel takes it
+const { channel } = await import("../../../dist/test/page.mjs");
+
+const turn = () => new Promise((done) => setImmediate(done));
+
+/** A channel, what it has posted as frames, and what its core has asked of the page. */
+function begin() {
+  const c = { frames: [], asked: [], dead: undefined, given: undefined };
+  const page = { dead: (reason) => (c.dead = reason) };
+  for (const name of ["read", "callTool", "end", "watched", "report", "send", "closed"])
+    page[name] = (...args) => c.asked.push([name, ...args]);
+  const core = channel(page, (frame) => c.frames.push(frame), { epoch: "e", tab: "abcdefgh" }, (about) => {
+    c.given = about.tab;
+  });
+  return Object.assign(c, { core });
+}
+
+/** One that has been greeted, with nothing that waits. */
+async function greeted() {
+  const c = begin();
+  c.core.hear([["hello", 1, "0", {}]]);
+  await turn();
+  c.frames.length = 0;
+  return c;
+}
+
+const vectors = readFileSync(new URL("../../../bridge/link/testdata/core.txt", import.meta.url), "utf8");
+for (const line of vectors.trimEnd().split("\n")) {
+  const [name, outcome, frame] = line.split("\t");
+  test(`the core says ${name}`, () => {
+    const c = begin();
+    c.core.hear(JSON.parse(frame));
+    assert.equal(c.dead ?? "ok", outcome);
+  });
+}
+
+test("the hello goes first, at once, and the tab that comes back is taken", () => {
+  const c = begin();
+  assert.match(c.frames[0], /^\[\["hello",1,"[^"]+",\{"epoch":"e","tab":"abcdefgh"\}\]\]$/);
+  c.core.hear([["hello", 1, "0", { tab: "given000" }]]);
+  assert.equal(c.given, "given000");
+});
+
+test("what is said in a turn goes in one frame at its end", async () => {
+  const c = await greeted();
+  c.core.register("{}");
+  c.core.unregister("u");
+  c.core.setTools("[]");
+  c.core.note({ title: "t" });
+  assert.deepEqual(c.frames, []);
+  await turn();
+  assert.deepEqual(c.frames, ['[["register","{}"],["unregister","u"],["setTools","[]"],["note",{"title":"t"}]]']);
+});
+
+test("contents go at once, behind what was said before, and are quoted by nobody", async () => {
+  const c = await greeted();
+  c.core.touch("u", 4);
+  c.core.complete(7, 0, 4, 20, '[{"uri":"u","text":"\\"é"}]');
+  assert.deepEqual(c.frames, ['[["touch","u",4]]', '=7 4 [{"uri":"u","text":"\\"é"}]']);
+  c.core.complete(8, 1, 5, 0, "no");
+  await turn();
+  assert.deepEqual(c.frames.slice(2), ['[["complete",8,1,5,"no"]]']);
+});
+
+test("touches wait for the core's answer: then there is one of each URI", async () => {
+  const c = await greeted();
+  c.core.touch("u", 1);
+  await turn();
+  assert.deepEqual(c.frames, ['[["touch","u",1]]']);
+  for (let i = 2; i < 1000; i++) c.core.touch("u", i);
+  c.core.touch("v", 1000);
+  await turn();
+  assert.equal(c.frames.length, 1);
+  c.core.hear([]);
+  await turn();
+  assert.deepEqual(c.frames.slice(1), ['[["touch","u",999],["touch","v",1000]]']);
+});
+
+test("a core that is silent for 10 s is dead, and one that answers is not", async () => {
+  const silent = await greeted();
+  const lively = await greeted();
+  silent.core.touch("u", 1);
+  lively.core.touch("u", 1);
+  await turn();
+  mock.timers.tick(9_999);
+  assert.equal(silent.dead, undefined);
+  lively.core.hear([]);
+  mock.timers.tick(1);
+  assert.equal(silent.dead, "it does not answer");
+  mock.timers.tick(60_000);
+  assert.equal(lively.dead, undefined);
+  const said = silent.frames.length;
+  silent.core.touch("u", 2);
+  silent.core.hear([["read", 1, "k", "u", ""]]);
+  await turn();
+  assert.equal(silent.frames.length, said, "it says nothing more");
+  assert.deepEqual(silent.asked, [], "and obeys no more");
+});
+
+test("the road's end, a bye and stop each end it once", async () => {
+  const ended = await greeted();
+  ended.core.hear(null);
+  assert.equal(ended.dead, "the connection has ended");
+  const left = await greeted();
+  left.core.leave(true);
+  assert.deepEqual(left.frames, ['[["bye",true]]']);
+  const stopped = await greeted();
+  stopped.core.unregister("u");
+  stopped.core.stop();
+  assert.deepEqual(stopped.frames, ['[["unregister","u"]]']);
+  for (const c of [left, stopped]) {
+    c.core.hear(null);
+    c.core.register("{}");
+    await turn();
+    assert.equal(c.frames.length, 1);
+    assert.equal(c.dead, undefined);
+  }
+});
