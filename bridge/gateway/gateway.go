@@ -125,7 +125,7 @@ func New(o Options) *Gateway {
 	g.catalog.init()
 	g.tools.init()
 	g.client = newClient(g)
-	g.mu = home.New(bridge.Options{
+	g.engine = bridge.New(bridge.Options{
 		Name: "pagewire", Version: o.Version, Instructions: instructions,
 		Rule:         bridge.Rule{Any: true}, // page.go admits what is at the page's origin
 		Tools:        true,
@@ -139,8 +139,8 @@ func New(o Options) *Gateway {
 			Subscriptions: 10_000,
 			Calls:         1000, // they wait here for their page, which is asked 64 at once
 		},
-	}, (*host)(g), g.leave)
-	g.engine = g.mu.Engine
+	}, (*host)(g))
+	g.mu = home.New(g.engine, g.leave)
 	g.mu.Lock()
 	defer g.unlock()
 	g.retool()
