@@ -147,8 +147,9 @@ type Options struct {
 	ReadTimeout Time
 	// ToolTimeout is how long a tool may take. Default 600,000 ms: some ask a person.
 	ToolTimeout Time
-	// PageSize and PageBytes bound one page of a listing: how many resources, or tools, and how large they are as JSON text. A page
-	// holds one at least, and more than these where the list would have too many pages else. Default 200, and 1 MiB.
+	// PageSize and PageBytes bound one page of a listing: how many resources, or tools, and how large they are as JSON
+	// text. A page holds one at least, and more than these where the list would have too many pages else. Default 200,
+	// and 1 MiB.
 	PageSize, PageBytes int
 	// Limits bound what ports and homes may make the engine hold.
 	Limits Limits

@@ -5,9 +5,10 @@ import (
 	"github.com/pagewire/pagewire/bridge/wire"
 )
 
-// maxPages is into how many pages of one kind, full by number or by bytes, a list is cut at most: the TypeScript client gives a
-// list up that has more than 64 pages. With both kinds, and where 256 KiB do not fit any more on a page of 1 MiB, these are 56.
-// The 256 MiB that a gateway takes from all its pages make pages of 11 MiB then, and the Go client reads 16 MiB.
+// maxPages is into how many pages of one kind, full by number or by bytes, a list is cut at most: the TypeScript client
+// gives a list up that has more than 64 pages. With both kinds, and where 256 KiB do not fit any more on a page of 1
+// MiB, these are 56. The 256 MiB that a gateway takes from all its pages make pages of 11 MiB then, and the Go client
+// reads 16 MiB.
 const maxPages = 24
 
 // A page of a list is being written.
@@ -20,7 +21,10 @@ type page struct {
 
 // newPage begins a page behind text, of a list of so many entries of so many bytes.
 func (e *Engine) newPage(text wire.Text, entries, bytes int) *page {
-	return &page{text: text, first: len(text), size: max(e.opt.PageSize, entries/maxPages), bytes: max(e.opt.PageBytes, bytes/maxPages)}
+	return &page{
+		text: text, first: len(text),
+		size: max(e.opt.PageSize, entries/maxPages), bytes: max(e.opt.PageBytes, bytes/maxPages),
+	}
 }
 
 // begin returns the text for an entry to be appended to.

@@ -381,7 +381,7 @@ func TestToolListPages(t *testing.T) {
 			b := open(t, m.mode, serve(t, page{head: m.head, tag: m.tag, script: tooling}))
 			got := run[struct {
 				Missing, Twice, Cursors, Longest int
-				Refused                        []bool
+				Refused                          []bool
 			}](b, `
 				const add = (n, description) => document.modelContext.registerResource({ uri: at(n), name: "n", description, read: () => "" });
 				for (let n = 0; n < 450; n++) add("small" + n);

@@ -7,9 +7,9 @@ import (
 	"github.com/pagewire/pagewire/bridge/link"
 )
 
-// An inpage serves the agents in a page that has no core of its own, as one has into which the page layer was injected. It is made
-// with the first of them: an engine beside the gateway's, fed by the same link, guarded by the same lock, and called
-// when its time has come by the link's timer.
+// An inpage serves the agents in a page that has no core of its own, as one has into which the page layer was injected.
+// It is made with the first of them: an engine beside the gateway's, fed by the same link, guarded by the same lock,
+// and called when its time has come by the link's timer.
 type inpage struct {
 	l      *linked
 	engine *bridge.Engine

@@ -10,8 +10,8 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
-// The engine of the agents in a page is called when its time has come, though nothing else happens: a stream of changes is told once more
-// at the end of its interval.
+// The engine of the agents in a page is called when its time has come, though nothing else happens: a stream of changes
+// is told once more at the end of its interval.
 func TestTheEngineOfAPageHasATimer(t *testing.T) {
 	g := newGateway(t, Options{})
 	told := make(chan int, 1000)
@@ -25,7 +25,8 @@ func TestTheEngineOfAPageHasATimer(t *testing.T) {
 	p := openPage(t, g, info, map[string]string{app + "/doc": "0"})
 	say := func(message string) { p.page.Post(fmt.Sprintf(`[["receive",1,%q]]`, message)) }
 	p.page.Post(`[["open",1]]`)
-	say(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"a","version":"1"}}}`)
+	say(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},` +
+		`"clientInfo":{"name":"a","version":"1"}}}`)
 	say(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
 	say(`{"jsonrpc":"2.0","id":2,"method":"resources/subscribe","params":{"uri":"` + app + `/doc"}}`)
 	testkit.Eventually(t, "the page is asked to tell of changes", func() bool { return p.page.Watches(app + "/doc") })

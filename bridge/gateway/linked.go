@@ -44,8 +44,8 @@ func newLinked(p *Page, send func([]byte)) *linked {
 	return l
 }
 
-// outgoing sees to it that what a page is to be told is sent when the lock is released, or when it is time; and that the engine of
-// the agents in the page is called when it wants to be.
+// outgoing sees to it that what a page is to be told is sent when the lock is released, or when it is time; and that
+// the engine of the agents in the page is called when it wants to be.
 func (g *Gateway) outgoing(l *linked) {
 	at, ok := l.peer.Deadline()
 	if ok && at <= g.now() || l.closed && !l.ended {

@@ -34,8 +34,9 @@ func (l *largest) tap(e gateway.Event) {
 	}
 }
 
-// As many resources as a page may have, with as large descriptors as they may have together, reach each agent, over each road and in both
-// eras, in messages of little more than 1 MiB; and those of a gateway that has joined, which reads them as an agent.
+// As many resources as a page may have, with as large descriptors as they may have together, reach each agent, over
+// each road and in both eras, in messages of little more than 1 MiB; and those of a gateway that has joined, which
+// reads them as an agent.
 func TestAListOf16MiB(t *testing.T) {
 	const n = 10_000
 	hub := serveHTTP(t, HTTPOptions{})
@@ -62,7 +63,9 @@ func TestAListOf16MiB(t *testing.T) {
 	}
 	for era, version := range versions {
 		for road, transport := range map[string]mcp.Transport{
-			"stdio": onStdio(t, hub.g), "HTTP": &mcp.StreamableClientTransport{Endpoint: hub.server.URL + "/mcp"}, "a joined gateway": onStdio(t, joiner),
+			"stdio":            onStdio(t, hub.g),
+			"HTTP":             &mcp.StreamableClientTransport{Endpoint: hub.server.URL + "/mcp"},
+			"a joined gateway": onStdio(t, joiner),
 		} {
 			a := watch(t, transport, version)
 			seen := map[string]bool{}
