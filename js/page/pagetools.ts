@@ -35,7 +35,11 @@ const { setTimeout, clearTimeout } = globalThis;
 type Serving = Required<Tooling> & EventTarget;
 
 /** `tell` hands the JSON text of the tools to the cores. */
-export function pageTools({ settings, tooling, projected }: Ground, revisions: Revisions, tell: (tools: string) => void) {
+export function pageTools(
+  { settings, tooling, projected }: Ground,
+  revisions: Revisions,
+  tell: (tools: string) => void,
+) {
   let tools = new SafeMap<string, RegisteredTool>();
   let served: Serving | undefined;
   /** What the cores were told last. */
