@@ -425,11 +425,11 @@ func TestWhoSaysTooMuchEndsAlone(t *testing.T) {
 	p.open(2)
 	session := p.session(2)
 	for name, say := range map[string]func(id, session int64){
-		"a large hello":      func(id, session int64) { p.frame(id, session, hello(id)[:3]+strings.Repeat(" ", 64<<10)+hello(id)[3:]) },
-		"no hello":           func(id, session int64) { p.frame(id, session, `[["touch","`+shop+`/cart",1]]`) },
-		"no frame":           func(id, session int64) { p.frame(id, session, `hello`) },
-		"another's origin":   func(id, session int64) { p.frame(id, session, strings.ReplaceAll(hello(id), "https:", "file:")) },
-		"an old note":        func(id, session int64) { p.frame(id, session, `{"type":"pagewire:page","tab":"tab-00002"}`) },
+		"a large hello":    func(id, session int64) { p.frame(id, session, hello(id)[:3]+strings.Repeat(" ", 64<<10)+hello(id)[3:]) },
+		"no hello":         func(id, session int64) { p.frame(id, session, `[["touch","`+shop+`/cart",1]]`) },
+		"no frame":         func(id, session int64) { p.frame(id, session, `hello`) },
+		"another's origin": func(id, session int64) { p.frame(id, session, strings.ReplaceAll(hello(id), "https:", "file:")) },
+		"an old note":      func(id, session int64) { p.frame(id, session, `{"type":"pagewire:page","tab":"tab-00002"}`) },
 	} {
 		say(2, session)
 		got := p.await(name+" ends the session", func(m message) bool { return m.Type == "close" && m.ID == 2 })
