@@ -147,8 +147,10 @@ type Options struct {
 	ReadTimeout Time
 	// ToolTimeout is how long a tool may take. Default 600,000 ms: some ask a person.
 	ToolTimeout Time
-	// PageSize is the number of resources, or tools, on one page of a listing. Default 200.
-	PageSize int
+	// PageSize and PageBytes bound one page of a listing: how many resources, or tools, and how large they are as JSON
+	// text. A page holds one at least, and more than these where the list would have too many pages else. Default 200,
+	// and 1 MiB.
+	PageSize, PageBytes int
 	// Limits bound what ports and homes may make the engine hold.
 	Limits Limits
 }
@@ -199,6 +201,7 @@ func (o Options) withDefaults() Options {
 	pick(&l.UpdateRate, 1000)
 	l.UpdateRate = min(l.UpdateRate, 1_000_000) // in thousandths it must fit 31 bits
 	pick(&o.PageSize, 200)
+	pick(&o.PageBytes, 1<<20)
 	if o.SubscriptionLimitCode == 0 {
 		o.SubscriptionLimitCode = wire.InternalError
 	}

@@ -94,6 +94,8 @@ func setOptions(t *testing.T, o *bridge.Options, text string) (asks bool) {
 			o.ReadTimeout = bridge.Time(n)
 		case "PageSize":
 			o.PageSize = n
+		case "PageBytes":
+			o.PageBytes = n
 		case "Limits.MessageBytes":
 			o.Limits.MessageBytes = n
 		case "Limits.Depth":

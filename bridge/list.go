@@ -5,6 +5,56 @@ import (
 	"github.com/pagewire/pagewire/bridge/wire"
 )
 
+// maxPages is into how many pages of one kind, full by number or by bytes, a list is cut at most: the TypeScript client
+// gives a list up that has more than 64 pages. With both kinds, and where 256 KiB do not fit any more on a page of 1
+// MiB, these are 56. The 256 MiB that a gateway takes from all its pages make pages of 11 MiB then, and the Go client
+// reads 16 MiB.
+const maxPages = 24
+
+// A page of a list is being written.
+type page struct {
+	text        wire.Text
+	first       int // where in text the entries begin
+	count       int
+	size, bytes int // what it may hold
+}
+
+// newPage begins a page behind text, of a list of so many entries of so many bytes.
+func (e *Engine) newPage(text wire.Text, entries, bytes int) *page {
+	return &page{
+		text: text, first: len(text),
+		size: max(e.opt.PageSize, entries/maxPages), bytes: max(e.opt.PageBytes, bytes/maxPages),
+	}
+}
+
+// begin returns the text for an entry to be appended to.
+func (p *page) begin() wire.Text {
+	if p.count > 0 {
+		return p.text.Raw(`,`)
+	}
+	return p.text
+}
+
+// take takes the text with an entry, and reports whether that fits. The first one does.
+func (p *page) take(text wire.Text) bool {
+	if p.count > 0 && (p.count == p.size || len(text)-p.first > p.bytes) {
+		return false
+	}
+	p.text = text
+	p.count++
+	return true
+}
+
+// cursorOf is the cursor of a request, "" where there is none.
+func cursorOf(r *request) (string, *wire.Error) {
+	v := r.params.Get("cursor")
+	cursor, ok := v.Text()
+	if len(v) > 0 && !ok {
+		return "", invalidParams("cursor must be a string")
+	}
+	return cursor, nil
+}
+
 func (e *Engine) listResources(r *request) *wire.Error { return e.listing(r, `"resources":`, false) }
 
 func (e *Engine) listTemplates(r *request) *wire.Error {
@@ -12,29 +62,21 @@ func (e *Engine) listTemplates(r *request) *wire.Error {
 }
 
 func (e *Engine) listing(r *request, key string, templates bool) *wire.Error {
-	cursor := ""
-	if v := r.params.Get("cursor"); len(v) > 0 {
-		var ok bool
-		if cursor, ok = v.Text(); !ok {
-			return invalidParams("cursor must be a string")
-		}
+	cursor, fault := cursorOf(r)
+	if fault != nil {
+		return fault
 	}
-	text := e.result(r).Raw(key).Raw(`[`)
-	first := len(text)
-	next, err := e.registry.Page(templates, cursor, e.opt.PageSize, func(entry *resource.Entry) {
-		if len(text) > first {
-			text = text.Raw(`,`)
-		}
+	p := e.newPage(e.result(r).Raw(key).Raw(`[`), e.registry.Len(), e.registry.Bytes())
+	next, err := e.registry.Page(templates, cursor, func(entry *resource.Entry) bool {
 		if templates {
-			text = describe(text, "uriTemplate", entry.Pattern, &entry.Resource)
-		} else {
-			text = describe(text, "uri", entry.URI, &entry.Resource)
+			return p.take(describe(p.begin(), "uriTemplate", entry.Pattern, &entry.Resource))
 		}
+		return p.take(describe(p.begin(), "uri", entry.URI, &entry.Resource))
 	})
 	if err != nil {
 		return refused(r.modern, "", err)
 	}
-	e.send(r.port, e.listed(r, text.Raw(`]`), next))
+	e.send(r.port, e.listed(r, p.text.Raw(`]`), next))
 	return nil
 }
 

@@ -72,9 +72,16 @@ func (e *Engine) listen(r *request) *wire.Error {
 	return nil
 }
 
-// acknowledge begins the stream of a listen.
+// acknowledge begins the stream of a listen. The home hears what is watched before the agent hears that it is: a page
+// whose core is elsewhere tells a core only of what is watched, and its next change may come right behind the
+// acknowledgement.
 func (e *Engine) acknowledge(l *listen, uris []string) {
 	p := l.port
+	p.listens = append(p.listens, l)
+	e.stats.Listens++
+	for _, uri := range uris {
+		l.subs = append(l.subs, e.watch(p, l, uri))
+	}
 	text := l.begin(e.begin(), wire.Acknowledged).Raw(`,"notifications":{`)
 	separator := ""
 	for kind, i := range l.lists {
@@ -95,12 +102,6 @@ func (e *Engine) acknowledge(l *listen, uris []string) {
 		separator = ","
 	}
 	e.send(p, text.Raw(`}}}`))
-
-	p.listens = append(p.listens, l)
-	e.stats.Listens++
-	for _, uri := range uris {
-		l.subs = append(l.subs, e.watch(p, l, uri))
-	}
 	if separator == "" {
 		e.complete(l)
 		e.unlisten(l)

@@ -104,37 +104,34 @@ func toolAfter(tools []Tool, name string) int {
 // listTools answers one page. Its cursor is the name of the page's last tool, so that it stays good while tools come
 // and go.
 func (e *Engine) listTools(r *request) *wire.Error {
+	cursor, fault := cursorOf(r)
+	if fault != nil {
+		return fault
+	}
 	from := 0
-	if v := r.params.Get("cursor"); len(v) > 0 {
-		cursor, ok := v.Text()
-		if !ok {
-			return invalidParams("cursor must be a string")
+	if cursor != "" {
+		if cursor[0] != 'n' || len(cursor) == 1 {
+			return refused(r.modern, "", &resource.Error{Reason: resource.BadCursor, Message: "Invalid cursor"})
 		}
-		if cursor != "" {
-			if cursor[0] != 'n' {
-				return refused(r.modern, "", &resource.Error{Reason: resource.BadCursor, Message: "Invalid cursor"})
-			}
-			from = toolAfter(e.tools, cursor[1:])
-		}
+		from = toolAfter(e.tools, cursor[1:])
 	}
-	page := e.tools[from:]
+	bytes := 0
+	for _, t := range e.tools {
+		bytes += len(t.JSON)
+	}
+	p := e.newPage(e.result(r).Raw(`"tools":[`), len(e.tools), bytes)
 	next := ""
-	if len(page) > e.opt.PageSize {
-		page = page[:e.opt.PageSize]
-		next = "n" + page[len(page)-1].Name
-	}
-	text := e.result(r).Raw(`"tools":[`)
-	first := len(text)
-	for _, t := range page {
+	for _, t := range e.tools[from:] {
 		if t.Unlisted {
 			continue
 		}
-		if len(text) > first {
-			text = text.Raw(`,`)
+		if !p.take(p.begin().Bytes(t.JSON)) {
+			next = cursor
+			break
 		}
-		text = text.Bytes(t.JSON)
+		cursor = "n" + t.Name
 	}
-	e.send(r.port, e.listed(r, text.Raw(`]`), next))
+	e.send(r.port, e.listed(r, p.text.Raw(`]`), next))
 	return nil
 }
 

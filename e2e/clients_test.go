@@ -54,9 +54,7 @@ func agentsHub(t *testing.T, more ...string) meeting {
 			t.Errorf("the gateway ends with %v", err)
 		}
 	})
-	ctx, cancel := context.WithCancel(context.Background())
-	t.Cleanup(cancel)
-	testkit.Eventually(t, "the page is connected", func() bool { return clients.Connect(ctx, h.hub) == nil })
+	testkit.Eventually(t, "the page is connected", func() bool { return clients.Connect(t, h.hub) == nil })
 	token, err := os.ReadFile(filepath.Join(h.dir, ".config/pagewire/token"))
 	if err != nil {
 		t.Fatal(err)

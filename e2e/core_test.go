@@ -74,7 +74,10 @@ func TestCoreDeath(t *testing.T) {
 		await first.list();
 		// A length beyond the buffer makes the core's code panic: contained, and reported as death.
 		const status = instance.exports.unregister(0, 1 << 29);
-		navigator.modelContext.notifyResourceUpdated(uri); // finds the core dead
+		const brief = new AbortController();
+		const more = { uri: new URL("/more", location.href).href, name: "more", read: () => "" };
+		navigator.modelContext.registerResource(more, { signal: brief.signal }); // finds the core dead
+		brief.abort();
 		await agent.until(() => first.closed);
 		const second = await agent.connect("modern");
 		const listed = await second.list();

@@ -101,7 +101,7 @@ func TestExtensionForgingPage(t *testing.T) {
 			const { port1, port2 } = new MessageChannel();
 			port1.onmessage = ({ data }) => heard.push(data);
 			dispatchEvent(new MessageEvent(type, { cancelable: true, ports: [port2], data: "start" }));
-			for (const text of ["start", 'l[["register","{\\"uri\\":\\"%s\\",\\"name\\":\\"evil\\"}"]]', "k1:[]", 7, null]) {
+			for (const text of ["start", '[["hello",1,"0",{"epoch":"e"}]]', '[["register","{\\"uri\\":\\"%s\\",\\"name\\":\\"evil\\"}"]]', "=1 1 []", 7, null]) {
 				port1.postMessage(text);
 				for (let i = 0; i < 500; i++) window.postMessage(text, "*");
 			}
@@ -163,19 +163,21 @@ func (b *tab) world() *runtime.ExecutionContextID {
 
 const forge = `
 	// Opens a port of the extension's, says things when it is told to start, or at once, and tells what came of it: that it
-	// was refused, or that it was not within a moment. The moment is long where a refusal is what should come.
-	const forge = (name, hello, messages, moment) => new Promise((done) => {
+	// was refused, or that it was not within a moment, or until it has heard something. The moment is long where a refusal is what
+	// should come.
+	const forge = (name, hello, messages, moment, until) => new Promise((done) => {
 		const heard = [], began = performance.now();
 		const port = chrome.runtime.connect({ name });
 		const say = () => { for (const message of messages) { try { port.postMessage(message); } catch {} } };
 		port.onMessage.addListener((message) => {
 			heard.push(message);
-			if (message === "start") say();
+			if (message === "start" && heard.length === 1) say();
+			if (until && String(message).includes(until)) { done({ heard, refused: false }); port.disconnect(); }
 		});
 		port.onDisconnect.addListener(() => done({ heard, refused: true, seconds: (performance.now() - began) / 1000 }));
 		port.postMessage(hello);
 		if (name !== "pagewire.page") say();
-		setTimeout(() => { done({ heard, refused: false }); port.disconnect(); }, moment);
+		setTimeout(() => { done({ heard, refused: false }); port.disconnect(); }, until ? 20_000 : moment);
 	});
 `
 
@@ -218,22 +220,32 @@ func TestExtensionTakenOverPage(t *testing.T) {
 	})
 
 	x.ask(p, world, s.URL)
+	const hello = `'[["hello",1,"0",{"epoch":"e","origin":"https://shop.example","tab":"tab-00001"}]]'`
+	const strange = "a message that is none of the page layer's"
 	for _, c := range []struct {
-		name, messages, why string
+		name, messages string
+		why            string // the worker refuses it
+		ended          string // or the gateway, by the link
 	}{
-		{"it registers what is another's", fmt.Sprintf(`'l[["register",%s]]'`, quotedTwice(`{"uri":"`+other.uri+`","name":"evil"}`)), ""},
-		{"no JSON", `"l[["`, "a message that is none of the page layer's"},
-		{"no array", `"l{}"`, "a message that is none of the page layer's"},
-		{"no call", `'l[["stop"]]'`, "a message that is none of the page layer's"},
-		{"a prototype's", `'l[["constructor","x"]]'`, "a message that is none of the page layer's"},
-		{"no arguments", `'l[["register"]]'`, "a message that is none of the page layer's"},
-		{"the worker's own port", `'l[["close",1073741824]]'`, "a message that is none of the page layer's"},
-		{"neither", `"x"`, "a message that is none of the page layer's"},
-		{"contents of no call", `"k99:[1]"`, ""},
-		{"contents without a call", `"k:[1]"`, "a message that is none of the page layer's"},
-		{"a completion of no call", `'l[["complete",99,1,"x"]]'`, ""},
-		{"no note", `7`, "a message that is none of the relay's"},
-		{"a text that is too long", `"k1:" + "x".repeat(41 << 20)`, "a message is too long"},
+		{"it registers what is another's", fmt.Sprintf(`%s, '[["register",%s]]'`, hello, quotedTwice(`{"uri":"`+other.uri+`","name":"evil"}`)), "", ""},
+		{"no frame", `"x"`, strange, ""},
+		{"no JSON", `"[["`, strange, ""},
+		{"no hello", `'[["touch","x",1]]'`, strange, ""},
+		{"a hello that is not alone", `'[["hello",1,"0",{"epoch":"e"}],["touch","x",1]]'`, strange, ""},
+		{"a hello without an epoch", `'[["hello",1,"0",{}]]'`, strange, ""},
+		{"a hello that is too long", `'[["hello",1,"0",{"epoch":"e"}]]' + " ".repeat(64 << 10)`, strange, ""},
+		{"a start that it was not told", `"start"`, strange, ""},
+		{"a version that is none", `'[["hello",99,"0",{"epoch":"e"}]]'`, "", "version 99"},
+		{"a second hello", hello + "," + hello, "", "hello"},
+		{"no call", hello + `, '[["stop"]]'`, "", "none of the link's"},
+		{"a prototype's", hello + `, '[["constructor","x"]]'`, "", "none of the link's"},
+		{"no arguments", hello + `, '[["register"]]'`, "", "none of the link's"},
+		{"no array", hello + `, '{}'`, "", "neither calls nor contents"},
+		{"a port of an agent's", hello + `, '[["open",1],["receive",1,"{}"]]'`, "", "no agents in the page are served here"},
+		{"contents of no call", hello + `, "=99 1 [1]"`, "", ""},
+		{"an end of the link", hello + `, ""`, "", ""},
+		{"no note", `7`, "a message that is none of the relay's", ""},
+		{"a text that is too long", `"=1 1 " + "x".repeat(17 << 20)`, "a message is too long", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			before := x.refused()
@@ -241,7 +253,7 @@ func TestExtensionTakenOverPage(t *testing.T) {
 			if c.why != "" {
 				wait = longMoment
 			}
-			got := relayed[outcome](p, world, fmt.Sprintf(`%s return await forge("pagewire.page", { offers: 1 }, [%s], %d);`, forge, c.messages, wait))
+			got := relayed[outcome](p, world, fmt.Sprintf(`%s return await forge("pagewire.page", { offers: 1 }, ["start", %s], %d, %q);`, forge, c.messages, wait, c.ended))
 			if len(got.Heard) == 0 || got.Heard[0] != "start" {
 				t.Fatalf("it was not started, so that this shows nothing: %+v", got)
 			}
@@ -250,6 +262,9 @@ func TestExtensionTakenOverPage(t *testing.T) {
 			}
 			if c.why != "" && x.refused()[c.why] != before[c.why]+1 {
 				t.Errorf("%q was counted %d times, and before %d", c.why, x.refused()[c.why], before[c.why])
+			}
+			if !strings.Contains(fmt.Sprint(got.Heard...), c.ended) {
+				t.Errorf("it heard %v, want %q", got.Heard, c.ended)
 			}
 			other.unharmed(t)
 			for r, err := range agent.Resources(t.Context(), nil) {
@@ -260,11 +275,11 @@ func TestExtensionTakenOverPage(t *testing.T) {
 		})
 	}
 	t.Run("a flood", func(t *testing.T) {
-		const burst, rate, sent = 20_000, 5_000, 30_000 // js/extension has the first two
+		const burst, rate, sent = 10_000, 5_000, 30_000 // js/extension has the first two
 		before := x.refused()
 		// The last message ends the port if the flood has not.
 		got := relayed[outcome](p, world, fmt.Sprintf(
-			`%s return await forge("pagewire.page", { offers: 1 }, [...Array(%d).fill('l[["touch","x"]]'), 7], %d);`, forge, sent, longMoment))
+			`%s return await forge("pagewire.page", { offers: 1 }, ["start", %s, ...Array(%d).fill('[["touch","x",1]]'), 7], %d);`, forge, hello, sent, longMoment))
 		after := x.refused()
 		const flood, end = "more than 5000 messages a second", "a message that is none of the relay's"
 		floods, ends := after[flood]-before[flood], after[end]-before[end]

@@ -4,6 +4,7 @@ package e2e
 // has started its own `pagewire serve --stdio`.
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"net/http"
@@ -257,14 +258,29 @@ const traces = `
 	addEventListener("message", ({ data }) => heard.push(data));
 	set(1);
 	set(2);
+	const transport = pagewire.connect();
+	const answered = new Promise((done) => { transport.onerror = ({ message }) => done(message); transport.onmessage = () => done("an answer"); });
+	await transport.start();
+	transport.send({ jsonrpc: "2.0", id: 1, method: "ping" }).catch(() => {});
+	const agent = await answered;
 	await new Promise((done) => setTimeout(done, 1500));
 	return JSON.stringify({
+		agent,
 		heard, stats: pagewire.stats(), chrome: typeof chrome, runtime: typeof globalThis.chrome?.runtime,
 		own: Reflect.ownKeys(globalThis).filter((key) => /pagewire/i.test(String(key))).map(String), symbols: Object.getOwnPropertySymbols(globalThis).map(String),
 		nodes: document.querySelectorAll("*").length, attributes: document.documentElement.getAttributeNames(),
 		timing: performance.getEntriesByType("resource").map(({ name }) => name).filter((name) => !name.startsWith(location.origin)),
 	});
 `
+
+// linked reports whether the popup says that a gateway is connected with a site.
+func (x *extended) linked(origin string) bool {
+	x.t.Helper()
+	p := x.popup(origin)
+	defer func() { _ = chromedp.Cancel(p.ctx) }()
+	p.shows(".state")
+	return run[bool](p, "return document.querySelector('.state').textContent.includes('Not read yet')")
+}
 
 func TestExtensionAsksItsUser(t *testing.T) {
 	t.Parallel()
@@ -284,14 +300,19 @@ func TestExtensionAsksItsUser(t *testing.T) {
 		t.Errorf("a site that nobody has allowed reads as %q", got)
 	}
 	t.Run("the page cannot tell", func(t *testing.T) {
-		alone := extend(t, newHome(t), false)
-		q := alone.tab(s.URL)
-		if got := run[string](q, traces); got != denied {
-			t.Errorf("a denied page sees\n%s\nand one without an agent\n%s", denied, got)
-		}
-		alone.allow(s.URL)
-		if got := run[string](q, traces); got != strings.Replace(denied, `"notified":2`, `"notified":4`, 1) {
-			t.Errorf("a denied page sees\n%s\nand one that is allowed and has no agent\n%s", denied, got)
+		for name, hosted := range map[string]bool{"without a host": false, "with a host": true} {
+			alone := extend(t, newHome(t), hosted)
+			q := alone.tab(s.URL)
+			if got := run[string](q, traces); got != denied {
+				t.Errorf("a denied page sees\n%s\nand one without an agent, %s,\n%s", denied, name, got)
+			}
+			alone.allow(s.URL)
+			if hosted { // the host is a gateway without agents, and connected
+				testkit.Eventually(t, "a gateway is connected", func() bool { return alone.linked(s.URL) })
+			}
+			if got := run[string](q, traces); got != strings.Replace(denied, `"notified":2`, `"notified":4`, 1) {
+				t.Errorf("a denied page sees\n%s\nand one that is allowed and has no agent, %s,\n%s", denied, name, got)
+			}
 		}
 	})
 
@@ -335,6 +356,41 @@ func TestExtensionAsksItsUser(t *testing.T) {
 	testkit.Eventually(t, "all is stopped", func() bool { return !agent.Offers(uri) })
 	p2.do(chromedp.Click("#stop"))
 	testkit.Eventually(t, "it goes on", func() bool { return agent.Offers(uri) })
+}
+
+// The core is the gateway's: what a page shares costs the browser no wasm, in the page or in the worker.
+func TestExtensionHasNoWasm(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob(filepath.Join(dist, "extension", "*"))
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil || bytes.HasPrefix(text, []byte("\x00asm")) || bytes.Contains(bytes.ToLower(text), []byte("wasm-unsafe")) {
+			t.Errorf("%s is wasm, or allows it: %v", file, err)
+		}
+	}
+	worker, err := os.ReadFile(filepath.Join(dist, "extension", "worker.js"))
+	if err != nil || bytes.Contains(worker, []byte("WebAssembly")) {
+		t.Errorf("the worker uses wasm, or cannot be read: %v", err)
+	}
+	h := newHome(t)
+	agent := h.serve(t)
+	x := extend(t, h, true)
+	s := serveStrict(t, "script-src 'self'", counting)
+	p := x.tab(s.URL)
+	x.allow(s.URL)
+	testkit.Eventually(t, "the agent lists it", func() bool { return agent.Offers(s.URL + "/count") })
+	if got, err := agent.Read(s.URL + "/count"); got != "0" || err != nil {
+		t.Errorf("it reads as %q, %v", got, err)
+	}
+	for name, b := range map[string]*tab{"the page": p, "the worker": x.attachWorker()} {
+		fetched := run[[]string](b, `return performance.getEntriesByType("resource").map(({ name }) => name).filter((name) => !name.endsWith("/script.js"))`)
+		if len(fetched) > 0 {
+			t.Errorf("%s has fetched %q", name, fetched)
+		}
+	}
 }
 
 // What was allowed once is forgotten with the browser, and what was allowed always is not.

@@ -281,6 +281,22 @@ func TestPageWithTwoRoads(t *testing.T) {
 }
 
 // It ends when whoever started it is gone, even if something else keeps its stdin open.
+// A page's own gateway, and one that has handed over a function, as the extension does: both are taken, whichever is named last.
+func TestGatewaysThatComeInOneTurn(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	agent := h.serve(t)
+	s := serve(t, page{tag: `<script src="/pagewire.js"></script>`, script: counting + `
+		globalThis.posted = [];
+		pagewire.configure({ gateway: (frame) => posted.push(frame) });
+		pagewire.configure({ gateway: "ws://` + h.hub + `" });`})
+	p := open(t, noFlag, s)
+	testkit.Eventually(t, "the agent lists the page", func() bool { return agent.Offers(s.URL + "/count") })
+	if got := run[string](p, "return posted[0]"); !strings.HasPrefix(got, `[["hello",`) {
+		t.Errorf("the function was given %q", got)
+	}
+}
+
 func TestServeEndsWithItsParent(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)

@@ -370,3 +370,45 @@ func TestToolMethods(t *testing.T) {
 		})
 	}
 }
+
+// The list of the tools that the page layer makes is whole where it takes several pages: by number, by size, and while resources that
+// are listed come and go.
+func TestToolListPages(t *testing.T) {
+	t.Parallel()
+	for _, m := range toolModes(t) {
+		t.Run(m.name, func(t *testing.T) {
+			t.Parallel()
+			b := open(t, m.mode, serve(t, page{head: m.head, tag: m.tag, script: tooling}))
+			got := run[struct {
+				Missing, Twice, Cursors, Longest int
+				Refused                          []bool
+			}](b, `
+				const add = (n, description) => document.modelContext.registerResource({ uri: at(n), name: "n", description, read: () => "" });
+				for (let n = 0; n < 450; n++) add("small" + n);
+				for (let n = 0; n < 12; n++) add("large" + n, "d".repeat(250_000));
+				const seen = new Map(), out = { cursors: 0, longest: 0 };
+				for (let cursor; ; out.cursors++) {
+					const page = await call("resources_list", cursor === undefined ? {} : { cursor });
+					for (const { uri } of page.resources) seen.set(uri, (seen.get(uri) ?? 0) + 1);
+					out.longest = Math.max(out.longest, JSON.stringify(page).length);
+					if ((cursor = page.nextCursor) === undefined) break;
+					// Of those that have been listed two go, and one of them comes again; what else is there has to be listed.
+					for (const n of [2 * out.cursors, 2 * out.cursors + 1]) document.modelContext.unregisterResource(at("small" + n));
+					add("small" + 2 * out.cursors);
+				}
+				const rest = [...Array(450).keys()].slice(100).map((n) => "small" + n).concat([...Array(12).keys()].map((n) => "large" + n)).map(at);
+				out.missing = rest.filter((uri) => !seen.has(uri)).length;
+				out.twice = rest.filter((uri) => seen.get(uri) > 1).length;
+				out.refused = [];
+				for (const cursor of ["1e9", "0.5", "x", "NaN"]) out.refused.push(!!(await call("resources_list", { cursor })).isError);
+				return out;
+			`)
+			if got.Missing != 0 || got.Twice != 0 || got.Cursors != 4 || got.Longest > 1_200_000 {
+				t.Errorf("%+v", got)
+			}
+			if slices.Contains(got.Refused, false) {
+				t.Errorf("cursors that were never given: refused %v", got.Refused)
+			}
+		})
+	}
+}

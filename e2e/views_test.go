@@ -232,6 +232,12 @@ func openHost(t *testing.T) *tab {
 			html(`<body><script type=module>globalThis.host = await import("/host.js")</script>`)
 		case "/view.html":
 			html(`<body><script type=module src=/view.js></script>`)
+		case "/other.html":
+			html(`<body><script>
+				const report = (what) => parent.postMessage({ report: what }, "*");
+				addEventListener("message", ({ data }) => report({ heard: data }));
+				addEventListener("load", () => report({ state: "loaded" }));
+			</script>`)
 		case "/host.js":
 			script(viewPages.host)
 		case "/view.js":
@@ -420,6 +426,87 @@ func TestViewsFifty(t *testing.T) {
 		if s := stats[2]; s["subscriptions"] != 0 || s["upstream"] != 0 || s["views"] != 0 || s["streams"] != 0 {
 			t.Errorf("with none left: %v", s)
 		}
+		testkit.Eventually(t, "nothing is left at the server", func() bool { return s.counts(t).held() == 0 })
+	})
+}
+
+// A frame that goes to a document which is no App: what the App watched is released, and the document hears of nothing; an App that
+// comes after it, or is reloaded, goes on. The App greets its host before its document has loaded, or long after.
+func TestViewsNavigate(t *testing.T) {
+	t.Parallel()
+	eachViewServer(t, func(t *testing.T, s viewServer, b *tab) {
+		version := 0
+		// shown changes the resource, and waits until these Views show it.
+		shown := func(views ...string) {
+			t.Helper()
+			version++
+			s.change(t, "uri="+live)
+			for _, v := range views {
+				run[any](b, fmt.Sprintf(`await host.until(() => host.seen(%q).at(-1) === '{"version":%d}')`, v, version))
+			}
+		}
+		watched := func(views int) {
+			t.Helper()
+			run[any](b, fmt.Sprintf(`await host.until(() => host.stats().subscriptions === %d)`, views))
+		}
+		apps := map[string]string{"early": "opaque", "late": "opaque", "same": "same"}
+		app := func(name string) string {
+			query := "recheck=1000000&watch=" + live // the helper must not mend what the host forgets
+			if name == "late" {
+				query += "&late"
+			}
+			return query
+		}
+		run[any](b, `await host.open("stays", "watch=`+live+`")`)
+		for name, origin := range apps {
+			run[any](b, fmt.Sprintf(`await host.open(%q, %q, {}, %q)`, name, app(name), origin))
+		}
+		watched(4)
+		shown("stays", "early", "late", "same")
+
+		// A document of the same App, by its host and by itself, and a fragment of it.
+		for name := range apps {
+			run[any](b, fmt.Sprintf(`
+				await host.navigate(%[1]q, (frame) => (frame.src = "/view.html?again&%[2]s"));
+				await host.navigate(%[1]q, () => host.inView(%[1]q, "setTimeout(() => location.reload())"));
+				const { frame } = host.places.get(%[1]q);
+				const told = new Promise((done) => (frame.onload = done)); // of another fragment, where the frame is of another origin
+				frame.src += "#fragment";
+				if (!frame.contentDocument) await told;
+			`, name, app(name)))
+		}
+		watched(4)
+		shown("stays", "early", "late", "same")
+
+		// Documents that are none, one after the other.
+		heard := func(name string) []string {
+			t.Helper()
+			return run[[]string](b, fmt.Sprintf(`return host.places.get(%q).reports.filter((r) => r.heard).map((r) => r.heard.method)`, name))
+		}
+		for name := range apps {
+			run[any](b, fmt.Sprintf(`await host.navigate(%[1]q, () => host.inView(%[1]q, "setTimeout(() => location.href = '/other.html')"))`, name))
+		}
+		shown("stays")
+		watched(1)
+		for name := range apps {
+			run[any](b, fmt.Sprintf(`await host.navigate(%q, (frame) => (frame.src = "/other.html?again"))`, name))
+		}
+		shown("stays")
+		for name := range apps {
+			// Where it cannot be known otherwise, the document is asked whether it is an App.
+			if got := heard(name); len(got) > 0 && !(name == "late" && slices.Equal(got, []string{"ping"})) {
+				t.Errorf("%s: the document that is no App heard %q", name, got)
+			}
+		}
+
+		// And Apps again.
+		for name := range apps {
+			run[any](b, fmt.Sprintf(`await host.load(%q, %q)`, name, app(name)))
+		}
+		watched(4)
+		shown("stays", "early", "late", "same")
+
+		run[any](b, `for (const name of host.places.keys()) await host.navigate(name, (frame) => (frame.src = "/other.html"))`)
 		testkit.Eventually(t, "nothing is left at the server", func() bool { return s.counts(t).held() == 0 })
 	})
 }

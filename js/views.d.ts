@@ -4,8 +4,9 @@
  * for a host without one, the View's frame or window.
  *
  * Call it for each View, before its bridge is connected (or after; then the View learns of it at its next request). Views of
- * one upstream share its subscriptions; the options of the first count for all. When the frame is removed, or the bridge
- * closed, everything that the View watched is released.
+ * one upstream share its subscriptions; the options of the first count for all. When the frame is removed, or has loaded
+ * another document, or the bridge is closed, everything that the View watched is released; an App in that document begins anew
+ * with its `ui/initialize`. A document of which that is not plain is asked by a `ping`.
  */
 export function attachViews(
   bridge: BridgeLike | HTMLIFrameElement | Window,
@@ -26,7 +27,10 @@ export interface BridgeLike {
 export interface AttachOptions {
   /** Where pagewire.views.wasm is. Default: beside this script. */
   wasm?: string | URL;
-  /** The View's frame, so that its removal is noticed. Default: the frame that the bridge's transport posts to. */
+  /**
+   * The View's frame, so that its removal, and another document in it, are noticed. Default: the frame that the bridge's transport
+   * posts to; it is not found in a closed shadow tree.
+   */
   frame?: HTMLIFrameElement;
   /** How many URIs a View may watch at a time. Default 10. */
   maxSubscriptions?: number;

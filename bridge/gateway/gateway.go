@@ -153,7 +153,7 @@ func New(o Options) *Gateway {
 	g.catalog.init()
 	g.tools.init()
 	g.client = newClient(g)
-	g.mu = home.New(bridge.Options{
+	g.engine = bridge.New(bridge.Options{
 		Name: "pagewire", Version: o.Version, Instructions: instructions,
 		Rule:         bridge.Rule{Any: true}, // page.go admits what is at the page's origin
 		Tools:        true,
@@ -161,19 +161,22 @@ func New(o Options) *Gateway {
 		ReadTimeout:  bridge.Time(o.ReadTimeout.Milliseconds()),
 		Limits: bridge.Limits{
 			MessageBytes:  4 << 20, // an agent's tool arguments may hold a file
-			Resources:     200_000, // of one page 10,000 at most
+			Resources:     maxResources,
 			ResultBytes:   32 << 20,
 			Ports:         4096, // three quarters of them over HTTP (package serve's shares), the rest for those who join and for stdio
 			Subscriptions: 10_000,
 			Calls:         1000, // they wait here for their page, which is asked 64 at once
 		},
-	}, (*host)(g), g.leave)
-	g.engine = g.mu.Engine
+	}, (*host)(g))
+	g.mu = home.New(g.engine, g.leave)
 	g.mu.Lock()
 	defer g.unlock()
 	g.retool()
 	return g
 }
+
+// maxResources is how many resources a gateway holds, of all its pages; of one page 10,000 at most.
+const maxResources = 200_000
 
 // One program shows its model the first 247 characters of this, three show all of it, and three nothing.
 const instructions = "Live state of the web pages that the user has open: list_page_resources, then read_page_resource. Results of tools end with what has " +

@@ -138,6 +138,30 @@ func (a *testAgent) updated(want ...string) {
 	a.quiet()
 }
 
+// told waits until each of these has been told of, then until no more comes. A hub that passes on what several pages do may
+// tell of one URI more than once: the first page's coming, and then the second's.
+func (a *testAgent) told(want ...string) {
+	a.t.Helper()
+	missing := slices.Clone(want)
+	for len(missing) > 0 {
+		uri := testkit.Receive(a.t, "an update", a.updates)
+		if !slices.Contains(want, uri) {
+			a.t.Fatalf("told of %s, want only %v", uri, want)
+		}
+		missing = slices.DeleteFunc(missing, func(m string) bool { return m == uri })
+	}
+	for {
+		select {
+		case uri := <-a.updates:
+			if !slices.Contains(want, uri) {
+				a.t.Fatalf("told of %s, want only %v", uri, want)
+			}
+		case <-time.After(testkit.Moment):
+			return
+		}
+	}
+}
+
 func (a *testAgent) quiet() {
 	a.t.Helper()
 	select {
@@ -646,7 +670,7 @@ func TestHubAsPage(t *testing.T) {
 }
 
 // Two gateways have joined a hub, and it dies. One is the hub then and the other joins it, both before the tabs have come:
-// the agents of both keep what they had, and hear of each tab's coming once.
+// the agents of both keep what they had, and hear of each tab's coming.
 func TestSuccessorOfAHub(t *testing.T) {
 	hub, next, joiner := newGateway(t, Options{}), newGateway(t, Options{}), newGateway(t, Options{})
 	doc, own, other := app+"/doc", app+"/own", app+"/other{?q}"
@@ -696,7 +720,7 @@ func TestSuccessorOfAHub(t *testing.T) {
 	}
 	q1 := openPage(t, next, tabInfo("a"), map[string]string{doc: "one'", own: "own'"})
 	for _, a := range agents {
-		a.updated(doc+"#tab=1", own)
+		a.told(doc+"#tab=1", own)
 	}
 	if got := <-answer; got != "own'" {
 		t.Errorf("who waited read %q", got)
@@ -704,7 +728,7 @@ func TestSuccessorOfAHub(t *testing.T) {
 	check("with one of the tabs")
 	q2 := openPage(t, next, tabInfo("b"), map[string]string{doc: "two'", other: "other'"})
 	for i, a := range agents {
-		a.updated(doc, app+"/other?q=1")
+		a.told(doc, app+"/other?q=1")
 		if got := a.read(doc); got != "two'" {
 			t.Errorf("agent %d reads %q: the owner is another one", i, got)
 		}
@@ -713,7 +737,7 @@ func TestSuccessorOfAHub(t *testing.T) {
 	q1.set(doc, "one''")
 	q2.set(doc, "two''")
 	for _, a := range agents {
-		a.updated(doc, doc+"#tab=1")
+		a.told(doc, doc+"#tab=1")
 	}
 	// What was kept for the dead hub takes nothing of the tabs' with it.
 	for _, g := range []*Gateway{next, joiner} {
@@ -759,7 +783,9 @@ func TestHubThatIsReplaced(t *testing.T) {
 		}
 		return port
 	}
-	join(next, old).Close() // it was a joiner, and knows the tabs' numbers
+	port := join(next, old) // it was a joiner, and knows the tabs' numbers
+	port.Close()
+	testkit.Eventually(t, "its hub is gone", func() bool { return next.Snapshot().Pages[0].Absent })
 	for i, tab := range []string{"a", "b"} {
 		openPage(t, next, tabInfo(tab), state("'")[i])
 	}
@@ -779,7 +805,7 @@ func TestHubThatIsReplaced(t *testing.T) {
 	if got := <-answer; got != "own'" {
 		t.Errorf("who was reading read %q", got)
 	}
-	a.updated(watched...)
+	a.told(watched...)
 	for uri, want := range map[string]string{doc: "two'", doc + "#tab=1": "one'", own: "own'"} {
 		if got := a.read(uri); got != want {
 			t.Errorf("%s reads %q, want %q", uri, got, want)
@@ -805,6 +831,34 @@ func TestHubThatIsReplaced(t *testing.T) {
 		t.Fatalf("when the pages are forgotten %v are listed", got)
 	}
 	a.quiet()
+}
+
+// Pages come to a gateway that has not noticed yet that its hub is gone: what it holds for the hub does not stay beside them.
+func TestPagesBeforeTheHubsEnd(t *testing.T) {
+	hub, next := newGateway(t, Options{}), newGateway(t, Options{})
+	doc, own := app+"/doc", app+"/own"
+	openPage(t, hub, tabInfo("a"), map[string]string{doc: "one", own: "own"})
+	openPage(t, hub, tabInfo("b"), map[string]string{doc: "two"})
+	port, err := hub.Connect("gateway")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := next.Join(t.Context(), PageInfo{Tab: "hub"}, port); err != nil {
+		t.Fatal(err)
+	}
+	openPage(t, next, tabInfo("a"), map[string]string{doc: "one'", own: "own'"})
+	openPage(t, next, tabInfo("b"), map[string]string{doc: "two'"})
+	port.Close()
+	testkit.Eventually(t, "the hub is gone, and nothing is held for it", func() bool {
+		s := next.Snapshot().Pages[0]
+		return s.Absent && s.Resources == 0
+	})
+	a := openAgent(t, next)
+	for uri, want := range map[string]string{doc: "two'", doc + "#tab=1": "one'", own: "own'"} {
+		if got := a.read(uri); got != want {
+			t.Errorf("%s reads %q, want %q", uri, got, want)
+		}
+	}
 }
 
 // A tool's name means the same when another gateway is the hub, in whatever order the tabs come to that.

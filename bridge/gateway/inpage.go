@@ -3,18 +3,16 @@
 package gateway
 
 import (
-	"time"
-
 	"github.com/pagewire/pagewire/bridge"
 	"github.com/pagewire/pagewire/bridge/link"
 )
 
-// An inpage serves the agents in a page that has no core of its own, as one has into which the page layer was injected. It is made
-// with the first of them: an engine beside the gateway's, fed by the same link, guarded by the same lock.
+// An inpage serves the agents in a page that has no core of its own, as one has into which the page layer was injected.
+// It is made with the first of them: an engine beside the gateway's, fed by the same link, guarded by the same lock,
+// and called when its time has come by the link's timer.
 type inpage struct {
 	l      *linked
 	engine *bridge.Engine
-	timer  *time.Timer
 	calls  map[bridge.CallID]asked
 }
 
@@ -30,29 +28,11 @@ func newInpage(l *linked) *inpage {
 	i.engine = bridge.New(bridge.Options{
 		Version: g.opt.Version, Rule: bridge.Rule{Origin: l.p.Origin}, Tools: true, ExposeErrors: true,
 	}, i)
-	i.timer = time.AfterFunc(time.Hour, func() {
-		g.mu.Lock()
-		defer g.unlock()
-		if !l.closed {
-			i.engine.Tick(g.now())
-			g.outgoing(l)
-		}
-	})
-	i.timer.Stop()
 	for _, o := range l.p.offers {
 		i.engine.Register(g.now(), o.resource)
 	}
 	i.engine.SetTools(g.now(), l.tools)
 	return i
-}
-
-// arm sees to it that the engine is called when it wants to be.
-func (i *inpage) arm() {
-	if at, ok := i.engine.Deadline(); ok {
-		i.timer.Reset(i.l.p.g.mu.Until(at))
-	} else {
-		i.timer.Stop()
-	}
 }
 
 var _ bridge.ToolHost = (*inpage)(nil)

@@ -3,6 +3,7 @@
 package gateway
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -32,9 +33,9 @@ func (g *Gateway) Join(ctx context.Context, info PageInfo, conn Conn) (*Page, er
 	p := g.newPage(info)
 	j := &joined{p: p, relist: make(chan struct{}, 1)}
 	p.src = j
-	ctx, cancel := context.WithTimeout(ctx, g.opt.ReadTimeout)
+	shaking, cancel := context.WithTimeout(ctx, g.opt.ReadTimeout)
 	defer cancel()
-	s, err := newHubSession(ctx, g.client, conn, j.updated, j.progressed,
+	s, err := newHubSession(shaking, g.client, conn, j.updated, j.progressed,
 		func(way Way, text []byte) { g.tap(Event{Way: way, Page: info.URL, Text: text}) })
 	if err != nil {
 		return nil, fmt.Errorf("no MCP session with %s: %w", info.URL, err)
@@ -70,10 +71,7 @@ func (j *joined) follow() {
 			j.p.Lost(j.session.reason())
 			return
 		case <-j.relist:
-			ctx, cancel := context.WithTimeout(context.Background(), g.opt.ReadTimeout)
-			err := j.list(ctx)
-			cancel()
-			if err != nil {
+			if err := j.list(context.Background()); err != nil { // its session's end is its end
 				g.log.Warn("the hub's list could not be read", "url", j.p.URL, "error", err)
 			}
 		}
@@ -104,39 +102,87 @@ func (j *joined) list(ctx context.Context) error {
 			offers[r.URI] = &offer{page: j.p, resource: r}
 		}
 	}
-	for r, err := range j.session.cs.Resources(ctx, nil) {
+	cs := j.session.cs
+	err := j.pages(ctx, func(ctx context.Context, cursor string) (int, string, error) {
+		l, err := cs.ListResources(ctx, &mcp.ListResourcesParams{Cursor: cursor})
 		if err != nil {
-			return err
+			return 0, "", err
 		}
-		size := r.Size
-		if size == 0 {
-			size = -1 // go-sdk does not tell 0 from none
-		}
-		add(r.Meta, bridge.Resource{
-			URI: r.URI, Name: r.Name, Title: r.Title, Description: r.Description, MIMEType: r.MIMEType, Size: size,
-			Icons: text(r.Icons, len(r.Icons) > 0), Annotations: text(r.Annotations, r.Annotations != nil), Meta: text(r.Meta, r.Meta != nil),
-		})
-	}
-	for r, err := range j.session.cs.ResourceTemplates(ctx, nil) {
-		if err != nil {
-			return err
-		}
-		add(r.Meta, bridge.Resource{
-			URI: r.URITemplate, Name: r.Name, Title: r.Title, Description: r.Description, MIMEType: r.MIMEType, Size: -1,
-			Icons: text(r.Icons, len(r.Icons) > 0), Annotations: text(r.Annotations, r.Annotations != nil), Meta: text(r.Meta, r.Meta != nil),
-		})
-	}
-	var tools []toolOffer
-	if caps := j.session.cs.InitializeResult().Capabilities; caps != nil && caps.Tools != nil {
-		for t, err := range j.session.cs.Tools(ctx, nil) {
-			if err != nil {
-				return err
+		for _, r := range l.Resources {
+			size := r.Size
+			if size == 0 {
+				size = -1 // go-sdk does not tell 0 from none
 			}
+			add(r.Meta, bridge.Resource{
+				URI: r.URI, Name: r.Name, Title: r.Title, Description: r.Description, MIMEType: r.MIMEType, Size: size,
+				Icons: text(r.Icons, len(r.Icons) > 0), Annotations: text(r.Annotations, r.Annotations != nil), Meta: text(r.Meta, r.Meta != nil),
+			})
+		}
+		return len(l.Resources), l.NextCursor, nil
+	})
+	if err != nil {
+		return err
+	}
+	err = j.pages(ctx, func(ctx context.Context, cursor string) (int, string, error) {
+		l, err := cs.ListResourceTemplates(ctx, &mcp.ListResourceTemplatesParams{Cursor: cursor})
+		if err != nil {
+			return 0, "", err
+		}
+		for _, r := range l.ResourceTemplates {
+			add(r.Meta, bridge.Resource{
+				URI: r.URITemplate, Name: r.Name, Title: r.Title, Description: r.Description, MIMEType: r.MIMEType, Size: -1,
+				Icons: text(r.Icons, len(r.Icons) > 0), Annotations: text(r.Annotations, r.Annotations != nil), Meta: text(r.Meta, r.Meta != nil),
+			})
+		}
+		return len(l.ResourceTemplates), l.NextCursor, nil
+	})
+	if err != nil {
+		return err
+	}
+	tools, err := j.listTools(ctx)
+	if err == nil {
+		j.p.g.offered(j.p, offers, tools)
+	}
+	return err
+}
+
+func (j *joined) listTools(ctx context.Context) (tools []toolOffer, err error) {
+	if caps := j.session.cs.InitializeResult().Capabilities; caps == nil || caps.Tools == nil {
+		return nil, nil
+	}
+	err = j.pages(ctx, func(ctx context.Context, cursor string) (int, string, error) {
+		l, err := j.session.cs.ListTools(ctx, &mcp.ListToolsParams{Cursor: cursor})
+		if err != nil {
+			return 0, "", err
+		}
+		for _, t := range l.Tools {
 			tools = append(tools, toolOffer{name: t.Name, tool: t, fresh: freshnessOf(t.Meta, func(string) bool { return true })})
 		}
+		return len(l.Tools), l.NextCursor, nil
+	})
+	return tools, err
+}
+
+// pages follows a list of the hub to its end: page asks for one, and says how many entries it has. Each may take as long as a read.
+// A list of more entries than a gateway holds has no end, nor has one of as many pages.
+func (j *joined) pages(ctx context.Context, page func(ctx context.Context, cursor string) (entries int, next string, err error)) error {
+	cursor := ""
+	for left := maxResources; left > 0; {
+		ctx, cancel := context.WithTimeout(ctx, j.p.g.opt.ReadTimeout)
+		n, next, err := page(ctx, cursor)
+		cancel()
+		switch {
+		case err != nil:
+			return err
+		case next == "":
+			return nil
+		case next == cursor:
+			return fmt.Errorf("its list goes round in a circle at the cursor %q", next)
+		}
+		cursor = next
+		left -= max(n, 1)
 	}
-	j.p.g.offered(j.p, offers, tools)
-	return nil
+	return fmt.Errorf("its list has no end: %d entries and pages are read of it", maxResources)
 }
 
 // offered takes what a hub offers now, in place of what it offered before. What agents watch is subscribed to at the hub
@@ -210,11 +256,20 @@ func text(v any, present bool) []byte {
 	if !present {
 		return nil
 	}
-	t, err := json.Marshal(v)
+	t, err := plainJSON(v)
 	if err != nil {
 		return nil
 	}
 	return t
+}
+
+// plainJSON is a value as JSON text that is no longer than it must be: json.Marshal makes six bytes of each "<".
+func plainJSON(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	err := e.Encode(v)
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }
 
 // locked makes what is to be done with a reply wait for the lock.

@@ -20,7 +20,7 @@ type linked struct {
 	// send is called by whoever has set sending, without the lock.
 	send    func(frame []byte)
 	sending bool
-	late    *time.Timer // for what is sent though nothing else happens
+	late    *time.Timer // for what is due though nothing else happens
 	closed  bool
 	ended   bool // and send has been told
 	held    int  // bytes of descriptors that Gateway.held counts
@@ -36,26 +36,32 @@ func newLinked(p *Page, send func([]byte)) *linked {
 	l.late = time.AfterFunc(time.Hour, func() {
 		g.mu.Lock()
 		defer g.unlock()
+		if l.agents != nil && !l.closed {
+			l.agents.engine.Tick(g.now())
+		}
 		g.outgoing(l)
 	})
 	l.late.Stop()
 	return l
 }
 
-// outgoing sees to it that what a page is to be told is sent when the lock is released, or when it is time.
+// outgoing sees to it that what a page is to be told is sent when the lock is released, or when it is time; and that
+// the engine of the agents in the page is called when it wants to be.
 func (g *Gateway) outgoing(l *linked) {
-	if l.agents != nil && !l.closed {
-		l.agents.arm()
-	}
 	at, ok := l.peer.Deadline()
-	switch {
-	case ok && at <= g.now() || l.closed && !l.ended:
+	if ok && at <= g.now() || l.closed && !l.ended {
+		ok = false
 		if !l.sending {
 			l.sending = true
 			g.toSend = append(g.toSend, l)
 		}
-	case !ok:
-	default:
+	}
+	if l.agents != nil && !l.closed {
+		if due, waits := l.agents.engine.Deadline(); waits && (!ok || due < at) {
+			at, ok = due, true
+		}
+	}
+	if ok {
 		l.late.Reset(g.mu.Until(at))
 	}
 }
@@ -97,9 +103,6 @@ func (l *linked) close() {
 	if !l.closed {
 		l.closed = true
 		l.late.Stop()
-		if l.agents != nil {
-			l.agents.timer.Stop()
-		}
 		l.peer.Close()
 		l.count()
 		l.p.g.outgoing(l)

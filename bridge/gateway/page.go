@@ -255,6 +255,12 @@ func (p *Page) depart(reason string, mayReturn bool) {
 		return
 	}
 	for uri := range p.bases {
+		// Whoever takes its place may have come before its end was noticed.
+		for q := range g.catalog.pages {
+			if !q.absent && len(q.bases[uri]) > 0 {
+				g.succeed(q, uri)
+			}
+		}
 		g.place(uri)
 	}
 	g.retool()

@@ -64,7 +64,7 @@ func (g *Gateway) retool() {
 	b.routes = map[string]toolOffer{}
 	var all []bridge.Tool
 	offer := func(name string, t *mcp.Tool, unlisted bool) {
-		if text, err := json.Marshal(t); err == nil { // else the page's schema is no JSON
+		if text, err := plainJSON(t); err == nil { // else the page's schema is no JSON
 			all = append(all, bridge.Tool{Name: name, JSON: text, Unlisted: unlisted})
 		}
 	}

@@ -2,11 +2,11 @@
 
 // Package home runs an engine natively: one lock, one clock, one timer. In a page JavaScript does that (js/core/edge.ts).
 //
-// Whoever holds the lock may call the engine, which calls its Host from within. What the Host must not do while the lock is
+// Whoever holds the lock may call the engine, which calls its own host from within. What that must not do while the lock is
 // held (write to a socket, call another home) it leaves to what New is given.
 //
-// It never calls the engine of its own accord but when the engine's own time has come, and knows nothing of what the engine
-// serves.
+// It never calls the engine of its own accord but when the engine's own time has come, never blocks but for the lock, and
+// never knows what the engine serves, or to whom.
 package home
 
 import (
@@ -16,23 +16,28 @@ import (
 	"github.com/pagewire/pagewire/bridge"
 )
 
-// A Home is an engine with its lock. Make one with New.
-type Home struct {
-	// Engine may be called by whoever holds the lock.
-	Engine *bridge.Engine
-
-	mu    sync.Mutex
-	start time.Time
-	timer *time.Timer
-	armed bridge.Time // when timer fires; 0 if it does not
-	ended bool
-	leave func() func()
+// An Engine is what a Home runs: a *bridge.Engine, or a *view.Host. It wants Tick at the time that Deadline says, and is not
+// safe for concurrent use.
+type Engine interface {
+	Tick(now bridge.Time)
+	Deadline() (at bridge.Time, ok bool)
 }
 
-// New returns a home for an engine with these options and that host. leave, which may be nil, is called with the lock held,
-// whenever it is about to be released; what it returns is called when it has been, on the same goroutine.
-func New(o bridge.Options, host bridge.Host, leave func() (then func())) *Home {
-	h := &Home{start: time.Now(), leave: leave, Engine: bridge.New(o, host)}
+// A Home is an engine's lock, clock and timer. Make one with New.
+type Home struct {
+	engine Engine
+	mu     sync.Mutex
+	start  time.Time
+	timer  *time.Timer
+	armed  bridge.Time // when timer fires; 0 if it does not
+	ended  bool
+	leave  func() func()
+}
+
+// New returns a home for an engine. leave, which may be nil, is called with the lock held, whenever it is about to be
+// released by Unlock; what it returns is called when it has been, on the same goroutine.
+func New(engine Engine, leave func() (then func())) *Home {
+	h := &Home{engine: engine, start: time.Now(), leave: leave}
 	h.timer = time.AfterFunc(time.Hour, h.tick)
 	h.timer.Stop()
 	return h
@@ -55,7 +60,7 @@ func (h *Home) Unlock() {
 	if h.leave != nil {
 		then = h.leave()
 	}
-	if at, ok := h.Engine.Deadline(); ok && !h.ended && (h.armed == 0 || at < h.armed) {
+	if at, ok := h.engine.Deadline(); ok && !h.ended && (h.armed == 0 || at < h.armed) {
 		h.armed = max(at, 1)
 		h.timer.Reset(h.Until(at))
 	}
@@ -73,7 +78,7 @@ func (h *Home) tick() {
 	defer h.Unlock()
 	h.armed = 0
 	if !h.ended {
-		h.Engine.Tick(h.Now())
+		h.engine.Tick(h.Now())
 	}
 }
 

@@ -26,14 +26,15 @@ func TestHome(t *testing.T) {
 		const uri = "https://x.test/a"
 		served := &host{}
 		var before, after atomic.Int32
-		h := New(bridge.Options{Rule: bridge.Rule{Origin: "https://x.test"}, UpdateBurst: 1}, served, func() func() {
+		engine := bridge.New(bridge.Options{Rule: bridge.Rule{Origin: "https://x.test"}, UpdateBurst: 1}, served)
+		h := New(engine, func() func() {
 			before.Add(1)
 			return func() { after.Add(before.Load()) }
 		})
 		do := func(f func(e *bridge.Engine, now bridge.Time)) {
 			h.Lock()
 			defer h.Unlock()
-			f(h.Engine, h.Now())
+			f(engine, h.Now())
 		}
 		do(func(e *bridge.Engine, now bridge.Time) {
 			if err := e.Register(now, bridge.Resource{URI: uri, Name: "a", Size: -1}); err != nil {

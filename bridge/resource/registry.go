@@ -27,6 +27,7 @@ type Registry struct {
 	seq     uint64
 	byURI   map[string]*Entry
 	ordered []*Entry // by seq
+	bytes   int      // of their descriptors
 	wide    []*Entry // templates, by seq
 }
 
@@ -38,6 +39,9 @@ func NewRegistry(rule Rule, max, maxURI int) *Registry {
 
 // Len is the number of entries.
 func (g *Registry) Len() int { return len(g.ordered) }
+
+// Bytes is about how large the descriptors of all entries are, as JSON text: the sum of what is in them.
+func (g *Registry) Bytes() int { return g.bytes }
 
 // Check returns an *Error where a URI of an agent is one that could not be registered here.
 func (g *Registry) Check(uri string) error {
@@ -86,6 +90,7 @@ func (g *Registry) Add(r Resource) (*Entry, error) {
 	e.seq = g.seq
 	g.byURI[r.URI] = e
 	g.ordered = append(g.ordered, e)
+	g.bytes += e.bytes()
 	return e, nil
 }
 
@@ -97,6 +102,7 @@ func (g *Registry) Remove(uri string) *Entry {
 	}
 	delete(g.byURI, uri)
 	g.ordered = without(g.ordered, e)
+	g.bytes -= e.bytes()
 	if e.Template() {
 		g.wide = without(g.wide, e)
 	}
@@ -191,35 +197,34 @@ func (g *Registry) Replace(r Resource) bool {
 		return false
 	}
 	r.Schema = e.Schema
+	g.bytes -= e.bytes()
 	e.Resource = r
+	g.bytes += e.bytes()
 	return true
 }
 
-// Page calls yield for the entries of one page of the listing of resources, or of templates: at most size of them,
-// beginning behind cursor ("" for the first page). next is the cursor of the page behind this one, or "" at the end. A
+// Page offers the entries of the listing of resources, or of templates, to take, beginning behind cursor ("" for the
+// first page), until take refuses one, which begins the next page. next is the cursor of that page, or "" at the end. A
 // cursor stays good while entries come and go: it names a place in the order of registration. The error is an *Error
-// of reason BadCursor.
-func (g *Registry) Page(templates bool, cursor string, size int, yield func(*Entry)) (next string, err error) {
+// of reason BadCursor: no page of this registry has ended so.
+func (g *Registry) Page(templates bool, cursor string, take func(*Entry) bool) (next string, err error) {
 	from := 0
 	if cursor != "" {
-		seq, ok := parseCursor(cursor, templates)
+		seq, ok := g.parseCursor(cursor, templates)
 		if !ok {
 			return "", &Error{Reason: BadCursor, Message: "Invalid cursor"}
 		}
 		from = after(g.ordered, seq)
 	}
-	var last *Entry
-	n := 0
+	last := cursor
 	for _, e := range g.ordered[from:] {
 		if templates && e.Pattern == "" || !templates && e.Template() || e.Unlisted {
 			continue
 		}
-		if n == size {
-			return formatCursor(last.seq, templates), nil
+		if !take(e) {
+			return last, nil
 		}
-		yield(e)
-		n++
-		last = e
+		last = formatCursor(e.seq, templates)
 	}
 	return "", nil
 }
@@ -229,12 +234,11 @@ func formatCursor(seq uint64, templates bool) string {
 	return string(cursorLetter(templates)) + strconv.FormatUint(seq, 36)
 }
 
-func parseCursor(cursor string, templates bool) (seq uint64, ok bool) {
-	if rune(cursor[0]) != cursorLetter(templates) {
-		return 0, false
-	}
+// parseCursor takes only what formatCursor may have made here. One of another registry with more entries would else be
+// the end of this one, and whoever follows it would believe that there is nothing more.
+func (g *Registry) parseCursor(cursor string, templates bool) (seq uint64, ok bool) {
 	seq, err := strconv.ParseUint(cursor[1:], 36, 64)
-	return seq, err == nil
+	return seq, err == nil && 0 < seq && seq <= g.seq && formatCursor(seq, templates) == cursor
 }
 
 func cursorLetter(templates bool) rune {

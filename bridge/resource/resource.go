@@ -29,6 +29,11 @@ type Resource struct {
 	Unlisted bool
 }
 
+func (r *Resource) bytes() int {
+	return len(r.URI) + len(r.Name) + len(r.Title) + len(r.Description) + len(r.MIMEType) +
+		len(r.Icons) + len(r.Annotations) + len(r.Meta)
+}
+
 // MaxInterval bounds Resource.MinInterval: a day, in milliseconds.
 const MaxInterval = 24 * 60 * 60 * 1000
 

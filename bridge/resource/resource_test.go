@@ -118,7 +118,14 @@ func TestPagesAreStable(t *testing.T) {
 	seen := map[string]int{}
 	cursor, pages := "", 0
 	for {
-		next, err := g.Page(false, cursor, 7, func(e *Entry) { seen[e.URI]++ })
+		room := 7
+		next, err := g.Page(false, cursor, func(e *Entry) bool {
+			if room--; room < 0 {
+				return false
+			}
+			seen[e.URI]++
+			return true
+		})
 		if err != nil {
 			t.Fatal(err)
 		}

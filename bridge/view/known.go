@@ -15,14 +15,12 @@ type known struct {
 	seen  map[string]bool
 	order []string // oldest first
 
-	fresh   bool // the server has been asked for the list since it last said that the list changed
-	listing bool // it is being asked
-	pages   int  // of that list
-	listBy  Time // when it is given up
+	fresh   bool   // the server has been asked for the list since it last said that the list changed
+	listing bool   // it is being asked
+	pages   int    // of that list
+	cursor  string // of the page that it is asked for
+	listBy  Time   // when it is given up
 }
-
-// maxPages bounds how far a list is followed: a server may page without end.
-const maxPages = 100
 
 func (k *known) init() { k.seen = map[string]bool{} }
 
@@ -89,6 +87,7 @@ func (h *Host) list(cursor string) {
 		h.listing, h.pages = true, 0
 	}
 	h.pages++
+	h.cursor = cursor
 	h.listBy = h.now + h.opt.ReadTimeout
 	h.stats.Lists++
 	params := bridge.Text(nil)
@@ -103,7 +102,8 @@ func (h *Host) answerList(m bridge.Incoming) {
 		return
 	}
 	h.learnFrom(m.Result.Get("resources"))
-	if next, _ := m.Result.Get("nextCursor").Text(); next != "" && h.pages < maxPages {
+	// A server may have one resource on each page, or page without end.
+	if next, _ := m.Result.Get("nextCursor").Text(); next != "" && next != h.cursor && h.pages < h.opt.MaxKnown {
 		h.list(next)
 		return
 	}

@@ -17,12 +17,12 @@ import (
 	"errors"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/pagewire/pagewire/bridge"
+	"github.com/pagewire/pagewire/bridge/home"
 	"github.com/pagewire/pagewire/bridge/view"
 )
 
@@ -37,10 +37,8 @@ const backlog = 64
 
 // A Host serves the Views of one client's server. Create it with New.
 type Host struct {
-	mu      sync.Mutex // held around every call of rules, and so in every call by it
+	mu      *home.Home // held around every call of rules, and so in every call by it
 	rules   *view.Host
-	start   time.Time
-	timer   *time.Timer
 	session *mcp.ClientSession
 	views   map[view.ID]*View
 	last    view.ID
@@ -61,11 +59,10 @@ type opening struct {
 
 // New returns a Host for a client that is not connected yet. Connected tells it when that is.
 func New(client *mcp.Client, o Options) *Host {
-	h := &Host{start: time.Now(), views: map[view.ID]*View{}, running: map[string]context.CancelFunc{}, listens: map[string][]string{}}
-	h.rules = view.New(o, home{h})
+	h := &Host{views: map[view.ID]*View{}, running: map[string]context.CancelFunc{}, listens: map[string][]string{}}
+	h.rules = view.New(o, viewHome{h})
 	h.rules.Lost(0) // there is no connection yet
-	h.timer = time.AfterFunc(time.Hour, h.tick)
-	h.timer.Stop()
+	h.mu = home.New(h.rules, nil)
 	client.AddSendingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
 		return func(ctx context.Context, method string, r mcp.Request) (mcp.Result, error) {
 			h.widen(method, r)
@@ -94,8 +91,7 @@ func (h *Host) Connected(session *mcp.ClientSession) {
 		return
 	}
 	h.session = session
-	h.rules.Back(h.now(), era)
-	h.arm()
+	h.rules.Back(h.mu.Now(), era)
 	h.work.Go(func() {
 		_ = session.Wait() // why it ended is the client's affair
 		h.mu.Lock()
@@ -103,8 +99,7 @@ func (h *Host) Connected(session *mcp.ClientSession) {
 		if h.session == session {
 			h.session, h.opening = nil, nil
 			h.stopAll()
-			h.rules.Lost(h.now())
-			h.arm()
+			h.rules.Lost(h.mu.Now())
 		}
 	})
 }
@@ -117,7 +112,7 @@ func (h *Host) Close() {
 		h.end(v)
 	}
 	h.closed = true
-	h.timer.Stop()
+	h.mu.End()
 	h.mu.Unlock()
 	h.work.Wait()
 }
@@ -133,28 +128,7 @@ func (h *Host) Stats() Stats {
 func (h *Host) Learn(uri string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.rules.Learn(h.now(), uri)
-	h.arm()
-}
-
-func (h *Host) now() view.Time { return view.Time(time.Since(h.start).Milliseconds()) }
-
-// arm sets the timer. It ends every call of rules.
-func (h *Host) arm() {
-	if at, ok := h.rules.Deadline(); ok && !h.closed {
-		h.timer.Reset(time.Duration(max(at-h.now(), 0)) * time.Millisecond)
-	} else {
-		h.timer.Stop()
-	}
-}
-
-func (h *Host) tick() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if !h.closed {
-		h.rules.Tick(h.now())
-		h.arm()
-	}
+	h.rules.Learn(h.mu.Now(), uri)
 }
 
 // A View is one View, as long as it is shown.
@@ -177,8 +151,8 @@ func (h *Host) Open(send func(text []byte)) (*View, error) {
 	if h.closed {
 		return nil, ErrClosed
 	}
-	v := &View{host: h, id: h.last + 1, more: sync.NewCond(&h.mu)}
-	if err := h.rules.Open(h.now(), v.id); err != nil {
+	v := &View{host: h, id: h.last + 1, more: sync.NewCond(h.mu)}
+	if err := h.rules.Open(h.mu.Now(), v.id); err != nil {
 		return nil, err
 	}
 	h.last = v.id
@@ -196,8 +170,7 @@ func (v *View) pump(send func([]byte)) {
 		for len(v.queue) == 0 && !v.done {
 			if v.full {
 				v.full = false
-				h.rules.Writable(h.now(), v.id, true)
-				h.arm()
+				h.rules.Writable(h.mu.Now(), v.id, true)
 				continue // that may have brought more
 			}
 			v.more.Wait()
@@ -222,8 +195,7 @@ func (v *View) Receive(text []byte) (taken bool) {
 	if v.done {
 		return false
 	}
-	taken = h.rules.Receive(h.now(), v.id, text)
-	h.arm()
+	taken = h.rules.Receive(h.mu.Now(), v.id, text)
 	return taken
 }
 
@@ -296,8 +268,7 @@ func (v *View) Teardown() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if !v.done {
-		h.rules.Teardown(h.now(), v.id)
-		h.arm()
+		h.rules.Teardown(h.mu.Now(), v.id)
 	}
 }
 
@@ -317,14 +288,13 @@ func (h *Host) end(v *View) {
 	v.queue = nil
 	v.more.Signal()
 	delete(h.views, v.id)
-	h.rules.Close(h.now(), v.id)
-	h.arm()
+	h.rules.Close(h.mu.Now(), v.id)
 }
 
-// home is the Host as its rules see it. Its methods are called with Host.mu held.
-type home struct{ *Host }
+// viewHome is the Host as its rules see it. Its methods are called with Host.mu held.
+type viewHome struct{ *Host }
 
-func (h home) ToView(id view.ID, m bridge.Message) {
+func (h viewHome) ToView(id view.ID, m bridge.Message) {
 	v := h.views[id]
 	if v == nil {
 		return
@@ -333,7 +303,7 @@ func (h home) ToView(id view.ID, m bridge.Message) {
 	v.more.Signal()
 	if len(v.queue) >= backlog && !v.full {
 		v.full = true
-		h.rules.Writable(h.now(), id, false)
+		h.rules.Writable(h.mu.Now(), id, false)
 	}
 }
 
@@ -349,7 +319,7 @@ type request struct {
 	}
 }
 
-func (h home) ToServer(text []byte) {
+func (h viewHome) ToServer(text []byte) {
 	var r request
 	if err := json.Unmarshal(text, &r); err != nil || h.session == nil {
 		return
@@ -390,8 +360,7 @@ func (h home) ToServer(text []byte) {
 		if gone || h.session != session {
 			return
 		}
-		h.rules.FromServer(h.now(), answer(r.ID, result, err))
-		h.arm()
+		h.rules.FromServer(h.mu.Now(), answer(r.ID, result, err))
 	})
 }
 
@@ -490,8 +459,7 @@ func (h *Host) hear(method string, r mcp.Request) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if !h.closed {
-		h.rules.FromServer(h.now(), text)
-		h.arm()
+		h.rules.FromServer(h.mu.Now(), text)
 	}
 }
 
@@ -508,7 +476,6 @@ func (h *Host) acknowledged(uris []string) {
 	}})
 	h.opening = nil
 	if err == nil {
-		h.rules.FromServer(h.now(), text)
-		h.arm()
+		h.rules.FromServer(h.mu.Now(), text)
 	}
 }

@@ -2,9 +2,9 @@
 // connections that carry one JSON message per line. It lets clients that others wrote talk to the engine without a
 // page.
 //
-// It is what a home has to be, in its smallest form: it serialises its calls, keeps the clock, runs the timer, runs
-// reads beside the engine and aborts them when it says so, and tells the engine when a port takes no more. It never
-// looks into a message, and never remembers what an agent asked for: that is the engine's business.
+// It is what there has to be around bridge/home, in its smallest form: it runs reads beside the engine and aborts them when
+// it says so, and tells the engine when a port takes no more. It never looks into a message, and never remembers what an
+// agent asked for: that is the engine's business.
 package home
 
 import (
@@ -13,9 +13,9 @@ import (
 	"encoding/json"
 	"io"
 	"sync"
-	"time"
 
 	"github.com/pagewire/pagewire/bridge"
+	"github.com/pagewire/pagewire/bridge/home"
 )
 
 // backlog is how many messages may wait for a connection that is not read before its port counts as not writable.
@@ -26,10 +26,8 @@ type Reader func(ctx context.Context, r bridge.Request) (string, error)
 
 // A Home serves resources from memory. Create it with New.
 type Home struct {
-	mu      sync.Mutex // held around every call of the engine, and so in every call by it
+	mu      *home.Home // held around every call of the engine, and so in every call by it
 	engine  *bridge.Engine
-	start   time.Time
-	timer   *time.Timer
 	values  map[string]string // by URI, of what Set set
 	readers map[string]Reader // by URI or template, of what Add added
 	reads   map[bridge.CallID]context.CancelFunc
@@ -53,14 +51,13 @@ func New(o bridge.Options) *Home {
 
 func start(o bridge.Options, host func(*Home) bridge.Host) *Home {
 	h := &Home{
-		start:   time.Now(),
 		values:  map[string]string{},
 		readers: map[string]Reader{},
 		reads:   map[bridge.CallID]context.CancelFunc{},
 		ports:   map[bridge.PortID]*port{},
 	}
 	h.engine = bridge.New(o, host(h))
-	h.timer = time.AfterFunc(time.Hour, func() { h.call(func(now bridge.Time) { h.engine.Tick(now) }) })
+	h.mu = home.New(h.engine, nil)
 	return h
 }
 
@@ -73,19 +70,11 @@ func NewAsking(o bridge.Options, consent Consent) *Home {
 	return start(o, func(h *Home) bridge.Host { return asking{h, consent} })
 }
 
-func (h *Home) now() bridge.Time { return bridge.Time(time.Since(h.start).Milliseconds()) }
-
-// call runs f, which calls the engine, and sets the timer by what the engine then waits for.
+// call runs f, which calls the engine.
 func (h *Home) call(f func(now bridge.Time)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	now := h.now()
-	f(now)
-	if at, ok := h.engine.Deadline(); ok {
-		h.timer.Reset(time.Duration(max(at-now, 0)) * time.Millisecond)
-	} else {
-		h.timer.Stop()
-	}
+	f(h.mu.Now())
 }
 
 // Set gives a resource its value: it is registered with its first one, and touched with every other.
@@ -139,7 +128,7 @@ func (h *Home) Stats() (s bridge.Stats) {
 // and w is closed: after r has ended, after Shutdown, or once w takes no more. Whatever still reads r then ends as
 // soon as r lets it.
 func (h *Home) Serve(r io.ReadCloser, w io.WriteCloser) error {
-	p := &port{more: sync.NewCond(&h.mu)}
+	p := &port{more: sync.NewCond(h.mu)}
 	var id bridge.PortID
 	var err error
 	h.call(func(now bridge.Time) {
@@ -230,14 +219,14 @@ func (h *Home) Send(to bridge.PortID, m bridge.Message) {
 	p.more.Signal()
 	if len(p.queue) >= backlog && !p.full {
 		p.full = true
-		h.engine.Writable(h.now(), to, false)
+		h.engine.Writable(h.mu.Now(), to, false)
 	}
 }
 
 // Read is for the engine. A value is at hand, so the answer comes within the call; a reader's comes later.
 func (h *Home) Read(call bridge.CallID, r bridge.Request) {
 	if text, ok := h.values[r.Key]; ok {
-		h.engine.Complete(h.now(), call, contents(r.URI, text))
+		h.engine.Complete(h.mu.Now(), call, contents(r.URI, text))
 		return
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -281,15 +270,15 @@ type asking struct {
 // Subscribe is for the engine.
 func (a asking) Subscribe(call bridge.CallID, _ bridge.PortID, uri string) {
 	var result bridge.Result
-	if err := a.consent(uri, func(uri string) { a.engine.Touch(a.now(), uri) }); err != nil {
+	if err := a.consent(uri, func(uri string) { a.engine.Touch(a.mu.Now(), uri) }); err != nil {
 		result = bridge.Result{Failure: "refused", Detail: err.Error()}
 	}
-	a.engine.Complete(a.now(), call, result)
+	a.engine.Complete(a.mu.Now(), call, result)
 }
 
 // Unsubscribe is for the engine: no store is kept, so there is nothing to do but to answer where an answer is awaited.
 func (a asking) Unsubscribe(call bridge.CallID, _ bridge.PortID, _ string) {
 	if call != 0 {
-		a.engine.Complete(a.now(), call, bridge.Result{})
+		a.engine.Complete(a.mu.Now(), call, bridge.Result{})
 	}
 }

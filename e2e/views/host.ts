@@ -40,10 +40,13 @@ addEventListener("message", ({ source, data }) => {
   for (const place of places.values()) if (place.frame.contentWindow === source) place.reports.push(data.report);
 });
 
-/** Makes a frame. The View in it comes with `load`, so that a bridge can be there before it. */
-export function frame(name: string): Place {
+/**
+ * Makes a frame, of an opaque origin unless `origin` is "same". The View in it comes with `load`, so that a bridge can be there
+ * before it.
+ */
+export function frame(name: string, origin: "opaque" | "same" = "opaque"): Place {
   const element = document.createElement("iframe");
-  element.sandbox.add("allow-scripts");
+  if (origin === "opaque") element.sandbox.add("allow-scripts");
   document.body.append(element);
   const place: Place = { frame: element, reports: [] };
   places.set(name, place);
@@ -62,14 +65,25 @@ export async function bridge(name: string, options: types.AttachOptions | null =
 }
 
 /** Lets the View of a frame load. */
-export async function load(name: string, query = ""): Promise<void> {
+export const load = (name: string, query = ""): Promise<void> =>
+  navigate(name, (frame) => (frame.src = `/view.html?${query}`));
+
+/** Lets a frame go to another document, and waits until that has loaded. */
+export async function navigate(name: string, go: (frame: HTMLIFrameElement) => unknown): Promise<void> {
   const place = places.get(name)!;
-  place.frame.src = `/view.html?${query}`;
-  await until(() => place.reports.some((r) => r.state === "loaded"));
+  const loaded = () => place.reports.filter((r) => r.state === "loaded").length;
+  const before = loaded();
+  await go(place.frame);
+  await until(() => loaded() > before);
 }
 
-export async function open(name: string, query = "", options: types.AttachOptions | null = {}): Promise<Place> {
-  const place = frame(name);
+export async function open(
+  name: string,
+  query = "",
+  options: types.AttachOptions | null = {},
+  origin: "opaque" | "same" = "opaque",
+): Promise<Place> {
+  const place = frame(name, origin);
   await bridge(name, options);
   await load(name, query);
   return place;

@@ -299,7 +299,7 @@ func TestExtensionManifestAsksForLittle(t *testing.T) {
 	if m.Version != "1.2.3" || !slices.Equal(m.Permissions, []string{"nativeMessaging", "sidePanel", "storage"}) || m.Hosts != nil || m.Accessible != nil {
 		t.Errorf("the manifest: %+v", m)
 	}
-	if !strings.HasPrefix(m.CSP.Pages, "default-src 'none'; script-src 'self' 'wasm-unsafe-eval';") {
+	if !strings.HasPrefix(m.CSP.Pages, "default-src 'none'; script-src 'self';") {
 		t.Errorf("the policy: %s", m.CSP.Pages)
 	}
 }

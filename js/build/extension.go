@@ -37,7 +37,7 @@ func bundleKit(root, dist string, tc toolchain) error {
 	return errors.Join(
 		bundle(options("page.ts", "extension.page.js", api.FormatIIFE)),
 		bundle(options("relay.ts", "extension.relay.js", api.FormatIIFE)),
-		bundle(options("documents.ts", "extension.worker.js", api.FormatESModule)),
+		bundle(options("kit.ts", "extension.worker.js", api.FormatESModule)),
 		bundle(options("background.ts", "extension/worker.js", api.FormatIIFE)),
 		copyFile(filepath.Join(dist, "extension.d.ts"), filepath.Join(root, "js/extension.d.ts")),
 	)
@@ -59,7 +59,7 @@ func buildExtension(root, dist, version string) error {
 		o.JSXImportSource = "preact"
 		errs = append(errs, bundle(o))
 	}
-	for name, path := range map[string]string{"page.js": "extension.page.js", "relay.js": "extension.relay.js", "pagewire.wasm": "pagewire.wasm"} {
+	for name, path := range map[string]string{"page.js": "extension.page.js", "relay.js": "extension.relay.js"} {
 		errs = append(errs, copyFile(filepath.Join(out, name), filepath.Join(dist, path)))
 	}
 	for _, name := range []string{"popup.html", "options.html", "panel.html", "icon-16.png", "icon-32.png", "icon-128.png"} {

@@ -1,11 +1,12 @@
 /**
- * dist/extension/worker.js: the extension's service worker. It puts together the documents, what the user allows, and the road to
- * the gateway, and tells the extension's own pages (popup, options, side panel) what there is.
+ * dist/extension/worker.js: the extension's service worker. It puts together the documents, what the user allows, and
+ * the road to the gateway, where the core is, and tells the extension's own pages (popup, options, side panel) what
+ * there is.
  *
- * Listeners are there before anything is awaited: the browser starts a suspended worker for an event, and drops it otherwise.
+ * Listeners are there before anything is awaited: the browser starts a suspended worker for an event, and drops it
+ * otherwise.
  */
-import type { Document } from "../extension.d.ts";
-import { documents } from "./documents.ts";
+import { documents, Live } from "./documents.ts";
 import { native } from "./native.ts";
 import { permissions } from "./permissions.ts";
 import type { Road } from "./road.ts";
@@ -21,17 +22,20 @@ const lookAgain = 60_000;
 const granted = permissions();
 const views = new Set<chrome.runtime.Port>();
 
-const pages = documents({
-  admits: async (origin) => {
-    const p = await granted;
-    return !p.stopped && p.of(origin) !== undefined;
+const pages = documents(
+  {
+    admits: async (origin) => {
+      const p = await granted;
+      return !p.stopped && p.of(origin) !== undefined;
+    },
+    changed: () => void update(),
   },
-  changed: () => void update(),
-});
+  Live,
+);
 
 /**
- * A content script may read `local` unless it is told not to, and with a page's process taken over it is the page's: the secret and
- * the allowed origins are not for it.
+ * A content script may read `local` unless it is told not to, and with a page's process taken over it is the page's:
+ * the secret and the allowed origins are not for it.
  */
 const closed = chrome.storage.local.setAccessLevel({ accessLevel: "TRUSTED_CONTEXTS" });
 /** Keeps what the native host and we know, for the WebSocket, should the host be gone one day. */
@@ -91,9 +95,12 @@ async function update(): Promise<void> {
   for (const port of views) port.postMessage(view);
 }
 
-/** What each tab's badge says, how much the page shares or that it would, and for which documents: a navigation clears it. */
+/**
+ * What each tab's badge says, how much the page shares or that it would, and for which documents: a navigation clears
+ * it.
+ */
 const badges = new Map<number, { text: string; newest: number }>();
-function badge(all: readonly Document[], allowed: (origin: string) => boolean): void {
+function badge(all: readonly Live[], allowed: (origin: string) => boolean): void {
   const now = new Map<number, { shared: number; asks: boolean; newest: number }>();
   for (const { id, tab, origin, offers, admitted } of all) {
     if (!offers) continue;
@@ -126,7 +133,7 @@ function badge(all: readonly Document[], allowed: (origin: string) => boolean): 
   for (const [tab, { text }] of badges) if (!now.has(tab) && text !== "?" && text !== "") paint(tab, 0, "", "Pagewire");
 }
 
-async function show(all: readonly Document[]): Promise<Shown> {
+async function show(all: readonly Live[]): Promise<Shown> {
   const p = await granted;
   return {
     stopped: p.stopped,
@@ -150,7 +157,7 @@ async function show(all: readonly Document[]): Promise<Shown> {
         tools: d.tools,
         reads: d.reads,
         lastRead: d.lastRead,
-        sessions: d.sessions,
+        linked: d.linked,
       };
     }),
   };

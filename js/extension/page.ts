@@ -1,20 +1,30 @@
 /**
  * dist/extension/page.js: the page layer as the extension adds it to each document, in the page's own world, before
- * any script of the page runs. The core is in the extension's service worker; relay.ts is in between.
+ * any script of the page runs. The core is at the other end of the extension's road; relay.ts is in between.
  *
  * Nothing is told to the extension but how much the page offers, until it begins: the page layer of a page that offers
- * nothing is silent, and one of a site that the user has not allowed sees what it would see if no agent ran.
+ * nothing is silent, and one of a site that the user has not allowed sees what it would see if no agent ran. So does
+ * one that is allowed, until an agent comes: a core elsewhere shows itself by what it asks alone.
  *
  * The relay hands one end of a MessageChannel over when both have run, in one synchronous event before the page's first
- * script. That end is never given again, and it is used by references that were taken then, so that no script of the page gets
- * at it. (A nonce would have to travel with every message, and be compared; a port that nobody else has is its own.)
+ * script. That end is never given again, and it is used by references that were taken then, so that no script of the
+ * page gets at it. (A nonce would have to travel with every message, and be compared; a port that nobody else has is
+ * its own.)
  */
-import { connect } from "../inject/core.ts";
-import { listen, messageData, messagePorts, microtask, postToPort, startPort, unlisten } from "../page/intrinsics.ts";
+import {
+  listen,
+  messageData,
+  messagePorts,
+  microtask,
+  parse,
+  postToPort,
+  startPort,
+  unlisten,
+} from "../page/intrinsics.ts";
 import type { PagewireOptions } from "../pagewire.d.ts";
 import { boot } from "../page/pagewire.ts";
-import { shared } from "../page/shared.ts";
-import { begin, nowhere, onstart } from "./load.ts";
+import { type Post, shared } from "../page/shared.ts";
+import { nowhere, onstart } from "./load.ts";
 import { type Down, handover } from "./words.ts";
 
 const preventDefault = Event.prototype.preventDefault;
@@ -25,12 +35,13 @@ if (globalThis.isSecureContext && /^https?:/.test(globalThis.origin)) {
   const before: unknown = globalThis.pagewire;
   const pagewire = boot(nowhere, {});
   if (pagewire !== before) {
+    const { configure } = pagewire; // which the page may replace
     const take = (event: MessageEvent) => {
       unlisten(window, handover, take);
       const port = messagePorts(event)[0];
       if (!port) return;
       apply(preventDefault, event, []); // tells the relay that it has arrived
-      run(port, () => pagewire.configure({ load: "eager" }));
+      run(port, (post) => configure({ gateway: post as unknown as string }));
     };
     listen(window, handover, take);
     // A page's own script tag finds ours, and does nothing: what it says is done here.
@@ -60,18 +71,25 @@ if (globalThis.isSecureContext && /^https?:/.test(globalThis.origin)) {
   }
 }
 
-function run(port: MessagePort, start: () => void): void {
-  let receive: ReturnType<typeof connect> | undefined;
+/** `begin` has the page layer begin a link, whose frames it posts. */
+function run(port: MessagePort, begin: (post: Post) => void): void {
+  /** Those of the link that is live. */
+  let post: Post | undefined;
+  const end = () => {
+    const ended = post;
+    post = undefined;
+    ended?.hear?.(null);
+  };
   listen(port, "message", (event: MessageEvent) => {
     const said = messageData(event) as Down;
     if (said === "start") {
-      begin(true);
-      receive = connect((text) => postToPort(port, text));
-      start();
-      return;
-    }
-    if (said === null) begin(false);
-    receive?.(said);
+      end();
+      postToPort(port, "start");
+      const fresh: Post = (post = (frame) => void (post === fresh && postToPort(port, frame)));
+      begin(fresh);
+    } else if (said === null) end();
+    else if (post?.hear) post.hear(parse(said));
+    else if (post) postToPort(port, ""); // the page layer has given it up
   });
   startPort(port);
 

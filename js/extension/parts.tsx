@@ -45,7 +45,7 @@ function SiteCard({ site: { origin, pages }, shown, act }: { site: Site; shown: 
   const offers = pages.reduce((n, page) => n + page.offers, 0);
   const reads = pages.reduce((n, page) => n + page.reads, 0);
   const watched = pages.reduce((n, page) => n + page.watched.length, 0);
-  const sessions = pages.reduce((n, page) => n + page.sessions, 0);
+  const linked = pages.some((page) => page.linked);
   const last = Math.max(...pages.map((page) => page.lastRead));
   const resources = pages.flatMap((page) =>
     page.resources.map((resource) => ({ ...resource, key: `${page.id} ${resource.uri}` })),
@@ -60,7 +60,7 @@ function SiteCard({ site: { origin, pages }, shown, act }: { site: Site; shown: 
           ? `Offers ${count(offers, "resource or tool", "resources and tools")}. Agents do not see them.`
           : shown.stopped
             ? "Allowed, but all is stopped."
-            : !sessions
+            : !linked
               ? `Allowed ${grant === "once" ? "until the browser is closed" : "always"}. No gateway is connected.`
               : `Allowed ${grant === "once" ? "until the browser is closed" : "always"}. ${reads ? `Read ${count(reads, "time")}, last at ${new Date(last).toLocaleTimeString()}` : "Not read yet"}; ${count(watched, "resource")} watched.`}
       </p>

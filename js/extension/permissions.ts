@@ -1,7 +1,7 @@
 /**
- * Which origins the user has allowed: none until he says so, then for good, or until the browser ends. Kept in the browser's own
- * storage for the extension, which pages cannot reach: for good in `local`, else in `session`, which is in memory only. One
- * switch stops all, and forgets nothing.
+ * Which origins the user has allowed: none until he says so, then for good, or until the browser ends. Kept in the
+ * browser's own storage for the extension, which pages cannot reach: for good in `local`, else in `session`, which is
+ * in memory only. One switch stops all, and forgets nothing.
  */
 export type Grant = "once" | "always";
 

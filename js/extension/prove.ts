@@ -1,7 +1,7 @@
 /**
- * Has the two ends of a WebSocket prove to each other that they know a secret, without telling it: the gateway first, so that
- * nothing is said to a program that has taken its port. bridge/gateway/internal/proof describes it and is the other side; the
- * vectors beside it are for both.
+ * Has the two ends of a WebSocket prove to each other that they know a secret, without telling it: the gateway first,
+ * so that nothing is said to a program that has taken its port. bridge/gateway/internal/proof describes it and is the
+ * other side; the vectors beside it are for both.
  */
 
 /** A WebSocket that is open: what is sent, and the next text that comes. */

@@ -1,21 +1,26 @@
 /**
- * dist/extension/relay.js: the content script between a document's page layer and the service worker. It is in a world of
- * its own, where the page's scripts cannot reach.
+ * dist/extension/relay.js: the content script between a document's page layer and the service worker. It is in a world
+ * of its own, where the page's scripts cannot reach.
  *
- * It says nothing and wakes nobody for a page that offers nothing. When the browser has suspended the worker it wakes it
- * again, and the page layer gives the new core what the page has registered. It never acts on what the page says; it counts
- * and bounds nothing either, since the worker must do so: a page's process may be taken over with all that is in it.
+ * It says nothing and wakes nobody for a page that offers nothing. When the browser has suspended the worker it wakes
+ * it again, and the page layer gives the new core what the page has registered. It never acts on what the page says; it
+ * counts and bounds nothing either, since the worker must do so: a page's process may be taken over with all that is in
+ * it.
  */
 import { type Down, fromRelay, handover, look, type Note, type ToRelay, type Up } from "./words.ts";
 
-/** Pauses before the worker is called again, in ms: the first, and the longest. A worker that was only suspended is called at once. */
+/**
+ * Pauses before the worker is called again, in ms: the first, and the longest. A worker that was only suspended is
+ * called at once.
+ */
 const firstPause = 100;
 const longestPause = 15_000;
 /** Least time between two notes about the title: some pages count in it. */
 const titlePause = 500;
 
 const { port1: page, port2 } = new MessageChannel();
-// Synchronous, and before any script of the page: page.js, which the manifest names first, has taken the port when this returns.
+// Synchronous, and before any script of the page: page.js, which the manifest names first, has taken the port when this
+// returns.
 const taken = !window.dispatchEvent(new MessageEvent(handover, { cancelable: true, ports: [port2] }));
 if (taken) relay();
 else page.close();

@@ -1,12 +1,12 @@
 /**
- * The road by WebSocket, where the native host is not installed: one connection with a `pagewire serve` on this machine for each
- * document. It is the road of a page with data-gateway (js/page/gateway.ts), but the gateway believes us whose document it is,
- * since both prove first that they know a secret: the one that the native host has told us when it was there. Without one
- * nothing is dialled. The other side is bridge/gateway/socket.
+ * The road by WebSocket, where the native host is not installed: one connection with a `pagewire serve` on this machine
+ * for each document. It is the road of a page with data-gateway (js/page/gateway.ts), but the gateway believes us whose
+ * document it is, since both prove first that they know a secret: the one that the native host has told us when it was
+ * there. Without one nothing is dialled. The other side is bridge/gateway/socket.
  */
-import type { Document, Session } from "../extension.d.ts";
+import type { Link, Live } from "./documents.ts";
 import { prove } from "./prove.ts";
-import { introduction, type Road, type State, type TabName } from "./road.ts";
+import { farewell, type Road, type State, type TabName, tooMuch } from "./road.ts";
 
 const firstPause = 100;
 const longestPause = 10_000;
@@ -16,13 +16,11 @@ const manyFailures = 7;
 const aliveEvery = 20_000;
 
 interface Served {
-  document: Document;
+  document: Live;
   socket?: WebSocket | undefined;
-  session?: Session | undefined;
+  link?: Link | undefined;
   failures: number;
   timer?: ReturnType<typeof setTimeout> | undefined;
-  title: string;
-  focused: number;
   over: boolean;
 }
 
@@ -33,19 +31,23 @@ export function socket(url: string, secret: string | undefined, name: TabName, c
 
   const become = (why: string) => {
     let connected = false;
-    for (const one of served.values()) connected ||= one.session !== undefined;
+    for (const one of served.values()) connected ||= one.link !== undefined;
     if (connected) why = "";
     if (state.connected === connected && state.why === why) return;
     state = { road: "WebSocket", connected, why };
     changed();
   };
+  const waiting = () => {
+    let sum = 0;
+    for (const { socket } of served.values()) sum += socket?.bufferedAmount ?? 0;
+    return sum;
+  };
   const hangUp = (one: Served) => {
     clearTimeout(one.timer);
-    const { socket, session, document } = one;
-    if (!document.admitted && socket?.readyState === WebSocket.OPEN)
-      socket.send(JSON.stringify({ type: "pagewire:page", gone: true }));
-    one.socket = one.session = undefined;
-    session?.close();
+    const { socket, link, document } = one;
+    if (link && !document.admitted && socket?.readyState === WebSocket.OPEN) socket.send(farewell);
+    one.socket = one.link = undefined;
+    link?.close();
     socket?.close();
   };
   const again = (one: Served) => {
@@ -58,7 +60,6 @@ export function socket(url: string, secret: string | undefined, name: TabName, c
     const { document } = one;
     const ours = (one.socket = new WebSocket(url, "pagewire.v1"));
     const live = () => one.socket === ours;
-    let early: string[] | undefined = [];
     /** Who waits for the next text while the two ends prove themselves. */
     let hear: ((text: string) => void) | undefined;
     const talk = {
@@ -75,22 +76,20 @@ export function socket(url: string, secret: string | undefined, name: TabName, c
         return become((cause as Error).message);
       }
       if (!live()) return;
-      ours.send(JSON.stringify({ type: "pagewire:page", ...introduction(document, name) }));
       try {
-        const session = await document.open({
-          deliver: (text) => live() && ours.send(text),
+        one.link = document.link(name(document.tab), {
+          frame: (text) => {
+            if (!live()) return;
+            ours.send(text);
+            const why = tooMuch(ours.bufferedAmount, waiting);
+            if (why) one.link?.expel(why);
+          },
           closed: () => live() && again(one),
         });
-        if (!live()) return session.close();
-        one.session = session;
         one.failures = 0;
         become("");
-        const waiting = early!;
-        early = undefined;
-        for (const text of waiting) session.receive(text);
-      } catch (cause) {
-        console.warn(`pagewire: ${document.origin} is not served: ${(cause as Error).message}`);
-        if (live()) again(one);
+      } catch {
+        again(one); // it has gone, or may not be read any more
       }
     };
     ours.onmessage = ({ data }: MessageEvent<string>) => {
@@ -100,9 +99,7 @@ export function socket(url: string, secret: string | undefined, name: TabName, c
         hear = undefined;
         return next(data);
       }
-      if (data.startsWith('{"type":"pagewire:')) return;
-      if (early) early.push(data);
-      else one.session?.receive(data);
+      one.link?.say(data);
     };
     ours.onclose = ({ reason }) => {
       if (!live()) return;
@@ -111,7 +108,7 @@ export function socket(url: string, secret: string | undefined, name: TabName, c
     };
   };
   const alive = setInterval(() => {
-    for (const { document, session } of served.values()) if (session) document.keepAlive();
+    for (const { document, link } of served.values()) if (link) document.keepAlive();
   }, aliveEvery);
 
   return {
@@ -127,16 +124,9 @@ export function socket(url: string, secret: string | undefined, name: TabName, c
         hangUp(one);
       }
       for (const document of documents) {
-        const { id, title, focused } = document;
-        const known = served.get(id);
-        if (known) {
-          if (known.session && (known.title !== title || known.focused !== focused))
-            known.socket!.send(JSON.stringify({ type: "pagewire:page", title, focused }));
-          known.title = title;
-          known.focused = focused;
-          continue;
-        }
-        const one: Served = { document, failures: 0, title, focused, over: false };
+        const { id } = document;
+        if (served.has(id)) continue;
+        const one: Served = { document, failures: 0, over: false };
         served.set(id, one);
         dial(one);
       }

@@ -25,7 +25,8 @@ export interface ShownPage {
   readonly tools: number;
   readonly reads: number;
   readonly lastRead: number;
-  readonly sessions: number;
+  /** Whether a gateway is connected with it. */
+  readonly linked: boolean;
 }
 
 /** What a view asks for. */

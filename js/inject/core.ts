@@ -1,5 +1,5 @@
 /**
- * The core of a page layer that a gateway has injected, or the extension: it is elsewhere, and serves agents in the page, too. The
+ * The core of a page layer that a gateway has injected: it is elsewhere, and serves agents in the page, too. The
  * link's frames go by a function that the gateway has handed over; js/link/channel.ts has the rest.
  */
 import { type Call, type Channel, channel } from "../link/channel.ts";

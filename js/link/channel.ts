@@ -114,7 +114,9 @@ export function channel(
       case "hello":
         return a === linkVersion
           ? welcomed(c)
-          : end(`it speaks version ${a} of the link, and this page version ${linkVersion}: update the older of the two`);
+          : end(
+              `it speaks version ${a} of the link, and this page version ${linkVersion}: update the older of the two`,
+            );
       case "refused":
         return end(a);
     }

@@ -24,7 +24,7 @@ import {
   warn,
 } from "./intrinsics.ts";
 import { load, preload } from "./load.ts";
-import type { Carrier, Ground, Port, Sessions } from "./shared.ts";
+import type { Carrier, Gateway, Ground, Port, Sessions } from "./shared.ts";
 
 /** `ground` is what sessions.ts needs, but for what this file adds. */
 export function agents(ground: Omit<Ground, "start" | "failed">) {
@@ -68,10 +68,10 @@ export function agents(ground: Omit<Ground, "start" | "failed">) {
   return {
     arrive,
 
-    /** Loads the late part, and has it start the core, or else connect to the gateway of the settings. */
-    async warmUp(core?: boolean): Promise<void> {
+    /** Loads the late part, and has it start the core, or else connect to the gateway. */
+    async warmUp(gateway?: Gateway): Promise<void> {
       try {
-        await (await arrive(core)).warmUp(core);
+        await (await arrive(!gateway)).warmUp(gateway);
       } catch {} // it has been reported
     },
 

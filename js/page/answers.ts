@@ -23,7 +23,7 @@ import {
 import { Status } from "../link/link.ts";
 import { copiesOf, describe, type Reads } from "./reads.ts";
 import type { Revisions } from "./revisions.ts";
-import type { Carrier, Ground, Port } from "./shared.ts";
+import type { Carrier, Entry, Ground, Port } from "./shared.ts";
 
 const pageSize = 200;
 const maxWait = 25_000;
@@ -58,6 +58,9 @@ export function answersOf(
   /** Those who wait: each looks whether it is its turn, and after one has, it is gone. */
   const waiting = new SafeMap<number, () => void>();
   let lastWait = 0;
+  /** What resources_list has listed, in the order of registration: places that stay good while others come and go. */
+  let places = new SafeMap<Entry, number>();
+  let lastPlace = 0;
   let running = 0;
   let due = false;
 
@@ -107,23 +110,34 @@ export function answersOf(
 
   function list({ cursor }: Input): object {
     const from = cursor === undefined ? 0 : typeof cursor === "string" ? +cursor : -1;
-    if (!(from >= 0 && from % 1 === 0)) refuse("'cursor' is not one of resources_list");
+    if (!(from >= 0 && from <= lastPlace && from % 1 === 0)) refuse("'cursor' is not one of resources_list");
     const resources: object[] = [];
     const resourceTemplates: object[] = [];
-    let index = 0;
+    let count = 0;
+    let size = 0;
+    let end = 0;
+    let more = false as boolean;
+    const present = new SafeMap<Entry, number>();
     entries.forEach((entry, key) => {
-      if (index >= from && index < from + pageSize) {
+      const place = places.get(entry) ?? ++lastPlace;
+      present.set(entry, place);
+      if (more || place <= from) return;
+      size += entry.descriptor.length;
+      more = count === pageSize || (count > 0 && size > maxResult);
+      if (!more) {
+        count++;
+        end = place;
         const { uri, uriSchema, minUpdateInterval: _, ...rest } = parse(entry.descriptor);
         if (literal(key) < key.length) resourceTemplates[resourceTemplates.length] = { uriTemplate: uri, ...rest };
         else resources[resources.length] = { uri, ...rest, ...(uriSchema && { uriSchema }) };
       }
-      index++;
     });
+    places = present;
     return {
       revision: now(),
       resources,
       resourceTemplates,
-      ...(index > from + pageSize && { nextCursor: `${from + pageSize}` }),
+      ...(more && { nextCursor: `${end}` }),
     };
   }
 
@@ -136,7 +150,8 @@ export function answersOf(
         ? { revision, contents: await readWide(uri, signal) }
         : refuse(`'${uri}' is not registered; resources_list says what is`);
     // Only of a resource that announces its changes can it be said that there was none.
-    if (since !== undefined && revisions.knows(uri) && at(uri) <= parseSince(since)) return { revision, unchanged: true };
+    if (since !== undefined && revisions.knows(uri) && at(uri) <= parseSince(since))
+      return { revision, unchanged: true };
     const reading = reads.read(uri, uri, "");
     listen(signal, "abort", reading.leave, { once: true });
     const { status, contents, cause } = await reading.outcome;

@@ -72,7 +72,10 @@ export function coresOf(ground: Ground, revisions: Revisions) {
   };
 
   /** Makes room for a core, which is to call `source`. `dead` is called once when it says that it is no more. */
-  function home(dead: (reason: string) => void, ports?: Pick<PortSource, "send" | "closed">): Home & { source: PortSource } {
+  function home(
+    dead: (reason: string) => void,
+    ports?: Pick<PortSource, "send" | "closed">,
+  ): Home & { source: PortSource } {
     const id = ++last;
     let core: Core | undefined;
     let over = "";
@@ -166,9 +169,7 @@ export function coresOf(ground: Ground, revisions: Revisions) {
         if (over) return;
         core = given;
         const matters = (key: string) =>
-          watching.has(key) ||
-          reading.has(key) ||
-          ((watching.size > 0 || reading.size > 0) && revisions.isWide(key));
+          watching.has(key) || reading.has(key) || ((watching.size > 0 || reading.size > 0) && revisions.isWide(key));
         members.set(id, {
           core: given,
           touch: (key) => matters(key) && given.touch(key, revisions.at(key)),

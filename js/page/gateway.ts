@@ -10,18 +10,11 @@ import { uncurry } from "./basics.ts";
 import type { Cores } from "./cores.ts";
 import { error, exec, listen, messageData, microtask, parse, unlisten } from "./late.ts";
 import type { Revisions } from "./revisions.ts";
-import type { Ground } from "./shared.ts";
-import { type Call, type Channel, channel } from "../link/channel.ts";
+import type { Gateway, Ground, Post } from "./shared.ts";
+import { type Channel, channel } from "../link/channel.ts";
 
 // Node 20, where the core's tests import this file with the others, has no WebSocket.
-const {
-  WebSocket = class {} as never,
-  MutationObserver,
-  setTimeout,
-  clearTimeout,
-  Date,
-  URL,
-} = globalThis;
+const { WebSocket = class {} as never, MutationObserver, setTimeout, clearTimeout, Date, URL } = globalThis;
 const { min, random } = Math;
 const { info } = console;
 
@@ -39,12 +32,6 @@ const titlePause = 500;
 
 const tabKey = "pagewire:tab";
 const loopback = /^(localhost|.*\.localhost|127(\.\d+){3}|\[::1\])$/;
-
-/** A function that posts a frame to a core elsewhere. The link sets `hear`: it takes what that says; null ends the link. */
-interface Post {
-  (frame: string): void;
-  hear?: (calls: readonly Call[] | null) => void;
-}
 
 export function gateway({ settings, emit }: Ground, { epoch }: Revisions, cores: Cores) {
   const send = uncurry(WebSocket.prototype.send) as (socket: WebSocket, text: string) => void;
@@ -128,9 +115,14 @@ export function gateway({ settings, emit }: Ground, { epoch }: Revisions, cores:
         ended(true);
       });
       const about = { epoch, tab, frame: frame(), title, url: location.href, focused: focus() };
-      link = channel(home.source, (text) => live() && send(ours, text), about, (given) => {
-        if (given.tab) remember((tab = given.tab)); // ours is a duplicated tab's
-      });
+      link = channel(
+        home.source,
+        (text) => live() && send(ours, text),
+        about,
+        (given) => {
+          if (given.tab) remember((tab = given.tab)); // ours is a duplicated tab's
+        },
+      );
       home.adopt(link);
     });
     listen(ours, "message", (event: MessageEvent) => live() && link?.hear(parse(messageData(event) as string)));
@@ -210,21 +202,17 @@ export function gateway({ settings, emit }: Ground, { epoch }: Revisions, cores:
     home.adopt(core);
   }
 
-  /** Connects to the gateway that the settings name. */
-  function dial(): void {
-    const given = settings.gateway as unknown;
-    if (typeof given === "function") {
-      settings.gateway = url;
-      return take(given as Post);
-    }
+  /** Connects to a gateway. */
+  function dial(given: Gateway): void {
+    if (typeof given === "function") return take(given);
     const { prerendering } = document as { prerendering?: boolean };
-    if (prerendering) return listen(document, "prerenderingchange", dial, { once: true }); // nobody sees it yet
+    if (prerendering) return listen(document, "prerenderingchange", () => dial(given), { once: true }); // nobody sees it yet
     let wanted: URL | undefined;
     try {
-      wanted = new URL(settings.gateway!, document.baseURI);
+      wanted = new URL(given, document.baseURI);
     } catch {}
     if (wanted?.protocol !== "ws:" && wanted?.protocol !== "wss:")
-      return report(`'${settings.gateway}' is no gateway: its URL is like ws://127.0.0.1:7433`);
+      return report(`'${given}' is no gateway: its URL is like ws://127.0.0.1:7433`);
     if (wanted.pathname === "/") wanted.pathname = "/page";
     if (wanted.href === url && !over) return;
     if (settings.origin === "null")

@@ -16,7 +16,7 @@ import { project } from "./tools.ts";
 import { canonical, isAt, requireOrigin } from "./uri.ts";
 
 /** Options that are taken as they are; the first three are URLs. */
-const texts = ["core", "wasm", "worker", "gateway", "integrity", "name", "version", "freshState"] as const;
+const texts = ["core", "wasm", "worker", "integrity", "name", "version", "freshState"] as const;
 
 /** Installs Pagewire whose files lie beside `base`, or gives the one that is there: loading it twice is harmless. */
 export function boot(base: string, options: PagewireOptions): Pagewire {
@@ -54,8 +54,8 @@ export function boot(base: string, options: PagewireOptions): Pagewire {
       if (origins) settings.origins = `${origins}`.split(/[ ,]+/).map((origin) => new SafeURL(origin).origin);
       if (refuse) return gateway && warn(refuse);
       // With a gateway there is no "at once": the core is started when that answers.
-      if (gateway || load === "eager") void way.warmUp(!gateway);
-      if (load === "idle") (globalThis.requestIdleCallback ?? setTimeout)(() => refuse || void way.warmUp(true));
+      if (gateway || load === "eager") void way.warmUp(gateway);
+      if (load === "idle") (globalThis.requestIdleCallback ?? setTimeout)(() => refuse || void way.warmUp());
     }
 
     uninstall(): void {

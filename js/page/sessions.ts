@@ -227,7 +227,7 @@ export function sessions(ground: Ground): Sessions {
     answer: answers.answer,
     tool: box.tool,
     envelope: envelopes(ground, open),
-    warmUp: async (core) => (core ? void (await need()) : gateways.dial()),
+    warmUp: async (gateway) => (gateway ? gateways.dial(gateway) : void (await need())),
     shutDown(reason) {
       unlisten(globalThis.window, "pageshow", onpageshow);
       unlisten(globalThis.window, "pagehide", onpagehide);

@@ -99,13 +99,20 @@ export interface CoreSettings extends CoreOptions {
   core: string;
   /** The other origins whose windows may connect. */
   origins: readonly string[];
-  /** Where the gateway is that the page connects to, as it was given. */
-  gateway?: string;
   /** What tools depend on, as the page gave it: pagetools.ts, once it is loaded, looks when it is set. */
   freshState?: PagewireOptions["freshState"];
   /** Whether agents are told why a read failed. Default false: a page's messages may hold secrets. */
   exposeErrors?: boolean;
 }
+
+/** A function that posts a frame to a core elsewhere. The link sets `hear`: it takes what that says; null ends the link. */
+export interface Post {
+  (frame: string): void;
+  hear?: (calls: readonly (readonly unknown[])[] | null) => void;
+}
+
+/** A gateway to be connected to: its URL as it was given, or what leads there. */
+export type Gateway = string | Post;
 
 /** What sessions.ts gets from the part that was there before it. */
 export interface Ground {
@@ -173,8 +180,8 @@ export interface Sessions {
   envelope(payload: unknown): Promise<void>;
   /** Opens a port that the MessagePort carries. `source` is the window that sent it. */
   serve(port: MessagePort, source: MessageEventSource | null): Promise<void>;
-  /** Starts the core; or connects to the gateway of the settings, and keeps at that. */
-  warmUp(core?: boolean): Promise<void>;
+  /** Starts the core; or connects to the gateway, and keeps at that. */
+  warmUp(gateway: Gateway | undefined): Promise<void>;
   /** Closes all ports and gives the core up, for good. */
   shutDown(reason: string): void;
 }

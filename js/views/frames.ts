@@ -1,35 +1,53 @@
 /**
- * Notices that a frame is gone. Nothing tells a page so: a frame that is removed sends no message, and `pagehide` cannot be
+ * Notices what becomes of a frame. Nothing tells a page so: a frame that is removed sends no message, and `pagehide` cannot be
  * heard across origins. So the trees that the frame stands in are observed, which costs nothing while nothing is
  * removed; and where the element is not known, or is gone already, its window is asked once a second whether it is
- * closed.
+ * closed. That the frame shows another document only its element tells, when that has loaded: the window stays the same.
+ *
+ * It never looks into the document of a frame, which may be of another origin.
  */
 
-/**
- * Calls `gone` once, when the frame has left the document or shows in another window. A frame that is not in the document yet is
- * waited for. Returns what stops that.
- */
-export function watchFrame(frame: HTMLIFrameElement | Window, gone: () => void): () => void {
-  const element = isElement(frame) ? frame : elementOf(frame);
+/** What may become of a frame. */
+export interface FrameEvents {
+  /** Once: it has left the document, or shows in another window. */
+  close(): void;
+  /**
+   * It has loaded a document; also the first one that it was given. `perhapsSame` says that the page has given it another fragment:
+   * of a frame of another origin Chromium tells that by `load` too, though the document stays.
+   */
+  loaded(perhapsSame: boolean): void;
+}
+
+/** Watches a frame; one that is not in the document yet is waited for. Returns what stops that. */
+export function watchFrame(frame: HTMLIFrameElement | Window, events: FrameEvents): () => void {
+  const element = isElement(frame) ? frame : elementOf(frame, document);
   let window_ = element ? element.contentWindow : (frame as Window);
   let timer: ReturnType<typeof setInterval> | undefined;
-  let observers: MutationObserver[] = [];
+  const observers: MutationObserver[] = [];
+  let src = "";
+  const onload = (): void => {
+    const { src: now, srcdoc, contentDocument } = element!;
+    const perhapsSame = now !== src && base(now) === base(src) && !contentDocument;
+    // The empty document of a frame that has not been given one yet loads as well.
+    if (now || src || srcdoc) events.loaded(perhapsSame);
+    src = now;
+  };
   const stop = (): void => {
     clearInterval(timer);
-    for (const observer of observers) observer.disconnect();
-    observers = [];
+    element?.removeEventListener("load", onload);
+    for (const observer of observers.splice(0)) observer.disconnect();
   };
   const check = (): void => {
     if (element && !window_) observe(element);
     else if (element ? !element.isConnected || element.contentWindow !== window_ : window_!.closed) {
       stop();
-      gone();
+      events.close();
     }
   };
   const observe = (element: HTMLIFrameElement): void => {
     if (!element.isConnected) return; // not yet
     window_ = element.contentWindow;
-    stop();
+    clearInterval(timer);
     // A frame in a shadow tree goes with any of the hosts around it.
     for (
       let root: Node | undefined = element.getRootNode();
@@ -42,16 +60,25 @@ export function watchFrame(frame: HTMLIFrameElement | Window, gone: () => void):
     }
   };
   timer = setInterval(check, 1000);
+  element?.addEventListener("load", onload);
   if (element) observe(element);
   return stop;
+}
+
+function base(url: string): string {
+  return url.split("#", 1)[0]!;
 }
 
 export function isElement(frame: HTMLIFrameElement | Window): frame is HTMLIFrameElement {
   return typeof (frame as Window).postMessage !== "function";
 }
 
-/** The element that shows a window, if it is not in a shadow tree. Of a window of another origin only identity can be asked. */
-function elementOf(window_: Window): HTMLIFrameElement | undefined {
-  for (const element of document.querySelectorAll("iframe")) if (element.contentWindow === window_) return element;
+/** The element that shows a window, if it is in no closed shadow tree. Of a window of another origin only identity can be asked. */
+function elementOf(window_: Window, root: Document | ShadowRoot): HTMLIFrameElement | undefined {
+  for (const element of root.querySelectorAll("iframe")) if (element.contentWindow === window_) return element;
+  for (const { shadowRoot } of root.querySelectorAll("*")) {
+    const found = shadowRoot && elementOf(window_, shadowRoot);
+    if (found) return found;
+  }
   return undefined;
 }

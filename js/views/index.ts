@@ -9,6 +9,7 @@
  * It never reads a resource by itself, nor carries anything from one server to another's Views. It loads no wasm before the
  * first `attachViews`, and announces subscriptions only when they work.
  */
+import { Documents } from "./documents.ts";
 import { start, type Core, type CoreHost } from "./edge.ts";
 import { isElement, watchFrame } from "./frames.ts";
 import { isMessage } from "./message.ts";
@@ -29,6 +30,12 @@ const observed = new Set([
   "ui/notifications/request-teardown",
   "notifications/cancelled",
 ]);
+
+/** How long after a document's `load` its handshake may be heard, in ms: Chromium tells of the load first, also where it was last. */
+const handshakeTime = 50;
+/** The id of the `ping` by which a document is asked whether it is an App, and how long its answer may take, in ms. */
+const PING = "pagewire:ping";
+const answerTime = 2000;
 
 export const attachViews: typeof types.attachViews = (bridge, upstream, options = {}) => {
   const server = Server.of(upstream, options);
@@ -156,7 +163,7 @@ class View implements Views {
   undo: (() => void)[] = [];
 
   readonly #server: Server;
-  readonly #id: number;
+  #id: number;
   readonly #shared: boolean;
   /** What came before the core was there. */
   #early: Message[] | undefined = [];
@@ -165,6 +172,12 @@ class View implements Views {
   #hello: unknown;
   #greeted = false;
   #announced = false;
+  /** It has sent something. */
+  #heard = false;
+  readonly #documents = new Documents();
+  /** What is not sent before it is known whether the document in the frame is the one that asked for it. */
+  #held: Message[] | undefined;
+  #deciding: ReturnType<typeof setTimeout> | undefined;
   /** Reads and lists that the bridge answers: request id -> the URI read, or "". */
   readonly #observed = new Map<unknown, string>();
 
@@ -202,14 +215,62 @@ class View implements Views {
   }
 
   send(message: Message): void {
-    if (!this.closed) this.post?.(message);
+    if (this.#held) this.#held.push(message);
+    else if (!this.closed) this.post?.(message);
+  }
+
+  /** The frame has loaded a document. If that is not the App that has subscribed, what was subscribed to is over. */
+  loaded(perhapsSame: boolean): void {
+    const document = this.#documents.loaded();
+    if (document === "app" || this.closed || this.#refused) return;
+    const ask = this.#heard && (document === "unknown" || perhapsSame);
+    this.#held ??= [];
+    this.#decide(handshakeTime, () => {
+      if (!ask) return this.#renew();
+      this.post?.({ jsonrpc: "2.0", id: PING, method: "ping" });
+      this.#decide(answerTime, () => this.#renew());
+    });
+  }
+
+  #decide(ms: number, decide: () => void): void {
+    clearTimeout(this.#deciding);
+    this.#deciding = setTimeout(decide, ms);
+  }
+
+  /** The document that has loaded is an App: it is sent what was held for it. */
+  #isApp(held: Message[]): void {
+    this.#documents.isApp();
+    this.#held = undefined;
+    clearTimeout(this.#deciding);
+    for (const message of held) this.send(message);
+  }
+
+  /** The document that was the View is gone; the one that is there may become it. */
+  #renew(): void {
+    this.#held = undefined;
+    this.#hello = undefined;
+    this.#observed.clear();
+    if (this.#early) this.#early = [];
+    const host = this.#host;
+    host?.shut(this.#id);
+    this.#server.views.delete(this.#id);
+    this.#id = this.#server.add(this);
+    if (host && !host.open(this.#id)) this.#refuse("too many Views");
   }
 
   /** Looks at a message of the View, and reports whether it is answered here. */
   incoming(message: Message): boolean {
     const { id, method } = message;
-    if (!method || this.closed) return false;
+    if (this.closed) return false;
+    if (!method) {
+      if (id !== PING) return false;
+      if (this.#held) this.#isApp(this.#held);
+      return true;
+    }
+    this.#heard = true;
     if (method === "ui/initialize") {
+      this.#documents.initialized();
+      if (this.#held) this.#isApp([]); // what was held is the former document's
       this.#greeted = true;
       this.#hello = id;
     } else if (id !== undefined && !this.#greeted) {
@@ -301,6 +362,8 @@ class View implements Views {
     this.#host?.shut(this.#id);
     this.closed = true;
     this.#early = undefined;
+    this.#held = undefined;
+    clearTimeout(this.#deciding);
     this.#server.remove(this.#id);
     for (const undo of this.undo.splice(0)) undo();
   }
@@ -324,7 +387,7 @@ function attachBridge(bridge: BridgeLike, server: Server, options: AttachOptions
   const follow = (transport: object): void => {
     // PostMessageTransport has the window as eventTarget; of another transport nothing is known.
     const frame = options.frame ?? (transport as { eventTarget?: Window }).eventTarget;
-    if (frame) view.undo.push(watchFrame(frame, () => view.close()));
+    if (frame) view.undo.push(watchFrame(frame, view));
   };
   if (bridge.transport) {
     const transport = bridge.transport as Transport;
@@ -403,6 +466,6 @@ function attachFrame(frame: HTMLIFrameElement | Window, server: Server, options:
   };
   addEventListener("message", listener, { capture: true });
   view.undo.push(() => removeEventListener("message", listener, { capture: true }));
-  view.undo.push(watchFrame(options.frame ?? frame, () => view.close()));
+  view.undo.push(watchFrame(options.frame ?? frame, view));
   return view;
 }

@@ -12,7 +12,6 @@ import (
 
 	"github.com/pagewire/pagewire/bridge"
 	"github.com/pagewire/pagewire/bridge/gateway"
-	"github.com/pagewire/pagewire/bridge/wire"
 )
 
 // A native is a document without Pagewire in a browser with WebMCP: it has tools, and no resources. They are run by the
@@ -277,9 +276,16 @@ func toolResult(e *webmcp.EventToolResponded) []byte {
 func failed(why string) []byte { return contentOf(why, true) }
 
 func contentOf(text string, isError bool) []byte {
-	result := wire.Text(`{"content":[{"type":"text","text":`).Str(text).Raw(`}]`)
-	if isError {
-		result = result.Raw(`,"isError":true`)
+	type content struct {
+		Type string `json:"type"`
+		Text string `json:"text"`
 	}
-	return result.Raw(`}`)
+	result, err := json.Marshal(struct {
+		Content []content `json:"content"`
+		IsError bool      `json:"isError,omitempty"`
+	}{[]content{{"text", text}}, isError})
+	if err != nil {
+		panic(err) // strings always encode
+	}
+	return result
 }

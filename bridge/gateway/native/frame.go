@@ -85,17 +85,17 @@ func (w *writer) write(m message) error {
 	return err
 }
 
-// text sends an MCP message for a document, in pieces where it is long. Those of other documents may come in between.
-func (w *writer) text(id int64, text []byte) error {
+// frame sends a frame for a document, in pieces where it is long. Those of other documents may come in between.
+func (w *writer) frame(id int64, text []byte) error {
 	for len(text) > maxPiece {
 		n := maxPiece
 		for n > maxPiece-utf8.UTFMax && !utf8.RuneStart(text[n]) {
 			n--
 		}
-		if err := w.write(message{Type: "message", ID: id, Text: string(text[:n]), More: true}); err != nil {
+		if err := w.write(message{Type: "frame", ID: id, Text: string(text[:n]), More: true}); err != nil {
 			return err
 		}
 		text = text[n:]
 	}
-	return w.write(message{Type: "message", ID: id, Text: string(text)})
+	return w.write(message{Type: "frame", ID: id, Text: string(text)})
 }

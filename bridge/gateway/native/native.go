@@ -3,25 +3,26 @@
 // Package native brings in the pages of the browser extension: it is the process that the browser starts for the extension, and
 // speaks with it over standard input and output.
 //
-// It relays and does nothing else: for each document that the extension opens it connects with the hub's /page as the document
-// would, over the hub's socket, so that the hub believes whose it is; and again when another process has become the hub. What the
-// extension says of documents has been learnt from the browser, not from pages; it is passed on all the same as it would be from
-// anybody, and bounded. A message that is too long or makes no sense is refused, counted and logged, and nothing else comes of it.
+// It passes frames on and does nothing else: for each document that the extension opens it connects with the hub's /page as the
+// document would, over the hub's socket, so that the hub believes whose it is; and again when another process has become the hub.
+// What is in a frame it never looks at: the extension's worker has put into the first one what the browser says of the document,
+// and the hub bounds and checks them all. What the extension itself says is bounded here: a message that is too long or makes no
+// sense is refused, counted and logged, and nothing else comes of it.
 //
 // The messages are JSON objects with a type. From the extension:
 //
-//	open     id, tab, frame, title, url, origin, focused: there is a document; as in package socket
-//	note     id, title, focused: they have changed
-//	message  id, session, text, more: an MCP message of the document; with more, a piece of one
-//	close    id, gone: the document has gone, or its session has; with gone because the user has withdrawn what was allowed
+//	open   id, origin: there is a document of that origin
+//	frame  id, session, text, more, ack: a frame of the document's link; with more, a piece of one. An ack above 0 is asked for
+//	close  id: the document has gone, or may not be read any more. What it has said before is sent still
 //
 // To it:
 //
 //	hello    version, secret: the process runs; by the secret the extension can do without it, over a WebSocket of its own
-//	open     id, session: a session with the document begins; what was before is over. Messages of others are ignored
-//	message  id, text, more: an MCP message for it; pieces are at most 1 MiB of JSON, which is what the browser takes
+//	open     id, session: the hub is there: the document's link begins. What was before is over, and frames of others are ignored
+//	frame    id, text, more: a frame for it; pieces are at most 1 MiB of JSON, which is what the browser takes
+//	taken    id, session, ack: the hub has taken what came up to there. Who waits for that fills no buffer
 //	close    id, reason: the session is over; another one may follow
-//	refused  reason, count: a message of the extension's was refused
+//	refused  reason, count, id: a message of the extension's was refused; with an id the document is no longer open
 //	failed   reason: the process ends, since it cannot serve
 package native
 
@@ -34,14 +35,11 @@ import (
 	"io/fs"
 	"log/slog"
 	"net"
-	"net/http"
 	"net/url"
 	"path/filepath"
-	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
-
-	"github.com/coder/websocket"
 
 	"github.com/pagewire/pagewire/bridge/gateway/internal/secret"
 	"github.com/pagewire/pagewire/bridge/gateway/internal/wsconn"
@@ -98,51 +96,35 @@ type Options struct {
 const (
 	// maxDocuments and maxPerOrigin bound the documents that are open, as package socket does.
 	maxDocuments, maxPerOrigin = 1024, 256
-	// maxQueued bounds what waits for the hub to take it, in bytes, for each document: the largest message, twice.
-	maxQueued = 64 << 20
-	// maxMessage bounds a message of the hub.
-	maxMessage = 48 << 20
+	// maxQueued bounds what waits for the hub to take it, in bytes, for each document, and maxQueuedAll for all. The extension lets
+	// 2 Mi characters wait here, of three bytes at most.
+	maxQueued, maxQueuedAll = 8 << 20, 256 << 20
+	// maxFrame bounds a frame of the hub: a tool's arguments of 4 MiB, quoted twice.
+	maxFrame = 48 << 20
 	// firstPause and longestPause are those between two attempts to reach the hub.
 	firstPause, longestPause = 20 * time.Millisecond, time.Second
 	// refusedPause is that after a hub has refused a document: its options do not change.
 	refusedPause = 30 * time.Second
 	// lasting is how long a session must have been for the next attempt to be made soon.
 	lasting = time.Second
-	// farewellTimeout is how long the hub may take to hear that a document will not come back.
+	// farewellTimeout is how long the hub may take to take what a document has said before it went.
 	farewellTimeout = time.Second
 	// dialTimeout bounds an attempt.
 	dialTimeout = 3 * time.Second
 )
 
 type message struct {
-	Type    string   `json:"type"`
-	ID      int64    `json:"id,omitempty"`
-	Session int64    `json:"session,omitempty"`
-	Text    string   `json:"text,omitempty"`
-	More    bool     `json:"more,omitempty"`
-	Gone    bool     `json:"gone,omitempty"`
-	Tab     string   `json:"tab,omitempty"`
-	Frame   string   `json:"frame,omitempty"`
-	Title   *string  `json:"title,omitempty"`
-	URL     string   `json:"url,omitempty"`
-	Origin  string   `json:"origin,omitempty"`
-	Focused *float64 `json:"focused,omitempty"`
-	Reason  string   `json:"reason,omitempty"`
-	Version string   `json:"version,omitempty"`
-	Secret  string   `json:"secret,omitempty"`
-	Count   int      `json:"count,omitempty"`
-}
-
-// A note is what package socket takes.
-type note struct {
-	Type    string   `json:"type"` // first: it makes the text a note
-	Tab     string   `json:"tab,omitempty"`
-	Frame   string   `json:"frame,omitempty"`
-	Title   *string  `json:"title,omitempty"`
-	URL     string   `json:"url,omitempty"`
-	Origin  string   `json:"origin,omitempty"`
-	Focused *float64 `json:"focused,omitempty"`
-	Gone    bool     `json:"gone,omitempty"`
+	Type    string `json:"type"`
+	ID      int64  `json:"id,omitempty"`
+	Session int64  `json:"session,omitempty"`
+	Text    string `json:"text,omitempty"`
+	More    bool   `json:"more,omitempty"`
+	Ack     int64  `json:"ack,omitempty"`
+	Origin  string `json:"origin,omitempty"`
+	Reason  string `json:"reason,omitempty"`
+	Version string `json:"version,omitempty"`
+	Secret  string `json:"secret,omitempty"`
+	Count   int    `json:"count,omitempty"`
 }
 
 // A host is one run of Serve.
@@ -152,6 +134,7 @@ type host struct {
 	documents map[int64]*document // of the reader alone
 	origins   map[string]int
 	refused   int
+	queued    atomic.Int64 // bytes that wait for the hub, of all documents
 	running   sync.WaitGroup
 
 	mu       sync.Mutex
@@ -241,7 +224,7 @@ func (h *host) read(ctx context.Context, in *reader) error {
 		text, err := in.next()
 		switch {
 		case errors.Is(err, errTooLong):
-			h.refuse(err.Error())
+			h.refuse(err.Error(), 0)
 			continue
 		case err == io.EOF:
 			return nil
@@ -253,75 +236,82 @@ func (h *host) read(ctx context.Context, in *reader) error {
 		}
 		var m message
 		if err := json.Unmarshal(text, &m); err != nil {
-			h.refuse("no message of the extension: " + err.Error())
+			h.refuse("no message of the extension: "+err.Error(), 0)
 			continue
 		}
 		if why := h.take(ctx, m); why != "" {
-			h.refuse(why)
+			h.refuse(why, 0)
 		}
 	}
 }
 
-func (h *host) refuse(why string) {
+// refuse says why something was refused: of the document that was closed for it, or 0.
+func (h *host) refuse(why string, id int64) {
 	h.refused++
 	h.o.Log.Warn("refused a message of the browser", "reason", why, "count", h.refused)
-	_ = h.out.write(message{Type: "refused", Reason: why, Count: h.refused}) // the reader finds out
+	_ = h.out.write(message{Type: "refused", ID: id, Reason: why, Count: h.refused}) // the reader finds out
 }
 
 // take does what a message says. It returns why it does not, or "".
 func (h *host) take(ctx context.Context, m message) string {
 	d := h.documents[m.ID]
-	if m.Type == "open" {
-		u, err := url.Parse(m.Origin)
-		switch {
-		case d != nil:
-			return "the document is open already"
-		case m.ID <= 0:
-			return "a document's number is above 0"
-		case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Scheme+"://"+u.Host != m.Origin:
-			return "an origin of no web page"
-		case len(h.documents) >= maxDocuments:
-			return fmt.Sprintf("%d documents are open, and no more are taken", maxDocuments)
-		case h.origins[m.Origin] >= maxPerOrigin:
-			return fmt.Sprintf("%d documents of %s are open, and no more are taken", maxPerOrigin, m.Origin)
-		}
-		h.open(ctx, m)
-		return ""
-	}
-	if d == nil {
-		if m.Type == "close" || m.Type == "message" || m.Type == "note" {
-			return "the document is not open"
-		}
+	switch {
+	case m.Type == "open":
+		return h.open(ctx, d, m)
+	case m.Type != "frame" && m.Type != "close":
 		return "an unknown type"
-	}
-	switch m.Type {
-	case "note":
-		d.describe(m)
-	case "message":
-		if !d.pieces(m) {
-			h.close(m.ID)
-			return "a document's messages come faster than the hub takes them, and it was closed"
-		}
-	case "close":
+	case d == nil:
+		return "the document is not open"
+	case m.Type == "close":
 		h.forget(m.ID)
-		if m.Gone {
-			d.farewell()
-		} else {
-			d.cancel()
-		}
-	default:
-		return "an unknown type"
+		d.leave()
+	case !d.push(m):
+		h.expel(d, "a document's frames come faster than the hub takes them, and it was closed")
+	case h.queued.Load() > maxQueuedAll:
+		h.expel(h.fullest(), "frames of all documents come faster than the hub takes them, and that for which most waits was closed")
 	}
 	return ""
 }
 
-func (h *host) open(ctx context.Context, m message) {
+// open takes a document on, or returns why not.
+func (h *host) open(ctx context.Context, known *document, m message) string {
+	u, err := url.Parse(m.Origin)
+	switch {
+	case known != nil:
+		return "the document is open already"
+	case m.ID <= 0:
+		return "a document's number is above 0"
+	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Scheme+"://"+u.Host != m.Origin:
+		return "an origin of no web page"
+	case len(h.documents) >= maxDocuments:
+		return fmt.Sprintf("%d documents are open, and no more are taken", maxDocuments)
+	case h.origins[m.Origin] >= maxPerOrigin:
+		return fmt.Sprintf("%d documents of %s are open, and no more are taken", maxPerOrigin, m.Origin)
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	d := &document{h: h, id: m.ID, origin: m.Origin, cancel: cancel, wake: make(chan struct{}, 1), log: h.o.Log.With("origin", m.Origin)}
-	d.hello = note{Type: "pagewire:page", Tab: m.Tab, Frame: m.Frame, Title: m.Title, URL: m.URL, Origin: m.Origin, Focused: m.Focused}
 	h.documents[m.ID] = d
 	h.origins[m.Origin]++
 	h.running.Go(func() { d.run(ctx) })
+	return ""
+}
+
+// expel closes a document, and says why.
+func (h *host) expel(d *document, why string) {
+	h.close(d.id)
+	h.refuse(why, d.id)
+}
+
+// fullest is the document for which most waits.
+func (h *host) fullest() *document {
+	var most *document
+	bytes := -1
+	for _, d := range h.documents {
+		if n := d.waits(); n > bytes {
+			most, bytes = d, n
+		}
+	}
+	return most
 }
 
 func (h *host) close(id int64) {
@@ -336,214 +326,5 @@ func (h *host) forget(id int64) {
 	delete(h.documents, id)
 	if h.origins[d.origin]--; h.origins[d.origin] == 0 {
 		delete(h.origins, d.origin)
-	}
-}
-
-// A document is one that the extension has opened.
-type document struct {
-	h      *host
-	id     int64
-	origin string
-	log    *slog.Logger
-	cancel context.CancelFunc
-	wake   chan struct{}
-
-	mu     sync.Mutex
-	hello  note
-	over   bool     // there is to be no further session
-	last   int64    // session
-	live   bool     // it is open
-	piece  []byte   // of a message that is not whole
-	queue  [][]byte // for the hub
-	queued int
-}
-
-// describe takes what has changed.
-func (d *document) describe(m message) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	changed := note{Type: "pagewire:page", Title: m.Title, Focused: m.Focused}
-	if m.Title != nil {
-		d.hello.Title = m.Title
-	}
-	if m.Focused != nil {
-		d.hello.Focused = m.Focused
-	}
-	if text, err := json.Marshal(changed); err == nil && d.live {
-		d.push(text)
-	}
-}
-
-// farewell tells the hub that the document will not come back, and ends it.
-func (d *document) farewell() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.over = true
-	text, err := json.Marshal(note{Type: "pagewire:page", Gone: true})
-	if err != nil || !d.live || !d.push(text) {
-		d.cancel()
-		return
-	}
-	time.AfterFunc(farewellTimeout, d.cancel) // the hub ends the session at once
-}
-
-// ended reports whether there is to be no further session.
-func (d *document) ended() bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.over
-}
-
-// pieces takes a message, or a piece of one. It reports whether there was room.
-func (d *document) pieces(m message) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if !d.live || m.Session != d.last {
-		d.piece = nil
-		return true // of a session that has just ended
-	}
-	if d.piece = append(d.piece, m.Text...); len(d.piece) > maxQueued {
-		return false
-	}
-	if m.More {
-		return true
-	}
-	text := d.piece
-	d.piece = nil
-	return d.push(text)
-}
-
-// push queues a text for the hub. The lock is held.
-func (d *document) push(text []byte) bool {
-	if d.queued += len(text); d.queued > maxQueued {
-		return false
-	}
-	d.queue = append(d.queue, text)
-	select {
-	case d.wake <- struct{}{}:
-	default:
-	}
-	return true
-}
-
-func (d *document) take() [][]byte {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	queue := d.queue
-	d.queue, d.queued = nil, 0
-	return queue
-}
-
-// run is the life of a document: one session with the hub after the other.
-func (d *document) run(ctx context.Context) {
-	defer d.cancel()
-	pause := firstPause
-	for ctx.Err() == nil {
-		start := time.Now()
-		begun, refused, err := d.session(ctx)
-		if ctx.Err() != nil || d.ended() {
-			return
-		}
-		if begun && time.Since(start) > lasting {
-			pause = firstPause
-		}
-		wait, reason := pause, ""
-		if refused {
-			wait, reason = refusedPause, err.Error()
-			d.log.Warn("the hub refuses a document", "error", err)
-		}
-		if begun || refused {
-			if d.h.out.write(message{Type: "close", ID: d.id, Reason: reason}) != nil {
-				return
-			}
-		}
-		pause = min(2*pause, longestPause)
-		select {
-		case <-ctx.Done():
-		case <-time.After(wait):
-		}
-	}
-}
-
-// dial connects to where the hub takes pages.
-func (d *document) dial(ctx context.Context) (c *wsconn.Conn, generation uint64, refused bool, err error) {
-	ctx, end := context.WithTimeout(ctx, dialTimeout)
-	defer end()
-	over, generation, err := d.h.o.Connect(ctx)
-	if err != nil {
-		return nil, 0, false, err
-	}
-	c, response, err := wsconn.Client(ctx, over, "/page", nil, wsconn.Options{MaxMessage: maxMessage})
-	if err != nil && response != nil && response.StatusCode == http.StatusForbidden {
-		text, _ := io.ReadAll(io.LimitReader(response.Body, 1<<10))
-		return nil, 0, true, errors.New(strings.TrimSpace(string(text)))
-	}
-	return c, generation, false, err
-}
-
-// session is one connection with the hub. It reports whether that has begun, and whether the hub has refused it.
-func (d *document) session(ctx context.Context) (begun, refused bool, err error) {
-	conn, generation, refused, err := d.dial(ctx)
-	if err != nil {
-		return false, refused, err
-	}
-	defer conn.Close()
-	t := &tie{generation, conn}
-	if !d.h.begin(t) {
-		return false, false, errors.New("the hub has been replaced")
-	}
-	defer d.h.end(t)
-	stop := context.AfterFunc(ctx, func() { conn.Close() })
-	defer stop()
-	d.mu.Lock()
-	hello, err := json.Marshal(d.hello)
-	d.mu.Unlock()
-	if err == nil {
-		err = conn.Write(ctx, hello)
-	}
-	if err == nil {
-		// From here on what the extension says belongs to this session.
-		d.mu.Lock()
-		d.last++
-		session := d.last
-		d.live = true
-		d.mu.Unlock()
-		defer func() {
-			d.mu.Lock()
-			d.live, d.piece, d.queue, d.queued = false, nil, nil, 0
-			d.mu.Unlock()
-		}()
-		err = d.h.out.write(message{Type: "open", ID: d.id, Session: session})
-	}
-	if err != nil {
-		return false, false, err
-	}
-	var writing sync.WaitGroup
-	defer writing.Wait()
-	ended := make(chan struct{})
-	defer close(ended)
-	writing.Go(func() {
-		for {
-			select {
-			case <-ended:
-				return
-			case <-d.wake:
-			}
-			for _, text := range d.take() {
-				if conn.Write(ctx, text) != nil {
-					return // the reader finds out
-				}
-			}
-		}
-	})
-	for {
-		text, err := conn.Read(ctx)
-		if err == nil {
-			err = d.h.out.text(d.id, text)
-		}
-		if err != nil {
-			conn.Close()
-			return true, websocket.CloseStatus(err) == websocket.StatusPolicyViolation, err
-		}
 	}
 }

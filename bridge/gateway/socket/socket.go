@@ -1,7 +1,7 @@
 //go:build !js
 
 // Package socket brings in the pages that come by themselves, by WebSocket: those with data-gateway in their script tag, and
-// those that a browser extension speaks for. One WebSocket is one document, and one MCP session with it.
+// those that a browser extension speaks for. One WebSocket is one document, and one link with it.
 //
 // Who a page is says the browser, in the Origin header, and nobody else: a page's own word counts for what concerns
 // nobody but it, such as its title. Pages of this machine may connect at once; others only when the user has allowed their

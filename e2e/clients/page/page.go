@@ -1,21 +1,26 @@
 // Package page is a page for clients that others wrote: the resources and tools that the protocol's conformance suites
-// ask for by name, and some that change by themselves. It stands where a page in a browser would: a real engine, that
-// connects to a gateway as pages do. A page in a browser cannot be it, since test:// is at no web origin.
+// ask for by name, and some that change by themselves. It connects to a gateway as pages do; a page in a browser cannot be
+// it, since test:// is at no web origin.
+//
+// It never speaks MCP: that is the gateway's.
 package page
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
 	"sync"
+	"testing"
 	"time"
 
 	"github.com/coder/websocket"
 
-	"github.com/pagewire/pagewire/bridge"
+	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
 // Origin is the page's. Besides the suites' resources it has
@@ -27,108 +32,57 @@ import (
 //	/door        reading it makes /guest come or go
 const Origin = "https://x.test"
 
-// A page is the home of the engine.
+// A page is what the resources and tools share.
 type page struct {
-	mu     sync.Mutex // guards all below, and the engine
-	engine *bridge.Engine
-	start  time.Time
-	timer  *time.Timer
-	out    *websocket.Conn
+	*testkit.Page
+	mu     sync.Mutex // guards all below
 	ticks  int
 	gaveUp int
-	slow   map[bridge.CallID]bool
 	open   bool // /door
-	extra  int  // the number of the tool that is there besides the others
+	extra  int  // tools that test_trigger_tool_change has added
 }
 
-// Connect brings the page to the hub at addr, which must admit any scheme and the page's origin, until ctx ends: by
+// Connect brings the page to the hub at addr, which must admit any scheme and the page's origin, until the test ends: by
 // WebSocket, as a page in a browser does.
-func Connect(ctx context.Context, addr string) error {
+func Connect(t testing.TB, addr string) error {
+	ctx := t.Context()
 	far, _, err := websocket.Dial(ctx, "ws://"+addr+"/page", &websocket.DialOptions{Subprotocols: []string{"pagewire.v1"}, HTTPHeader: http.Header{"Origin": {Origin}}})
 	if err != nil {
 		return err
 	}
 	far.SetReadLimit(-1)
-	hello := `{"type":"pagewire:page","tab":"page-of-the-clients","title":"Page of the clients","url":"` + Origin + `/"}`
-	if err := far.Write(ctx, websocket.MessageText, []byte(hello)); err != nil {
-		return err
-	}
-	p := &page{start: time.Now(), out: far, slow: map[bridge.CallID]bool{}}
-	p.engine = bridge.New(bridge.Options{Rule: bridge.Rule{Any: true}, Tools: true}, p)
-	p.timer = time.AfterFunc(time.Hour, func() { p.call(func(now bridge.Time) { p.engine.Tick(now) }) })
-	p.call(func(now bridge.Time) {
-		for _, r := range resources {
-			if err := p.engine.Register(now, r); err != nil {
-				panic(err)
-			}
-		}
-		p.setTools(now)
-		if err := p.engine.Open(now, 1); err != nil {
-			panic(err)
-		}
-	})
+	p := &page{Page: testkit.NewPage(t, nil)}
+	p.addResources()
+	p.addTools()
+	post := func(frame []byte) { _ = far.Write(ctx, websocket.MessageText, frame) } // who has gone is noticed by who reads
+	p.Connect(post, map[string]any{"tab": "page-of-the-clients", "title": "Page of the clients", "url": Origin + "/"})
 	go func() {
 		for {
-			_, m, err := far.Read(ctx)
+			_, frame, err := far.Read(ctx)
 			if err != nil {
 				return
 			}
-			if strings.HasPrefix(string(m), `{"type":"pagewire:`) {
-				continue
-			}
-			p.call(func(now bridge.Time) { p.engine.Receive(now, 1, m) })
+			p.Hear(frame)
 		}
 	}()
-	go func() {
-		tick := time.NewTicker(50 * time.Millisecond)
-		defer tick.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-tick.C:
-				p.call(func(now bridge.Time) {
-					p.ticks++
-					p.engine.Touch(now, Origin+"/clock")
-				})
-			}
-		}
-	}()
+	go p.tick(ctx)
 	return nil
 }
 
-// call runs f, which calls the engine, and sets the timer by what the engine then waits for.
-func (p *page) call(f func(now bridge.Time)) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	f(p.now())
-	if at, ok := p.engine.Deadline(); ok {
-		p.timer.Reset(time.Duration(max(at-p.now(), 0)) * time.Millisecond)
+func (p *page) tick(ctx context.Context) {
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			p.mu.Lock()
+			p.ticks++
+			p.mu.Unlock()
+			p.Touch(Origin + "/clock")
+		}
 	}
-}
-
-func (p *page) now() bridge.Time { return bridge.Time(time.Since(p.start).Milliseconds()) }
-
-func (p *page) Send(_ bridge.PortID, m bridge.Message) {
-	p.out.Write(context.Background(), websocket.MessageText, m.AppendTo(nil))
-}
-
-func (p *page) Watched(string, bool) {}
-
-func resource(uri, name, mimeType string) bridge.Resource {
-	return bridge.Resource{URI: uri, Name: name, Description: name, MIMEType: mimeType, Size: -1}
-}
-
-var resources = []bridge.Resource{
-	resource("test://static-text", "Static text", "text/plain"),
-	resource("test://static-binary", "Static binary", "image/png"),
-	resource("test://template/{id}/data", "Template", "application/json"),
-	resource("test://watched-resource", "Watched", "text/plain"),
-	resource(Origin+"/clock", "Clock", "text/plain"),
-	resource(Origin+"/square/{n}", "Square", "text/plain"),
-	resource(Origin+"/slow", "Slow", "text/plain"),
-	resource(Origin+"/gave_up", "Gave up", "text/plain"),
-	resource(Origin+"/door", "Door", "text/plain"),
 }
 
 // A PNG of one red pixel, and a WAV without a sample.
@@ -137,130 +91,135 @@ const (
 	wav = "UklGRiQAAABXQVZFZm10IBAAAAABAAEAQB8AAEAfAAABAAgAZGF0YQAAAAA="
 )
 
-func (p *page) Read(call bridge.CallID, r bridge.Request) {
-	contents := map[string]string{"uri": r.URI, "mimeType": "text/plain"}
-	switch r.Key {
-	case "test://static-text":
-		contents["text"] = "This is the content of the static text resource."
-	case "test://static-binary":
-		contents["mimeType"], contents["blob"] = "image/png", png
-	case "test://template/{id}/data":
-		id := strings.TrimSuffix(strings.TrimPrefix(r.URI, "test://template/"), "/data")
-		text, _ := json.Marshal(map[string]any{"id": id, "templateTest": true, "data": "Data for ID: " + id}) // strings
-		contents["mimeType"], contents["text"] = "application/json", string(text)
-	case "test://watched-resource":
-		contents["text"] = "Watched resource content"
-	case Origin + "/clock":
-		contents["text"] = strconv.Itoa(p.ticks)
-	case Origin + "/square/{n}":
-		n, _ := strconv.Atoi(strings.TrimPrefix(r.URI, Origin+"/square/"))
-		contents["text"] = strconv.Itoa(n * n)
-	case Origin + "/slow":
-		p.slow[call] = true
-		return
-	case Origin + "/gave_up":
-		contents["text"] = strconv.Itoa(p.gaveUp)
-	case Origin + "/door":
-		if p.open = !p.open; p.open {
-			p.engine.Register(p.now(), resource(Origin+"/guest", "Guest", "text/plain"))
-			contents["text"] = "open"
-		} else {
-			p.engine.Unregister(p.now(), Origin+"/guest")
-			contents["text"] = "closed"
-		}
-	case Origin + "/guest":
-		contents["text"] = "hello"
-	}
-	p.complete(call, []map[string]string{contents})
+// A reading gives what a URI reads as.
+type reading = func(ctx context.Context, uri string) (string, error)
+
+func (p *page) add(uri, name, mimeType string, read reading) {
+	p.Describe(uri, map[string]any{"name": name, "description": name, "mimeType": mimeType})
+	p.Add(uri, read)
 }
 
-func (p *page) End(call bridge.CallID) {
-	if p.slow[call] {
-		delete(p.slow, call)
-		p.gaveUp++
+func text(s string) reading { return func(context.Context, string) (string, error) { return s, nil } }
+
+// number reads as one of the page's counts.
+func (p *page) number(n *int) reading {
+	return func(context.Context, string) (string, error) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return strconv.Itoa(*n), nil
 	}
 }
 
-func (p *page) complete(call bridge.CallID, contents any) {
-	text, err := json.Marshal(contents)
+func (p *page) addResources() {
+	pixel, err := base64.StdEncoding.DecodeString(png)
 	if err != nil {
-		panic(err) // they are strings, in maps and lists
+		panic(err) // it is a constant
 	}
-	p.engine.Complete(p.now(), call, bridge.Result{Contents: text})
+	p.add("test://static-text", "Static text", "text/plain", text("This is the content of the static text resource."))
+	p.add("test://static-binary", "Static binary", "image/png", text(string(pixel)))
+	p.add("test://template/{id}/data", "Template", "application/json", func(_ context.Context, uri string) (string, error) {
+		id := strings.TrimSuffix(strings.TrimPrefix(uri, "test://template/"), "/data")
+		text, err := json.Marshal(map[string]any{"id": id, "templateTest": true, "data": "Data for ID: " + id})
+		return string(text), err
+	})
+	p.add("test://watched-resource", "Watched", "text/plain", text("Watched resource content"))
+	p.add(Origin+"/clock", "Clock", "text/plain", p.number(&p.ticks))
+	p.add(Origin+"/square/{n}", "Square", "text/plain", func(_ context.Context, uri string) (string, error) {
+		n, err := strconv.Atoi(strings.TrimPrefix(uri, Origin+"/square/"))
+		return strconv.Itoa(n * n), err
+	})
+	p.add(Origin+"/slow", "Slow", "text/plain", func(ctx context.Context, _ string) (string, error) {
+		<-ctx.Done()
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.gaveUp++
+		return "", errors.New("nobody waits any more")
+	})
+	p.add(Origin+"/gave_up", "Gave up", "text/plain", p.number(&p.gaveUp))
+	p.add(Origin+"/door", "Door", "text/plain", p.door)
+}
+
+func (p *page) door(context.Context, string) (string, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.open = !p.open; p.open {
+		p.Offer(Origin+"/guest", "hello")
+		return "open", nil
+	}
+	p.Withdraw(Origin + "/guest")
+	return "closed", nil
+}
+
+type object = map[string]any
+
+func block(s string) object { return object{"type": "text", "text": s} }
+
+// answers is a tool that always gives the same.
+func answers(content ...object) func(context.Context, json.RawMessage, func(object)) any {
+	return func(context.Context, json.RawMessage, func(object)) any { return object{"content": content} }
+}
+
+// tool has a tool's members, which are those of an object without properties unless there are some.
+func tool(properties object) object {
+	return object{"description": "A tool of the conformance suites", "inputSchema": object{"type": "object", "properties": properties}}
 }
 
 // The tools are the suites', as a page can have them: it has no way to ask the agent for a sample or for input, or to
 // write to its log.
-var tools = []bridge.Tool{
-	tool("test_simple_text", "{}"),
-	tool("test_image_content", "{}"),
-	tool("test_audio_content", "{}"),
-	tool("test_embedded_resource", "{}"),
-	tool("test_multiple_content_types", "{}"),
-	tool("test_error_handling", "{}"),
-	tool("test_tool_with_progress", "{}"),
-	tool("test_streaming_elicitation", "{}"),
-	tool("test_logging_tool", "{}"),
-	tool("test_trigger_tool_change", "{}"),
-	tool("test_header_param", `{"city":{"type":"string","x-mcp-header":"City"}}`),
-	{Name: "json_schema_2020_12_tool", JSON: []byte(`{"name":"json_schema_2020_12_tool","description":"Tool with JSON Schema 2020-12 features","inputSchema":{` +
-		`"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object",` +
-		`"$defs":{"address":{"$anchor":"addressDef","type":"object","properties":{"street":{"type":"string"},"city":{"type":"string"}}}},` +
-		`"properties":{"name":{"type":"string"},"address":{"$ref":"#/$defs/address"},"contactMethod":{"type":"string","enum":["phone","email"]},` +
-		`"phone":{"type":"string"},"email":{"type":"string"}},"allOf":[{"anyOf":[{"required":["phone"]},{"required":["email"]}]}],` +
-		`"if":{"properties":{"contactMethod":{"const":"phone"}},"required":["contactMethod"]},"then":{"required":["phone"]},"else":{"required":["email"]},` +
-		`"additionalProperties":false}}`)},
-}
-
-func tool(name, properties string) bridge.Tool {
-	return bridge.Tool{Name: name, JSON: fmt.Appendf(nil, `{"name":%q,"description":"A tool of the conformance suites","inputSchema":{"type":"object","properties":%s}}`, name, properties)}
-}
-
-func (p *page) setTools(now bridge.Time) {
-	// Another one each time: a list that is changed and changed back has not changed.
-	if err := p.engine.SetTools(now, append(tools[:len(tools):len(tools)], tool(fmt.Sprintf("test_extra_%d", p.extra), "{}"))); err != nil {
-		panic(err)
-	}
-}
-
-type object map[string]any
-
-func (p *page) CallTool(call bridge.CallID, t bridge.ToolCall) {
-	text := func(s string) object { return object{"type": "text", "text": s} }
+func (p *page) addTools() {
 	image := object{"type": "image", "data": png, "mimeType": "image/png"}
-	answer := func(content ...object) { p.complete(call, object{"content": content}) }
-	switch t.Name {
-	case "test_simple_text":
-		answer(text("This is a simple text response for testing."))
-	case "test_image_content":
-		answer(image)
-	case "test_audio_content":
-		answer(object{"type": "audio", "data": wav, "mimeType": "audio/wav"})
-	case "test_embedded_resource":
-		answer(object{"type": "resource", "resource": object{"uri": "test://embedded-resource", "mimeType": "text/plain", "text": "This is an embedded resource content."}})
-	case "test_multiple_content_types":
-		answer(text("Multiple content types test:"), image,
-			object{"type": "resource", "resource": object{"uri": "test://mixed-content-resource", "mimeType": "application/json", "text": `{"test":"data","value":123}`}})
-	case "test_error_handling":
-		p.complete(call, object{"isError": true, "content": []object{text("This tool intentionally returns an error for testing")}})
-	case "test_tool_with_progress":
+	for name, content := range map[string][]object{
+		"test_simple_text":   {block("This is a simple text response for testing.")},
+		"test_image_content": {image},
+		"test_audio_content": {{"type": "audio", "data": wav, "mimeType": "audio/wav"}},
+		"test_embedded_resource": {{"type": "resource", "resource": object{
+			"uri": "test://embedded-resource", "mimeType": "text/plain", "text": "This is an embedded resource content."}}},
+		"test_multiple_content_types": {block("Multiple content types test:"), image, {"type": "resource", "resource": object{
+			"uri": "test://mixed-content-resource", "mimeType": "application/json", "text": `{"test":"data","value":123}`}}},
+	} {
+		p.SetTool(name, testkit.Tool{Members: tool(object{}), Run: answers(content...)})
+	}
+	p.SetTool("test_error_handling", testkit.Tool{Members: tool(object{}), Run: func(context.Context, json.RawMessage, func(object)) any {
+		return object{"isError": true, "content": []object{block("This tool intentionally returns an error for testing")}}
+	}})
+	p.SetTool("test_tool_with_progress", testkit.Tool{Members: tool(object{}), Run: func(_ context.Context, _ json.RawMessage, progress func(object)) any {
 		// The result comes later than the last progress: the TypeScript client looks at a result before what came with it.
-		for i := range 4 {
-			time.AfterFunc(time.Duration(50*i)*time.Millisecond, func() {
-				p.call(func(now bridge.Time) {
-					if i == 3 {
-						answer(text("done"))
-					} else {
-						p.engine.Progress(now, call, fmt.Appendf(nil, `"progress":%d,"total":100`, 50*i))
-					}
-				})
-			})
+		for i := range 3 {
+			progress(object{"progress": 50 * i, "total": 100})
+			time.Sleep(50 * time.Millisecond)
 		}
-	case "test_trigger_tool_change":
-		p.extra++
-		p.setTools(p.now())
-		answer(text("changed"))
-	default:
-		answer(text(string(t.Arguments)))
+		return object{"content": []object{block("done")}}
+	}})
+	p.SetTool("test_trigger_tool_change", testkit.Tool{Members: tool(object{}), Run: func(context.Context, json.RawMessage, func(object)) any {
+		p.addExtra()
+		return object{"content": []object{block("changed")}}
+	}})
+	echo := func(_ context.Context, arguments json.RawMessage, _ func(object)) any {
+		return object{"content": []object{block(string(arguments))}}
+	}
+	for name, members := range map[string]object{
+		"test_streaming_elicitation": tool(object{}),
+		"test_logging_tool":          tool(object{}),
+		"test_header_param":          tool(object{"city": object{"type": "string", "x-mcp-header": "City"}}),
+		"json_schema_2020_12_tool":   {"description": "Tool with JSON Schema 2020-12 features", "inputSchema": json.RawMessage(schema)},
+	} {
+		p.SetTool(name, testkit.Tool{Members: members, Run: echo})
 	}
 }
+
+// addExtra adds another tool each time: a list that is changed and changed back has not changed.
+func (p *page) addExtra() {
+	p.mu.Lock()
+	name := fmt.Sprintf("test_extra_%d", p.extra)
+	p.extra++
+	p.mu.Unlock()
+	p.SetTool(name, testkit.Tool{Members: tool(object{})})
+}
+
+const schema = `{` +
+	`"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object",` +
+	`"$defs":{"address":{"$anchor":"addressDef","type":"object","properties":{"street":{"type":"string"},"city":{"type":"string"}}}},` +
+	`"properties":{"name":{"type":"string"},"address":{"$ref":"#/$defs/address"},"contactMethod":{"type":"string","enum":["phone","email"]},` +
+	`"phone":{"type":"string"},"email":{"type":"string"}},"allOf":[{"anyOf":[{"required":["phone"]},{"required":["email"]}]}],` +
+	`"if":{"properties":{"contactMethod":{"const":"phone"}},"required":["contactMethod"]},"then":{"required":["phone"]},"else":{"required":["email"]},` +
+	`"additionalProperties":false}`

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { test } from "node:test";
-import { answer, prove, whereOf } from "../../../dist/test/prove.mjs";
+import { answer, prove, whereOf } from "../../../dist/test/extension.mjs";
 
 const file = new URL("../../../bridge/gateway/internal/proof/testdata/vectors.json", import.meta.url);
 const vectors = JSON.parse(await readFile(file, "utf8"));

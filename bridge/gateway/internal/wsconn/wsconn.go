@@ -55,6 +55,8 @@ type Conn struct {
 	opt    Options
 	once   sync.Once
 	closed chan struct{}
+	// partial is the message of which WritePiece has written a beginning; nil if there is none.
+	partial io.WriteCloser
 
 	mu     sync.Mutex
 	unsent [][]byte
@@ -262,6 +264,32 @@ func (c *Conn) Write(ctx context.Context, message []byte) error {
 		return err
 	}
 	return nil
+}
+
+// WritePiece sends a piece of a message, which begins with the first one behind a last one: between the two nothing else may be
+// written. It fails as Write does.
+func (c *Conn) WritePiece(ctx context.Context, piece []byte, last bool) error {
+	if c.partial == nil && last {
+		return c.Write(ctx, piece)
+	}
+	// The library's deadline would be one for the whole message, which is as long in coming as its writer likes.
+	late := time.AfterFunc(writeTimeout, func() { c.end(0, "") })
+	defer late.Stop()
+	var err error
+	if c.partial == nil {
+		c.partial, err = c.ws.Writer(ctx, websocket.MessageText)
+	}
+	if err == nil {
+		_, err = c.partial.Write(piece)
+	}
+	if err == nil && last {
+		err = c.partial.Close()
+		c.partial = nil
+	}
+	if err != nil {
+		c.end(0, "")
+	}
+	return err
 }
 
 // Send sends a message behind those that were sent so before it, and does not wait for that. It must not be mixed with Write.

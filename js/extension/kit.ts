@@ -1,0 +1,278 @@
+/**
+ * What `pagewire/extension/worker` exports: the documents of an extension's tabs (documents.ts), and a core for each
+ * that the extension opens a session with. It is for extensions with agents of their own; ours has its core in the
+ * gateway, and no wasm.
+ *
+ * The core is at the other end of the document's link: this is what bridge/link does elsewhere. It never opens a port
+ * of the page's, and what breaks the link ends the document's, with every session.
+ */
+import { attach } from "../core/edge.ts";
+import { compile } from "../core/compile.ts";
+import { linkVersion, type PortCore, type PortSource, Status } from "../link/link.ts";
+import type { Carrier, Document, Documents, Options, Session } from "../extension.d.ts";
+import { documents as keep, type Link, Live } from "./documents.ts";
+
+/** How long a session waits for the page to say what it offers, in ms, so that it sees no empty list. */
+const patience = 1_000;
+/** How long a document waits whose core has died, in ms. */
+const afterDeath = 2_000;
+/** URIs whose revision is kept. */
+const maxKnown = 10_000;
+
+/** The version of Pagewire; js/build puts it in. */
+declare const PAGEWIRE_VERSION: string;
+
+/** Takes the documents that come. To be called when the worker starts, before anything is awaited. */
+export function documents(options: Options): Documents {
+  let module: Promise<WebAssembly.Module> | undefined;
+  const compiled = async () => {
+    module ??= compile({ wasm: options.wasm ?? chrome.runtime.getURL("pagewire.wasm"), worker: "", origin: "" });
+    try {
+      return await module;
+    } catch (cause) {
+      module = undefined;
+      throw cause;
+    }
+  };
+
+  class Opened extends Live implements Document {
+    private home: Home | undefined;
+    private started: Promise<PortCore> | undefined;
+
+    get sessions() {
+      return this.home?.carriers.size ?? 0;
+    }
+
+    private async start(home: Home): Promise<PortCore> {
+      try {
+        return await home.start(await compiled());
+      } catch (cause) {
+        home.finish((cause as Error).message); // so that it is tried again
+        throw cause;
+      }
+    }
+
+    async open(carrier: Carrier): Promise<Session> {
+      if (this.gone || !this.admitted) throw new Error("pagewire: the document has gone, or may not be read");
+      const home = (this.home ??= new Home(this, () => {
+        this.home = this.started = undefined;
+        options.changed?.();
+      }));
+      const core = await (this.started ??= this.start(home));
+      if (home !== this.home) throw new Error("pagewire: the document has gone");
+      const id = home.open(carrier);
+      options.changed?.();
+      return {
+        receive: (text) => home.carriers.has(id) && core.receive(id, text),
+        close: () => {
+          if (!home.carriers.delete(id)) return;
+          core.close(id);
+          options.changed?.();
+        },
+      } as Session;
+    }
+  }
+  return keep(options, Opened);
+}
+
+/** A call that the core has asked of the page. */
+interface Asked {
+  readonly tool: boolean;
+  readonly uri: string;
+  /** What the page has answered, as `send` puts it into messages. */
+  held?: string;
+}
+
+/** One core and its link with a document. */
+class Home implements PortSource {
+  readonly carriers = new Map<number, Carrier>();
+  private last = 0;
+  private core: PortCore | undefined;
+  private link: Link | undefined;
+  private over = "";
+  private readonly calls = new Map<number, Asked>();
+  private readonly revisions = new Map<string, number>();
+  /** What has just come to be watched: the page answers with its revision. */
+  private readonly asked = new Set<string>();
+  /** Calls for the page, which go together at the turn's end. */
+  private queue: unknown[] = [];
+  private scheduled = false;
+  /** Called when the page has said something behind its hello. */
+  private told = (): void => {};
+
+  /** `ended` is called once, when the core or the link is over. */
+  constructor(
+    private readonly document: Live,
+    private readonly ended: () => void,
+  ) {}
+
+  /** Starts the core, and waits for what the page offers. */
+  async start(module: WebAssembly.Module): Promise<PortCore> {
+    const { origin, tab } = this.document;
+    const core = (this.core = await attach(this, module, { wasm: "", worker: "", origin, tools: true }));
+    const told = new Promise<void>((done) => {
+      this.told = done;
+      setTimeout(done, patience);
+    });
+    this.link = this.document.link(String(tab), {
+      frame: (text) => this.hear(core, text),
+      closed: (reason) => this.finish(reason),
+    });
+    await told;
+    if (this.over) throw new Error(`pagewire: ${this.over}`);
+    return core;
+  }
+
+  open(carrier: Carrier): number {
+    this.carriers.set(++this.last, carrier);
+    this.core!.open(this.last);
+    return this.last;
+  }
+
+  finish(reason: string): void {
+    if (this.over) return;
+    this.over = reason;
+    this.core?.stop();
+    this.link?.close();
+    this.told();
+    const all = [...this.carriers.values()];
+    this.carriers.clear();
+    this.ended();
+    for (const carrier of all) carrier.closed(reason);
+  }
+
+  // What the core says.
+
+  send(port: number, message: string, call: number, hole: number): void {
+    const text = call ? message.slice(0, hole) + (this.calls.get(call)?.held ?? "") + message.slice(hole) : message;
+    this.carriers.get(port)?.deliver(text);
+  }
+
+  closed(port: number, reason: string): void {
+    const carrier = this.carriers.get(port);
+    this.carriers.delete(port);
+    carrier?.closed(reason);
+  }
+
+  read(id: number, key: string, uri: string, params: string): void {
+    this.calls.set(id, { tool: false, uri });
+    this.say("read", id, key, uri, params);
+  }
+
+  callTool(id: number, name: string, args: string, unless: string): void {
+    this.calls.set(id, { tool: true, uri: "" });
+    this.say("callTool", id, name, args, unless);
+  }
+
+  end(id: number): void {
+    this.calls.delete(id);
+    this.say("end", id);
+  }
+
+  watched(uri: string, on: boolean): void {
+    if (on) this.asked.add(uri);
+    else this.asked.delete(uri);
+    this.say("watched", uri, on);
+  }
+
+  report(message: string): void {
+    this.say("report", message);
+  }
+
+  dead(reason: string): void {
+    console.error(`pagewire: the core of ${this.document.origin} died: ${reason}`);
+    this.core = undefined; // it is not to be stopped
+    this.finish("the core died");
+    setTimeout(() => this.document.remove(), afterDeath); // the relay calls again
+  }
+
+  private say(...call: unknown[]): void {
+    this.queue.push(call);
+    if (this.scheduled) return;
+    this.scheduled = true;
+    queueMicrotask(() => this.queue.length && this.flush());
+  }
+
+  private flush(): void {
+    this.scheduled = false;
+    const calls = this.queue;
+    this.queue = [];
+    this.link?.say(JSON.stringify(calls));
+  }
+
+  // What the page says.
+
+  private hear(core: PortCore, frame: string): void {
+    try {
+      if (frame[0] === "=") this.contents(core, frame);
+      else for (const call of JSON.parse(frame)) this.obey(core, call);
+    } catch {
+      return this.link!.expel("a frame that is none of the page layer's");
+    }
+    this.flush(); // each frame is answered
+    if (!frame.startsWith('[["hello"')) this.told();
+  }
+
+  private contents(core: PortCore, frame: string): void {
+    const [head, id, revision] = /^=(\d{1,15}) (\d{1,15}) /.exec(frame) ?? [];
+    if (!head) throw new TypeError("no contents");
+    const call = this.calls.get(Number(id));
+    if (!call || call.held !== undefined) return; // it has been ended, or answered
+    if (!call.tool) this.know(call.uri, Number(revision));
+    // A tool's result goes in by its members. What breaks the JSON breaks this page's answer alone.
+    call.held = call.tool ? frame.slice(head.length + 1, -1) : frame.slice(head.length);
+    core.complete(Number(id), Status.ok, Number(revision), call.held.length, "");
+  }
+
+  private know(uri: string, revision: number): void {
+    if (this.revisions.size >= maxKnown) this.revisions.clear();
+    this.revisions.set(uri, revision);
+  }
+
+  /** Passes a change on; but the answer to `watched` is one only where it is newer than what was read. */
+  private touch(core: PortCore, uri: string, revision: number): void {
+    const before = this.revisions.get(uri);
+    this.know(uri, revision);
+    if (this.asked.delete(uri) && (before === undefined || revision <= before)) return;
+    core.touch(uri, revision);
+  }
+
+  /** Does one call. Throws for what is none. */
+  private obey(core: PortCore, call: unknown): void {
+    const [name, a, b, c, d] = call as unknown[];
+    switch (name) {
+      case "hello":
+        if (a !== linkVersion) throw new TypeError(`version ${a} of the link, where this is ${linkVersion}`);
+        return this.say("hello", linkVersion, PAGEWIRE_VERSION, {});
+      case "register":
+        return core.register(text(a));
+      case "unregister":
+        return core.unregister(text(a));
+      case "touch":
+        return this.touch(core, text(a), number(b));
+      case "setTools":
+        return core.setTools(text(a));
+      case "complete": {
+        const status = number(b);
+        if (status < Status.failed || status > Status.stale) throw new TypeError("no such status");
+        if (this.calls.has(number(a))) core.complete(a as number, status, number(c), 0, text(d));
+        return;
+      }
+      case "note":
+      case "progress":
+      case "bye":
+        return;
+    }
+    throw new TypeError("no call");
+  }
+}
+
+function text(value: unknown): string {
+  if (typeof value !== "string") throw new TypeError("no text");
+  return value;
+}
+
+function number(value: unknown): number {
+  if (!Number.isSafeInteger(value) || (value as number) < 0) throw new TypeError("no such number");
+  return value as number;
+}

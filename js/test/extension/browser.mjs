@@ -1,0 +1,52 @@
+/** The part of a browser that the service worker sees, as far as Node has none: ports, tabs, and who is at the other end. */
+
+const event = () => {
+  const listeners = [];
+  return { addListener: (listener) => listeners.push(listener), tell: (...args) => listeners.map((l) => l(...args)) };
+};
+
+export const runtime = {
+  id: "ours",
+  lastError: undefined,
+  onConnect: event(),
+  onConnectExternal: event(),
+  onMessageExternal: event(),
+  getURL: (path) => `chrome-extension://ours/${path}`,
+};
+
+globalThis.chrome = {
+  runtime,
+  tabs: { query: async () => [], sendMessage: async () => {} },
+};
+
+/** One end of a port. `said` has what the worker has said, `say` brings it something. */
+export function port(name, sender) {
+  const p = { said: [], ended: false };
+  const onMessage = event();
+  const onDisconnect = event();
+  p.end = {
+    name,
+    sender,
+    onMessage,
+    onDisconnect,
+    postMessage: (message) => p.said.push(structuredClone(message)),
+    disconnect: () => (p.ended = true),
+  };
+  p.say = (message) => onMessage.tell(message);
+  p.leave = () => onDisconnect.tell(p.end);
+  return p;
+}
+
+/** A document of a tab calls the worker, as its relay does. */
+export function call(origin, tab = 7, sender = {}) {
+  const p = port("pagewire.page", { id: "ours", tab: { id: tab }, frameId: 0, origin, ...sender });
+  runtime.onConnect.tell(p.end);
+  return p;
+}
+
+export const turn = () => new Promise((done) => setImmediate(done));
+
+export async function eventually(what, holds) {
+  for (const end = Date.now() + 20_000; !(await holds()); await turn())
+    if (Date.now() > end) throw new Error(`in vain: ${what}`);
+}

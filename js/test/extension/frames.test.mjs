@@ -1,0 +1,199 @@
+// What the service worker makes of frames: it stamps the first, passes on the others, and bounds them all.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { call, eventually, port, runtime, turn } from "./browser.mjs";
+import { keep, Live, native } from "../../../dist/test/extension.mjs";
+
+const hello = (about) => JSON.stringify([["hello", 1, "0", about]]);
+const allowed = new Set(["https://a.test"]);
+const documents = keep({ admits: (origin) => allowed.has(origin) }, Live);
+const last = () => documents.list().at(-1);
+
+/** A document that has been admitted, and a link with it. */
+async function linked(t) {
+  const page = call("https://a.test", Math.floor(Math.random() * 1e9));
+  t.after(() => page.leave());
+  const document = last();
+  await eventually("it is admitted", () => document.admitted);
+  const heard = [];
+  let closed;
+  const link = document.link("tab-0001", { frame: (text) => heard.push(text), closed: (why) => (closed = why) });
+  return { page, document, link, heard, closed: () => closed };
+}
+
+test("the first frame says what the browser says, whatever the page does", async (t) => {
+  const { page, heard } = await linked(t);
+  page.say({ offers: 1, frame: "0.1", url: "https://a.test/x", title: "A", focused: 5 });
+  page.say("start");
+  page.say(
+    hello({ epoch: "e", origin: "https://b.test", tab: "another1", frame: "", url: "https://b.test/", title: "B" }),
+  );
+  page.say('[["touch","https://a.test/x",1]]');
+  page.say('=1 2 [{"text":"[["}]');
+  const about = {
+    epoch: "e",
+    tab: "tab-0001",
+    frame: "0.1",
+    title: "A",
+    url: "https://a.test/x",
+    origin: "https://a.test",
+    focused: 5,
+  };
+  assert.deepEqual(JSON.parse(heard[0]), [["hello", 1, "0", about]]);
+  assert.deepEqual(heard.slice(1), ['[["touch","https://a.test/x",1]]', '=1 2 [{"text":"[["}]']);
+  page.say({ url: "https://b.test/", frame: "x", title: "C" });
+  assert.deepEqual(JSON.parse(heard[3]), [["note", { title: "C", focused: 5 }]]);
+});
+
+test("what a page says before its link, or of one that is over, is not passed on", async (t) => {
+  const { page, heard, link, document } = await linked(t);
+  page.say(hello({ epoch: "e" })); // of a link that was before: the page has not confirmed the start
+  assert.deepEqual(heard, []);
+  page.say("start");
+  page.say(hello({ epoch: "e" }));
+  assert.equal(heard.length, 1);
+  link.close();
+  page.say("[]");
+  const again = [];
+  document.link("tab-0001", { frame: (text) => again.push(text), closed() {} });
+  page.say("[]");
+  page.say("start");
+  page.say(hello({ epoch: "e" }));
+  assert.equal(heard.length, 1);
+  assert.equal(again.length, 1);
+  assert.deepEqual(
+    page.said.filter((m) => typeof m !== "object" || m === null),
+    ["start", null, "start"],
+  );
+});
+
+test("who is not admitted has no link, and who is no longer loses it", async (t) => {
+  const stranger = call("https://b.test");
+  t.after(() => stranger.leave());
+  await eventually("it is told to wait", () => stranger.said.includes("wait"));
+  assert.throws(() => last().link("tab-0001", {}), /may not be read/);
+  const { page, heard, closed } = await linked(t);
+  page.say("start");
+  page.say(hello({ epoch: "e" }));
+  allowed.delete("https://a.test");
+  t.after(() => allowed.add("https://a.test"));
+  await documents.look();
+  assert.match(closed(), /withdrawn/);
+  assert.equal(page.said.at(-1), "wait");
+  page.say("[]");
+  assert.equal(heard.length, 1);
+});
+
+for (const [name, frames] of [
+  ["no JSON", ["start", "[["]],
+  ["no hello", ["start", "[]"]],
+  ["contents", ["start", "=1 1 []"]],
+  ["a hello beside others", ["start", '[["hello",1,"0",{"epoch":"e"}],["bye",true]]']],
+  ["a hello without an epoch", ["start", hello({})]],
+  ["a hello about nothing", ["start", '[["hello",1,"0"]]']],
+  ["a long hello", ["start", hello({ epoch: "e" }) + " ".repeat(64 << 10)]],
+  ["a start too many", ["start", "start"]],
+  ["a long frame", ["start", hello({ epoch: "e" }), "x".repeat((17 << 20) + 1)]],
+  ["a number", [7]],
+  ["a flood", ["start", hello({ epoch: "e" }), ...Array(40_000).fill("[]")]],
+])
+  test(`${name} is refused, and ends the document`, async (t) => {
+    const { page, heard, closed } = await linked(t);
+    const before = [...documents.refused.values()].reduce((a, b) => a + b, 0);
+    for (const frame of frames) page.say(frame);
+    assert.ok(page.ended);
+    assert.equal(closed(), "the page has gone");
+    assert.equal(
+      [...documents.refused.values()].reduce((a, b) => a + b, 0),
+      before + 1,
+    );
+    assert.ok(heard.length <= 11_000, `${heard.length} frames were passed on`);
+  });
+
+test("what a person is shown is what the frames tell, and none of it is trusted", async (t) => {
+  const { page, document, link } = await linked(t);
+  page.say("start");
+  page.say(hello({ epoch: "e" }));
+  page.say(
+    '[["register","{\\"uri\\":\\"https://a.test/x\\",\\"name\\":\\"x\\",\\"title\\":\\"X\\"}"],["setTools","[{},{}]"]]',
+  );
+  link.say('[["watched","https://a.test/x",true],["read",1,"https://a.test/x","https://a.test/x",""]]');
+  assert.deepEqual([...document.resources], [["https://a.test/x", "X"]]);
+  assert.deepEqual([document.tools, document.reads, [...document.watched]], [2, 1, ["https://a.test/x"]]);
+  for (const frame of ["{}", "[1,null,{}]", '[["register"],["register","{"],["unregister",1],["setTools","1"]]', "[["])
+    page.say(frame);
+  page.say(JSON.stringify(Array.from({ length: 9000 }, (_, i) => ["register", `{"uri":"${"u".repeat(1000)}${i}"}`])));
+  assert.ok(document.resources.size < 5000, "what is kept of a page has no bound");
+  link.close();
+  assert.deepEqual([document.resources.size, document.tools, document.watched.size], [0, 0, 0]);
+});
+
+test("by native messaging a frame goes in pieces, and no more than the gateway takes", async (t) => {
+  const host = port("host");
+  runtime.connectNative = () => host.end;
+  const { page, document } = await linked(t);
+  const road = native(
+    (tab) => `tab-${tab}-0000`,
+    () => {},
+    assert.fail,
+    () => {},
+  );
+  t.after(() => road.close());
+  road.serve([document]);
+  assert.deepEqual(host.said, [{ type: "open", id: document.id, origin: "https://a.test" }]);
+  host.say({ type: "open", id: document.id, session: 3 });
+  page.say("start"); // of the link before, which the road's has replaced
+  page.say("start");
+  page.say(hello({ epoch: "e" }));
+  const long = `=1 1 ["x${"𝄞é".repeat(2 << 20)}"]`;
+  page.say(long);
+  page.say("[]");
+  const frames = () => host.said.filter(({ type }) => type === "frame").slice(1);
+  const sent = () => frames().reduce((n, { text }) => n + text.length, 0);
+  assert.ok(sent() > 1 << 20 && sent() < 3 << 20, `${sent()} were sent though nothing was taken`);
+  for (let ack = 0; sent() < long.length + 2; ) {
+    const asked = host.said.findLast(({ ack }) => ack).ack;
+    assert.ok(asked > ack, "nothing more is sent");
+    host.say({ type: "taken", id: document.id, session: 3, ack: (ack = asked) });
+  }
+  const texts = [""];
+  for (const { text, more, session } of frames()) {
+    assert.equal(session, 3);
+    assert.ok(text.isWellFormed(), "a character is cut");
+    texts[texts.length - 1] += text;
+    if (!more) texts.push("");
+  }
+  assert.deepEqual(texts.slice(1), ["[]", ""]);
+  assert.ok(texts[0] === long, "what arrives is something else");
+});
+
+test("a document that is withdrawn says farewell, and one that is refused comes again", async (t) => {
+  const host = port("host");
+  runtime.connectNative = () => host.end;
+  const { page, document } = await linked(t);
+  const road = native(
+    () => "tab-0001",
+    () => {},
+    assert.fail,
+    () => {},
+  );
+  t.after(() => road.close());
+  road.serve([document]);
+  host.say({ type: "open", id: document.id, session: 1 });
+  page.say("start");
+  page.say("start");
+  page.say(hello({ epoch: "e" }));
+  host.say({ type: "refused", id: document.id, reason: "too much" });
+  await eventually("it is opened again", () => host.said.filter(({ type }) => type === "open").length === 2);
+  host.say({ type: "open", id: document.id, session: 2 });
+  page.say("start");
+  page.say(hello({ epoch: "e" }));
+  allowed.delete("https://a.test");
+  t.after(() => allowed.add("https://a.test"));
+  await documents.look();
+  await turn();
+  assert.deepEqual(host.said.slice(-2), [
+    { type: "frame", id: document.id, session: 2, text: '[["bye",true]]' },
+    { type: "close", id: document.id },
+  ]);
+});
