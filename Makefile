@@ -5,7 +5,7 @@ SHELL         := /bin/bash
 .SHELLFLAGS   := -o pipefail -c
 MAKEFLAGS     += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help build demo pictures test test-native test-wasm test-js test-browser test-agents test-busy test-rounds test-races test-fresh size bench generate check lint fmt clean browser node
+.PHONY: help build demo pictures test test-native test-wasm test-js test-browser test-agents test-busy test-rounds test-races test-fresh size bench bench-agents bench-pages generate check lint fmt clean browser node
 
 # npm writes this file last, so it is older than the lock file exactly when something has to be installed.
 NPM := js/node_modules/.package-lock.json
@@ -19,7 +19,7 @@ VIEWS := e2e/views/node_modules/.package-lock.json
 SUITES := e2e/conformance/node_modules/.package-lock.json
 # Agent programs: the one that runs with all tests, and those of make test-agents, 1.6 GB.
 AGENT  := e2e/agents/gemini/node_modules/.package-lock.json
-AGENTS := $(AGENT) e2e/agents/programs/node_modules/.package-lock.json e2e/agents/libraries/node_modules/.package-lock.json
+AGENT_PROGRAMS := $(AGENT) e2e/agents/programs/node_modules/.package-lock.json e2e/agents/libraries/node_modules/.package-lock.json
 
 # The packages of each level. Those whose tests drive a browser are a level of their own, and so are those that test what
 # a build makes; what js/wasm can compile is tested there as well as natively.
@@ -108,7 +108,7 @@ test-browser: $(BUILD) browser $(PEERS) $(VIEWS) $(SUITES) $(AGENT) ## Browser l
 	$(call gotest,browser,go test -json -count=1 -timeout 60m -parallel 4 $(if $(RUN),-run '$(RUN)') \
 		$(or $(PKG),$(BROWSER_PACKAGES)))
 
-test-agents: build $(AGENTS) ## Agent programs of others, each with a scripted model; writes demo/docs/agents.md. RUN=TestPrograms/codex: one
+test-agents: build $(AGENT_PROGRAMS) ## Agent programs of others, each with a scripted model; writes demo/docs/agents.md. RUN=TestPrograms/codex: one
 	$(call gotest,agents,env AGENTS=all go test -json -count=1 -timeout 30m $(if $(RUN),-run '$(RUN)') ./e2e/agents)
 
 ##@ What a night can prove:
@@ -133,7 +133,13 @@ gotest = @mkdir -p $(RESULTS); $(GOTESTSUM) --jsonfile $(RESULTS)/$(1).json --ra
 size: build ## Print raw, gzip and brotli size of each artefact; fail above a budget
 	@go run ./js/build -size
 
-bench: build browser $(RIVALS) $(PEERS) ## Measure pages and gateway beside those of others, and the engine; SHORT=1 takes 3 minutes
+bench: $(if $(AGENTS),bench-agents,bench-pages) ## Measure pages and gateway beside those of others, and the engine; SHORT=1: 3 minutes; AGENTS=1: what models pay
+
+bench-agents: # What a session adds to a model's context, and what deltas cost
+	go test -run '^$$' -bench 'Session' -benchtime=3x ./bridge/gateway
+	go test -run '^$$' -bench . -benchtime=100x -benchmem ./bridge/gateway/delta
+
+bench-pages: build browser $(RIVALS) $(PEERS)
 	go test -run '^$$' -bench . -benchmem $(if $(SHORT),-short -benchtime=1ms) ./bridge ./bridge/wire ./bridge/coalesce ./bridge/resource
 	go run ./e2e/bench $(if $(SHORT),-short)
 
@@ -154,6 +160,6 @@ node:
 	@command -v npm > /dev/null && node -e 'process.exitCode = +(parseInt(process.versions.node) < 20)' || \
 		{ echo "node: Node 20 or newer with npm is needed (found: $$(node --version 2>/dev/null || echo none))" >&2; exit 1; }
 
-$(NPM) $(PEERS) $(RIVALS) $(VIEWS) $(SUITES) $(AGENTS): %/node_modules/.package-lock.json: %/package.json %/package-lock.json | node
+$(NPM) $(PEERS) $(RIVALS) $(VIEWS) $(SUITES) $(AGENT_PROGRAMS): %/node_modules/.package-lock.json: %/package.json %/package-lock.json | node
 	cd $* && npm ci
 	@touch $@
