@@ -20,6 +20,7 @@ import {
   stringify,
   unlisten,
 } from "./late.ts";
+import { partOf } from "./pointer.ts";
 import { Status } from "../link/link.ts";
 import { copiesOf, describe, type Reads } from "./reads.ts";
 import type { Revisions } from "./revisions.ts";
@@ -37,7 +38,14 @@ const maxResult = 1_048_576;
 const { setTimeout, clearTimeout } = globalThis;
 const { min } = Math;
 
-type Input = { cursor?: unknown; uri?: unknown; uris?: unknown; since?: unknown; timeoutMs?: unknown };
+type Input = {
+  cursor?: unknown;
+  uri?: unknown;
+  pointer?: unknown;
+  uris?: unknown;
+  since?: unknown;
+  timeoutMs?: unknown;
+};
 
 /** A failure in our own words, which the agent may see. */
 class Refusal {
@@ -141,13 +149,13 @@ export function answersOf(
     };
   }
 
-  async function read({ uri: given, since }: Input, signal: AbortSignal): Promise<object> {
+  async function read({ uri: given, since, pointer }: Input, signal: AbortSignal): Promise<object> {
     const uri = canonical(given);
     const entry = entries.get(uri);
     const revision = now();
     if (!entry || literal(uri) < uri.length)
       return isWide(uri)
-        ? { revision, contents: await readWide(uri, signal) }
+        ? { revision, contents: parts(await readWide(uri, signal), pointer) }
         : refuse(`'${uri}' is not registered; resources_list says what is`);
     // Only of a resource that announces its changes can it be said that there was none.
     if (since !== undefined && revisions.knows(uri) && at(uri) <= parseSince(since))
@@ -161,7 +169,19 @@ export function answersOf(
           ? describe(cause)
           : `reading '${uri}' ${status === Status.failed ? "failed" : "gave no contents"}`,
       );
-    return { revision, contents: copiesOf(contents) };
+    return { revision, contents: parts(copiesOf(contents), pointer) };
+  }
+
+  /** The contents, or what a pointer points to in each. */
+  function parts(contents: Item[], pointer: unknown): Item[] {
+    if (pointer === undefined) return contents;
+    if (typeof pointer !== "string") return refuse("'pointer' is not a string");
+    const found: Item[] = [];
+    for (let i = 0; i < contents.length; i++) {
+      const part = partOf(contents[i]!.text ?? "", pointer);
+      found[i] = "why" in part ? refuse(part.why) : { ...contents[i]!, text: part.text };
+    }
+    return found;
   }
 
   /** Asks the core, as an agent does. */

@@ -33,7 +33,7 @@ export function boot(base: string, options: PagewireOptions): Pagewire {
     origin: globalThis.origin,
     origins: [],
   };
-  let refuse = usable ? "" : "pagewire: a page needs a secure context (https, or http on a loopback address)";
+  let refuse = usable ? "" : "pagewire: a page needs a secure context (https, or http on loopback)";
   let undo = () => {};
 
   class Implementation extends EventTarget implements Pagewire {

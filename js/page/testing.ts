@@ -3,6 +3,7 @@ import { setKit } from "./late.ts";
 import { kit } from "./shared.ts";
 
 export { channel } from "../link/channel.ts";
+export { partOf } from "./pointer.ts";
 export { jsonLength, lengthForLimit, toContents } from "./contents.ts";
 export { convert } from "./convert.ts";
 export { attributes, operations } from "./idl.gen.ts";

@@ -23,7 +23,7 @@ const tools: readonly (readonly [
   [
     "resources_read",
     "Reads a resource of this page. With `since`, says only `unchanged` where it is.",
-    { uri: text("One of resources_list."), since },
+    { uri: text("One of resources_list."), since, pointer: text("JSON Pointer.") },
     ["uri"],
   ],
   [

@@ -7,7 +7,7 @@ test("there is a pagewire that says what it lacks", () => {
   assert.equal(pagewire, named);
   assert.equal(pagewire, globalThis.pagewire);
   assert.throws(() => pagewire.connect(), {
-    message: "pagewire: a page needs a secure context (https, or http on a loopback address)",
+    message: "pagewire: a page needs a secure context (https, or http on loopback)",
   });
   assert.equal(pagewire.stats().core, "none");
   pagewire.configure({ load: "eager" });
