@@ -85,6 +85,7 @@ type Gateway struct {
 	heldAll  int
 	refusals map[string]int       // links that were ended, by reason
 	interest map[string]*interest // by the agents' URI
+	moved    map[string]bool      // agents' URIs that lead to another page since mu was taken
 	released []string             // URIs that may be of no interest any more
 	tools    toolbox
 	notices  map[string]string // by what they are about
@@ -121,6 +122,7 @@ func New(o Options) *Gateway {
 		held:     map[string]int{},
 		refusals: map[string]int{},
 		interest: map[string]*interest{},
+		moved:    map[string]bool{},
 	}
 	g.catalog.init()
 	g.tools.init()

@@ -221,3 +221,24 @@ func TestHostilePages(t *testing.T) {
 		t.Errorf("the links that were ended are counted as %v", g.Snapshot().Ended)
 	}
 }
+
+// The tab that owns a URI is another one, whose resource takes other parameters.
+func TestParametersAreTheOwners(t *testing.T) {
+	g := newGateway(t, Options{})
+	for _, tab := range []string{"a", "b"} {
+		p := openPage(t, g, tabInfo(tab), nil)
+		p.page.Describe(app+"/doc", map[string]any{"uriSchema": map[string]any{
+			"type": "object", "properties": map[string]any{tab: map[string]any{"type": "string"}}, "additionalProperties": false,
+		}})
+		p.page.Add(app+"/doc", func(_ context.Context, uri string) (string, error) { return tab + " reads " + uri, nil })
+	}
+	agent := openAgent(t, g)
+	for _, tab := range []string{"a", "b", "a"} {
+		g.Focus(tab)
+		uri := app + "/doc?" + tab + "=1"
+		testkit.Eventually(t, "it takes the parameters of the tab that is focused", func() bool {
+			r, err := agent.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: uri})
+			return err == nil && r.Contents[0].Text == tab+" reads "+uri
+		})
+	}
+}
