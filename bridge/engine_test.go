@@ -150,6 +150,12 @@ func TestUnlisted(t *testing.T) {
 	if last := r.sent[len(r.sent)-1]; !strings.Contains(last, `{"uri":"https://x.test/b","name":"shown"`) || len(r.sent) != 3 {
 		t.Errorf("after Replace: %q", r.sent)
 	}
+	told := len(r.sent)
+	e.Replace(9000, Resource{URI: "https://x.test/b", Name: "shown", MinInterval: 100})
+	e.Tick(20_000)
+	if len(r.sent) != told {
+		t.Errorf("told of what no list shows: %q", r.sent[told:])
+	}
 	if _, ok := e.Find("https://x.test/c"); ok {
 		t.Error("found what is not there")
 	}

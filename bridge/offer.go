@@ -50,15 +50,16 @@ func (e *Engine) offered(entry *resource.Entry) {
 }
 
 // Replace changes how the resource registered under r.URI is described, and reports whether there is one. Its URI
-// and schema stay; so do reads and subscriptions, and nobody is told that it reads differently.
+// and schema stay; so do reads and subscriptions, and nobody is told that it reads differently. The list has changed if it
+// is shown differently there.
 func (e *Engine) Replace(now Time, r Resource) bool {
 	e.enter(now)
 	defer e.drain()
-	if !e.registry.Replace(r) {
-		return false
+	ok, listed := e.registry.Replace(r)
+	if listed {
+		e.listChanged(listResources)
 	}
-	e.listChanged(listResources)
-	return true
+	return ok
 }
 
 // Find returns the URI or template that what answers for uri was registered under.

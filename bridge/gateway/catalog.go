@@ -3,10 +3,10 @@
 package gateway
 
 import (
-	"bytes"
 	"encoding/json"
 	"maps"
 	"net/url"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -237,18 +237,17 @@ func (g *Gateway) lead(key string, r *route) {
 		g.led(key, r, false)
 		return
 	}
-	c.routes[key] = r
-	if before.shown.Unlisted != r.shown.Unlisted || !sameResource(&before.shown, &r.shown) {
-		g.engine.Replace(g.now(), r.shown)
+	if !reflect.DeepEqual(before.shown.Schema, r.shown.Schema) { // what the URI answers for is another matter now
+		delete(c.routes, key)
+		g.engine.Unregister(g.now(), key)
+		g.lead(key, r)
+		return
 	}
+	c.routes[key] = r
+	g.engine.Replace(g.now(), r.shown)
 	if before.page != r.page {
 		g.led(key, r, true)
 	}
-}
-
-func sameResource(a, b *bridge.Resource) bool {
-	return a.Name == b.Name && a.Title == b.Title && a.Description == b.Description && a.MIMEType == b.MIMEType && a.Size == b.Size &&
-		bytes.Equal(a.Icons, b.Icons) && bytes.Equal(a.Annotations, b.Annotations) && bytes.Equal(a.Meta, b.Meta)
 }
 
 // shown is the resource as agents see it: its title says where it is. A hub has seen to that.

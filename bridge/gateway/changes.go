@@ -108,8 +108,13 @@ func (h *host) Watched(uri string, on bool) {
 // question comes before the Watched that follows from its answer.
 func (g *Gateway) release(uri string) { g.released = append(g.released, uri) }
 
-// sweep does what release left.
+// sweep tells agents of what has moved, and does what release left.
 func (g *Gateway) sweep() {
+	// One list of a hub may move a URI from tab to tab: agents are told once of where it has come to.
+	for uri := range g.moved {
+		g.engine.Touch(g.now(), uri)
+	}
+	clear(g.moved)
 	for len(g.released) > 0 {
 		uri := g.released[0]
 		g.released = g.released[1:]
@@ -209,7 +214,7 @@ func (g *Gateway) led(key string, r *route, moved bool) {
 	for _, uri := range g.watchedOf(key, &r.shown) {
 		g.follow(r.page, r.own(uri), func() {
 			if moved {
-				g.engine.Touch(g.now(), uri)
+				g.moved[uri] = true
 			}
 		})
 	}

@@ -101,6 +101,7 @@ type Gateway struct {
 	heldAll     int
 	refusals    map[string]int       // links that were ended, by reason
 	interest    map[string]*interest // by the agents' URI
+	moved       map[string]bool      // agents' URIs that lead to another page since mu was taken
 	released    []string             // URIs that may be of no interest any more
 	tools       toolbox
 	// differing is full while as many large texts are compared as may be at once.
@@ -149,6 +150,7 @@ func New(o Options) *Gateway {
 		held:      map[string]int{},
 		refusals:  map[string]int{},
 		interest:  map[string]*interest{},
+		moved:     map[string]bool{},
 	}
 	g.catalog.init()
 	g.tools.init()

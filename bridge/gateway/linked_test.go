@@ -146,7 +146,7 @@ func TestPageThatOffersNothing(t *testing.T) {
 
 // A hostile page is refused what is above a limit, and told which; nobody else notices.
 func TestHostilePages(t *testing.T) {
-	g := newGateway(t, Options{OriginBytes: 3000, AllBytes: 5000, PageLimits: link.Limits{Resources: 20, Calls: 1000, CallsBurst: 1000}})
+	g := newGateway(t, Options{OriginBytes: 3000, AllBytes: 5000, PageLimits: link.Limits{Resources: 20, Calls: 10, CallsBurst: 1000}})
 	doc := app + "/doc"
 	good := openPage(t, g, tabInfo("good"), map[string]string{doc: "one"})
 	a := openAgent(t, g)
@@ -174,7 +174,7 @@ func TestHostilePages(t *testing.T) {
 		{"no JSON", []string{`[["touch"`}, "", "a frame that is neither calls nor contents"},
 		{"a second hello", []string{`[["hello",1,"0",{}]]`}, "", "a call that is none of the link's"},
 		{"a port", []string{`[["open",1],["receive",1,"{}"],["close",1]]`}, "", ""},
-		{"a flood", slices.Repeat([]string{`[["touch","https://evil.example/x",1]]`}, 1100), "", "it says more calls than it may; the limit is 1000 a second"},
+		{"a flood", slices.Repeat([]string{`[["touch","https://evil.example/x",1]]`}, 1100), "", "it says more calls than it may; the limit is 10 a second"},
 		{"answers that nobody asked for", slices.Repeat([]string{`=1 0 [{"uri":"` + doc + `","text":"evil"}]`, `[["complete",1,1,0,""]]`}, 100), "", ""},
 		{"contents with a NUL", []string{"=1 0 [\"\x00\"]"}, "", "contents that are no JSON"},
 	} {
@@ -219,5 +219,26 @@ func TestHostilePages(t *testing.T) {
 	})
 	if n := g.Snapshot().Ended["contents that are no JSON"]; n != 1 {
 		t.Errorf("the links that were ended are counted as %v", g.Snapshot().Ended)
+	}
+}
+
+// The tab that owns a URI is another one, whose resource takes other parameters.
+func TestParametersAreTheOwners(t *testing.T) {
+	g := newGateway(t, Options{})
+	for _, tab := range []string{"a", "b"} {
+		p := openPage(t, g, tabInfo(tab), nil)
+		p.page.Describe(app+"/doc", map[string]any{"uriSchema": map[string]any{
+			"type": "object", "properties": map[string]any{tab: map[string]any{"type": "string"}}, "additionalProperties": false,
+		}})
+		p.page.Add(app+"/doc", func(_ context.Context, uri string) (string, error) { return tab + " reads " + uri, nil })
+	}
+	agent := openAgent(t, g)
+	for _, tab := range []string{"a", "b", "a"} {
+		g.Focus(tab)
+		uri := app + "/doc?" + tab + "=1"
+		testkit.Eventually(t, "it takes the parameters of the tab that is focused", func() bool {
+			r, err := agent.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: uri})
+			return err == nil && r.Contents[0].Text == tab+" reads "+uri
+		})
 	}
 }

@@ -10,8 +10,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"golang.org/x/time/rate"
 
 	"github.com/pagewire/pagewire/bridge"
 )
@@ -24,8 +26,13 @@ import (
 type toolbox struct {
 	names  map[string]string // origin, space, name -> name that agents see
 	owners map[string]string // the reverse
+	named  map[string]int    // origin -> how many names its tools have
 	routes map[string]toolOffer
 	revisions
+	// changes is how often the engine is told, told how often it was, pending that it will be.
+	changes *rate.Limiter
+	told    int
+	pending bool
 }
 
 type toolOffer struct {
@@ -33,6 +40,14 @@ type toolOffer struct {
 	tool  *mcp.Tool
 	page  *Page
 	fresh *freshness // nil if it depends on nothing
+	shown shownTool
+}
+
+// A shownTool is a page's tool as agents are shown it, kept since the list of all tools is made anew for each change of one:
+// with 1,000 of 4 KB that takes 23 ms, and 73 ms if each is encoded again (BenchmarkRetool).
+type shownTool struct {
+	as, at        string // the name and the page's title that it was encoded for
+	plain, tabbed []byte // under its plain name, and under that of its tab; nil if its schema is no JSON
 }
 
 // decodeTool makes an offer of a tool that a page describes.
@@ -47,15 +62,45 @@ func decodeTool(t bridge.Tool) (toolOffer, error) {
 func (b *toolbox) init() {
 	b.names = map[string]string{}
 	b.owners = map[string]string{}
+	b.named = map[string]int{}
+	b.changes = rate.NewLimiter(rate.Every(toolsEvery), toolsBurst)
 	b.revisions.init()
 	for _, t := range ownTools {
 		b.owners[t.Name] = "pagewire"
 	}
 }
 
-// retool tells the engine what tools there are.
+// retool tells the engine what tools there are: at once, unless pages change theirs in a loop. Then it is at most once per
+// toolsEvery, since each time costs as much as there are tools.
 func (g *Gateway) retool() {
 	b := &g.tools
+	if b.pending {
+		return
+	}
+	wait := b.changes.Reserve().Delay()
+	if wait == 0 {
+		g.setTools()
+		return
+	}
+	b.pending = true
+	time.AfterFunc(wait, func() {
+		g.mu.Lock()
+		defer g.unlock()
+		b.pending = false
+		if !g.closed {
+			g.setTools()
+		}
+	})
+}
+
+const (
+	toolsEvery = 200 * time.Millisecond
+	toolsBurst = 20 // changes that are told at once, as when a browser with many tabs is attached
+)
+
+func (g *Gateway) setTools() {
+	b := &g.tools
+	b.told++
 	pages := slices.SortedFunc(maps.Keys(g.catalog.pages), func(a, c *Page) int {
 		return slices.Compare(
 			[]int{truth(a.absent), -a.tab.focused, truth(a.Frame != ""), -a.order},
@@ -63,57 +108,90 @@ func (g *Gateway) retool() {
 	})
 	b.routes = map[string]toolOffer{}
 	var all []bridge.Tool
-	offer := func(name string, t *mcp.Tool, unlisted bool) {
-		if text, err := plainJSON(t); err == nil { // else the page's schema is no JSON
+	offer := func(name string, text []byte, unlisted bool) {
+		if text != nil {
 			all = append(all, bridge.Tool{Name: name, JSON: text, Unlisted: unlisted})
 		}
 	}
 	for _, t := range ownTools {
-		offer(t.Name, t, false)
+		offer(t.Name, encoded(t), false)
 	}
 	for _, p := range pages {
-		for _, o := range p.published {
+		title := pageTitle(p)
+		for i := range p.published {
+			o := &p.published[i]
 			o.page = p
 			if p.Hub {
-				b.learn(o)
+				b.learn(*o)
 				if b.owners[o.name] != "pagewire" && b.routes[o.name].tool == nil {
-					b.routes[o.name] = o
-					shown := claimed(o.tool) // a hub of an older version passes a page's annotations on
-					offer(o.name, &shown, false)
+					b.routes[o.name] = *o
+					offer(o.name, o.ofHub(), false)
 				}
 				continue
 			}
-			shown := claimed(o.tool)
-			if shown.Meta = maps.Clone(shown.Meta); shown.Meta == nil {
-				shown.Meta = mcp.Meta{}
-			}
-			delete(shown.Meta, metaTool) // ours to say
-			delete(shown.Meta, metaFresh)
-			if o.fresh != nil {
-				shown.Meta[metaFresh] = freshness{o.fresh.URIs, o.fresh.OnStale, p.suffix()}
-			}
-			shown.Meta[metaOrigin] = p.Origin
-			shown.Description += " [tool of the page " + pageTitle(p) + " at " + p.Origin + ", tab " + strconv.Itoa(p.tab.number) + "]"
 			name := b.name(p.Origin, o.name)
+			if name == "" {
+				continue
+			}
+			tabbed := fitName(name, "_tab"+strconv.Itoa(p.tab.number))
+			o.show(name, tabbed, title)
 			named := b.routes[name].tool == nil
 			if named {
-				b.routes[name] = o
-				plain := shown
-				plain.Name, plain.Meta = name, maps.Clone(shown.Meta)
-				plain.Meta[metaTool] = []any{p.Origin, o.name}
-				offer(name, &plain, false)
+				b.routes[name] = *o
+				offer(name, o.shown.plain, false)
 			}
 			// It answers by its tab also while that has the plain name.
-			if name = fitName(name, "_tab"+strconv.Itoa(p.tab.number)); b.routes[name].tool == nil {
-				b.routes[name] = o
-				shown.Name = name
-				offer(name, &shown, named)
+			if b.routes[tabbed].tool == nil {
+				b.routes[tabbed] = *o
+				offer(tabbed, o.shown.tabbed, named)
 			}
 		}
 	}
 	if err := g.engine.SetTools(g.now(), all); err != nil {
 		g.log.Warn("the pages' tools could not be offered", "error", err)
 	}
+}
+
+// encoded is a tool as JSON, nil if its schema is none.
+func encoded(t *mcp.Tool) []byte {
+	text, err := plainJSON(t)
+	if err != nil {
+		return nil
+	}
+	return text
+}
+
+// ofHub is a hub's tool as agents are shown it. A hub of an older version passes a page's annotations on.
+func (o *toolOffer) ofHub() []byte {
+	if s := &o.shown; s.as != o.name {
+		shown := claimed(o.tool)
+		*s = shownTool{as: o.name, plain: encoded(&shown)}
+	}
+	return o.shown.plain
+}
+
+// show sees to it that o.shown is what agents are shown of a page's tool.
+func (o *toolOffer) show(name, tabbed, title string) {
+	if o.shown.as == name && o.shown.at == title {
+		return
+	}
+	p := o.page
+	shown := claimed(o.tool)
+	if shown.Meta = maps.Clone(shown.Meta); shown.Meta == nil {
+		shown.Meta = mcp.Meta{}
+	}
+	delete(shown.Meta, metaTool) // ours to say
+	delete(shown.Meta, metaFresh)
+	if o.fresh != nil {
+		shown.Meta[metaFresh] = freshness{o.fresh.URIs, o.fresh.OnStale, p.suffix()}
+	}
+	shown.Meta[metaOrigin] = p.Origin
+	shown.Description += " [tool of the page " + title + " at " + p.Origin + ", tab " + strconv.Itoa(p.tab.number) + "]"
+	plain := shown
+	plain.Name, plain.Meta = name, maps.Clone(shown.Meta)
+	plain.Meta[metaTool] = []any{p.Origin, o.name}
+	shown.Name = tabbed
+	o.shown = shownTool{as: name, at: title, plain: encoded(&plain), tabbed: encoded(&shown)}
 }
 
 // claimed is a page's tool as agents are shown it. What a page says of its tools' harm is its own word: clients skip questions for a
@@ -189,12 +267,21 @@ func (g *Gateway) InputSchema(name string) []byte {
 	return schema
 }
 
-// name gives a page's tool the name by which agents know it, the same whenever it is asked.
+// maxNames is how many tools of an origin get a name. A name is kept for good, and an origin may have new tools all the
+// time: without a bound it takes 3 MB a second.
+const maxNames = 10_000
+
+// name gives a page's tool the name by which agents know it, the same whenever it is asked; none if its origin has had
+// maxNames.
 func (b *toolbox) name(origin, tool string) string {
 	key := origin + " " + tool
 	if name := b.names[key]; name != "" {
 		return name
 	}
+	if b.named[origin] >= maxNames {
+		return ""
+	}
+	b.named[origin]++
 	name := fitName(tool, "")
 	for n := 1; b.owners[name] != ""; n++ {
 		host := origin

@@ -189,18 +189,19 @@ func (g *Registry) Resolve(uri string) (*Entry, []Param, error) {
 	return e, params, err
 }
 
-// Replace gives the entry that is registered under r.URI what else r says, and reports whether there is one. What
-// the URI answers for stays as it was: its Schema is not replaced.
-func (g *Registry) Replace(r Resource) bool {
+// Replace gives the entry that is registered under r.URI what else r says. It reports whether there is one, and whether
+// listings differ by it. What the URI answers for stays as it was: its Schema is not replaced.
+func (g *Registry) Replace(r Resource) (ok, listed bool) {
 	e := g.byURI[r.URI]
 	if e == nil {
-		return false
+		return false, false
 	}
+	listed = !e.listsAs(&r)
 	r.Schema = e.Schema
 	g.bytes -= e.bytes()
 	e.Resource = r
 	g.bytes += e.bytes()
-	return true
+	return true, listed
 }
 
 // Page offers the entries of the listing of resources, or of templates, to take, beginning behind cursor ("" for the

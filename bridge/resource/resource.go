@@ -6,6 +6,8 @@
 // wasm). It never calls a home, knows no ports and no subscriptions, and neither reads nor writes JSON.
 package resource
 
+import "bytes"
+
 // A Resource is what a home offers to agents.
 type Resource struct {
 	// URI is the canonical URI, or a template (RFC 6570, of the expressions {var} and {?a,b} only) if it has a "{".
@@ -32,6 +34,13 @@ type Resource struct {
 func (r *Resource) bytes() int {
 	return len(r.URI) + len(r.Name) + len(r.Title) + len(r.Description) + len(r.MIMEType) +
 		len(r.Icons) + len(r.Annotations) + len(r.Meta)
+}
+
+// listsAs reports whether listings show r as they show o.
+func (r *Resource) listsAs(o *Resource) bool {
+	return r.Unlisted == o.Unlisted && r.Name == o.Name && r.Title == o.Title && r.Description == o.Description &&
+		r.MIMEType == o.MIMEType && r.Size == o.Size &&
+		bytes.Equal(r.Icons, o.Icons) && bytes.Equal(r.Annotations, o.Annotations) && bytes.Equal(r.Meta, o.Meta)
 }
 
 // MaxInterval bounds Resource.MinInterval: a day, in milliseconds.

@@ -80,6 +80,14 @@ function Plots({ feed }: { feed: Feed }) {
           <dt>sent</dt>
           <dd>{number.format(s?.updatesSent ?? 0)}</dd>
         </div>
+        <div>
+          <dt>kept of pages</dt>
+          <dd>{size(s?.descriptors ?? 0)}</dd>
+        </div>
+        <div title={s?.ended.map((e) => `${e.links} × ${e.reason}`).join("\n")}>
+          <dt>links ended</dt>
+          <dd>{number.format(s?.ended.reduce((n, e) => n + e.links, 0) ?? 0)}</dd>
+        </div>
       </dl>
     </section>
   );

@@ -50,6 +50,10 @@ export interface Stats {
   updates: number;
   updatesSent: number;
   passed: { way: Way; messages: number; bytes: number }[];
+  /** Bytes that the gateway keeps of all pages' descriptors. */
+  descriptors: number;
+  /** Links with pages that it has ended, by reason. */
+  ended: { reason: string; links: number }[];
 }
 
 export interface Value {

@@ -8,7 +8,9 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 	"unicode/utf8"
@@ -376,6 +378,8 @@ type statsView struct {
 	Updates       int          `json:"updates"`     // told by pages
 	UpdatesSent   int          `json:"updatesSent"` // to agents
 	Passed        []passedView `json:"passed"`
+	Descriptors   int          `json:"descriptors"` // bytes that are kept of all pages'
+	Ended         []endedView  `json:"ended"`       // links with pages, by reason
 }
 
 // The core's types, with names as a page has them.
@@ -384,6 +388,10 @@ type (
 		Way      gateway.Way `json:"way"`
 		Messages int64       `json:"messages"`
 		Bytes    int64       `json:"bytes"`
+	}
+	endedView struct {
+		Reason string `json:"reason"`
+		Links  int    `json:"links"`
 	}
 	agentView struct {
 		ID   int    `json:"id"`
@@ -417,8 +425,13 @@ func stats(s gateway.Snapshot) statsView {
 	for _, p := range s.Passed {
 		passed = append(passed, passedView(p))
 	}
+	ended := []endedView{}
+	for _, reason := range slices.Sorted(maps.Keys(s.Ended)) {
+		ended = append(ended, endedView{clip(reason, maxWords), s.Ended[reason]})
+	}
 	return statsView{
 		len(s.Agents), s.Stats.Subscriptions, s.Stats.Calls, s.Reads, s.Latency.Seconds, s.Latency.Count, s.ToolCalls, s.Updates, s.Stats.Updates, passed,
+		s.Descriptors, ended,
 	}
 }
 

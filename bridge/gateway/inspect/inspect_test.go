@@ -198,6 +198,7 @@ func TestMetricsTellWhatHappened(t *testing.T) {
 		`pagewire_inspectors 0`,
 		`pagewire_reads_total 3`,
 		`pagewire_page_updates_total 1`,
+		`pagewire_links_ended_total 0`,
 		`pagewire_updates_sent_total 1`,
 		`pagewire_read_seconds_count 3`,
 		`pagewire_read_seconds_bucket{le="30"} 3`,
@@ -348,6 +349,26 @@ func TestFeedFollowsValues(t *testing.T) {
 
 	f.ws.CloseNow()
 	testkit.Eventually(t, "the inspector's session ends", func() bool { return len(g.Snapshot().Agents) == 0 })
+}
+
+// What is kept of pages, and which links were ended for what a page has said, is shown.
+func TestFeedShowsWhatIsRefused(t *testing.T) {
+	g := gateway.New(gateway.Options{})
+	attach(t, g, "one")
+	f := openFeed(t, serve(t, g, Options{}))
+	shown := f.next("stats", anything)["stats"].(map[string]any)
+	if shown["descriptors"].(float64) == 0 || len(shown["ended"].([]any)) != 0 {
+		t.Errorf("at first: %v", shown)
+	}
+	p := testkit.NewPage(t, nil)
+	p.Attach(func(send func([]byte)) (testkit.Receiver, error) {
+		return g.Attach(gateway.PageInfo{Tab: "b", Origin: "https://evil.example", URL: "https://evil.example/", Road: "test"}, send)
+	})
+	p.Post(`[["touch"`)
+	f.next("stats", func(m map[string]any) bool {
+		list := m["stats"].(map[string]any)["ended"].([]any)
+		return len(list) == 1 && list[0].(map[string]any)["reason"] == "a frame that is neither calls nor contents" && list[0].(map[string]any)["links"] == 1.0
+	})
 }
 
 func TestFeedLogsMessagesWhileItIsAsked(t *testing.T) {

@@ -47,12 +47,14 @@ var (
 	messages      = desc("messages_total", "Messages, by the way they go.", "way")
 	messageBytes  = desc("message_bytes_total", "Bytes of messages, by the way they go.", "way")
 	refused       = desc("refused_total", "Requests that were refused, by reason.", "reason")
+	descriptors   = desc("descriptor_bytes", "Bytes of descriptors that are kept of all pages.")
+	ended         = desc("links_ended_total", "Links with pages that were ended for what the page said. The inspector has the reasons.")
 	readSeconds   = desc("read_seconds", "Time from an agent's read until it has its answer.")
 )
 
 var all = []*prometheus.Desc{
 	buildInfo, pages, tabs, resources, tools, agents, subscriptions, listens, watched, waiting, inspectors,
-	reads, toolCalls, told, sent, messages, messageBytes, refused, readSeconds,
+	reads, toolCalls, told, sent, messages, messageBytes, refused, descriptors, ended, readSeconds,
 }
 
 // wayLabels are the ways in words, since signs are clumsy in queries.
@@ -108,6 +110,12 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 		count(messages, p.Messages, wayLabels[p.Way])
 		count(messageBytes, p.Bytes, wayLabels[p.Way])
 	}
+	gauge(descriptors, s.Descriptors)
+	links := 0
+	for _, n := range s.Ended {
+		links += n
+	}
+	count(ended, int64(links))
 	if c.opt.Refused != nil {
 		for reason, n := range c.opt.Refused() {
 			count(refused, n, reason)
