@@ -2,10 +2,9 @@
 
 // Package cdp brings the pages of a browser to a gateway by the Chrome DevTools Protocol.
 //
-// Run attaches to every tab and frame of a browser. A document becomes a page of the gateway in one of three ways, each an
-// MCP session of its own: one that has Pagewire answers with its own core (conn.go); one that has been given the page layer by us has
-// its core here, an engine for each document (injected.go); one that has neither, in a browser with WebMCP, is served
-// its native tools by the same engine (native.go). link.go is the connection, tabs.go what is known of the browser,
+// Run attaches to every tab and frame of a browser. A document becomes a page of the gateway in one of two ways: one that has
+// Pagewire, its own or the page layer that we have given it, speaks the link through a binding; one that has neither, in a browser
+// with WebMCP, has its native tools offered (native.go). link.go is the connection, tabs.go what is known of the browser,
 // document.go one document, attach.js what is run in each.
 //
 // Which origin a document has is the browser's word, never the page's. One document cannot speak for another: each has
