@@ -16,6 +16,7 @@ import (
 
 	"github.com/pagewire/pagewire/bridge/gateway/hub"
 	"github.com/pagewire/pagewire/bridge/gateway/native"
+	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
 // home makes an empty home directory the test's.
@@ -123,7 +124,7 @@ func TestExtensionPlacesOfTheSystems(t *testing.T) {
 // A browser starts the binary with the extension's origin and nothing else, and ends its input when it has enough.
 func TestABrowserStartsTheNativeHost(t *testing.T) {
 	home(t)
-	addr := freeAddr(t)
+	addr := testkit.Addr(t)
 	t.Setenv(hubEnv, addr)
 	t.Setenv(hub.TokenFileEnv, tokenFile(t))
 	in, browser := io.Pipe()

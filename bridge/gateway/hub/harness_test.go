@@ -227,21 +227,11 @@ type machine struct {
 
 func newMachine(t *testing.T, uris map[string][]string) *machine {
 	t.Helper()
-	m := &machine{t: t, config: testkit.ShortDir(t), addr: freeAddr(t), pages: servePages(t, uris)}
+	m := &machine{t: t, config: testkit.ShortDir(t), addr: testkit.Addr(t), pages: servePages(t, uris)}
 	// What the test does in its own process is on the same machine.
 	t.Setenv("XDG_CONFIG_HOME", m.config)
 	t.Setenv("HOME", m.config)
 	return m
-}
-
-// freeAddr is an address at which nothing listens.
-func freeAddr(t *testing.T) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 // files lists what is in the directory, without what tells one address from another.
