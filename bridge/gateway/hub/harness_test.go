@@ -358,7 +358,10 @@ func (n *node) kill() {
 	testkit.Ends(n.t, "it is dead", n.exited)
 }
 
-const isHub, isJoined, isAlone = "this process is the hub\"", "joined the hub", "this process serves alone"
+const (
+	isHub, isJoined, isAlone = "this process is the hub\"", "joined the hub", "this process serves alone"
+	hubGone, joinerGone      = "the hub is gone", "a joiner is gone"
+)
 
 // hub reports whether it is the hub now, by the last that it has said.
 func (n *node) hub() bool {
@@ -367,18 +370,26 @@ func (n *node) hub() bool {
 	return last >= 0 && last > strings.LastIndex(said, isJoined) && last > strings.LastIndex(said, "is the hub no more")
 }
 
+// joined reports whether it has joined a hub, of whose end it has not heard, by the last that it has said.
+func (n *node) joined() bool {
+	said := n.log.String()
+	last := strings.LastIndex(said, isJoined)
+	return last >= 0 && last > strings.LastIndex(said, isHub) && last > strings.LastIndex(said, hubGone)
+}
+
 // one waits until one of the nodes is the hub and the others have joined it, and returns them.
 func one(t *testing.T, nodes []*node) (hub *node, joiners []*node) {
 	t.Helper()
 	testkit.Eventually(t, "there is one hub", func() bool {
 		hub, joiners = nil, nil
 		for _, n := range nodes {
-			if !n.hub() {
+			switch {
+			case n.joined():
 				joiners = append(joiners, n)
-			} else if hub != nil {
-				return false
-			} else {
+			case hub == nil && n.hub():
 				hub = n
+			default:
+				return false
 			}
 		}
 		return hub != nil
