@@ -33,6 +33,7 @@ type place struct {
 	t       *testing.T
 	addr    string
 	options Options
+	answers time.Duration // within which a page has to answer
 	g       *gateway.Gateway
 	pages   *Handler
 	server  *http.Server
@@ -41,7 +42,13 @@ type place struct {
 
 func openPlace(t *testing.T, o Options) *place {
 	t.Helper()
-	p := &place{t: t, addr: testkit.Addr(t), options: o, log: testkit.LogOf(t, "the gateway")}
+	return openPlaceFor(t, o, testkit.Patience)
+}
+
+// openPlaceFor opens one that gives a page up that does not answer within a time.
+func openPlaceFor(t *testing.T, o Options, answers time.Duration) *place {
+	t.Helper()
+	p := &place{t: t, addr: testkit.Addr(t), options: o, answers: answers, log: testkit.LogOf(t, "the gateway")}
 	p.start()
 	t.Cleanup(p.stop)
 	return p
@@ -66,7 +73,7 @@ func (p *place) listen() (l net.Listener) {
 func (p *place) serve(l net.Listener) {
 	log := slog.New(slog.NewTextHandler(p.log, nil))
 	p.options.Log = log
-	p.g = gateway.New(gateway.Options{Log: log, Deny: []string{"https://denied.example"}, ReadTimeout: 3 * time.Second})
+	p.g = gateway.New(gateway.Options{Log: log, Deny: []string{"https://denied.example"}, ReadTimeout: p.answers})
 	p.pages = New(p.g, p.options)
 	mux := http.NewServeMux()
 	mux.Handle("/page", p.pages)
