@@ -24,6 +24,7 @@ import (
 //	/square/{n}  n times n
 //	/slow        is not answered until its reader gives up
 //	/gave_up     how many readers of slow gave up
+//	/heard/{name}  ends the call of the tool progress_that_is_heard that has the name
 //	/door        reading it makes /guest come or go
 const Origin = "https://x.test"
 
@@ -37,8 +38,10 @@ type page struct {
 	ticks  int
 	gaveUp int
 	slow   map[bridge.CallID]bool
-	open   bool // /door
-	extra  int  // the number of the tool that is there besides the others
+	// unheard are the calls of progress_that_is_heard, by their names.
+	unheard map[string]bridge.CallID
+	open    bool // /door
+	extra   int  // the number of the tool that is there besides the others
 }
 
 // Connect brings the page to the hub at addr, which must admit any scheme and the page's origin, until ctx ends: by
@@ -53,7 +56,7 @@ func Connect(ctx context.Context, addr string) error {
 	if err := far.Write(ctx, websocket.MessageText, []byte(hello)); err != nil {
 		return err
 	}
-	p := &page{start: time.Now(), out: far, slow: map[bridge.CallID]bool{}}
+	p := &page{start: time.Now(), out: far, slow: map[bridge.CallID]bool{}, unheard: map[string]bridge.CallID{}}
 	p.engine = bridge.New(bridge.Options{Rule: bridge.Rule{Any: true}, Tools: true}, p)
 	p.timer = time.AfterFunc(time.Hour, func() { p.call(func(now bridge.Time) { p.engine.Tick(now) }) })
 	p.call(func(now bridge.Time) {
@@ -129,6 +132,7 @@ var resources = []bridge.Resource{
 	resource(Origin+"/slow", "Slow", "text/plain"),
 	resource(Origin+"/gave_up", "Gave up", "text/plain"),
 	resource(Origin+"/door", "Door", "text/plain"),
+	resource(Origin+"/heard/{name}", "Heard", "text/plain"),
 }
 
 // A PNG of one red pixel, and a WAV without a sample.
@@ -170,6 +174,13 @@ func (p *page) Read(call bridge.CallID, r bridge.Request) {
 		}
 	case Origin + "/guest":
 		contents["text"] = "hello"
+	case Origin + "/heard/{name}":
+		name := strings.TrimPrefix(r.URI, Origin+"/heard/")
+		if call, ok := p.unheard[name]; ok {
+			delete(p.unheard, name)
+			p.complete(call, object{"content": []object{{"type": "text", "text": "heard"}}})
+		}
+		contents["text"] = name
 	}
 	p.complete(call, []map[string]string{contents})
 }
@@ -199,6 +210,7 @@ var tools = []bridge.Tool{
 	tool("test_multiple_content_types", "{}"),
 	tool("test_error_handling", "{}"),
 	tool("test_tool_with_progress", "{}"),
+	tool("progress_that_is_heard", `{"name":{"type":"string"}}`),
 	tool("test_streaming_elicitation", "{}"),
 	tool("test_logging_tool", "{}"),
 	tool("test_trigger_tool_change", "{}"),
@@ -255,6 +267,17 @@ func (p *page) CallTool(call bridge.CallID, t bridge.ToolCall) {
 					}
 				})
 			})
+		}
+	case "progress_that_is_heard":
+		// Its result comes when /heard/NAME is read, whatever time the client takes.
+		var args struct{ Name string }
+		if json.Unmarshal(t.Arguments, &args) != nil || args.Name == "" {
+			p.complete(call, object{"isError": true, "content": []object{text("It has no name.")}})
+			return
+		}
+		p.unheard[args.Name] = call
+		for i := range 3 {
+			p.engine.Progress(p.now(), call, fmt.Appendf(nil, `"progress":%d,"total":100`, 50*i))
 		}
 	case "test_trigger_tool_change":
 		p.extra++
