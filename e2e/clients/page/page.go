@@ -257,17 +257,15 @@ func (p *page) CallTool(call bridge.CallID, t bridge.ToolCall) {
 		p.complete(call, object{"isError": true, "content": []object{text("This tool intentionally returns an error for testing")}})
 	case "test_tool_with_progress":
 		// The result comes later than the last progress: the TypeScript client looks at a result before what came with it.
-		for i := range 4 {
-			time.AfterFunc(time.Duration(50*i)*time.Millisecond, func() {
+		go func() {
+			for i := range 3 {
 				p.call(func(now bridge.Time) {
-					if i == 3 {
-						answer(text("done"))
-					} else {
-						p.engine.Progress(now, call, fmt.Appendf(nil, `"progress":%d,"total":100`, 50*i))
-					}
+					p.engine.Progress(now, call, fmt.Appendf(nil, `"progress":%d,"total":100`, 50*i))
 				})
-			})
-		}
+				time.Sleep(50 * time.Millisecond)
+			}
+			p.call(func(bridge.Time) { answer(text("done")) })
+		}()
 	case "progress_that_is_heard":
 		// Its result comes when /heard/NAME is read, whatever time the client takes.
 		var args struct{ Name string }
