@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -36,12 +35,7 @@ func agentsHub(t *testing.T, more ...string) meeting {
 	h := newHome(t)
 	// Clients start programs with few variables of their own environment: HOME is one of them, XDG_CONFIG_HOME is not.
 	env := append(os.Environ(), "HOME="+h.dir, "XDG_CONFIG_HOME=")
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := free.Addr().String()
-	free.Close()
+	address := testkit.Addr(t)
 	arguments := []string{"serve", "--hub", h.hub, "--any-scheme", "--allow-origin", clients.Origin, "--log-level", "warn"}
 	command, _ := h.command(t, append(append(arguments, "--http", address), more...)...)
 	command.Env = env

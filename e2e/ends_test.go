@@ -39,18 +39,6 @@ func (h userHome) belongings() map[int]string {
 	return all
 }
 
-// process finds the one whose command line is as it should be.
-func (h userHome) process(t *testing.T, is func(line string) bool) int {
-	t.Helper()
-	for pid, line := range h.belongings() {
-		if is(line) {
-			return pid
-		}
-	}
-	t.Fatalf("there is no such process among %v", h.belongings())
-	return 0
-}
-
 // browser is the one that the keeper has started. A child of it has its command line, too, for a moment.
 func (h userHome) browser(t *testing.T) int {
 	t.Helper()
@@ -74,9 +62,20 @@ func parent(pid int) int {
 	return 0
 }
 
-func (h userHome) keeper(t *testing.T) int {
+// keeper waits until there is one: another one, whose browser has died, may be about to end.
+func (h userHome) keeper(t *testing.T) (keeper int) {
 	t.Helper()
-	return h.process(t, func(line string) bool { return strings.HasSuffix(line, "pagewire keeper ") })
+	testkit.Eventually(t, "there is one keeper", func() bool {
+		keepers := 0
+		for pid, line := range h.belongings() {
+			if strings.HasSuffix(line, "pagewire keeper ") {
+				keeper = pid
+				keepers++
+			}
+		}
+		return keepers == 1
+	})
+	return keeper
 }
 
 // hubFile is a lock or socket that a hub leaves that was killed: the next one uses them, or removes them.
@@ -305,6 +304,7 @@ func TestABrowserThatDiesAndOneThatIsClosed(t *testing.T) {
 	browser := h.browser(t)
 	syscall.Kill(browser, syscall.SIGTERM)
 	testkit.Eventually(t, "the page is gone", func() bool { return !hub.Offers(s.URL + "/id") })
+	testkit.Eventually(t, "the browser has left nothing", func() bool { return len(profiles(h)) == 0 })
 	time.Sleep(testkit.Moment) // for what must not come
 	if len(profiles(h)) > 0 {
 		t.Error("what its user has closed is launched again")
@@ -377,6 +377,9 @@ func TestLaunchedBrowserListensNowhere(t *testing.T) {
 			h := newHome(t)
 			a := h.serve(t, append([]string{"--launch", "--headless", "--open", s.URL}, c.args...)...)
 			a.reads(s.URL + "/id")
+			if c.listens {
+				browserURL(t, h) // the file comes a moment after the browser listens
+			}
 			listens := false
 			for _, pid := range children(a.cmd.Process.Pid) {
 				listens = listens || len(listensAt(t, pid)) > 0

@@ -64,9 +64,11 @@ func TestHiddenTab(t *testing.T) {
 					const throttled = performance.now();
 					await new Promise((done) => setTimeout(done, 10));
 					await new Promise((done) => setTimeout(done, 10));
-					return { hidden: document.hidden, throttled: performance.now() - throttled, text: await a.read(uri) === String(last) ? "last" : text, announced: a.updated.length };
+					const took = performance.now() - throttled;
+					for (const end = performance.now() + 60000; a.updated.length < 2 && performance.now() < end; ) await new Promise((done) => setTimeout(done, 10));
+					return { hidden: document.hidden, throttled: took, text: await a.read(uri) === String(last) ? "last" : text, announced: a.updated.length };
 				`)
-				// The first is announced at once, and the last by the second timer after it.
+				// The first is announced at once, and the last by the second timer after it, or a later one where the core is slower.
 				if !got.Hidden || got.Throttled < 500 || got.Text != "last" || got.Announced < 2 {
 					t.Errorf("%+v", got)
 				}

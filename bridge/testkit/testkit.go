@@ -65,15 +65,17 @@ func Ends[T any](t testing.TB, what string, channel <-chan T) {
 }
 
 // Addr returns an address of loopback at which nothing listens, for a process that the test starts. Its port is below
-// those that the system gives to connections and to listeners of port 0, so that nobody takes it meanwhile by chance.
+// those that the system gives to connections and to listeners of port 0, so that nobody takes it meanwhile by chance. It
+// is not listened at: a process that starts in that moment has a copy of each listener until it runs, and keeps the port.
 func Addr(t testing.TB) string {
 	t.Helper()
 	for range 100 {
-		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 12_000+rand.IntN(20_000)))
-		if err == nil {
-			defer l.Close()
-			return l.Addr().String()
+		addr := fmt.Sprintf("127.0.0.1:%d", 12_000+rand.IntN(20_000))
+		c, err := net.Dial("tcp", addr)
+		if err != nil {
+			return addr
 		}
+		c.Close()
 	}
 	t.Fatal("no free port between 12000 and 32000")
 	return ""

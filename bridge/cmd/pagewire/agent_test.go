@@ -10,7 +10,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -43,7 +42,7 @@ func start(t *testing.T, addr, text string) *running {
 	t.Helper()
 	if addr == "" {
 		newHome(t)
-		addr = freeAddr(t)
+		addr = testkit.Addr(t)
 	}
 	r := &running{t: t, addr: addr, g: gateway.New(gateway.Options{})}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -84,16 +83,6 @@ func newHome(t *testing.T) {
 	t.Setenv("XDG_CONFIG_HOME", dir)
 }
 
-func freeAddr(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
-}
-
 func (r *running) set(text string) { r.page.Set(cart, text) }
 
 // command runs a command line against the hub.
@@ -103,7 +92,7 @@ func (r *running) command(args ...string) (status int, stdout, stderr string) {
 
 func TestWithoutAHubTheRemedyIsSaid(t *testing.T) {
 	newHome(t)
-	addr := freeAddr(t)
+	addr := testkit.Addr(t)
 	for _, args := range []string{"ls", "read " + cart, "watch " + cart} {
 		status, out, errs := run(append(strings.Fields(args), "--hub", addr)...)
 		if status != exitFailed || out != "" || !strings.HasPrefix(errs, "pagewire: no pagewire serve is running") || !strings.Contains(errs, "\npagewire: start one: pagewire serve") {

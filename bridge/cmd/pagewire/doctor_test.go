@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/pagewire/pagewire/bridge/gateway/hub"
+	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
 // examine runs the doctor and returns its findings by check.
@@ -106,7 +107,7 @@ func hung(t *testing.T) (addr, dir string) {
 		return list
 	}
 	before := locks()
-	was := start(t, freeAddr(t), "x")
+	was := start(t, testkit.Addr(t), "x")
 	made := slices.DeleteFunc(locks(), func(path string) bool { return slices.Contains(before, path) })
 	if len(made) != 1 {
 		t.Fatalf("it has made %v", made)
@@ -134,11 +135,11 @@ func TestDoctorSaysWhatFails(t *testing.T) {
 		name, check, status, says, do string
 		args                          []string
 	}{
-		{"no hub", "hub", "ok", "is free", "", with("--hub", freeAddr(t))},
+		{"no hub", "hub", "ok", "is free", "", with("--hub", testkit.Addr(t))},
 		{"another program", "hub", "warn", "none runs, and another program has", "--hub 127.0.0.1:PORT", with("--hub", strings.TrimPrefix(other.URL, "http://"))},
 		{"a hub that hangs", "hub", "fail", "the hub does not answer", "takes its place", with("--hub", silent)},
 		{"a readable token", "token", "fail", "others may read", "chmod 600", with("--token-file", open)},
-		{"no token yet", "token", "ok", "is made by the first serve", "", with("--token-file", tokenFile(t), "--hub", freeAddr(t))},
+		{"no token yet", "token", "ok", "is made by the first serve", "", with("--token-file", tokenFile(t), "--hub", testkit.Addr(t))},
 		{"no DevTools", "debugging", "fail", "is no browser's DevTools", "--remote-debugging-port", with("--chrome", other.URL)},
 		{"a WebSocket", "debugging", "ok", "asks you", "", with("--chrome", "ws://127.0.0.1:1/devtools/browser/x")},
 	} {

@@ -12,10 +12,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/pagewire/pagewire/bridge/gateway/hub"
 	"github.com/pagewire/pagewire/bridge/gateway/native"
+	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
 // home makes an empty home directory the test's.
@@ -123,7 +123,7 @@ func TestExtensionPlacesOfTheSystems(t *testing.T) {
 // A browser starts the binary with the extension's origin and nothing else, and ends its input when it has enough.
 func TestABrowserStartsTheNativeHost(t *testing.T) {
 	home(t)
-	addr := freeAddr(t)
+	addr := testkit.Addr(t)
 	t.Setenv(hubEnv, addr)
 	t.Setenv(hub.TokenFileEnv, tokenFile(t))
 	in, browser := io.Pipe()
@@ -142,26 +142,20 @@ func TestABrowserStartsTheNativeHost(t *testing.T) {
 	if _, err := io.ReadFull(out, hello); err != nil || !strings.Contains(string(hello), `"type":"hello"`) || !strings.Contains(string(hello), `"secret":"`) {
 		t.Fatalf("%v, %s", err, hello)
 	}
-	for end := time.Now().Add(5 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	testkit.Eventually(t, "the host takes part: somebody is the hub", func() bool {
 		token, err := hub.Token("")
+		if err != nil {
+			return false
+		}
+		conn, err := hub.Dial(t.Context(), addr, token)
 		if err == nil {
-			if conn, err := hub.Dial(t.Context(), addr, token); err == nil {
-				conn.Close()
-				break
-			}
+			conn.Close()
 		}
-		if time.Now().After(end) {
-			t.Fatal("the host takes no part: nobody listens at the hub's address")
-		}
-	}
+		return err == nil
+	})
 	browser.Close()
-	select {
-	case got := <-status:
-		if got != exitDone {
-			t.Errorf("status %d, %s", got, errs.String())
-		}
-	case <-time.After(5 * time.Second):
-		t.Fatal("the host does not end with its input")
+	if got := testkit.Receive(t, "the host ends with its input", status); got != exitDone {
+		t.Errorf("status %d, %s", got, errs.String())
 	}
 
 	// Another extension's origin is no command.

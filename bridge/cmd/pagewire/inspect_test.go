@@ -27,7 +27,7 @@ import (
 func serving(t *testing.T) (addr, token string) {
 	t.Helper()
 	newHome(t)
-	addr = freeAddr(t)
+	addr = testkit.Addr(t)
 	token, err := hub.TokenFile()
 	if err != nil {
 		t.Fatal(err)
@@ -117,7 +117,7 @@ func TestInspectThatIsEnded(t *testing.T) {
 
 func TestInspectOfNobody(t *testing.T) {
 	newHome(t)
-	addr := freeAddr(t)
+	addr := testkit.Addr(t)
 	if status, out, errs := run("inspect", "--hub", addr); status != exitFailed || out != "" || !strings.HasPrefix(errs, "pagewire: no pagewire serve is running") {
 		t.Errorf("status %d, %q, %q", status, out, errs)
 	}
@@ -126,7 +126,7 @@ func TestInspectOfNobody(t *testing.T) {
 // Where another program has the port the browser would be led to that.
 func TestInspectOfASquatter(t *testing.T) {
 	newHome(t)
-	addr := freeAddr(t)
+	addr := testkit.Addr(t)
 	l, err := net.Listen("tcp", addr)
 	if err != nil {
 		t.Fatal(err)

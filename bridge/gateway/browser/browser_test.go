@@ -13,9 +13,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/chromedp/chromedp"
+
+	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
 // program puts an executable file called name into a new directory and returns its path.
@@ -118,7 +119,7 @@ func TestLaunchLoadsAPageAndLeavesNothing(t *testing.T) {
 	}))
 	defer site.Close()
 
-	parent, cancel := context.WithTimeout(t.Context(), time.Minute)
+	parent, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 	defer cancel()
 	ctx, close, err := Launch(parent, Options{Flags: []string{"--lang=de", "--user-agent=Pagewire/1"}})
 	if err != nil {
@@ -149,15 +150,7 @@ func TestLaunchLoadsAPageAndLeavesNothing(t *testing.T) {
 	if ctx.Err() == nil {
 		t.Error("after close the context lives on")
 	}
-	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(20 * time.Millisecond) {
-		left := processesUsing(t, profiles)
-		if len(left) == 0 {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("after close these processes still run: %v", left)
-		}
-	}
+	testkit.Eventually(t, "after close no process is left", func() bool { return len(processesUsing(t, profiles)) == 0 })
 }
 
 func TestLaunchReportsABrowserThatDoesNotStart(t *testing.T) {

@@ -5,6 +5,7 @@ package browser
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -15,6 +16,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
 func TestStartListensAndLeavesNothing(t *testing.T) {
@@ -29,12 +32,7 @@ func TestStartListensAndLeavesNothing(t *testing.T) {
 	}
 	defer b.Close()
 	for want := map[string]bool{"/one": true, "/two": true}; len(want) > 0; {
-		select {
-		case path := <-seen:
-			delete(want, path)
-		case <-time.After(20 * time.Second):
-			t.Fatalf("never opened: %v", want)
-		}
+		delete(want, testkit.Receive(t, fmt.Sprintf("opened are %v", want), seen))
 	}
 	// Whoever has the URL's port has the browser: it says the same URL.
 	host := strings.TrimPrefix(b.URL, "ws://")
@@ -70,13 +68,7 @@ func TestStartKeepsANamedProfile(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The file by which Running finds a browser is in the profile, a moment after the browser has said where it listens.
-	url := active(profile)
-	for end := time.Now().Add(5 * time.Second); url != b.URL && time.Now().Before(end); url = active(profile) {
-		time.Sleep(5 * time.Millisecond)
-	}
-	if url != b.URL {
-		t.Errorf("active(%s) = %q, want %q", profile, url, b.URL)
-	}
+	testkit.Eventually(t, "the profile has "+b.URL, func() bool { return active(profile) == b.URL })
 	b.Process.Kill()
 	<-b.Done()
 	if !b.Crashed() {

@@ -244,21 +244,11 @@ type machine struct {
 
 func newMachine(t *testing.T, uris map[string][]string) *machine {
 	t.Helper()
-	m := &machine{t: t, config: testkit.ShortDir(t), addr: freeAddr(t), pages: servePages(t, uris)}
+	m := &machine{t: t, config: testkit.ShortDir(t), addr: testkit.Addr(t), pages: servePages(t, uris)}
 	// What the test does in its own process is on the same machine.
 	t.Setenv("XDG_CONFIG_HOME", m.config)
 	t.Setenv("HOME", m.config)
 	return m
-}
-
-// freeAddr is an address at which nothing listens.
-func freeAddr(t *testing.T) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 // files lists what is in the directory, without what tells one address from another.
@@ -385,7 +375,10 @@ func (n *node) kill() {
 	testkit.Ends(n.t, "it is dead", n.exited)
 }
 
-const isHub, isJoined, isAlone = "this process is the hub\"", "joined the hub", "this process serves alone"
+const (
+	isHub, isJoined, isAlone = "this process is the hub\"", "joined the hub", "this process serves alone"
+	hubGone, joinerGone      = "the hub is gone", "a joiner is gone"
+)
 
 // hub reports whether it is the hub now, by the last that it has said.
 func (n *node) hub() bool {
@@ -394,18 +387,26 @@ func (n *node) hub() bool {
 	return last >= 0 && last > strings.LastIndex(said, isJoined) && last > strings.LastIndex(said, "is the hub no more")
 }
 
+// joined reports whether it has joined a hub, of whose end it has not heard, by the last that it has said.
+func (n *node) joined() bool {
+	said := n.log.String()
+	last := strings.LastIndex(said, isJoined)
+	return last >= 0 && last > strings.LastIndex(said, isHub) && last > strings.LastIndex(said, hubGone)
+}
+
 // one waits until one of the nodes is the hub and the others have joined it, and returns them.
 func one(t *testing.T, nodes []*node) (hub *node, joiners []*node) {
 	t.Helper()
 	testkit.Eventually(t, "there is one hub", func() bool {
 		hub, joiners = nil, nil
 		for _, n := range nodes {
-			if !n.hub() {
+			switch {
+			case n.joined():
 				joiners = append(joiners, n)
-			} else if hub != nil {
-				return false
-			} else {
+			case hub == nil && n.hub():
 				hub = n
+			default:
+				return false
 			}
 		}
 		return hub != nil

@@ -189,6 +189,12 @@ func (h *leader) join(w http.ResponseWriter, r *http.Request) {
 		c.CloseWith(websocket.StatusTryAgainLater, why)
 		return
 	}
+	err = h.host(r.Context(), c, its)
+	h.o.Log.Info("a joiner is gone", "build", its.Build, "reason", err)
+}
+
+// host has a joiner that has entered until either ends, and says why it has ended.
+func (h *leader) host(ctx context.Context, c *wsconn.Conn, its hello) error {
 	defer h.leave(c)
 	road := gateway.RoadGateway
 	if its.As == asAgent {
@@ -197,15 +203,14 @@ func (h *leader) join(w http.ResponseWriter, r *http.Request) {
 	agent, err := h.o.Gateway.Connect(road)
 	if err != nil {
 		c.CloseWith(websocket.StatusTryAgainLater, "the hub takes no more sessions")
-		return
+		return err
 	}
-	if err := c.Write(r.Context(), encode(h.hello())); err != nil {
+	if err := c.Write(ctx, encode(h.hello())); err != nil {
 		agent.Close()
-		return
+		return err
 	}
 	go h.tell(c, agent, its.As != asAgent)
-	why = serve(c, agent).Error()
-	h.o.Log.Info("a joiner is gone", "build", its.Build, "reason", why)
+	return serve(c, agent)
 }
 
 func (h *leader) hello() hello { return hello{Type: typeHello, Protocol: Protocol, Build: h.o.Build} }

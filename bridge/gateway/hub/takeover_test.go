@@ -159,9 +159,12 @@ func stopped(t *testing.T, hang, wake func(hub *node)) {
 		t.Errorf("there is %v", got)
 	}
 	for i, n := range rest {
-		one(t, rest[i:])
+		hub, _ := one(t, rest[i:])
+		gone := hub.log.Count(joinerGone)
 		n.in.Close()
 		testkit.Ends(t, "it ends", n.exited)
+		// A hub that still believes in somebody who would take its place leaves the lock's file.
+		testkit.Eventually(t, "its hub knows", func() bool { return n == hub || hub.log.Count(joinerGone) > gone })
 	}
 	if got := m.files(); len(got) > 0 {
 		t.Errorf("left: %v", got)

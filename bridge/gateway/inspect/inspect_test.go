@@ -14,7 +14,6 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
-	"time"
 
 	"github.com/coder/websocket"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -250,7 +249,7 @@ func (f *feed) say(command string, args ...any) {
 // next reads messages until one of that type satisfies ok.
 func (f *feed) next(kind string, ok func(m map[string]any) bool) map[string]any {
 	f.t.Helper()
-	ctx, cancel := context.WithTimeout(f.t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(f.t.Context(), testkit.Patience)
 	defer cancel()
 	for {
 		_, text, err := f.ws.Read(ctx)

@@ -33,6 +33,7 @@ type place struct {
 	t       *testing.T
 	addr    string
 	options Options
+	answers time.Duration // within which a page has to answer
 	g       *gateway.Gateway
 	pages   *Handler
 	server  *http.Server
@@ -41,7 +42,13 @@ type place struct {
 
 func openPlace(t *testing.T, o Options) *place {
 	t.Helper()
-	p := &place{t: t, addr: testkit.Addr(t), options: o, log: testkit.LogOf(t, "the gateway")}
+	return openPlaceFor(t, o, testkit.Patience)
+}
+
+// openPlaceFor opens one that gives a page up that does not answer within a time.
+func openPlaceFor(t *testing.T, o Options, answers time.Duration) *place {
+	t.Helper()
+	p := &place{t: t, addr: testkit.Addr(t), options: o, answers: answers, log: testkit.LogOf(t, "the gateway")}
 	p.start()
 	t.Cleanup(p.stop)
 	return p
@@ -49,14 +56,24 @@ func openPlace(t *testing.T, o Options) *place {
 
 func (p *place) start() {
 	p.t.Helper()
-	l, err := net.Listen("tcp", p.addr)
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	p.addr = l.Addr().String()
+	p.serve(p.listen())
+}
+
+// listen takes the port, of whose last listener a process that is being started may have a copy until it runs.
+func (p *place) listen() (l net.Listener) {
+	p.t.Helper()
+	testkit.Eventually(p.t, "it listens at "+p.addr, func() bool {
+		var err error
+		l, err = net.Listen("tcp", p.addr)
+		return err == nil
+	})
+	return l
+}
+
+func (p *place) serve(l net.Listener) {
 	log := slog.New(slog.NewTextHandler(p.log, nil))
 	p.options.Log = log
-	p.g = gateway.New(gateway.Options{Log: log, Deny: []string{"https://denied.example"}, ReadTimeout: 3 * time.Second})
+	p.g = gateway.New(gateway.Options{Log: log, Deny: []string{"https://denied.example"}, ReadTimeout: p.answers})
 	p.pages = New(p.g, p.options)
 	mux := http.NewServeMux()
 	mux.Handle("/page", p.pages)
@@ -67,6 +84,21 @@ func (p *place) start() {
 // stop ends the gateway, and asserts that it holds nothing then.
 func (p *place) stop() {
 	p.server.Close()
+	p.end()
+}
+
+// restart puts another gateway in its place. Its pages find nobody at the port only while their connections are ended: how
+// long else a busy machine takes for it is nothing that they may complain of.
+func (p *place) restart() {
+	p.t.Helper()
+	p.server.Close()
+	p.pages.Close()
+	l := p.listen()
+	p.end()
+	p.serve(l)
+}
+
+func (p *place) end() {
 	p.pages.Close()
 	p.pages.mu.Lock()
 	defer p.pages.mu.Unlock()

@@ -231,8 +231,7 @@ func TestGatewayThatIsStartedAnew(t *testing.T) {
 	p.waitFor(1)
 	time.Sleep(2100 * time.Millisecond) // the page takes a connection for good after 2 s
 	for range 2 {
-		p.stop()
-		p.start()
+		p.restart()
 		began := time.Now()
 		p.waitFor(1)
 		t.Logf("the page is back after %v", time.Since(began).Round(time.Millisecond))

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/coder/websocket"
 
@@ -232,7 +233,7 @@ func TestOversizeFrame(t *testing.T) {
 
 func TestPagesThatAreTooMuch(t *testing.T) {
 	t.Parallel()
-	p := openPlace(t, Options{})
+	p := openPlaceFor(t, Options{}, 3*time.Second)
 	doc := "http://localhost:4000/doc"
 	offer(t, p.connect("http://localhost:4000", hi("0123456789")), doc)
 	p.waitFor(1)

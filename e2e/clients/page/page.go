@@ -29,6 +29,7 @@ import (
 //	/square/{n}  n times n
 //	/slow        is not answered until its reader gives up
 //	/gave_up     how many readers of slow gave up
+//	/heard/{name}  ends the call of the tool progress_that_is_heard that has the name
 //	/door        reading it makes /guest come or go
 const Origin = "https://x.test"
 
@@ -38,8 +39,10 @@ type page struct {
 	mu     sync.Mutex // guards all below
 	ticks  int
 	gaveUp int
-	open   bool // /door
-	extra  int  // tools that test_trigger_tool_change has added
+	// unheard are the calls of progress_that_is_heard, by their names.
+	unheard map[string]chan struct{}
+	open    bool // /door
+	extra   int  // tools that test_trigger_tool_change has added
 }
 
 // Connect brings the page to the hub at addr, which must admit any scheme and the page's origin, until the test ends: by
@@ -51,7 +54,7 @@ func Connect(t testing.TB, addr string) error {
 		return err
 	}
 	far.SetReadLimit(-1)
-	p := &page{Page: testkit.NewPage(t, nil)}
+	p := &page{Page: testkit.NewPage(t, nil), unheard: map[string]chan struct{}{}}
 	p.addResources()
 	p.addTools()
 	post := func(frame []byte) { _ = far.Write(ctx, websocket.MessageText, frame) } // who has gone is noticed by who reads
@@ -137,6 +140,16 @@ func (p *page) addResources() {
 	})
 	p.add(Origin+"/gave_up", "Gave up", "text/plain", p.number(&p.gaveUp))
 	p.add(Origin+"/door", "Door", "text/plain", p.door)
+	p.add(Origin+"/heard/{name}", "Heard", "text/plain", func(_ context.Context, uri string) (string, error) {
+		name := strings.TrimPrefix(uri, Origin+"/heard/")
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if call := p.unheard[name]; call != nil {
+			delete(p.unheard, name)
+			close(call)
+		}
+		return name, nil
+	})
 }
 
 func (p *page) door(context.Context, string) (string, error) {
@@ -148,6 +161,26 @@ func (p *page) door(context.Context, string) (string, error) {
 	}
 	p.Withdraw(Origin + "/guest")
 	return "closed", nil
+}
+
+// heard tells its progress; its result comes when /heard/NAME is read, whatever time the client takes.
+func (p *page) heard(ctx context.Context, raw json.RawMessage, progress func(object)) any {
+	var args struct{ Name string }
+	if json.Unmarshal(raw, &args) != nil || args.Name == "" {
+		return object{"isError": true, "content": []object{block("It has no name.")}}
+	}
+	call := make(chan struct{})
+	p.mu.Lock()
+	p.unheard[args.Name] = call
+	p.mu.Unlock()
+	for i := range 3 {
+		progress(object{"progress": 50 * i, "total": 100})
+	}
+	select {
+	case <-call:
+	case <-ctx.Done():
+	}
+	return object{"content": []object{block("heard")}}
 }
 
 type object = map[string]any
@@ -179,6 +212,7 @@ func (p *page) addTools() {
 	} {
 		p.SetTool(name, testkit.Tool{Members: tool(object{}), Run: answers(content...)})
 	}
+	p.SetTool("progress_that_is_heard", testkit.Tool{Members: tool(object{"name": object{"type": "string"}}), Run: p.heard})
 	p.SetTool("test_error_handling", testkit.Tool{Members: tool(object{}), Run: func(context.Context, json.RawMessage, func(object)) any {
 		return object{"isError": true, "content": []object{block("This tool intentionally returns an error for testing")}}
 	}})

@@ -40,12 +40,12 @@ export async function build() {
   };
 }
 
-/** Resolves as soon as condition() does to something true, and fails when it has not for ten seconds. */
+/** Resolves as soon as condition() does to something true, and fails when it has not for 90 s. */
 export async function until(condition, what) {
-  for (const end = Date.now() + 10_000; ; await sleep(5)) {
+  for (const end = Date.now() + 90_000; ; await sleep(5)) {
     const value = await condition();
     if (value) return value;
-    if (Date.now() > end) throw new Error(`still not so after ten seconds: ${what}`);
+    if (Date.now() > end) throw new Error(`still not so after 90 s: ${what}`);
   }
 }
 

@@ -120,7 +120,7 @@ func launch(t *testing.T) *tab {
 		t.Fatal(err)
 	}
 	t.Cleanup(closeBrowser)
-	ctx, cancel := context.WithTimeout(ctx, 90*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, 5*testkit.Patience)
 	t.Cleanup(cancel)
 	err = chromedp.Listen(ctx, func(event any) {
 		switch event := event.(type) {
@@ -164,7 +164,7 @@ func eval[T any](b *tab, expression string) T {
 func (b *tab) sees(what, expression string) {
 	b.t.Helper()
 	if !eval[bool](b, `new Promise((done) => {
-		const end = performance.now() + 15000;
+		const end = performance.now() + `+fmt.Sprint(testkit.Patience.Milliseconds())+`;
 		const look = () => { if (`+expression+`) done(true); else if (performance.now() > end) done(false); else requestAnimationFrame(look); };
 		look();
 	})`) {

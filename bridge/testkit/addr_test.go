@@ -1,0 +1,36 @@
+//go:build !js
+
+package testkit
+
+import (
+	"context"
+	"net"
+	"os"
+	"os/exec"
+	"sync"
+	"testing"
+)
+
+// Who starts a process gives it a copy of every listener, until it runs: an address at which this process itself has just
+// listened may be taken for as long.
+func TestAddrIsFreeWhileProcessesStart(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	var starting sync.WaitGroup
+	for range 2 {
+		starting.Go(func() {
+			for ctx.Err() == nil {
+				exec.Command(os.Args[0], "-test.run=^$").Run()
+			}
+		})
+	}
+	for range 10_000 {
+		l, err := net.Listen("tcp", Addr(t))
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		l.Close()
+	}
+	stop()
+	starting.Wait()
+}
