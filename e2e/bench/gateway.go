@@ -366,6 +366,16 @@ func attachBare(ctx context.Context, r *rig) error {
 		return err
 	}
 	c := &bare{conn: conn}
+	if err := c.attach(ctx, r.site.URL+"/page"); err != nil {
+		conn.Close()
+		return err
+	}
+	r.bare = c
+	r.b.onClose(func() { conn.Close() })
+	return nil
+}
+
+func (c *bare) attach(ctx context.Context, url string) error {
 	targets, err := c.call(ctx, "", "Target.getTargets", map[string]any{})
 	if err != nil {
 		return err
@@ -380,32 +390,38 @@ func attachBare(ctx context.Context, r *rig) error {
 		return err
 	}
 	for _, t := range list.Infos {
-		if t.URL != r.site.URL+"/page" {
-			continue
+		if t.URL == url {
+			return c.take(ctx, t.ID)
 		}
-		for _, step := range []struct {
-			method string
-			params map[string]any
-			result any
-		}{
-			{"Target.attachToTarget", map[string]any{"targetId": t.ID, "flatten": true}, &c.session},
-			{"Runtime.enable", nil, nil},
-			{"Runtime.addBinding", map[string]any{"name": "answer"}, nil},
-			{"Runtime.evaluate", map[string]any{"expression": "(message) => answer(message)"}, &c.function},
-		} {
-			result, err := c.call(ctx, c.session.ID, step.method, step.params)
-			if err == nil && step.result != nil {
-				err = json.Unmarshal(result, step.result)
-			}
-			if err != nil {
-				return fmt.Errorf("%s: %w", step.method, err)
-			}
-		}
-		r.bare = c
-		r.b.onClose(func() { conn.Close() })
-		return nil
 	}
 	return errors.New("there is no page")
+}
+
+// take has the page's function. A target has the URL of its page while its document is still the empty one, whose functions
+// go with it: state is in the page's own.
+func (c *bare) take(ctx context.Context, id string) error {
+	for _, step := range []struct {
+		method string
+		params map[string]any
+		result any
+	}{
+		{"Target.attachToTarget", map[string]any{"targetId": id, "flatten": true}, &c.session},
+		{"Runtime.enable", nil, nil},
+		{"Runtime.addBinding", map[string]any{"name": "answer"}, nil},
+		{"Runtime.evaluate", map[string]any{"expression": `typeof state === "string" ? (message) => answer(message) : undefined`}, &c.function},
+	} {
+		result, err := c.call(ctx, c.session.ID, step.method, step.params)
+		if err == nil && step.result != nil {
+			err = json.Unmarshal(result, step.result)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", step.method, err)
+		}
+	}
+	if c.function.Result.ID == "" {
+		return errors.New("the page has not loaded")
+	}
+	return nil
 }
 
 // callBare has the page give back a text.
