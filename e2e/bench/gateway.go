@@ -242,6 +242,20 @@ var (
 		},
 		ready: pagewireReady, read: readState, call: callState,
 	}
+	socketFloor = rival{
+		name: wsFloor, kind: floor,
+		html: `<script>const socket = new WebSocket("ws://" + location.host + "/socket"); socket.onopen = () => socket.send(state); socket.onmessage = ({ data }) => socket.send(data);</script>`,
+		ready: func(ctx context.Context, r *rig) error {
+			_, err := echoState(ctx, r)
+			return err
+		},
+		read: echoState, call: echoState,
+		look: func(_ context.Context, r *rig) (string, error) {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			return r.hello, nil
+		},
+	}
 )
 
 // without is a rival in a browser whose own WebMCP is off.
@@ -353,20 +367,7 @@ var rivals = []rival{
 		},
 		call: callState,
 	},
-	{
-		name: wsFloor, kind: floor,
-		html: `<script>const socket = new WebSocket("ws://" + location.host + "/socket"); socket.onopen = () => socket.send(state); socket.onmessage = ({ data }) => socket.send(data);</script>`,
-		ready: func(ctx context.Context, r *rig) error {
-			_, err := echoState(ctx, r)
-			return err
-		},
-		read: echoState, call: echoState,
-		look: func(_ context.Context, r *rig) (string, error) {
-			r.mu.Lock()
-			defer r.mu.Unlock()
-			return r.hello, nil
-		},
-	},
+	socketFloor,
 	{
 		name: cdpFloor, kind: floor, function: `(message) => answer(message)`,
 		ready: attachBare, read: callBare, call: callBare,

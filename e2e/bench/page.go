@@ -97,7 +97,7 @@ func (b *bench) pages() []family {
 		{
 			name:       "page: bursts of 3 changes",
 			rows:       []row{{"delay", "last change of a burst of 3 until the reader holds it, p50", "ms", goal{most: 2, of: best}, ""}},
-			contenders: both("bursts3", n(40, 15)),
+			contenders: both("bursts3", n(20, 10)),
 		},
 		{
 			name: "page: 1,000 times register and unregister",

@@ -22,7 +22,9 @@ const (
 )
 
 // plain is a page that offers nothing to nobody.
-var plain = rival{name: plainFloor, kind: floor, ready: func(context.Context, *rig) error { return nil }}
+var plain = rival{name: plainFloor, kind: floor, ready: nothing}
+
+func nothing(context.Context, *rig) error { return nil }
 
 // renderers are what pages cost whose agents are programs of their own: what they fetch, and the memory of the processes that
 // run them. Every tab has been read once. Each measurement has new browsers.
@@ -37,13 +39,14 @@ func (b *bench) renderers() []family {
 			{"mb", "memory of all renderers with 10 tabs", "MB", goal{}, ""},
 		},
 	}
+	measured := []rival{overCDP, overSocket, {name: mcpb, kind: peer, html: mcpbTag, ready: nothing}, socketFloor}
 	if b.short {
-		f.rounds = 1
+		f.rounds, measured = 1, measured[:2]
 	}
 	// Each is beside plain pages of the same minute: what a browser takes for itself varies more than what is added.
 	var without figures
-	for _, r := range []rival{overCDP, overSocket} {
-		f.contenders = append(f.contenders, contender{r.name, ours, func(ctx context.Context) (got figures, err error) {
+	for _, r := range measured {
+		f.contenders = append(f.contenders, contender{r.name, r.kind, func(ctx context.Context) (got figures, err error) {
 			var both sync.WaitGroup
 			var failed error
 			both.Go(func() { without, failed = (&rig{rival: plain, b: b}).tenTabs(ctx) })
