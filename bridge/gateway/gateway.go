@@ -51,8 +51,8 @@ type Options struct {
 	// ReadTimeout is how long a page may take to answer a read. Default 30 s.
 	ReadTimeout time.Duration
 	// PageLimits bound what one page may say. OriginBytes bounds the descriptors that are kept of all pages of an origin,
-	// and AllBytes those of all pages. Defaults: link.Limits', 16 MiB and 64 MiB: a
-	// byte of them takes three of memory, and an agent or a joined gateway that lists them as many for a moment.
+	// and AllBytes those of all pages. Defaults: link.Limits', 16 MiB and 64 MiB: a byte of them takes three of memory, and
+	// an agent or a joined gateway that lists them as many for a moment.
 	PageLimits            link.Limits
 	OriginBytes, AllBytes int
 	// Log receives what happens. Default none.
