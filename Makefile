@@ -5,7 +5,8 @@ SHELL         := /bin/bash
 .SHELLFLAGS   := -o pipefail -c
 MAKEFLAGS     += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help build demo pictures test test-native test-wasm test-js test-browser test-agents test-busy test-rounds test-races test-fresh size bench bench-agents bench-pages generate check lint fmt clean browser node
+.PHONY: help build demo pictures test test-native test-wasm test-js test-browser test-agents test-attacks test-busy \
+	test-rounds test-races test-fresh size bench bench-agents bench-pages generate check lint fmt clean browser node
 
 # npm writes this file last, so it is older than the lock file exactly when something has to be installed.
 NPM := js/node_modules/.package-lock.json
@@ -122,6 +123,9 @@ test-rounds: # Every test, ROUNDS times, and what each round gave
 
 test-races: ## The packages with concurrency, COUNT times (50) each under -race; takes an hour
 	go test -race -count=$(or $(COUNT),50) -timeout 3h $(CONCURRENT_PACKAGES)
+
+test-attacks: $(BUILD) browser ## Raw peers do their worst by each road; prints what they cost others. RUN=TestAttacks/cdp narrows it
+	go test -count=1 -v -timeout 60m -tags attacks ./e2e -run '$(or $(RUN),TestAttacks)'
 
 test-fresh: ## Each level, and each command of the README, on a clone of its own where nothing else has run
 	@.ci/fresh 'demo ONCE=1' test $(LEVELS:%=test-%) check lint size 'bench SHORT=1'

@@ -7,7 +7,7 @@ import (
 
 // maxPages is into how many pages of one kind, full by number or by bytes, a list is cut at most: the TypeScript client
 // gives a list up that has more than 64 pages. With both kinds, and where 256 KiB do not fit any more on a page of 1
-// MiB, these are 56. The 256 MiB that a gateway takes from all its pages make pages of 11 MiB then, and the Go client
+// MiB, these are 56. The 64 MiB that a gateway takes from all its pages make pages of 3 MiB then, and the Go client
 // reads 16 MiB.
 const maxPages = 24
 

@@ -57,7 +57,8 @@ type Options struct {
 	// ReadTimeout is how long a page may take to answer a read. Default 30 s.
 	ReadTimeout time.Duration
 	// PageLimits bound what one page may say. OriginBytes bounds the descriptors that are kept of all pages of an origin,
-	// and AllBytes those of all pages. Defaults: link.Limits', 64 MiB and 256 MiB.
+	// and AllBytes those of all pages. Defaults: link.Limits', 16 MiB and 64 MiB: a byte of them takes three of memory, and
+	// an agent or a joined gateway that lists them as many for a moment.
 	PageLimits            link.Limits
 	OriginBytes, AllBytes int
 	// Reminders say how much agents are told, behind the results of tools, of what has changed since they looked. Default inline.
@@ -120,10 +121,10 @@ func New(o Options) *Gateway {
 		o.Grace = 2 * time.Second
 	}
 	if o.OriginBytes == 0 {
-		o.OriginBytes = 64 << 20
+		o.OriginBytes = 16 << 20
 	}
 	if o.AllBytes == 0 {
-		o.AllBytes = 256 << 20
+		o.AllBytes = 64 << 20
 	}
 	if o.ReadTimeout == 0 {
 		o.ReadTimeout = 30 * time.Second

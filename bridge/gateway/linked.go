@@ -104,7 +104,6 @@ func (l *linked) close() {
 		l.closed = true
 		l.late.Stop()
 		l.peer.Close()
-		l.count()
 		l.p.g.outgoing(l)
 	}
 }
@@ -234,11 +233,12 @@ func (g *Gateway) room(origin string) error {
 	return nil
 }
 
-// count keeps what room goes by. It is called when the page has said something, and when it is gone.
+// count keeps what room goes by. It is called when the page has said something, and when it is gone: not when its road has
+// ended, since what it offered stays for a while, and pages that come and go would hold any amount.
 func (l *linked) count() {
 	g, origin := l.p.g, l.p.Origin
 	now := l.peer.Held()
-	if l.closed {
+	if l.p.gone {
 		now = 0
 	}
 	g.heldAll += now - l.held

@@ -277,6 +277,9 @@ func (g *Gateway) drop(p *Page) {
 		return
 	}
 	p.absent, p.gone = true, true
+	if l, ok := p.src.(*linked); ok {
+		l.count()
+	}
 	bases := p.bases
 	p.offers, p.bases = map[string]*offer{}, nil
 	g.catalog.remove(p)

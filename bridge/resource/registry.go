@@ -1,6 +1,9 @@
 package resource
 
-import "strconv"
+import (
+	"strconv"
+	"strings"
+)
 
 // An Entry is a registered resource.
 type Entry struct {
@@ -206,40 +209,46 @@ func (g *Registry) Replace(r Resource) (ok, listed bool) {
 
 // Page offers the entries of the listing of resources, or of templates, to take, beginning behind cursor ("" for the
 // first page), until take refuses one, which begins the next page. next is the cursor of that page, or "" at the end. A
-// cursor stays good while entries come and go: it names a place in the order of registration. The error is an *Error
-// of reason BadCursor: no page of this registry has ended so.
+// cursor stays good while entries come and go: it names a place in the order of registration, and where that ended when
+// the first page was taken. What is registered later is on no page: entries that come as fast as they are listed
+// would else make a list without end. The error is an *Error of reason BadCursor: no page of this registry has ended so.
 func (g *Registry) Page(templates bool, cursor string, take func(*Entry) bool) (next string, err error) {
-	from := 0
+	from, end := 0, g.seq
 	if cursor != "" {
-		seq, ok := g.parseCursor(cursor, templates)
-		if !ok {
+		var seq uint64
+		var ok bool
+		if seq, end, ok = g.parseCursor(cursor, templates); !ok {
 			return "", &Error{Reason: BadCursor, Message: "Invalid cursor"}
 		}
 		from = after(g.ordered, seq)
 	}
 	last := cursor
-	for _, e := range g.ordered[from:] {
+	for _, e := range g.ordered[from:after(g.ordered, end)] {
 		if templates && e.Pattern == "" || !templates && e.Template() || e.Unlisted {
 			continue
 		}
 		if !take(e) {
 			return last, nil
 		}
-		last = formatCursor(e.seq, templates)
+		last = formatCursor(e.seq, end, templates)
 	}
 	return "", nil
 }
 
-// A cursor is a letter for the listing that it belongs to and a seq in base 36.
-func formatCursor(seq uint64, templates bool) string {
-	return string(cursorLetter(templates)) + strconv.FormatUint(seq, 36)
+// A cursor is a letter for the listing that it belongs to and two seqs in base 36: of the last entry, and of the list's end.
+func formatCursor(seq, end uint64, templates bool) string {
+	return string(cursorLetter(templates)) + strconv.FormatUint(seq, 36) + "." + strconv.FormatUint(end, 36)
 }
 
 // parseCursor takes only what formatCursor may have made here. One of another registry with more entries would else be
 // the end of this one, and whoever follows it would believe that there is nothing more.
-func (g *Registry) parseCursor(cursor string, templates bool) (seq uint64, ok bool) {
-	seq, err := strconv.ParseUint(cursor[1:], 36, 64)
-	return seq, err == nil && 0 < seq && seq <= g.seq && formatCursor(seq, templates) == cursor
+func (g *Registry) parseCursor(cursor string, templates bool) (seq, end uint64, ok bool) {
+	first, second, _ := strings.Cut(cursor[1:], ".")
+	seq, err := strconv.ParseUint(first, 36, 64)
+	if err == nil {
+		end, err = strconv.ParseUint(second, 36, 64)
+	}
+	return seq, end, err == nil && 0 < seq && seq <= end && end <= g.seq && formatCursor(seq, end, templates) == cursor
 }
 
 func cursorLetter(templates bool) rune {

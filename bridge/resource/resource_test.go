@@ -138,6 +138,9 @@ func TestPagesAreStable(t *testing.T) {
 		}
 		cursor = next
 	}
+	if seen[uri(2000)] != 0 {
+		t.Error("a list ends where it ended when it was begun, and has what came later")
+	}
 	for i := 1; i < 1000; i += 2 {
 		if seen[uri(i)] != 1 {
 			t.Fatalf("%s was listed %d times", uri(i), seen[uri(i)])

@@ -6,8 +6,8 @@
 // has them, and a browser. Run it from the top of the repository: make bench, which is go run ./e2e/bench. It writes
 // dist/bench/bench.json and dist/bench/index.html, which needs no network.
 //
-// What is measured is in families: start.go and page.go in pages, gateway.go at the gateway, scale.go as both grow. To add a
-// row is to add an element. Nothing here is a test: no figure makes it fail, only work that is not done.
+// What is measured is in families: start.go and page.go in pages, gateway.go at the gateway, renderers.go in the browser's
+// processes, scale.go as all grow. To add a row is to add an element. Nothing here is a test: no figure makes it fail, only work that is not done.
 package main
 
 import (
@@ -72,7 +72,7 @@ func run(ctx context.Context, rounds int, short bool, only, out string) error {
 
 	report := Report{Began: began, Rounds: rounds, Short: short, Machine: machine(chromium)}
 	var failed []error
-	for _, f := range slices.Concat(b.sizes(), b.starts(), b.pages(), b.gateways(), b.scales()) {
+	for _, f := range slices.Concat(b.sizes(), b.starts(), b.pages(), b.gateways(), b.renderers(), b.scales()) {
 		if !match.MatchString(f.name) {
 			continue
 		}

@@ -34,6 +34,19 @@ type row struct {
 	name string
 	unit string
 	goal goal
+	// us is the contender that is judged: the row then has no other of ours, and beside a floor nobody else. Default the first.
+	us string
+}
+
+// has says whether a contender is in the row.
+func (r row) has(name string, k kind) bool {
+	switch {
+	case r.us == "" || name == r.us:
+		return true
+	case r.goal.of != "" && r.goal.of != best:
+		return name == r.goal.of
+	}
+	return k != ours
 }
 
 // A goal is Pagewire's.
@@ -158,6 +171,9 @@ func (f family) measure(ctx context.Context, rounds int) ([]Result, error) {
 	for _, r := range f.rows {
 		result := Result{Family: f.name, Name: r.name, Unit: r.unit}
 		for i, c := range f.contenders {
+			if !r.has(c.name, c.kind) {
+				continue
+			}
 			m := Measured{Name: c.name, Kind: c.kind}
 			m.take(r, all[i])
 			m.Lost = lost[i]

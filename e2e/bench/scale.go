@@ -37,7 +37,7 @@ func (b *bench) scales() []family {
 	families := []family{
 		{
 			name: "scale: resources of a page", rounds: rounds,
-			rows: []row{{"p50", "read, p50, by resources of the page", "us", goal{}}},
+			rows: []row{{"p50", "read, p50, by resources of the page", "us", goal{}, ""}},
 			contenders: []contender{
 				in("Pagewire, by ports", ours, we, "readByResources", "overPort", n(600, 300), resources),
 				in(mcpb, peer, they, "readByResources", "overWindow", n(600, 300), resources),
@@ -46,8 +46,8 @@ func (b *bench) scales() []family {
 		{
 			name: "scale: clients in a page", rounds: rounds, limit: time.Minute,
 			rows: []row{
-				{"last told", "change until the last client is told, by clients", "us", goal{}},
-				{"read", "read, p50, by clients", "us", goal{}},
+				{"last told", "change until the last client is told, by clients", "us", goal{}, ""},
+				{"read", "read, p50, by clients", "us", goal{}, ""},
 			},
 			contenders: []contender{
 				in("Pagewire, by ports", ours, we, "notifyByClients", "overPort", n(20, 5), clients),
@@ -58,9 +58,9 @@ func (b *bench) scales() []family {
 			name:   "scale: memory of the engine",
 			rounds: 1,
 			rows: []row{
-				{"resource", "engine: memory of a resource", "B", goal{}},
-				{"subscription", "engine: memory of a subscription", "B", goal{}},
-				{"session", "engine: memory of a session", "B", goal{}},
+				{"resource", "engine: memory of a resource", "B", goal{}, ""},
+				{"subscription", "engine: memory of a subscription", "B", goal{}, ""},
+				{"session", "engine: memory of a session", "B", goal{}, ""},
 			},
 			contenders: []contender{{"Pagewire", ours, engineMemory}},
 		},
@@ -70,11 +70,18 @@ func (b *bench) scales() []family {
 		limit:  5 * time.Minute,
 		rounds: 1,
 		rows: []row{
-			{"read", "gateway: read, p50, by tabs", "ms", goal{}},
-			{"mb", "gateway: resident memory, by tabs", "MB", goal{}},
+			{"read", "gateway: read, p50, by tabs", "ms", goal{}, ""},
+			{"mb", "gateway: resident memory, by tabs", "MB", goal{}, ""},
+			{"mb@10", "gateway: resident memory with 10 tabs, by CDP", "MB", goal{most: 20}, byCDP},
+			{"mb@10", "gateway: resident memory with 10 tabs, by WebSocket", "MB", goal{most: 20}, bySocket},
 		},
 	}
-	for _, r := range rivals[:2] {
+	if !b.short {
+		atGateway.rows = append(atGateway.rows,
+			row{"mb@200", "gateway: resident memory with 200 tabs, by CDP", "MB", goal{most: 25}, byCDP},
+			row{"mb@200", "gateway: resident memory with 200 tabs, by WebSocket", "MB", goal{most: 33}, bySocket})
+	}
+	for _, r := range []rival{overCDP, overSocket} {
 		rig := &rig{rival: r, b: b}
 		atGateway.contenders = append(atGateway.contenders, contender{r.name, ours, func(ctx context.Context) (figures, error) {
 			if err := rig.open(ctx); err != nil {
@@ -93,7 +100,7 @@ func (r *rig) tabs(ctx context.Context, sizes []int) (figures, error) {
 	have := 1
 	for _, size := range sizes {
 		for ; have < size; have++ {
-			if err := r.command(ctx, "Target.createTarget", map[string]any{"url": r.site.URL + "/page?" + strconv.Itoa(have), "background": true}); err != nil {
+			if _, err := r.command(ctx, "Target.createTarget", map[string]any{"url": r.site.URL + "/page?" + strconv.Itoa(have), "background": true}); err != nil {
 				return nil, err
 			}
 		}

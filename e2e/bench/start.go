@@ -37,17 +37,17 @@ func (b *bench) sizes() []family {
 		name:   "bytes",
 		rounds: 1,
 		rows: []row{
-			{"before brotli", "bytes before the API exists, brotli", "B", goal{most: 0.1, of: best}},
-			{"before gzip", "bytes before the API exists, gzip", "B", goal{}},
-			{"before raw", "bytes before the API exists, raw", "B", goal{}},
+			{"before brotli", "bytes before the API exists, brotli", "B", goal{most: 0.1, of: best}, ""},
+			{"before gzip", "bytes before the API exists, gzip", "B", goal{}, ""},
+			{"before raw", "bytes before the API exists, raw", "B", goal{}, ""},
 		},
 	}
 	if !b.short {
 		f.rows = append(f.rows, []row{
-			{"all brotli", "bytes in all, with an agent, brotli", "B", goal{}},
-			{"all gzip", "bytes in all, gzip", "B", goal{}},
-			{"all raw", "bytes in all, raw", "B", goal{}},
-			{"wasm", "the core's wasm, brotli", "B", goal{most: 634_880}},
+			{"all brotli", "bytes in all, with an agent, brotli", "B", goal{}, ""},
+			{"all gzip", "bytes in all, gzip", "B", goal{}, ""},
+			{"all raw", "bytes in all, raw", "B", goal{}, ""},
+			{"wasm", "the core's wasm, brotli", "B", goal{most: 634_880}, ""},
 		}...)
 	}
 	for _, l := range libraries {
@@ -147,7 +147,7 @@ var startKinds = []struct {
 // files nor compiled code.
 func (b *bench) starts() (all []family) {
 	for _, s := range startKinds {
-		f := family{name: "start: " + s.name, warm: !b.short, rows: []row{{"ms", s.name, "ms", s.goal}}}
+		f := family{name: "start: " + s.name, warm: !b.short, rows: []row{{"ms", s.name, "ms", s.goal, ""}}}
 		for _, l := range libraries {
 			f.contenders = append(f.contenders, contender{l.name, l.kind, func(ctx context.Context) (figures, error) {
 				text, err := b.file(l.path)

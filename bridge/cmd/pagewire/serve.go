@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"syscall"
@@ -50,6 +51,7 @@ func serveCommand() *cobra.Command {
 				return usageError{cmd, err}
 			}
 			surviveClosedOutput()
+			boundGarbage()
 			o.Version, o.Log, o.In, o.Out = versionName(), log, cmd.InOrStdin(), cmd.OutOrStdout()
 			if o.Stdio && isTerminal(o.In) {
 				fmt.Fprintf(cmd.ErrOrStderr(), "pagewire: waiting for an agent on this terminal; Ctrl+D ends. An agent's configuration: pagewire config\n")
@@ -108,6 +110,16 @@ func httpFlags(cmd *cobra.Command, o *node.Options) {
 // which what this process starts would inherit.
 func surviveClosedOutput() {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+}
+
+// softMemory is from which size on the garbage is collected before the heap has doubled: pages may send 17 MB at once, whose
+// buffers would be three times that otherwise. GOMEMLIMIT says another one.
+const softMemory = 48 << 20
+
+func boundGarbage() {
+	if os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(softMemory)
+	}
 }
 
 // checkServe finds what contradicts itself in a command line, and fills in what depends on what was said.

@@ -27,6 +27,10 @@ const (
 	perSecond  = 5_000    // and from then on
 )
 
+// maxWaiting bounds, in bytes, what all documents together say before it is known where they are: a page that keeps its
+// process busy, which is asked that, could go on without end.
+const maxWaiting = 32 << 20
+
 // A document is one execution context: what a page and its scripts are between two navigations.
 type document struct {
 	b       *attachment
@@ -41,6 +45,7 @@ type document struct {
 	// Guarded by the browser's lock.
 	prefix  jsonv2.Value // of a call of what attach.js has returned; nil before that
 	early   []string     // what it said before that
+	waiting int          // bytes of early, and of frames
 	title   string
 	bare    bool // it has been loaded, without Pagewire
 	cut     bool
@@ -78,7 +83,7 @@ func (d *document) open() {
 		call, _ = jsontext.AppendQuote(call, string(r.Result.ObjectID))
 		d.prefix = append(call, `,"arguments":[{"value":`...)
 		early := d.early
-		d.early = nil
+		d.early, d.waiting = nil, 0
 		for _, payload := range early {
 			d.hear(payload)
 		}
@@ -126,7 +131,9 @@ func (d *document) hear(payload string) {
 		return
 	}
 	if d.prefix == nil {
-		d.early = append(d.early, payload)
+		if d.waits(len(payload)) {
+			d.early = append(d.early, payload)
+		}
 		return
 	}
 	kind, text := payload[0], payload[1:]
@@ -156,12 +163,32 @@ func (d *document) hear(payload string) {
 // receive hands a frame of the document's link over.
 func (d *document) receive(frame []byte) {
 	if d.page == nil {
-		d.frames = append(d.frames, frame)
+		if d.waits(len(frame)) {
+			d.frames = append(d.frames, frame)
+		}
 		return
 	}
 	if err := d.page.Receive(frame); err != nil {
 		d.cutOff(err.Error())
 	}
+}
+
+// waits counts what cannot be handed over yet, and reports whether it may wait. Where it is too much the document for which
+// most waits is cut off.
+func (d *document) waits(bytes int) bool {
+	d.waiting += bytes
+	most, all := d, 0
+	for _, s := range d.b.sessions {
+		for _, other := range s.documents {
+			if all += other.waiting; other.waiting > most.waiting {
+				most = other
+			}
+		}
+	}
+	if all > maxWaiting {
+		most.cutOff("it says too much before it is known where it is; the limit is " + strconv.Itoa(maxWaiting) + " bytes of all pages")
+	}
+	return !d.cut
 }
 
 // paid counts a message, and cuts the document off where it is one too many.
@@ -200,7 +227,7 @@ func (d *document) end() {
 	if d.page != nil {
 		d.page.Lost("its document has gone")
 	}
-	d.native, d.page, d.frames, d.linked = nil, nil, nil, false
+	d.native, d.page, d.frames, d.linked, d.waiting = nil, nil, nil, false, 0
 }
 
 // attach makes the document a page of the gateway, as soon as its URL is known.
@@ -217,7 +244,7 @@ func (d *document) attach(serves bool) {
 		}
 		d.page = page
 		frames := d.frames
-		d.frames = nil
+		d.frames, d.waiting = nil, 0
 		for _, frame := range frames {
 			if d.page != nil {
 				d.receive(frame)
@@ -228,7 +255,7 @@ func (d *document) attach(serves bool) {
 
 func (d *document) refused(err error) {
 	d.linked = false
-	d.frames = nil
+	d.frames, d.waiting = nil, 0
 	d.b.log.Debug("a page is not served", "origin", d.origin, "error", err)
 }
 

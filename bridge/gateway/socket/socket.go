@@ -67,6 +67,8 @@ const (
 	// aliveTimeout is how long a document may take to show that it still has a tab that another one claims.
 	aliveTimeout = 2 * time.Second
 	maxURL       = 8 << 10
+	// room bounds what all pages together have under way, in bytes: two of the largest frames.
+	room = 2 * maxFrame
 )
 
 // A Handler takes the WebSockets of pages. Mount it at /page.
@@ -76,6 +78,7 @@ type Handler struct {
 
 	mu      sync.Mutex
 	closing bool
+	room    *wsconn.Room
 	pages   map[*document]bool
 	origins map[string]int     // how many of each
 	seats   map[seat]*document // who is where
@@ -101,7 +104,7 @@ func New(g *gateway.Gateway, o Options) *Handler {
 	if o.Refused == nil {
 		o.Refused = func(string, *http.Request) {}
 	}
-	return &Handler{g: g, o: o, pages: map[*document]bool{}, origins: map[string]int{}, seats: map[seat]*document{}}
+	return &Handler{g: g, o: o, room: wsconn.NewRoom(room), pages: map[*document]bool{}, origins: map[string]int{}, seats: map[seat]*document{}}
 }
 
 // Close ends all connections and takes no more. It returns when they are gone, within a second.
@@ -141,7 +144,7 @@ func (h *Handler) take(w http.ResponseWriter, r *http.Request, extension bool, p
 		return
 	}
 	d := &document{h: h, log: h.o.Log.With("origin", origin), done: make(chan struct{})}
-	conn, err := wsconn.Accept(w, r, wsconn.Options{MaxMessage: maxHello, Note: refuseNote})
+	conn, err := wsconn.Accept(w, r, wsconn.Options{MaxMessage: maxHello, Note: refuseNote, Room: h.room})
 	if err != nil {
 		return // it has been answered
 	}

@@ -365,6 +365,40 @@ export async function bursts(connect: Connect, n: number): Promise<Figures> {
   return { announced: (100 * announced) / n, delay: quantile(ascending(delays), 0.5) };
 }
 
+/**
+ * Bursts of three changes, one in each of three turns, as a click that changes three things: from the last change until who
+ * reads what it is told of holds it. Behind each burst nothing happens for longer than any interval of coalescing.
+ */
+export async function bursts3(connect: Connect, n: number): Promise<Figures> {
+  const driver = await connected(connect);
+  const notified = notifier();
+  let state = 0;
+  let held = (): void => {};
+  const uri = offer("burst", () => String(state));
+  driver.updated = () =>
+    void driver.must("resources/read", { uri }).then(({ contents }) => {
+      if (contents![0]!.text === String(state)) held();
+    });
+  await driver.ask("resources/subscribe", { uri });
+  const turn = (): Promise<void> => sleep(2);
+  const times: number[] = [];
+  for (let i = -20; i < n; i++) {
+    for (let change = 1; change <= 3; change++) {
+      if (change > 1) await turn();
+      state++;
+      if (change < 3) notified(uri);
+    }
+    const start = performance.now();
+    await new Promise<void>((resolve) => {
+      held = resolve;
+      notified(uri);
+    });
+    if (i >= 0) times.push(performance.now() - start);
+    await sleep(350);
+  }
+  return { delay: quantile(ascending(times), 0.5) };
+}
+
 export async function register(connect: Connect, n: number): Promise<Figures> {
   offer("stays", () => small);
   const driver = await connected(connect);

@@ -19,6 +19,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/coder/websocket"
@@ -36,8 +37,10 @@ const (
 	pingEvery, pingTimeout = 20 * time.Second, 10 * time.Second
 	// maxUnsent bounds, in bytes, what waits to be sent by Send.
 	maxUnsent = 32 << 20
-	// closeTimeout is how long the peer may take to take what waits, and to answer our close.
+	// closeTimeout is how long the peer may take to take what waits, and to answer our close, and maxIgnored how many bytes
+	// of it are read meanwhile: 60 peers that never stop would else keep two processors busy with what is thrown away.
 	closeTimeout = 250 * time.Millisecond
+	maxIgnored   = 256 << 10
 )
 
 // Options say what a Conn takes.
@@ -46,12 +49,14 @@ type Options struct {
 	MaxMessage int64
 	// Note is called with each note that comes, between two messages, by whoever reads. Nil ignores them.
 	Note func(c *Conn, note []byte)
+	// Room bounds what several connections hold of large messages together. Nil does not.
+	Room *Room
 }
 
 // A Conn is a WebSocket as a gateway.Conn.
 type Conn struct {
 	ws     *websocket.Conn
-	tcp    net.Conn
+	tcp    *ignoring
 	opt    Options
 	once   sync.Once
 	closed chan struct{}
@@ -84,17 +89,35 @@ type hijacker struct {
 
 func (h *hijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	tcp, rw, err := http.NewResponseController(h.ResponseWriter).Hijack()
-	if err == nil {
-		tcp.SetDeadline(time.Time{}) // the server's limits are for requests
+	if err != nil {
+		return nil, nil, err
 	}
-	h.c.tcp = tcp
-	return tcp, rw, err
+	tcp.SetDeadline(time.Time{}) // the server's limits are for requests
+	h.c.tcp = &ignoring{Conn: tcp}
+	return h.c.tcp, rw, nil
+}
+
+// An ignoring connection ends when too much has been read of it since that is ignored.
+type ignoring struct {
+	net.Conn
+	ignored atomic.Bool
+	bytes   int
+}
+
+func (c *ignoring) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if c.ignored.Load() {
+		if c.bytes += n; c.bytes > maxIgnored {
+			return 0, io.ErrUnexpectedEOF
+		}
+	}
+	return n, err
 }
 
 // Client speaks over a connection that has been made, to a path of the server at its other end. The connection is closed if
 // that fails. The response is the server's to the handshake, if there was one; its body may be read and needs no closing.
 func Client(ctx context.Context, over net.Conn, path string, header http.Header, o Options) (*Conn, *http.Response, error) {
-	shy := &shyConn{Conn: over, spoken: make(chan struct{})}
+	shy := &shyConn{Conn: &ignoring{Conn: over}, spoken: make(chan struct{})}
 	client := http.Client{
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		Transport: &http.Transport{
@@ -108,7 +131,7 @@ func Client(ctx context.Context, over net.Conn, path string, header http.Header,
 		shy.Close()
 		return nil, response, err
 	}
-	c := &Conn{tcp: over, opt: o, closed: make(chan struct{})}
+	c := &Conn{tcp: shy.Conn.(*ignoring), opt: o, closed: make(chan struct{})}
 	c.run(ws)
 	return c, response, nil
 }
@@ -214,12 +237,15 @@ func (c *Conn) ReadNote(ctx context.Context) ([]byte, error) {
 }
 
 func (c *Conn) next(ctx context.Context) ([]byte, error) {
+	c.opt.Room.leave(c)
 	kind, r, err := c.ws.Reader(ctx)
 	var text []byte
 	if err == nil {
-		text, err = readAll(r)
+		text, err = c.readAll(r)
 	}
 	switch {
+	case errors.Is(err, errNoRoom):
+		return nil, err // the connection has ended
 	case errors.Is(err, websocket.ErrMessageTooBig):
 		// What is left of it is read for a moment: a socket that is closed before would take our word with it.
 		c.end(websocket.StatusMessageTooBig, "the message is too big")
@@ -238,11 +264,13 @@ func (c *Conn) next(ctx context.Context) ([]byte, error) {
 }
 
 // readAll reads a message. It starts at 4 KiB, which most fit, and doubles: io.ReadAll takes a quarter more each time.
-func readAll(r io.Reader) ([]byte, error) {
+func (c *Conn) readAll(r io.Reader) ([]byte, error) {
 	text := make([]byte, 0, 4<<10)
 	for {
 		if len(text) == cap(text) {
-			text = append(make([]byte, 0, 2*cap(text)), text...)
+			size := max(cap(text)+1, min(2*cap(text), int(c.opt.MaxMessage)+1))
+			c.opt.Room.take(c, size)
+			text = append(make([]byte, 0, size), text...)
 		}
 		n, err := r.Read(text[len(text):cap(text)])
 		text = text[:len(text)+n]
@@ -250,6 +278,9 @@ func readAll(r io.Reader) ([]byte, error) {
 			return text, nil
 		}
 		if err != nil {
+			if c.opt.Room.gave(c) {
+				err = errNoRoom
+			}
 			return nil, err
 		}
 	}
@@ -357,6 +388,7 @@ func (c *Conn) CloseWith(code websocket.StatusCode, reason string) { c.end(code,
 func (c *Conn) end(code websocket.StatusCode, reason string) {
 	c.once.Do(func() {
 		close(c.closed)
+		c.tcp.ignored.Store(true)
 		if code == 0 {
 			c.tcp.Close()
 			c.ws.CloseNow()

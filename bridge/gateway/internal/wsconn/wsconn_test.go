@@ -79,3 +79,98 @@ func TestAMessageWithoutItsLastPieceIsNone(t *testing.T) {
 	}
 	testkit.Eventually(t, "a further piece fails", func() bool { return client.WritePiece(t.Context(), []byte("x"), true) != nil })
 }
+
+// Messages that are left unfinished are held up to a sum: who has held its own for longest goes, and who comes gets through.
+func TestRoomIsNotHeldByTheUnfinished(t *testing.T) {
+	room := NewRoom(1 << 20)
+	ends := make(chan error, 10)
+	open := func() (client *Conn, got <-chan []byte) {
+		texts := make(chan []byte, 1)
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			c, err := Accept(w, r, Options{MaxMessage: 1 << 20, Room: room})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer c.Close()
+			for {
+				text, err := c.Read(context.Background())
+				if err != nil {
+					ends <- err
+					return
+				}
+				texts <- text
+			}
+		}))
+		t.Cleanup(s.Close)
+		over, err := net.Dial("tcp", s.Listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, _, err := Client(t.Context(), over, "/", nil, Options{MaxMessage: 1 << 20})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close() })
+		return c, texts
+	}
+	held := func() int {
+		room.mu.Lock()
+		defer room.mu.Unlock()
+		return 1<<20 - room.left
+	}
+	stalls, _ := open()
+	if err := stalls.WritePiece(t.Context(), []byte(strings.Repeat("x", 400<<10)), false); err != nil {
+		t.Fatal(err)
+	}
+	testkit.Eventually(t, "it holds room", func() bool { return held() == 512<<10 })
+	honest, got := open()
+	for range 3 {
+		if err := honest.Write(t.Context(), []byte(strings.Repeat("y", 600<<10))); err != nil {
+			t.Fatal(err)
+		}
+		if text := testkit.Receive(t, "the other's message", got); len(text) != 600<<10 {
+			t.Errorf("it has %d bytes", len(text))
+		}
+	}
+	if err := testkit.Receive(t, "who stalls ends", ends); err != errNoRoom {
+		t.Errorf("it ends with %v", err)
+	}
+	honest.Close()
+	testkit.Receive(t, "the other ends", ends)
+	if n := held(); n != 0 {
+		t.Errorf("%d bytes are held for nobody", n)
+	}
+}
+
+// Of a peer that never stops not much is read when it has been let go.
+func TestPeerThatNeverStopsIsNotReadOn(t *testing.T) {
+	ours, theirs := net.Pipe()
+	defer theirs.Close()
+	go func() {
+		for piece := make([]byte, 64<<10); ; {
+			if _, err := theirs.Write(piece); err != nil {
+				return
+			}
+		}
+	}()
+	c := &ignoring{Conn: ours}
+	defer c.Close()
+	buf := make([]byte, 64<<10)
+	for range 20 {
+		if _, err := c.Read(buf); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.ignored.Store(true)
+	n := 0
+	for {
+		m, err := c.Read(buf)
+		if n += m; err != nil {
+			break
+		}
+	}
+	if n > maxIgnored {
+		t.Errorf("%d bytes were read, want at most %d", n, maxIgnored)
+	}
+}

@@ -1,0 +1,7 @@
+//go:build !unix && !js
+
+package main
+
+import "os"
+
+func pollable(f *os.File, _ ...*os.File) *os.File { return f }

@@ -1,0 +1,74 @@
+//go:build unix
+
+package main
+
+import (
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// blocking is a pipe as a process inherits it.
+func blocking(t *testing.T) (in, out *os.File) {
+	t.Helper()
+	var fds [2]int
+	if err := syscall.Pipe(fds[:]); err != nil {
+		t.Fatal(err)
+	}
+	in, out = os.NewFile(uintptr(fds[0]), "in"), os.NewFile(uintptr(fds[1]), "out")
+	t.Cleanup(func() { in.Close(); out.Close() })
+	return in, out
+}
+
+func TestPollable(t *testing.T) {
+	in, out := blocking(t)
+	_, other := blocking(t)
+	p := pollable(in, other)
+	t.Cleanup(func() { p.Close() })
+	if err := p.SetReadDeadline(time.Unix(1, 0)); err != nil {
+		t.Fatalf("reads of a pipe do not wait in the poller: %v", err)
+	}
+	if _, err := p.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Fatalf("a read behind its deadline: %v", err)
+	}
+	if err := p.SetReadDeadline(time.Time{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := out.WriteString("text"); err != nil {
+		t.Fatal(err)
+	}
+	out.Close()
+	if text, err := io.ReadAll(p); string(text) != "text" || err != nil {
+		t.Fatalf("read %q, %v", text, err)
+	}
+}
+
+// TestNotPollable has what is no pipe of its own: what is written there must be able to wait.
+func TestNotPollable(t *testing.T) {
+	file, err := os.Create(filepath.Join(t.TempDir(), "file"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	if pollable(file) != file {
+		t.Error("a file is not as it was")
+	}
+	pair, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := syscall.Dup(pair[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, out := os.NewFile(uintptr(pair[0]), "in"), os.NewFile(uintptr(second), "out")
+	peer := os.NewFile(uintptr(pair[1]), "peer")
+	defer func() { in.Close(); out.Close(); peer.Close() }()
+	if pollable(in, out) != in {
+		t.Error("a socket that is written to as well is not as it was")
+	}
+}

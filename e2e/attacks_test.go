@@ -1,0 +1,491 @@
+//go:build attacks
+
+package e2e
+
+// Raw peers: they speak the link's frames past the page layer, one by a WebSocket and one by the binding of a page that the
+// gateway is attached to. Each does its worst, again and again, while an honest page of the same road is listed, read and
+// followed by an agent of the hub and by one of a gateway that has joined it.
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/remote"
+	"github.com/coder/websocket"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/pagewire/pagewire/bridge/gateway/browser"
+	"github.com/pagewire/pagewire/bridge/testkit"
+)
+
+// maxPeak is what a gateway may take at most, whoever attacks it, in MB.
+const maxPeak = 100
+
+// An attack is one life of a raw peer, by each road; it begins a new one when that has ended. A road that has no such attack has
+// none here.
+type attack struct {
+	name string
+	// socket is the life of a page that has said hello, unless silent is set.
+	socket func(p *rawPeer)
+	silent bool
+	// page is the same in JavaScript, with what rawPage has.
+	page string
+	// peers is how many there are of it at once; 0 is 1.
+	peers int
+	// told is in what the attacker is told, or in what the gateway logs of it.
+	told string
+	// reads is what an agent reads of it meanwhile, by the last part of its URI.
+	reads string
+	// fails is in the error that such a read ends with.
+	fails string
+}
+
+const nothing = "" // the attacker is let be
+
+// attacks are those of a hostile page on the list, the memory and the time of others. 1 << 20 is "1 MB".
+var attacks = []attack{
+	{name: "71 descriptors of 1 MB", told: "the limit is",
+		socket: func(p *rawPeer) { p.register(71, 1, 1<<20) },
+		page:   `for (let n = 0; n < 71; n++) say(register(n, 1 << 20));`},
+	{name: "a descriptor of 100 MB", told: "a message of more than 17825792 bytes|too big",
+		socket: func(p *rawPeer) { p.register(1, 1, 100<<20) }},
+	{name: "300 descriptors of 261 KB", told: "the limit is",
+		socket: func(p *rawPeer) { p.register(300, 1, 261<<10) },
+		page:   `for (let n = 0; n < 300; n++) say(register(n, 261 << 10));`},
+	{name: "60 descriptors of 255 KB, from pages that come and go", told: nothing, peers: 3,
+		socket: func(p *rawPeer) { p.register(60, 1, 255<<10) }},
+	{name: "10,001 resources", told: "the page has too many; the limit is 10000",
+		socket: func(p *rawPeer) { p.register(11, 1000, 1); p.stay() },
+		page:   `for (let k = 0; k < 11; k++) say(...Array.from({ length: 1000 }, (_, n) => register(k * 1000 + n, 1))); await stay();`},
+	{name: "200,000 resources", told: "it says more calls than it may; the limit is 5000 a second",
+		socket: func(p *rawPeer) { p.register(200, 1000, 1) },
+		page:   `for (let k = 0; k < 200; k++) say(...Array.from({ length: 1000 }, (_, n) => register(k * 1000 + n, 1)));`},
+	{name: "100,000 tools", told: "tools refused: they have|tools refused: there are",
+		socket: func(p *rawPeer) { p.say([]any{"setTools", manyTools()}); p.stay() },
+		page:   `say(["setTools", JSON.stringify(Array.from({ length: 100000 }, (_, n) => ({ name: "t" + n, inputSchema: { type: "object" } })))]); await stay();`},
+	{name: "endless bytes before the hello", told: "a message of more than 65536 bytes|limit is 65536", peers: 60, silent: true,
+		socket: func(p *rawPeer) { p.endless() },
+		page:   `for (let n = 0; n < 16; n++) post(" ".repeat(1 << 20));`},
+	{name: "frames of many documents whose process is kept busy", told: "the limit is", peers: 10, silent: true,
+		page: `for (let n = 0; n < 40; n++) post('[["hello",1,"0",{}]]' + " ".repeat(4 << 20));`},
+	{name: "answers of 17 MB", reads: "big", fails: "the limit is 16777216",
+		socket: func(p *rawPeer) { p.answer("big", 16<<20+1) },
+		page:   `say(register("big")); await answer(16 * 2 ** 20 + 1);`},
+	{name: "answers of 15 MB", reads: "big",
+		socket: func(p *rawPeer) { p.answer("big", 15<<20) },
+		page:   `say(register("big")); await answer(15 * 2 ** 20);`},
+	{name: "answers that do not parse", told: "contents that are no JSON", reads: "nul", fails: "contents that are no JSON",
+		socket: func(p *rawPeer) { p.answer("nul", -1) },
+		page:   `say(register("nul")); await answer(-1);`},
+	{name: "a page that never answers", reads: "never", fails: "took too long",
+		socket: func(p *rawPeer) { p.say(p.registration("never", 1)); p.stay() },
+		page:   `say(register("never")); await stay();`},
+	{name: "a list that changes without end", told: "the limit is 5000 a second",
+		socket: func(p *rawPeer) { p.churn(`["register",%s],["unregister",%s]`) },
+		page:   `for (let n = 0; n < 1e5 && !over; n++) { say(register(0), ["unregister", at(0)]); if (n % 1000 === 0) await turn(); }`},
+	{name: "touches without end", told: "the limit is 5000 a second",
+		socket: func(p *rawPeer) { p.churn(`["touch",%[2]s,7]`) },
+		page:   `for (let n = 0; n < 1e5 && !over; n++) { say(["touch", at(0), n]); if (n % 1000 === 0) await turn(); }`},
+}
+
+func manyTools() string {
+	var list []map[string]any
+	for n := range 100_000 {
+		list = append(list, map[string]any{"name": fmt.Sprint("t", n), "inputSchema": map[string]any{"type": "object"}})
+	}
+	text, _ := json.Marshal(list)
+	return string(text)
+}
+
+func TestAttacks(t *testing.T) {
+	b, err := browser.Start(t.Context(), browser.StartOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.Close)
+	in, leave := remote.NewAllocator(context.Background(), b.URL)
+	t.Cleanup(leave)
+	in, leave = chromedp.NewContext(in)
+	t.Cleanup(leave)
+	if err := chromedp.Do(in); err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range attacks {
+		if a.socket != nil {
+			t.Run("websocket/"+a.name, func(t *testing.T) {
+				f := newSiege(t, in, a)
+				f.fight(f.bySocket)
+			})
+		}
+		if a.page != "" {
+			t.Run("cdp/"+a.name, func(t *testing.T) {
+				f := newSiege(t, in, a, "--chrome", b.URL)
+				f.fight(func(ctx context.Context) { f.byPage(ctx, in) })
+			})
+		}
+	}
+}
+
+// A siege has a hub, a gateway that has joined it, and an honest page.
+type siege struct {
+	t           *testing.T
+	attack      attack
+	h           userHome
+	hub, joiner *started
+	honest      *tab
+	uri         string
+	count       int
+	evil        atomic.Pointer[string] // the attacker's origin
+
+	mu   sync.Mutex
+	told []string // to the attacker
+}
+
+func newSiege(t *testing.T, in context.Context, a attack, args ...string) *siege {
+	t.Helper()
+	f := &siege{t: t, attack: a, h: newHome(t)}
+	f.hub = f.h.serve(t, args...)
+	testkit.Eventually(t, "there is a hub", func() bool { return f.hub.log.Has("this process is the hub") })
+	f.joiner = f.h.serve(t)
+	p := page{script: `
+		let count = "0";
+		const uri = location.origin + "/count";
+		navigator.modelContext.registerResource({ uri, name: "count", read: () => count });
+		globalThis.set = (n) => { count = n; navigator.modelContext.notifyResourceUpdated(uri); };`}
+	if len(args) == 0 {
+		p.tag = `<script src="/pagewire.js" data-gateway="ws://` + f.h.hub + `"></script>`
+	}
+	s := serve(t, p)
+	f.uri = s.URL + "/count"
+	f.honest = openIn(t, in, s)
+	for _, a := range []*started{f.hub, f.joiner} {
+		testkit.Eventually(t, "the honest page is listed", func() bool { return a.Offers(f.uri) })
+		a.Watch(f.uri)
+	}
+	return f
+}
+
+// fight holds the attack against the honest page: begin starts it, until its context ends.
+func (f *siege) fight(begin func(ctx context.Context)) {
+	t := f.t
+	f.reads(20) // whatever is made once
+	calm := f.reads(100)
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	begin(ctx)
+	var reading sync.WaitGroup
+	if f.attack.reads != "" {
+		reading.Go(func() { f.readEvil(ctx) })
+	}
+	if f.attack.told != "" {
+		want := regexp.MustCompile(f.attack.told)
+		testkit.Eventually(t, "the attacker is told, or the log says, "+f.attack.told, func() bool {
+			return slices.ContainsFunc(f.said(), want.MatchString) || want.MatchString(f.hub.log.String())
+		})
+	}
+	for range 3 {
+		f.unharmed()
+	}
+	harsh := f.reads(100)
+	f.unharmed()
+	reading.Wait()
+	stop()
+	hub, joiner := peak(t, f.hub), peak(t, f.joiner)
+	t.Logf("reads p50 %v, p99 %v without, %v, %v with the attacker; VmHWM %d MB, of the joined one %d MB", calm[50], calm[99], harsh[50], harsh[99], hub, joiner)
+	if hub >= maxPeak || joiner >= maxPeak {
+		t.Errorf("VmHWM is %d MB, of the joined gateway %d MB, want below %d", hub, joiner, maxPeak)
+	}
+}
+
+// unharmed asserts that the honest page is listed, and that a change arrives at both agents.
+func (f *siege) unharmed() {
+	f.t.Helper()
+	f.count++
+	value := strconv.Itoa(f.count)
+	run[any](f.honest, "set("+strconv.Quote(value)+")")
+	for _, a := range []*started{f.hub, f.joiner} {
+		if !a.Offers(f.uri) {
+			f.t.Errorf("the honest page is not listed")
+		}
+		a.holds(f.uri, value)
+	}
+}
+
+// reads times reads of the honest page, and returns how long they took, sorted.
+func (f *siege) reads(n int) (took []time.Duration) {
+	f.t.Helper()
+	for range n {
+		began := time.Now()
+		if _, err := f.hub.Read(f.uri); err != nil {
+			f.t.Fatalf("read the honest page: %v", err)
+		}
+		took = append(took, time.Since(began).Round(10*time.Microsecond))
+	}
+	slices.Sort(took)
+	return took
+}
+
+// readEvil reads the attacker, as an agent may, until a read ends as it should, and a few more times.
+func (f *siege) readEvil(ctx context.Context) {
+	for asOften := 5; asOften > 0 && ctx.Err() == nil; {
+		origin := f.evil.Load()
+		if origin == nil {
+			time.Sleep(testkit.Moment / 10)
+			continue
+		}
+		_, err := f.joiner.ReadResource(ctx, &mcp.ReadResourceParams{URI: *origin + "/evil/" + f.attack.reads})
+		switch {
+		case err == nil && f.attack.fails == "":
+			asOften--
+		case err != nil && f.attack.fails != "" && regexp.MustCompile(f.attack.fails).MatchString(err.Error()):
+			if asOften--; strings.Contains(f.attack.name, "never") {
+				return // it has taken the gateway's whole patience
+			}
+		case err != nil && !strings.Contains(err.Error(), "not found") && !strings.Contains(err.Error(), "went away"):
+			f.t.Errorf("a read of the attacker: %v", err)
+			return
+		}
+	}
+}
+
+// peak is the most memory that a process has had, in MB.
+func peak(t *testing.T, s *started) int {
+	t.Helper()
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.cmd.Process.Pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := regexp.MustCompile(`VmHWM:\s*(\d+) kB`).FindSubmatch(status)
+	kb, _ := strconv.Atoi(string(m[1]))
+	return kb / 1000
+}
+
+func (f *siege) hears(text string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.told = append(f.told, text)
+}
+
+func (f *siege) said() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.told)
+}
+
+// A rawPeer is one connection of an attacker, to the WebSocket of pages.
+type rawPeer struct {
+	f      *siege
+	ctx    context.Context
+	conn   *websocket.Conn
+	origin string
+	calls  chan []any // what the gateway says
+	over   chan struct{}
+}
+
+// bySocket attacks by WebSocket until ctx ends.
+func (f *siege) bySocket(ctx context.Context) {
+	origin := "http://localhost:4000"
+	f.evil.Store(&origin)
+	var all sync.WaitGroup
+	for range max(1, f.attack.peers) {
+		all.Go(func() {
+			for ctx.Err() == nil {
+				f.live(ctx, origin)
+			}
+		})
+	}
+	f.t.Cleanup(all.Wait)
+}
+
+// live is one life of an attacker.
+func (f *siege) live(ctx context.Context, origin string) {
+	conn, _, err := websocket.Dial(ctx, "ws://"+f.h.hub+"/page", &websocket.DialOptions{
+		Subprotocols: []string{"pagewire.v1"}, HTTPHeader: http.Header{"Origin": {origin}},
+	})
+	if err != nil {
+		return
+	}
+	defer conn.CloseNow()
+	conn.SetReadLimit(-1)
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	p := &rawPeer{f, ctx, conn, origin, make(chan []any, 1000), make(chan struct{})}
+	go p.listen(end)
+	if !f.attack.silent {
+		p.say([]any{"hello", 1, "0", map[string]any{"epoch": "e", "tab": strings.Repeat("0", 8) + strconv.FormatInt(time.Now().UnixNano(), 36)}})
+	}
+	f.attack.socket(p)
+	end()
+	<-p.over
+}
+
+// listen takes what the gateway says, and ends the peer with the connection.
+func (p *rawPeer) listen(end func()) {
+	defer close(p.over)
+	defer end()
+	for {
+		_, text, err := p.conn.Read(p.ctx)
+		if err != nil {
+			p.f.hears(err.Error())
+			return
+		}
+		var calls [][]any
+		json.Unmarshal(text, &calls)
+		for _, c := range calls {
+			if c[0] == "report" || c[0] == "refused" {
+				p.f.hears(c[1].(string))
+			}
+			select {
+			case p.calls <- c:
+			default:
+			}
+		}
+	}
+}
+
+func (p *rawPeer) raw(frame string) { p.conn.Write(p.ctx, websocket.MessageText, []byte(frame)) }
+
+func (p *rawPeer) say(calls ...[]any) {
+	text, _ := json.Marshal(calls)
+	p.raw(string(text))
+}
+
+// stay waits until the gateway lets the peer go, or the test is over.
+func (p *rawPeer) stay() { <-p.ctx.Done() }
+
+func (p *rawPeer) registration(name any, size int) []any {
+	text, _ := json.Marshal(map[string]any{"uri": fmt.Sprint(p.origin, "/evil/", name), "name": strings.Repeat("n", size)})
+	return []any{"register", string(text)}
+}
+
+// register says so many frames of so many descriptors of about so many bytes.
+func (p *rawPeer) register(frames, each, size int) {
+	for k := 0; k < frames && p.ctx.Err() == nil; k++ {
+		var calls [][]any
+		for n := range each {
+			calls = append(calls, p.registration(k*each+n, size))
+		}
+		p.say(calls...)
+	}
+}
+
+// endless sends one message without end.
+func (p *rawPeer) endless() {
+	w, err := p.conn.Writer(p.ctx, websocket.MessageText)
+	for piece := []byte(strings.Repeat(" ", 64<<10)); err == nil; {
+		_, err = w.Write(piece)
+	}
+}
+
+// answer registers a resource, and answers its reads with so many bytes, or with a NUL.
+func (p *rawPeer) answer(name string, bytes int) {
+	p.say(p.registration(name, 1))
+	text := "\x00"
+	if bytes >= 0 {
+		text = strings.Repeat("x", bytes)
+	}
+	for {
+		select {
+		case <-p.ctx.Done():
+			return
+		case c := <-p.calls:
+			if c[0] == "read" {
+				p.raw(fmt.Sprintf(`=%.0f 0 [{"uri":%q,"text":"%s"}]`, c[1], c[3], text))
+			}
+		}
+	}
+}
+
+// churn says calls of one descriptor and its URI without end.
+func (p *rawPeer) churn(calls string) {
+	descriptor := strconv.Quote(p.registration(0, 1)[1].(string))
+	frame := fmt.Sprintf("["+calls+"]", descriptor, strconv.Quote(p.origin+"/evil/0"))
+	frame, _, _ = strings.Cut(frame, "%!(EXTRA")
+	for p.ctx.Err() == nil {
+		p.raw(frame)
+	}
+}
+
+// rawPage is what stands before an attack's script: the place of Pagewire in a page is taken by one that speaks frames.
+const rawPage = `<script>
+	const told = (text) => fetch("/told", { method: "POST", body: text });
+	const turn = () => new Promise((done) => { const { port1, port2 } = new MessageChannel(); port1.onmessage = done; port2.postMessage(0); });
+	const at = (name) => location.origin + "/evil/" + name;
+	const register = (name, size = 1) => ["register", JSON.stringify({ uri: at(name), name: "n".repeat(size) })];
+	let post, over = false, ended, answering;
+	const end = new Promise((done) => { ended = () => { over = true; done(); }; });
+	const stay = () => end;
+	const say = (...calls) => post(JSON.stringify(calls));
+	const answer = (bytes) => { answering = bytes < 0 ? "\0" : "x".repeat(bytes); return end; };
+	const hear = (calls) => {
+		if (calls === null) return ended();
+		for (const [name, call, , uri] of calls) {
+			if (name === "report" || name === "refused") told(call);
+			if (name === "refused") ended();
+			if (name === "read" && answering) post("=" + call + ' 0 [{"uri":"' + uri + '","text":"' + answering + '"}]');
+		}
+	};
+	globalThis.pagewire = { configure: async ({ gateway }) => {
+		post = gateway;
+		post.hear = hear;
+		await turn();
+		HELLO
+		await (async () => { ATTACK })();
+		setTimeout(() => location.reload(), 100);
+	} };
+</script>`
+
+// serveAt serves by the name of localhost: another site than 127.0.0.1, and so another process of the browser.
+func serveAt(t *testing.T, h http.Handler) (origin string) {
+	s := httptest.NewServer(h)
+	t.Cleanup(s.Close)
+	return strings.Replace(s.URL, "127.0.0.1", "localhost", 1)
+}
+
+// byPage attacks by pages that the gateway is attached to, until ctx ends.
+func (f *siege) byPage(ctx context.Context, in context.Context) {
+	hello := `post('[["hello",1,"0",{"epoch":"e"}]]');`
+	if f.attack.silent {
+		hello = ""
+	}
+	text := strings.NewReplacer("HELLO", hello, "ATTACK", f.attack.page).Replace(rawPage)
+	served := http.NewServeMux()
+	served.HandleFunc("/told", func(_ http.ResponseWriter, r *http.Request) {
+		text, _ := io.ReadAll(r.Body)
+		f.hears(string(text))
+	})
+	served.HandleFunc("/evil", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		io.WriteString(w, "<!doctype html><title>evil</title><link rel=icon href=data:,>"+text)
+	})
+	served.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		io.WriteString(w, "<!doctype html><title>evil</title><link rel=icon href=data:,>"+strings.Repeat("<iframe src=/evil></iframe>", min(8, f.attack.peers)))
+	})
+	origin := serveAt(f.t, served)
+	f.evil.Store(&origin)
+	url := origin + "/evil"
+	if f.attack.peers > 1 {
+		url = origin + "/"
+	}
+	tab, end := chromedp.NewContext(in)
+	f.t.Cleanup(end)
+	if err := chromedp.Do(tab, chromedp.Navigate(url)); err != nil {
+		f.t.Fatal(err)
+	}
+	context.AfterFunc(ctx, end)
+}

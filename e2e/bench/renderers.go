@@ -1,0 +1,138 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/pagewire/pagewire/bridge/gateway/browser"
+)
+
+const (
+	manyTabs   = 10
+	plainFloor = "floor: plain pages"
+)
+
+// plain is a page that offers nothing to nobody.
+var plain = rival{name: plainFloor, kind: floor, ready: nothing}
+
+func nothing(context.Context, *rig) error { return nil }
+
+// renderers are what pages cost whose agents are programs of their own: what they fetch, and the memory of the processes that
+// run them. Every tab has been read once. Each measurement has new browsers.
+func (b *bench) renderers() []family {
+	f := family{
+		name: "renderers: 10 tabs", limit: 2 * time.Minute,
+		rows: []row{
+			{"wasm", "wasm fetched by a page whose agents are on the desktop, by CDP", "B", goal{exact: true}, byCDP},
+			{"wasm", "wasm fetched by a page whose agents are on the desktop, by WebSocket", "B", goal{exact: true}, bySocket},
+			{"added", "renderer memory added per tab, by CDP", "MB", goal{most: 1}, byCDP},
+			{"added", "renderer memory added per tab, by WebSocket", "MB", goal{most: 1}, bySocket},
+			{"mb", "memory of all renderers with 10 tabs", "MB", goal{}, ""},
+		},
+	}
+	measured := []rival{overCDP, overSocket, {name: mcpb, kind: peer, html: mcpbTag, ready: nothing}, socketFloor}
+	if b.short {
+		f.rounds, measured = 1, measured[:2]
+	}
+	// Each is beside plain pages of the same minute: what a browser takes for itself varies more than what is added.
+	var without figures
+	for _, r := range measured {
+		f.contenders = append(f.contenders, contender{r.name, r.kind, func(ctx context.Context) (got figures, err error) {
+			var both sync.WaitGroup
+			var failed error
+			both.Go(func() { without, failed = (&rig{rival: plain, b: b}).tenTabs(ctx) })
+			both.Go(func() { got, err = (&rig{rival: r, b: b}).tenTabs(ctx) })
+			both.Wait()
+			if err == nil && failed == nil {
+				got["added"] = (got["mb"] - without["mb"]) / manyTabs
+			}
+			return got, errors.Join(err, failed)
+		}})
+	}
+	f.contenders = append(f.contenders, contender{plainFloor, floor, func(context.Context) (figures, error) {
+		return without, nil // measured with one of ours
+	}})
+	return []family{f}
+}
+
+// tenTabs opens the rig with ten tabs, reads each, measures, and ends the browser.
+func (r *rig) tenTabs(ctx context.Context) (figures, error) {
+	if err := r.open(ctx); err != nil {
+		return nil, err
+	}
+	defer browser.Quit(r.browser.URL)
+	if err := r.open10(ctx); err != nil {
+		return nil, err
+	}
+	for i := range manyTabs {
+		if r.agent == nil {
+			break
+		}
+		uri := r.site.URL + "/state"
+		if i > 0 {
+			uri += "/" + strconv.Itoa(i)
+		}
+		if err := until(ctx, 50*time.Millisecond, func() error { _, err := r.agent.read(ctx, uri); return err }); err != nil {
+			return nil, err
+		}
+	}
+	time.Sleep(time.Second) // what the reads have begun is over
+	sum, err := r.renderers(ctx)
+	return figures{"mb": sum / 1e6, "wasm": float64(r.wasm.Load()) / manyTabs}, err
+}
+
+// renderers is the memory in bytes of all processes that run the browser's pages: what they share counts in part for each.
+func (r *rig) renderers(ctx context.Context) (sum float64, err error) {
+	text, err := r.command(ctx, "SystemInfo.getProcessInfo", nil)
+	if err != nil {
+		return 0, err
+	}
+	var list struct {
+		ProcessInfo []struct {
+			Type string
+			ID   int
+		}
+	}
+	if err := json.Unmarshal(text, &list); err != nil {
+		return 0, err
+	}
+	for _, p := range list.ProcessInfo {
+		if p.Type != "renderer" {
+			continue
+		}
+		bytes, err := proportional(p.ID)
+		if err != nil {
+			return 0, err
+		}
+		sum += bytes
+	}
+	if sum == 0 {
+		return 0, errors.New("the browser has no renderers")
+	}
+	return sum, nil
+}
+
+// proportional is a process's memory in bytes, of what it shares its part.
+func proportional(pid int) (float64, error) {
+	file, err := os.Open(filepath.Join("/proc", strconv.Itoa(pid), "smaps_rollup"))
+	if err != nil {
+		return 0, fmt.Errorf("memory is measured on Linux alone: %w", err)
+	}
+	defer file.Close()
+	for lines := bufio.NewScanner(file); lines.Scan(); {
+		if rest, ok := strings.CutPrefix(lines.Text(), "Pss:"); ok {
+			kb, err := strconv.ParseFloat(strings.Fields(rest)[0], 64)
+			return kb * 1024, err
+		}
+	}
+	return 0, errors.New("smaps_rollup has no Pss")
+}
