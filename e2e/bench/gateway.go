@@ -58,6 +58,11 @@ func (b *bench) gateways() []family {
 		return list
 	}
 	all := func(r rival) bool { return !r.off && !r.tools }
+	on := func(r rival) bool { return !r.off }
+	unaided := func(r rival) bool { return !r.native && (r.off || r.kind != ours) }
+	calls := func(r *rig) func(context.Context) (figures, error) {
+		return func(ctx context.Context) (figures, error) { return r.trips(ctx, reads, &r.warmCalls, r.call) }
+	}
 	programs := func(r rival) bool { return r.serve != nil && !r.off }
 	families := []family{
 		{
@@ -65,8 +70,8 @@ func (b *bench) gateways() []family {
 			rows: []row{
 				{"p50", "gateway: read by CDP, p50", "ms", goal{most: 0.75, of: best}, byCDP},
 				{"p50", "gateway: read by WebSocket, p50", "ms", goal{most: 0.45, of: best}, bySocket},
-				{"p50", "gateway: read by CDP, p50, beside the bare wire", "ms", goal{most: 1.4, of: cdpFloor}, byCDP},
-				{"p50", "gateway: read by WebSocket, p50, beside the bare wire", "ms", goal{most: 1.4, of: wsFloor}, bySocket},
+				{"p50", "gateway: read by CDP, beside the bare wire", "ms", goal{most: 1.4, of: cdpFloor}, byCDP},
+				{"p50", "gateway: read by WebSocket, beside the bare wire", "ms", goal{most: 1.4, of: wsFloor}, bySocket},
 				{"p99", "gateway: read, p99", "ms", goal{most: 1, of: best}, ""},
 			},
 			contenders: each(all, func(r *rig) func(context.Context) (figures, error) {
@@ -83,12 +88,10 @@ func (b *bench) gateways() []family {
 				{"p50", "gateway: tool call by WebSocket, WebMCP on, p50", "ms", goal{most: 1, of: best}, bySocket},
 				{"p99", "gateway: tool call by CDP, WebMCP on, p99", "ms", goal{most: 1, of: best}, byCDP},
 				{"p99", "gateway: tool call by WebSocket, WebMCP on, p99", "ms", goal{most: 1, of: best}, bySocket},
-				{"p50", "gateway: tool call by CDP, WebMCP on, p50, beside the browser's share", "ms", goal{most: 1.3, of: cdpToolFloor}, byCDP},
-				{"p50", "gateway: tool call by WebSocket, WebMCP on, p50, beside the browser's share", "ms", goal{most: 1.3, of: wsToolFloor}, bySocket},
+				{"p50", "gateway: tool call by CDP, beside the browser's share", "ms", goal{most: 1.3, of: cdpToolFloor}, byCDP},
+				{"p50", "gateway: tool call by WebSocket, beside the browser's share", "ms", goal{most: 1.3, of: wsToolFloor}, bySocket},
 			},
-			contenders: each(func(r rival) bool { return !r.off }, func(r *rig) func(context.Context) (figures, error) {
-				return func(ctx context.Context) (figures, error) { return r.trips(ctx, reads, &r.warmCalls, r.call) }
-			}),
+			contenders: each(on, calls),
 		},
 		{
 			name: "gateway: tool call, WebMCP off",
@@ -98,9 +101,7 @@ func (b *bench) gateways() []family {
 				{"p99", "gateway: tool call by CDP, WebMCP off, p99", "ms", goal{most: 1, of: best}, byCDP + off},
 				{"p99", "gateway: tool call by WebSocket, WebMCP off, p99", "ms", goal{most: 1, of: best}, bySocket + off},
 			},
-			contenders: each(func(r rival) bool { return !r.native && (r.off || r.kind != ours) }, func(r *rig) func(context.Context) (figures, error) {
-				return func(ctx context.Context) (figures, error) { return r.trips(ctx, reads, &r.warmCalls, r.call) }
-			}),
+			contenders: each(unaided, calls),
 		},
 		{
 			name: "gateway: in parallel",
@@ -119,8 +120,8 @@ func (b *bench) gateways() []family {
 				{"navigation", "visible after navigation", "ms", goal{}, ""},
 				{"reload", "visible after reload, by CDP", "ms", goal{most: 0.8, of: best}, byCDP},
 				{"reload", "visible after reload, by WebSocket", "ms", goal{most: 0.8, of: best}, bySocket},
-				{"reload", "visible after reload by CDP, beside a page that only opens a WebSocket", "ms", goal{most: 1.4, of: wsFloor}, byCDP},
-				{"reload", "visible after reload by WebSocket, beside a page that only opens one", "ms", goal{most: 1.4, of: wsFloor}, bySocket},
+				{"reload", "visible after reload by CDP, beside a bare WebSocket", "ms", goal{most: 1.4, of: wsFloor}, byCDP},
+				{"reload", "visible after reload by WebSocket, beside a bare one", "ms", goal{most: 1.4, of: wsFloor}, bySocket},
 			},
 			contenders: each(func(r rival) bool { return programs(r) || r.look != nil }, func(r *rig) func(context.Context) (figures, error) {
 				return r.visible

@@ -32,8 +32,8 @@ func (b *bench) renderers() []family {
 	f := family{
 		name: "renderers: 10 tabs", limit: 2 * time.Minute,
 		rows: []row{
-			{"wasm", "wasm fetched by a page whose agents are on the desktop, by CDP", "B", goal{exact: true}, byCDP},
-			{"wasm", "wasm fetched by a page whose agents are on the desktop, by WebSocket", "B", goal{exact: true}, bySocket},
+			{"wasm", "wasm fetched for agents of the desktop, by CDP", "B", goal{exact: true}, byCDP},
+			{"wasm", "wasm fetched for agents of the desktop, by WebSocket", "B", goal{exact: true}, bySocket},
 			{"added", "renderer memory added per tab, by CDP", "MB", goal{most: 1}, byCDP},
 			{"added", "renderer memory added per tab, by WebSocket", "MB", goal{most: 1}, bySocket},
 			{"mb", "memory of all renderers with 10 tabs", "MB", goal{}, ""},

@@ -33,7 +33,7 @@ func main() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), ends...)
 	context.AfterFunc(ctx, stop) // the second signal ends the process at once
-	os.Exit(pagewire(ctx, os.Args[1:], pollable(os.Stdin, os.Stdout, os.Stderr), os.Stdout, os.Stderr))
+	os.Exit(pagewire(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
 // Exit statuses.

@@ -56,6 +56,9 @@ func serveCommand() *cobra.Command {
 			if o.Stdio && isTerminal(o.In) {
 				fmt.Fprintf(cmd.ErrOrStderr(), "pagewire: waiting for an agent on this terminal; Ctrl+D ends. An agent's configuration: pagewire config\n")
 			}
+			if f, ok := o.In.(*os.File); ok {
+				o.In = pollable(f, os.Stdout, os.Stderr)
+			}
 			err = runNode(cmd.Context(), o)
 			switch {
 			case errors.Is(err, context.Canceled) && cmd.Context().Err() != nil:

@@ -242,6 +242,7 @@ func TestInspectorIsLive(t *testing.T) {
 	b.sees("only what fits", `(() => { const rows = [...document.querySelectorAll('#log .row')]; return rows.length > 0 && rows.every((r) => r.textContent.includes('doc/selection')); })()`)
 	b.sees("what a page is told, in a word", `[...document.querySelectorAll('#log .row')].some((r) => /read #\d+/.test(r.innerText))`)
 	b.sees("what it answers", `[...document.querySelectorAll('#log .row')].some((r) => /contents #\d+/.test(r.innerText))`)
+	b.sees("what an agent is told", `[...document.querySelectorAll('#log .row')].some((r) => r.innerText.includes('resources/'))`)
 	eval[any](b, `[...document.querySelectorAll('#log .row')].find((r) => r.innerText.includes('resources/')).click()`)
 	b.sees("a message in full", `document.querySelector('.log pre')?.textContent.includes('"jsonrpc": "2.0"')`)
 	eval[any](b, `document.querySelector('#log [aria-selected=true]').click()`)
