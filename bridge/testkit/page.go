@@ -28,7 +28,6 @@ type Page struct {
 	mu      sync.Mutex
 	post    func(frame []byte)
 	epoch   string
-	about   map[string]any
 	count   int64
 	state   map[string]string
 	reads   map[string]func(ctx context.Context, uri string) (string, error)
