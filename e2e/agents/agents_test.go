@@ -145,8 +145,7 @@ tool does not run, and the model is told what has changed.
 func runProgram(t *testing.T, name string) (seen string) {
 	home := testkit.ShortDir(t)
 	s := openShop(t, home)
-	var m *model
-	m = newModel(t,
+	m := newModel(t,
 		step{tool: "read_page_resource", args: map[string]any{"uri": cart}},
 		step{before: func() { s.Set(cart, cartOf(2)) }, tool: "shipping_costs"},
 		step{before: func() { s.Edit(cart, cartOf(3)) }, tool: "checkout"},
