@@ -63,6 +63,14 @@ func TestToolThatDependsOnState(t *testing.T) {
 	ran(1)
 	// What is configured later counts from then on.
 	run[any](b, `pagewire.configure({ freshState: { told: { uris: [uri], onStale: "tell" } } })`)
+	testkit.Eventually(t, "the gateway knows that it depends on nothing any more", func() bool {
+		for tool, err := range a.Tools(t.Context(), nil) {
+			if err == nil && tool.Name == "checkout" {
+				return tool.Meta["pagewire/freshState"] == nil
+			}
+		}
+		return false
+	})
 	run[any](b, "set('three')")
 	if text, failed = a.call("checkout"); failed {
 		t.Errorf("it depends on nothing any more: %q", text)
