@@ -382,41 +382,16 @@ func TestLaunchedBrowserListensNowhere(t *testing.T) {
 			}
 			listens := false
 			for _, pid := range children(a.cmd.Process.Pid) {
-				listens = listens || len(listensAt(t, pid)) > 0
+				listens = listens || len(testkit.Listens(t, pid)) > 0
 			}
 			if listens != c.listens || (browserURLOrNone(h) != "") != c.listens {
 				t.Errorf("listens %v, and says so %v; want %v", listens, browserURLOrNone(h) != "", c.listens)
 			}
-			if len(listensAt(t, a.cmd.Process.Pid)) == 0 {
+			if len(testkit.Listens(t, a.cmd.Process.Pid)) == 0 {
 				t.Error("not even the hub is seen to listen: this test proves nothing")
 			}
 			a.Close()
 			h.nothingLeft(t)
 		})
 	}
-}
-
-// listensAt lists where a process listens by TCP, as the system has it.
-func listensAt(t *testing.T, pid int) (addresses []string) {
-	t.Helper()
-	sockets := map[string]bool{}
-	fds, _ := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
-	for _, fd := range fds {
-		to, _ := os.Readlink(fmt.Sprintf("/proc/%d/fd/%s", pid, fd.Name()))
-		if inode, ok := strings.CutPrefix(to, "socket:["); ok {
-			sockets[strings.TrimSuffix(inode, "]")] = true
-		}
-	}
-	for _, table := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
-		text, err := os.ReadFile(table)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for line := range strings.Lines(string(text)) {
-			if f := strings.Fields(line); len(f) > 9 && f[3] == "0A" && sockets[f[9]] {
-				addresses = append(addresses, f[1])
-			}
-		}
-	}
-	return addresses
 }

@@ -336,17 +336,24 @@ func (o *offer) find() {
 // succeed lets a page take over a URI from one that its tab has left, or from a hub that is gone.
 func (g *Gateway) succeed(p *Page, uri string) {
 	for old := range g.catalog.pages {
-		if !old.absent || !old.Hub && (old.tab != p.tab || old.Frame != p.Frame && p.Frame != "") {
-			continue
+		if old.absent {
+			old.cede(p, uri)
 		}
-		old.bases[uri] = slices.DeleteFunc(old.bases[uri], func(o *offer) bool {
-			if old.Hub && !slices.ContainsFunc(p.bases[uri], func(n *offer) bool { return n.suffix == o.suffix }) {
-				return false // another tab's, which has not come
-			}
-			delete(old.offers, o.resource.URI)
-			return true
-		})
 	}
+}
+
+// cede gives a URI of a page that is absent to one that has come in its place.
+func (p *Page) cede(to *Page, uri string) {
+	if !p.Hub && (p.tab != to.tab || p.Frame != to.Frame && to.Frame != "") {
+		return
+	}
+	p.bases[uri] = slices.DeleteFunc(p.bases[uri], func(o *offer) bool {
+		if p.Hub && !slices.ContainsFunc(to.bases[uri], func(n *offer) bool { return n.suffix == o.suffix }) {
+			return false // another tab's, which has not come
+		}
+		delete(p.offers, o.resource.URI)
+		return true
+	})
 }
 
 // unpark sends on the reads that waited for a page which has come.

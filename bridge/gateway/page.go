@@ -258,7 +258,7 @@ func (p *Page) depart(reason string, mayReturn bool) {
 		// Whoever takes its place may have come before its end was noticed.
 		for q := range g.catalog.pages {
 			if !q.absent && len(q.bases[uri]) > 0 {
-				g.succeed(q, uri)
+				p.cede(q, uri)
 			}
 		}
 		g.place(uri)

@@ -108,13 +108,13 @@ func (g *Gateway) setTools() {
 	})
 	b.routes = map[string]toolOffer{}
 	var all []bridge.Tool
-	offer := func(name string, text []byte, unlisted bool) {
-		if text != nil {
-			all = append(all, bridge.Tool{Name: name, JSON: text, Unlisted: unlisted})
+	offer := func(name string, described []byte, unlisted bool) {
+		if described != nil {
+			all = append(all, bridge.Tool{Name: name, JSON: described, Unlisted: unlisted})
 		}
 	}
 	for _, t := range ownTools {
-		offer(t.Name, encoded(t), false)
+		offer(t.Name, text(t, true), false)
 	}
 	for _, p := range pages {
 		title := pageTitle(p)
@@ -152,20 +152,11 @@ func (g *Gateway) setTools() {
 	}
 }
 
-// encoded is a tool as JSON, nil if its schema is none.
-func encoded(t *mcp.Tool) []byte {
-	text, err := plainJSON(t)
-	if err != nil {
-		return nil
-	}
-	return text
-}
-
 // ofHub is a hub's tool as agents are shown it. A hub of an older version passes a page's annotations on.
 func (o *toolOffer) ofHub() []byte {
 	if s := &o.shown; s.as != o.name {
 		shown := claimed(o.tool)
-		*s = shownTool{as: o.name, plain: encoded(&shown)}
+		*s = shownTool{as: o.name, plain: text(&shown, true)}
 	}
 	return o.shown.plain
 }
@@ -191,7 +182,7 @@ func (o *toolOffer) show(name, tabbed, title string) {
 	plain.Name, plain.Meta = name, maps.Clone(shown.Meta)
 	plain.Meta[metaTool] = []any{p.Origin, o.name}
 	shown.Name = tabbed
-	o.shown = shownTool{as: name, at: title, plain: encoded(&plain), tabbed: encoded(&shown)}
+	o.shown = shownTool{as: name, at: title, plain: text(&plain, true), tabbed: text(&shown, true)}
 }
 
 // claimed is a page's tool as agents are shown it. What a page says of its tools' harm is its own word: clients skip questions for a

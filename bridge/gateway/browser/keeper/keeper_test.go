@@ -5,7 +5,6 @@ package keeper
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -21,34 +20,6 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
-// listeners counts the TCP ports on which a process listens, by what the system says.
-func listeners(t *testing.T, pid int) (n int) {
-	t.Helper()
-	sockets := map[string]bool{}
-	fds, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
-	if err != nil {
-		return 0 // it has just ended
-	}
-	for _, fd := range fds {
-		to, _ := os.Readlink(fmt.Sprintf("/proc/%d/fd/%s", pid, fd.Name()))
-		if inode, ok := strings.CutPrefix(to, "socket:["); ok {
-			sockets[strings.TrimSuffix(inode, "]")] = true
-		}
-	}
-	for _, table := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
-		text, err := os.ReadFile(table)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, line := range strings.Split(string(text), "\n")[1:] {
-			if f := strings.Fields(line); len(f) > 9 && f[3] == "0A" && sockets[f[9]] {
-				n++
-			}
-		}
-	}
-	return n
-}
-
 func TestNothingListens(t *testing.T) {
 	h := newHome(t)
 	hold := h.launch(h.options())
@@ -57,7 +28,7 @@ func TestNothingListens(t *testing.T) {
 		t.Error("the browser does not work")
 	}
 	for pid, line := range h.processes() {
-		if n := listeners(t, pid); n > 0 {
+		if n := len(testkit.Listens(t, pid)); n > 0 {
 			t.Errorf("%d listens on %d ports: %s", pid, n, line)
 		}
 	}
@@ -70,7 +41,7 @@ func TestNothingListens(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer old.Close()
-	if listeners(t, old.Process.Pid) == 0 {
+	if len(testkit.Listens(t, old.Process.Pid)) == 0 {
 		t.Error("a browser that listens is not seen to: this test proves nothing")
 	}
 }
@@ -85,7 +56,7 @@ func TestDebugPortIsOpenedOnPurpose(t *testing.T) {
 	if err != nil || hold.URL != "ws://127.0.0.1:"+port+path {
 		t.Errorf("it listens at %q, and its file says %q, %v", hold.URL, text, err)
 	}
-	if listeners(t, h.browser()) == 0 {
+	if len(testkit.Listens(t, h.browser())) == 0 {
 		t.Error("it does not listen")
 	}
 	if d := dialed(t, hold); d.evaluate(d.page(`"waitForDebuggerOnStart":false`), "6*7") != "42" {
