@@ -13,6 +13,9 @@ type Resource = resource.Resource
 // A Rule says which URIs a home admits.
 type Rule = resource.Rule
 
+// GatewayPath begins the paths that are a gateway's at every origin: no page has a URI there.
+const GatewayPath = resource.GatewayPath
+
 // DecodeResource reads a Resource from the JSON text of its members, which are named as in the IDL. It keeps nothing
 // of text. The error is a *resource.Error, or a *wire.Error where text is not JSON.
 func DecodeResource(text []byte) (Resource, error) {

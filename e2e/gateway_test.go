@@ -272,7 +272,7 @@ func TestPageWithTwoRoads(t *testing.T) {
 	testkit.Eventually(t, "it is listed", func() bool { return a.Offers(s.URL + "/a") })
 	testkit.Eventually(t, "it came by itself", func() bool { return strings.Contains(a.log.String(), "road=websocket") })
 	time.Sleep(2 * testkit.Moment) // for what must not come
-	if a.Offers(s.URL+"/a#tab=1") || a.Offers(s.URL+"/a#tab=2") || strings.Contains(a.log.String(), "road=cdp") {
+	if a.Offers(s.URL+"/.pagewire/tab/1/a") || a.Offers(s.URL+"/.pagewire/tab/2/a") || strings.Contains(a.log.String(), "road=cdp") {
 		t.Errorf("it came twice")
 	}
 	if got, err := a.Read(s.URL + "/a"); got != "1" {

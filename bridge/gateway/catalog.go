@@ -15,7 +15,7 @@ import (
 )
 
 // The catalog is what the pages offer, as one list: the same URI in several tabs belongs to the tab that was focused last;
-// the others have it under #tab=N. Such a URI also answers where it is not listed, so that who holds one keeps it.
+// the others have it under the path of their tab (taburi.go). Such a URI also answers where it is not listed, so that who holds one keeps it.
 type catalog struct {
 	pages     map[*Page]bool
 	tabs      map[string]*tab // by key
@@ -41,13 +41,18 @@ type tab struct {
 
 // A route is a URI or template in the engine, and where it leads.
 type route struct {
-	page   *Page
-	suffix string // "#tab=N", which the page's own URI has not
-	shown  bridge.Resource
+	page    *Page
+	segment string // of the page's tab, under whose path the page's own URIs are not; "" for a hub's, which are taken as they are
+	shown   bridge.Resource
 }
 
 // own is the page's own URI for one that the route answers for.
-func (r *route) own(uri string) string { return strings.TrimSuffix(uri, r.suffix) }
+func (r *route) own(uri string) string {
+	if own, segment := pageURI(uri); segment == r.segment {
+		return own
+	}
+	return uri
+}
 
 // A place is one URI or template with all that offer it.
 type place struct{ keys []string } // of routes
@@ -166,11 +171,9 @@ func (g *Gateway) withdraw(o *offer) {
 	g.place(o.base)
 }
 
-const tabMark = "#tab="
-
-// suffix is what tells a page's URIs from those of other tabs, and of the other frames of its own.
-func (p *Page) suffix() string {
-	s := tabMark + strconv.Itoa(p.tab.number)
+// segment tells a page's URIs from those of other tabs, and of the other frames of its own, in the path of its tab.
+func (p *Page) segment() string {
+	s := strconv.Itoa(p.tab.number)
 	if p.Frame != "" {
 		s += "." + p.Frame
 	}
@@ -192,15 +195,15 @@ func (g *Gateway) place(uri string) {
 	for i, h := range holders {
 		r := route{page: h.page, shown: h.shown()}
 		if !h.page.Hub {
-			r.suffix = h.suffix
+			r.segment = h.segment
 		}
 		if i == 0 {
 			plain := r
 			plain.shown.URI = uri
 			want(uri, &plain)
 		}
-		if h.suffix != "" {
-			r.shown.URI = uri + h.suffix
+		if h.segment != "" {
+			r.shown.URI = tabURI(uri, h.segment)
 			r.shown.Unlisted = i == 0
 			want(r.shown.URI, &r)
 		}
@@ -285,16 +288,16 @@ func pageTitle(p *Page) string {
 
 // Keys of _meta, by which a program tells tabs apart, and one gateway learns of another how it numbers them.
 const (
-	metaTab    = "pagewire/tab"    // a number, the N of #tab=N
-	metaKey    = "pagewire/tabKey" // what tells the tab from others for its life
-	metaSuffix = "pagewire/suffix" // what the URI has or would have behind it in a list with other tabs
+	metaTab     = "pagewire/tab"        // a number
+	metaKey     = "pagewire/tabKey"     // what tells the tab from others for its life
+	metaSegment = "pagewire/tabSegment" // N, or N.FRAME, of the URI's form /.pagewire/tab/N/, under which it is listed or would be
 	// metaAbsent is true for what a gateway has from a hub that is gone, until its tabs have come. Another gateway does not
 	// take that: it has it from the same dead hub, and the tab's coming is to be news there once, too.
 	metaAbsent = "pagewire/absent"
 )
 
 func (o *offer) meta() []byte {
-	return withMeta(o.resource.Meta, map[string]any{metaTab: o.page.tab.number, metaKey: o.page.Tab, metaSuffix: o.page.suffix()})
+	return withMeta(o.resource.Meta, map[string]any{metaTab: o.page.tab.number, metaKey: o.page.Tab, metaSegment: o.page.segment()})
 }
 
 // withMeta is a _meta with more members.
@@ -317,19 +320,21 @@ func withMeta(meta []byte, more map[string]any) []byte {
 func (o *offer) find() {
 	o.base = o.resource.URI
 	if !o.page.Hub {
-		o.suffix = o.page.suffix()
+		o.segment = o.page.segment()
 		return
 	}
 	var meta struct {
-		Tab    int    `json:"pagewire/tab"`
-		Key    string `json:"pagewire/tabKey"`
-		Suffix string `json:"pagewire/suffix"`
+		Tab     int    `json:"pagewire/tab"`
+		Key     string `json:"pagewire/tabKey"`
+		Segment string `json:"pagewire/tabSegment"`
 	}
-	if json.Unmarshal(o.resource.Meta, &meta) != nil || meta.Suffix == "" {
+	if json.Unmarshal(o.resource.Meta, &meta) != nil || meta.Segment == "" {
 		return
 	}
-	o.suffix = meta.Suffix
-	o.base = strings.TrimSuffix(o.base, o.suffix)
+	o.segment = meta.Segment
+	if own, segment := pageURI(o.base); segment == o.segment {
+		o.base = own
+	}
 	o.page.g.catalog.learn(meta.Key, meta.Tab, o.base == o.resource.URI)
 }
 
@@ -348,7 +353,7 @@ func (p *Page) cede(to *Page, uri string) {
 		return
 	}
 	p.bases[uri] = slices.DeleteFunc(p.bases[uri], func(o *offer) bool {
-		if p.Hub && !slices.ContainsFunc(to.bases[uri], func(n *offer) bool { return n.suffix == o.suffix }) {
+		if p.Hub && !slices.ContainsFunc(to.bases[uri], func(n *offer) bool { return n.segment == o.segment }) {
 			return false // another tab's, which has not come
 		}
 		delete(p.offers, o.resource.URI)

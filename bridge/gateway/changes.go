@@ -47,7 +47,7 @@ func (g *Gateway) changed(p *Page, own string) {
 			g.touch(own)
 		}
 	}
-	g.touch(own + p.suffix())
+	g.touch(tabURI(own, p.segment()))
 }
 
 // touch passes a change on to those who watch an agents' URI.
@@ -168,7 +168,7 @@ func (g *Gateway) unfollow(p *Page, own string) {
 	if p.upstream[own] == nil || p.absent {
 		return
 	}
-	for _, uri := range []string{own, own + p.suffix()} {
+	for _, uri := range []string{own, tabURI(own, p.segment())} {
 		if g.interest[uri] != nil {
 			if q, o := g.lookup(uri); q == p && o == own {
 				return

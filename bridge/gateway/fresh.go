@@ -30,7 +30,7 @@ const (
 type freshness struct {
 	URIs    []string `json:"uris"`              // the page's own
 	OnStale string   `json:"onStale,omitempty"` // "tell": the tool runs, and its result says what was older
-	Suffix  string   `json:"suffix,omitempty"`  // of the URIs of this page where another tab has them too; a hub says it
+	Segment string   `json:"segment,omitempty"` // of the page's tab, in whose path its URIs are besides; a hub says it
 }
 
 // freshnessOf takes what a page says of it; nil for nothing, or what is too much.
@@ -75,12 +75,12 @@ func (g *Gateway) conditions(a *Agent, o toolOffer) (list []condition, unsure []
 
 // knownAs is the name by which an agent has seen a page's URI last; "" if it has not.
 func (g *Gateway) knownAs(a *Agent, o toolOffer, own string) (name string) {
-	suffix := o.fresh.Suffix
+	segment := o.fresh.Segment
 	if !o.page.Hub {
-		suffix = o.page.suffix()
+		segment = o.page.segment()
 	}
 	latest := int64(-1)
-	for _, uri := range []string{own, own + suffix} {
+	for _, uri := range []string{own, tabURI(own, segment)} {
 		if p, _ := g.lookup(uri); p != o.page {
 			continue // another tab's
 		}

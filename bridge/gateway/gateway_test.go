@@ -216,7 +216,7 @@ func TestOnePage(t *testing.T) {
 	if got := a.read(app + "/doc"); got != "one" {
 		t.Errorf("read %q", got)
 	}
-	if got := a.read(app + "/doc#tab=1"); got != "one" {
+	if got := a.read(app + "/.pagewire/tab/1/doc"); got != "one" {
 		t.Errorf("read by tab %q", got)
 	}
 	a.subscribe(app + "/doc")
@@ -251,28 +251,28 @@ func TestSameURIInTwoTabs(t *testing.T) {
 	a.subscribe(doc)
 	p2 := openPage(t, g, tabInfo("b"), map[string]string{doc: "two"})
 	a.updated(doc) // who came last owns it
-	if got := a.uris(); !slices.Equal(got, []string{doc, doc + "#tab=1"}) {
+	if got := a.uris(); !slices.Equal(got, []string{app + "/.pagewire/tab/1/doc", doc}) {
 		t.Fatalf("listed %v", got)
 	}
 	g.Focus("a")
 	a.updated(doc)
-	if got := a.uris(); !slices.Equal(got, []string{doc, doc + "#tab=2"}) {
+	if got := a.uris(); !slices.Equal(got, []string{app + "/.pagewire/tab/2/doc", doc}) {
 		t.Fatalf("listed %v", got)
 	}
-	for uri, want := range map[string]string{doc: "one", doc + "#tab=1": "one", doc + "#tab=2": "two"} {
+	for uri, want := range map[string]string{doc: "one", app + "/.pagewire/tab/1/doc": "one", app + "/.pagewire/tab/2/doc": "two"} {
 		if got := a.read(uri); got != want {
 			t.Errorf("%s reads %q, want %q", uri, got, want)
 		}
 	}
-	a.subscribe(doc + "#tab=2")
+	a.subscribe(app + "/.pagewire/tab/2/doc")
 	p1.set(doc, "one'")
 	a.updated(doc)
 	p2.set(doc, "two'")
-	a.updated(doc + "#tab=2")
+	a.updated(app + "/.pagewire/tab/2/doc")
 	g.Focus("b")
 	a.updated(doc)
 	p2.set(doc, "two''")
-	a.updated(doc, doc+"#tab=2")
+	a.updated(doc, app+"/.pagewire/tab/2/doc")
 	g.Focus("a")
 	a.updated(doc)
 	testkit.Eventually(t, "nothing is subscribed twice", func() bool { return p1.subscriptions(doc) == 1 && p2.subscriptions(doc) == 1 })
@@ -416,7 +416,8 @@ func TestForeignOriginsAreRefused(t *testing.T) {
 func TestTemplates(t *testing.T) {
 	g := newGateway(t, Options{})
 	items := app + "/item{?q}"
-	p1 := openPage(t, g, tabInfo("a"), map[string]string{items: "1"})
+	deep := app + "/{a}/{b}/{c}/{d}" // which would make the other tab's /.pagewire/tab/2/item, too
+	p1 := openPage(t, g, tabInfo("a"), map[string]string{items: "1", deep: "deep"})
 	openPage(t, g, tabInfo("b"), map[string]string{items: "2"})
 	g.Focus("a")
 	a := openAgent(t, g)
@@ -428,14 +429,16 @@ func TestTemplates(t *testing.T) {
 		listed = append(listed, r.URITemplate)
 	}
 	slices.Sort(listed)
-	if !slices.Equal(listed, []string{items, items + "#tab=2"}) {
+	if !slices.Equal(listed, []string{app + "/.pagewire/tab/2/item{?q}", items, deep}) {
 		t.Fatalf("listed %v", listed)
 	}
 	if got := a.read(app + "/item?q=x"); !strings.HasPrefix(got, "1") {
 		t.Errorf("read %q", got)
 	}
-	if got := a.read(app + "/item?q=x#tab=2"); !strings.HasPrefix(got, "2") {
-		t.Errorf("read %q", got)
+	for _, query := range []string{"", "?q=x"} {
+		if got := a.read(app + "/.pagewire/tab/2/item" + query); !strings.HasPrefix(got, "2") {
+			t.Errorf("read %q", got)
+		}
 	}
 	a.subscribe(app + "/item?q=x")
 	p1.set(app+"/item?q=x", "")
@@ -624,18 +627,18 @@ func TestHubAsPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := openAgent(t, joiner)
-	if got := a.uris(); !slices.Equal(got, []string{doc, doc + "#tab=2"}) {
+	if got := a.uris(); !slices.Equal(got, []string{app + "/.pagewire/tab/2/doc", doc}) {
 		t.Fatalf("listed %v", got)
 	}
-	for uri, want := range map[string]string{doc: "one", doc + "#tab=1": "one", doc + "#tab=2": "two"} {
+	for uri, want := range map[string]string{doc: "one", app + "/.pagewire/tab/1/doc": "one", app + "/.pagewire/tab/2/doc": "two"} {
 		if got := a.read(uri); got != want {
 			t.Errorf("%s reads %q, want %q", uri, got, want)
 		}
 	}
 	a.subscribe(doc)
-	a.subscribe(doc + "#tab=1")
+	a.subscribe(app + "/.pagewire/tab/1/doc")
 	p1.set(doc, "one'")
-	a.updated(doc, doc+"#tab=1")
+	a.updated(doc, app+"/.pagewire/tab/1/doc")
 	// The hub dies, and the tabs come to us: their numbers stay.
 	port.Close()
 	testkit.Eventually(t, "the joiner sees it", func() bool {
@@ -646,7 +649,7 @@ func TestHubAsPage(t *testing.T) {
 	})
 	a.quiet()
 	answer := make(chan string, 1)
-	go func() { answer <- a.read(doc + "#tab=1") }()
+	go func() { answer <- a.read(app + "/.pagewire/tab/1/doc") }()
 	testkit.Eventually(t, "the reader waits", func() bool {
 		joiner.mu.Lock()
 		defer joiner.unlock()
@@ -658,7 +661,7 @@ func TestHubAsPage(t *testing.T) {
 	q2 := openPage(t, joiner, tabInfo("b"), map[string]string{doc: "two"})
 	a.quiet() // the other owned the URI, and may come
 	q1 := openPage(t, joiner, tabInfo("a"), map[string]string{doc: "one''"})
-	a.updated(doc, doc+"#tab=1")
+	a.updated(doc, app+"/.pagewire/tab/1/doc")
 	if got := <-answer; got != "one''" {
 		t.Errorf("who waited read %q", got)
 	}
@@ -666,8 +669,8 @@ func TestHubAsPage(t *testing.T) {
 		t.Errorf("tabs are numbered %d and %d", q1.tab.number, q2.tab.number)
 	}
 	q1.set(doc, "later")
-	a.updated(doc, doc+"#tab=1")
-	if got := a.uris(); !slices.Equal(got, []string{doc, doc + "#tab=2"}) {
+	a.updated(doc, app+"/.pagewire/tab/1/doc")
+	if got := a.uris(); !slices.Equal(got, []string{app + "/.pagewire/tab/2/doc", doc}) {
 		t.Fatalf("listed %v", got)
 	}
 }
@@ -692,8 +695,8 @@ func TestSuccessorOfAHub(t *testing.T) {
 	}
 	ports := []Conn{join(next, hub), join(joiner, hub)}
 	agents := []*testAgent{openAgent(t, next), openAgent(t, joiner)}
-	listed := []string{doc, doc + "#tab=1", own}
-	watched := []string{doc, doc + "#tab=1", own, app + "/other?q=1"}
+	listed := []string{app + "/.pagewire/tab/1/doc", doc, own}
+	watched := []string{app + "/.pagewire/tab/1/doc", doc, own, app + "/other?q=1"}
 	check := func(when string) {
 		t.Helper()
 		for i, a := range agents {
@@ -723,7 +726,7 @@ func TestSuccessorOfAHub(t *testing.T) {
 	}
 	q1 := openPage(t, next, tabInfo("a"), map[string]string{doc: "one'", own: "own'"})
 	for _, a := range agents {
-		a.told(doc+"#tab=1", own)
+		a.told(app+"/.pagewire/tab/1/doc", own)
 	}
 	if got := <-answer; got != "own'" {
 		t.Errorf("who waited read %q", got)
@@ -740,7 +743,7 @@ func TestSuccessorOfAHub(t *testing.T) {
 	q1.set(doc, "one''")
 	q2.set(doc, "two''")
 	for _, a := range agents {
-		a.told(doc, doc+"#tab=1")
+		a.told(doc, app+"/.pagewire/tab/1/doc")
 	}
 	// What was kept for the dead hub takes nothing of the tabs' with it.
 	for _, g := range []*Gateway{next, joiner} {
@@ -771,7 +774,7 @@ func TestHubThatIsReplaced(t *testing.T) {
 		pages = append(pages, openPage(t, old, tabInfo(tab), state("")[i]))
 	}
 	a := openAgent(t, old)
-	listed, watched := []string{doc, doc + "#tab=1", own}, []string{doc, doc + "#tab=1", own}
+	listed, watched := []string{app + "/.pagewire/tab/1/doc", doc, own}, []string{app + "/.pagewire/tab/1/doc", doc, own}
 	for _, uri := range watched {
 		a.subscribe(uri)
 	}
@@ -809,7 +812,7 @@ func TestHubThatIsReplaced(t *testing.T) {
 		t.Errorf("who was reading read %q", got)
 	}
 	a.told(watched...)
-	for uri, want := range map[string]string{doc: "two'", doc + "#tab=1": "one'", own: "own'"} {
+	for uri, want := range map[string]string{doc: "two'", app + "/.pagewire/tab/1/doc": "one'", own: "own'"} {
 		if got := a.read(uri); got != want {
 			t.Errorf("%s reads %q, want %q", uri, got, want)
 		}
@@ -857,7 +860,7 @@ func TestPagesBeforeTheHubsEnd(t *testing.T) {
 		return s.Absent && s.Resources == 0
 	})
 	a := openAgent(t, next)
-	for uri, want := range map[string]string{doc: "two'", doc + "#tab=1": "one'", own: "own'"} {
+	for uri, want := range map[string]string{doc: "two'", app + "/.pagewire/tab/1/doc": "one'", own: "own'"} {
 		if got := a.read(uri); got != want {
 			t.Errorf("%s reads %q, want %q", uri, got, want)
 		}

@@ -226,8 +226,9 @@ func (g *Gateway) offered(p *Page, offers map[string]*offer, tools []toolOffer) 
 			g.withdraw(o)
 		}
 	}
-	// In the order of their text, so that the same pages always make the same list.
-	for _, uri := range slices.Sorted(maps.Keys(offers)) {
+	// In one order, so that the same pages always make the same list; and who owns a URI before the other tabs that have it, of
+	// which one would have it here until then.
+	for _, uri := range slices.SortedFunc(maps.Keys(offers), compareURIs) {
 		g.offer(offers[uri])
 	}
 	p.published = tools
@@ -240,12 +241,14 @@ func wouldLead(uri string, offers map[string]*offer) bool {
 	if offers[uri] != nil {
 		return true
 	}
-	for key, o := range offers {
-		if o.base+o.suffix == uri {
-			return true
-		}
-		if i := strings.IndexByte(key, '{'); i >= 0 && strings.HasPrefix(uri, key[:i]) {
-			return true // it may be: the hub says so when it is asked
+	for _, o := range offers {
+		for _, key := range []string{o.resource.URI, tabURI(o.base, o.segment)} {
+			if key == uri {
+				return true
+			}
+			if i := strings.IndexByte(key, '{'); i >= 0 && strings.HasPrefix(uri, key[:i]) {
+				return true // it may be: the hub says so when it is asked
+			}
 		}
 	}
 	return false

@@ -203,6 +203,9 @@ func (c *pageCore) Hello(a link.About) error {
 
 func (c *pageCore) Register(r bridge.Resource) error {
 	p, g := c.p, c.p.g
+	if atGateway(r.URI) {
+		return errors.New("it is under " + bridge.GatewayPath + ", which is the gateway's")
+	}
 	if !p.owns(r.URI) {
 		return errors.New("it is not at the page's origin, " + p.Origin)
 	}

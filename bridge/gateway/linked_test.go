@@ -171,6 +171,8 @@ func TestHostilePages(t *testing.T) {
 		ended  string
 	}{
 		{"another's URI", []string{`[["register","{\"uri\":\"` + doc + `\",\"name\":\"evil\"}"]]`}, "resource refused: " + doc + ": it is not at the page's origin", ""},
+		{"another tab's URI", []string{`[["register","{\"uri\":\"https://evil.example/.pagewire/tab/2/doc\",\"name\":\"evil\"}"]]`},
+			"resource refused: https://evil.example/.pagewire/tab/2/doc: it is under /.pagewire/, which is the gateway's", ""},
 		{"no JSON", []string{`[["touch"`}, "", "a frame that is neither calls nor contents"},
 		{"a second hello", []string{`[["hello",1,"0",{}]]`}, "", "a call that is none of the link's"},
 		{"a port", []string{`[["open",1],["receive",1,"{}"],["close",1]]`}, "", ""},

@@ -113,7 +113,7 @@ func (g *Gateway) list(c *call, args []byte) {
 		Note      string `json:"note,omitempty"`
 	}{Resources: []item{}}
 	const most = 200
-	for _, key := range slices.Sorted(maps.Keys(g.catalog.routes)) {
+	for _, key := range slices.SortedFunc(maps.Keys(g.catalog.routes), compareURIs) {
 		r := g.catalog.routes[key]
 		s := &r.shown
 		if s.Unlisted || in.Tab != 0 && r.tab() != in.Tab ||

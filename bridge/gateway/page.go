@@ -18,7 +18,7 @@ type PageInfo struct {
 	Tab string
 	// Given is the id of its tab that the page is told to have from now on; "" leaves it that which it has.
 	Given string
-	// Frame is "" for the document of the tab, and for a frame in it any text that is no other frame's of that tab.
+	// Frame is "" for the document of the tab, and for a frame in it letters, digits and dots that are no other frame's of that tab.
 	Frame string
 	// Origin is the page's, as self.origin gives it. URIs at other origins are not taken from it.
 	Origin string
@@ -63,16 +63,16 @@ type Page struct {
 	gone      bool
 	parked    []parked
 	offers    map[string]*offer   // by the page's own URI
-	bases     map[string][]*offer // the same, by the URI without the mark of a tab
+	bases     map[string][]*offer // the same, by the URI outside the path of a tab
 	published []toolOffer
 	upstream  map[string]*upstream // by the page's own URI: what is watched there
 }
 
 // An offer is a resource of a page.
 type offer struct {
-	page         *Page
-	resource     bridge.Resource // as the page describes it
-	base, suffix string          // its URI, and what that has behind it in a list with other tabs
+	page          *Page
+	resource      bridge.Resource // as the page describes it
+	base, segment string          // its URI, and the segment of its tab, in whose path it is besides; "" if it is not
 }
 
 // parked is a read that waits for the page's successor.
@@ -160,8 +160,11 @@ func (g *Gateway) reasonOf(err error) string {
 	return reason
 }
 
-// owns reports whether a URI is at the page's origin.
+// owns reports whether a URI is at the page's origin, and not under the path that is ours.
 func (p *Page) owns(uri string) bool {
+	if atGateway(uri) {
+		return false
+	}
 	if strings.HasPrefix(uri, p.Origin+"/") {
 		return true
 	}

@@ -174,7 +174,7 @@ func (o *toolOffer) show(name, tabbed, title string) {
 	delete(shown.Meta, metaTool) // ours to say
 	delete(shown.Meta, metaFresh)
 	if o.fresh != nil {
-		shown.Meta[metaFresh] = freshness{o.fresh.URIs, o.fresh.OnStale, p.suffix()}
+		shown.Meta[metaFresh] = freshness{o.fresh.URIs, o.fresh.OnStale, p.segment()}
 	}
 	shown.Meta[metaOrigin] = p.Origin
 	shown.Description += " [tool of the page " + title + " at " + p.Origin + ", tab " + strconv.Itoa(p.tab.number) + "]"

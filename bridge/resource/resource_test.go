@@ -36,13 +36,12 @@ func TestTemplates(t *testing.T) {
 		{"https://x.test/s{?q,lang}", "https://x.test/s?x=1", ""},
 		{"https://x.test/s{?q,lang}", "https://x.test/s?q=%", ""},
 		{"https://x.test/s/{k}{?q}", "https://x.test/s/a?q=", "[{q } {k a}]"},
-		{"https://x.test/s{?q}", "https://x.test/s?q=1#tab=2", ""}, // another tab's
-		{"https://x.test/s{?q}#tab=2", "https://x.test/s?q=1#tab=2", "[{q 1}]"},
-		{"https://x.test/s{?q}#tab=2", "https://x.test/s#tab=2", "[]"},
-		{"https://x.test/s{?q}#tab=2", "https://x.test/s?q=1#tab=3", ""},
-		{"https://x.test/s{?q}#tab=2", "https://x.test/s?q=1", ""},
-		{"https://x.test/s{?q}#tab=2", "#tab=2", ""},
-		{"https://x.test/{a}#tab=2", "https://x.test/1#tab=2", "[{a 1}]"},
+		{"https://x.test/s{?q}", "https://x.test/s?q=1#f", ""},
+		{"https://x.test/{a}/{b}/{c}/{d}", "https://x.test/.pagewire/tab/2/x", ""}, // another tab's
+		{"https://x.test/.pagewi{a}/tab/2/x", "https://x.test/.pagewire/tab/2/x", ""},
+		{"https://x.test/{a}/{b}", "https://x.test/x/.pagewire", "[{a x} {b .pagewire}]"},
+		{"https://x.test/.pagewire/tab/2/{a}{?q}", "https://x.test/.pagewire/tab/2/x?q=1", "[{q 1} {a x}]"},
+		{"https://x.test/.pagewire/tab/2/{a}", "https://x.test/.pagewire/tab/23/x", ""},
 	} {
 		parsed, err := parseTemplate(c.template)
 		if err != nil {
@@ -62,6 +61,7 @@ func TestTemplates(t *testing.T) {
 func FuzzTemplate(f *testing.F) {
 	f.Add("https://x.test/{a}-{b}.json{?q,r}", "https://x.test/1-2.json?q=%41")
 	f.Add("https://x.test/{a}", "https://x.test/%")
+	f.Add("https://x.test/{a}/{b}", "https://x.test/.pagewire/x")
 	f.Fuzz(func(t *testing.T, template, uri string) {
 		parsed, err := parseTemplate(template)
 		if err != nil {
@@ -168,6 +168,8 @@ func TestRule(t *testing.T) {
 		"https://evil/https://x.test/": false, "http://x.test/": false, "HTTPS://x.test/": false, "https://x.test\\@evil/": false,
 		"//x.test/": false, "https:/x.test/": false, "javascript:alert(1)": false, "data:text/html,x": false, "": false, ":": false,
 		"https://x.test/\n": false, "https://x.test/é": false, "https://x.test/#": false,
+		"https://x.test/.pagewire": true, "https://x.test/.pagewire/": false, "https://x.test/.pagewire/tab/2/a": false,
+		"https://x.test/.pagewire/{a}": false, "https://x.test/a/.pagewire/": true, "https://x.test/?/.pagewire/": true,
 	} {
 		if err := at.Check(uri); (err == nil) != want {
 			t.Errorf("%q: %v", uri, err)

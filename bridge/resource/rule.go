@@ -5,9 +5,25 @@ type Rule struct {
 	// Origin is a page's origin, as self.origin gives it: URIs at that origin are admitted. "null", the opaque
 	// origin, admits none.
 	Origin string
-	// Any admits URIs of every scheme and origin, fragments too: for a home that has checked them itself, as the
-	// gateway has, which tells tabs apart by #tab=N.
+	// Any admits URIs of every scheme and origin, those under GatewayPath and with fragments too: for a home that has
+	// checked them itself.
 	Any bool
+}
+
+// GatewayPath begins the paths that are a gateway's at every origin: it lists there what several tabs have under one
+// URI. No page has a URI there, and no variable of a page's template stands for a part of it.
+const GatewayPath = "/.pagewire/"
+
+// atGateway reports whether the path of a URI, or of a template, begins with GatewayPath.
+func atGateway(uri string) bool {
+	from := indexByte(uri, ':') + 1
+	if len(uri) >= from+2 && uri[from] == '/' && uri[from+1] == '/' {
+		from += 2
+		for from < len(uri) && uri[from] != '/' && uri[from] != '?' && uri[from] != '#' {
+			from++
+		}
+	}
+	return len(uri) >= from+len(GatewayPath) && uri[from:from+len(GatewayPath)] == GatewayPath
 }
 
 // Check returns an *Error of reason BadURI or Foreign where uri, canonical or a template, is not admitted.
@@ -18,6 +34,9 @@ func (r Rule) Check(uri string) error {
 	// What is compared is the text up to and with the "/" after the authority, so credentials, other ports and
 	// longer hosts ("https://x.test.evil/") all differ.
 	n := len(r.Origin)
+	if atGateway(uri) {
+		return &Error{Reason: Foreign, Message: "URI is under " + GatewayPath + ", which is the gateway's"}
+	}
 	if r.Origin != "null" && n > 0 && len(uri) > n && uri[:n] == r.Origin && uri[n] == '/' {
 		return nil
 	}

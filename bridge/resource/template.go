@@ -1,10 +1,10 @@
 package resource
 
-// A template is a parsed URI template: literals and variables in turn, the names that the query may have, a fragment.
+// A template is a parsed URI template: literals and variables in turn, the names that the query may have.
 type template struct {
-	parts    []part
-	query    []string // names of {?a,b}, each optional
-	fragment string   // "#" and literal text, where that follows {?a,b}: the gateway tells tabs apart by it
+	parts   []part
+	query   []string // names of {?a,b}, each optional
+	gateway bool     // it is under GatewayPath itself; any other answers for nothing there
 }
 
 // A part is a literal, or a variable whose value runs up to the next literal within one path segment.
@@ -13,11 +13,12 @@ type part struct {
 	variable bool
 }
 
-// parseTemplate reads a URI template of the expressions {var} and, once and with at most a fragment behind it, {?a,b}.
+// parseTemplate reads a URI template of the expressions {var} and, once and last, {?a,b}.
 func parseTemplate(uri string) (t template, err error) {
 	bad := func(why string) (template, error) {
 		return template{}, &Error{Reason: BadURI, Message: "Invalid URI template: " + why}
 	}
+	t.gateway = atGateway(uri)
 	for from := 0; from < len(uri); {
 		open := from
 		for open < len(uri) && uri[open] != '{' {
@@ -27,11 +28,10 @@ func parseTemplate(uri string) (t template, err error) {
 			open++
 		}
 		if open > from {
-			if t.query == nil {
-				t.parts = append(t.parts, part{text: uri[from:open]})
-			} else if t.fragment = uri[from:]; t.fragment[0] != '#' || open < len(uri) {
+			if t.query != nil {
 				return bad("text after {?...}")
 			}
+			t.parts = append(t.parts, part{text: uri[from:open]})
 		}
 		if open == len(uri) {
 			break
@@ -94,13 +94,14 @@ func (t *template) names(name string) bool {
 
 // match returns the parameters that make uri out of the template.
 func (t *template) match(uri string) (params []pair, ok bool) {
+	if atGateway(uri) && !t.gateway {
+		return nil, false
+	}
 	path := uri
 	if t.query != nil {
-		n := len(uri) - len(t.fragment)
-		if n < 0 || uri[n:] != t.fragment || indexByte(uri[:n], '#') >= 0 {
+		if indexByte(uri, '#') >= 0 {
 			return nil, false
 		}
-		uri, path = uri[:n], uri[:n]
 		if i := indexByte(uri, '?'); i >= 0 {
 			path = uri[:i]
 			if params, ok = parseQuery(uri[i+1:]); !ok {

@@ -44,10 +44,15 @@ export function canonical(uri: string, where: string): string {
   return template ? slice(href, 0, -1) + rest : href;
 }
 
-/** Gives back `key`, a canonical URI or template, or throws a SecurityError if it is not at `origin`. */
+/**
+ * Gives back `key`, a canonical URI or template, or throws a SecurityError if it is not at `origin`, or under the path
+ * that is a gateway's at every origin: it lists there what several tabs have under one URI.
+ */
 export function requireOrigin(key: string, origin: string, where: string): string {
   // An opaque origin is "null", which no http URI starts with.
   if (!exec(/^https?:/, origin) || !isAt(key, origin)) throw foreign(key, where, origin);
+  if (isAt(key, `${origin}/.pagewire`))
+    throw exception("SecurityError", `${where}'${key}' is under /.pagewire/, which is the gateway's; use another path.`);
   return key;
 }
 

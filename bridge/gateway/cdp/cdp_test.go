@@ -60,12 +60,11 @@ func TestTabsThatWereOpenBefore(t *testing.T) {
 	kinds(t, func(t *testing.T, inject bool, path string, docs map[string]string) {
 		s := serve(t, docs)
 		r := begin(t, setup{inject: inject, open: []string{s.URL + path, s.URL + path + "2"}})
-		uri := s.URL + "/state"
 		if inject {
 			return // their scripts found no registerResource: TestLateInjection
 		}
 		r.until("both tabs are listed", func() bool { return len(r.URIs()) == 2 })
-		if got := r.Text(uri + "#tab=1"); !strings.HasSuffix(got, " 0") {
+		if got := r.Text(s.URL + "/.pagewire/tab/1/state"); !strings.HasSuffix(got, " 0") {
 			t.Errorf("read %q", got)
 		}
 	})
@@ -81,18 +80,18 @@ func TestSameURIInTwoTabsFollowsFocus(t *testing.T) {
 		r.listed(uri)
 		r.Watch(uri)
 		two := r.open(s.URL + path + "2")
-		r.listed(uri, uri+"#tab=1")
+		r.listed(s.URL+"/.pagewire/tab/1/state", uri)
 		r.updated(uri) // of another owner
 		if got := r.Text(uri); got != path+"2 0" {
 			t.Errorf("the new tab owns the URI; read %q", got)
 		}
 		one.toFront()
 		r.updated(uri)
-		r.listed(uri, uri+"#tab=2")
+		r.listed(s.URL+"/.pagewire/tab/2/state", uri)
 		if got := r.Text(uri); got != path+" 0" {
 			t.Errorf("the tab in front owns the URI; read %q", got)
 		}
-		if got := r.Text(uri + "#tab=2"); got != path+"2 0" {
+		if got := r.Text(s.URL + "/.pagewire/tab/2/state"); got != path+"2 0" {
 			t.Errorf("read %q", got)
 		}
 		two.eval("bump()")

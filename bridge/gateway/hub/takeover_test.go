@@ -19,10 +19,10 @@ func TestTakeover(t *testing.T) {
 	doc, other, own := app+"/doc", app+"/other", app+"/own"
 	m := newMachine(t, map[string][]string{"a": {doc, own}, "b": {doc, other}})
 	nodes := []*node{m.start(), m.start(), m.start()}
-	listed := []string{doc, doc + "#tab=1", other, own}
+	listed := []string{app + "/.pagewire/tab/1/doc", doc, other, own}
 	for _, n := range nodes {
 		n.Shows(listed...)
-		n.Watch(doc+"#tab=1", other)
+		n.Watch(app+"/.pagewire/tab/1/doc", other)
 	}
 	m.pages.set("b", other, "1")
 	for _, n := range nodes {
@@ -44,11 +44,11 @@ func TestTakeover(t *testing.T) {
 		}
 		for _, n := range nodes {
 			n.Reads(other, value)
-			n.Reads(doc+"#tab=1", "0")
+			n.Reads(app+"/.pagewire/tab/1/doc", "0")
 			t.Logf("an agent has the last state %v after the kill", time.Since(killed).Round(time.Millisecond))
 		}
 		for _, n := range nodes {
-			n.toldAgain(doc+"#tab=1", other)
+			n.toldAgain(app+"/.pagewire/tab/1/doc", other)
 		}
 		one(t, nodes)
 		m.pages.set("b", other, value+"'")
@@ -63,7 +63,7 @@ func TestTakeover(t *testing.T) {
 				t.Errorf("%v are listed when the dead hub is forgotten", got)
 			}
 			n.Silent()
-			n.Reads(doc+"#tab=1", "0")
+			n.Reads(app+"/.pagewire/tab/1/doc", "0")
 		}
 	}
 }

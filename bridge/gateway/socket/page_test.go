@@ -159,7 +159,7 @@ func TestTwoTabs(t *testing.T) {
 	run[any](b1, "set('first')")
 	run[any](b2, "set('second')")
 	testkit.Eventually(t, "both are listed", func() bool { return len(a.URIs()) == 2 })
-	if got := []string{a.Text(doc + "#tab=1"), a.Text(doc + "#tab=2")}; !slices.Equal(got, []string{"first", "second"}) {
+	if got := []string{a.Text(s.URL + "/.pagewire/tab/1/doc"), a.Text(s.URL + "/.pagewire/tab/2/doc")}; !slices.Equal(got, []string{"first", "second"}) {
 		t.Errorf("read %q", got)
 	}
 	// A window that gets the focus owns the URI.
@@ -181,7 +181,6 @@ func TestDuplicatedTab(t *testing.T) {
 	t.Parallel()
 	p := openPlace(t, Options{})
 	s := serve(t, &site{tag: `data-gateway="` + p.url() + `"`})
-	doc := s.URL + "/doc"
 	a := p.agent()
 	b := open(t, launch(t), s.URL)
 	p.waitFor(1)
@@ -195,9 +194,9 @@ func TestDuplicatedTab(t *testing.T) {
 	if ids[0] == ids[1] || !strings.HasSuffix(pages[0].Tab, ids[0]) || !strings.HasSuffix(pages[1].Tab, ids[1]) {
 		t.Errorf("the tabs have kept %q, and are %q and %q", ids, pages[0].Tab, pages[1].Tab)
 	}
-	a.Watch(doc + "#tab=2")
+	a.Watch(s.URL + "/.pagewire/tab/2/doc")
 	run[any](b, "other.location.reload()")
-	a.updated(doc + "#tab=2")
+	a.updated(s.URL + "/.pagewire/tab/2/doc")
 	if again := p.waitFor(2); again[1].Tab != pages[1].Tab {
 		t.Errorf("after a reload the tab is %+v, and was %+v", again[1], pages[1])
 	}
@@ -216,9 +215,9 @@ func TestFrames(t *testing.T) {
 	if pages[0].Tab != pages[1].Tab || pages[0].Frame != "" || pages[1].Frame != "1" {
 		t.Fatalf("the documents are %+v", pages)
 	}
-	a.Shows(doc, doc+"#tab=1.1")
+	a.Shows(s.URL+"/.pagewire/tab/1.1/doc", doc)
 	run[any](b, "frames[1].eval('set(\"inside\")')")
-	if got := []string{a.Text(doc), a.Text(doc + "#tab=1.1")}; !slices.Equal(got, []string{"one", "inside"}) {
+	if got := []string{a.Text(doc), a.Text(s.URL + "/.pagewire/tab/1.1/doc")}; !slices.Equal(got, []string{"one", "inside"}) {
 		t.Errorf("read %q", got)
 	}
 }

@@ -137,7 +137,7 @@ func TestPagesThatDoNotIntroduceThemselves(t *testing.T) {
 	p := openPlace(t, Options{})
 	for _, hello := range []string{
 		`{"jsonrpc":"2.0","id":1,"method":"ping"}`, `{`, ``, `[]`, `{"type":"pagewire:page","tab":"0123456789"}`, `[["touch","http://localhost:3000/a",1]]`,
-		hello(`{}`), hello(`[]`), hi("short"), hi("0123456789 #tab=1"), hi(strings.Repeat("x", 65)), hello(`{"tab":"0123456789","frame":"a"}`),
+		hello(`{}`), hello(`[]`), hi("short"), hi("0123456789 #2"), hi(strings.Repeat("x", 65)), hello(`{"tab":"0123456789","frame":"a"}`),
 		hello(`{"tab":["0123456789"]}`), `[["hello","1","0",{"tab":"0123456789"}]]`,
 	} {
 		c := p.connect(local, hello)
