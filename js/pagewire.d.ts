@@ -174,8 +174,21 @@ export interface PagewireOptions {
    * An attribute, or a string, lists them with spaces between.
    */
   origins?: string | readonly string[] | undefined;
+  /**
+   * What the page's tools depend on, by the name of the tool: URIs of resources, 32 at most. An agent of a gateway that has read one
+   * of them as it was before its last notifyResourceUpdated is refused, before the tool runs, and told what has changed. With
+   * `onStale: "tell"` the tool runs, and its result says what was older. An agent that has not read them is not refused. What is
+   * wrong here is said on the console, and that tool is not served to MCP clients.
+   */
+  freshState?: { readonly [tool: string]: readonly string[] | FreshState } | undefined;
   /** The URL of a gateway, `pagewire serve`, whose agents may then read every resource: ws://127.0.0.1:7433. Default: none. */
   gateway?: string | undefined;
+}
+
+/** What a tool depends on, and what becomes of a call by an agent that has seen something older. Default: refuse. */
+export interface FreshState {
+  readonly uris: readonly string[];
+  readonly onStale?: "refuse" | "tell" | undefined;
 }
 
 /** A snapshot of the page layer. */

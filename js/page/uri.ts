@@ -50,9 +50,7 @@ export function canonical(uri: string, where: string): string {
  */
 export function requireOrigin(key: string, origin: string, where: string): string {
   // An opaque origin is "null", which no http URI starts with.
-  if (!exec(/^https?:/, origin) || !isAt(key, origin)) throw foreign(key, where, origin);
-  if (isAt(key, `${origin}/.pagewire`))
-    throw exception("SecurityError", `${where}'${key}' is under /.pagewire/, which is the gateway's; use another path.`);
+  if (!exec(/^https?:\/\/[^/]+\/(?!\.pagewire\/)/, key) || !isAt(key, origin)) throw foreign(key, where, origin);
   return key;
 }
 
@@ -62,5 +60,5 @@ export const isAt = (key: string, origin: string) => slice(key, 0, origin.length
 const foreign = (uri: string, where: string, origin = "") =>
   exception(
     "SecurityError",
-    `${where}'${uri}' is not at the page's origin${origin && ` '${origin}'`}; a resource's URI starts with it.`,
+    `${where}'${uri}' is not at the page's origin${origin && ` '${origin}'`}, or is in its /.pagewire/.`,
   );
