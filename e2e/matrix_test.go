@@ -22,9 +22,9 @@ func TestMatrix(t *testing.T) {
 	}{
 		{"native off", noFlag, "", tag, ""},
 		{"native on", native, "", tag, ""},
-		{"mcp-b first", noFlag, server, tag, "registerResource is already defined"},
+		{"mcp-b first", noFlag, server, tag, "registerResource is defined by another library"},
 		{"mcp-b after", noFlag, "", tag + server, ""},
-		{"mcp-b first, native on", native, server, tag, "registerResource is already defined"},
+		{"mcp-b first, native on", native, server, tag, "registerResource is defined by another library"},
 		{"polyfill first", noFlag, polyfill(t), tag, ""},
 		{"polyfill after", noFlag, "", tag + polyfill(t), ""},
 		{"mcp-b after, native on", native, "", tag + server, "registerResource is defined by another library"},

@@ -49,6 +49,10 @@ export interface Installed {
   readonly foreign?: true;
 }
 
+/** The page has a registerResource that is not ours. */
+export const foreignContext =
+  "pagewire: modelContext.registerResource is defined by another library or the browser. It is left alone, and Pagewire's agents do not see what is registered with it.";
+
 /** Installs the page API in this window. `late` gives the part that comes later. */
 export function install(methods: Methods, late: () => Promise<Sessions>): Installed {
   const undo: Undo[] = [];
@@ -60,9 +64,7 @@ export function install(methods: Methods, late: () => Promise<Sessions>): Instal
 
   let context: object | undefined = document.modelContext ?? navigator.modelContext;
   if (context && "registerResource" in context) {
-    warn(
-      "pagewire: modelContext.registerResource is already defined, by another library or the browser. It is left alone, and Pagewire's agents do not see what is registered with it.",
-    );
+    warn(foreignContext);
     return { undo: undoAll, context, foreign: true };
   }
   const native = !!context;

@@ -8,7 +8,7 @@
 import type { Pagewire, PagewireOptions, PagewireStats, PagewireTransport } from "../pagewire.d.ts";
 import { agents } from "./agents.ts";
 import { getter } from "./basics.ts";
-import { define, install } from "./install.ts";
+import { define, foreignContext, install } from "./install.ts";
 import { Custom, dispatch, listen, microtask, SafeURL, unlisten, warn } from "./intrinsics.ts";
 import { notify, type Permission, register, unregister, withdrawAll } from "./registry.ts";
 import { type CoreSettings, kit, shared, type Tooling } from "./shared.ts";
@@ -119,10 +119,8 @@ export function boot(base: string, options: PagewireOptions): Pagewire {
     const onload = () => {
       shared.peopled(shared.entries.size > 0); // with the tools of a polyfill that came after the resources
       if (document.modelContext === context) return;
-      const message =
-        "pagewire: modelContext.registerResource is defined by another library. It is left alone, and Pagewire's agents do not see what is registered with it.";
-      warn(message);
-      emit("error", { message });
+      warn(foreignContext);
+      emit("error", { message: foreignContext });
     };
     if (!installed.foreign) listen(window, "load", onload);
     undo = () => {
