@@ -62,7 +62,7 @@ var packages = []row{
 	{"bridge/link", page, "bridge bridge/wire", ""},
 	{"bridge/home", native, "bridge", ""},
 	{"bridge/viewhost", native, "bridge bridge/home bridge/view", "github.com/modelcontextprotocol/go-sdk"},
-	{"bridge/gateway/...", native, "bridge bridge/wire bridge/link bridge/home", "github.com/modelcontextprotocol/go-sdk github.com/chromedp/chromedp github.com/chromedp/cdproto github.com/go-json-experiment/json github.com/coder/websocket github.com/prometheus/client_golang golang.org/x/sys golang.org/x/time github.com/aymanbagabas/go-udiff"},
+	{"bridge/gateway/...", native, "bridge bridge/wire bridge/link bridge/home", "github.com/modelcontextprotocol/go-sdk github.com/chromedp/chromedp github.com/chromedp/cdproto github.com/go-json-experiment/json github.com/coder/websocket github.com/VictoriaMetrics/metrics golang.org/x/sys golang.org/x/time github.com/aymanbagabas/go-udiff"},
 	{"bridge/testkit", native, "", "github.com/modelcontextprotocol/go-sdk"}, // in nobody's row: tests alone import it
 	{"bridge/cmd/pagewire", native, "bridge/gateway/...", "github.com/spf13/cobra github.com/aymanbagabas/go-udiff github.com/modelcontextprotocol/go-sdk"},
 	{"wasm/...", edge, "bridge bridge/view", "github.com/hack-pad/safejs"},
