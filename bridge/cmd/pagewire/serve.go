@@ -119,9 +119,16 @@ func surviveClosedOutput() {
 // buffers would be three times that otherwise. GOMEMLIMIT says another one.
 const softMemory = 48 << 20
 
+// collectAt is how much a heap may grow before its garbage is collected, in percent. A gateway lives on some 2 MB: with Go's
+// 100 it takes 21.2 MB with 10 tabs, with 50 it takes 19.1, and reads take as long. GOGC says another one.
+const collectAt = 50
+
 func boundGarbage() {
 	if os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(softMemory)
+	}
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(collectAt)
 	}
 }
 
