@@ -25,14 +25,14 @@ AGENT_PROGRAMS := $(AGENT) e2e/agents/programs/node_modules/.package-lock.json e
 # The packages of each level. Those whose tests drive a browser are a level of their own, and so are those that test what
 # a build makes; what js/wasm can compile is tested there as well as natively.
 LEVELS         := native wasm js browser
-DRIVES_BROWSER := /(e2e|e2e/agents|bridge/gateway/(browser(/.*)?|cdp|socket|inspect/look))$$
+DRIVES_BROWSER := /(e2e|e2e/agents|bridge/gateway/(browser(/.*)?|pages/(cdp|socket)|inspect/look))$$
 NEEDS_BUILD    := /js/build$$
 NATIVE_PACKAGES  = $$(go list ./... | grep -vE '$(DRIVES_BROWSER)|$(NEEDS_BUILD)')
 BROWSER_PACKAGES = $$(go list ./... | grep -E '$(DRIVES_BROWSER)')
 WASM_PACKAGES    = $$(GOOS=js GOARCH=wasm go list ./bridge/... ./wasm/...)
 BUILT_PACKAGES  := ./js/build ./bridge/gateway/assets ./bridge/cmd/pagewire
-CONCURRENT_PACKAGES := ./bridge/gateway ./bridge/gateway/hub ./bridge/gateway/serve ./bridge/gateway/inspect \
-	./bridge/gateway/native ./bridge/viewhost ./e2e/home ./bridge/cmd/pagewire
+CONCURRENT_PACKAGES := ./bridge/gateway ./bridge/gateway/hub ./bridge/gateway/agents ./bridge/gateway/inspect \
+	./bridge/gateway/pages/extension ./bridge/viewhost ./e2e/home ./bridge/cmd/pagewire
 
 # What a level needs to be built first; make test has built it.
 BUILD = $(if $(BUILT),,build)
@@ -141,7 +141,7 @@ bench: $(if $(AGENTS),bench-agents,bench-pages) ## Measure pages and gateway bes
 
 bench-agents: # What a session adds to a model's context, and what deltas cost
 	go test -run '^$$' -bench 'Session' -benchtime=3x ./bridge/gateway
-	go test -run '^$$' -bench . -benchtime=100x -benchmem ./bridge/gateway/delta
+	go test -run '^$$' -bench . -benchtime=100x -benchmem ./bridge/gateway/live/delta
 
 bench-pages: build browser $(RIVALS) $(PEERS)
 	go test -run '^$$' -bench . -benchmem $(if $(SHORT),-short -benchtime=1ms) ./bridge ./bridge/wire ./bridge/coalesce ./bridge/resource

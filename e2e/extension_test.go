@@ -26,7 +26,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/pagewire/pagewire/bridge/gateway/browser"
-	host "github.com/pagewire/pagewire/bridge/gateway/native"
+	host "github.com/pagewire/pagewire/bridge/gateway/pages/extension"
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 

@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/pagewire/pagewire/bridge"
-	"github.com/pagewire/pagewire/bridge/gateway/seen"
+	"github.com/pagewire/pagewire/bridge/gateway/live/seen"
 )
 
 // An Agent is the gateway's end of one agent's session, seen from the agent: a Conn. What is written to it the gateway

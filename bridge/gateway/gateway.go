@@ -5,7 +5,7 @@
 // A Gateway is one MCP server: the engine of package bridge, to which pages are sources and agents are clients. Pages are
 // attached to it (Attach) and speak the link of package link; agents connect to it (Connect) and speak MCP, each over a
 // Conn; another gateway, the hub, may be joined (Join) in place of a page. How the frames and messages travel is the business
-// of the packages beside this one: cdp and socket bring pages in, serve brings agents in, hub joins the gateways of one
+// of the packages beside this one: cdp and socket bring pages in, agents brings agents in, hub joins the gateways of one
 // machine.
 //
 // A message's way: an agent's request comes in through agent.go, the engine answers it or asks host.go, which finds
@@ -33,7 +33,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/pagewire/pagewire/bridge"
-	"github.com/pagewire/pagewire/bridge/gateway/seen"
+	"github.com/pagewire/pagewire/bridge/gateway/live/seen"
 	"github.com/pagewire/pagewire/bridge/home"
 	"github.com/pagewire/pagewire/bridge/link"
 )
@@ -167,7 +167,7 @@ func New(o Options) *Gateway {
 			MessageBytes:  4 << 20, // an agent's tool arguments may hold a file
 			Resources:     maxResources,
 			ResultBytes:   32 << 20,
-			Ports:         4096, // three quarters of them over HTTP (package serve's shares), the rest for those who join and for stdio
+			Ports:         4096, // three quarters of them over HTTP (package agents' shares), the rest for those who join and for stdio
 			Subscriptions: 10_000,
 			Calls:         1000, // they wait here for their page, which is asked 64 at once
 		},

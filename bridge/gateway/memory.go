@@ -10,8 +10,8 @@ import (
 	"strings"
 
 	"github.com/pagewire/pagewire/bridge"
-	"github.com/pagewire/pagewire/bridge/gateway/delta"
-	"github.com/pagewire/pagewire/bridge/gateway/seen"
+	"github.com/pagewire/pagewire/bridge/gateway/live/delta"
+	"github.com/pagewire/pagewire/bridge/gateway/live/seen"
 	"github.com/pagewire/pagewire/bridge/wire"
 )
 

@@ -11,10 +11,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pagewire/pagewire/bridge/gateway/agents"
 	"github.com/pagewire/pagewire/bridge/gateway/hub"
-	"github.com/pagewire/pagewire/bridge/gateway/native"
 	"github.com/pagewire/pagewire/bridge/gateway/node"
-	"github.com/pagewire/pagewire/bridge/gateway/serve"
+	"github.com/pagewire/pagewire/bridge/gateway/pages/extension"
 )
 
 // hubEnv names the environment variable that says where the hub is, for who cannot give flags: the browser gives its own.
@@ -23,7 +23,7 @@ const hubEnv = "PAGEWIRE_HUB"
 // startedByBrowser reports whether these are the arguments that a browser gives to a native host: the origin of the extension, and on
 // Windows a window. Then the command is native-host.
 func startedByBrowser(args []string) bool {
-	return len(args) > 0 && args[0] == native.ExtensionOrigin+"/"
+	return len(args) > 0 && args[0] == extension.ExtensionOrigin+"/"
 }
 
 // nativeHostCommand is for browsers, and hidden: who starts it by hand sees binary messages.
@@ -40,7 +40,7 @@ func nativeHostCommand() *cobra.Command {
 			surviveClosedOutput()
 			err := runNativeHost(cmd)
 			if err != nil && !errors.Is(err, context.Canceled) {
-				native.Fail(cmd.OutOrStdout(), err.Error())
+				extension.Fail(cmd.OutOrStdout(), err.Error())
 				return err
 			}
 			return nil
@@ -58,12 +58,12 @@ func runNativeHost(cmd *cobra.Command) error {
 	secret := ""
 	file, err := hub.TokenFile()
 	if err == nil {
-		secret, err = native.MakeSecret(file) // install has made it, unless that was an older one
+		secret, err = extension.MakeSecret(file) // install has made it, unless that was an older one
 	}
 	if err != nil {
 		log.Warn("the extension is told no secret, and cannot do without this process", "error", err)
 	}
-	ctx, stop := serve.Orphaned(cmd.Context())
+	ctx, stop := agents.Orphaned(cmd.Context())
 	defer stop()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -80,7 +80,7 @@ func runNativeHost(cmd *cobra.Command) error {
 		cancel() // without it there is nobody to relay to
 	}()
 	connect := func(ctx context.Context) (net.Conn, uint64, error) { return hub.Connect(ctx, addr) }
-	err = native.Serve(ctx, cmd.InOrStdin(), cmd.OutOrStdout(), native.Options{Connect: connect, Hubs: hubs, Version: versionName(), Secret: secret, Log: log})
+	err = extension.Serve(ctx, cmd.InOrStdin(), cmd.OutOrStdout(), extension.Options{Connect: connect, Hubs: hubs, Version: versionName(), Secret: secret, Log: log})
 	cancel()
 	if failed := <-serving; failed != nil {
 		return failed

@@ -17,10 +17,10 @@ import (
 
 	"github.com/pagewire/pagewire/bridge/gateway"
 	"github.com/pagewire/pagewire/bridge/gateway/access"
+	"github.com/pagewire/pagewire/bridge/gateway/agents"
 	"github.com/pagewire/pagewire/bridge/gateway/inspect"
-	"github.com/pagewire/pagewire/bridge/gateway/native"
-	"github.com/pagewire/pagewire/bridge/gateway/serve"
-	"github.com/pagewire/pagewire/bridge/gateway/socket"
+	"github.com/pagewire/pagewire/bridge/gateway/pages/extension"
+	"github.com/pagewire/pagewire/bridge/gateway/pages/socket"
 )
 
 // What is at which path of the TCP ports, and who may ask there. The hub's port has all of it, and so has --http on this machine;
@@ -34,14 +34,14 @@ type front struct {
 	pages *socket.Handler
 	looks http.Handler
 	// agents is one for all ports: what one client may have it may have once.
-	agents *serve.HTTP
+	agents *agents.HTTP
 }
 
 // newFront makes it. token is "" if there is none, secret what the extension must know.
 func newFront(g *gateway.Gateway, o Options, token string, secret func() (string, error)) *front {
 	gate := access.Options{
 		Token: token, NoToken: o.NoToken, Hosts: o.AllowHosts, Origins: o.AllowOrigins,
-		Extension: native.ExtensionOrigin, Secret: secret, Log: o.Log,
+		Extension: extension.ExtensionOrigin, Secret: secret, Log: o.Log,
 	}
 	f := &front{o: o, local: access.New(gate)}
 	gate.Public = true
@@ -50,10 +50,10 @@ func newFront(g *gateway.Gateway, o Options, token string, secret func() (string
 	}
 	f.world = access.New(gate)
 	f.pages = socket.New(g, socket.Options{
-		AllowOrigins: o.AllowOrigins, Extensions: []string{native.ExtensionID}, Secret: secret, Refused: f.local.Count, Log: o.Log,
+		AllowOrigins: o.AllowOrigins, Extensions: []string{extension.ExtensionID}, Secret: secret, Refused: f.local.Count, Log: o.Log,
 	})
 	f.looks = inspect.Handler(g, inspect.Options{Version: o.Version, Log: o.Log, Admit: f.local.AdmitFeed, Refused: f.refused})
-	f.agents = serve.NewHTTP(g, serve.HTTPOptions{Shares: o.Shares, Log: o.Log})
+	f.agents = agents.NewHTTP(g, agents.HTTPOptions{Shares: o.Shares, Log: o.Log})
 	return f
 }
 

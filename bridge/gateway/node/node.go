@@ -20,9 +20,9 @@ import (
 
 	"github.com/pagewire/pagewire/bridge/gateway"
 	"github.com/pagewire/pagewire/bridge/gateway/access"
+	"github.com/pagewire/pagewire/bridge/gateway/agents"
 	"github.com/pagewire/pagewire/bridge/gateway/hub"
-	"github.com/pagewire/pagewire/bridge/gateway/native"
-	"github.com/pagewire/pagewire/bridge/gateway/serve"
+	"github.com/pagewire/pagewire/bridge/gateway/pages/extension"
 )
 
 // Options say what a process serves.
@@ -61,7 +61,7 @@ type Options struct {
 	TLSCert, TLSKey string
 	InsecureHTTP    bool
 	// Shares bound what one agent on HTTP may have.
-	Shares serve.Shares
+	Shares agents.Shares
 	// TokenFile is where the token is. Default hub.TokenFile.
 	TokenFile string
 	// AnyScheme is gateway.Options.AnyScheme.
@@ -108,7 +108,7 @@ func Run(ctx context.Context, o Options) error {
 	}
 	if o.Stdio {
 		var stop context.CancelFunc
-		ctx, stop = serve.Orphaned(ctx)
+		ctx, stop = agents.Orphaned(ctx)
 		defer stop()
 	}
 	// The parts go on until what has to be in order is done, also where ctx has ended.
@@ -121,7 +121,7 @@ func Run(ctx context.Context, o Options) error {
 		g.Notice("token", "Pages are served, agents on HTTP and the inspector are not: "+tokenErr.Error()+".")
 	}
 	browsers := newBrowsers(g, o)
-	front := newFront(g, o, token, func() (string, error) { return native.Secret(file) })
+	front := newFront(g, o, token, func() (string, error) { return extension.Secret(file) })
 	local := http.NewServeMux() // for this user's processes
 	local.Handle("/page", front.pages.Host())
 	local.Handle(access.TicketPath, front.local.Tickets())
@@ -170,7 +170,7 @@ func Run(ctx context.Context, o Options) error {
 			case <-time.After(settleTimeout):
 			case <-ctx.Done():
 			}
-			return serve.Stdio(ctx, g, o.In, o.Out)
+			return agents.Stdio(ctx, g, o.In, o.Out)
 		})
 	}
 	var err error

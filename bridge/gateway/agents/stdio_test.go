@@ -1,6 +1,6 @@
 //go:build !js
 
-package serve
+package agents
 
 import (
 	"bufio"

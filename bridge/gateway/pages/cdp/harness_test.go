@@ -27,7 +27,7 @@ import (
 )
 
 // dist is what make build has written.
-const dist = "../../../dist"
+const dist = "../../../../dist"
 
 func TestMain(m *testing.M) {
 	pageLayer = func() (string, error) {

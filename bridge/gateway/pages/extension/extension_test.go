@@ -1,6 +1,6 @@
 //go:build !js
 
-package native
+package extension
 
 import (
 	"bufio"
@@ -29,13 +29,13 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/pagewire/pagewire/bridge/gateway"
-	"github.com/pagewire/pagewire/bridge/gateway/socket"
+	"github.com/pagewire/pagewire/bridge/gateway/pages/socket"
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
 // The id follows from the key by which the browser knows the extension: the first half of its SHA-256, in letters.
 func TestExtensionIDIsThatOfTheManifest(t *testing.T) {
-	text, err := os.ReadFile("../../../js/extension/manifest.json")
+	text, err := os.ReadFile("../../../../js/extension/manifest.json")
 	if err != nil {
 		t.Fatal(err)
 	}

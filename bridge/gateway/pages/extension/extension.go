@@ -1,6 +1,6 @@
 //go:build !js
 
-// Package native brings in the pages of the browser extension: it is the process that the browser starts for the extension, and
+// Package extension brings in the pages of the browser extension: it is the process that the browser starts for the extension, and
 // speaks with it over standard input and output.
 //
 // It passes frames on and does nothing else: for each document that the extension opens it connects with the hub's /page as the
@@ -24,7 +24,7 @@
 //	close    id, reason: the session is over; another one may follow
 //	refused  reason, count, id: a message of the extension's was refused; with an id the document is no longer open
 //	failed   reason: the process ends, since it cannot serve
-package native
+package extension
 
 import (
 	"context"

@@ -26,7 +26,7 @@ import (
 )
 
 // dist is what make build has written.
-const dist = "../../../dist"
+const dist = "../../../../dist"
 
 // A place is a gateway that pages connect to, at one port for its life, and beyond.
 type place struct {

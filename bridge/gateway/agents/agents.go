@@ -1,6 +1,6 @@
 //go:build !js
 
-// Package serve brings agents to a gateway: over stdio, and over Streamable HTTP in both eras of the protocol.
+// Package agents brings agents to a gateway: over stdio, and over Streamable HTTP in both eras of the protocol.
 //
 // Each agent is a session of its own (gateway.Connect): an agent that is started with our stdin and stdout is one, so is
 // each Mcp-Session-Id of the legacy era, and in the modern era, which has no sessions, each request. What they ask is
@@ -13,7 +13,7 @@
 //
 // go-sdk's transport carries the legacy sessions over HTTP (legacy.go says what it leaves to us). The modern era it refuses
 // where there are sessions, and over stdio it would decode and encode each message once more than needed: these are ours.
-package serve
+package agents
 
 import (
 	"bytes"

@@ -1,6 +1,6 @@
 //go:build !js
 
-package native
+package extension
 
 import (
 	"bufio"
