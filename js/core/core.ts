@@ -11,7 +11,7 @@ import { compile } from "./compile.ts";
 import { remote } from "./remote.ts";
 import type { CoreOptions, PortCore, PortSource } from "../link/link.ts";
 
-export { sessions } from "../page/sessions.ts";
+export { sessions } from "../late/sessions.ts";
 
 /** What was compiled last, and from where. */
 let compiled: { url: string; module: Promise<WebAssembly.Module> } | undefined;

@@ -6,7 +6,7 @@
  * extension, whether or not that has been allowed: such a page's core comes from its own files.
  */
 import type { CoreOptions, PortCore, PortSource, Start } from "../link/link.ts";
-import { sessions } from "../page/sessions.ts";
+import { sessions } from "../late/sessions.ts";
 import type { CoreSettings } from "../page/shared.ts";
 
 /** Where the files are that no page has. */

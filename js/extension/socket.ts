@@ -1,6 +1,6 @@
 /**
  * The road by WebSocket, where the native host is not installed: one connection with a `pagewire serve` on this machine
- * for each document. It is the road of a page with data-gateway (js/page/gateway.ts), but the gateway believes us whose
+ * for each document. It is the road of a page with data-gateway (js/late/gateway.ts), but the gateway believes us whose
  * document it is, since both prove first that they know a secret: the one that the native host has told us when it was
  * there. Without one nothing is dialled. The other side is bridge/gateway/pages/socket.
  */

@@ -8,7 +8,7 @@
  *
  * It never looks at what a call is about, and never waits: it keeps at most one touch a URI, and what was said in this turn.
  */
-import { microtask, SafeMap, stringify } from "../page/late.ts";
+import { microtask, SafeMap, stringify } from "../late/intrinsics.ts";
 import { linkVersion, type PortCore, type PortSource, Status } from "./link.ts";
 
 export type Call = readonly unknown[];

@@ -67,8 +67,8 @@ export const shared = {
 
 /**
  * Intrinsics for the part that comes late, when the page may have patched its own: those that libraries are known to
- * patch. The others (typed arrays, Blob) it takes itself when it comes. late.ts has the same order: names would cost
- * every page 70 bytes.
+ * patch. The others (typed arrays, Blob) it takes itself when it comes. late/intrinsics.ts has the same order: names
+ * would cost every page 70 bytes.
  */
 export const kit = [
   aborted,

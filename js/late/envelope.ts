@@ -15,10 +15,10 @@
  *
  * Who wants a session to itself uses pagewire.connect() or posts a port.
  */
-import { isObject } from "./basics.ts";
-import { microtask, postToWindow, SafeMap, stringify } from "./late.ts";
+import { isObject } from "../page/basics.ts";
+import { microtask, postToWindow, SafeMap, stringify } from "./intrinsics.ts";
 import { toText } from "./sessions.ts";
-import type { Carrier, Ground, Port } from "./shared.ts";
+import type { Carrier, Ground, Port } from "../page/shared.ts";
 
 const maxSessions = 8;
 

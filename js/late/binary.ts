@@ -1,5 +1,5 @@
-/** Own references to the intrinsics that turn bytes into base64, for contents.ts; see intrinsics.ts and late.ts. */
-import { getter, uncurry } from "./basics.ts";
+/** Own references to the intrinsics that turn bytes into base64, for contents.ts; see intrinsics.ts beside it. */
+import { getter, uncurry } from "../page/basics.ts";
 
 export const { isArray } = Array;
 export const { isView } = ArrayBuffer;

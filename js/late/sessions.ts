@@ -26,9 +26,9 @@ import {
   startPort,
   stringify,
   unlisten,
-} from "./late.ts";
+} from "./intrinsics.ts";
 import { revisionsOf } from "./revisions.ts";
-import type { Carrier, Ground, Port, Sessions } from "./shared.ts";
+import type { Carrier, Ground, Port, Sessions } from "../page/shared.ts";
 import { toolbox } from "./toolbox.ts";
 
 /** A core that dies three times within ten seconds is not started again until somebody connects. */

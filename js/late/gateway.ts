@@ -6,11 +6,11 @@
  * wasm for one. What stands in the way is said on the console once, with what to do about it (the browser adds a line of
  * its own for each attempt, which nobody can keep it from).
  */
-import { uncurry } from "./basics.ts";
+import { uncurry } from "../page/basics.ts";
 import type { Cores } from "./cores.ts";
-import { error, exec, listen, messageData, microtask, parse, unlisten } from "./late.ts";
+import { error, exec, listen, messageData, microtask, parse, unlisten } from "./intrinsics.ts";
 import type { Revisions } from "./revisions.ts";
-import type { Gateway, Ground, Post } from "./shared.ts";
+import type { Gateway, Ground, Post } from "../page/shared.ts";
 import { type Channel, channel } from "../link/channel.ts";
 
 // Node 20, where the core's tests import this file with the others, has no WebSocket.

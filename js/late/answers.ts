@@ -7,7 +7,7 @@
  * `isError`, because browsers do not hand on what a tool throws. The page's own words are in none of them, unless it
  * exposes its errors. Input is checked here: browsers do not hold it against the schema.
  */
-import { isObject } from "./basics.ts";
+import { isObject } from "../page/basics.ts";
 import { type Item, jsonLength } from "./contents.ts";
 import {
   listen,
@@ -19,12 +19,12 @@ import {
   slice,
   stringify,
   unlisten,
-} from "./late.ts";
+} from "./intrinsics.ts";
 import { partOf } from "./pointer.ts";
 import { Status } from "../link/link.ts";
 import { copiesOf, describe, type Reads } from "./reads.ts";
 import type { Revisions } from "./revisions.ts";
-import type { Carrier, Entry, Ground, Port } from "./shared.ts";
+import type { Carrier, Entry, Ground, Port } from "../page/shared.ts";
 
 const pageSize = 200;
 const maxWait = 25_000;

@@ -1,8 +1,8 @@
 /**
- * The intrinsics of the late part: those of intrinsics.ts, taken before the page could patch them, handed over when
+ * The intrinsics of the late part: those of page/intrinsics.ts, taken before the page could patch them, handed over when
  * this part is loaded, by position. The namesakes mean the same.
  */
-import type { kit } from "./shared.ts";
+import type { kit } from "../page/shared.ts";
 
 type Kit = typeof kit;
 export let aborted: Kit[0];

@@ -5,8 +5,8 @@
  * They begin when this part is loaded: before that nobody has read anything. What a key's revision cannot be said of any
  * more (after 20,000 keys, or after the document was frozen) counts as changed.
  */
-import { exec, parse, SafeMap, slice } from "./late.ts";
-import type { shared as Shared } from "./shared.ts";
+import { exec, parse, SafeMap, slice } from "./intrinsics.ts";
+import type { shared as Shared } from "../page/shared.ts";
 
 /** Keys whose last change is remembered; beyond that all count as changed. */
 const maxKeys = 20_000;

@@ -1,7 +1,7 @@
 /** JSON Pointers (RFC 6901): a part of a JSON text. What is wrong is said in words that an agent may see. */
 import { isArray } from "./binary.ts";
-import { isObject } from "./basics.ts";
-import { exec, parse, stringify } from "./late.ts";
+import { isObject } from "../page/basics.ts";
+import { exec, parse, stringify } from "./intrinsics.ts";
 
 const { hasOwn, keys } = Object;
 /** Names of an object that an error lists. */

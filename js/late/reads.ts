@@ -7,9 +7,9 @@
  */
 import { Status } from "../link/link.ts";
 import { type Item, jsonText, toContents } from "./contents.ts";
-import { aborted, apply, error, microtask, parse, SafeAbortController, SafeMap } from "./late.ts";
+import { aborted, apply, error, microtask, parse, SafeAbortController, SafeMap } from "./intrinsics.ts";
 import type { Revisions } from "./revisions.ts";
-import type { Ground } from "./shared.ts";
+import type { Ground } from "../page/shared.ts";
 
 /** What a read gave. It has contents exactly where the status is ok; else the console has the cause. */
 export interface Outcome {

@@ -4,8 +4,8 @@
  * Page values are read here, each member once, and leave as plain strings. It knows nothing of calls; whatever it
  * throws, the page's own errors included, means that the result is not resource contents.
  */
-import { isObject } from "./basics.ts";
-import { apply, exec, slice, stringify } from "./late.ts";
+import { isObject } from "../page/basics.ts";
+import { apply, exec, slice, stringify } from "./intrinsics.ts";
 import {
   blobBytes,
   blobSize,

@@ -6,7 +6,7 @@
  * They do what Chromium 156's do, in its words, within one window: there is no other document to list tools of, or to
  * expose them to. As polyfills of the older draft did, executeTool takes its input as JSON text, too.
  */
-import { isObject, uncurry } from "./basics.ts";
+import { isObject, uncurry } from "../page/basics.ts";
 import {
   aborted,
   apply,
@@ -20,8 +20,8 @@ import {
   SafePromise,
   stringify,
   unlisten,
-} from "./late.ts";
-import type { Ground } from "./shared.ts";
+} from "./intrinsics.ts";
+import type { Ground } from "../page/shared.ts";
 
 interface Tool {
   /** What getTools gives, but for the window, as JSON text. */

@@ -7,11 +7,11 @@
  */
 import { type Core, type PortSource, type Source, Status } from "../link/link.ts";
 import { lengthForLimit } from "./contents.ts";
-import { error, microtask, SafeAbortController, SafeMap, stringify } from "./late.ts";
+import { error, microtask, SafeAbortController, SafeMap, stringify } from "./intrinsics.ts";
 import { pageTools } from "./pagetools.ts";
 import { copiesOf, describe, type Reading, readsOf } from "./reads.ts";
 import type { Revisions } from "./revisions.ts";
-import type { Ground } from "./shared.ts";
+import type { Ground } from "../page/shared.ts";
 
 /** What is held for a call, from `read` or `callTool` to `end`. */
 interface Call {

@@ -5,7 +5,7 @@
  * Tools of other windows are theirs to serve, and Pagewire's own three would offer an MCP client what it has already.
  * How a tool fails is a result with isError, as MCP has it; the page's words are in it only if it exposes its errors.
  */
-import { isObject } from "./basics.ts";
+import { isObject } from "../page/basics.ts";
 import { isArray } from "./binary.ts";
 import {
   aborted,
@@ -19,11 +19,11 @@ import {
   stringify,
   unlisten,
   warn,
-} from "./late.ts";
+} from "./intrinsics.ts";
 import { describe } from "./reads.ts";
 import type { FreshState } from "../pagewire.d.ts";
 import type { Revisions } from "./revisions.ts";
-import type { Ground, RegisteredTool, Tooling } from "./shared.ts";
+import type { Ground, RegisteredTool, Tooling } from "../page/shared.ts";
 
 /** What a call gave: the JSON text of the result, or the URIs that have changed, for which the tool did not run. */
 export type Ran = { readonly text: string } | { readonly stale: readonly string[] };
