@@ -69,9 +69,10 @@ var packages = []row{
 	{"bridge/gateway/internal/...", native, "", "github.com/coder/websocket golang.org/x/sys"},
 	{"bridge/gateway/assets", native, "", ""},
 	{"bridge/gateway/live/...", native, "bridge/wire", "github.com/aymanbagabas/go-udiff"},
+	{"bridge/gateway/mcpconn", native, "", "github.com/modelcontextprotocol/go-sdk"},
 	{"bridge/gateway/browser/...", native, "bridge/gateway/internal/...", chromeDevTools + " golang.org/x/sys"},
 	// Its middle: it knows pages by their link and agents by their messages, and none of the ways in which they come.
-	{"bridge/gateway", native, "bridge bridge/wire bridge/link bridge/home bridge/gateway/live/...",
+	{"bridge/gateway", native, "bridge bridge/wire bridge/link bridge/home bridge/gateway/mcpconn bridge/gateway/live/...",
 		"github.com/modelcontextprotocol/go-sdk github.com/go-json-experiment/json golang.org/x/time"},
 	// The ways in, of which none knows another.
 	{"bridge/gateway/pages/cdp", native, "bridge bridge/gateway bridge/gateway/assets", chromeDevTools},
@@ -79,9 +80,9 @@ var packages = []row{
 	{"bridge/gateway/pages/extension", native, "bridge/gateway/internal/...", "github.com/coder/websocket"},
 	{"bridge/gateway/agents", native, "bridge bridge/gateway", "github.com/modelcontextprotocol/go-sdk"},
 	{"bridge/gateway/access", native, "bridge/gateway bridge/gateway/internal/...", ""},
-	{"bridge/gateway/hub", native, "bridge/gateway bridge/gateway/access bridge/gateway/internal/...",
+	{"bridge/gateway/hub", native, "bridge/gateway bridge/gateway/mcpconn bridge/gateway/access bridge/gateway/internal/...",
 		"github.com/coder/websocket github.com/go-json-experiment/json"},
-	{"bridge/gateway/inspect/...", native, "bridge/gateway bridge/gateway/assets bridge/gateway/internal/...",
+	{"bridge/gateway/inspect/...", native, "bridge/gateway bridge/gateway/mcpconn bridge/gateway/assets bridge/gateway/internal/...",
 		"github.com/coder/websocket github.com/modelcontextprotocol/go-sdk github.com/prometheus/client_golang"},
 	// What puts them together.
 	{"bridge/gateway/node", native, "bridge/gateway/...", ""},

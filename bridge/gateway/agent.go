@@ -11,16 +11,17 @@ import (
 
 	"github.com/pagewire/pagewire/bridge"
 	"github.com/pagewire/pagewire/bridge/gateway/live/seen"
+	"github.com/pagewire/pagewire/bridge/gateway/mcpconn"
 )
 
-// An Agent is the gateway's end of one agent's session, seen from the agent: a Conn. What is written to it the gateway
+// An Agent is the gateway's end of one agent's session, seen from the agent: a mcpconn.Conn. What is written to it the gateway
 // receives, what is read from it the gateway has sent. Reading is what makes room: while more than 256 KiB wait, the
 // agent gets at most one update per URI, as on any port that is not writable.
 type Agent struct {
 	g    *Gateway
 	id   bridge.PortID
 	road string
-	out  *outbox
+	out  *mcpconn.Outbox
 	// client is who else's sessions it shares a bound with.
 	client *client
 	done   chan struct{} // closed when the session has ended
@@ -81,7 +82,7 @@ func (g *Gateway) ConnectAs(road, name string) (*Agent, error) {
 	if c == nil {
 		c = &client{name: name}
 	}
-	a := &Agent{g: g, id: g.lastPort, road: road, client: c, out: newOutbox(&c.waiting, &g.waiting), done: make(chan struct{})}
+	a := &Agent{g: g, id: g.lastPort, road: road, client: c, out: mcpconn.NewOutbox(&c.waiting, &g.waiting), done: make(chan struct{})}
 	if err := g.engine.Open(g.now(), a.id); err != nil {
 		return nil, err
 	}
@@ -101,8 +102,8 @@ func (g *Gateway) ConnectAs(road, name string) (*Agent, error) {
 
 // Read waits for the next message to the agent.
 func (a *Agent) Read(ctx context.Context) ([]byte, error) {
-	message, err := a.out.next(ctx)
-	if a.blocked.Load() && a.out.size() < lowWater {
+	message, err := a.out.Next(ctx)
+	if a.blocked.Load() && a.out.Size() < lowWater {
 		a.g.mu.Lock()
 		a.unblock()
 		a.g.unlock()
@@ -152,7 +153,7 @@ func (a *Agent) Hold(on bool) {
 
 // unblock is called with the gateway's lock held.
 func (a *Agent) unblock() {
-	if !a.held && a.out.size() < lowWater && a.blocked.CompareAndSwap(true, false) {
+	if !a.held && a.out.Size() < lowWater && a.blocked.CompareAndSwap(true, false) {
 		a.g.engine.Writable(a.g.now(), a.id, true)
 	}
 }
@@ -163,7 +164,7 @@ func (a *Agent) Settled() bool {
 	g := a.g
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return !g.engine.Waits(a.id) && a.out.size() == 0
+	return !g.engine.Waits(a.id) && a.out.Size() == 0
 }
 
 // Done is closed when the session has ended, which may be before all that it was sent has been read.
@@ -204,7 +205,7 @@ func (a *Agent) end(reason string, drop bool) {
 		close(a.done)
 		g.log.Log(context.Background(), a.level(), "agent gone", "agent", int(a.id), "road", a.road, "reason", reason)
 	}
-	a.out.close(drop)
+	a.out.Close(drop)
 }
 
 // fullest is the session for which most waits, of a client or, without one, of the client for which most waits. It is called with the
@@ -221,7 +222,7 @@ func (g *Gateway) fullest(of *client) *Agent {
 	}
 	var found *Agent
 	for _, a := range g.agents {
-		if a.client == of && (found == nil || a.out.held() > found.out.held()) {
+		if a.client == of && (found == nil || a.out.Held() > found.out.Held()) {
 			found = a
 		}
 	}
@@ -231,13 +232,13 @@ func (g *Gateway) fullest(of *client) *Agent {
 // send is called with the gateway's lock held.
 func (a *Agent) send(message []byte) {
 	a.g.tap(Event{Way: ToAgent, Agent: int(a.id), Text: message})
-	a.out.push(message)
+	a.out.Push(message)
 	if a.client.waiting.Load() > maxWaiting {
 		a.g.fullest(a.client).end("its client does not read what it asks for", true)
 	} else if a.g.waiting.Load() > maxWaitingAll {
 		a.g.fullest(nil).end("all agents together do not read what they ask for, and it least of all", true)
 	}
-	if !a.blocked.Load() && a.out.size() > highWater {
+	if !a.blocked.Load() && a.out.Size() > highWater {
 		a.blocked.Store(true)
 		a.g.engine.Writable(a.g.now(), a.id, false)
 	}

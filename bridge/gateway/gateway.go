@@ -4,7 +4,7 @@
 //
 // A Gateway is one MCP server: the engine of package bridge, to which pages are sources and agents are clients. Pages are
 // attached to it (Attach) and speak the link of package link; agents connect to it (Connect) and speak MCP, each over a
-// Conn; another gateway, the hub, may be joined (Join) in place of a page. How the frames and messages travel is the business
+// mcpconn.Conn; another gateway, the hub, may be joined (Join) in place of a page. How the frames and messages travel is the business
 // of the packages beside this one: cdp and socket bring pages in, agents brings agents in, hub joins the gateways of one
 // machine.
 //

@@ -16,6 +16,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/pagewire/pagewire/bridge/gateway/mcpconn"
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
@@ -84,7 +85,7 @@ func openAgent(t *testing.T, g *Gateway) *testAgent {
 		ResourceListChangedHandler: func(context.Context, *mcp.ResourceListChangedRequest) { a.lists <- "resources" },
 		ToolListChangedHandler:     func(context.Context, *mcp.ToolListChangedRequest) { a.lists <- "tools" },
 	})
-	if a.ClientSession, err = client.Connect(t.Context(), Transport(port), &mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"}); err != nil {
+	if a.ClientSession, err = client.Connect(t.Context(), mcpconn.Transport(port), &mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"}); err != nil {
 		t.Fatal(err)
 	}
 	return a
@@ -682,7 +683,7 @@ func TestSuccessorOfAHub(t *testing.T) {
 	doc, own, other := app+"/doc", app+"/own", app+"/other{?q}"
 	openPage(t, hub, tabInfo("a"), map[string]string{doc: "one", own: "own"})
 	openPage(t, hub, tabInfo("b"), map[string]string{doc: "two", other: "other"})
-	join := func(g, hub *Gateway) Conn {
+	join := func(g, hub *Gateway) mcpconn.Conn {
 		t.Helper()
 		port, err := hub.Connect("gateway")
 		if err != nil {
@@ -693,7 +694,7 @@ func TestSuccessorOfAHub(t *testing.T) {
 		}
 		return port
 	}
-	ports := []Conn{join(next, hub), join(joiner, hub)}
+	ports := []mcpconn.Conn{join(next, hub), join(joiner, hub)}
 	agents := []*testAgent{openAgent(t, next), openAgent(t, joiner)}
 	listed := []string{app + "/.pagewire/tab/1/doc", doc, own}
 	watched := []string{app + "/.pagewire/tab/1/doc", doc, own, app + "/other?q=1"}
@@ -778,7 +779,7 @@ func TestHubThatIsReplaced(t *testing.T) {
 	for _, uri := range watched {
 		a.subscribe(uri)
 	}
-	join := func(g, hub *Gateway) Conn {
+	join := func(g, hub *Gateway) mcpconn.Conn {
 		t.Helper()
 		port, err := hub.Connect("gateway")
 		if err != nil {

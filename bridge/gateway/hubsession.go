@@ -16,6 +16,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/pagewire/pagewire/bridge/gateway/mcpconn"
 )
 
 // A hubSession is the gateway's side of its MCP session with the hub that it has joined.
@@ -24,8 +26,8 @@ import (
 // the same Conn under ids of their own: what a page answers then goes to the agent as the page wrote it. Through go-sdk a
 // read of 1 MB would be decoded and encoded again (RATIONALE.md has the figures).
 type hubSession struct {
-	conn Conn
-	out  *outbox
+	conn mcpconn.Conn
+	out  *mcpconn.Outbox
 	cs   *mcp.ClientSession
 	// updated is called for each resources/updated, in order, before what the page sent later.
 	updated func(uri string)
@@ -79,8 +81,8 @@ func newClient(g *Gateway) *mcp.Client {
 
 // newHubSession shakes hands over conn. The legacy era is the one for a channel that is a session: it takes one request to
 // subscribe, where the modern one takes a listen for each URI, of which an engine allows 64.
-func newHubSession(ctx context.Context, client *mcp.Client, conn Conn, updated func(string), progressed func(*mcp.ProgressNotificationParams), tap func(Way, []byte)) (*hubSession, error) {
-	s := &hubSession{conn: conn, out: newOutbox(), updated: updated, progressed: progressed, tap: tap, waiting: map[string]func(hubReply){}}
+func newHubSession(ctx context.Context, client *mcp.Client, conn mcpconn.Conn, updated func(string), progressed func(*mcp.ProgressNotificationParams), tap func(Way, []byte)) (*hubSession, error) {
+	s := &hubSession{conn: conn, out: mcpconn.NewOutbox(), updated: updated, progressed: progressed, tap: tap, waiting: map[string]func(hubReply){}}
 	go s.write()
 	cs, err := client.Connect(ctx, (*sdkTransport)(s), &mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"})
 	if err != nil {
@@ -94,7 +96,7 @@ func newHubSession(ctx context.Context, client *mcp.Client, conn Conn, updated f
 // write sends what waits: whoever posts may hold the gateway's lock, and must not block.
 func (s *hubSession) write() {
 	for {
-		message, err := s.out.next(context.Background())
+		message, err := s.out.Next(context.Background())
 		if err != nil {
 			return
 		}
@@ -107,7 +109,7 @@ func (s *hubSession) write() {
 
 func (s *hubSession) post(message []byte) bool {
 	s.tap(ToPage, message)
-	return s.out.push(message)
+	return s.out.Push(message)
 }
 
 // request sends a request; done is called once, with the page's answer or with errGone, unless cancel was called
@@ -180,7 +182,7 @@ func (s *hubSession) closeFor(why string, told *failure) {
 	if over {
 		return
 	}
-	s.out.close(false)
+	s.out.Close(false)
 	go func() {
 		s.conn.Close()
 		for _, done := range waiting {

@@ -15,6 +15,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/pagewire/pagewire/bridge"
+	"github.com/pagewire/pagewire/bridge/gateway/mcpconn"
 	"github.com/pagewire/pagewire/bridge/link"
 )
 
@@ -28,7 +29,7 @@ type joined struct {
 // Join takes a hub's pages on: it begins an MCP session over conn, lists what the hub offers and keeps the list up to date,
 // until conn ends or Close is called. It returns when the first list is in, or fails. The Conn is the gateway's from then on,
 // also when it fails. Done tells when the hub is gone.
-func (g *Gateway) Join(ctx context.Context, info PageInfo, conn Conn) (*Page, error) {
+func (g *Gateway) Join(ctx context.Context, info PageInfo, conn mcpconn.Conn) (*Page, error) {
 	info.Hub = true
 	p := g.newPage(info)
 	j := &joined{p: p, relist: make(chan struct{}, 1)}

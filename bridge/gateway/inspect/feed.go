@@ -19,6 +19,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/pagewire/pagewire/bridge/gateway"
+	"github.com/pagewire/pagewire/bridge/gateway/mcpconn"
 )
 
 // The feed is a WebSocket of JSON messages, one for each open inspector. To the page: what there is, in parts, each when it has
@@ -510,7 +511,7 @@ func (v *viewer) connect(ctx context.Context) (*mcp.ClientSession, error) {
 			}
 		},
 	})
-	agent, err := client.Connect(ctx, gateway.Transport(port), &mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"})
+	agent, err := client.Connect(ctx, mcpconn.Transport(port), &mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"})
 	if err != nil {
 		port.Close()
 	}

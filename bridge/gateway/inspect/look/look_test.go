@@ -37,6 +37,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/access"
 	"github.com/pagewire/pagewire/bridge/gateway/browser"
 	"github.com/pagewire/pagewire/bridge/gateway/inspect"
+	"github.com/pagewire/pagewire/bridge/gateway/mcpconn"
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
@@ -80,7 +81,7 @@ func agent(t *testing.T, g *gateway.Gateway, name, road string, uris ...string) 
 			go session.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: uri}) // the handler's context ends with it
 		},
 	})
-	if session, err = client.Connect(t.Context(), gateway.Transport(port), &mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"}); err != nil {
+	if session, err = client.Connect(t.Context(), mcpconn.Transport(port), &mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"}); err != nil {
 		t.Fatal(err)
 	}
 	for _, uri := range uris {

@@ -23,6 +23,7 @@ import (
 
 	"github.com/pagewire/pagewire/bridge/gateway"
 	"github.com/pagewire/pagewire/bridge/gateway/browser"
+	"github.com/pagewire/pagewire/bridge/gateway/mcpconn"
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
@@ -222,7 +223,7 @@ func connect(t *testing.T, g *gateway.Gateway) *agent {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &agent{testkit.Connect(t, gateway.Transport(port), testkit.Legacy), t}
+	return &agent{testkit.Connect(t, mcpconn.Transport(port), testkit.Legacy), t}
 }
 
 // until waits for a list that satisfies ok, and looks again whenever it is told that the list has changed.

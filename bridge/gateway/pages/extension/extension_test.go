@@ -29,6 +29,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/pagewire/pagewire/bridge/gateway"
+	"github.com/pagewire/pagewire/bridge/gateway/mcpconn"
 	"github.com/pagewire/pagewire/bridge/gateway/pages/socket"
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
@@ -276,7 +277,7 @@ func agentOf(t *testing.T, g *gateway.Gateway) mcp.Transport {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return gateway.Transport(a)
+	return mcpconn.Transport(a)
 }
 
 func (p *peer) mustNotHear(kind string) bool {

@@ -22,6 +22,7 @@ import (
 
 	"github.com/pagewire/pagewire/bridge/gateway"
 	"github.com/pagewire/pagewire/bridge/gateway/browser"
+	"github.com/pagewire/pagewire/bridge/gateway/mcpconn"
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
@@ -139,7 +140,7 @@ func (p *place) agent() *agent {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	return &agent{testkit.Connect(p.t, gateway.Transport(port), testkit.Legacy), p.t}
+	return &agent{testkit.Connect(p.t, mcpconn.Transport(port), testkit.Legacy), p.t}
 }
 
 // updated waits for exactly these updates, then for a while for no other.

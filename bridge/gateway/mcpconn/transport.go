@@ -1,6 +1,6 @@
 //go:build !js
 
-package gateway
+package mcpconn
 
 import (
 	"context"
