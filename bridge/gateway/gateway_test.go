@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -982,23 +981,5 @@ func TestClosedGateway(t *testing.T) {
 	}
 	if _, err := g.Connect("test"); err != ErrClosed {
 		t.Errorf("Connect: %v", err)
-	}
-}
-
-func TestSplit(t *testing.T) {
-	m, ok := split([]byte(`{"jsonrpc":"2.0","id":"w1","result":{"_meta":{},"contents":[{"uri":"x","text":"a\"b"}]}}`))
-	if !ok || m.id != "w1" || string(m.contents) != `[{"uri":"x","text":"a\"b"}]` || string(m.result) != `{"_meta":{},"contents":[{"uri":"x","text":"a\"b"}]}` {
-		t.Errorf("%+v %s %s", m, m.contents, m.result)
-	}
-	m, ok = split([]byte(`{"method":"notifications/resources/updated","params":{"uri":"x\u0041"}}`))
-	if !ok || m.method != "notifications/resources/updated" || m.uri != "xA" {
-		t.Errorf("%+v", m)
-	}
-	m, ok = split([]byte(`{"id":"w2","error":{"code":-32603,"message":"no","data":{"reason":"timeout"}}}`))
-	if !ok || m.failure == nil || m.failure.Message != "no" || m.failure.Data.Reason != "timeout" {
-		t.Errorf("%+v", m)
-	}
-	for _, text := range []string{``, `[]`, `{"id":"w1"`, `{"id":"w1","error":{"data":5,"message":7}}`, fmt.Sprintf(`{"id":"w1","result":%s1`, strings.Repeat("[", 100))} {
-		split([]byte(text)) // must not panic
 	}
 }

@@ -1,6 +1,6 @@
 //go:build !js
 
-package gateway
+package hubclient
 
 import (
 	"encoding/json"
@@ -24,7 +24,7 @@ func BenchmarkAnswer(b *testing.B) {
 			b.ReportAllocs()
 			b.SetBytes(int64(len(text)))
 			for b.Loop() {
-				if m, ok := split(text); !ok || m.contents == nil {
+				if m, ok := split(text); !ok || m.Contents == nil {
 					b.Fatal("not split")
 				}
 			}

@@ -1,6 +1,14 @@
 //go:build !js
 
-package gateway
+// Package hubclient is the agent's side of the MCP session between a gateway and the hub that it has joined.
+//
+// go-sdk's client shakes hands and follows the lists. Reads, tool calls and subscriptions go beside it, on the same
+// connection under ids of their own: what a page answers then goes to the agent as the page wrote it. Through go-sdk a
+// read of 1 MB would be decoded and encoded again (RATIONALE.md has the figures).
+//
+// It knows of no page and of no agent, and holds its lock for no longer than it takes to note a request: whoever calls
+// Request or Close may hold one of its own.
+package hubclient
 
 import (
 	"bytes"
@@ -20,27 +28,31 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/mcpconn"
 )
 
-// A hubSession is the gateway's side of its MCP session with the hub that it has joined.
-//
-// go-sdk's client shakes hands and follows the lists. Reads, tool calls and subscriptions go beside it, on
-// the same Conn under ids of their own: what a page answers then goes to the agent as the page wrote it. Through go-sdk a
-// read of 1 MB would be decoded and encoded again (RATIONALE.md has the figures).
-type hubSession struct {
-	conn mcpconn.Conn
-	out  *mcpconn.Outbox
-	cs   *mcp.ClientSession
-	// updated is called for each resources/updated, in order, before what the page sent later.
-	updated func(uri string)
-	// progressed is called for each progress, likewise: go-sdk's handlers run beside each other, and a tool's last words must
-	// not come after its result.
-	progressed func(*mcp.ProgressNotificationParams)
-	tap        func(way Way, text []byte)
+// Heard is what a session tells as it hears it. Each is called from one goroutine, in the order of the messages, and
+// before anything that the hub sent later is looked at.
+type Heard struct {
+	// Updated is called for each resources/updated.
+	Updated func(uri string)
+	// Progressed is called for each progress: go-sdk's handlers run beside each other, and a tool's last words must not
+	// come after its result.
+	Progressed func(*mcp.ProgressNotificationParams)
+	// Sent and Received are called with the text of each message, by whoever sends it or reads it. They must not block.
+	Sent, Received func(text []byte)
+}
+
+// A Session is an MCP session with a hub.
+type Session struct {
+	// Client is go-sdk's part of it, for the lists.
+	Client *mcp.ClientSession
+	conn   mcpconn.Conn
+	out    *mcpconn.Outbox
+	heard  Heard
 
 	mu      sync.Mutex
 	last    int
-	waiting map[string]func(hubReply) // by id
-	asked   int                       // how many of them the page has been sent
-	queued  []queued                  // the rest, in order
+	waiting map[string]func(Reply) // by id
+	asked   int                    // how many of them the page has been sent
+	queued  []queued               // the rest, in order
 	over    bool
 	why     string // it is over, where that was not the connection's end
 }
@@ -53,68 +65,61 @@ type queued struct {
 	text []byte
 }
 
-// A hubReply is the hub's answer to a request of ours.
-type hubReply struct {
-	result   []byte // the JSON text of the result
-	contents []byte // of its member contents
-	failure  *failure
+// A Reply is the hub's answer to a request of ours.
+type Reply struct {
+	Result   []byte // the JSON text of the result
+	Contents []byte // of its member contents
+	Failure  *Failure
 }
 
-// A failure is what a hub, or the road to it, says went wrong.
-type failure struct {
+// A Failure is what a hub, or the road to it, says went wrong.
+type Failure struct {
 	Message string
 	Data    struct{ Reason string }
 }
 
-var (
-	errGone   = &failure{Message: lost.detail}
-	errNoJSON = &failure{Message: "the hub sent what is no JSON, and was let go"}
-)
+// ErrGone is the failure of a request whose session has ended.
+var ErrGone = &Failure{Message: "the hub is gone"}
 
-func newClient(g *Gateway) *mcp.Client {
-	return mcp.NewClient(&mcp.Implementation{Name: "pagewire-gateway", Version: g.opt.Version}, &mcp.ClientOptions{
-		Capabilities:               &mcp.ClientCapabilities{},
-		ResourceListChangedHandler: func(_ context.Context, r *mcp.ResourceListChangedRequest) { g.listChanged(r.Session) },
-		ToolListChangedHandler:     func(_ context.Context, r *mcp.ToolListChangedRequest) { g.listChanged(r.Session) },
-	})
-}
+var errNoJSON = &Failure{Message: "the hub sent what is no JSON, and was let go"}
 
-// newHubSession shakes hands over conn. The legacy era is the one for a channel that is a session: it takes one request to
-// subscribe, where the modern one takes a listen for each URI, of which an engine allows 64.
-func newHubSession(ctx context.Context, client *mcp.Client, conn mcpconn.Conn, updated func(string), progressed func(*mcp.ProgressNotificationParams), tap func(Way, []byte)) (*hubSession, error) {
-	s := &hubSession{conn: conn, out: mcpconn.NewOutbox(), updated: updated, progressed: progressed, tap: tap, waiting: map[string]func(hubReply){}}
+// Connect shakes hands over conn, which is the session's from then on, also when it fails. The legacy era is the one for
+// a channel that is a session: it takes one request to subscribe, where the modern one takes a listen for each URI, of
+// which an engine allows 64.
+func Connect(ctx context.Context, client *mcp.Client, conn mcpconn.Conn, heard Heard) (*Session, error) {
+	s := &Session{conn: conn, out: mcpconn.NewOutbox(), heard: heard, waiting: map[string]func(Reply){}}
 	go s.write()
 	cs, err := client.Connect(ctx, (*sdkTransport)(s), &mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"})
 	if err != nil {
-		s.close()
+		s.Close()
 		return nil, err
 	}
-	s.cs = cs
+	s.Client = cs
 	return s, nil
 }
 
 // write sends what waits: whoever posts may hold the gateway's lock, and must not block.
-func (s *hubSession) write() {
+func (s *Session) write() {
 	for {
 		message, err := s.out.Next(context.Background())
 		if err != nil {
 			return
 		}
 		if err := s.conn.Write(context.Background(), message); err != nil {
-			s.close()
+			s.Close()
 			return
 		}
 	}
 }
 
-func (s *hubSession) post(message []byte) bool {
-	s.tap(ToPage, message)
+func (s *Session) post(message []byte) bool {
+	s.heard.Sent(message)
 	return s.out.Push(message)
 }
 
-// request sends a request; done is called once, with the page's answer or with errGone, unless cancel was called
+// Request sends a request; done is called once, with the hub's answer or with ErrGone, unless cancel was called
 // before. Neither blocks.
-func (s *hubSession) request(method string, params any, done func(hubReply)) (cancel func()) {
+func (s *Session) Request(method string, params any, done func(Reply)) (cancel func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.last++
@@ -126,7 +131,7 @@ func (s *hubSession) request(method string, params any, done func(hubReply)) (ca
 		Params  any    `json:"params"`
 	}{"2.0", id, method, params})
 	if err != nil || s.over {
-		go done(hubReply{failure: errGone}) // the caller may hold the lock that done takes
+		go done(Reply{Failure: ErrGone}) // the caller may hold the lock that done takes
 		return func() {}
 	}
 	s.waiting[id] = done
@@ -140,17 +145,17 @@ func (s *hubSession) request(method string, params any, done func(hubReply)) (ca
 }
 
 // ask sends what is queued, as far as the page may be sent more. It is called with mu held.
-func (s *hubSession) ask() {
+func (s *Session) ask() {
 	for len(s.queued) > 0 && s.asked < maxAsked {
 		next := s.queued[0]
 		s.queued = s.queued[1:]
 		s.asked++
-		s.post(next.text) // if it fails close answers it
+		s.post(next.text) // if it fails Close answers it
 	}
 }
 
 // take takes a request away from those that wait, and reports whether the page has been sent it.
-func (s *hubSession) take(id string) (done func(hubReply), asked bool) {
+func (s *Session) take(id string) (done func(Reply), asked bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	done = s.waiting[id]
@@ -167,11 +172,11 @@ func (s *hubSession) take(id string) (done func(hubReply), asked bool) {
 	return done, true
 }
 
-// close ends the session. It may be called more than once, and with the gateway's lock held.
-func (s *hubSession) close() { s.closeFor("", errGone) }
+// Close ends the session. It may be called more than once, and with the gateway's lock held.
+func (s *Session) Close() { s.closeFor("", ErrGone) }
 
-// closeFor is close for a reason, with what those are told who wait.
-func (s *hubSession) closeFor(why string, told *failure) {
+// closeFor is Close for a reason, with what those are told who wait.
+func (s *Session) closeFor(why string, told *Failure) {
 	s.mu.Lock()
 	over, waiting := s.over, s.waiting
 	s.over, s.waiting, s.queued = true, nil, nil
@@ -186,26 +191,26 @@ func (s *hubSession) closeFor(why string, told *failure) {
 	go func() {
 		s.conn.Close()
 		for _, done := range waiting {
-			done(hubReply{failure: told})
+			done(Reply{Failure: told})
 		}
 	}()
 }
 
-// reason is why the session is over.
-func (s *hubSession) reason() string {
+// Reason is why the session is over.
+func (s *Session) Reason() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return cmp.Or(s.why, "its connection ended")
 }
 
 // receive looks at one message of the page and reports whether it was for us; if not it is go-sdk's.
-func (s *hubSession) receive(text []byte) bool {
+func (s *Session) receive(text []byte) bool {
 	m, ok := split(text)
 	if !ok {
 		return false
 	}
 	if m.method == "notifications/resources/updated" {
-		s.updated(m.uri)
+		s.heard.Updated(m.uri)
 		return true
 	}
 	if m.method == "notifications/progress" {
@@ -213,12 +218,12 @@ func (s *hubSession) receive(text []byte) bool {
 			Params *mcp.ProgressNotificationParams
 		}
 		if json.Unmarshal(text, &p) == nil && p.Params != nil {
-			s.progressed(p.Params)
+			s.heard.Progressed(p.Params)
 		}
 		return true
 	}
 	if done, _ := s.take(m.id); done != nil {
-		done(m.hubReply)
+		done(m.Reply)
 		return true
 	}
 	return len(m.id) > 0 && m.id[0] == 'w' // cancelled meanwhile
@@ -226,7 +231,7 @@ func (s *hubSession) receive(text []byte) bool {
 
 type incoming struct {
 	id, method, uri string
-	hubReply
+	Reply
 }
 
 // split reads what we need of a message, in one pass and without copying a result: an id that is a string, the method, the uri of
@@ -280,17 +285,17 @@ func split(text []byte) (m incoming, ok bool) {
 				}
 				value, err := d.ReadValue()
 				end := d.InputOffset()
-				m.contents = text[end-int64(len(value)) : end : end]
+				m.Contents = text[end-int64(len(value)) : end : end]
 				return err == nil
 			})
-			m.result = bytes.TrimLeft(text[from:d.InputOffset()], " \t\r\n:")
+			m.Result = bytes.TrimLeft(text[from:d.InputOffset()], " \t\r\n:")
 			return good
 		case "error":
 			value, err := d.ReadValue()
-			m.failure = &failure{}
+			m.Failure = &Failure{}
 			// A page may put anything into data; what is no reason is none.
-			if json.Unmarshal(value, m.failure) != nil {
-				m.failure.Data.Reason = ""
+			if json.Unmarshal(value, m.Failure) != nil {
+				m.Failure.Data.Reason = ""
 			}
 			return err == nil
 		}
@@ -300,21 +305,21 @@ func split(text []byte) (m incoming, ok bool) {
 }
 
 // sdkTransport is the session as go-sdk's client sees it: without what goes beside it.
-type sdkTransport hubSession
+type sdkTransport Session
 
 func (t *sdkTransport) Connect(context.Context) (mcp.Connection, error) { return t, nil }
 
 func (t *sdkTransport) SessionID() string { return "" }
 
 func (t *sdkTransport) Read(ctx context.Context) (jsonrpc.Message, error) {
-	s := (*hubSession)(t)
+	s := (*Session)(t)
 	for {
 		text, err := s.conn.Read(ctx)
 		if err != nil {
-			s.close()
+			s.Close()
 			return nil, err
 		}
-		s.tap(FromPage, text)
+		s.heard.Received(text)
 		if s.receive(text) {
 			continue
 		}
@@ -336,13 +341,13 @@ func (t *sdkTransport) Write(_ context.Context, m jsonrpc.Message) error {
 	if err != nil {
 		return err
 	}
-	if !(*hubSession)(t).post(text) {
+	if !(*Session)(t).post(text) {
 		return io.ErrClosedPipe
 	}
 	return nil
 }
 
 func (t *sdkTransport) Close() error {
-	(*hubSession)(t).close()
+	(*Session)(t).Close()
 	return nil
 }
