@@ -9,6 +9,7 @@
 import { uncurry } from "../page/basics.ts";
 import type { Cores } from "./cores.ts";
 import { error, exec, listen, messageData, microtask, parse, unlisten } from "./intrinsics.ts";
+import { loopback } from "./loopback.ts";
 import type { Revisions } from "./revisions.ts";
 import type { Gateway, Ground, Post } from "../page/shared.ts";
 import { type Channel, channel } from "../link/channel.ts";
@@ -31,7 +32,6 @@ const minLife = 2_000;
 const titlePause = 500;
 
 const tabKey = "pagewire:tab";
-const loopback = /^(localhost|.*\.localhost|127(\.\d+){3}|\[::1\])$/;
 
 export function gateway({ settings, emit }: Ground, { epoch }: Revisions, cores: Cores) {
   const send = uncurry(WebSocket.prototype.send) as (socket: WebSocket, text: string) => void;

@@ -21,6 +21,7 @@ import {
   stringify,
   unlisten,
 } from "./intrinsics.ts";
+import { loopback } from "./loopback.ts";
 import type { Ground } from "../page/shared.ts";
 
 interface Tool {
@@ -56,9 +57,7 @@ const fail = (name: string, message: string): never => {
 const isSecure = (origin: unknown) => {
   try {
     const { protocol, hostname } = new URL(`${origin}`);
-    return (
-      protocol === "https:" || (protocol === "http:" && exec(/^(localhost|127\..*|\[::1\]|.*\.localhost)$/, hostname))
-    );
+    return protocol === "https:" || (protocol === "http:" && exec(loopback, hostname));
   } catch {
     return false;
   }
