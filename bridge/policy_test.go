@@ -66,6 +66,7 @@ var packages = []row{
 	{"bridge/home", native, "bridge", ""},
 	{"bridge/viewhost", native, "bridge bridge/home bridge/view", "github.com/modelcontextprotocol/go-sdk"},
 	// The gateway's leaves, which know of no other.
+	{"bridge/gateway/weborigin", native, "", ""},
 	{"bridge/gateway/mcpconn", native, "", "github.com/modelcontextprotocol/go-sdk"},
 	{"bridge/gateway/internal/hubclient", native, "bridge/gateway/mcpconn",
 		"github.com/modelcontextprotocol/go-sdk github.com/go-json-experiment/json"},
@@ -74,14 +75,15 @@ var packages = []row{
 	{"bridge/gateway/live/...", native, "bridge/wire", "github.com/aymanbagabas/go-udiff"},
 	{"bridge/gateway/browser/...", native, "bridge/gateway/internal/...", chromeDevTools + " golang.org/x/sys"},
 	// Its middle: it knows pages by their link and agents by their messages, and none of the ways in which they come.
-	{"bridge/gateway", native, "bridge bridge/wire bridge/link bridge/home bridge/gateway/mcpconn bridge/gateway/internal/hubclient bridge/gateway/live/...",
+	{"bridge/gateway", native, "bridge bridge/wire bridge/link bridge/home bridge/gateway/weborigin bridge/gateway/mcpconn " +
+		"bridge/gateway/internal/hubclient bridge/gateway/live/...",
 		"github.com/modelcontextprotocol/go-sdk golang.org/x/time"},
 	// The ways in, of which none knows another.
 	{"bridge/gateway/pages/cdp", native, "bridge bridge/gateway bridge/gateway/assets", chromeDevTools},
-	{"bridge/gateway/pages/socket", native, "bridge/link bridge/gateway bridge/gateway/internal/...", "github.com/coder/websocket"},
+	{"bridge/gateway/pages/socket", native, "bridge/link bridge/gateway bridge/gateway/weborigin bridge/gateway/internal/...", "github.com/coder/websocket"},
 	{"bridge/gateway/pages/extension", native, "bridge/gateway/internal/...", "github.com/coder/websocket"},
 	{"bridge/gateway/agents", native, "bridge bridge/gateway", "github.com/modelcontextprotocol/go-sdk"},
-	{"bridge/gateway/access", native, "bridge/gateway bridge/gateway/internal/...", ""},
+	{"bridge/gateway/access", native, "bridge/gateway/weborigin bridge/gateway/internal/...", ""},
 	{"bridge/gateway/hub", native, "bridge/gateway bridge/gateway/mcpconn bridge/gateway/access bridge/gateway/internal/...",
 		"github.com/coder/websocket github.com/go-json-experiment/json"},
 	{"bridge/gateway/inspect/...", native, "bridge/gateway bridge/gateway/mcpconn bridge/gateway/assets bridge/gateway/internal/...",

@@ -25,8 +25,6 @@ package gateway
 import (
 	"errors"
 	"log/slog"
-	"net/url"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -34,6 +32,7 @@ import (
 
 	"github.com/pagewire/pagewire/bridge"
 	"github.com/pagewire/pagewire/bridge/gateway/live/seen"
+	"github.com/pagewire/pagewire/bridge/gateway/weborigin"
 	"github.com/pagewire/pagewire/bridge/home"
 	"github.com/pagewire/pagewire/bridge/link"
 )
@@ -46,7 +45,7 @@ type Options struct {
 	// Version is what agents and pages are told. Default "0".
 	Version string
 	// Allow lists the origins whose pages are served, "*" in place of a host's first label meaning any
-	// ("https://*.example.com"), and Loopback all of this machine. Empty means all.
+	// ("https://*.example.com"), and weborigin.Loopback all of this machine. Empty means all.
 	Allow []string
 	// Deny lists origins whose pages are not served, whatever Allow says.
 	Deny []string
@@ -72,9 +71,6 @@ type Options struct {
 	// Log receives what happens. Default none.
 	Log *slog.Logger
 }
-
-// Loopback stands, in a list of origins, for localhost, 127.0.0.0/8 and ::1 at every port.
-const Loopback = "loopback"
 
 // A Gateway holds what the attached pages offer and serves it to the connected agents. Its methods may be called
 // concurrently.
@@ -245,37 +241,14 @@ func (g *Gateway) Admits(origin string) bool {
 		return false
 	}
 	for _, pattern := range g.opt.Deny {
-		if MatchOrigin(pattern, origin) {
+		if weborigin.Match(pattern, origin) {
 			return false
 		}
 	}
 	for _, pattern := range g.opt.Allow {
-		if MatchOrigin(pattern, origin) {
+		if weborigin.Match(pattern, origin) {
 			return true
 		}
 	}
 	return len(g.opt.Allow) == 0
-}
-
-// MatchOrigin reports whether an origin fits a pattern of Options.Allow: an origin, or one with "*." before the host for all hosts below it.
-func MatchOrigin(pattern, origin string) bool {
-	pattern = strings.TrimSuffix(strings.ToLower(pattern), "/")
-	if pattern == Loopback {
-		return IsLoopback(origin)
-	}
-	scheme, host, wild := strings.Cut(pattern, "://*.")
-	if !wild {
-		return pattern == origin
-	}
-	rest, ok := strings.CutPrefix(origin, scheme+"://")
-	return ok && strings.HasSuffix(rest, "."+host)
-}
-
-// IsLoopback reports whether an origin is this machine's: localhost, 127.0.0.0/8 or ::1, at any port.
-func IsLoopback(origin string) bool {
-	u, err := url.Parse(origin)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" {
-		return false
-	}
-	return loopbackHost(u.Hostname())
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/agents"
 	"github.com/pagewire/pagewire/bridge/gateway/hub"
 	"github.com/pagewire/pagewire/bridge/gateway/node"
+	"github.com/pagewire/pagewire/bridge/gateway/weborigin"
 )
 
 // runNode is what serve does with its options.
@@ -226,7 +227,7 @@ func address(flag, addr string) (local bool, err error) {
 	if err != nil || port == "" {
 		return false, fmt.Errorf("--%s %s: want host and port, such as 127.0.0.1:8000", flag, quoted(addr))
 	}
-	return host != "" && gateway.IsLoopback("http://"+addr), nil
+	return host != "" && weborigin.IsLoopback("http://"+addr), nil
 }
 
 func newLog(cmd *cobra.Command, level, format string) (*slog.Logger, error) {

@@ -21,6 +21,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/inspect"
 	"github.com/pagewire/pagewire/bridge/gateway/pages/extension"
 	"github.com/pagewire/pagewire/bridge/gateway/pages/socket"
+	"github.com/pagewire/pagewire/bridge/gateway/weborigin"
 )
 
 // What is at which path of the TCP ports, and who may ask there. The hub's port has all of it, and so has --http on this machine;
@@ -95,7 +96,7 @@ func openPort(o Options) (*port, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %q is no address to listen on: it is like 127.0.0.1:8080", ErrUsage, o.HTTP)
 	}
-	p := &port{public: !gateway.IsLoopback("http://" + net.JoinHostPort(host, "1"))}
+	p := &port{public: !weborigin.IsLoopback("http://" + net.JoinHostPort(host, "1"))}
 	if o.TLSCert != "" || o.TLSKey != "" {
 		pair := &keyPair{cert: o.TLSCert, key: o.TLSKey}
 		if _, err := pair.get(nil); err != nil {

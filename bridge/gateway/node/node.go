@@ -23,6 +23,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/agents"
 	"github.com/pagewire/pagewire/bridge/gateway/hub"
 	"github.com/pagewire/pagewire/bridge/gateway/pages/extension"
+	"github.com/pagewire/pagewire/bridge/gateway/weborigin"
 )
 
 // Options say what a process serves.
@@ -88,7 +89,7 @@ func Run(ctx context.Context, o Options) error {
 	if o.Launch && o.Chrome != "" {
 		return fmt.Errorf("%w: a browser is launched or attached to, not both", ErrUsage)
 	}
-	if host, _, err := net.SplitHostPort(o.Hub); err != nil || !gateway.IsLoopback("http://"+net.JoinHostPort(host, "1")) {
+	if host, _, err := net.SplitHostPort(o.Hub); err != nil || !weborigin.IsLoopback("http://"+net.JoinHostPort(host, "1")) {
 		return fmt.Errorf("%w: the hub's address must be a loopback address and a port, like %s, and not %q; agents elsewhere are served by --http", ErrUsage, hub.DefaultAddr, o.Hub)
 	}
 	file := o.TokenFile
@@ -209,5 +210,5 @@ func withLoopback(origins []string) []string {
 	if len(origins) == 0 {
 		return nil
 	}
-	return append(append([]string{}, origins...), gateway.Loopback)
+	return append(append([]string{}, origins...), weborigin.Loopback)
 }

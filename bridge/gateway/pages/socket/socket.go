@@ -37,6 +37,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway"
 	"github.com/pagewire/pagewire/bridge/gateway/internal/proof"
 	"github.com/pagewire/pagewire/bridge/gateway/internal/wsconn"
+	"github.com/pagewire/pagewire/bridge/gateway/weborigin"
 	"github.com/pagewire/pagewire/bridge/link"
 )
 
@@ -213,9 +214,9 @@ func (h *Handler) refuse(origin string, extension bool) string {
 	case origin == "null":
 		return "A page of no origin of its own, such as a file or a sandboxed frame, may not connect."
 	}
-	allowed := gateway.IsLoopback(origin)
+	allowed := weborigin.IsLoopback(origin)
 	for _, pattern := range h.o.AllowOrigins {
-		allowed = allowed || gateway.MatchOrigin(pattern, origin)
+		allowed = allowed || weborigin.Match(pattern, origin)
 	}
 	switch {
 	case strings.HasPrefix(origin, "chrome-extension://"):
