@@ -70,13 +70,14 @@ var packages = []row{
 	{"bridge/gateway/mcpconn", native, "", "github.com/modelcontextprotocol/go-sdk"},
 	{"bridge/gateway/internal/hubclient", native, "bridge/gateway/mcpconn",
 		"github.com/modelcontextprotocol/go-sdk github.com/go-json-experiment/json"},
+	{"bridge/gateway/internal/taburi", native, "bridge", ""},
 	{"bridge/gateway/internal/...", native, "", "github.com/coder/websocket golang.org/x/sys"},
 	{"bridge/gateway/assets", native, "", ""},
 	{"bridge/gateway/live/...", native, "bridge/wire", "github.com/aymanbagabas/go-udiff"},
 	{"bridge/gateway/browser/...", native, "bridge/gateway/internal/...", chromeDevTools + " golang.org/x/sys"},
 	// Its middle: it knows pages by their link and agents by their messages, and none of the ways in which they come.
 	{"bridge/gateway", native, "bridge bridge/wire bridge/link bridge/home bridge/gateway/weborigin bridge/gateway/mcpconn " +
-		"bridge/gateway/internal/hubclient bridge/gateway/live/...",
+		"bridge/gateway/internal/hubclient bridge/gateway/internal/taburi bridge/gateway/live/...",
 		"github.com/modelcontextprotocol/go-sdk golang.org/x/time"},
 	// The ways in, of which none knows another.
 	{"bridge/gateway/pages/cdp", native, "bridge bridge/gateway bridge/gateway/assets", chromeDevTools},

@@ -16,6 +16,7 @@ import (
 
 	"github.com/pagewire/pagewire/bridge"
 	"github.com/pagewire/pagewire/bridge/gateway/internal/hubclient"
+	"github.com/pagewire/pagewire/bridge/gateway/internal/taburi"
 	"github.com/pagewire/pagewire/bridge/gateway/mcpconn"
 	"github.com/pagewire/pagewire/bridge/link"
 )
@@ -242,7 +243,7 @@ func (g *Gateway) offered(p *Page, offers map[string]*offer, tools []toolOffer) 
 	}
 	// In one order, so that the same pages always make the same list; and who owns a URI before the other tabs that have it, of
 	// which one would have it here until then.
-	for _, uri := range slices.SortedFunc(maps.Keys(offers), compareURIs) {
+	for _, uri := range slices.SortedFunc(maps.Keys(offers), taburi.Compare) {
 		g.offer(offers[uri])
 	}
 	p.published = tools
@@ -256,7 +257,7 @@ func wouldLead(uri string, offers map[string]*offer) bool {
 		return true
 	}
 	for _, o := range offers {
-		for _, key := range []string{o.resource.URI, tabURI(o.base, o.segment)} {
+		for _, key := range []string{o.resource.URI, taburi.Of(o.base, o.segment)} {
 			if key == uri {
 				return true
 			}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pagewire/pagewire/bridge"
+	"github.com/pagewire/pagewire/bridge/gateway/internal/taburi"
 	"github.com/pagewire/pagewire/bridge/link"
 )
 
@@ -203,7 +204,7 @@ func (c *pageCore) Hello(a link.About) error {
 
 func (c *pageCore) Register(r bridge.Resource) error {
 	p, g := c.p, c.p.g
-	if atGateway(r.URI) {
+	if taburi.Reserved(r.URI) {
 		return errors.New("it is under " + bridge.GatewayPath + ", which is the gateway's")
 	}
 	if !p.owns(r.URI) {

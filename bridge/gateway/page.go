@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pagewire/pagewire/bridge"
+	"github.com/pagewire/pagewire/bridge/gateway/internal/taburi"
 	"github.com/pagewire/pagewire/bridge/link"
 )
 
@@ -162,7 +163,7 @@ func (g *Gateway) reasonOf(err error) string {
 
 // owns reports whether a URI is at the page's origin, and not under the path that is ours.
 func (p *Page) owns(uri string) bool {
-	if atGateway(uri) {
+	if taburi.Reserved(uri) {
 		return false
 	}
 	if strings.HasPrefix(uri, p.Origin+"/") {

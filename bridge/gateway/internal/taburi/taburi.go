@@ -1,22 +1,34 @@
 //go:build !js
 
-package gateway
+// Package taburi makes the URIs by which agents tell tabs apart, and takes them apart.
+//
+// What several tabs have under one URI, each has under a path of its own besides: ORIGIN/.pagewire/tab/N/PATH for
+// ORIGIN/PATH, with N.FRAME for a frame. It is in the path since agent programs drop a URI's fragment, and some compare no
+// more than the path. Templates are taken like URIs: the package parses neither, and knows of no page.
+package taburi
 
 import (
 	"cmp"
+	"strconv"
 	"strings"
 
 	"github.com/pagewire/pagewire/bridge"
 )
 
-// What several tabs have under one URI, each has under a path of its own besides: ORIGIN/.pagewire/tab/N/PATH for ORIGIN/PATH,
-// with N.FRAME for a frame. It is in the path since agent programs drop a URI's fragment, and some compare no more than the path.
-
 const tabPath = bridge.GatewayPath + "tab/"
 
-// tabURI is a page's URI, or template, under the path of its tab. segment is what stands for the tab there: Page.segment. With ""
-// it is the page's own.
-func tabURI(own, segment string) string {
+// Segment is what stands for a tab in the path, and for one of its frames, if that is not "".
+func Segment(number int, frame string) string {
+	s := strconv.Itoa(number)
+	if frame != "" {
+		s += "." + frame
+	}
+	return s
+}
+
+// Of is a page's URI, or template, under the path of its tab. segment is Segment's; with ""
+// it is the page's own URI.
+func Of(own, segment string) string {
 	if segment == "" {
 		return own
 	}
@@ -27,8 +39,8 @@ func tabURI(own, segment string) string {
 	return root + tabPath + segment + path
 }
 
-// pageURI takes apart what tabURI has made: the page's own URI, and the segment of its tab, which is "" for any other URI.
-func pageURI(uri string) (own, segment string) {
+// Split takes apart what Of has made: the page's own URI, and the segment of its tab, which is "" for any other URI.
+func Split(uri string) (own, segment string) {
 	root, path := splitPath(uri)
 	rest, ok := strings.CutPrefix(path, tabPath)
 	if !ok {
@@ -45,15 +57,15 @@ func pageURI(uri string) (own, segment string) {
 	return root + path, segment
 }
 
-// compareURIs orders URIs by the pages' own text, each before the same of other tabs.
-func compareURIs(a, b string) int {
-	own, segment := pageURI(a)
-	other, of := pageURI(b)
+// Compare orders URIs by the pages' own text, each before the same of other tabs.
+func Compare(a, b string) int {
+	own, segment := Split(a)
+	other, of := Split(b)
 	return cmp.Or(strings.Compare(own, other), strings.Compare(segment, of))
 }
 
-// atGateway reports whether a URI is under the path that is ours, where no page has one.
-func atGateway(uri string) bool {
+// Reserved reports whether a URI is under the path that is ours, where no page has one.
+func Reserved(uri string) bool {
 	_, path := splitPath(uri)
 	return strings.HasPrefix(path, bridge.GatewayPath)
 }

@@ -1,6 +1,6 @@
 //go:build !js
 
-package gateway
+package taburi
 
 import (
 	"strings"
@@ -32,10 +32,10 @@ func TestTabURI(t *testing.T) {
 		{"urn:x:y", "2", "urn:/.pagewire/tab/2/x:y"},
 		{"urn:/x", "2", "urn:/.pagewire/tab/2//x"},
 	} {
-		if got := tabURI(c.own, c.segment); got != c.want {
+		if got := Of(c.own, c.segment); got != c.want {
 			t.Errorf("tab %q has %s as %s, want %s", c.segment, c.own, got, c.want)
 		}
-		if own, segment := pageURI(c.want); own != c.own || segment != c.segment {
+		if own, segment := Split(c.want); own != c.own || segment != c.segment {
 			t.Errorf("%s is %s of tab %q, want %s of %q", c.want, own, segment, c.own, c.segment)
 		}
 	}
@@ -50,10 +50,10 @@ func TestURIsOfNoTab(t *testing.T) {
 		"https://x.test/.pagewire/": true, "https://x.test/.pagewire/tab/": true, "https://x.test/.pagewire/tab//a": true,
 		"https://x.test/.pagewire/tab?2/a": true, "https://x.test/.pagewire/other/2/a": true, "urn:/.pagewire/tab/2": true,
 	} {
-		if atGateway(uri) != ours {
+		if Reserved(uri) != ours {
 			t.Errorf("%q is under our path: %t", uri, !ours)
 		}
-		if own, segment := pageURI(uri); own != uri || segment != "" {
+		if own, segment := Split(uri); own != uri || segment != "" {
 			t.Errorf("%q is taken for %q of tab %q", uri, own, segment)
 		}
 	}
@@ -65,19 +65,18 @@ func FuzzTabURI(f *testing.F) {
 		f.Add(own, uint8(12), "0.1")
 	}
 	f.Fuzz(func(t *testing.T, own string, number uint8, frame string) {
-		if !strings.Contains(own, ":") || atGateway(own) || strings.ContainsAny(frame, "/?#{") {
+		if !strings.Contains(own, ":") || Reserved(own) || strings.ContainsAny(frame, "/?#{") {
 			return // no page has those
 		}
-		p := &Page{tab: &tab{number: int(number)}, PageInfo: PageInfo{Frame: frame}}
-		segment := p.segment()
-		uri := tabURI(own, segment)
-		if !atGateway(uri) {
+		segment := Segment(int(number), frame)
+		uri := Of(own, segment)
+		if !Reserved(uri) {
 			t.Errorf("%q in tab %s is %q, which is not under our path", own, segment, uri)
 		}
-		if got, of := pageURI(uri); got != own || of != segment {
+		if got, of := Split(uri); got != own || of != segment {
 			t.Errorf("%q in tab %s is %q, and that is %q of %q", own, segment, uri, got, of)
 		}
-		if got, of := pageURI(own); got != own || of != "" {
+		if got, of := Split(own); got != own || of != "" {
 			t.Errorf("%q is taken for %q of tab %q", own, got, of)
 		}
 	})
