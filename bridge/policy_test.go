@@ -68,6 +68,7 @@ var packages = []row{
 	// The gateway's leaves, which know of no other.
 	{"bridge/gateway/weborigin", native, "", ""},
 	{"bridge/gateway/mcpconn", native, "", "github.com/modelcontextprotocol/go-sdk"},
+	{"bridge/gateway/tools", native, "bridge/wire", "github.com/modelcontextprotocol/go-sdk"},
 	{"bridge/gateway/internal/hubclient", native, "bridge/gateway/mcpconn",
 		"github.com/modelcontextprotocol/go-sdk github.com/go-json-experiment/json"},
 	{"bridge/gateway/internal/taburi", native, "bridge", ""},
@@ -76,8 +77,9 @@ var packages = []row{
 	{"bridge/gateway/live/...", native, "bridge/wire", "github.com/aymanbagabas/go-udiff"},
 	{"bridge/gateway/browser/...", native, "bridge/gateway/internal/...", chromeDevTools + " golang.org/x/sys"},
 	// Its middle: it knows pages by their link and agents by their messages, and none of the ways in which they come.
-	{"bridge/gateway", native, "bridge bridge/wire bridge/link bridge/home bridge/gateway/weborigin bridge/gateway/mcpconn " +
-		"bridge/gateway/internal/hubclient bridge/gateway/internal/taburi bridge/gateway/live/...",
+	{"bridge/gateway", native, "bridge bridge/wire bridge/link bridge/home " +
+		"bridge/gateway/weborigin bridge/gateway/mcpconn bridge/gateway/tools bridge/gateway/live/... " +
+		"bridge/gateway/internal/hubclient bridge/gateway/internal/taburi",
 		"github.com/modelcontextprotocol/go-sdk golang.org/x/time"},
 	// The ways in, of which none knows another.
 	{"bridge/gateway/pages/cdp", native, "bridge bridge/gateway bridge/gateway/assets", chromeDevTools},

@@ -179,7 +179,7 @@ func (p *Page) setTools(tools []bridge.Tool) error {
 	}
 	var offers []toolOffer
 	for _, t := range tools {
-		if looksLikeOurs(t.Name) {
+		if p.g.tools.names.LookLikeOurs(t.Name) {
 			p.g.log.Warn("refused a tool whose name looks like one of the gateway's own", "tool", t.Name, "origin", p.Origin)
 			continue
 		}

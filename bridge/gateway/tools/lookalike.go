@@ -1,6 +1,6 @@
 //go:build !js
 
-package gateway
+package tools
 
 import (
 	"strings"
@@ -11,14 +11,14 @@ import (
 // reader, or a model, takes for one of ours: by case, by separators, by signs of other scripts that look alike, with something
 // before or behind it, or with one letter that is another, missing or too many.
 
-// looksLikeOurs reports whether a name does.
-func looksLikeOurs(name string) bool {
+// LookLikeOurs reports whether a name does.
+func (n *Names) LookLikeOurs(name string) bool {
 	s := skeleton(name)
-	if strings.HasPrefix(string(s), string(skeleton("pagewire"))) {
+	if strings.HasPrefix(string(s), string(skeleton(us))) {
 		return true
 	}
-	for _, t := range ownTools {
-		if holds(s, skeleton(t.Name)) {
+	for _, own := range n.ours {
+		if holds(s, skeleton(own)) {
 			return true
 		}
 	}
