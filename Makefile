@@ -124,7 +124,7 @@ test-rounds: # Every test, ROUNDS times, and what each round gave
 test-races: ## The packages with concurrency, COUNT times (50) each under -race; takes an hour
 	go test -race -count=$(or $(COUNT),50) -timeout 3h $(CONCURRENT_PACKAGES)
 
-test-attacks: $(BUILD) browser ## Raw peers do their worst by each road; prints what they cost others. RUN=TestAttacks/cdp narrows it
+test-attacks: $(BUILD) browser ## Raw peers do their worst by each transport; prints what they cost others. RUN=TestAttacks/cdp narrows it
 	go test -count=1 -v -timeout 60m -tags attacks ./e2e -run '$(or $(RUN),TestAttacks)'
 
 test-fresh: ## Each level, and each command of the README, on a clone of its own where nothing else has run

@@ -18,10 +18,10 @@ import (
 // receives, what is read from it the gateway has sent. Reading is what makes room: while more than 256 KiB wait, the
 // agent gets at most one update per URI, as on any port that is not writable.
 type Agent struct {
-	g    *Gateway
-	id   bridge.PortID
-	road string
-	out  *mcpconn.Outbox
+	g         *Gateway
+	id        bridge.PortID
+	transport string
+	out       *mcpconn.Outbox
 	// client is who else's sessions it shares a bound with.
 	client *client
 	done   chan struct{} // closed when the session has ended
@@ -51,24 +51,24 @@ type client struct {
 	waiting  atomic.Int64
 }
 
-// RoadRequest is the road of an agent that is one request over HTTP: the modern era has no sessions there. Their coming and
+// TransportRequest is the transport of an agent that is one request over HTTP: the modern era has no sessions there. Their coming and
 // going is logged at debug level.
-const RoadRequest = "http request"
+const TransportRequest = "http request"
 
 func (a *Agent) level() slog.Level {
-	if a.road == RoadRequest {
+	if a.transport == TransportRequest {
 		return slog.LevelDebug
 	}
 	return slog.LevelInfo
 }
 
-// Connect opens a session for an agent. road says how it came ("stdio", "http"), for logs and metrics. It fails above the
+// Connect opens a session for an agent. transport says how it came ("stdio", "http"), for logs and metrics. It fails above the
 // limit of sessions and after Close.
-func (g *Gateway) Connect(road string) (*Agent, error) { return g.ConnectAs(road, "") }
+func (g *Gateway) Connect(transport string) (*Agent, error) { return g.ConnectAs(transport, "") }
 
 // ConnectAs is Connect for one of several sessions of a client, who is known by any name; what waits to be read is bounded for all of
 // them together. "" is nobody else.
-func (g *Gateway) ConnectAs(road, name string) (*Agent, error) {
+func (g *Gateway) ConnectAs(transport, name string) (*Agent, error) {
 	g.mu.Lock()
 	defer g.unlock()
 	if g.closed {
@@ -82,14 +82,14 @@ func (g *Gateway) ConnectAs(road, name string) (*Agent, error) {
 	if c == nil {
 		c = &client{name: name}
 	}
-	a := &Agent{g: g, id: g.lastPort, road: road, client: c, out: mcpconn.NewOutbox(&c.waiting, &g.waiting), done: make(chan struct{})}
+	a := &Agent{g: g, id: g.lastPort, transport: transport, client: c, out: mcpconn.NewOutbox(&c.waiting, &g.waiting), done: make(chan struct{})}
 	if err := g.engine.Open(g.now(), a.id); err != nil {
 		return nil, err
 	}
-	if road == RoadGateway {
+	if transport == TransportGateway {
 		a.given = seen.New(g.opt.Seen)
 	}
-	if remembers(road) {
+	if remembers(transport) {
 		a.memory = newMemory(g.opt.Seen)
 		g.remembering++
 	}
@@ -203,7 +203,7 @@ func (a *Agent) end(reason string, drop bool) {
 			delete(g.clients, a.client.name)
 		}
 		close(a.done)
-		g.log.Log(context.Background(), a.level(), "agent gone", "agent", int(a.id), "road", a.road, "reason", reason)
+		g.log.Log(context.Background(), a.level(), "agent gone", "agent", int(a.id), "transport", a.transport, "reason", reason)
 	}
 	a.out.Close(drop)
 }

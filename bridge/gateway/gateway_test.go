@@ -203,7 +203,7 @@ func newGateway(t *testing.T, o Options) *Gateway {
 const app = "https://app.example"
 
 func tabInfo(tab string) PageInfo {
-	return PageInfo{Tab: tab, Origin: app, URL: app + "/", Title: "App " + tab, Road: "test"}
+	return PageInfo{Tab: tab, Origin: app, URL: app + "/", Title: "App " + tab, Transport: "test"}
 }
 
 func TestOnePage(t *testing.T) {
@@ -911,7 +911,7 @@ func TestSnapshotCounts(t *testing.T) {
 	if want := []WatchState{{doc, 1}}; !slices.Equal(s.Watched, want) {
 		t.Errorf("watched: %v, want %v", s.Watched, want)
 	}
-	if len(s.Agents) != 1 || s.Agents[0].Name != "agent" || s.Agents[0].Road != "test" {
+	if len(s.Agents) != 1 || s.Agents[0].Name != "agent" || s.Agents[0].Transport != "test" {
 		t.Errorf("agents: %v", s.Agents)
 	}
 	var got []Way

@@ -13,7 +13,7 @@ import (
 
 // completeTool answers a call of a page's tool.
 func (g *Gateway) completeTool(c *call, o toolOffer, r reply) {
-	plain := c.agent == nil || c.agent.road == RoadGateway || o.tool.OutputSchema != nil || r.failure != ""
+	plain := c.agent == nil || c.agent.transport == TransportGateway || o.tool.OutputSchema != nil || r.failure != ""
 	result, err := wire.Parse(r.contents, maxDepth)
 	if plain || err != nil || result.Kind() != wire.Object {
 		g.complete(c, r)

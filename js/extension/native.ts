@@ -1,11 +1,11 @@
 /**
- * The road by native messaging: one process, `pagewire native-host`, that the browser starts for us, and all documents
+ * The transport by native messaging: one process, `pagewire native-host`, that the browser starts for us, and all documents
  * over its standard input and output. The other side is bridge/gateway/pages/extension, which describes the messages.
  *
  * While there is no document there is no process: the port is closed a while after the last has gone.
  */
 import type { Link, Live } from "./documents.ts";
-import { farewell, type Road, type State, type TabName, tooMuch } from "./road.ts";
+import { farewell, type Transport, type State, type TabName, tooMuch } from "./transport.ts";
 
 /** The name under which `pagewire extension install` makes the host known. */
 export const host = "com.pagewire.host";
@@ -61,16 +61,16 @@ export function native(
   changed: () => void,
   absent: (why: string) => void,
   learned: (secret: string) => void,
-): Road {
+): Transport {
   let port: chrome.runtime.Port | undefined;
-  let state: State = { road: "native messaging", connected: false, why: "" };
+  let state: State = { transport: "native messaging", connected: false, why: "" };
   const served = new Map<number, Served>();
   let failures = 0;
   let timer: ReturnType<typeof setTimeout> | undefined;
   let over = false;
 
   const become = (connected: boolean, why: string) => {
-    state = { road: "native messaging", connected, why };
+    state = { transport: "native messaging", connected, why };
     changed();
   };
   const say = (message: object) => port?.postMessage(message);

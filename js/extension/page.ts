@@ -1,6 +1,6 @@
 /**
  * dist/extension/page.js: the page layer as the extension adds it to each document, in the page's own world, before
- * any script of the page runs. The core is at the other end of the extension's road; relay.ts is in between.
+ * any script of the page runs. The core is at the other end of the extension's transport; relay.ts is in between.
  *
  * Nothing is told to the extension but how much the page offers, until it begins: the page layer of a page that offers
  * nothing is silent, and one of a site that the user has not allowed sees what it would see if no agent ran. So does

@@ -119,7 +119,7 @@ export function Gateway({ shown: { gateway } }: { shown: Shown }) {
   return (
     <p class={gateway.connected ? "gateway connected" : "gateway"} role="status">
       {gateway.connected
-        ? `Connected by ${gateway.road}.`
+        ? `Connected by ${gateway.transport}.`
         : gateway.why
           ? `No gateway: ${gateway.why}`
           : "No gateway is needed now."}

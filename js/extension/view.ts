@@ -5,7 +5,7 @@ import { fromView } from "./words.ts";
 export interface Shown {
   readonly stopped: boolean;
   readonly origins: readonly { readonly origin: string; readonly grant: "once" | "always" }[];
-  readonly gateway: { readonly road: string; readonly connected: boolean; readonly why: string };
+  readonly gateway: { readonly transport: string; readonly connected: boolean; readonly why: string };
   readonly refused: readonly (readonly [why: string, times: number])[];
   readonly pages: readonly ShownPage[];
 }

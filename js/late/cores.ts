@@ -1,5 +1,5 @@
 /**
- * The cores that the page layer feeds, any number at once: one on the page or in its worker, and one for each road to a core
+ * The cores that the page layer feeds, any number at once: one on the page or in its worker, and one for each transport to a core
  * elsewhere. Calls, what is watched, and death belong to a core; none knows of another.
  *
  * The registry sees one core (`shared.core`), which is all of them. Page code runs in microtasks, never on a core's stack.

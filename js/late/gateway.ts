@@ -1,5 +1,5 @@
 /**
- * Roads to a gateway: a core elsewhere that the page feeds (js/link/channel.ts). Either the page connects by itself, with a WebSocket
+ * Transports to a gateway: a core elsewhere that the page feeds (js/link/channel.ts). Either the page connects by itself, with a WebSocket
  * to a `pagewire serve`; or a debugger, such as that gateway, has handed over a function to post frames with.
  *
  * The page asks for nothing and needs no gateway: while none is there it goes on trying, more and more rarely. It loads no

@@ -25,7 +25,7 @@ export interface About {
 
 /** A core elsewhere, and what is beside the calls of a core. */
 export interface Channel extends PortCore {
-  /** Takes what a frame of the core says; null where the road has ended. */
+  /** Takes what a frame of the core says; null where the transport has ended. */
   hear(calls: readonly Call[] | null): void;
   /** Says what has changed of what the page said of itself. */
   note(about: About): void;

@@ -1,5 +1,5 @@
 /**
- * The second road: three read-only tools, for agents that know tools and nothing of resources. They appear with the
+ * The second way: three read-only tools, for agents that know tools and nothing of resources. They appear with the
  * page's first resource and go with its last, in whatever model context has a registerTool: the browser's own, or a
  * polyfill's.
  *

@@ -41,7 +41,7 @@ func open(t *testing.T) *testPage {
 	})
 	p.Page = testkit.NewPage(t, nil)
 	p.Attach(func(send func([]byte)) (testkit.Receiver, error) {
-		return p.g.Attach(gateway.PageInfo{Tab: "a", Origin: origin, URL: origin + "/", Title: "Page", Road: "test"}, send)
+		return p.g.Attach(gateway.PageInfo{Tab: "a", Origin: origin, URL: origin + "/", Title: "Page", Transport: "test"}, send)
 	})
 	p.Offer(origin+"/doc", "one")
 	p.Offer(origin+"/other", "other")

@@ -647,7 +647,7 @@ func TestSlowStream(t *testing.T) {
 	}
 }
 
-// What go-sdk's own server does wrong on such roads, ours do not, though its transport carries one of them: empty text stays,
+// What go-sdk's own server does wrong on such transports, ours do not, though its transport carries one of them: empty text stays,
 // lists of what there is none are unknown, the legacy era's results have nothing of the modern one, no error has code 0.
 func TestNoDefectOfTheSDK(t *testing.T) {
 	s := serveHTTP(t, HTTPOptions{})

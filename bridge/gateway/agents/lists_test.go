@@ -35,7 +35,7 @@ func (l *largest) tap(e gateway.Event) {
 }
 
 // As many resources as a page may have, with as large descriptors as they may have together, reach each agent, over
-// each road and in both eras, in messages of little more than 1 MiB; and those of a gateway that has joined, which
+// each transport and in both eras, in messages of little more than 1 MiB; and those of a gateway that has joined, which
 // reads them as an agent.
 func TestAListOf16MiB(t *testing.T) {
 	const n = 10_000
@@ -62,7 +62,7 @@ func TestAListOf16MiB(t *testing.T) {
 		t.Fatal(err)
 	}
 	for era, version := range versions {
-		for road, transport := range map[string]mcp.Transport{
+		for name, transport := range map[string]mcp.Transport{
 			"stdio":            onStdio(t, hub.g),
 			"HTTP":             &mcp.StreamableClientTransport{Endpoint: hub.server.URL + "/mcp"},
 			"a joined gateway": onStdio(t, joiner),
@@ -71,14 +71,14 @@ func TestAListOf16MiB(t *testing.T) {
 			seen := map[string]bool{}
 			for r, err := range a.Resources(t.Context(), nil) {
 				if err != nil {
-					t.Fatalf("%s, %s: after %d resources: %v", road, era, len(seen), err)
+					t.Fatalf("%s, %s: after %d resources: %v", name, era, len(seen), err)
 				}
 				if seen[r.URI] = true; strings.Contains(r.URI, "/many/") && r.Description != description {
-					t.Fatalf("%s, %s: %s came with another description", road, era, r.URI)
+					t.Fatalf("%s, %s: %s came with another description", name, era, r.URI)
 				}
 			}
 			if len(seen) != n-1 { // one is a template
-				t.Errorf("%s, %s: %d resources came, not %d", road, era, len(seen), n-1)
+				t.Errorf("%s, %s: %d resources came, not %d", name, era, len(seen), n-1)
 			}
 			a.Close()
 		}

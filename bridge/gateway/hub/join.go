@@ -282,7 +282,7 @@ func (m *member) join(ctx context.Context, dir *userdir.Dir, at uint64) error {
 	}
 	began := time.Now()
 	page, err := m.o.Gateway.Join(ctx, gateway.PageInfo{
-		Tab: "hub", URL: "the hub of " + m.o.Addr, Title: "hub", Road: "gateway",
+		Tab: "hub", URL: "the hub of " + m.o.Addr, Title: "hub", Transport: "gateway",
 	}, conn)
 	if err != nil {
 		return conn.line.why(ctx, err)

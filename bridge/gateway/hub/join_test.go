@@ -46,7 +46,7 @@ func TestDial(t *testing.T) {
 	if got := cs.InitializeResult().ServerInfo.Name; got != "pagewire" {
 		t.Errorf("the hub is %q", got)
 	}
-	if s := g.Snapshot().Agents; len(s) != 1 || s[0].Road != "command" { // no gateway: it cannot be the hub next
+	if s := g.Snapshot().Agents; len(s) != 1 || s[0].Transport != "command" { // no gateway: it cannot be the hub next
 		t.Errorf("agents of the hub: %+v", s)
 	}
 	cs.Close()

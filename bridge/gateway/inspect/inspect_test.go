@@ -32,7 +32,7 @@ func attach(t *testing.T, g *gateway.Gateway, text string) *testkit.Page {
 	p := testkit.NewPage(t, nil)
 	p.Describe(doc, map[string]any{"name": "doc", "mimeType": "text/plain"})
 	p.Attach(func(send func([]byte)) (testkit.Receiver, error) {
-		return g.Attach(gateway.PageInfo{Tab: "a", Origin: "https://app.example", URL: "https://app.example/", Title: "<b>App</b>", Road: "test"}, send)
+		return g.Attach(gateway.PageInfo{Tab: "a", Origin: "https://app.example", URL: "https://app.example/", Title: "<b>App</b>", Transport: "test"}, send)
 	})
 	p.Offer(doc, text)
 	return p
@@ -187,8 +187,8 @@ func TestMetricsTellWhatHappened(t *testing.T) {
 	}
 	for _, line := range []string{
 		`pagewire_build_info{version="1.2.3"} 1`,
-		`pagewire_pages{road="test"} 1`,
-		`pagewire_agents{road="stdio"} 1`,
+		`pagewire_pages{transport="test"} 1`,
+		`pagewire_agents{transport="stdio"} 1`,
 		`pagewire_tabs 1`,
 		`pagewire_resources 1`,
 		`pagewire_page_tools 0`,
@@ -362,7 +362,7 @@ func TestFeedShowsWhatIsRefused(t *testing.T) {
 	}
 	p := testkit.NewPage(t, nil)
 	p.Attach(func(send func([]byte)) (testkit.Receiver, error) {
-		return g.Attach(gateway.PageInfo{Tab: "b", Origin: "https://evil.example", URL: "https://evil.example/", Road: "test"}, send)
+		return g.Attach(gateway.PageInfo{Tab: "b", Origin: "https://evil.example", URL: "https://evil.example/", Transport: "test"}, send)
 	})
 	p.Post(`[["touch"`)
 	f.next("stats", func(m map[string]any) bool {

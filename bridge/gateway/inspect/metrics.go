@@ -30,11 +30,11 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 // Labels are of few values, each chosen by us: no page or agent can make a new series.
 var (
 	buildInfo     = desc("build_info", "1, labelled with the version.", "version")
-	pages         = desc("pages", "Pages (documents and frames) that are attached, by the road on which they came.", "road")
+	pages         = desc("pages", "Pages (documents and frames) that are attached, by the transport on which they came.", "transport")
 	tabs          = desc("tabs", "Tabs that have a page attached.")
 	resources     = desc("resources", "Resources and templates that agents see.")
 	tools         = desc("page_tools", "Names by which agents can call tools of pages.")
-	agents        = desc("agents", "Agents that are connected, by the road on which they came.", "road")
+	agents        = desc("agents", "Agents that are connected, by the transport on which they came.", "transport")
 	subscriptions = desc("subscriptions", "Subscriptions that agents hold, those of listens included.")
 	listens       = desc("listens", "Listens that agents hold.")
 	watched       = desc("watched", "URIs that at least one agent watches.")
@@ -76,22 +76,22 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 	count := func(d *prometheus.Desc, v int64, labels ...string) {
 		to <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(v), labels...)
 	}
-	roads, numbers := map[string]int{}, map[int]bool{}
+	transports, numbers := map[string]int{}, map[int]bool{}
 	for _, p := range s.Pages {
-		roads[p.Road]++
+		transports[p.Transport]++
 		if p.Number != 0 {
 			numbers[p.Number] = true
 		}
 	}
-	for road, n := range roads {
-		gauge(pages, n, road)
+	for transport, n := range transports {
+		gauge(pages, n, transport)
 	}
-	roads = map[string]int{}
+	transports = map[string]int{}
 	for _, a := range s.Agents {
-		roads[a.Road]++
+		transports[a.Transport]++
 	}
-	for road, n := range roads {
-		gauge(agents, n, road)
+	for transport, n := range transports {
+		gauge(agents, n, transport)
 	}
 	gauge(buildInfo, 1, c.opt.Version)
 	gauge(tabs, len(numbers))

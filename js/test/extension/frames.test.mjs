@@ -132,17 +132,17 @@ test("by native messaging a frame goes in pieces, and no more than the gateway t
   const host = port("host");
   runtime.connectNative = () => host.end;
   const { page, document } = await linked(t);
-  const road = native(
+  const transport = native(
     (tab) => `tab-${tab}-0000`,
     () => {},
     assert.fail,
     () => {},
   );
-  t.after(() => road.close());
-  road.serve([document]);
+  t.after(() => transport.close());
+  transport.serve([document]);
   assert.deepEqual(host.said, [{ type: "open", id: document.id, origin: "https://a.test" }]);
   host.say({ type: "open", id: document.id, session: 3 });
-  page.say("start"); // of the link before, which the road's has replaced
+  page.say("start"); // of the link before, which the transport's has replaced
   page.say("start");
   page.say(hello({ epoch: "e" }));
   const long = `=1 1 ["x${"𝄞é".repeat(2 << 20)}"]`;
@@ -171,14 +171,14 @@ test("a document that is withdrawn says farewell, and one that is refused comes 
   const host = port("host");
   runtime.connectNative = () => host.end;
   const { page, document } = await linked(t);
-  const road = native(
+  const transport = native(
     () => "tab-0001",
     () => {},
     assert.fail,
     () => {},
   );
-  t.after(() => road.close());
-  road.serve([document]);
+  t.after(() => transport.close());
+  transport.serve([document]);
   host.say({ type: "open", id: document.id, session: 1 });
   page.say("start");
   page.say("start");

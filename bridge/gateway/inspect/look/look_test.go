@@ -56,7 +56,7 @@ func attach(t *testing.T, g *gateway.Gateway, tab, origin, title string, state m
 	t.Helper()
 	s := &site{testkit.NewPage(t, nil), origin}
 	s.page.Attach(func(send func([]byte)) (testkit.Receiver, error) {
-		return g.Attach(gateway.PageInfo{Tab: tab, Origin: origin, URL: origin + "/", Title: title, Road: "cdp"}, send)
+		return g.Attach(gateway.PageInfo{Tab: tab, Origin: origin, URL: origin + "/", Title: title, Transport: "cdp"}, send)
 	})
 	for path, value := range state {
 		s.page.Describe(origin+path, map[string]any{"name": path[strings.LastIndexByte(path, '/')+1:], "mimeType": "application/json"})
@@ -68,9 +68,9 @@ func attach(t *testing.T, g *gateway.Gateway, tab, origin, title string, state m
 func (s *site) set(path, value string) { s.page.Set(s.origin+path, value) }
 
 // agent connects one that reads what it watches whenever that changes.
-func agent(t *testing.T, g *gateway.Gateway, name, road string, uris ...string) {
+func agent(t *testing.T, g *gateway.Gateway, name, transport string, uris ...string) {
 	t.Helper()
-	port, err := g.Connect(road)
+	port, err := g.Connect(transport)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -72,7 +72,7 @@ type Reply struct {
 	Failure  *Failure
 }
 
-// A Failure is what a hub, or the road to it, says went wrong.
+// A Failure is what a hub, or the transport to it, says went wrong.
 type Failure struct {
 	Message string
 	Data    struct{ Reason string }

@@ -262,7 +262,7 @@ func (d *document) refused(err error) {
 // withURL finds out where the document is. A frame's URL the browser has to be asked for.
 func (d *document) withURL(then func(info gateway.PageInfo)) {
 	t := d.s.tab
-	info := gateway.PageInfo{Tab: t.key(), Frame: d.frame, Origin: d.origin, URL: d.origin + "/", Title: d.title, Road: "cdp"}
+	info := gateway.PageInfo{Tab: t.key(), Frame: d.frame, Origin: d.origin, URL: d.origin + "/", Title: d.title, Transport: "cdp"}
 	at := func(url string) {
 		if strings.HasPrefix(url, d.origin+"/") {
 			info.URL = url

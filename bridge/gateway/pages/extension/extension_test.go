@@ -251,7 +251,7 @@ func TestADocumentIsThePageThatTheBrowserSays(t *testing.T) {
 	p := startPeer(t, gateway.Options{Grace: time.Hour}) // who is waited for does not go
 	p.open(1)
 	page, session := p.serve(1)
-	if got := p.pages()[0]; got.Origin != shop || got.Road != "extension" || got.Title != "A page" || got.URL != "https://shop.example/cart" {
+	if got := p.pages()[0]; got.Origin != shop || got.Transport != "extension" || got.Title != "A page" || got.URL != "https://shop.example/cart" {
 		t.Errorf("the page is %+v", got)
 	}
 	p.frame(1, session, `[["note",{"title":"Another"}]]`)

@@ -28,7 +28,7 @@ func TestPageOfAScriptTag(t *testing.T) {
 	a := p.agent()
 	b := open(t, launch(t), s.URL)
 	page := p.waitFor(1)[0]
-	if page.Origin != s.URL || page.URL != s.URL+"/" || page.Title != "Page /" || page.Number != 1 || page.Frame != "" || page.Road != "websocket" {
+	if page.Origin != s.URL || page.URL != s.URL+"/" || page.Title != "Page /" || page.Number != 1 || page.Frame != "" || page.Transport != "websocket" {
 		t.Errorf("the page is %+v", page)
 	}
 	a.Shows(doc, s.URL+"/large")

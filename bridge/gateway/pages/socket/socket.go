@@ -281,9 +281,9 @@ func (d *document) serve(origin string, extension bool) {
 		return
 	}
 	d.conn.Limit(maxFrame)
-	info := gateway.PageInfo{Frame: about.Frame, Origin: origin, Road: "websocket"}
+	info := gateway.PageInfo{Frame: about.Frame, Origin: origin, Transport: "websocket"}
 	if extension {
-		info.Origin, info.Road = about.Origin, "extension"
+		info.Origin, info.Transport = about.Origin, "extension"
 		if u, err := url.Parse(about.Origin); err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Scheme+"://"+u.Host != about.Origin || !d.h.g.Admits(about.Origin) {
 			d.log.Warn("refused an extension's page", "page", about.Origin)
 			d.conn.CloseWith(websocket.StatusPolicyViolation, "pages of this origin are not served")

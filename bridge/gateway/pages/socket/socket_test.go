@@ -423,7 +423,7 @@ func TestExtension(t *testing.T) {
 	}
 	offer(t, connect(hello("https://app.example")), "https://app.example/doc")
 	page := p.waitFor(1)[0]
-	if page.Origin != "https://app.example" || page.URL != "https://app.example/x" || page.Road != "extension" {
+	if page.Origin != "https://app.example" || page.URL != "https://app.example/x" || page.Transport != "extension" {
 		t.Errorf("the page is %+v", page)
 	}
 	if got := p.agent().Text("https://app.example/doc"); got != "raw" {

@@ -1,17 +1,17 @@
 /**
- * What a road to the gateway does: it passes the frames of each document that it is given, for as long as there are
- * both the document and a gateway. native.ts and socket.ts are the two roads.
+ * What a transport to the gateway does: it passes the frames of each document that it is given, for as long as there are
+ * both the document and a gateway. native.ts and socket.ts are the two transports.
  */
 import type { Live } from "./documents.ts";
 
-/** What a road is at: agents can come; it looks for a gateway; there is none that it could find, which says why. */
+/** What a transport is at: agents can come; it looks for a gateway; there is none that it could find, which says why. */
 export interface State {
-  readonly road: "native messaging" | "WebSocket";
+  readonly transport: "native messaging" | "WebSocket";
   readonly connected: boolean;
   readonly why: string;
 }
 
-export interface Road {
+export interface Transport {
   readonly state: State;
   /** Takes the documents that there are now, and lets go of those that are not among them. */
   serve(documents: readonly Live[]): void;
