@@ -7,12 +7,12 @@
  * otherwise.
  */
 import { documents, Live } from "./documents.ts";
-import { native } from "./native.ts";
+import { nativeMessaging } from "./nativemessaging.ts";
 import { permissions } from "./permissions.ts";
 import type { Transport } from "./transport.ts";
 import { socket } from "./socket.ts";
-import type { Shown, View } from "./view.ts";
-import { fromView } from "./words.ts";
+import type { Shown, Request } from "./state.ts";
+import { fromPanel } from "./messages.ts";
 
 /** Where a `pagewire serve` listens for who has no native host. */
 const defaultGateway = "ws://127.0.0.1:7433/page";
@@ -73,7 +73,7 @@ async function takeTransport(): Promise<void> {
   const learned = (told: string) => {
     if (told !== known) void keep((known = told));
   };
-  transport = native(name, () => void update(), bySocket, learned);
+  transport = nativeMessaging(name, () => void update(), bySocket, learned);
 }
 
 let updating = false;
@@ -172,7 +172,7 @@ async function show(all: readonly Live[]): Promise<Shown> {
 }
 
 chrome.runtime.onConnect.addListener((port) => {
-  if (port.name !== fromView) return;
+  if (port.name !== fromPanel) return;
   // Our own pages only: a page of the web that says that it is one has another origin, whatever else it says.
   if (port.sender?.id !== chrome.runtime.id || port.sender.origin !== new URL(chrome.runtime.getURL("")).origin) {
     pages.refuse("a view that is none of ours", port.sender?.origin ?? "somebody");
@@ -187,7 +187,7 @@ chrome.runtime.onConnect.addListener((port) => {
   });
   port.onMessage.addListener(async (message) => {
     const p = await granted;
-    const said = message as View;
+    const said = message as Request;
     if (said.do === "allow") await p.allow(said.origin, said.grant);
     else if (said.do === "revoke") await p.revoke(said.origin);
     else if (said.do === "stop") await p.stop(said.on);

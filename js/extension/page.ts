@@ -25,7 +25,7 @@ import type { PagewireOptions } from "../pagewire.d.ts";
 import { boot } from "../page/pagewire.ts";
 import { type Post, shared } from "../page/shared.ts";
 import { nowhere, onstart } from "./load.ts";
-import { type Down, handover } from "./words.ts";
+import { type Down, handover } from "./messages.ts";
 
 const preventDefault = Event.prototype.preventDefault;
 const { apply } = Reflect;

@@ -1,6 +1,6 @@
 /**
  * What a transport to the gateway does: it passes the frames of each document that it is given, for as long as there are
- * both the document and a gateway. native.ts and socket.ts are the two transports.
+ * both the document and a gateway. nativemessaging.ts and socket.ts are the two transports.
  */
 import type { Live } from "./documents.ts";
 

@@ -11,7 +11,7 @@ import { error, microtask, SafeAbortController, SafeMap, stringify } from "./int
 import { pageTools } from "./pagetools.ts";
 import { copiesOf, describe, type Reading, readsOf } from "./reads.ts";
 import type { Revisions } from "./revisions.ts";
-import type { Ground } from "../page/shared.ts";
+import type { Early } from "../page/shared.ts";
 
 /** What is held for a call, from `read` or `callTool` to `end`. */
 interface Call {
@@ -38,10 +38,10 @@ export interface Home {
 
 export type Cores = ReturnType<typeof coresOf>;
 
-export function coresOf(ground: Ground, revisions: Revisions) {
-  const { shared, settings } = ground;
+export function coresOf(early: Early, revisions: Revisions) {
+  const { shared, settings } = early;
   const { stats, entries } = shared;
-  const reads = readsOf(ground, revisions);
+  const reads = readsOf(early, revisions);
   interface Member {
     core: Core;
     /** Takes a change that the page has told, if it matters to the core. */
@@ -54,7 +54,7 @@ export function coresOf(ground: Ground, revisions: Revisions) {
   const watched = new SafeMap<string, number>();
 
   const each = (call: (member: Member) => void) => members.forEach(call);
-  const tools = pageTools(ground, revisions, (text) => each(({ core }) => core.setTools(text)));
+  const tools = pageTools(early, revisions, (text) => each(({ core }) => core.setTools(text)));
 
   /** All cores, as the registry sees them. */
   const all = {

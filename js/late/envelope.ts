@@ -10,15 +10,15 @@
  *   - Ids are answered once, as they came: while they are distinct, nobody gets another's answer. A request under an id
  *     that another one still waits under is refused, an error instead of a wrong answer to one of the two.
  *   - What cannot be seen here is a client that waits under an id that is just being answered to another one.
- *   - Sessions whose client has gone cannot be recognised, so the oldest of more than eight is closed.
+ *   - Late whose client has gone cannot be recognised, so the oldest of more than eight is closed.
  *   - A notification that several sessions are owed in one turn is posted once.
  *
  * Who wants a session to itself uses pagewire.connect() or posts a port.
  */
 import { isObject } from "../page/basics.ts";
 import { microtask, postToWindow, SafeMap, stringify } from "./intrinsics.ts";
-import { toText } from "./sessions.ts";
-import type { Carrier, Ground, Port } from "../page/shared.ts";
+import { toText } from "./late.ts";
+import type { Carrier, Early, Port } from "../page/shared.ts";
 
 const maxSessions = 8;
 
@@ -33,7 +33,7 @@ interface Session {
   port: Promise<Port>;
 }
 
-export function envelopes({ settings }: Ground, open: (carrier: Carrier) => Promise<Port>) {
+export function envelopes({ settings }: Early, open: (carrier: Carrier) => Promise<Port>) {
   /** Number to session, oldest first. */
   const sessions = new SafeMap<number, Session>();
   let newest = 0;

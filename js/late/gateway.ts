@@ -11,7 +11,7 @@ import type { Cores } from "./cores.ts";
 import { error, exec, listen, messageData, microtask, parse, unlisten } from "./intrinsics.ts";
 import { loopback } from "./loopback.ts";
 import type { Revisions } from "./revisions.ts";
-import type { Gateway, Ground, Post } from "../page/shared.ts";
+import type { Gateway, Early, Post } from "../page/shared.ts";
 import { type Channel, channel } from "../link/channel.ts";
 
 // Node 20, where the core's tests import this file with the others, has no WebSocket.
@@ -33,7 +33,7 @@ const titlePause = 500;
 
 const tabKey = "pagewire:tab";
 
-export function gateway({ settings, emit }: Ground, { epoch }: Revisions, cores: Cores) {
+export function gateway({ settings, emit }: Early, { epoch }: Revisions, cores: Cores) {
   const send = uncurry(WebSocket.prototype.send) as (socket: WebSocket, text: string) => void;
   const close = uncurry(WebSocket.prototype.close) as (socket: WebSocket) => void;
   let url = "";

@@ -23,7 +23,7 @@ import {
 import { describe } from "./reads.ts";
 import type { FreshState } from "../pagewire.d.ts";
 import type { Revisions } from "./revisions.ts";
-import type { Ground, RegisteredTool, Tooling } from "../page/shared.ts";
+import type { Early, RegisteredTool, Tooling } from "../page/shared.ts";
 
 /** What a call gave: the JSON text of the result, or the URIs that have changed, for which the tool did not run. */
 export type Ran = { readonly text: string } | { readonly stale: readonly string[] };
@@ -41,7 +41,7 @@ type Serving = Required<Tooling> & EventTarget;
 
 /** `tell` hands the JSON text of the tools to the cores. */
 export function pageTools(
-  { settings, tooling, projected, own }: Ground,
+  { settings, tooling, projected, own }: Early,
   revisions: Revisions,
   tell: (tools: string) => void,
 ) {

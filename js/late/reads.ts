@@ -9,7 +9,7 @@ import { Status } from "../link/link.ts";
 import { type Item, jsonText, toContents } from "./contents.ts";
 import { aborted, apply, error, microtask, parse, SafeAbortController, SafeMap } from "./intrinsics.ts";
 import type { Revisions } from "./revisions.ts";
-import type { Ground } from "../page/shared.ts";
+import type { Early } from "../page/shared.ts";
 
 /** What a read gave. It has contents exactly where the status is ok; else the console has the cause. */
 export interface Outcome {
@@ -33,7 +33,7 @@ export interface Reading {
 
 export type Reads = ReturnType<typeof readsOf>;
 
-export function readsOf({ shared, own }: Ground, revisions: Revisions) {
+export function readsOf({ shared, own }: Early, revisions: Revisions) {
   const { stats, entries } = shared;
   interface Running extends Reading {
     users: number;

@@ -1,6 +1,6 @@
 /**
  * Revisions: the count of the changes that the page has told, and of which keys. Cores map them to clocks of their own, and the tools
- * of answers.ts give them out as they are.
+ * of resourcetools.ts give them out as they are.
  *
  * They begin when this part is loaded: before that nobody has read anything. What a key's revision cannot be said of any
  * more (after 20,000 keys, or after the document was frozen) counts as changed.

@@ -1,6 +1,6 @@
 /** What the tests in js/test/page/ and js/test/link/ look at from inside; bundled to dist/test/page.mjs, never shipped. */
-import { setKit } from "../late/intrinsics.ts";
-import { kit } from "../page/shared.ts";
+import { keep } from "../late/intrinsics.ts";
+import { kept } from "../page/shared.ts";
 
 export { channel } from "../link/channel.ts";
 export { partOf } from "../late/pointer.ts";
@@ -11,4 +11,4 @@ export { maxDescription, maxResources, notify, register, unregister } from "../p
 export { shared } from "../page/shared.ts";
 export { canonical, maxURI, requireOrigin } from "../page/uri.ts";
 
-setKit(kit);
+keep(kept);

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { call, eventually, port, runtime, turn } from "./browser.mjs";
-import { keep, Live, native } from "../../../dist/test/extension.mjs";
+import { keep, Live, nativeMessaging } from "../../../dist/test/extension.mjs";
 
 const hello = (about) => JSON.stringify([["hello", 1, "0", about]]);
 const allowed = new Set(["https://a.test"]);
@@ -132,7 +132,7 @@ test("by native messaging a frame goes in pieces, and no more than the gateway t
   const host = port("host");
   runtime.connectNative = () => host.end;
   const { page, document } = await linked(t);
-  const transport = native(
+  const transport = nativeMessaging(
     (tab) => `tab-${tab}-0000`,
     () => {},
     assert.fail,
@@ -171,7 +171,7 @@ test("a document that is withdrawn says farewell, and one that is refused comes 
   const host = port("host");
   runtime.connectNative = () => host.end;
   const { page, document } = await linked(t);
-  const transport = native(
+  const transport = nativeMessaging(
     () => "tab-0001",
     () => {},
     assert.fail,

@@ -56,7 +56,7 @@ interface Served {
 }
 
 /** `absent` is called when the browser knows no host, `learned` with the secret that a host has told. */
-export function native(
+export function nativeMessaging(
   name: TabName,
   changed: () => void,
   absent: (why: string) => void,

@@ -1,5 +1,5 @@
-/** What the extension's own pages and its worker say to each other, over a port named "pagewire.view". */
-import { fromView } from "./words.ts";
+/** What the extension's own pages and its worker say to each other, over a port named "pagewire.panel". */
+import { fromPanel } from "./messages.ts";
 
 /** What the worker tells. */
 export interface Shown {
@@ -29,18 +29,18 @@ export interface ShownPage {
   readonly linked: boolean;
 }
 
-/** What a view asks for. */
-export type View =
+/** What one of these pages asks for. */
+export type Request =
   | { do: "allow"; origin: string; grant: "once" | "always" }
   | { do: "revoke"; origin: string }
   | { do: "stop"; on: boolean }
   | { do: "look" };
 
 /** Connects with the worker, again when the browser has suspended it. The result asks for something. */
-export function follow(changed: (shown: Shown) => void): (what: View) => void {
+export function follow(changed: (shown: Shown) => void): (what: Request) => void {
   let port: chrome.runtime.Port | undefined;
   const connect = () => {
-    port = chrome.runtime.connect({ name: fromView });
+    port = chrome.runtime.connect({ name: fromPanel });
     port.onMessage.addListener((message) => changed(message as Shown));
     port.onDisconnect.addListener(() => setTimeout(connect, 100));
   };

@@ -16,7 +16,7 @@ import (
 )
 
 // The extension in demo/ is somebody else's: its files, four of the npm package, and a policy that lets the page do nothing.
-func TestExtensionKit(t *testing.T) {
+func TestExtensionWorker(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	if err := os.CopyFS(dir, os.DirFS("../demo/8-own-extension")); err != nil {

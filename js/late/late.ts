@@ -7,7 +7,7 @@
  * also across cores. An open port always has a live core: opening waits for it, so nothing is queued here.
  */
 import type { PortCore } from "../link/link.ts";
-import { answersOf } from "./answers.ts";
+import { resourceTools } from "./resourcetools.ts";
 import { jsonText, type Item } from "./contents.ts";
 import { coresOf, type Home } from "./cores.ts";
 import { envelopes } from "./envelope.ts";
@@ -21,28 +21,28 @@ import {
   parse,
   postToPort,
   SafeMap,
-  setKit,
+  keep,
   slice,
   startPort,
   stringify,
   unlisten,
 } from "./intrinsics.ts";
 import { revisionsOf } from "./revisions.ts";
-import type { Carrier, Ground, Port, Sessions } from "../page/shared.ts";
-import { toolbox } from "./toolbox.ts";
+import type { Carrier, Early, Port, Late } from "../page/shared.ts";
+import { modelContextTools } from "./modelcontext.ts";
 
 /** A core that dies three times within ten seconds is not started again until somebody connects. */
 const maxDeaths = 3;
 const deathWindow = 10_000;
 
-export function sessions(ground: Ground): Sessions {
-  setKit(ground.kit);
-  const { shared, settings, emit } = ground;
+export function arrive(early: Early): Late {
+  keep(early.kept);
+  const { shared, settings, emit } = early;
   const { stats } = shared;
   const revisions = revisionsOf(shared);
   settings.epoch = revisions.epoch;
-  const cores = coresOf(ground, revisions);
-  const box = toolbox(ground);
+  const cores = coresOf(early, revisions);
+  const box = modelContextTools(early);
   const ports = new SafeMap<number, Carrier>();
   let lastPort = 0;
   /** The core that serves agents in the page, and what it has of the page layer. */
@@ -68,7 +68,7 @@ export function sessions(ground: Ground): Sessions {
     stats.core = "loading";
     try {
       settings.tools = cores.tools.prepare();
-      const core = await ground.start(home.source, settings);
+      const core = await early.start(home.source, settings);
       await cores.tools.looked();
       if (over) core.stop();
       if (dead || over) throw new Error(dead || over);
@@ -80,7 +80,7 @@ export function sessions(ground: Ground): Sessions {
     } catch (cause) {
       home.leave();
       stats.core = "none";
-      throw over ? new Error(over) : ground.failed(cause);
+      throw over ? new Error(over) : early.failed(cause);
     } finally {
       starting = undefined;
     }
@@ -142,7 +142,7 @@ export function sessions(ground: Ground): Sessions {
 
   async function open(carrier: Carrier): Promise<Port> {
     const core = await need();
-    if (core !== local?.core) throw ground.failed("it died at once"); // no loop: it would die again
+    if (core !== local?.core) throw early.failed("it died at once"); // no loop: it would die again
     const id = ++lastPort;
     ports.set(id, carrier);
     stats.ports = ports.size;
@@ -202,8 +202,8 @@ export function sessions(ground: Ground): Sessions {
     }
   }
 
-  const answers = answersOf(ground, revisions, cores.reads, open);
-  const gateways = gateway(ground, revisions, cores);
+  const answers = resourceTools(early, revisions, cores.reads, open);
+  const gateways = gateway(early, revisions, cores);
   // What a frozen page's timers and servers missed is unknown: after it has come back (bfcache), all who watch or wait
   // are told. When it goes for good, those in other windows are.
   const onpageshow = ({ persisted }: PageTransitionEvent) => {
@@ -226,7 +226,7 @@ export function sessions(ground: Ground): Sessions {
     serve,
     answer: answers.answer,
     tool: box.tool,
-    envelope: envelopes(ground, open),
+    envelope: envelopes(early, open),
     warmUp: async (gateway) => (gateway ? gateways.dial(gateway) : void (await need())),
     shutDown(reason) {
       unlisten(globalThis.window, "pageshow", onpageshow);

@@ -5,7 +5,7 @@
  *
  * This file only registers them: their words are what every page pays for (the words are for models, within the
  * lengths that Chrome recommends: 30 for a name, 500 for a description, 150 for a parameter's). What they answer is in
- * answers.ts, which comes with pagewire.core.js at the first call; no wasm is needed. Nothing here throws into the page.
+ * late/resourcetools.ts, which comes with pagewire.core.js at the first call; no wasm is needed. Nothing here throws into the page.
  */
 import { SafeAbortController, warn } from "./intrinsics.ts";
 import { shared, type Tooling } from "./shared.ts";

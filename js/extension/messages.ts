@@ -22,7 +22,7 @@ export type Down = string | null;
 
 /** The names of the extension's ports. */
 export const fromRelay = "pagewire.page";
-export const fromView = "pagewire.view";
+export const fromPanel = "pagewire.panel";
 
 /** What the relay says of its document. Title and focus are said again when they change. */
 export interface Note {

@@ -1,5 +1,5 @@
 /**
- * What the three tools of tools.ts answer. They need no core: the page layer has the resources, and the registry's
+ * What the three tools of page/resourcetools.ts answer. They need no core: the page layer has the resources, and the registry's
  * changes since this file was loaded are counted here. Only what a template or a uriSchema has to be matched for is
  * asked of the core, which has the one implementation of that.
  *
@@ -24,7 +24,7 @@ import { partOf } from "./pointer.ts";
 import { Status } from "../link/link.ts";
 import { copiesOf, describe, type Reads } from "./reads.ts";
 import type { Revisions } from "./revisions.ts";
-import type { Carrier, Entry, Ground, Port } from "../page/shared.ts";
+import type { Carrier, Entry, Early, Port } from "../page/shared.ts";
 
 const pageSize = 200;
 const maxWait = 25_000;
@@ -55,8 +55,8 @@ const refuse = (words: string): never => {
   throw new Refusal(words);
 };
 
-export function answersOf(
-  { shared, settings, own }: Ground,
+export function resourceTools(
+  { shared, settings, own }: Early,
   revisions: Revisions,
   reads: Reads,
   open: (carrier: Carrier) => Promise<Port>,

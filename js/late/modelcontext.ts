@@ -22,7 +22,7 @@ import {
   unlisten,
 } from "./intrinsics.ts";
 import { loopback } from "./loopback.ts";
-import type { Ground } from "../page/shared.ts";
+import type { Early } from "../page/shared.ts";
 
 interface Tool {
   /** What getTools gives, but for the window, as JSON text. */
@@ -63,7 +63,7 @@ const isSecure = (origin: unknown) => {
   }
 };
 
-export function toolbox({ shared, settings }: Ground) {
+export function modelContextTools({ shared, settings }: Early) {
   const tools = new SafeMap<string, Tool>();
 
   /** Throws the reason of a signal that is aborted, and else calls `onabort` when it is. The result ends that. */
