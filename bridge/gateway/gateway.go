@@ -101,7 +101,7 @@ type Gateway struct {
 	interest    map[string]*interest // by the agents' URI
 	moved       map[string]bool      // agents' URIs that lead to another page since mu was taken
 	released    []string             // URIs that may be of no interest any more
-	tools       toolbox
+	tools       agentTools
 	// differing is full while as many large texts are compared as may be at once.
 	differing chan struct{}
 	notices   map[string]string // by what they are about

@@ -17,10 +17,10 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/tools"
 )
 
-// The toolbox is what agents see as tools: ours, which offer the resources to agents that know only tools, and the pages'.
+// agentTools are what agents see as tools: ours, which offer the resources to agents that know only tools, and the pages'.
 //
 // In several tabs of one origin the tab that was focused last has a tool's name, the others have it with _tabN.
-type toolbox struct {
+type agentTools struct {
 	names  *tools.Names
 	routes map[string]toolOffer
 	revisions
@@ -54,7 +54,7 @@ func decodeTool(t bridge.Tool) (toolOffer, error) {
 	return toolOffer{name: t.Name, tool: &decoded}, nil
 }
 
-func (b *toolbox) init() {
+func (b *agentTools) init() {
 	var own []string
 	for _, t := range ownTools {
 		own = append(own, t.Name)
@@ -196,7 +196,7 @@ func (o *toolOffer) origin() string {
 }
 
 // learn keeps the name that a hub has given to a page's tool, in case that we are the hub after it.
-func (b *toolbox) learn(o toolOffer) {
+func (b *agentTools) learn(o toolOffer) {
 	from, _ := o.tool.Meta[metaTool].([]any)
 	if len(from) != 2 {
 		return

@@ -264,12 +264,12 @@ func TestInspectorIsLive(t *testing.T) {
 	b.do(chromedp.Click(chromedp.CSS("#pause")))
 
 	// The other theme, and that it stays.
-	ground := `getComputedStyle(document.body).backgroundColor`
-	first, was := eval[string](b, `document.documentElement.dataset.theme`), eval[string](b, ground)
+	background := `getComputedStyle(document.body).backgroundColor`
+	first, was := eval[string](b, `document.documentElement.dataset.theme`), eval[string](b, background)
 	b.do(chromedp.Click(chromedp.CSS("#theme")))
 	b.sees("the other theme", `document.documentElement.dataset.theme !== `+fmt.Sprintf("%q", first))
-	if now := eval[string](b, ground); now == was {
-		t.Errorf("both themes have the ground %s", now)
+	if now := eval[string](b, background); now == was {
+		t.Errorf("both themes have the background %s", now)
 	}
 	second := eval[string](b, `document.documentElement.dataset.theme`)
 	b.do(chromedp.Reload())

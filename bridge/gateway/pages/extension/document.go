@@ -135,7 +135,7 @@ func (d *document) run(ctx context.Context) {
 	pause := firstPause
 	for ctx.Err() == nil {
 		start := time.Now()
-		begun, refused, err := d.session(ctx)
+		begun, refused, err := d.relay(ctx)
 		if ctx.Err() != nil || d.ended() {
 			return
 		}
@@ -176,8 +176,8 @@ func (d *document) dial(ctx context.Context) (c *wsconn.Conn, generation uint64,
 	return c, generation, false, err
 }
 
-// session is one connection with the hub. It reports whether that has begun, and whether the hub has refused it.
-func (d *document) session(ctx context.Context) (begun, refused bool, err error) {
+// relay is one connection with the hub. It reports whether that has begun, and whether the hub has refused it.
+func (d *document) relay(ctx context.Context) (begun, refused bool, err error) {
 	conn, generation, refused, err := d.dial(ctx)
 	if err != nil {
 		return false, refused, err
