@@ -6,7 +6,7 @@ SHELL         := /bin/bash
 MAKEFLAGS     += --no-print-directory
 .DEFAULT_GOAL := help
 .PHONY: help build demo pictures test test-native test-wasm test-js test-browser test-agents test-attacks test-busy \
-	test-rounds test-races test-fresh size bench bench-agents bench-pages generate check lint fmt clean browser node
+	test-rounds test-races test-fresh size bench bench-agents bench-pages imports generate check lint fmt clean browser node
 
 # npm writes this file last, so it is older than the lock file exactly when something has to be installed.
 NPM := js/node_modules/.package-lock.json
@@ -150,6 +150,9 @@ bench-pages: build browser $(RIVALS) $(PEERS)
 ##@ What is generated, and the rest:
 pictures: build browser ## Take the inspector's pictures anew, into demo/
 	@go test -count=1 ./bridge/gateway/inspect/look -run InspectorIsLive -pictures demo
+
+imports: ## Draw which packages import which, the higher above the lower; DOT=1 for Graphviz
+	@go run ./e2e/imports $(if $(DOT),-dot)
 
 generate: $(NPM) ## Write what idl/ generates
 	node idl/generate.mjs
