@@ -6,7 +6,7 @@ SHELL         := /bin/bash
 MAKEFLAGS     += --no-print-directory
 .DEFAULT_GOAL := help
 .PHONY: help build demo pictures test test-native test-wasm test-js test-browser test-agents test-attacks test-busy \
-	test-rounds test-races test-fresh size bench bench-agents bench-pages generate check lint fmt clean browser node
+	test-rounds test-races test-fresh size bench bench-agents bench-pages imports generate check lint fmt clean browser node
 
 # npm writes this file last, so it is older than the lock file exactly when something has to be installed.
 NPM := js/node_modules/.package-lock.json
@@ -25,14 +25,14 @@ AGENT_PROGRAMS := $(AGENT) e2e/agents/programs/node_modules/.package-lock.json e
 # The packages of each level. Those whose tests drive a browser are a level of their own, and so are those that test what
 # a build makes; what js/wasm can compile is tested there as well as natively.
 LEVELS         := native wasm js browser
-DRIVES_BROWSER := /(e2e|e2e/agents|bridge/gateway/(browser(/.*)?|cdp|socket|inspect/look))$$
+DRIVES_BROWSER := /(e2e|e2e/agents|bridge/gateway/(browser(/.*)?|pages/(cdp|socket)|inspect/look))$$
 NEEDS_BUILD    := /js/build$$
 NATIVE_PACKAGES  = $$(go list ./... | grep -vE '$(DRIVES_BROWSER)|$(NEEDS_BUILD)')
 BROWSER_PACKAGES = $$(go list ./... | grep -E '$(DRIVES_BROWSER)')
 WASM_PACKAGES    = $$(GOOS=js GOARCH=wasm go list ./bridge/... ./wasm/...)
 BUILT_PACKAGES  := ./js/build ./bridge/gateway/assets ./bridge/cmd/pagewire
-CONCURRENT_PACKAGES := ./bridge/gateway ./bridge/gateway/hub ./bridge/gateway/serve ./bridge/gateway/inspect \
-	./bridge/gateway/native ./bridge/viewhost ./e2e/home ./bridge/cmd/pagewire
+CONCURRENT_PACKAGES := ./bridge/gateway ./bridge/gateway/hub ./bridge/gateway/agents ./bridge/gateway/inspect \
+	./bridge/gateway/pages/extension ./bridge/viewhost ./e2e/home ./bridge/cmd/pagewire
 
 # What a level needs to be built first; make test has built it.
 BUILD = $(if $(BUILT),,build)
@@ -124,7 +124,7 @@ test-rounds: # Every test, ROUNDS times, and what each round gave
 test-races: ## The packages with concurrency, COUNT times (50) each under -race; takes an hour
 	go test -race -count=$(or $(COUNT),50) -timeout 3h $(CONCURRENT_PACKAGES)
 
-test-attacks: $(BUILD) browser ## Raw peers do their worst by each road; prints what they cost others. RUN=TestAttacks/cdp narrows it
+test-attacks: $(BUILD) browser ## Raw peers do their worst by each transport; prints what they cost others. RUN=TestAttacks/cdp narrows it
 	go test -count=1 -v -timeout 60m -tags attacks ./e2e -run '$(or $(RUN),TestAttacks)'
 
 test-fresh: ## Each level, and each command of the README, on a clone of its own where nothing else has run
@@ -141,7 +141,7 @@ bench: $(if $(AGENTS),bench-agents,bench-pages) ## Measure pages and gateway bes
 
 bench-agents: # What a session adds to a model's context, and what deltas cost
 	go test -run '^$$' -bench 'Session' -benchtime=3x ./bridge/gateway
-	go test -run '^$$' -bench . -benchtime=100x -benchmem ./bridge/gateway/delta
+	go test -run '^$$' -bench . -benchtime=100x -benchmem ./bridge/gateway/live/delta
 
 bench-pages: build browser $(RIVALS) $(PEERS)
 	go test -run '^$$' -bench . -benchmem $(if $(SHORT),-short -benchtime=1ms) ./bridge ./bridge/wire ./bridge/coalesce ./bridge/resource
@@ -150,6 +150,9 @@ bench-pages: build browser $(RIVALS) $(PEERS)
 ##@ What is generated, and the rest:
 pictures: build browser ## Take the inspector's pictures anew, into demo/
 	@go test -count=1 ./bridge/gateway/inspect/look -run InspectorIsLive -pictures demo
+
+imports: ## Draw which packages import which, the higher above the lower; DOT=1 for Graphviz
+	@go run ./e2e/imports $(if $(DOT),-dot)
 
 generate: $(NPM) ## Write what idl/ generates
 	node idl/generate.mjs

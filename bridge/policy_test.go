@@ -51,6 +51,9 @@ type row struct {
 	others string // modules of others, or * for any
 }
 
+// chromeDevTools are the modules that speak the Chrome DevTools Protocol.
+const chromeDevTools = "github.com/chromedp/chromedp github.com/chromedp/cdproto github.com/go-json-experiment/json"
+
 // packages is the whole of the module: a package that is in no row fails, so that nobody adds one without deciding.
 var packages = []row{
 	{"idl/...", tool, "", ""},
@@ -62,7 +65,34 @@ var packages = []row{
 	{"bridge/link", page, "bridge bridge/wire", ""},
 	{"bridge/home", native, "bridge", ""},
 	{"bridge/viewhost", native, "bridge bridge/home bridge/view", "github.com/modelcontextprotocol/go-sdk"},
-	{"bridge/gateway/...", native, "bridge bridge/wire bridge/link bridge/home", "github.com/modelcontextprotocol/go-sdk github.com/chromedp/chromedp github.com/chromedp/cdproto github.com/go-json-experiment/json github.com/coder/websocket github.com/VictoriaMetrics/metrics golang.org/x/sys golang.org/x/time github.com/aymanbagabas/go-udiff"},
+	// The gateway's leaves, which know of no other.
+	{"bridge/gateway/weborigin", native, "", ""},
+	{"bridge/gateway/mcpconn", native, "", "github.com/modelcontextprotocol/go-sdk"},
+	{"bridge/gateway/tools", native, "bridge/wire", "github.com/modelcontextprotocol/go-sdk"},
+	{"bridge/gateway/internal/hubclient", native, "bridge/gateway/mcpconn",
+		"github.com/modelcontextprotocol/go-sdk github.com/go-json-experiment/json"},
+	{"bridge/gateway/internal/taburi", native, "bridge", ""},
+	{"bridge/gateway/internal/...", native, "", "github.com/coder/websocket golang.org/x/sys"},
+	{"bridge/gateway/assets", native, "", ""},
+	{"bridge/gateway/live/...", native, "bridge/wire", "github.com/aymanbagabas/go-udiff"},
+	{"bridge/gateway/browser/...", native, "bridge/gateway/internal/...", chromeDevTools + " golang.org/x/sys"},
+	// Its middle: it knows pages by their link and agents by their messages, and none of the ways in which they come.
+	{"bridge/gateway", native, "bridge bridge/wire bridge/link bridge/home " +
+		"bridge/gateway/weborigin bridge/gateway/mcpconn bridge/gateway/tools bridge/gateway/live/... " +
+		"bridge/gateway/internal/hubclient bridge/gateway/internal/taburi",
+		"github.com/modelcontextprotocol/go-sdk golang.org/x/time"},
+	// The ways in, of which none knows another.
+	{"bridge/gateway/pages/cdp", native, "bridge bridge/gateway bridge/gateway/assets", chromeDevTools},
+	{"bridge/gateway/pages/socket", native, "bridge/link bridge/gateway bridge/gateway/weborigin bridge/gateway/internal/...", "github.com/coder/websocket"},
+	{"bridge/gateway/pages/extension", native, "bridge/gateway/internal/...", "github.com/coder/websocket"},
+	{"bridge/gateway/agents", native, "bridge bridge/gateway", "github.com/modelcontextprotocol/go-sdk"},
+	{"bridge/gateway/access", native, "bridge/gateway/weborigin bridge/gateway/internal/...", ""},
+	{"bridge/gateway/hub", native, "bridge/gateway bridge/gateway/mcpconn bridge/gateway/access bridge/gateway/internal/...",
+		"github.com/coder/websocket github.com/go-json-experiment/json"},
+	{"bridge/gateway/inspect/...", native, "bridge/gateway bridge/gateway/mcpconn bridge/gateway/assets bridge/gateway/internal/...",
+		"github.com/coder/websocket github.com/modelcontextprotocol/go-sdk github.com/VictoriaMetrics/metrics"},
+	// What puts them together.
+	{"bridge/gateway/node", native, "bridge/gateway/...", ""},
 	{"bridge/testkit", native, "", "github.com/modelcontextprotocol/go-sdk"}, // in nobody's row: tests alone import it
 	{"bridge/cmd/pagewire", native, "bridge/gateway/...", "github.com/spf13/cobra github.com/aymanbagabas/go-udiff github.com/modelcontextprotocol/go-sdk"},
 	{"wasm/...", edge, "bridge bridge/view", "github.com/hack-pad/safejs"},
@@ -512,7 +542,7 @@ func TestImportCheckRefuses(t *testing.T) {
 		{"bridge", "syscall/js", "only wasm/ touches JavaScript"},
 		{"bridge", "unsafe", "only wasm/ touches JavaScript"},
 		{"bridge/wire", "github.com/hack-pad/safejs", "only wasm/ touches JavaScript"},
-		{"bridge/gateway/browser", "example.com/other", "of others' modules the table allows github.com/modelcontextprotocol/go-sdk"},
+		{"bridge/gateway/browser", "example.com/other", "of others' modules the table allows github.com/chromedp/chromedp"},
 		{"bridge/cmd/pagewire", module + "/bridge", "the table allows bridge/gateway/..."},
 		{"wasm", module + "/bridge/wire", "the table allows bridge bridge/view"},
 		{"wasm", "net/http", "wasm depends on net/http, which " + module + "/wasm imports (in the page: +"},

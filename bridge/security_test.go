@@ -9,12 +9,36 @@ import (
 	"testing"
 )
 
-// SECURITY.md says which test proves what. A test that was renamed, or is gone, must not go on being named there.
-func TestSecurityNamesTestsThatExist(t *testing.T) {
-	text, err := os.ReadFile("../SECURITY.md")
-	if err != nil {
-		t.Fatal(err)
+// Documents say which test proves what, and which file does what. What was renamed, or is gone, must not go on being
+// named there.
+func TestDocumentsNameWhatExists(t *testing.T) {
+	there := testNames(t)
+	for document, atLeast := range map[string]int{"SECURITY.md": 20, "CONTRIBUTING.md": 15} {
+		text, err := os.ReadFile("../" + document)
+		if err != nil {
+			t.Fatal(err)
+		}
+		named := regexp.MustCompile("`(Test\\w+)`").FindAllSubmatch(text, -1)
+		if len(named) < atLeast {
+			t.Errorf("%s names %d tests: this test sees nothing", document, len(named))
+		}
+		for _, m := range named {
+			if !there[string(m[1])] {
+				t.Errorf("%s names %s, which is no test", document, m[1])
+			}
+		}
+		paths := regexp.MustCompile("`((?:bridge|js|idl|wasm|e2e|demo)/[\\w./-]+)`").FindAllSubmatch(text, -1)
+		for _, m := range paths {
+			if _, err := os.Stat("../" + string(m[1])); err != nil {
+				t.Errorf("%s names %s, which is not there", document, m[1])
+			}
+		}
 	}
+}
+
+// testNames are the tests of the repository.
+func testNames(t *testing.T) map[string]bool {
+	t.Helper()
 	there := map[string]bool{}
 	declared := regexp.MustCompile(`(?m)^func (Test\w+)\(`)
 	for dir, files := range sources(t, "..") {
@@ -28,13 +52,5 @@ func TestSecurityNamesTestsThatExist(t *testing.T) {
 			}
 		}
 	}
-	named := regexp.MustCompile("`(Test\\w+)`").FindAllSubmatch(text, -1)
-	if len(named) < 20 {
-		t.Errorf("SECURITY.md names %d tests: this test sees nothing", len(named))
-	}
-	for _, m := range named {
-		if !there[string(m[1])] {
-			t.Errorf("SECURITY.md names %s, which is no test", m[1])
-		}
-	}
+	return there
 }

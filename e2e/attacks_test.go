@@ -3,7 +3,7 @@
 package e2e
 
 // Raw peers: they speak the link's frames past the page layer, one by a WebSocket and one by the binding of a page that the
-// gateway is attached to. Each does its worst, again and again, while an honest page of the same road is listed, read and
+// gateway is attached to. Each does its worst, again and again, while an honest page of the same transport is listed, read and
 // followed by an agent of the hub and by one of a gateway that has joined it.
 
 import (
@@ -35,7 +35,7 @@ import (
 // maxPeak is what a gateway may take at most, whoever attacks it, in MB.
 const maxPeak = 100
 
-// An attack is one life of a raw peer, by each road; it begins a new one when that has ended. A road that has no such attack has
+// An attack is one life of a raw peer, by each transport; it begins a new one when that has ended. A transport that has no such attack has
 // none here.
 type attack struct {
 	name string

@@ -66,7 +66,7 @@ func agentsHub(t *testing.T, more ...string) meeting {
 		}
 		defer answer.Body.Close()
 		text, _ := io.ReadAll(answer.Body)
-		return strings.Contains(string(text), `pagewire_pages{road="websocket"} 1`)
+		return strings.Contains(string(text), `pagewire_pages{transport="websocket"} 1`)
 	})
 	return meeting{"http://" + address + "/mcp", header, append([]string{command.Path}, arguments...), env}
 }

@@ -99,12 +99,12 @@ func openLogged(t *testing.T, in context.Context, url string) (requests func() [
 	}
 }
 
-// A session with an agent of the desktop costs the page its scripts alone, by either road: no wasm and no worker is fetched,
+// A session with an agent of the desktop costs the page its scripts alone, by either transport: no wasm and no worker is fetched,
 // by what the browser says and by what the page's server does.
 func TestDesktopSessionFetchesNoWasm(t *testing.T) {
 	t.Parallel()
-	for _, road := range []string{"websocket", "cdp"} {
-		t.Run(road, func(t *testing.T) {
+	for _, transport := range []string{"websocket", "cdp"} {
+		t.Run(transport, func(t *testing.T) {
 			t.Parallel()
 			b, err := browser.Start(t.Context(), browser.StartOptions{})
 			if err != nil {
@@ -115,15 +115,15 @@ func TestDesktopSessionFetchesNoWasm(t *testing.T) {
 			t.Cleanup(leave)
 			h := newHome(t)
 			tag, args := `<script src="/pagewire.js"></script>`, []string{"--chrome", b.URL}
-			if road == "websocket" {
+			if transport == "websocket" {
 				tag, args = fmt.Sprintf(`<script src="/pagewire.js" data-gateway="ws://%s"></script>`, h.hub), nil
 			}
 			a := h.serve(t, args...)
 			s := serve(t, page{tag: tag, script: desktopApp})
 			requests := openLogged(t, in, s.URL)
 			servesDesktop(t, a, s.URL+"/doc")
-			if !a.log.Has("road=" + road) {
-				t.Errorf("the page did not come by %s", road)
+			if !a.log.Has("transport=" + transport) {
+				t.Errorf("the page did not come by %s", transport)
 			}
 			asked := requests()
 			if !slices.Contains(asked, s.URL+"/pagewire.js") {

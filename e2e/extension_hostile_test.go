@@ -16,7 +16,7 @@ import (
 	"github.com/chromedp/cdproto/target"
 	"github.com/chromedp/chromedp"
 
-	host "github.com/pagewire/pagewire/bridge/gateway/native"
+	host "github.com/pagewire/pagewire/bridge/gateway/pages/extension"
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 

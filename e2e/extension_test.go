@@ -26,7 +26,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/pagewire/pagewire/bridge/gateway/browser"
-	host "github.com/pagewire/pagewire/bridge/gateway/native"
+	host "github.com/pagewire/pagewire/bridge/gateway/pages/extension"
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
@@ -196,7 +196,7 @@ const counting = `
 	globalThis.set = (n) => { count = n; navigator.modelContext.notifyResourceUpdated(location.origin + "/count"); };
 `
 
-// The pages that no other road reaches: neither wasm nor a worker nor a connection is allowed to them.
+// The pages that no other transport reaches: neither wasm nor a worker nor a connection is allowed to them.
 func TestExtensionReachesStrictPages(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -424,13 +424,13 @@ func TestExtensionRemembers(t *testing.T) {
 // The browser suspends a worker when it likes. Who subscribes must not notice but by a delay.
 func TestExtensionWorkerStopped(t *testing.T) {
 	t.Parallel()
-	for _, road := range []string{"native messaging", "WebSocket"} {
-		t.Run(road, func(t *testing.T) {
+	for _, transport := range []string{"native messaging", "WebSocket"} {
+		t.Run(transport, func(t *testing.T) {
 			t.Parallel()
 			h := newHome(t)
 			agent := h.serve(t)
-			x := extend(t, h, road == "native messaging")
-			if road == "WebSocket" {
+			x := extend(t, h, transport == "native messaging")
+			if transport == "WebSocket" {
 				x.useSocket()
 			}
 			s := serveStrict(t, "script-src 'self'", counting)
@@ -496,14 +496,14 @@ func TestExtensionOnAPublicPage(t *testing.T) {
 	s := serveStrict(t, "script-src 'self'", counting)
 	address := strings.TrimPrefix(s.URL, "http://")
 	origin := strings.Replace(s.URL, "127.0.0.1", "app.example", 1)
-	for _, road := range []string{"native messaging", "WebSocket"} {
-		t.Run(road, func(t *testing.T) {
+	for _, transport := range []string{"native messaging", "WebSocket"} {
+		t.Run(transport, func(t *testing.T) {
 			t.Parallel()
 			h := newHome(t)
 			agent := h.serve(t)
-			x := extend(t, h, road == "native messaging", "--host-resolver-rules=MAP app.example 127.0.0.1",
+			x := extend(t, h, transport == "native messaging", "--host-resolver-rules=MAP app.example 127.0.0.1",
 				"--unsafely-treat-insecure-origin-as-secure="+origin, "--ip-address-space-overrides="+address+"=public")
-			if road == "WebSocket" {
+			if transport == "WebSocket" {
 				x.useSocket()
 			}
 			p := x.tab(origin)
@@ -559,7 +559,7 @@ func TestExtensionBesideThePagesOwn(t *testing.T) {
 	}
 }
 
-// What the road costs, beside a page that connects by itself. Printed: a machine's time is no test.
+// What the transport costs, beside a page that connects by itself. Printed: a machine's time is no test.
 func TestExtensionLatency(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -584,16 +584,16 @@ func TestExtensionLatency(t *testing.T) {
 	open(t, noFlag, direct)
 	base := p50("direct", direct.URL+"/count")
 	strict := serveStrict(t, "script-src 'self'", counting)
-	for _, road := range []string{"native messaging", "WebSocket"} {
-		t.Run(road, func(t *testing.T) {
-			x := extend(t, h, road == "native messaging")
-			if road == "WebSocket" {
+	for _, transport := range []string{"native messaging", "WebSocket"} {
+		t.Run(transport, func(t *testing.T) {
+			x := extend(t, h, transport == "native messaging")
+			if transport == "WebSocket" {
 				x.uninstall()
 				x.useSocket()
 			}
 			x.tab(strict.URL)
 			x.allow(strict.URL)
-			t.Logf("the extension adds %v", p50(road, strict.URL+"/count")-base)
+			t.Logf("the extension adds %v", p50(transport, strict.URL+"/count")-base)
 		})
 	}
 }

@@ -261,7 +261,7 @@ func TestServe(t *testing.T) {
 }
 
 // A page that comes by itself, in a browser that the gateway is attached to, comes once.
-func TestPageWithTwoRoads(t *testing.T) {
+func TestPageWithTwoTransports(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	s := serve(t, page{
@@ -270,9 +270,9 @@ func TestPageWithTwoRoads(t *testing.T) {
 	})
 	a := h.serve(t, "--launch", "--headless", "--open", s.URL)
 	testkit.Eventually(t, "it is listed", func() bool { return a.Offers(s.URL + "/a") })
-	testkit.Eventually(t, "it came by itself", func() bool { return strings.Contains(a.log.String(), "road=websocket") })
+	testkit.Eventually(t, "it came by itself", func() bool { return strings.Contains(a.log.String(), "transport=websocket") })
 	time.Sleep(2 * testkit.Moment) // for what must not come
-	if a.Offers(s.URL+"/.pagewire/tab/1/a") || a.Offers(s.URL+"/.pagewire/tab/2/a") || strings.Contains(a.log.String(), "road=cdp") {
+	if a.Offers(s.URL+"/.pagewire/tab/1/a") || a.Offers(s.URL+"/.pagewire/tab/2/a") || strings.Contains(a.log.String(), "transport=cdp") {
 		t.Errorf("it came twice")
 	}
 	if got, err := a.Read(s.URL + "/a"); got != "1" {

@@ -1,7 +1,7 @@
 /**
  * pagewire/extension/worker: the documents of an extension's tabs, for its service worker, and a core for each that it
  * opens a session with, which needs pagewire.wasm and `'wasm-unsafe-eval'` in the extension's policy. The two other
- * files of the kit, pagewire/extension/page and pagewire/extension/relay, are content scripts, and export nothing.
+ * other files, pagewire/extension/page and pagewire/extension/relay, are content scripts, and export nothing.
  */
 
 export interface Options {

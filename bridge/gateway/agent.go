@@ -10,17 +10,18 @@ import (
 	"sync/atomic"
 
 	"github.com/pagewire/pagewire/bridge"
-	"github.com/pagewire/pagewire/bridge/gateway/seen"
+	"github.com/pagewire/pagewire/bridge/gateway/live/seen"
+	"github.com/pagewire/pagewire/bridge/gateway/mcpconn"
 )
 
-// An Agent is the gateway's end of one agent's session, seen from the agent: a Conn. What is written to it the gateway
+// An Agent is the gateway's end of one agent's session, seen from the agent: a mcpconn.Conn. What is written to it the gateway
 // receives, what is read from it the gateway has sent. Reading is what makes room: while more than 256 KiB wait, the
 // agent gets at most one update per URI, as on any port that is not writable.
 type Agent struct {
-	g    *Gateway
-	id   bridge.PortID
-	road string
-	out  *outbox
+	g         *Gateway
+	id        bridge.PortID
+	transport string
+	out       *mcpconn.Outbox
 	// client is who else's sessions it shares a bound with.
 	client *client
 	done   chan struct{} // closed when the session has ended
@@ -50,24 +51,24 @@ type client struct {
 	waiting  atomic.Int64
 }
 
-// RoadRequest is the road of an agent that is one request over HTTP: the modern era has no sessions there. Their coming and
+// TransportRequest is the transport of an agent that is one request over HTTP: the modern era has no sessions there. Their coming and
 // going is logged at debug level.
-const RoadRequest = "http request"
+const TransportRequest = "http request"
 
 func (a *Agent) level() slog.Level {
-	if a.road == RoadRequest {
+	if a.transport == TransportRequest {
 		return slog.LevelDebug
 	}
 	return slog.LevelInfo
 }
 
-// Connect opens a session for an agent. road says how it came ("stdio", "http"), for logs and metrics. It fails above the
+// Connect opens a session for an agent. transport says how it came ("stdio", "http"), for logs and metrics. It fails above the
 // limit of sessions and after Close.
-func (g *Gateway) Connect(road string) (*Agent, error) { return g.ConnectAs(road, "") }
+func (g *Gateway) Connect(transport string) (*Agent, error) { return g.ConnectAs(transport, "") }
 
 // ConnectAs is Connect for one of several sessions of a client, who is known by any name; what waits to be read is bounded for all of
 // them together. "" is nobody else.
-func (g *Gateway) ConnectAs(road, name string) (*Agent, error) {
+func (g *Gateway) ConnectAs(transport, name string) (*Agent, error) {
 	g.mu.Lock()
 	defer g.unlock()
 	if g.closed {
@@ -81,14 +82,14 @@ func (g *Gateway) ConnectAs(road, name string) (*Agent, error) {
 	if c == nil {
 		c = &client{name: name}
 	}
-	a := &Agent{g: g, id: g.lastPort, road: road, client: c, out: newOutbox(&c.waiting, &g.waiting), done: make(chan struct{})}
+	a := &Agent{g: g, id: g.lastPort, transport: transport, client: c, out: mcpconn.NewOutbox(&c.waiting, &g.waiting), done: make(chan struct{})}
 	if err := g.engine.Open(g.now(), a.id); err != nil {
 		return nil, err
 	}
-	if road == RoadGateway {
+	if transport == TransportGateway {
 		a.given = seen.New(g.opt.Seen)
 	}
-	if remembers(road) {
+	if remembers(transport) {
 		a.memory = newMemory(g.opt.Seen)
 		g.remembering++
 	}
@@ -101,8 +102,8 @@ func (g *Gateway) ConnectAs(road, name string) (*Agent, error) {
 
 // Read waits for the next message to the agent.
 func (a *Agent) Read(ctx context.Context) ([]byte, error) {
-	message, err := a.out.next(ctx)
-	if a.blocked.Load() && a.out.size() < lowWater {
+	message, err := a.out.Next(ctx)
+	if a.blocked.Load() && a.out.Size() < lowWater {
 		a.g.mu.Lock()
 		a.unblock()
 		a.g.unlock()
@@ -152,7 +153,7 @@ func (a *Agent) Hold(on bool) {
 
 // unblock is called with the gateway's lock held.
 func (a *Agent) unblock() {
-	if !a.held && a.out.size() < lowWater && a.blocked.CompareAndSwap(true, false) {
+	if !a.held && a.out.Size() < lowWater && a.blocked.CompareAndSwap(true, false) {
 		a.g.engine.Writable(a.g.now(), a.id, true)
 	}
 }
@@ -163,7 +164,7 @@ func (a *Agent) Settled() bool {
 	g := a.g
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return !g.engine.Waits(a.id) && a.out.size() == 0
+	return !g.engine.Waits(a.id) && a.out.Size() == 0
 }
 
 // Done is closed when the session has ended, which may be before all that it was sent has been read.
@@ -202,9 +203,9 @@ func (a *Agent) end(reason string, drop bool) {
 			delete(g.clients, a.client.name)
 		}
 		close(a.done)
-		g.log.Log(context.Background(), a.level(), "agent gone", "agent", int(a.id), "road", a.road, "reason", reason)
+		g.log.Log(context.Background(), a.level(), "agent gone", "agent", int(a.id), "transport", a.transport, "reason", reason)
 	}
-	a.out.close(drop)
+	a.out.Close(drop)
 }
 
 // fullest is the session for which most waits, of a client or, without one, of the client for which most waits. It is called with the
@@ -221,7 +222,7 @@ func (g *Gateway) fullest(of *client) *Agent {
 	}
 	var found *Agent
 	for _, a := range g.agents {
-		if a.client == of && (found == nil || a.out.held() > found.out.held()) {
+		if a.client == of && (found == nil || a.out.Held() > found.out.Held()) {
 			found = a
 		}
 	}
@@ -231,13 +232,13 @@ func (g *Gateway) fullest(of *client) *Agent {
 // send is called with the gateway's lock held.
 func (a *Agent) send(message []byte) {
 	a.g.tap(Event{Way: ToAgent, Agent: int(a.id), Text: message})
-	a.out.push(message)
+	a.out.Push(message)
 	if a.client.waiting.Load() > maxWaiting {
 		a.g.fullest(a.client).end("its client does not read what it asks for", true)
 	} else if a.g.waiting.Load() > maxWaitingAll {
 		a.g.fullest(nil).end("all agents together do not read what they ask for, and it least of all", true)
 	}
-	if !a.blocked.Load() && a.out.size() > highWater {
+	if !a.blocked.Load() && a.out.Size() > highWater {
 		a.blocked.Store(true)
 		a.g.engine.Writable(a.g.now(), a.id, false)
 	}

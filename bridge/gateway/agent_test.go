@@ -60,7 +60,7 @@ func TestBytesThatWaitForOneClient(t *testing.T) {
 	// Who reads has as much as it likes, one behind the other.
 	for range 2 {
 		send(other, maxWaiting/2)
-		for other.out.size() > 0 {
+		for other.out.Size() > 0 {
 			if _, err := other.Read(t.Context()); err != nil {
 				t.Fatal(err)
 			}

@@ -12,10 +12,11 @@ import (
 	"strings"
 
 	"github.com/pagewire/pagewire/bridge"
+	"github.com/pagewire/pagewire/bridge/gateway/internal/taburi"
 )
 
 // The catalog is what the pages offer, as one list: the same URI in several tabs belongs to the tab that was focused last;
-// the others have it under the path of their tab (taburi.go). Such a URI also answers where it is not listed, so that who holds one keeps it.
+// the others have it under the path of their tab (package taburi). Such a URI also answers where it is not listed, so that who holds one keeps it.
 type catalog struct {
 	pages     map[*Page]bool
 	tabs      map[string]*tab // by key
@@ -48,7 +49,7 @@ type route struct {
 
 // own is the page's own URI for one that the route answers for.
 func (r *route) own(uri string) string {
-	if own, segment := pageURI(uri); segment == r.segment {
+	if own, segment := taburi.Split(uri); segment == r.segment {
 		return own
 	}
 	return uri
@@ -173,11 +174,7 @@ func (g *Gateway) withdraw(o *offer) {
 
 // segment tells a page's URIs from those of other tabs, and of the other frames of its own, in the path of its tab.
 func (p *Page) segment() string {
-	s := strconv.Itoa(p.tab.number)
-	if p.Frame != "" {
-		s += "." + p.Frame
-	}
-	return s
+	return taburi.Segment(p.tab.number, p.Frame)
 }
 
 // place brings the engine in line with who offers a URI now.
@@ -203,7 +200,7 @@ func (g *Gateway) place(uri string) {
 			want(uri, &plain)
 		}
 		if h.segment != "" {
-			r.shown.URI = tabURI(uri, h.segment)
+			r.shown.URI = taburi.Of(uri, h.segment)
 			r.shown.Unlisted = i == 0
 			want(r.shown.URI, &r)
 		}
@@ -332,7 +329,7 @@ func (o *offer) find() {
 		return
 	}
 	o.segment = meta.Segment
-	if own, segment := pageURI(o.base); segment == o.segment {
+	if own, segment := taburi.Split(o.base); segment == o.segment {
 		o.base = own
 	}
 	o.page.g.catalog.learn(meta.Key, meta.Tab, o.base == o.resource.URI)

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/pagewire/pagewire/bridge"
+	"github.com/pagewire/pagewire/bridge/gateway/internal/taburi"
 )
 
 // What agents watch is subscribed to at its page, once however many they are.
@@ -47,7 +48,7 @@ func (g *Gateway) changed(p *Page, own string) {
 			g.touch(own)
 		}
 	}
-	g.touch(tabURI(own, p.segment()))
+	g.touch(taburi.Of(own, p.segment()))
 }
 
 // touch passes a change on to those who watch an agents' URI.
@@ -168,7 +169,7 @@ func (g *Gateway) unfollow(p *Page, own string) {
 	if p.upstream[own] == nil || p.absent {
 		return
 	}
-	for _, uri := range []string{own, tabURI(own, p.segment())} {
+	for _, uri := range []string{own, taburi.Of(own, p.segment())} {
 		if g.interest[uri] != nil {
 			if q, o := g.lookup(uri); q == p && o == own {
 				return

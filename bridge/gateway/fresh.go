@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/pagewire/pagewire/bridge"
+	"github.com/pagewire/pagewire/bridge/gateway/internal/taburi"
 	"github.com/pagewire/pagewire/bridge/link"
 )
 
@@ -80,7 +81,7 @@ func (g *Gateway) knownAs(a *Agent, o toolOffer, own string) (name string) {
 		segment = o.page.segment()
 	}
 	latest := int64(-1)
-	for _, uri := range []string{own, tabURI(own, segment)} {
+	for _, uri := range []string{own, taburi.Of(own, segment)} {
 		if p, _ := g.lookup(uri); p != o.page {
 			continue // another tab's
 		}

@@ -1,39 +1,18 @@
 //go:build !js
 
-// Package gateway brings the resources and tools of open pages to the agents on a desktop.
-//
-// A Gateway is one MCP server: the engine of package bridge, to which pages are sources and agents are clients. Pages are
-// attached to it (Attach) and speak the link of package link; agents connect to it (Connect) and speak MCP, each over a
-// Conn; another gateway, the hub, may be joined (Join) in place of a page. How the frames and messages travel is the business
-// of the packages beside this one: cdp and socket bring pages in, serve brings agents in, hub joins the gateways of one
-// machine.
-//
-// A message's way: an agent's request comes in through agent.go, the engine answers it or asks host.go, which finds
-// the page in catalog.go and asks it through linked.go (a hub through joined.go); what the page says comes in through page.go. A
-// change's way: page.go and linked.go hear of it, changes.go tells the engine, and that tells the agents. tools.go offers
-// all of it once more, as tools, to agents that know nothing else. inpage.go serves agents in a page that has no core.
-//
-// memory.go keeps what each agent has seen, bounded, and gone with the agent: a stdio process, or a legacy session over HTTP. What shares
-// a connection, such as two subagents, shares that. With it readtool.go gives the difference alone, reminders.go says behind a tool's
-// result what has changed since, and fresh.go has a page refuse a call that was made with old state. A request of the modern era over
-// HTTP is nobody's, and so has none of this but since.
-//
-// Beyond that the gateway never holds what a resource reads as, never speaks MCP to a page, never offers a page's URI at another
-// origin than the one it was attached with, and opens no socket.
 package gateway
 
 import (
 	"errors"
 	"log/slog"
-	"net/url"
-	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/pagewire/pagewire/bridge"
-	"github.com/pagewire/pagewire/bridge/gateway/seen"
+	"github.com/pagewire/pagewire/bridge/gateway/live/seen"
+	"github.com/pagewire/pagewire/bridge/gateway/weborigin"
 	"github.com/pagewire/pagewire/bridge/home"
 	"github.com/pagewire/pagewire/bridge/link"
 )
@@ -46,7 +25,7 @@ type Options struct {
 	// Version is what agents and pages are told. Default "0".
 	Version string
 	// Allow lists the origins whose pages are served, "*" in place of a host's first label meaning any
-	// ("https://*.example.com"), and Loopback all of this machine. Empty means all.
+	// ("https://*.example.com"), and weborigin.Loopback all of this machine. Empty means all.
 	Allow []string
 	// Deny lists origins whose pages are not served, whatever Allow says.
 	Deny []string
@@ -72,9 +51,6 @@ type Options struct {
 	// Log receives what happens. Default none.
 	Log *slog.Logger
 }
-
-// Loopback stands, in a list of origins, for localhost, 127.0.0.0/8 and ::1 at every port.
-const Loopback = "loopback"
 
 // A Gateway holds what the attached pages offer and serves it to the connected agents. Its methods may be called
 // concurrently.
@@ -105,7 +81,7 @@ type Gateway struct {
 	interest    map[string]*interest // by the agents' URI
 	moved       map[string]bool      // agents' URIs that lead to another page since mu was taken
 	released    []string             // URIs that may be of no interest any more
-	tools       toolbox
+	tools       agentTools
 	// differing is full while as many large texts are compared as may be at once.
 	differing chan struct{}
 	notices   map[string]string // by what they are about
@@ -167,7 +143,7 @@ func New(o Options) *Gateway {
 			MessageBytes:  4 << 20, // an agent's tool arguments may hold a file
 			Resources:     maxResources,
 			ResultBytes:   32 << 20,
-			Ports:         4096, // three quarters of them over HTTP (package serve's shares), the rest for those who join and for stdio
+			Ports:         4096, // three quarters of them over HTTP (package agents' shares), the rest for those who join and for stdio
 			Subscriptions: 10_000,
 			Calls:         1000, // they wait here for their page, which is asked 64 at once
 		},
@@ -245,37 +221,14 @@ func (g *Gateway) Admits(origin string) bool {
 		return false
 	}
 	for _, pattern := range g.opt.Deny {
-		if MatchOrigin(pattern, origin) {
+		if weborigin.Match(pattern, origin) {
 			return false
 		}
 	}
 	for _, pattern := range g.opt.Allow {
-		if MatchOrigin(pattern, origin) {
+		if weborigin.Match(pattern, origin) {
 			return true
 		}
 	}
 	return len(g.opt.Allow) == 0
-}
-
-// MatchOrigin reports whether an origin fits a pattern of Options.Allow: an origin, or one with "*." before the host for all hosts below it.
-func MatchOrigin(pattern, origin string) bool {
-	pattern = strings.TrimSuffix(strings.ToLower(pattern), "/")
-	if pattern == Loopback {
-		return IsLoopback(origin)
-	}
-	scheme, host, wild := strings.Cut(pattern, "://*.")
-	if !wild {
-		return pattern == origin
-	}
-	rest, ok := strings.CutPrefix(origin, scheme+"://")
-	return ok && strings.HasSuffix(rest, "."+host)
-}
-
-// IsLoopback reports whether an origin is this machine's: localhost, 127.0.0.0/8 or ::1, at any port.
-func IsLoopback(origin string) bool {
-	u, err := url.Parse(origin)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" {
-		return false
-	}
-	return loopbackHost(u.Hostname())
 }

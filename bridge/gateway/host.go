@@ -3,8 +3,6 @@
 package gateway
 
 import (
-	"net"
-	"strings"
 	"time"
 
 	"github.com/pagewire/pagewire/bridge"
@@ -127,12 +125,4 @@ func (h *host) End(id bridge.CallID) {
 			c.cancel()
 		}
 	}
-}
-
-func loopbackHost(name string) bool {
-	if name == "localhost" || strings.HasSuffix(name, ".localhost") {
-		return true
-	}
-	ip := net.ParseIP(name)
-	return ip != nil && ip.IsLoopback()
 }

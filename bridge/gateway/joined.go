@@ -15,28 +15,43 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/pagewire/pagewire/bridge"
+	"github.com/pagewire/pagewire/bridge/gateway/internal/hubclient"
+	"github.com/pagewire/pagewire/bridge/gateway/internal/taburi"
+	"github.com/pagewire/pagewire/bridge/gateway/mcpconn"
 	"github.com/pagewire/pagewire/bridge/link"
 )
 
 // A joined is the hub in place of a page: a source. To the hub this gateway is an agent, by MCP.
 type joined struct {
 	p       *Page
-	session *hubSession
+	session *hubclient.Session
 	relist  chan struct{}
+}
+
+// newClient is what shakes hands with a hub, and hears that its lists are others now.
+func newClient(g *Gateway) *mcp.Client {
+	return mcp.NewClient(&mcp.Implementation{Name: "pagewire-gateway", Version: g.opt.Version}, &mcp.ClientOptions{
+		Capabilities:               &mcp.ClientCapabilities{},
+		ResourceListChangedHandler: func(_ context.Context, r *mcp.ResourceListChangedRequest) { g.listChanged(r.Session) },
+		ToolListChangedHandler:     func(_ context.Context, r *mcp.ToolListChangedRequest) { g.listChanged(r.Session) },
+	})
 }
 
 // Join takes a hub's pages on: it begins an MCP session over conn, lists what the hub offers and keeps the list up to date,
 // until conn ends or Close is called. It returns when the first list is in, or fails. The Conn is the gateway's from then on,
 // also when it fails. Done tells when the hub is gone.
-func (g *Gateway) Join(ctx context.Context, info PageInfo, conn Conn) (*Page, error) {
+func (g *Gateway) Join(ctx context.Context, info PageInfo, conn mcpconn.Conn) (*Page, error) {
 	info.Hub = true
 	p := g.newPage(info)
 	j := &joined{p: p, relist: make(chan struct{}, 1)}
 	p.src = j
 	shaking, cancel := context.WithTimeout(ctx, g.opt.ReadTimeout)
 	defer cancel()
-	s, err := newHubSession(shaking, g.client, conn, j.updated, j.progressed,
-		func(way Way, text []byte) { g.tap(Event{Way: way, Page: info.URL, Text: text}) })
+	s, err := hubclient.Connect(shaking, g.client, conn, hubclient.Heard{
+		Updated: j.updated, Progressed: j.progressed,
+		Sent:     func(text []byte) { g.tap(Event{Way: ToPage, Page: info.URL, Text: text}) },
+		Received: func(text []byte) { g.tap(Event{Way: FromPage, Page: info.URL, Text: text}) },
+	})
 	if err != nil {
 		return nil, fmt.Errorf("no MCP session with %s: %w", info.URL, err)
 	}
@@ -44,7 +59,7 @@ func (g *Gateway) Join(ctx context.Context, info PageInfo, conn Conn) (*Page, er
 	g.mu.Lock()
 	if g.closed {
 		g.mu.Release()
-		s.close()
+		s.Close()
 		return nil, ErrClosed
 	}
 	p.arrive()
@@ -61,14 +76,14 @@ func (g *Gateway) Join(ctx context.Context, info PageInfo, conn Conn) (*Page, er
 func (j *joined) follow() {
 	ended := make(chan struct{})
 	go func() {
-		j.session.cs.Wait()
+		j.session.Client.Wait()
 		close(ended)
 	}()
 	g := j.p.g
 	for {
 		select {
 		case <-ended:
-			j.p.Lost(j.session.reason())
+			j.p.Lost(j.session.Reason())
 			return
 		case <-j.relist:
 			if err := j.list(context.Background()); err != nil { // its session's end is its end
@@ -83,7 +98,7 @@ func (g *Gateway) listChanged(cs *mcp.ClientSession) {
 	g.mu.Lock()
 	defer g.mu.Release()
 	for p := range g.catalog.pages {
-		if j, ok := p.src.(*joined); ok && j.session.cs == cs {
+		if j, ok := p.src.(*joined); ok && j.session.Client == cs {
 			select {
 			case j.relist <- struct{}{}:
 			default:
@@ -102,7 +117,7 @@ func (j *joined) list(ctx context.Context) error {
 			offers[r.URI] = &offer{page: j.p, resource: r}
 		}
 	}
-	cs := j.session.cs
+	cs := j.session.Client
 	err := j.pages(ctx, func(ctx context.Context, cursor string) (int, string, error) {
 		l, err := cs.ListResources(ctx, &mcp.ListResourcesParams{Cursor: cursor})
 		if err != nil {
@@ -147,11 +162,11 @@ func (j *joined) list(ctx context.Context) error {
 }
 
 func (j *joined) listTools(ctx context.Context) (tools []toolOffer, err error) {
-	if caps := j.session.cs.InitializeResult().Capabilities; caps == nil || caps.Tools == nil {
+	if caps := j.session.Client.InitializeResult().Capabilities; caps == nil || caps.Tools == nil {
 		return nil, nil
 	}
 	err = j.pages(ctx, func(ctx context.Context, cursor string) (int, string, error) {
-		l, err := j.session.cs.ListTools(ctx, &mcp.ListToolsParams{Cursor: cursor})
+		l, err := j.session.Client.ListTools(ctx, &mcp.ListToolsParams{Cursor: cursor})
 		if err != nil {
 			return 0, "", err
 		}
@@ -228,7 +243,7 @@ func (g *Gateway) offered(p *Page, offers map[string]*offer, tools []toolOffer) 
 	}
 	// In one order, so that the same pages always make the same list; and who owns a URI before the other tabs that have it, of
 	// which one would have it here until then.
-	for _, uri := range slices.SortedFunc(maps.Keys(offers), compareURIs) {
+	for _, uri := range slices.SortedFunc(maps.Keys(offers), taburi.Compare) {
 		g.offer(offers[uri])
 	}
 	p.published = tools
@@ -242,7 +257,7 @@ func wouldLead(uri string, offers map[string]*offer) bool {
 		return true
 	}
 	for _, o := range offers {
-		for _, key := range []string{o.resource.URI, tabURI(o.base, o.segment)} {
+		for _, key := range []string{o.resource.URI, taburi.Of(o.base, o.segment)} {
 			if key == uri {
 				return true
 			}
@@ -276,20 +291,20 @@ func plainJSON(v any) ([]byte, error) {
 }
 
 // locked makes what is to be done with a reply wait for the lock.
-func (j *joined) locked(of func(hubReply) []byte, done func(reply)) func(hubReply) {
+func (j *joined) locked(of func(hubclient.Reply) []byte, done func(reply)) func(hubclient.Reply) {
 	g := j.p.g
-	return func(r hubReply) {
+	return func(r hubclient.Reply) {
 		g.mu.Lock()
 		defer g.unlock()
 		switch {
-		case r.failure == errGone:
+		case r.Failure == hubclient.ErrGone:
 			done(lost)
-		case r.failure != nil:
+		case r.Failure != nil:
 			failure := bridge.ReadFailed
-			if r.failure.Data.Reason != "" {
-				failure = bridge.Failure(r.failure.Data.Reason)
+			if r.Failure.Data.Reason != "" {
+				failure = bridge.Failure(r.Failure.Data.Reason)
 			}
-			done(reply{failure: failure, detail: r.failure.Message})
+			done(reply{failure: failure, detail: r.Failure.Message})
 		default:
 			done(reply{contents: of(r)})
 		}
@@ -297,7 +312,7 @@ func (j *joined) locked(of func(hubReply) []byte, done func(reply)) func(hubRepl
 }
 
 func (j *joined) read(_, uri, _ string, done func(reply)) (end func()) {
-	return j.session.request("resources/read", map[string]string{"uri": uri}, j.locked(func(r hubReply) []byte { return r.contents }, done))
+	return j.session.Request("resources/read", map[string]string{"uri": uri}, j.locked(func(r hubclient.Reply) []byte { return r.Contents }, done))
 }
 
 const tokenPrefix = "call-"
@@ -312,7 +327,7 @@ func (j *joined) callTool(id bridge.CallID, name string, args []byte, unless []c
 		Arguments json.RawMessage `json:"arguments"`
 		Meta      map[string]any  `json:"_meta"`
 	}{name, slices.Clone(args), meta}
-	return j.session.request("tools/call", params, j.locked(func(r hubReply) []byte { return r.result }, func(r reply) {
+	return j.session.Request("tools/call", params, j.locked(func(r hubclient.Reply) []byte { return r.Result }, func(r reply) {
 		if r.stale = staleOf(r.contents, unless); len(r.stale) > 0 {
 			r.failure = link.Stale
 		}
@@ -321,18 +336,18 @@ func (j *joined) callTool(id bridge.CallID, name string, args []byte, unless []c
 }
 
 func (j *joined) watch(uri string, then func(known bool)) {
-	j.session.request("resources/subscribe", map[string]string{"uri": uri}, func(r hubReply) {
+	j.session.Request("resources/subscribe", map[string]string{"uri": uri}, func(r hubclient.Reply) {
 		j.p.g.mu.Lock()
 		defer j.p.g.unlock()
-		then(r.failure == nil)
+		then(r.Failure == nil)
 	})
 }
 
 func (j *joined) unwatch(uri string) {
-	j.session.request("resources/unsubscribe", map[string]string{"uri": uri}, func(hubReply) {})
+	j.session.Request("resources/unsubscribe", map[string]string{"uri": uri}, func(hubclient.Reply) {})
 }
 
-func (j *joined) close() { j.session.close() }
+func (j *joined) close() { j.session.Close() }
 
 // updated is the hub's word that a resource has changed.
 func (j *joined) updated(uri string) {

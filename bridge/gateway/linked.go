@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pagewire/pagewire/bridge"
+	"github.com/pagewire/pagewire/bridge/gateway/internal/taburi"
 	"github.com/pagewire/pagewire/bridge/link"
 )
 
@@ -66,7 +67,7 @@ func (g *Gateway) outgoing(l *linked) {
 	}
 }
 
-// dispatch sends what outgoing has noted. It is called without the lock, and holds none while it sends: a road that is slow
+// dispatch sends what outgoing has noted. It is called without the lock, and holds none while it sends: a transport that is slow
 // delays who sends to that page, and nobody else.
 func (g *Gateway) dispatch(list []*linked) {
 	for _, l := range list {
@@ -83,7 +84,7 @@ func (g *Gateway) dispatch(list []*linked) {
 	}
 }
 
-// nextFrame takes the next frame of a page that is being sent to, nil for the end of the road; ok is false if there is none.
+// nextFrame takes the next frame of a page that is being sent to, nil for the end of the transport; ok is false if there is none.
 func (g *Gateway) nextFrame(l *linked) (frame []byte, ok bool) {
 	g.mu.Lock()
 	defer g.mu.Release()
@@ -203,7 +204,7 @@ func (c *pageCore) Hello(a link.About) error {
 
 func (c *pageCore) Register(r bridge.Resource) error {
 	p, g := c.p, c.p.g
-	if atGateway(r.URI) {
+	if taburi.Reserved(r.URI) {
 		return errors.New("it is under " + bridge.GatewayPath + ", which is the gateway's")
 	}
 	if !p.owns(r.URI) {
@@ -236,7 +237,7 @@ func (g *Gateway) room(origin string) error {
 	return nil
 }
 
-// count keeps what room goes by. It is called when the page has said something, and when it is gone: not when its road has
+// count keeps what room goes by. It is called when the page has said something, and when it is gone: not when its transport has
 // ended, since what it offered stays for a while, and pages that come and go would hold any amount.
 func (l *linked) count() {
 	g, origin := l.p.g, l.p.Origin

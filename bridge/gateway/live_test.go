@@ -321,7 +321,7 @@ func fresh(how string) map[string]any {
 // hubAndJoiner are two gateways of one machine.
 func hubAndJoiner(t *testing.T) (hub, joiner *Gateway) {
 	hub, joiner = newGateway(t, Options{}), newGateway(t, Options{})
-	port, err := hub.Connect(RoadGateway)
+	port, err := hub.Connect(TransportGateway)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,8 +10,8 @@ import (
 	"strings"
 
 	"github.com/pagewire/pagewire/bridge"
-	"github.com/pagewire/pagewire/bridge/gateway/delta"
-	"github.com/pagewire/pagewire/bridge/gateway/seen"
+	"github.com/pagewire/pagewire/bridge/gateway/live/delta"
+	"github.com/pagewire/pagewire/bridge/gateway/live/seen"
 	"github.com/pagewire/pagewire/bridge/wire"
 )
 
@@ -28,17 +28,17 @@ func newMemory(limits seen.Limits) *memory {
 	return &memory{Record: seen.New(limits), tag: "[pagewire-" + strings.ToLower(rand.Text()[:6]) + "]", refused: map[string]int{}}
 }
 
-// Roads of those that are no agents: none has a memory, and nothing is said to them that they did not ask for.
+// Transports of those that are no agents: none has a memory, and nothing is said to them that they did not ask for.
 const (
-	// RoadGateway is that of another gateway, whose agents have their memories there.
-	RoadGateway = "gateway"
-	// RoadCommand is that of the command line, and RoadInspector that of the inspector.
-	RoadCommand, RoadInspector = "command", "inspector"
+	// TransportGateway is that of another gateway, whose agents have their memories there.
+	TransportGateway = "gateway"
+	// TransportCommand is that of the command line, and TransportInspector that of the inspector.
+	TransportCommand, TransportInspector = "command", "inspector"
 )
 
-// remembers reports whether what comes by a road is an agent that is the same one at its next call.
-func remembers(road string) bool {
-	return road != RoadRequest && road != RoadGateway && road != RoadCommand && road != RoadInspector
+// remembers reports whether what comes by a transport is an agent that is the same one at its next call.
+func remembers(transport string) bool {
+	return transport != TransportRequest && transport != TransportGateway && transport != TransportCommand && transport != TransportInspector
 }
 
 // give notes that an agent is given a part of a URI, or with "" all of it. a may be nil, or have no memory.

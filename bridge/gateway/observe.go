@@ -147,9 +147,9 @@ type ResourceState struct {
 
 // An AgentState is a connected agent.
 type AgentState struct {
-	ID   int
-	Road string
-	Name string // what it calls itself: its own word
+	ID        int
+	Transport string
+	Name      string // what it calls itself: its own word
 }
 
 // Snapshot says what there is now, each list in a stable order.
@@ -191,7 +191,7 @@ func (g *Gateway) Snapshot() Snapshot {
 		})
 	}
 	for _, a := range g.agents {
-		s.Agents = append(s.Agents, AgentState{int(a.id), a.road, a.name})
+		s.Agents = append(s.Agents, AgentState{int(a.id), a.transport, a.name})
 	}
 	slices.SortFunc(s.Agents, func(a, b AgentState) int { return a.ID - b.ID })
 	for name := range g.tools.routes {
@@ -224,5 +224,5 @@ func agentName(message []byte) string {
 }
 
 func (g *Gateway) logOpen(a *Agent) {
-	g.log.Log(context.Background(), a.level(), "agent connected", "agent", int(a.id), "road", a.road)
+	g.log.Log(context.Background(), a.level(), "agent connected", "agent", int(a.id), "transport", a.transport)
 }

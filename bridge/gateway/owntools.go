@@ -11,6 +11,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/pagewire/pagewire/bridge"
+	"github.com/pagewire/pagewire/bridge/gateway/internal/taburi"
 )
 
 // Our own tools. Clients that put tools off show a model their names first, and some models see no instructions: each name and
@@ -113,7 +114,7 @@ func (g *Gateway) list(c *call, args []byte) {
 		Note      string `json:"note,omitempty"`
 	}{Resources: []item{}}
 	const most = 200
-	for _, key := range slices.SortedFunc(maps.Keys(g.catalog.routes), compareURIs) {
+	for _, key := range slices.SortedFunc(maps.Keys(g.catalog.routes), taburi.Compare) {
 		r := g.catalog.routes[key]
 		s := &r.shown
 		if s.Unlisted || in.Tab != 0 && r.tab() != in.Tab ||

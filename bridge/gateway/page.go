@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pagewire/pagewire/bridge"
+	"github.com/pagewire/pagewire/bridge/gateway/internal/taburi"
 	"github.com/pagewire/pagewire/bridge/link"
 )
 
@@ -24,8 +25,8 @@ type PageInfo struct {
 	Origin string
 	// URL and Title are for people.
 	URL, Title string
-	// Road says how the page came: "cdp", "websocket", "extension".
-	Road string
+	// Transport says how the page came: "cdp", "websocket", "extension".
+	Transport string
 	// Serves says that agents in the page are served here, since it has no core of its own.
 	Serves bool
 	// Hub marks another gateway in place of a page: its URIs, its tools and the numbers of its tabs are taken as they are.
@@ -44,7 +45,7 @@ type source interface {
 	// false, the page does not know the URI and will not tell.
 	watch(uri string, then func(known bool))
 	unwatch(uri string)
-	// close ends the road.
+	// close ends the transport.
 	close()
 }
 
@@ -102,8 +103,8 @@ func (g *Gateway) newPage(info PageInfo) *Page {
 }
 
 // Attach takes a page on, at the other end of a link: Receive takes its frames, of which the first is its hello, and send is
-// called with those for it, in order, one at a time, and without the gateway's lock, and at last with nil, when the road is
-// to be closed; it must not block. The page is shown to agents as soon as it offers something. When its road has ended Lost
+// called with those for it, in order, one at a time, and without the gateway's lock, and at last with nil, when the transport is
+// to be closed; it must not block. The page is shown to agents as soon as it offers something. When its transport has ended Lost
 // says so. It fails with ErrDenied or ErrClosed.
 func (g *Gateway) Attach(info PageInfo, send func(frame []byte)) (*Page, error) {
 	return g.attach(info, func(p *Page) source { return newLinked(p, send) })
@@ -162,7 +163,7 @@ func (g *Gateway) reasonOf(err error) string {
 
 // owns reports whether a URI is at the page's origin, and not under the path that is ours.
 func (p *Page) owns(uri string) bool {
-	if atGateway(uri) {
+	if taburi.Reserved(uri) {
 		return false
 	}
 	if strings.HasPrefix(uri, p.Origin+"/") {
@@ -178,7 +179,7 @@ func (p *Page) setTools(tools []bridge.Tool) error {
 	}
 	var offers []toolOffer
 	for _, t := range tools {
-		if looksLikeOurs(t.Name) {
+		if p.g.tools.names.LookLikeOurs(t.Name) {
 			p.g.log.Warn("refused a tool whose name looks like one of the gateway's own", "tool", t.Name, "origin", p.Origin)
 			continue
 		}
@@ -202,7 +203,7 @@ func (p *Page) setTools(tools []bridge.Tool) error {
 // Done is closed when the page is no longer attached.
 func (p *Page) Done() <-chan struct{} { return p.done }
 
-// Lost says that the page's road has ended. Its resources wait for the tab's next page, for Options.Grace.
+// Lost says that the page's transport has ended. Its resources wait for the tab's next page, for Options.Grace.
 func (p *Page) Lost(reason string) {
 	p.g.mu.Lock()
 	defer p.g.unlock()
@@ -224,7 +225,7 @@ func (p *Page) arrive() {
 	}
 	delete(p.g.silent, p)
 	p.g.catalog.add(p)
-	p.g.log.Info("page attached", "tab", p.tab.number, "origin", p.Origin, "url", p.URL, "road", p.Road)
+	p.g.log.Info("page attached", "tab", p.tab.number, "origin", p.Origin, "url", p.URL, "transport", p.Transport)
 }
 
 // depart takes a page out of the catalog. With mayReturn set its resources stay for a while, in case that the tab comes back

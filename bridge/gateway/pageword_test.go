@@ -5,7 +5,6 @@ package gateway
 import (
 	"context"
 	"errors"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -168,40 +167,5 @@ func TestAnnotationsOfPagesTools(t *testing.T) {
 		if a := tools[own.Name].Annotations; a == nil || !a.ReadOnlyHint {
 			t.Errorf("our own %s has %+v", own.Name, a)
 		}
-	}
-}
-
-func TestNamesThatLookLikeOurs(t *testing.T) {
-	for _, name := range []string{
-		"list_page_resources", "List_Page_Resources", "LIST-PAGE-RESOURCES", "listPageResources", "list.page.resources", "list page resources", "list__page__resources",
-		"list_page_resource", "list_pages_resources", "1ist_page_res0urces", "l!st_p@ge_re$ources", "list_page_resоurces", "ｌist_page_resources", "list_page_re\u200bsources", "list_page_rеsоurces",
-		"pagewire_list_page_resources", "my_list_page_resources", "list_page_resources_v2", "list_page_resources2", "mcp__pagewire__read_page_resource",
-		"read_page_resource", "ReadPageResource", "read_page_resource_now", "wait_for_page_update", "waitForPageUpdates", "wait-for-page-update",
-		"pagewire", "Pagewire_admin", "page-wire-read", "PAGEWIRE", strings.Repeat("x", 200) + "read_page_resource",
-	} {
-		if !looksLikeOurs(name) {
-			t.Errorf("%q may be a page's", name)
-		}
-	}
-	for _, name := range []string{
-		"add", "search", "list", "read", "list_orders", "read_page", "list_resources", "resources_list", "resources_read", "resources_wait", "get_page_resources", "update_page", "wait_for_update",
-		"page_update", "read_resource", "wire_page", "show_page", "搜索", "поиск", "", "pay", "list_page", "open_page_resource",
-	} {
-		if looksLikeOurs(name) {
-			t.Errorf("%q may not be a page's", name)
-		}
-	}
-}
-
-// Nor does the gateway make such a name: where two pages have a tool of one name, the second's host is put behind it.
-func TestNamesAfterRenaming(t *testing.T) {
-	var b toolbox
-	b.init()
-	first := b.name("https://a.example", "list")
-	second := b.name("https://page-resources.example", "list")
-	third := b.name("https://page-resources.other", "list")
-	names := []string{first, second, third}
-	if first != "list" || slices.ContainsFunc(names, looksLikeOurs) || second == third {
-		t.Errorf("the names are %q", names)
 	}
 }

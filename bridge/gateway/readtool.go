@@ -10,7 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/pagewire/pagewire/bridge/gateway/delta"
+	"github.com/pagewire/pagewire/bridge/gateway/live/delta"
 )
 
 // What read_page_resource and wait_for_page_update give: all of a resource, a part of it, or what has changed of that, in pages.

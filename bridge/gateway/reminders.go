@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Tool results are the one road that leads to every model, so each ends with what has changed of what the agent has seen. It is a
+// Tool results are the one thing that reaches every model, so each ends with what has changed of what the agent has seen. It is a
 // channel into a model, and pages write what is in it: contents are told of the one origin whose tool was called, other
 // origins' URIs alone, of which the agent has named each before; all of it as JSON on one line, behind a tag that no page knows.
 

@@ -3,9 +3,7 @@
 package gateway
 
 import (
-	"bytes"
-	"encoding/json"
-
+	"github.com/pagewire/pagewire/bridge/gateway/tools"
 	"github.com/pagewire/pagewire/bridge/wire"
 )
 
@@ -15,70 +13,14 @@ import (
 
 // completeTool answers a call of a page's tool.
 func (g *Gateway) completeTool(c *call, o toolOffer, r reply) {
-	plain := c.agent == nil || c.agent.road == RoadGateway || o.tool.OutputSchema != nil || r.failure != ""
+	plain := c.agent == nil || c.agent.transport == TransportGateway || o.tool.OutputSchema != nil || r.failure != ""
 	result, err := wire.Parse(r.contents, maxDepth)
 	if plain || err != nil || result.Kind() != wire.Object {
 		g.complete(c, r)
 		return
 	}
 	g.remind(c, o.origin(), func(block string) {
-		r.contents = asTextOnly(result, block)
+		r.contents = tools.TextOnly(result, block)
 		g.complete(c, r)
 	})
-}
-
-// asTextOnly is a tool's result whose structuredContent is text, with one text more if that is not "".
-func asTextOnly(result wire.Value, more string) []byte {
-	structured := result.Get("structuredContent")
-	content := result.Get("content")
-	if structured == nil && more == "" {
-		return result
-	}
-	var out wire.Text
-	result.Members(func(key, value wire.Value) bool {
-		if !key.Is("structuredContent") && !key.Is("content") {
-			out = out.Bytes(key).Raw(":").Bytes(value).Raw(",")
-		}
-		return true
-	})
-	list := wire.Text(nil)
-	add := func(part []byte) {
-		if list != nil {
-			list = list.Raw(",")
-		}
-		list = list.Bytes(part)
-	}
-	content.Elements(func(part wire.Value) bool {
-		add(part)
-		return true
-	})
-	if structured != nil && !says(content, structured) {
-		add(textPart(string(structured)))
-	}
-	if more != "" {
-		add(textPart(more))
-	}
-	return wire.Text("{").Bytes(out).Raw(`"content":[`).Bytes(list).Raw("]}")
-}
-
-func textPart(text string) []byte { return wire.Text(`{"type":"text","text":`).Str(text).Raw("}") }
-
-// says reports whether a text of content is the same JSON.
-func says(content, structured wire.Value) (found bool) {
-	want := compact(structured)
-	content.Elements(func(part wire.Value) bool {
-		text, _ := part.Get("text").Text()
-		found = found || bytes.Equal(compact([]byte(text)), want)
-		return !found
-	})
-	return found
-}
-
-// compact is JSON text without white space; what is none is itself.
-func compact(text []byte) []byte {
-	var b bytes.Buffer
-	if json.Compact(&b, text) != nil {
-		return text
-	}
-	return b.Bytes()
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/pagewire/pagewire/bridge/gateway/mcpconn"
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
@@ -55,7 +56,7 @@ func newSession(b *testing.B) *session {
 	if err != nil {
 		b.Fatal(err)
 	}
-	s.agent = testkit.Connect(b, Transport(port), testkit.Legacy).ClientSession
+	s.agent = testkit.Connect(b, mcpconn.Transport(port), testkit.Legacy).ClientSession
 	for _, uri := range []string{cart, text40} {
 		n := len(strings.Join(s.call(toolRead, map[string]any{"uri": uri, "max_chars": 100_000}), ""))
 		s.added, s.since = s.added+n, s.since+n

@@ -6,27 +6,22 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"net/url"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"golang.org/x/time/rate"
 
 	"github.com/pagewire/pagewire/bridge"
+	"github.com/pagewire/pagewire/bridge/gateway/tools"
 )
 
-// The toolbox is what agents see as tools: ours, which offer the resources to agents that know only tools, and the pages'.
+// agentTools are what agents see as tools: ours, which offer the resources to agents that know only tools, and the pages'.
 //
-// A page's tool keeps its name. Where pages of two origins have one of the same name, who came second has its host behind
-// it, for good: a name that an agent has learned never changes its meaning. In several tabs of one origin the tab that was
-// focused last has the name, the others have it with _tabN.
-type toolbox struct {
-	names  map[string]string // origin, space, name -> name that agents see
-	owners map[string]string // the reverse
-	named  map[string]int    // origin -> how many names its tools have
+// In several tabs of one origin the tab that was focused last has a tool's name, the others have it with _tabN.
+type agentTools struct {
+	names  *tools.Names
 	routes map[string]toolOffer
 	revisions
 	// changes is how often the engine is told, told how often it was, pending that it will be.
@@ -59,15 +54,14 @@ func decodeTool(t bridge.Tool) (toolOffer, error) {
 	return toolOffer{name: t.Name, tool: &decoded}, nil
 }
 
-func (b *toolbox) init() {
-	b.names = map[string]string{}
-	b.owners = map[string]string{}
-	b.named = map[string]int{}
+func (b *agentTools) init() {
+	var own []string
+	for _, t := range ownTools {
+		own = append(own, t.Name)
+	}
+	b.names = tools.NewNames(own...)
 	b.changes = rate.NewLimiter(rate.Every(toolsEvery), toolsBurst)
 	b.revisions.init()
-	for _, t := range ownTools {
-		b.owners[t.Name] = "pagewire"
-	}
 }
 
 // retool tells the engine what tools there are: at once, unless pages change theirs in a loop. Then it is at most once per
@@ -123,17 +117,17 @@ func (g *Gateway) setTools() {
 			o.page = p
 			if p.Hub {
 				b.learn(*o)
-				if b.owners[o.name] != "pagewire" && b.routes[o.name].tool == nil {
+				if !b.names.Ours(o.name) && b.routes[o.name].tool == nil {
 					b.routes[o.name] = *o
 					offer(o.name, o.ofHub(), false)
 				}
 				continue
 			}
-			name := b.name(p.Origin, o.name)
+			name := b.names.Of(p.Origin, o.name)
 			if name == "" {
 				continue
 			}
-			tabbed := fitName(name, "_tab"+strconv.Itoa(p.tab.number))
+			tabbed := tools.Fit(name, "_tab"+strconv.Itoa(p.tab.number))
 			o.show(name, tabbed, title)
 			named := b.routes[name].tool == nil
 			if named {
@@ -155,7 +149,7 @@ func (g *Gateway) setTools() {
 // ofHub is a hub's tool as agents are shown it. A hub of an older version passes a page's annotations on.
 func (o *toolOffer) ofHub() []byte {
 	if s := &o.shown; s.as != o.name {
-		shown := claimed(o.tool)
+		shown := tools.Claimed(o.tool)
 		*s = shownTool{as: o.name, plain: text(&shown, true)}
 	}
 	return o.shown.plain
@@ -167,7 +161,7 @@ func (o *toolOffer) show(name, tabbed, title string) {
 		return
 	}
 	p := o.page
-	shown := claimed(o.tool)
+	shown := tools.Claimed(o.tool)
 	if shown.Meta = maps.Clone(shown.Meta); shown.Meta == nil {
 		shown.Meta = mcp.Meta{}
 	}
@@ -183,35 +177,6 @@ func (o *toolOffer) show(name, tabbed, title string) {
 	plain.Meta[metaTool] = []any{p.Origin, o.name}
 	shown.Name = tabbed
 	o.shown = shownTool{as: name, at: title, plain: text(&plain, true), tabbed: text(&shown, true)}
-}
-
-// claimed is a page's tool as agents are shown it. What a page says of its tools' harm is its own word: clients skip questions for a
-// tool with readOnlyHint, so it is said in words, as the page's, and not in annotations.
-func claimed(t *mcp.Tool) mcp.Tool {
-	shown := *t
-	if shown.Annotations == nil {
-		return shown
-	}
-	a := shown.Annotations
-	shown.Annotations = nil
-	if shown.Title == "" {
-		shown.Title = a.Title
-	}
-	var claims []string
-	claim := func(made bool, words string) {
-		if made {
-			claims = append(claims, words)
-		}
-	}
-	claim(a.ReadOnlyHint, "read-only")
-	claim(a.DestructiveHint != nil && *a.DestructiveHint, "destructive")
-	claim(a.DestructiveHint != nil && !*a.DestructiveHint, "not destructive")
-	claim(a.IdempotentHint, "idempotent")
-	claim(a.OpenWorldHint != nil && !*a.OpenWorldHint, "closed world")
-	if len(claims) > 0 {
-		shown.Description = strings.TrimSpace(shown.Description + " The page says: " + strings.Join(claims, ", ") + ".")
-	}
-	return shown
 }
 
 // metaTool is the key of a tool's _meta by which one gateway learns of another whose tool it is: the page's origin, and what
@@ -231,16 +196,14 @@ func (o *toolOffer) origin() string {
 }
 
 // learn keeps the name that a hub has given to a page's tool, in case that we are the hub after it.
-func (b *toolbox) learn(o toolOffer) {
+func (b *agentTools) learn(o toolOffer) {
 	from, _ := o.tool.Meta[metaTool].([]any)
 	if len(from) != 2 {
 		return
 	}
 	origin, _ := from[0].(string)
 	tool, _ := from[1].(string)
-	if key := origin + " " + tool; b.names[key] == "" && b.owners[o.name] == "" {
-		b.names[key], b.owners[o.name] = o.name, key
-	}
+	b.names.Learn(origin, tool, o.name)
 }
 
 // InputSchema returns the JSON Schema of a tool's arguments, by the name that agents know, or nil if no page has it.
@@ -256,56 +219,6 @@ func (g *Gateway) InputSchema(name string) []byte {
 		return nil
 	}
 	return schema
-}
-
-// maxNames is how many tools of an origin get a name. A name is kept for good, and an origin may have new tools all the
-// time: without a bound it takes 3 MB a second.
-const maxNames = 10_000
-
-// name gives a page's tool the name by which agents know it, the same whenever it is asked; none if its origin has had
-// maxNames.
-func (b *toolbox) name(origin, tool string) string {
-	key := origin + " " + tool
-	if name := b.names[key]; name != "" {
-		return name
-	}
-	if b.named[origin] >= maxNames {
-		return ""
-	}
-	b.named[origin]++
-	name := fitName(tool, "")
-	for n := 1; b.owners[name] != ""; n++ {
-		host := origin
-		if u, err := url.Parse(origin); err == nil {
-			host = u.Host
-		}
-		suffix := "_" + host
-		if looksLikeOurs(fitName(tool, suffix)) { // for its host's name
-			suffix = "_site"
-		}
-		if n > 1 {
-			suffix += "_" + strconv.Itoa(n)
-		}
-		name = fitName(tool, suffix)
-	}
-	b.names[key], b.owners[name] = name, key
-	return name
-}
-
-// fitName makes a name that every client takes: letters, digits, _ and -, 64 at most.
-func fitName(name, suffix string) string {
-	clean := func(s string) string {
-		return strings.Map(func(r rune) rune {
-			if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-' {
-				return r
-			}
-			return '_'
-		}, s)
-	}
-	suffix = clean(suffix)
-	suffix = suffix[:min(len(suffix), 48)]
-	name = clean(name)
-	return name[:min(len(name), 64-len(suffix))] + suffix
 }
 
 // callTool runs one of our own tools or passes the call to its page.

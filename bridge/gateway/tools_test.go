@@ -34,22 +34,6 @@ func TestToolsThatChangeInALoop(t *testing.T) {
 	}
 }
 
-func TestNamesOfAnOriginHaveABound(t *testing.T) {
-	var b toolbox
-	b.init()
-	for n := range maxNames {
-		if b.name(app, strconv.Itoa(n)) == "" {
-			t.Fatalf("tool %d has no name", n)
-		}
-	}
-	if name := b.name(app, "one more"); name != "" {
-		t.Errorf("a tool beyond the bound is called %q", name)
-	}
-	if b.name(app, "0") != "0" || b.name("https://other.example", "tool") != "tool" {
-		t.Error("names that there are, or those of another origin, suffer")
-	}
-}
-
 func BenchmarkRetool(b *testing.B) {
 	g := New(Options{})
 	b.Cleanup(func() { g.Close() })

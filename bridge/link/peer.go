@@ -88,7 +88,7 @@ func (p *Peer) Receive(now bridge.Time, frame []byte) error {
 	return p.Apply(now, Parse(frame, p.limit))
 }
 
-// Apply takes a frame. The error is an *Ended: then the link is over, the road is to be closed, and Take has what the page
+// Apply takes a frame. The error is an *Ended: then the link is over, the transport is to be closed, and Take has what the page
 // is still to be told.
 func (p *Peer) Apply(now bridge.Time, f Frame) error {
 	if p.over {

@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// A Conn is an end of a Pipe. It is a gateway.Conn.
+// A Conn is an end of a Pipe. It is a mcpconn.Conn.
 type Conn struct {
 	in    <-chan []byte
 	out   chan<- []byte

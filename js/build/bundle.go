@@ -32,7 +32,7 @@ func bundleAll(root, dist string, tc toolchain) error {
 		{"js/views/index.ts", "views.js", api.FormatESModule, api.PlatformBrowser},
 		{"js/view/index.ts", "view.js", api.FormatESModule, api.PlatformBrowser},
 		{"js/inject/inject.ts", "pagewire.inject.js", api.FormatIIFE, api.PlatformBrowser},
-		{"js/page/testing.ts", "test/page.mjs", api.FormatESModule, api.PlatformNode},
+		{"js/test/page.ts", "test/page.mjs", api.FormatESModule, api.PlatformNode},
 		{"js/extension/testing.ts", "test/extension.mjs", api.FormatESModule, api.PlatformNode},
 		{"js/core/core.ts", "test/tinygo.core.mjs", api.FormatESModule, api.PlatformNode},
 		{"js/views/edge.ts", "test/tinygo.views.mjs", api.FormatESModule, api.PlatformNode},

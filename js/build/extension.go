@@ -15,9 +15,9 @@ import (
 	"github.com/evanw/esbuild/pkg/api"
 )
 
-// bundleKit writes what an extension of somebody else's takes from the npm package: dist/extension/page.js and relay.js, which are
+// bundleWorker writes what an extension of somebody else's takes from the npm package: dist/extension/page.js and relay.js, which are
 // the files of ours, and dist/extension.worker.js, a module.
-func bundleKit(root, dist string, tc toolchain) error {
+func bundleWorker(root, dist string, tc toolchain) error {
 	wasmExec, err := tc.wasmExecModule()
 	if err != nil {
 		return err
@@ -37,7 +37,7 @@ func bundleKit(root, dist string, tc toolchain) error {
 	return errors.Join(
 		bundle(options("page.ts", "extension.page.js", api.FormatIIFE)),
 		bundle(options("relay.ts", "extension.relay.js", api.FormatIIFE)),
-		bundle(options("kit.ts", "extension.worker.js", api.FormatESModule)),
+		bundle(options("worker.ts", "extension.worker.js", api.FormatESModule)),
 		bundle(options("background.ts", "extension/worker.js", api.FormatIIFE)),
 		copyFile(filepath.Join(dist, "extension.d.ts"), filepath.Join(root, "js/extension.d.ts")),
 	)

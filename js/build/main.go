@@ -84,7 +84,7 @@ func build(root string) error {
 		compiled <- errors.Join(tc.compile(root, filepath.Join(dist, "pagewire.wasm")),
 			tc.compilePackage(root, filepath.Join(dist, "pagewire.views.wasm"), "./wasm/views"))
 	}()
-	err := errors.Join(bundleAll(root, dist, tc), bundleKit(root, dist, tc))
+	err := errors.Join(bundleAll(root, dist, tc), bundleWorker(root, dist, tc))
 	if err := errors.Join(err, <-compiled); err != nil {
 		return err
 	}

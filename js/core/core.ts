@@ -1,6 +1,6 @@
 /**
  * dist/pagewire.core.js: what a page fetches when its first agent connects. `start` fetches and starts a core, on the
- * page or, where the page's Content Security Policy forbids wasm there, in a same-origin worker; `sessions` is the
+ * page or, where the page's Content Security Policy forbids wasm there, in a same-origin worker; `arrive` is the
  * part of the page layer that only a page with agents needs.
  *
  * It never retries by itself and keeps nothing between two starts but the compiled module: the page layer decides
@@ -11,7 +11,7 @@ import { compile } from "./compile.ts";
 import { remote } from "./remote.ts";
 import type { CoreOptions, PortCore, PortSource } from "../link/link.ts";
 
-export { sessions } from "../page/sessions.ts";
+export { arrive } from "../late/late.ts";
 
 /** What was compiled last, and from where. */
 let compiled: { url: string; module: Promise<WebAssembly.Module> } | undefined;

@@ -1,18 +1,18 @@
 /**
  * dist/extension/worker.js: the extension's service worker. It puts together the documents, what the user allows, and
- * the road to the gateway, where the core is, and tells the extension's own pages (popup, options, side panel) what
+ * the transport to the gateway, where the core is, and tells the extension's own pages (popup, options, side panel) what
  * there is.
  *
  * Listeners are there before anything is awaited: the browser starts a suspended worker for an event, and drops it
  * otherwise.
  */
 import { documents, Live } from "./documents.ts";
-import { native } from "./native.ts";
+import { nativeMessaging } from "./nativemessaging.ts";
 import { permissions } from "./permissions.ts";
-import type { Road } from "./road.ts";
+import type { Transport } from "./transport.ts";
 import { socket } from "./socket.ts";
-import type { Shown, View } from "./view.ts";
-import { fromView } from "./words.ts";
+import type { Shown, Request } from "./state.ts";
+import { fromPanel } from "./messages.ts";
 
 /** Where a `pagewire serve` listens for who has no native host. */
 const defaultGateway = "ws://127.0.0.1:7433/page";
@@ -53,27 +53,27 @@ const run = (async () => {
   return fresh;
 })();
 
-let road: Road | undefined;
-let roadSince = 0;
+let transport: Transport | undefined;
+let transportSince = 0;
 
-async function takeRoad(): Promise<void> {
-  if (road) return;
+async function takeTransport(): Promise<void> {
+  if (transport) return;
   const prefix = await run;
   const { gateway, secret } = await chrome.storage.local.get(["gateway", "secret"]);
-  if (road) return;
+  if (transport) return;
   const name = (tab: number) => `${prefix}-${tab}`;
   let known = typeof secret === "string" ? secret : undefined;
   const bySocket = () => {
-    road?.close();
-    roadSince = Date.now();
-    road = socket(typeof gateway === "string" ? gateway : defaultGateway, known, name, () => void update());
+    transport?.close();
+    transportSince = Date.now();
+    transport = socket(typeof gateway === "string" ? gateway : defaultGateway, known, name, () => void update());
     void update();
   };
-  roadSince = Date.now();
+  transportSince = Date.now();
   const learned = (told: string) => {
     if (told !== known) void keep((known = told));
   };
-  road = native(name, () => void update(), bySocket, learned);
+  transport = nativeMessaging(name, () => void update(), bySocket, learned);
 }
 
 let updating = false;
@@ -81,15 +81,19 @@ async function update(): Promise<void> {
   if (updating) return;
   updating = true;
   const p = await granted;
-  await takeRoad();
+  await takeTransport();
   updating = false;
-  if (road!.state.road === "WebSocket" && !road!.state.connected && Date.now() - roadSince > lookAgain) {
-    road!.close();
-    road = undefined;
+  if (
+    transport!.state.transport === "WebSocket" &&
+    !transport!.state.connected &&
+    Date.now() - transportSince > lookAgain
+  ) {
+    transport!.close();
+    transport = undefined;
     return update();
   }
   const all = pages.list();
-  road!.serve(all.filter((document) => document.admitted && document.offers > 0));
+  transport!.serve(all.filter((document) => document.admitted && document.offers > 0));
   badge(all, (origin) => p.of(origin) !== undefined);
   const view = await show(all);
   for (const port of views) port.postMessage(view);
@@ -138,7 +142,11 @@ async function show(all: readonly Live[]): Promise<Shown> {
   return {
     stopped: p.stopped,
     origins: p.list(),
-    gateway: { road: road!.state.road, connected: road!.state.connected, why: road!.state.why },
+    gateway: {
+      transport: transport!.state.transport,
+      connected: transport!.state.connected,
+      why: transport!.state.why,
+    },
     refused: [...pages.refused],
     pages: all.map((d) => {
       const grant = p.of(d.origin);
@@ -164,7 +172,7 @@ async function show(all: readonly Live[]): Promise<Shown> {
 }
 
 chrome.runtime.onConnect.addListener((port) => {
-  if (port.name !== fromView) return;
+  if (port.name !== fromPanel) return;
   // Our own pages only: a page of the web that says that it is one has another origin, whatever else it says.
   if (port.sender?.id !== chrome.runtime.id || port.sender.origin !== new URL(chrome.runtime.getURL("")).origin) {
     pages.refuse("a view that is none of ours", port.sender?.origin ?? "somebody");
@@ -179,7 +187,7 @@ chrome.runtime.onConnect.addListener((port) => {
   });
   port.onMessage.addListener(async (message) => {
     const p = await granted;
-    const said = message as View;
+    const said = message as Request;
     if (said.do === "allow") await p.allow(said.origin, said.grant);
     else if (said.do === "revoke") await p.revoke(said.origin);
     else if (said.do === "stop") await p.stop(said.on);

@@ -10,7 +10,7 @@
  */
 import type { Document, Options } from "../extension.d.ts";
 import { tally } from "./tally.ts";
-import { fromRelay, look, type Note, type ToRelay } from "./words.ts";
+import { fromRelay, look, type Note, type ToRelay } from "./messages.ts";
 
 /**
  * The longest first frame of a link, and the longest of any, in UTF-16 code units: bridge/link/LINK.md has them in
@@ -63,7 +63,7 @@ interface Keeper {
   attended(): boolean;
 }
 
-/** A document, without sessions: kit.ts adds those. */
+/** A document, without sessions: worker.ts adds those. */
 export class Live implements Omit<Document, "open" | "sessions"> {
   frame = "";
   url: string;

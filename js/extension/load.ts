@@ -6,7 +6,7 @@
  * extension, whether or not that has been allowed: such a page's core comes from its own files.
  */
 import type { CoreOptions, PortCore, PortSource, Start } from "../link/link.ts";
-import { sessions } from "../page/sessions.ts";
+import { arrive } from "../late/late.ts";
 import type { CoreSettings } from "../page/shared.ts";
 
 /** Where the files are that no page has. */
@@ -28,5 +28,5 @@ const start: Start = async (page: PortSource, options: CoreOptions): Promise<Por
   return await own.start(page, options);
 };
 
-export const load = async () => ({ sessions, start });
+export const load = async () => ({ arrive, start });
 export const preload = (): void => {};

@@ -1,7 +1,7 @@
 // The options: every site that the user has allowed, the switch that stops all, and what was refused.
 import { render } from "preact";
 import { Gateway, Stop } from "./parts.tsx";
-import { follow, type Shown } from "./view.ts";
+import { follow, type Shown } from "./state.ts";
 
 const root = document.getElementById("app")!;
 

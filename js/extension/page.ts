@@ -1,6 +1,6 @@
 /**
  * dist/extension/page.js: the page layer as the extension adds it to each document, in the page's own world, before
- * any script of the page runs. The core is at the other end of the extension's road; relay.ts is in between.
+ * any script of the page runs. The core is at the other end of the extension's transport; relay.ts is in between.
  *
  * Nothing is told to the extension but how much the page offers, until it begins: the page layer of a page that offers
  * nothing is silent, and one of a site that the user has not allowed sees what it would see if no agent ran. So does
@@ -25,7 +25,7 @@ import type { PagewireOptions } from "../pagewire.d.ts";
 import { boot } from "../page/pagewire.ts";
 import { type Post, shared } from "../page/shared.ts";
 import { nowhere, onstart } from "./load.ts";
-import { type Down, handover } from "./words.ts";
+import { type Down, handover } from "./messages.ts";
 
 const preventDefault = Event.prototype.preventDefault;
 const { apply } = Reflect;

@@ -5,7 +5,7 @@ import { Feed } from "../inspector/feed.ts";
 import { startTheme } from "../inspector/theme.ts";
 import { Gateway, Sites, Stop } from "./parts.tsx";
 import { prove } from "./prove.ts";
-import { follow, type Shown } from "./view.ts";
+import { follow, type Shown } from "./state.ts";
 
 const root = document.getElementById("app")!;
 const query = new URLSearchParams(location.search);

@@ -1,8 +1,8 @@
 // What the popup, the options and the side panel have in common. Whatever pages call themselves and their resources is shown as
 // text: nothing here makes markup, an address or a style of it.
-import type { Shown, ShownPage, View } from "./view.ts";
+import type { Shown, ShownPage, Request } from "./state.ts";
 
-export type Do = (what: View) => void;
+export type Do = (what: Request) => void;
 
 const count = (n: number, one: string, many = one + "s") => `${n} ${n === 1 ? one : many}`;
 
@@ -119,7 +119,7 @@ export function Gateway({ shown: { gateway } }: { shown: Shown }) {
   return (
     <p class={gateway.connected ? "gateway connected" : "gateway"} role="status">
       {gateway.connected
-        ? `Connected by ${gateway.road}.`
+        ? `Connected by ${gateway.transport}.`
         : gateway.why
           ? `No gateway: ${gateway.why}`
           : "No gateway is needed now."}

@@ -1,7 +1,7 @@
 // The popup: what the page in front offers, and the user's word on it.
 import { render } from "preact";
 import { Gateway, Sites, Stop } from "./parts.tsx";
-import { follow, type Shown } from "./view.ts";
+import { follow, type Shown } from "./state.ts";
 
 const root = document.getElementById("app")!;
 // A test opens the page in a tab, and says which one it is about.

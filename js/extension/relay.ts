@@ -7,7 +7,7 @@
  * counts and bounds nothing either, since the worker must do so: a page's process may be taken over with all that is in
  * it.
  */
-import { type Down, fromRelay, handover, look, type Note, type ToRelay, type Up } from "./words.ts";
+import { type Down, fromRelay, handover, look, type Note, type ToRelay, type Up } from "./messages.ts";
 
 /**
  * Pauses before the worker is called again, in ms: the first, and the longest. A worker that was only suspended is

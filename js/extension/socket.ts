@@ -1,12 +1,12 @@
 /**
- * The road by WebSocket, where the native host is not installed: one connection with a `pagewire serve` on this machine
- * for each document. It is the road of a page with data-gateway (js/page/gateway.ts), but the gateway believes us whose
+ * The transport by WebSocket, where the native host is not installed: one connection with a `pagewire serve` on this machine
+ * for each document. It is the transport of a page with data-gateway (js/late/gateway.ts), but the gateway believes us whose
  * document it is, since both prove first that they know a secret: the one that the native host has told us when it was
- * there. Without one nothing is dialled. The other side is bridge/gateway/socket.
+ * there. Without one nothing is dialled. The other side is bridge/gateway/pages/socket.
  */
 import type { Link, Live } from "./documents.ts";
 import { prove } from "./prove.ts";
-import { farewell, type Road, type State, type TabName, tooMuch } from "./road.ts";
+import { farewell, type Transport, type State, type TabName, tooMuch } from "./transport.ts";
 
 const firstPause = 100;
 const longestPause = 10_000;
@@ -24,9 +24,9 @@ interface Served {
   over: boolean;
 }
 
-export function socket(url: string, secret: string | undefined, name: TabName, changed: () => void): Road {
+export function socket(url: string, secret: string | undefined, name: TabName, changed: () => void): Transport {
   const unknown = "the native host is not installed, and was never there: run pagewire extension install";
-  let state: State = { road: "WebSocket", connected: false, why: secret ? "" : unknown };
+  let state: State = { transport: "WebSocket", connected: false, why: secret ? "" : unknown };
   const served = new Map<number, Served>();
 
   const become = (why: string) => {
@@ -34,7 +34,7 @@ export function socket(url: string, secret: string | undefined, name: TabName, c
     for (const one of served.values()) connected ||= one.link !== undefined;
     if (connected) why = "";
     if (state.connected === connected && state.why === why) return;
-    state = { road: "WebSocket", connected, why };
+    state = { transport: "WebSocket", connected, why };
     changed();
   };
   const waiting = () => {

@@ -134,7 +134,7 @@ function Tabs({ feed, tab, setTab }: { feed: Feed; tab: number | undefined; setT
                 {top.absent && <span class="tag warn">reloading</span>}
               </span>
               <span class="line dim">
-                <span class="text">{top.origin || top.url}</span> {top.road} · {resources}
+                <span class="text">{top.origin || top.url}</span> {top.transport} · {resources}
                 {t.pages.length > 1 && ` · ${count(t.pages.length - 1, "frame")}`}
               </span>
             </>
@@ -284,7 +284,8 @@ function Side({ feed }: { feed: Feed }) {
       >
         {(a) => (
           <span class="line">
-            <b class="n">{a.id}</b> <span class="text">{a.name || "an agent"}</span> <span class="dim">{a.road}</span>
+            <b class="n">{a.id}</b> <span class="text">{a.name || "an agent"}</span>{" "}
+            <span class="dim">{a.transport}</span>
           </span>
         )}
       </Rows>
@@ -336,22 +337,22 @@ function what(text: string) {
   return id === undefined ? kind : `${kind} #${id}`;
 }
 
-const who = (e: Entry, roads: ReadonlyMap<number, Agent>) =>
-  e.agent ? `${roads.get(e.agent)?.name || "agent"} ${e.agent}` : (e.page ?? "");
+const who = (e: Entry, transports: ReadonlyMap<number, Agent>) =>
+  e.agent ? `${transports.get(e.agent)?.name || "agent"} ${e.agent}` : (e.page ?? "");
 
 function Log({ feed }: { feed: Feed }) {
   const [filter, setFilter] = useState("");
   const [own, setOwn] = useState(false);
   const [shown, setShown] = useState<Entry>();
-  const roads = useMemo(() => new Map(feed.agents.map((a): [number, Agent] => [a.id, a])), [feed.agents]);
+  const transports = useMemo(() => new Map(feed.agents.map((a): [number, Agent] => [a.id, a])), [feed.agents]);
   const items = useMemo(() => {
     const want = filter.trim().toLowerCase();
     return feed.log.filter(
       (e) =>
-        (own || !e.agent || roads.get(e.agent)?.road !== "inspector") &&
-        (want === "" || `${ways[e.way]} ${who(e, roads)} ${e.text}`.toLowerCase().includes(want)),
+        (own || !e.agent || transports.get(e.agent)?.transport !== "inspector") &&
+        (want === "" || `${ways[e.way]} ${who(e, transports)} ${e.text}`.toLowerCase().includes(want)),
     );
-  }, [feed.log, filter, own, roads]);
+  }, [feed.log, filter, own, transports]);
   return (
     <section class="log" aria-labelledby="log-title">
       <h2 id="log-title">
@@ -398,7 +399,7 @@ function Log({ feed }: { feed: Feed }) {
             <span class="line mono">
               <span class="dim">{clock(e.at)}</span>
               <span class={`way ${e.agent ? "agent" : "page"}`}>{ways[e.way]}</span>
-              <span class="who">{who(e, roads)}</span>
+              <span class="who">{who(e, transports)}</span>
               <span class="what">{what(e.text)}</span>
               <span class="dim right">{size(e.bytes)}</span>
               <span class="text dim">{e.text}</span>

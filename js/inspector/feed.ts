@@ -9,7 +9,7 @@ export interface Page {
   title: string;
   origin: string;
   url: string;
-  road: string;
+  transport: string;
   hub?: boolean;
   focused?: boolean;
   absent?: boolean;
@@ -30,7 +30,7 @@ export interface Resource {
 
 export interface Agent {
   id: number;
-  road: string;
+  transport: string;
   name: string;
 }
 

@@ -3,7 +3,7 @@
 // Whatever pages and agents call themselves is shown as text: nothing here makes markup, an address or a style of it.
 
 import { render } from "preact";
-import { takeTicket } from "./session.ts";
+import { takeTicket } from "./ticket.ts";
 import { App } from "./app.tsx";
 import { Feed } from "./feed.ts";
 import { startTheme } from "./theme.ts";

@@ -8,7 +8,7 @@
  *
  * It never looks at what a call is about, and never waits: it keeps at most one touch a URI, and what was said in this turn.
  */
-import { microtask, SafeMap, stringify } from "../page/late.ts";
+import { microtask, SafeMap, stringify } from "../late/intrinsics.ts";
 import { linkVersion, type PortCore, type PortSource, Status } from "./link.ts";
 
 export type Call = readonly unknown[];
@@ -25,7 +25,7 @@ export interface About {
 
 /** A core elsewhere, and what is beside the calls of a core. */
 export interface Channel extends PortCore {
-  /** Takes what a frame of the core says; null where the road has ended. */
+  /** Takes what a frame of the core says; null where the transport has ended. */
   hear(calls: readonly Call[] | null): void;
   /** Says what has changed of what the page said of itself. */
   note(about: About): void;

@@ -1,6 +1,6 @@
 /**
  * The ways in for agents, as far as every page carries them: pagewire.connect(), ports and envelopes posted to the
- * window, and the import of dist/pagewire.core.js when the first of them comes. All else is in sessions.ts, which comes
+ * window, and the import of dist/pagewire.core.js when the first of them comes. All else is in late.ts, which comes
  * with it.
  *
  * It never fetches anything before it is asked to, and never throws into a page's event loop: a failure closes the
@@ -24,12 +24,12 @@ import {
   warn,
 } from "./intrinsics.ts";
 import { load, preload } from "./load.ts";
-import type { Carrier, Gateway, Ground, Port, Sessions } from "./shared.ts";
+import type { Carrier, Gateway, Early, Port, Late } from "./shared.ts";
 
-/** `ground` is what sessions.ts needs, but for what this file adds. */
-export function agents(ground: Omit<Ground, "start" | "failed">) {
-  const { settings, emit, shared } = ground;
-  let loaded: Promise<Sessions> | undefined;
+/** `early` is what late.ts needs, but for what this file adds. */
+export function agents(early: Omit<Early, "start" | "failed">) {
+  const { settings, emit, shared } = early;
+  let loaded: Promise<Late> | undefined;
 
   const failed = (cause: unknown) => {
     const message = `pagewire: no core from ${settings.core}: ${cause}. Are its files together?`;
@@ -40,8 +40,8 @@ export function agents(ground: Omit<Ground, "start" | "failed">) {
 
   const begin = async () => {
     try {
-      const { sessions, start } = await load(settings);
-      return sessions({ ...ground, failed, start }) as Sessions;
+      const { arrive, start } = await load(settings);
+      return arrive({ ...early, failed, start }) as Late;
     } catch (cause) {
       loaded = undefined; // Chromium fetches again what failed
       throw failed(cause);
@@ -75,7 +75,7 @@ export function agents(ground: Omit<Ground, "start" | "failed">) {
       } catch {} // it has been reported
     },
 
-    /** Answers a call of one of the tools of tools.ts, for which the loader is fetched, but no wasm. */
+    /** Answers a call of one of the tools of page/resourcetools.ts, for which the loader is fetched, but no wasm. */
     async answer(name: string, input: unknown, signal: AbortSignal | undefined): Promise<object> {
       try {
         return await (await arrive()).answer(name, input, signal);

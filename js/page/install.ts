@@ -18,7 +18,7 @@ import {
   SafeWeakMap,
   warn,
 } from "./intrinsics.ts";
-import { type Sessions, shared } from "./shared.ts";
+import { type Late, shared } from "./shared.ts";
 
 /** The three methods, on converted arguments. `where` is how the messages of their errors start. */
 export type Methods = { readonly [name: string]: (args: readonly unknown[], where: string) => void };
@@ -54,7 +54,7 @@ export const foreignContext =
   "pagewire: modelContext.registerResource is defined by another library or the browser. It is left alone, and Pagewire's agents do not see what is registered with it.";
 
 /** Installs the page API in this window. `late` gives the part that comes later. */
-export function install(methods: Methods, late: () => Promise<Sessions>): Installed {
+export function install(methods: Methods, late: () => Promise<Late>): Installed {
   const undo: Undo[] = [];
   const undoAll = () => {
     for (let i = undo.length; i--; ) undo[i]!(); // last first: the way back is the way there
@@ -67,14 +67,14 @@ export function install(methods: Methods, late: () => Promise<Sessions>): Instal
     warn(foreignContext);
     return { undo: undoAll, context, foreign: true };
   }
-  const native = !!context;
+  const builtIn = !!context;
   const contexts = makeContexts();
   if (!context) {
     defineProperty(ModelContext.prototype, Symbol.toStringTag, { configurable: true, value: "ModelContext" });
     context = contexts.of(document);
     add(globalThis, "ModelContext", { writable: true, value: ModelContext });
     // A polyfill of registerTool that is loaded later finds a model context and steps aside, so who counts on it has to
-    // find its methods here. What they do is in toolbox.ts, which comes with pagewire.core.js.
+    // find its methods here. What they do is in modelcontext.ts, which comes with pagewire.core.js.
     const own = isExactly((shared.unused = context));
     for (const name of ["registerTool", "getTools", "executeTool"]) {
       const { [name]: value } = {
@@ -94,8 +94,8 @@ export function install(methods: Methods, late: () => Promise<Sessions>): Instal
   const above = getPrototypeOf(context)!;
   const prototype = above === Object.prototype ? context : above;
   // A native getter is the best brand check: it accepts contexts of other windows and refuses impostors and Proxies.
-  const toolchange = native && descriptorOf(prototype, "ontoolchange")?.get;
-  const brand = toolchange ? uncurry(toolchange) : native ? isExactly(context) : contexts.brand;
+  const toolchange = builtIn && descriptorOf(prototype, "ontoolchange")?.get;
+  const brand = toolchange ? uncurry(toolchange) : builtIn ? isExactly(context) : contexts.brand;
   for (const operation of operations)
     add(prototype, operation[0], {
       writable: true,
@@ -107,7 +107,7 @@ export function install(methods: Methods, late: () => Promise<Sessions>): Instal
     const Interface = (globalThis as never)[owner] as { prototype: object };
     const holder = owner === "Document" ? document : navigator;
     const own = isExactly(holder);
-    const get = owner === "Document" && !native ? contexts.of : (self: unknown) => (own(self), context);
+    const get = owner === "Document" && !builtIn ? contexts.of : (self: unknown) => (own(self), context);
     if (!(name in holder)) add(Interface.prototype, name, { enumerable: true, get: attribute(name, get) });
   }
   return { undo: undoAll, context };

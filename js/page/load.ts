@@ -2,14 +2,14 @@
  * How the part of the page layer that comes with the core gets to the page. In dist/pagewire.inject.js the build puts
  * js/inject/load.ts in the place of this file: there it is there already, and the core is in the gateway.
  */
-import type { CoreSettings, Ground, Sessions } from "./shared.ts";
+import type { CoreSettings, Early, Late } from "./shared.ts";
 
-interface Late {
-  sessions(ground: Ground): Sessions;
-  start: Ground["start"];
+interface LateModule {
+  arrive(early: Early): Late;
+  start: Early["start"];
 }
 
-export const load = ({ core }: CoreSettings): Promise<Late> => import(core);
+export const load = ({ core }: CoreSettings): Promise<LateModule> => import(core);
 
 /**
  * Starts the fetch of the wasm while the loader is still on its way: one round trip instead of two. A fetch of the same

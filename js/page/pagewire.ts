@@ -11,8 +11,8 @@ import { getter } from "./basics.ts";
 import { define, foreignContext, install } from "./install.ts";
 import { Custom, dispatch, listen, microtask, SafeURL, unlisten, warn } from "./intrinsics.ts";
 import { notify, type Permission, register, unregister, withdrawAll } from "./registry.ts";
-import { type CoreSettings, kit, shared, type Tooling } from "./shared.ts";
-import { project } from "./tools.ts";
+import { type CoreSettings, kept, shared, type Tooling } from "./shared.ts";
+import { project } from "./resourcetools.ts";
 import { canonical, isAt, requireOrigin } from "./uri.ts";
 
 /** Options that are taken as they are; the first three are URLs. */
@@ -84,7 +84,7 @@ export function boot(base: string, options: PagewireOptions): Pagewire {
     const holder = (minimal || !("registerTool" in context!) ? document.modelContext : context) as Tooling | undefined;
     return typeof holder?.registerTool === "function" ? holder : undefined;
   };
-  const way = agents({ shared, kit, settings, emit, own, tooling, projected: (name) => projection.projected(name) });
+  const way = agents({ shared, kept, settings, emit, own, tooling, projected: (name) => projection.projected(name) });
   const projection = project(tooling, way.answer);
   if (usable) {
     // Chromium's; false for "tools" also where WebMCP is off, so it counts only where the feature is known.

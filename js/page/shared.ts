@@ -1,6 +1,6 @@
 /**
  * What the two halves of the page layer share: the part that every page carries (dist/pagewire.js) and the part that
- * comes with the core when an agent does (sessions.ts, in dist/pagewire.core.js).
+ * comes with the core when an agent does (late.ts, in dist/pagewire.core.js).
  *
  * The page layer works without a core: the registry is complete in itself, and what happens while there is none needs
  * no queue, because a new core is given the registrations as they are then. cores.ts alone changes `core`.
@@ -54,7 +54,7 @@ export const shared = {
   peopled: (_any: boolean): void => {},
   /** The model context that is ours, as long as nobody has asked it for tools. */
   unused: undefined as object | undefined,
-  /** Told of each notification of a key, and with "" of each change of the list: answers.ts, once it is loaded. */
+  /** Told of each notification of a key, and with "" of each change of the list: resourcetools.ts, once it is loaded. */
   changed: undefined as ((key: string) => void) | undefined,
   /** Told of each key that was notified, once per turn of the event loop: for content scripts. */
   hint: (_key: string): void => {},
@@ -67,10 +67,10 @@ export const shared = {
 
 /**
  * Intrinsics for the part that comes late, when the page may have patched its own: those that libraries are known to
- * patch. The others (typed arrays, Blob) it takes itself when it comes. late.ts has the same order: names would cost
- * every page 70 bytes.
+ * patch. The others (typed arrays, Blob) it takes itself when it comes. late/intrinsics.ts has the same order: names
+ * would cost every page 70 bytes.
  */
-export const kit = [
+export const kept = [
   aborted,
   apply,
   closePort,
@@ -114,11 +114,11 @@ export interface Post {
 /** A gateway to be connected to: its URL as it was given, or what leads there. */
 export type Gateway = string | Post;
 
-/** What sessions.ts gets from the part that was there before it. */
-export interface Ground {
+/** What late.ts gets from the part that was there before it. */
+export interface Early {
   start: Start;
   shared: typeof shared;
-  kit: typeof kit;
+  kept: typeof kept;
   settings: CoreSettings;
   /** Dispatches an event on `pagewire`, in a microtask. */
   emit(type: string, detail: object): void;
@@ -166,8 +166,8 @@ export interface Port {
   close(reason: string): void;
 }
 
-/** What sessions.ts offers. */
-export interface Sessions {
+/** What late.ts offers. */
+export interface Late {
   /** Sees to it that there is a core. Rejects with what `failed` gives. */
   need(): Promise<PortCore>;
   /** Opens a port, once there is a core. */

@@ -51,7 +51,7 @@ func start(t *testing.T, addr, text string) *running {
 	r.page.Describe(image, map[string]any{"name": "image", "mimeType": "image/png"})
 	r.page.Describe("https://shop.example/item/{id}", map[string]any{"name": "item"})
 	r.page.Attach(func(send func([]byte)) (testkit.Receiver, error) {
-		return r.g.Attach(gateway.PageInfo{Tab: "a", Origin: "https://shop.example", URL: "https://shop.example/", Title: "Shop", Road: "test"}, send)
+		return r.g.Attach(gateway.PageInfo{Tab: "a", Origin: "https://shop.example", URL: "https://shop.example/", Title: "Shop", Transport: "test"}, send)
 	})
 	r.page.Offer(image, "\x89PNG\x00")
 	r.page.Offer(cart, text)

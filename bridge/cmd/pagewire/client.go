@@ -10,8 +10,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/spf13/cobra"
 
-	"github.com/pagewire/pagewire/bridge/gateway"
 	"github.com/pagewire/pagewire/bridge/gateway/hub"
+	"github.com/pagewire/pagewire/bridge/gateway/mcpconn"
 )
 
 // What ls, read and watch have in common: each is an agent of the hub that runs.
@@ -36,7 +36,7 @@ func (h *hubFlags) connect(ctx context.Context, o *mcp.ClientOptions) (*mcp.Clie
 	o.Capabilities = &mcp.ClientCapabilities{}
 	client := mcp.NewClient(&mcp.Implementation{Name: "pagewire", Version: versionName()}, o)
 	// The era in which a subscription is one request, and lasts as long as the session.
-	session, err := client.Connect(ctx, gateway.Transport(conn), &mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"})
+	session, err := client.Connect(ctx, mcpconn.Transport(conn), &mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"})
 	if err != nil {
 		conn.Close()
 		return nil, err

@@ -16,9 +16,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pagewire/pagewire/bridge/gateway"
+	"github.com/pagewire/pagewire/bridge/gateway/agents"
 	"github.com/pagewire/pagewire/bridge/gateway/hub"
 	"github.com/pagewire/pagewire/bridge/gateway/node"
-	"github.com/pagewire/pagewire/bridge/gateway/serve"
 )
 
 // A client is a program with agents in it, and where it looks for MCP servers.
@@ -249,7 +249,7 @@ func checkFlags(args []string) error {
 	number := func(name string) int { n, _ := cmd.Flags().GetInt(name); return n }
 	return checkServe(cmd, &node.Options{
 		AllowHosts: list("allow-host"), TLSCert: text("tls-cert"), TLSKey: text("tls-key"), InsecureHTTP: get("insecure-http"), NoToken: get("no-token"),
-		Shares: serve.Shares{Sessions: number("max-sessions"), Listens: number("max-listens"), Requests: number("max-requests")},
+		Shares: agents.Shares{Sessions: number("max-sessions"), Listens: number("max-listens"), Requests: number("max-requests")},
 		Stdio:  get("stdio"), HTTP: text("http"), Hub: text("hub"), Chrome: text("chrome"), Launch: get("launch"), Headless: get("headless"), Open: list("open"),
 		BrowserFlags: list("browser-flag"), Inject: get("inject"), AllowOrigins: list("allow-origin"), DenyOrigins: list("deny-origin"),
 		Reminders: gateway.Reminders(text("reminders")),

@@ -17,7 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pagewire/pagewire/bridge/gateway/hub"
-	"github.com/pagewire/pagewire/bridge/gateway/native"
+	"github.com/pagewire/pagewire/bridge/gateway/pages/extension"
 )
 
 // A chromium is a browser that takes the extension: where it looks for native hosts.
@@ -38,7 +38,7 @@ var chromiums = []chromium{
 	{"Brave", "BraveSoftware/Brave-Browser", "BraveSoftware/Brave-Browser", `BraveSoftware\Brave-Browser`},
 }
 
-const hostFile = native.HostName + ".json"
+const hostFile = extension.HostName + ".json"
 
 // profiles is where a browser keeps its profiles.
 func (c chromium) profiles(p places) string {
@@ -49,7 +49,7 @@ func (c chromium) profiles(p places) string {
 }
 
 func (c chromium) key() string {
-	return `HKCU\Software\` + c.windows + `\NativeMessagingHosts\` + native.HostName
+	return `HKCU\Software\` + c.windows + `\NativeMessagingHosts\` + extension.HostName
 }
 
 // hostManifest is what a browser wants to know of a native host.
@@ -66,7 +66,7 @@ func manifestFor(binary string) []byte {
 	out := json.NewEncoder(&text)
 	out.SetEscapeHTML(false)
 	out.SetIndent("", "  ")
-	_ = out.Encode(hostManifest{native.HostName, "Pagewire: live page state for AI agents", binary, "stdio", []string{native.ExtensionOrigin + "/"}}) // plain text
+	_ = out.Encode(hostManifest{extension.HostName, "Pagewire: live page state for AI agents", binary, "stdio", []string{extension.ExtensionOrigin + "/"}}) // plain text
 	return text.Bytes()
 }
 
@@ -118,7 +118,7 @@ func extensionCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return remove(cmd, native.SecretFile(file))
+			return remove(cmd, extension.SecretFile(file))
 		},
 	}
 	for _, c := range []*cobra.Command{install, uninstall} {
@@ -132,7 +132,7 @@ func extensionCommand() *cobra.Command {
 func makeSecret() error {
 	file, err := hub.TokenFile()
 	if err == nil {
-		_, err = native.MakeSecret(file)
+		_, err = extension.MakeSecret(file)
 	}
 	return err
 }
@@ -249,7 +249,7 @@ func checkHost(home string) finding {
 			continue
 		}
 		var m hostManifest
-		if json.Unmarshal(text, &m) != nil || !slices.Contains(m.AllowedOrigins, native.ExtensionOrigin+"/") {
+		if json.Unmarshal(text, &m) != nil || !slices.Contains(m.AllowedOrigins, extension.ExtensionOrigin+"/") {
 			return fail(h.file()+" does not name our extension", "pagewire extension install --force")
 		}
 		if info, err := os.Stat(m.Path); err != nil || info.IsDir() {

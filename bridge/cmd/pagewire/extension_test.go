@@ -14,7 +14,7 @@ import (
 	"testing"
 
 	"github.com/pagewire/pagewire/bridge/gateway/hub"
-	"github.com/pagewire/pagewire/bridge/gateway/native"
+	"github.com/pagewire/pagewire/bridge/gateway/pages/extension"
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
@@ -43,7 +43,7 @@ func TestExtensionInstallIsForTheBrowsersThatAreThere(t *testing.T) {
 	}
 	var want []string
 	for _, name := range []string{"chromium", "BraveSoftware/Brave-Browser"} {
-		want = append(want, filepath.Join(dir, ".config", name, "NativeMessagingHosts", native.HostName+".json"))
+		want = append(want, filepath.Join(dir, ".config", name, "NativeMessagingHosts", extension.HostName+".json"))
 	}
 	for range 2 { // the second time there is nothing to do
 		status, out, errs := run("extension", "install")
@@ -67,7 +67,7 @@ func TestExtensionInstallIsForTheBrowsersThatAreThere(t *testing.T) {
 	if self, err = filepath.EvalSymlinks(self); err != nil {
 		t.Fatal(err)
 	}
-	if m.Path != self || m.Type != "stdio" || m.Name != native.HostName || !slices.Equal(m.AllowedOrigins, []string{"chrome-extension://" + native.ExtensionID + "/"}) {
+	if m.Path != self || m.Type != "stdio" || m.Name != extension.HostName || !slices.Equal(m.AllowedOrigins, []string{"chrome-extension://" + extension.ExtensionID + "/"}) {
 		t.Errorf("the browser is told %+v", m)
 	}
 
@@ -131,7 +131,7 @@ func TestABrowserStartsTheNativeHost(t *testing.T) {
 	var errs strings.Builder
 	status := make(chan int, 1)
 	go func() {
-		status <- pagewire(t.Context(), []string{"chrome-extension://" + native.ExtensionID + "/", "--parent-window=0"}, in, host, &errs)
+		status <- pagewire(t.Context(), []string{"chrome-extension://" + extension.ExtensionID + "/", "--parent-window=0"}, in, host, &errs)
 		host.Close()
 	}()
 	var length [4]byte

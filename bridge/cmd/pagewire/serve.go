@@ -19,9 +19,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pagewire/pagewire/bridge/gateway"
+	"github.com/pagewire/pagewire/bridge/gateway/agents"
 	"github.com/pagewire/pagewire/bridge/gateway/hub"
 	"github.com/pagewire/pagewire/bridge/gateway/node"
-	"github.com/pagewire/pagewire/bridge/gateway/serve"
+	"github.com/pagewire/pagewire/bridge/gateway/weborigin"
 )
 
 // runNode is what serve does with its options.
@@ -103,9 +104,9 @@ func httpFlags(cmd *cobra.Command, o *node.Options) {
 	f.StringVar(&o.TLSKey, "tls-key", "", "`file` of its key")
 	f.BoolVar(&o.InsecureHTTP, "insecure-http", false, "let --http be reached from other machines without TLS: who is on the way reads all of it")
 	f.BoolVar(&o.NoToken, "no-token", false, "ask no token of your own programs on this machine (Linux: elsewhere they are not known)")
-	f.IntVar(&o.Shares.Sessions, "max-sessions", serve.DefaultShares.Sessions, "`number` of sessions that one agent on HTTP may have")
-	f.IntVar(&o.Shares.Listens, "max-listens", serve.DefaultShares.Listens, "`number` of listens that it may have")
-	f.IntVar(&o.Shares.Requests, "max-requests", serve.DefaultShares.Requests, "`number` of requests that it may have under way")
+	f.IntVar(&o.Shares.Sessions, "max-sessions", agents.DefaultShares.Sessions, "`number` of sessions that one agent on HTTP may have")
+	f.IntVar(&o.Shares.Listens, "max-listens", agents.DefaultShares.Listens, "`number` of listens that it may have")
+	f.IntVar(&o.Shares.Requests, "max-requests", agents.DefaultShares.Requests, "`number` of requests that it may have under way")
 }
 
 // surviveClosedOutput makes a write to standard output or error that nobody reads an error, and no end of the process:
@@ -233,7 +234,7 @@ func address(flag, addr string) (local bool, err error) {
 	if err != nil || port == "" {
 		return false, fmt.Errorf("--%s %s: want host and port, such as 127.0.0.1:8000", flag, quoted(addr))
 	}
-	return host != "" && gateway.IsLoopback("http://"+addr), nil
+	return host != "" && weborigin.IsLoopback("http://"+addr), nil
 }
 
 func newLog(cmd *cobra.Command, level, format string) (*slog.Logger, error) {

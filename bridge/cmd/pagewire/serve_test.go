@@ -11,9 +11,9 @@ import (
 	"testing"
 
 	"github.com/pagewire/pagewire/bridge/gateway"
+	"github.com/pagewire/pagewire/bridge/gateway/agents"
 	"github.com/pagewire/pagewire/bridge/gateway/hub"
 	"github.com/pagewire/pagewire/bridge/gateway/node"
-	"github.com/pagewire/pagewire/bridge/gateway/serve"
 )
 
 // captured runs serve with a node that only takes its options.
@@ -42,7 +42,7 @@ func TestServeFlagsReachTheNode(t *testing.T) {
 		{"--http 127.0.0.1:8000", node.Options{HTTP: "127.0.0.1:8000"}},
 		{"--http localhost:8000 --stdio", node.Options{HTTP: "localhost:8000", Stdio: true}},
 		{"--http :8000 --token-file t", node.Options{HTTP: ":8000", TokenFile: "t"}},
-		{"--http 127.0.0.1:8000 --no-token --max-listens 9", node.Options{HTTP: "127.0.0.1:8000", NoToken: true, Shares: serve.Shares{Listens: 9}}},
+		{"--http 127.0.0.1:8000 --no-token --max-listens 9", node.Options{HTTP: "127.0.0.1:8000", NoToken: true, Shares: agents.Shares{Listens: 9}}},
 		{"--http 0.0.0.0:7444 --allow-host box.lan --allow-host 192.168.1.5 --allow-host [fd00::1] --tls-cert c --tls-key k", node.Options{
 			HTTP: "0.0.0.0:7444", AllowHosts: []string{"box.lan", "192.168.1.5", "[fd00::1]"}, TLSCert: "c", TLSKey: "k"}},
 		{"--http :7444 --insecure-http", node.Options{HTTP: ":7444", InsecureHTTP: true}},
@@ -63,7 +63,7 @@ func TestServeFlagsReachTheNode(t *testing.T) {
 			c.want.Hub = hub.DefaultAddr
 		}
 		c.want.Reminders = cmp.Or(c.want.Reminders, gateway.RemindersInline)
-		s := serve.DefaultShares
+		s := agents.DefaultShares
 		s.Listens = cmp.Or(c.want.Shares.Listens, s.Listens)
 		c.want.Shares = s
 		if !ran || status != exitDone || got.Log == nil || got.In == nil || got.Out == nil || got.Version == "" {

@@ -34,9 +34,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/pagewire/pagewire/bridge/gateway"
 	"github.com/pagewire/pagewire/bridge/gateway/internal/bearer"
 	"github.com/pagewire/pagewire/bridge/gateway/internal/peer"
+	"github.com/pagewire/pagewire/bridge/gateway/weborigin"
 )
 
 // Options say whom a Gate admits.
@@ -173,7 +173,7 @@ func (g *Gate) origin(r *http.Request) (why *refusal, foreign bool) {
 	if len(origins) == 1 && strings.EqualFold(origin, scheme(r)+"://"+r.Host) {
 		return nil, false
 	}
-	if len(origins) == 1 && slices.ContainsFunc(g.o.Origins, func(p string) bool { return gateway.MatchOrigin(p, strings.ToLower(origin)) }) {
+	if len(origins) == 1 && slices.ContainsFunc(g.o.Origins, func(p string) bool { return weborigin.Match(p, strings.ToLower(origin)) }) {
 		return nil, true
 	}
 	if len(origins) == 1 && origin == g.o.Extension && origin != "" && r.URL.Path == FeedPath {

@@ -120,7 +120,7 @@ func bringIn(ctx context.Context, g *gateway.Gateway) error {
 			return err
 		}
 		conns = append(conns, conn)
-		page, err := g.Attach(gateway.PageInfo{Tab: tab, Origin: app, URL: app + "/", Title: "Tab " + tab, Road: "test"}, func(frame []byte) {
+		page, err := g.Attach(gateway.PageInfo{Tab: tab, Origin: app, URL: app + "/", Title: "Tab " + tab, Transport: "test"}, func(frame []byte) {
 			if frame != nil {
 				conn.Send(frame)
 			}

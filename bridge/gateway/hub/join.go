@@ -20,6 +20,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway"
 	"github.com/pagewire/pagewire/bridge/gateway/internal/userdir"
 	"github.com/pagewire/pagewire/bridge/gateway/internal/wsconn"
+	"github.com/pagewire/pagewire/bridge/gateway/mcpconn"
 )
 
 const (
@@ -60,7 +61,7 @@ func Client(addr string) *http.Client {
 // Dial connects to the hub as an agent does: the Conn is an MCP session with the hub's gateway, which shows all that it
 // shows its own agents. build is what the hub is told that this is. It fails with ErrNoHub, ErrSilent, ErrVersion,
 // ErrRefused, with ctx's error, or with a sentence, within some 2 s. The Conn ends when the hub is silent for as long.
-func Dial(ctx context.Context, addr, build string) (gateway.Conn, error) {
+func Dial(ctx context.Context, addr, build string) (mcpconn.Conn, error) {
 	dir, at, err := find(addr)
 	if err != nil {
 		return nil, err
@@ -281,7 +282,7 @@ func (m *member) join(ctx context.Context, dir *userdir.Dir, at uint64) error {
 	}
 	began := time.Now()
 	page, err := m.o.Gateway.Join(ctx, gateway.PageInfo{
-		Tab: "hub", URL: "the hub of " + m.o.Addr, Title: "hub", Road: "gateway",
+		Tab: "hub", URL: "the hub of " + m.o.Addr, Title: "hub", Transport: "gateway",
 	}, conn)
 	if err != nil {
 		return conn.line.why(ctx, err)

@@ -17,9 +17,9 @@ import (
 	"github.com/coder/websocket"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/pagewire/pagewire/bridge/gateway"
 	"github.com/pagewire/pagewire/bridge/gateway/internal/userdir"
 	"github.com/pagewire/pagewire/bridge/gateway/internal/wsconn"
+	"github.com/pagewire/pagewire/bridge/gateway/mcpconn"
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
@@ -39,14 +39,14 @@ func TestDial(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cs, err := mcp.NewClient(&mcp.Implementation{Name: "ls", Version: "1"}, nil).Connect(t.Context(), gateway.Transport(conn), nil)
+	cs, err := mcp.NewClient(&mcp.Implementation{Name: "ls", Version: "1"}, nil).Connect(t.Context(), mcpconn.Transport(conn), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got := cs.InitializeResult().ServerInfo.Name; got != "pagewire" {
 		t.Errorf("the hub is %q", got)
 	}
-	if s := g.Snapshot().Agents; len(s) != 1 || s[0].Road != "command" { // no gateway: it cannot be the hub next
+	if s := g.Snapshot().Agents; len(s) != 1 || s[0].Transport != "command" { // no gateway: it cannot be the hub next
 		t.Errorf("agents of the hub: %+v", s)
 	}
 	cs.Close()

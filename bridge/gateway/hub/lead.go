@@ -196,11 +196,11 @@ func (h *leader) join(w http.ResponseWriter, r *http.Request) {
 // host has a joiner that has entered until either ends, and says why it has ended.
 func (h *leader) host(ctx context.Context, c *wsconn.Conn, its hello) error {
 	defer h.leave(c)
-	road := gateway.RoadGateway
+	transport := gateway.TransportGateway
 	if its.As == asAgent {
-		road = gateway.RoadCommand
+		transport = gateway.TransportCommand
 	}
-	agent, err := h.o.Gateway.Connect(road)
+	agent, err := h.o.Gateway.Connect(transport)
 	if err != nil {
 		c.CloseWith(websocket.StatusTryAgainLater, "the hub takes no more sessions")
 		return err

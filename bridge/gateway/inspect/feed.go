@@ -19,6 +19,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/pagewire/pagewire/bridge/gateway"
+	"github.com/pagewire/pagewire/bridge/gateway/mcpconn"
 )
 
 // The feed is a WebSocket of JSON messages, one for each open inspector. To the page: what there is, in parts, each when it has
@@ -322,7 +323,7 @@ type pageView struct {
 	Title     string `json:"title"`
 	Origin    string `json:"origin"`
 	URL       string `json:"url"`
-	Road      string `json:"road"`
+	Transport string `json:"transport"`
 	Hub       bool   `json:"hub,omitempty"`
 	Focused   bool   `json:"focused,omitempty"`
 	Absent    bool   `json:"absent,omitempty"`
@@ -334,7 +335,7 @@ func shownPages(s gateway.Snapshot) []pageView {
 	list := []pageView{}
 	for _, p := range s.Pages {
 		list = append(list, pageView{
-			p.Number, clip(p.Frame, maxWords), clip(p.Title, maxWords), p.Origin, clip(p.URL, maxWords), p.Road,
+			p.Number, clip(p.Frame, maxWords), clip(p.Title, maxWords), p.Origin, clip(p.URL, maxWords), p.Transport,
 			p.Hub, p.Focused, p.Absent, p.Resources, p.Tools,
 		})
 	}
@@ -394,9 +395,9 @@ type (
 		Links  int    `json:"links"`
 	}
 	agentView struct {
-		ID   int    `json:"id"`
-		Road string `json:"road"`
-		Name string `json:"name"`
+		ID        int    `json:"id"`
+		Transport string `json:"transport"`
+		Name      string `json:"name"`
 	}
 	watchView struct {
 		URI     string `json:"uri"`
@@ -492,7 +493,7 @@ func (v *viewer) unfollow(uri string) {
 
 // connect makes the inspector an agent of its gateway, which needs no page for it.
 func (v *viewer) connect(ctx context.Context) (*mcp.ClientSession, error) {
-	port, err := v.h.g.Connect(gateway.RoadInspector)
+	port, err := v.h.g.Connect(gateway.TransportInspector)
 	if err != nil {
 		return nil, err
 	}
@@ -510,7 +511,7 @@ func (v *viewer) connect(ctx context.Context) (*mcp.ClientSession, error) {
 			}
 		},
 	})
-	agent, err := client.Connect(ctx, gateway.Transport(port), &mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"})
+	agent, err := client.Connect(ctx, mcpconn.Transport(port), &mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"})
 	if err != nil {
 		port.Close()
 	}

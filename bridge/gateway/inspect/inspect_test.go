@@ -20,6 +20,7 @@ import (
 
 	"github.com/pagewire/pagewire/bridge/gateway"
 	"github.com/pagewire/pagewire/bridge/gateway/internal/proof"
+	"github.com/pagewire/pagewire/bridge/gateway/mcpconn"
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
@@ -31,7 +32,7 @@ func attach(t *testing.T, g *gateway.Gateway, text string) *testkit.Page {
 	p := testkit.NewPage(t, nil)
 	p.Describe(doc, map[string]any{"name": "doc", "mimeType": "text/plain"})
 	p.Attach(func(send func([]byte)) (testkit.Receiver, error) {
-		return g.Attach(gateway.PageInfo{Tab: "a", Origin: "https://app.example", URL: "https://app.example/", Title: "<b>App</b>", Road: "test"}, send)
+		return g.Attach(gateway.PageInfo{Tab: "a", Origin: "https://app.example", URL: "https://app.example/", Title: "<b>App</b>", Transport: "test"}, send)
 	})
 	p.Offer(doc, text)
 	return p
@@ -166,7 +167,7 @@ func TestMetricsTellWhatHappened(t *testing.T) {
 	client := mcp.NewClient(&mcp.Implementation{Name: "agent", Version: "1"}, &mcp.ClientOptions{
 		ResourceUpdatedHandler: func(_ context.Context, r *mcp.ResourceUpdatedNotificationRequest) { updated <- r.Params.URI },
 	})
-	agent, err := client.Connect(t.Context(), gateway.Transport(port), &mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"})
+	agent, err := client.Connect(t.Context(), mcpconn.Transport(port), &mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -186,8 +187,8 @@ func TestMetricsTellWhatHappened(t *testing.T) {
 	}
 	for _, line := range []string{
 		`pagewire_build_info{version="1.2.3"} 1`,
-		`pagewire_pages{road="test"} 1`,
-		`pagewire_agents{road="stdio"} 1`,
+		`pagewire_pages{transport="test"} 1`,
+		`pagewire_agents{transport="stdio"} 1`,
 		`pagewire_tabs 1`,
 		`pagewire_resources 1`,
 		`pagewire_page_tools 0`,
@@ -361,7 +362,7 @@ func TestFeedShowsWhatIsRefused(t *testing.T) {
 	}
 	p := testkit.NewPage(t, nil)
 	p.Attach(func(send func([]byte)) (testkit.Receiver, error) {
-		return g.Attach(gateway.PageInfo{Tab: "b", Origin: "https://evil.example", URL: "https://evil.example/", Road: "test"}, send)
+		return g.Attach(gateway.PageInfo{Tab: "b", Origin: "https://evil.example", URL: "https://evil.example/", Transport: "test"}, send)
 	})
 	p.Post(`[["touch"`)
 	f.next("stats", func(m map[string]any) bool {

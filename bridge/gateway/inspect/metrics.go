@@ -28,7 +28,7 @@ func (h *handler) serveMetrics(w http.ResponseWriter, _ *http.Request) {
 	_, _ = w.Write(b.Bytes())
 }
 
-// values are a family's numbers by their labels as the format has them, `road="cdp"`, or by "" where there is only one.
+// values are a family's numbers by their labels as the format has them, `transport="cdp"`, or by "" where there is only one.
 type values map[string]uint64
 
 // A family is what is counted in one way under one name. Labels are of few values, each chosen by us: no page or agent
@@ -44,14 +44,14 @@ var families = []family{
 	{gauge, "build_info", "1, labelled with the version.", func(h *handler, _ *gateway.Snapshot) values {
 		return values{label("version", h.opt.Version): 1}
 	}},
-	{gauge, "pages", "Pages (documents and frames) that are attached, by the road on which they came.",
-		pagesByRoad},
+	{gauge, "pages", "Pages (documents and frames) that are attached, by the transport on which they came.",
+		pagesByTransport},
 	{gauge, "tabs", "Tabs that have a page attached.", attachedTabs},
 	{gauge, "resources", "Resources and templates that agents see.",
 		one(func(s *gateway.Snapshot) int { return len(s.Resources) })},
 	{gauge, "page_tools", "Names by which agents can call tools of pages.",
 		one(func(s *gateway.Snapshot) int { return len(s.Tools) })},
-	{gauge, "agents", "Agents that are connected, by the road on which they came.", agentsByRoad},
+	{gauge, "agents", "Agents that are connected, by the transport on which they came.", agentsByTransport},
 	{gauge, "subscriptions", "Subscriptions that agents hold, those of listens included.",
 		one(func(s *gateway.Snapshot) int { return s.Stats.Subscriptions })},
 	{gauge, "listens", "Listens that agents hold.", one(func(s *gateway.Snapshot) int { return s.Stats.Listens })},
@@ -105,18 +105,18 @@ func one(n func(*gateway.Snapshot) int) func(*handler, *gateway.Snapshot) values
 	return func(_ *handler, s *gateway.Snapshot) values { return values{"": uint64(n(s))} }
 }
 
-func pagesByRoad(_ *handler, s *gateway.Snapshot) values {
+func pagesByTransport(_ *handler, s *gateway.Snapshot) values {
 	all := values{}
 	for _, p := range s.Pages {
-		all[label("road", p.Road)]++
+		all[label("transport", p.Transport)]++
 	}
 	return all
 }
 
-func agentsByRoad(_ *handler, s *gateway.Snapshot) values {
+func agentsByTransport(_ *handler, s *gateway.Snapshot) values {
 	all := values{}
 	for _, a := range s.Agents {
-		all[label("road", a.Road)]++
+		all[label("transport", a.Transport)]++
 	}
 	return all
 }

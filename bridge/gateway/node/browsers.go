@@ -16,9 +16,9 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway"
 	"github.com/pagewire/pagewire/bridge/gateway/browser"
 	"github.com/pagewire/pagewire/bridge/gateway/browser/keeper"
-	"github.com/pagewire/pagewire/bridge/gateway/cdp"
 	"github.com/pagewire/pagewire/bridge/gateway/hub"
 	"github.com/pagewire/pagewire/bridge/gateway/internal/userdir"
+	"github.com/pagewire/pagewire/bridge/gateway/pages/cdp"
 )
 
 // Which browsers the hub attaches to: the one that its own options name, those that joiners have been started with, and

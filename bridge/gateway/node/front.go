@@ -17,10 +17,11 @@ import (
 
 	"github.com/pagewire/pagewire/bridge/gateway"
 	"github.com/pagewire/pagewire/bridge/gateway/access"
+	"github.com/pagewire/pagewire/bridge/gateway/agents"
 	"github.com/pagewire/pagewire/bridge/gateway/inspect"
-	"github.com/pagewire/pagewire/bridge/gateway/native"
-	"github.com/pagewire/pagewire/bridge/gateway/serve"
-	"github.com/pagewire/pagewire/bridge/gateway/socket"
+	"github.com/pagewire/pagewire/bridge/gateway/pages/extension"
+	"github.com/pagewire/pagewire/bridge/gateway/pages/socket"
+	"github.com/pagewire/pagewire/bridge/gateway/weborigin"
 )
 
 // What is at which path of the TCP ports, and who may ask there. The hub's port has all of it, and so has --http on this machine;
@@ -34,14 +35,14 @@ type front struct {
 	pages *socket.Handler
 	looks http.Handler
 	// agents is one for all ports: what one client may have it may have once.
-	agents *serve.HTTP
+	agents *agents.HTTP
 }
 
 // newFront makes it. token is "" if there is none, secret what the extension must know.
 func newFront(g *gateway.Gateway, o Options, token string, secret func() (string, error)) *front {
 	gate := access.Options{
 		Token: token, NoToken: o.NoToken, Hosts: o.AllowHosts, Origins: o.AllowOrigins,
-		Extension: native.ExtensionOrigin, Secret: secret, Log: o.Log,
+		Extension: extension.ExtensionOrigin, Secret: secret, Log: o.Log,
 	}
 	f := &front{o: o, local: access.New(gate)}
 	gate.Public = true
@@ -50,10 +51,10 @@ func newFront(g *gateway.Gateway, o Options, token string, secret func() (string
 	}
 	f.world = access.New(gate)
 	f.pages = socket.New(g, socket.Options{
-		AllowOrigins: o.AllowOrigins, Extensions: []string{native.ExtensionID}, Secret: secret, Refused: f.local.Count, Log: o.Log,
+		AllowOrigins: o.AllowOrigins, Extensions: []string{extension.ExtensionID}, Secret: secret, Refused: f.local.Count, Log: o.Log,
 	})
 	f.looks = inspect.Handler(g, inspect.Options{Version: o.Version, Log: o.Log, Admit: f.local.AdmitFeed, Refused: f.refused})
-	f.agents = serve.NewHTTP(g, serve.HTTPOptions{Shares: o.Shares, Log: o.Log})
+	f.agents = agents.NewHTTP(g, agents.HTTPOptions{Shares: o.Shares, Log: o.Log})
 	return f
 }
 
@@ -95,7 +96,7 @@ func openPort(o Options) (*port, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %q is no address to listen on: it is like 127.0.0.1:8080", ErrUsage, o.HTTP)
 	}
-	p := &port{public: !gateway.IsLoopback("http://" + net.JoinHostPort(host, "1"))}
+	p := &port{public: !weborigin.IsLoopback("http://" + net.JoinHostPort(host, "1"))}
 	if o.TLSCert != "" || o.TLSKey != "" {
 		pair := &keyPair{cert: o.TLSCert, key: o.TLSKey}
 		if _, err := pair.get(nil); err != nil {

@@ -1,10 +1,5 @@
 //go:build !js
 
-// Package node makes one process of the gateway's parts: what `pagewire serve` runs.
-//
-// Every such process has a Gateway of its own, which serves its own agents (stdio, HTTP). One of them is the hub (package hub) and
-// brings the pages in: from browsers (browsers.go), by WebSocket, through the extension; the others get them from it. The
-// package decides nothing that one of the parts could decide; it only says who is told of what, and in what order all ends.
 package node
 
 import (
@@ -20,9 +15,10 @@ import (
 
 	"github.com/pagewire/pagewire/bridge/gateway"
 	"github.com/pagewire/pagewire/bridge/gateway/access"
+	"github.com/pagewire/pagewire/bridge/gateway/agents"
 	"github.com/pagewire/pagewire/bridge/gateway/hub"
-	"github.com/pagewire/pagewire/bridge/gateway/native"
-	"github.com/pagewire/pagewire/bridge/gateway/serve"
+	"github.com/pagewire/pagewire/bridge/gateway/pages/extension"
+	"github.com/pagewire/pagewire/bridge/gateway/weborigin"
 )
 
 // Options say what a process serves.
@@ -61,7 +57,7 @@ type Options struct {
 	TLSCert, TLSKey string
 	InsecureHTTP    bool
 	// Shares bound what one agent on HTTP may have.
-	Shares serve.Shares
+	Shares agents.Shares
 	// TokenFile is where the token is. Default hub.TokenFile.
 	TokenFile string
 	// AnyScheme is gateway.Options.AnyScheme.
@@ -88,7 +84,7 @@ func Run(ctx context.Context, o Options) error {
 	if o.Launch && o.Chrome != "" {
 		return fmt.Errorf("%w: a browser is launched or attached to, not both", ErrUsage)
 	}
-	if host, _, err := net.SplitHostPort(o.Hub); err != nil || !gateway.IsLoopback("http://"+net.JoinHostPort(host, "1")) {
+	if host, _, err := net.SplitHostPort(o.Hub); err != nil || !weborigin.IsLoopback("http://"+net.JoinHostPort(host, "1")) {
 		return fmt.Errorf("%w: the hub's address must be a loopback address and a port, like %s, and not %q; agents elsewhere are served by --http", ErrUsage, hub.DefaultAddr, o.Hub)
 	}
 	file := o.TokenFile
@@ -108,7 +104,7 @@ func Run(ctx context.Context, o Options) error {
 	}
 	if o.Stdio {
 		var stop context.CancelFunc
-		ctx, stop = serve.Orphaned(ctx)
+		ctx, stop = agents.Orphaned(ctx)
 		defer stop()
 	}
 	// The parts go on until what has to be in order is done, also where ctx has ended.
@@ -121,7 +117,7 @@ func Run(ctx context.Context, o Options) error {
 		g.Notice("token", "Pages are served, agents on HTTP and the inspector are not: "+tokenErr.Error()+".")
 	}
 	browsers := newBrowsers(g, o)
-	front := newFront(g, o, token, func() (string, error) { return native.Secret(file) })
+	front := newFront(g, o, token, func() (string, error) { return extension.Secret(file) })
 	local := http.NewServeMux() // for this user's processes
 	local.Handle("/page", front.pages.Host())
 	local.Handle(access.TicketPath, front.local.Tickets())
@@ -170,7 +166,7 @@ func Run(ctx context.Context, o Options) error {
 			case <-time.After(settleTimeout):
 			case <-ctx.Done():
 			}
-			return serve.Stdio(ctx, g, o.In, o.Out)
+			return agents.Stdio(ctx, g, o.In, o.Out)
 		})
 	}
 	var err error
@@ -209,5 +205,5 @@ func withLoopback(origins []string) []string {
 	if len(origins) == 0 {
 		return nil
 	}
-	return append(append([]string{}, origins...), gateway.Loopback)
+	return append(append([]string{}, origins...), weborigin.Loopback)
 }

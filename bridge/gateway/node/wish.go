@@ -8,8 +8,8 @@ import (
 	"net/url"
 	"slices"
 
-	"github.com/pagewire/pagewire/bridge/gateway"
 	"github.com/pagewire/pagewire/bridge/gateway/browser/keeper"
+	"github.com/pagewire/pagewire/bridge/gateway/weborigin"
 )
 
 // A wish is a browser that pages come from. It travels between gateways, as JSON text: it says where the browser is,
@@ -44,7 +44,7 @@ func (w wish) check() error {
 	}
 	u, err := url.Parse(w.URL)
 	schemes := []string{"http", "https", "ws", "wss"}
-	if err != nil || !slices.Contains(schemes, u.Scheme) || !gateway.IsLoopback("http://"+u.Host) {
+	if err != nil || !slices.Contains(schemes, u.Scheme) || !weborigin.IsLoopback("http://"+u.Host) {
 		return errNoBrowser
 	}
 	return nil

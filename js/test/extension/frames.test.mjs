@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { call, eventually, port, runtime, turn } from "./browser.mjs";
-import { keep, Live, native } from "../../../dist/test/extension.mjs";
+import { keep, Live, nativeMessaging } from "../../../dist/test/extension.mjs";
 
 const hello = (about) => JSON.stringify([["hello", 1, "0", about]]);
 const allowed = new Set(["https://a.test"]);
@@ -132,17 +132,17 @@ test("by native messaging a frame goes in pieces, and no more than the gateway t
   const host = port("host");
   runtime.connectNative = () => host.end;
   const { page, document } = await linked(t);
-  const road = native(
+  const transport = nativeMessaging(
     (tab) => `tab-${tab}-0000`,
     () => {},
     assert.fail,
     () => {},
   );
-  t.after(() => road.close());
-  road.serve([document]);
+  t.after(() => transport.close());
+  transport.serve([document]);
   assert.deepEqual(host.said, [{ type: "open", id: document.id, origin: "https://a.test" }]);
   host.say({ type: "open", id: document.id, session: 3 });
-  page.say("start"); // of the link before, which the road's has replaced
+  page.say("start"); // of the link before, which the transport's has replaced
   page.say("start");
   page.say(hello({ epoch: "e" }));
   const long = `=1 1 ["x${"𝄞é".repeat(2 << 20)}"]`;
@@ -171,14 +171,14 @@ test("a document that is withdrawn says farewell, and one that is refused comes 
   const host = port("host");
   runtime.connectNative = () => host.end;
   const { page, document } = await linked(t);
-  const road = native(
+  const transport = nativeMessaging(
     () => "tab-0001",
     () => {},
     assert.fail,
     () => {},
   );
-  t.after(() => road.close());
-  road.serve([document]);
+  t.after(() => transport.close());
+  transport.serve([document]);
   host.say({ type: "open", id: document.id, session: 1 });
   page.say("start");
   page.say("start");

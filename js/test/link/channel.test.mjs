@@ -107,7 +107,7 @@ test("a core that is silent for 10 s is dead, and one that answers is not", asyn
   assert.deepEqual(silent.asked, [], "and obeys no more");
 });
 
-test("the road's end, a bye and stop each end it once", async () => {
+test("the transport's end, a bye and stop each end it once", async () => {
   const ended = await greeted();
   ended.core.hear(null);
   assert.equal(ended.dead, "the connection has ended");

@@ -29,7 +29,7 @@ func BenchmarkEvaluate(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	roads := []struct {
+	transports := []struct {
 		name string
 		*devtools
 	}{
@@ -37,22 +37,22 @@ func BenchmarkEvaluate(b *testing.B) {
 		{"pipe", &devtools{t: b, conn: chromedp.NewPipeConn(piped.From, piped.To)}},
 		{"websocket", &devtools{t: b, conn: socket}},
 	}
-	pages := make([]string, len(roads))
-	for i, r := range roads {
+	pages := make([]string, len(transports))
+	for i, r := range transports {
 		pages[i] = r.page(`"waitForDebuggerOnStart":false`)
 	}
 	for _, size := range []int{10, 100_000, 5_000_000} {
 		b.Run(fmt.Sprintf("bytes=%d", size), func(b *testing.B) {
 			params := fmt.Sprintf(`{"expression":"'x'.repeat(%d)","returnByValue":true}`, size)
-			times := make([][]time.Duration, len(roads))
+			times := make([][]time.Duration, len(transports))
 			for b.Loop() {
-				for i, r := range roads {
+				for i, r := range transports {
 					began := time.Now()
 					r.call(pages[i], "Runtime.evaluate", params)
 					times[i] = append(times[i], time.Since(began))
 				}
 			}
-			for i, r := range roads {
+			for i, r := range transports {
 				slices.Sort(times[i])
 				b.ReportMetric(float64(times[i][len(times[i])/2].Nanoseconds())/1e3, r.name+"-p50-us")
 			}

@@ -37,6 +37,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/access"
 	"github.com/pagewire/pagewire/bridge/gateway/browser"
 	"github.com/pagewire/pagewire/bridge/gateway/inspect"
+	"github.com/pagewire/pagewire/bridge/gateway/mcpconn"
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
@@ -55,7 +56,7 @@ func attach(t *testing.T, g *gateway.Gateway, tab, origin, title string, state m
 	t.Helper()
 	s := &site{testkit.NewPage(t, nil), origin}
 	s.page.Attach(func(send func([]byte)) (testkit.Receiver, error) {
-		return g.Attach(gateway.PageInfo{Tab: tab, Origin: origin, URL: origin + "/", Title: title, Road: "cdp"}, send)
+		return g.Attach(gateway.PageInfo{Tab: tab, Origin: origin, URL: origin + "/", Title: title, Transport: "cdp"}, send)
 	})
 	for path, value := range state {
 		s.page.Describe(origin+path, map[string]any{"name": path[strings.LastIndexByte(path, '/')+1:], "mimeType": "application/json"})
@@ -67,9 +68,9 @@ func attach(t *testing.T, g *gateway.Gateway, tab, origin, title string, state m
 func (s *site) set(path, value string) { s.page.Set(s.origin+path, value) }
 
 // agent connects one that reads what it watches whenever that changes.
-func agent(t *testing.T, g *gateway.Gateway, name, road string, uris ...string) {
+func agent(t *testing.T, g *gateway.Gateway, name, transport string, uris ...string) {
 	t.Helper()
-	port, err := g.Connect(road)
+	port, err := g.Connect(transport)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +81,7 @@ func agent(t *testing.T, g *gateway.Gateway, name, road string, uris ...string) 
 			go session.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: uri}) // the handler's context ends with it
 		},
 	})
-	if session, err = client.Connect(t.Context(), gateway.Transport(port), &mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"}); err != nil {
+	if session, err = client.Connect(t.Context(), mcpconn.Transport(port), &mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"}); err != nil {
 		t.Fatal(err)
 	}
 	for _, uri := range uris {
@@ -263,12 +264,12 @@ func TestInspectorIsLive(t *testing.T) {
 	b.do(chromedp.Click(chromedp.CSS("#pause")))
 
 	// The other theme, and that it stays.
-	ground := `getComputedStyle(document.body).backgroundColor`
-	first, was := eval[string](b, `document.documentElement.dataset.theme`), eval[string](b, ground)
+	background := `getComputedStyle(document.body).backgroundColor`
+	first, was := eval[string](b, `document.documentElement.dataset.theme`), eval[string](b, background)
 	b.do(chromedp.Click(chromedp.CSS("#theme")))
 	b.sees("the other theme", `document.documentElement.dataset.theme !== `+fmt.Sprintf("%q", first))
-	if now := eval[string](b, ground); now == was {
-		t.Errorf("both themes have the ground %s", now)
+	if now := eval[string](b, background); now == was {
+		t.Errorf("both themes have the background %s", now)
 	}
 	second := eval[string](b, `document.documentElement.dataset.theme`)
 	b.do(chromedp.Reload())

@@ -1,8 +1,8 @@
 //go:build !js
 
-// Package wsconn carries texts by WebSocket: JSON-RPC messages, as a gateway.Conn, or frames of a page's link.
+// Package wsconn carries texts by WebSocket: JSON-RPC messages, as a mcpconn.Conn, or frames of a page's link.
 //
-// Beside those travel notes, small messages between the two ends of the road that are nobody else's business: JSON
+// Beside those travel notes, small messages between the two ends of the transport that are nobody else's business: JSON
 // objects whose text begins with {"type":"pagewire: and which neither of the others can begin with.
 //
 // It bounds what a dead or hostile peer can cost: the size of a message, the time that one may take to be taken, what waits
@@ -53,7 +53,7 @@ type Options struct {
 	Room *Room
 }
 
-// A Conn is a WebSocket as a gateway.Conn.
+// A Conn is a WebSocket as a mcpconn.Conn.
 type Conn struct {
 	ws     *websocket.Conn
 	tcp    *ignoring

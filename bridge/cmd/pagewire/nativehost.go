@@ -1,0 +1,89 @@
+//go:build !js
+
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pagewire/pagewire/bridge/gateway/agents"
+	"github.com/pagewire/pagewire/bridge/gateway/hub"
+	"github.com/pagewire/pagewire/bridge/gateway/node"
+	"github.com/pagewire/pagewire/bridge/gateway/pages/extension"
+)
+
+// hubEnv names the environment variable that says where the hub is, for who cannot give flags: the browser gives its own.
+const hubEnv = "PAGEWIRE_HUB"
+
+// startedByBrowser reports whether these are the arguments that a browser gives to a native host: the origin of the extension, and on
+// Windows a window. Then the command is native-host.
+func startedByBrowser(args []string) bool {
+	return len(args) > 0 && args[0] == extension.ExtensionOrigin+"/"
+}
+
+// nativeHostCommand is for browsers, and hidden: who starts it by hand sees binary messages.
+func nativeHostCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "native-host",
+		Short: "Serve the pages of the browser extension (started by the browser)",
+		Long: "The browser starts this for the extension, and speaks with it on standard input and output. It takes\n" +
+			"part as serve does, without an agent. " + hubEnv + " and " + hub.TokenFileEnv + " stand for the flags.",
+		Example: "  pagewire extension install",
+		Hidden:  true,
+		Args:    noArguments,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			surviveClosedOutput()
+			err := runNativeHost(cmd)
+			if err != nil && !errors.Is(err, context.Canceled) {
+				extension.Fail(cmd.OutOrStdout(), err.Error())
+				return err
+			}
+			return nil
+		},
+	}
+}
+
+// runNativeHost serves until the browser ends its input, or has gone.
+func runNativeHost(cmd *cobra.Command) error {
+	addr := os.Getenv(hubEnv)
+	if addr == "" {
+		addr = hub.DefaultAddr
+	}
+	log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil))
+	secret := ""
+	file, err := hub.TokenFile()
+	if err == nil {
+		secret, err = extension.MakeSecret(file) // install has made it, unless that was an older one
+	}
+	if err != nil {
+		log.Warn("the extension is told no secret, and cannot do without this process", "error", err)
+	}
+	ctx, stop := agents.Orphaned(cmd.Context())
+	defer stop()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	serving := make(chan error, 1)
+	hubs := make(chan uint64)
+	settled := func(generation uint64) {
+		select {
+		case hubs <- generation:
+		case <-ctx.Done():
+		}
+	}
+	go func() {
+		serving <- node.Run(ctx, node.Options{Version: versionName(), Hub: addr, Log: log, Settled: settled})
+		cancel() // without it there is nobody to relay to
+	}()
+	connect := func(ctx context.Context) (net.Conn, uint64, error) { return hub.Connect(ctx, addr) }
+	err = extension.Serve(ctx, cmd.InOrStdin(), cmd.OutOrStdout(), extension.Options{Connect: connect, Hubs: hubs, Version: versionName(), Secret: secret, Log: log})
+	cancel()
+	if failed := <-serving; failed != nil {
+		return failed
+	}
+	return err
+}

@@ -1,0 +1,34 @@
+//go:build !js
+
+package agents
+
+import (
+	"bytes"
+	"time"
+)
+
+const (
+	// aliveEvery is how often a stream that is silent says that it is there: proxies cut what is silent for a minute.
+	aliveEvery = 15 * time.Second
+	// writeTimeout is how long a client may take nothing of what it is sent before its stream is cut.
+	writeTimeout = 30 * time.Second
+	// bodyTimeout is how long a client may take to send the body of a request.
+	bodyTimeout = 30 * time.Second
+	// beginning is how much is kept of a message that is too large, to look for its id.
+	beginning = 512
+)
+
+// oneLine returns a message without line ends, which frame messages in stdio and in event streams. JSON has them only
+// between its tokens, but what a page answers is passed on as the page wrote it: it must not begin a line of its own.
+func oneLine(message []byte) []byte {
+	if bytes.IndexByte(message, '\n') < 0 && bytes.IndexByte(message, '\r') < 0 {
+		return message
+	}
+	clean := bytes.Clone(message)
+	for i, c := range clean {
+		if c == '\n' || c == '\r' {
+			clean[i] = ' '
+		}
+	}
+	return clean
+}

@@ -1,0 +1,278 @@
+//go:build !js
+
+package agents
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/pagewire/pagewire/bridge/gateway"
+	"github.com/pagewire/pagewire/bridge/link"
+	"github.com/pagewire/pagewire/bridge/testkit"
+)
+
+const origin = "https://x.test"
+
+// A testPage is a page that is attached to a gateway of its own.
+type testPage struct {
+	*testkit.Page
+	g        *gateway.Gateway
+	gaveUp   chan struct{} // one for each slow read that was given up
+	reading  chan struct{} // one for each that has begun
+	released chan struct{} // closed, it answers them
+}
+
+// open returns a gateway with a page that has /doc, which reads as what it was last set to, /slow and /slower, which are
+// answered when released is closed, and /square/{n}.
+func open(t *testing.T) *testPage {
+	t.Helper()
+	p := &testPage{gaveUp: make(chan struct{}, 1000), reading: make(chan struct{}, 1000), released: make(chan struct{})}
+	p.g = gateway.New(gateway.Options{
+		PageLimits: link.Limits{Calls: 1 << 30, CallsBurst: 1 << 30}, // some tests flood
+	})
+	p.Page = testkit.NewPage(t, nil)
+	p.Attach(func(send func([]byte)) (testkit.Receiver, error) {
+		return p.g.Attach(gateway.PageInfo{Tab: "a", Origin: origin, URL: origin + "/", Title: "Page", Transport: "test"}, send)
+	})
+	p.Offer(origin+"/doc", "one")
+	p.Offer(origin+"/other", "other")
+	slow := func(ctx context.Context, _ string) (string, error) {
+		p.reading <- struct{}{}
+		select {
+		case <-ctx.Done():
+			p.gaveUp <- struct{}{}
+			return "", ctx.Err()
+		case <-p.released:
+			return "released", nil
+		}
+	}
+	p.Add(origin+"/slow", slow)
+	p.Add(origin+"/slower", slow)
+	p.Add(origin+"/square/{n}", func(_ context.Context, uri string) (string, error) {
+		var n int
+		_, err := fmt.Sscanf(uri, origin+"/square/%d", &n)
+		return fmt.Sprint(n * n), err
+	})
+	t.Cleanup(p.g.Close)
+	return p
+}
+
+// versions are the eras, as go-sdk's client is asked for them.
+var versions = map[string]string{"legacy": "2025-11-25", "modern": "2026-07-28"}
+
+// A watcher is go-sdk's client, and what it is told.
+type watcher struct {
+	*mcp.ClientSession
+	t       *testing.T
+	updates chan string
+}
+
+// watch connects go-sdk's client of an era.
+func watch(t *testing.T, transport mcp.Transport, version string) *watcher {
+	t.Helper()
+	a := &watcher{t: t, updates: make(chan string, 10_000)}
+	client := mcp.NewClient(&mcp.Implementation{Name: "agent", Version: "1"}, &mcp.ClientOptions{
+		ResourceUpdatedHandler: func(_ context.Context, r *mcp.ResourceUpdatedNotificationRequest) { a.updates <- r.Params.URI },
+	})
+	session, err := client.Connect(t.Context(), transport, &mcp.ClientSessionOptions{ProtocolVersion: version})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.ClientSession = session
+	if got := session.InitializeResult().ProtocolVersion; got != version {
+		t.Fatalf("it speaks %s, want %s", got, version)
+	}
+	return a
+}
+
+func (a *watcher) text(uri string) string {
+	a.t.Helper()
+	r, err := a.ReadResource(a.t.Context(), &mcp.ReadResourceParams{URI: uri})
+	if err != nil {
+		a.t.Errorf("read %s: %v", uri, err)
+		return ""
+	}
+	return r.Contents[0].Text
+}
+
+func (a *watcher) follow(uri string) {
+	a.t.Helper()
+	if err := a.Subscribe(a.t.Context(), &mcp.SubscribeParams{URI: uri}); err != nil {
+		a.t.Errorf("subscribe %s: %v", uri, err)
+	}
+}
+
+func (a *watcher) updated(uri string) {
+	a.t.Helper()
+	select {
+	case got := <-a.updates:
+		if got != uri {
+			a.t.Errorf("updated %s, want %s", got, uri)
+		}
+	case <-time.After(testkit.Patience):
+		a.t.Errorf("not told that %s changed", uri)
+	}
+}
+
+// converse is what any agent does.
+func (a *watcher) converse(p *testPage) {
+	a.t.Helper()
+	found := false
+	for r, err := range a.Resources(a.t.Context(), nil) {
+		if err != nil {
+			a.t.Fatal(err)
+		}
+		found = found || r.URI == origin+"/doc"
+	}
+	if !found {
+		a.t.Errorf("%s/doc is not listed", origin)
+	}
+	if got := a.text(origin + "/square/12"); got != "144" {
+		a.t.Errorf("read %q", got)
+	}
+	_, err := a.ReadResource(a.t.Context(), &mcp.ReadResourceParams{URI: origin + "/none"})
+	if err == nil || !strings.Contains(err.Error(), "not found") {
+		a.t.Errorf("an unknown resource reads as %v", err)
+	}
+	r, err := a.CallTool(a.t.Context(), &mcp.CallToolParams{Name: "list_page_resources"})
+	if err != nil || r.IsError {
+		a.t.Errorf("call a tool: %v, %v", r, err)
+	}
+}
+
+// held counts what the gateway's engine holds for agents.
+func held(g *gateway.Gateway) int {
+	s := g.Snapshot().Stats
+	return len(g.Snapshot().Agents) + s.Subscriptions + s.Listens + s.Calls
+}
+
+// A message is one, decoded.
+type message struct {
+	ID     json.RawMessage
+	Method string
+	Params struct {
+		URI           string
+		RequestID     json.RawMessage
+		ProgressToken string
+		Meta          map[string]json.RawMessage `json:"_meta"`
+	}
+	Result *struct {
+		ResultType string
+		Contents   []struct{ Text string }
+	}
+	Error *struct {
+		Code    int
+		Message string
+		Data    map[string]any
+	}
+}
+
+func (m message) subscription() string {
+	return string(m.Params.Meta["io.modelcontextprotocol/subscriptionId"])
+}
+
+func (m message) code() int {
+	if m.Error == nil {
+		return 0
+	}
+	return m.Error.Code
+}
+
+func decode(t *testing.T, text []byte) (m message) {
+	t.Helper()
+	if err := json.Unmarshal(text, &m); err != nil {
+		t.Fatalf("not a message (%v): %s", err, text)
+	}
+	return m
+}
+
+const modernMeta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}`
+
+// call is a request of the modern era.
+func call(id, method, params string) string {
+	if params != "" {
+		params = "," + params
+	}
+	return `{"jsonrpc":"2.0","id":` + id + `,"method":"` + method + `","params":{` + modernMeta + params + `}}`
+}
+
+func listen(id, uri string) string {
+	return call(id, "subscriptions/listen", `"notifications":{"resourceSubscriptions":["`+uri+`"]}`)
+}
+
+func TestMain(m *testing.M) {
+	switch os.Getenv("SERVE_TEST") {
+	case "parent": // starts the orphan, and goes as soon as that runs
+		orphan := exec.Command(os.Args[0])
+		orphan.Env = append(os.Environ(), "SERVE_TEST=orphan")
+		orphan.Stdout = os.Stdout
+		alive, err := orphan.StdinPipe()
+		watches, err2 := orphan.StderrPipe()
+		if err != nil || err2 != nil || orphan.Start() != nil {
+			os.Exit(1)
+		}
+		_ = alive // dies with us; the orphan must not depend on it
+		watches.Read(make([]byte, 1))
+		os.Exit(0)
+	case "orphan":
+		ctx, cancel := Orphaned(context.Background())
+		defer cancel()
+		os.Stderr.WriteString("x")
+		<-ctx.Done()
+		fmt.Println(errors.Is(context.Cause(ctx), ErrOrphaned))
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// An agent that is killed takes its gateway with it, whatever becomes of stdin.
+func TestOrphaned(t *testing.T) {
+	parent := exec.Command(os.Args[0])
+	parent.Env = append(os.Environ(), "SERVE_TEST=parent")
+	said, err := parent.Output() // ends when the orphan, which has the same stdout, has ended
+	if err != nil || string(said) != "true\n" {
+		t.Errorf("the orphan says %q, %v", said, err)
+	}
+
+	ctx, cancel := Orphaned(t.Context())
+	select {
+	case <-ctx.Done():
+		t.Errorf("ended while its parent is there: %v", context.Cause(ctx))
+	case <-time.After(3 * orphanedEvery):
+	}
+	cancel()
+	if !errors.Is(context.Cause(ctx), context.Canceled) {
+		t.Errorf("ended with %v", context.Cause(ctx))
+	}
+}
+
+// What a page answers reaches the agent in one line, however the page writes it.
+func TestPageCannotBreakLines(t *testing.T) {
+	g := gateway.New(gateway.Options{})
+	defer g.Close()
+	p := testkit.NewPage(t, map[string]string{origin + "/a": ""})
+	p.Contents(func(string) string { return "[\n{\"uri\":\"" + origin + "/a\",\r\n\"text\":\"x\"}\n]" })
+	p.Attach(func(send func([]byte)) (testkit.Receiver, error) {
+		return g.Attach(gateway.PageInfo{Tab: "a", Origin: origin, URL: origin + "/"}, send)
+	})
+	in := call("1", "resources/read", `"uri":"`+origin+`/a"`) + "\n"
+	var out strings.Builder
+	if err := Stdio(t.Context(), g, strings.NewReader(in), &out); err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(out.String(), "\n"); n != 1 || strings.Contains(out.String(), "\r") {
+		t.Errorf("%d lines: %q", n, out.String())
+	}
+	if m := decode(t, []byte(out.String())); m.Result == nil || m.Result.Contents[0].Text != "x" {
+		t.Errorf("answered %s", out.String())
+	}
+}

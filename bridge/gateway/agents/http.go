@@ -1,0 +1,221 @@
+//go:build !js
+
+package agents
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"mime"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/pagewire/pagewire/bridge"
+	"github.com/pagewire/pagewire/bridge/gateway"
+)
+
+// HTTPOptions say how agents are served over HTTP.
+type HTTPOptions struct {
+	// Shares bound what one agent may have.
+	Shares Shares
+	// Idle is how long a session of the legacy era lives without a request and without an open stream. Default 30 minutes.
+	Idle time.Duration
+	// Log receives what happens. Default none.
+	Log *slog.Logger
+}
+
+// HTTP serves agents over Streamable HTTP: a handler for the one path, /mcp, that both eras share. Which era a request
+// speaks is decided by itself, as everywhere: by the version that it claims in its _meta (modern.go, legacy.go).
+//
+// It serves whoever asks: who may is decided by package access, which belongs before it.
+type HTTP struct {
+	g      *gateway.Gateway
+	opt    HTTPOptions
+	shares *shares
+
+	mu       sync.Mutex
+	closed   bool
+	active   sync.WaitGroup // requests under way; none is added once closed is set
+	sessions map[string]*session
+	modern   map[*gateway.Agent]context.CancelFunc // each is one request
+}
+
+// NewHTTP returns a handler that serves the agents of g. Close ends it.
+func NewHTTP(g *gateway.Gateway, o HTTPOptions) *HTTP {
+	if o.Idle == 0 {
+		o.Idle = 30 * time.Minute
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	return &HTTP{g: g, opt: o, shares: newShares(o.Shares), sessions: map[string]*session{}, modern: map[*gateway.Agent]context.CancelFunc{}}
+}
+
+// Close ends every session and stream in order: requests that wait are answered with an error, listens get their result.
+// It returns when all that is written, or with the context's error when that ends; then it is cut off. Requests that come
+// later are answered with 503.
+func (h *HTTP) Close(ctx context.Context) error {
+	h.mu.Lock()
+	h.closed = true
+	for agent := range h.modern {
+		agent.Dismiss()
+	}
+	sessions := h.sessions
+	h.sessions = map[string]*session{}
+	h.mu.Unlock()
+	for _, s := range sessions {
+		s.dismiss()
+	}
+	all := make(chan struct{})
+	go func() {
+		h.active.Wait()
+		for _, s := range sessions {
+			<-s.ended
+		}
+		close(all)
+	}()
+	select {
+	case <-all:
+		return nil
+	case <-ctx.Done():
+	}
+	h.mu.Lock()
+	for _, cancel := range h.modern {
+		cancel()
+	}
+	h.mu.Unlock()
+	for _, s := range sessions {
+		s.cut()
+	}
+	return context.Cause(ctx)
+}
+
+// Error codes of JSON-RPC and MCP that HTTP itself gives rise to.
+const (
+	codeInvalidRequest = -32600
+	codeNotFound       = -32601
+	codeInvalidParams  = -32602
+	codeInternal       = -32603
+	codeHeaderMismatch = -32020
+	codeMissing        = -32021 // a capability of the client's
+	codeVersion        = -32022
+)
+
+// refuse answers with a JSON-RPC error. id is absent where the request has none that can be read.
+func refuse(w http.ResponseWriter, status int, id json.RawMessage, code int, message string, data any) {
+	type failure struct {
+		Code    int    `json:"code"`
+		Message string `json:"message"`
+		Data    any    `json:"data,omitempty"`
+	}
+	text, err := json.Marshal(struct {
+		Version string          `json:"jsonrpc"`
+		ID      json.RawMessage `json:"id,omitempty"`
+		Error   failure         `json:"error"`
+	}{"2.0", id, failure{code, message, data}})
+	if err != nil { // an id that is no JSON cannot be
+		http.Error(w, message, status)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	w.Write(text)
+}
+
+type reason struct {
+	Reason string `json:"reason"`
+}
+
+// ServeHTTP answers one request.
+func (h *HTTP) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h.mu.Lock()
+	if h.closed {
+		h.mu.Unlock()
+		refuse(w, http.StatusServiceUnavailable, nil, codeInternal, "The server goes away", reason{"shutdown"})
+		return
+	}
+	h.active.Add(1)
+	h.mu.Unlock()
+	defer h.active.Done()
+
+	switch r.Method {
+	case http.MethodPost:
+		h.post(w, r)
+	case http.MethodGet, http.MethodDelete:
+		h.legacyStreamOrEnd(w, r)
+	default:
+		w.Header().Set("Allow", "GET, POST, DELETE, OPTIONS")
+		refuse(w, http.StatusMethodNotAllowed, nil, codeInvalidRequest, "Method "+r.Method+" is not served here: messages come by POST", nil)
+	}
+}
+
+func (h *HTTP) post(w http.ResponseWriter, r *http.Request) {
+	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
+		refuse(w, http.StatusUnsupportedMediaType, nil, codeInvalidRequest, "Content-Type must be application/json", nil)
+		return
+	}
+	control := http.NewResponseController(w)
+	_ = control.SetReadDeadline(time.Now().Add(bodyTimeout)) // what cannot have one has no network either
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, int64(h.g.MessageBytes())))
+	_ = control.SetReadDeadline(time.Time{})
+	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
+		h.ask(w, r, question{who: who(r, bridge.Incoming{}), oversize: body[:min(beginning, len(body))]})
+		return
+	} else if err != nil {
+		refuse(w, http.StatusBadRequest, nil, codeInvalidRequest, "The body could not be read: "+err.Error(), nil)
+		return
+	}
+	body = bytes.TrimSpace(body)
+	m, ok := bridge.DecodeMessage(body)
+	if _, text := m.ID.Text(); len(m.ID) > 0 && !text && !m.ID.Integer() {
+		ok = false
+	}
+	version := r.Header.Get("Mcp-Protocol-Version")
+	batch := bytes.HasPrefix(body, []byte("["))
+	switch {
+	case !ok && !(batch && batches(version)):
+		h.ask(w, r, question{who: who(r, m), text: body}) // the engine says what is wrong with it
+	case ok && (claims(m) || m.Method == "server/discover" || m.Method == "subscriptions/listen") || newer(version):
+		h.serveModern(w, r, body, m)
+	default:
+		h.serveLegacy(w, r, body, m)
+	}
+}
+
+const metaVersion = "io.modelcontextprotocol/protocolVersion"
+
+// claims reports whether a message says that it is of the modern era.
+func claims(m bridge.Incoming) bool { return len(m.Params.Get("_meta").Get(metaVersion)) > 0 }
+
+// legacyVersions are those whose sessions are served, oldest first.
+var legacyVersions = []string{"2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"}
+
+// newer reports whether a Mcp-Protocol-Version header is one of the modern era, known or not: versions are dates, and
+// compare as text.
+func newer(version string) bool { return version > legacyVersions[len(legacyVersions)-1] }
+
+// batches reports whether a Mcp-Protocol-Version header is of the one version that has batches, which is also the one
+// that is meant without it.
+func batches(version string) bool { return version == "" || version == "2025-03-26" }
+
+// accepts reports whether a client takes answers of a type, by its Accept header. Without one it takes all.
+func accepts(r *http.Request, kind string) bool {
+	all := r.Header.Values("Accept")
+	if len(all) == 0 {
+		return true
+	}
+	group, _, _ := strings.Cut(kind, "/")
+	for part := range strings.SplitSeq(strings.Join(all, ","), ",") {
+		name, _, _ := strings.Cut(part, ";")
+		switch strings.ToLower(strings.TrimSpace(name)) {
+		case kind, group + "/*", "*/*":
+			return true
+		}
+	}
+	return false
+}

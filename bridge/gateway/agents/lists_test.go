@@ -1,0 +1,111 @@
+//go:build !js
+
+package agents
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/pagewire/pagewire/bridge/gateway"
+	"github.com/pagewire/pagewire/bridge/testkit"
+)
+
+// largest notes how large a message to an agent is at most, and how many pages of lists there are.
+type largest struct{ bytes, pages atomic.Int64 }
+
+func (l *largest) tap(e gateway.Event) {
+	if e.Way != gateway.ToAgent {
+		return
+	}
+	if bytes.Contains(e.Text[:min(len(e.Text), 200)], []byte(`"resources":[`)) {
+		l.pages.Add(1)
+	}
+	for {
+		before := l.bytes.Load()
+		if int64(len(e.Text)) <= before || l.bytes.CompareAndSwap(before, int64(len(e.Text))) {
+			return
+		}
+	}
+}
+
+// As many resources as a page may have, with as large descriptors as they may have together, reach each agent, over
+// each transport and in both eras, in messages of little more than 1 MiB; and those of a gateway that has joined, which
+// reads them as an agent.
+func TestAListOf16MiB(t *testing.T) {
+	const n = 10_000
+	hub := serveHTTP(t, HTTPOptions{})
+	description := strings.Repeat("é\"\n", 260) // 1.6 KB as JSON
+	for i := range n - 5 {                      // it has five others
+		uri := fmt.Sprintf("%s/many/%d", origin, i)
+		hub.Describe(uri, map[string]any{"description": description})
+		hub.Offer(uri, "text")
+	}
+	testkit.Eventually(t, "all are there", func() bool { return len(hub.g.Snapshot().Resources) >= n-1 })
+
+	joiner := gateway.New(gateway.Options{})
+	t.Cleanup(joiner.Close)
+	port, err := hub.g.Connect("gateway")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sizes := map[*gateway.Gateway]*largest{hub.g: {}, joiner: {}}
+	for g, l := range sizes {
+		g.Tap(l.tap)
+	}
+	if _, err := joiner.Join(t.Context(), gateway.PageInfo{Tab: "hub"}, port); err != nil {
+		t.Fatal(err)
+	}
+	for era, version := range versions {
+		for name, transport := range map[string]mcp.Transport{
+			"stdio":            onStdio(t, hub.g),
+			"HTTP":             &mcp.StreamableClientTransport{Endpoint: hub.server.URL + "/mcp"},
+			"a joined gateway": onStdio(t, joiner),
+		} {
+			a := watch(t, transport, version)
+			seen := map[string]bool{}
+			for r, err := range a.Resources(t.Context(), nil) {
+				if err != nil {
+					t.Fatalf("%s, %s: after %d resources: %v", name, era, len(seen), err)
+				}
+				if seen[r.URI] = true; strings.Contains(r.URI, "/many/") && r.Description != description {
+					t.Fatalf("%s, %s: %s came with another description", name, era, r.URI)
+				}
+			}
+			if len(seen) != n-1 { // one is a template
+				t.Errorf("%s, %s: %d resources came, not %d", name, era, len(seen), n-1)
+			}
+			a.Close()
+		}
+	}
+	for g, l := range sizes {
+		if most := l.bytes.Load(); most > 1<<20+1<<10 {
+			t.Errorf("%d agents had a message of %d bytes", len(g.Snapshot().Agents), most)
+		}
+		t.Logf("%d pages of lists, a message of %d bytes at most", l.pages.Load(), l.bytes.Load())
+	}
+	t.Cleanup(func() {
+		testkit.Eventually(t, "nothing is left of the agents", func() bool { return held(hub.g) == 0 })
+	})
+	joiner.Close()
+}
+
+// onStdio is the transport of an agent that a gateway serves on stdio.
+func onStdio(t *testing.T, g *gateway.Gateway) mcp.Transport {
+	theirIn, in := io.Pipe()
+	out, theirOut := io.Pipe()
+	done := make(chan error, 1)
+	go func() { done <- Stdio(t.Context(), g, theirIn, theirOut) }()
+	t.Cleanup(func() {
+		in.Close()
+		if err := testkit.Receive(t, "the session on stdio ends", done); err != nil {
+			t.Error(err)
+		}
+	})
+	return &mcp.IOTransport{Reader: out, Writer: in}
+}

@@ -1,0 +1,252 @@
+//go:build !js
+
+package agents
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"errors"
+	"net/http"
+	"strings"
+
+	"github.com/pagewire/pagewire/bridge"
+	"github.com/pagewire/pagewire/bridge/gateway"
+)
+
+// The modern era has no sessions: each POST is one request, and the engine's port for it lives as long as it. A client that
+// goes away has cancelled it. Nothing is remembered from one to the next but what the engine knows of pages.
+
+// serveModern answers a message of the modern era.
+func (h *HTTP) serveModern(w http.ResponseWriter, r *http.Request, body []byte, m bridge.Incoming) {
+	if len(m.ID) == 0 || m.Method == "" { // what is no request is not answered
+		w.WriteHeader(http.StatusAccepted)
+		return
+	}
+	q := question{who: who(r, m), text: body, id: m.ID, listen: m.Method == "subscriptions/listen", meta: wellFormed(m)}
+	if q.meta {
+		if wrong := h.mismatch(r.Header, m); wrong != "" {
+			refuse(w, http.StatusBadRequest, []byte(m.ID), codeHeaderMismatch, "Header mismatch: "+wrong, nil)
+			return
+		}
+	} else if !claims(m) {
+		refuse(w, http.StatusBadRequest, []byte(m.ID), codeInvalidParams, "Invalid params: _meta must have "+metaVersion, nil)
+		return
+	}
+	h.ask(w, r, q)
+}
+
+// wellFormed reports whether a message has the _meta that the modern era asks for: the engine refuses it if not, and HTTP
+// wants that refusal told apart from those of a method.
+func wellFormed(m bridge.Incoming) bool {
+	meta := m.Params.Get("_meta")
+	object := func(name string) (v bridge.JSON, ok bool) {
+		v = meta.Get("io.modelcontextprotocol/" + name)
+		return v, len(v) > 0 && v[0] == '{'
+	}
+	_, version := meta.Get(metaVersion).Text()
+	_, capabilities := object("clientCapabilities")
+	info, ok := object("clientInfo")
+	if ok {
+		_, name := info.Get("name").Text()
+		_, version := info.Get("version").Text()
+		ok = name && version
+	}
+	return version && capabilities && (ok || len(info) == 0)
+}
+
+// mismatch says which header does not say what the body does, or "". Intermediaries route by the headers, so that they must
+// not be able to lie.
+func (h *HTTP) mismatch(head http.Header, m bridge.Incoming) string {
+	version, _ := m.Params.Get("_meta").Get(metaVersion).Text()
+	if wrong := differs(head, "Mcp-Protocol-Version", version); wrong != "" {
+		return wrong
+	}
+	if wrong := differs(head, "Mcp-Method", m.Method); wrong != "" {
+		return wrong
+	}
+	member := ""
+	switch m.Method {
+	case "resources/read":
+		member = "uri"
+	case "tools/call", "prompts/get":
+		member = "name"
+	default:
+		return ""
+	}
+	name, ok := m.Params.Get(member).Text()
+	if !ok {
+		return "" // the engine says that it is missing
+	}
+	wrong := differs(head, "Mcp-Name", name)
+	if wrong == "" && m.Method == "tools/call" {
+		if schema := h.g.InputSchema(name); bytes.Contains(schema, []byte(paramHeader)) {
+			wrong = differsInParams(head, bridge.JSON(schema), m.Params.Get("arguments"))
+		}
+	}
+	return wrong
+}
+
+// paramHeader in a tool's schema names the header, after Mcp-Param-, in which clients repeat an argument.
+const paramHeader = "x-mcp-header"
+
+// differsInParams compares the headers that a schema asks for with the arguments, at any depth.
+func differsInParams(head http.Header, schema, args bridge.JSON) (wrong string) {
+	schema.Get("properties").Members(func(key, property bridge.JSON) bool {
+		name, _ := key.Text()
+		arg := args.Get(name)
+		if header, ok := property.Get(paramHeader).Text(); ok {
+			header = "Mcp-Param-" + header
+			want, isText := arg.Text()
+			switch {
+			case len(arg) > 0 && string(arg) != "null":
+				if !isText {
+					want = string(arg) // a number, true or false
+				}
+				wrong = differs(head, header, want)
+			case len(head.Values(header)) > 0:
+				wrong = header + " is there, and its argument is not"
+			}
+		}
+		if wrong == "" {
+			wrong = differsInParams(head, property, arg)
+		}
+		return wrong == ""
+	})
+	return wrong
+}
+
+// differs compares a header with what the body says. Values that headers cannot carry are wrapped in =?base64?...?=.
+func differs(head http.Header, name, want string) string {
+	values := head.Values(name)
+	switch len(values) {
+	case 0:
+		return name + " is missing"
+	case 1:
+	default:
+		return name + " is there more than once"
+	}
+	got := values[0]
+	if inner, ok := strings.CutPrefix(got, "=?base64?"); ok {
+		if inner, ok = strings.CutSuffix(inner, "?="); ok {
+			text, err := base64.StdEncoding.DecodeString(inner)
+			if err != nil {
+				return name + " is not valid base64"
+			}
+			got = string(text)
+		}
+	}
+	if got != want {
+		return name + " is not what the body says"
+	}
+	return ""
+}
+
+// A question is one message that is answered by the engine on a port of its own.
+type question struct {
+	who      string
+	id       bridge.JSON // if it has one that can be read
+	listen   bool
+	text     []byte
+	oversize []byte // in place of text: the beginning of what is too large
+	meta     bool   // its _meta is as it must be
+}
+
+// status is the HTTP status of an answer: what HTTP itself knows of errors. An error of a method is an answer like others.
+func (q question) status(answer []byte) int {
+	if len(answer) > 64<<10 { // no error is so long
+		return http.StatusOK
+	}
+	m, _ := bridge.DecodeMessage(answer)
+	code, failed := m.Failure.Get("code").Int()
+	switch {
+	case !failed:
+		return http.StatusOK
+	case q.oversize != nil:
+		return http.StatusRequestEntityTooLarge
+	case !q.meta, code == codeVersion, code == codeMissing:
+		return http.StatusBadRequest
+	case code == codeNotFound:
+		return http.StatusNotFound
+	}
+	return http.StatusOK
+}
+
+// ask puts a question and answers the request with what the engine says: as JSON where that is the answer alone, as an
+// event stream where notifications come before it, or where it takes long.
+func (h *HTTP) ask(w http.ResponseWriter, r *http.Request, q question) {
+	of := ofRequests
+	if q.listen {
+		of = ofListens
+	}
+	release, full := h.shares.take(of, q.who)
+	if full != nil {
+		refuseFull(w, q.id, full)
+		return
+	}
+	defer release()
+	agent, err := h.g.ConnectAs(gateway.TransportRequest, q.who)
+	if err != nil {
+		w.Header().Set("Retry-After", "1")
+		refuse(w, http.StatusServiceUnavailable, nil, codeInternal, "Too many requests at once: "+err.Error(), reason{"session_limit"})
+		return
+	}
+	defer agent.Close()
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	if !h.keep(agent, cancel) {
+		refuse(w, http.StatusServiceUnavailable, nil, codeInternal, "The server goes away", reason{"shutdown"})
+		return
+	}
+	defer h.forget(agent)
+
+	if q.oversize != nil {
+		err = agent.Oversize(q.oversize)
+	} else {
+		err = agent.Write(ctx, q.text)
+	}
+	if err != nil {
+		refuse(w, http.StatusServiceUnavailable, nil, codeInternal, "The server goes away", reason{"shutdown"})
+		return
+	}
+	s := &stream{w: w, control: http.NewResponseController(w), events: accepts(r, "text/event-stream")}
+	for {
+		message, err := s.next(ctx, agent)
+		switch {
+		case errors.Is(err, errSilent):
+			err = s.alive()
+		case err != nil && ctx.Err() == nil && !s.begun:
+			refuse(w, http.StatusServiceUnavailable, nil, codeInternal, "The session ended before there was an answer", reason{"shutdown"})
+			return
+		case err != nil:
+			return
+		case bytes.HasPrefix(message, notification):
+			err = s.event(message)
+		default:
+			s.answer(q.status(message), message, agent.Done())
+			return
+		}
+		if err != nil {
+			return // the client has gone
+		}
+	}
+}
+
+// keep lets Close know of a request. It reports false after Close.
+func (h *HTTP) keep(agent *gateway.Agent, cancel context.CancelFunc) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.closed {
+		h.modern[agent] = cancel
+	}
+	return !h.closed
+}
+
+func (h *HTTP) forget(agent *gateway.Agent) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.modern, agent)
+}
+
+// notification is how the engine's messages begin that answer nothing.
+var notification = []byte(`{"jsonrpc":"2.0","method":`)

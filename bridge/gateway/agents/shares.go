@@ -1,0 +1,147 @@
+//go:build !js
+
+package agents
+
+import (
+	"cmp"
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+	"sync"
+
+	"github.com/pagewire/pagewire/bridge"
+)
+
+// Agents share what there is. Over HTTP nothing says which process asks, so an agent is who comes from one address under one
+// name: the name that it gives in initialize or in _meta, else its User-Agent. A program that changes its name with each
+// request has as many shares; that is this user's program, or has the token. What all of them have together is bounded too, and
+// apart for each kind of thing, so that listens never keep anybody from reading.
+
+// Shares say how much one agent on HTTP may have at a time. 0 is the default, which is also what more than the bound for all of them
+// together comes to.
+type Shares struct {
+	Sessions int // of the legacy era. Default 128; all together 512
+	Listens  int // default 256; all together 1,024
+	Requests int // under way. Default 512; all together 1,024
+}
+
+// DefaultShares are what an agent may have unless somebody says otherwise.
+var DefaultShares = Shares{Sessions: 128, Listens: 256, Requests: 512}
+
+// What a share is of.
+const (
+	ofSessions = "session"
+	ofListens  = "listen"
+	ofRequests = "request"
+)
+
+// option is the flag of `pagewire serve` that sets a share.
+func option(of string) string { return "--max-" + of + "s" }
+
+// A bound is how many of something there may be.
+type bound struct{ each, all int }
+
+func (s Shares) bounds() map[string]bound {
+	of := func(asked, each, all int) bound {
+		if asked > 0 {
+			each = min(asked, all)
+		}
+		return bound{each, all}
+	}
+	return map[string]bound{
+		ofSessions: of(s.Sessions, DefaultShares.Sessions, 512),
+		ofListens:  of(s.Listens, DefaultShares.Listens, 1024),
+		ofRequests: of(s.Requests, DefaultShares.Requests, 1024),
+	}
+}
+
+// shares counts what each agent has.
+type shares struct {
+	bounds map[string]bound
+
+	mu   sync.Mutex
+	held map[share]int
+	sum  map[string]int
+}
+
+type share struct{ of, who string }
+
+func newShares(s Shares) *shares {
+	return &shares{bounds: s.bounds(), held: map[share]int{}, sum: map[string]int{}}
+}
+
+// A fullError says which bound has been reached, and of whom.
+type fullError struct {
+	of    string
+	limit int
+	all   bool // of all agents together
+}
+
+func (e *fullError) Error() string {
+	if e.all {
+		return fmt.Sprintf("Too many %ss: all agents together have %d, and no more are taken", e.of, e.limit)
+	}
+	return fmt.Sprintf("Too many %ss: one agent may have %d at a time (%s)", e.of, e.limit, option(e.of))
+}
+
+// take counts one more, which release gives back, or says which bound that would exceed.
+func (s *shares) take(of, who string) (release func(), full *fullError) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b, key := s.bounds[of], share{of, who}
+	switch {
+	case s.held[key] >= b.each:
+		return nil, &fullError{of, b.each, false}
+	case s.sum[of] >= b.all:
+		return nil, &fullError{of, b.all, true}
+	}
+	s.held[key]++
+	s.sum[of]++
+	return sync.OnceFunc(func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.sum[of]--
+		if s.held[key]--; s.held[key] == 0 {
+			delete(s.held, key)
+		}
+	}), nil
+}
+
+// has is how many an agent has.
+func (s *shares) has(of, who string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.held[share{of, who}]
+}
+
+// refuseFull tells who asked for more than its share which bound that is: 429 for its own, 503 for that of all.
+func refuseFull(w http.ResponseWriter, id bridge.JSON, full *fullError) {
+	type detail struct {
+		Reason string `json:"reason"`
+		Limit  int    `json:"limit"`
+		Of     string `json:"of"`
+		Option string `json:"option,omitempty"`
+	}
+	status, d := http.StatusTooManyRequests, detail{full.of + "_limit", full.limit, "agent", option(full.of)}
+	if full.all {
+		status, d.Of, d.Option = http.StatusServiceUnavailable, "all agents", ""
+	}
+	w.Header().Set("Retry-After", "1")
+	refuse(w, status, []byte(id), codeInternal, full.Error(), d)
+}
+
+// maxName bounds what is kept of an agent's name.
+const maxName = 100
+
+// who is the agent that asks. message may be what says its name.
+func who(r *http.Request, message bridge.Incoming) string {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		host = r.RemoteAddr
+	}
+	modern, _ := message.Params.Get("_meta").Get("io.modelcontextprotocol/clientInfo").Get("name").Text()
+	legacy, _ := message.Params.Get("clientInfo").Get("name").Text()
+	name := cmp.Or(modern, legacy, r.UserAgent())
+	return host + " " + strconv.Quote(name[:min(len(name), maxName)])
+}

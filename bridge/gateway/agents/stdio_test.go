@@ -1,0 +1,367 @@
+//go:build !js
+
+package agents
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/pagewire/pagewire/bridge/gateway"
+	"github.com/pagewire/pagewire/bridge/testkit"
+)
+
+// A console is an agent on stdio that speaks in raw lines.
+type console struct {
+	t     *testing.T
+	in    *io.PipeWriter
+	out   *io.PipeReader
+	lines *bufio.Reader
+	done  chan error // what Stdio returns
+}
+
+func stdio(t *testing.T, ctx context.Context, g *gateway.Gateway) *console {
+	theirIn, in := io.Pipe()
+	out, theirOut := io.Pipe()
+	c := &console{t, in, out, bufio.NewReader(out), make(chan error, 1)}
+	go func() {
+		c.done <- Stdio(ctx, g, theirIn, theirOut)
+		theirOut.Close()
+		theirIn.Close()
+	}()
+	t.Cleanup(func() {
+		in.Close()
+		out.Close()
+	})
+	return c
+}
+
+// send may be called by a goroutine of a test.
+func (c *console) send(line string) {
+	c.t.Helper()
+	if _, err := io.WriteString(c.in, line); err != nil {
+		c.t.Error(err)
+	}
+}
+
+func (c *console) next() message {
+	c.t.Helper()
+	line, err := c.lines.ReadBytes('\n')
+	if err != nil {
+		c.t.Fatalf("no further line: %v", err)
+	}
+	return decode(c.t, line)
+}
+
+func (c *console) ended() error {
+	c.t.Helper()
+	select {
+	case err := <-c.done:
+		return err
+	case <-time.After(testkit.Patience):
+		c.t.Fatal("Stdio does not return")
+		return nil
+	}
+}
+
+// go-sdk's client over stdio, in both eras.
+func TestStdioClient(t *testing.T) {
+	for era, version := range versions {
+		t.Run(era, func(t *testing.T) {
+			testkit.NoLeak(t)
+			p := open(t)
+			theirIn, in := io.Pipe()
+			out, theirOut := io.Pipe()
+			done := make(chan error, 1)
+			go func() { done <- Stdio(t.Context(), p.g, theirIn, theirOut) }()
+			a := watch(t, &mcp.IOTransport{Reader: out, Writer: in}, version)
+			a.converse(p)
+			a.follow(origin + "/doc")
+			a.follow(origin + "/other")
+			// go-sdk's Subscribe does not wait for the listen's acknowledgement.
+			testkit.Eventually(t, "both are subscribed to", func() bool { return p.g.Snapshot().Stats.Subscriptions == 2 })
+			p.Set(origin+"/doc", "two")
+			a.updated(origin + "/doc")
+			if got := a.text(origin + "/doc"); got != "two" {
+				t.Errorf("read %q", got)
+			}
+			p.Set(origin+"/other", "2")
+			a.updated(origin + "/other")
+			in.Close()
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+			a.Close()
+			testkit.Eventually(t, "nothing is left of the agent", func() bool { return held(p.g) == 0 })
+		})
+	}
+}
+
+// Listens on one connection overlap: each gets its own copies under its own id, and ends by itself.
+func TestStdioListens(t *testing.T) {
+	p := open(t)
+	c := stdio(t, t.Context(), p.g)
+	ids := []string{`"a"`, `1`, `"1"`, `0`, `"0"`, `""`} // all different
+	for _, id := range ids {
+		c.send(listen(id, origin+"/doc") + "\n")
+		if m := c.next(); m.Method != "notifications/subscriptions/acknowledged" || m.subscription() != id {
+			t.Fatalf("acknowledged %+v, want %s", m, id)
+		}
+	}
+	told := func(value string, want []string) {
+		t.Helper()
+		p.Set(origin+"/doc", value)
+		got := map[string]int{}
+		for range want {
+			m := c.next()
+			if m.Method != "notifications/resources/updated" || m.Params.URI != origin+"/doc" {
+				t.Fatalf("told %+v", m)
+			}
+			got[m.subscription()]++
+		}
+		for _, id := range want {
+			if got[id] != 1 {
+				t.Errorf("told %v, want one for each of %v", got, want)
+			}
+		}
+	}
+	told("two", ids)
+	for len(ids) > 1 {
+		c.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":` + ids[0] + "}}\n")
+		c.send(call(ids[0], "resources/list", "") + "\n") // the id is free again
+		if m := c.next(); string(m.ID) != ids[0] || m.Result == nil {
+			t.Fatalf("answered %+v: want nothing for what was cancelled, and the list", m)
+		}
+		ids = ids[1:]
+		told(fmt.Sprint(len(ids)), ids)
+	}
+	c.in.Close()
+	if err := c.ended(); err != nil {
+		t.Error(err)
+	}
+}
+
+// Lines end in LF or CR LF, may be blank, may be nonsense, and may come without an end.
+func TestStdioLines(t *testing.T) {
+	p := open(t)
+	c := stdio(t, t.Context(), p.g)
+	for _, test := range []struct {
+		line string
+		id   string
+		code int
+	}{
+		{"\n\r\n  \n" + call("1", "resources/list", "") + "\r\n", `1`, 0},
+		{"{\n", ``, -32700},
+		{"\xff\xfe\n", ``, -32700},
+		{`{"jsonrpc":"2.0","id":2,"method":"ping","params":{"x":"` + "\xff" + `"}}` + "\n", `2`, -32700},
+		{"[]\n", ``, -32600},
+		{"null\n", ``, -32600},
+		{`{"jsonrpc":"2.0","id":{},"method":"ping"}` + "\n", ``, -32600},
+		{`{"jsonrpc":"2.0","id":"` + strings.Repeat("i", 2000) + `","method":"ping"}` + "\n", `"` + strings.Repeat("i", 2000) + `"`, -32600},
+		{`{"jsonrpc":"2.0","id":3,"method":"resources/list","params":{"x":"` + strings.Repeat("x", p.g.MessageBytes()) + `"}}` + "\n", `3`, -32600},
+		{`{"jsonrpc":"2.0","id":4,"method":"ping"}` + "\n", `4`, 0},
+	} {
+		go c.send(test.line)
+		if m := c.next(); string(m.ID) != test.id || m.code() != test.code {
+			t.Errorf("%.60q is answered %.60s with %d, want %.60s with %d", test.line, m.ID, m.code(), test.id, test.code)
+		}
+	}
+	go func() {
+		c.send(call("5", "resources/read", `"uri":"`+origin+`/doc"`)) // and no line end
+		c.in.Close()
+	}()
+	if m := c.next(); m.Result == nil || m.Result.Contents[0].Text != "one" {
+		t.Errorf("the last line is answered %+v", m)
+	}
+	if err := c.ended(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A line that is too long is not held in memory.
+func TestReadLine(t *testing.T) {
+	const most = 1 << 20
+	for _, n := range []int{1, most - 1, most, most + 1, most + 2, most + 3, 10 * most} {
+		r := bufio.NewReaderSize(strings.NewReader(strings.Repeat("x", n)+"\nnext\n"), 1024)
+		line, over, err := readLine(r, most)
+		if err != nil || over != (n+1 > most+2) || over && len(line) != beginning || !over && len(line) != n+1 {
+			t.Errorf("of %d bytes: %d, %v, %v", n, len(line), over, err)
+		}
+		if cap(line) > 2*most {
+			t.Errorf("of %d bytes %d are held", n, cap(line))
+		}
+		if line, over, err := readLine(r, most); string(line) != "next\n" || over || err != nil {
+			t.Errorf("after %d bytes: %q, %v, %v", n, line, over, err)
+		}
+	}
+}
+
+// What was asked before the end of in is answered before Stdio returns, if that comes soon; what is not is given up.
+func TestStdioEndOfInput(t *testing.T) {
+	testkit.NoLeak(t)
+	p := open(t)
+	in := call("1", "resources/read", `"uri":"`+origin+`/slow"`) + "\n" + call("2", "resources/read", `"uri":"`+origin+`/doc"`) + "\n" + listen("3", origin+"/doc") + "\n"
+	go func() {
+		<-p.reading
+		close(p.released)
+	}()
+	var out bytes.Buffer
+	if err := Stdio(t.Context(), p.g, strings.NewReader(in), &out); err != nil {
+		t.Fatal(err)
+	}
+	answers := map[string]message{}
+	for line := range bytes.Lines(out.Bytes()) {
+		m := decode(t, line)
+		answers[string(m.ID)] = m
+	}
+	if a := answers["1"]; a.Result == nil || a.Result.Contents[0].Text != "released" {
+		t.Errorf("the slow read is answered %+v", a)
+	}
+	if a := answers["2"]; a.Result == nil {
+		t.Errorf("the other read is answered %+v", a)
+	}
+
+	p.released = make(chan struct{}) // never
+	out.Reset()
+	if err := Stdio(t.Context(), p.g, strings.NewReader(call("1", "resources/read", `"uri":"`+origin+`/slow"`)+"\n"), &out); err != nil {
+		t.Fatal(err)
+	}
+	<-p.gaveUp
+	testkit.Eventually(t, "nothing is left", func() bool { return held(p.g) == 0 })
+}
+
+// When the context ends, and when the gateway closes, the agent is told in order.
+func TestStdioGoesAway(t *testing.T) {
+	for name, end := range map[string]func(*testPage, context.CancelFunc){
+		"context": func(_ *testPage, cancel context.CancelFunc) { cancel() },
+		"gateway": func(p *testPage, _ context.CancelFunc) { p.g.Close() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := open(t)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			c := stdio(t, ctx, p.g)
+			c.send(listen(`"l"`, origin+"/doc") + "\n")
+			c.next()
+			c.send(call("1", "resources/read", `"uri":"`+origin+`/slow"`) + "\n")
+			<-p.reading
+			end(p, cancel)
+			if m := c.next(); string(m.ID) != "1" || m.code() != -32603 || m.Error.Data["reason"] != "shutdown" {
+				t.Errorf("the read is answered %+v", m)
+			}
+			if m := c.next(); string(m.ID) != `"l"` || m.Result == nil || m.Result.ResultType != "complete" {
+				t.Errorf("the listen ends with %+v", m)
+			}
+			if m := c.next(); m.Method != "notifications/cancelled" || string(m.Params.RequestID) != `"l"` {
+				t.Errorf("then comes %+v", m)
+			}
+			if err := c.ended(); name == "context" && !errors.Is(err, context.Canceled) || name == "gateway" && err != nil {
+				t.Errorf("Stdio returns %v", err)
+			}
+			if held(p.g) != 0 {
+				t.Error("something is left")
+			}
+		})
+	}
+}
+
+// An agent that asks and does not read costs 64 MiB at most, and then its session.
+func TestStdioNotRead(t *testing.T) {
+	p := open(t)
+	p.Offer(origin+"/big", strings.Repeat("x", 4<<20))
+	c := stdio(t, t.Context(), p.g)
+	go func() {
+		for i := range 100 {
+			if _, err := io.WriteString(c.in, call(fmt.Sprint(i), "resources/read", `"uri":"`+origin+`/big"`)+"\n"); err != nil {
+				return
+			}
+		}
+	}()
+	if err := c.ended(); !errors.Is(err, ErrNotRead) {
+		t.Errorf("Stdio returns %v", err)
+	}
+	if held(p.g) != 0 {
+		t.Error("something is left")
+	}
+}
+
+// A slow agent gets the last state of each resource, and not each step.
+func TestStdioSlowReader(t *testing.T) {
+	p := open(t)
+	c := stdio(t, t.Context(), p.g)
+	c.send(listen("1", origin+"/doc") + "\n")
+	c.next()
+	const changes = 20_000
+	for i := range changes {
+		p.Set(origin+"/doc", fmt.Sprint(i))
+	}
+	p.Set(origin+"/doc", "last")
+	c.send(call("2", "resources/read", `"uri":"`+origin+`/slow"`) + "\n")
+	<-p.reading
+	close(p.released)
+	updates := 0
+	for m := c.next(); m.Method != ""; m = c.next() {
+		updates++
+	}
+	if updates == 0 || updates > 5000 {
+		t.Errorf("%d updates for %d changes", updates, changes)
+	}
+	c.send(call("3", "resources/read", `"uri":"`+origin+`/doc"`) + "\n")
+	for m := c.next(); ; m = c.next() {
+		if m.Result != nil {
+			if got := m.Result.Contents[0].Text; got != "last" {
+				t.Errorf("read %q", got)
+			}
+			break
+		}
+	}
+	c.in.Close()
+	c.ended()
+}
+
+// An out that fails ends the session.
+func TestStdioBrokenPipe(t *testing.T) {
+	p := open(t)
+	c := stdio(t, t.Context(), p.g)
+	c.out.Close()
+	c.send(`{"jsonrpc":"2.0","id":1,"method":"ping"}` + "\n")
+	if err := c.ended(); !errors.Is(err, io.ErrClosedPipe) {
+		t.Errorf("Stdio returns %v", err)
+	}
+}
+
+// Many agents at once, with the same ids, each with its own answers.
+func TestStdioMany(t *testing.T) {
+	testkit.NoLeak(t)
+	p := open(t)
+	var all sync.WaitGroup
+	for n := range 30 {
+		all.Go(func() {
+			c := stdio(t, t.Context(), p.g)
+			for i := range 30 {
+				c.send(call(fmt.Sprint(i), "resources/read", fmt.Sprintf(`"uri":"%s/square/%d"`, origin, 100*n+i)) + "\n")
+			}
+			for range 30 {
+				var i, want int
+				m := c.next()
+				fmt.Sscan(string(m.ID), &i)
+				want = (100*n + i) * (100*n + i)
+				if m.Result == nil || m.Result.Contents[0].Text != fmt.Sprint(want) {
+					t.Errorf("agent %d is answered %+v to %d", n, m, i)
+				}
+			}
+			c.in.Close()
+			c.ended()
+		})
+	}
+	all.Wait()
+}

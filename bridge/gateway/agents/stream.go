@@ -1,0 +1,90 @@
+//go:build !js
+
+package agents
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/pagewire/pagewire/bridge/gateway"
+)
+
+// A stream is the answer to a request: JSON, or once it has begun as one, an event stream. A write that a client does not take
+// in writeTimeout fails, and the client is gone.
+type stream struct {
+	w       http.ResponseWriter
+	control *http.ResponseController
+	events  bool // the client takes them
+	begun   bool // as an event stream
+}
+
+// errSilent is what next returns when nothing has come for aliveEvery.
+var errSilent = errors.New("silent")
+
+// next waits for a message to the agent.
+func (s *stream) next(ctx context.Context, agent *gateway.Agent) ([]byte, error) {
+	short, cancel := context.WithTimeoutCause(ctx, aliveEvery, errSilent)
+	defer cancel()
+	message, err := agent.Read(short)
+	if err != nil && ctx.Err() == nil && short.Err() != nil {
+		err = errSilent
+	}
+	return message, err
+}
+
+// event sends one message. A client that takes no events goes without.
+func (s *stream) event(message []byte) error {
+	return s.write("event: message\ndata: ", oneLine(message), "\n\n")
+}
+
+// alive sends what clients ignore.
+func (s *stream) alive() error { return s.write(": keepalive\n\n", nil, "") }
+
+func (s *stream) write(head string, message []byte, tail string) error {
+	if !s.events {
+		return nil
+	}
+	if !s.begun {
+		s.begun = true
+		head := s.w.Header()
+		head.Set("Content-Type", "text/event-stream")
+		head.Set("Cache-Control", "no-cache, no-transform")
+		head.Set("X-Accel-Buffering", "no") // nginx would keep events back
+		s.w.WriteHeader(http.StatusOK)
+	}
+	_ = s.control.SetWriteDeadline(time.Now().Add(writeTimeout))
+	_, err := s.w.Write(append(append([]byte(head), message...), tail...))
+	if err == nil {
+		err = s.control.Flush()
+	}
+	return err
+}
+
+// large is what is worth to be cut off while it is being written, when its agent has more waiting than it may.
+const large = 1 << 20
+
+// answer sends the last message: as an event where the stream has begun, else as the body. It gives up when cut is closed.
+func (s *stream) answer(status int, message []byte, cut <-chan struct{}) {
+	if len(message) > large {
+		written := make(chan struct{})
+		defer close(written)
+		go func() {
+			select {
+			case <-cut:
+				_ = s.control.SetWriteDeadline(time.Now())
+			case <-written:
+			}
+		}()
+	}
+	if s.begun {
+		_ = s.event(message) // if it fails nobody is there any more
+		return
+	}
+	s.w.Header().Set("Content-Type", "application/json")
+	s.w.Header().Set("Cache-Control", "no-store")
+	_ = s.control.SetWriteDeadline(time.Now().Add(writeTimeout))
+	s.w.WriteHeader(status)
+	_, _ = s.w.Write(message)
+}

@@ -1,0 +1,83 @@
+//go:build !js
+
+// Package taburi makes the URIs by which agents tell tabs apart, and takes them apart.
+//
+// What several tabs have under one URI, each has under a path of its own besides: ORIGIN/.pagewire/tab/N/PATH for
+// ORIGIN/PATH, with N.FRAME for a frame. It is in the path since agent programs drop a URI's fragment, and some compare no
+// more than the path. Templates are taken like URIs: the package parses neither, and knows of no page.
+package taburi
+
+import (
+	"cmp"
+	"strconv"
+	"strings"
+
+	"github.com/pagewire/pagewire/bridge"
+)
+
+const tabPath = bridge.GatewayPath + "tab/"
+
+// Segment is what stands for a tab in the path, and for one of its frames, if that is not "".
+func Segment(number int, frame string) string {
+	s := strconv.Itoa(number)
+	if frame != "" {
+		s += "." + frame
+	}
+	return s
+}
+
+// Of is a page's URI, or template, under the path of its tab. segment is Segment's; with ""
+// it is the page's own URI.
+func Of(own, segment string) string {
+	if segment == "" {
+		return own
+	}
+	root, path := splitPath(own)
+	if !hasAuthority(root) { // urn:a:b is urn:/.pagewire/tab/N/a:b
+		path = "/" + path
+	}
+	return root + tabPath + segment + path
+}
+
+// Split takes apart what Of has made: the page's own URI, and the segment of its tab, which is "" for any other URI.
+func Split(uri string) (own, segment string) {
+	root, path := splitPath(uri)
+	rest, ok := strings.CutPrefix(path, tabPath)
+	if !ok {
+		return uri, ""
+	}
+	end := strings.IndexAny(rest+"/", "/?#{")
+	segment, path = rest[:end], rest[end:]
+	if !hasAuthority(root) {
+		path, ok = strings.CutPrefix(path, "/")
+	}
+	if segment == "" || !ok {
+		return uri, ""
+	}
+	return root + path, segment
+}
+
+// Compare orders URIs by the pages' own text, each before the same of other tabs.
+func Compare(a, b string) int {
+	own, segment := Split(a)
+	other, of := Split(b)
+	return cmp.Or(strings.Compare(own, other), strings.Compare(segment, of))
+}
+
+// Reserved reports whether a URI is under the path that is ours, where no page has one.
+func Reserved(uri string) bool {
+	_, path := splitPath(uri)
+	return strings.HasPrefix(path, bridge.GatewayPath)
+}
+
+// splitPath cuts a URI, or template, where its path begins, or what follows where it has none. It is no parser, so that both
+// halves are the URI's own text: canonical spellings are compared byte by byte.
+func splitPath(uri string) (root, path string) {
+	from := strings.IndexByte(uri, ':') + 1
+	if authority, ok := strings.CutPrefix(uri[from:], "//"); ok {
+		from += len("//") + strings.IndexAny(authority+"/", "/?#{")
+	}
+	return uri[:from], uri[from:]
+}
+
+func hasAuthority(root string) bool { return strings.Contains(root, "://") }

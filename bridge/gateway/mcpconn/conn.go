@@ -1,0 +1,21 @@
+//go:build !js
+
+// Package mcpconn carries whole MCP messages: the Conn that every way into and out of the gateway is, go-sdk's view of one,
+// and the Outbox in which messages wait for a reader without holding up their writer.
+//
+// It never looks into a message, and opens nothing.
+package mcpconn
+
+import "context"
+
+// A Conn carries whole JSON-RPC messages, one per call, as JSON text. Every way into and out of the gateway is one:
+// stdio, WebSocket, a CDP binding, native messaging.
+//
+// Write may be called concurrently with Read and with itself, and may block until the other end takes the message.
+// Read returns io.EOF when the other end has closed. Close makes both return, and may be called more than once. A
+// message is the receiver's: nobody changes it any more.
+type Conn interface {
+	Read(ctx context.Context) ([]byte, error)
+	Write(ctx context.Context, message []byte) error
+	Close() error
+}

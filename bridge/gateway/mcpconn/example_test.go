@@ -1,0 +1,26 @@
+//go:build !js
+
+package mcpconn_test
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/pagewire/pagewire/bridge/gateway/mcpconn"
+)
+
+// Whoever holds a lock may put messages into an Outbox: only taking one out waits.
+func ExampleOutbox() {
+	box := mcpconn.NewOutbox()
+	box.Push([]byte(`{"jsonrpc":"2.0","method":"notifications/initialized"}`))
+	fmt.Println(box.Size())
+	message, err := box.Next(context.Background())
+	fmt.Println(string(message), err)
+	box.Close(false)
+	_, err = box.Next(context.Background())
+	fmt.Println(err)
+	// Output:
+	// 54
+	// {"jsonrpc":"2.0","method":"notifications/initialized"} <nil>
+	// EOF
+}

@@ -1,0 +1,116 @@
+//go:build !js
+
+package mcpconn
+
+import (
+	"context"
+	"io"
+	"sync"
+	"sync/atomic"
+)
+
+// An Outbox holds messages that wait to be taken. Putting one in never blocks, so that it may be done under a lock; what bounds
+// it is told by full.
+type Outbox struct {
+	mu       sync.Mutex
+	messages [][]byte
+	bytes    int
+	taken    int // bytes of the message that was taken last, until the next is asked for: it is being written
+	closed   bool
+	wake     chan struct{}
+	sums     []*atomic.Int64
+}
+
+// NewOutbox returns one whose bytes, those that were taken last included, are added to sums.
+func NewOutbox(sums ...*atomic.Int64) *Outbox {
+	return &Outbox{wake: make(chan struct{}, 1), sums: sums}
+}
+
+// add counts bytes in the sums. It is called with mu held.
+func (o *Outbox) add(n int) {
+	for _, sum := range o.sums {
+		sum.Add(int64(n))
+	}
+}
+
+// Push reports false when the outbox is closed.
+func (o *Outbox) Push(message []byte) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.closed {
+		return false
+	}
+	o.messages = append(o.messages, message)
+	o.bytes += len(message)
+	o.add(len(message))
+	o.signal()
+	return true
+}
+
+func (o *Outbox) signal() {
+	select {
+	case o.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Next waits for a message. It returns io.EOF when the outbox is closed and empty. Only one may wait.
+func (o *Outbox) Next(ctx context.Context) ([]byte, error) {
+	for {
+		o.mu.Lock()
+		o.add(-o.taken)
+		o.taken = 0
+		if len(o.messages) > 0 {
+			message := o.messages[0]
+			o.messages[0] = nil
+			if o.messages = o.messages[1:]; len(o.messages) == 0 {
+				o.messages = nil
+			}
+			o.bytes -= len(message)
+			if o.taken = len(message); o.closed { // nobody may come back to ask for the next
+				o.add(-o.taken)
+				o.taken = 0
+			}
+			o.mu.Unlock()
+			return message, nil
+		}
+		closed := o.closed
+		o.mu.Unlock()
+		if closed {
+			return nil, io.EOF
+		}
+		select {
+		case <-o.wake:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// Size is the number of bytes that wait.
+func (o *Outbox) Size() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.bytes
+}
+
+// Held is Size with what is being written.
+func (o *Outbox) Held() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.bytes + o.taken
+}
+
+// Close takes no more messages; those that wait are dropped, or still delivered.
+func (o *Outbox) Close(drop bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.closed = true
+	o.add(-o.taken)
+	o.taken = 0
+	if drop {
+		o.add(-o.bytes)
+		o.messages, o.bytes = nil, 0
+	}
+	o.signal()
+}

@@ -1,0 +1,37 @@
+//go:build !js
+
+package mcpconn
+
+import (
+	"context"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// Transport makes a Conn one of go-sdk's, for a client or a server of that library at the end of it.
+func Transport(conn Conn) mcp.Transport { return transport{conn} }
+
+type transport struct{ conn Conn }
+
+func (t transport) Connect(context.Context) (mcp.Connection, error) { return t, nil }
+
+func (t transport) SessionID() string { return "" }
+
+func (t transport) Read(ctx context.Context) (jsonrpc.Message, error) {
+	text, err := t.conn.Read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return jsonrpc.DecodeMessage(text)
+}
+
+func (t transport) Write(ctx context.Context, m jsonrpc.Message) error {
+	text, err := jsonrpc.EncodeMessage(m)
+	if err != nil {
+		return err
+	}
+	return t.conn.Write(ctx, text)
+}
+
+func (t transport) Close() error { return t.conn.Close() }

@@ -1,0 +1,299 @@
+//go:build !js
+
+package cdp
+
+import (
+	_ "embed"
+	"strconv"
+	"strings"
+	"time"
+
+	protocol "github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/cdp/jsonv2"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/pagewire/pagewire/bridge/gateway"
+)
+
+//go:embed attach.js
+var attachScript string
+
+// What a document may do before it is cut off, whatever it says; what its link says the gateway bounds.
+const (
+	maxMessage = 18 << 20 // bytes of one: a frame of the link
+	burst      = 20_000   // messages at once
+	perSecond  = 5_000    // and from then on
+)
+
+// maxWaiting bounds, in bytes, what all documents together say before it is known where they are: a page that keeps its
+// process busy, which is asked that, could go on without end.
+const maxWaiting = 32 << 20
+
+// A document is one execution context: what a page and its scripts are between two navigations.
+type document struct {
+	b       *attachment
+	s       *session
+	context runtime.ExecutionContextID
+	world   string // what the browser calls the context, in whatever process it is
+	frameID string
+	frame   string // the same, but "" for the tab's own document
+	origin  string
+	binding string
+
+	// Guarded by the browser's lock.
+	prefix  jsonv2.Value // of a call of what attach.js has returned; nil before that
+	early   []string     // what it said before that
+	waiting int          // bytes of early, and of frames
+	title   string
+	bare    bool // it has been loaded, without Pagewire
+	cut     bool
+	frames  [][]byte // of its link, until there is a page
+	linked  bool
+	native  *native
+	page    *gateway.Page
+	credit  int // messages that it may say now
+	counted time.Time
+}
+
+func bindingName(n int) string { return "pagewire_" + run + "_" + strconv.Itoa(n) }
+
+// webOrigin reports whether pages of an origin may have resources: not those of files, of the browser itself, or opaque ones, which
+// the browser gives as "://".
+func webOrigin(origin string) bool {
+	host, ok := strings.CutPrefix(origin, "https://")
+	if !ok {
+		host, ok = strings.CutPrefix(origin, "http://")
+	}
+	return ok && host != ""
+}
+
+// open gives a document its binding and runs attach.js in it.
+func (d *document) open() {
+	d.b.link.post(d.s.id, runtime.CommandAddBinding, &addBinding{d.binding, d.context}, nil)
+	d.b.link.post(d.s.id, runtime.CommandEvaluate, &runtime.EvaluateParams{
+		Expression: attachScript + "(" + strconv.Quote(d.binding) + "," + strconv.Quote(d.b.gateway) + ")", UniqueContextID: d.world, ObjectGroup: "pagewire", Silent: yes(),
+	}, func(result jsonv2.Value, err error) {
+		var r runtime.EvaluateResult
+		if err != nil || jsonv2.Unmarshal(result, &r, decodeOptions) != nil || r.Result == nil || r.Result.ObjectID == "" {
+			return // it has gone
+		}
+		call := []byte(`{"functionDeclaration":"function(m){this(m)}","silent":true,"objectId":`)
+		call, _ = jsontext.AppendQuote(call, string(r.Result.ObjectID))
+		d.prefix = append(call, `,"arguments":[{"value":`...)
+		early := d.early
+		d.early, d.waiting = nil, 0
+		for _, payload := range early {
+			d.hear(payload)
+		}
+	})
+}
+
+// addBinding is a command's parameters with one that cdproto leaves out since the protocol calls it deprecated. Its successor goes by the
+// names of worlds, and gives the same binding to each frame's.
+type addBinding struct {
+	Name    string                     `json:"name"`
+	Context runtime.ExecutionContextID `json:"executionContextId"`
+}
+
+// tell hands JSON text, as a value, to the document. It may be called without the lock once there is a prefix.
+func (d *document) tell(value string) {
+	if d.prefix != nil {
+		d.enqueue(value)
+		d.b.link.signal()
+	}
+}
+
+// enqueue is tell for who calls the link's flush next.
+func (d *document) enqueue(value string) {
+	call := make(jsonv2.Value, 0, len(d.prefix)+len(value)+4)
+	call = append(append(append(call, d.prefix...), value...), "}]}"...)
+	d.b.link.enqueue(d.s.id, runtime.CommandCallFunctionOn, call, nil)
+}
+
+// send hands a frame of the gateway to the document's link, or nil, which ends that. It holds no lock of ours.
+func (d *document) send(frame []byte) {
+	if frame == nil {
+		frame = []byte("null")
+	}
+	d.enqueue(string(frame))
+	if d.b.handling.Load() {
+		d.b.link.signal() // it may be the reader who sends
+	} else {
+		d.b.link.flush()
+	}
+}
+
+// hear takes what the document says. It is called by the reader, with the lock held.
+func (d *document) hear(payload string) {
+	if d.cut || !d.paid(len(payload)) || payload == "" {
+		return
+	}
+	if d.prefix == nil {
+		if d.waits(len(payload)) {
+			d.early = append(d.early, payload)
+		}
+		return
+	}
+	kind, text := payload[0], payload[1:]
+	switch kind {
+	case 's', 'p': // it has the page layer: ours, whose agents are served here, or its own
+		d.title, d.bare = text, false
+		d.end()
+		d.s.unfollow()
+		d.linked = true
+		d.attach(kind == 's')
+	case 'l': // a frame of its link
+		if d.linked {
+			d.receive([]byte(text))
+		}
+	case 'n': // it has neither
+		d.title, d.bare = text, true
+		d.s.retool()
+	case 't': // it is called otherwise
+		if d.title = text; d.page != nil {
+			d.page.Retitle(text)
+		}
+	case 'f':
+		d.b.g.Focus(d.s.tab.key())
+	}
+}
+
+// receive hands a frame of the document's link over.
+func (d *document) receive(frame []byte) {
+	if d.page == nil {
+		if d.waits(len(frame)) {
+			d.frames = append(d.frames, frame)
+		}
+		return
+	}
+	if err := d.page.Receive(frame); err != nil {
+		d.cutOff(err.Error())
+	}
+}
+
+// waits counts what cannot be handed over yet, and reports whether it may wait. Where it is too much the document for which
+// most waits is cut off.
+func (d *document) waits(bytes int) bool {
+	d.waiting += bytes
+	most, all := d, 0
+	for _, s := range d.b.sessions {
+		for _, other := range s.documents {
+			if all += other.waiting; other.waiting > most.waiting {
+				most = other
+			}
+		}
+	}
+	if all > maxWaiting {
+		most.cutOff("it says too much before it is known where it is; the limit is " + strconv.Itoa(maxWaiting) + " bytes of all pages")
+	}
+	return !d.cut
+}
+
+// paid counts a message, and cuts the document off where it is one too many.
+func (d *document) paid(bytes int) bool {
+	if bytes > maxMessage {
+		d.cutOff("a message of " + strconv.Itoa(bytes) + " bytes; the limit is " + strconv.Itoa(maxMessage))
+		return false
+	}
+	if d.credit--; d.credit > 0 {
+		return true
+	}
+	now := time.Now()
+	earned := int(now.Sub(d.counted).Seconds() * perSecond)
+	d.credit, d.counted = min(d.credit+earned, burst), now
+	if d.credit > 0 {
+		return true
+	}
+	d.cutOff("more than " + strconv.Itoa(perSecond) + " messages a second")
+	return false
+}
+
+// cutOff ends a document that floods us. Without its binding it cannot even try: what it then calls is not sent.
+func (d *document) cutOff(reason string) {
+	d.b.log.Warn("a page was cut off until it is loaded anew", "origin", d.origin, "url", d.s.tab.url, "reason", reason)
+	d.cut = true
+	d.early = nil
+	d.b.link.post(d.s.id, runtime.CommandRemoveBinding, &runtime.RemoveBindingParams{Name: d.binding}, nil)
+	d.end()
+}
+
+// end ends the document's part in the gateway, where it has one. Its resources wait for a successor.
+func (d *document) end() {
+	if d.native != nil {
+		d.native.close()
+	}
+	if d.page != nil {
+		d.page.Lost("its document has gone")
+	}
+	d.native, d.page, d.frames, d.linked, d.waiting = nil, nil, nil, false, 0
+}
+
+// attach makes the document a page of the gateway, as soon as its URL is known.
+func (d *document) attach(serves bool) {
+	d.withURL(func(info gateway.PageInfo) {
+		if !d.linked || d.page != nil {
+			return // it has gone meanwhile
+		}
+		info.Serves = serves
+		page, err := d.b.g.Attach(info, d.send)
+		if err != nil {
+			d.refused(err)
+			return
+		}
+		d.page = page
+		frames := d.frames
+		d.frames, d.waiting = nil, 0
+		for _, frame := range frames {
+			if d.page != nil {
+				d.receive(frame)
+			}
+		}
+	})
+}
+
+func (d *document) refused(err error) {
+	d.linked = false
+	d.frames, d.waiting = nil, 0
+	d.b.log.Debug("a page is not served", "origin", d.origin, "error", err)
+}
+
+// withURL finds out where the document is. A frame's URL the browser has to be asked for.
+func (d *document) withURL(then func(info gateway.PageInfo)) {
+	t := d.s.tab
+	info := gateway.PageInfo{Tab: t.key(), Frame: d.frame, Origin: d.origin, URL: d.origin + "/", Title: d.title, Transport: "cdp"}
+	at := func(url string) {
+		if strings.HasPrefix(url, d.origin+"/") {
+			info.URL = url
+		}
+		then(info)
+	}
+	if d.frame == "" {
+		at(t.url)
+		return
+	}
+	d.b.link.post(d.s.id, page.CommandGetFrameTree, nil, func(result jsonv2.Value, err error) {
+		var r page.GetFrameTreeResult
+		if err == nil && jsonv2.Unmarshal(result, &r, decodeOptions) == nil {
+			at(urlOf(r.FrameTree, protocol.FrameID(d.frameID)))
+		} else {
+			at("")
+		}
+	})
+}
+
+func urlOf(tree *page.FrameTree, id protocol.FrameID) string {
+	if tree == nil || tree.Frame == nil {
+		return ""
+	}
+	if tree.Frame.ID == id {
+		return tree.Frame.URL
+	}
+	for _, child := range tree.ChildFrames {
+		if url := urlOf(child, id); url != "" {
+			return url
+		}
+	}
+	return ""
+}

@@ -1,0 +1,241 @@
+//go:build !js
+
+package extension
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/pagewire/pagewire/bridge/gateway/internal/wsconn"
+)
+
+// A document is one that the extension has opened.
+type document struct {
+	h      *host
+	id     int64
+	origin string
+	log    *slog.Logger
+	cancel context.CancelFunc
+	wake   chan struct{}
+
+	mu     sync.Mutex
+	over   bool    // there is to be no further session
+	last   int64   // session
+	live   bool    // it is open
+	queue  []piece // for the hub
+	queued int     // bytes of it
+}
+
+// A piece is one of a frame for the hub.
+type piece struct {
+	text []byte
+	more bool  // others follow
+	ack  int64 // what the extension is told when the hub has taken it
+}
+
+// push queues a piece for the hub. It reports whether there was room.
+func (d *document) push(m message) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.live || m.Session != d.last {
+		return true // of a session that has just ended
+	}
+	if d.queued+len(m.Text) > maxQueued {
+		return false
+	}
+	d.queue = append(d.queue, piece{[]byte(m.Text), m.More, m.Ack})
+	d.queued += len(m.Text)
+	d.h.queued.Add(int64(len(m.Text)))
+	d.signal()
+	return true
+}
+
+func (d *document) signal() {
+	select {
+	case d.wake <- struct{}{}:
+	default:
+	}
+}
+
+// waits is how many bytes wait for the hub.
+func (d *document) waits() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.queued
+}
+
+// next takes a piece off the queue, which counts until taken is called. over says that there will be none.
+func (d *document) next() (p piece, ok, over bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.queue) == 0 {
+		return piece{}, false, d.over
+	}
+	p = d.queue[0]
+	d.queue[0] = piece{}
+	d.queue = d.queue[1:]
+	return p, true, false
+}
+
+func (d *document) taken(bytes int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.queued -= bytes
+	d.h.queued.Add(int64(-bytes))
+}
+
+// begin makes way for a session, and returns its number.
+func (d *document) begin() int64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.last++
+	d.live = true
+	return d.last
+}
+
+// end is for what waited for a session that is over.
+func (d *document) end() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.h.queued.Add(int64(-d.queued))
+	d.live, d.queue, d.queued = false, nil, 0
+}
+
+// leave ends the document as soon as the hub has taken what it has said.
+func (d *document) leave() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.over = true
+	if !d.live {
+		d.cancel()
+		return
+	}
+	d.signal()
+	time.AfterFunc(farewellTimeout, d.cancel)
+}
+
+// ended reports whether there is to be no further session.
+func (d *document) ended() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.over
+}
+
+// run is the life of a document: one session with the hub after the other.
+func (d *document) run(ctx context.Context) {
+	defer d.cancel()
+	pause := firstPause
+	for ctx.Err() == nil {
+		start := time.Now()
+		begun, refused, err := d.relay(ctx)
+		if ctx.Err() != nil || d.ended() {
+			return
+		}
+		if begun && time.Since(start) > lasting {
+			pause = firstPause
+		}
+		wait, reason := pause, ""
+		if refused {
+			wait, reason = refusedPause, err.Error()
+			d.log.Warn("the hub refuses a document", "error", err)
+		}
+		if begun || refused {
+			if d.h.out.write(message{Type: "close", ID: d.id, Reason: reason}) != nil {
+				return
+			}
+		}
+		pause = min(2*pause, longestPause)
+		select {
+		case <-ctx.Done():
+		case <-time.After(wait):
+		}
+	}
+}
+
+// dial connects to where the hub takes pages.
+func (d *document) dial(ctx context.Context) (c *wsconn.Conn, generation uint64, refused bool, err error) {
+	ctx, end := context.WithTimeout(ctx, dialTimeout)
+	defer end()
+	over, generation, err := d.h.o.Connect(ctx)
+	if err != nil {
+		return nil, 0, false, err
+	}
+	c, response, err := wsconn.Client(ctx, over, "/page", nil, wsconn.Options{MaxMessage: maxFrame})
+	if err != nil && response != nil && response.StatusCode == http.StatusForbidden {
+		text, _ := io.ReadAll(io.LimitReader(response.Body, 1<<10))
+		return nil, 0, true, errors.New(strings.TrimSpace(string(text)))
+	}
+	return c, generation, false, err
+}
+
+// relay is one connection with the hub. It reports whether that has begun, and whether the hub has refused it.
+func (d *document) relay(ctx context.Context) (begun, refused bool, err error) {
+	conn, generation, refused, err := d.dial(ctx)
+	if err != nil {
+		return false, refused, err
+	}
+	defer conn.Close()
+	t := &tie{generation, conn}
+	if !d.h.begin(t) {
+		return false, false, errors.New("the hub has been replaced")
+	}
+	defer d.h.end(t)
+	defer context.AfterFunc(ctx, func() { conn.Close() })()
+	// From here on what the extension says belongs to this session.
+	session := d.begin()
+	defer d.end()
+	if err := d.h.out.write(message{Type: "open", ID: d.id, Session: session}); err != nil {
+		return false, false, err
+	}
+	var writing sync.WaitGroup
+	defer writing.Wait()
+	ended := make(chan struct{})
+	defer close(ended)
+	writing.Go(func() { d.send(ctx, conn, session, ended) })
+	for {
+		frame, err := conn.Read(ctx)
+		if err == nil {
+			err = d.h.out.frame(d.id, frame)
+		}
+		if err != nil {
+			conn.Close()
+			code := websocket.CloseStatus(err)
+			return true, code == websocket.StatusPolicyViolation || code == websocket.StatusMessageTooBig, err
+		}
+	}
+}
+
+// send hands what is queued to the hub, until the session has ended. Who leaves is done when nothing is left.
+func (d *document) send(ctx context.Context, conn *wsconn.Conn, session int64, ended <-chan struct{}) {
+	for {
+		p, ok, over := d.next()
+		switch {
+		case ok:
+			err := conn.WritePiece(ctx, p.text, !p.more)
+			d.taken(len(p.text))
+			if err == nil && p.ack > 0 {
+				err = d.h.out.write(message{Type: "taken", ID: d.id, Session: session, Ack: p.ack})
+			}
+			if err != nil {
+				return // the reader finds out
+			}
+			continue
+		case over:
+			conn.Close()
+			return
+		}
+		select {
+		case <-ended:
+			return
+		case <-d.wake:
+		}
+	}
+}

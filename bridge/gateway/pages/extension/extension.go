@@ -1,0 +1,330 @@
+//go:build !js
+
+// Package extension brings in the pages of the browser extension: it is the process that the browser starts for the extension, and
+// speaks with it over standard input and output.
+//
+// It passes frames on and does nothing else: for each document that the extension opens it connects with the hub's /page as the
+// document would, over the hub's socket, so that the hub believes whose it is; and again when another process has become the hub.
+// What is in a frame it never looks at: the extension's worker has put into the first one what the browser says of the document,
+// and the hub bounds and checks them all. What the extension itself says is bounded here: a message that is too long or makes no
+// sense is refused, counted and logged, and nothing else comes of it.
+//
+// The messages are JSON objects with a type. From the extension:
+//
+//	open   id, origin: there is a document of that origin
+//	frame  id, session, text, more, ack: a frame of the document's link; with more, a piece of one. An ack above 0 is asked for
+//	close  id: the document has gone, or may not be read any more. What it has said before is sent still
+//
+// To it:
+//
+//	hello    version, secret: the process runs; by the secret the extension can do without it, over a WebSocket of its own
+//	open     id, session: the hub is there: the document's link begins. What was before is over, and frames of others are ignored
+//	frame    id, text, more: a frame for it; pieces are at most 1 MiB of JSON, which is what the browser takes
+//	taken    id, session, ack: the hub has taken what came up to there. Who waits for that fills no buffer
+//	close    id, reason: the session is over; another one may follow
+//	refused  reason, count, id: a message of the extension's was refused; with an id the document is no longer open
+//	failed   reason: the process ends, since it cannot serve
+package extension
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"net"
+	"net/url"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/pagewire/pagewire/bridge/gateway/internal/secret"
+	"github.com/pagewire/pagewire/bridge/gateway/internal/wsconn"
+)
+
+const (
+	// ExtensionID is that of our extension: it follows from the key in its manifest.
+	ExtensionID = "cfcnkimmciafamoogfahooifkmmegfho"
+	// ExtensionOrigin is where its own pages and its worker are.
+	ExtensionOrigin = "chrome-extension://" + ExtensionID
+	// HostName is the name under which the browser knows this process.
+	HostName = "com.pagewire.host"
+)
+
+// SecretFile is where the extension's secret is kept: beside the token.
+func SecretFile(tokenFile string) string { return filepath.Join(filepath.Dir(tokenFile), "extension") }
+
+// Secret gives what the extension and this user's gateways prove to each other that they know. It fails if there is none yet, or
+// if something is wrong with its file.
+func Secret(tokenFile string) (string, error) {
+	known, err := secret.Load(SecretFile(tokenFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", errors.New("the extension is not installed: pagewire extension install")
+	}
+	return known, fileError(err)
+}
+
+// MakeSecret gives Secret, and makes it where there is none.
+func MakeSecret(tokenFile string) (string, error) {
+	known, err := secret.Make(SecretFile(tokenFile))
+	return known, fileError(err)
+}
+
+func fileError(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("the extension's secret: %w", err)
+}
+
+// Options say what a host relays to.
+type Options struct {
+	// Connect connects to the hub, and gives its generation: hub.Connect.
+	Connect func(context.Context) (net.Conn, uint64, error)
+	// Hubs gives the generation of the hub whenever there is another one: sessions with those before it end, also where such a hub hangs.
+	// May be nil.
+	Hubs <-chan uint64
+	// Version and Secret are what the extension is told: MakeSecret gives the latter.
+	Version, Secret string
+	// Log receives what happens. Default none.
+	Log *slog.Logger
+}
+
+const (
+	// maxDocuments and maxPerOrigin bound the documents that are open, as package socket does.
+	maxDocuments, maxPerOrigin = 1024, 256
+	// maxQueued bounds what waits for the hub to take it, in bytes, for each document, and maxQueuedAll for all. The extension lets
+	// 2 Mi characters wait here, of three bytes at most.
+	maxQueued, maxQueuedAll = 8 << 20, 256 << 20
+	// maxFrame bounds a frame of the hub: a tool's arguments of 4 MiB, quoted twice.
+	maxFrame = 48 << 20
+	// firstPause and longestPause are those between two attempts to reach the hub.
+	firstPause, longestPause = 20 * time.Millisecond, time.Second
+	// refusedPause is that after a hub has refused a document: its options do not change.
+	refusedPause = 30 * time.Second
+	// lasting is how long a session must have been for the next attempt to be made soon.
+	lasting = time.Second
+	// farewellTimeout is how long the hub may take to take what a document has said before it went.
+	farewellTimeout = time.Second
+	// dialTimeout bounds an attempt.
+	dialTimeout = 3 * time.Second
+)
+
+type message struct {
+	Type    string `json:"type"`
+	ID      int64  `json:"id,omitempty"`
+	Session int64  `json:"session,omitempty"`
+	Text    string `json:"text,omitempty"`
+	More    bool   `json:"more,omitempty"`
+	Ack     int64  `json:"ack,omitempty"`
+	Origin  string `json:"origin,omitempty"`
+	Reason  string `json:"reason,omitempty"`
+	Version string `json:"version,omitempty"`
+	Secret  string `json:"secret,omitempty"`
+	Count   int    `json:"count,omitempty"`
+}
+
+// A host is one run of Serve.
+type host struct {
+	o         Options
+	out       writer
+	documents map[int64]*document // of the reader alone
+	origins   map[string]int
+	refused   int
+	queued    atomic.Int64 // bytes that wait for the hub, of all documents
+	running   sync.WaitGroup
+
+	mu       sync.Mutex
+	hub      uint64            // the generation of the present one
+	sessions map[*tie]struct{} // with hubs
+}
+
+// A tie is a session with the hub of a generation.
+type tie struct {
+	generation uint64
+	conn       *wsconn.Conn
+}
+
+// begin reports whether a session is with the present hub, or one to come; then end is called when it is not any more.
+func (h *host) begin(t *tie) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if t.generation < h.hub {
+		return false
+	}
+	h.sessions[t] = struct{}{}
+	return true
+}
+
+func (h *host) end(t *tie) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.sessions, t)
+}
+
+// follow ends the sessions with hubs that are none any more, until ctx ends.
+func (h *host) follow(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case generation := <-h.o.Hubs:
+			h.mu.Lock()
+			h.hub = generation
+			for t := range h.sessions {
+				if t.generation < generation {
+					go t.conn.Close() // it waits for a hub that may hang
+				}
+			}
+			h.mu.Unlock()
+		}
+	}
+}
+
+// Serve relays until in ends, which is nil, or ctx does, which is its error, or the browser takes nothing more. in should be closed
+// by the caller when ctx ends: a read of standard input cannot be ended otherwise.
+func Serve(ctx context.Context, in io.Reader, out io.Writer, o Options) error {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	h := &host{o: o, out: writer{w: out}, documents: map[int64]*document{}, origins: map[string]int{}, sessions: map[*tie]struct{}{}}
+	defer h.running.Wait()
+	defer cancel()
+	h.running.Go(func() { h.follow(ctx) })
+	if err := h.out.write(message{Type: "hello", Version: o.Version, Secret: o.Secret}); err != nil {
+		return fmt.Errorf("the browser: %w", err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- h.read(ctx, newReader(in)) }()
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Fail tells the extension why there will be no Serve.
+func Fail(out io.Writer, reason string) {
+	w := writer{w: out}
+	_ = w.write(message{Type: "failed", Reason: reason}) // it has gone
+}
+
+func (h *host) read(ctx context.Context, in *reader) error {
+	defer func() {
+		for id := range h.documents {
+			h.close(id)
+		}
+	}()
+	for {
+		text, err := in.next()
+		switch {
+		case errors.Is(err, errTooLong):
+			h.refuse(err.Error(), 0)
+			continue
+		case err == io.EOF:
+			return nil
+		case err != nil:
+			return err
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		var m message
+		if err := json.Unmarshal(text, &m); err != nil {
+			h.refuse("no message of the extension: "+err.Error(), 0)
+			continue
+		}
+		if why := h.take(ctx, m); why != "" {
+			h.refuse(why, 0)
+		}
+	}
+}
+
+// refuse says why something was refused: of the document that was closed for it, or 0.
+func (h *host) refuse(why string, id int64) {
+	h.refused++
+	h.o.Log.Warn("refused a message of the browser", "reason", why, "count", h.refused)
+	_ = h.out.write(message{Type: "refused", ID: id, Reason: why, Count: h.refused}) // the reader finds out
+}
+
+// take does what a message says. It returns why it does not, or "".
+func (h *host) take(ctx context.Context, m message) string {
+	d := h.documents[m.ID]
+	switch {
+	case m.Type == "open":
+		return h.open(ctx, d, m)
+	case m.Type != "frame" && m.Type != "close":
+		return "an unknown type"
+	case d == nil:
+		return "the document is not open"
+	case m.Type == "close":
+		h.forget(m.ID)
+		d.leave()
+	case !d.push(m):
+		h.expel(d, "a document's frames come faster than the hub takes them, and it was closed")
+	case h.queued.Load() > maxQueuedAll:
+		h.expel(h.fullest(), "frames of all documents come faster than the hub takes them, and that for which most waits was closed")
+	}
+	return ""
+}
+
+// open takes a document on, or returns why not.
+func (h *host) open(ctx context.Context, known *document, m message) string {
+	u, err := url.Parse(m.Origin)
+	switch {
+	case known != nil:
+		return "the document is open already"
+	case m.ID <= 0:
+		return "a document's number is above 0"
+	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Scheme+"://"+u.Host != m.Origin:
+		return "an origin of no web page"
+	case len(h.documents) >= maxDocuments:
+		return fmt.Sprintf("%d documents are open, and no more are taken", maxDocuments)
+	case h.origins[m.Origin] >= maxPerOrigin:
+		return fmt.Sprintf("%d documents of %s are open, and no more are taken", maxPerOrigin, m.Origin)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	d := &document{h: h, id: m.ID, origin: m.Origin, cancel: cancel, wake: make(chan struct{}, 1), log: h.o.Log.With("origin", m.Origin)}
+	h.documents[m.ID] = d
+	h.origins[m.Origin]++
+	h.running.Go(func() { d.run(ctx) })
+	return ""
+}
+
+// expel closes a document, and says why.
+func (h *host) expel(d *document, why string) {
+	h.close(d.id)
+	h.refuse(why, d.id)
+}
+
+// fullest is the document for which most waits.
+func (h *host) fullest() *document {
+	var most *document
+	bytes := -1
+	for _, d := range h.documents {
+		if n := d.waits(); n > bytes {
+			most, bytes = d, n
+		}
+	}
+	return most
+}
+
+func (h *host) close(id int64) {
+	d := h.documents[id]
+	h.forget(id)
+	d.cancel()
+}
+
+// forget takes a document off the list.
+func (h *host) forget(id int64) {
+	d := h.documents[id]
+	delete(h.documents, id)
+	if h.origins[d.origin]--; h.origins[d.origin] == 0 {
+		delete(h.origins, d.origin)
+	}
+}

@@ -1,0 +1,274 @@
+//go:build !js
+
+package socket
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	cdpbrowser "github.com/chromedp/cdproto/browser"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+
+	"github.com/pagewire/pagewire/bridge/gateway"
+	"github.com/pagewire/pagewire/bridge/gateway/browser"
+	"github.com/pagewire/pagewire/bridge/gateway/mcpconn"
+	"github.com/pagewire/pagewire/bridge/testkit"
+)
+
+// dist is what make build has written.
+const dist = "../../../../dist"
+
+// A place is a gateway that pages connect to, at one port for its life, and beyond.
+type place struct {
+	t       *testing.T
+	addr    string
+	options Options
+	answers time.Duration // within which a page has to answer
+	g       *gateway.Gateway
+	pages   *Handler
+	server  *http.Server
+	log     *testkit.Log
+}
+
+func openPlace(t *testing.T, o Options) *place {
+	t.Helper()
+	return openPlaceFor(t, o, testkit.Patience)
+}
+
+// openPlaceFor opens one that gives a page up that does not answer within a time.
+func openPlaceFor(t *testing.T, o Options, answers time.Duration) *place {
+	t.Helper()
+	p := &place{t: t, addr: testkit.Addr(t), options: o, answers: answers, log: testkit.LogOf(t, "the gateway")}
+	p.start()
+	t.Cleanup(p.stop)
+	return p
+}
+
+func (p *place) start() {
+	p.t.Helper()
+	p.serve(p.listen())
+}
+
+// listen takes the port, of whose last listener a process that is being started may have a copy until it runs.
+func (p *place) listen() (l net.Listener) {
+	p.t.Helper()
+	testkit.Eventually(p.t, "it listens at "+p.addr, func() bool {
+		var err error
+		l, err = net.Listen("tcp", p.addr)
+		return err == nil
+	})
+	return l
+}
+
+func (p *place) serve(l net.Listener) {
+	log := slog.New(slog.NewTextHandler(p.log, nil))
+	p.options.Log = log
+	p.g = gateway.New(gateway.Options{Log: log, Deny: []string{"https://denied.example"}, ReadTimeout: p.answers})
+	p.pages = New(p.g, p.options)
+	mux := http.NewServeMux()
+	mux.Handle("/page", p.pages)
+	p.server = &http.Server{Handler: mux}
+	go p.server.Serve(l)
+}
+
+// stop ends the gateway, and asserts that it holds nothing then.
+func (p *place) stop() {
+	p.server.Close()
+	p.end()
+}
+
+// restart puts another gateway in its place. Its pages find nobody at the port only while their connections are ended: how
+// long else a busy machine takes for it is nothing that they may complain of.
+func (p *place) restart() {
+	p.t.Helper()
+	p.server.Close()
+	p.pages.Close()
+	l := p.listen()
+	p.end()
+	p.serve(l)
+}
+
+func (p *place) end() {
+	p.pages.Close()
+	p.pages.mu.Lock()
+	defer p.pages.mu.Unlock()
+	if len(p.pages.pages)+len(p.pages.origins)+len(p.pages.seats) > 0 {
+		p.t.Errorf("left when the handler is closed: %d pages, %v, %d seats", len(p.pages.pages), p.pages.origins, len(p.pages.seats))
+	}
+	p.g.Close()
+}
+
+// url is what a page has in data-gateway.
+func (p *place) url() string { return "ws://" + p.addr }
+
+// attached are the pages that are there now, with what they offer.
+func (p *place) attached() (list []gateway.PageState) {
+	for _, s := range p.g.Snapshot().Pages {
+		if !s.Absent && s.Resources > 0 {
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+// waitFor waits until so many pages are attached.
+func (p *place) waitFor(n int) []gateway.PageState {
+	p.t.Helper()
+	testkit.Eventually(p.t, fmt.Sprintf("%d pages are attached", n), func() bool { return len(p.attached()) == n })
+	return p.attached()
+}
+
+type agent struct {
+	*testkit.Agent
+	t *testing.T
+}
+
+func (p *place) agent() *agent {
+	p.t.Helper()
+	port, err := p.g.Connect("test")
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return &agent{testkit.Connect(p.t, mcpconn.Transport(port), testkit.Legacy), p.t}
+}
+
+// updated waits for exactly these updates, then for a while for no other.
+func (a *agent) updated(want ...string) {
+	a.t.Helper()
+	a.Told(want...)
+	a.Silent()
+}
+
+// A site serves one page at / and dist/ beside it.
+type site struct {
+	*httptest.Server
+	name   string // a host name in place of 127.0.0.1
+	header http.Header
+	// tag has the attributes of the script tag; page stands behind it.
+	tag, page string
+}
+
+func serve(t *testing.T, s *site) *site {
+	t.Helper()
+	if _, err := os.Stat(filepath.Join(dist, "pagewire.wasm")); err != nil {
+		t.Fatal("dist/ is not built: run make build")
+	}
+	files := http.FileServer(http.Dir(dist))
+	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/", "/frame", "/other":
+			for name, values := range s.header {
+				w.Header()[name] = values
+			}
+			w.Header().Set("Content-Type", "text/html; charset=utf-8")
+			fmt.Fprintf(w, "<!doctype html><title>Page %s</title><link rel=icon href=data:,><script>let state = 'one'; const uri = location.origin + '/doc'</script>", r.URL.Path)
+			if r.URL.Path != "/other" {
+				fmt.Fprintf(w, `<script src="/pagewire.js" %s></script><script>
+					if (navigator.modelContext) navigator.modelContext.registerResource({uri, name: "doc", read: () => state});
+					const set = (value) => { state = value; navigator.modelContext.notifyResourceUpdated(uri) }
+				</script>%s`, s.tag, s.page)
+			}
+		default:
+			files.ServeHTTP(w, r)
+		}
+	}))
+	t.Cleanup(s.Close)
+	return s
+}
+
+// origin is the page's.
+func (s *site) origin() string {
+	if s.name == "" {
+		return s.URL
+	}
+	return strings.Replace(s.URL, "127.0.0.1", s.name, 1)
+}
+
+// launch runs a browser for the test.
+func launch(t *testing.T, flags ...string) context.Context {
+	t.Helper()
+	ctx, end, err := browser.Launch(context.Background(), browser.Options{Flags: flags})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(end)
+	return ctx
+}
+
+// A tab is one page that is open.
+type tab struct {
+	t       *testing.T
+	ctx     context.Context
+	close   func()
+	console *testkit.Log
+}
+
+func open(t *testing.T, browser context.Context, url string) *tab {
+	t.Helper()
+	ctx, cancel := chromedp.NewContext(browser)
+	t.Cleanup(cancel)
+	ctx, stop := context.WithTimeout(ctx, 5*testkit.Patience)
+	t.Cleanup(stop)
+	b := &tab{t: t, ctx: ctx, close: cancel, console: testkit.LogOf(t, "the page")}
+	err := chromedp.Listen(ctx, func(event any) {
+		switch event := event.(type) {
+		case *runtime.EventExceptionThrown:
+			t.Errorf("uncaught in the page: %s %+v", event.ExceptionDetails.Text, event.ExceptionDetails.Exception)
+		case *runtime.EventConsoleAPICalled:
+			for _, a := range event.Args {
+				fmt.Fprintf(b.console, "%s %s\n", event.Type, a.Value)
+			}
+		}
+	})
+	if err == nil {
+		err = chromedp.Do(ctx, chromedp.Navigate(url))
+	}
+	if err != nil {
+		t.Fatalf("open %s: %v", url, err)
+	}
+	return b
+}
+
+// run runs the body of an async function in the page and returns what it returns.
+func run[T any](b *tab, body string) (v T) {
+	b.t.Helper()
+	text, err := chromedp.Run(b.ctx, chromedp.Evaluate[string](
+		"(async () => { "+body+" })().then((v) => JSON.stringify(v === undefined ? null : v))", chromedp.EvalAwaitPromise,
+		func(p *runtime.EvaluateParams) { p.UserGesture = new(true) })) // without one there are no new windows
+	if err == nil {
+		err = json.Unmarshal([]byte(text), &v)
+	}
+	if err != nil {
+		b.t.Fatalf("%v\nin the page: %s", err, body)
+	}
+	return v
+}
+
+func (b *tab) do(action chromedp.Action[chromedp.Void]) {
+	b.t.Helper()
+	if err := chromedp.Do(b.ctx, action); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// allow does what a person does who allows the page to reach this device.
+func allow(t *testing.T, b *tab, origin string) {
+	t.Helper()
+	params := cdpbrowser.SetPermissionParams{
+		Permission: &cdpbrowser.PermissionDescriptor{Name: "loopback-network"}, Setting: cdpbrowser.PermissionSettingGranted, Origin: origin,
+	}
+	if _, err := chromedp.CallBrowser(b.ctx, cdpbrowser.SetPermission, params); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,394 @@
+//go:build !js
+
+package socket
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+
+	"github.com/pagewire/pagewire/bridge/gateway/internal/wsconn"
+	"github.com/pagewire/pagewire/bridge/testkit"
+)
+
+func TestPageOfAScriptTag(t *testing.T) {
+	t.Parallel()
+	p := openPlace(t, Options{})
+	s := serve(t, &site{tag: `data-gateway="` + p.url() + `"`, page: `<script>
+		navigator.modelContext.registerResource({uri: location.origin + "/large", name: "large", read: () => "ä".repeat(1 << 20)});
+		navigator.modelContext.registerResource({uri: location.origin + "/item/{id}", name: "item", read: (uri) => uri});
+	</script>`})
+	doc := s.URL + "/doc"
+	a := p.agent()
+	b := open(t, launch(t), s.URL)
+	page := p.waitFor(1)[0]
+	if page.Origin != s.URL || page.URL != s.URL+"/" || page.Title != "Page /" || page.Number != 1 || page.Frame != "" || page.Transport != "websocket" {
+		t.Errorf("the page is %+v", page)
+	}
+	a.Shows(doc, s.URL+"/large")
+	if got := a.Text(doc); got != "one" {
+		t.Errorf("read %q", got)
+	}
+	if got := a.Text(s.URL + "/large"); got != strings.Repeat("ä", 1<<20) {
+		t.Errorf("read %d bytes of 2 MiB", len(got))
+	}
+	if got := a.Text(s.URL + "/item/7"); got != s.URL+"/item/7" {
+		t.Errorf("read %q", got)
+	}
+	a.Watch(doc)
+	run[any](b, "set('two')")
+	a.updated(doc)
+	if got := a.Text(doc); got != "two" {
+		t.Errorf("read %q", got)
+	}
+	// A loop of 10,000 changes is one touch at the turn's end.
+	run[any](b, "for (let i = 0; i < 10000; i++) set('last')")
+	a.updated(doc)
+	if got := a.Text(doc); got != "last" {
+		t.Errorf("read %q", got)
+	}
+	run[any](b, "document.title = 'Renamed'")
+	testkit.Eventually(t, "the gateway knows the new title", func() bool { return p.attached()[0].Title == "Renamed" })
+	if s := run[map[string]any](b, "return pagewire.stats()"); s["ports"] != 0.0 || s["core"] != "none" {
+		t.Errorf("the page has ports, or a core of its own: %v", s)
+	}
+	if n := run[int](b, `return performance.getEntriesByType("resource").filter(({ name }) => /wasm|worker/.test(name)).length`); n != 0 {
+		t.Errorf("%d things of a core were fetched", n)
+	}
+	run[any](b, "pagewire.uninstall()")
+	p.waitFor(0)
+}
+
+// A page cannot know who answers on the port that it was told: whoever has that is told what a gateway is, the page's title, address
+// and contents, if the page is of this machine or its site was allowed to reach it. That is so, SECURITY.md says it, and the page's
+// console, once. What the squatter is not told is anybody's secret.
+func TestWhatASquatterLearns(t *testing.T) {
+	t.Parallel()
+	heard := make(chan string, 100)
+	squatter := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		heard <- fmt.Sprint(r.Header)
+		c, err := wsconn.Accept(w, r, wsconn.Options{MaxMessage: 1 << 20})
+		if err != nil {
+			return
+		}
+		doc := r.Header.Get("Origin") + "/doc"
+		if c.Write(r.Context(), []byte(`[["hello",1,"0",{}],["read",1,"`+doc+`","`+doc+`",""]]`)) != nil {
+			return // the page has gone
+		}
+		for {
+			frame, err := c.Read(r.Context())
+			if err != nil {
+				return
+			}
+			heard <- string(frame)
+		}
+	}))
+	t.Cleanup(squatter.Close)
+	url := strings.Replace(squatter.URL, "http", "ws", 1)
+	s := serve(t, &site{tag: `data-gateway="` + url + `"`})
+	b := open(t, launch(t), s.URL)
+	for _, want := range []string{"Origin:[" + s.URL + "]", `"url":"` + s.URL + `/"`, `["register",`, `"text":"one"`} {
+		for got := ""; !strings.Contains(got, want); { // what its tools are may be said before or behind
+			got = testkit.Receive(t, "the page says "+want, heard)
+			if strings.Contains(got, "Authorization") || strings.Contains(got, "Cookie") {
+				t.Errorf("the squatter hears %s", got)
+			}
+		}
+	}
+	says := "connected to " + url + "/page. A page cannot tell whose program answers there."
+	testkit.Eventually(t, "the page says so", func() bool { return b.console.Count(says) > 0 })
+	if n := b.console.Count(says); n != 1 {
+		t.Errorf("the page says so %d times: %s", n, b.console)
+	}
+}
+
+func TestConfigureConnects(t *testing.T) {
+	t.Parallel()
+	p := openPlace(t, Options{})
+	s := serve(t, &site{})
+	b := open(t, launch(t), s.URL)
+	run[any](b, "pagewire.configure({gateway: 'http://127.0.0.1:1'})")
+	testkit.Eventually(t, "the page says that this is no gateway", func() bool { return b.console.Has("is like ws://127.0.0.1:7433") })
+	run[any](b, fmt.Sprintf("pagewire.configure({gateway: '%s/page'}); pagewire.configure({gateway: '%s/page'})", p.url(), p.url()))
+	p.waitFor(1)
+	if got := p.agent().Text(s.URL + "/doc"); got != "one" {
+		t.Errorf("read %q", got)
+	}
+}
+
+func TestReload(t *testing.T) {
+	t.Parallel()
+	p := openPlace(t, Options{})
+	s := serve(t, &site{tag: `data-gateway="` + p.url() + `"`})
+	doc := s.URL + "/doc"
+	a := p.agent()
+	b := open(t, launch(t), s.URL)
+	first := p.waitFor(1)[0]
+	a.Watch(doc)
+	for range 3 {
+		b.do(chromedp.Reload())
+		a.updated(doc)
+		if again := p.waitFor(1)[0]; again.Number != 1 || again.Tab != first.Tab {
+			t.Fatalf("after a reload the tab is %+v, and was %+v", again, first)
+		}
+	}
+	run[any](b, "set('later')")
+	a.updated(doc)
+	if got := a.Text(doc); got != "later" {
+		t.Errorf("read %q", got)
+	}
+}
+
+func TestTwoTabs(t *testing.T) {
+	t.Parallel()
+	p := openPlace(t, Options{})
+	s := serve(t, &site{tag: `data-gateway="` + p.url() + `"`})
+	doc := s.URL + "/doc"
+	a := p.agent()
+	br := launch(t)
+	b1 := open(t, br, s.URL)
+	p.waitFor(1)
+	b2 := open(t, br, s.URL)
+	p.waitFor(2)
+	run[any](b1, "set('first')")
+	run[any](b2, "set('second')")
+	testkit.Eventually(t, "both are listed", func() bool { return len(a.URIs()) == 2 })
+	if got := []string{a.Text(s.URL + "/.pagewire/tab/1/doc"), a.Text(s.URL + "/.pagewire/tab/2/doc")}; !slices.Equal(got, []string{"first", "second"}) {
+		t.Errorf("read %q", got)
+	}
+	// A window that gets the focus owns the URI.
+	a.Watch(doc)
+	for i, b := range []*tab{b2, b1, b2} {
+		run[any](b, "dispatchEvent(new Event('focus'))") // headless, every window has the focus
+		want := []string{"second", "first"}[i%2]
+		testkit.Eventually(t, "the focused tab owns the URI", func() bool { return a.Text(doc) == want })
+	}
+	b2.close()
+	a.Shows(doc)
+	if got := a.Text(doc); got != "first" {
+		t.Errorf("read %q", got)
+	}
+}
+
+// Who duplicates a tab duplicates its sessionStorage: the second document with a tab's id has another tab.
+func TestDuplicatedTab(t *testing.T) {
+	t.Parallel()
+	p := openPlace(t, Options{})
+	s := serve(t, &site{tag: `data-gateway="` + p.url() + `"`})
+	a := p.agent()
+	b := open(t, launch(t), s.URL)
+	p.waitFor(1)
+	run[any](b, "globalThis.other = open(location.href)")
+	pages := p.waitFor(2)
+	if pages[0].Tab == pages[1].Tab || pages[0].Number != 1 || pages[1].Number != 2 {
+		t.Fatalf("the two tabs are %+v", pages)
+	}
+	testkit.Eventually(t, "both are listed", func() bool { return len(a.URIs()) == 2 })
+	ids := run[[]string](b, "return [sessionStorage.getItem('pagewire:tab'), other.sessionStorage.getItem('pagewire:tab')]")
+	if ids[0] == ids[1] || !strings.HasSuffix(pages[0].Tab, ids[0]) || !strings.HasSuffix(pages[1].Tab, ids[1]) {
+		t.Errorf("the tabs have kept %q, and are %q and %q", ids, pages[0].Tab, pages[1].Tab)
+	}
+	a.Watch(s.URL + "/.pagewire/tab/2/doc")
+	run[any](b, "other.location.reload()")
+	a.updated(s.URL + "/.pagewire/tab/2/doc")
+	if again := p.waitFor(2); again[1].Tab != pages[1].Tab {
+		t.Errorf("after a reload the tab is %+v, and was %+v", again[1], pages[1])
+	}
+}
+
+func TestFrames(t *testing.T) {
+	t.Parallel()
+	p := openPlace(t, Options{})
+	s := serve(t, &site{tag: `data-gateway="` + p.url() + `"`, page: `<script>
+		if (location.pathname === "/") document.write("<iframe src=about:blank></iframe><iframe src=/frame></iframe>");
+	</script>`})
+	doc := s.URL + "/doc"
+	a := p.agent()
+	b := open(t, launch(t), s.URL)
+	pages := p.waitFor(2)
+	if pages[0].Tab != pages[1].Tab || pages[0].Frame != "" || pages[1].Frame != "1" {
+		t.Fatalf("the documents are %+v", pages)
+	}
+	a.Shows(s.URL+"/.pagewire/tab/1.1/doc", doc)
+	run[any](b, "frames[1].eval('set(\"inside\")')")
+	if got := []string{a.Text(doc), a.Text(s.URL + "/.pagewire/tab/1.1/doc")}; !slices.Equal(got, []string{"one", "inside"}) {
+		t.Errorf("read %q", got)
+	}
+}
+
+func TestGatewayThatIsStartedAnew(t *testing.T) {
+	t.Parallel()
+	p := openPlace(t, Options{})
+	s := serve(t, &site{tag: `data-gateway="` + p.url() + `"`})
+	b := open(t, launch(t), s.URL)
+	p.waitFor(1)
+	time.Sleep(2100 * time.Millisecond) // the page takes a connection for good after 2 s
+	for range 2 {
+		p.restart()
+		began := time.Now()
+		p.waitFor(1)
+		t.Logf("the page is back after %v", time.Since(began).Round(time.Millisecond))
+		a := p.agent()
+		a.Shows(s.URL + "/doc")
+		a.Watch(s.URL + "/doc")
+		run[any](b, "set('again')")
+		a.updated(s.URL + "/doc")
+	}
+	if s := run[map[string]any](b, "return pagewire.stats()"); s["ports"] != 0.0 || s["core"] != "none" {
+		t.Errorf("the page has ports, or a core of its own: %v", s)
+	}
+	if n := run[int](b, `return performance.getEntriesByType("resource").filter(({ name }) => /wasm|worker/.test(name)).length`); n != 0 {
+		t.Errorf("%d things of a core were fetched", n)
+	}
+	if b.console.Has("no connection") {
+		t.Error("the page complained of a gateway that was gone for a moment")
+	}
+}
+
+// A page whose gateway is not there says so once, costs no wasm, and finds it when it comes.
+func TestGatewayThatComesLater(t *testing.T) {
+	t.Parallel()
+	p := openPlace(t, Options{})
+	p.stop()
+	s := serve(t, &site{tag: `data-gateway="` + p.url() + `"`})
+	b := open(t, launch(t), s.URL)
+	testkit.Eventually(t, "the page says that there is no gateway", func() bool { return b.console.Has("Is 'pagewire serve' running?") })
+	if b.console.Has("--allow-origin") {
+		t.Error("a page of this machine was told to have its origin allowed")
+	}
+	if core := run[string](b, "return pagewire.stats().core"); core != "none" {
+		t.Errorf("the core is %s", core)
+	}
+	time.Sleep(3 * time.Second) // several attempts
+	p.start()
+	p.waitFor(1)
+	if n := strings.Count(b.console.String(), "no connection"); n != 1 {
+		t.Errorf("the page said it %d times", n)
+	}
+}
+
+func TestBackForwardCache(t *testing.T) {
+	t.Parallel()
+	p := openPlace(t, Options{})
+	s := serve(t, &site{tag: `data-gateway="` + p.url() + `"`, page: `<script>
+		addEventListener("pageshow", (event) => { if (event.persisted) globalThis.returned = true });
+	</script>`})
+	a := p.agent()
+	b := open(t, launch(t), s.URL)
+	p.waitFor(1)
+	a.Watch(s.URL + "/doc")
+	run[any](b, "state = 'kept'")
+	b.do(chromedp.Navigate(s.URL + "/other"))
+	p.waitFor(0)
+	run[any](b, "history.back()")
+	a.updated(s.URL + "/doc")
+	if !run[bool](b, "return !!globalThis.returned") {
+		t.Error("the page was not in the back/forward cache")
+	}
+	if got := a.Text(s.URL + "/doc"); got != "kept" {
+		t.Errorf("read %q", got)
+	}
+	if page := p.waitFor(1)[0]; page.Number != 1 {
+		t.Errorf("the tab is number %d", page.Number)
+	}
+	if s := run[map[string]any](b, "return pagewire.stats()"); s["ports"] != 0.0 || s["core"] != "none" {
+		t.Errorf("the page has ports, or a core of its own: %v", s)
+	}
+	if n := run[int](b, `return performance.getEntriesByType("resource").filter(({ name }) => /wasm|worker/.test(name)).length`); n != 0 {
+		t.Errorf("%d things of a core were fetched", n)
+	}
+}
+
+// Pages of the web are refused until their origin is allowed, and are told on the console what to do.
+func TestForeignPage(t *testing.T) {
+	t.Parallel()
+	s := serve(t, &site{name: "app.example"})
+	br := launch(t, "--host-resolver-rules=MAP app.example 127.0.0.1", "--unsafely-treat-insecure-origin-as-secure="+s.origin())
+	p := openPlace(t, Options{})
+	s.tag = `data-gateway="` + p.url() + `"`
+	b := open(t, br, s.origin())
+	testkit.Eventually(t, "the page says what to do", func() bool { return b.console.Has("--allow-origin " + s.origin()) })
+	if !p.log.Has("refused a page") || len(p.attached()) > 0 {
+		t.Error("the gateway did not refuse it, or did not say so")
+	}
+	p.stop()
+	p.options.AllowOrigins = []string{s.origin()}
+	p.start()
+	p.waitFor(1)
+	if got := p.agent().Text(s.origin() + "/doc"); got != "one" {
+		t.Errorf("read %q", got)
+	}
+}
+
+// A page that came from the internet needs the person's permission to reach this device.
+func TestLocalNetworkAccess(t *testing.T) {
+	t.Parallel()
+	s := serve(t, &site{name: "app.example"})
+	br := launch(t, "--host-resolver-rules=MAP app.example 127.0.0.1", "--unsafely-treat-insecure-origin-as-secure="+s.origin(),
+		"--ip-address-space-overrides="+s.Listener.Addr().String()+"=public")
+	p := openPlace(t, Options{AllowOrigins: []string{s.origin()}})
+	s.tag = `data-gateway="` + p.url() + `"`
+	b := open(t, br, s.origin())
+	testkit.Eventually(t, "the page says what to do", func() bool { return b.console.Has("local network access") })
+	if len(p.attached()) > 0 {
+		t.Fatal("the browser let it through: this test shows nothing")
+	}
+	allow(t, b, s.origin())
+	p.waitFor(1)
+	if got := p.agent().Text(s.origin() + "/doc"); got != "one" {
+		t.Errorf("read %q", got)
+	}
+}
+
+func TestContentSecurityPolicy(t *testing.T) {
+	t.Parallel()
+	p := openPlace(t, Options{})
+	s := serve(t, &site{tag: `data-gateway="` + p.url() + `"`, header: http.Header{"Content-Security-Policy": {"connect-src 'self'"}}})
+	b := open(t, launch(t), s.URL)
+	testkit.Eventually(t, "the page says what to do", func() bool { return b.console.Has("its connect-src must have " + p.url()) })
+	time.Sleep(time.Second)
+	if text := b.console.String(); strings.Count(text, "pagewire:") != 1 {
+		t.Errorf("the page said: %s", text)
+	}
+}
+
+// Where there is no secure context there is no page API, and the page is told.
+func TestInsecurePage(t *testing.T) {
+	t.Parallel()
+	p := openPlace(t, Options{})
+	s := serve(t, &site{name: "app.example", tag: `data-gateway="` + p.url() + `"`})
+	b := open(t, launch(t, "--host-resolver-rules=MAP app.example 127.0.0.1"), s.origin())
+	testkit.Eventually(t, "the page says what is wrong", func() bool { return b.console.Has("a page needs a secure context") })
+}
+
+// How long a read takes, from an agent's request to its answer, through gateway, socket, page and back.
+func TestReadTimes(t *testing.T) {
+	t.Parallel()
+	p := openPlace(t, Options{})
+	s := serve(t, &site{tag: `data-gateway="` + p.url() + `"`, page: `<script>
+		const megabyte = "x".repeat(1 << 20);
+		navigator.modelContext.registerResource({uri: location.origin + "/large", name: "large", read: () => megabyte});
+	</script>`})
+	open(t, launch(t), s.URL)
+	p.waitFor(1)
+	a := p.agent()
+	for _, c := range []struct {
+		path string
+		n    int
+	}{{"/doc", 100}, {"/large", 10}} {
+		took := make([]time.Duration, c.n)
+		for i := range took {
+			began := time.Now()
+			a.Text(s.URL + c.path)
+			took[i] = time.Since(began)
+		}
+		slices.Sort(took)
+		t.Logf("%d reads of %s: p50 %v, p99 %v", c.n, c.path, took[c.n/2].Round(time.Microsecond), took[c.n*99/100].Round(time.Microsecond))
+	}
+}

@@ -1,0 +1,352 @@
+//go:build !js
+
+// Package socket brings in the pages that come by themselves, by WebSocket: those with data-gateway in their script tag, and
+// those that a browser extension speaks for. One WebSocket is one document, and one link with it.
+//
+// Who a page is says the browser, in the Origin header, and nobody else: a page's own word counts for what concerns
+// nobody but it, such as its title. Pages of this machine may connect at once; others only when the user has allowed their
+// origin. It takes no cookie and no token of a page: one has neither, and the origin cannot be forged by one. A program can
+// forge it; package access, before this one, lets no other user's in where the kernel tells.
+//
+// The extension speaks for pages of any origin that its user allows. Its worker comes here, with the extension's origin: both
+// ends then prove first that they know the secret that `pagewire extension install` has made (package proof), before anything of
+// a page is said. Its native host has no origin, and comes by a door that only this user's programs reach (Host).
+//
+// What is said is the link (package link), one frame a message. The page's hello says which tab and frame it is in, what it is
+// called and when its window had the focus; for a page of the extension its origin, too. A page that says a tab in which another
+// document is has been duplicated with it, sessionStorage included: it is given a tab of its own.
+package socket
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/pagewire/pagewire/bridge/gateway"
+	"github.com/pagewire/pagewire/bridge/gateway/internal/proof"
+	"github.com/pagewire/pagewire/bridge/gateway/internal/wsconn"
+	"github.com/pagewire/pagewire/bridge/gateway/weborigin"
+	"github.com/pagewire/pagewire/bridge/link"
+)
+
+// Options say whose pages are taken.
+type Options struct {
+	// AllowOrigins lists the origins, besides those of this machine, whose pages may connect; patterns as in
+	// gateway.Options.Allow.
+	AllowOrigins []string
+	// Extensions lists the ids of browser extensions that may bring pages of any origin: they ask their user, and prove that
+	// they know Secret.
+	Extensions []string
+	// Secret gives what the extension must prove that it knows. It is asked for each time: the extension
+	// may be installed while the gateway runs. Nil, or an error, refuses it.
+	Secret func() (string, error)
+	// Refused is told of each connection that is refused, for who counts them: "origin" or "proof". May be nil.
+	Refused func(reason string, r *http.Request)
+	// Log receives what happens. Default none.
+	Log *slog.Logger
+}
+
+const (
+	// maxHello bounds what comes before a page is known, and maxFrame a frame from then on, in bytes: LINK.md.
+	maxHello, maxFrame = 64 << 10, 17 << 20
+	// maxPerOrigin and maxPages bound the documents that are connected. Chromium has 255 WebSockets in all.
+	maxPerOrigin, maxPages = 256, 1024
+	// helloTimeout is how long a page may take to introduce itself.
+	helloTimeout = 10 * time.Second
+	// aliveTimeout is how long a document may take to show that it still has a tab that another one claims.
+	aliveTimeout = 2 * time.Second
+	maxURL       = 8 << 10
+	// room bounds what all pages together have under way, in bytes: two of the largest frames.
+	room = 2 * maxFrame
+)
+
+// A Handler takes the WebSockets of pages. Mount it at /page.
+type Handler struct {
+	g *gateway.Gateway
+	o Options
+
+	mu      sync.Mutex
+	closing bool
+	room    *wsconn.Room
+	pages   map[*document]bool
+	origins map[string]int     // how many of each
+	seats   map[seat]*document // who is where
+	gone    sync.WaitGroup
+}
+
+// A seat is a place for one document.
+type seat struct{ tab, frame string }
+
+// A document is one that is connected.
+type document struct {
+	h    *Handler
+	conn *wsconn.Conn
+	log  *slog.Logger
+	done chan struct{}
+}
+
+// New returns a Handler that attaches pages to g.
+func New(g *gateway.Gateway, o Options) *Handler {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Refused == nil {
+		o.Refused = func(string, *http.Request) {}
+	}
+	return &Handler{g: g, o: o, room: wsconn.NewRoom(room), pages: map[*document]bool{}, origins: map[string]int{}, seats: map[seat]*document{}}
+}
+
+// Close ends all connections and takes no more. It returns when they are gone, within a second.
+func (h *Handler) Close() error {
+	h.mu.Lock()
+	h.closing = true
+	for d := range h.pages {
+		go d.conn.CloseWith(websocket.StatusGoingAway, "the gateway goes away")
+	}
+	h.mu.Unlock()
+	h.gone.Wait()
+	return nil
+}
+
+// ServeHTTP takes a page, for as long as the context of the request does not end.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if h.isExtension(r.Header.Get("Origin")) {
+		h.take(w, r, true, h.prove)
+		return
+	}
+	h.take(w, r, false, nil)
+}
+
+// Host takes pages of any origin, from the extension's native host, whom the browser has told whose they are. It is for a door that
+// only this user's programs reach.
+func (h *Handler) Host() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.take(w, r, true, nil) })
+}
+
+// take takes a page, or the extension, who proves by prove that it is that.
+func (h *Handler) take(w http.ResponseWriter, r *http.Request, extension bool, prove func(*http.Request, *wsconn.Conn) error) {
+	origin := r.Header.Get("Origin")
+	if why := h.refuse(origin, extension); why != "" {
+		h.o.Refused("origin", r)
+		h.o.Log.Warn("refused a page", "origin", origin, "reason", why)
+		http.Error(w, why, http.StatusForbidden)
+		return
+	}
+	d := &document{h: h, log: h.o.Log.With("origin", origin), done: make(chan struct{})}
+	conn, err := wsconn.Accept(w, r, wsconn.Options{MaxMessage: maxHello, Note: refuseNote, Room: h.room})
+	if err != nil {
+		return // it has been answered
+	}
+	d.conn = conn
+	away := func() { conn.CloseWith(websocket.StatusGoingAway, "the gateway goes away") }
+	defer context.AfterFunc(r.Context(), away)()
+	if why := h.enter(d, origin, extension); why != "" {
+		d.log.Warn("refused a page", "reason", why)
+		conn.CloseWith(websocket.StatusTryAgainLater, why)
+		return
+	}
+	defer h.leave(d, origin)
+	if prove != nil {
+		if err := prove(r, conn); err != nil {
+			h.o.Refused("proof", r)
+			d.log.Warn("refused who says that it is the extension", "error", err)
+			conn.CloseWith(websocket.StatusPolicyViolation, notProved)
+			return
+		}
+	}
+	d.serve(origin, extension)
+}
+
+const notProved = "it is not proved that this is the extension of the gateway's user: pagewire extension install"
+
+// refuseNote ends a connection on which there is a note where frames are to be.
+func refuseNote(c *wsconn.Conn, _ []byte) {
+	go c.CloseWith(websocket.StatusPolicyViolation, "a note where the link's frames are to be") // not here: who reads waits for it
+}
+
+// prove has the extension and this end prove to each other that they know the secret.
+func (h *Handler) prove(r *http.Request, conn *wsconn.Conn) error {
+	if h.o.Secret == nil {
+		return errors.New("there is no secret")
+	}
+	secret, err := h.o.Secret()
+	if err != nil {
+		return err
+	}
+	ctx, end := context.WithTimeout(context.Background(), helloTimeout)
+	defer end()
+	hello, err := conn.ReadNote(ctx)
+	if err != nil {
+		return err
+	}
+	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr) // net/http has put it there
+	return proof.Accept(ctx, conn.Notes(), hello, secret, local.String())
+}
+
+func (h *Handler) isExtension(origin string) bool {
+	for _, id := range h.o.Extensions {
+		if origin == "chrome-extension://"+id {
+			return true
+		}
+	}
+	return false
+}
+
+// refuse says why pages of an origin may not connect, and what to do; or nothing.
+func (h *Handler) refuse(origin string, extension bool) string {
+	switch {
+	case extension:
+		return "" // it says later whose page it is
+	case origin == "":
+		return "Only pages connect here, from a browser, which sends an Origin."
+	case origin == "null":
+		return "A page of no origin of its own, such as a file or a sandboxed frame, may not connect."
+	}
+	allowed := weborigin.IsLoopback(origin)
+	for _, pattern := range h.o.AllowOrigins {
+		allowed = allowed || weborigin.Match(pattern, origin)
+	}
+	switch {
+	case strings.HasPrefix(origin, "chrome-extension://"):
+		return "This extension is not one that the gateway knows."
+	case !allowed:
+		return "Pages of " + origin + " may not connect: start the gateway with --allow-origin " + origin + " if they should."
+	case !h.g.Admits(origin):
+		return "Pages of " + origin + " are not served: the gateway was started so."
+	}
+	return ""
+}
+
+// enter returns why one more document cannot be taken, or "".
+func (h *Handler) enter(d *document, origin string, extension bool) string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch {
+	case h.closing:
+		return "the gateway goes away"
+	case len(h.pages) >= maxPages:
+		return fmt.Sprintf("the gateway has %d documents, and takes no more", maxPages)
+	case h.origins[origin] >= maxPerOrigin && !extension:
+		return fmt.Sprintf("the gateway has %d documents of %s, and takes no more", maxPerOrigin, origin)
+	}
+	h.pages[d] = true
+	h.origins[origin]++
+	h.gone.Add(1)
+	return ""
+}
+
+func (h *Handler) leave(d *document, origin string) {
+	d.conn.Close()
+	h.mu.Lock()
+	delete(h.pages, d)
+	if h.origins[origin]--; h.origins[origin] == 0 {
+		delete(h.origins, origin)
+	}
+	for s, holder := range h.seats {
+		if holder == d {
+			delete(h.seats, s)
+		}
+	}
+	h.mu.Unlock()
+	close(d.done)
+	h.gone.Done()
+}
+
+var (
+	tabShape   = regexp.MustCompile(`^[A-Za-z0-9-]{8,64}$`)
+	frameShape = regexp.MustCompile(`^([0-9]{1,4}(\.[0-9]{1,4}){0,7})?$`)
+)
+
+// serve is the life of a document.
+func (d *document) serve(origin string, extension bool) {
+	limited, end := context.WithTimeout(context.Background(), helloTimeout)
+	first, err := d.conn.Read(limited)
+	end()
+	about, ok := link.Parse(first, link.Limits{}).Hello()
+	if err != nil || !ok || !tabShape.MatchString(about.Tab) || !frameShape.MatchString(about.Frame) {
+		d.log.Warn("refused a page that did not introduce itself", "error", err)
+		d.conn.CloseWith(websocket.StatusPolicyViolation, "the first message is to be the link's hello, with the page's tab and frame")
+		return
+	}
+	d.conn.Limit(maxFrame)
+	info := gateway.PageInfo{Frame: about.Frame, Origin: origin, Transport: "websocket"}
+	if extension {
+		info.Origin, info.Transport = about.Origin, "extension"
+		if u, err := url.Parse(about.Origin); err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Scheme+"://"+u.Host != about.Origin || !d.h.g.Admits(about.Origin) {
+			d.log.Warn("refused an extension's page", "page", about.Origin)
+			d.conn.CloseWith(websocket.StatusPolicyViolation, "pages of this origin are not served")
+			return
+		}
+	}
+	info.URL = info.Origin + "/"
+	if strings.HasPrefix(about.URL, info.URL) {
+		info.URL = about.URL
+	}
+	if about.Title != nil {
+		info.Title = *about.Title
+	}
+	// An id is unique among the pages of an origin. Nobody learns another's, but nothing may depend on that.
+	info.Tab, info.Given = d.sit(about, info.Origin)
+	d.h.g.FocusAt(info.Tab, about.Focused)
+	page, err := d.h.g.Attach(info, d.send)
+	if err != nil {
+		d.log.Warn("a page that connected could not be attached", "url", info.URL, "error", err)
+		return
+	}
+	defer page.Lost("its connection ended")
+	for frame := first; err == nil; frame, err = d.conn.Read(context.Background()) {
+		if page.Receive(frame) != nil {
+			<-d.conn.Closed() // when it has been told why
+			return
+		}
+	}
+	if err != io.EOF {
+		d.log.Info("a page's connection failed", "error", err)
+	}
+}
+
+func (d *document) send(frame []byte) {
+	if frame == nil {
+		go d.conn.Close() // not here: it waits for what is before
+		return
+	}
+	d.conn.Send(frame)
+}
+
+// sit gives a document its place in a tab, and returns the tab's key, and the id of the tab if it is another than it says.
+// The tab that it names may have one: of the document that is being left (its connection is ending, and is waited for), or of
+// the tab that was duplicated, whose document answers a ping; then the newcomer's tab is another one.
+func (d *document) sit(about link.About, origin string) (tab, given string) {
+	h := d.h
+	for id := about.Tab; ; {
+		s := seat{"page " + origin + " " + id, about.Frame}
+		h.mu.Lock()
+		holder := h.seats[s]
+		if holder == nil {
+			h.seats[s] = d
+		}
+		h.mu.Unlock()
+		if holder == nil {
+			return s.tab, given
+		}
+		if holder.conn.Ping(aliveTimeout) != nil {
+			holder.conn.Close()
+			<-holder.done
+			continue
+		}
+		id = rand.Text()
+		given = id
+	}
+}

@@ -1,0 +1,432 @@
+//go:build !js
+
+package socket
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/pagewire/pagewire/bridge/gateway"
+	"github.com/pagewire/pagewire/bridge/gateway/internal/proof"
+	"github.com/pagewire/pagewire/bridge/gateway/internal/wsconn"
+	"github.com/pagewire/pagewire/bridge/testkit"
+)
+
+// What no browser does: here the other end is ours, down to the frames.
+
+const local = "http://localhost:3000"
+
+func (p *place) dial(origin string) (*wsconn.Conn, *http.Response, error) {
+	return p.dialWith(http.Header{"Origin": {origin}})
+}
+
+func (p *place) dialWith(header http.Header) (*wsconn.Conn, *http.Response, error) {
+	over, err := net.Dial("tcp", p.addr)
+	if err != nil {
+		return nil, nil, err
+	}
+	return wsconn.Client(p.t.Context(), over, "/page", header, wsconn.Options{MaxMessage: 1 << 20})
+}
+
+// connect opens a connection and says hello.
+func (p *place) connect(origin, hello string) *wsconn.Conn {
+	p.t.Helper()
+	c, _, err := p.dial(origin)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.t.Cleanup(func() { c.Close() })
+	if err := c.Write(p.t.Context(), []byte(hello)); err != nil {
+		p.t.Fatal(err)
+	}
+	return c
+}
+
+// hello is the first frame of a page, with what it says of itself.
+func hello(about string) string { return `[["hello",1,"0",` + about + `]]` }
+
+func hi(tab string) string { return hello(`{"tab":"` + tab + `","title":"Raw"}`) }
+
+// say says a frame on a connection.
+func say(t *testing.T, c *wsconn.Conn, frame string) {
+	t.Helper()
+	if err := c.Write(t.Context(), []byte(frame)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// offer makes a connection that has said hello a page that has one resource.
+func offer(t *testing.T, c *wsconn.Conn, uri string) {
+	p := testkit.NewPage(t, map[string]string{uri: "raw"})
+	p.Resume(func(frame []byte) { _ = c.Write(t.Context(), frame) }) // who has gone is noticed by who reads
+	go func() {
+		for {
+			frame, err := c.Read(t.Context())
+			if err != nil {
+				return
+			}
+			p.Hear(frame)
+		}
+	}()
+}
+
+func TestWhoMayConnect(t *testing.T) {
+	t.Parallel()
+	p := openPlace(t, Options{AllowOrigins: []string{"https://*.allowed.example", "https://denied.example"}, Extensions: []string{"abcdefghijklmnopabcdefghijklmnop"}})
+	for origin, want := range map[string]string{
+		"http://localhost:3000":              "",
+		"http://127.0.0.1":                   "",
+		"https://[::1]:8443":                 "",
+		"https://app.localhost":              "",
+		"https://a.allowed.example":          "",
+		"https://allowed.example":            "start the gateway with --allow-origin https://allowed.example",
+		"http://a.allowed.example":           "--allow-origin",
+		"https://evil.example":               "Pages of https://evil.example may not connect",
+		"https://localhost.evil.example":     "may not connect",
+		"http://127.0.0.1.evil.example":      "may not connect",
+		"https://denied.example":             "Pages of https://denied.example are not served",
+		"null":                               "no origin of its own",
+		"":                                   "Only pages connect here",
+		"file://":                            "may not connect",
+		"chrome-extension://ponmlkjihgfedcb": "This extension is not one",
+		"chrome-extension://abcdefghijklmnopabcdefghijklmnop": "",
+	} {
+		c, response, err := p.dial(origin)
+		if want == "" {
+			if err != nil {
+				t.Errorf("%s: %v", origin, err)
+			} else {
+				c.Close()
+			}
+			continue
+		}
+		if err == nil {
+			c.Close()
+			t.Errorf("%s may connect", origin)
+			continue
+		}
+		text, _ := io.ReadAll(response.Body)
+		if response.StatusCode != http.StatusForbidden || !strings.Contains(string(text), want) {
+			t.Errorf("%s: %s: %s", origin, response.Status, text)
+		}
+		if !p.log.Has("refused a page") {
+			t.Error("nothing was logged")
+		}
+	}
+	response, err := http.Get("http://" + p.addr + "/page")
+	if err != nil || response.StatusCode != http.StatusForbidden {
+		t.Errorf("a request that is no WebSocket: %v, %v", response, err)
+	}
+}
+
+func TestPagesThatDoNotIntroduceThemselves(t *testing.T) {
+	t.Parallel()
+	p := openPlace(t, Options{})
+	for _, hello := range []string{
+		`{"jsonrpc":"2.0","id":1,"method":"ping"}`, `{`, ``, `[]`, `{"type":"pagewire:page","tab":"0123456789"}`, `[["touch","http://localhost:3000/a",1]]`,
+		hello(`{}`), hello(`[]`), hi("short"), hi("0123456789 #2"), hi(strings.Repeat("x", 65)), hello(`{"tab":"0123456789","frame":"a"}`),
+		hello(`{"tab":["0123456789"]}`), `[["hello","1","0",{"tab":"0123456789"}]]`,
+	} {
+		c := p.connect(local, hello)
+		if _, err := c.Read(t.Context()); websocket.CloseStatus(err) != websocket.StatusPolicyViolation {
+			t.Errorf("%s: %v", hello, err)
+		}
+	}
+	testkit.Eventually(t, "none is left", func() bool { p.pages.mu.Lock(); defer p.pages.mu.Unlock(); return len(p.pages.pages) == 0 })
+}
+
+// The word of a page counts for nothing but itself: not for another origin, nor for another origin's tab.
+func TestPagesThatLie(t *testing.T) {
+	t.Parallel()
+	p := openPlace(t, Options{})
+	long, _ := json.Marshal(strings.Repeat("é", 2000))
+	c := p.connect(local, hello(`{"tab":"0123456789","origin":"https://bank.example","url":"https://bank.example/","title":`+string(long)+`,"focused":1e300}`))
+	offer(t, c, "https://bank.example/doc")
+	other := p.connect("http://localhost:4000", hi("0123456789"))
+	say(t, other, `[["register","{\"uri\":\"`+local+`/doc\",\"name\":\"another's\"}"]]`)
+	offer(t, other, "http://localhost:4000/doc")
+	say(t, c, `[["register","{\"uri\":\"`+local+`/own\",\"name\":\"own\"}"]]`)
+	p.waitFor(2)
+	var tabs []string
+	testkit.Eventually(t, "both are attached", func() bool {
+		tabs = nil
+		for _, s := range p.g.Snapshot().Pages {
+			tabs = append(tabs, s.Tab)
+			if s.Origin == local && (s.URL != local+"/" || len(s.Title) > 1<<10 || !strings.HasPrefix(s.Title, "éé")) {
+				t.Errorf("the page is at %s and called %d bytes", s.URL, len(s.Title))
+			}
+		}
+		return len(tabs) == 2
+	})
+	if tabs[0] == tabs[1] {
+		t.Errorf("two origins share the tab %s", tabs[0])
+	}
+	p.agent().Shows(local+"/own", "http://localhost:4000/doc")
+}
+
+func TestTabOfTwoDocuments(t *testing.T) {
+	t.Parallel()
+	p := openPlace(t, Options{})
+	first := p.connect(local, hi("0123456789"))
+	offer(t, first, local+"/doc")
+	one := p.waitFor(1)[0]
+	// It is alive, so another document with the id is another tab's, and is told so.
+	c := p.connect(local, hi("0123456789"))
+	text, err := c.Read(t.Context())
+	var calls [][]any
+	if err != nil || json.Unmarshal(text, &calls) != nil || len(calls) != 1 || calls[0][0] != "hello" {
+		t.Fatalf("the second document was told %s, %v", text, err)
+	}
+	given, _ := calls[0][3].(map[string]any)["tab"].(string)
+	if !tabShape.MatchString(given) || given == "0123456789" {
+		t.Fatalf("the second document was given the tab %q", given)
+	}
+	offer(t, c, local+"/doc")
+	if two := p.waitFor(2)[1]; !strings.HasSuffix(two.Tab, given) {
+		t.Errorf("the second document is in the tab %s", two.Tab)
+	}
+	// It goes, and the next document that says so is in its tab, at once.
+	first.Close()
+	offer(t, p.connect(local, hi("0123456789")), local+"/doc")
+	if again := p.waitFor(2)[0]; again.Tab != one.Tab || again.Number != one.Number {
+		t.Errorf("the tab was %+v and is %+v", one, again)
+	}
+	// One that answers nothing has no tab: its successor waits for it, but not long.
+	p.connect(local, hi("abcdefghij"))
+	testkit.Eventually(t, "it has its place", func() bool { p.pages.mu.Lock(); defer p.pages.mu.Unlock(); return len(p.pages.seats) == 3 })
+	offer(t, p.connect(local, hi("abcdefghij")), local+"/doc")
+	p.waitFor(3)
+}
+
+func TestOversizeFrame(t *testing.T) {
+	t.Parallel()
+	p := openPlace(t, Options{})
+	c := p.connect(local, hi("0123456789"))
+	offer(t, c, local+"/doc")
+	p.waitFor(1)
+	// One that is as large as it may be is taken, though nothing comes of it; one byte more ends the connection.
+	answer := "=99 0 "
+	say(t, c, answer+`"`+strings.Repeat("x", maxFrame-2-len(answer))+`"`)
+	if err := c.Ping(testkit.Patience); err != nil {
+		t.Fatal(err)
+	}
+	c.Write(t.Context(), bytes.Repeat([]byte("x"), maxFrame+1))
+	testkit.Ends(t, "the connection ends", c.Closed())
+	p.waitFor(0)
+	if !p.log.Has("a message of more than 17825792 bytes") {
+		t.Error("nothing was logged")
+	}
+}
+
+func TestPagesThatAreTooMuch(t *testing.T) {
+	t.Parallel()
+	p := openPlaceFor(t, Options{}, 3*time.Second)
+	doc := "http://localhost:4000/doc"
+	offer(t, p.connect("http://localhost:4000", hi("0123456789")), doc)
+	p.waitFor(1)
+	a := p.agent()
+	a.Watch(doc)
+
+	t.Run("flood", func(t *testing.T) {
+		c := p.connect(local, hi("flood00000"))
+		offer(t, c, local+"/doc")
+		p.waitFor(2)
+		touch := []byte(`[["touch","` + local + `/doc",1]]`)
+		for c.Write(t.Context(), touch) == nil {
+			if got := a.Text(doc); got != "raw" {
+				t.Fatalf("another page reads %q", got)
+			}
+			for range 1000 {
+				c.Write(t.Context(), touch) // it is noticed above when the connection has ended
+			}
+		}
+		p.waitFor(1)
+		if !p.log.Has("it says more calls than it may; the limit is 5000 a second") {
+			t.Error("it is not logged why")
+		}
+	})
+	t.Run("many", func(t *testing.T) {
+		testkit.Eventually(t, "the others are gone", func() bool { return len(p.attached()) == 1 })
+		for i := range maxPerOrigin {
+			p.connect(local, hi(fmt.Sprintf("many%06d", i)))
+		}
+		testkit.Eventually(t, "they are in", func() bool {
+			p.pages.mu.Lock()
+			defer p.pages.mu.Unlock()
+			return p.pages.origins[local] == maxPerOrigin
+		})
+		c := p.connect(local, hi("onetoomany"))
+		if _, err := c.Read(t.Context()); websocket.CloseStatus(err) != websocket.StatusTryAgainLater || !strings.Contains(err.Error(), "takes no more") {
+			t.Errorf("one too many: %v", err)
+		}
+		if got := a.Text(doc); got != "raw" {
+			t.Errorf("another origin's page reads %q", got)
+		}
+		// They never answer, and are given up.
+		testkit.Eventually(t, "they are gone", func() bool {
+			p.pages.mu.Lock()
+			defer p.pages.mu.Unlock()
+			return p.pages.origins[local] == 0
+		})
+	})
+}
+
+const (
+	extensionID = "abcdefghijklmnopabcdefghijklmnop"
+	secret      = "0123456789abcdef0123456789abcdef0123456789a"
+)
+
+func known() (string, error) { return secret, nil }
+
+// connectExtension opens a connection as the extension, and proves itself.
+func (p *place) connectExtension() *wsconn.Conn {
+	p.t.Helper()
+	c, _, err := p.dial("chrome-extension://" + extensionID)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.t.Cleanup(func() { c.Close() })
+	if err := proof.Dial(p.t.Context(), c.Notes(), secret, p.addr); err != nil {
+		p.t.Fatal(err)
+	}
+	return c
+}
+
+// A program that forges the extension's origin is nobody without the secret, and one that leaves the origin out, as the native
+// host does at its own door, with it: they offer nothing, and are counted.
+func TestForgedExtension(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	refused := map[string]int{}
+	count := func(reason string, _ *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		refused[reason]++
+	}
+	p := openPlace(t, Options{Extensions: []string{extensionID}, Secret: known, Refused: count})
+	hello := hello(`{"tab":"tab-00000042","origin":"https://bank.example","url":"https://bank.example/"}`)
+	attempts := 0
+	for range 2 {
+		for name, attempt := range map[string]func(*wsconn.Conn) error{
+			"the page at once": func(c *wsconn.Conn) error { return c.Write(t.Context(), []byte(hello)) },
+			"another secret":   func(c *wsconn.Conn) error { return proof.Dial(t.Context(), c.Notes(), "x"+secret[1:], p.addr) },
+			"another address":  func(c *wsconn.Conn) error { return proof.Dial(t.Context(), c.Notes(), secret, "127.0.0.1:1") },
+			"a proof of its own": func(c *wsconn.Conn) error {
+				return errors.Join(c.Write(t.Context(), []byte(`{"type":"pagewire:hello","nonce":"`+strings.Repeat("a", 43)+`"}`)),
+					c.Write(t.Context(), []byte(`{"type":"pagewire:proof","proof":"`+strings.Repeat("a", 43)+`"}`)))
+			},
+		} {
+			attempts++
+			c, _, err := p.dial("chrome-extension://" + extensionID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			attempt(c) // whether it notices is its business
+			c.Write(t.Context(), []byte(hello))
+			offer(t, c, "https://bank.example/balance")
+			testkit.Ends(t, name+" is refused", c.Closed())
+		}
+	}
+	for _, header := range []http.Header{{}, {"Authorization": {"Bearer " + secret}}} {
+		if _, response, err := p.dialWith(header); err == nil || response == nil || response.StatusCode != http.StatusForbidden {
+			t.Errorf("without an origin, with %v: %v", header, err)
+		}
+	}
+	testkit.Eventually(t, "each is counted", func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return refused["proof"] == attempts && refused["origin"] == 2
+	})
+	if got := p.agent().URIs(); len(got) > 0 {
+		t.Errorf("an agent is shown %v", got)
+	}
+	p.connectExtension() // and who knows the secret comes in
+}
+
+// Where the extension is not installed nobody is it.
+func TestNoSecret(t *testing.T) {
+	t.Parallel()
+	for name, known := range map[string]func() (string, error){"none": nil, "an error": func() (string, error) { return "", errors.New("not installed") }} {
+		p := openPlace(t, Options{Extensions: []string{extensionID}, Secret: known})
+		c := p.connect("chrome-extension://"+extensionID, `{"type":"pagewire:hello","nonce":"`+strings.Repeat("a", 43)+`"}`)
+		if _, err := c.Read(t.Context()); websocket.CloseStatus(err) != websocket.StatusPolicyViolation || !strings.Contains(err.Error(), "pagewire extension install") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// Nothing large is taken from somebody who has not said who it is.
+func TestLargeHello(t *testing.T) {
+	t.Parallel()
+	p := openPlace(t, Options{})
+	c := p.connect(local, hello(`{"tab":"0123456789","title":"`+strings.Repeat("x", maxHello)+`"}`))
+	if _, err := c.Read(t.Context()); websocket.CloseStatus(err) != websocket.StatusMessageTooBig {
+		t.Errorf("it is answered %v", err)
+	}
+}
+
+// A hub that is replaced serves no pages any more: the contexts of its requests end.
+func TestPagesEndWithTheContextOfTheirRequests(t *testing.T) {
+	g := gateway.New(gateway.Options{})
+	defer g.Close()
+	h := New(g, Options{})
+	defer h.Close()
+	ctx, end := context.WithCancel(t.Context())
+	server := httptest.NewUnstartedServer(h)
+	server.Config.BaseContext = func(net.Listener) context.Context { return ctx }
+	server.Start()
+	defer server.Close()
+	p := &place{t: t, addr: server.Listener.Addr().String()}
+	c := p.connect(local, hello(`{"tab":"tab-00000001"}`))
+	end()
+	var err error
+	for err == nil { // what it was asked before
+		_, err = c.Read(t.Context())
+	}
+	if err != io.EOF {
+		t.Errorf("it ends with %v", err)
+	}
+}
+
+func TestExtension(t *testing.T) {
+	t.Parallel()
+	const id = extensionID
+	p := openPlace(t, Options{Extensions: []string{id}, Secret: known})
+	connect := func(hello string) *wsconn.Conn {
+		c := p.connectExtension()
+		if err := c.Write(t.Context(), []byte(hello)); err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	hello := func(origin string) string {
+		return hello(`{"tab":"tab-00000042","origin":"` + origin + `","url":"` + origin + `/x"}`)
+	}
+	for _, origin := range []string{"https://denied.example", "", "null", "file://", "chrome-extension://" + id, "https://app.example/path", "https://user@app.example"} {
+		c := connect(hello(origin))
+		if _, err := c.Read(t.Context()); websocket.CloseStatus(err) != websocket.StatusPolicyViolation {
+			t.Errorf("a page of %q: %v", origin, err)
+		}
+	}
+	offer(t, connect(hello("https://app.example")), "https://app.example/doc")
+	page := p.waitFor(1)[0]
+	if page.Origin != "https://app.example" || page.URL != "https://app.example/x" || page.Transport != "extension" {
+		t.Errorf("the page is %+v", page)
+	}
+	if got := p.agent().Text("https://app.example/doc"); got != "raw" {
+		t.Errorf("read %q", got)
+	}
+}

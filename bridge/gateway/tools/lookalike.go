@@ -1,0 +1,80 @@
+//go:build !js
+
+package tools
+
+import (
+	"strings"
+	"unicode"
+)
+
+// Agents trust a tool by its name: list_page_resources is ours, whichever page is open. So no page's tool may have a name that a
+// reader, or a model, takes for one of ours: by case, by separators, by signs of other scripts that look alike, with something
+// before or behind it, or with one letter that is another, missing or too many.
+
+// LookLikeOurs reports whether a name does.
+func (n *Names) LookLikeOurs(name string) bool {
+	s := skeleton(name)
+	if strings.HasPrefix(string(s), string(skeleton(us))) {
+		return true
+	}
+	for _, own := range n.ours {
+		if holds(s, skeleton(own)) {
+			return true
+		}
+	}
+	return false
+}
+
+// anySign stands for one of another script: what it looks like depends on the reader's font.
+const anySign = '?'
+
+// skeleton is what a reader sees of a name at a glance.
+func skeleton(name string) []rune {
+	var s []rune
+	for _, r := range strings.ToLower(name) {
+		switch {
+		case r == '0':
+			s = append(s, 'o')
+		case r == '1', r == 'i', r == '|', r == '!':
+			s = append(s, 'l')
+		case r == '3':
+			s = append(s, 'e')
+		case r == '4', r == '@':
+			s = append(s, 'a')
+		case r == '5', r == '$':
+			s = append(s, 's')
+		case r >= 'a' && r <= 'z', r >= '0' && r <= '9':
+			s = append(s, r)
+		case r > unicode.MaxASCII && unicode.IsPrint(r) && !unicode.In(r, unicode.Mn, unicode.P, unicode.Zs):
+			s = append(s, anySign)
+		}
+	}
+	return s
+}
+
+// holds reports whether some part of s is want, but for one sign: the distance of Levenshtein, where a part may begin and end
+// anywhere (Sellers). Both are names, of some 20 signs; a longer one is cut.
+func holds(s, want []rune) bool {
+	const longest = 256
+	s = s[:min(len(s), longest)]
+	// above[i] is the distance of want[:i] to what ends before the sign in question.
+	above, now := make([]int, len(want)+1), make([]int, len(want)+1)
+	for i := range above {
+		above[i] = i
+	}
+	for _, r := range s {
+		now[0] = 0
+		for i, w := range want {
+			cost := 1
+			if r == w || r == anySign {
+				cost = 0
+			}
+			now[i+1] = min(above[i]+cost, above[i+1]+1, now[i]+1)
+		}
+		if now[len(want)] <= 1 {
+			return true
+		}
+		above, now = now, above
+	}
+	return false
+}

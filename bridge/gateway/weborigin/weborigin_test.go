@@ -1,0 +1,31 @@
+//go:build !js
+
+package weborigin
+
+import "testing"
+
+func TestMatch(t *testing.T) {
+	for _, c := range []struct {
+		pattern, origin string
+		want            bool
+	}{
+		{"https://a.example", "https://a.example", true},
+		{"https://a.example", "https://a.example:8443", false},
+		{"https://*.a.example", "https://b.a.example", true},
+		{"https://*.a.example", "https://a.example", false},
+		{"https://*.a.example", "http://b.a.example", false},
+		{"https://*.a.example", "https://ba.example", false},
+		{Loopback, "http://localhost:3000", true},
+		{Loopback, "http://app.localhost", true},
+		{Loopback, "http://[::1]:80", true},
+		{Loopback, "http://127.1.2.3", true},
+		{Loopback, "https://127.0.0.1.example", false},
+		{Loopback, "ws://127.0.0.1", false},
+		{Loopback, "https://app.example", false},
+		{Loopback, "null", false},
+	} {
+		if got := Match(c.pattern, c.origin); got != c.want {
+			t.Errorf("Match(%q, %q) = %t", c.pattern, c.origin, got)
+		}
+	}
+}

@@ -1,0 +1,152 @@
+//go:build !js
+
+package bridge_test
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// A scriptRow says whose code the scripts of a folder of js/, or one script, take into their bundle. Types are free:
+// they are erased. The order is the layering: a row names only rows above it.
+type scriptRow struct{ path, ours string }
+
+var scripts = []scriptRow{
+	{"late/intrinsics.ts", ""}, // the page's are handed to it
+	{"page", ""},               // what every page carries: a byte here is a byte in each of them
+	{"link", "late/intrinsics.ts"},
+	// Of page/ not even the intrinsics: taken so late, they could be the page's patches.
+	{"late", "late/intrinsics.ts link page/basics.ts"},
+	{"core", "link late"},
+	{"inject", "page late link"},
+	{"react", "page"},
+	{"views", ""},
+	{"view", ""},
+	{"inspector", ""},
+	{"extension", "page late link core inspector"},
+	{"test", "page late link"},
+}
+
+func TestScriptsFollowTheTable(t *testing.T) {
+	root := "../js"
+	seen := 0
+	for _, folder := range scriptFolders(t, root) {
+		names, err := filepath.Glob(filepath.Join(root, folder, "*.ts*"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range names {
+			text, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			report(t, checkScript(folder+"/"+filepath.Base(name), text))
+			seen++
+		}
+	}
+	if seen == 0 {
+		t.Error("no script was found: the test sees nothing")
+	}
+}
+
+// scriptFolders are those of js/ that hold scripts of ours.
+func scriptFolders(t *testing.T, root string) (folders []string) {
+	t.Helper()
+	entries, err := os.ReadDir(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range entries {
+		if name := entry.Name(); entry.IsDir() && name != "node_modules" && name != "build" {
+			folders = append(folders, name)
+		}
+	}
+	return folders
+}
+
+var scriptImport = regexp.MustCompile(`(?:^import|^export|^\}) ?.*?(?:from )?"(\.\.?/[^"]+)"`)
+
+// checkScript says what a script takes from where the table does not allow.
+func checkScript(name string, text []byte) (violations []string) {
+	at := slices.IndexFunc(scripts, func(r scriptRow) bool { return ofScript(r.path, name) })
+	if at < 0 {
+		return []string{name + " is in no row of the table of scripts: decide what it may import"}
+	}
+	row, types := scripts[at], false
+	lines := bufio.NewScanner(bytes.NewReader(text))
+	for n := 1; lines.Scan(); n++ {
+		line := lines.Text()
+		if strings.HasPrefix(line, "import ") || strings.HasPrefix(line, "export ") {
+			types = strings.HasPrefix(line, "import type ") || strings.HasPrefix(line, "export type ")
+		}
+		match := scriptImport.FindStringSubmatch(line)
+		if match == nil || types {
+			continue
+		}
+		to := path.Join(path.Dir(name), match[1])
+		allowed := path.Dir(to) == path.Dir(name) ||
+			slices.ContainsFunc(strings.Fields(row.ours), func(p string) bool { return ofScript(p, to) })
+		if !allowed {
+			violations = append(violations,
+				fmt.Sprintf("js/%s:%d: imports js/%s: the table allows %s", name, n, to, orNothing(row.ours)))
+		}
+	}
+	return violations
+}
+
+// ofScript reports whether a script is what a path of the table says, which is a script or a folder.
+func ofScript(pattern, name string) bool { return pattern == name || pattern == path.Dir(name) }
+
+func TestScriptCheckRefuses(t *testing.T) {
+	for _, c := range []struct{ name, text, want string }{
+		{"page/a.ts", `import { b } from "./b.ts";`, ""},
+		{"page/a.ts", `import type { Core } from "../link/link.ts";`, ""},
+		{"page/a.ts", `import { channel } from "../link/channel.ts";`, "js/page/a.ts:1: imports js/link/channel.ts: the table allows none"},
+		{"page/a.ts", "import {\n\ta,\n} from \"../late/reads.ts\";", "js/page/a.ts:3: imports js/late/reads.ts"},
+		{"page/a.ts", `import "../late/reads.ts";`, "imports js/late/reads.ts"},
+		{"late/a.ts", `import { isObject } from "../page/basics.ts";`, ""},
+		{"late/a.ts", `import { SafeMap } from "../page/intrinsics.ts";`, "imports js/page/intrinsics.ts"},
+		{"link/a.ts", `import { SafeMap } from "../late/intrinsics.ts";`, ""},
+		{"link/a.ts", `export { SafeMap } from "../late/reads.ts";`, "imports js/late/reads.ts"},
+		{"new/a.ts", "", "new/a.ts is in no row"},
+	} {
+		got := strings.Join(checkScript(c.name, []byte(c.text)), "\n")
+		if c.want == "" && got != "" || !strings.Contains(got, c.want) {
+			t.Errorf("%s with %q:\n got %q\nwant %q", c.name, c.text, got, c.want)
+		}
+	}
+}
+
+// Neither table allows an arrow upwards: what a row names stands above it.
+func TestTablesAreLayers(t *testing.T) {
+	for i, row := range scripts {
+		for _, to := range strings.Fields(row.ours) {
+			if !slices.ContainsFunc(scripts[:i], func(r scriptRow) bool { return ofScript(r.path, to) || r.path == to }) {
+				t.Errorf("the row of js/%s names %s, which is in none above it", row.path, to)
+			}
+		}
+	}
+	for i, r := range packages {
+		for _, to := range strings.Fields(r.ours) {
+			if to == "*" || strings.HasSuffix(to, "/...") && within(to, strings.TrimSuffix(r.path, "/...")) {
+				continue // whatever is above it
+			}
+			if !slices.ContainsFunc(packages[:i], func(above row) bool { return meets(above.path, to) }) {
+				t.Errorf("the row of %s names %s, which is in none above it", r.path, to)
+			}
+		}
+	}
+}
+
+// meets reports whether two paths of the table have a package in common.
+func meets(a, b string) bool {
+	return within(a, strings.TrimSuffix(b, "/...")) || within(b, strings.TrimSuffix(a, "/..."))
+}

@@ -1,0 +1,49 @@
+/** What the extension's own pages and its worker say to each other, over a port named "pagewire.panel". */
+import { fromPanel } from "./messages.ts";
+
+/** What the worker tells. */
+export interface Shown {
+  readonly stopped: boolean;
+  readonly origins: readonly { readonly origin: string; readonly grant: "once" | "always" }[];
+  readonly gateway: { readonly transport: string; readonly connected: boolean; readonly why: string };
+  readonly refused: readonly (readonly [why: string, times: number])[];
+  readonly pages: readonly ShownPage[];
+}
+
+export interface ShownPage {
+  readonly id: number;
+  readonly tab: number;
+  readonly frame: string;
+  readonly origin: string;
+  readonly url: string;
+  readonly title: string;
+  readonly offers: number;
+  readonly grant?: "once" | "always";
+  readonly admitted: boolean;
+  readonly resources: readonly { readonly uri: string; readonly name: string; readonly watched: boolean }[];
+  readonly watched: readonly string[];
+  readonly tools: number;
+  readonly reads: number;
+  readonly lastRead: number;
+  /** Whether a gateway is connected with it. */
+  readonly linked: boolean;
+}
+
+/** What one of these pages asks for. */
+export type Request =
+  | { do: "allow"; origin: string; grant: "once" | "always" }
+  | { do: "revoke"; origin: string }
+  | { do: "stop"; on: boolean }
+  | { do: "look" };
+
+/** Connects with the worker, again when the browser has suspended it. The result asks for something. */
+export function follow(changed: (shown: Shown) => void): (what: Request) => void {
+  let port: chrome.runtime.Port | undefined;
+  const connect = () => {
+    port = chrome.runtime.connect({ name: fromPanel });
+    port.onMessage.addListener((message) => changed(message as Shown));
+    port.onDisconnect.addListener(() => setTimeout(connect, 100));
+  };
+  connect();
+  return (what) => port!.postMessage(what);
+}

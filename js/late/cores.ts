@@ -1,0 +1,199 @@
+/**
+ * The cores that the page layer feeds, any number at once: one on the page or in its worker, and one for each transport to a core
+ * elsewhere. Calls, what is watched, and death belong to a core; none knows of another.
+ *
+ * The registry sees one core (`shared.core`), which is all of them. Page code runs in microtasks, never on a core's stack.
+ * Nothing is queued for a core that is not there: it is given the registrations as they are when it comes.
+ */
+import { type Core, type PortSource, type Source, Status } from "../link/link.ts";
+import { lengthForLimit } from "./contents.ts";
+import { error, microtask, SafeAbortController, SafeMap, stringify } from "./intrinsics.ts";
+import { pageTools } from "./pagetools.ts";
+import { copiesOf, describe, type Reading, readsOf } from "./reads.ts";
+import type { Revisions } from "./revisions.ts";
+import type { Early } from "../page/shared.ts";
+
+/** What is held for a call, from `read` or `callTool` to `end`. */
+interface Call {
+  /** What is read; "" for a tool. */
+  readonly uri: string;
+  reading?: Reading;
+  /** Gives the call up. */
+  stop(): void;
+  /** The members of a tool's result, as JSON text. */
+  members?: string;
+}
+
+/** One core's part of the page layer. */
+export interface Home {
+  /** The page, as that core sees it. */
+  readonly source: Source;
+  /** Takes the core, and gives it what the page has. */
+  adopt(core: Core): void;
+  /** The core is no more, or is given up: it is asked nothing, and what it asked for is over. */
+  leave(): void;
+  /** What the page holds for a call of the core, for a message to an agent in the page. */
+  held(call: number): { readonly text: string } | { readonly contents: readonly object[] };
+}
+
+export type Cores = ReturnType<typeof coresOf>;
+
+export function coresOf(early: Early, revisions: Revisions) {
+  const { shared, settings } = early;
+  const { stats, entries } = shared;
+  const reads = readsOf(early, revisions);
+  interface Member {
+    core: Core;
+    /** Takes a change that the page has told, if it matters to the core. */
+    touch(key: string): void;
+    thaw(): void;
+  }
+  const members = new SafeMap<number, Member>();
+  let last = 0;
+  /** What is watched, by how many cores. */
+  const watched = new SafeMap<string, number>();
+
+  const each = (call: (member: Member) => void) => members.forEach(call);
+  const tools = pageTools(early, revisions, (text) => each(({ core }) => core.setTools(text)));
+
+  /** All cores, as the registry sees them. */
+  const all = {
+    register: (descriptor: string) => each(({ core }) => core.register(descriptor)),
+    unregister: (uri: string) => each(({ core }) => core.unregister(uri)),
+    touch: (key: string) => each((member) => member.touch(key)),
+    stop: () => each(({ core }) => core.stop()),
+  };
+
+  const count = (uri: string, by: number) => {
+    const now = (watched.get(uri) ?? 0) + by;
+    if (now) watched.set(uri, now);
+    else watched.delete(uri);
+    stats.watched = watched.size;
+  };
+
+  /** Makes room for a core, which is to call `source`. `dead` is called once when it says that it is no more. */
+  function home(
+    dead: (reason: string) => void,
+    ports?: Pick<PortSource, "send" | "closed">,
+  ): Home & { source: PortSource } {
+    const id = ++last;
+    let core: Core | undefined;
+    let over = "";
+    const calls = new SafeMap<number, Call>();
+    const watching = new SafeMap<string, boolean>();
+    /** How many calls read what, so that a change during one is told. */
+    const reading = new SafeMap<string, number>();
+
+    const forget = (call: number): Call | undefined => {
+      const known = calls.get(call);
+      if (!known) return;
+      calls.delete(call);
+      const left = (reading.get(known.uri) ?? 1) - 1;
+      if (left) reading.set(known.uri, left);
+      else reading.delete(known.uri);
+      return known;
+    };
+    const begin = (id: number, uri: string, start: (call: Call) => void, stop: (call: Call) => void) => {
+      if (over) return;
+      const call: Call = { uri, stop: () => stop(call) };
+      calls.set(id, call);
+      reading.set(uri, (reading.get(uri) ?? 0) + 1);
+      microtask(() => calls.get(id) === call && start(call)); // it may have ended within the turn
+    };
+
+    const source: PortSource = {
+      read: (id, key, uri, params) =>
+        begin(
+          id,
+          uri,
+          async (call) => {
+            const read = (call.reading = reads.read(key, uri, params));
+            const { status, contents, cause } = await read.outcome;
+            if (calls.get(id) !== call || !core) return;
+            const text = contents && core.carries ? read.text() : "";
+            const size = text ? text.length : contents ? lengthForLimit(contents) : 0;
+            const detail = contents ? text : settings.exposeErrors ? describe(cause) : "";
+            core.complete(id, status, read.revision, size, detail);
+          },
+          (call) => call.reading?.leave(),
+        ),
+      callTool(id, name, args, unless) {
+        const abort: AbortController = new SafeAbortController();
+        begin(
+          id,
+          "",
+          async (call) => {
+            const revision = revisions.now();
+            const ran = await tools.run(name, args, unless, abort.signal);
+            if (calls.get(id) !== call || !core) return;
+            if ("stale" in ran) return core.complete(id, Status.stale, revision, 0, stringify(ran.stale));
+            const { text } = ran;
+            call.members = text.slice(1, -1);
+            core.complete(id, Status.ok, revision, text.length, core.carries ? text : "");
+          },
+          (call) => call.members === undefined && microtask(() => abort.abort()),
+        );
+      },
+      end: (id) => forget(id)?.stop(),
+      watched(uri, on) {
+        if (over || watching.has(uri) === on) return;
+        if (on) watching.set(uri, true);
+        else watching.delete(uri);
+        count(uri, on ? 1 : -1);
+        // From here on a core elsewhere misses no change; one in the page has not been asked anything meanwhile.
+        if (on && core?.carries) core.touch(uri, revisions.of(uri));
+      },
+      report: (message) => over || error("pagewire: " + message),
+      send: (port, message, call, hole) => over || ports?.send(port, message, call, hole),
+      closed: (port, reason) => over || ports?.closed(port, reason),
+      dead(reason) {
+        if (over) return;
+        leave(reason || "for an unknown reason");
+        dead(over);
+      },
+    };
+
+    function leave(why: string): void {
+      if (over) return;
+      over = why;
+      members.delete(id);
+      if (!members.size) shared.core = undefined;
+      watching.forEach((_, uri) => count(uri, -1));
+      watching.clear();
+      calls.forEach((_, call) => forget(call)!.stop());
+    }
+
+    return {
+      source,
+      adopt(given) {
+        if (over) return;
+        core = given;
+        const matters = (key: string) =>
+          watching.has(key) || reading.has(key) || ((watching.size > 0 || reading.size > 0) && revisions.isWide(key));
+        members.set(id, {
+          core: given,
+          touch: (key) => matters(key) && given.touch(key, revisions.at(key)),
+          thaw: () => watching.forEach((_, uri) => given.touch(uri, revisions.of(uri))),
+        });
+        shared.core = all;
+        if (given.carries) tools.prepare(); // who starts a core here has asked before
+        entries.forEach(({ descriptor }) => over || given.register(descriptor));
+        if (tools.told()) given.setTools(tools.told());
+      },
+      leave: () => leave("it was given up"),
+      held(call) {
+        const known = calls.get(call);
+        if (known?.members !== undefined) return { text: known.members };
+        return { contents: copiesOf(known?.reading?.contents() ?? []) };
+      },
+    };
+  }
+
+  return {
+    home,
+    tools,
+    reads,
+    /** The document was frozen: whoever watches is told that all may have changed. */
+    thaw: () => each((member) => member.thaw()),
+  };
+}

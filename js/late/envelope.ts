@@ -1,0 +1,107 @@
+/**
+ * MCP over window.postMessage, in the envelope of @mcp-b's tab transport: its clients work unchanged. agents.ts has
+ * checked where a message comes from and that it is in the envelope.
+ *
+ * All clients of a window share it: the envelope names none, every client sees every answer, and takes those that have
+ * an id it waits for. So, plainly: clients cannot be told apart, and no server can keep them apart. What is done:
+ *
+ *   - Each `initialize` starts a session. What has no id goes to the newest one, requests too; a cancellation goes
+ *     where the request is. So a client may act in another's session: it can only see more than it asked for.
+ *   - Ids are answered once, as they came: while they are distinct, nobody gets another's answer. A request under an id
+ *     that another one still waits under is refused, an error instead of a wrong answer to one of the two.
+ *   - What cannot be seen here is a client that waits under an id that is just being answered to another one.
+ *   - Late whose client has gone cannot be recognised, so the oldest of more than eight is closed.
+ *   - A notification that several sessions are owed in one turn is posted once.
+ *
+ * Who wants a session to itself uses pagewire.connect() or posts a port.
+ */
+import { isObject } from "../page/basics.ts";
+import { microtask, postToWindow, SafeMap, stringify } from "./intrinsics.ts";
+import { toText } from "./late.ts";
+import type { Carrier, Early, Port } from "../page/shared.ts";
+
+const maxSessions = 8;
+
+const envelope = (payload: unknown) => ({
+  channel: "mcp-default",
+  type: "mcp",
+  direction: "server-to-client",
+  payload,
+});
+
+interface Session {
+  port: Promise<Port>;
+}
+
+export function envelopes({ settings }: Early, open: (carrier: Carrier) => Promise<Port>) {
+  /** Number to session, oldest first. */
+  const sessions = new SafeMap<number, Session>();
+  let newest = 0;
+  /** Request id to the number of the session that owes the answer. */
+  const pending = new SafeMap<unknown, number>();
+  /** Texts of the notifications posted in this turn. */
+  const posted = new SafeMap<string, boolean>();
+
+  const post = (payload: unknown) => postToWindow(envelope(payload), settings.origin);
+
+  function add(): number {
+    const number = ++newest;
+    const deliver = (message: object) => {
+      const { id, method } = message as { id?: unknown; method?: string };
+      if (method === undefined) {
+        if (pending.get(id) !== number && id !== null) return; // somebody else has the id now, or has had the answer
+        pending.delete(id);
+      } else {
+        const text = stringify(message);
+        if (posted.has(text)) return;
+        posted.set(text, true);
+        microtask(() => posted.delete(text));
+      }
+      post(message);
+    };
+    const closed = (_reason: string, failure: boolean) => {
+      drop(number);
+      // For the clients there is one server: it has stopped when the core is gone, not when one session is.
+      if (failure && !sessions.size) post("mcp-server-stopped");
+    };
+    sessions.set(number, { port: open({ deliver, closed }) });
+    if (sessions.size > maxSessions) {
+      let oldest: Session | undefined;
+      let its = 0;
+      sessions.forEach((session, key) => (oldest ? 0 : ((oldest = session), (its = key))));
+      drop(its);
+      void (async () => (await oldest!.port).close("newer clients of the window have come"))();
+    }
+    return number;
+  }
+
+  function drop(number: number): void {
+    sessions.delete(number);
+    pending.forEach((owner, id) => owner === number && pending.delete(id));
+  }
+
+  /** Takes a payload. Rejects if there is no core to be had. */
+  return async (payload: unknown): Promise<void> => {
+    if (!isObject(payload)) return;
+    const { id, method, params } = payload as { id?: unknown; method?: unknown; params?: { requestId?: unknown } };
+    let number = sessions.has(newest) && method !== "initialize" ? newest : add();
+    if (method === "notifications/cancelled") number = pending.get(params?.requestId) ?? number;
+    if (method !== undefined && id !== undefined) {
+      if (pending.has(id) && method !== "initialize") {
+        pending.delete(id);
+        post({
+          jsonrpc: "2.0",
+          id,
+          error: {
+            code: -32600,
+            message:
+              "Another request of this window waits under the same id; a client that is not alone needs a port of its own",
+          },
+        });
+        return;
+      }
+      pending.set(id, number);
+    }
+    (await sessions.get(number)?.port)?.receive(toText(payload));
+  };
+}

@@ -1,0 +1,279 @@
+/**
+ * Transports to a gateway: a core elsewhere that the page feeds (js/link/channel.ts). Either the page connects by itself, with a WebSocket
+ * to a `pagewire serve`; or a debugger, such as that gateway, has handed over a function to post frames with.
+ *
+ * The page asks for nothing and needs no gateway: while none is there it goes on trying, more and more rarely. It loads no
+ * wasm for one. What stands in the way is said on the console once, with what to do about it (the browser adds a line of
+ * its own for each attempt, which nobody can keep it from).
+ */
+import { uncurry } from "../page/basics.ts";
+import type { Cores } from "./cores.ts";
+import { error, exec, listen, messageData, microtask, parse, unlisten } from "./intrinsics.ts";
+import { loopback } from "./loopback.ts";
+import type { Revisions } from "./revisions.ts";
+import type { Gateway, Early, Post } from "../page/shared.ts";
+import { type Channel, channel } from "../link/channel.ts";
+
+// Node 20, where the core's tests import this file with the others, has no WebSocket.
+const { WebSocket = class {} as never, MutationObserver, setTimeout, clearTimeout, Date, URL } = globalThis;
+const { min, random } = Math;
+const { info } = console;
+
+/** Pauses between attempts, in ms: the first is this long, each further one twice as long, up to a bound. */
+const firstPause = 100;
+/** The bound, for a page that is seen, while there was a gateway within the last minute; later; and for a hidden page. */
+const bounds = { soon: 2_000, later: 10_000, hidden: 15_000 };
+const soonFor = 60_000;
+/** Attempts in vain before the console is told: a gateway that is started anew, or taken over, is there before. */
+const patience = 4;
+/** A connection that was shorter than this counts as an attempt in vain. */
+const minLife = 2_000;
+/** Least time between two notes about the title: some pages count in it. */
+const titlePause = 500;
+
+const tabKey = "pagewire:tab";
+
+export function gateway({ settings, emit }: Early, { epoch }: Revisions, cores: Cores) {
+  const send = uncurry(WebSocket.prototype.send) as (socket: WebSocket, text: string) => void;
+  const close = uncurry(WebSocket.prototype.close) as (socket: WebSocket) => void;
+  let url = "";
+  /** What is open, or being opened. */
+  let socket: WebSocket | undefined;
+  /** Gives that up. */
+  let drop = (): void => {};
+  let timer = 0;
+  let failures = 0;
+  /** When there was a gateway last, or we began to look for one. */
+  let contact = 0;
+  /** Whether the console knows that there is none. */
+  let told = false;
+  /** Whether it knows that there is one, and that nobody can say whose. */
+  let warned = false;
+  /** Why no attempt is made: for good, or until the page is back. */
+  let over = false;
+  let away = false;
+  let title = "";
+  let focused = 0;
+  let tab = "";
+  /** The link over it. */
+  let link: Channel | undefined;
+
+  function report(message: string): void {
+    message = `pagewire: ${message}`;
+    error(message);
+    emit("error", { message });
+  }
+
+  /** Something is wrong that trying again does not change. */
+  function give(message: string): void {
+    if (over) return;
+    over = true;
+    report(message);
+    hangUp();
+  }
+
+  function connect(): void {
+    clearTimeout(timer);
+    if (socket || over || away) return;
+    let ours: WebSocket;
+    try {
+      ours = socket = new WebSocket(url, "pagewire.v1");
+    } catch (cause) {
+      return give(`no connection to a gateway at ${url}: ${(cause as Error).message}`);
+    }
+    let opened = 0;
+    const live = () => socket === ours;
+    const ended = (failed?: boolean) => {
+      if (!live()) return;
+      drop();
+      if (opened && Date.now() - opened > minLife) {
+        failures = 0;
+        contact = Date.now();
+      }
+      again(failed);
+    };
+    drop = () => {
+      socket = undefined;
+      drop = () => {};
+      link?.hear(null);
+      link = undefined;
+      close(ours);
+    };
+    listen(ours, "open", () => {
+      opened = Date.now();
+      told = false;
+      if (!warned) {
+        warned = true;
+        info(`pagewire: connected to ${url}. A page cannot tell whose program answers there.`);
+      }
+      title = document.title;
+      const home = cores.home((reason) => {
+        if (!live()) return;
+        link = undefined;
+        // What it says of itself is no accident: it would say it again.
+        report(`the link with the gateway at ${url} has ended: ${reason}.`);
+        ended(true);
+      });
+      const about = { epoch, tab, frame: frame(), title, url: location.href, focused: focus() };
+      link = channel(
+        home.source,
+        (text) => live() && send(ours, text),
+        about,
+        (given) => {
+          if (given.tab) remember((tab = given.tab)); // ours is a duplicated tab's
+        },
+      );
+      home.adopt(link);
+    });
+    listen(ours, "message", (event: MessageEvent) => live() && link?.hear(parse(messageData(event) as string)));
+    listen(ours, "close", () => ended());
+  }
+
+  /** Connects after a while; at once when a connection has ended that had lasted. */
+  function again(slowly?: boolean): void {
+    if (over || away) return;
+    if (++failures >= patience && !told) tell();
+    const hidden = document.visibilityState === "hidden";
+    const bound = hidden ? bounds.hidden : Date.now() - contact < soonFor ? bounds.soon : bounds.later;
+    const pause = slowly
+      ? bounds.hidden
+      : failures === 1
+        ? 0
+        : min(bound, firstPause * 2 ** (failures - 2)) * (0.75 + random() / 2);
+    clearTimeout(timer);
+    // A hidden page's timers are late by up to a second, so the first attempt takes none.
+    if (pause) timer = setTimeout(connect, pause);
+    else microtask(connect);
+  }
+
+  function tell(): void {
+    told = true;
+    const { origin } = settings;
+    report(
+      `no connection to a gateway at ${url}. Is 'pagewire serve' running?` +
+        (exec(loopback, location.hostname)
+          ? ""
+          : ` It must have been started with '--allow-origin ${origin}', and the browser must let the page reach this device: allow it in the prompt, or in the site's settings ("local network access").`) +
+        " It is tried again.",
+    );
+  }
+
+  function hangUp(): void {
+    clearTimeout(timer);
+    drop();
+  }
+
+  const focus = () => (focused = document.hasFocus() ? Date.now() : focused);
+  const onfocus = () => link?.note({ focused: focus() });
+  const onvisible = () => {
+    if (document.visibilityState !== "hidden") connect();
+  };
+  let titleTimer = 0;
+  const observer = new MutationObserver(() => {
+    if (titleTimer || document.title === title) return;
+    titleTimer = setTimeout(() => {
+      titleTimer = 0;
+      if (document.title !== title) link?.note({ title: (title = document.title) });
+    }, titlePause);
+  });
+  // An open connection would keep the page out of the back/forward cache.
+  const onpagehide = () => {
+    away = true;
+    hangUp();
+  };
+  const onpageshow = ({ persisted }: PageTransitionEvent) => {
+    if (!persisted) return;
+    away = false;
+    failures = 0;
+    connect();
+  };
+  const onviolation = ({ blockedURI, effectiveDirective }: SecurityPolicyViolationEvent) => {
+    if (effectiveDirective === "connect-src" && new URL(blockedURI, url).host === new URL(url).host)
+      give(
+        `this page's Content-Security-Policy keeps it from the gateway: its connect-src must have ${new URL(url).origin}.`,
+      );
+  };
+
+  /** Takes a core elsewhere that comes by itself, with a function to post frames with. */
+  function take(post: Post): void {
+    const home = cores.home(() => (post.hear = undefined as never));
+    const core = channel(home.source, post, { epoch });
+    post.hear = core.hear;
+    home.adopt(core);
+  }
+
+  /** Connects to a gateway. */
+  function dial(given: Gateway): void {
+    if (typeof given === "function") return take(given);
+    const { prerendering } = document as { prerendering?: boolean };
+    if (prerendering) return listen(document, "prerenderingchange", () => dial(given), { once: true }); // nobody sees it yet
+    let wanted: URL | undefined;
+    try {
+      wanted = new URL(given, document.baseURI);
+    } catch {}
+    if (wanted?.protocol !== "ws:" && wanted?.protocol !== "wss:")
+      return report(`'${given}' is no gateway: its URL is like ws://127.0.0.1:7433`);
+    if (wanted.pathname === "/") wanted.pathname = "/page";
+    if (wanted.href === url && !over) return;
+    if (settings.origin === "null")
+      return report("a page of no origin of its own, such as a sandboxed frame, cannot connect to a gateway");
+    hangUp();
+    url = wanted.href;
+    tab ||= identify();
+    over = told = false;
+    failures = 0;
+    contact = Date.now();
+    // Each is added once, however often we come here.
+    listen(window, "focus", onfocus);
+    listen(window, "pagehide", onpagehide);
+    listen(window, "pageshow", onpageshow);
+    listen(document, "visibilitychange", onvisible);
+    listen(document, "securitypolicyviolation", onviolation);
+    observer.observe(document.head ?? document, { childList: true, characterData: true, subtree: true });
+    connect();
+  }
+
+  return {
+    dial,
+    shutDown(): void {
+      over = true;
+      hangUp();
+      clearTimeout(titleTimer);
+      observer.disconnect();
+      unlisten(window, "focus", onfocus);
+      unlisten(window, "pagehide", onpagehide);
+      unlisten(window, "pageshow", onpageshow);
+      unlisten(document, "visibilitychange", onvisible);
+      unlisten(document, "securitypolicyviolation", onviolation);
+    },
+  };
+}
+
+/** What tells the tab from others, also after a reload. */
+function identify(): string {
+  try {
+    const known = sessionStorage.getItem(tabKey);
+    if (known && exec(/^[A-Za-z0-9-]{8,64}$/, known)) return known;
+  } catch {}
+  const id = crypto.randomUUID();
+  remember(id, true);
+  return id;
+}
+
+/** A frame has its tab's id for itself when it is given another one. */
+function remember(id: string, shared?: boolean): void {
+  try {
+    if (shared || window === window.top) sessionStorage.setItem(tabKey, id);
+  } catch {} // a page whose storage is blocked is a new tab with each reload
+}
+
+/** Where the document is among the frames of its tab: "" for the tab's own, "0.1" for the second frame in the first. */
+function frame(): string {
+  let path = "";
+  for (let w: Window = window, above = w.parent; above && above !== w; w = above, above = w.parent) {
+    let i = 0;
+    while (i < above.length && above[i] !== w) i++;
+    path = i + (path && "." + path);
+  }
+  return path;
+}

@@ -1,0 +1,250 @@
+/**
+ * The part of the page layer that comes with the first agent: the cores (cores.ts), the life of the one that serves agents in
+ * the page (started, given what the page has, replaced when it dies), and its ports, one MCP session each.
+ *
+ * A core's failure never reaches the page's code as an exception: ports close with a reason, and an event says so.
+ * Page code (carriers, listeners, reads) runs in microtasks, never on the core's stack. Port ids are never used twice,
+ * also across cores. An open port always has a live core: opening waits for it, so nothing is queued here.
+ */
+import type { PortCore } from "../link/link.ts";
+import { resourceTools } from "./resourcetools.ts";
+import { jsonText, type Item } from "./contents.ts";
+import { coresOf, type Home } from "./cores.ts";
+import { envelopes } from "./envelope.ts";
+import { gateway } from "./gateway.ts";
+import {
+  closePort,
+  error,
+  listen,
+  messageData,
+  microtask,
+  parse,
+  postToPort,
+  SafeMap,
+  keep,
+  slice,
+  startPort,
+  stringify,
+  unlisten,
+} from "./intrinsics.ts";
+import { revisionsOf } from "./revisions.ts";
+import type { Carrier, Early, Port, Late } from "../page/shared.ts";
+import { modelContextTools } from "./modelcontext.ts";
+
+/** A core that dies three times within ten seconds is not started again until somebody connects. */
+const maxDeaths = 3;
+const deathWindow = 10_000;
+
+export function arrive(early: Early): Late {
+  keep(early.kept);
+  const { shared, settings, emit } = early;
+  const { stats } = shared;
+  const revisions = revisionsOf(shared);
+  settings.epoch = revisions.epoch;
+  const cores = coresOf(early, revisions);
+  const box = modelContextTools(early);
+  const ports = new SafeMap<number, Carrier>();
+  let lastPort = 0;
+  /** The core that serves agents in the page, and what it has of the page layer. */
+  let local: { core: PortCore; home: Home } | undefined;
+  /** The start that runs, if any. */
+  let starting: Promise<PortCore> | undefined;
+  /** When the last cores died, newest first. */
+  let deaths: number[] = [];
+  let over = "";
+
+  async function start(): Promise<PortCore> {
+    let dead = "";
+    const home = cores.home(
+      (reason) => {
+        dead = reason;
+        if (local?.home === home) died(reason);
+      },
+      {
+        send,
+        closed: (port, reason) => drop(port, reason, false),
+      },
+    );
+    stats.core = "loading";
+    try {
+      settings.tools = cores.tools.prepare();
+      const core = await early.start(home.source, settings);
+      await cores.tools.looked();
+      if (over) core.stop();
+      if (dead || over) throw new Error(dead || over);
+      local = { core, home };
+      stats.core = "ready";
+      home.adopt(core);
+      if (local) emit(stats.deaths ? "corerestart" : "ready", {});
+      return core;
+    } catch (cause) {
+      home.leave();
+      stats.core = "none";
+      throw over ? new Error(over) : early.failed(cause);
+    } finally {
+      starting = undefined;
+    }
+  }
+
+  function died(reason: string): void {
+    const wanted = ports.size > 0;
+    stats.deaths++;
+    emit("coredead", { reason });
+    forget(`pagewire: the core died (${reason}); connect again`, true);
+    const now = Date.now();
+    deaths = [now, deaths[0] ?? 0, deaths[1] ?? 0];
+    if (now - deaths[maxDeaths - 1]! < deathWindow) {
+      const message = `pagewire: the core died ${maxDeaths} times within ${deathWindow / 1000} s, the last time ${reason}. It is started again when somebody connects.`;
+      error(message);
+      emit("error", { message });
+    } else if (wanted) need().catch(() => {}); // it has been reported
+  }
+
+  /** Gives the local core up, with all that belonged to it. */
+  function forget(reason: string, failure: boolean): void {
+    local?.home.leave();
+    local = undefined;
+    stats.core = "none";
+    ports.forEach((_, id) => drop(id, reason, failure));
+  }
+
+  const need = async () => local?.core ?? (await (starting ??= start()));
+
+  function send(id: number, message: string, call: number, hole: number): void {
+    const carrier = ports.get(id);
+    if (!carrier || !local) return;
+    const fill = (text: string) => slice(message, 0, hole) + text + slice(message, hole);
+    const held = call ? local.home.held(call) : undefined;
+    if (carrier.text) {
+      // Nothing is parsed only to be made text again.
+      const text = !held ? message : fill("text" in held ? held.text : jsonText(held.contents as Item[]));
+      return microtask(() => carrier.deliver(text));
+    }
+    let object: { result: { contents: unknown } };
+    if (!held) object = parse(message);
+    else if ("text" in held) object = parse(fill(held.text));
+    else {
+      object = parse(fill("[]"));
+      object.result.contents = held.contents;
+    }
+    microtask(() => carrier.deliver(object));
+  }
+
+  /** Ends a port on our side; the core knows, or is no more. */
+  function drop(id: number, reason: string, failure: boolean): void {
+    const carrier = ports.get(id);
+    if (!carrier) return;
+    ports.delete(id);
+    stats.ports = ports.size;
+    microtask(() => carrier.closed(reason, failure));
+    emit("portclose", { port: id, reason });
+  }
+
+  async function open(carrier: Carrier): Promise<Port> {
+    const core = await need();
+    if (core !== local?.core) throw early.failed("it died at once"); // no loop: it would die again
+    const id = ++lastPort;
+    ports.set(id, carrier);
+    stats.ports = ports.size;
+    core.open(id);
+    return {
+      receive: (text) => ports.has(id) && local!.core.receive(id, text),
+      writable: (on) => ports.has(id) && local!.core.writable(id, on),
+      close(reason) {
+        if (!ports.has(id)) return;
+        drop(id, reason, false);
+        local!.core.close(id);
+      },
+    } as Port;
+  }
+
+  /**
+   * `{type: "pagewire:close"}`, from either side, ends a MessagePort's session. It is the only message that is no
+   * JSON-RPC, and it is needed: Chromium 156 has no `close` event on ports, so neither side would learn of the other's
+   * close().
+   */
+  async function serve(port: MessagePort, source: MessageEventSource | null): Promise<void> {
+    // A frame or window that leaves takes its end of the port with it and cannot say so. A frozen one (bfcache) keeps it.
+    // One of another origin cannot be listened to: its port is given up when there is something to say to a window that
+    // is closed.
+    const elsewhere = source === globalThis.window ? null : (source as Window | null);
+    const onpagehide = (event: PageTransitionEvent) => event.persisted || close("its window is gone");
+    const closed = (reason: string) => {
+      try {
+        if (elsewhere) unlisten(elsewhere, "pagehide", onpagehide);
+      } catch {}
+      postToPort(port, { type: "pagewire:close", reason });
+      closePort(port);
+    };
+    let gone = "";
+    let close = (reason: string): void => {
+      gone ||= reason;
+    };
+    try {
+      if (elsewhere) listen(elsewhere, "pagehide", onpagehide);
+    } catch {}
+    try {
+      const deliver = (message: object) =>
+        elsewhere?.closed ? close("its window is gone") : postToPort(port, message);
+      const session = await open({ deliver, closed });
+      close = session.close;
+      if (gone) return close(gone);
+      listen(port, "message", (event: MessageEvent) => {
+        const data = messageData(event);
+        if ((data as { type?: unknown } | null | undefined)?.type === "pagewire:close") close("closed by the client");
+        else session.receive(toText(data));
+      });
+      listen(port, "messageerror", () => session.receive("undeserialisable"));
+      listen(port, "close", () => close("closed by the client"));
+      startPort(port); // until here the browser has kept its messages
+    } catch (cause) {
+      closed((cause as Error).message);
+    }
+  }
+
+  const answers = resourceTools(early, revisions, cores.reads, open);
+  const gateways = gateway(early, revisions, cores);
+  // What a frozen page's timers and servers missed is unknown: after it has come back (bfcache), all who watch or wait
+  // are told. When it goes for good, those in other windows are.
+  const onpageshow = ({ persisted }: PageTransitionEvent) => {
+    if (!persisted) return;
+    answers.thawed();
+    cores.thaw();
+  };
+  const onpagehide = ({ persisted }: PageTransitionEvent) => {
+    if (persisted) return;
+    const core = local?.core;
+    forget("the page was left", false);
+    core?.stop();
+  };
+  listen(globalThis.window, "pageshow", onpageshow);
+  listen(globalThis.window, "pagehide", onpagehide);
+
+  return {
+    need,
+    open,
+    serve,
+    answer: answers.answer,
+    tool: box.tool,
+    envelope: envelopes(early, open),
+    warmUp: async (gateway) => (gateway ? gateways.dial(gateway) : void (await need())),
+    shutDown(reason) {
+      unlisten(globalThis.window, "pageshow", onpageshow);
+      unlisten(globalThis.window, "pagehide", onpagehide);
+      cores.tools.shutDown();
+      box.shutDown();
+      over = reason;
+      forget(reason, false);
+      gateways.shutDown();
+    },
+  };
+}
+
+/** JSON text of whatever a client posted. What has none becomes text that is no JSON, so that the core answers -32700. */
+export function toText(message: unknown): string {
+  try {
+    return stringify(message) ?? "undefined";
+  } catch {
+    return "unserialisable";
+  }
+}

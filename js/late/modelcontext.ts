@@ -1,0 +1,186 @@
+/**
+ * WebMCP's own three methods, for the model context that Pagewire brings where the browser has none. A polyfill that is
+ * loaded behind Pagewire finds that context and steps aside, so it has to do what the polyfill would have done. Early
+ * there are only their names (install.ts): this file comes with pagewire.core.js at the first call, without any wasm.
+ *
+ * They do what Chromium 156's do, in its words, within one window: there is no other document to list tools of, or to
+ * expose them to. As polyfills of the older draft did, executeTool takes its input as JSON text, too.
+ */
+import { isObject, uncurry } from "../page/basics.ts";
+import {
+  aborted,
+  apply,
+  error,
+  exec,
+  listen,
+  microtask,
+  parse,
+  SafeAbortController,
+  SafeMap,
+  SafePromise,
+  stringify,
+  unlisten,
+} from "./intrinsics.ts";
+import { loopback } from "./loopback.ts";
+import type { Early } from "../page/shared.ts";
+
+interface Tool {
+  /** What getTools gives, but for the window, as JSON text. */
+  readonly described: string;
+  readonly execute: (input: object, options: { signal: AbortSignal }) => unknown;
+}
+
+/** What a page passed: any of these may be missing or something else. */
+interface Given {
+  name?: unknown;
+  title?: unknown;
+  description?: unknown;
+  inputSchema?: unknown;
+  execute?: unknown;
+  annotations?: { [hint: string]: unknown } | null;
+  origin?: unknown;
+  window?: unknown;
+}
+type Options = { signal?: AbortSignal; exposedTo?: ArrayLike<unknown> } | null | undefined;
+
+const { DOMException, Event, setTimeout, URL } = globalThis;
+const dispatch = uncurry(EventTarget.prototype.dispatchEvent);
+
+const required = (value: unknown, what: string): string => {
+  if (value === undefined) throw new TypeError(`Failed to read the '${what}' property: Required member is undefined.`);
+  return `${value}`;
+};
+const fail = (name: string, message: string): never => {
+  throw new DOMException(message, name);
+};
+
+const isSecure = (origin: unknown) => {
+  try {
+    const { protocol, hostname } = new URL(`${origin}`);
+    return protocol === "https:" || (protocol === "http:" && exec(loopback, hostname));
+  } catch {
+    return false;
+  }
+};
+
+export function modelContextTools({ shared, settings }: Early) {
+  const tools = new SafeMap<string, Tool>();
+
+  /** Throws the reason of a signal that is aborted, and else calls `onabort` when it is. The result ends that. */
+  const follow = (signal: AbortSignal | undefined, onabort: () => void) => {
+    if (!signal) return () => {};
+    if (aborted(signal)) throw signal.reason;
+    listen(signal, "abort", onabort);
+    return () => unlisten(signal, "abort", onabort);
+  };
+
+  const changed = (context: object) =>
+    microtask(() => {
+      const event = new Event("toolchange");
+      dispatch(context as EventTarget, event);
+      const { ontoolchange } = context as { ontoolchange?: unknown };
+      if (typeof ontoolchange === "function") apply(ontoolchange, context, [event]);
+    });
+
+  const methods: { [name: string]: (context: object, subject: Given, ...rest: never[]) => Promise<unknown> } = {
+    async registerTool(
+      context,
+      { annotations, description, execute, inputSchema, name: given, title },
+      options: Options,
+    ) {
+      const text = required(description, "description");
+      if (typeof execute !== "function")
+        throw new TypeError("Failed to read the 'execute' property: The given value is not a function.");
+      const schema = inputSchema === undefined ? undefined : isObject(inputSchema) && stringify(inputSchema);
+      if (schema === false || (inputSchema && !schema))
+        throw new TypeError("Failed to read the 'inputSchema' property: it is no object that JSON can hold.");
+      const name = required(given, "name");
+      if (tools.has(name)) fail("InvalidStateError", "Duplicate tool name");
+      if (!exec(/^[\w.-]{1,128}$/, name)) fail("InvalidStateError", "Invalid tool name");
+      if (!text) fail("InvalidStateError", "Description is required");
+      const origins = options?.exposedTo ?? [];
+      for (let i = 0; i < origins.length; i++) {
+        if (!isSecure(origins[i])) fail("SecurityError", "Only secure origins are allowed in the exposedTo list.");
+      }
+      if (origins.length)
+        fail("NotSupportedError", "Tools can be exposed to other origins only where the browser itself has WebMCP.");
+      const release = follow(options?.signal, () => {
+        release();
+        if (tools.get(name) !== tool) return;
+        tools.delete(name);
+        changed(context);
+      });
+      const tool: Tool = {
+        described: stringify({
+          name,
+          title: title === undefined ? "" : `${title}`,
+          description: text,
+          ...(schema && { inputSchema: parse(schema) }),
+          ...(annotations && {
+            annotations: {
+              readOnlyHint: !!annotations.readOnlyHint,
+              untrustedContentHint: !!annotations.untrustedContentHint,
+            },
+          }),
+          origin: settings.origin,
+        }),
+        execute: execute as Tool["execute"],
+      };
+      tools.set(name, tool);
+      changed(context);
+    },
+
+    async getTools() {
+      // A turn of its own, as the browser's takes: what was registered in this one is listed.
+      await new SafePromise<void>((done) => void setTimeout(done));
+      const list: { name: string }[] = [];
+      tools.forEach(({ described }, name) => {
+        let i = list.length;
+        for (; i && list[i - 1]!.name > name; i--) list[i] = list[i - 1]!;
+        list[i] = { ...parse(described), window };
+      });
+      return list;
+    },
+
+    async executeTool(_, { name, origin, window: where }, given: unknown, options: Options) {
+      const tool = tools.get(required(name, "name"));
+      if (!tool || where !== window || required(origin, "origin") !== settings.origin)
+        return fail("UnknownError", `There is no tool '${name}' of that origin and window.`);
+      const text = given === undefined ? "{}" : typeof given === "string" ? given : isObject(given) && stringify(given);
+      const input: unknown = text && parse(text);
+      if (!isObject(input)) throw new TypeError("invalid input object: value is not an object");
+      const abort: AbortController = new SafeAbortController();
+      const signal = options?.signal;
+      return await new SafePromise<string>((resolve, reject) => {
+        const release = follow(signal, () => {
+          reject(signal!.reason);
+          abort.abort(signal!.reason);
+        });
+        void (async () => {
+          try {
+            const output = await apply(tool.execute, undefined, [input, { signal: abort.signal }]);
+            resolve(typeof output === "string" ? output : (stringify(output) ?? `${output}`));
+          } catch (cause) {
+            // Whoever called is told no more than by the browser, so the developer is.
+            if (!aborted(abort.signal)) error(`pagewire: the tool ${name} failed:`, cause);
+            reject(new DOMException("Tool was executed but the invocation failed.", "UnknownError"));
+          } finally {
+            release();
+          }
+        })();
+      });
+    },
+  };
+
+  return {
+    async tool(context: object, name: string, subject: object, rest: readonly unknown[]): Promise<unknown> {
+      if (shared.unused) {
+        // From now on there are tools, and ours among them.
+        shared.unused = undefined;
+        shared.peopled(shared.entries.size > 0);
+      }
+      return await methods[name]!(context, subject, rest[0] as never, rest[1] as never);
+    },
+    shutDown: () => tools.clear(),
+  };
+}

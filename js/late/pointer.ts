@@ -1,0 +1,41 @@
+/** JSON Pointers (RFC 6901): a part of a JSON text. What is wrong is said in words that an agent may see. */
+import { isArray } from "./binary.ts";
+import { isObject } from "../page/basics.ts";
+import { exec, parse, stringify } from "./intrinsics.ts";
+
+const { hasOwn, keys } = Object;
+/** Names of an object that an error lists. */
+const maxNames = 20;
+
+/** The JSON text of what a pointer points to in a JSON text, or why there is none. */
+export function partOf(text: string, pointer: string): { readonly text: string } | { readonly why: string } {
+  let value: unknown;
+  try {
+    value = parse(text);
+  } catch {
+    return { why: "it is not JSON, so it has no pointer" };
+  }
+  if (pointer && pointer[0] !== "/") return { why: `the pointer '${pointer}' does not begin with /` };
+  for (let at = 0; at < pointer.length; ) {
+    let token = "";
+    for (at++; at < pointer.length && pointer[at] !== "/"; at++) {
+      const escaped = pointer[at] === "~" && (pointer[at + 1] === "0" || pointer[at + 1] === "1");
+      token += escaped ? (pointer[++at] === "0" ? "~" : "/") : pointer[at];
+    }
+    const known = isArray(value)
+      ? exec(/^(0|[1-9]\d*)$/, token) && +token < value.length
+      : isObject(value) && hasOwn(value, token);
+    if (!known) return { why: `there is nothing at '${token}' of '${pointer}': ${holds(value)}` };
+    value = (value as { [name: string]: unknown })[token];
+  }
+  return { text: stringify(value) };
+}
+
+function holds(value: unknown): string {
+  if (isArray(value)) return `an array of ${value.length} is there`;
+  if (!isObject(value)) return "what is there has no parts";
+  const names = keys(value);
+  let list = "";
+  for (let i = 0; i < names.length && i < maxNames; i++) list += (i ? ", " : "") + stringify(names[i]);
+  return names.length ? `there are ${list}${names.length > maxNames ? " and more" : ""}` : "the object there is empty";
+}

@@ -1,0 +1,132 @@
+/**
+ * Reads: the page's callbacks, and what they gave. Cores that ask for the same at once share one call of the page's
+ * callback, as two agents of one core do.
+ *
+ * Page code never runs on a core's stack: the callback, and the listeners of its signal, run in a microtask. Whatever the
+ * page does there (throw, hang, withdraw the resource, notify) concerns that one call.
+ */
+import { Status } from "../link/link.ts";
+import { type Item, jsonText, toContents } from "./contents.ts";
+import { aborted, apply, error, microtask, parse, SafeAbortController, SafeMap } from "./intrinsics.ts";
+import type { Revisions } from "./revisions.ts";
+import type { Early } from "../page/shared.ts";
+
+/** What a read gave. It has contents exactly where the status is ok; else the console has the cause. */
+export interface Outcome {
+  readonly status: Status;
+  readonly contents?: readonly Item[];
+  readonly cause?: unknown;
+}
+
+/** One call of the page's callback, and who waits for it. */
+export interface Reading {
+  readonly outcome: Promise<Outcome>;
+  /** The count of changes when the callback was called. */
+  readonly revision: number;
+  /** The contents, once they are there. */
+  contents(): readonly Item[] | undefined;
+  /** They as JSON text, which is made once. */
+  text(): string;
+  /** To be called once by each who has it: when nobody is left who waits, the callback's signal aborts. */
+  leave(): void;
+}
+
+export type Reads = ReturnType<typeof readsOf>;
+
+export function readsOf({ shared, own }: Early, revisions: Revisions) {
+  const { stats, entries } = shared;
+  interface Running extends Reading {
+    users: number;
+  }
+  /** What runs, by what it was asked for. */
+  const running = new SafeMap<string, Running>();
+
+  async function perform(key: string, uri: string, params: string, signal: AbortSignal): Promise<Outcome> {
+    let status = Status.failed;
+    try {
+      const entry = entries.get(key);
+      if (!entry) throw new TypeError("it is no longer registered");
+      const value = await apply(entry.read, undefined, [uri, { params: params ? parse(params) : {}, signal }]);
+      status = Status.invalid;
+      return { status: Status.ok, contents: await toContents(value, uri, entry.mimeType, own) };
+    } catch (cause) {
+      // What the page makes of a signal that is aborted is of no interest.
+      if (!aborted(signal))
+        error(
+          `pagewire: reading '${uri}' ${status === Status.failed ? "failed" : "gave no resource contents"}:`,
+          cause,
+        );
+      return { status, cause };
+    }
+  }
+
+  /**
+   * Reads, or joins a read that is under way: not one that began before the last change, for what that gives may be older. It
+   * calls page code, so it is not to be called from a core's stack.
+   */
+  function read(key: string, uri: string, params: string): Reading {
+    const what = `${key} ${uri} ${params}`;
+    const before = running.get(what);
+    if (before && before.revision >= revisions.of(uri)) {
+      before.users++;
+      return before;
+    }
+    const abort: AbortController = new SafeAbortController();
+    let contents: readonly Item[] | undefined;
+    let text: string | undefined;
+    const ended = async () => {
+      const outcome = await perform(key, uri, params, abort.signal);
+      contents = outcome.contents;
+      finish();
+      return outcome;
+    };
+    const finish = () => {
+      if (running.get(what) === reading) running.delete(what);
+      stats.reading = running.size;
+    };
+    const reading: Running = {
+      users: 1,
+      revision: revisions.now(),
+      outcome: undefined as never,
+      contents: () => contents,
+      text: () => (text ??= contents ? jsonText(contents) : ""),
+      leave() {
+        if (--reading.users || contents) return;
+        finish();
+        microtask(() => abort.abort());
+      },
+    };
+    stats.reads++;
+    running.set(what, reading);
+    stats.reading = running.size;
+    (reading as { outcome: Promise<Outcome> }).outcome = ended();
+    return reading;
+  }
+
+  return { read };
+}
+
+/** A copy by its members: of an object without a prototype, spreading takes 2 us. */
+function copyOf({ uri, mimeType, text, blob }: Item): Item {
+  if (text === undefined) return mimeType === undefined ? { uri, blob: blob! } : { uri, mimeType, blob: blob! };
+  return mimeType === undefined ? { uri, text } : { uri, mimeType, text };
+}
+
+/**
+ * New objects for each receiver, for one may change what it was given. That costs nothing per byte, since strings are
+ * shared; splicing text and parsing it again would cost 2 ms per MB and receiver.
+ */
+export function copiesOf(contents: readonly Item[]): Item[] {
+  const copies: Item[] = [];
+  for (let i = 0; i < contents.length; i++) copies[i] = copyOf(contents[i]!);
+  return copies;
+}
+
+/** What a thrown value says, whatever it is: reading it may throw again. */
+export function describe(cause: unknown): string {
+  try {
+    return `${(cause as Error | undefined)?.message ?? cause}`;
+  } catch {
+    return "an error that cannot be shown";
+  }
+}

@@ -1,0 +1,90 @@
+/**
+ * The second way: three read-only tools, for agents that know tools and nothing of resources. They appear with the
+ * page's first resource and go with its last, in whatever model context has a registerTool: the browser's own, or a
+ * polyfill's.
+ *
+ * This file only registers them: their words are what every page pays for (the words are for models, within the
+ * lengths that Chrome recommends: 30 for a name, 500 for a description, 150 for a parameter's). What they answer is in
+ * late/resourcetools.ts, which comes with pagewire.core.js at the first call; no wasm is needed. Nothing here throws into the page.
+ */
+import { SafeAbortController, warn } from "./intrinsics.ts";
+import { shared, type Tooling } from "./shared.ts";
+
+/** Only type, properties, required, additionalProperties, minimum and maximum: what browsers are to accept of JSON Schema. */
+const text = (description: string) => ({ type: "string", description });
+const since = text("The last `revision`.");
+const tools: readonly (readonly [
+  name: string,
+  description: string,
+  properties: object,
+  required?: readonly string[],
+])[] = [
+  ["resources_list", "Lists this page's resources: live state.", { cursor: text("The nextCursor.") }],
+  [
+    "resources_read",
+    "Reads a resource of this page. With `since`, says only `unchanged` where it is.",
+    { uri: text("One of resources_list."), since, pointer: text("JSON Pointer.") },
+    ["uri"],
+  ],
+  [
+    "resources_wait",
+    "Waits until resources change: `updated` names them, or is empty at the timeout. With `since`, no change is missed.",
+    {
+      uris: { type: "array", description: "URIs. Default: all." },
+      since,
+      timeoutMs: { type: "integer", minimum: 0, maximum: 25_000 },
+    },
+  ],
+];
+
+/** Registers the tools in what `tooling` gives. `peopled` is what shared.peopled is to be. */
+export function project(
+  tooling: () => Tooling | undefined,
+  answer: (name: string, input: unknown, signal: AbortSignal | undefined) => Promise<object>,
+) {
+  /** Name to whether it is registered. */
+  let registered: { [name: string]: boolean } = {};
+  let stop: AbortController | undefined;
+
+  const register = async (holder: Tooling, index: number, { signal }: AbortController) => {
+    const tool = tools[index]!;
+    const name = tool[0];
+    try {
+      registered[name] = true;
+      await holder.registerTool(
+        {
+          name,
+          description: tool[1],
+          inputSchema: { type: "object", properties: tool[2], required: tool[3] ?? [], additionalProperties: false },
+          annotations: { readOnlyHint: true, untrustedContentHint: true },
+          // `await`, as everywhere in this layer: a returned promise would have its `then` looked up.
+          execute: async (input: unknown, options?: { signal?: AbortSignal }) =>
+            await answer(name, input, options?.signal),
+        },
+        { signal },
+      );
+    } catch (cause) {
+      if (signal.aborted) return;
+      registered[name] = false;
+      warn(`pagewire: no tool ${name}: ${cause}`);
+    }
+  };
+
+  return {
+    peopled(any: boolean): void {
+      if (!any) {
+        stop?.abort();
+        stop = undefined;
+        registered = {};
+      } else if (!stop) {
+        const holder = tooling();
+        // Asked again with each registration, for a polyfill that comes late, and when ours is used for the first time:
+        // to register there is to load pagewire.core.js.
+        if (!holder || holder === shared.unused) return;
+        stop = new SafeAbortController();
+        for (let i = 0; i < tools.length; i++) void register(holder, i, stop);
+      }
+    },
+    projected: (name: string): boolean => registered[name] === true,
+  };
+}

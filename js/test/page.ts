@@ -1,0 +1,14 @@
+/** What the tests in js/test/page/ and js/test/link/ look at from inside; bundled to dist/test/page.mjs, never shipped. */
+import { keep } from "../late/intrinsics.ts";
+import { kept } from "../page/shared.ts";
+
+export { channel } from "../link/channel.ts";
+export { partOf } from "../late/pointer.ts";
+export { jsonLength, lengthForLimit, toContents } from "../late/contents.ts";
+export { convert } from "../page/convert.ts";
+export { attributes, operations } from "../page/idl.gen.ts";
+export { maxDescription, maxResources, notify, register, unregister } from "../page/registry.ts";
+export { shared } from "../page/shared.ts";
+export { canonical, maxURI, requireOrigin } from "../page/uri.ts";
+
+keep(kept);
