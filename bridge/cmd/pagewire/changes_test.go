@@ -52,6 +52,8 @@ type order struct {
 	Hook  []string
 	Stdin string
 	Send  string
+	Wake  []string // start pagewire watch
+	Line  bool     // wait for a line of it
 }
 
 // A report is what came of it.
@@ -82,6 +84,7 @@ func playAgent(wrap string, args []string, in io.Reader, out io.Writer) error {
 	}
 	answers := bufio.NewReader(from)
 	orders := bufio.NewReader(in)
+	var woken *bufio.Reader
 	for {
 		text, err := orders.ReadBytes('\n')
 		if err != nil {
@@ -93,7 +96,15 @@ func playAgent(wrap string, args []string, in io.Reader, out io.Writer) error {
 			return err
 		}
 		var r report
-		if o.Send == "" {
+		if o.Line {
+			if r.Out, err = woken.ReadString('\n'); err != nil {
+				r.Error = err.Error()
+			}
+		} else if o.Wake != nil {
+			if woken, err = wake(o.Wake); err != nil {
+				r.Error = err.Error()
+			}
+		} else if o.Hook != nil {
 			r = runHook(o)
 		} else if _, err := io.WriteString(to, o.Send+"\n"); err != nil {
 			r.Error = err.Error()
