@@ -1,0 +1,76 @@
+// The plugin for opencode, which `pagewire config opencode --live` writes with the command lines of its machine instead of these.
+const pagewire = "pagewire";
+const changes = ["changes"];
+const watch = ["watch"];
+// ---
+import { execFile, spawn } from "node:child_process";
+import { createInterface } from "node:readline";
+
+// While no gateway runs, the watch ends: it is started again after this many milliseconds.
+const again = 2000;
+
+// What has changed since this program was told last; "" for nothing.
+const changed = (...more) =>
+  new Promise((tell) => {
+    execFile(pagewire, [...changes, ...more], { timeout: 5000 }, (error, out) => tell(error ? "" : out.trim()));
+  });
+
+export const Pagewire = async ({ client }) => {
+  const children = new Set(); // sessions of subagents, which nobody wakes
+  let session; // whose user has spoken last
+  let busy = false;
+  let due = false; // something changed while it was busy
+
+  const wake = async () => {
+    due = busy || !session;
+    if (due) return;
+    const text = await changed();
+    if (!text) return;
+    busy = true;
+    const body = { parts: [{ type: "text", text, synthetic: true }] };
+    await client.session.prompt({ path: { id: session }, body }).catch(() => {
+      busy = false;
+    });
+  };
+
+  const follow = () => {
+    const watcher = spawn(pagewire, watch, { stdio: ["ignore", "pipe", "ignore"] });
+    const stop = () => watcher.kill();
+    process.once("exit", stop);
+    createInterface({ input: watcher.stdout }).on("line", wake);
+    watcher.on("error", () => {}); // the binary is gone: nothing can be told
+    watcher.on("close", () => {
+      process.off("exit", stop);
+      setTimeout(follow, again).unref();
+    });
+  };
+  follow();
+
+  return {
+    event: async ({ event }) => {
+      const of = event.properties?.sessionID ?? event.properties?.info?.id;
+      if (event.type === "session.created" && event.properties.info?.parentID) children.add(of);
+      if (event.type === "session.deleted" && of === session) session = undefined;
+      if (event.type === "session.compacted") await changed("--forget");
+      if (event.type === "session.idle" && of === session) {
+        busy = false;
+        if (due) await wake();
+      }
+    },
+    "chat.message": async ({ sessionID }, { message, parts }) => {
+      if (children.has(sessionID)) return;
+      session = sessionID;
+      busy = true;
+      const text = await changed();
+      if (!text) return;
+      parts.push({
+        id: `prt_${message.id.slice(4)}pagewire`,
+        sessionID,
+        messageID: message.id,
+        type: "text",
+        text,
+        synthetic: true,
+      });
+    },
+  };
+};
