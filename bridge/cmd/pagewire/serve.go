@@ -164,9 +164,7 @@ func checkServe(cmd *cobra.Command, o *node.Options) error {
 	}
 	for name, origins := range map[string][]string{"allow-origin": o.AllowOrigins, "deny-origin": o.DenyOrigins} {
 		for _, origin := range origins {
-			u, err := url.Parse(strings.TrimSuffix(origin, "/"))
-			if err != nil || u.Scheme == "" || u.Host == "" || u.Path != "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil ||
-				strings.Contains(strings.TrimPrefix(u.Host, "*."), "*") {
+			if !isOrigin(origin) {
 				return fmt.Errorf("--%s %s: want an origin such as https://example.com, or https://*.example.com", name, quoted(origin))
 			}
 		}
@@ -190,6 +188,13 @@ func checkServe(cmd *cobra.Command, o *node.Options) error {
 		}
 	}
 	return nil
+}
+
+// isOrigin reports whether a text is an origin, or one with * in place of its host's first label.
+func isOrigin(text string) bool {
+	u, err := url.Parse(strings.TrimSuffix(text, "/"))
+	return err == nil && u.Scheme != "" && u.Host != "" && u.Path == "" && u.RawQuery == "" && u.Fragment == "" && u.User == nil &&
+		!strings.Contains(strings.TrimPrefix(u.Host, "*."), "*")
 }
 
 // checkHTTP finds what contradicts itself in what is said of HTTP.

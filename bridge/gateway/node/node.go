@@ -20,6 +20,7 @@ import (
 
 	"github.com/pagewire/pagewire/bridge/gateway"
 	"github.com/pagewire/pagewire/bridge/gateway/access"
+	"github.com/pagewire/pagewire/bridge/gateway/hook"
 	"github.com/pagewire/pagewire/bridge/gateway/hub"
 	"github.com/pagewire/pagewire/bridge/gateway/native"
 	"github.com/pagewire/pagewire/bridge/gateway/serve"
@@ -126,6 +127,7 @@ func Run(ctx context.Context, o Options) error {
 	local.Handle("/page", front.pages.Host())
 	local.Handle(access.TicketPath, front.local.Tickets())
 	local.Handle("POST "+browsersPath, browsers)
+	local.Handle("POST "+hook.Path, hook.Handler(g))
 
 	var parts sync.WaitGroup
 	failed := make(chan error, 4)
@@ -171,6 +173,11 @@ func Run(ctx context.Context, o Options) error {
 			case <-ctx.Done():
 			}
 			return serve.Stdio(ctx, g, o.In, o.Out)
+		})
+		part("hooks", func(ctx context.Context) error {
+			hook.Serve(ctx, o.Hub, g, o.Log)
+			<-ctx.Done()
+			return nil
 		})
 	}
 	var err error
