@@ -5,7 +5,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -87,11 +86,10 @@ func (c *configuration) check(name string) error {
 		return errors.New("--inline says whose contents --live tells: add --live, or leave it out")
 	}
 	for i, origin := range c.inline {
-		u, err := url.Parse(origin)
-		if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || strings.Trim(u.Path, "/") != "" {
-			return fmt.Errorf("--inline %q: want an origin, such as https://shop.example", origin)
+		if !isOrigin(origin) {
+			return fmt.Errorf("--inline %s: want an origin such as https://example.com, or https://*.example.com", quoted(origin))
 		}
-		c.inline[i] = u.Scheme + "://" + u.Host
+		c.inline[i] = strings.TrimSuffix(origin, "/")
 	}
 	if c.overHTTP {
 		if err := c.client.checkHTTP(c.http, c.serve); err != nil {

@@ -18,17 +18,17 @@ type road struct {
 	// server is where the server's entry goes instead of the client's file, unless it is there already; nil for nowhere else.
 	server func(places) string
 	// hooks are merged into the list at hooks.EVENT of a file.
-	hooks     []hook
+	hooks     []moment
 	hooksFile func(places) string
 	// write is a hook as this program has it.
-	write func(h hook, command string) entry
+	write func(h moment, command string) entry
 	// files are whole files of ours.
 	files []ownFile
 }
 
-// A hook is a moment at which a program runs a command: before a prompt, and what the command prints is put to it; or when
+// A moment is one at which a program runs a command: before a prompt, and what the command prints is put to it; or when
 // what the model knew is gone, and its record with it.
-type hook struct {
+type moment struct {
 	event, matcher string
 	forget         bool
 }
@@ -53,8 +53,8 @@ const hookSeconds = 5
 var wakeFlags = []string{"watch", "--changes", "--all", "--lines", "--min-interval", "30s"}
 
 // inGroup is a hook as Claude Code, Codex and Gemini CLI have it; a second is so many units of theirs.
-func inGroup(second int) func(hook, string) entry {
-	return func(h hook, run string) entry {
+func inGroup(second int) func(moment, string) entry {
+	return func(h moment, run string) entry {
 		one := entry{{"type", "command"}, {"command", run}, {"timeout", hookSeconds * second}}
 		e := entry{{"hooks", []any{one}}}
 		if h.matcher != "" {
@@ -65,7 +65,7 @@ func inGroup(second int) func(hook, string) entry {
 }
 
 // flat is a hook as Copilot CLI has it: a command for each of two shells.
-func flat(_ hook, run string) entry {
+func flat(_ moment, run string) entry {
 	return entry{{"type", "command"}, {"bash", run}, {"powershell", "& " + run}, {"timeoutSec", hookSeconds}}
 }
 
@@ -78,7 +78,7 @@ var (
 		allow:     "Claude Code before 2.1.157 loads it by: claude --plugin-dir DIR",
 		server:    in(claudePlugin, ".mcp.json"),
 		hooksFile: in(claudePlugin, "hooks", "hooks.json"),
-		hooks:     []hook{{event: "UserPromptSubmit"}, {event: "SessionStart", matcher: "clear|compact", forget: true}},
+		hooks:     []moment{{event: "UserPromptSubmit"}, {event: "SessionStart", matcher: "clear|compact", forget: true}},
 		write:     inGroup(1),
 		files: []ownFile{
 			{in(claudePlugin, ".claude-plugin", "plugin.json"), func(command) string {
@@ -94,20 +94,20 @@ var (
 		says:      atEachPrompt,
 		allow:     "Codex runs no hook before you trust it: type /hooks in Codex",
 		hooksFile: in(codexDir, "hooks.json"),
-		hooks:     []hook{{event: "UserPromptSubmit"}, {event: "SessionStart", matcher: "clear|compact", forget: true}},
+		hooks:     []moment{{event: "UserPromptSubmit"}, {event: "SessionStart", matcher: "clear|compact", forget: true}},
 		write:     inGroup(1),
 	}
 	geminiRoad = road{
 		says:      atEachPrompt,
 		hooksFile: geminiSettings,
-		hooks: []hook{{event: "BeforeAgent"}, {event: "SessionStart", matcher: "clear", forget: true},
+		hooks: []moment{{event: "BeforeAgent"}, {event: "SessionStart", matcher: "clear", forget: true},
 			{event: "PreCompress", forget: true}},
 		write: inGroup(1000),
 	}
 	copilotRoad = road{
 		says:      atEachPrompt,
 		hooksFile: in(copilotDir, "settings.json"),
-		hooks: []hook{{event: "userPromptSubmitted"}, {event: "sessionStart", forget: true},
+		hooks: []moment{{event: "userPromptSubmitted"}, {event: "sessionStart", forget: true},
 			{event: "preCompact", forget: true}},
 		write: flat,
 	}
