@@ -116,7 +116,7 @@ func TestPrograms(t *testing.T) {
 			rows = append(rows, "### "+p.version(t)+"\n\n```\n"+runProgram(t, p.name)+"\n```\n")
 		})
 	}
-	if all && !t.Failed() {
+	if len(rows) == len(programs(t, "", []string{""})) && !t.Failed() {
 		writeDocs(t, rows)
 	}
 }

@@ -31,6 +31,7 @@ var checked = []struct {
 // The report says the same of a program as its requests to the model: a word is in the one if it is in the other.
 func TestClientCheck(t *testing.T) {
 	all := os.Getenv("AGENTS") == "all"
+	var reports []string
 	for _, c := range checked {
 		if c.name != "gemini-cli" && !all {
 			continue
@@ -61,7 +62,10 @@ func TestClientCheck(t *testing.T) {
 				strings.Contains(report, "not known") {
 				t.Errorf("the last request ends in %s; the report is\n%s", m.last()[max(0, len(m.last())-2000):], report)
 			}
-			t.Log(report)
+			reports = append(reports, strings.ReplaceAll(report, "# What", "### What"))
 		})
+	}
+	if len(reports) == len(checked) && !t.Failed() {
+		writeSection(t, "reports", strings.Join(reports, "\n"))
 	}
 }

@@ -8,9 +8,11 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
@@ -20,13 +22,15 @@ type talk func(text string)
 
 // lastings are programs that take more than one prompt, and how each is started for that: as an editor or another front end does.
 var lastings = []struct {
-	name string
-	args []string
-	talk func(t *testing.T, r *running) talk
+	name  string
+	args  []string
+	talk  func(t *testing.T, r *running) talk
+	by    string // the road
+	wakes bool   // by it the model is asked without a prompt
 }{
-	{"gemini-cli", []string{"--acp", "--approval-mode", "yolo", "-m", "gemini-2.5-flash"}, talkACP},
-	{"codex", []string{"app-server"}, talkCodex},
-	{"opencode", []string{"serve", "--hostname", "127.0.0.1", "--port", "0"}, talkOpencode},
+	{"gemini-cli", []string{"--acp", "--approval-mode", "yolo", "-m", "gemini-2.5-flash"}, talkACP, "hooks", false},
+	{"codex", []string{"app-server"}, talkCodex, "hooks, once trusted", false},
+	{"opencode", []string{"serve", "--hostname", "127.0.0.1", "--port", "0"}, talkOpencode, "a plugin", true},
 }
 
 // A running is a program that was started, with its standard streams.
@@ -208,6 +212,7 @@ const changes = 5
 // request to the model says so, unasked; after --remove none does.
 func TestLive(t *testing.T) {
 	all := os.Getenv("AGENTS") == "all"
+	var rows, excerpts []string
 	for _, l := range lastings {
 		if l.name != "gemini-cli" && !all {
 			continue
@@ -225,22 +230,30 @@ func TestLive(t *testing.T) {
 			r := p.start(t, home, l.args...)
 			say := l.talk(t, r)
 			say("Read the cart.")
-			if !strings.Contains(m.last(), "b-19") || strings.Contains(m.last(), toldAtPrompt) {
-				t.Errorf("before a change the last request ends in %s", m.last()[max(0, len(m.last())-3000):])
+			if last := m.last(); !strings.Contains(last, "b-19") || strings.Contains(last, toldAtPrompt) {
+				t.Errorf("before a change the last request ends in %s", last[max(0, len(last)-3000):])
 			}
+			told := func() int { return strings.Count(m.last(), toldAtPrompt) }
+			idle := "nothing"
+			if l.wakes {
+				idle = "woken"
+				s.Set(cart, cartOf(2))
+				began := time.Now()
+				testkit.Eventually(t, "the model is asked without a prompt", func() bool { return told() == 1 })
+				t.Logf("asked %v after the change", time.Since(began))
+			}
+			before, prompts := told(), 0
 			for i := range changes {
-				s.Set(cart, cartOf(2+i))
-				prompts := 0
+				s.Set(cart, cartOf(3+i))
 				testkit.Eventually(t, "the model is told at a prompt", func() bool {
 					say("And now?")
 					prompts++
-					return strings.Count(m.last(), toldAtPrompt) > i
+					return told() > before+i
 				})
-				if prompts > 1 {
-					t.Logf("change %d came to the gateway after %d prompts", i+1, prompts-1)
-				}
 			}
-			if strings.Contains(m.last(), cartOf(1 + changes)[:40]) {
+			t.Logf("%d changes were told at %d prompts", changes, prompts)
+			seen := excerptOf(m.last(), toldAtPrompt, `}`)
+			if strings.Contains(m.last(), cartOf(2 + changes)[:40]) {
 				t.Error("contents were told, which the user has not chosen")
 			}
 			r.stop()
@@ -254,7 +267,48 @@ func TestLive(t *testing.T) {
 			if last := m.last(); !strings.Contains(last, "b-19") || strings.Contains(last, toldAtPrompt) {
 				t.Errorf("after --remove the last request ends in %s", last[max(0, len(last)-3000):])
 			}
+			rows = append(rows, fmt.Sprintf("| %s | %s | %s | told, %d times of %d | nothing |", p.version(t), l.by, idle, changes, changes))
+			excerpts = append(excerpts, "### "+p.version(t)+"\n\n```\n"+seen+"\n```\n")
 		})
+	}
+	if len(rows) == len(lastings) && !t.Failed() {
+		writeSection(t, "roads", "| program | by | while idle | at the next prompt | after `--remove` |\n|---|---|---|---|---|\n"+strings.Join(rows, "\n")+"\n")
+		writeSection(t, "requests", strings.Join(excerpts, "\n"))
+	}
+}
+
+// excerptOf is what a request has from a text to the end of what it begins, without what is different each time.
+func excerptOf(body, from, to string) string {
+	plain := strings.NewReplacer(`\\n`, "\n", `\n`, "\n", `\`, "").Replace(body)
+	at := strings.Index(plain, from)
+	if at < 0 {
+		return ""
+	}
+	at = max(strings.LastIndex(plain[:at], "["), 0)
+	plain = plain[at:]
+	plain = plain[:strings.Index(plain, to)+len(to)]
+	plain = regexp.MustCompile(`(\[pagewire-)\w+`).ReplaceAllString(plain, "${1}……")
+	return regexp.MustCompile(`\d{13}`).ReplaceAllString(plain, "…")
+}
+
+// liveDocs is the page whose tables these tests write.
+const liveDocs = "../../demo/docs/live.md"
+
+// writeSection writes what stands between two marks of the page.
+func writeSection(t *testing.T, name, text string) {
+	t.Helper()
+	page, err := os.ReadFile(liveDocs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	begin, end := "<!-- "+name+": written by make test-agents -->\n", "<!-- end of "+name+" -->"
+	before, rest, ok := strings.Cut(string(page), begin)
+	_, after, ok2 := strings.Cut(rest, end)
+	if !ok || !ok2 {
+		t.Fatalf("%s has no section %s", liveDocs, name)
+	}
+	if err := os.WriteFile(liveDocs, []byte(before+begin+"\n"+text+"\n"+end+after), 0o644); err != nil {
+		t.Fatal(err)
 	}
 }
 

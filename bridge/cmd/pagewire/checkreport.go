@@ -19,7 +19,8 @@ func (c *check) report() string {
 	row := func(what, how string) { fmt.Fprintf(&b, "| %s | %s |\n", what, how) }
 	row("spoke", cell(orNone(c.version, "nothing yet")))
 	row("can", cell(orNone(strings.Join(c.can, ", "), "nothing more")))
-	for _, method := range []string{"tools/list", "resources/list", "resources/templates/list", "resources/read", "resources/subscribe", "subscriptions/listen"} {
+	for _, method := range strings.Fields("tools/list resources/list resources/templates/list resources/read " +
+		"resources/subscribe subscriptions/listen") {
 		row("`"+method+"`", times(c.asked[method]))
 	}
 	row("was sent `resources/updated`", times(c.told))
@@ -35,9 +36,9 @@ func (c *check) report() string {
 	row(inLate, c.shown(inLate, "tools/call check_late"))
 	row(inResource, c.shown(inResource, "resources/read"))
 	row(inInstructions, c.shown(inInstructions, ""))
-	row(inLog, c.shown(inLog, ""))
 	if !c.reported {
-		b.WriteString("\nIts model has not called check_report: nothing is known of what it was shown.\n")
+		b.WriteString("\nIts model has not called check_report: nothing is known of what it was shown. Ask it this:\n\n" +
+			"> " + checkPrompt + "\n")
 	}
 	return b.String()
 }

@@ -20,7 +20,8 @@ import (
 const (
 	checkName = serverName + "-check"
 	checkURI  = "https://check.example/counter"
-	// slowest is how long check_slow takes at most, in seconds; slowByDefault is below the 60 s after which some clients give up.
+	// slowest is how long check_slow takes at most, in seconds; slowByDefault is below the 60 s after which some
+	// clients give up.
 	slowest, slowByDefault = 600, 50
 )
 
@@ -71,7 +72,8 @@ func checkPlaces() []place {
 			return &mcp.CallToolResult{Content: []mcp.Content{}, StructuredContent: map[string]any{"word": w}}
 		}},
 		{"embedded resource", "check_embedded", func(w string) *mcp.CallToolResult {
-			return holding(&mcp.EmbeddedResource{Resource: &mcp.ResourceContents{URI: checkURI, MIMEType: "text/plain", Text: w}})
+			text := &mcp.ResourceContents{URI: checkURI, MIMEType: "text/plain", Text: w}
+			return holding(&mcp.EmbeddedResource{Resource: text})
 		}},
 		{"`resource_link`", "check_link", func(w string) *mcp.CallToolResult {
 			return holding(&mcp.ResourceLink{URI: checkURI, Name: w, Description: w})
@@ -96,18 +98,23 @@ func checkPlaces() []place {
 const (
 	inInstructions = "instructions of the server"
 	inResource     = "the resource, read"
-	inLog          = "log message"
 	inProgress     = "progress of a call"
 	inSlow         = "result of the slow call"
 	inLate         = "tool that came within the session"
 )
 
-var emptySchema = json.RawMessage(`{"type":"object","properties":{},"additionalProperties":false}`)
+var (
+	emptySchema = json.RawMessage(`{"type":"object","properties":{},"additionalProperties":false}`)
+	slowSchema  = json.RawMessage(`{"type":"object","properties":{"seconds":` +
+		`{"type":"integer","minimum":1,"maximum":600,"description":"Default 50"}}}`)
+	reportSchema = json.RawMessage(`{"type":"object","properties":{"words":` +
+		`{"type":"array","items":{"type":"string"}}},"required":["words"]}`)
+)
 
 // newCheck makes the server. write takes the report each time that there is more in it.
 func newCheck(write func(string) error) *check {
 	c := &check{write: write, words: map[string]string{}, asked: map[string]int{}, seen: map[string]bool{}}
-	for _, name := range append([]string{inInstructions, inResource, inLog, inProgress, inSlow, inLate}, placeNames()...) {
+	for _, name := range append([]string{inInstructions, inResource, inProgress, inSlow, inLate}, placeNames()...) {
 		c.words[name] = "pw-" + strings.ToLower(rand.Text()[:8])
 	}
 	c.server = mcp.NewServer(&mcp.Implementation{Name: checkName, Version: versionName()}, &mcp.ServerOptions{
@@ -123,18 +130,18 @@ func newCheck(write func(string) error) *check {
 		Description: "A page that changes with each call of a tool"}, c.read)
 	for _, p := range checkPlaces() {
 		if p.result != nil {
-			c.tool(p.tool, "Shows a word", func(context.Context, *mcp.CallToolRequest) *mcp.CallToolResult { return p.result(c.words[p.name]) })
+			c.tool(p.tool, func() *mcp.CallToolResult { return p.result(c.words[p.name]) })
 		}
 	}
-	c.tool("check_both", "Shows two words", func(context.Context, *mcp.CallToolRequest) *mcp.CallToolResult {
+	c.tool("check_both", func() *mcp.CallToolResult {
 		r := textResult(c.words["text beside `structuredContent`"])
 		r.StructuredContent = map[string]any{"word": c.words["`structuredContent` beside text"]}
 		return r
 	})
-	c.server.AddTool(&mcp.Tool{Name: "check_slow", Description: "Shows a word after some seconds", InputSchema: json.RawMessage(
-		`{"type":"object","properties":{"seconds":{"type":"integer","minimum":1,"maximum":600,"description":"Default 50"}}}`)}, c.callSlow)
-	c.server.AddTool(&mcp.Tool{Name: "check_report", Description: "Takes all words that begin with pw- that you have seen", InputSchema: json.RawMessage(
-		`{"type":"object","properties":{"words":{"type":"array","items":{"type":"string"}}},"required":["words"]}`)}, c.callReport)
+	c.server.AddTool(&mcp.Tool{Name: "check_slow", Description: "Shows a word after some seconds",
+		InputSchema: slowSchema}, c.callSlow)
+	c.server.AddTool(&mcp.Tool{Name: "check_report", Description: "Takes all words that begin with pw- that you have seen",
+		InputSchema: reportSchema}, c.callReport)
 	return c
 }
 
@@ -146,16 +153,17 @@ func placeNames() (names []string) {
 }
 
 // tool adds one whose call changes the page.
-func (c *check) tool(name, about string, call func(context.Context, *mcp.CallToolRequest) *mcp.CallToolResult) {
-	c.server.AddTool(&mcp.Tool{Name: name, Description: about, InputSchema: emptySchema, Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true}},
-		func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-			c.change(ctx, r.Session)
-			return call(ctx, r), nil
-		})
+func (c *check) tool(name string, call func() *mcp.CallToolResult) {
+	tool := &mcp.Tool{Name: name, Description: "Shows words", InputSchema: emptySchema,
+		Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true}}
+	c.server.AddTool(tool, func(ctx context.Context, _ *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		c.change(ctx)
+		return call(), nil
+	})
 }
 
 // change changes the page, and says so by each way there is. With the first change a tool comes.
-func (c *check) change(ctx context.Context, session *mcp.ServerSession) {
+func (c *check) change(ctx context.Context) {
 	first := false
 	c.note(func() {
 		c.changes++
@@ -166,8 +174,7 @@ func (c *check) change(ctx context.Context, session *mcp.ServerSession) {
 	})
 	_ = c.server.ResourceUpdated(ctx, &mcp.ResourceUpdatedNotificationParams{URI: checkURI})
 	if first {
-		_ = session.Log(ctx, &mcp.LoggingMessageParams{Level: "alert", Logger: checkName, Data: c.words[inLog]})
-		c.tool("check_late", "Shows a word", func(context.Context, *mcp.CallToolRequest) *mcp.CallToolResult { return textResult(c.words[inLate]) })
+		c.tool("check_late", func() *mcp.CallToolResult { return textResult(c.words[inLate]) })
 	}
 }
 
@@ -225,7 +232,8 @@ func (c *check) read(context.Context, *mcp.ReadResourceRequest) (*mcp.ReadResour
 		changes, c.lastRead = c.changes, c.changes
 	})
 	text := fmt.Sprintf("The counter is %d. Its word: %s", changes, c.words[inResource])
-	return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: checkURI, MIMEType: "text/plain", Text: text}}}, nil
+	contents := []*mcp.ResourceContents{{URI: checkURI, MIMEType: "text/plain", Text: text}}
+	return &mcp.ReadResourceResult{Contents: contents}, nil
 }
 
 // notes counts what a client asks for.

@@ -15,14 +15,15 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// client-check answers for one client what the table of the docs answers for those that our tests run: it plays an MCP server with
-// a page that changes, and reports what of it the client asked for, and, by the words that its model gives back, what the
-// model was shown. A report is no more than that: what a model did not give back it may have been shown all the same.
+// client-check answers for one client what the table of the docs answers for those that our tests run: it plays an MCP
+// server with a page that changes, and reports what of it the client asked for, and, by the words that its model gives
+// back, what the model was shown. A report is no more than that: what a model did not give back it may have been shown
+// all the same.
 
 // checkPrompt has a model try all that there is.
-const checkPrompt = "Call each tool of the MCP server " + checkName + " whose name begins with check_ once, check_report last. Read its " +
-	"resource first if you can, and once more at the end. Give check_report every word that begins with pw- that you have seen: in " +
-	"results of tools, in what they carry, in the resource, in instructions and in messages."
+const checkPrompt = "Call each tool of the MCP server " + checkName + " whose name begins with check_ once, " +
+	"check_report last. Read its resource first if you can, and once more at the end. Give check_report every word that " +
+	"begins with pw- that you have seen: in results of tools, in what they carry, in the resource and in instructions."
 
 func clientCheckCommand() *cobra.Command {
 	var report string
@@ -52,14 +53,21 @@ func clientCheckCommand() *cobra.Command {
 			return serveCheck(cmd, report)
 		},
 	}
-	cmd.Flags().StringVar(&report, "report", "", "be the server, and write the report to this `file`; * in its name is the process id")
+	cmd.Flags().StringVar(&report, "report", "",
+		"be the server, and write the report to this `file`; * in its name is the process id")
 	return cmd
 }
 
 // serveCheck is the server until the client goes.
 func serveCheck(cmd *cobra.Command, report string) error {
 	report = strings.ReplaceAll(report, "*", fmt.Sprint(os.Getpid()))
-	c := newCheck(func(text string) error { return os.WriteFile(report, []byte(text), 0o600) })
+	c := newCheck(func(text string) error {
+		// Whoever reads it meanwhile finds all of one report.
+		if err := os.WriteFile(report+".new", []byte(text), 0o600); err != nil {
+			return err
+		}
+		return os.Rename(report+".new", report)
+	})
 	if err := c.save(); err != nil {
 		return err
 	}

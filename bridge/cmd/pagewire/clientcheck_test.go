@@ -69,7 +69,7 @@ func TestClientCheckReportsWhatReachedAClient(t *testing.T) {
 		}
 	}
 	has("# What reached test\\|er 1", "| spoke | 2025-11-25 |", "| `tools/list` | no |", "| text | was not asked for |", "| the slow call | not made, or still running |",
-		"Its model has not called check_report: nothing is known of what it was shown.")
+		"Its model has not called check_report: nothing is known of what it was shown. Ask it this:")
 	if err := session.Subscribe(t.Context(), &mcp.SubscribeParams{URI: checkURI}); err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +100,7 @@ func TestClientCheckReportsWhatReachedAClient(t *testing.T) {
 		t.Error("5 is no word, and nobody says so")
 	}
 	has("| `resources/subscribe` | once |", "| `resources/read` | 2 times |", "| was sent `resources/updated` | 3 times |", "| read what had changed | once |",
-		"| the slow call | answered after 1 s |", "Its model has not called check_report: nothing is known of what it was shown.")
+		"| the slow call | answered after 1 s |", "Its model has not called check_report: nothing is known of what it was shown. Ask it this:")
 	call(t, session, "check_report", map[string]any{"words": []any{" " + strings.ToUpper(text), structured, "pw-guessed"}})
 	has("| text | yes |", "| text beside `structuredContent` | no |", "| `structuredContent` alone | yes |", "| error | was not asked for |",
 		"| instructions of the server | no |", "| result of the slow call | no |", "| tool that came within the session | was not asked for |")

@@ -20,8 +20,8 @@ type client struct {
 	// kind is the member "type" of a server that is started, and "" for a client that wants none; remote that of one on
 	// HTTP, "" for "http".
 	kind, remote string
-	// url is the member with the address of a server on HTTP, and "" for a client that only starts servers; headers that with what
-	// requests are to have.
+	// url is the member with the address of a server on HTTP, and "" for a client that only starts servers; headers
+	// that with what requests are to have.
 	url, headers string
 	// words says that the command and its arguments are one list, and more what else each entry has.
 	words bool

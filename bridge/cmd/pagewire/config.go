@@ -62,8 +62,10 @@ func configCommand() *cobra.Command {
 	flags.StringArrayVar(&c.inline, "inline", nil, "with --live: tell the contents of this `origin`, too; repeatable")
 	flags.BoolVar(&c.remove, "remove", false, "take back what --live has written, else the entry")
 	flags.BoolVar(&c.force, "force", false, "replace or take out an entry of that name that says something else")
-	flags.StringVar(&c.http, "http", "", "the client connects over HTTP to a pagewire serve that runs, with the token (default `address` "+hub.DefaultAddr+")")
-	flags.StringVar(&c.tokenFile, "token-file", "", "`file` of the token that it is sent (default in the user's configuration directory)")
+	flags.StringVar(&c.http, "http", "",
+		"the client connects over HTTP to a pagewire serve that runs, with the token (default `address` "+hub.DefaultAddr+")")
+	flags.StringVar(&c.tokenFile, "token-file", "",
+		"`file` of the token that it is sent (default in the user's configuration directory)")
 	flags.Lookup("http").NoOptDefVal = hub.DefaultAddr
 	return cmd
 }
@@ -81,13 +83,15 @@ func (c *configuration) check(name string) error {
 	case c.remove:
 		return nil
 	case c.live && c.client.road == nil:
-		return fmt.Errorf("nothing is known by which %s could be told: --live is for %s", c.client.title, strings.Join(clientNames(isLive), ", "))
+		return fmt.Errorf("nothing is known by which %s could be told: --live is for %s", c.client.title,
+			strings.Join(clientNames(isLive), ", "))
 	case len(c.inline) > 0 && !c.live:
 		return errors.New("--inline says whose contents --live tells: add --live, or leave it out")
 	}
 	for i, origin := range c.inline {
 		if !isOrigin(origin) {
-			return fmt.Errorf("--inline %s: want an origin such as https://example.com, or https://*.example.com", quoted(origin))
+			return fmt.Errorf("--inline %s: want an origin such as https://example.com, or https://*.example.com",
+				quoted(origin))
 		}
 		c.inline[i] = strings.TrimSuffix(origin, "/")
 	}
@@ -184,7 +188,8 @@ func (c *configuration) writeLive(server part) error {
 	if allow := c.client.road.allowed(c.places); allow != "" && !again {
 		fmt.Fprintln(c.cmd.ErrOrStderr(), "pagewire:", allow)
 	}
-	fmt.Fprintf(c.cmd.ErrOrStderr(), "pagewire: what was there is kept in %s; pagewire config %s --remove takes it back\n", s.dir, c.client.name)
+	fmt.Fprintf(c.cmd.ErrOrStderr(), "pagewire: what was there is kept in %s; pagewire config %s --remove takes it back\n",
+		s.dir, c.client.name)
 	return nil
 }
 
@@ -237,7 +242,8 @@ func (c *configuration) takeBack() error {
 	removeEmpty(dirs)
 	f, err := s.files.file(server.file)
 	if err == nil && server.found(f.is) != "" {
-		fmt.Fprintf(c.cmd.ErrOrStderr(), "pagewire: %s has had its entry before --live, and keeps it; --remove once more takes it out\n", server.file)
+		fmt.Fprintf(c.cmd.ErrOrStderr(), "pagewire: %s has had its entry before --live, and keeps it; "+
+			"--remove once more takes it out\n", server.file)
 	}
 	return err
 }

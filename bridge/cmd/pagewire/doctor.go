@@ -254,26 +254,20 @@ func (c client) installed(p places) bool {
 }
 
 func (c client) findRoad(p places) finding {
-	text := func(file string) []byte {
-		text, _ := os.ReadFile(file) // what cannot be read holds nothing of ours
-		return text
-	}
-	live := "pagewire config " + c.name + " --live"
-	server := part{file: c.file(p), at: []string{c.key, serverName}}
-	has := server.found(text(server.file)) != ""
+	has := part{file: c.file(p), at: []string{c.key, serverName}}.has()
 	if c.road == nil {
 		if !has {
 			return warn(c.title+" does not know of pagewire", "if agents of it are to see pages: pagewire config "+c.name+" --write")
 		}
 		return ok(c.title + ": results of tools say what has changed; nothing else is known that would")
 	}
-	if server.file = c.file(p); !has && c.road.server != nil {
-		server.file, server.at[0] = c.road.server(p), c.key
-		has = server.found(text(server.file)) != ""
+	if !has && c.road.server != nil {
+		has = part{file: c.road.server(p), at: []string{c.key, serverName}}.has()
 	}
+	live := "pagewire config " + c.name + " --live"
 	there, parts := 0, c.road.parts(c.name, p, command{goos: p.goos})
 	for _, part := range parts {
-		if part.found(text(part.file)) != "" {
+		if part.has() {
 			there++
 		}
 	}

@@ -13,8 +13,8 @@ import (
 	"slices"
 )
 
-// A fileChange is what is to become of some files: all of it is done, or nothing. A file is replaced as a whole, keeps its permissions, and
-// if it is a link, what it leads to is replaced.
+// A fileChange is what is to become of some files: all of it is done, or nothing. A file is replaced as a whole, keeps
+// its permissions, and if it is a link, what it leads to is replaced.
 type fileChange struct {
 	title string // of the program that reads them
 	files []*changedFile
@@ -64,7 +64,8 @@ func (f *changedFile) changed() bool {
 	return (f.was == nil) != (f.is == nil) || !bytes.Equal(f.was, f.is)
 }
 
-// changed are the files that are to be other than they are, in the order in which that is done: what is to go goes last.
+// changed are the files that are to be other than they are, in the order in which that is done: what is to go goes
+// last.
 func (c *fileChange) changed() (all []*changedFile) {
 	for _, f := range c.files {
 		if f.changed() {
@@ -133,13 +134,16 @@ func (f *changedFile) may(title string) error {
 	switch {
 	case !bytes.Equal(now, f.was) || errors.Is(err, fs.ErrNotExist) != (f.was == nil):
 		// The program may have written it meanwhile: some keep their state there.
-		return hintError{fmt.Errorf("%s changed while it was merged", f.path), "nothing was written; quit " + title + " and try again"}
+		return hintError{fmt.Errorf("%s changed while it was merged", f.path),
+			"nothing was written; quit " + title + " and try again"}
 	case f.was == nil || runtime.GOOS == "windows" && f.mode&0o200 != 0:
 		return nil
 	case f.mode&0o200 == 0:
-		return hintError{fmt.Errorf("%s is read-only (its mode is %04o)", f.path, f.mode), "nothing was written: chmod u+w " + f.path + ", and try again"}
+		return hintError{fmt.Errorf("%s is read-only (its mode is %04o)", f.path, f.mode),
+			"nothing was written: chmod u+w " + f.path + ", and try again"}
 	case f.secret && f.mode&0o077 != 0:
-		return hintError{fmt.Errorf("others may read %s (its mode is %04o), and the token must not get there", f.path, f.mode),
+		err := fmt.Errorf("others may read %s (its mode is %04o), and the token must not get there", f.path, f.mode)
+		return hintError{err,
 			"nothing was written: chmod 600 " + f.path + ", and try again"}
 	}
 	return nil

@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// putJSON puts a part into the JSON text of a configuration. Comments and trailing commas are accepted, and all bytes but those of the
-// part stay as they are.
+// putJSON puts a part into the JSON text of a configuration. Comments and trailing commas are accepted, and all bytes
+// but those of the part stay as they are.
 func putJSON(text []byte, p part, force bool) ([]byte, error) {
 	d := newDocument(text)
 	if len(bytes.TrimSpace(d.blank)) == 0 && !bytes.ContainsAny(text, "/") {
@@ -42,8 +42,8 @@ func putJSON(text []byte, p part, force bool) ([]byte, error) {
 	return splice(text, s.from, s.end, jsonValue(p.value, indent, d.unit(), d.newline())), nil
 }
 
-// takeJSON takes a part out again, and with it the objects and lists that are empty then and that base, the text as it was before
-// the part was put there, has not.
+// takeJSON takes a part out again, and with it the objects and lists that are empty then and that base, the text as it
+// was before the part was put there, has not.
 func takeJSON(text, base []byte, p part, force bool) ([]byte, error) {
 	d := newDocument(text)
 	if len(bytes.TrimSpace(d.blank)) == 0 {
@@ -89,7 +89,8 @@ func nested(names []string, value any) any {
 	return value
 }
 
-// walk goes from the root to what holds a part, as far as it is there: what it came through, and the names that are missing.
+// walk goes from the root to what holds a part, as far as it is there: what it came through, and the names that are
+// missing.
 func (d *document) walk(p part) (chain []*container, rest []string, err error) {
 	root, err := d.container(0, '{', "the file")
 	if err != nil {
@@ -121,8 +122,8 @@ func (d *document) walk(p part) (chain []*container, rest []string, err error) {
 	return chain, nil, nil
 }
 
-// look finds a part in what holds it: where, or -1, and whether it says the same. It may say more: a client's own settings for
-// the server.
+// look finds a part in what holds it: where, or -1, and whether it says the same. It may say more: a client's own
+// settings for the server.
 func (d *document) look(c *container, p part) (at int, same bool, err error) {
 	want := generic(p.value)
 	if !p.list {
@@ -170,7 +171,8 @@ func within(want, is any) bool {
 // jsonText is a value as a file of its own.
 func jsonText(v any) string { return jsonValue(v, "", "  ", "\n") + "\n" }
 
-// jsonValue writes a value over several lines, the first of which stands after indent. Lists of words and headers take one line.
+// jsonValue writes a value over several lines, the first of which stands after indent. Lists of words and headers take
+// one line.
 func jsonValue(v any, indent, unit, newline string) string {
 	var items []string
 	inner := func(v any) string { return jsonValue(v, indent+unit, unit, newline) }
@@ -209,8 +211,8 @@ func quotedJSON(v any) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// A document is a JSON text with comments. blank is the same text with spaces for all that JSON does not know, so that an offset in
-// one is one in the other.
+// A document is a JSON text with comments. blank is the same text with spaces for all that JSON does not know, so that
+// an offset in one is one in the other.
 type document struct {
 	text, blank []byte
 	trailing    []int // where commas are that JSON does not know
@@ -374,7 +376,8 @@ func (d *document) add(c *container, name string, v any) []byte {
 	return splice(splice(d.text, from, to, insert+behind), end, end, ",")
 }
 
-// cut takes a member or an element out, with its comma and the line that it leaves empty: what add has put there is gone.
+// cut takes a member or an element out, with its comma and the line that it leaves empty: what add has put there is
+// gone.
 func (d *document) cut(c *container, i int) []byte {
 	s := c.members[i]
 	from, to := s.begin, s.end

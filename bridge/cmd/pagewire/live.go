@@ -20,8 +20,8 @@ type setup struct {
 	record record
 }
 
-// A record is what --live has written, so that --remove can take it back byte for byte. It lies with what was there before in a
-// directory of ours.
+// A record is what --live has written, so that --remove can take it back byte for byte. It lies with what was there
+// before in a directory of ours.
 type record struct {
 	Files []recorded `json:"files"`
 	Dirs  []string   `json:"dirs"` // that were made, outer ones first
@@ -62,8 +62,8 @@ func (s *setup) recordFile() (*changedFile, error) {
 // exists reports whether there is something to take back.
 func (s *setup) exists() bool { return len(s.record.Files) > 0 }
 
-// undo takes back what is on record: what the files held is put back where nothing else was changed, else our parts alone are taken
-// out.
+// undo takes back what is on record: what the files held is put back where nothing else was changed, else our parts
+// alone are taken out.
 func (s *setup) undo(force bool) error {
 	for _, r := range s.record.Files {
 		var base []byte

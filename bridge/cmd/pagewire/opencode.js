@@ -1,13 +1,11 @@
-// The plugin for opencode, which `pagewire config opencode --live` writes with the command lines of its machine instead of these.
+// The plugin for opencode, which `pagewire config opencode --live` writes with the command lines of its machine
+// instead of these.
 const pagewire = "pagewire";
 const changes = ["changes"];
 const watch = ["watch"];
 // ---
 import { execFile, spawn } from "node:child_process";
 import { createInterface } from "node:readline";
-
-// While no gateway runs, the watch ends: it is started again after this many milliseconds.
-const again = 2000;
 
 // What has changed since this program was told last; "" for nothing.
 const changed = (...more) =>
@@ -33,18 +31,11 @@ export const Pagewire = async ({ client }) => {
     });
   };
 
-  const follow = () => {
-    const watcher = spawn(pagewire, watch, { stdio: ["ignore", "pipe", "ignore"] });
-    const stop = () => watcher.kill();
-    process.once("exit", stop);
-    createInterface({ input: watcher.stdout }).on("line", wake);
-    watcher.on("error", () => {}); // the binary is gone: nothing can be told
-    watcher.on("close", () => {
-      process.off("exit", stop);
-      setTimeout(follow, again).unref();
-    });
-  };
-  follow();
+  // It waits for a gateway, and prints a line when something has changed that this program was not told.
+  const watcher = spawn(pagewire, watch, { stdio: ["ignore", "pipe", "ignore"] });
+  watcher.on("error", () => {}); // the binary is gone: nothing can be told
+  createInterface({ input: watcher.stdout }).on("line", wake);
+  process.once("exit", () => watcher.kill());
 
   return {
     event: async ({ event }) => {

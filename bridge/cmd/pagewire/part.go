@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 )
 
@@ -21,7 +22,8 @@ type part struct {
 	text string
 }
 
-// errOther and errEdited say that there is something of our name, and that it is not what we would write, or have written.
+// errOther and errEdited say that there is something of our name, and that it is not what we would write, or have
+// written.
 var (
 	errOther  = errors.New("has another entry named " + serverName)
 	errEdited = errors.New("has an entry named " + serverName + " that was edited since")
@@ -105,6 +107,12 @@ func (p part) found(text []byte) string {
 		return ""
 	}
 	return string(text[c.members[at].from:c.members[at].end])
+}
+
+// has reports whether a part is in its file. What cannot be read holds nothing of ours.
+func (p part) has() bool {
+	text, _ := os.ReadFile(p.file)
+	return p.found(text) != ""
 }
 
 // said adds the file to what is wrong with it, and what to do.

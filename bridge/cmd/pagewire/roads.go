@@ -8,14 +8,16 @@ import (
 	"strings"
 )
 
-// A road is how a change of a page gets into a request to a program's model without the model asking: what config --live writes
-// besides the entry of the server. Which roads there are was seen in request bodies of the programs, as their makers publish them.
+// A road is how a change of a page gets into a request to a program's model without the model asking: what config
+// --live writes besides the entry of the server. Which roads there are was seen in request bodies of the programs, as
+// their makers publish them.
 type road struct {
 	// says is when the model is told, for the doctor.
 	says string
 	// allow is what the user still has to do, with DIR for the directory of the hooks; "" for nothing.
 	allow string
-	// server is where the server's entry goes instead of the client's file, unless it is there already; nil for nowhere else.
+	// server is where the server's entry goes instead of the client's file, unless it is there already; nil for nowhere
+	// else.
 	server func(places) string
 	// hooks are merged into the list at hooks.EVENT of a file.
 	hooks     []moment
@@ -153,7 +155,8 @@ func (c command) at() []string {
 	return []string{"--hub", c.hub}
 }
 
-// shell is a command line of ours for a shell: each word in quotes that has something in it that a shell would act upon.
+// shell is a command line of ours for a shell: each word in quotes that has something in it that a shell would act
+// upon.
 func (c command) shell(args ...string) string {
 	words := []string{quotedWord(c.goos, c.binary)}
 	for _, arg := range args {

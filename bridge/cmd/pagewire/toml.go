@@ -21,8 +21,8 @@ type tomlTable struct {
 	deeper  bool // it has tables of its own
 }
 
-// findTOML finds the table of a part. It refuses a text that says the same in another way than by a header: putting one there would
-// take it apart.
+// findTOML finds the table of a part. It refuses a text that says the same in another way than by a header: putting
+// one there would take it apart.
 func findTOML(text []byte, ours []string) (*tomlTable, error) {
 	statements, err := parseTOML(text)
 	if err != nil {
@@ -236,8 +236,8 @@ type statement struct {
 	from, to      int // the value; of a header, to is behind it
 }
 
-// parseTOML finds a text's statements. It reads as much of TOML as it takes to know where each begins and ends, and refuses what no
-// reader would accept up to there; what numbers and dates look like is not its business.
+// parseTOML finds a text's statements. It reads as much of TOML as it takes to know where each begins and ends, and
+// refuses what no reader would accept up to there; what numbers and dates look like is not its business.
 func parseTOML(text []byte) ([]statement, error) {
 	p := tomlParser{text: text}
 	if bytes.HasPrefix(text, []byte("\xef\xbb\xbf")) {
