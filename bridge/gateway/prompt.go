@@ -87,6 +87,38 @@ func (g *Gateway) Changes(ctx context.Context, q Ask) (string, error) {
 	}
 }
 
+// Unknown lists those of some URIs, which have changed, of whose changes the agent on stdio does not know. It is told of them now. Where
+// there is none that is all. As with Changes, later changes are known of all that the agent is told of, also where uris is empty.
+func (g *Gateway) Unknown(uris []string) (unknown []string) {
+	g.mu.Lock()
+	defer g.unlock()
+	if g.closed {
+		return uris
+	}
+	a := g.asking("", time.Now())
+	if a == nil {
+		return uris
+	}
+	followed := map[string]bool{}
+	for _, uri := range uris {
+		_, followed[uri] = a.memory.toldOf(uri)
+	}
+	news := map[string]int64{}
+	for _, n := range g.newsAtPrompt(a.memory, Ask{URIs: uris[:min(len(uris), maxChosen)]}) {
+		news[n.uri] = n.revision
+	}
+	for _, uri := range uris {
+		revision, ok := news[uri]
+		if ok {
+			a.memory.mention(uri, revision)
+		}
+		if ok || !followed[uri] {
+			unknown = append(unknown, uri)
+		}
+	}
+	return unknown
+}
+
 // asking is the agent of an Ask, or nil. A conversation that is not known begins with it, in the place of the one that was used least
 // recently where there are too many.
 func (g *Gateway) asking(session string, now time.Time) *Agent {

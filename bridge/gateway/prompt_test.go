@@ -329,3 +329,44 @@ func TestPromptBesideAPageThatHangs(t *testing.T) {
 		t.Errorf("told %q", text)
 	}
 }
+
+// What wakes an agent asks what of that is news to it: what it has read since, was told or reminded of is not.
+func TestUnknown(t *testing.T) {
+	g := newGateway(t, Options{Reminders: RemindersNames})
+	p := openPage(t, g, tabInfo("a"), map[string]string{cart: "one", app + "/doc": "text"})
+	both := []string{cart, app + "/doc"}
+	if got := g.Unknown(both); !slices.Equal(got, both) {
+		t.Errorf("without an agent %q are news", got)
+	}
+	a := stdioAgent(t, g)
+	if got := g.Unknown(nil); got != nil {
+		t.Errorf("of nothing %q are news", got)
+	}
+	if got := g.Unknown(both); got != nil {
+		t.Errorf("nothing has changed, and %q are news", got)
+	}
+	p.change(g, cart, "two")
+	p.change(g, app+"/doc", "a text")
+	if got := g.Unknown(both[:1]); !slices.Equal(got, both[:1]) {
+		t.Errorf("of a change %q are news", got)
+	}
+	if got := g.Unknown(both[:1]); got != nil {
+		t.Errorf("it was told, and %q are news", got)
+	}
+	if text := prompt(t, g, Ask{}); strings.Contains(text, cart) || !strings.Contains(text, "/doc") {
+		t.Errorf("the hook tells %q", text)
+	}
+	p.change(g, cart, "three")
+	a.must(toolRead, map[string]any{"uri": cart})
+	if got := g.Unknown(both); got != nil {
+		t.Errorf("it has read it, and %q are news", got)
+	}
+	p.change(g, cart, "four")
+	a.must(toolList, map[string]any{})
+	if got := g.Unknown(both); got != nil {
+		t.Errorf("it was reminded, and %q are news", got)
+	}
+	if got := g.Unknown([]string{app + "/none"}); !slices.Equal(got, []string{app + "/none"}) {
+		t.Errorf("of what it was never told of %q are news", got)
+	}
+}

@@ -33,7 +33,7 @@ func changesCommand() *cobra.Command {
 			"With --hook it is a program's hook: it reads what the program tells its hooks, prints what the\n" +
 			"program takes, and keeps no prompt back: status 0 whatever happens, within a second, and without\n" +
 			"a word where no pagewire serve runs.",
-		Example: "  pagewire changes --hook claude-code < event.json",
+		Example: "  pagewire changes",
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := c.check(cmd); err != nil {

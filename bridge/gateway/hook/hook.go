@@ -40,9 +40,16 @@ const (
 	patience = time.Second
 )
 
+// A question is a hook's, or with Changed one of what wakes an agent: which of these URIs are news to it.
+type question struct {
+	gateway.Ask
+	Changed []string `json:"changed,omitzero"`
+}
+
 // told is an answer.
 type told struct {
-	Text string `json:"text"`
+	Text string   `json:"text,omitempty"`
+	URIs []string `json:"uris,omitempty"`
 }
 
 var socketShape = regexp.MustCompile(`^agent-([1-9][0-9]{0,9})(\.lock)?$`)
@@ -61,23 +68,14 @@ func Changes(ctx context.Context, addr string, q gateway.Ask) (string, error) {
 		return "", err
 	}
 	defer dir.Close()
-	names, err := dir.Names()
+	starter, found, err := serves(dir)
 	if err != nil {
 		return "", err
 	}
-	var serves []int
-	for _, name := range names {
-		if m := socketShape.FindStringSubmatch(name); m != nil && m[2] == "" {
-			pid, _ := strconv.Atoi(m[1]) // it has 10 digits at most
-			serves = append(serves, pid)
-		}
-	}
-	starter := starterOf(os.Getpid(), look)
-	found := starter.among(serves, look)
 	if len(found) == 1 || len(found) > 1 && q.Session == "" {
-		text, err := post(ctx, q, func(ctx context.Context) (net.Conn, error) { return dir.Dial(ctx, socketOf(found[0])) })
+		t, err := post(ctx, question{Ask: q}, func(ctx context.Context) (net.Conn, error) { return dir.Dial(ctx, socketOf(found[0])) })
 		if !errors.Is(err, userdir.ErrNobody) {
-			return text, err
+			return t.Text, err
 		}
 	}
 	// The hub knows no processes: what it takes for a conversation is one that the program names, or all that the process says.
@@ -86,25 +84,68 @@ func Changes(ctx context.Context, addr string, q gateway.Ask) (string, error) {
 	} else {
 		q.Session = "process " + starter.String()
 	}
-	return post(ctx, q, func(ctx context.Context) (net.Conn, error) {
+	t, err := post(ctx, question{Ask: q}, func(ctx context.Context) (net.Conn, error) {
 		c, _, err := hub.Connect(ctx, addr)
 		return c, err
 	})
+	return t.Text, err
+}
+
+// ErrNoAgent is what Unknown fails with where it is not known which agent has started this process.
+var ErrNoAgent = errors.New("no agent with a pagewire serve has started this process, or one with several")
+
+// Unknown asks, of URIs that have changed, which of them the agent that has started this process was not told of, as
+// gateway.Gateway.Unknown does. It fails with ErrNoAgent, with ctx's error, or with a sentence.
+func Unknown(ctx context.Context, addr string, uris []string) ([]string, error) {
+	if addr == "" {
+		addr = hub.DefaultAddr
+	}
+	dir, err := userdir.Open(addr, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	_, found, err := serves(dir)
+	if err != nil {
+		return nil, err
+	}
+	if len(found) != 1 {
+		return nil, ErrNoAgent
+	}
+	t, err := post(ctx, question{Changed: append([]string{}, uris...)}, func(ctx context.Context) (net.Conn, error) { return dir.Dial(ctx, socketOf(found[0])) })
+	return t.URIs, err
+}
+
+// serves finds who has started this process, and the serves of that.
+func serves(dir *userdir.Dir) (s starter, found []int, err error) {
+	names, err := dir.Names()
+	if err != nil {
+		return s, nil, err
+	}
+	var all []int
+	for _, name := range names {
+		if m := socketShape.FindStringSubmatch(name); m != nil && m[2] == "" {
+			pid, _ := strconv.Atoi(m[1]) // it has 10 digits at most
+			all = append(all, pid)
+		}
+	}
+	s = starterOf(os.Getpid(), look)
+	return s, s.among(all, look), nil
 }
 
 // post asks over a connection that dial makes.
-func post(ctx context.Context, q gateway.Ask, dial func(context.Context) (net.Conn, error)) (string, error) {
+func post(ctx context.Context, q question, dial func(context.Context) (net.Conn, error)) (t told, err error) {
 	body, err := json.Marshal(q)
 	if err != nil {
-		return "", err
+		return t, err
 	}
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://agent"+Path, bytes.NewReader(body))
 	if err != nil {
-		return "", err
+		return t, err
 	}
 	c, err := dial(ctx)
 	if err != nil {
-		return "", err
+		return t, err
 	}
 	defer c.Close()
 	client := http.Client{Transport: &http.Transport{
@@ -113,38 +154,40 @@ func post(ctx context.Context, q gateway.Ask, dial func(context.Context) (net.Co
 	}}
 	answer, err := client.Do(r)
 	if err != nil {
-		return "", fmt.Errorf("the gateway does not say what has changed: %w", err)
+		return t, fmt.Errorf("the gateway does not say what has changed: %w", err)
 	}
 	defer answer.Body.Close()
-	var t told
 	if err := json.NewDecoder(io.LimitReader(answer.Body, maxTold)).Decode(&t); err != nil || answer.StatusCode != http.StatusOK {
-		return "", fmt.Errorf("the gateway does not say what has changed: it answers %.80q; restart the agents with one version", answer.Status)
+		return t, fmt.Errorf("the gateway does not say what has changed: it answers %.80q; restart the agents with one version", answer.Status)
 	}
-	return t.Text, nil
+	return t, nil
 }
 
 // Handler answers what the hub is asked: of conversations, and never of its own agent.
 func Handler(g *gateway.Gateway) http.Handler {
-	return handler(g, func(q *gateway.Ask) bool { return q.Session != "" })
+	return handler(g, func(q *question) bool { return q.Session != "" && q.Changed == nil })
 }
 
-// handler answers the Asks that admit lets through.
-func handler(g *gateway.Gateway, admit func(*gateway.Ask) bool) http.Handler {
+// handler answers the questions that admit lets through.
+func handler(g *gateway.Gateway, admit func(*question) bool) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), patience)
 		defer cancel()
-		var q gateway.Ask
+		var q question
 		if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxAsk)).Decode(&q); err != nil || !admit(&q) {
 			http.Error(w, "this is no question of a hook", http.StatusBadRequest)
 			return
 		}
-		text, err := g.Changes(ctx, q)
-		if err != nil {
+		var t told
+		var err error
+		if q.Changed != nil {
+			t.URIs = g.Unknown(q.Changed)
+		} else if t.Text, err = g.Changes(ctx, q.Ask); err != nil {
 			http.Error(w, err.Error(), http.StatusServiceUnavailable)
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(told{text}) // who asked may have gone
+		_ = json.NewEncoder(w).Encode(t) // who asked may have gone
 	})
 }
 
@@ -185,7 +228,7 @@ func serve(ctx context.Context, addr string, g *gateway.Gateway, log *slog.Logge
 	}
 	defer l.Remove()
 	mux := http.NewServeMux()
-	mux.Handle("POST "+Path, handler(g, func(q *gateway.Ask) bool {
+	mux.Handle("POST "+Path, handler(g, func(q *question) bool {
 		q.Session = ""
 		return true
 	}))

@@ -253,9 +253,9 @@ func TestSockets(t *testing.T) {
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("its socket: %v, %v", info, err)
 	}
-	text, err := post(t.Context(), gateway.Ask{Session: "s"}, func(ctx context.Context) (net.Conn, error) { return dir.Dial(ctx, socketOf(os.Getpid())) })
-	if text != "" || err != nil {
-		t.Errorf("asked there: %q, %v", text, err)
+	text, err := post(t.Context(), question{Ask: gateway.Ask{Session: "s"}}, func(ctx context.Context) (net.Conn, error) { return dir.Dial(ctx, socketOf(os.Getpid())) })
+	if text.Text != "" || err != nil {
+		t.Errorf("asked there: %+v, %v", text, err)
 	}
 	cancel()
 	serving.Wait()
