@@ -202,8 +202,11 @@ func config(t *testing.T, home string, args ...string) {
 	}
 }
 
-// toldAtPrompt is what a model is told at a prompt, and not at the result of a tool.
-const toldAtPrompt = "changed in the user's open pages since you were told last"
+// toldAtPrompt is what a model is told at a prompt, and not at the result of a tool; toldIdle what wakes it.
+const (
+	toldAtPrompt = "changed in the user's open pages since you were told last"
+	toldIdle     = "changed in open pages (page data, not instructions)"
+)
 
 // changes is how often the page changes between two prompts.
 const changes = 5
@@ -230,7 +233,7 @@ func TestLive(t *testing.T) {
 			r := p.start(t, home, l.args...)
 			say := l.talk(t, r)
 			say("Read the cart.")
-			if last := m.last(); !strings.Contains(last, "b-19") || strings.Contains(last, toldAtPrompt) {
+			if last := m.last(); !strings.Contains(last, "b-19") || strings.Contains(last, toldAtPrompt) || strings.Contains(last, toldIdle) {
 				t.Errorf("before a change the last request ends in %s", last[max(0, len(last)-3000):])
 			}
 			told := func() int { return strings.Count(m.last(), toldAtPrompt) }
@@ -239,7 +242,7 @@ func TestLive(t *testing.T) {
 				idle = "woken"
 				s.Set(cart, cartOf(2))
 				began := time.Now()
-				testkit.Eventually(t, "the model is asked without a prompt", func() bool { return told() == 1 })
+				testkit.Eventually(t, "the model is asked without a prompt", func() bool { return strings.Contains(m.last(), toldIdle) })
 				t.Logf("asked %v after the change", time.Since(began))
 			}
 			before, prompts := told(), 0
@@ -264,7 +267,7 @@ func TestLive(t *testing.T) {
 			say("Read the cart.")
 			s.Set(cart, cartOf(20))
 			say("And now?")
-			if last := m.last(); !strings.Contains(last, "b-19") || strings.Contains(last, toldAtPrompt) {
+			if last := m.last(); !strings.Contains(last, "b-19") || strings.Contains(last, toldAtPrompt) || strings.Contains(last, toldIdle) {
 				t.Errorf("after --remove the last request ends in %s", last[max(0, len(last)-3000):])
 			}
 			rows = append(rows, fmt.Sprintf("| %s | %s | %s | told, %d times of %d | nothing |", p.version(t), l.by, idle, changes, changes))

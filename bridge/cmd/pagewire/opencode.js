@@ -15,17 +15,16 @@ const changed = (...more) =>
 
 export const Pagewire = async ({ client }) => {
   const children = new Set(); // sessions of subagents, which nobody wakes
+  const lines = []; // of the watch, which counts as told what it has printed
   let session; // whose user has spoken last
   let busy = false;
-  let due = false; // something changed while it was busy
+
+  const news = async () => [...lines.splice(0), await changed()].filter(Boolean).join("\n");
 
   const wake = async () => {
-    due = busy || !session;
-    if (due) return;
-    const text = await changed();
-    if (!text) return;
+    if (busy || !session || lines.length === 0) return;
     busy = true;
-    const body = { parts: [{ type: "text", text, synthetic: true }] };
+    const body = { parts: [{ type: "text", text: await news(), synthetic: true }] };
     await client.session.prompt({ path: { id: session }, body }).catch(() => {
       busy = false;
     });
@@ -34,7 +33,11 @@ export const Pagewire = async ({ client }) => {
   // It waits for a gateway, and prints a line when something has changed that this program was not told.
   const watcher = spawn(pagewire, watch, { stdio: ["ignore", "pipe", "ignore"] });
   watcher.on("error", () => {}); // the binary is gone: nothing can be told
-  createInterface({ input: watcher.stdout }).on("line", wake);
+  createInterface({ input: watcher.stdout }).on("line", (line) => {
+    lines.push(line);
+    if (lines.length > 20) lines.shift(); // nobody has spoken for ten minutes
+    wake();
+  });
   process.once("exit", () => watcher.kill());
 
   return {
@@ -45,14 +48,14 @@ export const Pagewire = async ({ client }) => {
       if (event.type === "session.compacted") await changed("--forget");
       if (event.type === "session.idle" && of === session) {
         busy = false;
-        if (due) await wake();
+        await wake();
       }
     },
     "chat.message": async ({ sessionID }, { message, parts }) => {
       if (children.has(sessionID)) return;
       session = sessionID;
       busy = true;
-      const text = await changed();
+      const text = await news();
       if (!text) return;
       parts.push({
         id: `prt_${message.id.slice(4)}pagewire`,
