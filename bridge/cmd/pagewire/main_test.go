@@ -17,7 +17,7 @@ func run(args ...string) (status int, stdout, stderr string) {
 
 func TestHelpEndsInAnExample(t *testing.T) {
 	for _, args := range [][]string{
-		{}, {"serve"}, {"ls"}, {"read"}, {"watch"}, {"changes"}, {"inspect"}, {"config"}, {"doctor"}, {"extension"}, {"extension", "install"}, {"extension", "uninstall"}, {"native-host"}, {"version"}, {"assets"}, {"assets", "list"}, {"assets", "write"},
+		{}, {"serve"}, {"ls"}, {"read"}, {"watch"}, {"changes"}, {"inspect"}, {"config"}, {"doctor"}, {"client-check"}, {"extension"}, {"extension", "install"}, {"extension", "uninstall"}, {"native-host"}, {"version"}, {"assets"}, {"assets", "list"}, {"assets", "write"},
 	} {
 		status, out, errs := run(append(args, "--help")...)
 		if status != exitDone || errs != "" {
@@ -65,6 +65,9 @@ func TestWhatIsNotUnderstoodIsStatus2(t *testing.T) {
 		{"config", "pagewire: CLIENT is missing\npagewire: see pagewire config --help\n"},
 		{"config -- --launch", "pagewire: CLIENT is missing\npagewire: see pagewire config --help\n"},
 		{"config cursor zed", "pagewire: unexpected argument \"zed\"\npagewire: see pagewire config --help\n"},
+		{"client-check", "pagewire: COMMAND is missing; or, to be the server, --report FILE\npagewire: see pagewire client-check --help\n"},
+		{"client-check claude", "pagewire: unexpected argument \"claude\": COMMAND stands behind --\npagewire: see pagewire client-check --help\n"},
+		{"client-check --report x -- claude", "pagewire: with COMMAND the report goes to standard output: leave --report out\npagewire: see pagewire client-check --help\n"},
 		{"help", "pagewire: unknown command \"help\"\npagewire: see pagewire --help\n"},
 		{"completion bash", "pagewire: unknown command \"completion\"\npagewire: see pagewire --help\n"},
 	} {
