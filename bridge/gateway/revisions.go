@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pagewire/pagewire/bridge"
+	"github.com/pagewire/pagewire/bridge/gateway/seen"
 )
 
 // revisions count the changes of what agents read by tools, so that wait_for_page_update misses none between a read and the next
@@ -19,6 +20,8 @@ type revisions struct {
 	tracked map[string]*tracked
 	waiters map[*call]func()
 	port    bridge.PortID
+	// given has the revisions that were told to those who have no memory.
+	given *seen.Record
 }
 
 type tracked struct {
@@ -45,6 +48,16 @@ func (v *revisions) init() {
 	v.clock = time.Now().UnixMilli()
 	v.tracked = map[string]*tracked{}
 	v.waiters = map[*call]func(){}
+	v.given = seen.New(seen.Limits{})
+}
+
+// issues notes the revisions that an agent is told. Any other number says nothing of what it has: not one of a gateway that was here
+// before, nor of another machine's, nor one that a model has made up.
+func (v *revisions) issues(a *Agent) *seen.Record {
+	if a != nil && a.memory != nil {
+		return a.memory.Record
+	}
+	return v.given
 }
 
 func (v *revisions) advance() int64 {
