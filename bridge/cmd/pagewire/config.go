@@ -18,6 +18,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway"
 	"github.com/pagewire/pagewire/bridge/gateway/hub"
 	"github.com/pagewire/pagewire/bridge/gateway/node"
+	"github.com/pagewire/pagewire/bridge/gateway/seen"
 	"github.com/pagewire/pagewire/bridge/gateway/serve"
 )
 
@@ -252,7 +253,8 @@ func checkFlags(args []string) error {
 		Shares: serve.Shares{Sessions: number("max-sessions"), Listens: number("max-listens"), Requests: number("max-requests")},
 		Stdio:  get("stdio"), HTTP: text("http"), Hub: text("hub"), Chrome: text("chrome"), Launch: get("launch"), Headless: get("headless"), Open: list("open"),
 		BrowserFlags: list("browser-flag"), Inject: get("inject"), AllowOrigins: list("allow-origin"), DenyOrigins: list("deny-origin"),
-		Reminders: gateway.Reminders(text("reminders")),
+		Reminders: gateway.Reminders(text("reminders")), ReminderChars: number("reminder-chars"),
+		Seen: seen.Limits{URIs: number("seen-uris"), Bytes: number("seen-bytes")},
 	})
 }
 
