@@ -96,7 +96,7 @@ func sameJSON(t testing.TB, a, b string) bool {
 type writer struct{ *rand.Rand }
 
 // No empty name: json-patch takes it for the document itself.
-var names = []string{"a", "b", "items", "x/y", "~t", "quantité", "a long name with \"quotes\"", "é"}
+var names = []string{"a", "b", "items", "x/y", "~t", "quantité", "a long name with \"quotes\"", "é", `\`, `],["`, `\",1,"`}
 
 func (w writer) value(depth int) any {
 	switch n := w.IntN(10); {
@@ -162,7 +162,7 @@ func TestWhatTheAgentHasBecomesWhatThePageHas(t *testing.T) {
 	t.Logf("seed %d", seed)
 	w := writer{rand.New(rand.NewPCG(seed, 0))}
 	kinds := map[Kind]int{}
-	for n := range 5000 {
+	for n := 0; n < 5000; {
 		var before, after string
 		if n%4 > 0 {
 			a := map[string]any{"items": w.value(4), "rest": w.value(3), "same": strings.Repeat("x", 40)}
@@ -183,6 +183,7 @@ func TestWhatTheAgentHasBecomesWhatThePageHas(t *testing.T) {
 		if before == after {
 			continue
 		}
+		n++
 		kind, text := Of(before, after)
 		kinds[kind]++
 		if kind == None {
@@ -250,59 +251,72 @@ func TestPatches(t *testing.T) {
 	}
 }
 
-// hostile are documents made to make patches expensive.
-func hostile(n int) map[string][2]string {
-	list := func(f func(i int) string) string {
+// hostile are documents of about 1 MB that are made to make patches expensive: above the bounds of parts, just below them, and deep.
+func hostile() map[string][2]string {
+	const mb, most = 1 << 20, maxParts - 1
+	pad := strings.Repeat("x", 55)
+	some := func(open string, n int, f func(i int) string, end string) string {
 		var b strings.Builder
-		b.WriteByte('[')
+		b.WriteString(open)
 		for i := range n {
 			if i > 0 {
 				b.WriteByte(',')
 			}
 			b.WriteString(f(i))
 		}
-		return b.String() + "]"
+		return b.String() + end
 	}
-	object := func(f func(i int) string) string {
-		s := []byte(list(f))
-		s[0], s[len(s)-1] = '{', '}'
-		return string(s)
+	list := func(n int, f func(i int) string) string { return some("[", n, f, "]") }
+	object := func(n int, f func(i int) string) string { return some("{", n, f, "}") }
+	lists := func(size, more int) string {
+		return list(mb/3/size, func(j int) string {
+			return list(size+more, func(i int) string { return strconv.Itoa((i*7 + j + more*i) % 97) })
+		})
 	}
+	deep := func(inner string) string { return strings.Repeat(`{"a":`, 60) + inner + strings.Repeat("}", 60) }
+	small := list(130_000, func(int) string { return "[1,2,3]" })
+	numbers := func(add int) string { return list(150_000, func(i int) string { return strconv.Itoa(i + add) }) }
 	return map[string][2]string{
-		"nothing alike":   {list(strconv.Itoa), list(func(i int) string { return strconv.Itoa(-i - 1) })},
-		"reversed":        {list(strconv.Itoa), "[" + strings.Join(strings.Split(reverse(n), ","), ",") + "]"},
-		"shifted by one":  {list(strconv.Itoa), list(func(i int) string { return strconv.Itoa(i + 1) })},
-		"every second":    {list(func(i int) string { return strconv.Itoa(i % 2) }), list(func(i int) string { return strconv.Itoa(i / 2 % 2) })},
-		"names":           {object(func(i int) string { return fmt.Sprintf(`"a%d":1`, i) }), object(func(i int) string { return fmt.Sprintf(`"b%d":1`, i) })},
-		"one name":        {object(func(int) string { return `"a":1` }), object(func(int) string { return `"a":2` })},
-		"too deep":        {strings.Repeat("[", n) + strings.Repeat("]", n), strings.Repeat("[", n) + "1" + strings.Repeat("]", n)},
-		"lines":           {strings.Repeat("a\nb\n", n), strings.Repeat("b\na\nb\n", n)},
-		"lines unlike":    {strings.Repeat("a\n", n), strings.Repeat("b\n", n)},
-		"one line":        {strings.Repeat("a", n), strings.Repeat("b", n)},
-		"no JSON at last": {list(strconv.Itoa) + ",", list(strconv.Itoa)},
+		"nothing alike":     {numbers(0), list(150_000, func(i int) string { return strconv.Itoa(-i - 1) })},
+		"reversed":          {numbers(0), list(150_000, func(i int) string { return strconv.Itoa(150_000 - i) })},
+		"shifted by one":    {numbers(0), numbers(1)},
+		"many of two":       {list(most, func(i int) string { return fmt.Sprintf(`"%s%d"`, pad, i%2) }), list(most-1, func(i int) string { return fmt.Sprintf(`"%s%d"`, pad, i/2%2) })},
+		"short ones of two": {list(most, func(i int) string { return strconv.Itoa(i % 3) }), list(most-1, func(i int) string { return strconv.Itoa(i * i % 3) })},
+		"long ones of two":  {list(100, func(i int) string { return fmt.Sprintf(`"%s%d"`, strings.Repeat("x", 10_000), i%2) }), list(99, func(i int) string { return fmt.Sprintf(`"%s%d"`, strings.Repeat("x", 10_000), i/2%2) })},
+		"lists of 10":       {lists(10, 0), lists(10, 1)},
+		"lists of 200":      {lists(200, 0), lists(200, 1)},
+		"lists of 16,000":   {lists(most, 0), lists(most, -1)},
+		"each a little":     {list(most, func(i int) string { return fmt.Sprintf(`{"a":%d,"b":"%s"}`, i, pad) }), list(most, func(i int) string { return fmt.Sprintf(`{"a":%d,"b":"%s"}`, i+1, pad) })},
+		"other names":       {object(most, func(i int) string { return fmt.Sprintf(`"%s%d":1`, pad, i) }), object(most, func(i int) string { return fmt.Sprintf(`"%s%d":2`, pad, most-i) })},
+		"many names":        {object(100_000, func(i int) string { return fmt.Sprintf(`"a%d":1`, i) }), object(100_000, func(i int) string { return fmt.Sprintf(`"b%d":1`, i) })},
+		"one name":          {object(100_000, func(int) string { return `"abcd":1` }), object(100_000, func(int) string { return `"abcd":2` })},
+		"a long name":       {`{"` + strings.Repeat(`\u0061`, mb/6) + `":1}`, `{"` + strings.Repeat(`\u0061`, mb/6) + `":2}`},
+		"deep, one string":  {deep(`"` + strings.Repeat("x", mb) + `a"`), deep(`"` + strings.Repeat("x", mb) + `b"`)},
+		"deep, many small":  {deep(`[1,` + small + `]`), deep(`[2,` + small + `]`)},
+		"too deep":          {strings.Repeat("[", mb/2) + strings.Repeat("]", mb/2), strings.Repeat("[", mb/2) + "1" + strings.Repeat("]", mb/2)},
+		"lines":             {strings.Repeat("a\nb\n", mb/4), strings.Repeat("b\na\nb\n", mb/6)},
+		"long lines of two": {strings.Repeat(pad+"0\n"+pad+"1\n", most/2), strings.Repeat(pad+"0\n"+pad+"0\n"+pad+"1\n", most/3)},
+		"lines unlike":      {strings.Repeat("a\n", mb/2), strings.Repeat("b\n", mb/2)},
+		"one line":          {strings.Repeat("a", mb), strings.Repeat("b", mb)},
+		"no JSON at last":   {numbers(0) + ",", numbers(1)},
 	}
 }
 
-func reverse(n int) string {
-	var b strings.Builder
-	for i := n - 1; i >= 0; i-- {
-		b.WriteString(strconv.Itoa(i))
-		if i > 0 {
-			b.WriteByte(',')
-		}
-	}
-	return b.String()
-}
-
-// The bound is of memory: what takes time here takes memory too. The time is in BenchmarkHostile.
+// The bound is of memory: what takes time here is taken from a budget, and that is in BenchmarkHostile.
 func TestDocumentsMadeToBeExpensive(t *testing.T) {
-	for name, c := range hostile(100_000) {
+	all := hostile()
+	all["a long cart"] = [2]string{cart(1<<20, 1), cart(1<<20, 2)}
+	for name, c := range all {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		Of(c[0], c[1])
+		kind, _ := Of(c[0], c[1])
 		runtime.ReadMemStats(&after)
-		if used := after.TotalAlloc - before.TotalAlloc; used > 16<<20 {
+		used, most := after.TotalAlloc-before.TotalAlloc, uint64(4*max(len(c[0]), len(c[1]), 1<<20))
+		if used > most {
 			t.Errorf("%s: %d bytes for texts of %d and %d", name, used, len(c[0]), len(c[1]))
+		}
+		if kind == None && name == "a long cart" {
+			t.Error("one change of 1 MB has no delta")
 		}
 	}
 	if kind, _ := Of(strings.Repeat("x\n", MaxText), "x\n"); kind != None {
@@ -435,12 +449,14 @@ func BenchmarkOf(b *testing.B) {
 }
 
 func BenchmarkHostile(b *testing.B) {
-	for name, c := range hostile(100_000) {
+	for name, c := range hostile() {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
+			mb := float64(len(c[0])+len(c[1])) / 2 / (1 << 20)
 			for b.Loop() {
 				Of(c[0], c[1])
 			}
+			b.ReportMetric(float64(b.Elapsed().Microseconds())/1000/float64(b.N)/mb, "ms/MB")
 		})
 	}
 }
