@@ -14,8 +14,8 @@ import (
 type budget struct{ ns, bytes int }
 
 const (
-	// Two texts of 1 MB may take 18 ms besides the scan that says what they are, and short ones 2 ms.
-	perByte, leastTime = 9, 2_000_000
+	// Two texts of 1 MB may take 16 ms besides the scan that says what they are, and short ones 2 ms.
+	perByte, leastTime = 8, 2_000_000
 	// With what is written that is less than 4 MB for texts of 1 MB.
 	leastBytes = 3 << 18
 )
@@ -25,7 +25,7 @@ func budgetFor(before, after string) *budget {
 }
 
 // time takes what it costs to scan so many bytes.
-func (b *budget) time(bytes int) bool { return take(&b.ns, bytes*3/2) }
+func (b *budget) time(bytes int) bool { return take(&b.ns, bytes*5/4) }
 
 func (b *budget) memory(bytes int) bool { return take(&b.bytes, bytes) }
 
