@@ -190,3 +190,47 @@ func TestARecordIsItsAgents(t *testing.T) {
 		t.Errorf("%d agents and %d resources are remembered, want the other agent alone", g.remembering, len(g.tools.tracked))
 	}
 }
+
+// However much has changed, a result ends with one block of so many characters, and nothing is named twice: what there was no room for
+// is named by the next.
+func TestManyChangesAreOneBlock(t *testing.T) {
+	const most = 300
+	g := newGateway(t, Options{ReminderChars: most})
+	state := map[string]string{}
+	for i := range 40 {
+		state[fmt.Sprint(app, "/doc", i)] = "one"
+	}
+	p := openPage(t, g, tabInfo("a"), state)
+	p.tellTool("say", nil)
+	a := openAgent(t, g)
+	a.hasTool("say")
+	since := map[string]int64{}
+	for uri := range state {
+		since[uri] = fields(t, a.must(toolRead, map[string]any{"uri": uri})).Revision
+	}
+	for uri := range state {
+		p.set(uri, strings.Repeat("a long text that is no patch\n", 20))
+		revised(t, g, uri, since[uri])
+	}
+	named := map[string]int{}
+	for range len(state) {
+		texts := a.must("say", map[string]any{})
+		if len(texts) == 1 {
+			break
+		}
+		if len(texts) != 2 || len([]rune(texts[1])) > most || strings.Contains(texts[1], "a long text") {
+			t.Fatalf("reminded: %q", texts)
+		}
+		for line := range strings.Lines(texts[1]) {
+			var told change
+			if json.Unmarshal([]byte(line), &told) == nil {
+				named[told.URI]++
+			}
+		}
+	}
+	for uri := range state {
+		if named[uri] != 1 {
+			t.Errorf("%s is named %d times, want once", uri, named[uri])
+		}
+	}
+}
