@@ -69,6 +69,7 @@ func TestProjectedTools(t *testing.T) {
 				Changes                  int
 				Listed, Read, Again      string
 				Unknown, Foreign, Bad    string
+				Part, Nothing            string
 				Wasm                     bool
 			}](b, `
 				const out = { none: await names() };
@@ -85,6 +86,10 @@ func TestProjectedTools(t *testing.T) {
 				context.notifyResourceUpdated(at("a"));
 				const changed = await call("resources_read", { uri: at("a"), since: revision });
 				out.again = changed.contents.length + JSON.stringify(await call("resources_read", { uri: at("a"), since: changed.revision }));
+				add("json", { read: () => '{"items":[{"sku":"A"},{"sku":"B"}]}' });
+				out.part = JSON.stringify((await call("resources_read", { uri: at("json"), pointer: "/items/1" })).contents);
+				out.nothing = JSON.stringify(await call("resources_read", { uri: at("json"), pointer: "/items/2" }));
+				context.unregisterResource(at("json"));
 				out.unknown = JSON.stringify(await call("resources_read", { uri: at("unknown") }));
 				out.foreign = JSON.stringify(await call("resources_read", { uri: "https://evil.example/x" }));
 				out.bad = JSON.stringify(await call("resources_wait", { timeoutMs: "soon" }));
@@ -113,6 +118,8 @@ func TestProjectedTools(t *testing.T) {
 				"list":    {got.Listed, `"resources":[{"uri":"` + s.URL + `/a","mimeType":"text/plain","name":"a"},`},
 				"read":    {got.Read, `"contents":[{"uri":"` + s.URL + `/a","mimeType":"text/plain","text":"n is 1"}]`},
 				"again":   {got.Again, `"unchanged":true`},
+				"part":    {got.Part, `"text":"{\"sku\":\"B\"}"`},
+				"nothing": {got.Nothing, `"isError":true`},
 				"unknown": {got.Unknown, `"isError":true`},
 				"foreign": {got.Foreign, "is not at the page's origin"},
 				"bad":     {got.Bad, "'timeoutMs' is not a number"},

@@ -48,6 +48,9 @@ type Options struct {
 	Seen seen.Limits
 	// PageChars is how many characters a result of our own tools has at most, unless the agent wants more. Default 8,000.
 	PageChars int
+	// progressEvery is how often who waits is told that it is waited: some clients give a call up that says nothing for a minute,
+	// and count anew with each word. Default 5 s.
+	progressEvery time.Duration
 	// Log receives what happens. Default none.
 	Log *slog.Logger
 }
@@ -116,6 +119,9 @@ func New(o Options) *Gateway {
 	}
 	if o.PageChars == 0 {
 		o.PageChars = 8000
+	}
+	if o.progressEvery == 0 {
+		o.progressEvery = 5 * time.Second
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)

@@ -74,7 +74,13 @@ type testAgent struct {
 
 func openAgent(t *testing.T, g *Gateway) *testAgent {
 	t.Helper()
-	port, err := g.Connect("test")
+	return openAgentBy(t, g, "test", nil)
+}
+
+// openAgentBy opens an agent that comes by a road, and what it is told of progress.
+func openAgentBy(t *testing.T, g *Gateway, road string, progress func(*mcp.ProgressNotificationParams)) *testAgent {
+	t.Helper()
+	port, err := g.Connect(road)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,6 +89,11 @@ func openAgent(t *testing.T, g *Gateway) *testAgent {
 		ResourceUpdatedHandler:     func(_ context.Context, r *mcp.ResourceUpdatedNotificationRequest) { a.updates <- r.Params.URI },
 		ResourceListChangedHandler: func(context.Context, *mcp.ResourceListChangedRequest) { a.lists <- "resources" },
 		ToolListChangedHandler:     func(context.Context, *mcp.ToolListChangedRequest) { a.lists <- "tools" },
+		ProgressNotificationHandler: func(_ context.Context, r *mcp.ProgressNotificationClientRequest) {
+			if progress != nil {
+				progress(r.Params)
+			}
+		},
 	})
 	if a.ClientSession, err = client.Connect(t.Context(), mcpconn.Transport(port), &mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"}); err != nil {
 		t.Fatal(err)

@@ -207,6 +207,9 @@ func fitting(c change, most int) string {
 	return ""
 }
 
+// breaks are what some take for the end of a line and JSON text may hold as it is: only within its strings.
+var breaks = strings.NewReplacer("\u0085", `\u0085`, "\u2028", `\u2028`, "\u2029", `\u2029`)
+
 // line is a value as JSON text on one line, without escapes that HTML would want: a model pays for them.
 func line(v any) string {
 	var b bytes.Buffer
@@ -215,7 +218,7 @@ func line(v any) string {
 	if err := e.Encode(v); err != nil {
 		return ""
 	}
-	return strings.TrimSuffix(b.String(), "\n")
+	return breaks.Replace(strings.TrimSuffix(b.String(), "\n"))
 }
 
 // originOf is a URI's.

@@ -180,6 +180,7 @@ func (g *Gateway) grant(c *call, l *look, w wish, then func(h head, content []an
 		w.at = cursor{}
 	}
 	before, how := g.before(c.agent, l, w, text)
+	g.tools.issues(c.agent).Issue(l.revision)
 	all := func() {
 		g.give(c.agent, l, w.part)
 		content := g.page(&h, w, text)
@@ -227,7 +228,7 @@ func (g *Gateway) before(a *Agent, l *look, w wish, text string) (earlier, has) 
 		return earlier{}, hasNothing
 	}
 	if a == nil || a.memory == nil {
-		if l.revision <= *w.since && *w.since <= g.tools.clock {
+		if l.revision <= *w.since && g.tools.given.Issued(*w.since) {
 			return earlier{}, hasNow
 		}
 		return earlier{}, hasNothing

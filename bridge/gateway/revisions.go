@@ -7,18 +7,22 @@ import (
 	"time"
 
 	"github.com/pagewire/pagewire/bridge"
+	"github.com/pagewire/pagewire/bridge/gateway/live/seen"
 )
 
 // revisions count the changes of what agents read by tools, so that wait_for_page_update misses none between a read and the next
 // wait, and reminders know what is old. They subscribe at the engine as an agent does, on a port of their own.
 //
-// A revision is the time of the change in milliseconds since 1970, or one more than the last: so it grows across restarts of
-// the gateway too, and one number stands for all resources.
+// A revision is the time of the change in microseconds since 1970, or one more than the last: so it grows across restarts of
+// the gateway too, and one number stands for all resources. In milliseconds, the number of a gateway before could be one of this
+// gateway's, too, and was answered with "unchanged". It stays below 2^53, beyond which JavaScript rounds.
 type revisions struct {
 	clock   int64
 	tracked map[string]*tracked
 	waiters map[*call]func()
 	port    bridge.PortID
+	// given has the revisions that were told to those who have no memory.
+	given *seen.Record
 }
 
 type tracked struct {
@@ -42,13 +46,23 @@ const (
 )
 
 func (v *revisions) init() {
-	v.clock = time.Now().UnixMilli()
+	v.clock = time.Now().UnixMicro()
 	v.tracked = map[string]*tracked{}
 	v.waiters = map[*call]func(){}
+	v.given = seen.New(seen.Limits{})
+}
+
+// issues notes the revisions that an agent is told. Any other number says nothing of what it has: not one of a gateway that was here
+// before, nor of another machine's, nor one that a model has made up.
+func (v *revisions) issues(a *Agent) *seen.Record {
+	if a != nil && a.memory != nil {
+		return a.memory.Record
+	}
+	return v.given
 }
 
 func (v *revisions) advance() int64 {
-	v.clock = max(v.clock+1, time.Now().UnixMilli())
+	v.clock = max(v.clock+1, time.Now().UnixMicro())
 	return v.clock
 }
 

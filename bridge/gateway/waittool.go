@@ -9,10 +9,6 @@ import (
 	"time"
 )
 
-// progressEvery is how often who waits is told that it is waited: some clients give a call up that says nothing for a minute,
-// and count anew with each word.
-const progressEvery = 5 * time.Second
-
 // maxGranted is how many resources a wait gives of those that have changed; it names the others.
 const maxGranted = 5
 
@@ -63,8 +59,8 @@ func (g *Gateway) wait(c *call, args []byte) {
 			}
 		}
 		w.from = g.tools.clock
-		if w.since != nil && *w.since > w.from {
-			w.since = nil // no revision of ours
+		if w.since != nil && !g.tools.issues(c.agent).Issued(*w.since) {
+			w.since = new(int64) // no revision that it was told: it has nothing
 		}
 		w.begin()
 	})
@@ -99,7 +95,7 @@ func (w *waiting) begin() {
 		}
 	})
 	began := time.Now()
-	w.after(progressEvery, func() { w.progress(began) })
+	w.after(w.g.opt.progressEvery, func() { w.progress(began) })
 	w.look()
 }
 
@@ -117,7 +113,7 @@ func (w *waiting) after(d time.Duration, f func()) {
 func (w *waiting) progress(began time.Time) {
 	members := fmt.Sprintf(`"progress":%d,"total":%d,"message":"waiting for a page to change"`, int(time.Since(began).Seconds()), int(w.timeout.Seconds()))
 	w.g.engine.Progress(w.g.now(), w.c.id, []byte(members))
-	w.after(progressEvery, func() { w.progress(began) })
+	w.after(w.g.opt.progressEvery, func() { w.progress(began) })
 }
 
 func (w *waiting) stop() {
@@ -217,9 +213,7 @@ func (w *waiting) answer(h head, changed []string, content []any) {
 	if h.Revision == 0 {
 		h.Revision = w.g.tools.clock
 	}
-	if a := w.c.agent; a != nil && a.memory != nil {
-		a.memory.Issue(h.Revision)
-	}
+	w.g.tools.issues(w.c.agent).Issue(h.Revision)
 	first := waited{append([]string{}, changed...), h, len(changed) == 0}
 	w.g.say(w.c, "", false, append([]any{asJSON(first)}, content...)...)
 }

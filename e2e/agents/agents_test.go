@@ -101,48 +101,76 @@ func openShop(t *testing.T, home string) *shop {
 // The story of each program: its model reads the cart; the user changes it; the result of a tool that has nothing to do with it tells
 // the model; the user changes it again, and the model wants to pay: nothing is bought with the old cart.
 //
-// One program runs with all other tests; AGENTS=all, which is make test-agents, runs every one, and writes the table of the docs.
+// One program runs with all other tests; AGENTS=all, which is make test-agents, runs every one, and writes the page of the docs.
 func TestPrograms(t *testing.T) {
 	all := os.Getenv("AGENTS") == "all"
-	var rows []string
+	var page docs
 	for _, p := range programs(t, "", []string{""}) {
 		if p.name != "gemini-cli" && !all {
+			continue
+		}
+		if p.theirs != "" && p.needs == "" {
+			page.rows = append(page.rows, p.theirs+" | not installed here | | ")
 			continue
 		}
 		t.Run(p.name, func(t *testing.T) {
 			if _, err := os.Stat(p.needs); err != nil {
 				t.Fatalf("it is not installed: run make test-agents (%v)", err)
 			}
-			rows = append(rows, "### "+p.version(t)+"\n\n```\n"+runProgram(t, p.name)+"\n```\n")
+			version := p.version(t)
+			told, refused := runProgram(t, p.name)
+			page.rows = append(page.rows, version+" | in the next request | refused, with what has changed | it is paid, once")
+			page.told = append(page.told, "### "+version+"\n\n```\n"+told+"\n```\n")
+			if p.name == storyOf {
+				page.story = "## The story of a stale checkout, in " + version + "\n\n```\n" + refused + "\n```\n"
+			}
 		})
 	}
-	if len(rows) == len(programs(t, "", []string{""})) && !t.Failed() {
-		writeDocs(t, rows)
+	if all && !t.Failed() {
+		page.write(t)
 	}
 }
 
-// docs is the page that the tests write: what a reader sees there has been seen.
-const docs = "../../demo/docs/agents.md"
+// storyOf is the program of which the docs have the whole story.
+const storyOf = "gemini-cli"
 
-func writeDocs(t *testing.T, rows []string) {
+// docs is what a reader of the page that the tests write sees: it has been seen.
+type docs struct {
+	rows, told []string
+	story      string
+}
+
+const docsFile = "../../demo/docs/agents.md"
+
+func (d docs) write(t *testing.T) {
 	t.Helper()
 	text := `# What reaches the model of an agent program
 
 Written by ` + "`make test-agents`" + `, which runs these programs as their makers publish them, against a model that is a script. Each model reads a
-cart and calls a tool that has nothing to do with it. The user has changed the cart meanwhile, and so this is in the next request,
-unasked (without the escapes that a string in JSON has). When it then calls a tool that depends on the cart, which has changed once more, the
-tool does not run, and the model is told what has changed.
+cart and calls a tool that has nothing to do with it. The user has changed the cart meanwhile, and so that is in the next request,
+unasked. When the model then calls a tool that depends on the cart, which has changed once more, the tool does not run, and the model is told
+what has changed; when it calls it again, the tool runs. Programs whose terms are their own are run where they are installed already.
 
-` + strings.Join(rows, "\n")
-	if err := os.MkdirAll(filepath.Dir(docs), 0o755); err != nil {
+| program | what has changed, unasked | a call with the old cart | with what it was told |
+|---|---|---|---|
+| ` + strings.Join(d.rows, " |\n| ") + ` |
+
+` + d.story + `
+## The request body in which the change is, for each
+
+Without the escapes that a string in JSON has, and with … for what is different each time.
+
+` + strings.Join(d.told, "\n")
+	if err := os.MkdirAll(filepath.Dir(docsFile), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(docs, []byte(text), 0o644); err != nil {
+	if err := os.WriteFile(docsFile, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func runProgram(t *testing.T, name string) (seen string) {
+// runProgram tells the story, and gives what the model was told unasked, and of the call that was refused.
+func runProgram(t *testing.T, name string) (told, refused string) {
 	home := testkit.ShortDir(t)
 	s := openShop(t, home)
 	m := newModel(t,
@@ -191,15 +219,16 @@ func runProgram(t *testing.T, name string) (seen string) {
 	if t.Failed() {
 		t.Logf("it says: %.3000s\n%d requests to the model, the last %.500s; others: %v", said, len(m.bodies), last, m.other)
 	}
-	return excerpt(plain)
+	return excerpt(plain, "shipping is free", "changed since you read it (", "}]"), excerpt(plain, "[pagewire-", "checkout was not run", "it is paid")
 }
 
-// excerpt is what surrounds the change in a request, without what is different each time.
-func excerpt(body string) string {
-	at := max(strings.Index(body, "changed since you read it ("), 0)
-	end := strings.Index(body[at:], "}]")
-	from := max(strings.LastIndex(body[:at], "shipping is free"), 0)
-	text := body[from:min(len(body), at+max(end, 0)+40)]
+// excerpt is what surrounds words in a request, from what is last before them to a little behind an end, without what is different
+// each time.
+func excerpt(body, before, words, end string) string {
+	at := max(strings.Index(body, words), 0)
+	to := strings.Index(body[at:], end)
+	from := max(strings.LastIndex(body[:at], before), 0)
+	text := body[from:min(len(body), at+max(to, 0)+40)]
 	text = regexp.MustCompile(`(\[pagewire-)\w+`).ReplaceAllString(text, "${1}……")
 	return regexp.MustCompile(`\d{13}|(call_|fc_)x?\d+`).ReplaceAllString(text, "…")
 }

@@ -3,6 +3,7 @@ package agents
 import (
 	"encoding/json"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -14,6 +15,7 @@ type program struct {
 	client  string   // what pagewire config calls it; "" where its files have the entry of the gateway
 	needs   string   // a file that is there when it is installed
 	from    []string // the package.json of what it is, for their versions
+	theirs  string   // the name of one whose terms are its own: it runs where it is on the PATH already, and is not installed here
 	files   map[string]string
 	env     []string
 	command []string
@@ -47,6 +49,13 @@ func programs(t *testing.T, url string, gateway []string) []program {
 			command: []string{"node", dir(t, "libraries/"+name+".mjs")},
 		}
 	}
+	theirs := func(name, title string, env []string, arguments ...string) program {
+		path, _ := exec.LookPath(name)
+		return program{
+			name: name, theirs: title, needs: path, env: env, command: append([]string{path}, arguments...),
+			files: map[string]string{"mcp.json": server},
+		}
+	}
 	return []program{
 		{
 			name: "gemini-cli", client: "gemini-cli", from: []string{dir(t, "gemini/node_modules/@google/gemini-cli/package.json")}, needs: dir(t, "gemini/node_modules/.bin/gemini"),
@@ -64,7 +73,7 @@ func programs(t *testing.T, url string, gateway []string) []program {
 		},
 		{
 			name: "opencode", client: "opencode", from: []string{dir(t, "programs/node_modules/opencode-ai/package.json")}, needs: bin + "/opencode",
-			files: map[string]string{"opencode.json": `{"model":"test/scripted","small_model":"test/scripted","autoupdate":false,"share":"disabled","provider":{"test":{"npm":"@ai-sdk/openai-compatible","options":{"baseURL":` +
+			files: map[string]string{"opencode.json": `{"model":"test/scripted","small_model":"test/scripted","autoupdate":false,"share":"disabled","provider":{"test":{"npm":"@ai-sdk/anthropic","options":{"baseURL":` +
 				encode(url+"/v1") + `,"apiKey":"fake"},"models":{"scripted":{"name":"scripted"}}}}}`},
 			env:     []string{"OPENCODE_DISABLE_AUTOUPDATE=1", "OPENCODE_DISABLE_MODELS_FETCH=1", "OPENCODE_DISABLE_LSP_DOWNLOAD=1"},
 			command: []string{bin + "/opencode", "run", prompt},
@@ -83,6 +92,12 @@ func programs(t *testing.T, url string, gateway []string) []program {
 			command: []string{"sh", "-c", `"$0" auth -p openai-compatible -k fake -m scripted -b "$1" && "$0" --auto-approve true "$2"`,
 				bin + "/cline", url + "/v1", prompt},
 		},
+		theirs("claude", "Claude Code", []string{"ANTHROPIC_BASE_URL=" + url, "ANTHROPIC_API_KEY=sk-ant-fake", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1",
+			"DISABLE_TELEMETRY=1", "DISABLE_AUTOUPDATER=1", "ENABLE_TOOL_SEARCH=false"},
+			"-p", prompt, "--mcp-config", "mcp.json", "--strict-mcp-config", "--allowedTools", "mcp__pagewire"),
+		theirs("copilot", "GitHub Copilot CLI", []string{"COPILOT_OFFLINE=true", "COPILOT_AUTO_UPDATE=false", "COPILOT_PROVIDER_BASE_URL=" + url + "/v1",
+			"COPILOT_PROVIDER_API_KEY=fake", "COPILOT_MODEL=gpt-4.1"},
+			"-p", prompt, "--allow-all-tools", "--disable-builtin-mcps", "--additional-mcp-config", "@mcp.json"),
 		library("ai-sdk", "ai", "@ai-sdk/mcp"),
 		library("openai-agents", "@openai/agents"),
 		library("mastra", "@mastra/core", "@mastra/mcp"),
@@ -110,9 +125,16 @@ func (p program) environment(home string) []string {
 	return append(env, "no_proxy=127.0.0.1", "NO_PROXY=127.0.0.1", "SHELL="+strings.TrimSpace(os.Getenv("SHELL")))
 }
 
-// version is what a program is, as its packages say.
+// version is what a program is, as its packages say, or it does itself.
 func (p program) version(t *testing.T) string {
 	t.Helper()
+	if p.theirs != "" {
+		said, err := exec.Command(p.needs, "--version").Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p.theirs + " " + strings.TrimSpace(string(said))
+	}
 	var all []string
 	for _, file := range p.from {
 		text, err := os.ReadFile(file)

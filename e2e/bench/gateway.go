@@ -578,6 +578,8 @@ type rig struct {
 	hello    string // what the page said first on it
 	nonce    int
 	commands chan string // what the page that was opened first is to do: a path to go to, or "reload"
+	changes  chan string // what it is to show next
+	done     atomic.Int64
 	token    sync.Mutex
 }
 
@@ -707,6 +709,14 @@ func (r *rig) serveHTTP(w http.ResponseWriter, req *http.Request) {
 		select {
 		case command := <-r.commands:
 			fmt.Fprint(w, command)
+		case <-req.Context().Done():
+		}
+	case "/change":
+		done, _ := strconv.ParseInt(req.FormValue("done"), 10, 64)
+		r.done.Store(done)
+		select {
+		case change := <-r.changes:
+			fmt.Fprint(w, change)
 		case <-req.Context().Done():
 		}
 	case "/token":

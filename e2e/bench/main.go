@@ -7,7 +7,7 @@
 // dist/bench/bench.json and dist/bench/index.html, which needs no network.
 //
 // What is measured is in families: start.go and page.go in pages, gateway.go at the gateway, renderers.go in the browser's
-// processes, scale.go as all grow. To add a row is to add an element. Nothing here is a test: no figure makes it fail, only work that is not done.
+// processes, scale.go as all grow; with -agents those of models.go alone. To add a row is to add an element. Nothing here is a test: no figure makes it fail, only work that is not done.
 package main
 
 import (
@@ -31,6 +31,7 @@ const offline = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE localhost, EXCLU
 func main() {
 	rounds := flag.Int("rounds", 7, "measure each contender this many times")
 	short := flag.Bool("short", false, "less of everything: two minutes in all")
+	agents := flag.Bool("agents", false, "measure what a model pays for knowing what a page shows, and nothing else")
 	only := flag.String("row", "", "measure only families whose name matches this `regexp`")
 	picture := flag.String("picture", "", "measure nothing: take a picture of the report in -out, as this PNG `file`")
 	out := flag.String("out", "dist/bench", "write bench.json and index.html into this `directory`")
@@ -41,7 +42,7 @@ func main() {
 	if *picture != "" {
 		err = photograph(ctx, *out, *picture)
 	} else {
-		err = run(ctx, *rounds, *short, *only, *out)
+		err = run(ctx, *rounds, *short, *agents, *only, *out)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -49,7 +50,7 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, rounds int, short bool, only, out string) error {
+func run(ctx context.Context, rounds int, short, agents bool, only, out string) error {
 	match, err := regexp.Compile(only)
 	if err != nil {
 		return fmt.Errorf("-row: %w", err)
@@ -72,7 +73,11 @@ func run(ctx context.Context, rounds int, short bool, only, out string) error {
 
 	report := Report{Began: began, Rounds: rounds, Short: short, Machine: machine(chromium)}
 	var failed []error
-	for _, f := range slices.Concat(b.sizes(), b.starts(), b.pages(), b.gateways(), b.renderers(), b.scales()) {
+	families := slices.Concat(b.sizes(), b.starts(), b.pages(), b.gateways(), b.renderers(), b.scales())
+	if agents {
+		families = b.models()
+	}
+	for _, f := range families {
 		if !match.MatchString(f.name) {
 			continue
 		}

@@ -269,7 +269,10 @@ func (g goal) text(unit string) string {
 	case g.of == best:
 		return fmt.Sprintf("%s %g x best", sign, g.most)
 	}
-	return fmt.Sprintf("%s %g x floor", sign, g.most)
+	if strings.HasPrefix(g.of, "floor") {
+		return fmt.Sprintf("%s %g x floor", sign, g.most)
+	}
+	return fmt.Sprintf("%s %g x that", sign, g.most)
 }
 
 // fit tells a curve's slope and how many times it grows: the line by least squares, y = a + b x, and the exponent of y ~ x^k.

@@ -124,7 +124,7 @@ func clientNames(wanted func(client) bool) (names []string) {
 }
 
 // isLive and anyClient say which clients a list is of.
-func isLive(c client) bool  { return c.transport != nil }
+func isLive(c client) bool  { return c.road != nil }
 func anyClient(client) bool { return true }
 
 // An entry is an object of a configuration, its members in the order in which they are written.

@@ -14,6 +14,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway"
 	"github.com/pagewire/pagewire/bridge/gateway/agents"
 	"github.com/pagewire/pagewire/bridge/gateway/hub"
+	"github.com/pagewire/pagewire/bridge/gateway/live/seen"
 	"github.com/pagewire/pagewire/bridge/gateway/node"
 )
 
@@ -82,7 +83,7 @@ func (c *configuration) check(name string) error {
 		return errors.New("--remove takes back what was written: leave the rest out")
 	case c.remove:
 		return nil
-	case c.live && c.client.transport == nil:
+	case c.live && c.client.road == nil:
 		return fmt.Errorf("nothing is known by which %s could be told: --live is for %s", c.client.title,
 			strings.Join(clientNames(isLive), ", "))
 	case len(c.inline) > 0 && !c.live:
@@ -185,7 +186,7 @@ func (c *configuration) writeLive(server part) error {
 	if err := c.do(s.files, paths...); err != nil || !changes {
 		return err
 	}
-	if allow := c.client.transport.allowed(c.places); allow != "" && !again {
+	if allow := c.client.road.allowed(c.places); allow != "" && !again {
 		fmt.Fprintln(c.cmd.ErrOrStderr(), "pagewire:", allow)
 	}
 	fmt.Fprintf(c.cmd.ErrOrStderr(), "pagewire: what was there is kept in %s; pagewire config %s --remove takes it back\n",
@@ -195,13 +196,13 @@ func (c *configuration) writeLive(server part) error {
 
 // parts are the server's entry, in the plugin if the program has one that can hold it, and the road.
 func (c *configuration) parts(s *setup, server part) ([]part, error) {
-	if c.client.transport.server != nil {
+	if c.client.road.server != nil {
 		f, err := s.files.file(server.file)
 		if err != nil {
 			return nil, err
 		}
 		if server.found(f.is) == "" {
-			server.file = c.client.transport.server(c.places)
+			server.file = c.client.road.server(c.places)
 		}
 	}
 	binary, err := os.Executable()
@@ -212,7 +213,7 @@ func (c *configuration) parts(s *setup, server part) ([]part, error) {
 	if flags, err := parseServe(c.serve); err == nil && flags.Flags().Changed("hub") {
 		run.hub, _ = flags.Flags().GetString("hub")
 	}
-	return append([]part{server}, c.client.transport.parts(c.client.name, c.places, run)...), nil
+	return append([]part{server}, c.client.road.parts(c.client.name, c.places, run)...), nil
 }
 
 // takeBack takes back what --live has written, and if it has written nothing, the entry.
@@ -315,6 +316,7 @@ func parseServe(args []string) (*cobra.Command, error) {
 		Shares: agents.Shares{Sessions: number("max-sessions"), Listens: number("max-listens"), Requests: number("max-requests")},
 		Stdio:  get("stdio"), HTTP: text("http"), Hub: text("hub"), Chrome: text("chrome"), Launch: get("launch"), Headless: get("headless"), Open: list("open"),
 		BrowserFlags: list("browser-flag"), Inject: get("inject"), AllowOrigins: list("allow-origin"), DenyOrigins: list("deny-origin"),
-		Reminders: gateway.Reminders(text("reminders")),
+		Reminders: gateway.Reminders(text("reminders")), ReminderChars: number("reminder-chars"),
+		Seen: seen.Limits{URIs: number("seen-uris"), Bytes: number("seen-bytes")},
 	})
 }

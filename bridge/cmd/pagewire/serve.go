@@ -83,6 +83,9 @@ func serveCommand() *cobra.Command {
 	f.StringArrayVar(&o.DenyOrigins, "deny-origin", nil, "never serve pages of this `origin`; may be repeated")
 	f.StringVar(&o.Hub, "hub", hub.DefaultAddr, "`address` on this machine where pages find the hub; those with another one share nothing")
 	f.StringVar((*string)(&o.Reminders), "reminders", string(gateway.RemindersInline), "how `much` tools' results say of what has changed since the agent looked: off, names, inline")
+	f.IntVar(&o.ReminderChars, "reminder-chars", 600, "`number` of characters that this may take")
+	f.IntVar(&o.Seen.URIs, "seen-uris", 256, "`number` of URIs of which it is kept what an agent has seen")
+	f.IntVar(&o.Seen.Bytes, "seen-bytes", 8<<20, "`number` of bytes that their texts may take, of each agent")
 	httpFlags(cmd, &o)
 	f.StringVar(&o.TokenFile, "token-file", "", "`file` of the token for agents on HTTP (default in the user's configuration directory)")
 	f.StringVar(&level, "log-level", "info", "log to standard error from this `level` on: debug, info, warn, error")
@@ -177,10 +180,8 @@ func checkServe(cmd *cobra.Command, o *node.Options) error {
 			}
 		}
 	}
-	switch o.Reminders {
-	case "", gateway.RemindersOff, gateway.RemindersNames, gateway.RemindersInline:
-	default:
-		return fmt.Errorf("--reminders %s: want off, names or inline", quoted(string(o.Reminders)))
+	if err := checkReminders(o); err != nil {
+		return err
 	}
 	if err := checkHTTP(o); err != nil {
 		return err
@@ -203,6 +204,23 @@ func isOrigin(text string) bool {
 	u, err := url.Parse(strings.TrimSuffix(text, "/"))
 	return err == nil && u.Scheme != "" && u.Host != "" && u.Path == "" && u.RawQuery == "" && u.Fragment == "" && u.User == nil &&
 		!strings.Contains(strings.TrimPrefix(u.Host, "*."), "*")
+}
+
+// checkReminders finds what no agent is told by.
+func checkReminders(o *node.Options) error {
+	switch o.Reminders {
+	case "", gateway.RemindersOff, gateway.RemindersNames, gateway.RemindersInline:
+	default:
+		return fmt.Errorf("--reminders %s: want off, names or inline", quoted(string(o.Reminders)))
+	}
+	for name, n := range map[string][3]int{
+		"reminder-chars": {o.ReminderChars, 200, 4000}, "seen-uris": {o.Seen.URIs, 1, 10_000}, "seen-bytes": {o.Seen.Bytes, 1, 1 << 30},
+	} {
+		if n[0] < n[1] || n[0] > n[2] {
+			return fmt.Errorf("--%s %d: want a number from %d to %d", name, n[0], n[1], n[2])
+		}
+	}
+	return nil
 }
 
 // checkHTTP finds what contradicts itself in what is said of HTTP.

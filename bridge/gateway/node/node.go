@@ -18,6 +18,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/agents"
 	"github.com/pagewire/pagewire/bridge/gateway/agents/hook"
 	"github.com/pagewire/pagewire/bridge/gateway/hub"
+	"github.com/pagewire/pagewire/bridge/gateway/live/seen"
 	"github.com/pagewire/pagewire/bridge/gateway/pages/extension"
 	"github.com/pagewire/pagewire/bridge/gateway/weborigin"
 )
@@ -63,8 +64,10 @@ type Options struct {
 	TokenFile string
 	// AnyScheme is gateway.Options.AnyScheme.
 	AnyScheme bool
-	// Reminders is gateway.Options.Reminders.
-	Reminders gateway.Reminders
+	// Reminders, ReminderChars and Seen are those of gateway.Options.
+	Reminders     gateway.Reminders
+	ReminderChars int
+	Seen          seen.Limits
 	// Log receives what happens. Default none.
 	Log *slog.Logger
 }
@@ -113,7 +116,10 @@ func Run(ctx context.Context, o Options) error {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(parent))
 	defer cancel()
 
-	g := gateway.New(gateway.Options{Version: o.Version, Allow: withLoopback(o.AllowOrigins), Deny: o.DenyOrigins, AnyScheme: o.AnyScheme, Reminders: o.Reminders, Log: o.Log})
+	g := gateway.New(gateway.Options{
+		Version: o.Version, Allow: withLoopback(o.AllowOrigins), Deny: o.DenyOrigins, AnyScheme: o.AnyScheme,
+		Reminders: o.Reminders, ReminderChars: o.ReminderChars, Seen: o.Seen, Log: o.Log,
+	})
 	if tokenErr != nil {
 		g.Notice("token", "Pages are served, agents on HTTP and the inspector are not: "+tokenErr.Error()+".")
 	}

@@ -3,9 +3,9 @@
 // Package delta says what has become of a text that somebody has already: as a JSON patch (RFC 6902) where both are JSON, as a
 // unified diff else, or not at all where that would be no shorter; and it takes parts of a text, by pointer, lines or page.
 //
-// It never decodes: it walks the raw text of both, and goes only into what is different. So a change of 1 MB of JSON costs two
-// scans and next to no memory, and numbers are what the page wrote. Time and memory are bounded whatever the texts are; what
-// is above a bound has no delta. It keeps nothing, and knows nothing of pages and agents.
+// It never decodes: it walks the raw text of both, and goes only into what is different. So a change of 1 MB of JSON costs a few
+// scans and next to no memory, and numbers are what the page wrote. Time and memory are bounded whatever the texts are
+// (budget.go); what is above a bound is given as a whole, or has no delta. It keeps nothing, and knows nothing of pages and agents.
 package delta
 
 import (
@@ -13,7 +13,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/aymanbagabas/go-udiff"
+	"github.com/aymanbagabas/go-udiff/lcs"
 
 	"github.com/pagewire/pagewire/bridge/wire"
 )
@@ -32,11 +32,11 @@ const (
 	MaxText = 4 << 20
 	// maxDepth is how deep JSON may be nested.
 	maxDepth = 64
-	// maxParts is how many members or elements are looked at of one object or array, and maxLines of a text: a container that is
-	// different and has more is replaced as a whole.
-	maxParts, maxLines = 1 << 14, 1 << 15
-	// context is how many lines a diff has around a change: the model has the rest.
-	context = 1
+	// maxParts is how many members are looked at of one object, and how many elements or lines between the first and the last
+	// that differ: what has more is replaced as a whole.
+	maxParts = 1 << 14
+	// maxPointer is how long a pointer may be.
+	maxPointer = 1 << 12
 )
 
 // Of returns what makes after of before. It is None where that is not shorter than after. The texts must not be equal.
@@ -44,11 +44,12 @@ func Of(before, after string) (Kind, string) {
 	if len(before) > MaxText || len(after) > MaxText {
 		return None, ""
 	}
+	left := budgetFor(before, after)
 	kind, text := Diff, ""
 	if a, b, ok := documents(before, after); ok {
-		kind, text = Patch, patch(a, b, len(after))
+		kind, text = Patch, patch(a, b, len(after), left)
 	} else {
-		text = diff(before, after)
+		text = diff(before, after, left)
 	}
 	if text == "" || len(text) >= len(after) {
 		return None, ""
@@ -63,7 +64,7 @@ func documents(before, after string) (a, b wire.Value, ok bool) {
 		if trimmed == "" || trimmed[0] != '{' && trimmed[0] != '[' {
 			return nil, nil, false
 		}
-		v, err := wire.Parse([]byte(text), maxDepth)
+		v, err := wire.Parse(raw(text), maxDepth)
 		if err != nil {
 			return nil, nil, false
 		}
@@ -75,51 +76,43 @@ func documents(before, after string) (a, b wire.Value, ok bool) {
 	return a, b, a.Kind() == b.Kind()
 }
 
-// diff is a unified diff, or "".
-func diff(before, after string) string {
-	if strings.Count(before, "\n") > maxLines || strings.Count(after, "\n") > maxLines {
-		return ""
-	}
-	text, err := udiff.ToUnified("a", "b", before, udiff.Lines(before, after), context)
-	if err != nil {
-		return ""
-	}
-	_, text, _ = strings.Cut(text, "+++ b\n")
-	return text
-}
-
 // A patcher writes the operations that make one JSON text of another.
 type patcher struct {
 	out  wire.Text
 	at   []byte // the pointer to where it is
 	most int    // bytes of out
 	lost bool   // there is no patch, or none within most
+	left *budget
+	// What containers have that are looked into now, the outer ones first.
+	members  []member
+	elements []string
 }
 
 // patch is a JSON patch of at most so many bytes, or "".
-func patch(a, b wire.Value, most int) string {
-	p := &patcher{most: most}
+func patch(a, b wire.Value, most int, left *budget) string {
+	p := &patcher{most: most, left: left}
 	p.value(a, b)
 	if p.lost || p.out == nil {
 		return ""
 	}
-	return string(p.out.Raw("]"))
+	return str(p.out.Raw("]"))
 }
 
 // op writes an operation at the pointer; value is absent for remove.
 func (p *patcher) op(name string, value wire.Value) {
-	if len(p.out)+len(p.at)+len(value) > p.most {
+	if len(p.out)+len(p.at)+len(value) > p.most || len(p.at) > maxPointer {
 		p.lost = true
 	}
 	if p.lost {
 		return
 	}
-	if p.out == nil {
+	p.out = room(p.out, len(p.at)+len(value)+64, p.most)
+	if len(p.out) == 0 {
 		p.out = p.out.Raw(`[{"op":"`)
 	} else {
 		p.out = p.out.Raw(`,{"op":"`)
 	}
-	p.out = p.out.Raw(name).Raw(`","path":`).Str(string(p.at))
+	p.out = p.out.Raw(name).Raw(`","path":`).Str(str(p.at))
 	if value != nil {
 		p.out = p.out.Raw(`,"value":`).Bytes(value)
 	}
@@ -128,14 +121,21 @@ func (p *patcher) op(name string, value wire.Value) {
 
 // within calls f with the pointer one token longer.
 func (p *patcher) within(token string, f func()) {
+	if len(p.at)+len(token) > maxPointer {
+		p.lost = true
+		return
+	}
+	p.under(append(append(p.at, '/'), escape(token)...), f)
+}
+
+func (p *patcher) index(i int, f func()) { p.under(wire.Text(append(p.at, '/')).Int(i), f) }
+
+func (p *patcher) under(pointer []byte, f func()) {
 	before := len(p.at)
-	p.at = append(p.at, '/')
-	p.at = append(p.at, escape(token)...)
+	p.at = pointer
 	f()
 	p.at = p.at[:before]
 }
-
-func (p *patcher) index(i int, f func()) { p.within(wire.Itoa(i), f) }
 
 var escaper = strings.NewReplacer("~", "~0", "/", "~1")
 
@@ -153,31 +153,47 @@ func (p *patcher) value(a, b wire.Value) {
 	}
 }
 
-type member struct {
-	key   string
-	value wire.Value
-}
+type member struct{ key, value string }
 
-// members lists those of an object by name; ok is false where there are too many, or two of one name: what a patch does to
+// membersOf lists those of an object by name; ok is false where there are too many, or two of one name: what a patch does to
 // those depends on who applies it.
-func members(v wire.Value) (list []member, ok bool) {
-	v.Members(func(key, value wire.Value) bool {
-		name, _ := key.Text()
-		list = append(list, member{name, value})
-		return len(list) <= maxParts
-	})
+func (p *patcher) membersOf(v wire.Value) (list []member, ok bool) {
+	from := len(p.members)
+	for key, value := range v.Members {
+		n := len(p.members) - from
+		if p.members, ok = grown(p.members, n, v, key, p.left); !ok {
+			return nil, false
+		}
+		name := str(key[1 : len(key)-1])
+		if strings.IndexByte(name, '\\') >= 0 {
+			if !p.left.memory(len(name)) {
+				return nil, false
+			}
+			name, _ = key.Text()
+		}
+		p.members = append(p.members, member{name, str(value)})
+	}
+	list = p.members[from:len(p.members):len(p.members)]
+	if !p.left.time(64 * len(list)) {
+		return nil, false
+	}
 	slices.SortFunc(list, func(a, b member) int { return strings.Compare(a.key, b.key) })
 	for i := 1; i < len(list); i++ {
 		if list[i].key == list[i-1].key {
 			return nil, false
 		}
 	}
-	return list, len(list) <= maxParts
+	return list, true
 }
 
 func (p *patcher) object(a, b wire.Value) {
-	before, ok := members(a)
-	after, fits := members(b)
+	if !p.left.time(len(a) + len(b)) {
+		p.whole(b)
+		return
+	}
+	defer func(n int) { p.members = p.members[:n] }(len(p.members))
+	before, ok := p.membersOf(a)
+	after, fits := p.membersOf(b)
 	if !ok || !fits {
 		p.whole(b)
 		return
@@ -188,11 +204,11 @@ func (p *patcher) object(a, b wire.Value) {
 			p.within(before[0].key, func() { p.op("remove", nil) })
 			before = before[1:]
 		case len(before) == 0 || after[0].key < before[0].key:
-			p.within(after[0].key, func() { p.op("add", after[0].value) })
+			p.within(after[0].key, func() { p.op("add", raw(after[0].value)) })
 			after = after[1:]
 		default:
-			if !bytes.Equal(before[0].value, after[0].value) {
-				p.within(after[0].key, func() { p.value(before[0].value, after[0].value) })
+			if before[0].value != after[0].value {
+				p.within(after[0].key, func() { p.value(raw(before[0].value), raw(after[0].value)) })
 			}
 			before, after = before[1:], after[1:]
 		}
@@ -205,85 +221,64 @@ func (p *patcher) whole(b wire.Value) {
 	p.op("replace", b)
 }
 
-func elements(v wire.Value) (list []wire.Value, ok bool) {
+// elementsOf lists those of an array that are not within the bytes which it has in common with another one, and says how many
+// are before them. ok is false where there are too many.
+func (p *patcher) elementsOf(v wire.Value, same [2]int) (list []string, before int, ok bool) {
+	from := len(p.elements)
 	for e := range v.Elements {
-		if list = append(list, e); len(list) > maxParts {
-			return nil, false
+		start := cap(v) - cap(e)
+		if start+len(e) < same[0] {
+			before++
+		} else if start <= len(v)-same[1] {
+			n := len(p.elements) - from
+			if p.elements, ok = grown(p.elements, n, v, e, p.left); !ok {
+				return nil, 0, false
+			}
+			p.elements = append(p.elements, str(e))
 		}
 	}
-	return list, true
+	return p.elements[from:len(p.elements):len(p.elements)], before, true
 }
 
 func (p *patcher) array(a, b wire.Value) {
-	before, ok := elements(a)
-	after, fits := elements(b)
+	if !p.left.time(len(a) + len(b)) {
+		p.whole(b)
+		return
+	}
+	same := commonBytes(a, b)
+	defer func(n int) { p.elements = p.elements[:n] }(len(p.elements))
+	before, from, ok := p.elementsOf(a, same)
+	after, _, fits := p.elementsOf(b, same)
 	if !ok || !fits {
 		p.whole(b)
 		return
 	}
-	from := 0
-	for from < min(len(before), len(after)) && bytes.Equal(before[from], after[from]) {
-		from++
-	}
-	end := 0
-	for end < min(len(before), len(after))-from && bytes.Equal(before[len(before)-1-end], after[len(after)-1-end]) {
-		end++
-	}
-	before, after = before[from:len(before)-end], after[from:len(after)-end]
-	if len(before) == len(after) || len(before) == 0 || len(after) == 0 {
+	ends := common(before, after)
+	from += ends[0]
+	before, after = before[ends[0]:len(before)-ends[1]], after[ends[0]:len(after)-ends[1]]
+	switch {
+	case len(before) == len(after) || len(before) == 0 || len(after) == 0:
 		p.run(from, before, after)
-		return
+	case !p.left.compare(len(before)+len(after), len(a)+len(b)):
+		p.whole(b)
+	default:
+		// The last first: then those before it are where they were.
+		for _, d := range slices.Backward(lcs.DiffLines(before, after)) {
+			p.run(from+d.Start, before[d.Start:d.End], after[d.ReplStart:d.ReplEnd])
+		}
 	}
-	p.runs(from, before, after)
 }
 
 // run makes elements of others that are in their place, of which the first has that index.
-func (p *patcher) run(at int, before, after []wire.Value) {
+func (p *patcher) run(at int, before, after []string) {
 	same := min(len(before), len(after))
 	for i := range same {
-		p.index(at+i, func() { p.value(before[i], after[i]) })
+		p.index(at+i, func() { p.value(raw(before[i]), raw(after[i])) })
 	}
 	for i := len(before) - 1; i >= same; i-- {
 		p.index(at+i, func() { p.op("remove", nil) })
 	}
 	for i := same; i < len(after); i++ {
-		p.index(at+i, func() { p.op("add", after[i]) })
+		p.index(at+i, func() { p.op("add", raw(after[i])) })
 	}
-}
-
-// runs is run for elements of which some are the same: it finds those as lines of a text, of which each element is one.
-func (p *patcher) runs(at int, before, after []wire.Value) {
-	old, starts, ok := asLines(before)
-	young, _, fits := asLines(after)
-	if !ok || !fits {
-		p.run(at, before, after)
-		return
-	}
-	edits := udiff.Lines(old, young)
-	udiff.SortEdits(edits)
-	// The last first: then those before it are where they were. next is the end, in after, of what has not been looked at.
-	next, tail := len(after), len(before)
-	for _, e := range slices.Backward(edits) {
-		first, _ := slices.BinarySearch(starts, e.Start)
-		last, _ := slices.BinarySearch(starts, e.End)
-		next -= tail - last // what is the same behind it
-		count := strings.Count(e.New, "\n")
-		p.run(at+first, before[first:last], after[next-count:next])
-		next, tail = next-count, first
-	}
-}
-
-// asLines is a text with a line for each element, and where each begins, and the last one ends. An element that has a line end
-// in it, which JSON has only between its tokens, does not fit.
-func asLines(list []wire.Value) (text string, starts []int, ok bool) {
-	var b strings.Builder
-	for _, e := range list {
-		if bytes.IndexByte(e, '\n') >= 0 {
-			return "", nil, false
-		}
-		starts = append(starts, b.Len())
-		b.Write(e)
-		b.WriteByte('\n')
-	}
-	return b.String(), append(starts, b.Len()), true
 }

@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
+
+	"github.com/pagewire/pagewire/bridge/gateway/live/delta/deltatest"
 )
 
 // apply is what an agent does with a delta: by a library of others for JSON, by hand for lines.
@@ -96,7 +98,7 @@ func sameJSON(t testing.TB, a, b string) bool {
 type writer struct{ *rand.Rand }
 
 // No empty name: json-patch takes it for the document itself.
-var names = []string{"a", "b", "items", "x/y", "~t", "quantité", "a long name with \"quotes\"", "é"}
+var names = []string{"a", "b", "items", "x/y", "~t", "quantité", "a long name with \"quotes\"", "é", `\`, `],["`, `\",1,"`}
 
 func (w writer) value(depth int) any {
 	switch n := w.IntN(10); {
@@ -162,7 +164,7 @@ func TestWhatTheAgentHasBecomesWhatThePageHas(t *testing.T) {
 	t.Logf("seed %d", seed)
 	w := writer{rand.New(rand.NewPCG(seed, 0))}
 	kinds := map[Kind]int{}
-	for n := range 5000 {
+	for n := 0; n < 5000; {
 		var before, after string
 		if n%4 > 0 {
 			a := map[string]any{"items": w.value(4), "rest": w.value(3), "same": strings.Repeat("x", 40)}
@@ -183,6 +185,7 @@ func TestWhatTheAgentHasBecomesWhatThePageHas(t *testing.T) {
 		if before == after {
 			continue
 		}
+		n++
 		kind, text := Of(before, after)
 		kinds[kind]++
 		if kind == None {
@@ -250,59 +253,32 @@ func TestPatches(t *testing.T) {
 	}
 }
 
-// hostile are documents made to make patches expensive.
-func hostile(n int) map[string][2]string {
-	list := func(f func(i int) string) string {
-		var b strings.Builder
-		b.WriteByte('[')
-		for i := range n {
-			if i > 0 {
-				b.WriteByte(',')
-			}
-			b.WriteString(f(i))
-		}
-		return b.String() + "]"
+// What programs keep is some objects deep, and all of it in one of them: of that a change of 1 MB is still a patch.
+func TestDeepStateHasPatches(t *testing.T) {
+	deep := func(quantity int) string {
+		return `{"app":{"entities":{"products":{"byId":` + deltatest.Cart(1<<20, quantity) + `}}}}`
 	}
-	object := func(f func(i int) string) string {
-		s := []byte(list(f))
-		s[0], s[len(s)-1] = '{', '}'
-		return string(s)
-	}
-	return map[string][2]string{
-		"nothing alike":   {list(strconv.Itoa), list(func(i int) string { return strconv.Itoa(-i - 1) })},
-		"reversed":        {list(strconv.Itoa), "[" + strings.Join(strings.Split(reverse(n), ","), ",") + "]"},
-		"shifted by one":  {list(strconv.Itoa), list(func(i int) string { return strconv.Itoa(i + 1) })},
-		"every second":    {list(func(i int) string { return strconv.Itoa(i % 2) }), list(func(i int) string { return strconv.Itoa(i / 2 % 2) })},
-		"names":           {object(func(i int) string { return fmt.Sprintf(`"a%d":1`, i) }), object(func(i int) string { return fmt.Sprintf(`"b%d":1`, i) })},
-		"one name":        {object(func(int) string { return `"a":1` }), object(func(int) string { return `"a":2` })},
-		"too deep":        {strings.Repeat("[", n) + strings.Repeat("]", n), strings.Repeat("[", n) + "1" + strings.Repeat("]", n)},
-		"lines":           {strings.Repeat("a\nb\n", n), strings.Repeat("b\na\nb\n", n)},
-		"lines unlike":    {strings.Repeat("a\n", n), strings.Repeat("b\n", n)},
-		"one line":        {strings.Repeat("a", n), strings.Repeat("b", n)},
-		"no JSON at last": {list(strconv.Itoa) + ",", list(strconv.Itoa)},
+	kind, text := Of(deep(1), deep(2))
+	if kind != Patch || len(text) > 200 || !sameJSON(t, apply(t, kind, deep(1), text), deep(2)) {
+		t.Errorf("one change deep within 1 MB: %q of %d bytes", kind, len(text))
 	}
 }
 
-func reverse(n int) string {
-	var b strings.Builder
-	for i := n - 1; i >= 0; i-- {
-		b.WriteString(strconv.Itoa(i))
-		if i > 0 {
-			b.WriteByte(',')
-		}
-	}
-	return b.String()
-}
-
-// The bound is of memory: what takes time here takes memory too. The time is in BenchmarkHostile.
+// The bound is of memory: what takes time here is taken from a budget, and that is in BenchmarkHostile.
 func TestDocumentsMadeToBeExpensive(t *testing.T) {
-	for name, c := range hostile(100_000) {
+	all := deltatest.Hostile()
+	all["a long cart"] = [2]string{deltatest.Cart(1<<20, 1), deltatest.Cart(1<<20, 2)}
+	for name, c := range all {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		Of(c[0], c[1])
+		kind, _ := Of(c[0], c[1])
 		runtime.ReadMemStats(&after)
-		if used := after.TotalAlloc - before.TotalAlloc; used > 16<<20 {
+		used, most := after.TotalAlloc-before.TotalAlloc, uint64(4*max(len(c[0]), len(c[1]), 1<<20))
+		if used > most {
 			t.Errorf("%s: %d bytes for texts of %d and %d", name, used, len(c[0]), len(c[1]))
+		}
+		if kind == None && name == "a long cart" {
+			t.Error("one change of 1 MB has no delta")
 		}
 	}
 	if kind, _ := Of(strings.Repeat("x\n", MaxText), "x\n"); kind != None {
@@ -402,27 +378,9 @@ func FuzzOf(f *testing.F) {
 	})
 }
 
-// cart is a JSON document of about so many bytes, in which one quantity differs.
-func cart(size, quantity int) string {
-	var b strings.Builder
-	b.WriteString(`{"currency":"EUR","items":[`)
-	n := size / 130
-	for i := range n {
-		q := 1
-		if i == n/2 {
-			q = quantity
-		}
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		fmt.Fprintf(&b, `{"id":%d,"sku":"SKU-%06d","title":"A product with a title","quantity":%d,"price":{"amount":12.5,"currency":"EUR"},"tags":["a","b"]}`, i, i, q)
-	}
-	return b.String() + `]}`
-}
-
 func BenchmarkOf(b *testing.B) {
 	for _, size := range []int{6 << 10, 1 << 20} {
-		before, after := cart(size, 1), cart(size, 2)
+		before, after := deltatest.Cart(size, 1), deltatest.Cart(size, 2)
 		b.Run(strconv.Itoa(len(before)), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
@@ -435,12 +393,14 @@ func BenchmarkOf(b *testing.B) {
 }
 
 func BenchmarkHostile(b *testing.B) {
-	for name, c := range hostile(100_000) {
+	for name, c := range deltatest.Hostile() {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
+			mb := float64(len(c[0])+len(c[1])) / 2 / (1 << 20)
 			for b.Loop() {
 				Of(c[0], c[1])
 			}
+			b.ReportMetric(float64(b.Elapsed().Microseconds())/1000/float64(b.N)/mb, "ms/MB")
 		})
 	}
 }

@@ -161,6 +161,9 @@ func (r *Record) Issue(revision int64) {
 	r.order = append(r.order, revision)
 }
 
+// Issued reports whether that is so, of one of the last 1024.
+func (r *Record) Issued(revision int64) bool { return r.issued[revision] }
+
 // Last returns what the agent was given last of a URI.
 func (r *Record) Last(uri string) (v Version, ok bool) {
 	if e := r.entries[uri]; e != nil {

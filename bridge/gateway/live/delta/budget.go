@@ -1,0 +1,106 @@
+//go:build !js
+
+package delta
+
+import (
+	"bytes"
+	"unsafe"
+
+	"github.com/pagewire/pagewire/bridge/wire"
+)
+
+// A budget is what one delta may cost. A page writes both texts, and may write them so that each step is as dear as can be: what
+// cannot be afforded is not looked into.
+type budget struct{ ns, bytes int }
+
+const (
+	// Two texts of 1 MB may take 16 ms besides the scan that says what they are, and short ones 2 ms.
+	perByte, leastTime = 8, 2_000_000
+	// With what is written that is less than 4 MB for texts of 1 MB.
+	leastBytes = 3 << 18
+)
+
+func budgetFor(before, after string) *budget {
+	return &budget{ns: perByte*(len(before)+len(after)) + leastTime, bytes: leastBytes + max(len(before), len(after))}
+}
+
+// time takes what it costs to scan so many bytes.
+func (b *budget) time(bytes int) bool { return take(&b.ns, bytes*5/4) }
+
+func (b *budget) memory(bytes int) bool { return take(&b.bytes, bytes) }
+
+// compare takes what it costs to find what two lists have in common, of so many parts and bytes together: each part may be
+// compared 100 times, since the search gives up after 50 differences from either side.
+func (b *budget) compare(parts, bytes int) bool {
+	d := min(parts, 50)
+	return take(&b.ns, 2*d*(parts+bytes/16)) && b.memory(16*d*d+2400)
+}
+
+func take(from *int, n int) bool {
+	*from -= n
+	return *from >= 0
+}
+
+// grown makes room for one part more in a list that has n of a value so far: for as many as the rest of it will have, if that is like
+// what was before. It is false where that would be too many, or too much.
+func grown[T any](list []T, n int, v, part wire.Value, left *budget) ([]T, bool) {
+	if n == maxParts {
+		return list, false
+	}
+	if len(list) < cap(list) {
+		return list, true
+	}
+	done := max(cap(v)-cap(part), 1)
+	list = with(list, min(n*(len(v)-done)/done+16, maxParts))
+	return list, left.memory(cap(list) * int(unsafe.Sizeof(list[:1][0])))
+}
+
+// room makes room in a text that will have at most so many bytes: all of it at once when it has an eighth, since to grow by and
+// by takes twice as much.
+func room(t wire.Text, more, most int) wire.Text {
+	if len(t)+more > cap(t) && len(t)+more > most/8 {
+		return with(t, max(more, most+64-len(t)))
+	}
+	return t
+}
+
+// with is a list that has room for so many more, and no more than that.
+func with[S ~[]T, T any](list S, more int) S { return append(make(S, 0, len(list)+more), list...) }
+
+// raw and str are the bytes of a string, and back. Nobody writes to them. Copies would be half of what a delta takes.
+func raw(s string) wire.Value { return unsafe.Slice(unsafe.StringData(s), len(s)) }
+
+func str[T ~[]byte](b T) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
+
+// common is how many of two lists are the same at the beginning, and how many of the others at the end.
+func common(a, b []string) (same [2]int) {
+	n := min(len(a), len(b))
+	for same[0] < n && a[same[0]] == b[same[0]] {
+		same[0]++
+	}
+	for n -= same[0]; same[1] < n && a[len(a)-1-same[1]] == b[len(b)-1-same[1]]; {
+		same[1]++
+	}
+	return same
+}
+
+// commonBytes is common for bytes.
+func commonBytes(a, b []byte) (same [2]int) {
+	const step = 256
+	n := min(len(a), len(b))
+	for same[0]+step <= n && bytes.Equal(a[same[0]:same[0]+step], b[same[0]:same[0]+step]) {
+		same[0] += step
+	}
+	for same[0] < n && a[same[0]] == b[same[0]] {
+		same[0]++
+	}
+	a, b = a[same[0]:], b[same[0]:]
+	n -= same[0]
+	for same[1]+step <= n && bytes.Equal(a[len(a)-same[1]-step:len(a)-same[1]], b[len(b)-same[1]-step:len(b)-same[1]]) {
+		same[1] += step
+	}
+	for same[1] < n && a[len(a)-1-same[1]] == b[len(b)-1-same[1]] {
+		same[1]++
+	}
+	return same
+}

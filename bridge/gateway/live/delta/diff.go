@@ -1,0 +1,105 @@
+//go:build !js
+
+package delta
+
+import (
+	"strings"
+
+	"github.com/aymanbagabas/go-udiff/lcs"
+
+	"github.com/pagewire/pagewire/bridge/wire"
+)
+
+// context is how many lines a diff has around a change: the model has the rest.
+const context = 1
+
+// diff is a unified diff, or "".
+func diff(before, after string, left *budget) string {
+	from, behind := between(before, after)
+	first := strings.Count(before[:from], "\n")
+	a, ok := lines(before[from:len(before)-behind], left)
+	b, fits := lines(after[from:len(after)-behind], left)
+	if !ok || !fits || !left.compare(len(a)+len(b), len(before)+len(after)-2*(from+behind)) {
+		return ""
+	}
+	edits := lcs.DiffLines(a, b)
+	out := wire.Text(nil)
+	for i := 0; i < len(edits); {
+		next := i + 1
+		for next < len(edits) && edits[next].Start-edits[next-1].End <= 2*context {
+			next++
+		}
+		if out, ok = hunk(out, a, b, edits[i:next], first, len(after)); !ok {
+			return ""
+		}
+		i = next
+	}
+	return str(out)
+}
+
+// between is how many bytes are the same before what differs and behind it, in whole lines, less those that a diff shows.
+func between(before, after string) (from, behind int) {
+	same := commonBytes(raw(before), raw(after))
+	begin := func(at int) int { return strings.LastIndexByte(before[:at], '\n') + 1 }
+	from = begin(same[0])
+	rest := before[len(before)-same[1]:]
+	_, rest, _ = strings.Cut(rest, "\n")
+	for range context {
+		from = begin(max(from-1, 0))
+		_, rest, _ = strings.Cut(rest, "\n")
+	}
+	return from, len(rest)
+}
+
+// lines splits a text; each line has its end.
+func lines(text string, left *budget) (list []string, ok bool) {
+	n := strings.Count(text, "\n") + 1
+	if n > maxParts || !left.memory(16*n) {
+		return nil, false
+	}
+	list = make([]string, 0, n)
+	for line := range strings.Lines(text) {
+		list = append(list, line)
+	}
+	return list, true
+}
+
+// hunk writes edits that are close to each other; the texts begin behind so many lines. It is false where that would be too long.
+func hunk(out wire.Text, a, b []string, edits []lcs.Diff, first, most int) (wire.Text, bool) {
+	start, end := edits[0], edits[len(edits)-1]
+	above, below := min(context, start.Start), min(context, len(a)-end.End)
+	at := start.Start - above
+	out = span(out.Raw("@@ -"), first+at, end.End+below-at)
+	out = span(out.Raw(" +"), first+start.ReplStart-above, end.ReplEnd+below-start.ReplStart+above).Raw(" @@\n")
+	full := false
+	write := func(mark string, list []string) {
+		for _, line := range list {
+			if full = full || len(out)+len(line) >= most; full {
+				return
+			}
+			out = room(out, len(line)+64, most).Raw(mark).Raw(line)
+			if !strings.HasSuffix(line, "\n") {
+				out = out.Raw("\n\\ No newline at end of file\n")
+			}
+		}
+	}
+	for _, e := range edits {
+		write(" ", a[at:e.Start])
+		write("-", a[e.Start:e.End])
+		write("+", b[e.ReplStart:e.ReplEnd])
+		at = e.End
+	}
+	write(" ", a[at:end.End+below])
+	return out, !full
+}
+
+// span writes how many lines, behind how many.
+func span(out wire.Text, behind, n int) wire.Text {
+	switch n {
+	case 0:
+		return out.Int(behind).Raw(",0")
+	case 1:
+		return out.Int(behind + 1)
+	}
+	return out.Int(behind + 1).Raw(",").Int(n)
+}

@@ -1,0 +1,321 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pagewire/pagewire/bridge/gateway/live/delta"
+	"github.com/pagewire/pagewire/bridge/gateway/live/delta/deltatest"
+)
+
+// models are families of what a model pays for knowing what a page shows: -agents measures these, and nothing else.
+func (b *bench) models() []family { return []family{b.deltas(), b.sessions()} }
+
+const (
+	turns, changes = 40, 25
+
+	reminded = "Pagewire, reminders"
+	deltaed  = "Pagewire, since"
+	since    = "Pagewire, a since that gives all"
+	polling  = "Pagewire, both read in each turn"
+)
+
+// sessions are one script, for each contender in a browser of its own: a page shows a cart of 6 KB and a text of 40 KB, and the model has
+// work of its own in 40 turns, before 25 of which one or the other changes a little. With reminders it reads both once, and then calls the
+// page's tool; whoever has none asks in each turn what the page shows. What is counted is what of the page's state that adds to
+// the model's context.
+func (b *bench) sessions() family {
+	f := family{
+		name: "model", rounds: 1, limit: 4 * time.Minute,
+		rows: []row{
+			{"bytes", "model: page state added in 40 turns, beside reading all each time", "B", goal{most: 0.1, of: polling}, reminded},
+			{"bytes", "model: page state added in 40 turns, beside a since that gives all", "B", goal{most: 0.35, of: since}, reminded},
+			{"bytes", "model: page state added in 40 turns, beside deltas that are asked for", "B", goal{of: deltaed}, reminded},
+			{"bytes", "model: page state added in 40 turns, beside snapshots", "B", goal{}, reminded},
+			{"told", "model: changes older than 1 s that are in the next result", "%", goal{most: 100, least: true}, ""},
+			{"asking", "model: turns spent on asking", "", goal{exact: true}, ""},
+		},
+	}
+	for _, r := range readers {
+		f.contenders = append(f.contenders, contender{r.name, r.kind, func(ctx context.Context) (figures, error) {
+			s := &session{rig: &rig{rival: r.rival, b: b, changes: make(chan string)}}
+			if err := s.openOnce(ctx); err != nil {
+				return nil, err
+			}
+			return s.play(ctx, r)
+		}})
+	}
+	return f
+}
+
+// A reader is a way to know what the page shows. begin is what it looks at before the first turn, look what it does in each: text is
+// what of the page's state that adds to the context.
+type reader struct {
+	rival
+	begin, look func(context.Context, *session) (text string, err error)
+	asks        bool
+}
+
+var readers = []reader{
+	{rival: shopper(reminded), begin: readBoth, look: work},
+	{rival: shopper(deltaed), begin: readBoth, look: readSince, asks: true},
+	{rival: shopper(since), begin: readBoth, look: readSinceAll, asks: true},
+	{rival: shopper(polling), look: readBoth, asks: true},
+	{rival: snapshots(devtools), look: snapshot("take_snapshot"), asks: true},
+	{rival: snapshots(playwrite), look: snapshot("browser_snapshot"), asks: true},
+}
+
+// shop is the page. What it shows is as short as can be in a snapshot: a line for each item, and the text as one.
+const shop = `<ul id=cart></ul><pre id=text></pre><script src="/dist/pagewire.js"%s></script><script>
+	const shown = {}, context = document.modelContext ?? navigator.modelContext, at = (name) => location.origin + "/" + name;
+	for (const [name, mimeType] of [["cart", "application/json"], ["text", "text/plain"]])
+		context.registerResource({ uri: at(name), name, mimeType, read: () => shown[name] });
+	context.registerTool({ name: "work", description: "What the model has to do.", inputSchema: { type: "object", properties: {} },
+		execute: () => ({ content: [{ type: "text", text: "done" }] }) });
+	const list = document.getElementById("cart"), pre = document.getElementById("text");
+	const show = (state) => {
+		if (state.text !== shown.text) pre.textContent = state.text;
+		if (state.cart !== shown.cart) JSON.parse(state.cart).items.forEach(({ sku, quantity, price, title, note }, i) => {
+			const line = sku + " " + quantity + " " + price + " " + title + " " + note;
+			const item = list.children[i] ?? list.appendChild(document.createElement("li"));
+			if (item.textContent !== line) item.textContent = line;
+		});
+		for (const name of ["cart", "text"]) if (state[name] !== shown[name]) { shown[name] = state[name]; context.notifyResourceUpdated(at(name)); }
+	};
+	(async () => { for (let done = 0; ; ) { const state = await (await fetch("/change?done=" + done)).json(); show(state); done = state.n; } })();
+</script>`
+
+// shopper is Pagewire, by a name.
+func shopper(name string) rival {
+	return rival{
+		name: name, kind: ours, html: fmt.Sprintf(shop, ` data-gateway="ws://ADDRESS"`), serve: overSocket.serve,
+		ready: func(ctx context.Context, r *rig) error {
+			names, err := r.agent.toolNames(ctx)
+			if !slices.Contains(names, "work") {
+				return fmt.Errorf("tools %q, %v", names, err)
+			}
+			return nil
+		},
+	}
+}
+
+// snapshots is a rival that looks at pages, with the same page.
+func snapshots(name string) rival {
+	for _, r := range rivals {
+		if r.name == name {
+			r.html, r.read, r.call = fmt.Sprintf(shop, ""), nil, nil
+			return r
+		}
+	}
+	panic("no rival " + name)
+}
+
+// A session is one that a reader plays.
+type session struct {
+	*rig
+	n        int // the last change
+	cart     string
+	text     string
+	revision int64 // the last that it was told
+}
+
+// change has the page show another state, and waits until it does.
+func (s *session) change(ctx context.Context, n int, cart, text string) error {
+	s.n, s.cart, s.text = n, cart, text
+	state, err := json.Marshal(map[string]any{"n": n, "cart": cart, "text": text})
+	if err != nil {
+		return err
+	}
+	select {
+	case s.changes <- string(state):
+	case <-ctx.Done():
+		return fmt.Errorf("the page does not ask for changes: %w", ctx.Err())
+	}
+	return until(ctx, time.Millisecond, func() error {
+		if s.done.Load() != int64(n) {
+			return fmt.Errorf("the page has not shown change %d", n)
+		}
+		return nil
+	})
+}
+
+// play is the script.
+func (s *session) play(ctx context.Context, r reader) (figures, error) {
+	if err := s.change(ctx, 1, cartOf(0), textOf(0)); err != nil {
+		return nil, err
+	}
+	bytes, told, asking := 0, 0, 0
+	if r.begin != nil {
+		text, err := r.begin(ctx, s)
+		if err != nil {
+			return nil, err
+		}
+		bytes += len(text)
+	}
+	for turn := range turns {
+		word := ""
+		if part := turn % 8; part < 5 {
+			word = fmt.Sprintf("change-%d-", turn+1)
+			cart, text := s.cart, textOf(turn+1)
+			if part < 3 {
+				cart, text = cartOf(turn+1), s.text
+			}
+			if err := s.change(ctx, turn+2, cart, text); err != nil {
+				return nil, err
+			}
+			if !r.asks {
+				time.Sleep(time.Second) // that is how old a change may be
+			}
+		}
+		text, err := r.look(ctx, s)
+		if err != nil {
+			return nil, fmt.Errorf("turn %d: %w", turn+1, err)
+		}
+		bytes += len(text)
+		if word != "" && strings.Contains(text, word) {
+			told++
+		}
+		if r.asks {
+			asking++
+		}
+	}
+	return figures{"bytes": float64(bytes), "told": 100 * float64(told) / changes, "asking": float64(asking)}, nil
+}
+
+// work calls the page's tool, and gives what its result says besides.
+func work(ctx context.Context, s *session) (string, error) {
+	text, err := s.agent.tool(ctx, "work", map[string]any{})
+	return strings.TrimPrefix(text, "done"), err
+}
+
+func readBoth(ctx context.Context, s *session) (string, error) {
+	return s.each(func(uri string) (string, error) { return s.readAll(ctx, uri, nil) })
+}
+
+func readSince(ctx context.Context, s *session) (string, error) {
+	return s.each(func(uri string) (string, error) { return s.readAll(ctx, uri, s.revision) })
+}
+
+// readSinceAll is what reading with since was before there were deltas: all of what has changed, and else one line.
+func readSinceAll(ctx context.Context, s *session) (string, error) {
+	return s.each(func(uri string) (string, error) {
+		text, err := s.readAll(ctx, uri, s.revision)
+		if err != nil || strings.Contains(text, `"unchanged":true`) {
+			return text, err
+		}
+		return s.readAll(ctx, uri, nil)
+	})
+}
+
+// each reads both, and learns the revision when it has.
+func (s *session) each(read func(uri string) (string, error)) (all string, err error) {
+	last := s.revision
+	for _, name := range []string{"/cart", "/text"} {
+		text, err := read(s.site.URL + name)
+		if err != nil {
+			return "", err
+		}
+		all += text
+		if m := revisionIn.FindStringSubmatch(text); m != nil {
+			var revision int64
+			fmt.Sscan(m[1], &revision)
+			last = max(last, revision)
+		}
+	}
+	s.revision = last
+	return all, nil
+}
+
+var revisionIn = regexp.MustCompile(`^\{"revision":(\d+)`)
+
+func (s *session) readAll(ctx context.Context, uri string, since any) (string, error) {
+	arguments := map[string]any{"uri": uri, "max_chars": 100_000}
+	if since != nil {
+		arguments["since"] = since
+	}
+	return s.agent.tool(ctx, "read_page_resource", arguments)
+}
+
+// snapshot looks at the whole page by a tool.
+func snapshot(tool string) func(context.Context, *session) (string, error) {
+	return func(ctx context.Context, s *session) (string, error) {
+		arguments := map[string]any{}
+		if s.name == devtools {
+			arguments["pageId"] = s.page
+		}
+		return s.agent.tool(ctx, tool, arguments)
+	}
+}
+
+func cartOf(n int) string {
+	var items []string
+	for i := range 60 {
+		note := ""
+		if i == n%60 {
+			note = fmt.Sprintf("change-%d-", n)
+		}
+		items = append(items, fmt.Sprintf(`{"sku":"sku-%d","quantity":%d,"price":12.50,"title":"a thing that is in the cart","note":%q}`, i, i+1, note))
+	}
+	return `{"items":[` + strings.Join(items, ",") + `]}`
+}
+
+func textOf(n int) string {
+	var b strings.Builder
+	for i := range 800 {
+		if i == n*17%800 {
+			fmt.Fprintf(&b, "change-%d-\n", n)
+		}
+		fmt.Fprintf(&b, "line %d of a text that somebody is writing just now\n", i)
+	}
+	return b.String()
+}
+
+// deltas are what it takes to say what has changed: of a cart with one change, and of the pair of documents, of all that are made for
+// it, that takes most.
+func (b *bench) deltas() family {
+	small, large := [2]string{deltatest.Cart(6<<10, 1), deltatest.Cart(6<<10, 2)}, [2]string{deltatest.Cart(1<<20, 1), deltatest.Cart(1<<20, 2)}
+	hostile := deltatest.Hostile()
+	return family{
+		name: "delta",
+		rows: []row{
+			{"small", "delta of 6 KB of JSON", "ms", goal{most: 0.2}, ""},
+			{"large", "delta of 1 MB of JSON", "ms", goal{most: 30}, ""},
+			{"memory", "delta of 1 MB of JSON: memory", "MB", goal{most: 4}, ""},
+			{"worst", "delta of documents made to be expensive, the worst, for 1 MB", "ms", goal{most: 30}, ""},
+			{"most", "delta of documents made to be expensive, the worst, for 1 MB: memory", "MB", goal{most: 4}, ""},
+		},
+		contenders: []contender{{"Pagewire", ours, func(context.Context) (figures, error) {
+			got := figures{}
+			got["small"], _ = cost(small)
+			got["large"], got["memory"] = cost(large)
+			for _, pair := range hostile {
+				ms, memory := cost(pair)
+				got["worst"], got["most"] = max(got["worst"], ms), max(got["most"], memory)
+			}
+			return got, nil
+		}}},
+	}
+}
+
+// cost is what a delta takes, the shortest time of five in ms and the memory in bytes, for each MB of the longer document; what is
+// shorter counts as 1 MB.
+func cost(pair [2]string) (ms, memory float64) {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for i := range 5 {
+		start := time.Now()
+		delta.Of(pair[0], pair[1])
+		if took := float64(time.Since(start).Nanoseconds()) / 1e6; i == 0 || took < ms {
+			ms = took
+		}
+	}
+	runtime.ReadMemStats(&after)
+	mb := max(float64(max(len(pair[0]), len(pair[1])))/(1<<20), 1)
+	return ms / mb, float64(after.TotalAlloc-before.TotalAlloc) / 5 / (1 << 20) / mb
+}
