@@ -139,9 +139,10 @@ size: build ## Print raw, gzip and brotli size of each artefact; fail above a bu
 
 bench: $(if $(AGENTS),bench-agents,bench-pages) ## Measure pages and gateway beside those of others, and the engine; SHORT=1: 3 minutes; AGENTS=1: what models pay
 
-bench-agents: # What a session adds to a model's context, and what deltas cost
+bench-agents: # What a session adds to a model's context, what deltas cost, and the time that a hook adds to a prompt
 	go test -run '^$$' -bench 'Session' -benchtime=3x ./bridge/gateway
 	go test -run '^$$' -bench . -benchtime=100x -benchmem ./bridge/gateway/delta
+	go test -run '^$$' -bench Hook -benchtime=200x ./bridge/cmd/pagewire
 
 bench-pages: build browser $(RIVALS) $(PEERS)
 	go test -run '^$$' -bench . -benchmem $(if $(SHORT),-short -benchtime=1ms) ./bridge ./bridge/wire ./bridge/coalesce ./bridge/resource

@@ -78,8 +78,8 @@ func (h userHome) keeper(t *testing.T) (keeper int) {
 	return keeper
 }
 
-// hubFile is a lock or socket that a hub leaves that was killed: the next one uses them, or removes them.
-var hubFile = regexp.MustCompile(`^pagewire/[0-9a-f]+-hub-[0-9]+(\.lock)?$`)
+// hubFile is a lock or socket that a gateway leaves that was killed: the next one uses them, or removes them.
+var hubFile = regexp.MustCompile(`^pagewire/[0-9a-f]+-(hub|agent)-[0-9]+(\.lock)?$`)
 
 // nothingLeft waits until there is no process, no profile and no socket of a keeper.
 func (h userHome) nothingLeft(t *testing.T) {

@@ -17,17 +17,19 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/seen"
 )
 
-// Reminders reach a model that calls a tool. One that is prompted is told by a hook of its program, which asks here what has changed
-// since its agent was told last: of all that pages list, and of what the agent has read. Nobody has asked for the contents of
-// a page there, so URIs and revisions are told, and contents of what the user chose alone.
+// Reminders reach a model that calls a tool. One that is prompted is told by a hook of its program, which asks here
+// what has changed since its agent was told last: of all that pages list, and of what the agent has read. Nobody has
+// asked for the contents of a page there, so URIs and revisions are told, and contents of what the user chose alone.
 //
-// What there is when a record is asked for the first time is no change. What a hook is told, reminders do not repeat, nor the reverse.
+// What there is when a record is asked for the first time is no change. What a hook is told, reminders do not repeat,
+// nor the reverse.
 
 // An Ask is what a hook wants of its agent's record.
 type Ask struct {
 	// Session names a conversation whose agent is not known. "" is the agent on stdio.
 	Session string `json:"session,omitempty"`
-	// Inline are origins, as Options.Allow has them, and URIs resources, whose contents are told. At most 50 of each count.
+	// Inline are origins, as Options.Allow has them, and URIs resources, whose contents are told. At most 50 of each
+	// count.
 	Inline []string `json:"inline,omitempty"`
 	URIs   []string `json:"uris,omitempty"`
 	// Forget empties the record of what the agent has seen: its model has none of that any more. Nothing is told then.
@@ -39,7 +41,8 @@ const (
 	RoadStdio = "stdio"
 	// maxChosen bounds each list of an Ask.
 	maxChosen = 50
-	// maxFollowed is how many URIs an agent is told of by hooks: what the user chose, what it has read, then what is listed.
+	// maxFollowed is how many URIs an agent is told of by hooks: what the user chose, what it has read, then what is
+	// listed.
 	maxFollowed = 512
 	// promptChars is how long what a hook tells may be: three programs of four take 10,000 and more.
 	promptChars = 4000
@@ -58,8 +61,9 @@ type conversation struct {
 	used  time.Time
 }
 
-// Changes says what has changed since an agent was told last, in the form of a reminder; "" is nothing, or no such agent. It takes no
-// longer than 250 ms, fails with ErrClosed or with ctx's error, and never waits for a page of which contents were not chosen.
+// Changes says what has changed since an agent was told last, in the form of a reminder; "" is nothing, or no such
+// agent. It takes no longer than 250 ms, fails with ErrClosed or with ctx's error, and never waits for a page of which
+// contents were not chosen.
 func (g *Gateway) Changes(ctx context.Context, q Ask) (string, error) {
 	answer := make(chan string, 1)
 	c := &call{}
@@ -87,8 +91,9 @@ func (g *Gateway) Changes(ctx context.Context, q Ask) (string, error) {
 	}
 }
 
-// Unknown lists those of some URIs, which have changed, of whose changes the agent on stdio does not know. It is told of them now. Where
-// there is none that is all. As with Changes, later changes are known of all that the agent is told of, also where uris is empty.
+// Unknown lists those of some URIs, which have changed, of whose changes the agent on stdio does not know. It is told
+// of them now. Where there is none that is all. As with Changes, later changes are known of all that the agent is told
+// of, also where uris is empty.
 func (g *Gateway) Unknown(uris []string) (unknown []string) {
 	g.mu.Lock()
 	defer g.unlock()
@@ -119,8 +124,8 @@ func (g *Gateway) Unknown(uris []string) (unknown []string) {
 	return unknown
 }
 
-// asking is the agent of an Ask, or nil. A conversation that is not known begins with it, in the place of the one that was used least
-// recently where there are too many.
+// asking is the agent of an Ask, or nil. A conversation that is not known begins with it, in the place of the one that
+// was used least recently where there are too many.
 func (g *Gateway) asking(session string, now time.Time) *Agent {
 	if session == "" {
 		for _, a := range g.agents {
@@ -133,7 +138,8 @@ func (g *Gateway) asking(session string, now time.Time) *Agent {
 	c := g.conversations[session]
 	if c == nil {
 		g.endConversations(now)
-		c = &conversation{agent: &Agent{g: g, memory: newMemory(seen.Limits{URIs: g.opt.Seen.URIs, Bytes: conversationBytes})}}
+		limits := seen.Limits{URIs: g.opt.Seen.URIs, Bytes: conversationBytes}
+		c = &conversation{agent: &Agent{g: g, memory: newMemory(limits)}}
 		g.remembering++
 		g.conversations[session] = c
 	}
@@ -160,7 +166,8 @@ func (g *Gateway) endConversations(now time.Time) {
 	}
 }
 
-// changesFor answers an Ask of the agent of a call: then is called once, with the lock held, unless the call ends before.
+// changesFor answers an Ask of the agent of a call: then is called once, with the lock held, unless the call ends
+// before.
 func (g *Gateway) changesFor(c *call, q Ask, then func(text string)) {
 	m := c.agent.memory
 	if q.Forget {
@@ -192,11 +199,12 @@ func (g *Gateway) changesFor(c *call, q Ask, then func(text string)) {
 // chooses reports whether the user wants the contents of a resource told.
 func (q *Ask) chooses(uri string) bool {
 	origin := originOf(uri)
-	return slices.Contains(q.URIs, uri) || slices.ContainsFunc(q.Inline, func(pattern string) bool { return MatchOrigin(pattern, origin) })
+	return slices.Contains(q.URIs, uri) ||
+		slices.ContainsFunc(q.Inline, func(pattern string) bool { return MatchOrigin(pattern, origin) })
 }
 
-// newsAtPrompt lists what has changed that the agent was not told, what changed last first, and sees to it that later changes are
-// known of all that the agent is told of.
+// newsAtPrompt lists what has changed that the agent was not told, what changed last first, and sees to it that later
+// changes are known of all that the agent is told of.
 func (g *Gateway) newsAtPrompt(m *memory, q Ask) (list []news) {
 	uris := g.promptURIs(m, q)
 	changed := map[string]bool{}
@@ -232,8 +240,8 @@ func (g *Gateway) newsAtPrompt(m *memory, q Ask) (list []news) {
 	return list
 }
 
-// promptURIs lists what an agent is told of at its prompts. What is in the list stays in it while there is room, also while no
-// page offers it; what has none any more is let go.
+// promptURIs lists what an agent is told of at its prompts. What is in the list stays in it while there is room, also
+// while no page offers it; what has none any more is let go.
 func (g *Gateway) promptURIs(m *memory, q Ask) (uris []string) {
 	in := map[string]bool{}
 	add := func(list []string) {
@@ -316,8 +324,8 @@ var changesTool = &mcp.Tool{
 // noChanges is a hook's JSON that says nothing.
 const noChanges = "{}"
 
-// changes answers a call of page_changes. Its only text is the hook's JSON, in every case: what is none a program shows its user, or takes
-// for context.
+// changes answers a call of page_changes. Its only text is the hook's JSON, in every case: what is none a program shows
+// its user, or takes for context.
 func (g *Gateway) changes(c *call, args []byte) {
 	in := struct {
 		Hook, Event  string
@@ -339,21 +347,24 @@ func (g *Gateway) changes(c *call, args []byte) {
 		say("")
 		return
 	}
-	g.changesFor(c, Ask{Inline: in.Inline, URIs: in.URIs, Forget: in.Forget}, func(text string) { say(HookOutput(in.Hook, in.Event, text)) })
+	g.changesFor(c, Ask{Inline: in.Inline, URIs: in.URIs, Forget: in.Forget}, func(text string) {
+		say(HookOutput(in.Hook, in.Event, text))
+	})
 }
 
 // HookPrograms are those whose hooks' output is known.
 var HookPrograms = []string{"claude-code", "codex", "gemini-cli", "copilot"}
 
-// hookEvents are the events of a program at which it takes text for its model, that of a prompt first. Copilot names none.
+// hookEvents are the events of a program at which it takes text for its model, that of a prompt first. Copilot names
+// none.
 var hookEvents = map[string][]string{
 	"claude-code": {"UserPromptSubmit", "SessionStart", "PostToolUse"},
 	"codex":       {"UserPromptSubmit", "SessionStart", "PostToolUse"},
 	"gemini-cli":  {"BeforeAgent", "SessionStart", "AfterTool"},
 }
 
-// HookOutput is the JSON that a program's hook prints to add a text to what its model is sent, at an event of the program's, or with ""
-// at a prompt. It is "" if the text is, and where the program takes no text at that event.
+// HookOutput is the JSON that a program's hook prints to add a text to what its model is sent, at an event of the
+// program's, or with "" at a prompt. It is "" if the text is, and where the program takes no text at that event.
 func HookOutput(program, event, text string) string {
 	type output struct {
 		Event string `json:"hookEventName,omitempty"`

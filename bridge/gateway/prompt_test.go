@@ -114,7 +114,8 @@ func stdioAgent(t *testing.T, g *Gateway) *testAgent {
 	return a
 }
 
-// A hook and reminders tell an agent of each change once, whichever comes first, also of what pages list and it has not read.
+// A hook and reminders tell an agent of each change once, whichever comes first, also of what pages list and it has not
+// read.
 func TestPromptAndReminders(t *testing.T) {
 	g := newGateway(t, Options{Reminders: RemindersNames})
 	p := openPage(t, g, tabInfo("a"), map[string]string{cart: "one", app + "/doc": "text"})
@@ -153,8 +154,8 @@ func TestPromptAndReminders(t *testing.T) {
 	}
 }
 
-// A cleared conversation knows nothing, so that no reminder speaks of what it has read, and what was told before is told no second
-// time; a change that was not told yet is.
+// A cleared conversation knows nothing, so that no reminder speaks of what it has read, and what was told before is
+// told no second time; a change that was not told yet is.
 func TestForget(t *testing.T) {
 	g := newGateway(t, Options{})
 	p := openPage(t, g, tabInfo("a"), map[string]string{cart: "one", app + "/doc": "text"})

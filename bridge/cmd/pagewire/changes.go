@@ -49,6 +49,8 @@ func changesCommand() *cobra.Command {
 			switch {
 			case errors.Is(err, hub.ErrNoHub):
 				return hintError{err, startOne}
+			case errors.Is(err, context.DeadlineExceeded):
+				return fmt.Errorf("%w (for %v)", hub.ErrSilent, hookTime)
 			case err != nil || text == "":
 				return err
 			}
@@ -110,8 +112,8 @@ func (c *changesAsk) asHook(ctx context.Context, in io.Reader, out io.Writer) {
 	fmt.Fprintln(visible{out}, gateway.HookOutput(c.program, given.Event, text))
 }
 
-// isHook reports whether a command line is a program's hook. Of some programs a hook that ends with status 2 keeps the user's prompt
-// from being sent, and so would a flag that this version does not know.
+// isHook reports whether a command line is a program's hook. Of some programs a hook that ends with status 2 keeps the
+// user's prompt from being sent, and so would a flag that this version does not know.
 func isHook(args []string) bool {
 	if len(args) == 0 || args[0] != "changes" {
 		return false

@@ -63,8 +63,8 @@ type report struct {
 	Error  string
 }
 
-// playAgent is an agent program: it starts pagewire serve, and takes one order on each line. wrap is "", or makes the server's process a
-// shell's child.
+// playAgent is an agent program: it starts pagewire serve, and takes one order on each line. wrap is "", or makes the
+// server's process a shell's child.
 func playAgent(wrap string, args []string, in io.Reader, out io.Writer) error {
 	server := process("command", append([]string{"serve"}, args...)...)
 	if wrap != "" {
@@ -184,7 +184,8 @@ func (p *program) do(o order) (r report) {
 
 func (p *program) send(message string) string { return p.do(order{Send: message}).Out }
 
-// hook runs a hook of Claude Code at a prompt, in a conversation that all name alike: that is not what tells them apart.
+// hook runs a hook of Claude Code at a prompt, in a conversation that all name alike: that is not what tells them
+// apart.
 func (p *program) hook(args ...string) string {
 	p.t.Helper()
 	r := p.do(order{Hook: append([]string{"--hub", p.addr, "--hook", "claude-code"}, args...), Stdin: `{"session_id":"same","hook_event_name":"UserPromptSubmit","prompt":"hello"}`})
@@ -194,8 +195,8 @@ func (p *program) hook(args ...string) string {
 	return r.Out
 }
 
-// told is what a hook says at the first prompt after a change. Each attempt is another change: a hook that has no time to wait on a
-// busy machine says nothing.
+// told is what a hook says at the first prompt after a change. Each attempt is another change: a hook that has no time
+// to wait on a busy machine says nothing.
 func (p *program) told(change func(i int), args ...string) (text string) {
 	p.t.Helper()
 	i := 0
@@ -208,7 +209,8 @@ func (p *program) told(change func(i int), args ...string) (text string) {
 	return text
 }
 
-// Two agents in one directory, one of them with a wrapped server: each has its own record, and hooks and reminders tell nothing twice.
+// Two agents in one directory, one of them with a wrapped server: each has its own record, and hooks and reminders tell
+// nothing twice.
 func TestHooksOfTwoAgents(t *testing.T) {
 	r := start(t, "", "one")
 	a, b := r.program(""), r.program("wrapped")
@@ -220,7 +222,11 @@ func TestHooksOfTwoAgents(t *testing.T) {
 		}
 		return true
 	})
+	const call = `{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"page_changes","arguments":{}}}`
 	for _, p := range []*program{a, b} {
+		if answer := p.send(call); !strings.Contains(answer, `"text":"{}"`) {
+			t.Errorf("what is there is told: %s", answer)
+		}
 		if text := p.hook(); text != "" {
 			t.Errorf("what is there is told: %s", text)
 		}
@@ -240,15 +246,14 @@ func TestHooksOfTwoAgents(t *testing.T) {
 	if text := a.hook(); text != "" {
 		t.Errorf("told twice: %s", text)
 	}
-	if text := b.told(func(int) {}); !strings.Contains(text, cart) { // without a further change
-		t.Errorf("the other is told %s", text)
+	if answer := b.send(call); !strings.Contains(answer, cart) {
+		t.Errorf("the other is told %s", answer)
 	}
 	if text := b.told(change, "--inline", "https://shop.example"); !strings.Contains(text, "secret") {
 		t.Errorf("contents are asked for, and it is told %s", text)
 	}
 	// The tool of an agent asks the same record, and so do reminders.
 	a.told(change)
-	const call = `{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"page_changes","arguments":{}}}`
 	if answer := a.send(call); !strings.Contains(answer, `"text":"{}"`) {
 		t.Errorf("page_changes repeats it: %s", answer)
 	}
@@ -339,7 +344,8 @@ func TestChangesAsText(t *testing.T) {
 	}
 }
 
-// BenchmarkHook is what a hook adds to a prompt: a process that is started, asks the serve of its agent, and ends. A change is told in each.
+// BenchmarkHook is what a hook adds to a prompt: a process that is started, asks the serve of its agent, and ends.
+// Before each the page changes.
 func BenchmarkHook(b *testing.B) {
 	r := start(b, "", "one")
 	p := r.program("")

@@ -14,14 +14,14 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/hook"
 )
 
-// What watch does for a program that wakes its agent with each line: all that there is (--all), one line for what has changed (--lines),
-// not too often (--min-interval), and not of what the agent knows already.
+// What watch does for a program that wakes its agent with each line: all that there is (--all), one line for what has
+// changed (--lines), not too often (--min-interval), and not of what the agent knows already.
 
 const (
 	// maxWatched is how many resources --all watches.
 	maxWatched = 1000
-	// wakeEvery is how often --lines prints by default, unless it is read on a terminal: each line costs a model's turn. What changes
-	// within settleTime is told together.
+	// wakeEvery is how often --lines prints by default, unless it is read on a terminal: each line costs a model's
+	// turn. What changes within settleTime is told together.
 	wakeEvery, settleTime = 30 * time.Second, 200 * time.Millisecond
 	// maxLine is how long a line is at most, unless one URI alone is longer.
 	maxLine = 600
@@ -110,8 +110,8 @@ func (w *watcher) flush() {
 	}
 }
 
-// unknown are those of some URIs of whose changes the agent was not told that has started this process: all, where there is none. It has
-// its record follow all that is listed, so that none is missed.
+// unknown are those of some URIs of whose changes the agent was not told that has started this process: all, where
+// there is none. It has its record follow all that is listed, so that none is missed.
 func (w *watcher) unknown(uris []string) []string {
 	if !w.lines {
 		return nil
@@ -127,8 +127,8 @@ func (w *watcher) unknown(uris []string) []string {
 	case <-ctx.Done():
 	case <-time.After(settleTime):
 	}
-	later, err := hook.Unknown(ctx, w.hub.addr, slices.DeleteFunc(slices.Clone(uris), func(uri string) bool { return slices.Contains(unknown, uri) }))
-	if err == nil {
+	rest := slices.DeleteFunc(slices.Clone(uris), func(uri string) bool { return slices.Contains(unknown, uri) })
+	if later, err := hook.Unknown(ctx, w.hub.addr, rest); err == nil {
 		unknown = append(unknown, later...)
 	}
 	return unknown

@@ -29,7 +29,8 @@ func (w *watching) updated(text string) {
 	}
 }
 
-// What is there first is no change, and a program that waits for changes may be there before all of it: gateway, page and resource.
+// What is there first is no change, and a program that waits for changes may be there before all of it: gateway, page
+// and resource.
 func TestWatchOfChangesAlone(t *testing.T) {
 	newHome(t)
 	early := &running{t: t, addr: testkit.Addr(t)}
