@@ -198,16 +198,18 @@ func TestByConversation(t *testing.T) {
 	}
 }
 
-// A socket goes with its serve. One of a serve that was killed is removed by the next, and what is none stays.
-func TestSockets(t *testing.T) {
-	addr, dir := home(t)
-	g, _ := newGateway(t)
-	const dead, deadLock, alive = 1<<22 + 1, 1<<22 + 2, 1<<22 + 3 // above what systems give
+// Process ids above what systems give.
+const dead, deadLock, alive = 1<<22 + 1, 1<<22 + 2, 1<<22 + 3
+
+// leave has in the directory what a serve leaves that was killed (the socket and a lock, or a lock alone), the socket of another one
+// that lives, and a file that is none of ours; path is that of the first.
+func leave(t *testing.T, dir *userdir.Dir) (path, foreign string) {
+	t.Helper()
 	l, err := dir.Listen(socketOf(dead))
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := l.Addr().String()
+	path = l.Addr().String()
 	l.Close()
 	left, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
 	if err != nil {
@@ -215,21 +217,28 @@ func TestSockets(t *testing.T) {
 	}
 	left.SetUnlinkOnClose(false)
 	left.Close()
-	unlocked, err := dir.TryLock(socketOf(deadLock) + ".lock")
+	lock, err := dir.TryLock(socketOf(deadLock) + ".lock")
 	if err != nil {
 		t.Fatal(err)
 	}
-	unlocked.Unlock()
+	lock.Unlock()
 	other, err := dir.Listen(socketOf(alive))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer other.Remove()
-	foreign := filepath.Join(filepath.Dir(path), "agent-7")
+	t.Cleanup(func() { other.Remove() })
+	foreign = filepath.Join(filepath.Dir(path), "agent-7")
 	if err := os.WriteFile(foreign, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	return path, foreign
+}
 
+// A socket goes with its serve. One of a serve that was killed is removed by the next, and what is none stays.
+func TestSockets(t *testing.T) {
+	addr, dir := home(t)
+	g, _ := newGateway(t)
+	path, foreign := leave(t, dir)
 	ctx, cancel := context.WithCancel(t.Context())
 	var serving sync.WaitGroup
 	serving.Go(func() { Serve(ctx, addr, g, slog.New(slog.DiscardHandler)) })
