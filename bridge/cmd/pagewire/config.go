@@ -165,7 +165,6 @@ func (c *configuration) writeLive(server part) error {
 	if err != nil {
 		return err
 	}
-	again := s.exists()
 	if err := s.undo(c.force); err != nil {
 		return err
 	}
@@ -186,7 +185,7 @@ func (c *configuration) writeLive(server part) error {
 	if err := c.do(s.files, paths...); err != nil || !changes {
 		return err
 	}
-	if allow := c.client.road.allowed(c.places); allow != "" && !again {
+	if allow := c.client.road.allowed(c.places); allow != "" {
 		fmt.Fprintln(c.cmd.ErrOrStderr(), "pagewire:", allow)
 	}
 	fmt.Fprintf(c.cmd.ErrOrStderr(), "pagewire: what was there is kept in %s; pagewire config %s --remove takes it back\n",

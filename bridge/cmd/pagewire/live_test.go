@@ -424,8 +424,8 @@ func TestWordsForShells(t *testing.T) {
 		{"linux", "/home/a b/pagewire", "'/home/a b/pagewire'"},
 		{"linux", "/home/o'neil/$x/pagewire", `'/home/o'\''neil/$x/pagewire'`},
 		{"linux", `a\b`, `'a\b'`},
-		{"windows", `C:\bin\pagewire.exe`, `C:\bin\pagewire.exe`},
-		{"windows", `C:\Program Files\pagewire.exe`, `"C:\Program Files\pagewire.exe"`},
+		{"windows", `C:\bin\pagewire.exe`, `C:/bin/pagewire.exe`},
+		{"windows", `C:\Program Files\pagewire.exe`, `"C:/Program Files/pagewire.exe"`},
 	} {
 		if got := quotedWord(c.goos, c.word); got != c.want {
 			t.Errorf("%s on %s: %s, want %s", c.word, c.goos, got, c.want)

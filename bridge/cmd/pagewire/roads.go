@@ -155,22 +155,25 @@ func (c command) at() []string {
 	return []string{"--hub", c.hub}
 }
 
-// shell is a command line of ours for a shell: each word in quotes that has something in it that a shell would act
-// upon.
+// shell is a command line of ours for a shell: each word that a shell would act upon is in quotes.
 func (c command) shell(args ...string) string {
-	words := []string{quotedWord(c.goos, c.binary)}
-	for _, arg := range args {
-		words = append(words, quotedWord(c.goos, arg))
+	var words []string
+	for _, word := range append([]string{c.binary}, args...) {
+		words = append(words, quotedWord(c.goos, word))
 	}
 	return strings.Join(words, " ")
 }
 
+// quotedWord is a word for the shells of a system. Those of Windows have only "/" and double quotes in common.
 func quotedWord(goos, word string) string {
+	if goos == "windows" {
+		word = strings.ReplaceAll(word, `\`, "/")
+	}
 	safe := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:@%+,=", r)
 	}
 	switch {
-	case strings.IndexFunc(word, func(r rune) bool { return !safe(r) && !(goos == "windows" && r == '\\') }) < 0:
+	case strings.IndexFunc(word, func(r rune) bool { return !safe(r) }) < 0:
 		return word
 	case goos == "windows":
 		return `"` + word + `"` // no path of Windows has a quote in it
