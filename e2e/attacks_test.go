@@ -56,18 +56,23 @@ type attack struct {
 
 const nothing = "" // the attacker is let be
 
+// measured is of how many reads the times are.
+const measured = 300
+
 // attacks are those of a hostile page on the list, the memory and the time of others. 1 << 20 is "1 MB".
 var attacks = []attack{
 	{name: "71 descriptors of 1 MB", told: "the limit is",
 		socket: func(p *rawPeer) { p.register(71, 1, 1<<20) },
 		page:   `for (let n = 0; n < 71; n++) say(register(n, 1 << 20));`},
-	{name: "a descriptor of 100 MB", told: "a message of more than 17825792 bytes|too big",
-		socket: func(p *rawPeer) { p.register(1, 1, 100<<20) }},
+	{name: "a descriptor of 100 MB", told: "a message is too long; the limit is 17825792 bytes",
+		socket: func(p *rawPeer) { p.register(1, 1, 100<<20) },
+		page:   `say(register(0, 100 << 20)); await stay();`},
 	{name: "300 descriptors of 261 KB", told: "the limit is",
 		socket: func(p *rawPeer) { p.register(300, 1, 261<<10) },
 		page:   `for (let n = 0; n < 300; n++) say(register(n, 261 << 10));`},
 	{name: "60 descriptors of 255 KB, from pages that come and go", told: nothing, peers: 3,
-		socket: func(p *rawPeer) { p.register(60, 1, 255<<10) }},
+		socket: func(p *rawPeer) { p.register(60, 1, 255<<10) },
+		page:   `for (let n = 0; n < 60; n++) say(register(n, 255 << 10));`},
 	{name: "10,001 resources", told: "the page has too many; the limit is 10000",
 		socket: func(p *rawPeer) { p.register(11, 1000, 1); p.stay() },
 		page:   `for (let k = 0; k < 11; k++) say(...Array.from({ length: 1000 }, (_, n) => register(k * 1000 + n, 1))); await stay();`},
@@ -77,11 +82,13 @@ var attacks = []attack{
 	{name: "100,000 tools", told: "tools refused: they have|tools refused: there are",
 		socket: func(p *rawPeer) { p.say([]any{"setTools", manyTools()}); p.stay() },
 		page:   `say(["setTools", JSON.stringify(Array.from({ length: 100000 }, (_, n) => ({ name: "t" + n, inputSchema: { type: "object" } })))]); await stay();`},
-	{name: "endless bytes before the hello", told: "a message of more than 65536 bytes|limit is 65536", peers: 60, silent: true,
+	{name: "endless bytes before the hello", told: "the limit is 65536", peers: 60, silent: true,
 		socket: func(p *rawPeer) { p.endless() },
 		page:   `for (let n = 0; n < 16; n++) post(" ".repeat(1 << 20));`},
 	{name: "frames of many documents whose process is kept busy", told: "the limit is", peers: 10, silent: true,
 		page: `for (let n = 0; n < 40; n++) post('[["hello",1,"0",{}]]' + " ".repeat(4 << 20));`},
+	{name: "frames that never end", told: "a message was left unfinished", peers: 40,
+		socket: func(p *rawPeer) { p.unfinished(16 << 20); p.stay() }},
 	{name: "answers of 17 MB", reads: "big", fails: "the limit is 16777216",
 		socket: func(p *rawPeer) { p.answer("big", 16<<20+1) },
 		page:   `say(register("big")); await answer(16 * 2 ** 20 + 1);`},
@@ -100,6 +107,10 @@ var attacks = []attack{
 	{name: "touches without end", told: "the limit is 5000 a second",
 		socket: func(p *rawPeer) { p.churn(`["touch",%[2]s,7]`) },
 		page:   `for (let n = 0; n < 1e5 && !over; n++) { say(["touch", at(0), n]); if (n % 1000 === 0) await turn(); }`},
+	{name: "touches without end, of many pages", told: "the limit is 5000 a second", peers: 60,
+		socket: func(p *rawPeer) { p.churn(`["touch",%[2]s,7]`) }},
+	{name: "as many touches as a page may say, of many pages", told: nothing, peers: 60,
+		socket: func(p *rawPeer) { p.steady(`[["touch","` + p.origin + `/evil/0",7]]`, 4000) }},
 }
 
 func manyTools() string {
@@ -183,7 +194,7 @@ func newSiege(t *testing.T, in context.Context, a attack, args ...string) *siege
 func (f *siege) fight(begin func(ctx context.Context)) {
 	t := f.t
 	f.reads(20) // whatever is made once
-	calm := f.reads(100)
+	calm := f.reads(measured)
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	begin(ctx)
@@ -200,12 +211,13 @@ func (f *siege) fight(begin func(ctx context.Context)) {
 	for range 3 {
 		f.unharmed()
 	}
-	harsh := f.reads(100)
+	harsh := f.reads(measured)
 	f.unharmed()
 	reading.Wait()
 	stop()
 	hub, joiner := peak(t, f.hub), peak(t, f.joiner)
-	t.Logf("reads p50 %v, p99 %v without, %v, %v with the attacker; VmHWM %d MB, of the joined one %d MB", calm[50], calm[99], harsh[50], harsh[99], hub, joiner)
+	t.Logf("reads p50 %v, p99 %v without, %v, %v with the attacker; VmHWM %d MB, of the joined one %d MB",
+		calm[measured/2], calm[measured*99/100], harsh[measured/2], harsh[measured*99/100], hub, joiner)
 	if hub >= maxPeak || joiner >= maxPeak {
 		t.Errorf("VmHWM is %d MB, of the joined gateway %d MB, want below %d", hub, joiner, maxPeak)
 	}
@@ -384,10 +396,24 @@ func (p *rawPeer) register(frames, each, size int) {
 }
 
 // endless sends one message without end.
-func (p *rawPeer) endless() {
+func (p *rawPeer) endless() { p.unfinished(1 << 40) }
+
+// unfinished begins a message, and leaves it after so many bytes.
+func (p *rawPeer) unfinished(bytes int) {
 	w, err := p.conn.Writer(p.ctx, websocket.MessageText)
-	for piece := []byte(strings.Repeat(" ", 64<<10)); err == nil; {
+	piece := []byte(strings.Repeat(" ", 64<<10))
+	for sent := 0; sent < bytes && err == nil; sent += len(piece) {
 		_, err = w.Write(piece)
+	}
+}
+
+// steady says a frame so often in a second, for as long as it may.
+func (p *rawPeer) steady(frame string, perSecond int) {
+	const tick = 10 * time.Millisecond
+	for t := time.NewTicker(tick); p.ctx.Err() == nil; <-t.C {
+		for range perSecond / int(time.Second/tick) {
+			p.raw(frame)
+		}
 	}
 }
 

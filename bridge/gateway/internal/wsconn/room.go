@@ -8,8 +8,9 @@ import (
 )
 
 // A Room bounds the bytes that connections hold of messages above 64 KiB, those under way and those that their reader has not
-// come back from. Where there is too little of it who has held some for longest ends: on loopback a message of 16 MiB is
-// there within 20 ms, and who leaves one unfinished is the first to go.
+// come back from. Where there is too little of it one ends: of those who together hold the most (Options.Whose), the one that
+// has held some for longest. On loopback a message of 16 MiB is there within 20 ms, and who leaves one unfinished is the first
+// to go; however many leave some unfinished, it is one of theirs.
 type Room struct {
 	mu      sync.Mutex
 	left    int
@@ -18,6 +19,7 @@ type Room struct {
 
 type holder struct {
 	conn  *Conn
+	whose string // when it began to
 	bytes int
 }
 
@@ -27,7 +29,8 @@ func NewRoom(bytes int) *Room { return &Room{left: bytes} }
 // smallest is the size above which a message needs room.
 const smallest = 64 << 10
 
-var errNoRoom = errors.New("a message was left unfinished, or came too slowly, while other pages needed its room")
+// ErrNoRoom is the error of Read for a connection that a Room has ended.
+var ErrNoRoom = errors.New("a message was left unfinished, or came too slowly, while other pages needed its room")
 
 // take makes a connection hold so many bytes, instead of what it has held.
 func (r *Room) take(c *Conn, bytes int) {
@@ -39,17 +42,36 @@ func (r *Room) take(c *Conn, bytes int) {
 	i := r.find(c)
 	if i < 0 {
 		i = len(r.holders)
-		r.holders = append(r.holders, holder{conn: c})
+		r.holders = append(r.holders, holder{conn: c, whose: c.opt.Whose})
 	}
 	r.left -= bytes - r.holders[i].bytes
 	r.holders[i].bytes = bytes
-	for i = 0; r.left < 0 && i < len(r.holders); i++ {
-		if h := &r.holders[i]; h.bytes > 0 && h.conn != c {
-			r.left += h.bytes
-			h.bytes = 0
-			go h.conn.end(0, "") // it may be writing
+	for r.left < 0 {
+		h := r.last(c)
+		if h == nil {
+			return
+		}
+		r.left += h.bytes
+		h.bytes = 0
+		go h.conn.end(0, "") // it may be writing
+	}
+}
+
+// last is who ends, so that c may hold more.
+func (r *Room) last(c *Conn) (found *holder) {
+	of := map[string]int{}
+	for _, h := range r.holders {
+		if h.conn != c {
+			of[h.whose] += h.bytes
 		}
 	}
+	for i := range r.holders {
+		h := &r.holders[i]
+		if h.conn != c && h.bytes > 0 && (found == nil || of[h.whose] > of[found.whose]) {
+			found = h
+		}
+	}
+	return found
 }
 
 // leave gives back what a connection holds.

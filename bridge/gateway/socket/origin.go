@@ -1,0 +1,86 @@
+//go:build !js
+
+package socket
+
+import (
+	"fmt"
+	"sync"
+	"time"
+)
+
+// An origin is what is known of one: the pages that it has here, and that some were let go.
+type origin struct {
+	name  string
+	pages int        // documents that are connected
+	users int        // documents that may use it, those of an extension included
+	turn  sync.Mutex // held while what one of its pages says is looked at: it has one processor, however many pages it has
+
+	letGo int       // pages that were, with no longer pause than letGoTime
+	last  time.Time // when
+	next  time.Time // when one more page is heard, where that are maxLetGo
+}
+
+const (
+	// Where maxLetGo pages of an origin were let go for what they said, with pauses below letGoTime, one further page of it is
+	// heard every letGoPace. One that would wait for more than maxWait is told to come later. Sixty peers that each begin anew
+	// at once would keep two processors busy.
+	maxLetGo  = 20
+	letGoTime = 10 * time.Second
+	letGoPace = time.Second
+	maxWait   = 5 * time.Second
+)
+
+// hold returns what is known of an origin; release is to be called. The lock is held.
+func (h *Handler) hold(name string) *origin {
+	h.forget()
+	o := h.origins[name]
+	if o == nil {
+		o = &origin{name: name}
+		h.origins[name] = o
+	}
+	o.users++
+	return o
+}
+
+func (h *Handler) release(o *origin) {
+	o.users--
+	h.forget()
+}
+
+// forget forgets the origins that have no page, and had none let go lately. The lock is held.
+func (h *Handler) forget() {
+	for name, o := range h.origins {
+		if o.users == 0 && (h.closing || time.Since(o.last) > letGoTime) {
+			delete(h.origins, name)
+		}
+	}
+}
+
+// lets notes that a page is let go for what it has said.
+func (h *Handler) lets(o *origin) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if time.Since(o.last) > letGoTime {
+		o.letGo = 0
+	}
+	o.letGo++
+	o.last = time.Now()
+}
+
+// wait says for how long a page is not heard, or why it is to come later.
+func (h *Handler) wait(o *origin) (pause time.Duration, why string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	now := time.Now()
+	if o.letGo < maxLetGo || now.Sub(o.last) > letGoTime {
+		return 0, ""
+	}
+	if o.next.Before(now) {
+		o.next = now
+	}
+	if pause = o.next.Sub(now); pause > maxWait {
+		return 0, fmt.Sprintf("too many pages of %s were let go; the limit is %d, and from then on one a second", o.name, maxLetGo)
+	}
+	o.next = o.next.Add(letGoPace)
+	return pause, ""
+}
