@@ -110,7 +110,7 @@ var attacks = []attack{
 	{name: "touches without end, of many pages", told: "the limit is 5000 a second", peers: 60,
 		socket: func(p *rawPeer) { p.churn(`["touch",%[2]s,7]`) }},
 	{name: "as many touches as a page may say, of many pages", told: nothing, peers: 60,
-		socket: func(p *rawPeer) { p.steady(`[["touch","` + p.origin + `/evil/0",7]]`, 4000) }},
+		socket: func(p *rawPeer) { p.steady(`[["touch","`+p.origin+`/evil/0",7]]`, 4000) }},
 }
 
 func manyTools() string {

@@ -401,7 +401,9 @@ func (c *Conn) CloseWith(code websocket.StatusCode, reason string) { c.end(code,
 
 // Refuse is CloseWith for a peer that is let go for what it says: where it does not answer our close it is left alone for a
 // second before the connection is closed, and not read.
-func (c *Conn) Refuse(code websocket.StatusCode, reason string) { c.endWithin(refuseTimeout, code, reason) }
+func (c *Conn) Refuse(code websocket.StatusCode, reason string) {
+	c.endWithin(refuseTimeout, code, reason)
+}
 
 // end closes once. With code 0 the peer is told nothing: it has gone, or has been told. It returns within closeTimeout,
 // whatever the peer does.
