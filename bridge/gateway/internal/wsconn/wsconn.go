@@ -256,7 +256,11 @@ func (c *Conn) next(ctx context.Context) ([]byte, error) {
 	kind, r, err := c.ws.Reader(ctx)
 	var text []byte
 	if err == nil {
-		text, err = c.readAll(r)
+		if text, err = c.readAll(r); err == nil {
+			c.opt.Room.finish(c)
+		} else if c.opt.Room.leave(c) {
+			err = ErrNoRoom
+		}
 	}
 	switch {
 	case errors.Is(err, ErrNoRoom):
@@ -284,7 +288,9 @@ func (c *Conn) readAll(r io.Reader) ([]byte, error) {
 	for {
 		if len(text) == cap(text) {
 			size := max(cap(text)+1, min(2*cap(text), int(c.opt.MaxMessage)+1))
-			c.opt.Room.take(c, size)
+			if err := c.opt.Room.take(c, size); err != nil {
+				return nil, err
+			}
 			text = append(make([]byte, 0, size), text...)
 		}
 		n, err := r.Read(text[len(text):cap(text)])
@@ -294,8 +300,6 @@ func (c *Conn) readAll(r io.Reader) ([]byte, error) {
 			return nil, fmt.Errorf("%w; the limit is %d bytes", ErrTooLong, c.opt.MaxMessage)
 		case err == io.EOF:
 			return text, nil
-		case err != nil && c.opt.Room.gave(c):
-			return nil, ErrNoRoom
 		case err != nil:
 			return nil, err
 		}
@@ -411,6 +415,7 @@ func (c *Conn) end(code websocket.StatusCode, reason string) { c.endWithin(close
 
 func (c *Conn) endWithin(limit time.Duration, code websocket.StatusCode, reason string) {
 	c.once.Do(func() {
+		defer c.opt.Room.over(c)
 		close(c.closed)
 		c.tcp.ignored.Store(true)
 		if code == 0 {

@@ -210,16 +210,24 @@ func TestMessageThatIsTooLong(t *testing.T) {
 
 // Whoever leaves many messages unfinished loses one of them for another's, and not the other.
 func TestRoomIsTakenFromWhoHoldsMost(t *testing.T) {
-	honest, evil, other := &Conn{opt: Options{Whose: "honest"}}, &Conn{opt: Options{Whose: "evil"}}, &Conn{opt: Options{Whose: "other"}}
-	second := &Conn{opt: evil.opt}
 	room := NewRoom(1000 << 10)
-	room.take(honest, 400<<10)
-	room.take(evil, 200<<10)
-	room.take(second, 300<<10)
-	if h := room.last(other); h == nil || h.conn != evil {
-		t.Errorf("it is %+v that ends for another", h)
+	hold := func(whose string, bytes int) *holder {
+		c := &Conn{opt: Options{Whose: whose}}
+		if err := room.take(c, bytes); err != nil {
+			t.Fatal(err)
+		}
+		return room.find(c)
 	}
-	if h := room.last(evil); h == nil || h.conn != honest {
-		t.Errorf("it is %+v that ends for one of several", h)
+	honest, evil := hold("honest", 400<<10), hold("evil", 200<<10)
+	second, other := hold("evil", 300<<10), hold("other", 65<<10)
+	if last := room.last(other); last != evil {
+		t.Errorf("it is %+v that ends for another", last)
+	}
+	if last := room.last(second); last != honest {
+		t.Errorf("it is %+v that ends for one of two", last)
+	}
+	evil.ended = true
+	if last := room.last(other); last != honest {
+		t.Errorf("it is %+v that ends beside one that has", last)
 	}
 }
