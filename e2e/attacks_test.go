@@ -7,6 +7,7 @@ package e2e
 // followed by an agent of the hub and by one of a gateway that has joined it.
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"regexp"
 	"slices"
 	"strconv"
@@ -61,6 +63,11 @@ const measured = 300
 
 // attacks are those of a hostile page on the list, the memory and the time of others. 1 << 20 is "1 MB".
 var attacks = []attack{
+	{name: "none, but processors that are busy", told: nothing, peers: 2,
+		socket: func(p *rawPeer) {
+			for p.ctx.Err() == nil {
+			}
+		}},
 	{name: "71 descriptors of 1 MB", told: "the limit is",
 		socket: func(p *rawPeer) { p.register(71, 1, 1<<20) },
 		page:   `for (let n = 0; n < 71; n++) say(register(n, 1 << 20));`},
@@ -107,7 +114,7 @@ var attacks = []attack{
 	{name: "touches without end", told: "the limit is 5000 a second",
 		socket: func(p *rawPeer) { p.churn(`["touch",%[2]s,7]`) },
 		page:   `for (let n = 0; n < 1e5 && !over; n++) { say(["touch", at(0), n]); if (n % 1000 === 0) await turn(); }`},
-	{name: "touches without end, of many pages", told: "the limit is 5000 a second", peers: 60,
+	{name: "touches without end, of many pages", told: nothing, peers: 60,
 		socket: func(p *rawPeer) { p.churn(`["touch",%[2]s,7]`) }},
 	{name: "as many touches as a page may say, of many pages", told: nothing, peers: 60,
 		socket: func(p *rawPeer) { p.steady(`[["touch","`+p.origin+`/evil/0",7]]`, 4000) }},
@@ -298,9 +305,79 @@ func (f *siege) said() []string {
 	return slices.Clone(f.told)
 }
 
+// Raiders attack by WebSocket, from a process of their own: in that of the honest agent they would delay its reads themselves.
+type raiders struct {
+	attack attack
+	hub    string
+
+	mu   sync.Mutex
+	told map[string]bool
+}
+
+const raidersName, raidersHub = "PAGEWIRE_RAIDERS", "PAGEWIRE_RAIDERS_HUB"
+
+// raiderOrigin is where their pages are.
+const raiderOrigin = "http://localhost:4000"
+
+// init makes this binary raiders where it has been started as such. They end with their standard input.
+func init() {
+	i := slices.IndexFunc(attacks, func(a attack) bool { return a.name == os.Getenv(raidersName) })
+	if i < 0 {
+		return
+	}
+	r := &raiders{attack: attacks[i], hub: os.Getenv(raidersHub), told: map[string]bool{}}
+	for range max(1, r.attack.peers) {
+		go func() {
+			for {
+				r.live(context.Background())
+			}
+		}()
+	}
+	io.Copy(io.Discard, os.Stdin)
+	os.Exit(0)
+}
+
+// bySocket attacks by WebSocket until ctx ends.
+func (f *siege) bySocket(ctx context.Context) {
+	origin := raiderOrigin
+	f.evil.Store(&origin)
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), raidersName+"="+f.attack.name, raidersHub+"="+f.h.hub)
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		f.t.Fatal(err)
+	}
+	context.AfterFunc(ctx, func() { in.Close() })
+	var all sync.WaitGroup
+	all.Go(func() {
+		defer cmd.Wait()
+		for lines := bufio.NewScanner(out); lines.Scan(); {
+			f.hears(lines.Text())
+		}
+	})
+	f.t.Cleanup(all.Wait)
+}
+
+// hears passes on what raiders are told, once.
+func (r *raiders) hears(text string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.told[text] {
+		r.told[text] = true
+		fmt.Printf("%q\n", text)
+	}
+}
+
 // A rawPeer is one connection of an attacker, to the WebSocket of pages.
 type rawPeer struct {
-	f      *siege
+	r      *raiders
 	ctx    context.Context
 	conn   *websocket.Conn
 	origin string
@@ -308,25 +385,10 @@ type rawPeer struct {
 	over   chan struct{}
 }
 
-// bySocket attacks by WebSocket until ctx ends.
-func (f *siege) bySocket(ctx context.Context) {
-	origin := "http://localhost:4000"
-	f.evil.Store(&origin)
-	var all sync.WaitGroup
-	for range max(1, f.attack.peers) {
-		all.Go(func() {
-			for ctx.Err() == nil {
-				f.live(ctx, origin)
-			}
-		})
-	}
-	f.t.Cleanup(all.Wait)
-}
-
 // live is one life of an attacker.
-func (f *siege) live(ctx context.Context, origin string) {
-	conn, _, err := websocket.Dial(ctx, "ws://"+f.h.hub+"/page", &websocket.DialOptions{
-		Subprotocols: []string{"pagewire.v1"}, HTTPHeader: http.Header{"Origin": {origin}},
+func (r *raiders) live(ctx context.Context) {
+	conn, _, err := websocket.Dial(ctx, "ws://"+r.hub+"/page", &websocket.DialOptions{
+		Subprotocols: []string{"pagewire.v1"}, HTTPHeader: http.Header{"Origin": {raiderOrigin}},
 	})
 	if err != nil {
 		return
@@ -335,12 +397,12 @@ func (f *siege) live(ctx context.Context, origin string) {
 	conn.SetReadLimit(-1)
 	ctx, end := context.WithCancel(ctx)
 	defer end()
-	p := &rawPeer{f, ctx, conn, origin, make(chan []any, 1000), make(chan struct{})}
+	p := &rawPeer{r, ctx, conn, raiderOrigin, make(chan []any, 1000), make(chan struct{})}
 	go p.listen(end)
-	if !f.attack.silent {
+	if !r.attack.silent {
 		p.say([]any{"hello", 1, "0", map[string]any{"epoch": "e", "tab": strings.Repeat("0", 8) + strconv.FormatInt(time.Now().UnixNano(), 36)}})
 	}
-	f.attack.socket(p)
+	r.attack.socket(p)
 	end()
 	<-p.over
 }
@@ -352,14 +414,14 @@ func (p *rawPeer) listen(end func()) {
 	for {
 		_, text, err := p.conn.Read(p.ctx)
 		if err != nil {
-			p.f.hears(err.Error())
+			p.r.hears(err.Error())
 			return
 		}
 		var calls [][]any
 		json.Unmarshal(text, &calls)
 		for _, c := range calls {
 			if c[0] == "report" || c[0] == "refused" {
-				p.f.hears(c[1].(string))
+				p.r.hears(c[1].(string))
 			}
 			select {
 			case p.calls <- c:

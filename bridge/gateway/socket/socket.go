@@ -362,10 +362,7 @@ func (d *document) introduced() (first []byte, about link.About, ok bool) {
 func (d *document) hear(page *gateway.Page, frame []byte) {
 	var err error
 	for ; err == nil; frame, err = d.conn.Read(context.Background()) {
-		d.of.turn.Lock()
-		ended := page.Receive(frame)
-		d.of.turn.Unlock()
-		if ended != nil {
+		if d.receive(page, frame) != nil {
 			d.h.lets(d.of)
 			<-d.conn.Closed() // when it has been told why
 			return
@@ -382,6 +379,20 @@ func (d *document) hear(page *gateway.Page, frame []byte) {
 		d.h.g.CountRefused(err.Error())
 	}
 	d.log.Info("a page's connection failed", "error", err)
+}
+
+// receive hands a frame over when it is the origin's turn, which it keeps while it is not to be heard.
+func (d *document) receive(page *gateway.Page, frame []byte) error {
+	o := d.of
+	o.turn.Lock()
+	defer o.turn.Unlock()
+	began := time.Now()
+	err := page.Receive(frame)
+	if len(frame) > 0 && frame[0] == '[' {
+		now := time.Now()
+		time.Sleep(o.spend(now, now.Sub(began)))
+	}
+	return err
 }
 
 func (d *document) send(frame []byte) {

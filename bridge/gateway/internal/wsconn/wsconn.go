@@ -282,9 +282,14 @@ func (c *Conn) next(ctx context.Context) ([]byte, error) {
 	return text, nil
 }
 
+// firsts are the beginnings of messages, before it is known how long they are.
+var firsts = sync.Pool{New: func() any { return new([4 << 10]byte) }}
+
 // readAll reads a message. It starts at 4 KiB, which most fit, and doubles: io.ReadAll takes a quarter more each time.
 func (c *Conn) readAll(r io.Reader) ([]byte, error) {
-	text := make([]byte, 0, 4<<10)
+	first := firsts.Get().(*[4 << 10]byte)
+	defer firsts.Put(first)
+	text := first[:0]
 	for {
 		if len(text) == cap(text) {
 			size := max(cap(text)+1, min(2*cap(text), int(c.opt.MaxMessage)+1))
@@ -298,6 +303,8 @@ func (c *Conn) readAll(r io.Reader) ([]byte, error) {
 		switch {
 		case int64(len(text)) > c.opt.MaxMessage:
 			return nil, fmt.Errorf("%w; the limit is %d bytes", ErrTooLong, c.opt.MaxMessage)
+		case err == io.EOF && cap(text) == len(first):
+			return bytes.Clone(text), nil // of 100 bytes, which most are, 4 KiB would be kept
 		case err == io.EOF:
 			return text, nil
 		case err != nil:
