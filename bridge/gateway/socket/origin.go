@@ -11,8 +11,8 @@ import (
 // An origin is what is known of one: the pages that it has here, and that some were let go.
 type origin struct {
 	name  string
-	pages int        // documents that are connected
-	users int        // documents that may use it, those of an extension included
+	pages int // documents that are connected
+	users int // documents that may use it, those of an extension included
 
 	turn   sync.Mutex    // held while what one of its pages says is looked at: it has one processor, however many pages it has
 	credit time.Duration // of work for calls; guarded by turn, as is paid
