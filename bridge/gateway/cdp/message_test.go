@@ -149,3 +149,19 @@ func FuzzMessage(f *testing.F) {
 		}
 	})
 }
+
+func BenchmarkDecode(b *testing.B) {
+	for name, text := range map[string]string{"100": strings.Repeat("x", 100), "1M": strings.Repeat("x", 1<<20), "1M-quotes": strings.Repeat(`\"text\":`, 100_000)} {
+		b.Run(name, func(b *testing.B) {
+			whole := event(`"` + text + `"`)
+			b.SetBytes(int64(len(whole)))
+			b.ReportAllocs()
+			d := newDecoder()
+			for b.Loop() {
+				if _, err := d.decode(strings.NewReader(whole)); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
