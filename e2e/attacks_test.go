@@ -7,6 +7,7 @@ package e2e
 // followed by an agent of the hub and by one of a gateway that has joined it.
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"regexp"
 	"slices"
 	"strconv"
@@ -56,18 +58,28 @@ type attack struct {
 
 const nothing = "" // the attacker is let be
 
+// measured is of how many reads the times are.
+const measured = 300
+
 // attacks are those of a hostile page on the list, the memory and the time of others. 1 << 20 is "1 MB".
 var attacks = []attack{
+	{name: "none, but processors that are busy", told: nothing, peers: 2,
+		socket: func(p *rawPeer) {
+			for p.ctx.Err() == nil {
+			}
+		}},
 	{name: "71 descriptors of 1 MB", told: "the limit is",
 		socket: func(p *rawPeer) { p.register(71, 1, 1<<20) },
 		page:   `for (let n = 0; n < 71; n++) say(register(n, 1 << 20));`},
-	{name: "a descriptor of 100 MB", told: "a message of more than 17825792 bytes|too big",
-		socket: func(p *rawPeer) { p.register(1, 1, 100<<20) }},
+	{name: "a descriptor of 100 MB", told: "a message is too long; the limit is 17825792 bytes",
+		socket: func(p *rawPeer) { p.register(1, 1, 100<<20) },
+		page:   `say(register(0, 100 << 20)); await stay();`},
 	{name: "300 descriptors of 261 KB", told: "the limit is",
 		socket: func(p *rawPeer) { p.register(300, 1, 261<<10) },
 		page:   `for (let n = 0; n < 300; n++) say(register(n, 261 << 10));`},
 	{name: "60 descriptors of 255 KB, from pages that come and go", told: nothing, peers: 3,
-		socket: func(p *rawPeer) { p.register(60, 1, 255<<10) }},
+		socket: func(p *rawPeer) { p.register(60, 1, 255<<10) },
+		page:   `for (let n = 0; n < 60; n++) say(register(n, 255 << 10));`},
 	{name: "10,001 resources", told: "the page has too many; the limit is 10000",
 		socket: func(p *rawPeer) { p.register(11, 1000, 1); p.stay() },
 		page:   `for (let k = 0; k < 11; k++) say(...Array.from({ length: 1000 }, (_, n) => register(k * 1000 + n, 1))); await stay();`},
@@ -77,11 +89,13 @@ var attacks = []attack{
 	{name: "100,000 tools", told: "tools refused: they have|tools refused: there are",
 		socket: func(p *rawPeer) { p.say([]any{"setTools", manyTools()}); p.stay() },
 		page:   `say(["setTools", JSON.stringify(Array.from({ length: 100000 }, (_, n) => ({ name: "t" + n, inputSchema: { type: "object" } })))]); await stay();`},
-	{name: "endless bytes before the hello", told: "a message of more than 65536 bytes|limit is 65536", peers: 60, silent: true,
+	{name: "endless bytes before the hello", told: "the limit is 65536", peers: 60, silent: true,
 		socket: func(p *rawPeer) { p.endless() },
 		page:   `for (let n = 0; n < 16; n++) post(" ".repeat(1 << 20));`},
 	{name: "frames of many documents whose process is kept busy", told: "the limit is", peers: 10, silent: true,
 		page: `for (let n = 0; n < 40; n++) post('[["hello",1,"0",{}]]' + " ".repeat(4 << 20));`},
+	{name: "frames that never end", told: "a message was left unfinished", peers: 40,
+		socket: func(p *rawPeer) { p.unfinished(16 << 20); p.stay() }},
 	{name: "answers of 17 MB", reads: "big", fails: "the limit is 16777216",
 		socket: func(p *rawPeer) { p.answer("big", 16<<20+1) },
 		page:   `say(register("big")); await answer(16 * 2 ** 20 + 1);`},
@@ -100,6 +114,10 @@ var attacks = []attack{
 	{name: "touches without end", told: "the limit is 5000 a second",
 		socket: func(p *rawPeer) { p.churn(`["touch",%[2]s,7]`) },
 		page:   `for (let n = 0; n < 1e5 && !over; n++) { say(["touch", at(0), n]); if (n % 1000 === 0) await turn(); }`},
+	{name: "touches without end, of many pages", told: nothing, peers: 60,
+		socket: func(p *rawPeer) { p.churn(`["touch",%[2]s,7]`) }},
+	{name: "as many touches as a page may say, of many pages", told: nothing, peers: 60,
+		socket: func(p *rawPeer) { p.steady(`[["touch","`+p.origin+`/evil/0",7]]`, 4000) }},
 }
 
 func manyTools() string {
@@ -183,7 +201,7 @@ func newSiege(t *testing.T, in context.Context, a attack, args ...string) *siege
 func (f *siege) fight(begin func(ctx context.Context)) {
 	t := f.t
 	f.reads(20) // whatever is made once
-	calm := f.reads(100)
+	calm := f.reads(measured)
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	begin(ctx)
@@ -200,12 +218,13 @@ func (f *siege) fight(begin func(ctx context.Context)) {
 	for range 3 {
 		f.unharmed()
 	}
-	harsh := f.reads(100)
+	harsh := f.reads(measured)
 	f.unharmed()
 	reading.Wait()
 	stop()
 	hub, joiner := peak(t, f.hub), peak(t, f.joiner)
-	t.Logf("reads p50 %v, p99 %v without, %v, %v with the attacker; VmHWM %d MB, of the joined one %d MB", calm[50], calm[99], harsh[50], harsh[99], hub, joiner)
+	t.Logf("reads p50 %v, p99 %v without, %v, %v with the attacker; VmHWM %d MB, of the joined one %d MB",
+		calm[measured/2], calm[measured*99/100], harsh[measured/2], harsh[measured*99/100], hub, joiner)
 	if hub >= maxPeak || joiner >= maxPeak {
 		t.Errorf("VmHWM is %d MB, of the joined gateway %d MB, want below %d", hub, joiner, maxPeak)
 	}
@@ -286,9 +305,79 @@ func (f *siege) said() []string {
 	return slices.Clone(f.told)
 }
 
+// Raiders attack by WebSocket, from a process of their own: in that of the honest agent they would delay its reads themselves.
+type raiders struct {
+	attack attack
+	hub    string
+
+	mu   sync.Mutex
+	told map[string]bool
+}
+
+const raidersName, raidersHub = "PAGEWIRE_RAIDERS", "PAGEWIRE_RAIDERS_HUB"
+
+// raiderOrigin is where their pages are.
+const raiderOrigin = "http://localhost:4000"
+
+// init makes this binary raiders where it has been started as such. They end with their standard input.
+func init() {
+	i := slices.IndexFunc(attacks, func(a attack) bool { return a.name == os.Getenv(raidersName) })
+	if i < 0 {
+		return
+	}
+	r := &raiders{attack: attacks[i], hub: os.Getenv(raidersHub), told: map[string]bool{}}
+	for range max(1, r.attack.peers) {
+		go func() {
+			for {
+				r.live(context.Background())
+			}
+		}()
+	}
+	io.Copy(io.Discard, os.Stdin)
+	os.Exit(0)
+}
+
+// bySocket attacks by WebSocket until ctx ends.
+func (f *siege) bySocket(ctx context.Context) {
+	origin := raiderOrigin
+	f.evil.Store(&origin)
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), raidersName+"="+f.attack.name, raidersHub+"="+f.h.hub)
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		f.t.Fatal(err)
+	}
+	context.AfterFunc(ctx, func() { in.Close() })
+	var all sync.WaitGroup
+	all.Go(func() {
+		defer cmd.Wait()
+		for lines := bufio.NewScanner(out); lines.Scan(); {
+			f.hears(lines.Text())
+		}
+	})
+	f.t.Cleanup(all.Wait)
+}
+
+// hears passes on what raiders are told, once.
+func (r *raiders) hears(text string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.told[text] {
+		r.told[text] = true
+		fmt.Printf("%q\n", text)
+	}
+}
+
 // A rawPeer is one connection of an attacker, to the WebSocket of pages.
 type rawPeer struct {
-	f      *siege
+	r      *raiders
 	ctx    context.Context
 	conn   *websocket.Conn
 	origin string
@@ -296,25 +385,10 @@ type rawPeer struct {
 	over   chan struct{}
 }
 
-// bySocket attacks by WebSocket until ctx ends.
-func (f *siege) bySocket(ctx context.Context) {
-	origin := "http://localhost:4000"
-	f.evil.Store(&origin)
-	var all sync.WaitGroup
-	for range max(1, f.attack.peers) {
-		all.Go(func() {
-			for ctx.Err() == nil {
-				f.live(ctx, origin)
-			}
-		})
-	}
-	f.t.Cleanup(all.Wait)
-}
-
 // live is one life of an attacker.
-func (f *siege) live(ctx context.Context, origin string) {
-	conn, _, err := websocket.Dial(ctx, "ws://"+f.h.hub+"/page", &websocket.DialOptions{
-		Subprotocols: []string{"pagewire.v1"}, HTTPHeader: http.Header{"Origin": {origin}},
+func (r *raiders) live(ctx context.Context) {
+	conn, _, err := websocket.Dial(ctx, "ws://"+r.hub+"/page", &websocket.DialOptions{
+		Subprotocols: []string{"pagewire.v1"}, HTTPHeader: http.Header{"Origin": {raiderOrigin}},
 	})
 	if err != nil {
 		return
@@ -323,12 +397,12 @@ func (f *siege) live(ctx context.Context, origin string) {
 	conn.SetReadLimit(-1)
 	ctx, end := context.WithCancel(ctx)
 	defer end()
-	p := &rawPeer{f, ctx, conn, origin, make(chan []any, 1000), make(chan struct{})}
+	p := &rawPeer{r, ctx, conn, raiderOrigin, make(chan []any, 1000), make(chan struct{})}
 	go p.listen(end)
-	if !f.attack.silent {
+	if !r.attack.silent {
 		p.say([]any{"hello", 1, "0", map[string]any{"epoch": "e", "tab": strings.Repeat("0", 8) + strconv.FormatInt(time.Now().UnixNano(), 36)}})
 	}
-	f.attack.socket(p)
+	r.attack.socket(p)
 	end()
 	<-p.over
 }
@@ -340,14 +414,14 @@ func (p *rawPeer) listen(end func()) {
 	for {
 		_, text, err := p.conn.Read(p.ctx)
 		if err != nil {
-			p.f.hears(err.Error())
+			p.r.hears(err.Error())
 			return
 		}
 		var calls [][]any
 		json.Unmarshal(text, &calls)
 		for _, c := range calls {
 			if c[0] == "report" || c[0] == "refused" {
-				p.f.hears(c[1].(string))
+				p.r.hears(c[1].(string))
 			}
 			select {
 			case p.calls <- c:
@@ -384,10 +458,24 @@ func (p *rawPeer) register(frames, each, size int) {
 }
 
 // endless sends one message without end.
-func (p *rawPeer) endless() {
+func (p *rawPeer) endless() { p.unfinished(1 << 40) }
+
+// unfinished begins a message, and leaves it after so many bytes.
+func (p *rawPeer) unfinished(bytes int) {
 	w, err := p.conn.Writer(p.ctx, websocket.MessageText)
-	for piece := []byte(strings.Repeat(" ", 64<<10)); err == nil; {
+	piece := []byte(strings.Repeat(" ", 64<<10))
+	for sent := 0; sent < bytes && err == nil; sent += len(piece) {
 		_, err = w.Write(piece)
+	}
+}
+
+// steady says a frame so often in a second, for as long as it may.
+func (p *rawPeer) steady(frame string, perSecond int) {
+	const tick = 10 * time.Millisecond
+	for t := time.NewTicker(tick); p.ctx.Err() == nil; <-t.C {
+		for range perSecond / int(time.Second/tick) {
+			p.raw(frame)
+		}
 	}
 }
 

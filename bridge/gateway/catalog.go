@@ -267,7 +267,8 @@ func (o *offer) shown() bridge.Resource {
 	if u, err := url.Parse(p.Origin); err == nil && u.Host != "" {
 		host = u.Host
 	}
-	r.Title = title + " · " + pageTitle(p) + " (tab " + strconv.Itoa(p.tab.number) + ", " + host + ")"
+	// A long name is in the list once: 16 MiB of an origin's descriptors would be 32 in the list, and in whatever holds it.
+	r.Title = shorten(title) + " · " + pageTitle(p) + " (tab " + strconv.Itoa(p.tab.number) + ", " + host + ")"
 	r.Meta = o.meta()
 	return r
 }

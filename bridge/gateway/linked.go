@@ -100,6 +100,18 @@ func (g *Gateway) nextFrame(l *linked) (frame []byte, ok bool) {
 	return nil, false
 }
 
+// settle follows what the page has said. An error is why its link is over.
+func (l *linked) settle(err error) {
+	p, g := l.p, l.p.g
+	l.count()
+	g.outgoing(l)
+	if why := (*link.Ended)(nil); errors.As(err, &why) {
+		g.countRefused(why.Reason)
+		g.log.Warn("a page's link has ended", "origin", p.Origin, "url", p.URL, "reason", err)
+		p.depart(err.Error(), false) // it would say it again
+	}
+}
+
 func (l *linked) close() {
 	if !l.closed {
 		l.closed = true

@@ -64,6 +64,33 @@ func TestMoreReadsThanAPageTakes(t *testing.T) {
 	}
 }
 
+// What a road does not take of a page ends that page as what the gateway refuses does: the page and its readers are told
+// why, and it is counted.
+func TestPageThatARoadRefuses(t *testing.T) {
+	const why = "a message is too long; the limit is 7 bytes"
+	g := newGateway(t, Options{})
+	p := openPage(t, g, tabInfo("a"), map[string]string{app + "/doc": "one"})
+	p.page.Hold = make(chan struct{})
+	reading := make(chan string, 1)
+	p.page.OnRead = func(uri string) { reading <- uri }
+	a := openAgent(t, g)
+	answered := make(chan error, 1)
+	go func() {
+		_, err := a.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: app + "/doc"})
+		answered <- err
+	}()
+	testkit.Receive(t, "the page is asked", reading)
+	p.Refuse(why)
+	p.Refuse(why) // it is over
+	if err := testkit.Receive(t, "the reader is answered", answered); err == nil || !strings.Contains(err.Error()+dataOf(err), why) {
+		t.Errorf("the reader is told %v", err)
+	}
+	g.CountRefused("before it was a page")
+	if s := g.Snapshot(); s.Ended[why] != 1 || s.Ended["before it was a page"] != 1 || len(s.Pages) != 0 || p.page.Refusal() != why {
+		t.Errorf("counted are %v, there are %d pages, and the page was told %q", s.Ended, len(s.Pages), p.page.Refusal())
+	}
+}
+
 // What a tool says of its progress comes before its result and in order, and no other page may say it.
 func TestProgress(t *testing.T) {
 	g := newGateway(t, Options{})

@@ -135,30 +135,39 @@ func (p *Page) Receive(frame []byte) error {
 	g.mu.Lock()
 	defer g.unlock()
 	err := l.peer.Apply(g.now(), f)
-	l.count()
-	g.outgoing(l)
-	if err != nil {
-		g.refusals[g.reasonOf(err)]++
-		g.log.Warn("a page's link has ended", "origin", p.Origin, "url", p.URL, "reason", err)
-		p.depart(err.Error(), false) // it would say it again
-	}
+	l.settle(err)
 	return err
+}
+
+// Refuse ends the page's link for what its road did not take of it, such as a frame that was too long. The page and those who wait
+// for it are told why, as they are where Receive finds it.
+func (p *Page) Refuse(reason string) {
+	g := p.g
+	g.mu.Lock()
+	defer g.unlock()
+	if l, ok := p.src.(*linked); ok {
+		l.settle(l.peer.Refuse(reason))
+		return
+	}
+	g.countRefused(reason)
+	p.depart(reason, false)
+}
+
+// CountRefused counts a page that was let go for what it said before it was one: Snapshot's Ended.
+func (g *Gateway) CountRefused(reason string) {
+	g.mu.Lock()
+	defer g.unlock()
+	g.countRefused(reason)
 }
 
 // maxReasons bounds how many reasons are told apart: some name what the page has said.
 const maxReasons = 100
 
-// reasonOf is why a link has ended, as it is counted.
-func (g *Gateway) reasonOf(err error) string {
-	var ended *link.Ended
-	reason := err.Error()
-	if errors.As(err, &ended) {
-		reason = ended.Reason
-	}
+func (g *Gateway) countRefused(reason string) {
 	if g.refusals[reason] == 0 && len(g.refusals) >= maxReasons {
-		return "others"
+		reason = "others"
 	}
-	return reason
+	g.refusals[reason]++
 }
 
 // owns reports whether a URI is at the page's origin, and not under the path that is ours.

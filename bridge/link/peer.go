@@ -95,12 +95,20 @@ func (p *Peer) Apply(now bridge.Time, f Frame) error {
 		return nil
 	}
 	if reason := p.apply(now, f); reason != "" {
-		p.say("refused", nil).add(quote(reason)).end()
-		p.urgent = true
-		p.close(Answer{Failure: bridge.ReadFailed, Detail: "the page was let go: " + reason})
-		return &Ended{reason}
+		return p.Refuse(reason)
 	}
 	return nil
+}
+
+// Refuse ends the link as Apply does, for a reason of who carries the frames: one was too long to be taken.
+func (p *Peer) Refuse(reason string) error {
+	if p.over {
+		return nil
+	}
+	p.say("refused", nil).add(quote(reason)).end()
+	p.urgent = true
+	p.close(Answer{Failure: bridge.ReadFailed, Detail: "the page was let go: " + reason})
+	return &Ended{reason}
 }
 
 func (p *Peer) apply(now bridge.Time, f Frame) (reason string) {

@@ -248,7 +248,8 @@ func (b *browsers) follow(ctx context.Context, s *source) {
 		if s.hold == nil {
 			return
 		}
-		o.URL, o.Inject, o.Dial = s.Keeper, s.hold.Inject, s.hold.Dial
+		o.URL, o.Inject = s.Keeper, s.hold.Inject
+		o.Dial = func(ctx context.Context) (cdp.Conn, error) { return s.hold.Dial(ctx) }
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithCancel(ctx)
 		defer cancel()

@@ -3,16 +3,41 @@
 package keeper
 
 import (
+	"bytes"
+	"context"
 	"fmt"
+	"io"
 	"slices"
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto"
+	"github.com/chromedp/cdproto/cdp/jsonv2"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/remote"
 
 	"github.com/pagewire/pagewire/bridge/gateway/browser"
 )
+
+// A transport is one of chromedp's as a conn.
+type transport struct{ chromedp.Transport }
+
+func (t transport) Next() (io.Reader, error) {
+	m := new(cdproto.Message)
+	if err := t.Read(context.Background(), m); err != nil {
+		return nil, err
+	}
+	text, err := jsonv2.Marshal(m)
+	return bytes.NewReader(text), err
+}
+
+func (t transport) Write(message []byte) error {
+	m := new(cdproto.Message)
+	if err := jsonv2.Unmarshal(message, m); err != nil {
+		return err
+	}
+	return t.Transport.Write(context.Background(), m)
+}
 
 // What a keeper between gateway and browser costs: the least that a read in a page needs is a Runtime.evaluate and its
 // answer, which goes by way of a keeper, by the pipe itself, and by the WebSocket of a browser that listens. The three
@@ -34,8 +59,8 @@ func BenchmarkEvaluate(b *testing.B) {
 		*devtools
 	}{
 		{"keeper", dialed(b, hold)},
-		{"pipe", &devtools{t: b, conn: chromedp.NewPipeConn(piped.From, piped.To)}},
-		{"websocket", &devtools{t: b, conn: socket}},
+		{"pipe", &devtools{t: b, conn: transport{chromedp.NewPipeConn(piped.From, piped.To)}}},
+		{"websocket", &devtools{t: b, conn: transport{socket}}},
 	}
 	pages := make([]string, len(transports))
 	for i, r := range transports {

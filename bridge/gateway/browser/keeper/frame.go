@@ -14,9 +14,9 @@ import (
 // What travels, on the browser's pipe as well as on the sockets, are messages of JSON text that each end in one NUL
 // byte, which JSON text cannot contain. A frame is a message with its NUL.
 const (
-	// maxFromBrowser is the longest frame of the browser that is passed on: contents of 32 MiB, each byte of which may
-	// have become four. A page can make longer ones.
-	maxFromBrowser = 128 << 20
+	// maxFromBrowser is the longest frame of the browser that is passed on: what a gateway takes of a page, 17 MiB, of which each
+	// two bytes may have become six (as those of é, quoted). A page can make longer ones.
+	maxFromBrowser = 52 << 20
 	// maxFromClient is the longest frame of a client: an agent's message of 4 MiB, escaped. The browser ends its pipe
 	// at 100 MiB.
 	maxFromClient = 32 << 20
@@ -78,6 +78,11 @@ func (f *frames) next() ([]byte, error) {
 			return nil, err
 		}
 	}
+}
+
+// rest is what has not been given out, and all that comes.
+func (f *frames) rest() io.Reader {
+	return io.MultiReader(bytes.NewReader(f.buf[f.begin:f.end]), f.from)
 }
 
 // tidy lets a large buffer go when all of it has been given out.

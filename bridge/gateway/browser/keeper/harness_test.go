@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -16,6 +17,7 @@ import (
 	"testing"
 
 	"github.com/chromedp/cdproto"
+	"github.com/chromedp/cdproto/cdp/jsonv2"
 	"github.com/chromedp/cdproto/target"
 	"github.com/chromedp/chromedp"
 
@@ -165,10 +167,17 @@ func kill(t testing.TB, pid int, signal syscall.Signal) {
 	}
 }
 
+// A conn is a Conn, or what chromedp has for that.
+type conn interface {
+	Next() (io.Reader, error)
+	Write(message []byte) error
+	Close() error
+}
+
 // A devtools is a client, and what it was told.
 type devtools struct {
 	t      testing.TB
-	conn   chromedp.Transport
+	conn   conn
 	last   int64
 	events []*cdproto.Message
 }
@@ -192,7 +201,11 @@ func (d *devtools) send(session, method, params string) int64 {
 	m := &cdproto.Message{
 		ID: d.last, SessionID: target.SessionID(session), Method: cdproto.MethodType(method), Params: []byte(params),
 	}
-	if err := d.conn.Write(d.t.Context(), m); err != nil {
+	text, err := jsonv2.Marshal(m)
+	if err == nil {
+		err = d.conn.Write(text)
+	}
+	if err != nil {
 		d.t.Fatal(err)
 	}
 	return d.last
@@ -203,7 +216,15 @@ func (d *devtools) answer(id int64) (json.RawMessage, error) {
 	d.t.Helper()
 	for {
 		m := new(cdproto.Message)
-		if err := d.conn.Read(d.t.Context(), m); err != nil {
+		from, err := d.conn.Next()
+		if err != nil {
+			d.t.Fatal(err)
+		}
+		text, err := io.ReadAll(from)
+		if err == nil {
+			err = jsonv2.Unmarshal(text, m, chromedp.DefaultUnmarshalOptions)
+		}
+		if err != nil {
 			d.t.Fatal(err)
 		}
 		switch {

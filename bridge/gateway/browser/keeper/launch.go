@@ -16,8 +16,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/chromedp/chromedp"
-
 	"github.com/pagewire/pagewire/bridge/gateway/internal/userdir"
 )
 
@@ -322,7 +320,7 @@ func (h *Hold) Leave(ctx context.Context) {
 
 // Dial connects to the browser as a client that speaks the Chrome DevTools Protocol, and has it to itself: whatever
 // others do, or did before, is not seen, but in the pages. It fails with ErrGone if the browser has ended.
-func (h *Hold) Dial(ctx context.Context) (chromedp.Transport, error) {
+func (h *Hold) Dial(ctx context.Context) (*Conn, error) {
 	if h.dir != nil {
 		return Dial(ctx, h.dir, h.Name)
 	}
@@ -333,14 +331,14 @@ func (h *Hold) Dial(ctx context.Context) (chromedp.Transport, error) {
 	}
 	conn := h.alone
 	h.alone = nil
-	return newTransport(conn, newFrames(conn, maxFromBrowser)), nil
+	return newConn(conn, newFrames(conn, maxFirst)), nil
 }
 
 // Dial is Hold.Dial for who has none.
-func Dial(ctx context.Context, dir *userdir.Dir, name string) (chromedp.Transport, error) {
+func Dial(ctx context.Context, dir *userdir.Dir, name string) (*Conn, error) {
 	conn, said, _, err := dial(ctx, dir, name, asClient)
 	if err != nil {
 		return nil, err
 	}
-	return newTransport(conn, said), nil
+	return newConn(conn, said), nil
 }

@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // A relay gives the one pipe of a browser to several clients. Each has a session of its own with the browser as a whole
@@ -170,27 +172,39 @@ func (r *relay) hear(h head, frame []byte) {
 	w <- answer{a.Result, err}
 }
 
-// skip answers for the browser, where an answer of it is too long to be passed on. An event is left out.
+// skip stands in for a message of the browser that is too long to be passed on: an answer becomes an error, and an event one
+// that has nothing but a member dropped, with how it began and ended.
 func (r *relay) skip(edges []byte) {
 	h, ok := ofBrowser(edges)
-	if !ok || h.id == 0 {
+	if !ok {
 		return
 	}
 	r.mu.Lock()
 	c := r.sessions[string(h.session)]
 	r.mu.Unlock()
-	if c != nil {
+	switch {
+	case c == nil:
+	case h.id != 0:
 		r.refuse(c, h, -32000, fmt.Sprintf("The browser's answer is longer than %d bytes.", maxFromBrowser))
+	default:
+		frame, _ := jsontext.AppendQuote([]byte(`{"method":`), h.method)
+		frame, _ = jsontext.AppendQuote(append(frame, `,"dropped":{"begin":`...), edges[:edge])
+		frame, _ = jsontext.AppendQuote(append(frame, `,"end":`...), edges[edge:len(edges)-1])
+		c.put(r.within(c, h, append(frame, '}')))
 	}
 }
 
 // refuse answers a client instead of the browser.
 func (r *relay) refuse(c *client, h head, code int, message string) {
-	frame := fmt.Appendf(nil, `{"id":%d,"error":{"code":%d,"message":%q}`, h.id, code, message)
+	c.put(r.within(c, h, fmt.Appendf(nil, `{"id":%d,"error":{"code":%d,"message":%q}`, h.id, code, message)))
+}
+
+// within ends a frame with the session that a client knows a message by.
+func (r *relay) within(c *client, h head, frame []byte) []byte {
 	if h.session != nil && string(h.session) != c.session {
 		frame = fmt.Appendf(frame, `,"sessionId":%q`, h.session)
 	}
-	c.put(append(frame, "}\x00"...))
+	return append(frame, "}\x00"...)
 }
 
 // send writes a frame to the browser, and waits while that does not take it.

@@ -3,6 +3,7 @@
 package keeper
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -118,11 +119,12 @@ func TestAClientThatDoesNotRead(t *testing.T) {
 	// What was on its way arrives, and then the end.
 	n := 0
 	for {
-		frame, err := stopped.conn.(*transport).said.next()
+		frame, err := stopped.conn.Next()
 		if err != nil {
 			break
 		}
-		n += len(frame)
+		m, _ := io.Copy(io.Discard, frame)
+		n += int(m)
 	}
 	if n >= maxQueue {
 		t.Errorf("%d bytes were kept for a client that does not read", n)
@@ -278,15 +280,18 @@ func TestHostileBrowser(t *testing.T) {
 			}
 		}
 	}
-	// An answer without end becomes an error, an event without end nothing.
-	for _, begin := range []string{`{"method":"A.b","params":"`, `{"id":7,"result":"`} {
+	// An answer without end becomes an error, an event without end its begin and its end.
+	for begin, want := range map[string]string{
+		`{"method":"A.b","params":"`: `{"method":"A.b","dropped":{"begin":"{\"method\":\"A.b\",\"params\":\"xxx`,
+		`{"id":7,"result":"`:         `{"id":7,"error":{"code":-32000,"message":"The browser's answer is longer than`,
+	} {
 		io.WriteString(says, begin)
 		io.Copy(says, io.LimitReader(endless{}, maxFromBrowser+readSize))
 		say(`","sessionId":"` + sessionA + `"}`)
-	}
-	frame, err := relayed.next()
-	if err != nil || !strings.HasPrefix(string(frame), `{"id":7,"error":{"code":-32000,"message":"The browser's answer is longer than`) {
-		t.Errorf("%s, %v", frame, err)
+		frame, err := relayed.next()
+		if err != nil || !strings.HasPrefix(string(frame), want) || !json.Valid(frame[:len(frame)-1]) {
+			t.Errorf("%s, %v", frame, err)
+		}
 	}
 	says.Close()
 	if err := testkit.Receive(t, "the relay ends with the browser", over); err != io.EOF {

@@ -4,85 +4,155 @@ package wsconn
 
 import (
 	"errors"
+	"slices"
 	"sync"
 )
 
 // A Room bounds the bytes that connections hold of messages above 64 KiB, those under way and those that their reader has not
-// come back from. Where there is too little of it who has held some for longest ends: on loopback a message of 16 MiB is
-// there within 20 ms, and who leaves one unfinished is the first to go.
+// come back from. Where there is too little of it one ends: of those who together hold the most (Options.Whose), the one that
+// has held some for longest. On loopback a message of 16 MiB is there within 20 ms, and who leaves one unfinished is the first
+// to go; however many leave some unfinished, it is one of theirs. One whose message is being looked at is not ended. Who needs
+// the room waits until it is there: memory that is counted as free before it is would be held twice.
 type Room struct {
 	mu      sync.Mutex
 	left    int
-	holders []holder // in order of coming
+	freed   sync.Cond
+	holders []*holder // in order of coming
 }
 
 type holder struct {
 	conn  *Conn
+	whose string // when it began to
 	bytes int
+	whole bool // the message is, and being looked at
+	ended bool // for another; it holds them until its reader has noticed
 }
 
 // NewRoom returns a Room of so many bytes.
-func NewRoom(bytes int) *Room { return &Room{left: bytes} }
+func NewRoom(bytes int) *Room {
+	r := &Room{left: bytes}
+	r.freed.L = &r.mu
+	return r
+}
 
 // smallest is the size above which a message needs room.
 const smallest = 64 << 10
 
-var errNoRoom = errors.New("a message was left unfinished, or came too slowly, while other pages needed its room")
+// ErrNoRoom is the error of Read for a connection that a Room has ended.
+var ErrNoRoom = errors.New("a message was left unfinished, or came too slowly, while other pages needed its room")
 
-// take makes a connection hold so many bytes, instead of what it has held.
-func (r *Room) take(c *Conn, bytes int) {
+// take makes a connection hold so many bytes, instead of what it has held. It fails with ErrNoRoom if the connection has been ended
+// for another meanwhile.
+func (r *Room) take(c *Conn, bytes int) error {
 	if r == nil || bytes <= smallest {
-		return
+		return nil
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	i := r.find(c)
-	if i < 0 {
-		i = len(r.holders)
-		r.holders = append(r.holders, holder{conn: c})
+	h := r.find(c)
+	if h == nil {
+		h = &holder{conn: c, whose: c.opt.Whose}
+		r.holders = append(r.holders, h)
 	}
-	r.left -= bytes - r.holders[i].bytes
-	r.holders[i].bytes = bytes
-	for i = 0; r.left < 0 && i < len(r.holders); i++ {
-		if h := &r.holders[i]; h.bytes > 0 && h.conn != c {
-			r.left += h.bytes
-			h.bytes = 0
-			go h.conn.end(0, "") // it may be writing
+	r.left -= bytes - h.bytes
+	h.bytes = bytes
+	for !h.ended && r.left < 0 {
+		if len(r.holders) == 1 {
+			return nil // the room is less than a message
 		}
+		for last := r.last(h); last != nil && r.coming() < 0; last = r.last(h) {
+			last.ended = true
+			r.freed.Broadcast() // it may wait here
+			go last.conn.end(0, "")
+		}
+		r.freed.Wait()
 	}
+	if h.ended {
+		return ErrNoRoom
+	}
+	return nil
 }
 
-// leave gives back what a connection holds.
-func (r *Room) leave(c *Conn) {
+// coming is what is left when those are gone who have been ended.
+func (r *Room) coming() int {
+	left := r.left
+	for _, h := range r.holders {
+		if h.ended {
+			left += h.bytes
+		}
+	}
+	return left
+}
+
+// last is who ends, so that one may hold more.
+func (r *Room) last(one *holder) (found *holder) {
+	of := map[string]int{}
+	for _, h := range r.holders {
+		if h != one && !h.ended && !h.whole {
+			of[h.whose] += h.bytes
+		}
+	}
+	for _, h := range r.holders {
+		if h != one && !h.ended && !h.whole && (found == nil || of[h.whose] > of[found.whose]) {
+			found = h
+		}
+	}
+	return found
+}
+
+// finish notes that a connection's message is whole. Its reader may not come back for another if the connection is over.
+func (r *Room) finish(c *Conn) {
 	if r == nil {
 		return
 	}
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	if i := r.find(c); i >= 0 {
-		r.left += r.holders[i].bytes
-		r.holders = append(r.holders[:i], r.holders[i+1:]...)
+	if h := r.find(c); h != nil {
+		h.whole = true
+	}
+	r.mu.Unlock()
+	select {
+	case <-c.closed:
+		r.leave(c)
+	default:
 	}
 }
 
-// gave gives back what a connection that has ended holds, and reports whether it was ended for that.
-func (r *Room) gave(c *Conn) bool {
+// over gives back what a connection holds that has been closed, but for one whose reader will.
+func (r *Room) over(c *Conn) {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	h := r.find(c)
+	reads := h == nil || !h.whole
+	r.mu.Unlock()
+	if !reads {
+		r.leave(c)
+	}
+}
+
+// leave gives back what a connection holds, and reports whether it was ended for another.
+func (r *Room) leave(c *Conn) (ended bool) {
 	if r == nil {
 		return false
 	}
 	r.mu.Lock()
-	i := r.find(c)
-	taken := i >= 0 && r.holders[i].bytes == 0
-	r.mu.Unlock()
-	r.leave(c)
-	return taken
+	defer r.mu.Unlock()
+	h := r.find(c)
+	if h == nil {
+		return false
+	}
+	r.left += h.bytes
+	r.holders = slices.DeleteFunc(r.holders, func(other *holder) bool { return other == h })
+	r.freed.Broadcast()
+	return h.ended
 }
 
-func (r *Room) find(c *Conn) int {
-	for i := range r.holders {
-		if r.holders[i].conn == c {
-			return i
+func (r *Room) find(c *Conn) *holder {
+	for _, h := range r.holders {
+		if h.conn == c {
+			return h
 		}
 	}
-	return -1
+	return nil
 }

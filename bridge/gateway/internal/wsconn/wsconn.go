@@ -41,16 +41,24 @@ const (
 	// of it are read meanwhile: 60 peers that never stop would else keep two processors busy with what is thrown away.
 	closeTimeout = 250 * time.Millisecond
 	maxIgnored   = 256 << 10
+	// refuseTimeout is the same for a peer that is refused. One that begins anew at once does so no more often.
+	refuseTimeout = time.Second
 )
+
+// ErrTooLong is in the error of Read for a message above Options.MaxMessage, with the limit.
+var ErrTooLong = errors.New("a message is too long")
 
 // Options say what a Conn takes.
 type Options struct {
-	// MaxMessage is the largest message that is taken, in bytes. A larger one ends the connection with close code 1009.
+	// MaxMessage is the largest message that is taken, in bytes. A larger one ends the connection with close code 1009 and a
+	// reason that names the limit.
 	MaxMessage int64
 	// Note is called with each note that comes, between two messages, by whoever reads. Nil ignores them.
 	Note func(c *Conn, note []byte)
 	// Room bounds what several connections hold of large messages together. Nil does not.
 	Room *Room
+	// Whose it is, to the Room: those of one share what they hold.
+	Whose string
 }
 
 // A Conn is a WebSocket as a mcpconn.Conn.
@@ -93,31 +101,41 @@ func (h *hijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 		return nil, nil, err
 	}
 	tcp.SetDeadline(time.Time{}) // the server's limits are for requests
-	h.c.tcp = &ignoring{Conn: tcp}
+	h.c.tcp = newIgnoring(tcp)
 	return h.c.tcp, rw, nil
 }
 
-// An ignoring connection ends when too much has been read of it since that is ignored.
+// Of an ignoring connection no more is read when too much of it has been ignored: it is silent then until it is closed.
 type ignoring struct {
 	net.Conn
 	ignored atomic.Bool
 	bytes   int
+	once    sync.Once
+	closed  chan struct{}
 }
+
+func newIgnoring(c net.Conn) *ignoring { return &ignoring{Conn: c, closed: make(chan struct{})} }
 
 func (c *ignoring) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	if c.ignored.Load() {
 		if c.bytes += n; c.bytes > maxIgnored {
+			<-c.closed
 			return 0, io.ErrUnexpectedEOF
 		}
 	}
 	return n, err
 }
 
+func (c *ignoring) Close() error {
+	c.once.Do(func() { close(c.closed) })
+	return c.Conn.Close()
+}
+
 // Client speaks over a connection that has been made, to a path of the server at its other end. The connection is closed if
 // that fails. The response is the server's to the handshake, if there was one; its body may be read and needs no closing.
 func Client(ctx context.Context, over net.Conn, path string, header http.Header, o Options) (*Conn, *http.Response, error) {
-	shy := &shyConn{Conn: &ignoring{Conn: over}, spoken: make(chan struct{})}
+	shy := &shyConn{Conn: newIgnoring(over), spoken: make(chan struct{})}
 	client := http.Client{
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		Transport: &http.Transport{
@@ -161,15 +179,12 @@ func (c *shyConn) Close() error {
 
 func (c *Conn) run(ws *websocket.Conn) {
 	c.ws = ws
-	ws.SetReadLimit(c.opt.MaxMessage)
+	ws.SetReadLimit(-1) // readAll has it: the library would name another number
 	go c.watch()
 }
 
-// Limit sets Options.MaxMessage anew, for the messages that come from now on. It must not be called beside a Read.
-func (c *Conn) Limit(most int64) {
-	c.opt.MaxMessage = most
-	c.ws.SetReadLimit(most)
-}
+// Limit sets Options.MaxMessage and Options.Whose anew, for the messages that come from now on. It must not be called beside a Read.
+func (c *Conn) Limit(most int64, whose string) { c.opt.MaxMessage, c.opt.Whose = most, whose }
 
 // Notes is c for who speaks in notes alone.
 func (c *Conn) Notes() Notes { return Notes{c} }
@@ -241,15 +256,19 @@ func (c *Conn) next(ctx context.Context) ([]byte, error) {
 	kind, r, err := c.ws.Reader(ctx)
 	var text []byte
 	if err == nil {
-		text, err = c.readAll(r)
+		if text, err = c.readAll(r); err == nil {
+			c.opt.Room.finish(c)
+		} else if c.opt.Room.leave(c) {
+			err = ErrNoRoom
+		}
 	}
 	switch {
-	case errors.Is(err, errNoRoom):
+	case errors.Is(err, ErrNoRoom):
 		return nil, err // the connection has ended
-	case errors.Is(err, websocket.ErrMessageTooBig):
+	case errors.Is(err, ErrTooLong):
 		// What is left of it is read for a moment: a socket that is closed before would take our word with it.
-		c.end(websocket.StatusMessageTooBig, "the message is too big")
-		return nil, fmt.Errorf("a message of more than %d bytes", c.opt.MaxMessage)
+		c.Refuse(websocket.StatusMessageTooBig, err.Error())
+		return nil, err
 	case err != nil:
 		c.end(0, "")
 		if code := websocket.CloseStatus(err); code == websocket.StatusNormalClosure || code == websocket.StatusGoingAway || code == websocket.StatusNoStatusRcvd {
@@ -263,24 +282,32 @@ func (c *Conn) next(ctx context.Context) ([]byte, error) {
 	return text, nil
 }
 
+// firsts are the beginnings of messages, before it is known how long they are.
+var firsts = sync.Pool{New: func() any { return new([4 << 10]byte) }}
+
 // readAll reads a message. It starts at 4 KiB, which most fit, and doubles: io.ReadAll takes a quarter more each time.
 func (c *Conn) readAll(r io.Reader) ([]byte, error) {
-	text := make([]byte, 0, 4<<10)
+	first := firsts.Get().(*[4 << 10]byte)
+	defer firsts.Put(first)
+	text := first[:0]
 	for {
 		if len(text) == cap(text) {
 			size := max(cap(text)+1, min(2*cap(text), int(c.opt.MaxMessage)+1))
-			c.opt.Room.take(c, size)
+			if err := c.opt.Room.take(c, size); err != nil {
+				return nil, err
+			}
 			text = append(make([]byte, 0, size), text...)
 		}
 		n, err := r.Read(text[len(text):cap(text)])
 		text = text[:len(text)+n]
-		if err == io.EOF {
+		switch {
+		case int64(len(text)) > c.opt.MaxMessage:
+			return nil, fmt.Errorf("%w; the limit is %d bytes", ErrTooLong, c.opt.MaxMessage)
+		case err == io.EOF && cap(text) == len(first):
+			return bytes.Clone(text), nil // of 100 bytes, which most are, 4 KiB would be kept
+		case err == io.EOF:
 			return text, nil
-		}
-		if err != nil {
-			if c.opt.Room.gave(c) {
-				err = errNoRoom
-			}
+		case err != nil:
 			return nil, err
 		}
 	}
@@ -383,10 +410,19 @@ func (c *Conn) Close() error {
 // CloseWith ends the connection, telling the peer why: a code of RFC 6455 section 7.4 and a reason of at most 123 bytes.
 func (c *Conn) CloseWith(code websocket.StatusCode, reason string) { c.end(code, reason) }
 
+// Refuse is CloseWith for a peer that is let go for what it says: where it does not answer our close it is left alone for a
+// second before the connection is closed, and not read.
+func (c *Conn) Refuse(code websocket.StatusCode, reason string) {
+	c.endWithin(refuseTimeout, code, reason)
+}
+
 // end closes once. With code 0 the peer is told nothing: it has gone, or has been told. It returns within closeTimeout,
 // whatever the peer does.
-func (c *Conn) end(code websocket.StatusCode, reason string) {
+func (c *Conn) end(code websocket.StatusCode, reason string) { c.endWithin(closeTimeout, code, reason) }
+
+func (c *Conn) endWithin(limit time.Duration, code websocket.StatusCode, reason string) {
 	c.once.Do(func() {
+		defer c.opt.Room.over(c)
 		close(c.closed)
 		c.tcp.ignored.Store(true)
 		if code == 0 {
@@ -395,7 +431,7 @@ func (c *Conn) end(code websocket.StatusCode, reason string) {
 			return
 		}
 		c.sent()
-		t := time.AfterFunc(closeTimeout, func() { c.tcp.Close() })
+		t := time.AfterFunc(limit, func() { c.tcp.Close() })
 		defer t.Stop()
 		c.ws.Close(code, reason)
 		c.tcp.Close()

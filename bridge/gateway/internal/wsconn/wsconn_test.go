@@ -4,11 +4,15 @@ package wsconn
 
 import (
 	"context"
+	"errors"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/coder/websocket"
 
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
@@ -133,7 +137,7 @@ func TestRoomIsNotHeldByTheUnfinished(t *testing.T) {
 			t.Errorf("it has %d bytes", len(text))
 		}
 	}
-	if err := testkit.Receive(t, "who stalls ends", ends); err != errNoRoom {
+	if err := testkit.Receive(t, "who stalls ends", ends); err != ErrNoRoom {
 		t.Errorf("it ends with %v", err)
 	}
 	honest.Close()
@@ -143,7 +147,7 @@ func TestRoomIsNotHeldByTheUnfinished(t *testing.T) {
 	}
 }
 
-// Of a peer that never stops not much is read when it has been let go.
+// Of a peer that never stops not much is read when it has been let go; nor does it get rid of its connection.
 func TestPeerThatNeverStopsIsNotReadOn(t *testing.T) {
 	ours, theirs := net.Pipe()
 	defer theirs.Close()
@@ -154,7 +158,7 @@ func TestPeerThatNeverStopsIsNotReadOn(t *testing.T) {
 			}
 		}
 	}()
-	c := &ignoring{Conn: ours}
+	c := newIgnoring(ours)
 	defer c.Close()
 	buf := make([]byte, 64<<10)
 	for range 20 {
@@ -164,13 +168,66 @@ func TestPeerThatNeverStopsIsNotReadOn(t *testing.T) {
 	}
 	c.ignored.Store(true)
 	n := 0
-	for {
+	for n+len(buf) <= maxIgnored {
 		m, err := c.Read(buf)
 		if n += m; err != nil {
-			break
+			t.Fatal(err)
 		}
 	}
-	if n > maxIgnored {
-		t.Errorf("%d bytes were read, want at most %d", n, maxIgnored)
+	over := make(chan error, 1)
+	go func() {
+		_, err := c.Read(buf)
+		over <- err
+	}()
+	select {
+	case err := <-over:
+		t.Errorf("more is read, and gives %v", err)
+	case <-time.After(testkit.Moment):
+	}
+	c.Close()
+	if err := testkit.Receive(t, "the read ends with the connection", over); err == nil {
+		t.Error("it gives something")
+	}
+}
+
+// The limit is in what the peer is told, and in what the reader is.
+func TestMessageThatIsTooLong(t *testing.T) {
+	client, server := pair(t)
+	go client.Write(t.Context(), make([]byte, 8<<20))
+	if text, err := server.Read(t.Context()); err != nil || len(text) != 8<<20 {
+		t.Fatalf("as large as it may be: %d bytes, %v", len(text), err)
+	}
+	server.Limit(1000, "")
+	go client.Write(t.Context(), make([]byte, 1001))
+	const why = "a message is too long; the limit is 1000 bytes"
+	if _, err := server.Read(t.Context()); !errors.Is(err, ErrTooLong) || err.Error() != why {
+		t.Errorf("the reader is told %v", err)
+	}
+	if _, err := client.Read(t.Context()); websocket.CloseStatus(err) != websocket.StatusMessageTooBig || !strings.Contains(err.Error(), why) {
+		t.Errorf("the peer is told %v", err)
+	}
+}
+
+// Whoever leaves many messages unfinished loses one of them for another's, and not the other.
+func TestRoomIsTakenFromWhoHoldsMost(t *testing.T) {
+	room := NewRoom(1000 << 10)
+	hold := func(whose string, bytes int) *holder {
+		c := &Conn{opt: Options{Whose: whose}}
+		if err := room.take(c, bytes); err != nil {
+			t.Fatal(err)
+		}
+		return room.find(c)
+	}
+	honest, evil := hold("honest", 400<<10), hold("evil", 200<<10)
+	second, other := hold("evil", 300<<10), hold("other", 65<<10)
+	if last := room.last(other); last != evil {
+		t.Errorf("it is %+v that ends for another", last)
+	}
+	if last := room.last(second); last != honest {
+		t.Errorf("it is %+v that ends for one of two", last)
+	}
+	evil.ended = true
+	if last := room.last(other); last != honest {
+		t.Errorf("it is %+v that ends beside one that has", last)
 	}
 }

@@ -26,9 +26,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/chromedp/chromedp"
-	"github.com/chromedp/chromedp/remote"
-
 	"github.com/pagewire/pagewire/bridge/gateway"
 	"github.com/pagewire/pagewire/bridge/gateway/assets"
 )
@@ -38,7 +35,7 @@ type Options struct {
 	// URL is where the browser listens: http://127.0.0.1:9222, or its WebSocket, ws://HOST:PORT/devtools/browser/ID.
 	URL string
 	// Dial connects to a browser that listens nowhere. URL then only names it, in errors. Default: to URL.
-	Dial func(ctx context.Context) (chromedp.Transport, error)
+	Dial func(ctx context.Context) (Conn, error)
 	// Inject gives the page layer to documents that have no Pagewire. It needs a binary that has its page files in it.
 	Inject bool
 	// Gateway is the host and port where pages connect to this gateway by themselves: those of this machine that have it in
@@ -95,7 +92,7 @@ func Run(ctx context.Context, g *gateway.Gateway, o Options) error {
 	return fmt.Errorf("the browser at %s is gone: %w", o.URL, err)
 }
 
-func reach(ctx context.Context, o Options) (chromedp.Transport, error) {
+func reach(ctx context.Context, o Options) (Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
 	if o.Dial != nil {
@@ -105,11 +102,7 @@ func reach(ctx context.Context, o Options) (chromedp.Transport, error) {
 	if err != nil {
 		return nil, err
 	}
-	conn, err := remote.DialContext(ctx, address)
-	if err != nil {
-		return nil, fmt.Errorf("connect to the browser at %s: %w", o.URL, err)
-	}
-	return conn, nil
+	return dialSocket(ctx, address)
 }
 
 // socketOf returns the WebSocket of a browser, which is asked for it where the URL does not say.

@@ -14,7 +14,6 @@ import (
 	"time"
 	"unicode/utf16"
 
-	"github.com/chromedp/cdproto"
 	"github.com/chromedp/cdproto/target"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -455,7 +454,7 @@ func TestFloodIsCutOff(t *testing.T) {
 	for name, flood := range map[string]string{
 		"frames":      "for (let i = 0; i < 400_000; i++) post('[]')",
 		"calls":       "for (let i = 0; i < 400; i++) post(JSON.stringify(Array(1000).fill(['touch', origin + '/state', 1])))",
-		"one message": "post('x'.repeat(40 << 20))",
+		"one message": "post('x'.repeat(100 << 20))",
 		"no JSON":     "post('[[')",
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -467,6 +466,9 @@ func TestFloodIsCutOff(t *testing.T) {
 			r.listed(s.URL + "/state")
 			r.open(s.URL + "/flood")
 			testkit.Eventually(t, "the page is cut off", func() bool { return r.log.Has("cut off") && r.log.Has("/flood") })
+			if ended := r.g.Snapshot().Ended; len(ended) != 1 || name == "one message" && ended[tooLong] != 1 {
+				t.Errorf("counted is %v", ended)
+			}
 			if got := r.Text(s.URL + "/state"); got != "/page 0" {
 				t.Errorf("the other page reads %q", got)
 			}
@@ -663,16 +665,17 @@ func TestDialogThatNobodySees(t *testing.T) {
 	t.Parallel()
 	b := &attachment{link: newLink(nil)}
 	event := func(params string) {
-		b.handle(&cdproto.Message{Method: "Page.javascriptDialogOpening", SessionID: "s", Params: []byte(params)}, nil)
+		b.handle(&message{Method: "Page.javascriptDialogOpening", Session: "s", Params: []byte(params)}, nil)
 	}
 	event(`{"type":"alert","hasBrowserHandler":true}`)
 	event(`{"type":"alert","hasBrowserHandler":false}`)
 	event(`{"type":"beforeunload","hasBrowserHandler":false}`)
 	var sent []string
 	for _, m := range b.link.queue {
-		sent = append(sent, string(m.Method)+string(m.Params))
+		sent = append(sent, string(m))
 	}
-	if want := []string{`Page.handleJavaScriptDialog{"accept":false}`, `Page.handleJavaScriptDialog{"accept":true}`}; !slices.Equal(sent, want) {
+	const begin = `"sessionId":"s","method":"Page.handleJavaScriptDialog","params":`
+	if want := []string{`{"id":1,` + begin + `{"accept":false}}`, `{"id":2,` + begin + `{"accept":true}}`}; !slices.Equal(sent, want) {
 		t.Errorf("sent %q, want %q", sent, want)
 	}
 }

@@ -22,9 +22,8 @@ var attachScript string
 
 // What a document may do before it is cut off, whatever it says; what its link says the gateway bounds.
 const (
-	maxMessage = 18 << 20 // bytes of one: a frame of the link
-	burst      = 20_000   // messages at once
-	perSecond  = 5_000    // and from then on
+	burst     = 20_000 // messages at once
+	perSecond = 5_000  // and from then on
 )
 
 // maxWaiting bounds, in bytes, what all documents together say before it is known where they are: a page that keeps its
@@ -44,7 +43,7 @@ type document struct {
 
 	// Guarded by the browser's lock.
 	prefix  jsonv2.Value // of a call of what attach.js has returned; nil before that
-	early   []string     // what it said before that
+	early   [][]byte     // what it said before that
 	waiting int          // bytes of early, and of frames
 	title   string
 	bare    bool // it has been loaded, without Pagewire
@@ -125,9 +124,15 @@ func (d *document) send(frame []byte) {
 	}
 }
 
-// hear takes what the document says. It is called by the reader, with the lock held.
-func (d *document) hear(payload string) {
-	if d.cut || !d.paid(len(payload)) || payload == "" {
+// hear takes what the document says, or nil for what was too long. It is called by the reader, with the lock held.
+func (d *document) hear(payload []byte) {
+	switch {
+	case d.cut || !d.paid():
+		return
+	case payload == nil:
+		d.cutOff(tooLong)
+		return
+	case len(payload) == 0:
 		return
 	}
 	if d.prefix == nil {
@@ -139,21 +144,21 @@ func (d *document) hear(payload string) {
 	kind, text := payload[0], payload[1:]
 	switch kind {
 	case 's', 'p': // it has the page layer: ours, whose agents are served here, or its own
-		d.title, d.bare = text, false
+		d.title, d.bare = string(text), false
 		d.end()
 		d.s.unfollow()
 		d.linked = true
 		d.attach(kind == 's')
 	case 'l': // a frame of its link
 		if d.linked {
-			d.receive([]byte(text))
+			d.receive(text)
 		}
 	case 'n': // it has neither
-		d.title, d.bare = text, true
+		d.title, d.bare = string(text), true
 		d.s.retool()
 	case 't': // it is called otherwise
-		if d.title = text; d.page != nil {
-			d.page.Retitle(text)
+		if d.title = string(text); d.page != nil {
+			d.page.Retitle(d.title)
 		}
 	case 'f':
 		d.b.g.Focus(d.s.tab.key())
@@ -192,11 +197,7 @@ func (d *document) waits(bytes int) bool {
 }
 
 // paid counts a message, and cuts the document off where it is one too many.
-func (d *document) paid(bytes int) bool {
-	if bytes > maxMessage {
-		d.cutOff("a message of " + strconv.Itoa(bytes) + " bytes; the limit is " + strconv.Itoa(maxMessage))
-		return false
-	}
+func (d *document) paid() bool {
 	if d.credit--; d.credit > 0 {
 		return true
 	}
@@ -216,6 +217,11 @@ func (d *document) cutOff(reason string) {
 	d.cut = true
 	d.early = nil
 	d.b.link.post(d.s.id, runtime.CommandRemoveBinding, &runtime.RemoveBindingParams{Name: d.binding}, nil)
+	if d.page != nil {
+		d.page.Refuse(reason)
+	} else {
+		d.b.g.CountRefused(reason)
+	}
 	d.end()
 }
 

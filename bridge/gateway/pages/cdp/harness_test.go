@@ -16,10 +16,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/chromedp/cdproto"
 	"github.com/chromedp/cdproto/cdp/jsonv2"
 	"github.com/chromedp/cdproto/target"
-	"github.com/chromedp/chromedp/remote"
 
 	"github.com/pagewire/pagewire/bridge/gateway"
 	"github.com/pagewire/pagewire/bridge/gateway/browser"
@@ -255,7 +253,7 @@ type driver struct {
 
 func dial(t *testing.T, url string) *driver {
 	t.Helper()
-	conn, err := remote.DialContext(t.Context(), url)
+	conn, err := reach(t.Context(), Options{URL: url})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -263,7 +261,7 @@ func dial(t *testing.T, url string) *driver {
 	var ended sync.WaitGroup
 	ended.Go(d.link.write)
 	ended.Go(func() {
-		d.link.read(func(_ *cdproto.Message, answered func()) {
+		d.link.read(func(_ *message, answered func()) {
 			if answered != nil {
 				answered()
 			}

@@ -3,15 +3,14 @@
 package cdp
 
 import (
-	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"sync"
 
-	"github.com/chromedp/cdproto"
 	"github.com/chromedp/cdproto/cdp/jsonv2"
 	"github.com/chromedp/cdproto/target"
-	"github.com/chromedp/chromedp"
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // A link is the connection to a browser: commands go out in the order in which they are posted, and whoever posts one never
@@ -20,13 +19,13 @@ import (
 // chromedp.Browser is not used: it copies each tab's DOM, and it takes a listener and three goroutine switches for a call,
 // where a read of a page should take 0.3 ms.
 type link struct {
-	conn    chromedp.Transport
+	conn    Conn
 	writing sync.Mutex // held by who writes to conn
 
 	mu      sync.Mutex
 	last    int64
 	waiting map[int64]pending
-	queue   []*cdproto.Message
+	queue   [][]byte
 	bytes   int // of the queue
 	failed  error
 	wake    chan struct{}
@@ -45,12 +44,12 @@ var (
 	errDetached   = errors.New("the page has gone")
 )
 
-func newLink(conn chromedp.Transport) *link {
+func newLink(conn Conn) *link {
 	return &link{conn: conn, waiting: map[int64]pending{}, wake: make(chan struct{}, 1)}
 }
 
-// post sends a command. params is JSON text, or a value that becomes it, or nil. done, unless it is nil, is called with the answer by the reader: it
-// must not block.
+// post sends a command. params is JSON text, or a value that becomes it, or nil. done, unless it is nil, is called with the
+// answer by the reader: it must not block.
 func (l *link) post(session target.SessionID, method string, params any, done func(result jsonv2.Value, err error)) error {
 	err := l.enqueue(session, method, params, done)
 	l.signal()
@@ -62,7 +61,7 @@ func (l *link) enqueue(session target.SessionID, method string, params any, done
 	text, raw := params.(jsonv2.Value)
 	if !raw && params != nil {
 		var err error
-		if text, err = jsonv2.Marshal(params, chromedp.DefaultMarshalOptions); err != nil {
+		if text, err = jsonv2.Marshal(params, decodeOptions); err != nil {
 			return err
 		}
 	}
@@ -79,9 +78,23 @@ func (l *link) enqueue(session target.SessionID, method string, params any, done
 	if done != nil {
 		l.waiting[l.last] = pending{session, done}
 	}
-	l.queue = append(l.queue, &cdproto.Message{ID: l.last, SessionID: session, Method: cdproto.MethodType(method), Params: text})
+	l.queue = append(l.queue, command(l.last, session, method, text))
 	l.bytes += len(text)
 	return nil
+}
+
+// command is the text of a command. There is room for a byte behind it.
+func command(id int64, session target.SessionID, method string, params jsonv2.Value) []byte {
+	text := make([]byte, 0, len(params)+len(session)+len(method)+64)
+	text = strconv.AppendInt(append(text, `{"id":`...), id, 10)
+	if session != "" {
+		text, _ = jsontext.AppendQuote(append(text, `,"sessionId":`...), string(session))
+	}
+	text, _ = jsontext.AppendQuote(append(text, `,"method":`...), method)
+	if params != nil {
+		text = append(append(text, `,"params":`...), params...)
+	}
+	return append(text, '}')
 }
 
 func (l *link) signal() {
@@ -136,7 +149,7 @@ func (l *link) drain() {
 			return
 		}
 		for _, m := range queue {
-			if err := l.conn.Write(context.Background(), m); err != nil {
+			if err := l.conn.Write(m); err != nil {
 				l.mu.Lock()
 				l.fail(err)
 				l.mu.Unlock()
@@ -147,10 +160,14 @@ func (l *link) drain() {
 }
 
 // read hands over each event, and each answer to whoever waits for it, and returns why there are no more.
-func (l *link) read(handle func(event *cdproto.Message, answered func())) error {
+func (l *link) read(handle func(event *message, answered func())) error {
+	d := newDecoder()
 	for {
-		m := new(cdproto.Message)
-		err := l.conn.Read(context.Background(), m)
+		m := new(message)
+		from, err := l.conn.Next()
+		if err == nil {
+			m, err = d.decode(from)
+		}
 		l.mu.Lock()
 		if err != nil {
 			l.fail(err)

@@ -226,18 +226,18 @@ func (n *native) close() {
 	}
 }
 
-// responded takes what a tool has given.
-func (s *session) responded(e *webmcp.EventToolResponded) {
+// finish ends a call with what its tool has given.
+func (s *session) finish(id string, result []byte) {
 	for _, d := range s.documents {
 		n := d.native
 		if n == nil {
 			continue
 		}
 		n.mu.Lock()
-		i := n.invocations[e.InvocationID]
+		i := n.invocations[id]
 		n.mu.Unlock()
 		if i != nil {
-			n.finish(i, toolResult(e))
+			n.finish(i, result)
 		}
 	}
 }

@@ -11,7 +11,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/chromedp/cdproto"
 	protocol "github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/cdp/jsonv2"
 	"github.com/chromedp/cdproto/inspector"
@@ -115,7 +114,7 @@ func (s *session) clear() {
 }
 
 // handle takes an event, or an answer.
-func (b *attachment) handle(m *cdproto.Message, answered func()) {
+func (b *attachment) handle(m *message, answered func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.handling.Store(true)
@@ -124,12 +123,15 @@ func (b *attachment) handle(m *cdproto.Message, answered func()) {
 		answered()
 		return
 	}
-	s := b.sessions[string(m.SessionID)]
-	switch string(m.Method) {
+	s := b.sessions[string(m.Session)]
+	if m.Dropped != nil {
+		b.dropped(s, m)
+	}
+	switch m.Method {
 	case runtime.BindingCalled.Method:
-		if e := decode(m, runtime.BindingCalled); s != nil && e != nil {
-			if d := s.documents[e.ExecutionContextID]; d != nil && d.binding == e.Name {
-				d.hear(e.Payload)
+		if e := m.call(); s != nil && e != nil {
+			if d := s.documents[e.context]; d != nil && d.binding == e.binding {
+				d.hear(e.payload)
 			}
 		}
 	case runtime.ConsoleAPICalled.Method, runtime.ExceptionThrown.Method:
@@ -190,7 +192,7 @@ func (b *attachment) handle(m *cdproto.Message, answered func()) {
 		}
 	case webmcp.ToolResponded.Method:
 		if e := decode(m, webmcp.ToolResponded); s != nil && e != nil {
-			s.responded(e)
+			s.finish(e.InvocationID, toolResult(e))
 		}
 	}
 }
@@ -198,12 +200,31 @@ func (b *attachment) handle(m *cdproto.Message, answered func()) {
 var decodeOptions = jsonv2.JoinOptions(jsonv2.DefaultOptionsV2(), jsonv2.AllowInvalidUTF8(true))
 
 // decode returns an event's parameters, or nil for what a newer browser means by them.
-func decode[T any](m *cdproto.Message, _ protocol.Event[T]) *T {
+func decode[T any](m *message, _ protocol.Event[T]) *T {
 	e := new(T)
 	if jsonv2.Unmarshal(m.Params, e, decodeOptions) != nil {
 		return nil
 	}
 	return e
+}
+
+// dropped ends what waits for an event that was too long. What else such an event says nobody goes by: a page may log what it
+// likes.
+func (b *attachment) dropped(s *session, m *message) {
+	b.log.Debug("an event of the browser was dropped", "method", m.Method, "reason", tooLong)
+	if s == nil {
+		return
+	}
+	switch m.Method {
+	case runtime.BindingCalled.Method:
+		if d := s.documents[m.Dropped.context()]; d != nil && !d.cut {
+			d.cutOff(tooLong)
+		}
+	case webmcp.ToolResponded.Method:
+		s.finish(m.Dropped.toolCall(), failed("The tool gave too much: "+tooLong+"."))
+	case webmcp.ToolsAdded.Method:
+		b.log.Warn("a page's tools are not served", "url", s.tab.url, "error", tooLong)
+	}
 }
 
 func (b *attachment) attached(parent *session, e *target.EventAttachedToTarget) {
@@ -245,9 +266,9 @@ func (b *attachment) detached(id target.SessionID) {
 
 // dialog closes a dialog that nobody sees, as a browser without a window does for itself when nobody listens to the Page domain;
 // while we do, the page would stand still.
-func (b *attachment) dialog(m *cdproto.Message) {
+func (b *attachment) dialog(m *message) {
 	if e := decode(m, page.JavascriptDialogOpening); e != nil && !e.HasBrowserHandler {
-		b.link.post(m.SessionID, page.CommandHandleJavaScriptDialog, &page.HandleJavaScriptDialogParams{Accept: e.Type == page.DialogTypeBeforeunload}, nil)
+		b.link.post(m.Session, page.CommandHandleJavaScriptDialog, &page.HandleJavaScriptDialogParams{Accept: e.Type == page.DialogTypeBeforeunload}, nil)
 	}
 }
 

@@ -109,6 +109,16 @@ func (p *place) end() {
 	p.g.Close()
 }
 
+// documents is how many an origin has connected.
+func (p *place) documents(of string) int {
+	p.pages.mu.Lock()
+	defer p.pages.mu.Unlock()
+	if o := p.pages.origins[of]; o != nil {
+		return o.pages
+	}
+	return 0
+}
+
 // url is what a page has in data-gateway.
 func (p *place) url() string { return "ws://" + p.addr }
 

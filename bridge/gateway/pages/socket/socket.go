@@ -81,7 +81,7 @@ type Handler struct {
 	closing bool
 	room    *wsconn.Room
 	pages   map[*document]bool
-	origins map[string]int     // how many of each
+	origins map[string]*origin
 	seats   map[seat]*document // who is where
 	gone    sync.WaitGroup
 }
@@ -95,6 +95,8 @@ type document struct {
 	conn *wsconn.Conn
 	log  *slog.Logger
 	done chan struct{}
+	from *origin // whose connection it is
+	of   *origin // whose page it is, once that is known: another one where an extension brings it
 }
 
 // New returns a Handler that attaches pages to g.
@@ -105,7 +107,7 @@ func New(g *gateway.Gateway, o Options) *Handler {
 	if o.Refused == nil {
 		o.Refused = func(string, *http.Request) {}
 	}
-	return &Handler{g: g, o: o, room: wsconn.NewRoom(room), pages: map[*document]bool{}, origins: map[string]int{}, seats: map[seat]*document{}}
+	return &Handler{g: g, o: o, room: wsconn.NewRoom(room), pages: map[*document]bool{}, origins: map[string]*origin{}, seats: map[seat]*document{}}
 }
 
 // Close ends all connections and takes no more. It returns when they are gone, within a second.
@@ -115,6 +117,7 @@ func (h *Handler) Close() error {
 	for d := range h.pages {
 		go d.conn.CloseWith(websocket.StatusGoingAway, "the gateway goes away")
 	}
+	h.forget()
 	h.mu.Unlock()
 	h.gone.Wait()
 	return nil
@@ -145,7 +148,7 @@ func (h *Handler) take(w http.ResponseWriter, r *http.Request, extension bool, p
 		return
 	}
 	d := &document{h: h, log: h.o.Log.With("origin", origin), done: make(chan struct{})}
-	conn, err := wsconn.Accept(w, r, wsconn.Options{MaxMessage: maxHello, Note: refuseNote, Room: h.room})
+	conn, err := wsconn.Accept(w, r, wsconn.Options{MaxMessage: maxHello, Note: refuseNote, Room: h.room, Whose: origin})
 	if err != nil {
 		return // it has been answered
 	}
@@ -154,10 +157,10 @@ func (h *Handler) take(w http.ResponseWriter, r *http.Request, extension bool, p
 	defer context.AfterFunc(r.Context(), away)()
 	if why := h.enter(d, origin, extension); why != "" {
 		d.log.Warn("refused a page", "reason", why)
-		conn.CloseWith(websocket.StatusTryAgainLater, why)
+		conn.Refuse(websocket.StatusTryAgainLater, why)
 		return
 	}
-	defer h.leave(d, origin)
+	defer h.leave(d)
 	if prove != nil {
 		if err := prove(r, conn); err != nil {
 			h.o.Refused("proof", r)
@@ -238,21 +241,27 @@ func (h *Handler) enter(d *document, origin string, extension bool) string {
 		return "the gateway goes away"
 	case len(h.pages) >= maxPages:
 		return fmt.Sprintf("the gateway has %d documents, and takes no more", maxPages)
-	case h.origins[origin] >= maxPerOrigin && !extension:
+	}
+	from := h.hold(origin)
+	if from.pages >= maxPerOrigin && !extension {
+		h.release(from)
 		return fmt.Sprintf("the gateway has %d documents of %s, and takes no more", maxPerOrigin, origin)
 	}
+	from.pages++
+	d.from = from
 	h.pages[d] = true
-	h.origins[origin]++
 	h.gone.Add(1)
 	return ""
 }
 
-func (h *Handler) leave(d *document, origin string) {
+func (h *Handler) leave(d *document) {
 	d.conn.Close()
 	h.mu.Lock()
 	delete(h.pages, d)
-	if h.origins[origin]--; h.origins[origin] == 0 {
-		delete(h.origins, origin)
+	d.from.pages--
+	h.release(d.from)
+	if d.of != nil {
+		h.release(d.of)
 	}
 	for s, holder := range h.seats {
 		if holder == d {
@@ -271,16 +280,14 @@ var (
 
 // serve is the life of a document.
 func (d *document) serve(origin string, extension bool) {
-	limited, end := context.WithTimeout(context.Background(), helloTimeout)
-	first, err := d.conn.Read(limited)
-	end()
-	about, ok := link.Parse(first, link.Limits{}).Hello()
-	if err != nil || !ok || !tabShape.MatchString(about.Tab) || !frameShape.MatchString(about.Frame) {
-		d.log.Warn("refused a page that did not introduce itself", "error", err)
-		d.conn.CloseWith(websocket.StatusPolicyViolation, "the first message is to be the link's hello, with the page's tab and frame")
+	if !extension && !d.turn(d.from) {
 		return
 	}
-	d.conn.Limit(maxFrame)
+	first, about, ok := d.introduced()
+	if !ok {
+		d.h.lets(d.from)
+		return
+	}
 	info := gateway.PageInfo{Frame: about.Frame, Origin: origin, Transport: "websocket"}
 	if extension {
 		info.Origin, info.Transport = about.Origin, "extension"
@@ -290,6 +297,13 @@ func (d *document) serve(origin string, extension bool) {
 			return
 		}
 	}
+	d.h.mu.Lock()
+	d.of = d.h.hold(info.Origin)
+	d.h.mu.Unlock()
+	if extension && !d.turn(d.of) {
+		return
+	}
+	d.conn.Limit(maxFrame, info.Origin)
 	info.URL = info.Origin + "/"
 	if strings.HasPrefix(about.URL, info.URL) {
 		info.URL = about.URL
@@ -306,20 +320,85 @@ func (d *document) serve(origin string, extension bool) {
 		return
 	}
 	defer page.Lost("its connection ended")
-	for frame := first; err == nil; frame, err = d.conn.Read(context.Background()) {
-		if page.Receive(frame) != nil {
+	d.hear(page, first)
+}
+
+// turn waits until a page of an origin is heard, and reports false if it is not.
+func (d *document) turn(o *origin) bool {
+	pause, why := d.h.wait(o)
+	if why != "" {
+		d.log.Debug("refused a page", "reason", why)
+		d.conn.Refuse(websocket.StatusTryAgainLater, why)
+		return false
+	}
+	if pause == 0 {
+		return true
+	}
+	select {
+	case <-time.After(pause):
+		return true
+	case <-d.conn.Closed():
+		return false
+	}
+}
+
+// introduced takes the document's hello. Where ok is false that was none, and the connection has ended.
+func (d *document) introduced() (first []byte, about link.About, ok bool) {
+	limited, end := context.WithTimeout(context.Background(), helloTimeout)
+	defer end()
+	first, err := d.conn.Read(limited)
+	about, ok = link.Parse(first, link.Limits{}).Hello()
+	if err == nil && ok && tabShape.MatchString(about.Tab) && frameShape.MatchString(about.Frame) {
+		return first, about, true
+	}
+	d.log.Warn("refused a page that did not introduce itself", "error", err)
+	if errors.Is(err, wsconn.ErrTooLong) {
+		d.h.g.CountRefused(err.Error())
+	}
+	d.conn.Refuse(websocket.StatusPolicyViolation, "the first message is to be the link's hello, with the page's tab and frame")
+	return nil, about, false
+}
+
+// hear hands over what the document says, until its end.
+func (d *document) hear(page *gateway.Page, frame []byte) {
+	var err error
+	for ; err == nil; frame, err = d.conn.Read(context.Background()) {
+		if d.receive(page, frame) != nil {
+			d.h.lets(d.of)
 			<-d.conn.Closed() // when it has been told why
 			return
 		}
 	}
-	if err != io.EOF {
-		d.log.Info("a page's connection failed", "error", err)
+	switch {
+	case err == io.EOF:
+		return
+	case errors.Is(err, wsconn.ErrTooLong):
+		d.h.lets(d.of)
+		page.Refuse(err.Error())
+	case errors.Is(err, wsconn.ErrNoRoom):
+		d.h.lets(d.of)
+		d.h.g.CountRefused(err.Error())
 	}
+	d.log.Info("a page's connection failed", "error", err)
+}
+
+// receive hands a frame over when it is the origin's turn, which it keeps while it is not to be heard.
+func (d *document) receive(page *gateway.Page, frame []byte) error {
+	o := d.of
+	o.turn.Lock()
+	defer o.turn.Unlock()
+	began := time.Now()
+	err := page.Receive(frame)
+	if len(frame) > 0 && frame[0] == '[' {
+		now := time.Now()
+		time.Sleep(o.spend(now, now.Sub(began)))
+	}
+	return err
 }
 
 func (d *document) send(frame []byte) {
 	if frame == nil {
-		go d.conn.Close() // not here: it waits for what is before
+		go d.conn.Refuse(websocket.StatusGoingAway, "") // not here: it waits for what is before
 		return
 	}
 	d.conn.Send(frame)

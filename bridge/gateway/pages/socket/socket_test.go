@@ -226,8 +226,50 @@ func TestOversizeFrame(t *testing.T) {
 	c.Write(t.Context(), bytes.Repeat([]byte("x"), maxFrame+1))
 	testkit.Ends(t, "the connection ends", c.Closed())
 	p.waitFor(0)
-	if !p.log.Has("a message of more than 17825792 bytes") {
-		t.Error("nothing was logged")
+	const why = "a message is too long; the limit is 17825792 bytes"
+	if ended := p.g.Snapshot().Ended; !p.log.Has(why) || ended[why] != 1 {
+		t.Errorf("it is not logged, or not counted: %v", ended)
+	}
+}
+
+// An origin whose pages are let go again and again has one a second heard, and the others are told to come later; a page of
+// another origin is at once.
+func TestPagesThatBeginAnewAtOnce(t *testing.T) {
+	t.Parallel()
+	p := openPlace(t, Options{})
+	end := func() {
+		t.Helper()
+		c := p.connect(local, strings.Repeat("x", maxHello+1))
+		if _, err := c.Read(t.Context()); websocket.CloseStatus(err) != websocket.StatusMessageTooBig || !strings.Contains(err.Error(), "a message is too long; the limit is 65536 bytes") {
+			t.Errorf("it ends with %v", err)
+		}
+	}
+	for range maxLetGo {
+		end()
+	}
+	// So many wait as have a turn within the time that one waits, and are heard then.
+	const most = int(maxWait/letGoPace) + 2
+	told := make(chan error, 2*most)
+	for range cap(told) {
+		c := p.connect(local, "")
+		go func() {
+			_, err := c.Read(t.Context())
+			told <- err
+		}()
+	}
+	later := 0
+	for range cap(told) - most {
+		if err := testkit.Receive(t, "one too many is told", told); websocket.CloseStatus(err) == websocket.StatusTryAgainLater && strings.Contains(err.Error(), "too many pages of "+local+" were let go") {
+			later++
+		}
+	}
+	if later < cap(told)-most-1 {
+		t.Errorf("%d are told to come later", later)
+	}
+	offer(t, p.connect("http://localhost:4000", hi("0123456789")), "http://localhost:4000/doc")
+	p.waitFor(1)
+	if ended := p.g.Snapshot().Ended; ended["a message is too long; the limit is 65536 bytes"] != maxLetGo {
+		t.Errorf("counted are %v", ended)
 	}
 }
 
@@ -263,11 +305,7 @@ func TestPagesThatAreTooMuch(t *testing.T) {
 		for i := range maxPerOrigin {
 			p.connect(local, hi(fmt.Sprintf("many%06d", i)))
 		}
-		testkit.Eventually(t, "they are in", func() bool {
-			p.pages.mu.Lock()
-			defer p.pages.mu.Unlock()
-			return p.pages.origins[local] == maxPerOrigin
-		})
+		testkit.Eventually(t, "they are in", func() bool { return p.documents(local) == maxPerOrigin })
 		c := p.connect(local, hi("onetoomany"))
 		if _, err := c.Read(t.Context()); websocket.CloseStatus(err) != websocket.StatusTryAgainLater || !strings.Contains(err.Error(), "takes no more") {
 			t.Errorf("one too many: %v", err)
@@ -276,11 +314,7 @@ func TestPagesThatAreTooMuch(t *testing.T) {
 			t.Errorf("another origin's page reads %q", got)
 		}
 		// They never answer, and are given up.
-		testkit.Eventually(t, "they are gone", func() bool {
-			p.pages.mu.Lock()
-			defer p.pages.mu.Unlock()
-			return p.pages.origins[local] == 0
-		})
+		testkit.Eventually(t, "they are gone", func() bool { return p.documents(local) == 0 })
 	})
 }
 

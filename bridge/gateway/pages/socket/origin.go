@@ -1,0 +1,109 @@
+//go:build !js
+
+package socket
+
+import (
+	"fmt"
+	"sync"
+	"time"
+)
+
+// An origin is what is known of one: the pages that it has here, and that some were let go.
+type origin struct {
+	name  string
+	pages int // documents that are connected
+	users int // documents that may use it, those of an extension included
+
+	turn   sync.Mutex    // held while what one of its pages says is looked at: it has one processor, however many pages it has
+	credit time.Duration // of work for calls; guarded by turn, as is paid
+	paid   time.Time
+
+	letGo int       // pages that were, with no longer pause than letGoTime
+	last  time.Time // when
+	next  time.Time // when one more page is heard, where that are maxLetGo
+}
+
+const (
+	// Where maxLetGo pages of an origin were let go for what they said, with pauses below letGoTime, one further page of it is
+	// heard every letGoPace. One that would wait for more than maxWait is told to come later. Sixty peers that each begin anew
+	// at once would keep two processors busy.
+	maxLetGo  = 20
+	letGoTime = 10 * time.Second
+	letGoPace = time.Second
+	maxWait   = 5 * time.Second
+
+	// What pages of an origin call may take maxCredit at once, and from then on a part of the time; an answer to what they
+	// were asked does not count. 10,000 resources take 60 ms; 60 pages that touch as often as they may took a whole processor.
+	// It pauses for minPause at least: a frame takes 5 us, and to wake up as much.
+	maxCredit = 100 * time.Millisecond
+	partOf    = 4
+	minPause  = 10 * time.Millisecond
+)
+
+// newOrigin returns one with all the credit that there is.
+func newOrigin(name string) *origin { return &origin{name: name, credit: maxCredit} }
+
+// spend counts work that is over by now, and returns for how long the origin is not to be heard.
+func (o *origin) spend(now time.Time, work time.Duration) (pause time.Duration) {
+	o.credit = min(maxCredit, o.credit+now.Sub(o.paid)/partOf) - work
+	o.paid = now
+	if pause = -o.credit * partOf; pause < minPause {
+		return 0
+	}
+	return pause
+}
+
+// hold returns what is known of an origin; release is to be called. The lock is held.
+func (h *Handler) hold(name string) *origin {
+	h.forget()
+	o := h.origins[name]
+	if o == nil {
+		o = newOrigin(name)
+		h.origins[name] = o
+	}
+	o.users++
+	return o
+}
+
+func (h *Handler) release(o *origin) {
+	o.users--
+	h.forget()
+}
+
+// forget forgets the origins that have no page, and had none let go lately. The lock is held.
+func (h *Handler) forget() {
+	for name, o := range h.origins {
+		if o.users == 0 && (h.closing || time.Since(o.last) > letGoTime) {
+			delete(h.origins, name)
+		}
+	}
+}
+
+// lets notes that a page is let go for what it has said.
+func (h *Handler) lets(o *origin) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if time.Since(o.last) > letGoTime {
+		o.letGo = 0
+	}
+	o.letGo++
+	o.last = time.Now()
+}
+
+// wait says for how long a page is not heard, or why it is to come later.
+func (h *Handler) wait(o *origin) (pause time.Duration, why string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	now := time.Now()
+	if o.letGo < maxLetGo || now.Sub(o.last) > letGoTime {
+		return 0, ""
+	}
+	if o.next.Before(now) {
+		o.next = now
+	}
+	if pause = o.next.Sub(now); pause > maxWait {
+		return 0, fmt.Sprintf("too many pages of %s were let go; the limit is %d, and from then on one a second", o.name, maxLetGo)
+	}
+	o.next = o.next.Add(letGoPace)
+	return pause, ""
+}
