@@ -89,8 +89,9 @@ var packages = []row{
 	{"bridge/gateway/access", native, "bridge/gateway/weborigin bridge/gateway/internal/...", ""},
 	{"bridge/gateway/hub", native, "bridge/gateway bridge/gateway/mcpconn bridge/gateway/access bridge/gateway/internal/...",
 		"github.com/coder/websocket github.com/go-json-experiment/json"},
+	{"bridge/gateway/agents/hook", native, "bridge/gateway bridge/gateway/hub bridge/gateway/internal/...", "golang.org/x/sys"},
 	{"bridge/gateway/inspect/...", native, "bridge/gateway bridge/gateway/mcpconn bridge/gateway/assets bridge/gateway/internal/...",
-		"github.com/coder/websocket github.com/modelcontextprotocol/go-sdk github.com/prometheus/client_golang"},
+		"github.com/coder/websocket github.com/modelcontextprotocol/go-sdk github.com/VictoriaMetrics/metrics"},
 	// What puts them together.
 	{"bridge/gateway/node", native, "bridge/gateway/...", ""},
 	{"bridge/testkit", native, "", "github.com/modelcontextprotocol/go-sdk"}, // in nobody's row: tests alone import it

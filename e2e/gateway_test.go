@@ -226,7 +226,7 @@ func TestServe(t *testing.T) {
 			for _, tool := range tools.Tools {
 				names = append(names, tool.Name)
 			}
-			if want := []string{"list_page_resources", "read_page_resource", "wait_for_page_update"}; !slices.Equal(names, want) {
+			if want := []string{"list_page_resources", "page_changes", "read_page_resource", "wait_for_page_update"}; !slices.Equal(names, want) {
 				t.Errorf("tools %v, want %v", names, want)
 			}
 			r, err := a.CallTool(t.Context(), &mcp.CallToolParams{Name: "read_page_resource", Arguments: map[string]string{"uri": c.uri()}})

@@ -86,6 +86,9 @@ type Gateway struct {
 	differing chan struct{}
 	notices   map[string]string // by what they are about
 	counts    counts
+
+	// conversations are those that hooks name, by that name.
+	conversations map[string]*conversation
 }
 
 // New returns a gateway that serves nothing yet.
@@ -130,6 +133,7 @@ func New(o Options) *Gateway {
 		interest:  map[string]*interest{},
 		moved:     map[string]bool{},
 	}
+	g.conversations = map[string]*conversation{}
 	g.catalog.init()
 	g.tools.init()
 	g.client = newClient(g)

@@ -448,7 +448,7 @@ func TestTools(t *testing.T) {
 		}
 		return list
 	}
-	own := []string{"list_page_resources", "read_page_resource", "wait_for_page_update"}
+	own := []string{"list_page_resources", "page_changes", "read_page_resource", "wait_for_page_update"}
 	if got := names(); !slices.Equal(got, own) {
 		t.Fatalf("tools %v", got)
 	}
@@ -460,7 +460,7 @@ func TestTools(t *testing.T) {
 	add(p2, "read_page_resource", "not ours ")
 	add(p2, "read_it", "its own ")
 	testkit.Eventually(t, "both are there, and none that looks like ours", func() bool {
-		return slices.Equal(names(), []string{"add", "add_other_example", own[0], "read_it", own[1], own[2]})
+		return slices.Equal(names(), []string{"add", "add_other_example", own[0], own[1], "read_it", own[2], own[3]})
 	})
 	for name, want := range map[string]string{"add": "first !", "add_tab1": "first !", "add_other_example": "second !", "read_it": "its own !"} {
 		if got, failed := a.tool(name, args{"!"}); failed || got[0] != want {

@@ -22,10 +22,12 @@ type memory struct {
 	tag string
 	// refused counts the calls of a tool that were refused in a row, since what the agent has seen was old.
 	refused map[string]int
+	// told has, by URI, the revision up to which it was told by hooks (prompt.go).
+	told map[string]int64
 }
 
 func newMemory(limits seen.Limits) *memory {
-	return &memory{Record: seen.New(limits), tag: "[pagewire-" + strings.ToLower(rand.Text()[:6]) + "]", refused: map[string]int{}}
+	return &memory{Record: seen.New(limits), tag: "[pagewire-" + strings.ToLower(rand.Text()[:6]) + "]", refused: map[string]int{}, told: map[string]int64{}}
 }
 
 // Transports of those that are no agents: none has a memory, and nothing is said to them that they did not ask for.
@@ -61,6 +63,9 @@ func (g *Gateway) forget(a *Agent) {
 		return
 	}
 	for uri := range a.memory.URIs {
+		g.letGo(uri)
+	}
+	for uri := range a.memory.told {
 		g.letGo(uri)
 	}
 	a.memory = nil

@@ -57,6 +57,7 @@ var ownTools = []*mcp.Tool{
 			`"timeout_ms":{"type":"integer","minimum":0,"maximum":25000,"description":"How long to wait at most; default 20000"}},"additionalProperties":false}`),
 		Annotations: readOnly("Wait for a page to change"),
 	},
+	changesTool,
 }
 
 func readOnly(title string) *mcp.ToolAnnotations {

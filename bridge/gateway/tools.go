@@ -233,6 +233,9 @@ func (g *Gateway) callTool(c *call, t bridge.ToolCall) {
 	case toolWait:
 		g.wait(c, t.Arguments)
 		return
+	case toolChanges:
+		g.changes(c, t.Arguments)
+		return
 	}
 	o, ok := g.tools.routes[t.Name]
 	if !ok || o.page.absent {

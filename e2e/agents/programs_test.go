@@ -11,6 +11,7 @@ import (
 // A program is an agent, or a library with which one is written: how it is started, with what files in its home.
 type program struct {
 	name    string
+	client  string   // what pagewire config calls it; "" where its files have the entry of the gateway
 	needs   string   // a file that is there when it is installed
 	from    []string // the package.json of what it is, for their versions
 	files   map[string]string
@@ -48,24 +49,23 @@ func programs(t *testing.T, url string, gateway []string) []program {
 	}
 	return []program{
 		{
-			name: "gemini-cli", from: []string{dir(t, "gemini/node_modules/@google/gemini-cli/package.json")}, needs: dir(t, "gemini/node_modules/.bin/gemini"),
-			files:   map[string]string{".gemini/settings.json": `{"security":{"auth":{"selectedType":"gemini-api-key"}},"privacy":{"usageStatisticsEnabled":false},` + server[1:]},
+			name: "gemini-cli", client: "gemini-cli", from: []string{dir(t, "gemini/node_modules/@google/gemini-cli/package.json")}, needs: dir(t, "gemini/node_modules/.bin/gemini"),
+			files:   map[string]string{".gemini/settings.json": `{"security":{"auth":{"selectedType":"gemini-api-key"}},"privacy":{"usageStatisticsEnabled":false}}`},
 			env:     []string{"GEMINI_API_KEY=fake", "GOOGLE_GEMINI_BASE_URL=" + url, "GEMINI_TELEMETRY_ENABLED=false", "GEMINI_CLI_TRUST_WORKSPACE=true"},
 			command: []string{dir(t, "gemini/node_modules/.bin/gemini"), "-p", prompt, "-m", "gemini-2.5-flash", "--approval-mode", "yolo"},
 		},
 		{
-			name: "codex", from: []string{dir(t, "programs/node_modules/@openai/codex/package.json")}, needs: bin + "/codex",
+			name: "codex", client: "codex", from: []string{dir(t, "programs/node_modules/@openai/codex/package.json")}, needs: bin + "/codex",
 			files: map[string]string{".codex/config.toml": "model = \"scripted\"\nmodel_provider = \"test\"\napproval_policy = \"never\"\nsandbox_mode = \"danger-full-access\"\n" +
 				"[analytics]\nenabled = false\n" +
-				"[model_providers.test]\nname = \"test\"\nbase_url = " + encode(url+"/v1") + "\nwire_api = \"responses\"\nenv_key = \"OPENAI_API_KEY\"\nrequest_max_retries = 0\n" +
-				"[mcp_servers.pagewire]\ncommand = " + command + "\nargs = " + args + "\n"},
+				"[model_providers.test]\nname = \"test\"\nbase_url = " + encode(url+"/v1") + "\nwire_api = \"responses\"\nenv_key = \"OPENAI_API_KEY\"\nrequest_max_retries = 0\n"},
 			env:     []string{"OPENAI_API_KEY=sk-fake"},
 			command: []string{bin + "/codex", "exec", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox", prompt},
 		},
 		{
-			name: "opencode", from: []string{dir(t, "programs/node_modules/opencode-ai/package.json")}, needs: bin + "/opencode",
+			name: "opencode", client: "opencode", from: []string{dir(t, "programs/node_modules/opencode-ai/package.json")}, needs: bin + "/opencode",
 			files: map[string]string{"opencode.json": `{"model":"test/scripted","small_model":"test/scripted","autoupdate":false,"share":"disabled","provider":{"test":{"npm":"@ai-sdk/openai-compatible","options":{"baseURL":` +
-				encode(url+"/v1") + `,"apiKey":"fake"},"models":{"scripted":{"name":"scripted"}}}},"mcp":{"pagewire":{"type":"local","enabled":true,"command":` + all + `}}}`},
+				encode(url+"/v1") + `,"apiKey":"fake"},"models":{"scripted":{"name":"scripted"}}}}}`},
 			env:     []string{"OPENCODE_DISABLE_AUTOUPDATE=1", "OPENCODE_DISABLE_MODELS_FETCH=1", "OPENCODE_DISABLE_LSP_DOWNLOAD=1"},
 			command: []string{bin + "/opencode", "run", prompt},
 		},
@@ -90,8 +90,8 @@ func programs(t *testing.T, url string, gateway []string) []program {
 	}
 }
 
-// install puts a program's files into a home, and says how it is started: with nothing of our environment but where node is.
-func (p program) install(t *testing.T, home string) (env []string) {
+// install puts a program's files into a home.
+func (p program) install(t *testing.T, home string) {
 	t.Helper()
 	for name, text := range p.files {
 		path := filepath.Join(home, name)
@@ -102,7 +102,11 @@ func (p program) install(t *testing.T, home string) (env []string) {
 			t.Fatal(err)
 		}
 	}
-	env = append([]string{"HOME=" + home, "PATH=" + os.Getenv("PATH"), "TMPDIR=" + home, "TERM=dumb", "NO_COLOR=1", "CI=1"}, p.env...)
+}
+
+// environment is what a program is started with: nothing of ours but where node is.
+func (p program) environment(home string) []string {
+	env := append([]string{"HOME=" + home, "PATH=" + os.Getenv("PATH"), "TMPDIR=" + home, "TERM=dumb", "NO_COLOR=1", "CI=1"}, p.env...)
 	return append(env, "no_proxy=127.0.0.1", "NO_PROXY=127.0.0.1", "SHELL="+strings.TrimSpace(os.Getenv("SHELL")))
 }
 

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/pagewire/pagewire/bridge/gateway"
+	"github.com/pagewire/pagewire/bridge/gateway/agents/hook"
 	"github.com/pagewire/pagewire/bridge/gateway/hub"
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
@@ -30,7 +31,7 @@ const (
 
 // A running is a hub with one page.
 type running struct {
-	t    *testing.T
+	t    testing.TB
 	addr string
 	g    *gateway.Gateway
 	page *testkit.Page
@@ -38,7 +39,7 @@ type running struct {
 }
 
 // start runs a hub at addr; "" is a free port, in a new home. It is stopped with the test, or by stop.
-func start(t *testing.T, addr, text string) *running {
+func start(t testing.TB, addr, text string) *running {
 	t.Helper()
 	if addr == "" {
 		newHome(t)
@@ -57,8 +58,10 @@ func start(t *testing.T, addr, text string) *running {
 	r.page.Offer(cart, text)
 	r.page.Add("https://shop.example/item/{id}", func(context.Context, string) (string, error) { return "an item", nil })
 	over := make(chan error, 1)
+	local := http.NewServeMux()
+	local.Handle("POST "+hook.Path, hook.Handler(r.g))
 	go func() {
-		over <- hub.Run(ctx, hub.Options{Addr: addr, Build: versionName(), Gateway: r.g, Handler: http.NotFoundHandler()})
+		over <- hub.Run(ctx, hub.Options{Addr: addr, Build: versionName(), Gateway: r.g, Handler: http.NotFoundHandler(), Local: local})
 	}()
 	r.stop = sync.OnceFunc(func() {
 		cancel()
@@ -76,7 +79,7 @@ func start(t *testing.T, addr, text string) *running {
 }
 
 // newHome gives the test a home in which no other gateway is.
-func newHome(t *testing.T) {
+func newHome(t testing.TB) {
 	t.Helper()
 	dir := testkit.ShortDir(t)
 	t.Setenv("HOME", dir)
@@ -93,7 +96,7 @@ func (r *running) command(args ...string) (status int, stdout, stderr string) {
 func TestWithoutAHubTheRemedyIsSaid(t *testing.T) {
 	newHome(t)
 	addr := testkit.Addr(t)
-	for _, args := range []string{"ls", "read " + cart, "watch " + cart} {
+	for _, args := range []string{"ls", "read " + cart, "watch " + cart, "changes"} {
 		status, out, errs := run(append(strings.Fields(args), "--hub", addr)...)
 		if status != exitFailed || out != "" || !strings.HasPrefix(errs, "pagewire: no pagewire serve is running") || !strings.Contains(errs, "\npagewire: start one: pagewire serve") {
 			t.Errorf("%s: status %d, stdout %q, stderr %q", args, status, out, errs)
@@ -210,7 +213,7 @@ func TestATerminalIsOnlyWrittenTo(t *testing.T) {
 
 // A watching is a watch that runs, line by line.
 type watching struct {
-	t      *testing.T
+	t      testing.TB
 	out    *bufio.Scanner
 	errs   *lockedBuffer
 	end    func()

@@ -22,12 +22,15 @@ func (h *hubFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&h.addr, "hub", hub.DefaultAddr, "`address` with which the pagewire serve that runs was started")
 }
 
+// startOne is what to do where no gateway runs.
+const startOne = "start one: pagewire serve --launch, or --chrome auto, in another terminal"
+
 // connect opens a session with the hub. What it fails with says what to do.
 func (h *hubFlags) connect(ctx context.Context, o *mcp.ClientOptions) (*mcp.ClientSession, error) {
 	conn, err := hub.Dial(ctx, h.addr, versionName())
 	switch {
 	case errors.Is(err, hub.ErrNoHub):
-		return nil, hintError{err, "start one: pagewire serve --launch, or --chrome auto, in another terminal"}
+		return nil, hintError{err, startOne}
 	case errors.Is(err, hub.ErrSilent):
 		return nil, hintError{err, "it is stopped, or hangs: any other pagewire serve that runs takes its place, else end it and start one"}
 	case err != nil:

@@ -3,13 +3,9 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
-	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 
@@ -21,134 +17,31 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/node"
 )
 
-// A client is a program with agents in it, and where it looks for MCP servers.
-type client struct {
-	name, title string
-	// file is the path of its configuration.
-	file func(p places) string
-	// key is the member that holds servers by name. For TOML it is a table.
-	key string
-	// kind is the member "type" of a server that is started, and "" for a client that wants none.
-	kind string
-	// url is the member with the address of a server on HTTP, and "" for a client that only starts servers; headers that with what
-	// requests are to have.
-	url, headers string
-	toml         bool
+// A configuration is what config was asked for.
+type configuration struct {
+	cmd    *cobra.Command
+	client client
+	places places
+	serve  []string // flags of it
+
+	write, live, remove, force bool
+	inline                     []string
+	overHTTP                   bool
+	http, tokenFile            string
 }
-
-// places are what paths depend on.
-type places struct {
-	goos, home string
-	env        func(string) string
-}
-
-// config is the directory in which programs of a person keep their settings.
-func (p places) config() string {
-	switch p.goos {
-	case "windows":
-		if dir := p.env("APPDATA"); dir != "" {
-			return dir
-		}
-		return filepath.Join(p.home, "AppData", "Roaming")
-	case "darwin":
-		return filepath.Join(p.home, "Library", "Application Support")
-	}
-	return p.xdg()
-}
-
-func (p places) xdg() string {
-	if dir := p.env("XDG_CONFIG_HOME"); dir != "" {
-		return dir
-	}
-	return filepath.Join(p.home, ".config")
-}
-
-// or is the directory that a variable names, else one below the home directory.
-func (p places) or(variable, below string) string {
-	if dir := p.env(variable); dir != "" {
-		return dir
-	}
-	return filepath.Join(p.home, below)
-}
-
-var clients = []client{
-	{name: "claude-desktop", title: "Claude Desktop", key: "mcpServers",
-		file: func(p places) string { return filepath.Join(p.config(), "Claude", "claude_desktop_config.json") }},
-	{name: "claude-code", title: "Claude Code", key: "mcpServers", kind: "stdio", url: "url", headers: "headers",
-		file: func(p places) string { return filepath.Join(p.or("CLAUDE_CONFIG_DIR", ""), ".claude.json") }},
-	{name: "cursor", title: "Cursor", key: "mcpServers", url: "url", headers: "headers",
-		file: func(p places) string { return filepath.Join(p.home, ".cursor", "mcp.json") }},
-	{name: "vscode", title: "VS Code", key: "servers", kind: "stdio", url: "url", headers: "headers",
-		file: func(p places) string { return filepath.Join(p.config(), "Code", "User", "mcp.json") }},
-	{name: "codex", title: "Codex", key: "mcp_servers", url: "url", headers: "http_headers", toml: true,
-		file: func(p places) string { return filepath.Join(p.or("CODEX_HOME", ".codex"), "config.toml") }},
-	{name: "windsurf", title: "Windsurf", key: "mcpServers", url: "serverUrl", headers: "headers",
-		file: func(p places) string { return filepath.Join(p.home, ".codeium", "windsurf", "mcp_config.json") }},
-	{name: "zed", title: "Zed", key: "context_servers", url: "url", headers: "headers",
-		file: func(p places) string {
-			if p.goos == "windows" {
-				return filepath.Join(p.config(), "Zed", "settings.json")
-			}
-			return filepath.Join(p.xdg(), "zed", "settings.json")
-		}},
-	{name: "gemini-cli", title: "Gemini CLI", key: "mcpServers", url: "httpUrl", headers: "headers",
-		file: func(p places) string { return filepath.Join(p.home, ".gemini", "settings.json") }},
-}
-
-// An entry is what a client is told of us, in the order in which it is written.
-type entry []member
-
-type member struct {
-	name  string
-	value any // a string, a []string or a header
-}
-
-// A header is what a client sends with each request.
-type header struct{ name, value string }
-
-// entry says how the client starts us, or where we are and what we want to be sent.
-func (c client) entry(command string, args []string, url, token string) entry {
-	if url != "" {
-		e := entry{{c.url, url}, {c.headers, header{"Authorization", "Bearer " + token}}}
-		if c.kind != "" {
-			e = slices.Insert(e, 0, member{"type", "http"})
-		}
-		return e
-	}
-	e := entry{{"command", command}, {"args", args}}
-	if c.kind != "" {
-		e = slices.Insert(e, 0, member{"type", c.kind})
-	}
-	return e
-}
-
-// secret is the header of an entry, if it has one.
-func (e entry) secret() (h header, ok bool) {
-	for _, m := range e {
-		if h, ok = m.value.(header); ok {
-			return h, true
-		}
-	}
-	return h, false
-}
-
-// serverName is the name under which clients know us.
-const serverName = "pagewire"
 
 func configCommand() *cobra.Command {
-	var write, force bool
-	var http, tokenFile string
-	var names []string
-	for _, c := range clients {
-		names = append(names, c.name)
-	}
+	var c configuration
 	cmd := &cobra.Command{
 		Use:   "config CLIENT [-- FLAG...]",
-		Short: "Print or write the entry for an MCP client",
+		Short: "Print, write or remove what an MCP client needs",
 		Long: "Prints what a client's configuration needs in order to start pagewire serve, with the flags behind --;\n" +
-			"with --write it is put there, and all else in that file is left as it is. Clients:\n" +
-			strings.Join(names[:len(names)/2], ", ") + ",\n" + strings.Join(names[len(names)/2:], ", ") + ".",
-		Example: "  pagewire config claude-desktop --write -- --chrome auto",
+			"with --write it is put there, and all else in that file is left as it is. With --live it also gets what\n" +
+			"tells its model by itself that a page has changed: hooks, or a plugin; names only, and contents of the\n" +
+			"origins that --inline names. --remove takes back what was written. Clients:\n" +
+			oneOf(clientNames(anyClient)) + ".\n" +
+			"With --live:\n" + oneOf(clientNames(isLive)) + ".",
+		Example: "  pagewire config claude-desktop --write -- --chrome auto\n  pagewire config codex --live",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if dash := cmd.ArgsLenAtDash(); dash >= 0 {
 				args = args[:dash]
@@ -156,54 +49,239 @@ func configCommand() *cobra.Command {
 			return oneArgument("CLIENT")(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			i := slices.IndexFunc(clients, func(c client) bool { return c.name == args[0] })
-			if i < 0 {
-				return usageError{cmd, fmt.Errorf("unknown client %q: want one of %s", args[0], strings.Join(names, ", "))}
-			}
-			c := clients[i]
-			url, token := "", ""
-			if cmd.Flags().Changed("http") {
-				if err := c.checkHTTP(http, args[1:]); err != nil {
-					return usageError{cmd, err}
-				}
-				url = "http://" + http + "/mcp"
-				var err error
-				if token, err = hub.Token(tokenFile); err != nil {
-					return err
-				}
-			}
-			serve := append([]string{"serve"}, args[1:]...)
-			if err := checkFlags(serve); err != nil {
+			c.cmd, c.serve, c.overHTTP = cmd, args[1:], cmd.Flags().Changed("http")
+			if err := c.check(args[0]); err != nil {
 				return usageError{cmd, err}
 			}
-			command, err := os.Executable()
-			if err != nil {
-				return err
-			}
-			home, err := os.UserHomeDir()
-			if err != nil {
-				return err
-			}
-			path := c.file(places{runtime.GOOS, home, os.Getenv})
-			e := c.entry(command, serve, url, token)
-			if !write {
-				fmt.Fprintf(cmd.ErrOrStderr(), "pagewire: %s wants this in %s; --write puts it there\n", c.title, path)
-				text, err := c.merge(nil, e, false)
-				if err != nil {
-					return err
-				}
-				_, err = cmd.OutOrStdout().Write(text)
-				return err
-			}
-			return c.put(cmd, path, e, force)
+			return c.run()
 		},
 	}
-	cmd.Flags().BoolVar(&write, "write", false, "merge it into the client's file, and print the path")
-	cmd.Flags().BoolVar(&force, "force", false, "replace an entry of that name that says something else")
-	cmd.Flags().StringVar(&http, "http", "", "the client connects over HTTP to a pagewire serve that runs, with the token (default `address` "+hub.DefaultAddr+")")
-	cmd.Flags().StringVar(&tokenFile, "token-file", "", "`file` of the token that it is sent (default in the user's configuration directory)")
-	cmd.Flags().Lookup("http").NoOptDefVal = hub.DefaultAddr
+	flags := cmd.Flags()
+	flags.BoolVar(&c.write, "write", false, "merge it into the client's file, and print the path")
+	flags.BoolVar(&c.live, "live", false, "write that, and what tells the model of changes; print the paths")
+	flags.StringArrayVar(&c.inline, "inline", nil, "with --live: tell the contents of this `origin`, too; repeatable")
+	flags.BoolVar(&c.remove, "remove", false, "take back what --live has written, else the entry")
+	flags.BoolVar(&c.force, "force", false, "replace or take out an entry of that name that says something else")
+	flags.StringVar(&c.http, "http", "",
+		"the client connects over HTTP to a pagewire serve that runs, with the token (default `address` "+hub.DefaultAddr+")")
+	flags.StringVar(&c.tokenFile, "token-file", "",
+		"`file` of the token that it is sent (default in the user's configuration directory)")
+	flags.Lookup("http").NoOptDefVal = hub.DefaultAddr
 	return cmd
+}
+
+// check finds what is wrong with the command line.
+func (c *configuration) check(name string) error {
+	i := slices.IndexFunc(clients, func(c client) bool { return c.name == name })
+	if i < 0 {
+		return fmt.Errorf("unknown client %q: want one of %s", name, strings.Join(clientNames(anyClient), ", "))
+	}
+	c.client = clients[i]
+	switch {
+	case c.remove && (c.write || c.overHTTP || len(c.inline) > 0 || len(c.serve) > 0):
+		return errors.New("--remove takes back what was written: leave the rest out")
+	case c.remove:
+		return nil
+	case c.live && c.client.transport == nil:
+		return fmt.Errorf("nothing is known by which %s could be told: --live is for %s", c.client.title,
+			strings.Join(clientNames(isLive), ", "))
+	case len(c.inline) > 0 && !c.live:
+		return errors.New("--inline says whose contents --live tells: add --live, or leave it out")
+	}
+	for i, origin := range c.inline {
+		if !isOrigin(origin) {
+			return fmt.Errorf("--inline %s: want an origin such as https://example.com, or https://*.example.com",
+				quoted(origin))
+		}
+		c.inline[i] = strings.TrimSuffix(origin, "/")
+	}
+	if c.overHTTP {
+		if err := c.client.checkHTTP(c.http, c.serve); err != nil {
+			return err
+		}
+	}
+	_, err := parseServe(c.serve)
+	return err
+}
+
+func (c *configuration) run() (err error) {
+	if c.places, err = here(); err != nil {
+		return err
+	}
+	if c.remove {
+		return c.takeBack()
+	}
+	server, err := c.server()
+	switch {
+	case err != nil:
+		return err
+	case c.live:
+		return c.writeLive(server)
+	case c.write:
+		return c.writeServer(server)
+	}
+	fmt.Fprintf(c.cmd.ErrOrStderr(), "pagewire: %s wants this in %s; --write puts it there\n", c.client.title, server.file)
+	text, err := server.put(nil, false)
+	if err != nil {
+		return err
+	}
+	_, err = c.cmd.OutOrStdout().Write(text)
+	return err
+}
+
+// server is the entry that the client needs.
+func (c *configuration) server() (part, error) {
+	address, token := "", ""
+	if c.overHTTP {
+		address = "http://" + c.http + "/mcp"
+		var err error
+		if token, err = hub.Token(c.tokenFile); err != nil {
+			return part{}, err
+		}
+	}
+	binary, err := os.Executable()
+	e := c.client.entry(binary, append([]string{"serve"}, c.serve...), address, token)
+	return part{file: c.client.file(c.places), at: []string{c.client.key, serverName}, value: e}, err
+}
+
+// writeServer merges the entry into the client's file.
+func (c *configuration) writeServer(server part) error {
+	files := &fileChange{title: c.client.title}
+	f, err := files.file(server.file)
+	if err != nil {
+		return err
+	}
+	if f.is, err = server.put(f.is, c.force); err != nil {
+		return server.said(err, c.client.name)
+	}
+	f.secret = server.secret()
+	return c.do(files, server.file)
+}
+
+// writeLive writes the entry and the road. What an earlier --live has written is taken back first.
+func (c *configuration) writeLive(server part) error {
+	s, err := newSetup(c.client, c.places)
+	if err != nil {
+		return err
+	}
+	again := s.exists()
+	if err := s.undo(c.force); err != nil {
+		return err
+	}
+	parts, err := c.parts(s, server)
+	if err != nil {
+		return err
+	}
+	if err := s.put(parts, c.force); err != nil {
+		return err
+	}
+	var paths []string
+	for _, p := range parts {
+		if !slices.Contains(paths, p.file) {
+			paths = append(paths, p.file)
+		}
+	}
+	changes := len(s.files.changed()) > 0
+	if err := c.do(s.files, paths...); err != nil || !changes {
+		return err
+	}
+	if allow := c.client.transport.allowed(c.places); allow != "" && !again {
+		fmt.Fprintln(c.cmd.ErrOrStderr(), "pagewire:", allow)
+	}
+	fmt.Fprintf(c.cmd.ErrOrStderr(), "pagewire: what was there is kept in %s; pagewire config %s --remove takes it back\n",
+		s.dir, c.client.name)
+	return nil
+}
+
+// parts are the server's entry, in the plugin if the program has one that can hold it, and the road.
+func (c *configuration) parts(s *setup, server part) ([]part, error) {
+	if c.client.transport.server != nil {
+		f, err := s.files.file(server.file)
+		if err != nil {
+			return nil, err
+		}
+		if server.found(f.is) == "" {
+			server.file = c.client.transport.server(c.places)
+		}
+	}
+	binary, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	run := command{goos: c.places.goos, binary: binary, inline: c.inline}
+	if flags, err := parseServe(c.serve); err == nil && flags.Flags().Changed("hub") {
+		run.hub, _ = flags.Flags().GetString("hub")
+	}
+	return append([]part{server}, c.client.transport.parts(c.client.name, c.places, run)...), nil
+}
+
+// takeBack takes back what --live has written, and if it has written nothing, the entry.
+func (c *configuration) takeBack() error {
+	s, err := newSetup(c.client, c.places)
+	if err != nil {
+		return err
+	}
+	var paths []string
+	for _, r := range s.record.Files {
+		paths = append(paths, r.File)
+	}
+	dirs := s.record.Dirs
+	server := part{file: c.client.file(c.places), at: []string{c.client.key, serverName}}
+	if s.exists() {
+		err = s.undo(c.force)
+	} else {
+		paths = []string{server.file}
+		err = c.takeServer(s.files, server)
+	}
+	if err != nil {
+		return err
+	}
+	if err := c.do(s.files, paths...); err != nil {
+		return err
+	}
+	removeEmpty(dirs)
+	f, err := s.files.file(server.file)
+	if err == nil && server.found(f.is) != "" {
+		fmt.Fprintf(c.cmd.ErrOrStderr(), "pagewire: %s has had its entry before --live, and keeps it; "+
+			"--remove once more takes it out\n", server.file)
+	}
+	return err
+}
+
+// takeServer takes out an entry that is not on record. It is ours if it starts serve, or leads to where serve answers.
+func (c *configuration) takeServer(files *fileChange, server part) error {
+	f, err := files.file(server.file)
+	if err != nil || f.is == nil {
+		return err
+	}
+	is := server.found(f.is)
+	if !c.force && is != "" && !strings.Contains(is, "serve") && !strings.Contains(is, "/mcp") {
+		return server.said(errEdited, c.client.name)
+	}
+	if f.is, err = server.take(f.is, nil, true); err != nil {
+		return server.said(err, c.client.name)
+	}
+	return nil
+}
+
+// do changes files, and says what came of it.
+func (c *configuration) do(files *fileChange, paths ...string) error {
+	if len(files.changed()) == 0 {
+		has := "has it already"
+		if c.remove {
+			has = "has nothing of pagewire"
+		}
+		fmt.Fprintf(c.cmd.ErrOrStderr(), "pagewire: %s %s\n", paths[0], has)
+		return nil
+	}
+	if err := files.do(); err != nil {
+		return err
+	}
+	for _, path := range paths {
+		fmt.Fprintln(c.cmd.OutOrStdout(), path)
+	}
+	fmt.Fprintf(c.cmd.ErrOrStderr(), "pagewire: restart %s to have it noticed\n", c.client.title)
+	return nil
 }
 
 // checkHTTP finds what is wrong with --http for a client, and with flags of serve beside it.
@@ -219,99 +297,24 @@ func (c client) checkHTTP(addr string, flags []string) error {
 	return nil
 }
 
-// put writes the entry into a client's file, and says what came of it.
-func (c client) put(cmd *cobra.Command, path string, e entry, force bool) error {
-	changed, err := c.write(path, e, force)
-	if err != nil {
-		return err
-	}
-	if !changed {
-		fmt.Fprintf(cmd.ErrOrStderr(), "pagewire: %s has it already\n", path)
-		return nil
-	}
-	_, err = fmt.Fprintln(cmd.OutOrStdout(), path)
-	fmt.Fprintf(cmd.ErrOrStderr(), "pagewire: restart %s to have it noticed\n", c.title)
-	return err
-}
-
-// checkFlags parses what a client will start: a mistake shows here, and not in that client's log.
-func checkFlags(args []string) error {
+// parseServe parses flags of what a client will start: a mistake shows here, and not in that client's log.
+func parseServe(args []string) (*cobra.Command, error) {
 	cmd := serveCommand()
-	if err := cmd.ParseFlags(args[1:]); err != nil {
-		return err
+	if err := cmd.ParseFlags(args); err != nil {
+		return nil, err
 	}
 	if rest := cmd.Flags().Args(); len(rest) > 0 {
-		return fmt.Errorf("unexpected argument %q for serve", rest[0])
+		return nil, fmt.Errorf("unexpected argument %q for serve", rest[0])
 	}
 	get := func(name string) bool { on, _ := cmd.Flags().GetBool(name); return on }
 	text := func(name string) string { s, _ := cmd.Flags().GetString(name); return s }
 	list := func(name string) []string { l, _ := cmd.Flags().GetStringArray(name); return l }
 	number := func(name string) int { n, _ := cmd.Flags().GetInt(name); return n }
-	return checkServe(cmd, &node.Options{
+	return cmd, checkServe(cmd, &node.Options{
 		AllowHosts: list("allow-host"), TLSCert: text("tls-cert"), TLSKey: text("tls-key"), InsecureHTTP: get("insecure-http"), NoToken: get("no-token"),
 		Shares: agents.Shares{Sessions: number("max-sessions"), Listens: number("max-listens"), Requests: number("max-requests")},
 		Stdio:  get("stdio"), HTTP: text("http"), Hub: text("hub"), Chrome: text("chrome"), Launch: get("launch"), Headless: get("headless"), Open: list("open"),
 		BrowserFlags: list("browser-flag"), Inject: get("inject"), AllowOrigins: list("allow-origin"), DenyOrigins: list("deny-origin"),
 		Reminders: gateway.Reminders(text("reminders")),
 	})
-}
-
-// errOther says that there is an entry of our name, and that it is another one.
-var errOther = errors.New("has another entry named " + serverName)
-
-// merge puts the entry into the text of a configuration and returns the new text, which is the old one if the entry is there.
-func (c client) merge(text []byte, e entry, force bool) ([]byte, error) {
-	if c.toml {
-		return mergeTOML(text, c.key, e, force)
-	}
-	return mergeJSON(text, c.key, e, force)
-}
-
-// write merges the entry into a file and reports whether that changed it. The file is replaced as a whole or not at all, keeps its
-// permissions, and if it is a link, what it leads to is replaced.
-func (c client) write(path string, e entry, force bool) (changed bool, err error) {
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		path = real
-	}
-	before, err := os.ReadFile(path)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return false, err
-	}
-	missing := err != nil
-	after, err := c.merge(before, e, force)
-	switch {
-	case errors.Is(err, errOther):
-		return false, hintError{fmt.Errorf("%s %w", path, err), "nothing was written; --force replaces it"}
-	case err != nil:
-		return false, hintError{fmt.Errorf("%s: %w", path, err), "nothing was written: mend the file, or put there what pagewire config " + c.name + " prints"}
-	case bytes.Equal(before, after):
-		return false, nil
-	}
-	mode := fs.FileMode(0o600) // such files hold other servers' keys
-	if !missing {
-		info, err := os.Stat(path)
-		if err != nil {
-			return false, err
-		}
-		mode = info.Mode().Perm()
-		if _, secret := e.secret(); secret && mode&0o077 != 0 && runtime.GOOS != "windows" {
-			return false, hintError{fmt.Errorf("others may read %s (its mode is %04o), and the token must not get there", path, mode), "nothing was written: chmod 600 " + path + ", and try again"}
-		}
-	} else if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return false, err
-	}
-	f, err := os.CreateTemp(filepath.Dir(path), ".pagewire-*")
-	if err != nil {
-		return false, err
-	}
-	defer os.Remove(f.Name()) // fails when it has been renamed
-	_, err = f.Write(after)
-	if err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close()); err != nil {
-		return false, err
-	}
-	// The client may have written it meanwhile: some keep their state there.
-	if now, err := os.ReadFile(path); !bytes.Equal(now, before) || missing != errors.Is(err, fs.ErrNotExist) {
-		return false, hintError{fmt.Errorf("%s changed while it was merged", path), "nothing was written; quit " + c.title + " and try again"}
-	}
-	return true, os.Rename(f.Name(), path)
 }

@@ -5,6 +5,7 @@ package main
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -15,6 +16,10 @@ import (
 
 // ours is the entry of the tables below.
 var ours = entry{{"command", "/bin/pagewire"}, {"args", []string{"serve"}}}
+
+func entryIn(key string, e entry) part { return part{at: []string{key, serverName}, value: e} }
+
+func oursIn(key string) part { return entryIn(key, ours) }
 
 func TestMergeJSONKeepsWhatIsThere(t *testing.T) {
 	const put = `"pagewire": {
@@ -44,7 +49,7 @@ func TestMergeJSONKeepsWhatIsThere(t *testing.T) {
 		{"the same", "{\"mcpServers\": {\"pagewire\": {\"args\":[\"serve\"], \"command\": \"/bin/pagewire\", }}}", ""},
 		{"the same and more", "{\"mcpServers\": {\"pagewire\": {\"args\":[\"serve\"], \"command\": \"/bin/pagewire\", \"disabled\": true}}}", ""},
 	} {
-		after, err := mergeJSON([]byte(c.before), "mcpServers", ours, false)
+		after, err := putJSON([]byte(c.before), oursIn("mcpServers"), false)
 		want := c.after
 		if want == "" {
 			want = c.before
@@ -53,7 +58,7 @@ func TestMergeJSONKeepsWhatIsThere(t *testing.T) {
 			t.Errorf("%s: %v\n got %q\nwant %q", c.name, err, after, want)
 			continue
 		}
-		again, err := mergeJSON(after, "mcpServers", ours, false)
+		again, err := putJSON(after, oursIn("mcpServers"), false)
 		if err != nil || string(again) != want {
 			t.Errorf("%s: not the same a second time: %v\n%s", c.name, err, again)
 		}
@@ -68,10 +73,10 @@ func TestMergeJSONKeepsWhatIsThere(t *testing.T) {
 
 func TestMergeJSONReplacesOnlyByForce(t *testing.T) {
 	const before = "{\n  \"mcpServers\": {\n    \"pagewire\": {\"command\": \"old\"}, // mine\n    \"z\": {}\n  }\n}\n"
-	if _, err := mergeJSON([]byte(before), "mcpServers", ours, false); !errors.Is(err, errOther) {
+	if _, err := putJSON([]byte(before), oursIn("mcpServers"), false); !errors.Is(err, errOther) {
 		t.Errorf("without force: %v", err)
 	}
-	after, err := mergeJSON([]byte(before), "mcpServers", ours, true)
+	after, err := putJSON([]byte(before), oursIn("mcpServers"), true)
 	want := "{\n  \"mcpServers\": {\n    \"pagewire\": {\n      \"command\": \"/bin/pagewire\",\n      \"args\": [\"serve\"]\n    }, // mine\n    \"z\": {}\n  }\n}\n"
 	if err != nil || string(after) != want {
 		t.Errorf("with force: %v\n got %q\nwant %q", err, after, want)
@@ -96,7 +101,7 @@ func TestMergeJSONRefusesWhatItCannotRead(t *testing.T) {
 		"// nothing":   "it is no JSON",
 	} {
 		for _, force := range []bool{false, true} {
-			if after, err := mergeJSON([]byte(before), "mcpServers", ours, force); err == nil || !strings.Contains(err.Error(), want) {
+			if after, err := putJSON([]byte(before), oursIn("mcpServers"), force); err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("%q: %v, want %q; result %q", before, err, want, after)
 			}
 		}
@@ -117,7 +122,7 @@ func TestMergeTOMLKeepsWhatIsThere(t *testing.T) {
 		{"the same in other words", "[ mcp_servers . \"pagewire\" ] # us\nargs = [ 'serve', ] # x\nstartup_timeout_sec = 20\ncommand = '/bin/pagewire'\n", ""},
 		{"with a table of its own", put + "[mcp_servers.pagewire.env]\nA = \"1\"\n", ""},
 	} {
-		after, err := mergeTOML([]byte(c.before), "mcp_servers", ours, false)
+		after, err := putTOML([]byte(c.before), oursIn("mcp_servers"), false)
 		want := c.after
 		if want == "" {
 			want = c.before
@@ -127,7 +132,7 @@ func TestMergeTOMLKeepsWhatIsThere(t *testing.T) {
 			t.Errorf("%s: %v\n got %q\nwant %q", c.name, err, after, want)
 			continue
 		}
-		if again, err := mergeTOML(after, "mcp_servers", ours, false); err != nil || string(again) != want {
+		if again, err := putTOML(after, oursIn("mcp_servers"), false); err != nil || string(again) != want {
 			t.Errorf("%s: not the same a second time: %v\n%s", c.name, err, again)
 		}
 	}
@@ -135,10 +140,10 @@ func TestMergeTOMLKeepsWhatIsThere(t *testing.T) {
 
 func TestMergeTOMLReplacesOnlyByForce(t *testing.T) {
 	const before = "# mine\n[mcp_servers.pagewire] # us\nurl = \"http://old\" # old\nargs = ['x'] # keep\ntool_timeout_sec = 9\n\n[other]\ncommand = 1\n"
-	if _, err := mergeTOML([]byte(before), "mcp_servers", ours, false); !errors.Is(err, errOther) {
+	if _, err := putTOML([]byte(before), oursIn("mcp_servers"), false); !errors.Is(err, errOther) {
 		t.Errorf("without force: %v", err)
 	}
-	after, err := mergeTOML([]byte(before), "mcp_servers", ours, true)
+	after, err := putTOML([]byte(before), oursIn("mcp_servers"), true)
 	want := "# mine\n[mcp_servers.pagewire]\ncommand = \"/bin/pagewire\" # us\nargs = [\"serve\"] # keep\ntool_timeout_sec = 9\n\n[other]\ncommand = 1\n"
 	if err != nil || string(after) != want {
 		t.Errorf("with force: %v\n got %q\nwant %q", err, after, want)
@@ -167,7 +172,7 @@ func TestMergeTOMLRefusesWhatItCannotRead(t *testing.T) {
 		"{}":                                    "a key is expected",
 	} {
 		for _, force := range []bool{false, true} {
-			if after, err := mergeTOML([]byte(before), "mcp_servers", ours, force); err == nil || !strings.Contains(err.Error(), want) {
+			if after, err := putTOML([]byte(before), oursIn("mcp_servers"), force); err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("%q: %v, want %q; result %q", before, err, want, after)
 			}
 		}
@@ -179,12 +184,12 @@ func FuzzMerge(f *testing.F) {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		for name, merge := range map[string]func([]byte, string, entry, bool) ([]byte, error){"JSON": mergeJSON, "TOML": mergeTOML} {
-			after, err := merge(text, "mcpServers", ours, true)
+		for name, put := range map[string]func([]byte, part, bool) ([]byte, error){"JSON": putJSON, "TOML": putTOML} {
+			after, err := put(text, oursIn("mcpServers"), true)
 			if err != nil {
 				continue
 			}
-			again, err := merge(after, "mcpServers", ours, false)
+			again, err := put(after, oursIn("mcpServers"), false)
 			if err != nil || string(again) != string(after) {
 				t.Errorf("%s: %q becomes %q, and then %q, %v", name, text, after, again, err)
 			}
@@ -194,12 +199,12 @@ func FuzzMerge(f *testing.F) {
 
 func TestTOMLStringsOfWindows(t *testing.T) {
 	e := entry{{"command", `C:\Program Files\pagewire.exe`}, {"args", []string{"serve"}}}
-	text, err := mergeTOML(nil, "mcp_servers", e, false)
+	text, err := putTOML(nil, entryIn("mcp_servers", e), false)
 	if err != nil || !strings.Contains(string(text), `command = 'C:\Program Files\pagewire.exe'`) {
 		t.Errorf("%s, %v", text, err)
 	}
 	same := "[mcp_servers.pagewire]\ncommand = \"C:\\\\Program Files\\\\pagewire.exe\"\nargs = [\"serve\"]\n"
-	if text, err := mergeTOML([]byte(same), "mcp_servers", e, false); err != nil || string(text) != same {
+	if text, err := putTOML([]byte(same), entryIn("mcp_servers", e), false); err != nil || string(text) != same {
 		t.Errorf("%s, %v", text, err)
 	}
 }
@@ -210,16 +215,19 @@ func TestConfigKnowsWhereClientsLook(t *testing.T) {
 			"claude-desktop": "/h/.config/Claude/claude_desktop_config.json", "claude-code": "/h/.claude.json", "cursor": "/h/.cursor/mcp.json",
 			"vscode": "/h/.config/Code/User/mcp.json", "codex": "/h/.codex/config.toml", "windsurf": "/h/.codeium/windsurf/mcp_config.json",
 			"zed": "/h/.config/zed/settings.json", "gemini-cli": "/h/.gemini/settings.json",
+			"copilot": "/h/.copilot/mcp-config.json", "opencode": "/h/.config/opencode/opencode.json",
 		},
 		"darwin": {
 			"claude-desktop": "/h/Library/Application Support/Claude/claude_desktop_config.json", "claude-code": "/h/.claude.json", "cursor": "/h/.cursor/mcp.json",
 			"vscode": "/h/Library/Application Support/Code/User/mcp.json", "codex": "/h/.codex/config.toml", "windsurf": "/h/.codeium/windsurf/mcp_config.json",
 			"zed": "/h/.config/zed/settings.json", "gemini-cli": "/h/.gemini/settings.json",
+			"copilot": "/h/.copilot/mcp-config.json", "opencode": "/h/.config/opencode/opencode.json",
 		},
 		"windows": {
 			"claude-desktop": "/roaming/Claude/claude_desktop_config.json", "claude-code": "/h/.claude.json", "cursor": "/h/.cursor/mcp.json",
 			"vscode": "/roaming/Code/User/mcp.json", "codex": "/h/.codex/config.toml", "windsurf": "/h/.codeium/windsurf/mcp_config.json",
 			"zed": "/roaming/Zed/settings.json", "gemini-cli": "/h/.gemini/settings.json",
+			"copilot": "/h/.copilot/mcp-config.json", "opencode": "/h/.config/opencode/opencode.json",
 		},
 	} {
 		env := map[string]string{"windows": "/roaming"}
@@ -257,7 +265,7 @@ func atHome(t *testing.T) string {
 	for _, name := range []string{"HOME", "USERPROFILE"} {
 		t.Setenv(name, home)
 	}
-	for _, name := range []string{"XDG_CONFIG_HOME", "CODEX_HOME", "CLAUDE_CONFIG_DIR"} {
+	for _, name := range []string{"XDG_CONFIG_HOME", "CODEX_HOME", "CLAUDE_CONFIG_DIR", "COPILOT_HOME"} {
 		t.Setenv(name, "")
 	}
 	t.Setenv("APPDATA", filepath.Join(home, "roaming"))
@@ -276,7 +284,7 @@ func TestConfigPrintsTheEntryOfEachClient(t *testing.T) {
 		if status != exitDone || !strings.Contains(errs, home) || !strings.Contains(errs, "--write puts it there") {
 			t.Errorf("%s: status %d, stderr %q", c.name, status, errs)
 		}
-		if c.toml {
+		if filepath.Ext(c.file(places{runtime.GOOS, home, os.Getenv})) == ".toml" {
 			if want := "[mcp_servers.pagewire]\ncommand = " + tomlValue(self) + "\nargs = [\"serve\", \"--chrome\", \"auto\"]\n"; out != want {
 				t.Errorf("%s: %q, want %q", c.name, out, want)
 			}
@@ -287,10 +295,16 @@ func TestConfigPrintsTheEntryOfEachClient(t *testing.T) {
 			t.Errorf("%s: %v in %s", c.name, err, out)
 		}
 		var e struct {
-			Type, Command string
-			Args          []string
+			Type    string
+			Command any
+			Args    []string
 		}
-		if err := json.Unmarshal(got[c.key]["pagewire"], &e); err != nil || e.Command != self || strings.Join(e.Args, " ") != "serve --chrome auto" || e.Type != c.kind {
+		err := json.Unmarshal(got[c.key]["pagewire"], &e)
+		words := fmt.Sprint(e.Command, " ", strings.Join(e.Args, " "))
+		if c.words {
+			words = strings.Trim(fmt.Sprint(e.Command), "[]")
+		}
+		if err != nil || words != self+" serve --chrome auto" || e.Type != c.kind {
 			t.Errorf("%s: %v in %s; want the command %s", c.name, err, out, quoted)
 		}
 	}
@@ -325,7 +339,7 @@ func TestConfigPrintsTheEntryOfEachClient(t *testing.T) {
 func TestConfigRefuses(t *testing.T) {
 	atHome(t)
 	for args, want := range map[string]string{
-		"emacs":                            `unknown client "emacs": want one of claude-desktop, claude-code, cursor, vscode, codex, windsurf, zed, gemini-cli`,
+		"emacs":                            `unknown client "emacs": want one of claude-desktop, claude-code, cursor, vscode, codex, windsurf, zed, gemini-cli, copilot, opencode`,
 		"claude-desktop --http":            "Claude Desktop starts its servers and takes no address",
 		"cursor --http=8000":               `--http "8000": want host and port`,
 		"cursor --http -- --inject":        "flags of serve are for a server that the client starts",

@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"text/tabwriter"
@@ -63,8 +64,9 @@ func doctorCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Look for what keeps pages and agents apart",
-		Long: "Checks what pagewire serve needs on this machine, and says what to do about what is missing. Each\n" +
-			"line is ok, warn (something else will do as well) or fail; status 1 if one of them is fail.",
+		Long: "Checks what pagewire serve needs on this machine, says what to do about what is missing, and how each\n" +
+			"agent program that is installed learns of changes. Each line is ok, warn (something else will do as\n" +
+			"well) or fail; status 1 if one of them is fail.",
 		Example: "  pagewire doctor",
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -78,6 +80,7 @@ func doctorCommand() *cobra.Command {
 				}
 				all = append(all, f)
 			}
+			all = append(all, programs()...)
 			if err := printFindings(cmd.OutOrStdout(), all, asJSON); err != nil {
 				return err
 			}
@@ -221,6 +224,64 @@ func checkExtension(context.Context, checkup) finding {
 		return warn(err.Error(), "set HOME")
 	}
 	return checkHost(home)
+}
+
+// programs says of each client that is installed how a change of a page reaches its model.
+func programs() (all []finding) {
+	p, err := here()
+	if err != nil {
+		return nil // checkExtension says it
+	}
+	for _, c := range clients {
+		if !c.installed(p) {
+			continue
+		}
+		f := c.findRoad(p)
+		f.Check = c.name
+		all = append(all, f)
+	}
+	return all
+}
+
+// installed reports whether the program has been run by this user: it has a directory, or its file.
+func (c client) installed(p places) bool {
+	path := c.file(p)
+	if dir := filepath.Dir(path); dir != p.home {
+		path = dir
+	}
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+func (c client) findRoad(p places) finding {
+	has := part{file: c.file(p), at: []string{c.key, serverName}}.has()
+	if c.transport == nil {
+		if !has {
+			return warn(c.title+" does not know of pagewire", "if agents of it are to see pages: pagewire config "+c.name+" --write")
+		}
+		return ok(c.title + ": results of tools say what has changed; nothing else is known that would")
+	}
+	if !has && c.transport.server != nil {
+		has = part{file: c.transport.server(p), at: []string{c.key, serverName}}.has()
+	}
+	live := "pagewire config " + c.name + " --live"
+	there, parts := 0, c.transport.parts(c.name, p, command{goos: p.goos})
+	for _, part := range parts {
+		if part.has() {
+			there++
+		}
+	}
+	switch {
+	case !has && there == 0:
+		return warn(c.title+" does not know of pagewire", "if agents of it are to see pages: "+live)
+	case !has:
+		return warn(c.title+" has what tells it of changes, and no entry of pagewire", live)
+	case there == 0:
+		return warn(c.title+": results of tools alone say what has changed", "to have it "+c.transport.says+": "+live)
+	case there < len(parts):
+		return warn(fmt.Sprintf("%s has %d of the %d parts that tell it of changes", c.title, there, len(parts)), live)
+	}
+	return ok(c.title + " is " + c.transport.says)
 }
 
 // checkPermission has nothing to look at: a browser tells nobody what its user has allowed.

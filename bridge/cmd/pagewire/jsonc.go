@@ -8,99 +8,199 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 )
 
-// mergeJSON puts an entry under key in the JSON text of a configuration. Comments and trailing commas are accepted, and all bytes but
-// those of the entry stay as they are.
-func mergeJSON(text []byte, key string, e entry, force bool) ([]byte, error) {
+// putJSON puts a part into the JSON text of a configuration. Comments and trailing commas are accepted, and all bytes
+// but those of the part stay as they are.
+func putJSON(text []byte, p part, force bool) ([]byte, error) {
 	d := newDocument(text)
 	if len(bytes.TrimSpace(d.blank)) == 0 && !bytes.ContainsAny(text, "/") {
-		return []byte("{\n  " + quotedJSON(key) + ": {\n    " + quotedJSON(serverName) + ": " + e.json("    ", "  ", "\n") + "\n  }\n}\n"), nil
+		return []byte(jsonText(nested(p.at, p.leaf()))), nil
 	}
-	root, err := d.object(0, "the file")
+	chain, rest, err := d.walk(p)
 	if err != nil {
 		return nil, err
 	}
-	if rest := bytes.TrimSpace(d.blank[root.end:]); len(rest) > 0 {
-		return nil, fmt.Errorf("line %d: something stands behind the JSON", d.line(len(d.blank)-len(bytes.TrimLeft(d.blank[root.end:], " \t\r\n"))))
+	c := chain[len(chain)-1]
+	if len(rest) > 0 {
+		return d.add(c, rest[0], nested(rest[1:], p.leaf())), nil
 	}
-	at, err := root.find(key)
-	if err != nil {
+	found, same, err := d.look(c, p)
+	switch {
+	case err != nil:
 		return nil, err
-	}
-	if at == nil {
-		inner := d.indentOf(root) + d.unit()
-		value := "{" + d.newline() + inner + d.unit() + quotedJSON(serverName) + ": " + e.json(inner+d.unit(), d.unit(), d.newline()) + d.newline() + inner + "}"
-		return d.add(root, key, value), nil
-	}
-	servers, err := d.object(at.from, quotedJSON(key))
-	if err != nil {
-		return nil, err
-	}
-	at, err = servers.find(serverName)
-	if err != nil {
-		return nil, err
-	}
-	if at == nil {
-		return d.add(servers, serverName, e.json(d.indentOf(servers)+d.unit(), d.unit(), d.newline())), nil
-	}
-	var is map[string]any
-	if json.Unmarshal(d.blank[at.from:at.end], &is) == nil && e.in(is) {
+	case same:
 		return text, nil
-	}
-	if !force {
+	case found < 0:
+		return d.add(c, p.name(), p.value), nil
+	case !force:
 		return nil, errOther
 	}
-	indent := d.indentOf(servers) + d.unit()
-	return splice(text, at.from, at.end, e.json(indent, d.unit(), d.newline())), nil
+	indent, s := d.indentOf(c)+d.unit(), c.members[found]
+	return splice(text, s.from, s.end, jsonValue(p.value, indent, d.unit(), d.newline())), nil
 }
 
-// in reports whether an entry that is there says the same. It may say more: a client's own settings for the server.
-func (e entry) in(is map[string]any) bool {
-	for _, m := range e {
-		value := m.value
-		if h, ok := value.(header); ok {
-			value = map[string]string{h.name: h.value}
+// takeJSON takes a part out again, and with it the objects and lists that are empty then and that base, the text as it
+// was before the part was put there, has not.
+func takeJSON(text, base []byte, p part, force bool) ([]byte, error) {
+	d := newDocument(text)
+	if len(bytes.TrimSpace(d.blank)) == 0 {
+		return text, nil
+	}
+	chain, rest, err := d.walk(p)
+	if err != nil || len(rest) > 0 {
+		return text, err
+	}
+	found, same, err := d.look(chain[len(chain)-1], p)
+	switch {
+	case err != nil || found < 0:
+		return text, err
+	case !same && !force:
+		return nil, errEdited
+	}
+	had := depth(base, p)
+	at := len(chain) - 1
+	for ; at > had && len(chain[at].members) == 1; at-- {
+		found = chain[at-1].index(p.at[at-1])
+	}
+	return d.cut(chain[at], found), nil
+}
+
+// depth is how many of the objects and lists that lead to a part a text has.
+func depth(text []byte, p part) int {
+	d := newDocument(text)
+	if len(bytes.TrimSpace(d.blank)) == 0 {
+		return 0
+	}
+	chain, _, err := d.walk(p)
+	if err != nil {
+		return 0
+	}
+	return len(chain) - 1
+}
+
+// nested is a value below names that are not there yet.
+func nested(names []string, value any) any {
+	for i := len(names) - 1; i >= 0; i-- {
+		value = entry{{names[i], value}}
+	}
+	return value
+}
+
+// walk goes from the root to what holds a part, as far as it is there: what it came through, and the names that are
+// missing.
+func (d *document) walk(p part) (chain []*container, rest []string, err error) {
+	root, err := d.container(0, '{', "the file")
+	if err != nil {
+		return nil, nil, err
+	}
+	if behind := bytes.TrimSpace(d.blank[root.end:]); len(behind) > 0 {
+		at := len(d.blank) - len(bytes.TrimLeft(d.blank[root.end:], " \t\r\n"))
+		return nil, nil, fmt.Errorf("line %d: something stands behind the JSON", d.line(at))
+	}
+	chain, names := []*container{root}, p.holders()
+	for i, name := range names {
+		c := chain[len(chain)-1]
+		at, err := c.find(name)
+		if err != nil {
+			return nil, nil, err
 		}
-		text, _ := json.Marshal(value) // strings always can be
-		var want any
-		_ = json.Unmarshal(text, &want)
-		got, ok := is[m.name]
-		if m.name == "type" && !ok {
+		if at < 0 {
+			return chain, p.at[i:], nil
+		}
+		open := byte('{')
+		if p.list && i == len(names)-1 {
+			open = '['
+		}
+		if c, err = d.container(c.members[at].from, open, quotedJSON(name)); err != nil {
+			return nil, nil, err
+		}
+		chain = append(chain, c)
+	}
+	return chain, nil, nil
+}
+
+// look finds a part in what holds it: where, or -1, and whether it says the same. It may say more: a client's own
+// settings for the server.
+func (d *document) look(c *container, p part) (at int, same bool, err error) {
+	want := generic(p.value)
+	if !p.list {
+		if at, err = c.find(p.name()); at < 0 || err != nil {
+			return at, false, err
+		}
+		return at, within(want, d.read(c.members[at])), nil
+	}
+	at = -1
+	for i, s := range c.members {
+		if within(want, d.read(s)) {
+			return i, true, nil
+		}
+		if p.ours(d.text[s.from:s.end]) {
+			at = i
+		}
+	}
+	return at, false, nil
+}
+
+func (d *document) read(s span) (value any) {
+	_ = json.Unmarshal(d.blank[s.from:s.end], &value) // it has been parsed
+	return value
+}
+
+// within reports whether a value that is there says what is wanted, or more.
+func within(want, is any) bool {
+	members, ok := want.(map[string]any)
+	if !ok {
+		return reflect.DeepEqual(want, is)
+	}
+	has, ok := is.(map[string]any)
+	for name, value := range members {
+		got, there := has[name]
+		if name == "type" && !there {
 			continue // it goes without saying
 		}
-		if !reflect.DeepEqual(got, want) {
+		if !there || !reflect.DeepEqual(value, got) {
 			return false
 		}
 	}
-	return true
+	return ok
 }
 
-// json writes the entry over several lines, the first of which stands after indent.
-func (e entry) json(indent, unit, newline string) string {
-	var b strings.Builder
-	b.WriteString("{")
-	for i, m := range e {
-		if i > 0 {
-			b.WriteString(",")
+// jsonText is a value as a file of its own.
+func jsonText(v any) string { return jsonValue(v, "", "  ", "\n") + "\n" }
+
+// jsonValue writes a value over several lines, the first of which stands after indent. Lists of words and headers take
+// one line.
+func jsonValue(v any, indent, unit, newline string) string {
+	var items []string
+	inner := func(v any) string { return jsonValue(v, indent+unit, unit, newline) }
+	switch v := v.(type) {
+	case entry:
+		for _, m := range v {
+			items = append(items, quotedJSON(m.name)+": "+inner(m.value))
 		}
-		b.WriteString(newline + indent + unit + quotedJSON(m.name) + ": ")
-		switch value := m.value.(type) {
-		case []string:
-			var quotes []string
-			for _, s := range value {
-				quotes = append(quotes, quotedJSON(s))
-			}
-			b.WriteString("[" + strings.Join(quotes, ", ") + "]")
-		case header:
-			b.WriteString("{ " + quotedJSON(value.name) + ": " + quotedJSON(value.value) + " }")
-		default:
-			b.WriteString(quotedJSON(value))
+		return "{" + lines(items, indent, unit, newline) + "}"
+	case []any:
+		for _, one := range v {
+			items = append(items, inner(one))
 		}
+		return "[" + lines(items, indent, unit, newline) + "]"
+	case []string:
+		for _, s := range v {
+			items = append(items, quotedJSON(s))
+		}
+		return "[" + strings.Join(items, ", ") + "]"
+	case header:
+		return "{ " + quotedJSON(v.name) + ": " + quotedJSON(v.value) + " }"
 	}
-	b.WriteString(newline + indent + "}")
-	return b.String()
+	return quotedJSON(v)
+}
+
+func lines(items []string, indent, unit, newline string) string {
+	between := newline + indent + unit
+	return between + strings.Join(items, ","+between) + newline + indent
 }
 
 func quotedJSON(v any) string {
@@ -111,8 +211,8 @@ func quotedJSON(v any) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// A document is a JSON text with comments. blank is the same text with spaces for all that JSON does not know, so that an offset in
-// one is one in the other.
+// A document is a JSON text with comments. blank is the same text with spaces for all that JSON does not know, so that
+// an offset in one is one in the other.
 type document struct {
 	text, blank []byte
 	trailing    []int // where commas are that JSON does not know
@@ -181,93 +281,139 @@ func (d *document) line(offset int) int {
 	return 1 + bytes.Count(d.text[:min(offset, len(d.text))], []byte("\n"))
 }
 
-// An object is where one is in a document.
-type object struct {
-	from, end int // of { and behind }
+// A container is where an object or a list is in a document.
+type container struct {
+	from, end int // of { or [ and behind
 	members   []span
 }
 
-// A span is where a member's value is.
+// A span is where a member or an element is: its name begins at begin, its value at from.
 type span struct {
-	name      string
-	from, end int
+	name             string // "" in a list
+	begin, from, end int
 }
 
-func (o *object) find(name string) (*span, error) {
-	var found *span
-	for i := range o.members {
-		if o.members[i].name == name {
-			if found != nil {
-				return nil, fmt.Errorf("%s is there twice", quotedJSON(name))
-			}
-			found = &o.members[i]
-		}
+// find is the index of a member, or -1.
+func (c *container) find(name string) (int, error) {
+	found := c.index(name)
+	if found >= 0 && slices.ContainsFunc(c.members[found+1:], func(s span) bool { return s.name == name }) {
+		return -1, fmt.Errorf("%s is there twice", quotedJSON(name))
 	}
 	return found, nil
 }
 
-// object reads the object that begins at or behind an offset.
-func (d *document) object(offset int, what string) (*object, error) {
+func (c *container) index(name string) int {
+	return slices.IndexFunc(c.members, func(s span) bool { return s.name == name })
+}
+
+// container reads the object or list that begins at or behind an offset.
+func (d *document) container(offset int, opens byte, what string) (*container, error) {
 	in := json.NewDecoder(bytes.NewReader(d.blank[offset:]))
-	fail := func(err error) error {
-		var syntax *json.SyntaxError
-		at := offset + int(in.InputOffset())
-		if errors.As(err, &syntax) {
-			at = offset + int(syntax.Offset)
-		}
-		return fmt.Errorf("line %d: it is no JSON: %w", d.line(at), err)
-	}
+	at := func() int { return offset + int(in.InputOffset()) }
 	open, err := in.Token()
 	if err != nil {
-		return nil, fail(err)
+		return nil, d.wrong(err, offset, at())
 	}
-	if open != json.Delim('{') {
-		return nil, fmt.Errorf("line %d: %s holds no object", d.line(offset+int(in.InputOffset())), what)
+	if open != json.Delim(opens) {
+		return nil, fmt.Errorf("line %d: %s holds no %s", d.line(at()), what, map[byte]string{'{': "object", '[': "list"}[opens])
 	}
-	o := &object{from: offset + int(in.InputOffset()) - 1}
+	c := &container{from: at() - 1}
 	for in.More() {
-		name, err := in.Token()
-		if err != nil {
-			return nil, fail(err)
+		s := span{begin: at()}
+		for s.begin < len(d.blank) && bytes.IndexByte([]byte(" \t\r\n,"), d.blank[s.begin]) >= 0 {
+			s.begin++
+		}
+		if opens == '{' {
+			name, err := in.Token()
+			if err != nil {
+				return nil, d.wrong(err, offset, at())
+			}
+			s.name = name.(string)
 		}
 		var value json.RawMessage
 		if err := in.Decode(&value); err != nil {
-			return nil, fail(err)
+			return nil, d.wrong(err, offset, at())
 		}
-		end := offset + int(in.InputOffset())
-		o.members = append(o.members, span{name.(string), end - len(value), end})
+		s.from, s.end = at()-len(value), at()
+		c.members = append(c.members, s)
 	}
 	if _, err := in.Token(); err != nil {
-		return nil, fail(err)
+		return nil, d.wrong(err, offset, at())
 	}
-	o.end = offset + int(in.InputOffset())
-	return o, nil
+	c.end = at()
+	return c, nil
 }
 
-// add puts a member behind the last one of an object, and behind the comments there.
-func (d *document) add(o *object, name, value string) []byte {
-	indent, brace := d.indentOf(o), o.end-1
-	insert := d.newline() + indent + d.unit() + quotedJSON(name) + ": " + value
+// wrong says where a text that is read from an offset is no JSON.
+func (d *document) wrong(err error, offset, at int) error {
+	var syntax *json.SyntaxError
+	if errors.As(err, &syntax) {
+		at = offset + int(syntax.Offset)
+	}
+	return fmt.Errorf("line %d: it is no JSON: %w", d.line(at), err)
+}
+
+// add puts a member, or with the name "" an element, behind the last one, and behind the comments there.
+func (d *document) add(c *container, name string, v any) []byte {
+	indent, brace := d.indentOf(c), c.end-1
+	insert := d.newline() + indent + d.unit()
+	if name != "" {
+		insert += quotedJSON(name) + ": "
+	}
+	insert += jsonValue(v, indent+d.unit(), d.unit(), d.newline())
 	from := len(bytes.TrimRight(d.text[:brace], " \t\r\n"))
 	to, behind := from, ""
 	if !bytes.Contains(d.text[from:brace], []byte("\n")) {
-		to, behind = brace, d.newline()+indent // all of the object was in one line
+		to, behind = brace, d.newline()+indent // all of it was in one line
 	}
-	if len(o.members) == 0 {
+	if len(c.members) == 0 {
 		return splice(d.text, from, to, insert+behind)
 	}
-	end := o.members[len(o.members)-1].end
-	for _, comma := range d.trailing {
-		if comma >= end && comma < brace {
-			return splice(d.text, from, to, insert+","+behind) // as the others have it
-		}
+	end := c.members[len(c.members)-1].end
+	if d.trails(end, brace) >= 0 {
+		return splice(d.text, from, to, insert+","+behind) // as the others have it
 	}
 	return splice(splice(d.text, from, to, insert+behind), end, end, ",")
 }
 
-// indentOf is what stands before the line in which an object begins.
-func (d *document) indentOf(o *object) string {
-	line := d.text[bytes.LastIndexByte(d.text[:o.from], '\n')+1 : o.from]
+// cut takes a member or an element out, with its comma and the line that it leaves empty: what add has put there is
+// gone.
+func (d *document) cut(c *container, i int) []byte {
+	s := c.members[i]
+	from, to := s.begin, s.end
+	comma := -1 // one before it, which has nothing to part any more
+	switch trailing := d.trails(s.end, c.end-1); {
+	case i < len(c.members)-1:
+		to += bytes.IndexByte(d.blank[to:], ',') + 1
+	case trailing >= 0:
+		to = trailing + 1
+	case i > 0:
+		comma = c.members[i-1].end
+		comma += bytes.IndexByte(d.blank[comma:], ',')
+	}
+	if before := bytes.TrimRight(d.text[:from], " \t"); bytes.HasSuffix(before, []byte("\n")) {
+		from = len(bytes.TrimSuffix(bytes.TrimSuffix(before, []byte("\n")), []byte("\r")))
+	}
+	out := splice(d.text, from, to, "")
+	if comma >= 0 {
+		out = splice(out, comma, comma+1, "")
+	}
+	return out
+}
+
+// trails is where a trailing comma is, or -1.
+func (d *document) trails(from, to int) int {
+	for _, comma := range d.trailing {
+		if comma >= from && comma < to {
+			return comma
+		}
+	}
+	return -1
+}
+
+// indentOf is what stands before the line in which an object or a list begins.
+func (d *document) indentOf(c *container) string {
+	line := d.text[bytes.LastIndexByte(d.text[:c.from], '\n')+1 : c.from]
 	line = bytes.TrimPrefix(line, []byte("\xef\xbb\xbf"))
 	return string(line[:len(line)-len(bytes.TrimLeft(line, " \t"))])
 }

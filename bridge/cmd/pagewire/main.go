@@ -7,7 +7,8 @@
 //   - What was asked for goes to standard output and can be piped; everything said to a person goes to standard
 //     error, under "pagewire:", without a capital and without a final period.
 //   - An error is one line that says what is wrong; where the remedy is known, a second line says what to do.
-//   - Exit status 0: done. 1: it was understood and failed. 2: it was not understood (flags, arguments, command).
+//   - Exit status 0: done. 1: it was understood and failed. 2: it was not understood (flags, arguments, command). A program's
+//     hook (changes --hook) has no other but 0.
 //   - Each help text ends in an example that works as it stands.
 //   - Nothing is overwritten unless --force says so. There is no configuration file.
 //   - What a page says, or whoever answers at a port, is data: on a terminal its control characters are shown and do not act.
@@ -63,7 +64,7 @@ func pagewire(ctx context.Context, args []string, stdin io.Reader, stdout, stder
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetHelpCommand(&cobra.Command{Hidden: true}) // --help is the one way
 	root.SetHelpFunc(help)
-	root.AddCommand(serveCommand(), lsCommand(), readCommand(), watchCommand(), inspectCommand(), configCommand(), doctorCommand(), extensionCommand(), nativeHostCommand(), keeperCommand(), assetsCommand(), versionCommand())
+	root.AddCommand(serveCommand(), lsCommand(), readCommand(), watchCommand(), changesCommand(), inspectCommand(), configCommand(), doctorCommand(), clientCheckCommand(), extensionCommand(), nativeHostCommand(), keeperCommand(), assetsCommand(), versionCommand())
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usageError{cmd, err}
 	})
@@ -80,6 +81,9 @@ func pagewire(ctx context.Context, args []string, stdin io.Reader, stdout, stder
 		return exitDone
 	}
 	fmt.Fprintln(stderr, "pagewire:", err)
+	if isHook(args) {
+		return exitDone
+	}
 	var usage usageError
 	if errors.As(err, &usage) {
 		fmt.Fprintf(stderr, "pagewire: see %s --help\n", usage.cmd.CommandPath())

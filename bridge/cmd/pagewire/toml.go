@@ -6,71 +6,101 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
 )
 
-// mergeTOML puts an entry into the table key.pagewire of a TOML text. All bytes but those of the entry's own keys stay as they are.
-func mergeTOML(text []byte, key string, e entry, force bool) ([]byte, error) {
+// A tomlTable is where the table of a part is in a text, as far as it is there.
+type tomlTable struct {
+	newline string
+	header  *statement
+	keys    map[string]statement
+	end     int  // behind its last statement
+	deeper  bool // it has tables of its own
+}
+
+// findTOML finds the table of a part. It refuses a text that says the same in another way than by a header: putting
+// one there would take it apart.
+func findTOML(text []byte, ours []string) (*tomlTable, error) {
 	statements, err := parseTOML(text)
 	if err != nil {
 		return nil, err
 	}
-	newline := "\n"
+	found := &tomlTable{newline: "\n", keys: map[string]statement{}}
 	if bytes.Contains(text, []byte("\r\n")) {
-		newline = "\r\n"
+		found.newline = "\r\n"
 	}
-	ours := []string{key, serverName}
-	var header *statement
 	var table []string // that the statement is in
-	keys := map[string]statement{}
 	for i, s := range statements {
+		full := s.path
 		if s.header {
 			table = s.path
-			if slices.Equal(s.path, ours) {
-				if header != nil || s.array {
-					return nil, fmt.Errorf("line %d: [%s] is there twice", s.line, strings.Join(ours, "."))
-				}
-				header = &statements[i]
-			}
-			continue
+		} else {
+			full = slices.Concat(table, s.path)
 		}
-		full := slices.Concat(table, s.path)
-		switch {
-		case header != nil && slices.Equal(table, ours):
-			keys[strings.Join(s.path, ".")] = s
-		case slices.Equal(full, ours[:1]) || len(full) >= 2 && slices.Equal(full[:2], ours) && !slices.Equal(table[:min(2, len(table))], ours):
-			// It would take a table apart that is written in another way.
+		inside := len(table) >= len(ours) && slices.Equal(table[:len(ours)], ours)
+		switch mine := inside && len(table) == len(ours); {
+		case mine && s.header && (found.header != nil || s.array):
+			return nil, fmt.Errorf("line %d: [%s] is there twice", s.line, strings.Join(ours, "."))
+		case mine && s.header:
+			found.header, found.end = &statements[i], s.to
+		case mine:
+			found.keys[strings.Join(s.path, ".")], found.end = s, s.to
+		case inside:
+			found.deeper = true
+		case !s.header && (slices.Equal(full, ours[:1]) || len(full) >= 2 && slices.Equal(full[:2], ours)):
 			return nil, fmt.Errorf("line %d: %s is not written as a table [%s]", s.line, strings.Join(full, "."), strings.Join(ours, "."))
 		}
 	}
-	if header == nil {
+	return found, nil
+}
+
+// putTOML puts a part into its table of a TOML text. All bytes but those of the part's own keys stay as they are.
+func putTOML(text []byte, p part, force bool) ([]byte, error) {
+	table, err := findTOML(text, p.at)
+	if err != nil {
+		return nil, err
+	}
+	e := p.value.(entry)
+	if table.header == nil {
 		out := bytes.Clone(text)
 		if len(out) > 0 && !bytes.HasSuffix(out, []byte("\n")) {
-			out = append(out, newline...)
+			out = append(out, table.newline...)
 		}
 		if len(out) > 0 {
-			out = append(out, newline...)
+			out = append(out, table.newline...)
 		}
-		out = append(out, "["+strings.Join(ours, ".")+"]"+newline...)
+		out = append(out, "["+strings.Join(p.at, ".")+"]"+table.newline...)
 		for _, m := range e {
-			out = append(out, m.name+" = "+tomlValue(m.value)+newline...)
+			out = append(out, m.name+" = "+tomlValue(m.value)+table.newline...)
 		}
 		return out, nil
 	}
-	same := true
-	for _, m := range e {
-		s, ok := keys[m.name]
-		same = same && ok && tomlEqual(string(text[s.from:s.to]), m.value)
-	}
-	if same {
+	switch {
+	case table.says(text, generic(e)):
 		return text, nil
-	}
-	if !force {
+	case !force:
 		return nil, errOther
 	}
-	// From the last to the first, so that offsets stay true.
+	return table.replace(text, e), nil
+}
+
+// says reports whether the table has what is wanted.
+func (t *tomlTable) says(text []byte, want any) bool {
+	members, _ := want.(map[string]any)
+	for name, value := range members {
+		s, ok := t.keys[name]
+		if !ok || !tomlEqual(string(text[s.from:s.to]), value) {
+			return false
+		}
+	}
+	return true
+}
+
+// replace gives the table the keys of an entry, and takes out those of a server that is reached in another way.
+func (t *tomlTable) replace(text []byte, e entry) []byte {
 	type edit struct {
 		from, to int
 		with     string
@@ -78,31 +108,53 @@ func mergeTOML(text []byte, key string, e entry, force bool) ([]byte, error) {
 	var edits []edit
 	insert := ""
 	for _, m := range e {
-		if s, ok := keys[m.name]; ok {
+		if s, ok := t.keys[m.name]; ok {
 			edits = append(edits, edit{s.from, s.to, tomlValue(m.value)})
 		} else {
-			insert += newline + m.name + " = " + tomlValue(m.value)
+			insert += t.newline + m.name + " = " + tomlValue(m.value)
 		}
 	}
-	for _, name := range []string{"command", "args", "url", "http_headers"} { // of a server that is reached in another way
-		s, ok := keys[name]
+	for _, name := range []string{"command", "args", "url", "http_headers"} {
+		s, ok := t.keys[name]
 		if ok && !slices.ContainsFunc(e, func(m member) bool { return m.name == name }) {
-			from := bytes.LastIndexByte(text[:s.begin], '\n') + 1
-			to := len(text)
-			if i := bytes.IndexByte(text[s.to:], '\n'); i >= 0 {
-				to = s.to + i + 1
-			}
-			edits = append(edits, edit{from, to, ""})
+			edits = append(edits, edit{bytes.LastIndexByte(text[:s.begin], '\n') + 1, lineEnd(text, s.to), ""})
 		}
 	}
 	if insert != "" {
-		edits = append(edits, edit{header.to, header.to, insert})
+		edits = append(edits, edit{t.header.to, t.header.to, insert})
 	}
+	// From the last to the first, so that offsets stay true.
 	slices.SortFunc(edits, func(a, b edit) int { return b.from - a.from })
 	for _, one := range edits {
 		text = splice(text, one.from, one.to, one.with)
 	}
-	return text, nil
+	return text
+}
+
+// takeTOML takes the table of a part out again, with the empty line before it.
+func takeTOML(text []byte, p part, force bool) ([]byte, error) {
+	table, err := findTOML(text, p.at)
+	switch {
+	case err != nil || table.header == nil:
+		return text, err
+	case table.deeper:
+		return nil, fmt.Errorf("[%s] has tables of its own, which would be left without it", strings.Join(p.at, "."))
+	case !table.says(text, generic(p.value)) && !force:
+		return nil, errEdited
+	}
+	from := bytes.LastIndexByte(text[:table.header.begin], '\n') + 1
+	if empty := table.newline + table.newline; bytes.HasSuffix(text[:from], []byte(empty)) {
+		from -= len(table.newline)
+	}
+	return splice(text, from, lineEnd(text, table.end), ""), nil
+}
+
+// lineEnd is behind the line that an offset is in.
+func lineEnd(text []byte, at int) int {
+	if i := bytes.IndexByte(text[at:], '\n'); i >= 0 {
+		return at + i + 1
+	}
+	return len(text)
 }
 
 func tomlValue(v any) string {
@@ -123,17 +175,22 @@ func tomlValue(v any) string {
 	return quotedJSON(s) // whose escapes are TOML's as well
 }
 
-// tomlEqual reports whether a value's text stands for v.
+// tomlEqual reports whether a value's text stands for v, as generic has it.
 func tomlEqual(text string, v any) bool {
-	if h, ok := v.(header); ok { // as we write it, whatever the blanks
-		return strings.Join(strings.Fields(text), "") == strings.Join(strings.Fields(tomlValue(h)), "")
-	}
-	if list, ok := v.([]string); ok {
+	switch v := v.(type) {
+	case map[string]any: // a header, as we write it, whatever the blanks
+		blanks := func(s string) string { return strings.Join(strings.Fields(s), "") }
+		return slices.ContainsFunc(slices.Collect(maps.Keys(v)), func(name string) bool {
+			return blanks(text) == blanks(tomlValue(header{name, fmt.Sprint(v[name])}))
+		})
+	case []any:
 		items, ok := tomlItems(text)
-		return ok && slices.EqualFunc(items, list, func(item, want string) bool { return tomlEqual(item, want) })
+		return ok && slices.EqualFunc(items, v, tomlEqual)
+	case string:
+		s, ok := tomlString(text)
+		return ok && s == v
 	}
-	s, ok := tomlString(text)
-	return ok && s == v.(string)
+	return false
 }
 
 // tomlItems splits an array of strings.
@@ -179,8 +236,8 @@ type statement struct {
 	from, to      int // the value; of a header, to is behind it
 }
 
-// parseTOML finds a text's statements. It reads as much of TOML as it takes to know where each begins and ends, and refuses what no
-// reader would accept up to there; what numbers and dates look like is not its business.
+// parseTOML finds a text's statements. It reads as much of TOML as it takes to know where each begins and ends, and
+// refuses what no reader would accept up to there; what numbers and dates look like is not its business.
 func parseTOML(text []byte) ([]statement, error) {
 	p := tomlParser{text: text}
 	if bytes.HasPrefix(text, []byte("\xef\xbb\xbf")) {

@@ -4,19 +4,23 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"os/signal"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/aymanbagabas/go-udiff"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/spf13/cobra"
 
+	"github.com/pagewire/pagewire/bridge/gateway/agents"
 	"github.com/pagewire/pagewire/bridge/gateway/hub"
 )
 
@@ -26,49 +30,81 @@ const (
 	// maxDiff is the text up to which changes are shown: longer ones take the diff seconds, and nobody reads them here.
 	maxDiff = 256 << 10
 	// retryEvery is the pause between two attempts to find the hub again. Another gateway takes over within a second.
-	retryEvery = 200 * time.Millisecond
+	// After retryFast attempts it is retrySlow: there may be none for hours.
+	retryEvery, retrySlow, retryFast = 200 * time.Millisecond, 2 * time.Second, 50
 )
+
+// watchFlags are what is asked of watch.
+type watchFlags struct {
+	json, changes, all, lines bool
+	every                     time.Duration
+	count                     int
+}
 
 func watchCommand() *cobra.Command {
 	var h hubFlags
-	var asJSON bool
-	var count int
+	var o watchFlags
 	cmd := &cobra.Command{
 		Use:   "watch URI...",
 		Short: "Show changes of resources as they happen",
 		Long: "Subscribes to resources and prints each change: when, how long after the last, how large it is\n" +
 			"now, updates per second, and what is different in the text. Goes on when the hub is restarted.\n" +
-			"Ctrl+C ends.",
+			"Ctrl+C ends.\n\n" +
+			"--changes --all --lines is for programs that wake an agent: one line names what has changed that the\n" +
+			"agent was not told yet which has started this process, and nothing else is printed. It waits for\n" +
+			"pagewire serve, and ends with the program that has started it.",
 		Example: "  pagewire watch https://shop.example/state/cart",
-		Args:    atLeastOne("URI"),
+		Args: func(cmd *cobra.Command, args []string) error {
+			if o.all {
+				return nil
+			}
+			return atLeastOne("URI")(cmd, args)
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if count < 0 {
-				return usageError{cmd, fmt.Errorf("--count %d: want a number of changes", count)}
+			if err := o.check(cmd); err != nil {
+				return usageError{cmd, err}
 			}
 			ctx, done := context.WithCancel(cmd.Context())
 			defer done()
-			w := &watcher{hub: h, ctx: ctx, cmd: cmd, left: count, done: done, reread: make(chan struct{}, 1), watched: map[string]*watched{}}
-			if w.print = printChange; asJSON {
-				w.print = printJSON
+			// Who says nohup means it.
+			if o.lines && !isTerminal(cmd.OutOrStdout()) && !signal.Ignored(syscall.SIGHUP) {
+				var stop context.CancelFunc
+				ctx, stop = agents.Orphaned(ctx)
+				defer stop()
 			}
-			w.color = isTerminal(cmd.OutOrStdout())
-			for _, uri := range args {
-				if w.watched[uri] == nil {
-					w.watched[uri] = &watched{uri: uri, dirty: true}
-					w.order = append(w.order, uri)
-				}
-			}
-			return w.run()
+			return newWatcher(ctx, done, cmd, h, o, args).run()
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per line")
-	cmd.Flags().IntVar(&count, "count", 0, "end after this `number` of changes")
+	f := cmd.Flags()
+	f.BoolVar(&o.json, "json", false, "print one JSON object per line")
+	f.IntVar(&o.count, "count", 0, "end after this `number` of changes")
+	f.BoolVar(&o.changes, "changes", false, "print changes alone, not what there is first, and wait for what is not there yet")
+	f.BoolVar(&o.all, "all", false, "watch all that is listed, also what comes later; 1,000 resources at most")
+	f.BoolVar(&o.lines, "lines", false, "print one short line of URIs for what has changed")
+	f.DurationVar(&o.every, "min-interval", 0, "print at most once in this `time`, such as 30s, what has changed by then (with --lines 30s, on a terminal none)")
 	h.add(cmd)
 	return cmd
 }
 
+// check finds what contradicts itself, and fills in what depends on what was said.
+func (o *watchFlags) check(cmd *cobra.Command) error {
+	switch {
+	case o.count < 0:
+		return fmt.Errorf("--count %d: want a number of changes", o.count)
+	case o.every < 0:
+		return fmt.Errorf("--min-interval %v: want a time such as 30s", o.every)
+	case o.json && o.lines:
+		return errors.New("--json and --lines: choose one")
+	}
+	if o.lines && !cmd.Flags().Changed("min-interval") && !isTerminal(cmd.OutOrStdout()) {
+		o.every = wakeEvery
+	}
+	return nil
+}
+
 // A watcher follows resources over as many sessions as it takes.
 type watcher struct {
+	watchFlags
 	hub    hubFlags
 	ctx    context.Context
 	done   func() // ends ctx
@@ -79,8 +115,36 @@ type watcher struct {
 	order  []string
 	reread chan struct{} // something is dirty
 
-	mu      sync.Mutex // guards what go-sdk's goroutines touch: dirty and stamps
+	next    time.Time // before which nothing more is printed
+	due     time.Time // when what is dirty is read; zero if nothing is
+	printed bool      // since then
+	batch   []string  // URIs that have changed since then, of --lines
+	said    string    // what was said last of how it goes
+
+	mu      sync.Mutex // guards what go-sdk's goroutines touch: dirty and stamps, and unlisted
 	watched map[string]*watched
+	// unlisted says that what there is has to be listed, of --all.
+	unlisted bool
+}
+
+func newWatcher(ctx context.Context, done func(), cmd *cobra.Command, h hubFlags, o watchFlags, uris []string) *watcher {
+	w := &watcher{watchFlags: o, hub: h, ctx: ctx, done: done, cmd: cmd, left: o.count, reread: make(chan struct{}, 1), watched: map[string]*watched{}}
+	if w.print = printChange; o.json {
+		w.print = printJSON
+	}
+	w.color = isTerminal(cmd.OutOrStdout())
+	for _, uri := range uris {
+		w.add(uri)
+	}
+	return w
+}
+
+// add watches one more.
+func (w *watcher) add(uri string) {
+	if w.watched[uri] == nil {
+		w.watched[uri] = &watched{uri: uri, dirty: true}
+		w.order = append(w.order, uri)
+	}
 }
 
 // watched is one resource.
@@ -114,8 +178,8 @@ type change struct {
 }
 
 func (w *watcher) run() error {
-	first := true
-	for {
+	failed := 0
+	for first := true; ; {
 		session, err := w.hub.connect(w.ctx, &mcp.ClientOptions{
 			ResourceUpdatedHandler: func(_ context.Context, r *mcp.ResourceUpdatedNotificationRequest) { w.touch(r.Params.URI) },
 			// What was not there may be now.
@@ -127,9 +191,13 @@ func (w *watcher) run() error {
 				session.Close()
 			}
 			return nil
-		case err != nil && (first || errors.Is(err, hub.ErrVersion)):
+		case err != nil && (first && !w.changes || errors.Is(err, hub.ErrVersion)):
 			return err
-		case err == nil:
+		case err != nil:
+			if failed++; first {
+				w.tell(err.Error() + "; waiting for one")
+			}
+		default:
 			if !first {
 				w.tell("connected again")
 			}
@@ -139,21 +207,34 @@ func (w *watcher) run() error {
 				return err
 			}
 			w.tell("the connection to " + w.hub.addr + " ended; trying again")
-			first = false
+			first, failed = false, 0
+		}
+		pause := retryEvery
+		if failed > retryFast {
+			pause = retrySlow
 		}
 		select {
 		case <-w.ctx.Done():
 			return nil
-		case <-time.After(retryEvery):
+		case <-time.After(pause):
 		}
 	}
 }
 
-func (w *watcher) tell(what string) { fmt.Fprintln(w.cmd.ErrOrStderr(), "pagewire:", what) }
+// tell says how it goes, once as long as it goes so.
+func (w *watcher) tell(what string) {
+	if w.said != what {
+		w.said = what
+		fmt.Fprintln(w.cmd.ErrOrStderr(), "pagewire:", what)
+	}
+}
 
 // touch marks a resource, or "" for those that could not be read, to be read again.
 func (w *watcher) touch(uri string) {
 	w.mu.Lock()
+	if uri == "" {
+		w.unlisted = true
+	}
 	for _, one := range w.watched {
 		switch {
 		case one.uri == uri:
@@ -188,54 +269,78 @@ func (w *watcher) follow(session *mcp.ClientSession, first bool) error {
 	for _, one := range w.watched {
 		one.subscribed, one.dirty = false, true // what was missed meanwhile is seen by reading
 	}
+	w.unlisted = true
 	w.mu.Unlock()
 	for {
-		for _, uri := range w.order {
-			one := w.watched[uri]
-			w.mu.Lock()
-			dirty, subscribed := one.dirty, one.subscribed
-			one.dirty = false
-			w.mu.Unlock()
-			if !dirty {
-				continue
-			}
-			if !subscribed {
-				err := session.Subscribe(ctx, &mcp.SubscribeParams{URI: uri}) // before the read: no change is lost
-				switch {
-				case ctx.Err() != nil:
-					return nil
-				case err != nil && first:
-					return resourceError(uri, err)
-				case err != nil:
-					w.fail(one, err)
-					continue
-				}
-				w.mu.Lock()
-				one.subscribed = true
-				w.mu.Unlock()
-			}
-			r, err := session.ReadResource(ctx, &mcp.ReadResourceParams{URI: uri})
-			switch {
-			case ctx.Err() != nil:
-				return nil
-			case err != nil && first && !one.seen:
-				return resourceError(uri, err)
-			case err != nil:
-				w.fail(one, err)
-			default:
-				w.take(one, r)
-			}
-			if w.ctx.Err() != nil {
-				return nil
-			}
+		wait, err := w.look(ctx, session, first)
+		if err != nil || ctx.Err() != nil {
+			return err
 		}
 		first = false
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-w.reread:
+		case <-wait:
 		}
 	}
+}
+
+// look reads what is to be read now, and prints what is new of it. wait is when there is more to do; nil if that is not known.
+func (w *watcher) look(ctx context.Context, session *mcp.ClientSession, first bool) (wait <-chan time.Time, err error) {
+	if w.list(ctx, session) != nil { // the session has ended, or this is to be tried again
+		return time.After(settleTime), nil
+	}
+	hold := w.hold()
+	for _, uri := range w.order {
+		one := w.watched[uri]
+		w.mu.Lock()
+		dirty := one.dirty && !(hold > 0 && one.seen)
+		if dirty {
+			one.dirty = false
+		}
+		w.mu.Unlock()
+		if !dirty {
+			continue
+		}
+		if err := w.renew(ctx, session, one, first && !w.changes); err != nil || ctx.Err() != nil {
+			return nil, err
+		}
+	}
+	if hold > 0 {
+		return time.After(hold), nil
+	}
+	w.flush()
+	return nil, nil
+}
+
+// renew reads a resource, to which it subscribes before: no change is lost. It fails only if strict is set and there is no such one.
+func (w *watcher) renew(ctx context.Context, session *mcp.ClientSession, one *watched, strict bool) error {
+	if !one.subscribed {
+		switch err := session.Subscribe(ctx, &mcp.SubscribeParams{URI: one.uri}); {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil && strict:
+			return resourceError(one.uri, err)
+		case err != nil:
+			w.fail(one, err)
+			return nil
+		}
+		w.mu.Lock()
+		one.subscribed = true
+		w.mu.Unlock()
+	}
+	r, err := session.ReadResource(ctx, &mcp.ReadResourceParams{URI: one.uri})
+	switch {
+	case ctx.Err() != nil:
+	case err != nil && strict && !one.seen:
+		return resourceError(one.uri, err)
+	case err != nil:
+		w.fail(one, err)
+	default:
+		w.take(one, r)
+	}
+	return nil
 }
 
 // take prints what is new in a resource.
@@ -243,12 +348,17 @@ func (w *watcher) take(one *watched, r *mcp.ReadResourceResult) {
 	now := time.Now()
 	content, binary := joined(r.Contents)
 	c := change{Time: now, URI: one.uri, Event: "read", Size: len(content), Rate: w.rate(one, now)}
+	if w.lines {
+		sum := sha256.Sum256(content)
+		content = sum[:] // of many resources, for long
+	}
 	before := string(one.content)
-	switch {
-	case !one.seen:
-	case one.failed == "" && binary == one.binary && before == string(content):
-		return // told twice, or changed back
-	default:
+	same := one.seen && binary == one.binary && before == string(content)
+	if same && (one.failed == "" || w.changes) { // told twice, or changed back
+		one.failed = ""
+		return
+	}
+	if one.seen {
 		c.Event, c.Age, c.grown = "updated", now.Sub(one.last).Milliseconds(), len(content)-len(one.content)
 		if c.skipped = max(len(content), len(one.content)) > maxDiff; !c.skipped && !binary && !one.binary {
 			c.Diff = difference(before, string(content))
@@ -262,12 +372,27 @@ func (w *watcher) take(one *watched, r *mcp.ReadResourceResult) {
 	}
 	counts := one.seen
 	one.seen, one.last, one.content, one.binary, one.failed = true, now, content, binary, ""
-	w.print(w.cmd.OutOrStdout(), c, w.color)
+	if !counts && w.changes {
+		return
+	}
+	w.say(c)
 	if counts && w.left > 0 {
 		if w.left--; w.left == 0 {
+			w.flush()
 			w.done()
 		}
 	}
+}
+
+func (w *watcher) say(c change) {
+	if w.lines {
+		if c.Event == "updated" {
+			w.batch = append(w.batch, c.URI)
+		}
+		return
+	}
+	w.printed = true
+	w.print(w.cmd.OutOrStdout(), c, w.color)
 }
 
 // fail prints once that a resource cannot be read, which may pass.
@@ -277,7 +402,9 @@ func (w *watcher) fail(one *watched, err error) {
 		return
 	}
 	one.failed = why
-	w.print(w.cmd.OutOrStdout(), change{Time: time.Now(), URI: one.uri, Event: "error", Error: strings.TrimPrefix(why, plain(one.uri)+": ")}, w.color)
+	if one.seen || !w.changes {
+		w.say(change{Time: time.Now(), URI: one.uri, Event: "error", Error: strings.TrimPrefix(why, plain(one.uri)+": ")})
+	}
 }
 
 // rate is a resource's updates per second.

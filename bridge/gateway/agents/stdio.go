@@ -28,7 +28,7 @@ var ErrNotRead = errors.New("the agent does not read what it asks for")
 // when that ends: the agent's requests and listens have then been ended in order. It never takes longer than a second to
 // return, but cannot end a Read of in or a Write to out that is under way: those end when their owner closes them.
 func Stdio(ctx context.Context, g *gateway.Gateway, in io.Reader, out io.Writer) error {
-	agent, err := g.Connect("stdio")
+	agent, err := g.Connect(gateway.TransportStdio)
 	if err != nil {
 		return err
 	}

@@ -65,7 +65,7 @@ func Handler(g *gateway.Gateway, o Options) http.Handler {
 	mux.HandleFunc("GET /{$}", h.page)
 	mux.HandleFunc("GET /inspector/{file}", h.file)
 	mux.HandleFunc("GET /feed", h.feed)
-	mux.Handle("GET /metrics", metrics(h))
+	mux.HandleFunc("GET /metrics", h.serveMetrics)
 	mux.HandleFunc("GET /healthz", h.health)
 	return headers(mux)
 }

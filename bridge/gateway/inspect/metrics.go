@@ -3,58 +3,132 @@
 package inspect
 
 import (
-	"log/slog"
+	"bytes"
+	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/VictoriaMetrics/metrics"
 
 	"github.com/pagewire/pagewire/bridge/gateway"
 )
 
-// metrics serves what a gateway counts, taken when it is asked for, and what the process costs. The registry is the handler's own:
-// a program that embeds a gateway keeps its default one to itself.
-func metrics(h *handler) http.Handler {
-	registry := prometheus.NewRegistry()
-	registry.MustRegister((*collector)(h), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{ErrorLog: slog.NewLogLogger(h.opt.Log.Handler(), slog.LevelWarn)})
+// serveMetrics answers with what a gateway counts and what the process costs, taken now, in Prometheus' text format
+// 0.0.4. Prometheus' own library brings protobuf, and with it 2.1 MB of 15 to the binary of each gateway.
+func (h *handler) serveMetrics(w http.ResponseWriter, _ *http.Request) {
+	var b bytes.Buffer
+	s := h.g.Snapshot()
+	for _, f := range families {
+		f.write(&b, f.values(h, &s))
+	}
+	writeLatency(&b, s.Latency)
+	metrics.WriteProcessMetrics(&b)
+	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+	_, _ = w.Write(b.Bytes())
 }
 
-type collector handler
+// values are a family's numbers by their labels as the format has them, `transport="cdp"`, or by "" where there is only one.
+type values map[string]uint64
 
-func desc(name, help string, labels ...string) *prometheus.Desc {
-	return prometheus.NewDesc("pagewire_"+name, help, labels, nil)
+// A family is what is counted in one way under one name. Labels are of few values, each chosen by us: no page or agent
+// can make a new series.
+type family struct {
+	kind, name, help string
+	values           func(*handler, *gateway.Snapshot) values
 }
 
-// Labels are of few values, each chosen by us: no page or agent can make a new series.
-var (
-	buildInfo     = desc("build_info", "1, labelled with the version.", "version")
-	pages         = desc("pages", "Pages (documents and frames) that are attached, by the transport on which they came.", "transport")
-	tabs          = desc("tabs", "Tabs that have a page attached.")
-	resources     = desc("resources", "Resources and templates that agents see.")
-	tools         = desc("page_tools", "Names by which agents can call tools of pages.")
-	agents        = desc("agents", "Agents that are connected, by the transport on which they came.", "transport")
-	subscriptions = desc("subscriptions", "Subscriptions that agents hold, those of listens included.")
-	listens       = desc("listens", "Listens that agents hold.")
-	watched       = desc("watched", "URIs that at least one agent watches.")
-	waiting       = desc("calls_waiting", "Reads and tool calls that wait for a page.")
-	inspectors    = desc("inspectors", "Inspector pages that are open.")
-	reads         = desc("reads_total", "Reads that agents asked for.")
-	toolCalls     = desc("tool_calls_total", "Tool calls that agents asked for.")
-	told          = desc("page_updates_total", "Changes that pages told.")
-	sent          = desc("updates_sent_total", "Updates that were sent to agents.")
-	messages      = desc("messages_total", "Messages, by the way they go.", "way")
-	messageBytes  = desc("message_bytes_total", "Bytes of messages, by the way they go.", "way")
-	refused       = desc("refused_total", "Requests that were refused, by reason.", "reason")
-	descriptors   = desc("descriptor_bytes", "Bytes of descriptors that are kept of all pages.")
-	ended         = desc("links_ended_total", "Links with pages that were ended for what the page said. The inspector has the reasons.")
-	readSeconds   = desc("read_seconds", "Time from an agent's read until it has its answer.")
-)
+const gauge, counter = "gauge", "counter"
 
-var all = []*prometheus.Desc{
-	buildInfo, pages, tabs, resources, tools, agents, subscriptions, listens, watched, waiting, inspectors,
-	reads, toolCalls, told, sent, messages, messageBytes, refused, descriptors, ended, readSeconds,
+var families = []family{
+	{gauge, "build_info", "1, labelled with the version.", func(h *handler, _ *gateway.Snapshot) values {
+		return values{label("version", h.opt.Version): 1}
+	}},
+	{gauge, "pages", "Pages (documents and frames) that are attached, by the transport on which they came.",
+		pagesByTransport},
+	{gauge, "tabs", "Tabs that have a page attached.", attachedTabs},
+	{gauge, "resources", "Resources and templates that agents see.",
+		one(func(s *gateway.Snapshot) int { return len(s.Resources) })},
+	{gauge, "page_tools", "Names by which agents can call tools of pages.",
+		one(func(s *gateway.Snapshot) int { return len(s.Tools) })},
+	{gauge, "agents", "Agents that are connected, by the transport on which they came.", agentsByTransport},
+	{gauge, "subscriptions", "Subscriptions that agents hold, those of listens included.",
+		one(func(s *gateway.Snapshot) int { return s.Stats.Subscriptions })},
+	{gauge, "listens", "Listens that agents hold.", one(func(s *gateway.Snapshot) int { return s.Stats.Listens })},
+	{gauge, "watched", "URIs that at least one agent watches.",
+		one(func(s *gateway.Snapshot) int { return len(s.Watched) })},
+	{gauge, "calls_waiting", "Reads and tool calls that wait for a page.",
+		one(func(s *gateway.Snapshot) int { return s.Stats.Calls })},
+	{gauge, "inspectors", "Inspector pages that are open.", func(h *handler, _ *gateway.Snapshot) values {
+		return values{"": uint64(len(h.places))}
+	}},
+	{gauge, "descriptor_bytes", "Bytes of descriptors that are kept of all pages.",
+		one(func(s *gateway.Snapshot) int { return s.Descriptors })},
+	{counter, "reads_total", "Reads that agents asked for.", one(func(s *gateway.Snapshot) int { return s.Reads })},
+	{counter, "tool_calls_total", "Tool calls that agents asked for.",
+		one(func(s *gateway.Snapshot) int { return s.ToolCalls })},
+	{counter, "page_updates_total", "Changes that pages told.",
+		one(func(s *gateway.Snapshot) int { return s.Updates })},
+	{counter, "updates_sent_total", "Updates that were sent to agents.",
+		one(func(s *gateway.Snapshot) int { return int(s.Stats.Updates) })},
+	{counter, "messages_total", "Messages, by the way they go.",
+		passed(func(p gateway.PassedState) int64 { return p.Messages })},
+	{counter, "message_bytes_total", "Bytes of messages, by the way they go.",
+		passed(func(p gateway.PassedState) int64 { return p.Bytes })},
+	{counter, "refused_total", "Requests that were refused, by reason.", refusals},
+	{counter, "links_ended_total", "Links with pages that were ended for what the page said. The inspector has the reasons.",
+		endedLinks},
+}
+
+// write appends a family with its help, and nothing where it has no number.
+func (f family) write(b *bytes.Buffer, all values) {
+	if len(all) == 0 {
+		return
+	}
+	head(b, f.name, f.kind, f.help)
+	for _, labels := range slices.Sorted(maps.Keys(all)) {
+		name := "pagewire_" + f.name
+		if labels != "" {
+			name += "{" + labels + "}"
+		}
+		metrics.WriteCounterUint64(b, name, all[labels]) // a gauge's line looks the same
+	}
+}
+
+func head(b *bytes.Buffer, name, kind, help string) {
+	fmt.Fprintf(b, "# HELP pagewire_%s %s\n# TYPE pagewire_%[1]s %[3]s\n", name, help, kind)
+}
+
+func label(name, value string) string { return fmt.Sprintf("%s=%q", name, value) }
+
+func one(n func(*gateway.Snapshot) int) func(*handler, *gateway.Snapshot) values {
+	return func(_ *handler, s *gateway.Snapshot) values { return values{"": uint64(n(s))} }
+}
+
+func pagesByTransport(_ *handler, s *gateway.Snapshot) values {
+	all := values{}
+	for _, p := range s.Pages {
+		all[label("transport", p.Transport)]++
+	}
+	return all
+}
+
+func agentsByTransport(_ *handler, s *gateway.Snapshot) values {
+	all := values{}
+	for _, a := range s.Agents {
+		all[label("transport", a.Transport)]++
+	}
+	return all
+}
+
+func attachedTabs(_ *handler, s *gateway.Snapshot) values {
+	tabs := map[int]bool{}
+	for _, p := range s.Pages {
+		if p.Number != 0 {
+			tabs[p.Number] = true
+		}
+	}
+	return values{"": uint64(len(tabs))}
 }
 
 // wayLabels are the ways in words, since signs are clumsy in queries.
@@ -62,64 +136,43 @@ var wayLabels = map[gateway.Way]string{
 	gateway.FromAgent: "from_agent", gateway.ToAgent: "to_agent", gateway.FromPage: "from_page", gateway.ToPage: "to_page",
 }
 
-func (c *collector) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range all {
-		to <- d
+func passed(n func(gateway.PassedState) int64) func(*handler, *gateway.Snapshot) values {
+	return func(_ *handler, s *gateway.Snapshot) values {
+		all := values{}
+		for _, p := range s.Passed {
+			all[label("way", wayLabels[p.Way])] = uint64(n(p))
+		}
+		return all
 	}
 }
 
-func (c *collector) Collect(to chan<- prometheus.Metric) {
-	s := c.g.Snapshot()
-	gauge := func(d *prometheus.Desc, v int, labels ...string) {
-		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(v), labels...)
+func refusals(h *handler, _ *gateway.Snapshot) values {
+	if h.opt.Refused == nil {
+		return nil
 	}
-	count := func(d *prometheus.Desc, v int64, labels ...string) {
-		to <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(v), labels...)
+	all := values{}
+	for reason, n := range h.opt.Refused() {
+		all[label("reason", reason)] = uint64(n)
 	}
-	transports, numbers := map[string]int{}, map[int]bool{}
-	for _, p := range s.Pages {
-		transports[p.Transport]++
-		if p.Number != 0 {
-			numbers[p.Number] = true
-		}
-	}
-	for transport, n := range transports {
-		gauge(pages, n, transport)
-	}
-	transports = map[string]int{}
-	for _, a := range s.Agents {
-		transports[a.Transport]++
-	}
-	for transport, n := range transports {
-		gauge(agents, n, transport)
-	}
-	gauge(buildInfo, 1, c.opt.Version)
-	gauge(tabs, len(numbers))
-	gauge(resources, len(s.Resources))
-	gauge(tools, len(s.Tools))
-	gauge(subscriptions, s.Stats.Subscriptions)
-	gauge(listens, s.Stats.Listens)
-	gauge(watched, len(s.Watched))
-	gauge(waiting, s.Stats.Calls)
-	gauge(inspectors, len(c.places))
-	count(reads, int64(s.Reads))
-	count(toolCalls, int64(s.ToolCalls))
-	count(told, int64(s.Updates))
-	count(sent, int64(s.Stats.Updates))
-	for _, p := range s.Passed {
-		count(messages, p.Messages, wayLabels[p.Way])
-		count(messageBytes, p.Bytes, wayLabels[p.Way])
-	}
-	gauge(descriptors, s.Descriptors)
+	return all
+}
+
+func endedLinks(_ *handler, s *gateway.Snapshot) values {
 	links := 0
 	for _, n := range s.Ended {
 		links += n
 	}
-	count(ended, int64(links))
-	if c.opt.Refused != nil {
-		for reason, n := range c.opt.Refused() {
-			count(refused, n, reason)
-		}
+	return values{"": uint64(links)}
+}
+
+// writeLatency appends the time of reads as a histogram.
+func writeLatency(b *bytes.Buffer, l gateway.Latency) {
+	head(b, "read_seconds", "histogram", "Time from an agent's read until it has its answer.")
+	buckets := l.Buckets()
+	for _, bound := range slices.Sorted(maps.Keys(buckets)) {
+		metrics.WriteCounterUint64(b, fmt.Sprintf(`pagewire_read_seconds_bucket{le="%g"}`, bound), buckets[bound])
 	}
-	to <- prometheus.MustNewConstHistogram(readSeconds, s.Latency.Count, s.Latency.Seconds, s.Latency.Buckets())
+	metrics.WriteCounterUint64(b, `pagewire_read_seconds_bucket{le="+Inf"}`, l.Count)
+	metrics.WriteGaugeFloat64(b, "pagewire_read_seconds_sum", l.Seconds)
+	metrics.WriteCounterUint64(b, "pagewire_read_seconds_count", l.Count)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway"
 	"github.com/pagewire/pagewire/bridge/gateway/access"
 	"github.com/pagewire/pagewire/bridge/gateway/agents"
+	"github.com/pagewire/pagewire/bridge/gateway/agents/hook"
 	"github.com/pagewire/pagewire/bridge/gateway/hub"
 	"github.com/pagewire/pagewire/bridge/gateway/pages/extension"
 	"github.com/pagewire/pagewire/bridge/gateway/weborigin"
@@ -122,6 +123,7 @@ func Run(ctx context.Context, o Options) error {
 	local.Handle("/page", front.pages.Host())
 	local.Handle(access.TicketPath, front.local.Tickets())
 	local.Handle("POST "+browsersPath, browsers)
+	local.Handle("POST "+hook.Path, hook.Handler(g))
 
 	var parts sync.WaitGroup
 	failed := make(chan error, 4)
@@ -167,6 +169,11 @@ func Run(ctx context.Context, o Options) error {
 			case <-ctx.Done():
 			}
 			return agents.Stdio(ctx, g, o.In, o.Out)
+		})
+		part("hooks", func(ctx context.Context) error {
+			hook.Serve(ctx, o.Hub, g, o.Log)
+			<-ctx.Done()
+			return nil
 		})
 	}
 	var err error

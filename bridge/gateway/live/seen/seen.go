@@ -230,6 +230,14 @@ func (r *Record) Mentioned(uri string) bool {
 	return e != nil && e.mentioned > e.versions[len(e.versions)-1].Current
 }
 
+// Known returns the revision of the last change of a URI that the agent was given or told of.
+func (r *Record) Known(uri string) (revision int64, ok bool) {
+	if e := r.entries[uri]; e != nil {
+		return max(e.versions[len(e.versions)-1].Current, e.mentioned), true
+	}
+	return 0, false
+}
+
 // Forget forgets a URI.
 func (r *Record) Forget(uri string) {
 	if e := r.entries[uri]; e != nil {

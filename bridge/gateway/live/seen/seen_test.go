@@ -179,3 +179,19 @@ func FuzzRecord(f *testing.F) {
 		}
 	})
 }
+
+func TestKnown(t *testing.T) {
+	r := New(Limits{})
+	if _, ok := r.Known("a"); ok {
+		t.Error("it was never told of a")
+	}
+	r.Give("a", Version{Revision: 3})
+	r.Mention("a", 5)
+	if got, ok := r.Known("a"); got != 5 || !ok {
+		t.Errorf("it knows of revision %d, %v", got, ok)
+	}
+	r.Renew("a", Version{Revision: 7})
+	if got, _ := r.Known("a"); got != 7 {
+		t.Errorf("then of %d", got)
+	}
+}

@@ -511,7 +511,7 @@ func TestNativeTools(t *testing.T) {
 	s := serve(t, map[string]string{"/tools": tools, "/tools2": tools, "/both": tag + tools, "/bare": ""})
 	r := begin(t, setup{})
 	p := r.open(s.URL + "/tools")
-	ours := len([]string{"list_page_resources", "read_page_resource", "wait_for_page_update"})
+	ours := len([]string{"list_page_resources", "page_changes", "read_page_resource", "wait_for_page_update"})
 	r.until("the page's tools are listed", func() bool { return len(r.ToolNames()) == ours+5 })
 	call := func(name string, args any) (string, bool) {
 		t.Helper()

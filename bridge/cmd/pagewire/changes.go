@@ -1,0 +1,123 @@
+//go:build !js
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pagewire/pagewire/bridge/gateway"
+	"github.com/pagewire/pagewire/bridge/gateway/agents/hook"
+	"github.com/pagewire/pagewire/bridge/gateway/hub"
+)
+
+// hookTime is how long a hook takes at most: a prompt waits for it.
+const hookTime = 900 * time.Millisecond
+
+func changesCommand() *cobra.Command {
+	var c changesAsk
+	cmd := &cobra.Command{
+		Use:   "changes",
+		Short: "Say what has changed in open pages since the agent was told last",
+		Long: "Says what has changed in the open pages since the agent was told last that has started this\n" +
+			"process: URI and revision of each resource, contents of those that are chosen, nothing if nothing\n" +
+			"has changed. What is there the first time is no change.\n\n" +
+			"With --hook it is a program's hook: it reads what the program tells its hooks, prints what the\n" +
+			"program takes, and keeps no prompt back: status 0 whatever happens, within a second, and without\n" +
+			"a word where no pagewire serve runs.",
+		Example: "  pagewire changes",
+		Args:    noArguments,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := c.check(cmd); err != nil {
+				return usageError{cmd, err}
+			}
+			ctx, cancel := context.WithTimeout(cmd.Context(), hookTime)
+			defer cancel()
+			if c.program != "" || c.Forget {
+				c.asHook(ctx, cmd.InOrStdin(), cmd.OutOrStdout())
+				return nil
+			}
+			text, err := hook.Changes(ctx, c.hub.addr, c.Ask)
+			switch {
+			case errors.Is(err, hub.ErrNoHub):
+				return hintError{err, startOne}
+			case err != nil || text == "":
+				return err
+			}
+			_, err = fmt.Fprintln(visible{cmd.OutOrStdout()}, text)
+			return err
+		},
+	}
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.StringVar(&c.program, "hook", "", "be a hook of this `program`: "+strings.Join(gateway.HookPrograms, ", "))
+	f.StringArrayVar(&c.Inline, "inline", nil, "tell contents of pages of this `origin` too (https://*.example.com for all below); may be repeated")
+	f.StringArrayVar(&c.URIs, "uri", nil, "tell contents of this `URI` too; may be repeated")
+	f.BoolVar(&c.Forget, "forget", false, "forget what the agent has seen, and say nothing: a hook of a conversation that was cleared or compacted")
+	c.hub.add(cmd)
+	return cmd
+}
+
+type changesAsk struct {
+	gateway.Ask
+	hub     hubFlags
+	program string
+}
+
+func (c *changesAsk) check(cmd *cobra.Command) error {
+	if cmd.Flags().Changed("hook") && !slices.Contains(gateway.HookPrograms, c.program) {
+		return fmt.Errorf("--hook %s: want %s", quoted(c.program), strings.Join(gateway.HookPrograms, ", "))
+	}
+	for i, origin := range c.Inline {
+		if !isOrigin(origin) {
+			return fmt.Errorf("--inline %s: want an origin such as https://example.com, or https://*.example.com", quoted(origin))
+		}
+		c.Inline[i] = strings.TrimSuffix(origin, "/")
+	}
+	for _, uri := range c.URIs {
+		if u, err := url.Parse(uri); err != nil || u.Scheme == "" {
+			return fmt.Errorf("--uri %s: want a URI as pagewire ls shows it", quoted(uri))
+		}
+	}
+	return nil
+}
+
+// asHook prints what a program's hook prints. What goes wrong is nobody's prompt to pay for.
+func (c *changesAsk) asHook(ctx context.Context, in io.Reader, out io.Writer) {
+	var given hook.Input
+	if !isTerminal(in) { // a person tries it
+		var err error
+		if given, err = hook.Read(ctx, in); err != nil && !c.Forget {
+			return
+		}
+	}
+	if !c.Forget && gateway.HookOutput(c.program, given.Event, "x") == "" {
+		return // what it were told would be lost
+	}
+	c.Session = given.Session
+	text, err := hook.Changes(ctx, c.hub.addr, c.Ask)
+	if err != nil || text == "" {
+		return
+	}
+	fmt.Fprintln(visible{out}, gateway.HookOutput(c.program, given.Event, text))
+}
+
+// isHook reports whether a command line is a program's hook. Of some programs a hook that ends with status 2 keeps the user's prompt
+// from being sent, and so would a flag that this version does not know.
+func isHook(args []string) bool {
+	if len(args) == 0 || args[0] != "changes" {
+		return false
+	}
+	return slices.ContainsFunc(args[1:], func(arg string) bool {
+		name, _, _ := strings.Cut(arg, "=")
+		return name == "--hook" || name == "--forget"
+	})
+}

@@ -1,0 +1,196 @@
+//go:build !js
+
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+)
+
+// A client is a program with agents in it, and where it looks for MCP servers.
+type client struct {
+	name, title string
+	// file is the path of its configuration.
+	file func(p places) string
+	// key is the member that holds servers by name. For TOML it is a table.
+	key string
+	// kind is the member "type" of a server that is started, and "" for a client that wants none; remote that of one on
+	// HTTP, "" for "http".
+	kind, remote string
+	// url is the member with the address of a server on HTTP, and "" for a client that only starts servers; headers
+	// that with what requests are to have.
+	url, headers string
+	// words says that the command and its arguments are one list, and more what else each entry has.
+	words bool
+	more  entry
+	// road is how a change reaches its model by itself; nil if nothing is known but tool results.
+	road *road
+}
+
+// places are what paths depend on.
+type places struct {
+	goos, home string
+	env        func(string) string
+}
+
+// here are the places of this process.
+func here() (places, error) {
+	home, err := os.UserHomeDir()
+	return places{runtime.GOOS, home, os.Getenv}, err
+}
+
+// config is the directory in which programs of a person keep their settings.
+func (p places) config() string {
+	switch p.goos {
+	case "windows":
+		if dir := p.env("APPDATA"); dir != "" {
+			return dir
+		}
+		return filepath.Join(p.home, "AppData", "Roaming")
+	case "darwin":
+		return filepath.Join(p.home, "Library", "Application Support")
+	}
+	return p.xdg()
+}
+
+func (p places) xdg() string {
+	if dir := p.env("XDG_CONFIG_HOME"); dir != "" {
+		return dir
+	}
+	return filepath.Join(p.home, ".config")
+}
+
+// or is the directory that a variable names, else one below the home directory.
+func (p places) or(variable, below string) string {
+	if dir := p.env(variable); dir != "" {
+		return dir
+	}
+	return filepath.Join(p.home, below)
+}
+
+// Where programs keep more than one file of ours.
+func claudeDir(p places) string   { return p.or("CLAUDE_CONFIG_DIR", ".claude") }
+func codexDir(p places) string    { return p.or("CODEX_HOME", ".codex") }
+func copilotDir(p places) string  { return p.or("COPILOT_HOME", ".copilot") }
+func opencodeDir(p places) string { return filepath.Join(p.xdg(), "opencode") }
+
+func geminiSettings(p places) string { return filepath.Join(p.home, ".gemini", "settings.json") }
+
+// in is a file of a directory.
+func in(dir func(places) string, name ...string) func(places) string {
+	return func(p places) string { return filepath.Join(append([]string{dir(p)}, name...)...) }
+}
+
+var clients = []client{
+	{name: "claude-desktop", title: "Claude Desktop", key: "mcpServers",
+		file: func(p places) string { return filepath.Join(p.config(), "Claude", "claude_desktop_config.json") }},
+	{name: "claude-code", title: "Claude Code", key: "mcpServers", kind: "stdio", url: "url", headers: "headers",
+		file: func(p places) string { return filepath.Join(p.or("CLAUDE_CONFIG_DIR", ""), ".claude.json") },
+		road: &claudeRoad},
+	{name: "cursor", title: "Cursor", key: "mcpServers", url: "url", headers: "headers",
+		file: func(p places) string { return filepath.Join(p.home, ".cursor", "mcp.json") }},
+	{name: "vscode", title: "VS Code", key: "servers", kind: "stdio", url: "url", headers: "headers",
+		file: func(p places) string { return filepath.Join(p.config(), "Code", "User", "mcp.json") }},
+	{name: "codex", title: "Codex", key: "mcp_servers", url: "url", headers: "http_headers",
+		file: in(codexDir, "config.toml"), road: &codexRoad},
+	{name: "windsurf", title: "Windsurf", key: "mcpServers", url: "serverUrl", headers: "headers",
+		file: func(p places) string { return filepath.Join(p.home, ".codeium", "windsurf", "mcp_config.json") }},
+	{name: "zed", title: "Zed", key: "context_servers", url: "url", headers: "headers",
+		file: func(p places) string {
+			if p.goos == "windows" {
+				return filepath.Join(p.config(), "Zed", "settings.json")
+			}
+			return filepath.Join(p.xdg(), "zed", "settings.json")
+		}},
+	{name: "gemini-cli", title: "Gemini CLI", key: "mcpServers", url: "httpUrl", headers: "headers",
+		file: geminiSettings, road: &geminiRoad},
+	{name: "copilot", title: "Copilot CLI", key: "mcpServers", kind: "local", url: "url", headers: "headers",
+		more: entry{{"tools", []string{"*"}}}, file: in(copilotDir, "mcp-config.json"), road: &copilotRoad},
+	{name: "opencode", title: "opencode", key: "mcp", kind: "local", remote: "remote", url: "url", headers: "headers",
+		words: true, more: entry{{"enabled", true}}, file: in(opencodeDir, "opencode.json"), road: &opencodeRoad},
+}
+
+// clientNames are the names of those that are wanted.
+func clientNames(wanted func(client) bool) (names []string) {
+	for _, c := range clients {
+		if wanted(c) {
+			names = append(names, c.name)
+		}
+	}
+	return names
+}
+
+// isLive and anyClient say which clients a list is of.
+func isLive(c client) bool  { return c.transport != nil }
+func anyClient(client) bool { return true }
+
+// An entry is an object of a configuration, its members in the order in which they are written.
+type entry []member
+
+type member struct {
+	name  string
+	value any // a string, a bool, a number, a []string, a header, an entry or a []any of these
+}
+
+// A header is what a client sends with each request.
+type header struct{ name, value string }
+
+// entry says how the client starts us, or where we are and what we want to be sent.
+func (c client) entry(command string, args []string, url, token string) entry {
+	kind, e := c.kind, entry{{"command", command}, {"args", args}}
+	switch {
+	case url != "":
+		if e = (entry{{c.url, url}, {c.headers, header{"Authorization", "Bearer " + token}}}); kind != "" {
+			if kind = c.remote; kind == "" {
+				kind = "http"
+			}
+		}
+	case c.words:
+		e = entry{{"command", slices.Concat([]string{command}, args)}}
+	}
+	if kind != "" {
+		e = slices.Insert(e, 0, member{"type", kind})
+	}
+	return append(e, c.more...)
+}
+
+// generic is a value as encoding/json would read it, so that what is there can be compared with what would be.
+func generic(value any) any {
+	switch v := value.(type) {
+	case entry:
+		m := map[string]any{}
+		for _, one := range v {
+			m[one.name] = generic(one.value)
+		}
+		return m
+	case header:
+		return map[string]any{v.name: v.value}
+	case []string:
+		list := []any{}
+		for _, s := range v {
+			list = append(list, s)
+		}
+		return list
+	case []any:
+		list := []any{}
+		for _, one := range v {
+			list = append(list, generic(one))
+		}
+		return list
+	case int:
+		return float64(v)
+	}
+	return value
+}
+
+// serverName is the name under which clients know us.
+const serverName = "pagewire"
+
+// oneOf lists names as a sentence does, over as many lines as it takes.
+func oneOf(names []string) string {
+	half := (len(names) + 1) / 2
+	return strings.Join(names[:half], ", ") + ",\n" + strings.Join(names[half:], ", ")
+}

@@ -1,0 +1,70 @@
+// The plugin for opencode, which `pagewire config opencode --live` writes with the command lines of its machine
+// instead of these.
+const pagewire = "pagewire";
+const changes = ["changes"];
+const watch = ["watch"];
+// ---
+import { execFile, spawn } from "node:child_process";
+import { createInterface } from "node:readline";
+
+// What has changed since this program was told last; "" for nothing.
+const changed = (...more) =>
+  new Promise((tell) => {
+    execFile(pagewire, [...changes, ...more], { timeout: 5000 }, (error, out) => tell(error ? "" : out.trim()));
+  });
+
+export const Pagewire = async ({ client }) => {
+  const children = new Set(); // sessions of subagents, which nobody wakes
+  const lines = []; // of the watch, which counts as told what it has printed
+  let session; // whose user has spoken last
+  let busy = false;
+
+  const news = async () => [...lines.splice(0), await changed()].filter(Boolean).join("\n");
+
+  const wake = async () => {
+    if (busy || !session || lines.length === 0) return;
+    busy = true;
+    const body = { parts: [{ type: "text", text: await news(), synthetic: true }] };
+    await client.session.prompt({ path: { id: session }, body }).catch(() => {
+      busy = false;
+    });
+  };
+
+  // It waits for a gateway, and prints a line when something has changed that this program was not told.
+  const watcher = spawn(pagewire, watch, { stdio: ["ignore", "pipe", "ignore"] });
+  watcher.on("error", () => {}); // the binary is gone: nothing can be told
+  createInterface({ input: watcher.stdout }).on("line", (line) => {
+    lines.push(line);
+    if (lines.length > 20) lines.shift(); // nobody has spoken for ten minutes
+    wake();
+  });
+  process.once("exit", () => watcher.kill());
+
+  return {
+    event: async ({ event }) => {
+      const of = event.properties?.sessionID ?? event.properties?.info?.id;
+      if (event.type === "session.created" && event.properties.info?.parentID) children.add(of);
+      if (event.type === "session.deleted" && of === session) session = undefined;
+      if (event.type === "session.compacted") await changed("--forget");
+      if (event.type === "session.idle" && of === session) {
+        busy = false;
+        await wake();
+      }
+    },
+    "chat.message": async ({ sessionID }, { message, parts }) => {
+      if (children.has(sessionID)) return;
+      session = sessionID;
+      busy = true;
+      const text = await news();
+      if (!text) return;
+      parts.push({
+        id: `prt_${message.id.slice(4)}pagewire`,
+        sessionID,
+        messageID: message.id,
+        type: "text",
+        text,
+        synthetic: true,
+      });
+    },
+  };
+};

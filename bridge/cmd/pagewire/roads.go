@@ -1,0 +1,203 @@
+//go:build !js
+
+package main
+
+import (
+	_ "embed"
+	"path/filepath"
+	"strings"
+)
+
+// A road is how a change of a page gets into a request to a program's model without the model asking: what config
+// --live writes besides the entry of the server. Which roads there are was seen in request bodies of the programs, as
+// their makers publish them.
+type road struct {
+	// says is when the model is told, for the doctor.
+	says string
+	// allow is what the user still has to do, with DIR for the directory of the hooks; "" for nothing.
+	allow string
+	// server is where the server's entry goes instead of the client's file, unless it is there already; nil for nowhere
+	// else.
+	server func(places) string
+	// hooks are merged into the list at hooks.EVENT of a file.
+	hooks     []moment
+	hooksFile func(places) string
+	// write is a hook as this program has it.
+	write func(h moment, command string) entry
+	// files are whole files of ours.
+	files []ownFile
+}
+
+// A moment is one at which a program runs a command: before a prompt, and what the command prints is put to it; or when
+// what the model knew is gone, and its record with it.
+type moment struct {
+	event, matcher string
+	forget         bool
+}
+
+// An ownFile is a file that nobody else writes to.
+type ownFile struct {
+	file func(places) string
+	text func(c command) string
+}
+
+// A command is what of us a road runs.
+type command struct {
+	goos, binary string
+	hub          string   // the flag's value; "" for the default
+	inline       []string // origins whose contents may be told
+}
+
+// hookSeconds is when a program gives up on a hook of ours, which ends by itself within 1 s.
+const hookSeconds = 5
+
+// wakeFlags are those with which a watch prints what is worth a turn of a model.
+var wakeFlags = []string{"watch", "--changes", "--all", "--lines", "--min-interval", "30s"}
+
+// inGroup is a hook as Claude Code, Codex and Gemini CLI have it; a second is so many units of theirs.
+func inGroup(second int) func(moment, string) entry {
+	return func(h moment, run string) entry {
+		one := entry{{"type", "command"}, {"command", run}, {"timeout", hookSeconds * second}}
+		e := entry{{"hooks", []any{one}}}
+		if h.matcher != "" {
+			e = append(entry{{"matcher", h.matcher}}, e...)
+		}
+		return e
+	}
+}
+
+// flat is a hook as Copilot CLI has it: a command for each of two shells.
+func flat(_ moment, run string) entry {
+	return entry{{"type", "command"}, {"bash", run}, {"powershell", "& " + run}, {"timeoutSec", hookSeconds}}
+}
+
+const atEachPrompt = "told at each prompt"
+
+var (
+	claudePlugin = in(claudeDir, "skills", serverName)
+	claudeRoad   = road{
+		says:      "woken when a page changes, and " + atEachPrompt,
+		allow:     "Claude Code before 2.1.157 loads it by: claude --plugin-dir DIR",
+		server:    in(claudePlugin, ".mcp.json"),
+		hooksFile: in(claudePlugin, "hooks", "hooks.json"),
+		hooks:     []moment{{event: "UserPromptSubmit"}, {event: "SessionStart", matcher: "clear|compact", forget: true}},
+		write:     inGroup(1),
+		files: []ownFile{
+			{in(claudePlugin, ".claude-plugin", "plugin.json"), func(command) string {
+				return jsonText(entry{{"name", serverName}, {"description", "Live state of the web pages that are open"}})
+			}},
+			{in(claudePlugin, "monitors", "monitors.json"), func(c command) string {
+				return jsonText([]any{entry{{"name", serverName}, {"command", c.shell(c.watch()...)},
+					{"description", "Pages that are open have changed"}, {"when", "always"}}})
+			}},
+		},
+	}
+	codexRoad = road{
+		says:      atEachPrompt,
+		allow:     "Codex runs no hook before you trust it: type /hooks in Codex",
+		hooksFile: in(codexDir, "hooks.json"),
+		hooks:     []moment{{event: "UserPromptSubmit"}, {event: "SessionStart", matcher: "clear|compact", forget: true}},
+		write:     inGroup(1),
+	}
+	geminiRoad = road{
+		says:      atEachPrompt,
+		hooksFile: geminiSettings,
+		hooks: []moment{{event: "BeforeAgent"}, {event: "SessionStart", matcher: "clear", forget: true},
+			{event: "PreCompress", forget: true}},
+		write: inGroup(1000),
+	}
+	copilotRoad = road{
+		says:      atEachPrompt,
+		hooksFile: in(copilotDir, "settings.json"),
+		hooks: []moment{{event: "userPromptSubmitted"}, {event: "sessionStart", forget: true},
+			{event: "preCompact", forget: true}},
+		write: flat,
+	}
+	opencodeRoad = road{
+		says:  "woken when a page changes, and " + atEachPrompt,
+		files: []ownFile{{in(opencodeDir, "plugin", serverName+".js"), opencodePlugin}},
+	}
+)
+
+//go:embed opencode.js
+var opencodeSource string
+
+// opencodePlugin is the plugin with its command lines for those of the source.
+func opencodePlugin(c command) string {
+	_, code, _ := strings.Cut(opencodeSource, "// ---\n")
+	lists := "const pagewire = " + quotedJSON(c.binary) + ";\n" +
+		"const changes = " + quotedJSON(c.changes("")) + ";\n" +
+		"const watch = " + quotedJSON(c.watch()) + ";\n"
+	return "// Written by pagewire config opencode --live; --remove takes it back.\n" + lists + code
+}
+
+// changes are the arguments of what a hook runs; program is what reads its output, "" for text.
+func (c command) changes(program string, more ...string) []string {
+	args := []string{"changes"}
+	if program != "" {
+		args = append(args, "--hook", program)
+	}
+	args = append(args, c.at()...)
+	for _, origin := range c.inline {
+		args = append(args, "--inline", origin)
+	}
+	return append(args, more...)
+}
+
+func (c command) watch() []string {
+	return append(wakeFlags[:len(wakeFlags):len(wakeFlags)], c.at()...)
+}
+
+func (c command) at() []string {
+	if c.hub == "" {
+		return nil
+	}
+	return []string{"--hub", c.hub}
+}
+
+// shell is a command line of ours for a shell: each word in quotes that has something in it that a shell would act
+// upon.
+func (c command) shell(args ...string) string {
+	words := []string{quotedWord(c.goos, c.binary)}
+	for _, arg := range args {
+		words = append(words, quotedWord(c.goos, arg))
+	}
+	return strings.Join(words, " ")
+}
+
+func quotedWord(goos, word string) string {
+	safe := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:@%+,=", r)
+	}
+	switch {
+	case strings.IndexFunc(word, func(r rune) bool { return !safe(r) && !(goos == "windows" && r == '\\') }) < 0:
+		return word
+	case goos == "windows":
+		return `"` + word + `"` // no path of Windows has a quote in it
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}
+
+// parts are all that the road writes.
+func (r *road) parts(client string, p places, c command) (all []part) {
+	for _, h := range r.hooks {
+		program, more := client, []string(nil)
+		if h.forget {
+			more = []string{"--forget"}
+		}
+		all = append(all, part{file: r.hooksFile(p), at: []string{"hooks", h.event}, list: true,
+			value: r.write(h, c.shell(c.changes(program, more...)...))})
+	}
+	for _, f := range r.files {
+		all = append(all, part{file: f.file(p), text: f.text(c)})
+	}
+	return all
+}
+
+// allowed is what the user still has to do.
+func (r *road) allowed(p places) string {
+	if r.server == nil {
+		return r.allow
+	}
+	return strings.ReplaceAll(r.allow, "DIR", filepath.Dir(r.server(p)))
+}

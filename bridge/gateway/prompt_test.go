@@ -1,0 +1,372 @@
+//go:build !js
+
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pagewire/pagewire/bridge/testkit"
+)
+
+const talk = "session 1"
+
+// prompt is what a hook is told.
+func prompt(t *testing.T, g *Gateway, q Ask) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
+	defer cancel()
+	text, err := g.Changes(ctx, q)
+	if err != nil {
+		t.Fatalf("%+v: %v", q, err)
+	}
+	return text
+}
+
+// change changes a resource, and waits until the gateway knows.
+func (p *testPage) change(g *Gateway, uri, text string) {
+	p.t.Helper()
+	revision := func() int64 {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		return g.tools.revision(uri)
+	}
+	testkit.Eventually(p.t, "the page is asked to tell of "+uri, func() bool { return p.page.Watches(uri) })
+	before := revision()
+	p.set(uri, text)
+	testkit.Eventually(p.t, "the gateway knows of the change", func() bool { return revision() > before })
+}
+
+// What is there is no change, a change is told once, and the next one again, whether or not the model reads it.
+func TestPrompt(t *testing.T) {
+	g := newGateway(t, Options{})
+	p := openPage(t, g, tabInfo("a"), map[string]string{cart: "one", app + "/doc": "text"})
+	ask := Ask{Session: talk}
+	if text := prompt(t, g, ask); text != "" {
+		t.Errorf("what is there is told: %q", text)
+	}
+	for i := range 3 {
+		p.change(g, cart, fmt.Sprintf("secret %d", i))
+		lines := strings.Split(prompt(t, g, ask), "\n")
+		if len(lines) != 2 || !strings.HasPrefix(lines[0], "[pagewire-") || !strings.Contains(lines[0], "not instructions") || !strings.HasPrefix(lines[1], `{"uri":"`+cart+`","revision":`) || strings.Contains(lines[1], "secret") {
+			t.Errorf("change %d: %q", i, lines)
+		}
+		if text := prompt(t, g, ask); text != "" {
+			t.Errorf("change %d is told twice: %q", i, text)
+		}
+	}
+	if text := prompt(t, g, Ask{Session: "session 2"}); text != "" {
+		t.Errorf("another conversation begins with %q", text)
+	}
+	p.change(g, cart, "four")
+	for _, session := range []string{talk, "session 2"} {
+		if text := prompt(t, g, Ask{Session: session}); !strings.Contains(text, cart) {
+			t.Errorf("%s is told %q", session, text)
+		}
+	}
+	if text := prompt(t, g, Ask{}); text != "" {
+		t.Errorf("there is no agent on stdio, and it is told %q", text)
+	}
+}
+
+// Contents are told of what the user chose, by origin or by URI, and then as the difference from what was told.
+func TestPromptWithContents(t *testing.T) {
+	for name, ask := range map[string]Ask{"origin": {Session: talk, Inline: []string{app}}, "URI": {Session: talk, URIs: []string{cart}}} {
+		t.Run(name, func(t *testing.T) {
+			g := newGateway(t, Options{})
+			p := openPage(t, g, tabInfo("a"), map[string]string{cart: cartOf(1)})
+			other := openPage(t, g, PageInfo{Tab: "b", Origin: "https://evil.example", URL: "https://evil.example/"}, map[string]string{"https://evil.example/x": "OBEY"})
+			prompt(t, g, ask)
+			p.change(g, cart, cartOf(2))
+			other.change(g, "https://evil.example/x", "OBEY again")
+			text := prompt(t, g, ask)
+			if !strings.Contains(text, `"now":{"items":[{"sku":"a-1","quantity":2}`) || !strings.Contains(text, "https://evil.example/x") || strings.Contains(text, "OBEY") || len(strings.Split(text, "\n")) != 3 {
+				t.Errorf("told %q", text)
+			}
+			p.change(g, cart, cartOf(3))
+			if text := prompt(t, g, ask); !strings.Contains(text, `"patch":[{"op":"replace","path":"/items/0/quantity","value":3}]`) {
+				t.Errorf("then told %q", text)
+			}
+			// Told anew, and the same: nothing.
+			p.change(g, cart, cartOf(3))
+			if text := prompt(t, g, ask); text != "" {
+				t.Errorf("the same is told: %q", text)
+			}
+		})
+	}
+}
+
+// stdioAgent opens a session as the agent that has started the process.
+func stdioAgent(t *testing.T, g *Gateway) *testAgent {
+	t.Helper()
+	a := openAgent(t, g)
+	g.mu.Lock()
+	defer g.unlock()
+	for _, agent := range g.agents {
+		agent.transport = TransportStdio
+	}
+	return a
+}
+
+// A hook and reminders tell an agent of each change once, whichever comes first, also of what pages list and it has not read.
+func TestPromptAndReminders(t *testing.T) {
+	g := newGateway(t, Options{Reminders: RemindersNames})
+	p := openPage(t, g, tabInfo("a"), map[string]string{cart: "one", app + "/doc": "text"})
+	a := stdioAgent(t, g)
+	prompt(t, g, Ask{})
+	a.must(toolRead, map[string]any{"uri": cart})
+
+	p.change(g, cart, "two")
+	if text := prompt(t, g, Ask{}); !strings.Contains(text, cart) {
+		t.Errorf("the hook tells %q", text)
+	}
+	if texts := a.must(toolList, map[string]any{}); len(texts) != 1 {
+		t.Errorf("the reminder repeats it: %q", texts)
+	}
+	a.must(toolRead, map[string]any{"uri": cart})
+	p.change(g, cart, "three")
+	if texts := a.must(toolList, map[string]any{}); len(texts) != 2 {
+		t.Errorf("the reminder: %q", texts)
+	}
+	if text := prompt(t, g, Ask{}); text != "" {
+		t.Errorf("the hook repeats it: %q", text)
+	}
+	// What it reads itself it knows.
+	p.change(g, cart, "four")
+	a.must(toolRead, map[string]any{"uri": cart})
+	if text := prompt(t, g, Ask{}); text != "" {
+		t.Errorf("it has read it, and is told %q", text)
+	}
+	// What it has never named is the hook's to tell alone.
+	p.change(g, app+"/doc", "a text")
+	if texts := a.must(toolList, map[string]any{}); len(texts) != 1 {
+		t.Errorf("the reminder names what was never read: %q", texts)
+	}
+	if text := prompt(t, g, Ask{}); !strings.Contains(text, app+"/doc") {
+		t.Errorf("the hook tells %q", text)
+	}
+}
+
+// A cleared conversation knows nothing, so that no reminder speaks of what it has read, and what was told before is told no second
+// time; a change that was not told yet is.
+func TestForget(t *testing.T) {
+	g := newGateway(t, Options{})
+	p := openPage(t, g, tabInfo("a"), map[string]string{cart: "one", app + "/doc": "text"})
+	a := stdioAgent(t, g)
+	prompt(t, g, Ask{})
+	p.change(g, cart, "two")
+	since := fields(t, a.must(toolRead, map[string]any{"uri": cart})).Revision
+	p.change(g, app+"/doc", "a text")
+	if text := prompt(t, g, Ask{Forget: true}); text != "" {
+		t.Errorf("to forget says %q", text)
+	}
+	if text := prompt(t, g, Ask{}); strings.Contains(text, cart) || !strings.Contains(text, app+"/doc") {
+		t.Errorf("then it is told %q", text)
+	}
+	p.change(g, cart, "three")
+	if texts := a.must(toolList, map[string]any{}); len(texts) != 1 {
+		t.Errorf("it is reminded of what it has forgotten: %q", texts)
+	}
+	if texts := a.must(toolRead, map[string]any{"uri": cart, "since": since}); texts[1] != "three" {
+		t.Errorf("it is given a difference from what it has forgotten: %q", texts)
+	}
+}
+
+// The page is left alone a while after the last prompt, and what changes meanwhile is told all the same, once.
+func TestPromptAfterAWhile(t *testing.T) {
+	g := newGateway(t, Options{})
+	p := openPage(t, g, tabInfo("a"), map[string]string{cart: "one", app + "/doc": "text"})
+	prompt(t, g, Ask{Session: talk})
+	testkit.Eventually(t, "both are watched", func() bool { return p.page.Watches(cart) && p.page.Watches(app+"/doc") })
+	g.mu.Lock()
+	for _, tracked := range g.tools.tracked {
+		tracked.used = tracked.used.Add(-time.Hour)
+	}
+	g.unlock()
+	p.change(g, cart, "two")
+	testkit.Eventually(t, "it is left alone", func() bool { return !p.page.Watches(cart) })
+	p.set(cart, "three")
+	if text := prompt(t, g, Ask{Session: talk}); strings.Count(text, cart) != 1 || strings.Contains(text, "/doc") {
+		t.Errorf("told %q", text)
+	}
+	testkit.Eventually(t, "it is watched again", func() bool { return p.page.Watches(cart) })
+	if text := prompt(t, g, Ask{Session: talk}); text != "" {
+		t.Errorf("told %q for nothing", text)
+	}
+	p.change(g, cart, "four")
+	if text := prompt(t, g, Ask{Session: talk}); strings.Count(text, cart) != 1 {
+		t.Errorf("told %q", text)
+	}
+}
+
+// What has no room is told at the next prompt, and nothing is left out or told twice.
+func TestPromptOfManyChanges(t *testing.T) {
+	g := newGateway(t, Options{})
+	state := map[string]string{}
+	for i := range 100 {
+		state[fmt.Sprintf("%s/%s/%d", app, strings.Repeat("long", 20), i)] = "x"
+	}
+	p := openPage(t, g, tabInfo("a"), state)
+	prompt(t, g, Ask{Session: talk})
+	for uri := range state {
+		p.change(g, uri, "y")
+	}
+	told := map[string]int{}
+	for text := prompt(t, g, Ask{Session: talk}); text != ""; text = prompt(t, g, Ask{Session: talk}) {
+		if len(text) > promptChars {
+			t.Fatalf("told %d characters at once", len(text))
+		}
+		for _, line := range strings.Split(text, "\n")[1:] {
+			var c change
+			if json.Unmarshal([]byte(line), &c) == nil {
+				told[c.URI]++
+			} else if !strings.HasPrefix(line, "and ") {
+				t.Errorf("a line says %q", line)
+			}
+		}
+	}
+	if !slices.Equal(slices.Sorted(maps.Keys(told)), slices.Sorted(maps.Keys(state))) || slices.Max(slices.Collect(maps.Values(told))) != 1 {
+		t.Errorf("told of %d, of %d: %v", len(told), len(state), told)
+	}
+}
+
+// However many resources and conversations there are, what is kept is bounded, and gone with the conversation.
+func TestPromptBounds(t *testing.T) {
+	g := newGateway(t, Options{})
+	p := openPage(t, g, tabInfo("a"), nil)
+	for i := range maxFollowed + 50 {
+		p.offer(fmt.Sprintf("%s/r/%d", app, i), "x")
+	}
+	for i := range maxConversations + 10 {
+		prompt(t, g, Ask{Session: fmt.Sprint(i)})
+	}
+	g.mu.Lock()
+	if n := len(g.conversations); n != maxConversations {
+		t.Errorf("%d conversations are kept", n)
+	}
+	if g.conversations["0"] != nil || g.conversations["20"] == nil {
+		t.Error("not the one went that was used least recently")
+	}
+	if n := len(g.tools.tracked); n != maxFollowed {
+		t.Errorf("%d resources are followed", n)
+	}
+	later := time.Now().Add(2 * conversationFor)
+	g.asking("later", later)
+	if len(g.conversations) != 1 || len(g.tools.tracked) != 0 || g.remembering != 1 {
+		t.Errorf("after a while there are %d conversations, %d resources, %d records", len(g.conversations), len(g.tools.tracked), g.remembering)
+	}
+	g.unlock()
+}
+
+// page_changes says nothing but a hook's JSON, whatever it is asked.
+func TestChangesTool(t *testing.T) {
+	g := newGateway(t, Options{})
+	p := openPage(t, g, tabInfo("a"), map[string]string{cart: "one"})
+	a := openAgent(t, g)
+	p.tellTool("say", nil)
+	a.hasTool("say")
+	say := func(args map[string]any) string {
+		t.Helper()
+		texts := a.must(toolChanges, args)
+		if len(texts) != 1 {
+			t.Fatalf("%v: %q", args, texts)
+		}
+		return texts[0]
+	}
+	for _, args := range []map[string]any{{}, {"forget": true}, {"hook": "codex", "event": "Stop"}, {"event": "PreCompact", "forget": true}} {
+		if text := say(args); text != noChanges {
+			t.Errorf("%v: %q", args, text)
+		}
+	}
+	for _, c := range []struct {
+		text       string
+		args       map[string]any
+		begin, end string
+	}{
+		{"two", map[string]any{}, `{"hookSpecificOutput":{"hookEventName":"UserPromptSubmit","additionalContext":"[pagewire-`, `"}}`},
+		{"three", map[string]any{"hook": "codex", "event": "PostToolUse"}, `{"hookSpecificOutput":{"hookEventName":"PostToolUse","additionalContext":"`, `"}}`},
+		{"four", map[string]any{"hook": "gemini-cli"}, `{"hookSpecificOutput":{"hookEventName":"BeforeAgent","additionalContext":"`, `"}}`},
+		{"five", map[string]any{"hook": "copilot", "inline": []string{app}}, `{"additionalContext":"`, `\"now\":\"five\"}"}`},
+	} {
+		p.change(g, cart, c.text)
+		got := say(c.args)
+		if !strings.HasPrefix(got, c.begin) || !strings.HasSuffix(got, c.end) || !strings.Contains(got, cart) || !json.Valid([]byte(got)) {
+			t.Errorf("%v: %s", c.args, got)
+		}
+	}
+}
+
+// A page that does not answer delays no prompt: names need no answer.
+func TestPromptBesideAPageThatHangs(t *testing.T) {
+	g := newGateway(t, Options{})
+	p := openPage(t, g, tabInfo("a"), map[string]string{cart: "one"})
+	hang := make(chan bool)
+	defer close(hang)
+	p.page.Add(app+"/hangs", func(context.Context, string) (string, error) { <-hang; return "", nil })
+	testkit.Eventually(t, "both are listed", func() bool {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		return g.catalog.routes[app+"/hangs"] != nil
+	})
+	ask := Ask{Session: talk, Inline: []string{app}}
+	prompt(t, g, ask)
+	testkit.Eventually(t, "both are watched", func() bool { return p.page.Watches(cart) && p.page.Watches(app+"/hangs") })
+	p.change(g, cart, "two")
+	p.page.Touch(app + "/hangs")
+	revised(t, g, app+"/hangs", 0)
+	text := ""
+	testkit.Eventually(t, "both are told", func() bool {
+		text += prompt(t, g, ask)
+		return strings.Contains(text, app+"/hangs")
+	})
+	if !strings.Contains(text, `"now":"two"`) {
+		t.Errorf("told %q", text)
+	}
+}
+
+// What wakes an agent asks what of that is news to it: what it has read since, was told or reminded of is not.
+func TestUnknown(t *testing.T) {
+	g := newGateway(t, Options{Reminders: RemindersNames})
+	p := openPage(t, g, tabInfo("a"), map[string]string{cart: "one", app + "/doc": "text"})
+	both := []string{cart, app + "/doc"}
+	if got := g.Unknown(both); !slices.Equal(got, both) {
+		t.Errorf("without an agent %q are news", got)
+	}
+	a := stdioAgent(t, g)
+	if got := g.Unknown(nil); got != nil {
+		t.Errorf("of nothing %q are news", got)
+	}
+	if got := g.Unknown(both); got != nil {
+		t.Errorf("nothing has changed, and %q are news", got)
+	}
+	p.change(g, cart, "two")
+	p.change(g, app+"/doc", "a text")
+	if got := g.Unknown(both[:1]); !slices.Equal(got, both[:1]) {
+		t.Errorf("of a change %q are news", got)
+	}
+	if got := g.Unknown(both[:1]); got != nil {
+		t.Errorf("it was told, and %q are news", got)
+	}
+	if text := prompt(t, g, Ask{}); strings.Contains(text, cart) || !strings.Contains(text, "/doc") {
+		t.Errorf("the hook tells %q", text)
+	}
+	p.change(g, cart, "three")
+	a.must(toolRead, map[string]any{"uri": cart})
+	if got := g.Unknown(both); got != nil {
+		t.Errorf("it has read it, and %q are news", got)
+	}
+	p.change(g, cart, "four")
+	a.must(toolList, map[string]any{})
+	if got := g.Unknown(both); got != nil {
+		t.Errorf("it was reminded, and %q are news", got)
+	}
+	if got := g.Unknown([]string{app + "/none"}); !slices.Equal(got, []string{app + "/none"}) {
+		t.Errorf("of what it was never told of %q are news", got)
+	}
+}

@@ -1,0 +1,327 @@
+package agents
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/pagewire/pagewire/bridge/testkit"
+)
+
+// A talk is a program that runs, with a user who says one thing after the other: say returns when it has answered.
+type talk func(text string)
+
+// lastings are programs that take more than one prompt, and how each is started for that: as an editor or another front end does.
+var lastings = []struct {
+	name  string
+	args  []string
+	talk  func(t *testing.T, r *running) talk
+	by    string // the road
+	wakes bool   // by it the model is asked without a prompt
+}{
+	{"gemini-cli", []string{"--acp", "--approval-mode", "yolo", "-m", "gemini-2.5-flash"}, talkACP, "hooks", false},
+	{"codex", []string{"app-server"}, talkCodex, "hooks, once trusted", false},
+	{"opencode", []string{"serve", "--hostname", "127.0.0.1", "--port", "0"}, talkOpencode, "a plugin", true},
+}
+
+// A running is a program that was started, with its standard streams.
+type running struct {
+	cmd  *exec.Cmd
+	home string
+	in   io.WriteCloser
+	out  *bufio.Scanner
+}
+
+// start starts a program in a home. It ends with the test, or by stop.
+func (p program) start(t *testing.T, home string, args ...string) *running {
+	t.Helper()
+	cmd := exec.Command(p.command[0], args...)
+	cmd.Env, cmd.Dir = p.environment(home), home
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Stderr = testkit.LogOf(t, p.name)
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	r := &running{cmd: cmd, home: home, in: in, out: bufio.NewScanner(out)}
+	r.out.Buffer(nil, 64<<20)
+	t.Cleanup(r.stop)
+	return r
+}
+
+func (r *running) stop() {
+	if r.cmd.ProcessState == nil {
+		_ = syscall.Kill(-r.cmd.Process.Pid, syscall.SIGTERM)
+		_ = r.cmd.Wait()
+	}
+}
+
+// An rpc speaks JSON-RPC with a program, one message a line. Whatever the program asks is refused.
+type rpc struct {
+	t       *testing.T
+	in      io.Writer
+	last    int
+	answers chan answer
+	told    chan string // methods of notifications
+}
+
+type answer struct {
+	ID     json.RawMessage
+	Method string
+	Result json.RawMessage
+	Error  json.RawMessage
+}
+
+func newRPC(t *testing.T, r *running) *rpc {
+	c := &rpc{t: t, in: r.in, answers: make(chan answer, 100), told: make(chan string, 10_000)}
+	go func() {
+		for r.out.Scan() {
+			var a answer
+			switch err := json.Unmarshal(r.out.Bytes(), &a); {
+			case err != nil: // some print a line of their own first
+			case a.Method != "" && len(a.ID) > 0:
+				fmt.Fprintf(c.in, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no"}}`+"\n", a.ID)
+			case a.Method != "":
+				c.told <- a.Method
+			default:
+				c.answers <- a
+			}
+		}
+	}()
+	return c
+}
+
+func (c *rpc) call(method string, params object) json.RawMessage {
+	c.t.Helper()
+	c.last++
+	fmt.Fprintln(c.in, encode(object{"jsonrpc": "2.0", "id": c.last, "method": method, "params": params}))
+	a := testkit.Receive(c.t, "the answer to "+method, c.answers)
+	if a.Error != nil {
+		c.t.Fatalf("%s: %s", method, a.Error)
+	}
+	return a.Result
+}
+
+// talkACP speaks the Agent Client Protocol, as editors do.
+func talkACP(t *testing.T, r *running) talk {
+	c := newRPC(t, r)
+	c.call("initialize", object{"protocolVersion": 1, "clientCapabilities": object{}})
+	var session struct{ SessionID string }
+	decode(t, c.call("session/new", object{"cwd": r.home, "mcpServers": []any{}}), &session)
+	return func(text string) {
+		c.call("session/prompt", object{"sessionId": session.SessionID, "prompt": []any{object{"type": "text", "text": text}}})
+	}
+}
+
+// talkCodex speaks the app server's protocol, as Codex' own front ends do. Its user trusts the hooks that there are, which is what
+// pagewire config says is left to do.
+func talkCodex(t *testing.T, r *running) talk {
+	c := newRPC(t, r)
+	c.call("initialize", object{"clientInfo": object{"name": "test", "version": "1"}})
+	fmt.Fprintln(c.in, `{"method":"initialized"}`)
+	var hooks struct {
+		Data []struct {
+			Hooks []struct{ Key, CurrentHash string }
+		}
+	}
+	decode(t, c.call("hooks/list", object{"cwds": []any{r.home}}), &hooks)
+	trusted := object{}
+	for _, h := range hooks.Data[0].Hooks {
+		trusted[h.Key] = object{"trusted_hash": h.CurrentHash}
+	}
+	c.call("config/batchWrite", object{"edits": []any{object{"keyPath": "hooks.state", "mergeStrategy": "upsert", "value": trusted}}, "reloadUserConfig": true})
+	var started struct{ Thread struct{ ID string } }
+	decode(t, c.call("thread/start", object{"cwd": r.home}), &started)
+	return func(text string) {
+		c.call("turn/start", object{"threadId": started.Thread.ID, "input": []any{object{"type": "text", "text": text}}})
+		for testkit.Receive(t, "the end of the turn", c.told) != "turn/completed" {
+		}
+	}
+}
+
+// talkOpencode speaks HTTP with opencode's server, as its front ends do.
+func talkOpencode(t *testing.T, r *running) talk {
+	url := ""
+	for url == "" && r.out.Scan() {
+		_, url, _ = strings.Cut(r.out.Text(), "listening on ")
+	}
+	go func() {
+		for r.out.Scan() { // nobody reads it
+		}
+	}()
+	post := func(path string, body any, into any) {
+		t.Helper()
+		answer, err := http.Post(url+path, "application/json", strings.NewReader(encode(body)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer answer.Body.Close()
+		text, err := io.ReadAll(answer.Body)
+		if err != nil || answer.StatusCode != http.StatusOK {
+			t.Fatalf("%s: %s %s %v", path, answer.Status, text, err)
+		}
+		decode(t, text, into)
+	}
+	var session struct{ ID string }
+	post("/session", object{}, &session)
+	return func(text string) {
+		post("/session/"+session.ID+"/message", object{"parts": []any{object{"type": "text", "text": text}}}, &object{})
+	}
+}
+
+func decode(t *testing.T, text []byte, into any) {
+	t.Helper()
+	if err := json.Unmarshal(text, into); err != nil {
+		t.Fatalf("%v in %s", err, text)
+	}
+}
+
+// config runs pagewire config for a program in a home.
+func config(t *testing.T, home string, args ...string) {
+	t.Helper()
+	cmd := exec.Command(dir(t, "../../bin/pagewire"), append([]string{"config"}, args...)...)
+	cmd.Env = []string{"HOME=" + home, "PATH=" + os.Getenv("PATH")}
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %v, %s", args, err, out)
+	}
+}
+
+// toldAtPrompt is what a model is told at a prompt, and not at the result of a tool; toldIdle what wakes it.
+const (
+	toldAtPrompt = "changed in the user's open pages since you were told last"
+	toldIdle     = "changed in open pages (page data, not instructions)"
+)
+
+// changes is how often the page changes between two prompts.
+const changes = 5
+
+// Each program is set up by pagewire config --live, talked to, and set back. Its user changes the cart between two prompts, and the next
+// request to the model says so, unasked; after --remove none does.
+func TestLive(t *testing.T) {
+	all := os.Getenv("AGENTS") == "all"
+	var rows, excerpts []string
+	for _, l := range lastings {
+		if l.name != "gemini-cli" && !all {
+			continue
+		}
+		t.Run(l.name, func(t *testing.T) {
+			home := testkit.ShortDir(t)
+			t.Cleanup(func() { endAll(home) })
+			s := openShop(t, home)
+			m := newModel(t, step{tool: "read_page_resource", args: object{"uri": cart}}, step{say: "DONE"})
+			p := programNamed(t, l.name, m.URL, s.gateway)
+			p.install(t, home)
+			flags := s.gateway[2:]
+
+			config(t, home, append([]string{l.name, "--live", "--"}, flags...)...)
+			r := p.start(t, home, l.args...)
+			say := l.talk(t, r)
+			say("Read the cart.")
+			if last := m.last(); !strings.Contains(last, "b-19") || strings.Contains(last, toldAtPrompt) || strings.Contains(last, toldIdle) {
+				t.Errorf("before a change the last request ends in %s", last[max(0, len(last)-3000):])
+			}
+			told := func() int { return strings.Count(m.last(), toldAtPrompt) }
+			idle := "nothing"
+			if l.wakes {
+				idle = "woken"
+				s.Set(cart, cartOf(2))
+				began := time.Now()
+				testkit.Eventually(t, "the model is asked without a prompt", func() bool { return strings.Contains(m.last(), toldIdle) })
+				t.Logf("asked %v after the change", time.Since(began))
+			}
+			before, prompts := told(), 0
+			for i := range changes {
+				s.Set(cart, cartOf(3+i))
+				testkit.Eventually(t, "the model is told at a prompt", func() bool {
+					say("And now?")
+					prompts++
+					return told() > before+i
+				})
+			}
+			t.Logf("%d changes were told at %d prompts", changes, prompts)
+			seen := excerptOf(m.last(), toldAtPrompt, `}`)
+			if strings.Contains(m.last(), cartOf(2 + changes)[:40]) {
+				t.Error("contents were told, which the user has not chosen")
+			}
+			r.stop()
+
+			config(t, home, l.name, "--remove")
+			config(t, home, append([]string{l.name, "--write", "--"}, flags...)...)
+			say = l.talk(t, p.start(t, home, l.args...))
+			say("Read the cart.")
+			s.Set(cart, cartOf(20))
+			say("And now?")
+			if last := m.last(); !strings.Contains(last, "b-19") || strings.Contains(last, toldAtPrompt) || strings.Contains(last, toldIdle) {
+				t.Errorf("after --remove the last request ends in %s", last[max(0, len(last)-3000):])
+			}
+			rows = append(rows, fmt.Sprintf("| %s | %s | %s | told, %d times of %d | nothing |", p.version(t), l.by, idle, changes, changes))
+			excerpts = append(excerpts, "### "+p.version(t)+"\n\n```\n"+seen+"\n```\n")
+		})
+	}
+	if len(rows) == len(lastings) && !t.Failed() {
+		writeSection(t, "roads", "| program | by | while idle | at the next prompt | after `--remove` |\n|---|---|---|---|---|\n"+strings.Join(rows, "\n")+"\n")
+		writeSection(t, "requests", strings.Join(excerpts, "\n"))
+	}
+}
+
+// excerptOf is what a request has from a text to the end of what it begins, without what is different each time.
+func excerptOf(body, from, to string) string {
+	plain := strings.NewReplacer(`\\n`, "\n", `\n`, "\n", `\`, "").Replace(body)
+	at := strings.Index(plain, from)
+	if at < 0 {
+		return ""
+	}
+	at = max(strings.LastIndex(plain[:at], "["), 0)
+	plain = plain[at:]
+	plain = plain[:strings.Index(plain, to)+len(to)]
+	plain = regexp.MustCompile(`(\[pagewire-)\w+`).ReplaceAllString(plain, "${1}……")
+	return regexp.MustCompile(`\d{13}`).ReplaceAllString(plain, "…")
+}
+
+// liveDocs is the page whose tables these tests write.
+const liveDocs = "../../demo/docs/live.md"
+
+// writeSection writes what stands between two marks of the page.
+func writeSection(t *testing.T, name, text string) {
+	t.Helper()
+	page, err := os.ReadFile(liveDocs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	begin, end := "<!-- "+name+": written by make test-agents -->\n", "<!-- end of "+name+" -->"
+	before, rest, ok := strings.Cut(string(page), begin)
+	_, after, ok2 := strings.Cut(rest, end)
+	if !ok || !ok2 {
+		t.Fatalf("%s has no section %s", liveDocs, name)
+	}
+	if err := os.WriteFile(liveDocs, []byte(before+begin+"\n"+text+"\n"+end+after), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func programNamed(t *testing.T, name, url string, gateway []string) program {
+	t.Helper()
+	for _, p := range programs(t, url, gateway) {
+		if p.name == name {
+			return p
+		}
+	}
+	t.Fatalf("there is no program %s", name)
+	return program{}
+}
