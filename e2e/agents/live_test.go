@@ -25,7 +25,7 @@ var lastings = []struct {
 	name  string
 	args  []string
 	talk  func(t *testing.T, r *running) talk
-	by    string // the road
+	by    string // the way
 	wakes bool   // by it the model is asked without a prompt
 }{
 	{"gemini-cli", []string{"--acp", "--approval-mode", "yolo", "-m", "gemini-2.5-flash"}, talkACP, "hooks", false},
@@ -275,7 +275,7 @@ func TestLive(t *testing.T) {
 		})
 	}
 	if len(rows) == len(lastings) && !t.Failed() {
-		writeSection(t, "roads", "| program | by | while idle | at the next prompt | after `--remove` |\n|---|---|---|---|---|\n"+strings.Join(rows, "\n")+"\n")
+		writeSection(t, "ways", "| program | by | while idle | at the next prompt | after `--remove` |\n|---|---|---|---|---|\n"+strings.Join(rows, "\n")+"\n")
 		writeSection(t, "requests", strings.Join(excerpts, "\n"))
 	}
 }

@@ -150,7 +150,7 @@ func TestDoctorSaysHowProgramsLearnOfChanges(t *testing.T) {
 		}
 		done(t, "config", name, "--live", "--inline", "https://a.example")
 		if f := look(name); f.Status != "ok" || !strings.Contains(f.Says, "told at each prompt") {
-			t.Errorf("%s with its road: %+v", name, f)
+			t.Errorf("%s with its notifier: %+v", name, f)
 		}
 	}
 	if err := os.Remove(filepath.Join(home, ".claude", "skills", "pagewire", "monitors", "monitors.json")); err != nil {
