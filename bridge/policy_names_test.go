@@ -64,7 +64,8 @@ func checkNames(file string, names []string) (violations []string) {
 	for _, name := range append(names, strings.FieldsFunc(base, func(r rune) bool { return r == '_' || r == '.' })...) {
 		for _, word := range wordsOf(name) {
 			if instead, ok := retired[word]; ok {
-				violations = append(violations, fmt.Sprintf("%s: %s: the word %q is retired; say %s", file, name, word, instead))
+				violations = append(violations, fmt.Sprintf("%s: %s: the word %q is retired; say %s", file, name, word,
+					instead))
 			}
 		}
 	}

@@ -18,8 +18,9 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/browser"
 )
 
-// desktop is the story's last part: an agent that is no part of the page starts the gateway, as a desktop client does by its
-// configuration, and sees the same page. It is go-sdk's client, and the gateway is the binary that make build has written.
+// desktop is the story's last part: an agent that is no part of the page starts the gateway, as a desktop client does
+// by its configuration, and sees the same page. It is go-sdk's client, and the gateway is the binary that make build
+// has written.
 func (t *teller) desktop(gateway string, b *browser.Browser, url string) (err error) {
 	if _, err := t.open(url); err != nil {
 		return err
@@ -45,7 +46,9 @@ func (t *teller) desktop(gateway string, b *browser.Browser, url string) (err er
 	defer cancel()
 	updates := make(chan string, 100)
 	client := mcp.NewClient(&mcp.Implementation{Name: "demo", Version: "1"}, &mcp.ClientOptions{
-		ResourceUpdatedHandler: func(_ context.Context, r *mcp.ResourceUpdatedNotificationRequest) { updates <- r.Params.URI },
+		ResourceUpdatedHandler: func(_ context.Context, r *mcp.ResourceUpdatedNotificationRequest) {
+			updates <- r.Params.URI
+		},
 	})
 	began := time.Now()
 	agent, err := client.Connect(ctx, &mcp.CommandTransport{Command: command}, nil)

@@ -155,7 +155,8 @@ func matchParts(parts []part, path string, params []pair) ([]pair, bool) {
 			if end < len(path) {
 				continue
 			}
-		} else if lit := next[0].text; len(path)-end < len(lit) || path[end:end+len(lit)] != lit || len(next) == 1 && len(path)-end > len(lit) {
+		} else if lit := next[0].text; len(path)-end < len(lit) || path[end:end+len(lit)] != lit || len(next) == 1 &&
+			len(path)-end > len(lit) {
 			continue
 		}
 		value, ok := unescape(path[:end], false)

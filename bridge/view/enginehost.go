@@ -17,11 +17,13 @@ func (h engineHost) Send(to bridge.PortID, m bridge.Message) {
 
 func (h engineHost) Read(call bridge.CallID, r bridge.Request) {
 	if h.down {
-		h.engine.Complete(h.now, call, bridge.Result{Failure: bridge.ReadFailed, Detail: "The server is not connected: try again when it is"})
+		h.engine.Complete(h.now, call, bridge.Result{Failure: bridge.ReadFailed, Detail: "The server is not " +
+			"connected: try again when it is"})
 		return
 	}
 	h.stats.Reads++
-	h.reads[call] = h.ask("resources/read", bridge.Text(`"uri":`).Str(r.URI), pending{kind: askRead, call: call, uri: r.URI})
+	h.reads[call] = h.ask("resources/read", bridge.Text(`"uri":`).Str(r.URI),
+		pending{kind: askRead, call: call, uri: r.URI})
 }
 
 func (h engineHost) End(call bridge.CallID) {

@@ -48,8 +48,8 @@ type pending struct {
 	stream *stream       // askListen
 }
 
-// idPrefix marks the ids of a Host's requests, and with them the answers and streams that are not for another client on the
-// same connection.
+// idPrefix marks the ids of a Host's requests, and with them the answers and streams that are not for another client on
+// the same connection.
 const idPrefix = "pagewire:"
 
 func (s *server) init(era Era) {
@@ -66,7 +66,8 @@ func (h *Host) ask(method string, params bridge.Text, p pending) string {
 	id := idPrefix + string(bridge.Text(nil).Int(h.next))
 	text := bridge.Text(`{"jsonrpc":"2.0","id":`).Str(id).Raw(`,"method":"`).Raw(method).Raw(`","params":{`)
 	if h.era == Modern {
-		text = text.Raw(`"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":`).Str(h.opt.Name).
+		text = text.Raw(
+			`"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":`).Str(h.opt.Name).
 			Raw(`,"version":`).Str(h.opt.Version).Raw(`},"io.modelcontextprotocol/clientCapabilities":{}}`)
 		if len(params) > 0 {
 			text = text.Raw(`,`)
@@ -81,7 +82,8 @@ func (h *Host) ask(method string, params bridge.Text, p pending) string {
 func (h *Host) drop(id string) {
 	delete(h.pending, id)
 	h.stats.Cancels++
-	h.out = append(h.out, bridge.Text(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":`).Str(id).Raw(`}}`))
+	h.out = append(h.out, bridge.Text(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":`).Str(
+		id).Raw(`}}`))
 }
 
 // relay passes a View's request for a list on.
@@ -224,13 +226,15 @@ func (h *Host) updated(uri string) {
 		return
 	}
 	for _, s := range h.ordered {
-		if n := len(s.uri); len(uri) > n && uri[:n] == s.uri && (s.uri[n-1] == '/' || uri[n] == '/' || uri[n] == '?' || uri[n] == '#') {
+		if n := len(s.uri); len(uri) > n && uri[:n] == s.uri && (s.uri[n-1] == '/' || uri[n] == '/' || uri[n] == '?' ||
+			uri[n] == '#') {
 			touch(s)
 		}
 	}
 }
 
-// Lost says that the connection to the server is gone. What waits for it fails; subscriptions stay, and are made again by Back.
+// Lost says that the connection to the server is gone. What waits for it fails; subscriptions stay, and are made again
+// by Back.
 func (h *Host) Lost(now Time) {
 	h.enter(now)
 	h.lose()
@@ -283,7 +287,9 @@ func (h *Host) tellListChanged() {
 	h.listDue, h.listSaid, h.listAt = false, true, h.now+listInterval
 	for _, port := range h.inOrder() {
 		if v := h.ports[port]; v != nil && v.ready && !v.leaving {
-			h.home.ToView(v.id, bridge.Message{Head: []byte(`{"jsonrpc":"2.0","method":"notifications/resources/list_changed","params":{}}`)})
+			h.home.ToView(v.id,
+				bridge.Message{
+					Head: []byte(`{"jsonrpc":"2.0","method":"notifications/resources/list_changed","params":{}}`)})
 		}
 	}
 }

@@ -69,8 +69,8 @@ func (h *Host) consent(s *source, why string) {
 	}
 }
 
-// unshare lets no further reader join a read of uri that is under way, unless the URI has been watched all the while: what
-// has changed since it began is then not known, and nobody would be told of it.
+// unshare lets no further reader join a read of uri that is under way, unless the URI has been watched all the while:
+// what has changed since it began is then not known, and nobody would be told of it.
 func (h *Host) unshare(uri string) {
 	if s := h.sources[uri]; s == nil || !s.watched {
 		h.engine.Touch(h.now, uri) // which nobody hears

@@ -102,8 +102,8 @@ func (h *Host) ask(ctx context.Context, session *mcp.ClientSession, r request) (
 	case "resources/unsubscribe":
 		return struct{}{}, session.Unsubscribe(ctx, &mcp.UnsubscribeParams{URI: r.Params.URI})
 	}
-	// To subscribe to one URI the client opens a listen, which it ends when the session is closed. widen makes that one a listen to
-	// all URIs, so that there is one of ours, and that goes with the session too.
+	// To subscribe to one URI the client opens a listen, which it ends when the session is closed. widen makes that one
+	// a listen to all URIs, so that there is one of ours, and that goes with the session too.
 	return nil, session.Subscribe(ctx, &mcp.SubscribeParams{URI: r.ID})
 }
 
@@ -144,7 +144,10 @@ func answer(id string, result any, err error) []byte {
 	}
 	text, err := json.Marshal(m)
 	if err != nil {
-		text, _ = json.Marshal(map[string]any{"jsonrpc": "2.0", "id": id, "error": map[string]any{"code": -32603, "message": "the server's answer cannot be encoded: " + err.Error()}})
+		text, _ = json.Marshal(
+			map[string]any{"jsonrpc": "2.0", "id": id,
+				"error": map[string]any{"code": -32603, "message": "the server's answer cannot be encoded: " +
+					err.Error()}})
 	}
 	return text
 }
@@ -187,17 +190,20 @@ func (h *Host) hear(method string, r mcp.Request) {
 	}
 }
 
-// acknowledged tells the rules that their listen is open, if it is theirs: listens of the client itself are acknowledged too.
+// acknowledged tells the rules that their listen is open, if it is theirs: listens of the client itself are
+// acknowledged too.
 func (h *Host) acknowledged(uris []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.opening == nil || len(uris) == 0 || slices.ContainsFunc(uris, func(uri string) bool { return !slices.Contains(h.opening.uris, uri) }) {
+	if h.opening == nil || len(uris) == 0 ||
+		slices.ContainsFunc(uris, func(uri string) bool { return !slices.Contains(h.opening.uris, uri) }) {
 		return
 	}
-	text, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged", "params": map[string]any{
-		"_meta":         map[string]any{"io.modelcontextprotocol/subscriptionId": h.opening.id},
-		"notifications": map[string]any{"resourceSubscriptions": uris},
-	}})
+	text, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged",
+		"params": map[string]any{
+			"_meta":         map[string]any{"io.modelcontextprotocol/subscriptionId": h.opening.id},
+			"notifications": map[string]any{"resourceSubscriptions": uris},
+		}})
 	h.opening = nil
 	if err == nil {
 		h.rules.FromServer(h.mu.Now(), text)

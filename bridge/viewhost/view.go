@@ -65,8 +65,8 @@ func (v *View) pump(send func([]byte)) {
 	}
 }
 
-// Receive looks at a message of the View, and reports whether it is answered by the Host. The home handles all others, but
-// Receive must see them.
+// Receive looks at a message of the View, and reports whether it is answered by the Host. The home handles all others,
+// but Receive must see them.
 func (v *View) Receive(text []byte) (taken bool) {
 	h := v.host
 	h.mu.Lock()
@@ -78,9 +78,9 @@ func (v *View) Receive(text []byte) (taken bool) {
 	return taken
 }
 
-// Sent looks at a message that the home sends to the View, and returns what is to be sent: the answer to ui/initialize, whose
-// request id is hello, with what the Host can do added to its hostCapabilities; everything else as it is. It notices ui/resource-teardown,
-// at which all that the View watches is released.
+// Sent looks at a message that the home sends to the View, and returns what is to be sent: the answer to ui/initialize,
+// whose request id is hello, with what the Host can do added to its hostCapabilities; everything else as it is. It
+// notices ui/resource-teardown, at which all that the View watches is released.
 func (v *View) Sent(text, hello []byte) []byte {
 	var m struct {
 		ID     json.RawMessage

@@ -1,11 +1,12 @@
 //go:build !js
 
-// Package viewhost lets the Views of a host written in Go subscribe to the resources of the server that they came from, by
-// the rules of package view. The server's side is a client of the official Go SDK.
+// Package viewhost lets the Views of a host written in Go subscribe to the resources of the server that they came from,
+// by the rules of package view. The server's side is a client of the official Go SDK.
 //
-// A Host belongs to one client. New puts a middleware into that client, by which the Host hears what the server announces and
-// opens its own listens; the client's handlers stay what they are. Each View is a channel of JSON-RPC messages that the home
-// has, to a webview say: what comes from it goes through View.Receive, what the home sends to it through View.Sent.
+// A Host belongs to one client. New puts a middleware into that client, by which the Host hears what the server
+// announces and opens its own listens; the client's handlers stay what they are. Each View is a channel of JSON-RPC
+// messages that the home has, to a webview say: what comes from it goes through View.Receive, what the home sends to it
+// through View.Sent.
 //
 // What a Host never does: read a resource by itself, carry anything from one server to another's Views, or keep a
 // View's subscriptions when that is closed. All of it is safe for concurrent use; nothing of it blocks but Close.
@@ -28,7 +29,8 @@ type Options = view.Options
 // Stats are package view's counters.
 type Stats = view.Stats
 
-// backlog is how many messages may wait for a View before its channel counts as full: then one update of each URI waits for it.
+// backlog is how many messages may wait for a View before its channel counts as full: then one update of each URI waits
+// for it.
 const backlog = 64
 
 // A Host serves the Views of one client's server. Create it with New.
@@ -46,8 +48,8 @@ type Host struct {
 	work    sync.WaitGroup                // one for each goroutine
 }
 
-// An opening is a listen, from its request to its acknowledgement. The SDK does not tell the id that it gave it, so that an
-// acknowledgement is known by its URIs.
+// An opening is a listen, from its request to its acknowledgement. The SDK does not tell the id that it gave it, so
+// that an acknowledgement is known by its URIs.
 type opening struct {
 	id   string
 	uris []string
@@ -100,8 +102,8 @@ func (h *Host) Connected(session *mcp.ClientSession) {
 	})
 }
 
-// Close ends all Views, tells the server so where it is there, and waits until nothing runs any more; the session must have
-// been closed, or be closed meanwhile.
+// Close ends all Views, tells the server so where it is there, and waits until nothing runs any more; the session must
+// have been closed, or be closed meanwhile.
 func (h *Host) Close() {
 	h.mu.Lock()
 	for _, v := range h.views {
@@ -127,8 +129,8 @@ func (h *Host) Learn(uri string) {
 	h.rules.Learn(h.mu.Now(), uri)
 }
 
-// Capabilities adds what the Host can do to the JSON text of hostCapabilities. Where the server has no subscriptions, or is not
-// there, it is returned as it was.
+// Capabilities adds what the Host can do to the JSON text of hostCapabilities. Where the server has no subscriptions,
+// or is not there, it is returned as it was.
 func (h *Host) Capabilities(hostCapabilities []byte) []byte {
 	h.mu.Lock()
 	session, ours := h.session, h.rules.Capabilities()

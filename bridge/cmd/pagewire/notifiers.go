@@ -9,8 +9,8 @@ import (
 )
 
 // A notifier is how a change of a page gets into a request to a program's model without the model asking: what config
-// --live writes besides the entry of the server. Which notifiers there are was seen in request bodies of the programs, as
-// their makers publish them.
+// --live writes besides the entry of the server. Which notifiers there are was seen in request bodies of the programs,
+// as their makers publish them.
 type notifier struct {
 	// says is when the model is told, for the doctor.
 	says string
@@ -80,11 +80,13 @@ var (
 		allow:     "Claude Code before 2.1.157 loads it by: claude --plugin-dir DIR",
 		server:    in(claudePlugin, ".mcp.json"),
 		hooksFile: in(claudePlugin, "hooks", "hooks.json"),
-		hooks:     []moment{{event: "UserPromptSubmit"}, {event: "SessionStart", matcher: "clear|compact", forget: true}},
-		write:     inGroup(1),
+		hooks: []moment{{event: "UserPromptSubmit"}, {event: "SessionStart", matcher: "clear|compact",
+			forget: true}},
+		write: inGroup(1),
 		files: []ownFile{
 			{in(claudePlugin, ".claude-plugin", "plugin.json"), func(command) string {
-				return jsonText(entry{{"name", serverName}, {"description", "Live state of the web pages that are open"}})
+				return jsonText(
+					entry{{"name", serverName}, {"description", "Live state of the web pages that are open"}})
 			}},
 			{in(claudePlugin, "monitors", "monitors.json"), func(c command) string {
 				return jsonText([]any{entry{{"name", serverName}, {"command", c.shell(c.watch()...)},
@@ -96,8 +98,9 @@ var (
 		says:      atEachPrompt,
 		allow:     "Codex runs no hook before you trust it: type /hooks in Codex",
 		hooksFile: in(codexDir, "hooks.json"),
-		hooks:     []moment{{event: "UserPromptSubmit"}, {event: "SessionStart", matcher: "clear|compact", forget: true}},
-		write:     inGroup(1),
+		hooks: []moment{{event: "UserPromptSubmit"}, {event: "SessionStart", matcher: "clear|compact",
+			forget: true}},
+		write: inGroup(1),
 	}
 	geminiNotifier = notifier{
 		says:      atEachPrompt,
@@ -167,7 +170,8 @@ func (c command) shell(args ...string) string {
 
 func quotedWord(goos, word string) string {
 	safe := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:@%+,=", r)
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' ||
+			strings.ContainsRune("-_./:@%+,=", r)
 	}
 	switch {
 	case strings.IndexFunc(word, func(r rune) bool { return !safe(r) && !(goos == "windows" && r == '\\') }) < 0:

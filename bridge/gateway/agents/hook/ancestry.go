@@ -15,7 +15,8 @@ type process struct {
 	// began is when, in any unit: with pid it is one process and no later one.
 	began uint64
 	name  string // of its program, as the system cuts it
-	// terminal says that it leads the session of a terminal: a person's shell, or what a terminal has started in place of one.
+	// terminal says that it leads the session of a terminal: a person's shell, or what a terminal has started in place
+	// of one.
 	terminal bool
 }
 
@@ -24,7 +25,8 @@ func (p process) String() string { return fmt.Sprintf("%d at %d", p.pid, p.began
 // maxAncestors is how far up is looked. An agent has four between it and its serve, of npx.
 const maxAncestors = 32
 
-// ancestors are a process's parent, its parent, and so on, up to who leads a terminal's session: what is above that is no agent of it.
+// ancestors are a process's parent, its parent, and so on, up to who leads a terminal's session: what is above that is
+// no agent of it.
 func ancestors(pid int, look func(int) (process, bool)) (chain []process) {
 	p, ok := look(pid)
 	for ok && p.parent > 0 && len(chain) < maxAncestors {
@@ -39,7 +41,8 @@ func ancestors(pid int, look func(int) (process, bool)) (chain []process) {
 }
 
 // shells are programs that run a command line for another one.
-var shells = strings.Fields("sh bash dash zsh ksh mksh ash busybox fish csh tcsh cmd.exe powershell.exe pwsh pwsh.exe env timeout nice nohup")
+var shells = strings.Fields("sh bash dash zsh ksh mksh ash busybox fish csh tcsh cmd.exe powershell.exe pwsh " +
+	"pwsh.exe env timeout nice nohup")
 
 // A starter is who has started a hook.
 type starter struct {
@@ -60,8 +63,8 @@ func starterOf(pid int, look func(int) (process, bool)) (s starter) {
 	return s
 }
 
-// among lists those of some processes that the starter has started, the nearest alone: an agent that another one has started has
-// its own serve below both. Those of the same distance are in the order in which they began.
+// among lists those of some processes that the starter has started, the nearest alone: an agent that another one has
+// started has its own serve below both. Those of the same distance are in the order in which they began.
 func (s starter) among(pids []int, look func(int) (process, bool)) (found []int) {
 	if !s.agent {
 		return nil
@@ -72,7 +75,9 @@ func (s starter) among(pids []int, look func(int) (process, bool)) (found []int)
 	}
 	var list []descendant
 	for _, pid := range pids {
-		distance := slices.IndexFunc(ancestors(pid, look), func(p process) bool { return p.pid == s.pid && p.began == s.began })
+		distance := slices.IndexFunc(ancestors(pid, look), func(p process) bool {
+			return p.pid == s.pid && p.began == s.began
+		})
 		if p, ok := look(pid); ok && distance >= 0 {
 			list = append(list, descendant{p, distance})
 		}

@@ -1,14 +1,16 @@
 //go:build !js
 
-// Package hook lets an agent program's hook ask what has changed in the open pages since its agent was told last: pagewire changes.
+// Package hook lets an agent program's hook ask what has changed in the open pages since its agent was told last:
+// pagewire changes.
 //
-// The program has started a `pagewire serve`, which has the agent's record of what it has seen, and starts the hook, each perhaps by
-// a shell, the first also by npx or another wrapper. So each serve with an agent listens on a socket of its own in the user's
-// directory (package userdir), named by its process id, and the hook asks the one that descends from the process which has started
-// the hook (ancestry.go). Where there is none, or several, it asks the hub for the record of its conversation, which the program names.
+// The program has started a `pagewire serve`, which has the agent's record of what it has seen, and starts the hook,
+// each perhaps by a shell, the first also by npx or another wrapper. So each serve with an agent listens on a socket of
+// its own in the user's directory (package userdir), named by its process id, and the hook asks the one that descends
+// from the process which has started the hook (ancestry.go). Where there is none, or several, it asks the hub for the
+// record of its conversation, which the program names.
 //
-// It never waits for longer than its context, never sends anything to a process of another user, and never deletes a socket but its own
-// and those whose lock says that their process is dead.
+// It never waits for longer than its context, never sends anything to a process of another user, and never deletes a
+// socket but its own and those whose lock says that their process is dead.
 package hook
 
 import (
@@ -56,9 +58,9 @@ var socketShape = regexp.MustCompile(`^agent-([1-9][0-9]{0,9})(\.lock)?$`)
 
 func socketOf(pid int) string { return "agent-" + strconv.Itoa(pid) }
 
-// Changes asks what has changed since the agent was told last that has started this process; "" is nothing. addr is the hub's. q.Session is
-// what the agent's program calls the conversation, or "". It fails with hub.ErrNoHub where neither the agent nor a hub is found, with
-// ctx's error, or with a sentence.
+// Changes asks what has changed since the agent was told last that has started this process; "" is nothing. addr is the
+// hub's. q.Session is what the agent's program calls the conversation, or "". It fails with hub.ErrNoHub where neither
+// the agent nor a hub is found, with ctx's error, or with a sentence.
 func Changes(ctx context.Context, addr string, q gateway.Ask) (string, error) {
 	if addr == "" {
 		addr = hub.DefaultAddr
@@ -73,12 +75,15 @@ func Changes(ctx context.Context, addr string, q gateway.Ask) (string, error) {
 		return "", err
 	}
 	if len(found) == 1 || len(found) > 1 && q.Session == "" {
-		t, err := post(ctx, question{Ask: q}, func(ctx context.Context) (net.Conn, error) { return dir.Dial(ctx, socketOf(found[0])) })
+		t, err := post(ctx, question{Ask: q}, func(ctx context.Context) (net.Conn, error) {
+			return dir.Dial(ctx, socketOf(found[0]))
+		})
 		if !errors.Is(err, userdir.ErrNobody) {
 			return t.Text, err
 		}
 	}
-	// The hub knows no processes: what it takes for a conversation is one that the program names, or all that the process says.
+	// The hub knows no processes: what it takes for a conversation is one that the program names, or all that the
+	// process says.
 	if q.Session != "" {
 		q.Session = "session " + q.Session
 	} else {
@@ -112,7 +117,9 @@ func Unknown(ctx context.Context, addr string, uris []string) ([]string, error) 
 	if len(found) != 1 {
 		return nil, ErrNoAgent
 	}
-	t, err := post(ctx, question{Changed: append([]string{}, uris...)}, func(ctx context.Context) (net.Conn, error) { return dir.Dial(ctx, socketOf(found[0])) })
+	t, err := post(ctx, question{Changed: append([]string{}, uris...)}, func(ctx context.Context) (net.Conn, error) {
+		return dir.Dial(ctx, socketOf(found[0]))
+	})
 	return t.URIs, err
 }
 
@@ -157,8 +164,10 @@ func post(ctx context.Context, q question, dial func(context.Context) (net.Conn,
 		return t, fmt.Errorf("the gateway does not say what has changed: %w", err)
 	}
 	defer answer.Body.Close()
-	if err := json.NewDecoder(io.LimitReader(answer.Body, maxTold)).Decode(&t); err != nil || answer.StatusCode != http.StatusOK {
-		return t, fmt.Errorf("the gateway does not say what has changed: it answers %.80q; restart the agents with one version", answer.Status)
+	if err := json.NewDecoder(io.LimitReader(answer.Body, maxTold)).Decode(&t); err != nil ||
+		answer.StatusCode != http.StatusOK {
+		return t, fmt.Errorf("the gateway does not say what has changed: it answers %.80q; restart the agents with "+
+			"one version", answer.Status)
 	}
 	return t, nil
 }
@@ -192,12 +201,14 @@ func handler(g *gateway.Gateway, admit func(*question) bool) http.Handler {
 }
 
 const (
-	// heldTimes and heldPause are for a serve that has the process id of a dead one, whose socket another is just removing.
+	// heldTimes and heldPause are for a serve that has the process id of a dead one, whose socket another is just
+	// removing.
 	heldTimes, heldPause = 20, 50 * time.Millisecond
 	shutdownTimeout      = 500 * time.Millisecond
 )
 
-// Serve answers the hooks of the agent that has started this process until ctx ends. Where it cannot, hooks go to the hub; log says why.
+// Serve answers the hooks of the agent that has started this process until ctx ends. Where it cannot, hooks go to the
+// hub; log says why.
 func Serve(ctx context.Context, addr string, g *gateway.Gateway, log *slog.Logger) {
 	if err := serve(ctx, addr, g, log); err != nil {
 		log.Warn("hooks of this agent cannot ask here: what they and reminders tell it may be the same", "reason", err)
@@ -232,7 +243,8 @@ func serve(ctx context.Context, addr string, g *gateway.Gateway, log *slog.Logge
 		q.Session = ""
 		return true
 	}))
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: patience, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug)}
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: patience,
+		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug)}
 	stop := context.AfterFunc(ctx, func() {
 		l.Remove() // before the server closes it, and leaves its lock
 		limited, cancel := context.WithTimeout(context.Background(), shutdownTimeout)

@@ -27,8 +27,8 @@ type Input struct {
 // ErrInput is what Read fails with.
 var ErrInput = errors.New("what the hook was given is no JSON object of at most 4 MiB")
 
-// Read reads a hook's standard input: a JSON object, which all programs write, and some leave open behind it. It fails with ErrInput,
-// or when ctx ends.
+// Read reads a hook's standard input: a JSON object, which all programs write, and some leave open behind it. It fails
+// with ErrInput, or when ctx ends.
 func Read(ctx context.Context, from io.Reader) (Input, error) {
 	type result struct {
 		in  Input

@@ -15,8 +15,8 @@ func look(pid int) (process, bool) {
 	return parseStat(string(text))
 }
 
-// parseStat reads: pid (name) state ppid pgrp session tty_nr, and with the 22nd field when it began. A name may be anything, brackets
-// and spaces included.
+// parseStat reads: pid (name) state ppid pgrp session tty_nr, and with the 22nd field when it began. A name may be
+// anything, brackets and spaces included.
 func parseStat(text string) (p process, ok bool) {
 	number, rest, found := strings.Cut(text, " (")
 	end := strings.LastIndex(rest, ") ")

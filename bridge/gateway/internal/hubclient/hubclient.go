@@ -83,9 +83,9 @@ var ErrGone = &Failure{Message: "the hub is gone"}
 
 var errNoJSON = &Failure{Message: "the hub sent what is no JSON, and was let go"}
 
-// Connect shakes hands over conn, which is the session's from then on, also when it fails. The legacy era is the one for
-// a channel that is a session: it takes one request to subscribe, where the modern one takes a listen for each URI, of
-// which an engine allows 64.
+// Connect shakes hands over conn, which is the session's from then on, also when it fails. The legacy era is the one
+// for a channel that is a session: it takes one request to subscribe, where the modern one takes a listen for each URI,
+// of which an engine allows 64.
 func Connect(ctx context.Context, client *mcp.Client, conn mcpconn.Conn, heard Heard) (*Session, error) {
 	s := &Session{conn: conn, out: mcpconn.NewOutbox(), heard: heard, waiting: map[string]func(Reply){}}
 	go s.write()
