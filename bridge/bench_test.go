@@ -59,7 +59,8 @@ func BenchmarkRead(b *testing.B) {
 	e, q := bench(b, 10)
 	must(b, e.Open(0, 1))
 	q.receive(b, e, 1, `{"id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}`)
-	request := message(`{"id":1234,"method":"resources/read","params":{"uri":"` + uri(0) + `","_meta":{"progressToken":1}}}`)
+	request := message(`{"id":1234,"method":"resources/read","params":{"uri":"` + uri(0) +
+		`","_meta":{"progressToken":1}}}`)
 	b.ReportAllocs()
 	for b.Loop() {
 		must(b, e.Receive(0, 1, request))
@@ -71,7 +72,8 @@ func BenchmarkRead(b *testing.B) {
 func BenchmarkPing(b *testing.B) {
 	e, _ := bench(b, 0)
 	must(b, e.Open(0, 1))
-	request := message(`{"id":1234,"method":"ping","params":{"padding":"0123456789012345678901234567890123456789012345678901234567890123456789"}}`)
+	request := message(
+		`{"id":1234,"method":"ping","params":{"padding":"0123456789012345678901234567890123456789012345678901234567890123456789"}}`)
 	b.SetBytes(int64(len(request)))
 	b.ReportAllocs()
 	for b.Loop() {

@@ -23,8 +23,9 @@ type Host interface {
 	Send(to PortID, m Message)
 	// Read asks what a resource reads as. The home answers with Complete, now or later, unless End comes first.
 	Read(call CallID, r Request)
-	// End says that the engine needs nothing more of a call: the home aborts what still runs for it and drops what
-	// it holds for it. It comes once for every question that has a call, after the answers that use its contents have been sent.
+	// End says that the engine needs nothing more of a call: the home aborts what still runs for it and drops what it
+	// holds for it. It comes once for every question that has a call, after the answers that use its contents have been
+	// sent.
 	End(call CallID)
 	// Watched says that the first watcher of a URI came, or that the last one left. A home may use it to produce
 	// changes only while somebody listens.
@@ -75,9 +76,10 @@ type Request struct {
 // A Result answers a question of the engine. For a Read or a CallTool the zero value is a failure, for a Subscribe or
 // Unsubscribe it is consent.
 type Result struct {
-	// Contents is the JSON text of MCP's contents, an array of one or more, or of a tool's result, an object that is not
-	// empty; anything else is InvalidContents. It must not change any more. A home that keeps it out of the engine leaves it nil and says Size: it then
-	// puts the contents (of a tool's result the members, without the braces) into the messages itself.
+	// Contents is the JSON text of MCP's contents, an array of one or more, or of a tool's result, an object that is
+	// not empty; anything else is InvalidContents. It must not change any more. A home that keeps it out of the engine
+	// leaves it nil and says Size: it then puts the contents (of a tool's result the members, without the braces) into
+	// the messages itself.
 	Contents []byte
 	// Sound says that whoever hands Contents over has checked that they are such JSON text.
 	Sound bool
@@ -110,8 +112,8 @@ type Options struct {
 	// NoSubscriptions switches subscriptions off: the capability is not declared, resources/subscribe is
 	// MethodNotFound, and a listen is acknowledged without resourceSubscriptions (platformatic/mcp#96).
 	NoSubscriptions bool
-	// Relay says that the home stands before a server and does not know all that is there: it is asked for reads of URIs
-	// that no resource answers for, too. Only what is registered can be subscribed to.
+	// Relay says that the home stands before a server and does not know all that is there: it is asked for reads of
+	// URIs that no resource answers for, too. Only what is registered can be subscribed to.
 	Relay bool
 	// SubscriptionLimitCode is the error code for a subscription above Limits.Subscriptions. Default InternalError.
 	SubscriptionLimitCode int
@@ -122,8 +124,8 @@ type Options struct {
 	// UpdateInterval is the least time between two updates of one URI. Default 100 ms; negative means none, for a
 	// home whose resources are coalesced already.
 	UpdateInterval Time
-	// UpdateBurst is how many changes of one URI in quick succession are announced at once, each; a stream of changes is
-	// announced once per UpdateInterval. Default 3, as many as one act of a person mostly makes. An interval that a
+	// UpdateBurst is how many changes of one URI in quick succession are announced at once, each; a stream of changes
+	// is announced once per UpdateInterval. Default 3, as many as one act of a person mostly makes. An interval that a
 	// resource names is strict.
 	UpdateBurst int
 	// ListInterval is the least time between two list_changed. Default 16 ms; negative means none.
@@ -216,5 +218,6 @@ func (o Options) withDefaults() Options {
 type Stats struct {
 	Resources, Ports, Subscriptions, Listens, Calls int // held now
 	Watched                                         int // URIs that somebody subscribes to
-	Touches, UnknownTouches, Updates                int // since New: Touch calls, those of URIs that nothing answers for, updates sent
+	// since New: Touch calls, those of URIs that nothing answers for, updates sent
+	Touches, UnknownTouches, Updates int
 }

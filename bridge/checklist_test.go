@@ -99,7 +99,8 @@ func exists(proof string) error {
 	dir, test, isGo := strings.Cut(proof, ":")
 	switch {
 	case isGo:
-		files, _ := filepath.Glob(filepath.Join("..", filepath.FromSlash(dir), "*_test.go")) // the pattern is well formed
+		files, _ := filepath.Glob(
+			filepath.Join("..", filepath.FromSlash(dir), "*_test.go")) // the pattern is well formed
 		for _, file := range files {
 			text, err := os.ReadFile(file)
 			if err != nil {
@@ -127,16 +128,19 @@ func TestChecklistCheckRefuses(t *testing.T) {
 	for _, s := range sections {
 		sound += "\n## " + s.title + "\n\n| | rule | proof |\n|---|---|---|\n"
 		for n := 1; n <= s.topics; n++ {
-			sound += fmt.Sprintf("| %d.1 | a rule | `story_legacy` |\n| %d.2 | a rule | not yet: because it takes its time |\n", n, n)
+			sound += fmt.Sprintf("| %d.1 | a rule | `story_legacy` |\n| %d.2 | a rule | not yet: because it takes "+
+				"its time |\n", n, n)
 		}
 	}
 	if got := checkChecklist(sound, exists); len(got) > 0 {
 		t.Fatalf("a sound checklist is refused: %q", got)
 	}
 	for _, c := range []struct{ old, new, want string }{
-		{"| 3.1 | a rule | `story_legacy` |\n| 3.2 | a rule | not yet: because it takes its time |\n", "", "4.1 does not follow 2.2"},
+		{"| 3.1 | a rule | `story_legacy` |\n| 3.2 | a rule | not yet: because it takes its time |\n", "",
+			"4.1 does not follow 2.2"},
 		{"| 3.1 | a rule | `story_legacy` |\n", "", "3.2 does not follow 2.2"},
-		{"| 14.1 | a rule | `story_legacy` |\n| 14.2 | a rule | not yet: because it takes its time |\n", "", "ends with 13, want 14"},
+		{"| 14.1 | a rule | `story_legacy` |\n| 14.2 | a rule | not yet: because it takes its time |\n", "",
+			"ends with 13, want 14"},
 		{"`story_legacy`", "`story_nobody_wrote`", "story_nobody_wrote"},
 		{"`story_legacy`", "`bridge/wire:TestNobodyWrote`", "no test TestNobodyWrote in bridge/wire"},
 		{"`story_legacy`", "`js/test/nothing.test.mjs`", "nothing.test.mjs"},

@@ -25,7 +25,8 @@ func (e *Engine) askForListen(r *request, l *listen, uris []string) {
 }
 
 func (e *Engine) askToSubscribe(r *request, o *opening, uri string) {
-	c := e.ask(callSubscribe, &e.reads, e.opt.ReadTimeout, op{kind: opSubscribe, port: r.port.id, request: Request{URI: uri}})
+	c := e.ask(callSubscribe, &e.reads, e.opt.ReadTimeout,
+		op{kind: opSubscribe, port: r.port.id, request: Request{URI: uri}})
 	c.uri = uri
 	e.await(r, c).opening = o
 }
@@ -109,8 +110,8 @@ func (e *Engine) revoke(p *port, uri string) {
 	e.queue.ops = append(e.queue.ops, op{kind: opUnsubscribe, port: p.id, request: Request{URI: uri}})
 }
 
-// Notify tells one port that a URI has changed, under each of its subscriptions to it. It is neither coalesced nor heard
-// by the other ports, but it waits like any update for a port that is not writable, or has used up its rate.
+// Notify tells one port that a URI has changed, under each of its subscriptions to it. It is neither coalesced nor
+// heard by the other ports, but it waits like any update for a port that is not writable, or has used up its rate.
 //
 // Nothing of Pagewire calls it: it is here for the home of a SubscriptionHost whose own store says who is told, which
 // Touch, being for all who watch, cannot serve.

@@ -43,7 +43,8 @@ func TestConversations(t *testing.T) {
 					if *update {
 						archive.Files[i].Data = []byte(got)
 					} else if got != string(f.Data) {
-						t.Errorf("the engine says something else (-update rewrites the file):\n%s", firstDifference(string(f.Data), got))
+						t.Errorf("the engine says something else (-update rewrites the file):\n%s",
+							firstDifference(string(f.Data), got))
 					}
 				default:
 					t.Fatalf("unknown section %q", f.Name)
@@ -314,7 +315,8 @@ func (c *conversation) line(line string) {
 		// initialize PORT: the legacy handshake, of which only the fact matters here.
 		id := bridge.PortID(number(first))
 		from := c.out.Len()
-		_ = e.Receive(c.now, id, message(`{"id":"init","method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`))
+		_ = e.Receive(c.now, id,
+			message(`{"id":"init","method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`))
 		_ = e.Receive(c.now, id, message(`{"method":"notifications/initialized"}`))
 		said := c.out.String()
 		if !strings.Contains(said[from:], `"result"`) {
@@ -324,7 +326,8 @@ func (c *conversation) line(line string) {
 		c.out.WriteString(said[:from])
 	case "stats":
 		s := e.Stats()
-		c.say("resources %d ports %d subscriptions %d listens %d calls %d watched %d unknown %d", s.Resources, s.Ports, s.Subscriptions, s.Listens, s.Calls, s.Watched, s.UnknownTouches)
+		c.say("resources %d ports %d subscriptions %d listens %d calls %d watched %d unknown %d", s.Resources, s.Ports,
+			s.Subscriptions, s.Listens, s.Calls, s.Watched, s.UnknownTouches)
 	default:
 		c.t.Fatalf("unknown line %q", line)
 	}
@@ -333,7 +336,8 @@ func (c *conversation) line(line string) {
 // message makes a message of its short form: jsonrpc is put in where it is missing, and MODERN stands for the
 // _meta that a modern request carries.
 func message(short string) []byte {
-	short = strings.ReplaceAll(short, "MODERN", `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}`)
+	short = strings.ReplaceAll(short, "MODERN",
+		`"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}`)
 	if strings.HasPrefix(short, "{") && !strings.Contains(short, `"jsonrpc"`) {
 		short = `{"jsonrpc":"2.0",` + short[1:]
 	}

@@ -150,20 +150,7 @@ func decodeProperty(v wire.Value) (p resource.Property, bad string) {
 		k, _ := key.Text()
 		switch k {
 		case "type":
-			switch t, _ := m.Text(); t {
-			case "array":
-				p.List = true
-			case "string":
-				p.Kind = resource.String
-			case "number":
-				p.Kind = resource.Number
-			case "integer":
-				p.Kind = resource.Integer
-			case "boolean":
-				p.Kind = resource.Boolean
-			default:
-				bad = "type must be string, number, integer, boolean or array"
-			}
+			bad = decodeType(&p, m)
 		case "items":
 			item, why := decodeProperty(m)
 			if item.List {
@@ -208,6 +195,25 @@ func decodeProperty(v wire.Value) (p resource.Property, bad string) {
 		return bad == ""
 	})
 	return p, bad
+}
+
+// decodeType reads the keyword "type" into a property, or says why it cannot be.
+func decodeType(p *resource.Property, v wire.Value) (bad string) {
+	switch t, _ := v.Text(); t {
+	case "array":
+		p.List = true
+	case "string":
+		p.Kind = resource.String
+	case "number":
+		p.Kind = resource.Number
+	case "integer":
+		p.Kind = resource.Integer
+	case "boolean":
+		p.Kind = resource.Boolean
+	default:
+		return "type must be string, number, integer, boolean or array"
+	}
+	return ""
 }
 
 // annotation reports whether a JSON Schema keyword constrains nothing.

@@ -18,8 +18,9 @@ type Engine struct {
 	ports    map[PortID]*port
 	order    []*port // all ports; port.index is the place of each
 
-	watches map[string]*watch            // URI -> its watch, while somebody subscribes to it
-	wide    map[*resource.Entry][]*watch // watches that a template or a resource with parameters answers for; under nil those that nothing answers for
+	watches map[string]*watch // URI -> its watch, while somebody subscribes to it
+	// watches that a template or a resource with parameters answers for; under nil those that nothing answers for
+	wide map[*resource.Entry][]*watch
 
 	calls    map[CallID]*call
 	joinable map[string]*call // URI -> the read that a further reader of it may share

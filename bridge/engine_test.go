@@ -82,7 +82,8 @@ func TestReentryIsIterative(t *testing.T) {
 func TestCallIDsWrapAround(t *testing.T) {
 	e, _ := newRecorded(t, 1, "https://x.test/a")
 	e.lastCall = ^CallID(0)
-	_ = e.Receive(0, 1, []byte(`{"jsonrpc":"2.0","id":2,"method":"resources/read","params":{"uri":"https://x.test/a"}}`))
+	_ = e.Receive(0, 1,
+		[]byte(`{"jsonrpc":"2.0","id":2,"method":"resources/read","params":{"uri":"https://x.test/a"}}`))
 	if e.calls[1] == nil {
 		t.Errorf("calls %v", e.calls)
 	}
@@ -143,11 +144,13 @@ func TestUnlisted(t *testing.T) {
 	if len(r.sent) != 1 || strings.Contains(r.sent[0], "x.test/b") {
 		t.Errorf("listed: %q", r.sent)
 	}
-	if !e.Replace(2000, Resource{URI: "https://x.test/b", Name: "shown"}) || e.Replace(2000, Resource{URI: "https://x.test/c", Name: "n"}) {
+	if !e.Replace(2000, Resource{URI: "https://x.test/b", Name: "shown"}) ||
+		e.Replace(2000, Resource{URI: "https://x.test/c", Name: "n"}) {
 		t.Error("Replace must find b, and not c")
 	}
 	_ = e.Receive(3000, 1, []byte(`{"jsonrpc":"2.0","id":3,"method":"resources/list"}`))
-	if last := r.sent[len(r.sent)-1]; !strings.Contains(last, `{"uri":"https://x.test/b","name":"shown"`) || len(r.sent) != 3 {
+	if last := r.sent[len(r.sent)-1]; !strings.Contains(last, `{"uri":"https://x.test/b","name":"shown"`) ||
+		len(r.sent) != 3 {
 		t.Errorf("after Replace: %q", r.sent)
 	}
 	told := len(r.sent)
@@ -182,7 +185,8 @@ func TestDismiss(t *testing.T) {
 	r.sent = nil
 	e.Dismiss(0, 3) // nobody
 	e.Dismiss(0, 1)
-	if len(r.sent) != 3 || !strings.Contains(r.sent[0], `"id":"r","error"`) || !strings.Contains(r.sent[1], `"id":"l","result"`) || !strings.Contains(r.sent[2], `"requestId":"l"`) {
+	if len(r.sent) != 3 || !strings.Contains(r.sent[0], `"id":"r","error"`) ||
+		!strings.Contains(r.sent[1], `"id":"l","result"`) || !strings.Contains(r.sent[2], `"requestId":"l"`) {
 		t.Errorf("sent %q, want the read's error, the listen's result, its cancellation", r.sent)
 	}
 	if s := e.Stats(); s.Ports != 1 || s.Calls != 0 || s.Listens != 0 || s.Subscriptions != 1 || e.Waits(1) {

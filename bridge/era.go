@@ -66,7 +66,8 @@ func (e *Engine) message(p *port, text []byte) {
 		return
 	}
 	if p.outstanding(m.ID) {
-		e.fail(p, m.ID, &wire.Error{Code: wire.InvalidRequest, Message: "Invalid request: the id of a request that is not answered yet"})
+		e.fail(p, m.ID, &wire.Error{Code: wire.InvalidRequest, Message: "Invalid request: the id of a request that " +
+			"is not answered yet"})
 		return
 	}
 	h, err := e.era(&r, m.Method)
@@ -109,7 +110,8 @@ func (e *Engine) era(r *request, name string) (method, *wire.Error) {
 	case name == wire.Discover || name == wire.Listen:
 		return h, invalidParams("_meta must have " + wire.MetaVersion)
 	case r.port.legacy == "":
-		return h, &wire.Error{Code: wire.InvalidRequest, Message: "Invalid request: neither initialized nor claiming a protocol version"}
+		return h, &wire.Error{Code: wire.InvalidRequest, Message: "Invalid request: neither initialized nor claiming " +
+			"a protocol version"}
 	case !h.legacy:
 		return h, unknown
 	}

@@ -8,7 +8,8 @@ import (
 	"github.com/pagewire/pagewire/bridge"
 )
 
-// A shop is a home with one resource. It answers at once; a home that cannot keeps the CallID, and calls Complete later.
+// A shop is a home with one resource. It answers at once; a home that cannot keeps the CallID, and calls Complete
+// later.
 type shop struct {
 	engine *bridge.Engine
 	cart   string

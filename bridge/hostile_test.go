@@ -15,7 +15,8 @@ const modernMeta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-
 func TestEndedCallsAreNotKept(t *testing.T) {
 	e, _ := newRecorded(t, 1, "https://x.test/a", "https://x.test/b")
 	read := func(id int, uri string) {
-		_ = e.Receive(0, 1, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"method":"resources/read","params":{"uri":%q}}`, id, uri))
+		_ = e.Receive(0, 1, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"method":"resources/read","params":{"uri":%q}}`,
+			id, uri))
 	}
 	read(1, "https://x.test/a") // never answered
 	for i := range 1000 {
@@ -38,7 +39,8 @@ func TestEndedCallsAreNotKept(t *testing.T) {
 
 // A listen of many URIs takes time in proportion to them.
 func TestListenOfManyURIs(t *testing.T) {
-	e := New(Options{Rule: Rule{Origin: "https://x.test"}, Limits: Limits{Subscriptions: -1, MessageBytes: -1}}, &recorder{})
+	e := New(Options{Rule: Rule{Origin: "https://x.test"}, Limits: Limits{Subscriptions: -1, MessageBytes: -1}},
+		&recorder{})
 	if err := e.Open(0, 1); err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +49,8 @@ func TestListenOfManyURIs(t *testing.T) {
 	for i := range list {
 		list[i] = fmt.Sprintf(`"https://x.test/a/rather/long/path/%06d"`, i)
 	}
-	m := []byte(`{"jsonrpc":"2.0","id":9,"method":"subscriptions/listen","params":{` + modernMeta + `,"notifications":{"resourceSubscriptions":[` + strings.Join(list, ",") + `]}}}`)
+	m := []byte(`{"jsonrpc":"2.0","id":9,"method":"subscriptions/listen","params":{` + modernMeta +
+		`,"notifications":{"resourceSubscriptions":[` + strings.Join(list, ",") + `]}}}`)
 	_ = e.Receive(0, 1, m)
 	if s := e.Stats(); s.Subscriptions != n {
 		t.Errorf("%d subscriptions", s.Subscriptions)
@@ -68,7 +71,8 @@ func TestManyWatchesAndTemplates(t *testing.T) {
 		for i := range each {
 			list = append(list, fmt.Sprintf(`"https://x.test/item/%d-%d"`, p, i))
 		}
-		_ = e.Receive(0, PortID(p), []byte(`{"jsonrpc":"2.0","id":9,"method":"subscriptions/listen","params":{`+modernMeta+`,"notifications":{"resourceSubscriptions":[`+strings.Join(list, ",")+`]}}}`))
+		_ = e.Receive(0, PortID(p),
+			[]byte(`{"jsonrpc":"2.0","id":9,"method":"subscriptions/listen","params":{`+modernMeta+`,"notifications":{"resourceSubscriptions":[`+strings.Join(list, ",")+`]}}}`))
 	}
 	if s := e.Stats(); s.Watched != ports*each {
 		t.Fatalf("%d watched", s.Watched)
@@ -94,15 +98,18 @@ func TestManyWatchesAndTemplates(t *testing.T) {
 // A Shutdown from within a Host call says to every session what one from outside says.
 func TestShutdownFromWithin(t *testing.T) {
 	e, r := newRecorded(t, 1, "https://x.test/a")
-	_ = e.Receive(0, 1, []byte(`{"jsonrpc":"2.0","id":"l","method":"subscriptions/listen","params":{`+modernMeta+`,"notifications":{"resourcesListChanged":true}}}`))
-	_ = e.Receive(0, 1, []byte(`{"jsonrpc":"2.0","id":"r","method":"resources/read","params":{"uri":"https://x.test/a"}}`))
+	_ = e.Receive(0, 1,
+		[]byte(`{"jsonrpc":"2.0","id":"l","method":"subscriptions/listen","params":{`+modernMeta+`,"notifications":{"resourcesListChanged":true}}}`))
+	_ = e.Receive(0, 1,
+		[]byte(`{"jsonrpc":"2.0","id":"r","method":"resources/read","params":{"uri":"https://x.test/a"}}`))
 	r.sent = nil
 	r.onSend = func(PortID) {
 		r.onSend = nil
 		e.Shutdown(0)
 	}
 	e.Touch(0, "https://x.test/a")
-	if len(r.sent) != 4 || !strings.Contains(r.sent[1], `"shutdown"`) || !strings.Contains(r.sent[2], `"result"`) || !strings.Contains(r.sent[3], `cancelled`) {
+	if len(r.sent) != 4 || !strings.Contains(r.sent[1], `"shutdown"`) || !strings.Contains(r.sent[2], `"result"`) ||
+		!strings.Contains(r.sent[3], `cancelled`) {
 		t.Errorf("sent %q, want the update, the read's error, the listen's result and its cancellation", r.sent)
 	}
 	if s := e.Stats(); s.Ports+s.Subscriptions+s.Listens+s.Calls != 0 {

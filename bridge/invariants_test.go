@@ -27,7 +27,8 @@ func (e *Engine) check() error {
 		legacy, waiting := 0, 0
 		for j, s := range p.subs {
 			w := s.watch
-			if int(s.portIndex) != j || s.port != p || int(s.watchIndex) >= len(w.subs) || w.subs[s.watchIndex] != s || e.watches[w.uri] != w {
+			if int(s.portIndex) != j || s.port != p || int(s.watchIndex) >= len(w.subs) || w.subs[s.watchIndex] != s ||
+				e.watches[w.uri] != w {
 				return fmt.Errorf("port %d: subscription to %s is out of place", p.id, w.uri)
 			}
 			if s.listen == nil {
@@ -67,7 +68,8 @@ func (e *Engine) check() error {
 			}
 		}
 		if legacy+inListens != len(p.subs) {
-			return fmt.Errorf("port %d: %d subscriptions, of which %d legacy and %d of listens", p.id, len(p.subs), legacy, inListens)
+			return fmt.Errorf("port %d: %d subscriptions, of which %d legacy and %d of listens", p.id, len(p.subs),
+				legacy, inListens)
 		}
 		if p.throttled != contains(e.throttled, p) {
 			return fmt.Errorf("port %d: throttled is %v", p.id, p.throttled)
@@ -99,7 +101,8 @@ func (e *Engine) check() error {
 		waits += len(p.waits)
 	}
 	if subs != e.stats.Subscriptions || listens != e.stats.Listens {
-		return fmt.Errorf("%d subscriptions and %d listens, counted %d and %d", subs, listens, e.stats.Subscriptions, e.stats.Listens)
+		return fmt.Errorf("%d subscriptions and %d listens, counted %d and %d", subs, listens, e.stats.Subscriptions,
+			e.stats.Listens)
 	}
 	for uri, w := range e.watches {
 		if len(w.subs) == 0 || w.uri != uri {
@@ -108,7 +111,8 @@ func (e *Engine) check() error {
 		if w.entry != e.registry.Find(uri) {
 			return fmt.Errorf("%s is bound to the wrong entry", uri)
 		}
-		if wide := w.entry == nil || w.entry.Wide; wide != (w.index < len(e.wide[w.entry]) && e.wide[w.entry][w.index] == w) {
+		if wide := w.entry == nil || w.entry.Wide; wide != (w.index < len(e.wide[w.entry]) &&
+			e.wide[w.entry][w.index] == w) {
 			return fmt.Errorf("%s: the list of its entry is wrong", uri)
 		}
 		subs -= len(w.subs)
@@ -183,10 +187,12 @@ type world struct {
 }
 
 var worldURIs = []string{
-	"https://x.test/a", "https://x.test/b", "https://x.test/item/1", "https://x.test/item/2", "https://x.test/q", "https://x.test/q?p=1", "https://evil.test/a", "nonsense",
+	"https://x.test/a", "https://x.test/b", "https://x.test/item/1", "https://x.test/item/2", "https://x.test/q",
+	"https://x.test/q?p=1", "https://evil.test/a", "nonsense",
 }
 
-var worldKeys = []string{"https://x.test/a", "https://x.test/b", "https://x.test/item/{id}", "https://x.test/{any}/1", "https://x.test/item/1", "https://x.test/q", "https://evil.test/a", "https://x.test/{any}{?p}"}
+var worldKeys = []string{"https://x.test/a", "https://x.test/b", "https://x.test/item/{id}", "https://x.test/{any}/1",
+	"https://x.test/item/1", "https://x.test/q", "https://evil.test/a", "https://x.test/{any}{?p}"}
 
 func newWorld(t testing.TB, data []byte) *world {
 	w := &world{
@@ -194,7 +200,8 @@ func newWorld(t testing.TB, data []byte) *world {
 		due: map[*sub]Time{}, told: map[PortID]map[string]Time{}, blocked: map[PortID]bool{},
 	}
 	o := Options{Rule: Rule{Origin: "https://x.test"}, Tools: true, ReadTimeout: 500, ToolTimeout: 900, PageSize: 2}
-	o.Limits = Limits{Ports: 6, Subscriptions: 6, Listens: 3, Calls: 4, Resources: 6, UpdateRate: 3, MessageBytes: 4096, ResultBytes: 200}
+	o.Limits = Limits{Ports: 6, Subscriptions: 6, Listens: 3, Calls: 4, Resources: 6, UpdateRate: 3, MessageBytes: 4096,
+		ResultBytes: 200}
 	var host Host = w
 	if w.byte()%2 == 0 {
 		host = consenting{w}
@@ -337,7 +344,8 @@ func (w *world) send() {
 	case 7:
 		body = fmt.Sprintf(`"method":"resources/unsubscribe","params":{"uri":%q}`, uri)
 	case 8, 9:
-		body = fmt.Sprintf(`"method":"subscriptions/listen","params":{%s,"notifications":{"resourcesListChanged":%v,"toolsListChanged":true,"resourceSubscriptions":[%q,%q]}}`, modern, w.byte()%2 == 0, uri, pick(w, worldURIs))
+		body = fmt.Sprintf(
+			`"method":"subscriptions/listen","params":{%s,"notifications":{"resourcesListChanged":%v,"toolsListChanged":true,"resourceSubscriptions":[%q,%q]}}`, modern, w.byte()%2 == 0, uri, pick(w, worldURIs))
 	case 10:
 		body = fmt.Sprintf(`"method":"subscriptions/listen","params":{%s,"notifications":{}}`, modern)
 	case 11:
@@ -358,7 +366,8 @@ func (w *world) send() {
 		id = fmt.Sprint(target)
 		body = `"method":"ping"`
 	default:
-		garbage := []string{`{`, `[]`, `{"jsonrpc":"2.0"}`, `{"jsonrpc":"2.0","method":"x"}`, `null`, `{"jsonrpc":"2.0","result":1}`}
+		garbage := []string{`{`, `[]`, `{"jsonrpc":"2.0"}`, `{"jsonrpc":"2.0","method":"x"}`, `null`,
+			`{"jsonrpc":"2.0","result":1}`}
 		w.receive(p, pick(w, garbage))
 		return
 	}
@@ -400,7 +409,8 @@ func (w *world) step() {
 		key := pick(w, worldKeys)
 		r := Resource{URI: key, Name: "n", Size: -1}
 		if key == "https://x.test/q" {
-			r, _ = DecodeResource([]byte(`{"uri":"https://x.test/q","name":"q","uriSchema":{"properties":{"p":{"type":"integer"}}}}`))
+			r, _ = DecodeResource(
+				[]byte(`{"uri":"https://x.test/q","name":"q","uriSchema":{"properties":{"p":{"type":"integer"}}}}`))
 		}
 		_ = w.engine.Register(w.now, r)
 	case 4:

@@ -54,7 +54,8 @@ type listed struct {
 // page asks for one page of the list of "resources", "resourceTemplates" or "tools".
 func (l *lister) page(what, cursor string) (p listed) {
 	l.t.Helper()
-	method := map[string]string{"resources": "resources/list", "resourceTemplates": "resources/templates/list", "tools": "tools/list"}[what]
+	method := map[string]string{"resources": "resources/list", "resourceTemplates": "resources/templates/list",
+		"tools": "tools/list"}[what]
 	text, _ := json.Marshal(map[string]string{"cursor": cursor})
 	l.answer = nil
 	_ = l.engine.Receive(0, 1, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":1,"method":%q,"params":%s}`, method, text))
@@ -74,7 +75,8 @@ func (l *lister) page(what, cursor string) (p listed) {
 	fatal(l.t, json.Unmarshal(m.Result[what], &entries))
 	p.bytes = len(m.Result[what]) - len("[]")
 	for _, e := range entries {
-		p.names = append(p.names, map[string]string{"resources": e.URI, "resourceTemplates": e.URITemplate, "tools": e.Name}[what])
+		p.names = append(p.names, map[string]string{"resources": e.URI, "resourceTemplates": e.URITemplate,
+			"tools": e.Name}[what])
 	}
 	return p
 }
@@ -131,7 +133,8 @@ func number(i int) string { return fmt.Sprintf("https://x.test/%06d", i) }
 // text is a cursor, or is refused.
 func FuzzList(f *testing.F) {
 	r := rand.New(rand.NewPCG(5, 6))
-	for _, cursor := range []string{"", "r", "r1", "r0", "r01", "rA", "r-1", "r+1", "r1z141z3", "rzzzzzzzzzzzzz", "t1", "n", "nb",
+	for _, cursor := range []string{"", "r", "r1", "r0", "r01", "rA", "r-1", "r+1", "r1z141z3", "rzzzzzzzzzzzzz", "t1",
+		"n", "nb",
 		"\x00", "r1\n", "ü"} {
 		data := make([]byte, 300)
 		for i := range data {
@@ -167,7 +170,8 @@ type followed struct {
 }
 
 func newFollowed(l *lister) *followed {
-	f := &followed{lister: l, constant: map[string]bool{}, seen: map[string]int{}, added: map[string]int{}, sizes: map[string]int{}}
+	f := &followed{lister: l, constant: map[string]bool{}, seen: map[string]int{}, added: map[string]int{},
+		sizes: map[string]int{}}
 	for i := range byte(20) {
 		f.put(i, i*7)
 		f.constant[key(i)] = true

@@ -62,7 +62,8 @@ func (e *Engine) listen(r *request) *wire.Error {
 	}
 	l := &listen{port: p, id: append(wire.Value(nil), r.id...)}
 	for kind := range l.lists {
-		l.lists[kind] = interest{wanted: e.has(listKind(kind)) && filter.Get(listNames[kind].flag).True(), seen: e.revision[kind]}
+		l.lists[kind] = interest{wanted: e.has(listKind(kind)) && filter.Get(listNames[kind].flag).True(),
+			seen: e.revision[kind]}
 	}
 	if e.asks && len(uris) > 0 {
 		e.askForListen(r, l, uris)

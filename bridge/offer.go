@@ -49,8 +49,8 @@ func (e *Engine) offered(entry *resource.Entry) {
 	}
 }
 
-// Replace changes how the resource registered under r.URI is described, and reports whether there is one. Its URI
-// and schema stay; so do reads and subscriptions, and nobody is told that it reads differently. The list has changed if it
+// Replace changes how the resource registered under r.URI is described, and reports whether there is one. Its URI and
+// schema stay; so do reads and subscriptions, and nobody is told that it reads differently. The list has changed if it
 // is shown differently there.
 func (e *Engine) Replace(now Time, r Resource) bool {
 	e.enter(now)

@@ -132,7 +132,8 @@ func (o *oracle) transcript(text string) []string {
 			}
 		case word == "open", word == "shaken":
 			if o.sessions[rest] == nil {
-				o.sessions[rest] = &session{initialized: word == "shaken", subscribed: map[string]bool{}, asked: map[string][]asked{}, listens: map[string]*stream{}, ended: map[string]bool{}}
+				o.sessions[rest] = &session{initialized: word == "shaken", subscribed: map[string]bool{},
+					asked: map[string][]asked{}, listens: map[string]*stream{}, ended: map[string]bool{}}
 			}
 		case word == "close":
 			delete(o.sessions, rest)
@@ -176,7 +177,8 @@ func (s *session) hears(text []byte) {
 		return
 	}
 	var m envelope
-	if err := json.Unmarshal(text, &m); err != nil || m.JSONRPC != "2.0" || m.Result != nil || m.Error != nil || m.Method == "" || m.ID != nil && !isID(m.ID) {
+	if err := json.Unmarshal(text, &m); err != nil || m.JSONRPC != "2.0" || m.Result != nil || m.Error != nil ||
+		m.Method == "" || m.ID != nil && !isID(m.ID) {
 		s.nonsense++
 		return
 	}
@@ -189,7 +191,8 @@ func (s *session) hears(text []byte) {
 		}
 		return
 	}
-	a := asked{method: m.Method, modern: p.Meta[metaVersion] != nil, uri: p.URI, progress: string(p.Meta["progressToken"])}
+	a := asked{method: m.Method, modern: p.Meta[metaVersion] != nil, uri: p.URI,
+		progress: string(p.Meta["progressToken"])}
 	_ = json.Unmarshal(p.Notifications, &a.filter)
 	id := key(m.ID)
 	s.asked[id] = append(s.asked[id], a)
@@ -208,7 +211,8 @@ func (o *oracle) says(s *session, text string) {
 	switch {
 	case m.Method != "" && m.ID != nil:
 		o.complain("a request by the server")
-	case m.Method != "" && (m.Result != nil || m.Error != nil), (m.Method == "") == ((m.Result == nil) == (m.Error == nil)):
+	case m.Method != "" && (m.Result != nil || m.Error != nil),
+		(m.Method == "") == ((m.Result == nil) == (m.Error == nil)):
 		o.complain("neither one of result and error, nor a notification")
 	case m.Method != "":
 		o.notification(s, m)
@@ -259,7 +263,8 @@ func (o *oracle) failure(s *session, m envelope) {
 	// The TypeScript client takes -32602 with data of a uri and nothing else for "not found", and without it for none.
 	_, hasURI := e.Data["uri"]
 	notFound := *e.Code == -32002 || *e.Code == -32602 && hasURI && len(e.Data) == 1
-	if isNotFound := *e.Message == "Resource not found"; notFound != isNotFound || isNotFound && e.Data["uri"] != a.uri {
+	if isNotFound := *e.Message == "Resource not found"; notFound != isNotFound || isNotFound &&
+		e.Data["uri"] != a.uri {
 		o.complain("not found is said by a code and data.uri, and by nothing else")
 	}
 	if *e.Code == -32022 && (e.Data["supported"] == nil || e.Data["requested"] == nil) {
@@ -354,8 +359,11 @@ func (o *oracle) notification(s *session, m envelope) {
 			o.complain("an acknowledgement without notifications or subscriptionId (%v)", err)
 			return
 		}
-		more := slices.ContainsFunc(honored.ResourceSubscriptions, func(uri string) bool { return !slices.Contains(l.filter.ResourceSubscriptions, uri) })
-		if more || honored.ResourcesListChanged && !l.filter.ResourcesListChanged || honored.ToolsListChanged && !l.filter.ToolsListChanged {
+		more := slices.ContainsFunc(honored.ResourceSubscriptions, func(uri string) bool {
+			return !slices.Contains(l.filter.ResourceSubscriptions, uri)
+		})
+		if more || honored.ResourcesListChanged && !l.filter.ResourcesListChanged || honored.ToolsListChanged &&
+			!l.filter.ToolsListChanged {
 			o.complain("more is acknowledged than was asked for")
 		}
 		*l = stream{acknowledged: true, filter: honored}
@@ -419,25 +427,33 @@ func TestOracleComplains(t *testing.T) {
 		{start + read + answer, answer, "answers nothing"},
 		{start + read, `1< {"id":1,"result":{"contents":[{}],"ttlMs":0}}`, "modern member ttlMs"},
 		{start + modern, answer, "without resultType"},
-		{start + modern, `1< {"id":1,"result":{"resultType":"complete","contents":[{}],"ttlMs":0,"cacheScope":"public"}}`, "may be cached"},
-		{start + modern, `1< {"id":1,"error":{"code":-32002,"message":"Resource not found","data":{"uri":"u"}}}`, "error code -32002"},
+		{start + modern,
+			`1< {"id":1,"result":{"resultType":"complete","contents":[{}],"ttlMs":0,"cacheScope":"public"}}`,
+			"may be cached"},
+		{start + modern, `1< {"id":1,"error":{"code":-32002,"message":"Resource not found","data":{"uri":"u"}}}`,
+			"error code -32002"},
 		{start + read, `1< {"id":1,"error":{"code":0,"message":"x"}}`, "error code 0"},
 		{start + read, `1< {"id":1,"error":{"code":-32042,"message":"x"}}`, "error code -32042"},
 		{start + read, `1< {"id":1,"error":{"code":-32602,"message":"Bad","data":{"uri":"u"}}}`, "not found is said"},
-		{start + read, `1< {"id":1,"error":{"code":-32602,"message":"Resource not found","data":{"uri":"u","more":1}}}`, "not found is said"},
+		{start + read, `1< {"id":1,"error":{"code":-32602,"message":"Resource not found","data":{"uri":"u","more":1}}}`,
+			"not found is said"},
 		{start + read, `1< {"id":2,"error":{"code":-32603,"message":"x"}}`, "an error that answers nothing"},
 		{start + listen, update, "acknowledged once, before anything else"},
 		{start + listen, result, "was not acknowledged"},
-		{start + listen, `1< {"method":"notifications/subscriptions/acknowledged","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":1},"notifications":{"resourcesListChanged":true}}}`, "more is acknowledged"},
-		{start + listen, `1< {"method":"notifications/subscriptions/acknowledged","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":"1"},"notifications":{}}}`, "not open"},
+		{start + listen,
+			`1< {"method":"notifications/subscriptions/acknowledged","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":1},"notifications":{"resourcesListChanged":true}}}`, "more is acknowledged"},
+		{start + listen,
+			`1< {"method":"notifications/subscriptions/acknowledged","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":"1"},"notifications":{}}}`, "not open"},
 		{start + listen + ack, ack, "acknowledged once"},
 		{start + listen + ack, strings.Replace(update, `"u"`, `"v"`, 1), "not subscribed"},
-		{start + listen + ack, `1< {"method":"notifications/resources/list_changed","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":1}}}`, "not asked for"},
+		{start + listen + ack,
+			`1< {"method":"notifications/resources/list_changed","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":1}}}`, "not asked for"},
 		{start + listen + ack + cancel, update, "not open"},
 		{start + listen + ack + cancel, result, "answers nothing"},
 		{start + listen + ack + result, update, "not open"},
 		{start + listen + ack, `1< {"id":1,"result":{"resultType":"complete"}}`, "without its subscriptionId"},
-		{start + listen + ack, `1< {"method":"notifications/cancelled","params":{"requestId":1}}`, "cancels nothing but a listen that it has ended"},
+		{start + listen + ack, `1< {"method":"notifications/cancelled","params":{"requestId":1}}`,
+			"cancels nothing but a listen that it has ended"},
 		{start + listen + ack, `1< {"id":1,"error":{"code":-32603,"message":"x"}}`, "an error ends a listen"},
 		{start, `1< {"method":"notifications/resources/updated","params":{"uri":"u"}}`, "not subscribed"},
 		{start, `1< {"method":"notifications/message","params":{}}`, "servers do not send"},

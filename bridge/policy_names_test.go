@@ -20,7 +20,7 @@ import (
 // A retired word stood for several things, or for a thing that its field calls otherwise. It is not part of the name of
 // anything that is declared any more, nor of a file's. CONTRIBUTING.md has the words that are used.
 var retired = map[string]string{
-	"road":    "a transport (of a page or an agent), or a way",
+	"road":    "a transport (of a page or an agent), a notifier (of an agent), or a way",
 	"roads":   "transports, or ways",
 	"toolbox": "whose tools they are: agentTools, modelContextTools",
 	"ground":  "Early: what the early part of the page layer hands to the late one",
@@ -64,7 +64,8 @@ func checkNames(file string, names []string) (violations []string) {
 	for _, name := range append(names, strings.FieldsFunc(base, func(r rune) bool { return r == '_' || r == '.' })...) {
 		for _, word := range wordsOf(name) {
 			if instead, ok := retired[word]; ok {
-				violations = append(violations, fmt.Sprintf("%s: %s: the word %q is retired; say %s", file, name, word, instead))
+				violations = append(violations, fmt.Sprintf("%s: %s: the word %q is retired; say %s", file, name, word,
+					instead))
 			}
 		}
 	}

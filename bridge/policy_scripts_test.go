@@ -109,7 +109,8 @@ func TestScriptCheckRefuses(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
 		{"page/a.ts", `import { b } from "./b.ts";`, ""},
 		{"page/a.ts", `import type { Core } from "../link/link.ts";`, ""},
-		{"page/a.ts", `import { channel } from "../link/channel.ts";`, "js/page/a.ts:1: imports js/link/channel.ts: the table allows none"},
+		{"page/a.ts", `import { channel } from "../link/channel.ts";`,
+			"js/page/a.ts:1: imports js/link/channel.ts: the table allows none"},
 		{"page/a.ts", "import {\n\ta,\n} from \"../late/reads.ts\";", "js/page/a.ts:3: imports js/late/reads.ts"},
 		{"page/a.ts", `import "../late/reads.ts";`, "imports js/late/reads.ts"},
 		{"late/a.ts", `import { isObject } from "../page/basics.ts";`, ""},
@@ -129,7 +130,8 @@ func TestScriptCheckRefuses(t *testing.T) {
 func TestTablesAreLayers(t *testing.T) {
 	for i, row := range scripts {
 		for _, to := range strings.Fields(row.ours) {
-			if !slices.ContainsFunc(scripts[:i], func(r scriptRow) bool { return ofScript(r.path, to) || r.path == to }) {
+			if !slices.ContainsFunc(scripts[:i],
+				func(r scriptRow) bool { return ofScript(r.path, to) || r.path == to }) {
 				t.Errorf("the row of js/%s names %s, which is in none above it", row.path, to)
 			}
 		}

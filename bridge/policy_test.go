@@ -38,8 +38,10 @@ type home int
 const (
 	tool   home = iota // on the developer's machine: no rule
 	native             // everywhere but in a page: each file is !js, or for one system
-	page               // in the page and natively, from the same files: no constraint, and nothing that TinyGo or the engine's rules exclude
-	edge               // in the page only: each file is js && wasm, the rest as for page
+	// in the page and natively, from the same files: no constraint, and nothing that TinyGo or the engine's rules
+	// exclude
+	page
+	edge // in the page only: each file is js && wasm, the rest as for page
 )
 
 // A row says what a package may import. A path ending in /... stands for what lies below too; packages of one row
@@ -83,35 +85,44 @@ var packages = []row{
 		"github.com/modelcontextprotocol/go-sdk golang.org/x/time"},
 	// The ways in, of which none knows another.
 	{"bridge/gateway/pages/cdp", native, "bridge bridge/gateway bridge/gateway/assets", chromeDevTools + " github.com/coder/websocket"},
-	{"bridge/gateway/pages/socket", native, "bridge/link bridge/gateway bridge/gateway/weborigin bridge/gateway/internal/...", "github.com/coder/websocket"},
+	{"bridge/gateway/pages/socket", native, "bridge/link bridge/gateway bridge/gateway/weborigin " +
+		"bridge/gateway/internal/...", "github.com/coder/websocket"},
 	{"bridge/gateway/pages/extension", native, "bridge/gateway/internal/...", "github.com/coder/websocket"},
 	{"bridge/gateway/agents", native, "bridge bridge/gateway", "github.com/modelcontextprotocol/go-sdk"},
 	{"bridge/gateway/access", native, "bridge/gateway/weborigin bridge/gateway/internal/...", ""},
-	{"bridge/gateway/hub", native, "bridge/gateway bridge/gateway/mcpconn bridge/gateway/access bridge/gateway/internal/...",
+	{"bridge/gateway/hub", native, "bridge/gateway bridge/gateway/mcpconn bridge/gateway/access " +
+		"bridge/gateway/internal/...",
 		"github.com/coder/websocket github.com/go-json-experiment/json"},
-	{"bridge/gateway/agents/hook", native, "bridge/gateway bridge/gateway/hub bridge/gateway/internal/...", "golang.org/x/sys"},
-	{"bridge/gateway/inspect/...", native, "bridge/gateway bridge/gateway/mcpconn bridge/gateway/assets bridge/gateway/internal/...",
+	{"bridge/gateway/agents/hook", native, "bridge/gateway bridge/gateway/hub bridge/gateway/internal/...",
+		"golang.org/x/sys"},
+	{"bridge/gateway/inspect/...", native, "bridge/gateway bridge/gateway/mcpconn bridge/gateway/assets " +
+		"bridge/gateway/internal/...",
 		"github.com/coder/websocket github.com/modelcontextprotocol/go-sdk github.com/VictoriaMetrics/metrics"},
 	// What puts them together.
 	{"bridge/gateway/node", native, "bridge/gateway/...", ""},
 	{"bridge/testkit", native, "", "github.com/modelcontextprotocol/go-sdk"}, // in nobody's row: tests alone import it
-	{"bridge/cmd/pagewire", native, "bridge/gateway/...", "github.com/spf13/cobra github.com/aymanbagabas/go-udiff github.com/modelcontextprotocol/go-sdk"},
+	{"bridge/cmd/pagewire", native, "bridge/gateway/...", "github.com/spf13/cobra github.com/aymanbagabas/go-udiff " +
+		"github.com/modelcontextprotocol/go-sdk"},
 	{"wasm/...", edge, "bridge bridge/view", "github.com/hack-pad/safejs"},
 	{"js/...", tool, "", "github.com/evanw/esbuild github.com/andybalholm/brotli"},
-	{"demo/...", tool, "bridge/gateway/...", "github.com/chromedp/chromedp github.com/chromedp/cdproto github.com/modelcontextprotocol/go-sdk"}, // the SDK serves demo 7's Views
+	// the SDK serves demo 7's Views
+	{"demo/...", tool, "bridge/gateway/...", "github.com/chromedp/chromedp github.com/chromedp/cdproto " +
+		"github.com/modelcontextprotocol/go-sdk"},
 	{"e2e/...", tool, "*", "*"},
 }
 
 // pure are the packages of the standard library that page code may import: they compute, and that is all. None
 // reads a clock, opens anything, starts or awaits a goroutine, or looks at types at run time.
-var pure = strings.Fields(`bytes cmp errors iter maps math math/bits slices sort strconv strings unicode unicode/utf16 unicode/utf8`)
+var pure = strings.Fields(
+	`bytes cmp errors iter maps math math/bits slices sort strconv strings unicode unicode/utf16 unicode/utf8`)
 
 // edgeOnly may be imported in wasm/ and nowhere else in the page.
 var edgeOnly = strings.Fields(`syscall/js unsafe github.com/hack-pad/safejs`)
 
 // paid are the packages of the standard library that may be linked into the core: pure, and what safejs brings
 // anyway (fmt with reflect and os, together 138 KB brotli over syscall/js alone).
-var paid = slices.Concat(pure, strings.Fields(`fmt io io/fs os path reflect runtime sync sync/atomic syscall syscall/js time unsafe`))
+var paid = slices.Concat(pure,
+	strings.Fields(`fmt io io/fs os path reflect runtime sync sync/atomic syscall syscall/js time unsafe`))
 
 // prices are what linking a package into the core adds in KB of brotli at quality 11, over syscall/js and safejs:
 // measured with Go 1.26.8, -trimpath -ldflags='-s -w', each with one ordinary use.
@@ -137,8 +148,10 @@ const safejsKB = 576
 
 // Things that page code does not contain, with the reason that a failure prints.
 const (
-	noGoroutine = "the engine never starts a goroutine, and TinyGo builds the core with -scheduler=none (18 KB brotli against 24)"
-	noChannel   = "blocking in an export returns garbage to the page, and TinyGo builds the core with -scheduler=none (18 KB brotli against 24)"
+	noGoroutine = "the engine never starts a goroutine, and TinyGo builds the core with -scheduler=none (18 KB " +
+		"brotli against 24)"
+	noChannel = "blocking in an export returns garbage to the page, and TinyGo builds the core with " +
+		"-scheduler=none (18 KB brotli against 24)"
 	noFinalizer = "TinyGo runs none, so what depends on one leaks"
 	noLinkname  = "TinyGo has other internals under other names"
 )
@@ -147,7 +160,8 @@ func TestImportsFollowTheTable(t *testing.T) {
 	for _, target := range []string{runtime.GOOS + "/" + runtime.GOARCH, "js/wasm"} {
 		t.Run(target, func(t *testing.T) {
 			graph := list(t, target)
-			for _, root := range []string{module + "/bridge/wire", module + "/bridge/coalesce", module + "/bridge/resource"} {
+			for _, root := range []string{module + "/bridge/wire", module + "/bridge/coalesce",
+				module + "/bridge/resource"} {
 				if graph[root].path == "" {
 					t.Errorf("go list does not know %s: the test sees nothing", root)
 				}
@@ -203,7 +217,8 @@ func list(t *testing.T, target string) map[string]node {
 		patterns = []string{"./bridge/...", "./wasm/..."}
 	}
 	goos, goarch, _ := strings.Cut(target, "/")
-	cmd := exec.Command("go", append([]string{"list", "-deps", "-json=ImportPath,Imports,Standard,Module"}, patterns...)...)
+	cmd := exec.Command("go", append([]string{"list", "-deps", "-json=ImportPath,Imports,Standard,Module"},
+		patterns...)...)
 	cmd.Dir = ".."
 	cmd.Env = append(os.Environ(), "GOOS="+goos, "GOARCH="+goarch)
 	var stderr bytes.Buffer
@@ -243,7 +258,8 @@ func sources(t *testing.T, root string) map[string][]string {
 			return err
 		}
 		base := entry.Name()
-		if entry.IsDir() && name != root && (base == "node_modules" || base == "testdata" || strings.HasPrefix(base, ".")) {
+		if entry.IsDir() && name != root && (base == "node_modules" || base == "testdata" ||
+			strings.HasPrefix(base, ".")) {
 			return filepath.SkipDir
 		}
 		if !entry.IsDir() && strings.HasSuffix(base, ".go") {
@@ -301,7 +317,8 @@ func checkImports(graph map[string]node) []string {
 			target, ours := below(to)
 			switch {
 			case ours:
-				if row.ours != "*" && !within(row.path, target) && !slices.ContainsFunc(strings.Fields(row.ours), func(p string) bool { return within(p, target) }) {
+				if row.ours != "*" && !within(row.path, target) && !slices.ContainsFunc(strings.Fields(row.ours),
+					func(p string) bool { return within(p, target) }) {
 					refuse("the table allows " + orNothing(row.ours) + price(to))
 				}
 			case row.home >= page && slices.Contains(edgeOnly, to):
@@ -343,11 +360,13 @@ func checkCore(graph map[string]node) []string {
 			}
 			importer[to] = from
 			if graph[to].standard && !internal(to) && !slices.Contains(paid, to) {
-				violations = append(violations, fmt.Sprintf("wasm depends on %s, which %s imports%s", to, from, price(to)))
+				violations = append(violations, fmt.Sprintf("wasm depends on %s, which %s imports%s", to, from,
+					price(to)))
 				continue // what it brings is in its price
 			}
 			if mod := graph[to].module; mod != "" && mod != module && !slices.Contains(edgeOnly, mod) {
-				violations = append(violations, fmt.Sprintf("wasm depends on %s, which %s imports%s", to, from, price(to)))
+				violations = append(violations, fmt.Sprintf("wasm depends on %s, which %s imports%s", to, from,
+					price(to)))
 				continue
 			}
 			queue = append(queue, to)
@@ -404,7 +423,8 @@ func checkConstraint(h home, name string, text []byte) []string {
 		want := h == page || h == edge && target.inPage || h == native && !target.inPage
 		// A file may depend on another tag as well (tinygo, pagewire_assets): it belongs to a target when it is
 		// built for it with some setting.
-		got := compiles(target.goos, target.goarch, name, text) || compiles(target.goos, target.goarch, name, text, "tinygo", "pagewire_assets")
+		got := compiles(target.goos, target.goarch, name, text) || compiles(target.goos, target.goarch, name, text,
+			"tinygo", "pagewire_assets")
 		if got {
 			built[target.inPage]++
 		}
@@ -488,7 +508,8 @@ func checkSource(h home, name string, text []byte) []string {
 				refuse(n.Pos(), "select", noChannel)
 			}
 		case *ast.SelectorExpr:
-			if x, ok := n.X.(*ast.Ident); ok && x.Name == runtimeName && (n.Sel.Name == "SetFinalizer" || n.Sel.Name == "AddCleanup") {
+			if x, ok := n.X.(*ast.Ident); ok && x.Name == runtimeName &&
+				(n.Sel.Name == "SetFinalizer" || n.Sel.Name == "AddCleanup") {
 				refuse(n.Pos(), "runtime."+n.Sel.Name, noFinalizer)
 			}
 		}
@@ -518,13 +539,18 @@ func TestImportCheckRefuses(t *testing.T) {
 			{path: module + "/bridge", imports: []string{module + "/bridge/wire", module + "/bridge/coalesce"}},
 			{path: module + "/bridge/gateway/browser", imports: []string{"os", "github.com/chromedp/chromedp"}},
 			{path: module + "/bridge/cmd/pagewire", imports: []string{module + "/bridge/gateway/browser"}},
-			{path: module + "/wasm", imports: []string{module + "/bridge", "unsafe", "syscall/js", "github.com/hack-pad/safejs"}},
-			{path: "github.com/hack-pad/safejs", module: "github.com/hack-pad/safejs", imports: []string{"fmt", "syscall/js"}},
-			{path: "github.com/chromedp/chromedp", module: "github.com/chromedp/chromedp", imports: []string{"net/http"}},
+			{path: module + "/wasm", imports: []string{module + "/bridge", "unsafe", "syscall/js",
+				"github.com/hack-pad/safejs"}},
+			{path: "github.com/hack-pad/safejs", module: "github.com/hack-pad/safejs",
+				imports: []string{"fmt", "syscall/js"}},
+			{path: "github.com/chromedp/chromedp", module: "github.com/chromedp/chromedp",
+				imports: []string{"net/http"}},
 			{path: "github.com/modelcontextprotocol/go-sdk/mcp", module: "github.com/modelcontextprotocol/go-sdk"},
 			{path: "example.com/other", module: "example.com/other"},
-			standard("strconv", "internal/strconv"), standard("internal/strconv"), standard("fmt", "reflect"), standard("reflect"), standard("os", "time"),
-			standard("time"), standard("syscall/js"), standard("net/http"), standard("encoding/json"), standard("net/url"),
+			standard("strconv", "internal/strconv"), standard("internal/strconv"), standard("fmt", "reflect"),
+			standard("reflect"), standard("os", "time"),
+			standard("time"), standard("syscall/js"), standard("net/http"), standard("encoding/json"),
+			standard("net/url"),
 		} {
 			graph[n.path] = n
 		}
@@ -537,19 +563,23 @@ func TestImportCheckRefuses(t *testing.T) {
 		{"bridge/wire", module + "/bridge", "bridge/wire imports " + module + "/bridge: the table allows none"},
 		{"bridge/coalesce", module + "/bridge/wire", "the table allows none"},
 		{"bridge", module + "/bridge/gateway/browser", "the table allows bridge/wire bridge/coalesce bridge/resource"},
-		{"bridge", "encoding/json", "bridge imports encoding/json: page code imports what computes and no more (in the page: +"},
+		{"bridge", "encoding/json", "bridge imports encoding/json: page code imports what computes and no more (in " +
+			"the page: +"},
 		{"bridge", "reflect", "page code imports what computes"},
 		{"bridge", "time", "page code imports what computes"},
 		{"bridge", "syscall/js", "only wasm/ touches JavaScript"},
 		{"bridge", "unsafe", "only wasm/ touches JavaScript"},
 		{"bridge/wire", "github.com/hack-pad/safejs", "only wasm/ touches JavaScript"},
-		{"bridge/gateway/browser", "example.com/other", "of others' modules the table allows github.com/chromedp/chromedp"},
+		{"bridge/gateway/browser", "example.com/other", "of others' modules the table allows " +
+			"github.com/chromedp/chromedp"},
 		{"bridge/cmd/pagewire", module + "/bridge", "the table allows bridge/gateway/..."},
 		{"wasm", module + "/bridge/wire", "the table allows bridge bridge/view"},
 		{"wasm", "net/http", "wasm depends on net/http, which " + module + "/wasm imports (in the page: +"},
-		{"wasm", "github.com/modelcontextprotocol/go-sdk/mcp", "wasm depends on github.com/modelcontextprotocol/go-sdk/mcp, which " + module + "/wasm imports (in the page: +"},
+		{"wasm", "github.com/modelcontextprotocol/go-sdk/mcp", "wasm depends on " +
+			"github.com/modelcontextprotocol/go-sdk/mcp, which " + module + "/wasm imports (in the page: +"},
 		{"bridge/wire", "net/url", "wasm depends on net/url, which " + module + "/bridge/wire imports (in the page: +"},
-		{"github.com/hack-pad/safejs", "encoding/json", "wasm depends on encoding/json, which github.com/hack-pad/safejs imports (in the page: +"},
+		{"github.com/hack-pad/safejs", "encoding/json", "wasm depends on encoding/json, which " +
+			"github.com/hack-pad/safejs imports (in the page: +"},
 		{"github.com/hack-pad/safejs", "example.com/other", "wasm depends on example.com/other"},
 		{"bridge/new", "strconv", "bridge/new is in no row of the table"},
 	} {
@@ -585,13 +615,15 @@ func TestSourceCheckRefuses(t *testing.T) {
 		{edge, "//go:build js && wasm\n\npackage main\n\nfunc main() { select {} }", "select"},
 		{edge, "//go:build js && wasm && !tinygo\n\npackage main\n\nfunc main() { select { default: } }", "select"},
 		{page, "package p\n\nimport \"reflect\"", "import reflect: page code imports what computes"},
-		{page, "package p\n\nimport \"net/url\"", "import net/url: page code imports what computes and no more (in the page: +"},
+		{page, "package p\n\nimport \"net/url\"", "import net/url: page code imports what computes and no more (in " +
+			"the page: +"},
 		{page, "package p\n\nimport \"unsafe\"", "import unsafe"},
 		{page, "package p\n\nimport \"syscall/js\"", "import syscall/js"},
 		{page, "package p\n\nimport \"github.com/hack-pad/safejs\"", "import github.com/hack-pad/safejs"},
 		{edge, "package p\n\nimport \"encoding/json\"", "import encoding/json"},
 		{edge, "package p\n\nimport rt \"runtime\"\n\nfunc f() { rt.SetFinalizer(nil, nil) }", "runtime.SetFinalizer"},
-		{edge, "package p\n\nimport \"runtime\"\n\nfunc f() { runtime.AddCleanup(nil, nil, nil) }", "runtime.AddCleanup"},
+		{edge, "package p\n\nimport \"runtime\"\n\nfunc f() { runtime.AddCleanup(nil, nil, nil) }",
+			"runtime.AddCleanup"},
 		{edge, "package p\n\n//go:linkname f runtime.f\nfunc f()", "//go:linkname"},
 		{page, "package p\n\nfunc {", "expected"},
 	} {

@@ -95,7 +95,8 @@ func (e *Engine) unsubscribeURI(r *request) *wire.Error {
 	e.overtake(r.port, uri)
 	if s := r.port.subscribed[uri]; s != nil {
 		if e.asks {
-			c := e.ask(callUnsubscribe, &e.reads, e.opt.ReadTimeout, op{kind: opUnsubscribe, port: r.port.id, request: Request{URI: uri}})
+			c := e.ask(callUnsubscribe, &e.reads, e.opt.ReadTimeout,
+				op{kind: opUnsubscribe, port: r.port.id, request: Request{URI: uri}})
 			e.await(r, c)
 			e.forget(s)
 			return nil

@@ -79,7 +79,8 @@ func (e *Engine) SetTools(now Time, tools []Tool) error {
 	}
 	same := len(sorted) == len(e.tools)
 	for i := 0; same && i < len(sorted); i++ {
-		same = sorted[i].Name == e.tools[i].Name && sorted[i].Unlisted == e.tools[i].Unlisted && string(sorted[i].JSON) == string(e.tools[i].JSON)
+		same = sorted[i].Name == e.tools[i].Name && sorted[i].Unlisted == e.tools[i].Unlisted &&
+			string(sorted[i].JSON) == string(e.tools[i].JSON)
 	}
 	if !same {
 		e.tools = sorted
@@ -159,7 +160,8 @@ func (e *Engine) callTool(r *request) *wire.Error {
 	if err := e.full(r.port); err != nil {
 		return err
 	}
-	c := e.ask(callTool, &e.toolCalls, e.opt.ToolTimeout, op{kind: opTool, request: Request{Key: name, Params: string(meta)}, contents: clone(args)})
+	c := e.ask(callTool, &e.toolCalls, e.opt.ToolTimeout,
+		op{kind: opTool, request: Request{Key: name, Params: string(meta)}, contents: clone(args)})
 	w := e.await(r, c)
 	if token.Kind() == wire.String || token.Integer() {
 		w.progress = clone(token)
@@ -168,8 +170,8 @@ func (e *Engine) callTool(r *request) *wire.Error {
 }
 
 // Progress passes on how far a tool has come: members is the JSON text of the members of MCP's progress notification
-// but for its token, such as "progress":1,"total":3. It does nothing where nobody asked for it, or where the port is not
-// writable: what counts is the result.
+// but for its token, such as "progress":1,"total":3. It does nothing where nobody asked for it, or where the port is
+// not writable: what counts is the result.
 func (e *Engine) Progress(now Time, id CallID, members []byte) {
 	e.enter(now)
 	defer e.drain()

@@ -18,8 +18,9 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/browser"
 )
 
-// desktop is the story's last part: an agent that is no part of the page starts the gateway, as a desktop client does by its
-// configuration, and sees the same page. It is go-sdk's client, and the gateway is the binary that make build has written.
+// desktop is the story's last part: an agent that is no part of the page starts the gateway, as a desktop client does
+// by its configuration, and sees the same page. It is go-sdk's client, and the gateway is the binary that make build
+// has written.
 func (t *teller) desktop(gateway string, b *browser.Browser, url string) (err error) {
 	if _, err := t.open(url); err != nil {
 		return err
@@ -45,7 +46,9 @@ func (t *teller) desktop(gateway string, b *browser.Browser, url string) (err er
 	defer cancel()
 	updates := make(chan string, 100)
 	client := mcp.NewClient(&mcp.Implementation{Name: "demo", Version: "1"}, &mcp.ClientOptions{
-		ResourceUpdatedHandler: func(_ context.Context, r *mcp.ResourceUpdatedNotificationRequest) { updates <- r.Params.URI },
+		ResourceUpdatedHandler: func(_ context.Context, r *mcp.ResourceUpdatedNotificationRequest) {
+			updates <- r.Params.URI
+		},
 	})
 	began := time.Now()
 	agent, err := client.Connect(ctx, &mcp.CommandTransport{Command: command}, nil)
@@ -60,13 +63,25 @@ func (t *teller) desktop(gateway string, b *browser.Browser, url string) (err er
 	fmt.Fprintln(t.out)
 	t.line("desktop", "starts pagewire serve (answers after %.0f ms)", time.Since(began).Seconds()*1000)
 
-	var document *mcp.Resource
-	n := 0
+	document, n, err := findDocument(ctx, agent)
+	if err != nil {
+		return err
+	}
+	t.line("desktop", "listed %d resources of the open tab, among them", n)
+	t.line("", "%s", quote(document.Title, 70))
+	if err := agent.Subscribe(ctx, &mcp.SubscribeParams{URI: document.URI}); err != nil {
+		return fmt.Errorf("the desktop agent subscribes: %w", err)
+	}
+	return t.change(ctx, agent, document.URI, updates)
+}
+
+// findDocument waits for the resource of the document, and says how many there are.
+func findDocument(ctx context.Context, agent *mcp.ClientSession) (document *mcp.Resource, n int, err error) {
 	for document == nil {
 		n = 0
 		for r, err := range agent.Resources(ctx, nil) {
 			if err != nil {
-				return fmt.Errorf("the desktop agent lists: %w", err)
+				return nil, 0, fmt.Errorf("the desktop agent lists: %w", err)
 			}
 			if n++; strings.HasSuffix(r.URI, "/document") {
 				document = r
@@ -74,11 +89,11 @@ func (t *teller) desktop(gateway string, b *browser.Browser, url string) (err er
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-	t.line("desktop", "listed %d resources of the open tab, among them", n)
-	t.line("", "%s", quote(document.Title, 70))
-	if err := agent.Subscribe(ctx, &mcp.SubscribeParams{URI: document.URI}); err != nil {
-		return fmt.Errorf("the desktop agent subscribes: %w", err)
-	}
+	return document, n, nil
+}
+
+// change types into the document, and reads it whenever the agent is told that it has changed, until it says so.
+func (t *teller) change(ctx context.Context, agent *mcp.ClientSession, uri string, updates <-chan string) error {
 	const words = " and jam"
 	t.line("person", "types %q", words)
 	if err := t.act("type", t.types(words)); err != nil {
@@ -90,12 +105,12 @@ func (t *teller) desktop(gateway string, b *browser.Browser, url string) (err er
 		case <-ctx.Done():
 			return errors.New("the desktop agent was not told of the change")
 		}
-		r, err := agent.ReadResource(ctx, &mcp.ReadResourceParams{URI: document.URI})
+		r, err := agent.ReadResource(ctx, &mcp.ReadResourceParams{URI: uri})
 		if err != nil {
 			return fmt.Errorf("the desktop agent reads: %w", err)
 		}
 		if text := strings.Join(strings.Fields(r.Contents[0].Text), " "); strings.HasSuffix(text, words) {
-			t.line("desktop", "was told of %s, read again %s", brief(document.URI), quoteEnd(text, 32))
+			t.line("desktop", "was told of %s, read again %s", brief(uri), quoteEnd(text, 32))
 			return nil
 		}
 	}

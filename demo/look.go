@@ -78,8 +78,8 @@ func (t *teller) look() (state, error) {
 	return s, nil
 }
 
-// wait looks until the page shows what done wants to see, and returns what it then shows. The times in it are the page's, so
-// that it does not matter how often this looks.
+// wait looks until the page shows what done wants to see, and returns what it then shows. The times in it are the
+// page's, so that it does not matter how often this looks.
 func (t *teller) wait(step string, limit time.Duration, done func(state) bool) (state, error) {
 	for deadline := time.Now().Add(limit); ; {
 		s, err := t.look()

@@ -69,7 +69,8 @@ func run(ctx context.Context, addr, dist, gateway string, story, once bool) erro
 	files := serveFiles(root.FS())
 	mux.Handle("/", files)
 	mux.HandleFunc(viewsPage, func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Access-Control-Allow-Origin", "*") // a sandboxed frame's origin is opaque, and its scripts are modules
+		// a sandboxed frame's origin is opaque, and its scripts are modules
+		w.Header().Set("Access-Control-Allow-Origin", "*")
 		files.ServeHTTP(w, r)
 	})
 	legacy, modern := serveLively(ctx) // demo 7's

@@ -150,7 +150,8 @@ func (t *teller) turn(d deed) (heard, resource, error) {
 	if err != nil {
 		return fail(err)
 	}
-	if err := t.act("change the "+d.resource, chromedp.Steps(evaluate(`globalThis.events = {}`), d.action)); err != nil {
+	if err := t.act("change the "+d.resource, chromedp.Steps(evaluate(`globalThis.events = {}`),
+		d.action)); err != nil {
 		return fail(err)
 	}
 	t.line("person", "%s", d.says)

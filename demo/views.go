@@ -14,7 +14,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// The server of demo 7: an MCP server of the official Go SDK with three live resources. It knows nothing of Views or hosts.
+// The server of demo 7: an MCP server of the official Go SDK with three live resources. It knows nothing of Views or
+// hosts.
 
 const (
 	chartURI = "demo://load"     // changes every two seconds
@@ -22,8 +23,8 @@ const (
 	logURI   = "demo://log"      // every nine
 )
 
-// lively is what the server's resources read as. It is a function of how often each has changed, so that two readers see the
-// same.
+// lively is what the server's resources read as. It is a function of how often each has changed, so that two readers
+// see the same.
 type lively struct {
 	mu      sync.Mutex
 	changes map[string]int
@@ -62,14 +63,16 @@ func (l *lively) read(uri string) any {
 	default:
 		var lines []string
 		for i := max(0, n-11); i <= n; i++ {
-			lines = append(lines, fmt.Sprintf("%04d  %s", i, []string{"backup finished", "3 users signed in", "cache cleared", "disk at 61 %", "certificate renewed"}[i%5]))
+			lines = append(lines,
+				fmt.Sprintf("%04d  %s", i, []string{"backup finished", "3 users signed in", "cache cleared",
+					"disk at 61 %", "certificate renewed"}[i%5]))
 		}
 		return lines
 	}
 }
 
-// serveLively returns the handlers of the two eras: one with sessions, one without, as the SDK has it. Both show the same, until
-// ctx ends.
+// serveLively returns the handlers of the two eras: one with sessions, one without, as the SDK has it. Both show the
+// same, until ctx ends.
 func serveLively(ctx context.Context) (legacy, modern http.Handler) {
 	l := &lively{changes: map[string]int{}}
 	server := mcp.NewServer(&mcp.Implementation{Name: "demo-7", Version: "1"}, &mcp.ServerOptions{
@@ -78,11 +81,16 @@ func serveLively(ctx context.Context) (legacy, modern http.Handler) {
 		SubscribeHandler:   func(context.Context, *mcp.SubscribeRequest) error { return nil },
 		UnsubscribeHandler: func(context.Context, *mcp.UnsubscribeRequest) error { return nil },
 	})
-	for uri, every := range map[string]time.Duration{chartURI: 2 * time.Second, tableURI: 5 * time.Second, logURI: 9 * time.Second} {
-		server.AddResource(&mcp.Resource{URI: uri, Name: uri, MIMEType: "application/json"}, func(context.Context, *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
-			text, err := json.Marshal(l.read(uri))
-			return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: uri, MIMEType: "application/json", Text: string(text)}}}, err
-		})
+	for uri, every := range map[string]time.Duration{chartURI: 2 * time.Second, tableURI: 5 * time.Second,
+		logURI: 9 * time.Second} {
+		server.AddResource(&mcp.Resource{URI: uri, Name: uri, MIMEType: "application/json"},
+			func(context.Context, *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+				text, err := json.Marshal(l.read(uri))
+				return &mcp.ReadResourceResult{
+						Contents: []*mcp.ResourceContents{
+							{URI: uri, MIMEType: "application/json", Text: string(text)}}},
+					err
+			})
 		go func() {
 			for tick := time.NewTicker(every); ; {
 				select {
@@ -100,5 +108,6 @@ func serveLively(ctx context.Context) (legacy, modern http.Handler) {
 		}()
 	}
 	get := func(*http.Request) *mcp.Server { return server }
-	return mcp.NewStreamableHTTPHandler(get, nil), mcp.NewStreamableHTTPHandler(get, &mcp.StreamableHTTPOptions{Stateless: true})
+	return mcp.NewStreamableHTTPHandler(get, nil), mcp.NewStreamableHTTPHandler(get,
+		&mcp.StreamableHTTPOptions{Stateless: true})
 }

@@ -1,6 +1,7 @@
 package e2e
 
-// Another user of the machine, with a uid of its own, and the binary as it is: what listens, what is in files, what is asked for.
+// Another user of the machine, with a uid of its own, and the binary as it is: what listens, what is in files, what is
+// asked for.
 
 import (
 	"fmt"
@@ -63,14 +64,22 @@ func TestAnotherUserOfTheMachine(t *testing.T) {
 	}
 
 	// The ports, with and without what it should not know.
-	upgrade := "Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nSec-WebSocket-Protocol: pagewire.v1\r\n"
+	upgrade := "Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: " +
+		"AAAAAAAAAAAAAAAAAAAAAA==\r\nSec-WebSocket-Protocol: pagewire.v1\r\n"
 	list := `{"jsonrpc":"2.0","id":1,"method":"resources/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`
 	for _, addr := range []string{h.hub, front} {
-		for _, path := range []string{"/mcp", "/page", "/feed", "/metrics", "/", "/healthz", "/session", "/ticket", "/browsers", "/join", "/status"} {
-			for _, headers := range []string{"", "Authorization: Bearer " + secret + "\r\n", upgrade + "Origin: " + s.URL + "\r\n", upgrade + "Origin: chrome-extension://cfcnkimmciafamoogfahooifkmmegfho\r\n"} {
-				request := fmt.Sprintf("POST %s HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nMcp-Protocol-Version: 2026-07-28\r\nMcp-Method: resources/list\r\nContent-Length: %d\r\nConnection: close\r\n%s\r\n%s", path, addr, len(list), headers, list)
+		for _, path := range []string{"/mcp", "/page", "/feed", "/metrics", "/", "/healthz", "/session", "/ticket",
+			"/browsers", "/join", "/status"} {
+			for _, headers := range []string{"", "Authorization: Bearer " + secret + "\r\n",
+				upgrade + "Origin: " + s.URL + "\r\n",
+				upgrade + "Origin: chrome-extension://cfcnkimmciafamoogfahooifkmmegfho\r\n"} {
+				request := fmt.Sprintf("POST %s HTTP/1.1\r\nHost: %s\r\nContent-Type: "+
+					"application/json\r\nMcp-Protocol-Version: 2026-07-28\r\nMcp-Method: "+
+					"resources/list\r\nContent-Length: %d\r\nConnection: close\r\n%s\r\n%s", path, addr, len(list),
+					headers, list)
 				if strings.Contains(headers, "Upgrade") {
-					request = "GET " + path + " HTTP/1.1\r\nHost: " + addr + "\r\nConnection: Upgrade, close\r\n" + headers + "\r\n"
+					request = "GET " + path + " HTTP/1.1\r\nHost: " + addr + "\r\nConnection: Upgrade, close\r\n" +
+						headers + "\r\n"
 				}
 				gets(addr+path, as(t, testkit.Dial, addr, request))
 			}

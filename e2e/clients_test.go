@@ -36,7 +36,8 @@ func agentsHub(t *testing.T, more ...string) meeting {
 	// Clients start programs with few variables of their own environment: HOME is one of them, XDG_CONFIG_HOME is not.
 	env := append(os.Environ(), "HOME="+h.dir, "XDG_CONFIG_HOME=")
 	address := testkit.Addr(t)
-	arguments := []string{"serve", "--hub", h.hub, "--any-scheme", "--allow-origin", clients.Origin, "--log-level", "warn"}
+	arguments := []string{"serve", "--hub", h.hub, "--any-scheme", "--allow-origin", clients.Origin, "--log-level",
+		"warn"}
 	command, _ := h.command(t, append(append(arguments, "--http", address), more...)...)
 	command.Env = env
 	if err := command.Start(); err != nil {
@@ -71,16 +72,18 @@ func agentsHub(t *testing.T, more ...string) meeting {
 	return meeting{"http://" + address + "/mcp", header, append([]string{command.Path}, arguments...), env}
 }
 
-// The official TypeScript client, unmodified, in its three modes, over stdio and over HTTP: clients/client.ts has what it
-// does and checks.
+// The official TypeScript client, unmodified, in its three modes, over stdio and over HTTP: clients/client.ts has what
+// it does and checks.
 func TestTypeScriptClient(t *testing.T) {
 	t.Parallel()
 	modules, _ := filepath.Abs("../js/node_modules")
 	script := filepath.Join(t.TempDir(), "client.mjs")
 	built := api.Build(api.BuildOptions{
-		EntryPoints: []string{"clients/client.mjs"}, Bundle: true, Format: api.FormatESModule, Platform: api.PlatformNode,
+		EntryPoints: []string{"clients/client.mjs"}, Bundle: true, Format: api.FormatESModule,
+		Platform:  api.PlatformNode,
 		NodePaths: []string{modules}, Outfile: script, Write: true,
-		Banner: map[string]string{"js": `import { createRequire } from "node:module"; const require = createRequire(import.meta.url);`},
+		Banner: map[string]string{
+			"js": `import { createRequire } from "node:module"; const require = createRequire(import.meta.url);`},
 	})
 	if len(built.Errors) > 0 {
 		t.Fatal(built.Errors[0].Text)
@@ -157,20 +160,26 @@ func TestInspector(t *testing.T) {
 					{[]string{"resources/templates/list"}, `"uriTemplate":"https://x.test/square/{n}"`},
 					{[]string{"resources/read", "--uri", "https://x.test/square/12"}, `"text":"144"`},
 					{[]string{"tools/list"}, `"name":"list_page_resources"`},
-					{[]string{"tools/call", "--tool-name", "test_simple_text"}, `"text":"This is a simple text response for testing."`},
-					{[]string{"tools/call", "--tool-name", "read_page_resource", "--tool-arg", "uri=https://x.test/square/12"}, `"text":"144"`},
+					{[]string{"tools/call", "--tool-name", "test_simple_text"},
+						`"text":"This is a simple text response for testing."`},
+					{[]string{"tools/call", "--tool-name", "read_page_resource", "--tool-arg",
+						"uri=https://x.test/square/12"}, `"text":"144"`},
 				} {
-					args := append([]string{"--cli", "--protocol-era", era, "--format", "json", "-q", "--method"}, append(test.args, headers...)...)
-					if got := run(t, "launcher/build/index.js", append(append(args, "--"), target...)...); !strings.Contains(got, test.want) {
+					args := append([]string{"--cli", "--protocol-era", era, "--format", "json", "-q", "--method"},
+						append(test.args, headers...)...)
+					if got := run(t, "launcher/build/index.js",
+						append(append(args, "--"), target...)...); !strings.Contains(got, test.want) {
 						t.Errorf("%s: %s", strings.Join(test.args, " "), got)
 					}
 				}
 
 				name := era + "-" + transport
-				run(t, mcpdo, append(append([]string{"connect", "@" + name, "--era", era}, headers...), append([]string{"--"}, target...)...)...)
+				run(t, mcpdo, append(append([]string{"connect", "@" + name, "--era", era}, headers...),
+					append([]string{"--"}, target...)...)...)
 				ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 				defer cancel()
-				subscribe := exec.CommandContext(ctx, node, filepath.Join(clients, mcpdo), "--format", "json", "--connection", name, "resources/subscribe", "https://x.test/clock")
+				subscribe := exec.CommandContext(ctx, node, filepath.Join(clients, mcpdo), "--format", "json",
+					"--connection", name, "resources/subscribe", "https://x.test/clock")
 				subscribe.Env = env
 				subscribe.Stderr = os.Stderr
 				out, err := subscribe.StdoutPipe()

@@ -25,8 +25,8 @@ var suites = []suite{
 	{"0.2.0-alpha.12 modern", "conformance-alpha", "2026-07-28"},
 }
 
-// inapplicable are the scenarios that ask for what a gateway to pages is not: each with the reason. A name that ends in *
-// stands for all that begin so. What is in neither suite any more fails, as does what can be run and is not.
+// inapplicable are the scenarios that ask for what a gateway to pages is not: each with the reason. A name that ends in
+// * stands for all that begin so. What is in neither suite any more fails, as does what can be run and is not.
 var inapplicable = map[string]string{
 	"completion-complete":     "there are no completions: the capability is not declared",
 	"prompts-*":               "there are no prompts: the capability is not declared",
@@ -36,9 +36,10 @@ var inapplicable = map[string]string{
 	"tools-call-elicitation":  "a page has no way to ask its agent for input: it asks the person in front of it",
 	"elicitation-*":           "likewise",
 	"input-required-result-*": "likewise, in the modern era",
-	"server-sse-polling":      "streams are not replayed: a subscription outlives its stream, and the next one has what has changed meanwhile",
-	"tasks-*":                 "an extension that is not offered",
-	"sep-2640-skills-*":       "an extension that is not offered",
+	"server-sse-polling": "streams are not replayed: a subscription outlives its stream, and the next one has " +
+		"what has changed meanwhile",
+	"tasks-*":           "an extension that is not offered",
+	"sep-2640-skills-*": "an extension that is not offered",
 }
 
 func isInapplicable(scenario string) bool {
@@ -67,7 +68,8 @@ func (s suite) run(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 	defer cancel()
-	command := exec.CommandContext(ctx, node22(t), append([]string{"conformance/node_modules/" + s.dir + "/dist/index.js"}, args...)...)
+	command := exec.CommandContext(ctx, node22(t),
+		append([]string{"conformance/node_modules/" + s.dir + "/dist/index.js"}, args...)...)
 	text, err := command.CombinedOutput()
 	return string(text), err
 }
@@ -82,7 +84,8 @@ func (s suite) scenarios(t *testing.T) (names []string) {
 	_, text, _ = strings.Cut(text, "Server scenarios")
 	text, _, _ = strings.Cut(text, "Client scenarios")
 	for _, m := range regexp.MustCompile(`(?m)^  - (\S+) \[(.*)\]$`).FindAllStringSubmatch(text, -1) {
-		if versions := strings.Split(m[2], ","); s.version == "" || slices.Contains(versions, s.version) || slices.Contains(versions, "extension") {
+		if versions := strings.Split(m[2], ","); s.version == "" || slices.Contains(versions, s.version) ||
+			slices.Contains(versions, "extension") {
 			names = append(names, m[1])
 		}
 	}
@@ -94,8 +97,9 @@ func (s suite) scenarios(t *testing.T) (names []string) {
 
 var passed = regexp.MustCompile(`Passed: (\d+)/(\d+), (\d+) failed, (\d+) warnings`)
 
-// Every scenario of both suites that applies to a gateway passes, over HTTP, against the binary with the page of clients/page. The checks
-// within a scenario that cannot apply are in conformance/expected-failures.yml, and fail the test once they pass.
+// Every scenario of both suites that applies to a gateway passes, over HTTP, against the binary with the page of
+// clients/page. The checks within a scenario that cannot apply are in conformance/expected-failures.yml, and fail the
+// test once they pass.
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	url := agentsHub(t, "--no-token").url // the suites have no way to send one
@@ -108,7 +112,8 @@ func TestConformance(t *testing.T) {
 			for _, scenario := range s.scenarios(t) {
 				if isInapplicable(scenario) {
 					for name := range unused {
-						if stem, all := strings.CutSuffix(name, "*"); scenario == name || all && strings.HasPrefix(scenario, stem) {
+						if stem, all := strings.CutSuffix(name, "*"); scenario == name || all &&
+							strings.HasPrefix(scenario, stem) {
 							delete(unused, name)
 						}
 					}
@@ -118,7 +123,8 @@ func TestConformance(t *testing.T) {
 					t.Parallel()
 					args := []string{"server", "--url", url, "--scenario", scenario}
 					if s.version != "" {
-						args = append(args, "--spec-version", s.version, "--expected-failures", "conformance/expected-failures.yml")
+						args = append(args, "--spec-version", s.version, "--expected-failures",
+							"conformance/expected-failures.yml")
 					}
 					text, err := s.run(t, args...)
 					m := passed.FindStringSubmatch(text)

@@ -32,7 +32,8 @@ func TestOriginAgentCluster(t *testing.T) {
 	for _, m := range modes {
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()
-			b := open(t, m, serve(t, page{headers: map[string]string{"Origin-Agent-Cluster": "?0"}, script: field.script}))
+			b := open(t, m,
+				serve(t, page{headers: map[string]string{"Origin-Agent-Cluster": "?0"}, script: field.script}))
 			if keyed := run[bool](b, `return originAgentCluster`); keyed {
 				t.Fatal("the agent cluster is origin-keyed: this test would prove nothing")
 			}
@@ -56,8 +57,10 @@ func TestOriginAgentCluster(t *testing.T) {
 // Where there is no secure context there is no WebMCP: nothing is installed, and connecting says why.
 func TestInsecureContext(t *testing.T) {
 	t.Parallel()
-	insecure := mode{"a host of its own", []string{"--host-resolver-rules=MAP shop.example 127.0.0.1", "--enable-features=WebMCP"}}
-	s := serve(t, page{script: `let thrown = ""; try { pagewire.connect(); } catch (error) { thrown = error.message; }`})
+	insecure := mode{"a host of its own", []string{"--host-resolver-rules=MAP shop.example 127.0.0.1",
+		"--enable-features=WebMCP"}}
+	s := serve(t,
+		page{script: `let thrown = ""; try { pagewire.connect(); } catch (error) { thrown = error.message; }`})
 	b := open(t, insecure, s)
 	b.do(chromedp.Navigate(strings.Replace(s.URL, "127.0.0.1", "shop.example", 1)))
 	got := run[struct {
@@ -81,7 +84,8 @@ func TestPolyfillIsExtended(t *testing.T) {
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()
 			b := open(t, m.mode, serve(t, page{
-				head:   m.head + `<script>const before = document.modelContext, prototype = Object.getPrototypeOf(before), register = prototype.registerTool;</script>`,
+				head: m.head +
+					`<script>const before = document.modelContext, prototype = Object.getPrototypeOf(before), register = prototype.registerTool;</script>`,
 				script: field.script,
 			}))
 			got := run[map[string]bool](b, `

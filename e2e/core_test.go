@@ -14,7 +14,8 @@ func TestWorker(t *testing.T) {
 		script:  field.script,
 	})
 	b := open(t, noFlag, s)
-	if blocked := run[bool](b, `return WebAssembly.compile(new Uint8Array([0, 97, 115, 109, 1, 0, 0, 0])).then(() => false, () => true)`); !blocked {
+	if blocked := run[bool](b,
+		`return WebAssembly.compile(new Uint8Array([0, 97, 115, 109, 1, 0, 0, 0])).then(() => false, () => true)`); !blocked {
 		t.Fatal("the page's CSP does not forbid wasm: this test would prove nothing")
 	}
 	text := run[string](b, `
@@ -33,7 +34,9 @@ func TestWorker(t *testing.T) {
 // Where wasm is forbidden everywhere, the developer is told which response needs what, and no client waits for ever.
 func TestNoPlaceForTheCore(t *testing.T) {
 	t.Parallel()
-	s := serve(t, page{script: field.script, all: true, headers: map[string]string{"Content-Security-Policy": "script-src 'self' 'unsafe-inline'"}})
+	s := serve(t,
+		page{script: field.script, all: true,
+			headers: map[string]string{"Content-Security-Policy": "script-src 'self' 'unsafe-inline'"}})
 	b := open(t, noFlag, s)
 	got := run[struct{ Event, Client string }](b, `
 		let event = "";

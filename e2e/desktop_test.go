@@ -48,7 +48,8 @@ func servesDesktop(t *testing.T, a *started, uri string) {
 	}
 }
 
-// A page that may connect to the gateway and run its own scripts, and nothing else: no eval, no wasm, no worker, no fetch.
+// A page that may connect to the gateway and run its own scripts, and nothing else: no eval, no wasm, no worker, no
+// fetch.
 func TestDesktopAgentsUnderStrictPolicy(t *testing.T) {
 	t.Parallel()
 	for _, m := range modes {
@@ -57,8 +58,10 @@ func TestDesktopAgentsUnderStrictPolicy(t *testing.T) {
 			h := newHome(t)
 			a := h.serve(t)
 			s := serve(t, page{
-				headers: map[string]string{"Content-Security-Policy": "default-src 'none'; script-src 'self'; connect-src ws://" + h.hub},
-				tag:     `<script src="/pagewire.js" data-gateway="ws://` + h.hub + `"></script><script src="/app.js"></script>`,
+				headers: map[string]string{"Content-Security-Policy": "default-src 'none'; script-src 'self'; " +
+					"connect-src ws://" + h.hub},
+				tag: `<script src="/pagewire.js" data-gateway="ws://` + h.hub +
+					`"></script><script src="/app.js"></script>`,
 				scripts: map[string]string{"/app.js": desktopApp},
 			})
 			open(t, m, s)
@@ -99,8 +102,8 @@ func openLogged(t *testing.T, in context.Context, url string) (requests func() [
 	}
 }
 
-// A session with an agent of the desktop costs the page its scripts alone, by either transport: no wasm and no worker is fetched,
-// by what the browser says and by what the page's server does.
+// A session with an agent of the desktop costs the page its scripts alone, by either transport: no wasm and no worker
+// is fetched, by what the browser says and by what the page's server does.
 func TestDesktopSessionFetchesNoWasm(t *testing.T) {
 	t.Parallel()
 	for _, transport := range []string{"websocket", "cdp"} {
@@ -133,7 +136,8 @@ func TestDesktopSessionFetchesNoWasm(t *testing.T) {
 			asked = append(asked, s.requests...)
 			s.mu.Unlock()
 			for _, file := range asked {
-				if name := path.Base(file); strings.HasSuffix(name, ".wasm") || strings.HasPrefix(name, "pagewire.worker") {
+				if name := path.Base(file); strings.HasSuffix(name, ".wasm") ||
+					strings.HasPrefix(name, "pagewire.worker") {
 					t.Errorf("fetched %s", file)
 				}
 			}

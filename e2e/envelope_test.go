@@ -52,7 +52,8 @@ func TestTabClient(t *testing.T) {
 				return { listed, before, after, updated, again: a.updated.slice(updated.length), foreign: envelopes.filter((e) => !e.own).length,
 					ready: said("mcp-server-ready"), version: a.client.getNegotiatedProtocolVersion() };
 			`)
-			if len(got.Listed) != 1 || got.Before != "" || got.After != "typed" || len(got.Updated) != 1 || len(got.Again) != 0 {
+			if len(got.Listed) != 1 || got.Before != "" || got.After != "typed" || len(got.Updated) != 1 ||
+				len(got.Again) != 0 {
 				t.Errorf("%+v", got)
 			}
 			if got.Foreign != 0 || got.Ready != 2 || got.Version != "2025-11-25" {
@@ -66,7 +67,8 @@ func TestTabClient(t *testing.T) {
 func TestTabClientBeforeThePage(t *testing.T) {
 	t.Parallel()
 	b := open(t, noFlag, serve(t, page{
-		head:   recorder + `<script src=/agent.js></script><script>const early = agent.connect("legacy", agent.tab()); early.catch(() => {});</script>`,
+		head: recorder +
+			`<script src=/agent.js></script><script>const early = agent.connect("legacy", agent.tab()); early.catch(() => {});</script>`,
 		script: field.script,
 	}))
 	if listed := run[[]string](b, `return (await early).list()`); len(listed) != 1 {
@@ -91,8 +93,11 @@ func TestEnvelopeReadiness(t *testing.T) {
 	`); strings.Join(got, " ") != "ready ready" {
 		t.Errorf("when it said that it was ready the core was: %q", got)
 	}
-	b = open(t, noFlag, serve(t, page{head: recorder, script: `pagewire.configure({ core: "/nowhere.js" });` + field.script}))
-	if got := run[string](b, `return agent.connect("legacy", agent.tab()).then(() => "connected", String)`); !strings.Contains(got, "losed") {
+	b = open(t, noFlag,
+		serve(t, page{head: recorder, script: `pagewire.configure({ core: "/nowhere.js" });` + field.script}))
+	if got := run[string](b,
+		`return agent.connect("legacy", agent.tab()).then(() => "connected", String)`); !strings.Contains(got,
+		"losed") {
 		t.Errorf("without a core the client: %q", got)
 	}
 	if !b.said("no core from") {
@@ -182,7 +187,8 @@ func TestEnvelopeClientsTogether(t *testing.T) {
 	type outcome struct{ Wrong, Answers, Refused int }
 	b := open(t, noFlag, serve(t, pageOf))
 	// Both start at once, as scripts of one page do: two `initialize` under the same id.
-	got := run[outcome](b, `globalThis.clients = await Promise.all([agent.connect("legacy", agent.tab()), agent.connect("legacy", from(5000))]); return work(clients, 10)`)
+	got := run[outcome](b,
+		`globalThis.clients = await Promise.all([agent.connect("legacy", agent.tab()), agent.connect("legacy", from(5000))]); return work(clients, 10)`)
 	if got != (outcome{0, 400, 0}) {
 		t.Errorf("with distinct ids: %+v", got)
 	}
@@ -198,7 +204,8 @@ func TestEnvelopeClientsTogether(t *testing.T) {
 		t.Errorf("told %v", told)
 	}
 	b = open(t, noFlag, serve(t, pageOf))
-	got = run[outcome](b, `return work(await Promise.all([agent.connect("legacy", agent.tab()), agent.connect("legacy", agent.tab())]), 1)`)
+	got = run[outcome](b,
+		`return work(await Promise.all([agent.connect("legacy", agent.tab()), agent.connect("legacy", agent.tab())]), 1)`)
 	if got.Wrong != 0 || got.Refused == 0 {
 		t.Errorf("with the same ids: %+v; a refusal is right, a wrong answer is not", got)
 	}

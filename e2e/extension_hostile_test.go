@@ -1,7 +1,7 @@
 package e2e
 
-// Who attacks the extension: a page that forges and patches, a page's process that is taken over, another extension. Each is
-// refused, counted and logged, and the page in another tab does not notice.
+// Who attacks the extension: a page that forges and patches, a page's process that is taken over, another extension.
+// Each is refused, counted and logged, and the page in another tab does not notice.
 
 import (
 	"encoding/json"
@@ -62,8 +62,8 @@ func (x *extended) refused() map[string]int {
 	return all
 }
 
-// A page can dispatch what the relay dispatches, post what it posts, and replace what the page layer calls. It gets no port by that,
-// and nothing of what travels.
+// A page can dispatch what the relay dispatches, post what it posts, and replace what the page layer calls. It gets no
+// port by that, and nothing of what travels.
 func TestExtensionForgingPage(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -88,7 +88,9 @@ func TestExtensionForgingPage(t *testing.T) {
 	`)
 	p := x.tab(s.URL)
 	x.allow(s.URL)
-	testkit.Eventually(t, "the page is listed in spite of its patches", func() bool { return agent.Offers(s.URL + "/secret") })
+	testkit.Eventually(t, "the page is listed in spite of its patches", func() bool {
+		return agent.Offers(s.URL + "/secret")
+	})
 	if got, err := agent.Read(s.URL + "/secret"); got != "the secret" || err != nil {
 		t.Errorf("the page reads as %q, %v", got, err)
 	}
@@ -122,7 +124,8 @@ func relayed[T any](b *tab, world *runtime.ExecutionContextID, body string) T {
 	b.t.Helper()
 	var v T
 	result, err := chromedp.Call(b.ctx, runtime.Evaluate, runtime.EvaluateParams{
-		Expression: "(async () => {" + body + "})().then(JSON.stringify)", AwaitPromise: new(true), ReturnByValue: new(true), ContextID: *world,
+		Expression: "(async () => {" + body + "})().then(JSON.stringify)", AwaitPromise: new(true),
+		ReturnByValue: new(true), ContextID: *world,
 	})
 	if err != nil || result.ExceptionDetails != nil {
 		b.t.Fatalf("in the relay's world: %v %v", err, result)
@@ -162,9 +165,9 @@ func (b *tab) world() *runtime.ExecutionContextID {
 }
 
 const forge = `
-	// Opens a port of the extension's, says things when it is told to start, or at once, and tells what came of it: that it
-	// was refused, or that it was not within a moment, or until it has heard something. The moment is long where a refusal is what
-	// should come.
+	// Opens a port of the extension's, says things when it is told to start, or at once, and tells what came of it:
+	// that it was refused, or that it was not within a moment, or until it has heard something. The moment is long
+	// where a refusal is what should come.
 	const forge = (name, hello, messages, moment, until) => new Promise((done) => {
 		const heard = [], began = performance.now();
 		const port = chrome.runtime.connect({ name });
@@ -198,7 +201,10 @@ func TestExtensionTakenOverPage(t *testing.T) {
 	const longMoment, moment = 90_000, 500 // ms
 
 	t.Run("it says that it is the popup", func(t *testing.T) {
-		got := relayed[outcome](p, world, forge+fmt.Sprintf(`return await forge("pagewire.view", {}, [{ do: "allow", origin: %q, grant: "always" }], %d);`, s.URL, longMoment))
+		got := relayed[outcome](p, world,
+			forge+fmt.Sprintf(
+				`return await forge("pagewire.view", {}, [{ do: "allow", origin: %q, grant: "always" }], %d);`, s.URL,
+				longMoment))
 		if !got.Refused || len(got.Heard) > 0 {
 			t.Errorf("it was served: %+v", got)
 		}
@@ -208,9 +214,12 @@ func TestExtensionTakenOverPage(t *testing.T) {
 		other.unharmed(t)
 	})
 	t.Run("it says that it is of another origin", func(t *testing.T) {
-		// The site of this page is not allowed, that of the bystander is. The relay that is told to wait hangs up; this one does not.
+		// The site of this page is not allowed, that of the bystander is. The relay that is told to wait hangs up; this
+		// one does not.
 		origin, _ := strings.CutSuffix(other.uri, "/count")
-		got := relayed[outcome](p, world, forge+fmt.Sprintf(`return await forge("pagewire.page", { offers: 1, frame: "", url: "%s/", origin: %q, title: "other", documentId: "x", tab: 1, focused: Date.now() }, [], %d);`, origin, origin, moment))
+		got := relayed[outcome](p, world,
+			forge+fmt.Sprintf(
+				`return await forge("pagewire.page", { offers: 1, frame: "", url: "%s/", origin: %q, title: "other", documentId: "x", tab: 1, focused: Date.now() }, [], %d);`, origin, origin, moment))
 		for _, heard := range got.Heard {
 			if heard != "wait" {
 				t.Errorf("it heard %v", heard)
@@ -227,7 +236,9 @@ func TestExtensionTakenOverPage(t *testing.T) {
 		why            string // the worker refuses it
 		ended          string // or the gateway, by the link
 	}{
-		{"it registers what is another's", fmt.Sprintf(`%s, '[["register",%s]]'`, hello, quotedTwice(`{"uri":"`+other.uri+`","name":"evil"}`)), "", ""},
+		{"it registers what is another's",
+			fmt.Sprintf(`%s, '[["register",%s]]'`, hello, quotedTwice(`{"uri":"`+other.uri+`","name":"evil"}`)), "",
+			""},
 		{"no frame", `"x"`, strange, ""},
 		{"no JSON", `"[["`, strange, ""},
 		{"no hello", `'[["touch","x",1]]'`, strange, ""},
@@ -241,7 +252,8 @@ func TestExtensionTakenOverPage(t *testing.T) {
 		{"a prototype's", hello + `, '[["constructor","x"]]'`, "", "none of the link's"},
 		{"no arguments", hello + `, '[["register"]]'`, "", "none of the link's"},
 		{"no array", hello + `, '{}'`, "", "neither calls nor contents"},
-		{"a port of an agent's", hello + `, '[["open",1],["receive",1,"{}"]]'`, "", "no agents in the page are served here"},
+		{"a port of an agent's", hello + `, '[["open",1],["receive",1,"{}"]]'`, "",
+			"no agents in the page are served here"},
 		{"contents of no call", hello + `, "=99 1 [1]"`, "", ""},
 		{"an end of the link", hello + `, ""`, "", ""},
 		{"no note", `7`, "a message that is none of the relay's", ""},
@@ -253,7 +265,9 @@ func TestExtensionTakenOverPage(t *testing.T) {
 			if c.why != "" {
 				wait = longMoment
 			}
-			got := relayed[outcome](p, world, fmt.Sprintf(`%s return await forge("pagewire.page", { offers: 1 }, ["start", %s], %d, %q);`, forge, c.messages, wait, c.ended))
+			got := relayed[outcome](p, world,
+				fmt.Sprintf(`%s return await forge("pagewire.page", { offers: 1 }, ["start", %s], %d, %q);`, forge,
+					c.messages, wait, c.ended))
 			if len(got.Heard) == 0 || got.Heard[0] != "start" {
 				t.Fatalf("it was not started, so that this shows nothing: %+v", got)
 			}
@@ -312,7 +326,8 @@ func (x *extended) ask(p *tab, world *runtime.ExecutionContextID, origin string)
 	_ = chromedp.Cancel(o.ctx)
 }
 
-// Another extension can call ours by its id, start what is registered under a name, and connect with the gateway's port.
+// Another extension can call ours by its id, start what is registered under a name, and connect with the gateway's
+// port.
 func TestExtensionAnotherExtension(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -344,10 +359,14 @@ func TestExtensionAnotherExtension(t *testing.T) {
 	})
 	w := x.follow("the other extension", chromedp.WithTargetID(worker), chromedp.WithDetachOnCancel())
 	for name, body := range map[string]string{
-		"a port as the relay's": fmt.Sprintf(`const port = chrome.runtime.connect(%q, { name: "pagewire.page" }); port.postMessage({ offers: 1 }); return await ended(port);`, host.ExtensionID),
-		"a port as the popup's": fmt.Sprintf(`const port = chrome.runtime.connect(%q, { name: "pagewire.view" }); port.postMessage({ do: "stop", on: true }); return await ended(port);`, host.ExtensionID),
-		"a message":             fmt.Sprintf(`try { return ["answered", await chrome.runtime.sendMessage(%q, "pagewire:look")]; } catch (cause) { return ["refused"]; }`, host.ExtensionID),
-		"the native host":       fmt.Sprintf(`const port = chrome.runtime.connectNative(%q); port.postMessage({ type: "open", id: 1 }); return await ended(port);`, host.HostName),
+		"a port as the relay's": fmt.Sprintf(
+			`const port = chrome.runtime.connect(%q, { name: "pagewire.page" }); port.postMessage({ offers: 1 }); return await ended(port);`, host.ExtensionID),
+		"a port as the popup's": fmt.Sprintf(
+			`const port = chrome.runtime.connect(%q, { name: "pagewire.view" }); port.postMessage({ do: "stop", on: true }); return await ended(port);`, host.ExtensionID),
+		"a message": fmt.Sprintf(
+			`try { return ["answered", await chrome.runtime.sendMessage(%q, "pagewire:look")]; } catch (cause) { return ["refused"]; }`, host.ExtensionID),
+		"the native host": fmt.Sprintf(
+			`const port = chrome.runtime.connectNative(%q); port.postMessage({ type: "open", id: 1 }); return await ended(port);`, host.HostName),
 		"the gateway": fmt.Sprintf(`const socket = new WebSocket("ws://%s/page", "pagewire.v1");
 			return await new Promise((done) => { socket.onopen = () => done(["open"]); socket.onerror = () => done(["refused"]); });`, h.hub),
 	} {

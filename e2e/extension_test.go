@@ -1,7 +1,7 @@
 package e2e
 
-// The extension as its users meet it: unpacked in a real browser, with the native host that the browser starts, and an agent that
-// has started its own `pagewire serve --stdio`.
+// The extension as its users meet it: unpacked in a real browser, with the native host that the browser starts, and an
+// agent that has started its own `pagewire serve --stdio`.
 
 import (
 	"bytes"
@@ -47,13 +47,15 @@ func extend(t *testing.T, h userHome, hosted bool, flags ...string) *extended {
 	profile := filepath.Join(h.dir, "profile")
 	if hosted {
 		cmd, log := h.command(t, "extension", "install", "--user-data-dir", profile)
-		if out, err := cmd.Output(); err != nil || strings.TrimSpace(string(out)) != filepath.Join(profile, "NativeMessagingHosts", host.HostName+".json") {
+		if out, err := cmd.Output(); err != nil || strings.TrimSpace(string(out)) != filepath.Join(profile,
+			"NativeMessagingHosts", host.HostName+".json") {
 			t.Fatalf("install: %v, %s\n%s", err, out, log)
 		}
 	}
 	ctx, end, err := browser.Launch(context.Background(), browser.Options{
-		Env:   h.env(),
-		Flags: append([]string{"--user-data-dir=" + profile, "--load-extension=" + dir, "--disable-extensions-except=" + dir}, flags...),
+		Env: h.env(),
+		Flags: append([]string{"--user-data-dir=" + profile, "--load-extension=" + dir, "--disable-extensions-except=" +
+			dir}, flags...),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -183,7 +185,8 @@ func serveStrict(t *testing.T, policy, script string) *httptest.Server {
 			return
 		}
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		fmt.Fprint(w, "<!doctype html><title>strict</title><link rel=icon href=data:,><script src=/script.js></script><body>a page")
+		fmt.Fprint(w, "<!doctype html><title>strict</title><link rel=icon href=data:,><script "+
+			"src=/script.js></script><body>a page")
 	}))
 	t.Cleanup(s.Close)
 	return s
@@ -202,7 +205,8 @@ func TestExtensionReachesStrictPages(t *testing.T) {
 	h := newHome(t)
 	agent := h.serve(t)
 	x := extend(t, h, true)
-	for _, policy := range []string{"script-src 'self'", "default-src 'none'; script-src 'self'", "default-src 'none'"} {
+	for _, policy := range []string{"script-src 'self'", "default-src 'none'; script-src 'self'",
+		"default-src 'none'"} {
 		t.Run(policy, func(t *testing.T) {
 			s := serveStrict(t, policy, counting)
 			p := x.tab(s.URL)
@@ -319,13 +323,16 @@ func TestExtensionAsksItsUser(t *testing.T) {
 	// Allowed by a click: there at once.
 	p2 := x.popup(s.URL)
 	p2.shows("[data-do=once]")
-	if text := run[string](p2, "return document.querySelector('.state').textContent"); !strings.Contains(text, "Agents do not see them") {
+	if text := run[string](p2, "return document.querySelector('.state').textContent"); !strings.Contains(text,
+		"Agents do not see them") {
 		t.Errorf("before it is allowed the popup says %q", text)
 	}
 	badge := `return await chrome.action.getBadgeText({ tabId: Number(new URLSearchParams(location.search).get("tab")) })`
 	testkit.Eventually(t, "the badge asks", func() bool { return run[string](p2, badge) == "?" })
 	p.do(chromedp.Reload())
-	testkit.Eventually(t, "the badge asks again for the next document", func() bool { return run[string](p2, badge) == "?" })
+	testkit.Eventually(t, "the badge asks again for the next document", func() bool {
+		return run[string](p2, badge) == "?"
+	})
 	p2.do(chromedp.Click("[data-do=once]"))
 	testkit.Receive(t, "the agent is told that the list has changed", agent.Lists)
 	testkit.Eventually(t, "the agent lists it", func() bool { return agent.Offers(uri) })
@@ -334,7 +341,8 @@ func TestExtensionAsksItsUser(t *testing.T) {
 	agent.holds(uri, "5")
 	testkit.Eventually(t, "the badge says how much is shared", func() bool { return run[string](p2, badge) == "1" })
 	testkit.Eventually(t, "the popup says that it is read, and watched", func() bool {
-		return run[bool](p2, `const text = document.body.innerText; return /Read \d+ time/.test(text) && text.includes("1 resource watched") && text.includes("Connected by native messaging")`)
+		return run[bool](p2,
+			`const text = document.body.innerText; return /Read \d+ time/.test(text) && text.includes("1 resource watched") && text.includes("Connected by native messaging")`)
 	})
 
 	// Revoked: gone at once, and the subscriber is told.
@@ -367,7 +375,8 @@ func TestExtensionHasNoWasm(t *testing.T) {
 	}
 	for _, file := range files {
 		text, err := os.ReadFile(file)
-		if err != nil || bytes.HasPrefix(text, []byte("\x00asm")) || bytes.Contains(bytes.ToLower(text), []byte("wasm-unsafe")) {
+		if err != nil || bytes.HasPrefix(text, []byte("\x00asm")) ||
+			bytes.Contains(bytes.ToLower(text), []byte("wasm-unsafe")) {
 			t.Errorf("%s is wasm, or allows it: %v", file, err)
 		}
 	}
@@ -386,7 +395,8 @@ func TestExtensionHasNoWasm(t *testing.T) {
 		t.Errorf("it reads as %q, %v", got, err)
 	}
 	for name, b := range map[string]*tab{"the page": p, "the worker": x.attachWorker()} {
-		fetched := run[[]string](b, `return performance.getEntriesByType("resource").map(({ name }) => name).filter((name) => !name.endsWith("/script.js"))`)
+		fetched := run[[]string](b,
+			`return performance.getEntriesByType("resource").map(({ name }) => name).filter((name) => !name.endsWith("/script.js"))`)
 		if len(fetched) > 0 {
 			t.Errorf("%s has fetched %q", name, fetched)
 		}
@@ -407,14 +417,20 @@ func TestExtensionRemembers(t *testing.T) {
 		p := x.popup(always.URL)
 		p.do(chromedp.Click("[data-do=always]"))
 		p.shows("[data-do=revoke]")
-		testkit.Eventually(t, "both are listed", func() bool { return agent.Offers(once.URL+"/count") && agent.Offers(always.URL+"/count") })
+		testkit.Eventually(t, "both are listed", func() bool {
+			return agent.Offers(once.URL+"/count") && agent.Offers(always.URL+"/count")
+		})
 	})
-	testkit.Eventually(t, "both are gone with the browser", func() bool { return !agent.Offers(once.URL+"/count") && !agent.Offers(always.URL+"/count") })
+	testkit.Eventually(t, "both are gone with the browser", func() bool {
+		return !agent.Offers(once.URL+"/count") && !agent.Offers(always.URL+"/count")
+	})
 	t.Run("come again", func(t *testing.T) {
 		x := extend(t, h, true)
 		x.tab(once.URL)
 		x.tab(always.URL)
-		testkit.Eventually(t, "what was allowed always is listed", func() bool { return agent.Offers(always.URL + "/count") })
+		testkit.Eventually(t, "what was allowed always is listed", func() bool {
+			return agent.Offers(always.URL + "/count")
+		})
 		if agent.Offers(once.URL + "/count") {
 			t.Error("what was allowed until the browser ends is listed after it has ended")
 		}
@@ -461,7 +477,8 @@ func (x *extended) useSocket() {
 	x.stop(x.worker())
 }
 
-// useGateway tells the extension's pages where the gateway is, and what a native host that was there would have told it.
+// useGateway tells the extension's pages where the gateway is, and what a native host that was there would have told
+// it.
 func (x *extended) useGateway() {
 	x.t.Helper()
 	p := x.tab(host.ExtensionOrigin + "/options.html")
@@ -469,7 +486,8 @@ func (x *extended) useGateway() {
 	if err != nil {
 		x.t.Fatal(err)
 	}
-	run[any](p, fmt.Sprintf("await chrome.storage.local.set({ gateway: 'ws://%s/page', secret: %q })", x.home.hub, secret))
+	run[any](p, fmt.Sprintf("await chrome.storage.local.set({ gateway: 'ws://%s/page', secret: %q })", x.home.hub,
+		secret))
 	_ = chromedp.Cancel(p.ctx)
 }
 
@@ -485,12 +503,14 @@ func (x *extended) life() float64 {
 // stop ends a worker, as the browser does when it has been idle.
 func (x *extended) stop(worker target.ID) {
 	x.t.Helper()
-	if _, err := chromedp.CallBrowser(x.ctx, target.CloseTarget, target.CloseTargetParams{TargetID: worker}); err != nil {
+	if _, err := chromedp.CallBrowser(x.ctx, target.CloseTarget,
+		target.CloseTargetParams{TargetID: worker}); err != nil {
 		x.t.Fatal(err)
 	}
 }
 
-// No prompt, and no permission: what is asked of a public page that wants this machine's ports is not asked of the extension.
+// No prompt, and no permission: what is asked of a public page that wants this machine's ports is not asked of the
+// extension.
 func TestExtensionOnAPublicPage(t *testing.T) {
 	t.Parallel()
 	s := serveStrict(t, "script-src 'self'", counting)
@@ -520,7 +540,8 @@ func TestExtensionOnAPublicPage(t *testing.T) {
 				return await Promise.race([opened, not])`); got == "open" {
 				t.Error("the browser lets the page itself through: this test shows nothing")
 			}
-			if state := run[string](p, `return (await navigator.permissions.query({ name: "loopback-network" })).state`); state == "granted" {
+			if state := run[string](p,
+				`return (await navigator.permissions.query({ name: "loopback-network" })).state`); state == "granted" {
 				t.Error("the page has got a permission")
 			}
 		})
@@ -580,7 +601,8 @@ func TestExtensionLatency(t *testing.T) {
 		t.Logf("a read, %s: p50 %v, p99 %v", name, all[len(all)/2], all[len(all)*99/100])
 		return all[len(all)/2]
 	}
-	direct := serve(t, page{tag: `<script src="/pagewire.js" data-gateway="ws://` + h.hub + `"></script>`, script: counting})
+	direct := serve(t, page{tag: `<script src="/pagewire.js" data-gateway="ws://` + h.hub + `"></script>`,
+		script: counting})
 	open(t, noFlag, direct)
 	base := p50("direct", direct.URL+"/count")
 	strict := serveStrict(t, "script-src 'self'", counting)
@@ -607,7 +629,8 @@ func (x *extended) uninstall() {
 	}
 }
 
-// lookEnv names the environment variable with the directory where TestExtensionLook leaves its pictures: those in demo/ are made so.
+// lookEnv names the environment variable with the directory where TestExtensionLook leaves its pictures: those in demo/
+// are made so.
 const lookEnv = "PAGEWIRE_LOOK"
 
 // The popup and the side panel by keyboard alone, in both themes, with what an assistive program is told.
@@ -623,15 +646,19 @@ func TestExtensionLook(t *testing.T) {
 	x.tab(s.URL)
 	picture := func(b *tab, name string, width, height int64) {
 		for _, theme := range []string{"light", "dark"} {
-			_, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: theme}}})
+			_, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia,
+				emulation.SetEmulatedMediaParams{
+					Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: theme}}})
 			if err == nil {
-				_, err = chromedp.Call(b.ctx, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: width, Height: height, DeviceScaleFactor: 1})
+				_, err = chromedp.Call(b.ctx, emulation.SetDeviceMetricsOverride,
+					emulation.SetDeviceMetricsOverrideParams{Width: width, Height: height, DeviceScaleFactor: 1})
 			}
 			if err != nil {
 				t.Fatal(err)
 			}
 			testkit.Eventually(t, "the theme is "+theme, func() bool {
-				return run[bool](b, `const [r, g, b] = getComputedStyle(document.body).backgroundColor.match(/\d+/g); return (+r + +g + +b > 384) === `+strconv.FormatBool(theme == "light"))
+				return run[bool](b,
+					`const [r, g, b] = getComputedStyle(document.body).backgroundColor.match(/\d+/g); return (+r + +g + +b > 384) === `+strconv.FormatBool(theme == "light"))
 			})
 			text, err := chromedp.Call(b.ctx, cdppage.CaptureScreenshot, cdppage.CaptureScreenshotParams{Format: "png"})
 			if err != nil || len(text.Data) == 0 || len(text.Data) > 150_000 {
@@ -649,7 +676,8 @@ func TestExtensionLook(t *testing.T) {
 	p.shows("[data-do=once]")
 	picture(p, "extension-popup-asks", 360, 260)
 	// Every control has a name, and the word is given without a mouse.
-	if nameless := run[[]string](p, `return [...document.querySelectorAll("button, input")].filter((e) => !(e.ariaLabel || e.textContent || e.labels?.[0]?.textContent)).map((e) => e.outerHTML)`); len(nameless) > 0 {
+	if nameless := run[[]string](p,
+		`return [...document.querySelectorAll("button, input")].filter((e) => !(e.ariaLabel || e.textContent || e.labels?.[0]?.textContent)).map((e) => e.outerHTML)`); len(nameless) > 0 {
 		t.Errorf("without a name: %q", nameless)
 	}
 	for range 10 {
@@ -666,7 +694,8 @@ func TestExtensionLook(t *testing.T) {
 		t.Fatal(err)
 	}
 	testkit.Eventually(t, "the popup says so", func() bool {
-		return run[bool](p, `return /Read \d/.test(document.body.innerText) && document.body.innerText.includes("watched")`)
+		return run[bool](p,
+			`return /Read \d/.test(document.body.innerText) && document.body.innerText.includes("watched")`)
 	})
 	picture(p, "extension-popup", 360, 460)
 
@@ -674,7 +703,8 @@ func TestExtensionLook(t *testing.T) {
 	panel := x.tab(host.ExtensionOrigin + "/panel.html?tab=" + strconv.Itoa(number))
 	panel.shows("#resources")
 	testkit.Eventually(t, "the panel shows what the gateway has", func() bool {
-		return run[bool](panel, `return document.querySelector("#resources").innerText.includes("/cart") && document.querySelector(".status").innerText === "connected"`)
+		return run[bool](panel,
+			`return document.querySelector("#resources").innerText.includes("/cart") && document.querySelector(".status").innerText === "connected"`)
 	})
 	picture(panel, "extension-panel", 400, 900)
 	for _, b := range []*tab{p, panel} {
@@ -747,7 +777,8 @@ func TestExtensionNavigation(t *testing.T) {
 		t.Fatal(err)
 	}
 	testkit.Eventually(t, "the page is back, from the back/forward cache", func() bool {
-		kept, err := chromedp.Run(p.ctx, chromedp.Evaluate[bool]("globalThis.kept === true")) // it fails while the page changes
+		// it fails while the page changes
+		kept, err := chromedp.Run(p.ctx, chromedp.Evaluate[bool]("globalThis.kept === true"))
 		return err == nil && kept
 	})
 	run[any](p, "set(50)")
@@ -755,7 +786,9 @@ func TestExtensionNavigation(t *testing.T) {
 
 	// Frames: each origin for itself.
 	inner := serveStrict(t, "script-src 'self'", counting)
-	outer := serve(t, page{tag: " ", script: "document.documentElement.append(Object.assign(document.createElement('iframe'), { src: '" + inner.URL + "' }));" + counting})
+	outer := serve(t,
+		page{tag: " ", script: "document.documentElement.append(Object.assign(document.createElement('iframe'), { " +
+			"src: '" + inner.URL + "' }));" + counting})
 	x.tab(outer.URL)
 	x.allow(inner.URL)
 	testkit.Eventually(t, "the frame is listed", func() bool { return agent.Offers(inner.URL + "/count") })

@@ -15,7 +15,8 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
-// The extension in demo/ is somebody else's: its files, four of the npm package, and a policy that lets the page do nothing.
+// The extension in demo/ is somebody else's: its files, four of the npm package, and a policy that lets the page do
+// nothing.
 func TestExtensionWorker(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -34,7 +35,9 @@ func TestExtensionWorker(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	ctx, end, err := browser.Launch(t.Context(), browser.Options{Flags: []string{"--load-extension=" + dir, "--disable-extensions-except=" + dir}})
+	ctx, end,
+		err := browser.Launch(t.Context(),
+		browser.Options{Flags: []string{"--load-extension=" + dir, "--disable-extensions-except=" + dir}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +57,8 @@ func TestExtensionWorker(t *testing.T) {
 	s := serveStrict(t, "script-src 'self'", counting)
 	p := x.tab(s.URL)
 	badges := func() string {
-		return run[string](w, `return (await Promise.all((await chrome.tabs.query({})).map(({ id }) => chrome.action.getBadgeText({ tabId: id })))).join("")`)
+		return run[string](w,
+			`return (await Promise.all((await chrome.tabs.query({})).map(({ id }) => chrome.action.getBadgeText({ tabId: id })))).join("")`)
 	}
 	run[any](p, "set(41)")
 	if got := badges(); got != "" {

@@ -40,7 +40,8 @@ var gatewayBinary = sync.OnceValues(func() (string, error) {
 	return path, nil
 })
 
-// A counter is a page whose state is a number that the test sets by way of the page's own server, so that it survives reloads.
+// A counter is a page whose state is a number that the test sets by way of the page's own server, so that it survives
+// reloads.
 type counter struct {
 	*site
 	mu    sync.Mutex
@@ -48,7 +49,8 @@ type counter struct {
 	moved chan struct{}
 }
 
-// serveCounter serves a page with the resource /count. It polls its server by long requests, as pages with live state do.
+// serveCounter serves a page with the resource /count. It polls its server by long requests, as pages with live state
+// do.
 func serveCounter(t *testing.T) *counter {
 	c := &counter{moved: make(chan struct{})}
 	state := http.NewServeMux()
@@ -141,7 +143,8 @@ func (h userHome) env() []string {
 func (h userHome) serve(t *testing.T, args ...string) *started {
 	t.Helper()
 	cmd, log := h.command(t, append([]string{"serve", "--hub", h.hub, "--log-level", "debug"}, args...)...)
-	return &started{Agent: testkit.Connect(t, &mcp.CommandTransport{Command: cmd}, testkit.Legacy), t: t, cmd: cmd, log: log}
+	return &started{Agent: testkit.Connect(t, &mcp.CommandTransport{Command: cmd}, testkit.Legacy), t: t, cmd: cmd,
+		log: log}
 }
 
 // holds reads after each update, as a subscriber does, until it holds the count that it should, or a later one, and
@@ -153,7 +156,8 @@ func (s *started) holds(uri, want string) int {
 		if s.have >= atLeast {
 			return updates
 		}
-		testkit.Receive(s.t, fmt.Sprintf("the subscriber holds %s, after %d updates and %d", want, updates, s.have), s.Updates)
+		testkit.Receive(s.t, fmt.Sprintf("the subscriber holds %s, after %d updates and %d", want, updates, s.have),
+			s.Updates)
 		if got, err := s.Read(uri); err == nil {
 			s.have, _ = strconv.Atoi(got)
 		}
@@ -226,17 +230,20 @@ func TestServe(t *testing.T) {
 			for _, tool := range tools.Tools {
 				names = append(names, tool.Name)
 			}
-			if want := []string{"list_page_resources", "page_changes", "read_page_resource", "wait_for_page_update"}; !slices.Equal(names, want) {
+			if want := []string{"list_page_resources", "page_changes", "read_page_resource",
+				"wait_for_page_update"}; !slices.Equal(names, want) {
 				t.Errorf("tools %v, want %v", names, want)
 			}
-			r, err := a.CallTool(t.Context(), &mcp.CallToolParams{Name: "read_page_resource", Arguments: map[string]string{"uri": c.uri()}})
+			r, err := a.CallTool(t.Context(), &mcp.CallToolParams{Name: "read_page_resource",
+				Arguments: map[string]string{"uri": c.uri()}})
 			if err != nil || r.IsError || r.Content[1].(*mcp.TextContent).Text != "2" {
 				t.Fatalf("read_page_resource: %+v, %v", r, err)
 			}
 			var head struct{ Revision int64 }
 			json.Unmarshal([]byte(r.Content[0].(*mcp.TextContent).Text), &head)
 			c.set(3) // before the wait
-			r, err = a.CallTool(t.Context(), &mcp.CallToolParams{Name: "wait_for_page_update", Arguments: map[string]any{"uris": []string{c.uri()}, "since": head.Revision}})
+			r, err = a.CallTool(t.Context(), &mcp.CallToolParams{Name: "wait_for_page_update",
+				Arguments: map[string]any{"uris": []string{c.uri()}, "since": head.Revision}})
 			if err != nil || !strings.Contains(r.Content[0].(*mcp.TextContent).Text, `"changed":["`+c.uri()) {
 				t.Fatalf("wait_for_page_update: %+v, %v", r, err)
 			}
@@ -249,7 +256,9 @@ func TestServe(t *testing.T) {
 			began := time.Now()
 			a.Close()
 			t.Logf("it ended after %v", time.Since(began).Round(time.Millisecond))
-			testkit.Eventually(t, "the browser's processes are gone", func() bool { return !slices.ContainsFunc(below, running) })
+			testkit.Eventually(t, "the browser's processes are gone", func() bool {
+				return !slices.ContainsFunc(below, running)
+			})
 			var left []string
 			defer func() { t.Logf("in its home is %q", left) }()
 			testkit.Eventually(t, "nothing but the token is left behind", func() bool {
@@ -270,9 +279,12 @@ func TestPageWithTwoTransports(t *testing.T) {
 	})
 	a := h.serve(t, "--launch", "--headless", "--open", s.URL)
 	testkit.Eventually(t, "it is listed", func() bool { return a.Offers(s.URL + "/a") })
-	testkit.Eventually(t, "it came by itself", func() bool { return strings.Contains(a.log.String(), "transport=websocket") })
+	testkit.Eventually(t, "it came by itself", func() bool {
+		return strings.Contains(a.log.String(), "transport=websocket")
+	})
 	time.Sleep(2 * testkit.Moment) // for what must not come
-	if a.Offers(s.URL+"/.pagewire/tab/1/a") || a.Offers(s.URL+"/.pagewire/tab/2/a") || strings.Contains(a.log.String(), "transport=cdp") {
+	if a.Offers(s.URL+"/.pagewire/tab/1/a") || a.Offers(s.URL+"/.pagewire/tab/2/a") ||
+		strings.Contains(a.log.String(), "transport=cdp") {
 		t.Errorf("it came twice")
 	}
 	if got, err := a.Read(s.URL + "/a"); got != "1" {
@@ -280,8 +292,8 @@ func TestPageWithTwoTransports(t *testing.T) {
 	}
 }
 
-// It ends when whoever started it is gone, even if something else keeps its stdin open.
-// A page's own gateway, and one that has handed over a function, as the extension does: both are taken, whichever is named last.
+// It ends when whoever started it is gone, even if something else keeps its stdin open. A page's own gateway, and one
+// that has handed over a function, as the extension does: both are taken, whichever is named last.
 func TestGatewaysThatComeInOneTurn(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -356,7 +368,9 @@ func TestForeignPort(t *testing.T) {
 	joiner.Watch(c.uri())
 	c.set(1)
 	joiner.holds(c.uri(), "1")
-	testkit.Eventually(t, "it is said", func() bool { return strings.Contains(hub.log.String(), "something else has the port: agents go on") })
+	testkit.Eventually(t, "it is said", func() bool {
+		return strings.Contains(hub.log.String(), "something else has the port: agents go on")
+	})
 	hub.cmd.Process.Signal(syscall.SIGKILL)
 	c.set(2)
 	joiner.holds(c.uri(), "2")
@@ -407,7 +421,8 @@ func TestThreeAgents(t *testing.T) {
 	for _, a := range others {
 		a.holds(c.uri(), "3")
 	}
-	// They leave together, as those do whose machine is shut down; one of them closes the browser, which neither has launched.
+	// They leave together, as those do whose machine is shut down; one of them closes the browser, which neither has
+	// launched.
 	below := profiles(h)
 	var left sync.WaitGroup
 	for _, a := range others {
@@ -445,7 +460,8 @@ func TestHubThatIsTerminated(t *testing.T) {
 	testkit.Eventually(t, "the browser is gone with the last agent", func() bool { return len(profiles(h)) == 0 })
 }
 
-// A hub that is stopped is replaced, also for the pages of the browser that it has launched; when it goes on it is a joiner.
+// A hub that is stopped is replaced, also for the pages of the browser that it has launched; when it goes on it is a
+// joiner.
 func TestStoppedHub(t *testing.T) {
 	h := newHome(t)
 	c := serveCounter(t)
@@ -535,7 +551,9 @@ func TestKills(t *testing.T) {
 			renderer := rendererOf(t, h, conn, target)
 			syscall.Kill(renderer, syscall.SIGKILL)
 			// A reload before the browser has seen that is aborted.
-			testkit.Eventually(t, "the hub has seen it", func() bool { return strings.Contains(hub.log.String(), "page gone") })
+			testkit.Eventually(t, "the hub has seen it", func() bool {
+				return strings.Contains(hub.log.String(), "page gone")
+			})
 			session := call(t, conn, "", "Target.attachToTarget", map[string]any{"targetId": target, "flatten": true})["sessionId"].(string)
 			call(t, conn, session, "Page.reload", nil)
 		})
@@ -547,7 +565,8 @@ func TestKills(t *testing.T) {
 		last := stream(func() {
 			// The gateway that has launched it launches another.
 			for _, pid := range children(hub.cmd.Process.Pid) {
-				if cmdline, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); strings.Contains(string(cmdline), "--remote-debugging-port") && !strings.Contains(string(cmdline), "--type=") {
+				if cmdline, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); strings.Contains(string(cmdline),
+					"--remote-debugging-port") && !strings.Contains(string(cmdline), "--type=") {
 					syscall.Kill(pid, syscall.SIGKILL)
 				}
 			}
@@ -662,8 +681,8 @@ func pageTarget(t *testing.T, conn *remote.Conn, url string) string {
 	return ""
 }
 
-// rendererOf finds the process that a tab is in: the renderer that takes the time when the tab works. Those of the browser's own
-// pages are none: while it starts they may take more.
+// rendererOf finds the process that a tab is in: the renderer that takes the time when the tab works. Those of the
+// browser's own pages are none: while it starts they may take more.
 func rendererOf(t *testing.T, h userHome, conn *remote.Conn, target string) int {
 	t.Helper()
 	session := call(t, conn, "", "Target.attachToTarget", map[string]any{"targetId": target, "flatten": true})["sessionId"].(string)
@@ -680,7 +699,8 @@ func rendererOf(t *testing.T, h userHome, conn *remote.Conn, target string) int 
 		return all
 	}
 	before := renderers()
-	call(t, conn, session, "Runtime.evaluate", map[string]any{"expression": "for (const end = performance.now() + 300; performance.now() < end;);"})
+	call(t, conn, session, "Runtime.evaluate", map[string]any{"expression": "for (const end = performance.now() + " +
+		"300; performance.now() < end;);"})
 	most, pid := 0.0, 0
 	for id, time := range renderers() {
 		if spent := time - before[id]; spent > most {

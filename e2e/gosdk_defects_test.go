@@ -143,7 +143,8 @@ var defects = []struct {
 		if capabilities["tools"] != nil || capabilities["prompts"] != nil {
 			return "they are advertised"
 		}
-		tools, prompts := codeOf(s.ask("one", "tools/list", ""), -32601), codeOf(s.ask("two", "prompts/list", ""), -32601)
+		tools, prompts := codeOf(s.ask("one", "tools/list", ""), -32601),
+			codeOf(s.ask("two", "prompts/list", ""), -32601)
 		return tools + prompts
 	}},
 	{"09 a read may be cached by anyone", func(s *server) string {
@@ -166,7 +167,9 @@ var defects = []struct {
 	}},
 	{"10 one URI that is refused fails the whole listen", func(s *server) string {
 		s.request("one", "subscriptions/listen", `"notifications":{"resourceSubscriptions":[%q,%q]}`, uriA, uriC)
-		m := s.await("an acknowledgement or an answer", func(m msg) bool { return acknowledgementOf("one")(m) || answerTo("one")(m) })
+		m := s.await("an acknowledgement or an answer", func(m msg) bool {
+			return acknowledgementOf("one")(m) || answerTo("one")(m)
+		})
 		if answerTo("one")(m) {
 			return fmt.Sprintf("refused as a whole: %v", m["error"])
 		}
@@ -194,7 +197,8 @@ func TestGoSDKDefects(t *testing.T) {
 				wrong = d.script(theirs(t))
 			}
 			if wrong == "" {
-				t.Error("the SDK's server gets this right by now: take the row out, and say so where the SDK's defects are listed")
+				t.Error("the SDK's server gets this right by now: take the row out, and say so where the SDK's " +
+					"defects are listed")
 			} else {
 				t.Logf("the SDK's: %s", wrong)
 			}
@@ -423,14 +427,17 @@ func theirs(t *testing.T) *server {
 		UnsubscribeHandler: func(context.Context, *mcp.UnsubscribeRequest) error { return nil },
 	})
 	for uri, text := range map[string]string{uriA: "a", uriB: "b", uriC: "c", uriE: ""} {
-		peer.AddResource(&mcp.Resource{URI: uri, Name: uri}, func(context.Context, *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+		peer.AddResource(&mcp.Resource{URI: uri, Name: uri}, func(context.Context, *mcp.ReadResourceRequest) (
+			*mcp.ReadResourceResult, error) {
 			return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: uri, Text: text}}}, nil
 		})
 	}
-	peer.AddResource(&mcp.Resource{URI: uriF, Name: uriF}, func(context.Context, *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+	peer.AddResource(&mcp.Resource{URI: uriF, Name: uriF}, func(context.Context, *mcp.ReadResourceRequest) (
+		*mcp.ReadResourceResult, error) {
 		return nil, errBroken
 	})
-	peer.AddResource(&mcp.Resource{URI: uriS, Name: uriS}, func(ctx context.Context, _ *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+	peer.AddResource(&mcp.Resource{URI: uriS, Name: uriS}, func(ctx context.Context, _ *mcp.ReadResourceRequest) (
+		*mcp.ReadResourceResult, error) {
 		<-ctx.Done()
 		return nil, ctx.Err()
 	})

@@ -27,7 +27,8 @@ import (
 func TestGoSDKClient(t *testing.T) {
 	t.Parallel()
 	binary := filepath.Join(t.TempDir(), "stdio")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "./stdio").CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary,
+		"./stdio").CombinedOutput(); err != nil {
 		t.Fatalf("build: %v\n%s", err, out)
 	}
 	for _, version := range []string{"2026-07-28", "2025-11-25"} {
@@ -46,8 +47,8 @@ func TestGoSDKClient(t *testing.T) {
 		})
 		t.Run("stdio/"+version, func(t *testing.T) {
 			t.Parallel()
-			// TerminateDuration is how long the SDK waits for the process to end by itself before it kills it, so that a
-			// process that does not end fails below instead of slowly passing.
+			// TerminateDuration is how long the SDK waits for the process to end by itself before it kills it, so that
+			// a process that does not end fails below instead of slowly passing.
 			command := exec.CommandContext(t.Context(), binary)
 			goSDKStory(t, version, &mcp.CommandTransport{Command: command, TerminateDuration: testkit.Patience})
 			if s := command.ProcessState; s == nil || !s.Exited() || s.ExitCode() != 0 {
@@ -64,7 +65,9 @@ func goSDKStory(t *testing.T, version string, transport mcp.Transport) {
 	var told heard
 	changed := make(chan bool, 100)
 	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, &mcp.ClientOptions{
-		ResourceUpdatedHandler:     func(_ context.Context, r *mcp.ResourceUpdatedNotificationRequest) { told.add(r.Params.URI) },
+		ResourceUpdatedHandler: func(_ context.Context, r *mcp.ResourceUpdatedNotificationRequest) {
+			told.add(r.Params.URI)
+		},
 		ResourceListChangedHandler: func(context.Context, *mcp.ResourceListChangedRequest) { changed <- true },
 	})
 	session, err := client.Connect(ctx, transport, &mcp.ClientSessionOptions{ProtocolVersion: version})
@@ -102,7 +105,8 @@ func goSDKStory(t *testing.T, version string, transport mcp.Transport) {
 		t.Errorf("listed %q", got)
 	}
 	templates, err := session.ListResourceTemplates(ctx, nil)
-	if err != nil || len(templates.ResourceTemplates) != 1 || templates.ResourceTemplates[0].URITemplate != home.Origin+"/square/{n}" {
+	if err != nil || len(templates.ResourceTemplates) != 1 ||
+		templates.ResourceTemplates[0].URITemplate != home.Origin+"/square/{n}" {
 		t.Errorf("templates: %+v, %v", templates, err)
 	}
 	if got := number(square); got != 144 {
@@ -118,7 +122,8 @@ func goSDKStory(t *testing.T, version string, transport mcp.Transport) {
 		t.Errorf("reading what is not there: %v", err)
 	} else {
 		var data map[string]string
-		if err := json.Unmarshal(failure.Data, &data); err != nil || len(data) != 1 || data["uri"] != home.Origin+"/unknown" {
+		if err := json.Unmarshal(failure.Data, &data); err != nil || len(data) != 1 ||
+			data["uri"] != home.Origin+"/unknown" {
 			t.Errorf("the data of not found is %s", failure.Data)
 		}
 	}
@@ -172,7 +177,9 @@ func goSDKStory(t *testing.T, version string, transport mcp.Transport) {
 	if err := <-answered; !errors.Is(err, context.Canceled) {
 		t.Errorf("the read that was given up: %v", err)
 	}
-	testkit.Eventually(t, "the reader of slow is told to stop", func() bool { return number(home.Origin+"/gave_up") == 1 })
+	testkit.Eventually(t, "the reader of slow is told to stop", func() bool {
+		return number(home.Origin+"/gave_up") == 1
+	})
 
 	unsubscribe(clock)
 	unsubscribe(square)

@@ -150,7 +150,9 @@ func serve(t *testing.T, p page) *site {
 		switch r.URL.Path {
 		case "/":
 			w.Header().Set("Content-Type", "text/html; charset=utf-8")
-			text := fmt.Sprintf("<!doctype html><title>e2e</title><link rel=icon href=data:,>%s%s<script>%s</script><script src=/agent.js></script><body><input id=field>", p.head, p.tag, p.script)
+			text := fmt.Sprintf("<!doctype html><title>e2e</title><link rel=icon "+
+				"href=data:,>%s%s<script>%s</script><script src=/agent.js></script><body><input id=field>", p.head,
+				p.tag, p.script)
 			if p.nonce != "" {
 				text = strings.ReplaceAll(text, "<script", "<script nonce="+p.nonce)
 			}
@@ -266,7 +268,8 @@ func run[T any](b *tab, body string) T {
 	b.t.Helper()
 	// By way of JSON text, so that undefined and odd objects are seen as what an agent could see of them.
 	text, err := chromedp.Run(b.ctx, chromedp.Evaluate[string](
-		"(async () => { "+body+" })().then((v) => JSON.stringify(v === undefined ? null : v))", chromedp.EvalAwaitPromise))
+		"(async () => { "+body+" })().then((v) => JSON.stringify(v === undefined ? null : v))",
+		chromedp.EvalAwaitPromise))
 	if err != nil {
 		b.t.Fatalf("%v\nin the page: %s", err, body)
 	}

@@ -15,8 +15,8 @@ func TestHostilePages(t *testing.T) {
 		const at = (name) => location.origin + "/" + name, context = document.modelContext;
 		context.registerResource({ uri: at("good"), name: "good", mimeType: "text/plain", read: async () => ({ text: value }) });`
 	cases := []struct{ name, attack, want string }{
-		// Every prototype that a library could touch, replaced by functions that throw. What the test itself needs is kept
-		// from it: the client is a library of the page as well.
+		// Every prototype that a library could touch, replaced by functions that throw. What the test itself needs is
+		// kept from it: the client is a library of the page as well.
 		{"patched intrinsics", `
 			const bomb = function () { throw new Error("patched"); };
 			const kept = {};
@@ -140,7 +140,8 @@ func TestHostilePages(t *testing.T) {
 				if got.Attack != c.want {
 					t.Errorf("the attack ended in %q, want %q", got.Attack, c.want)
 				}
-				if got.Read != "second" || got.Later != "second" || got.Told != 1 || got.Listed != 1 || got.Deaths != 0 {
+				if got.Read != "second" || got.Later != "second" || got.Told != 1 || got.Listed != 1 ||
+					got.Deaths != 0 {
 					t.Errorf("beside it: %+v", got)
 				}
 			})
@@ -176,10 +177,12 @@ func TestHostileTools(t *testing.T) {
 					t.Errorf("%s: isError %s", what, text)
 				}
 			}
-			if strings.Contains(fmt.Sprint(got), "secret") || !strings.Contains(got["throws"], "isError") || !strings.Contains(got["large"], "larger than") {
+			if strings.Contains(fmt.Sprint(got), "secret") || !strings.Contains(got["throws"], "isError") ||
+				!strings.Contains(got["large"], "larger than") {
 				t.Errorf("throws: %s; large: %s", got["throws"], got["large"])
 			}
-			if !strings.Contains(got["good"], "fine") || !strings.Contains(got["after"], "fine") || got["many"] != "16 refused" {
+			if !strings.Contains(got["good"], "fine") || !strings.Contains(got["after"], "fine") ||
+				got["many"] != "16 refused" {
 				t.Errorf("good: %s, then %s; %s", got["good"], got["after"], got["many"])
 			}
 			if !strings.Contains(got["gone"], "late") {

@@ -13,9 +13,12 @@ import (
 // hidden tab are.
 func hide(t *testing.T, b *tab) {
 	t.Helper()
-	window, err := chromedp.CallBrowser(b.ctx, cdpbrowser.GetWindowForTarget, cdpbrowser.GetWindowForTargetParams{TargetID: chromedp.FromContext(b.ctx).Target.TargetID})
+	window, err := chromedp.CallBrowser(b.ctx, cdpbrowser.GetWindowForTarget,
+		cdpbrowser.GetWindowForTargetParams{TargetID: chromedp.FromContext(b.ctx).Target.TargetID})
 	if err == nil {
-		_, err = chromedp.CallBrowser(b.ctx, cdpbrowser.SetWindowBounds, cdpbrowser.SetWindowBoundsParams{WindowID: window.WindowID, Bounds: &cdpbrowser.Bounds{WindowState: cdpbrowser.WindowStateMinimized}})
+		_, err = chromedp.CallBrowser(b.ctx, cdpbrowser.SetWindowBounds,
+			cdpbrowser.SetWindowBoundsParams{WindowID: window.WindowID,
+				Bounds: &cdpbrowser.Bounds{WindowState: cdpbrowser.WindowStateMinimized}})
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -68,7 +71,8 @@ func TestHiddenTab(t *testing.T) {
 					for (const end = performance.now() + 60000; a.updated.length < 2 && performance.now() < end; ) await new Promise((done) => setTimeout(done, 10));
 					return { hidden: document.hidden, throttled: took, text: await a.read(uri) === String(last) ? "last" : text, announced: a.updated.length };
 				`)
-				// The first is announced at once, and the last by the second timer after it, or a later one where the core is slower.
+				// The first is announced at once, and the last by the second timer after it, or a later one where the
+				// core is slower.
 				if !got.Hidden || got.Throttled < 500 || got.Text != "last" || got.Announced < 2 {
 					t.Errorf("%+v", got)
 				}
@@ -113,11 +117,14 @@ func TestBackForwardCache(t *testing.T) {
 			for round := 1; round <= rounds; round++ {
 				b.do(chromedp.Navigate(s.URL + "/away"))
 				// Back in the page's own way; the restored document fires no load event to wait for.
-				if _, err := chromedp.Run(b.ctx, chromedp.Evaluate[any](`setTimeout(() => history.back())`)); err != nil {
+				if _, err := chromedp.Run(b.ctx,
+					chromedp.Evaluate[any](`setTimeout(() => history.back())`)); err != nil {
 					t.Fatal(err)
 				}
 				testkit.Eventually(t, "the page is back", func() bool {
-					there, err := chromedp.Run(b.ctx, chromedp.Evaluate[bool](`location.pathname === "/" && typeof shows !== "undefined" && shows.length > 0`))
+					there, err := chromedp.Run(b.ctx,
+						chromedp.Evaluate[bool](
+							`location.pathname === "/" && typeof shows !== "undefined" && shows.length > 0`))
 					return err == nil && there // it fails while the page changes
 				})
 				got := run[state](b, `
@@ -144,7 +151,8 @@ func TestBackForwardCache(t *testing.T) {
 				}
 				for _, n := range got.Told {
 					if n != 1 {
-						t.Errorf("round %d: on the return the clients were told %v times, want once each", round, got.Told)
+						t.Errorf("round %d: on the return the clients were told %v times, want once each", round,
+							got.Told)
 					}
 				}
 				if round == 1 {

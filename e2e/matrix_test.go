@@ -37,10 +37,14 @@ func TestMatrix(t *testing.T) {
 	}{
 		{"no policy", "", "", false, ""},
 		{"script-src on the document", "script-src 'self' 'nonce-a'" + wasm, "script-src 'self' 'nonce-a'", false, ""},
-		{"script-src on every response", "script-src 'self' 'nonce-a'" + wasm, "script-src 'self' 'nonce-a'", true, "'wasm-unsafe-eval'"},
-		{"nonce and strict-dynamic", "script-src 'nonce-a' 'strict-dynamic'" + wasm, "script-src 'nonce-a' 'strict-dynamic'", false, ""},
-		{"Trusted Types", "script-src 'self' 'nonce-a'" + wasm + "; require-trusted-types-for 'script'; trusted-types", "script-src 'self' 'nonce-a'; require-trusted-types-for 'script'; trusted-types pagewire", false, ""},
-		{"Trusted Types without our policy", "", "script-src 'self' 'nonce-a'; require-trusted-types-for 'script'; trusted-types", false, "trusted-types pagewire"},
+		{"script-src on every response", "script-src 'self' 'nonce-a'" + wasm, "script-src 'self' 'nonce-a'", true,
+			"'wasm-unsafe-eval'"},
+		{"nonce and strict-dynamic", "script-src 'nonce-a' 'strict-dynamic'" + wasm,
+			"script-src 'nonce-a' 'strict-dynamic'", false, ""},
+		{"Trusted Types", "script-src 'self' 'nonce-a'" + wasm + "; require-trusted-types-for 'script'; trusted-types",
+			"script-src 'self' 'nonce-a'; require-trusted-types-for 'script'; trusted-types pagewire", false, ""},
+		{"Trusted Types without our policy", "", "script-src 'self' 'nonce-a'; require-trusted-types-for 'script'; " +
+			"trusted-types", false, "trusted-types pagewire"},
 	}
 	for _, company := range companies {
 		for _, policy := range policies {
@@ -96,7 +100,8 @@ func TestMatrix(t *testing.T) {
 					`)
 					errors := strings.Join(got.Errors, "\n")
 					if worker && policy.refused != "" {
-						if strings.HasPrefix(got.Outcome, "listed") || !strings.Contains(errors, policy.refused) || !strings.Contains(errors, "pagewire.worker.js") || !b.said("pagewire: no core from") {
+						if strings.HasPrefix(got.Outcome, "listed") || !strings.Contains(errors, policy.refused) ||
+							!strings.Contains(errors, "pagewire.worker.js") || !b.said("pagewire: no core from") {
 							t.Errorf("%+v: want an error that names %s and the worker's response", got, policy.refused)
 						}
 						return
@@ -105,7 +110,8 @@ func TestMatrix(t *testing.T) {
 					if company.said != "" {
 						want = "listed 0"
 						if !b.said(company.said) || got.Channel != 1 {
-							t.Errorf("%+v: want the other library's client to find its resource, and the developer told %q", got, company.said)
+							t.Errorf("%+v: want the other library's client to find its resource, and the developer "+
+								"told %q", got, company.said)
 						}
 					} else if got.Text != "text" || errors != "" || got.Channel != 1 {
 						t.Errorf("%+v", got)

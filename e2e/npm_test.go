@@ -48,7 +48,8 @@ func TestNpm(t *testing.T) {
 	})
 }
 
-// shop is the story: an agent lists what the page shows and reads it, a person acts, the agent is told and reads it anew.
+// shop is the story: an agent lists what the page shows and reads it, a person acts, the agent is told and reads it
+// anew.
 func shop(b *tab) {
 	b.t.Helper()
 	run[any](b, `
@@ -57,7 +58,8 @@ func shop(b *tab) {
 		await a.subscribe(uri);
 	`)
 	type resource struct{ URI, Name, MimeType string }
-	if got, want := run[[]resource](b, `return (await a.client.listResources()).resources`), (resource{run[string](b, `return uri`), "Cart", "application/json"}); len(got) != 1 || got[0] != want {
+	if got, want := run[[]resource](b, `return (await a.client.listResources()).resources`),
+		(resource{run[string](b, `return uri`), "Cart", "application/json"}); len(got) != 1 || got[0] != want {
 		b.t.Errorf("listed %+v, want %+v alone", got, want)
 	}
 	if text := run[string](b, `return a.read(uri)`); text != `["tea"]` {
@@ -68,7 +70,8 @@ func shop(b *tab) {
 		await agent.until(() => a.updated.length);
 		return a.read(uri);
 	`)
-	if shown := run[string](b, `return document.getElementById("items").textContent`); text != `["tea","milk"]` || shown != "tea, milk" {
+	if shown := run[string](b, `return document.getElementById("items").textContent`); text != `["tea","milk"]` ||
+		shown != "tea, milk" {
 		b.t.Errorf("read %q where the page shows %q", text, shown)
 	}
 }
@@ -82,7 +85,8 @@ func edit(b *tab, path string) {
 		b.t.Fatal(err)
 	}
 	run[any](b, `globalThis.before = true; a.listChanged = 0`)
-	if err := os.WriteFile(path, []byte(strings.ReplaceAll(string(source), "Cart\"", "Basket\"")+"\n"), 0o644); err != nil {
+	if err := os.WriteFile(path, []byte(strings.ReplaceAll(string(source), "Cart\"", "Basket\"")+"\n"),
+		0o644); err != nil {
 		b.t.Fatal(err)
 	}
 	got := run[struct {
@@ -162,8 +166,8 @@ func hook(b *tab) {
 		show({ t: [{ uri: "/stage/item/{id}", name: "t", read: (_uri, { params }) => params.id }, 2] });
 		await agent.until(() => told("/stage/item/7"));
 
-		// Two with one URI: an error, and the second takes over when the first is gone. What is wrong for another reason
-		// is an error too. (The errors are looked for below.)
+		// Two with one URI: an error, and the second takes over when the first is gone. What is wrong for another
+		// reason is an error too. (The errors are looked for below.)
 		show({ first: [d("two"), "first"], second: [d("two"), "second"] });
 		expect("the first", [await names(), await contents("/stage/two")], [["two"], ["first", undefined]]);
 		show({ second: [d("two"), "second!"] });

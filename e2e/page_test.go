@@ -45,9 +45,11 @@ func TestBadInput(t *testing.T) {
 			`}))
 			want := map[string]string{
 				"no argument": "TypeError", "not an object": "TypeError", "no uri": "TypeError", "no name": "TypeError",
-				"no read": "TypeError", "read no function": "TypeError", "relative": "TypeError", "credentials": "TypeError",
-				"fragment": "TypeError", "other origin": "SecurityError", "other port": "SecurityError",
-				"the gateway's path": "SecurityError", "other scheme": "SecurityError", "template over hosts": "SecurityError", "broken template": "TypeError",
+				"no read": "TypeError", "read no function": "TypeError", "relative": "TypeError",
+				"credentials": "TypeError",
+				"fragment":    "TypeError", "other origin": "SecurityError", "other port": "SecurityError",
+				"the gateway's path": "SecurityError", "other scheme": "SecurityError",
+				"template over hosts": "SecurityError", "broken template": "TypeError",
 				"duplicate": "InvalidStateError", "duplicate, spelt otherwise": "InvalidStateError",
 				"throwing getter": "RangeError", "wrong signal": "TypeError",
 				"unregister unknown": "NotFoundError", "unregister nothing": "TypeError",
@@ -115,7 +117,8 @@ func TestBadReads(t *testing.T) {
 		if strings.HasPrefix(name, "throws") || strings.HasPrefix(name, "rejects") {
 			reason = "read_failed"
 		}
-		if fmt.Sprint(refusal[0]) != "-32603" || refusal[2] != reason && !strings.Contains(name, "getter") && !strings.Contains(name, "proxy") {
+		if fmt.Sprint(refusal[0]) != "-32603" || refusal[2] != reason && !strings.Contains(name, "getter") &&
+			!strings.Contains(name, "proxy") {
 			t.Errorf("%s: %v, want -32603 with reason %s", name, refusal, reason)
 		}
 		if strings.Contains(fmt.Sprint(refusal), "secret") {
@@ -181,8 +184,10 @@ func TestContents(t *testing.T) {
 		return fmt.Sprintf(`[{"uri":"/%s","mimeType":"text/x-own",%s}]`, name, member)
 	}
 	want := map[string]string{
-		"string": own("string", `"text":"text"`), "text": own("text", `"text":"text"`), "empty": own("empty", `"text":""`),
-		"base64": own("base64", `"blob":"AAH+/w=="`), "buffer": own("buffer", `"blob":"AAH+/w=="`), "view": own("view", `"blob":"AAH+/w=="`),
+		"string": own("string", `"text":"text"`), "text": own("text", `"text":"text"`),
+		"empty":  own("empty", `"text":""`),
+		"base64": own("base64", `"blob":"AAH+/w=="`), "buffer": own("buffer", `"blob":"AAH+/w=="`),
+		"view": own("view", `"blob":"AAH+/w=="`),
 		"part": own("part", `"blob":"Af4="`), "blob": own("blob", `"blob":"AAH+/w=="`),
 		"several":  `[{"uri":"/several","mimeType":"text/x-own","text":"one"},{"uri":"/other","mimeType":"image/png","blob":"AAH+/w=="}]`,
 		"template": `{"uri":"/item/a%20b?q=1","params":{"q":"1","id":"a b"}}`,

@@ -42,18 +42,21 @@ var peers = []peer{
 	{
 		name: "chrome-devtools-mcp",
 		args: func(browser string) []string {
-			return []string{"--browserUrl", browser, "--categoryExperimentalWebmcp", "--no-usage-statistics", "--no-performance-crux"}
+			return []string{"--browserUrl", browser, "--categoryExperimentalWebmcp", "--no-usage-statistics",
+				"--no-performance-crux"}
 		},
 		choose: func(a *peerAgent, url string) { a.page = a.tabAt(a.tool("list_pages", none), url) },
 		tools: func(a *peerAgent) (names []string) {
-			for _, m := range regexp.MustCompile(`(?m)^name="(\w+)"`).FindAllStringSubmatch(a.tool("list_webmcp_tools", map[string]any{"pageId": a.page}), -1) {
+			for _, m := range regexp.MustCompile(`(?m)^name="(\w+)"`).FindAllStringSubmatch(
+				a.tool("list_webmcp_tools", map[string]any{"pageId": a.page}), -1) {
 				names = append(names, m[1])
 			}
 			return names
 		},
 		call: func(a *peerAgent, tool string, input map[string]any) string {
 			text, _ := json.Marshal(input) // strings and numbers
-			result := a.tool("execute_webmcp_tool", map[string]any{"pageId": a.page, "toolName": tool, "input": string(text)})
+			result := a.tool("execute_webmcp_tool", map[string]any{"pageId": a.page, "toolName": tool,
+				"input": string(text)})
 			var answer struct{ Output json.RawMessage }
 			if err := json.Unmarshal([]byte(result), &answer); err != nil {
 				return result // says what went wrong
@@ -144,7 +147,8 @@ func TestPeers(t *testing.T) {
 
 			a := connectPeer(t, p, address)
 			p.choose(a, s.URL)
-			if got := p.tools(a); !slices.Equal(sorted(got), []string{"resources_list", "resources_read", "resources_wait"}) {
+			if got := p.tools(a); !slices.Equal(sorted(got),
+				[]string{"resources_list", "resources_read", "resources_wait"}) {
 				t.Fatalf("it finds the tools %q", got)
 			}
 
@@ -153,7 +157,8 @@ func TestPeers(t *testing.T) {
 				Resources []struct{ URI, Name, MIMEType string }
 			}
 			answered(a, p.call(a, "resources_list", none), &listed)
-			if len(listed.Resources) != 1 || listed.Resources[0].Name != "Field" || listed.Resources[0].URI != s.URL+"/state/field" {
+			if len(listed.Resources) != 1 || listed.Resources[0].Name != "Field" ||
+				listed.Resources[0].URI != s.URL+"/state/field" {
 				t.Fatalf("listed %+v", listed)
 			}
 			uri := listed.Resources[0].URI
@@ -170,7 +175,8 @@ func TestPeers(t *testing.T) {
 
 			answer := make(chan string, 1)
 			go func() {
-				answer <- p.call(a, "resources_wait", map[string]any{"uris": []string{uri}, "since": before.Revision, "timeoutMs": 25_000})
+				answer <- p.call(a, "resources_wait", map[string]any{"uris": []string{uri}, "since": before.Revision,
+					"timeoutMs": 25_000})
 			}()
 			select {
 			case <-waits: // the page's tool is running
@@ -193,7 +199,8 @@ func TestPeers(t *testing.T) {
 			case <-time.After(testkit.Patience): // well before its own timeout
 				t.Fatal("resources_wait has not answered 10 s after the change")
 			}
-			if !slices.Equal(woken.Updated, []string{uri}) || woken.Revision == before.Revision || woken.Revision == "" {
+			if !slices.Equal(woken.Updated, []string{uri}) || woken.Revision == before.Revision ||
+				woken.Revision == "" {
 				t.Errorf("woken by %+v, after revision %s", woken, before.Revision)
 			}
 			answered(a, p.call(a, "resources_read", map[string]any{"uri": uri, "since": before.Revision}), &after)
@@ -228,7 +235,8 @@ func connectPeer(t *testing.T, p peer, address string) *peerAgent {
 	// A home of its own, for what they keep from one run to the next. The variable stops a look for a newer version.
 	command.Env = append(os.Environ(), "HOME="+t.TempDir(), "CHROME_DEVTOOLS_MCP_NO_UPDATE_CHECKS=1")
 	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil)
-	session, err := client.Connect(t.Context(), &mcp.CommandTransport{Command: command, TerminateDuration: testkit.Patience}, nil)
+	session, err := client.Connect(t.Context(),
+		&mcp.CommandTransport{Command: command, TerminateDuration: testkit.Patience}, nil)
 	if err != nil {
 		t.Fatalf("connect to %s: %v; make test-browser installs it", p.name, err)
 	}
@@ -249,9 +257,12 @@ func debuggable(t *testing.T) (m mode, address string) {
 		chromedp.UserDataDir(profile),
 		chromedp.Flag("enable-features", "WebMCP"), // Playwright asks for it in these very words
 		// Besides the pipe, which stays ours: with the flag as an option, chromedp would use the port itself.
-		chromedp.ModifyCmdFunc(func(command *exec.Cmd) { command.Args = append(command.Args, "--remote-debugging-port=0") }),
+		chromedp.ModifyCmdFunc(func(command *exec.Cmd) {
+			command.Args = append(command.Args, "--remote-debugging-port=0")
+		}),
 	}
-	for _, flag := range []string{"headless", "no-sandbox", "disable-gpu", "disable-quic", "no-first-run", "disable-background-networking", "disable-component-update", "disable-sync"} {
+	for _, flag := range []string{"headless", "no-sandbox", "disable-gpu", "disable-quic", "no-first-run",
+		"disable-background-networking", "disable-component-update", "disable-sync"} {
 		options = append(options, chromedp.Flag(flag, true))
 	}
 	allocator, stop := chromedp.NewExecAllocator(context.Background(), options...)

@@ -32,7 +32,8 @@ func TestStart(t *testing.T) {
 				const [loader] = performance.getEntriesByName(location.origin + "/pagewire.core.js"), wasm = performance.getEntriesByName(location.origin + "/pagewire.wasm");
 				return { usable, listed, wasm: wasm.filter((e) => e.transferSize > 0).length, wasmStart: wasm[0].startTime, loaderDone: loader.responseEnd };
 			`)
-			t.Logf("the API was usable %.1f ms after its script was there, the first list %.0f ms after connecting", got.Usable, got.Listed)
+			t.Logf("the API was usable %.1f ms after its script was there, the first list %.0f ms after connecting",
+				got.Usable, got.Listed)
 			if got.WasmStart > got.LoaderDone || got.Wasm != 1 {
 				t.Errorf("%+v: the wasm is fetched behind the loader, or twice", got)
 			}

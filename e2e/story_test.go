@@ -77,14 +77,16 @@ func TestInlineScriptBeforeCore(t *testing.T) {
 					t.Errorf("%s was fetched though no agent has come", file)
 				}
 			}
-			names := run[[]string](b, `globalThis.a = await agent.connect("legacy"); return (await a.list()).map((u) => u.slice(location.origin.length))`)
+			names := run[[]string](b,
+				`globalThis.a = await agent.connect("legacy"); return (await a.list()).map((u) => u.slice(location.origin.length))`)
 			if !slices.Equal(names, []string{"/kept", "/later"}) {
 				t.Errorf("listed %q", names)
 			}
 			if !s.fetched("/pagewire.wasm") {
 				t.Error("the wasm was not fetched: what answered?")
 			}
-			if text := run[string](b, `return (await a.read(at("kept"))) + "|" + (await a.read(at("later")))`); text != "first|" {
+			if text := run[string](b,
+				`return (await a.read(at("kept"))) + "|" + (await a.read(at("later")))`); text != "first|" {
 				t.Errorf("read %q", text)
 			}
 		})

@@ -28,8 +28,8 @@ import (
 )
 
 // MCP Apps Views that subscribe, in Chromium: a stock App in a sandboxed frame, a stock AppBridge with our module, and
-// real servers of both official SDKs, in both eras. What the rules are, and each row of the proposal's security table, is tested
-// in bridge/view; here they meet everybody else's code.
+// real servers of both official SDKs, in both eras. What the rules are, and each row of the proposal's security table,
+// is tested in bridge/view; here they meet everybody else's code.
 
 const live = "data://metrics/live"
 
@@ -104,8 +104,8 @@ func typescriptServer(t *testing.T) viewServer {
 	return viewServer{lines.Text()}
 }
 
-// goServer serves the same with go-sdk until the test ends. It serves one era: sessions need a server with state, requests that
-// stand for themselves one without.
+// goServer serves the same with go-sdk until the test ends. It serves one era: sessions need a server with state,
+// requests that stand for themselves one without.
 func goServer(t *testing.T, era string) viewServer {
 	t.Helper()
 	var mu sync.Mutex
@@ -131,10 +131,15 @@ func goServer(t *testing.T, era string) viewServer {
 		uris = append(uris, fmt.Sprintf("data://many/%d", i))
 	}
 	for _, uri := range uris {
-		server.AddResource(&mcp.Resource{URI: uri, Name: uri}, func(context.Context, *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+		server.AddResource(&mcp.Resource{URI: uri, Name: uri}, func(context.Context, *mcp.ReadResourceRequest) (
+			*mcp.ReadResourceResult, error) {
 			mu.Lock()
 			defer mu.Unlock()
-			return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: uri, MIMEType: "application/json", Text: fmt.Sprintf(`{"version":%d}`, c.Versions[uri])}}}, nil
+			return &mcp.ReadResourceResult{
+					Contents: []*mcp.ResourceContents{
+						{URI: uri, MIMEType: "application/json",
+							Text: fmt.Sprintf(`{"version":%d}`, c.Versions[uri])}}},
+				nil
 		})
 	}
 	change := func(uri string) {
@@ -144,7 +149,8 @@ func goServer(t *testing.T, era string) viewServer {
 		mu.Unlock()
 		server.ResourceUpdated(context.Background(), &mcp.ResourceUpdatedNotificationParams{URI: uri})
 	}
-	handler := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, &mcp.StreamableHTTPOptions{Stateless: era == "modern"})
+	handler := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server },
+		&mcp.StreamableHTTPOptions{Stateless: era == "modern"})
 	mux := http.NewServeMux()
 	mux.HandleFunc("/change", func(w http.ResponseWriter, r *http.Request) { change(r.FormValue("uri")) })
 	mux.HandleFunc("/counts", func(w http.ResponseWriter, r *http.Request) {
@@ -161,7 +167,8 @@ func goServer(t *testing.T, era string) viewServer {
 		json.NewEncoder(w).Encode(now)
 	})
 	mux.HandleFunc("/mcp", func(w http.ResponseWriter, r *http.Request) {
-		for name, value := range map[string]string{"Allow-Origin": "*", "Allow-Methods": "*", "Allow-Headers": "*", "Expose-Headers": "*"} {
+		for name, value := range map[string]string{"Allow-Origin": "*", "Allow-Methods": "*", "Allow-Headers": "*",
+			"Expose-Headers": "*"} {
 			w.Header().Set("Access-Control-"+name, value)
 		}
 		if r.Method == http.MethodOptions {
@@ -198,7 +205,8 @@ func bundleViews(t *testing.T) {
 	viewPages.Do(func() {
 		modules, _ := filepath.Abs("views/node_modules")
 		for entry, out := range map[string]*[]byte{"views/host.ts": &viewPages.host, "views/view.ts": &viewPages.view} {
-			o := api.BuildOptions{EntryPoints: []string{entry}, Bundle: true, Format: api.FormatESModule, Target: api.ES2022, NodePaths: []string{modules}, External: []string{"/views.js"}}
+			o := api.BuildOptions{EntryPoints: []string{entry}, Bundle: true, Format: api.FormatESModule,
+				Target: api.ES2022, NodePaths: []string{modules}, External: []string{"/views.js"}}
 			result := api.Build(o)
 			if len(result.Errors) > 0 {
 				viewPages.err = fmt.Errorf("bundle %s: %s", entry, result.Errors[0].Text)
@@ -248,11 +256,13 @@ func openHost(t *testing.T) *tab {
 	}))
 	t.Cleanup(s.Close)
 	b := openLong(t, s.URL)
-	run[any](b, `for (const end = performance.now() + 60000; !globalThis.host; ) { if (performance.now() > end) throw new Error("the host's page did not load"); await new Promise((done) => setTimeout(done, 5)); }`)
+	run[any](b,
+		`for (const end = performance.now() + 60000; !globalThis.host; ) { if (performance.now() > end) throw new Error("the host's page did not load"); await new Promise((done) => setTimeout(done, 5)); }`)
 	return b
 }
 
-// openLong is open for a page on which a minute of live data is watched, which is as long as a tab of the other tests may take.
+// openLong is open for a page on which a minute of live data is watched, which is as long as a tab of the other tests
+// may take.
 func openLong(t *testing.T, url string) *tab {
 	t.Helper()
 	ctx, cancel := chromedp.NewContext(launch(t, noFlag))
@@ -318,7 +328,8 @@ func TestViewsSubscribe(t *testing.T) {
 			const subscribed = await host.inView("v", "return app.request({ method: 'resources/subscribe', params: { uri: '`+live+`' } })");
 			return { capabilities, subscribed, refused };
 		`)
-		if c, _ := json.Marshal(got.Capabilities); !strings.Contains(string(c), `"io.github.pagewire/resourceSubscriptions":{"maxSubscriptions":10}`) {
+		if c, _ := json.Marshal(got.Capabilities); !strings.Contains(string(c),
+			`"io.github.pagewire/resourceSubscriptions":{"maxSubscriptions":10}`) {
 			t.Errorf("the View sees %s", c)
 		}
 		// The host says -32002, as the channel is of the legacy era; the App's SDK makes that -32602.
@@ -348,8 +359,8 @@ func TestViewsSubscribe(t *testing.T) {
 	})
 }
 
-// The helper in the View, and ours and the host's all the way: what is shown follows what the server has; sets of URIs grow and
-// shrink without a change lost.
+// The helper in the View, and ours and the host's all the way: what is shown follows what the server has; sets of URIs
+// grow and shrink without a change lost.
 func TestViewsFollow(t *testing.T) {
 	t.Parallel()
 	eachViewServer(t, func(t *testing.T, s viewServer, b *tab) {
@@ -361,7 +372,9 @@ func TestViewsFollow(t *testing.T) {
 		follow := func(uri string, version int, views ...string) {
 			t.Helper()
 			for _, v := range views {
-				run[any](b, fmt.Sprintf(`await host.until(() => host.places.get(%q).reports.some((r) => r.uri === %q && r.shown === '{"version":%d}'))`, v, uri, version))
+				run[any](b,
+					fmt.Sprintf(
+						`await host.until(() => host.places.get(%q).reports.some((r) => r.uri === %q && r.shown === '{"version":%d}'))`, v, uri, version))
 			}
 		}
 		// Each change comes right behind a change of the set.
@@ -381,7 +394,8 @@ func TestViewsFollow(t *testing.T) {
 			s.change(t, "uri="+live)
 			follow(live, version, "one", "two")
 		}
-		modes := run[[]string](b, `return Promise.all(["one", "two"].map((v) => host.inView(v, "return watches[0].mode")))`)
+		modes := run[[]string](b,
+			`return Promise.all(["one", "two"].map((v) => host.inView(v, "return watches[0].mode")))`)
 		if !slices.Equal(modes, []string{"subscribed", "subscribed"}) {
 			t.Errorf("modes %q", modes)
 		}
@@ -390,7 +404,8 @@ func TestViewsFollow(t *testing.T) {
 	})
 }
 
-// Fifty Views on one URI are one subscription, and none when their frames have been removed, in a random order, with no message.
+// Fifty Views on one URI are one subscription, and none when their frames have been removed, in a random order, with no
+// message.
 func TestViewsFifty(t *testing.T) {
 	t.Parallel()
 	eachViewServer(t, func(t *testing.T, s viewServer, b *tab) {
@@ -400,7 +415,8 @@ func TestViewsFifty(t *testing.T) {
 			await host.until(() => [...host.places.keys()].every((name) => host.seen(name).length));
 		`)
 		before := s.counts(t)
-		if n := before.Methods["resources/subscribe"] + before.Methods["subscriptions/listen"]; n != 1 || before.held() != 1 {
+		if n := before.Methods["resources/subscribe"] + before.Methods["subscriptions/listen"]; n != 1 ||
+			before.held() != 1 {
 			t.Errorf("fifty Views made %d subscriptions: %+v", n, before)
 		}
 		s.change(t, "uri="+live)
@@ -430,8 +446,9 @@ func TestViewsFifty(t *testing.T) {
 	})
 }
 
-// A frame that goes to a document which is no App: what the App watched is released, and the document hears of nothing; an App that
-// comes after it, or is reloaded, goes on. The App greets its host before its document has loaded, or long after.
+// A frame that goes to a document which is no App: what the App watched is released, and the document hears of nothing;
+// an App that comes after it, or is reloaded, goes on. The App greets its host before its document has loaded, or long
+// after.
 func TestViewsNavigate(t *testing.T) {
 	t.Parallel()
 	eachViewServer(t, func(t *testing.T, s viewServer, b *tab) {
@@ -442,7 +459,8 @@ func TestViewsNavigate(t *testing.T) {
 			version++
 			s.change(t, "uri="+live)
 			for _, v := range views {
-				run[any](b, fmt.Sprintf(`await host.until(() => host.seen(%q).at(-1) === '{"version":%d}')`, v, version))
+				run[any](b, fmt.Sprintf(`await host.until(() => host.seen(%q).at(-1) === '{"version":%d}')`, v,
+					version))
 			}
 		}
 		watched := func(views int) {
@@ -481,10 +499,14 @@ func TestViewsNavigate(t *testing.T) {
 		// Documents that are none, one after the other.
 		heard := func(name string) []string {
 			t.Helper()
-			return run[[]string](b, fmt.Sprintf(`return host.places.get(%q).reports.filter((r) => r.heard).map((r) => r.heard.method)`, name))
+			return run[[]string](b,
+				fmt.Sprintf(`return host.places.get(%q).reports.filter((r) => r.heard).map((r) => r.heard.method)`,
+					name))
 		}
 		for name := range apps {
-			run[any](b, fmt.Sprintf(`await host.navigate(%[1]q, () => host.inView(%[1]q, "setTimeout(() => location.href = '/other.html')"))`, name))
+			run[any](b,
+				fmt.Sprintf(
+					`await host.navigate(%[1]q, () => host.inView(%[1]q, "setTimeout(() => location.href = '/other.html')"))`, name))
 		}
 		shown("stays")
 		watched(1)
@@ -506,7 +528,8 @@ func TestViewsNavigate(t *testing.T) {
 		watched(4)
 		shown("stays", "early", "late", "same")
 
-		run[any](b, `for (const name of host.places.keys()) await host.navigate(name, (frame) => (frame.src = "/other.html"))`)
+		run[any](b,
+			`for (const name of host.places.keys()) await host.navigate(name, (frame) => (frame.src = "/other.html"))`)
 		testkit.Eventually(t, "nothing is left at the server", func() bool { return s.counts(t).held() == 0 })
 	})
 }
@@ -537,7 +560,10 @@ func TestViewsCallsSubscribedAndPolled(t *testing.T) {
 		s.change(t, "every=0")
 		c := s.counts(t)
 		// Everybody shows the last state.
-		run[any](b, fmt.Sprintf(`await host.until(() => [0, 1, 2].every((i) => host.seen("v" + i).at(-1) === '{"version":%d}'))`, c.Versions[live]))
+		run[any](b,
+			fmt.Sprintf(
+				`await host.until(() => [0, 1, 2].every((i) => host.seen("v" + i).at(-1) === '{"version":%d}'))`,
+				c.Versions[live]))
 		c = s.counts(t)
 		for _, handshake := range []string{"initialize", "notifications/initialized", "server/discover"} {
 			delete(c.Methods, handshake)
@@ -549,7 +575,8 @@ func TestViewsCallsSubscribedAndPolled(t *testing.T) {
 			t.Parallel()
 			subscribed, changes, each := measure(t, era, true)
 			polled, _, _ := measure(t, era, false)
-			t.Logf("%s, %d s, three Views, %d changes (%d each):\n  with subscriptions %v\n  polling at 1 s     %v", era, seconds, changes, each, subscribed, polled)
+			t.Logf("%s, %d s, three Views, %d changes (%d each):\n  with subscriptions %v\n  polling at 1 s     %v",
+				era, seconds, changes, each, subscribed, polled)
 			// A View reads once, and once for each change.
 			if n := subscribed["resources/read"]; n > 3*(each+1) {
 				t.Errorf("%d reads by three Views for %d changes each", n, each)
@@ -558,7 +585,8 @@ func TestViewsCallsSubscribedAndPolled(t *testing.T) {
 				t.Errorf("%d subscriptions of three URIs", n)
 			}
 			if polled["resources/read"] <= subscribed["resources/read"] {
-				t.Errorf("polling took %d reads, subscriptions %d", polled["resources/read"], subscribed["resources/read"])
+				t.Errorf("polling took %d reads, subscriptions %d", polled["resources/read"],
+					subscribed["resources/read"])
 			}
 		})
 	}
@@ -598,7 +626,8 @@ func TestViewsSwitchWhenTheHostIsLoadedAnew(t *testing.T) {
 			}
 			mode := func(want string) {
 				t.Helper()
-				run[any](b, `await host.until(async () => (await host.inView("v", "return watches[0].mode")) === "`+want+`")`)
+				run[any](b,
+					`await host.until(async () => (await host.inView("v", "return watches[0].mode")) === "`+want+`")`)
 			}
 			again("{}")
 			mode("subscribed")
@@ -630,8 +659,8 @@ func TestViewsSwitchWhenTheHostIsLoadedAnew(t *testing.T) {
 	}
 }
 
-// The connection to the server is lost, and there is another: what the Views watch is watched again, and what changed in between
-// is shown.
+// The connection to the server is lost, and there is another: what the Views watch is watched again, and what changed
+// in between is shown.
 func TestViewsOutliveTheConnection(t *testing.T) {
 	t.Parallel()
 	for _, era := range []string{"legacy", "modern"} {
@@ -657,7 +686,8 @@ func TestViewsOutliveTheConnection(t *testing.T) {
 	}
 }
 
-// Where the wasm cannot be had the host goes on without subscriptions, announces none, and its developer is told what to do.
+// Where the wasm cannot be had the host goes on without subscriptions, announces none, and its developer is told what
+// to do.
 func TestViewsWithoutTheWasm(t *testing.T) {
 	t.Parallel()
 	s := typescriptServer(t)
@@ -673,7 +703,8 @@ func TestViewsWithoutTheWasm(t *testing.T) {
 		const why = await views.ready.then(() => "", (error) => error.message);
 		return { why, capabilities: await host.inView("v", "return app.getHostCapabilities()"), mode: await host.inView("v", "return watches[0].mode") };
 	`, s.url+"/mcp", live))
-	if !strings.Contains(got.Why, "/missing.wasm: HTTP 404; pagewire.views.wasm lies beside views.js") || got.Mode != "polling" || len(got.Capabilities) != 1 {
+	if !strings.Contains(got.Why, "/missing.wasm: HTTP 404; pagewire.views.wasm lies beside views.js") ||
+		got.Mode != "polling" || len(got.Capabilities) != 1 {
 		t.Errorf("%+v", got)
 	}
 }
@@ -749,7 +780,8 @@ func TestViewsOfANativeHost(t *testing.T) {
 			s := typescriptServer(t)
 			client := mcp.NewClient(&mcp.Implementation{Name: "native", Version: "1"}, nil)
 			host := viewhost.New(client, viewhost.Options{})
-			session, err := client.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: s.url + "/mcp"}, &mcp.ClientSessionOptions{ProtocolVersion: version})
+			session, err := client.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: s.url + "/mcp"},
+				&mcp.ClientSessionOptions{ProtocolVersion: version})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -775,7 +807,8 @@ func TestViewsOfANativeHost(t *testing.T) {
 			s.change(t, "uri="+live)
 			expect(`"method":"notifications/resources/updated","params":{"uri":"` + live + `"}}`)
 			v.Receive([]byte(`{"jsonrpc":"2.0","id":2,"method":"resources/read","params":{"uri":"` + live + `"}}`))
-			expect(`"id":2,"result":{"contents":[{"uri":"` + live + `","mimeType":"application/json","text":"{\"version\":1}"}]}}`)
+			expect(`"id":2,"result":{"contents":[{"uri":"` + live +
+				`","mimeType":"application/json","text":"{\"version\":1}"}]}}`)
 			if c := s.counts(t); c.held() != 1 {
 				t.Errorf("while the View watches: %+v", c)
 			}
@@ -791,7 +824,8 @@ func TestViewsOfANativeHost(t *testing.T) {
 func TestViewsDemo(t *testing.T) {
 	t.Parallel()
 	binary := filepath.Join(t.TempDir(), "demo")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "../demo").CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary,
+		"../demo").CombinedOutput(); err != nil {
 		t.Fatalf("build: %v\n%s", err, out)
 	}
 	cmd := exec.CommandContext(t.Context(), binary, "-story=false", "-addr", "127.0.0.1:0", "-dist", dist)
@@ -828,7 +862,8 @@ func TestViewsDemo(t *testing.T) {
 				await until("the Views that poll", () => cell("off", "shown") >= 5 && seconds("off") >= 6);
 				return { on, off: cell("off", "calls"), shown };
 			`)
-			t.Logf("%s: %d calls in 6 s with subscriptions, %d polling; %d states shown", era, got.On, got.Off, got.Shown)
+			t.Logf("%s: %d calls in 6 s with subscriptions, %d polling; %d states shown", era, got.On, got.Off,
+				got.Shown)
 			if got.On >= got.Off+5 { // each state is one read; subscribing and listing are a few more
 				t.Errorf("%+v", got)
 			}

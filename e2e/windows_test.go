@@ -7,7 +7,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// guest is a document that connects to the window `host` with a port, and tells it what it reads and of what it is told.
+// guest is a document that connects to the window `host` with a port, and tells it what it reads and of what it is
+// told.
 const guest = `<script src=%s/agent.js></script><script>
 	const host = window.opener ?? parent;
 	(async () => {
@@ -48,10 +49,13 @@ func checkHosted(t *testing.T, got hosted) {
 // A frame of the page's own origin is served, and when it goes, removed or off to another page, nothing of it is left.
 func TestFrame(t *testing.T) {
 	t.Parallel()
-	for name, leaves := range map[string]string{"is removed": `frame.remove()`, "goes elsewhere": `frame.src = "/other"`} {
+	for name, leaves := range map[string]string{"is removed": `frame.remove()`,
+		"goes elsewhere": `frame.src = "/other"`} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := open(t, noFlag, serve(t, page{script: field.script + hears, also: map[string]string{"/guest": fmt.Sprintf(guest, ""), "/other": "other"}}))
+			b := open(t, noFlag,
+				serve(t, page{script: field.script + hears, also: map[string]string{"/guest": fmt.Sprintf(guest, ""),
+					"/other": "other"}}))
 			checkHosted(t, run[hosted](b, `
 				const frame = document.createElement("iframe");
 				frame.src = "/guest";
@@ -70,8 +74,9 @@ func TestFrame(t *testing.T) {
 func TestOpenedWindow(t *testing.T) {
 	t.Parallel()
 	b := open(t, noFlag, serve(t, page{
-		script: field.script + hears + `let opened; addEventListener("click", () => { opened = window.open("/guest"); });`,
-		also:   map[string]string{"/guest": fmt.Sprintf(guest, "")},
+		script: field.script + hears +
+			`let opened; addEventListener("click", () => { opened = window.open("/guest"); });`,
+		also: map[string]string{"/guest": fmt.Sprintf(guest, "")},
 	}))
 	b.do(chromedp.Click(chromedp.CSS("#field"))) // only a person's click may open a window
 	checkHosted(t, run[hosted](b, change+`
@@ -88,7 +93,8 @@ func TestListedOrigin(t *testing.T) {
 	other := serve(t, page{also: map[string]string{"/guest": fmt.Sprintf(guest, "")}})
 	for _, way := range []string{
 		fmt.Sprintf(`<script src="/pagewire.js" data-origins="https://x.test %s"></script>`, other.URL),
-		fmt.Sprintf(`<script src="/pagewire.js"></script><script>pagewire.configure({ origins: ["https://x.test", %q] })</script>`, other.URL+"/"),
+		fmt.Sprintf(
+			`<script src="/pagewire.js"></script><script>pagewire.configure({ origins: ["https://x.test", %q] })</script>`, other.URL+"/"),
 	} {
 		b := open(t, noFlag, serve(t, page{tag: way, script: field.script + hears}))
 		checkHosted(t, run[hosted](b, fmt.Sprintf(`
@@ -109,7 +115,9 @@ func TestListedOrigin(t *testing.T) {
 // A page that is left tells the clients in other windows.
 func TestPageLeft(t *testing.T) {
 	t.Parallel()
-	s := serve(t, page{script: field.script, also: map[string]string{"/host": `<iframe src="/"></iframe><script src=/agent.js></script>`}})
+	s := serve(t,
+		page{script: field.script,
+			also: map[string]string{"/host": `<iframe src="/"></iframe><script src=/agent.js></script>`}})
 	b := open(t, noFlag, s)
 	b.do(chromedp.Navigate(s.URL + "/host"))
 	if closed := run[bool](b, `

@@ -28,8 +28,8 @@ func judge(t *testing.T, m mode, html string, least int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// What `wpt run --inject-script` does: the script is in the document, before all others, and files can hand it on to
-	// frames that cannot fetch it.
+	// What `wpt run --inject-script` does: the script is in the document, before all others, and files can hand it on
+	// to frames that cannot fetch it.
 	inject := "<script data-inject>" + string(script) + "</script>"
 	html = strings.Replace(html, "<script", inject+"<script", 1)
 	b := open(t, m, serve(t, page{tag: html, script: "", scripts: harness}))
@@ -88,11 +88,14 @@ func TestIDL(t *testing.T) {
 		t.Fatal(err)
 	}
 	modules, _ := filepath.Abs("../js/node_modules")
-	built := api.Build(api.BuildOptions{EntryPoints: []string{"wpt/idlharness.ts"}, Bundle: true, Format: api.FormatIIFE, Target: api.ES2022, NodePaths: []string{modules}, Define: map[string]string{"idl": string(text)}})
+	built := api.Build(api.BuildOptions{EntryPoints: []string{"wpt/idlharness.ts"}, Bundle: true,
+		Format: api.FormatIIFE, Target: api.ES2022, NodePaths: []string{modules},
+		Define: map[string]string{"idl": string(text)}})
 	if len(built.Errors) > 0 {
 		t.Fatal(built.Errors[0].Text)
 	}
-	html := `<script src="/resources/testharness.js"></script><script>` + strings.ReplaceAll(string(built.OutputFiles[0].Contents), "</script", "<\\/script") + `</script>`
+	html := `<script src="/resources/testharness.js"></script><script>` +
+		strings.ReplaceAll(string(built.OutputFiles[0].Contents), "</script", "<\\/script") + `</script>`
 	for _, m := range modes {
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()

@@ -10,8 +10,9 @@ export function watchResource(
 ): ResourceWatch;
 
 /**
- * Whether a host says that Views can subscribe: as ext-apps#659 proposes; under `experimental`, since the stock App drops what
- * it does not know from `serverResources`; in the host context, by a host that was loaded anew; or as prefab looks for it.
+ * Whether a host says that Views can subscribe: as ext-apps#659 proposes; under `experimental`, since the stock App
+ * drops what it does not know from `serverResources`; in the host context, by a host that was loaded anew; or as prefab
+ * looks for it.
  */
 export function canSubscribe(capabilities: object | undefined, context?: object): boolean;
 
@@ -39,7 +40,10 @@ export interface WatchOptions {
   onerror?: (error: unknown) => void;
   /** How long the host may take to answer, in ms. Default 10,000. */
   timeout?: number;
-  /** How often a subscribed View makes sure that its host still knows of it, in ms. Default 30,000. It costs no call of the server. */
+  /**
+   * How often a subscribed View makes sure that its host still knows of it, in ms. Default 30,000. It costs no call of
+   * the server.
+   */
   recheck?: number;
 }
 

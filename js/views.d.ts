@@ -1,12 +1,12 @@
 /**
  * Lets a View subscribe to resources of `upstream`, a server that it may know: the host's `Client` of
- * @modelcontextprotocol/client 2.x, or a channel of messages. `bridge` is an `AppBridge` of @modelcontextprotocol/ext-apps 2.x, or,
- * for a host without one, the View's frame or window.
+ * @modelcontextprotocol/client 2.x, or a channel of messages. `bridge` is an `AppBridge` of
+ * @modelcontextprotocol/ext-apps 2.x, or, for a host without one, the View's frame or window.
  *
- * Call it for each View, before its bridge is connected (or after; then the View learns of it at its next request). Views of
- * one upstream share its subscriptions; the options of the first count for all. When the frame is removed, or has loaded
- * another document, or the bridge is closed, everything that the View watched is released; an App in that document begins anew
- * with its `ui/initialize`. A document of which that is not plain is asked by a `ping`.
+ * Call it for each View, before its bridge is connected (or after; then the View learns of it at its next request).
+ * Views of one upstream share its subscriptions; the options of the first count for all. When the frame is removed, or
+ * has loaded another document, or the bridge is closed, everything that the View watched is released; an App in that
+ * document begins anew with its `ui/initialize`. A document of which that is not plain is asked by a `ping`.
  */
 export function attachViews(
   bridge: BridgeLike | HTMLIFrameElement | Window,
@@ -28,8 +28,8 @@ export interface AttachOptions {
   /** Where pagewire.views.wasm is. Default: beside this script. */
   wasm?: string | URL;
   /**
-   * The View's frame, so that its removal, and another document in it, are noticed. Default: the frame that the bridge's transport
-   * posts to; it is not found in a closed shadow tree.
+   * The View's frame, so that its removal, and another document in it, are noticed. Default: the frame that the
+   * bridge's transport posts to; it is not found in a closed shadow tree.
    */
   frame?: HTMLIFrameElement;
   /** How many URIs a View may watch at a time. Default 10. */
@@ -41,27 +41,34 @@ export interface AttachOptions {
   /** How long the server may take to answer, in ms. Default 30,000. */
   timeout?: number;
   /**
-   * Who answers `resources/read` and the lists: "host", the bridge as before, with its own rules; or "shared", this module,
-   * which asks the server once where several Views ask for the same at once. Default "host" for an AppBridge, "shared" for a
-   * host without one.
+   * Who answers `resources/read` and the lists: "host", the bridge as before, with its own rules; or "shared", this
+   * module, which asks the server once where several Views ask for the same at once. Default "host" for an AppBridge,
+   * "shared" for a host without one.
    */
   reads?: "host" | "shared";
-  /** For a host without AppBridge: the origin that messages are sent to, and taken from. Default any, as a sandboxed frame has none. */
+  /**
+   * For a host without AppBridge: the origin that messages are sent to, and taken from. Default any, as a sandboxed
+   * frame has none.
+   */
   origin?: string;
 }
 
 /** What `attachViews` returns: one View's place. */
 export interface Views {
-  /** Resolves when subscriptions work. Rejects with what to do; the host then goes on without them, and announces none. */
+  /**
+   * Resolves when subscriptions work. Rejects with what to do; the host then goes on without them, and announces none.
+   */
   readonly ready: Promise<void>;
   /**
-   * `hostCapabilities` with what this host can do added, to be sent in the answer to `ui/initialize`. An AppBridge's answer has it
-   * already. Without subscriptions at the server, or before `ready`, it is the same as before.
+   * `hostCapabilities` with what this host can do added, to be sent in the answer to `ui/initialize`. An AppBridge's
+   * answer has it already. Without subscriptions at the server, or before `ready`, it is the same as before.
    */
   capabilities<T extends object>(hostCapabilities: T): T;
   /** Says that `ui/resource-teardown` is being sent. An AppBridge's is seen. */
   teardown(): void;
-  /** Ends the View: everything that it watched is released. It is called when the frame is gone or the bridge is closed. */
+  /**
+   * Ends the View: everything that it watched is released. It is called when the frame is gone or the bridge is closed.
+   */
   close(): void;
   /** Whether `close` has been called, by whomever. */
   readonly closed: boolean;

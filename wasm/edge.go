@@ -208,8 +208,8 @@ func shut(now float64, port uint32) (status int32) {
 	return alive
 }
 
-// complete answers a read or a tool call. status is one of js/link/link.ts; size is that of the contents, which JavaScript holds;
-// the buffer has n bytes of detail.
+// complete answers a read or a tool call. status is one of js/link/link.ts; size is that of the contents, which
+// JavaScript holds; the buffer has n bytes of detail.
 //
 //go:wasmexport complete
 func complete(now float64, call uint32, outcome, size, n int32) (status int32) {

@@ -15,7 +15,8 @@ import (
 func sendText(port uint32, head unsafe.Pointer, headLen uint32, call uint32, tail unsafe.Pointer, tailLen uint32)
 
 //go:wasmimport pagewire read
-func readText(call uint32, key unsafe.Pointer, keyLen uint32, uri unsafe.Pointer, uriLen uint32, params unsafe.Pointer, paramsLen uint32)
+func readText(call uint32, key unsafe.Pointer, keyLen uint32, uri unsafe.Pointer, uriLen uint32, params unsafe.Pointer,
+	paramsLen uint32)
 
 //go:wasmimport pagewire callTool
 func callToolText(call uint32, name unsafe.Pointer, nameLen uint32, args unsafe.Pointer, argsLen uint32)

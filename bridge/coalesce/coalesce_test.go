@@ -105,8 +105,8 @@ func TestBurst(t *testing.T) {
 	}
 }
 
-// Whatever the touches and however late the timers: an item fires at most Burst times and once more for each interval, in
-// any span of time, and its last touch is always followed by a firing.
+// Whatever the touches and however late the timers: an item fires at most Burst times and once more for each interval,
+// in any span of time, and its last touch is always followed by a firing.
 func TestRandomBursts(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for burst := range 1000 {

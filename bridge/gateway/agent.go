@@ -14,9 +14,9 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/mcpconn"
 )
 
-// An Agent is the gateway's end of one agent's session, seen from the agent: a mcpconn.Conn. What is written to it the gateway
-// receives, what is read from it the gateway has sent. Reading is what makes room: while more than 256 KiB wait, the
-// agent gets at most one update per URI, as on any port that is not writable.
+// An Agent is the gateway's end of one agent's session, seen from the agent: a mcpconn.Conn. What is written to it the
+// gateway receives, what is read from it the gateway has sent. Reading is what makes room: while more than 256 KiB
+// wait, the agent gets at most one update per URI, as on any port that is not writable.
 type Agent struct {
 	g         *Gateway
 	id        bridge.PortID
@@ -39,8 +39,9 @@ type Agent struct {
 
 const (
 	highWater, lowWater = 256 << 10, 64 << 10
-	// maxWaiting is what may wait for one client that asks and does not read, in all of its sessions, in bytes; maxWaitingAll for all
-	// clients. Above it the session ends for which most waits; of all of them, that of the client for which most waits.
+	// maxWaiting is what may wait for one client that asks and does not read, in all of its sessions, in bytes;
+	// maxWaitingAll for all clients. Above it the session ends for which most waits; of all of them, that of the client
+	// for which most waits.
 	maxWaiting, maxWaitingAll = 64 << 20, 256 << 20
 )
 
@@ -51,8 +52,8 @@ type client struct {
 	waiting  atomic.Int64
 }
 
-// TransportRequest is the transport of an agent that is one request over HTTP: the modern era has no sessions there. Their coming and
-// going is logged at debug level.
+// TransportRequest is the transport of an agent that is one request over HTTP: the modern era has no sessions there.
+// Their coming and going is logged at debug level.
 const TransportRequest = "http request"
 
 func (a *Agent) level() slog.Level {
@@ -62,12 +63,12 @@ func (a *Agent) level() slog.Level {
 	return slog.LevelInfo
 }
 
-// Connect opens a session for an agent. transport says how it came ("stdio", "http"), for logs and metrics. It fails above the
-// limit of sessions and after Close.
+// Connect opens a session for an agent. transport says how it came ("stdio", "http"), for logs and metrics. It fails
+// above the limit of sessions and after Close.
 func (g *Gateway) Connect(transport string) (*Agent, error) { return g.ConnectAs(transport, "") }
 
-// ConnectAs is Connect for one of several sessions of a client, who is known by any name; what waits to be read is bounded for all of
-// them together. "" is nobody else.
+// ConnectAs is Connect for one of several sessions of a client, who is known by any name; what waits to be read is
+// bounded for all of them together. "" is nobody else.
 func (g *Gateway) ConnectAs(transport, name string) (*Agent, error) {
 	g.mu.Lock()
 	defer g.unlock()
@@ -82,7 +83,8 @@ func (g *Gateway) ConnectAs(transport, name string) (*Agent, error) {
 	if c == nil {
 		c = &client{name: name}
 	}
-	a := &Agent{g: g, id: g.lastPort, transport: transport, client: c, out: mcpconn.NewOutbox(&c.waiting, &g.waiting), done: make(chan struct{})}
+	a := &Agent{g: g, id: g.lastPort, transport: transport, client: c, out: mcpconn.NewOutbox(&c.waiting, &g.waiting),
+		done: make(chan struct{})}
 	if err := g.engine.Open(g.now(), a.id); err != nil {
 		return nil, err
 	}
@@ -203,13 +205,14 @@ func (a *Agent) end(reason string, drop bool) {
 			delete(g.clients, a.client.name)
 		}
 		close(a.done)
-		g.log.Log(context.Background(), a.level(), "agent gone", "agent", int(a.id), "transport", a.transport, "reason", reason)
+		g.log.Log(context.Background(), a.level(), "agent gone", "agent", int(a.id), "transport", a.transport, "reason",
+			reason)
 	}
 	a.out.Close(drop)
 }
 
-// fullest is the session for which most waits, of a client or, without one, of the client for which most waits. It is called with the
-// gateway's lock held.
+// fullest is the session for which most waits, of a client or, without one, of the client for which most waits. It is
+// called with the gateway's lock held.
 func (g *Gateway) fullest(of *client) *Agent {
 	var most *client
 	for _, c := range g.clients {

@@ -144,7 +144,8 @@ func (g *Gateway) lookup(uri string) (p *Page, own string) {
 	return r.page, r.own(uri)
 }
 
-// follow subscribes to a URI at its page; then is called, with the lock held, when the page will tell of changes, or will not.
+// follow subscribes to a URI at its page; then is called, with the lock held, when the page will tell of changes, or
+// will not.
 func (g *Gateway) follow(p *Page, own string, then func()) {
 	u := p.upstream[own]
 	switch {
@@ -206,8 +207,8 @@ func (g *Gateway) settle() {
 	}
 }
 
-// led sees to it that the page which now answers for a key tells of changes of what is watched of it, and, where that was
-// another page before, that those who watch are told.
+// led sees to it that the page which now answers for a key tells of changes of what is watched of it, and, where that
+// was another page before, that those who watch are told.
 func (g *Gateway) led(key string, r *route, moved bool) {
 	if r.page.absent {
 		return

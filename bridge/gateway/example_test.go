@@ -17,9 +17,10 @@ func Example() {
 	g := gateway.New(gateway.Options{})
 	defer g.Close()
 
-	page, err := g.Attach(gateway.PageInfo{Tab: "1", Origin: "https://shop.example", Title: "Shop"}, func(frame []byte) {
-		// to the page
-	})
+	page, err := g.Attach(gateway.PageInfo{Tab: "1", Origin: "https://shop.example", Title: "Shop"},
+		func(frame []byte) {
+			// to the page
+		})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -77,10 +77,10 @@ func openAgent(t *testing.T, g *Gateway) *testAgent {
 	return openAgentBy(t, g, "test", nil)
 }
 
-// openAgentBy opens an agent that comes by a road, and what it is told of progress.
-func openAgentBy(t *testing.T, g *Gateway, road string, progress func(*mcp.ProgressNotificationParams)) *testAgent {
+// openAgentBy opens an agent that comes by a transport, and what it is told of progress.
+func openAgentBy(t *testing.T, g *Gateway, transport string, progress func(*mcp.ProgressNotificationParams)) *testAgent {
 	t.Helper()
-	port, err := g.Connect(road)
+	port, err := g.Connect(transport)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,11 +23,13 @@ type call struct {
 	cancel func()    // tells whoever works on it that nobody waits any more; nil before anybody does
 	began  time.Time // of a read, for its latency; zero for what is none
 
-	// Of a tool call: who calls; nil for who has gone. older is what it knew something old of when it called a page's tool.
+	// Of a tool call: who calls; nil for who has gone. older is what it knew something old of when it called a page's
+	// tool.
 	agent *Agent
 	older map[string]bool
 
-	// Of a read whose agents remember it: the URI, its revision and the page's own when the page was asked, and what it gave.
+	// Of a read whose agents remember it: the URI, its revision and the page's own when the page was asked, and what it
+	// gave.
 	uri      string
 	revision int64
 	epoch    string
@@ -80,11 +82,13 @@ func (g *Gateway) readAt(c *call, r *route, asked bridge.Request) {
 		p.parked = append(p.parked, parked{c, asked})
 		return
 	}
-	c.cancel = p.src.read(r.own(asked.Key), r.own(asked.URI), asked.Params, func(answer reply) { g.answerRead(c, p, asked, answer) })
+	c.cancel = p.src.read(r.own(asked.Key), r.own(asked.URI), asked.Params, func(answer reply) {
+		g.answerRead(c, p, asked, answer)
+	})
 }
 
-// answerRead completes a read with what the page said. One that the page was asked and has not answered before it went is
-// asked of its successor: nothing can have come of it.
+// answerRead completes a read with what the page said. One that the page was asked and has not answered before it went
+// is asked of its successor: nothing can have come of it.
 func (g *Gateway) answerRead(c *call, p *Page, asked bridge.Request, answer reply) {
 	if answer.gone && g.calls[c.id] == c {
 		if key, ok := g.engine.Find(asked.URI); ok {
@@ -112,7 +116,8 @@ func (h *host) CallTool(id bridge.CallID, t bridge.ToolCall) {
 }
 
 func (g *Gateway) complete(c *call, r reply) {
-	g.engine.Complete(g.now(), c.id, bridge.Result{Contents: r.contents, Sound: r.sound, Failure: r.failure, Detail: r.detail})
+	g.engine.Complete(g.now(), c.id, bridge.Result{Contents: r.contents, Sound: r.sound, Failure: r.failure,
+		Detail: r.detail})
 }
 
 func (h *host) End(id bridge.CallID) {

@@ -19,7 +19,8 @@ func ported(t *testing.T, g *Gateway, info PageInfo) (p *Page, heard *testkit.Lo
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, frame := range []string{`[["hello",1,"0",{"epoch":"e"}]]`, `[["register","{\"uri\":\"` + app + `/a\",\"name\":\"a\"}"]]`} {
+	for _, frame := range []string{`[["hello",1,"0",{"epoch":"e"}]]`, `[["register","{\"uri\":\"` + app +
+		`/a\",\"name\":\"a\"}"]]`} {
 		if err := p.Receive([]byte(frame)); err != nil {
 			t.Fatal(err)
 		}
@@ -41,7 +42,8 @@ func TestPortsOfAPageAreServedWhereItHasNoCore(t *testing.T) {
 	info := tabInfo("a")
 	p, heard := ported(t, g, info)
 	ask(t, p, "1")
-	testkit.Eventually(t, "one with a core of its own is refused", func() bool { return heard.Has(`["closed",1,"no agents in the page are served here"]`) })
+	testkit.Eventually(t, "one with a core of its own is refused",
+		func() bool { return heard.Has(`["closed",1,"no agents in the page are served here"]`) })
 	p.Close("done")
 	info.Serves = true
 	p, heard = ported(t, g, info)
@@ -74,6 +76,7 @@ func TestTheEngineOfAPageHasATimer(t *testing.T) {
 		p.set(app+"/doc", fmt.Sprint(n))
 	}
 	for all := 0; all < burst+1; {
-		all += testkit.Receive(t, "each change of the burst is told, and the one that came after it when its time has come", told)
+		all += testkit.Receive(t, "each change of the burst is told, and the one that came after it when its time "+
+			"has come", told)
 	}
 }

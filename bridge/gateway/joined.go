@@ -31,15 +31,17 @@ type joined struct {
 // newClient is what shakes hands with a hub, and hears that its lists are others now.
 func newClient(g *Gateway) *mcp.Client {
 	return mcp.NewClient(&mcp.Implementation{Name: "pagewire-gateway", Version: g.opt.Version}, &mcp.ClientOptions{
-		Capabilities:               &mcp.ClientCapabilities{},
-		ResourceListChangedHandler: func(_ context.Context, r *mcp.ResourceListChangedRequest) { g.listChanged(r.Session) },
-		ToolListChangedHandler:     func(_ context.Context, r *mcp.ToolListChangedRequest) { g.listChanged(r.Session) },
+		Capabilities: &mcp.ClientCapabilities{},
+		ResourceListChangedHandler: func(_ context.Context, r *mcp.ResourceListChangedRequest) {
+			g.listChanged(r.Session)
+		},
+		ToolListChangedHandler: func(_ context.Context, r *mcp.ToolListChangedRequest) { g.listChanged(r.Session) },
 	})
 }
 
-// Join takes a hub's pages on: it begins an MCP session over conn, lists what the hub offers and keeps the list up to date,
-// until conn ends or Close is called. It returns when the first list is in, or fails. The Conn is the gateway's from then on,
-// also when it fails. Done tells when the hub is gone.
+// Join takes a hub's pages on: it begins an MCP session over conn, lists what the hub offers and keeps the list up to
+// date, until conn ends or Close is called. It returns when the first list is in, or fails. The Conn is the gateway's
+// from then on, also when it fails. Done tells when the hub is gone.
 func (g *Gateway) Join(ctx context.Context, info PageInfo, conn mcpconn.Conn) (*Page, error) {
 	info.Hub = true
 	p := g.newPage(info)
@@ -130,7 +132,8 @@ func (j *joined) list(ctx context.Context) error {
 			}
 			add(r.Meta, bridge.Resource{
 				URI: r.URI, Name: r.Name, Title: r.Title, Description: r.Description, MIMEType: r.MIMEType, Size: size,
-				Icons: text(r.Icons, len(r.Icons) > 0), Annotations: text(r.Annotations, r.Annotations != nil), Meta: text(r.Meta, r.Meta != nil),
+				Icons: text(r.Icons, len(r.Icons) > 0), Annotations: text(r.Annotations, r.Annotations != nil),
+				Meta: text(r.Meta, r.Meta != nil),
 			})
 		}
 		return len(l.Resources), l.NextCursor, nil
@@ -145,8 +148,10 @@ func (j *joined) list(ctx context.Context) error {
 		}
 		for _, r := range l.ResourceTemplates {
 			add(r.Meta, bridge.Resource{
-				URI: r.URITemplate, Name: r.Name, Title: r.Title, Description: r.Description, MIMEType: r.MIMEType, Size: -1,
-				Icons: text(r.Icons, len(r.Icons) > 0), Annotations: text(r.Annotations, r.Annotations != nil), Meta: text(r.Meta, r.Meta != nil),
+				URI: r.URITemplate, Name: r.Name, Title: r.Title, Description: r.Description, MIMEType: r.MIMEType,
+				Size:  -1,
+				Icons: text(r.Icons, len(r.Icons) > 0), Annotations: text(r.Annotations, r.Annotations != nil),
+				Meta: text(r.Meta, r.Meta != nil),
 			})
 		}
 		return len(l.ResourceTemplates), l.NextCursor, nil
@@ -171,16 +176,18 @@ func (j *joined) listTools(ctx context.Context) (tools []toolOffer, err error) {
 			return 0, "", err
 		}
 		for _, t := range l.Tools {
-			tools = append(tools, toolOffer{name: t.Name, tool: t, fresh: freshnessOf(t.Meta, func(string) bool { return true })})
+			tools = append(tools,
+				toolOffer{name: t.Name, tool: t, fresh: freshnessOf(t.Meta, func(string) bool { return true })})
 		}
 		return len(l.Tools), l.NextCursor, nil
 	})
 	return tools, err
 }
 
-// pages follows a list of the hub to its end: page asks for one, and says how many entries it has. Each may take as long as a read.
-// A list of more entries than a gateway holds has no end, nor has one of as many pages.
-func (j *joined) pages(ctx context.Context, page func(ctx context.Context, cursor string) (entries int, next string, err error)) error {
+// pages follows a list of the hub to its end: page asks for one, and says how many entries it has. Each may take as
+// long as a read. A list of more entries than a gateway holds has no end, nor has one of as many pages.
+func (j *joined) pages(ctx context.Context,
+	page func(ctx context.Context, cursor string) (entries int, next string, err error)) error {
 	cursor := ""
 	for left := maxResources; left > 0; {
 		ctx, cancel := context.WithTimeout(ctx, j.p.g.opt.ReadTimeout)
@@ -200,8 +207,8 @@ func (j *joined) pages(ctx context.Context, page func(ctx context.Context, curso
 	return fmt.Errorf("its list has no end: %d entries and pages are read of it", maxResources)
 }
 
-// offered takes what a hub offers now, in place of what it offered before. What agents watch is subscribed to at the hub
-// before they are told that it is there: no change is lost between the two.
+// offered takes what a hub offers now, in place of what it offered before. What agents watch is subscribed to at the
+// hub before they are told that it is there: no change is lost between the two.
 func (g *Gateway) offered(p *Page, offers map[string]*offer, tools []toolOffer) {
 	g.mu.Lock()
 	if p.gone || p.absent {
@@ -241,8 +248,8 @@ func (g *Gateway) offered(p *Page, offers map[string]*offer, tools []toolOffer) 
 			g.withdraw(o)
 		}
 	}
-	// In one order, so that the same pages always make the same list; and who owns a URI before the other tabs that have it, of
-	// which one would have it here until then.
+	// In one order, so that the same pages always make the same list; and who owns a URI before the other tabs that
+	// have it, of which one would have it here until then.
 	for _, uri := range slices.SortedFunc(maps.Keys(offers), taburi.Compare) {
 		g.offer(offers[uri])
 	}
@@ -312,12 +319,14 @@ func (j *joined) locked(of func(hubclient.Reply) []byte, done func(reply)) func(
 }
 
 func (j *joined) read(_, uri, _ string, done func(reply)) (end func()) {
-	return j.session.Request("resources/read", map[string]string{"uri": uri}, j.locked(func(r hubclient.Reply) []byte { return r.Contents }, done))
+	return j.session.Request("resources/read", map[string]string{"uri": uri},
+		j.locked(func(r hubclient.Reply) []byte { return r.Contents }, done))
 }
 
 const tokenPrefix = "call-"
 
-func (j *joined) callTool(id bridge.CallID, name string, args []byte, unless []condition, done func(reply)) (end func()) {
+func (j *joined) callTool(id bridge.CallID, name string, args []byte, unless []condition,
+	done func(reply)) (end func()) {
 	meta := map[string]any{"progressToken": tokenPrefix + strconv.Itoa(int(id))}
 	if len(unless) > 0 {
 		meta[metaUnless] = unlessMeta(unless)
@@ -327,12 +336,13 @@ func (j *joined) callTool(id bridge.CallID, name string, args []byte, unless []c
 		Arguments json.RawMessage `json:"arguments"`
 		Meta      map[string]any  `json:"_meta"`
 	}{name, slices.Clone(args), meta}
-	return j.session.Request("tools/call", params, j.locked(func(r hubclient.Reply) []byte { return r.Result }, func(r reply) {
-		if r.stale = staleOf(r.contents, unless); len(r.stale) > 0 {
-			r.failure = link.Stale
-		}
-		done(r)
-	}))
+	return j.session.Request("tools/call", params, j.locked(func(r hubclient.Reply) []byte { return r.Result },
+		func(r reply) {
+			if r.stale = staleOf(r.contents, unless); len(r.stale) > 0 {
+				r.failure = link.Stale
+			}
+			done(r)
+		}))
 }
 
 func (j *joined) watch(uri string, then func(known bool)) {

@@ -117,7 +117,8 @@ func TestNothingGrowsOnItsWay(t *testing.T) {
 			shown <- len(e.Text)
 		}
 	})
-	for what, list := range map[string]func(){"resources": func() { a.uris() }, "tools": func() { a.ListTools(t.Context(), nil) }} {
+	for what, list := range map[string]func(){"resources": func() { a.uris() },
+		"tools": func() { a.ListTools(t.Context(), nil) }} {
 		list()
 		if n := testkit.Receive(t, "the list comes", shown); n < len(description) || n > len(description)+8000 {
 			t.Errorf("the list of %s has %d bytes, with a description of %d", what, n, len(description))

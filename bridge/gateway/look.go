@@ -29,8 +29,8 @@ func (l *look) version(part string) seen.Version {
 	return seen.Version{Revision: l.revision, Part: part, Text: l.text, Hash: l.hash, Epoch: l.epoch, Count: l.count}
 }
 
-// look reads a URI at its page. Changes of it are counted from then on. done is called once, with the lock held, unless end
-// is called before.
+// look reads a URI at its page. Changes of it are counted from then on. done is called once, with the lock held, unless
+// end is called before.
 func (g *Gateway) look(uri string, done func(*look)) (end func()) {
 	ended := false
 	stop := func() {}
@@ -93,8 +93,8 @@ func (g *Gateway) look(uri string, done func(*look)) (end func()) {
 	}
 }
 
-// lookAt takes what a page has answered. Contents that are different from those of the same revision are a change that the page
-// has not told.
+// lookAt takes what a page has answered. Contents that are different from those of the same revision are a change that
+// the page has not told.
 func (g *Gateway) lookAt(uri string, revision int64, p *Page, r reply) *look {
 	if r.failure != "" {
 		why := r.detail
@@ -112,8 +112,8 @@ func (g *Gateway) lookAt(uri string, revision int64, p *Page, r reply) *look {
 	return l
 }
 
-// decodeContents reads the JSON text of MCP's contents. What is several parts, or bytes, is one text all the same, in which each
-// part has a line of its own before it.
+// decodeContents reads the JSON text of MCP's contents. What is several parts, or bytes, is one text all the same, in
+// which each part has a line of its own before it.
 func decodeContents(uri string, contents []byte) *look {
 	v, err := wire.Parse(contents, maxDepth)
 	if err != nil || v.Kind() != wire.Array {

@@ -36,8 +36,8 @@ type Event struct {
 	Text  []byte // must not be changed
 }
 
-// Tap calls f with each message that passes, from then on; nil ends that. f may be called from any goroutine, and with locks held: it
-// must not block and must not call the Gateway.
+// Tap calls f with each message that passes, from then on; nil ends that. f may be called from any goroutine, and with
+// locks held: it must not block and must not call the Gateway.
 func (g *Gateway) Tap(f func(Event)) {
 	if f == nil {
 		g.tapped.Store(nil)
@@ -67,11 +67,12 @@ type counts struct {
 	latency                   Latency
 }
 
-// latencyBounds are the upper ends of a Latency's buckets in seconds: a page in the same browser answers within one or two
-// milliseconds, and ReadTimeout is 30 s.
+// latencyBounds are the upper ends of a Latency's buckets in seconds: a page in the same browser answers within one or
+// two milliseconds, and ReadTimeout is 30 s.
 var latencyBounds = [...]float64{0.0005, 0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5, 30}
 
-// A Latency tells how long reads took, from the agent's request until it has its answer, or nobody waits for one any more.
+// A Latency tells how long reads took, from the agent's request until it has its answer, or nobody waits for one any
+// more.
 type Latency struct {
 	Count   uint64
 	Seconds float64 // in all
@@ -156,7 +157,8 @@ type AgentState struct {
 func (g *Gateway) Snapshot() Snapshot {
 	g.mu.Lock()
 	defer g.unlock()
-	s := Snapshot{Stats: g.engine.Stats(), Reads: g.counts.reads, ToolCalls: g.counts.toolCalls, Updates: g.counts.updates, Latency: g.counts.latency, Closed: g.closed,
+	s := Snapshot{Stats: g.engine.Stats(), Reads: g.counts.reads, ToolCalls: g.counts.toolCalls,
+		Updates: g.counts.updates, Latency: g.counts.latency, Closed: g.closed,
 		Ended: maps.Clone(g.refusals), Descriptors: g.heldAll}
 	s.Stats.Subscriptions -= g.tools.followed() // no agent's
 	for i, way := range ways {
@@ -169,7 +171,8 @@ func (g *Gateway) Snapshot() Snapshot {
 	}
 	for p := range g.catalog.pages {
 		s.Pages = append(s.Pages, PageState{
-			PageInfo: p.PageInfo, Number: p.tab.number, Absent: p.absent, Resources: len(p.offers), Tools: len(p.published),
+			PageInfo: p.PageInfo, Number: p.tab.number, Absent: p.absent, Resources: len(p.offers),
+			Tools:   len(p.published),
 			Focused: g.catalog.focuses > 0 && p.tab.focused == g.catalog.focuses,
 		})
 	}
@@ -186,8 +189,10 @@ func (g *Gateway) Snapshot() Snapshot {
 		}
 		in := g.interest[key]
 		s.Resources = append(s.Resources, ResourceState{
-			URI: key, Name: r.shown.Name, Title: r.shown.Title, Description: r.shown.Description, MIMEType: r.shown.MIMEType,
-			Template: r.shown.URI != "" && slices.Contains([]byte(key), '{'), Tab: r.tab(), Origin: r.page.Origin, Watched: in != nil && in.watched,
+			URI: key, Name: r.shown.Name, Title: r.shown.Title, Description: r.shown.Description,
+			MIMEType: r.shown.MIMEType,
+			Template: r.shown.URI != "" && slices.Contains([]byte(key), '{'), Tab: r.tab(), Origin: r.page.Origin,
+			Watched: in != nil && in.watched,
 		})
 	}
 	for _, a := range g.agents {
@@ -201,7 +206,8 @@ func (g *Gateway) Snapshot() Snapshot {
 	return s
 }
 
-// agentName is the name under which an agent introduces itself: in initialize, or in the _meta of any request of the modern era.
+// agentName is the name under which an agent introduces itself: in initialize, or in the _meta of any request of the
+// modern era.
 func agentName(message []byte) string {
 	// Most messages say nothing of it, and are not parsed twice, nor is a large one, with the lock held, for a name.
 	if len(message) > 64<<10 || !bytes.Contains(message, []byte("lientInfo")) {

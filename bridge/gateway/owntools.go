@@ -14,8 +14,8 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/internal/taburi"
 )
 
-// Our own tools. Clients that put tools off show a model their names first, and some models see no instructions: each name and
-// description stands alone. All that they say is text.
+// Our own tools. Clients that put tools off show a model their names first, and some models see no instructions: each
+// name and description stands alone. All that they say is text.
 
 const (
 	toolList = "list_page_resources"
@@ -26,7 +26,8 @@ const (
 var ownTools = []*mcp.Tool{
 	{
 		Name: toolList,
-		Description: "List the live state of the web pages that are open in the user's browser (such as a cart, a document, a form): " +
+		Description: "List the live state of the web pages that are open in the user's browser (such as a cart, a " +
+			"document, a form): " +
 			"URI, title, type and tab of each resource. Read one with " + toolRead + ".",
 		InputSchema: json.RawMessage(`{"type":"object","properties":{` +
 			`"contains":{"type":"string","description":"Only resources whose URI, title or description contains this text"},` +
@@ -35,7 +36,8 @@ var ownTools = []*mcp.Tool{
 	},
 	{
 		Name: toolRead,
-		Description: "Read what an open web page shows now: the current state of one of its live resources. The first line gives a revision; " +
+		Description: "Read what an open web page shows now: the current state of one of its live resources. The " +
+			"first line gives a revision; " +
 			"with that as since only what has changed comes back, as a JSON patch or a diff. Long texts come in pages.",
 		InputSchema: json.RawMessage(`{"type":"object","properties":{` +
 			`"uri":{"type":"string","description":"As ` + toolList + ` gives it"},` +
@@ -49,7 +51,8 @@ var ownTools = []*mcp.Tool{
 	},
 	{
 		Name: toolWait,
-		Description: "Wait until live state of an open web page changes, and get what it is then: instead of reading it again and again. " +
+		Description: "Wait until live state of an open web page changes, and get what it is then: instead of reading " +
+			"it again and again. " +
 			"Returns at once if it has changed since you read it.",
 		InputSchema: json.RawMessage(`{"type":"object","properties":{` +
 			`"uris":{"type":"array","items":{"type":"string"},"maxItems":50,"description":"Default: all that you have read"},` +
@@ -68,7 +71,8 @@ func readOnly(title string) *mcp.ToolAnnotations {
 // fail completes a call of one of our tools that could not be done, with a sentence.
 func (g *Gateway) fail(c *call, why string) { g.say(c, "", true, asText(why)) }
 
-// say completes a call of one of our tools that was about pages of an origin, or with "" of any, and says what else has changed.
+// say completes a call of one of our tools that was about pages of an origin, or with "" of any, and says what else has
+// changed.
 func (g *Gateway) say(c *call, origin string, failed bool, content ...any) {
 	g.remind(c, origin, func(block string) {
 		if block != "" {
@@ -119,7 +123,8 @@ func (g *Gateway) list(c *call, args []byte) {
 		r := g.catalog.routes[key]
 		s := &r.shown
 		if s.Unlisted || in.Tab != 0 && r.tab() != in.Tab ||
-			in.Contains != "" && !strings.Contains(strings.ToLower(key+"\n"+s.Title+"\n"+s.Description), strings.ToLower(in.Contains)) {
+			in.Contains != "" && !strings.Contains(strings.ToLower(key+"\n"+s.Title+"\n"+s.Description),
+				strings.ToLower(in.Contains)) {
 			continue
 		}
 		if len(out.Resources)+len(out.Templates) == most {

@@ -18,8 +18,8 @@ import (
 
 // What agents are told of pages: a page's word is the page's.
 
-// Contents that are another origin's, or none, are an error with a reason, by both ways to read; and those that are as they
-// should be arrive.
+// Contents that are another origin's, or none, are an error with a reason, by both ways to read; and those that are as
+// they should be arrive.
 func TestContentsThatArePassedOn(t *testing.T) {
 	g := newGateway(t, Options{})
 	l := openPage(t, g, tabInfo("liar"), map[string]string{app + "/doc": ""}).page
@@ -28,15 +28,19 @@ func TestContentsThatArePassedOn(t *testing.T) {
 		contents string
 		why      string // "": they are passed on
 	}{
-		"as it should be":    {`[{"uri":"` + app + `/doc","text":"fine","mimeType":"text/plain","_meta":{"x":1}}]`, ""},
-		"several":            {`[{"uri":"` + app + `/doc","text":"fine"},{"uri":"` + app + `/other","text":"fine, too"}]`, ""},
+		"as it should be": {`[{"uri":"` + app + `/doc","text":"fine","mimeType":"text/plain","_meta":{"x":1}}]`, ""},
+		"several": {`[{"uri":"` + app + `/doc","text":"fine"},{"uri":"` + app +
+			`/other","text":"fine, too"}]`, ""},
 		"members of its own": {`[{"uri":"` + app + `/doc","text":"fine","x":[{"text":5}]}]`, ""},
 		"another origin":     {`[{"uri":"https://bank.example/balance","text":"0"}]`, link.ForeignContents},
 		"a longer host":      {`[{"uri":"` + app + `.evil.example/doc","text":"0"}]`, link.ForeignContents},
 		"no web origin":      {`[{"uri":"file:///etc/passwd","text":"0"}]`, link.ForeignContents},
-		"the second one":     {`[{"uri":"` + app + `/doc","text":"0"},{"uri":"https://bank.example/x","text":"0"}]`, link.ForeignContents},
-		"a long URI":         {`[{"uri":"` + app + `/` + strings.Repeat("x", 8192) + `","text":"0"}]`, link.ForeignContents},
-		"two URIs":           {`[{"uri":"` + app + `/doc","uri":"https://bank.example/x","text":"0"}]`, link.NoContents},
+		"the second one": {`[{"uri":"` + app + `/doc","text":"0"},{"uri":"https://bank.example/x","text":"0"}]`,
+			link.ForeignContents},
+		"a long URI": {`[{"uri":"` + app + `/` + strings.Repeat("x", 8192) + `","text":"0"}]`,
+			link.ForeignContents},
+		"two URIs": {`[{"uri":"` + app + `/doc","uri":"https://bank.example/x","text":"0"}]`,
+			link.NoContents},
 		"a number as text":   {`[{"uri":"` + app + `/doc","text":5}]`, link.NoContents},
 		"a text that is not": {`[{"uri":"` + app + `/doc","text":null}]`, link.NoContents},
 		"a blob of objects":  {`[{"uri":"` + app + `/doc","blob":{}}]`, link.NoContents},
@@ -59,7 +63,9 @@ func TestContentsThatArePassedOn(t *testing.T) {
 			continue
 		}
 		var wire *jsonrpc.Error
-		if !errors.As(err, &wire) || wire.Code != -32603 || !strings.Contains(string(wire.Data), `"reason":"invalid_contents"`) || !strings.Contains(string(wire.Data)+wire.Message, c.why) {
+		if !errors.As(err, &wire) || wire.Code != -32603 ||
+			!strings.Contains(string(wire.Data), `"reason":"invalid_contents"`) ||
+			!strings.Contains(string(wire.Data)+wire.Message, c.why) {
 			t.Errorf("%s: %v %s", name, err, dataOf(err))
 		}
 		if !failed || !strings.Contains(texts[0], c.why) {
@@ -74,12 +80,14 @@ func TestReadToolOfAPageThatDoesNotAnswer(t *testing.T) {
 	l := openPage(t, g, tabInfo("liar"), map[string]string{app + "/doc": ""}).page
 	l.Contents(func(string) string { return "" })
 	a := openAgent(t, g)
-	if texts, failed := a.tool("read_page_resource", map[string]string{"uri": app + "/doc"}); !failed || !strings.Contains(texts[0], "has not answered for 200ms") {
+	if texts, failed := a.tool("read_page_resource", map[string]string{"uri": app + "/doc"}); !failed ||
+		!strings.Contains(texts[0], "has not answered for 200ms") {
 		t.Errorf("it is answered %q", texts)
 	}
 	l.Contents(nil)
 	l.Set(app+"/doc", "now")
-	if texts, failed := a.tool("read_page_resource", map[string]string{"uri": app + "/doc"}); failed || texts[1] != "now" {
+	if texts, failed := a.tool("read_page_resource", map[string]string{"uri": app + "/doc"}); failed ||
+		texts[1] != "now" {
 		t.Errorf("then it is answered %q", texts)
 	}
 	g.mu.Lock()
@@ -91,7 +99,8 @@ func TestReadToolOfAPageThatDoesNotAnswer(t *testing.T) {
 
 // What does not parse may have been an answer: who waits for one is told, and the page is let go, with the reason.
 func TestPageThatSendsNoJSON(t *testing.T) {
-	for name, text := range map[string]string{"NUL": "=1 0 [{\"text\":\"\x00\"}]", "half": `=1 0 [{"uri":"x"`, "half a call": `[["touch"`, "nothing": "x"} {
+	for name, text := range map[string]string{"NUL": "=1 0 [{\"text\":\"\x00\"}]", "half": `=1 0 [{"uri":"x"`,
+		"half a call": `[["touch"`, "nothing": "x"} {
 		t.Run(name, func(t *testing.T) {
 			g := newGateway(t, Options{})
 			l := openPage(t, g, tabInfo("liar"), map[string]string{app + "/doc": ""})
@@ -106,7 +115,8 @@ func TestPageThatSendsNoJSON(t *testing.T) {
 			testkit.Receive(t, "the page is asked", asked)
 			l.page.Post(`[]`)
 			l.page.Post(text)
-			if err := testkit.Receive(t, "the read ends", ended); err == nil || !strings.Contains(err.Error()+dataOf(err), "the page was let go: ") {
+			if err := testkit.Receive(t, "the read ends", ended); err == nil ||
+				!strings.Contains(err.Error()+dataOf(err), "the page was let go: ") {
 				t.Errorf("the reader is told %v %s", err, dataOf(err))
 			}
 			testkit.Ends(t, "the page is let go", l.Done())
@@ -154,7 +164,9 @@ func TestAnnotationsOfPagesTools(t *testing.T) {
 		return len(tools) == 4+len(ownTools)
 	})
 	for name, want := range map[string]string{
-		"pay": "Does it. The page says: read-only, not destructive, idempotent, closed world. [tool of", "wipe": "Does it. The page says: destructive. [tool of", "silent": "Does it. [tool of", "none": "Does it. [tool of",
+		"pay":  "Does it. The page says: read-only, not destructive, idempotent, closed world. [tool of",
+		"wipe": "Does it. The page says: destructive. [tool of", "silent": "Does it. [tool of",
+		"none": "Does it. [tool of",
 	} {
 		if tool := tools[name]; tool.Annotations != nil || !strings.HasPrefix(tool.Description, want) {
 			t.Errorf("%s: %+v, %q; want %q", name, tool.Annotations, tool.Description, want)

@@ -10,9 +10,10 @@ import (
 	"time"
 )
 
-// Tool results are the one thing that reaches every model, so each ends with what has changed of what the agent has seen. It is a
-// channel into a model, and pages write what is in it: contents are told of the one origin whose tool was called, other
-// origins' URIs alone, of which the agent has named each before; all of it as JSON on one line, behind a tag that no page knows.
+// Tool results are the one thing that reaches every model, so each ends with what has changed of what the agent has
+// seen. It is a channel into a model, and pages write what is in it: contents are told of the one origin whose tool was
+// called, other origins' URIs alone, of which the agent has named each before; all of it as JSON on one line, behind a
+// tag that no page knows.
 
 // Reminders say how much agents are told, behind the results of tools, of what has changed since they looked.
 type Reminders string
@@ -24,8 +25,8 @@ const (
 )
 
 const (
-	// maxLooks is how many URIs are read for one reminder, and lookFor how long their page may take. It takes one or two
-	// milliseconds; a model that is about to be asked waits longer for itself.
+	// maxLooks is how many URIs are read for one reminder, and lookFor how long their page may take. It takes one or
+	// two milliseconds; a model that is about to be asked waits longer for itself.
 	maxLooks, lookFor = 4, 250 * time.Millisecond
 )
 
@@ -35,7 +36,8 @@ type news struct {
 	revision int64
 }
 
-// news lists what has changed since an agent looked, and was not mentioned, what it asks about first, then what changed last.
+// news lists what has changed since an agent looked, and was not mentioned, what it asks about first, then what changed
+// last.
 func (g *Gateway) news(m *memory, origin string) (list []news) {
 	for uri := range m.URIs {
 		if v, _ := m.Last(uri); g.tools.revision(uri) > v.Current && !m.Mentioned(uri) {
@@ -43,13 +45,15 @@ func (g *Gateway) news(m *memory, origin string) (list []news) {
 		}
 	}
 	slices.SortFunc(list, func(a, b news) int {
-		return cmp.Or(truth(originOf(a.uri) != origin)-truth(originOf(b.uri) != origin), cmp.Compare(b.revision, a.revision), strings.Compare(a.uri, b.uri))
+		return cmp.Or(truth(originOf(a.uri) != origin)-truth(originOf(b.uri) != origin),
+			cmp.Compare(b.revision, a.revision), strings.Compare(a.uri, b.uri))
 	})
 	return list
 }
 
-// remind says what has changed since the agent of a call looked, as the last text of the call's result: then is called with
-// it, "" for nothing, with the lock held, unless the call ends before. origin is that of the page that the call is about.
+// remind says what has changed since the agent of a call looked, as the last text of the call's result: then is called
+// with it, "" for nothing, with the lock held, unless the call ends before. origin is that of the page that the call is
+// about.
 func (g *Gateway) remind(c *call, origin string, then func(block string)) {
 	a := c.agent
 	if a == nil || a.memory == nil || g.opt.Reminders == RemindersOff {
@@ -75,8 +79,8 @@ func (g *Gateway) remind(c *call, origin string, then func(block string)) {
 	})
 }
 
-// looks reads several URIs. then is called once with those that could be read within a time, with the lock held, unless the
-// call ends before.
+// looks reads several URIs. then is called once with those that could be read within a time, with the lock held, unless
+// the call ends before.
 func (g *Gateway) looks(c *call, uris []string, within time.Duration, then func(map[string]*look)) {
 	found := map[string]*look{}
 	pending := 1
@@ -174,8 +178,8 @@ func (g *Gateway) tell(a *Agent, t telling) string {
 // beforeThisCall is said of what had changed when a tool of its page was called: the agent did not know it.
 const beforeThisCall = "before this call"
 
-// olderFor notes, when a page's tool is called, what the agent of the call knows something old of at that origin; of what the tool
-// depends on also what was mentioned before.
+// olderFor notes, when a page's tool is called, what the agent of the call knows something old of at that origin; of
+// what the tool depends on also what was mentioned before.
 func (g *Gateway) olderFor(c *call, o toolOffer) {
 	if c.agent == nil || c.agent.memory == nil {
 		return

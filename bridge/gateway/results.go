@@ -7,9 +7,9 @@ import (
 	"github.com/pagewire/pagewire/bridge/wire"
 )
 
-// What a page's tool has given goes on as the page wrote it, but for two things. Of content and structuredContent some programs
-// show their model one, some the other: without a schema for the second, which WebMCP has not, both are text. And behind it is
-// what has changed meanwhile.
+// What a page's tool has given goes on as the page wrote it, but for two things. Of content and structuredContent some
+// programs show their model one, some the other: without a schema for the second, which WebMCP has not, both are text.
+// And behind it is what has changed meanwhile.
 
 // completeTool answers a call of a page's tool.
 func (g *Gateway) completeTool(c *call, o toolOffer, r reply) {

@@ -8,12 +8,13 @@ import (
 
 // A ToolRunner runs the tools of a page that has no page layer.
 type ToolRunner interface {
-	// RunTool runs a tool with the JSON text of an object. It must not block, nor call the Gateway. done is to be called
-	// once, later, with the JSON text of MCP's CallToolResult, unless cancel was called before.
+	// RunTool runs a tool with the JSON text of an object. It must not block, nor call the Gateway. done is to be
+	// called once, later, with the JSON text of MCP's CallToolResult, unless cancel was called before.
 	RunTool(name string, args []byte, done func(result []byte)) (cancel func())
 }
 
-// AttachTools takes on a page that has tools and no page layer: SetTools says which. It fails with ErrDenied or ErrClosed.
+// AttachTools takes on a page that has tools and no page layer: SetTools says which. It fails with ErrDenied or
+// ErrClosed.
 func (g *Gateway) AttachTools(info PageInfo, runner ToolRunner) (*Page, error) {
 	return g.attach(info, func(p *Page) source { return &toolPage{p, runner} })
 }

@@ -17,7 +17,8 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/tools"
 )
 
-// agentTools are what agents see as tools: ours, which offer the resources to agents that know only tools, and the pages'.
+// agentTools are what agents see as tools: ours, which offer the resources to agents that know only tools, and the
+// pages'.
 //
 // In several tabs of one origin the tab that was focused last has a tool's name, the others have it with _tabN.
 type agentTools struct {
@@ -38,8 +39,8 @@ type toolOffer struct {
 	shown shownTool
 }
 
-// A shownTool is a page's tool as agents are shown it, kept since the list of all tools is made anew for each change of one:
-// with 1,000 of 4 KB that takes 23 ms, and 73 ms if each is encoded again (BenchmarkRetool).
+// A shownTool is a page's tool as agents are shown it, kept since the list of all tools is made anew for each change of
+// one: with 1,000 of 4 KB that takes 23 ms, and 73 ms if each is encoded again (BenchmarkRetool).
 type shownTool struct {
 	as, at        string // the name and the page's title that it was encoded for
 	plain, tabbed []byte // under its plain name, and under that of its tab; nil if its schema is no JSON
@@ -64,8 +65,8 @@ func (b *agentTools) init() {
 	b.revisions.init()
 }
 
-// retool tells the engine what tools there are: at once, unless pages change theirs in a loop. Then it is at most once per
-// toolsEvery, since each time costs as much as there are tools.
+// retool tells the engine what tools there are: at once, unless pages change theirs in a loop. Then it is at most once
+// per toolsEvery, since each time costs as much as there are tools.
 func (g *Gateway) retool() {
 	b := &g.tools
 	if b.pending {
@@ -179,8 +180,8 @@ func (o *toolOffer) show(name, tabbed, title string) {
 	o.shown = shownTool{as: name, at: title, plain: text(&plain, true), tabbed: text(&shown, true)}
 }
 
-// metaTool is the key of a tool's _meta by which one gateway learns of another whose tool it is: the page's origin, and what
-// the page calls it.
+// metaTool is the key of a tool's _meta by which one gateway learns of another whose tool it is: the page's origin, and
+// what the page calls it.
 const metaTool = "pagewire/tool"
 
 // metaOrigin is the key of the origin alone, which is there for all names of a page's tool.
@@ -239,7 +240,8 @@ func (g *Gateway) callTool(c *call, t bridge.ToolCall) {
 	}
 	o, ok := g.tools.routes[t.Name]
 	if !ok || o.page.absent {
-		g.engine.Complete(g.now(), c.id, bridge.Result{Failure: bridge.ReadFailed, Detail: "the page that has this tool is gone or is being reloaded"})
+		g.engine.Complete(g.now(), c.id, bridge.Result{Failure: bridge.ReadFailed, Detail: "the page that has this " +
+			"tool is gone or is being reloaded"})
 		return
 	}
 	c.page = o.page

@@ -11,7 +11,8 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
-// A page that changes its tools in a loop makes the list of all pages' tools anew at a bounded rate, and the last of it is told.
+// A page that changes its tools in a loop makes the list of all pages' tools anew at a bounded rate, and the last of it
+// is told.
 func TestToolsThatChangeInALoop(t *testing.T) {
 	g := newGateway(t, Options{})
 	p := openPage(t, g, tabInfo("a"), nil)
@@ -41,12 +42,16 @@ func BenchmarkRetool(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	if err := p.Receive([]byte(`[["hello",1,"0",{"epoch":"e"}],["setTools","[{\"name\":\"first\",\"inputSchema\":{\"type\":\"object\"}}]"]]`)); err != nil {
+	if err := p.Receive(
+		[]byte(`[["hello",1,"0",{"epoch":"e"}],["setTools","[{\"name\":\"first\",\"inputSchema\":{\"type\":\"object\"}}]"]]`)); err != nil {
 		b.Fatal(err)
 	}
 	g.mu.Lock()
 	for n := range 1000 {
-		o, err := decodeTool(bridge.Tool{Name: strconv.Itoa(n), JSON: []byte(`{"name":"` + strconv.Itoa(n) + `","inputSchema":{"type":"object"},"description":"` + strings.Repeat("words ", 680) + `"}`)})
+		o, err := decodeTool(
+			bridge.Tool{Name: strconv.Itoa(n),
+				JSON: []byte(`{"name":"` + strconv.Itoa(n) + `","inputSchema":{"type":"object"},"description":"` +
+					strings.Repeat("words ", 680) + `"}`)})
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -1,12 +1,13 @@
 //go:build !js
 
-// Package home runs an engine natively: one lock, one clock, one timer. In a page JavaScript does that (js/core/edge.ts).
+// Package home runs an engine natively: one lock, one clock, one timer. In a page JavaScript does that
+// (js/core/edge.ts).
 //
-// Whoever holds the lock may call the engine, which calls its own host from within. What that must not do while the lock is
-// held (write to a socket, call another home) it leaves to what New is given.
+// Whoever holds the lock may call the engine, which calls its own host from within. What that must not do while the
+// lock is held (write to a socket, call another home) it leaves to what New is given.
 //
-// It never calls the engine of its own accord but when the engine's own time has come, never blocks but for the lock, and
-// never knows what the engine serves, or to whom.
+// It never calls the engine of its own accord but when the engine's own time has come, never blocks but for the lock,
+// and never knows what the engine serves, or to whom.
 package home
 
 import (
@@ -16,8 +17,8 @@ import (
 	"github.com/pagewire/pagewire/bridge"
 )
 
-// An Engine is what a Home runs: a *bridge.Engine, or a *view.Host. It wants Tick at the time that Deadline says, and is not
-// safe for concurrent use.
+// An Engine is what a Home runs: a *bridge.Engine, or a *view.Host. It wants Tick at the time that Deadline says, and
+// is not safe for concurrent use.
 type Engine interface {
 	Tick(now bridge.Time)
 	Deadline() (at bridge.Time, ok bool)

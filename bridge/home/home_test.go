@@ -20,7 +20,8 @@ func (h *host) Read(bridge.CallID, bridge.Request) {}
 func (h *host) End(bridge.CallID)                  {}
 func (h *host) Watched(string, bool)               {}
 
-// The engine's timers run, what is to be done around the release of the lock is done, and nothing happens after the end.
+// The engine's timers run, what is to be done around the release of the lock is done, and nothing happens after the
+// end.
 func TestHome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const uri = "https://x.test/a"
@@ -41,8 +42,10 @@ func TestHome(t *testing.T) {
 				t.Fatal(err)
 			}
 			e.Open(now, 1)
-			e.Receive(now, 1, []byte(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`))
-			e.Receive(now, 1, []byte(`{"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":"`+uri+`"}}`))
+			e.Receive(now, 1,
+				[]byte(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`))
+			e.Receive(now, 1,
+				[]byte(`{"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":"`+uri+`"}}`))
 			served.sent = nil
 			e.Touch(now, uri)
 			e.Touch(now, uri)

@@ -5,18 +5,19 @@ import (
 	"github.com/pagewire/pagewire/bridge/wire"
 )
 
-// Read asks what a URI reads as. key is what it was registered under, params "" or the JSON text of its parameters. done is
-// called once, with the page's answer, unless end was called before. end must be called once: the page holds the contents
-// until then.
+// Read asks what a URI reads as. key is what it was registered under, params "" or the JSON text of its parameters.
+// done is called once, with the page's answer, unless end was called before. end must be called once: the page holds
+// the contents until then.
 func (p *Peer) Read(key, uri, params string, done func(Answer)) (call uint32, end func()) {
 	a := p.newAsk(done)
 	a.text = begin("read").Raw(",").Int(int(a.id)).Raw(",").Str(key).Raw(",").Str(uri).Raw(",").Str(params).Raw("]")
 	return a.id, p.ask(a)
 }
 
-// CallTool asks for a tool to be run with the JSON text of an object, unless one of those URIs has changed since. progress is
-// told how far it has come, by the JSON text of members of MCP's progress notification, and may be nil.
-func (p *Peer) CallTool(name string, args []byte, unless []Seen, done func(Answer), progress func(members []byte)) (call uint32, end func()) {
+// CallTool asks for a tool to be run with the JSON text of an object, unless one of those URIs has changed since.
+// progress is told how far it has come, by the JSON text of members of MCP's progress notification, and may be nil.
+func (p *Peer) CallTool(name string, args []byte, unless []Seen, done func(Answer),
+	progress func(members []byte)) (call uint32, end func()) {
 	a := p.newAsk(done)
 	a.progress = progress
 	condition := wire.Text(nil)
@@ -29,7 +30,8 @@ func (p *Peer) CallTool(name string, args []byte, unless []Seen, done func(Answe
 	if condition != nil {
 		condition = wire.Text("[").Bytes(condition).Raw("]")
 	}
-	a.text = begin("callTool").Raw(",").Int(int(a.id)).Raw(",").Str(name).Raw(",").Str(string(args)).Raw(",").Str(string(condition)).Raw("]")
+	a.text = begin("callTool").Raw(",").Int(int(a.id)).Raw(",").Str(name).Raw(",").Str(string(args)).Raw(",").Str(
+		string(condition)).Raw("]")
 	return a.id, p.ask(a)
 }
 
@@ -103,8 +105,8 @@ func (p *Peer) complete(a *ask, answer Answer) {
 // TooLarge is the Failure of an answer that is longer than Limits.ContentsBytes.
 const TooLarge bridge.Failure = "result_size"
 
-// Watched says that the first watcher of a URI has come, or that the last one has left. The page answers the first with a
-// touch that has the URI's revision.
+// Watched says that the first watcher of a URI has come, or that the last one has left. The page answers the first with
+// a touch that has the URI's revision.
 func (p *Peer) Watched(uri string, on bool) {
 	value := "false"
 	if on {
@@ -117,11 +119,12 @@ func (p *Peer) Watched(uri string, on bool) {
 // Report tells the page's developer something.
 func (p *Peer) Report(sentence string) { p.say("report", quote(sentence)).end() }
 
-// Send sends a message to an agent in the page: what the page holds for a call of ours belongs between head and tail. A call
-// of 0 is none.
+// Send sends a message to an agent in the page: what the page holds for a call of ours belongs between head and tail. A
+// call of 0 is none.
 func (p *Peer) Send(port bridge.PortID, head, tail []byte, call uint32) {
 	hole := utf16Length(head)
-	p.say("send", wire.Text{}.Int(int(port))).add(quote(string(head) + string(tail))).add(wire.Text{}.Int(int(call))).add(wire.Text{}.Int(hole)).end()
+	p.say("send", wire.Text{}.Int(int(port))).add(quote(string(head) + string(tail))).add(
+		wire.Text{}.Int(int(call))).add(wire.Text{}.Int(hole)).end()
 	p.urgent = true
 }
 

@@ -7,8 +7,8 @@ import (
 	"github.com/pagewire/pagewire/bridge/wire"
 )
 
-// A Frame is one of a page's, taken apart: what can be done without the Peer, so that whoever shares a lock between pages
-// need not hold it.
+// A Frame is one of a page's, taken apart: what can be done without the Peer, so that whoever shares a lock between
+// pages need not hold it.
 type Frame struct {
 	bytes int
 	steps []step
@@ -82,7 +82,8 @@ func (f *Frame) answer(frame []byte, l *Limits) {
 	}
 	a := Answer{Contents: rest, Revision: revision}
 	if len(rest) > l.ContentsBytes {
-		a = Answer{Failure: TooLarge, Detail: above("what the page gave has "+wire.Itoa(len(rest))+" bytes", l.ContentsBytes, "")}
+		a = Answer{Failure: TooLarge, Detail: above("what the page gave has "+wire.Itoa(len(rest))+" bytes",
+			l.ContentsBytes, "")}
 	}
 	given := &answered{uint32(n), a}
 	f.answered = given
@@ -341,7 +342,8 @@ func about(v wire.Value) (a About, ok bool) {
 		}
 		return s
 	}
-	a = About{Epoch: text("epoch", 64), Tab: text("tab", 64), Frame: text("frame", 64), URL: text("url", 8192), Origin: text("origin", 1024)}
+	a = About{Epoch: text("epoch", 64), Tab: text("tab", 64), Frame: text("frame", 64), URL: text("url", 8192),
+		Origin: text("origin", 1024)}
 	if title, is := v.Get("title").Text(); is {
 		a.Title = &title
 	}
@@ -364,9 +366,9 @@ const (
 // maxContents bounds the contents of one read, and maxURI a URI in them, in bytes.
 const maxContents, maxURI = 10_000, 8192
 
-// Check looks at the contents of an answer, if the frame is one. own reports whether a URI is the page's to name: an agent goes by
-// it. Contents that are no JSON end the link; such as are no contents, or name a URI that is another's, are an answer that
-// fails. It needs no Peer, so that it can be done where Parse is.
+// Check looks at the contents of an answer, if the frame is one. own reports whether a URI is the page's to name: an
+// agent goes by it. Contents that are no JSON end the link; such as are no contents, or name a URI that is another's,
+// are an answer that fails. It needs no Peer, so that it can be done where Parse is.
 func (f *Frame) Check(own func(uri string) bool) {
 	if f.answered == nil || f.answered.answer.Failure != "" {
 		return
@@ -386,8 +388,8 @@ func (f *Frame) Check(own func(uri string) bool) {
 	}
 }
 
-// wrong says what is wrong with contents: they are a list of objects, each with one URI, and with a text or a blob, which are
-// strings, as mimeType is if it is there, and _meta an object.
+// wrong says what is wrong with contents: they are a list of objects, each with one URI, and with a text or a blob,
+// which are strings, as mimeType is if it is there, and _meta an object.
 func wrong(v wire.Value, own func(uri string) bool) (why string) {
 	if v.Kind() != wire.Array {
 		return NoContents

@@ -50,8 +50,8 @@ type PortCore interface {
 
 // An Answer is a page's to a read or a tool call.
 type Answer struct {
-	// Contents is the JSON text of contents, or of a tool's result, as the page wrote it: it has been parsed by nobody. It
-	// must not be changed.
+	// Contents is the JSON text of contents, or of a tool's result, as the page wrote it: it has been parsed by nobody.
+	// It must not be changed.
 	Contents []byte
 	// Revision is the page's count of changes when it began to answer.
 	Revision int64

@@ -220,7 +220,8 @@ func TestAsksOneAfterTheOther(t *testing.T) {
 	}
 }
 
-// Each frame is answered: at once where there is something urgent, else within 10 ms, and the end of a call with the next.
+// Each frame is answered: at once where there is something urgent, else within 10 ms, and the end of a call with the
+// next.
 func TestEachFrameIsAnswered(t *testing.T) {
 	p := begun(t, &recorder{}, Limits{})
 	p.Receive(100, []byte(`[["touch","u",1]]`))
@@ -251,7 +252,8 @@ func TestCheck(t *testing.T) {
 	own := func(uri string) bool { return strings.HasPrefix(uri, "https://x.test/") }
 	for _, c := range []struct{ contents, detail, ended string }{
 		{`[{"uri":"https://x.test/a","text":""}]`, "", ""},
-		{`[{"uri":"https://x.test/a","mimeType":"image/png","blob":"AA=="},{"uri":"https://x.test/b","text":"x"}]`, "", ""},
+		{`[{"uri":"https://x.test/a","mimeType":"image/png","blob":"AA=="},{"uri":"https://x.test/b","text":"x"}]`, "",
+			""},
 		{`{"content":[]}`, "", ""},
 		{`[]`, NoContents, ""},
 		{`{}`, NoContents, ""},
@@ -288,7 +290,8 @@ func TestCheck(t *testing.T) {
 			}
 			continue
 		}
-		if err != nil || got.Detail != c.detail || c.detail == "" && string(got.Contents) != c.contents || c.detail != "" && got.Failure != bridge.InvalidContents {
+		if err != nil || got.Detail != c.detail || c.detail == "" && string(got.Contents) != c.contents ||
+			c.detail != "" && got.Failure != bridge.InvalidContents {
 			t.Errorf("%s: %v, %+v", c.contents, err, got)
 		}
 	}
@@ -321,11 +324,13 @@ func TestLimits(t *testing.T) {
 	tools := func(n, length int) string {
 		var list []string
 		for i := range n {
-			list = append(list, fmt.Sprintf(`{\"name\":\"t%d\",\"description\":\"%s\"}`, i, strings.Repeat("d", length)))
+			list = append(list, fmt.Sprintf(`{\"name\":\"t%d\",\"description\":\"%s\"}`, i,
+				strings.Repeat("d", length)))
 		}
 		return `[["setTools","[` + strings.Join(list, ",") + `]"]]`
 	}
-	l := Limits{FrameBytes: 4000, DescriptorBytes: 300, Resources: 3, ResourcesBytes: 700, Tools: 2, ToolsBytes: 800, URIBytes: 60}
+	l := Limits{FrameBytes: 4000, DescriptorBytes: 300, Resources: 3, ResourcesBytes: 700, Tools: 2, ToolsBytes: 800,
+		URIBytes: 60}
 	for _, c := range []struct {
 		name   string
 		frames []string
@@ -333,19 +338,25 @@ func TestLimits(t *testing.T) {
 		ended  string
 		held   int // calls of the core besides hello
 	}{
-		{"a descriptor", []string{descriptor("https://x.test/a", 300)}, "a descriptor has 336 bytes; the limit is 300", "", 0},
-		{"a URI", []string{descriptor("https://x.test/"+strings.Repeat("a", 60), 1)}, "a URI has 75 bytes; the limit is 60", "", 0},
-		{"too many", []string{descriptor("https://x.test/1", 1), descriptor("https://x.test/2", 1), descriptor("https://x.test/3", 1), descriptor("https://x.test/4", 1)},
+		{"a descriptor", []string{descriptor("https://x.test/a", 300)}, "a descriptor has 336 bytes; the limit is 300",
+			"", 0},
+		{"a URI", []string{descriptor("https://x.test/"+strings.Repeat("a", 60), 1)},
+			"a URI has 75 bytes; the limit is 60", "", 0},
+		{"too many", []string{descriptor("https://x.test/1", 1), descriptor("https://x.test/2", 1),
+			descriptor("https://x.test/3", 1), descriptor("https://x.test/4", 1)},
 			"https://x.test/4: the page has too many; the limit is 3", "", 3},
-		{"too much", []string{descriptor("https://x.test/1", 250), descriptor("https://x.test/2", 250), descriptor("https://x.test/3", 250)},
+		{"too much", []string{descriptor("https://x.test/1", 250), descriptor("https://x.test/2", 250),
+			descriptor("https://x.test/3", 250)},
 			"the page's descriptors are too long together; the limit is 700 bytes", "", 2},
 		{"another's", []string{descriptor("https://evil.test/1", 1)}, "https://evil.test/1: not at its origin", "", 0},
-		{"room again", []string{descriptor("https://x.test/1", 250), descriptor("https://x.test/2", 250), `[["unregister","https://x.test/1"]]`, descriptor("https://x.test/3", 250)}, "", "", 4},
+		{"room again", []string{descriptor("https://x.test/1", 250), descriptor("https://x.test/2", 250),
+			`[["unregister","https://x.test/1"]]`, descriptor("https://x.test/3", 250)}, "", "", 4},
 		{"tools", []string{tools(3, 1)}, "there are 3; the limit is 2", "", 0},
 		{"long tools", []string{tools(2, 400)}, "bytes; the limit is 800", "", 0},
 		{"a long tool", []string{tools(1, 300)}, "t0 has 330 bytes; the limit is 300", "", 0},
 		{"a frame", []string{strings.Repeat(" ", 4001)}, "", "a frame has 4001 bytes; the limit is 4000", 0},
-		{"nesting", []string{strings.Repeat("[", 70) + strings.Repeat("]", 70)}, "", "a frame that is neither calls nor contents", 0},
+		{"nesting", []string{strings.Repeat("[", 70) + strings.Repeat("]", 70)}, "",
+			"a frame that is neither calls nor contents", 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			core := &recorder{}
@@ -370,20 +381,23 @@ func TestLimits(t *testing.T) {
 		})
 	}
 	p := New(0, &recorder{}, "test", Limits{})
-	if got := outcome(p.Receive(0, []byte(strings.Repeat(" ", 65<<10)))); got != "a frame has 66560 bytes; the limit is 65536" {
+	if got := outcome(p.Receive(0, []byte(strings.Repeat(" ", 65<<10)))); got != "a frame has 66560 bytes; the limit "+
+		"is 65536" {
 		t.Errorf("before the hello: %s", got)
 	}
-	if got := outcome(New(0, &recorder{}, "test", Limits{}).Receive(0, []byte(`[["hello",1,"0",{"epoch":"refused"}]]`))); got != "not this one" {
+	if got := outcome(New(0, &recorder{}, "test", Limits{}).Receive(0,
+		[]byte(`[["hello",1,"0",{"epoch":"refused"}]]`))); got != "not this one" {
 		t.Errorf("a page that the core refuses: %s", got)
 	}
 }
 
-// A page that says more than it may has its answer later, and says no touches until then; one that goes on is ended. What it
-// earns with time is not more than a burst.
+// A page that says more than it may has its answer later, and says no touches until then; one that goes on is ended.
+// What it earns with time is not more than a burst.
 func TestTooManyCalls(t *testing.T) {
 	l := Limits{Calls: 100, CallsBurst: 50}
-	frame := []byte(`[` + strings.Repeat(`["touch","u",1],`, 24) + `["touch","u",1]]`) // 25 calls, and one for the frame
-	p := begun(t, &recorder{}, l)                                                      // has taken 2
+	// 25 calls, and one for the frame
+	frame := []byte(`[` + strings.Repeat(`["touch","u",1],`, 24) + `["touch","u",1]]`)
+	p := begun(t, &recorder{}, l) // has taken 2
 	p.Receive(0, frame)
 	if at, _ := p.Deadline(); at != 10 {
 		t.Errorf("within the burst the answer is due at %d", at)

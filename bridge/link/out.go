@@ -13,8 +13,8 @@ func (p *Peer) owe(now bridge.Time) {
 	p.owes = true
 }
 
-// Take returns the frame that is to be sent at now, or nil. It is to be called after every other method, and when Deadline
-// says so.
+// Take returns the frame that is to be sent at now, or nil. It is to be called after every other method, and when
+// Deadline says so.
 func (p *Peer) Take(now bridge.Time) []byte {
 	if !p.urgent {
 		if at, ok := p.Deadline(); !ok || now < at {

@@ -210,8 +210,8 @@ func (g *Registry) Replace(r Resource) (ok, listed bool) {
 // Page offers the entries of the listing of resources, or of templates, to take, beginning behind cursor ("" for the
 // first page), until take refuses one, which begins the next page. next is the cursor of that page, or "" at the end. A
 // cursor stays good while entries come and go: it names a place in the order of registration, and where that ended when
-// the first page was taken. What is registered later is on no page: entries that come as fast as they are listed
-// would else make a list without end. The error is an *Error of reason BadCursor: no page of this registry has ended so.
+// the first page was taken. What is registered later is on no page: entries that come as fast as they are listed would
+// else make a list without end. The error is an *Error of reason BadCursor: no page of this registry has ended so.
 func (g *Registry) Page(templates bool, cursor string, take func(*Entry) bool) (next string, err error) {
 	from, end := 0, g.seq
 	if cursor != "" {
@@ -235,7 +235,8 @@ func (g *Registry) Page(templates bool, cursor string, take func(*Entry) bool) (
 	return "", nil
 }
 
-// A cursor is a letter for the listing that it belongs to and two seqs in base 36: of the last entry, and of the list's end.
+// A cursor is a letter for the listing that it belongs to and two seqs in base 36: of the last entry, and of the list's
+// end.
 func formatCursor(seq, end uint64, templates bool) string {
 	return string(cursorLetter(templates)) + strconv.FormatUint(seq, 36) + "." + strconv.FormatUint(end, 36)
 }

@@ -72,5 +72,6 @@ func (r Rule) checkURI(uri string) error {
 }
 
 func isSchemeByte(c byte, first bool) bool {
-	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || !first && ('0' <= c && c <= '9' || c == '+' || c == '-' || c == '.')
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || !first && ('0' <= c && c <= '9' || c == '+' || c == '-' ||
+		c == '.')
 }

@@ -49,20 +49,8 @@ func parseTemplate(uri string) (t template, err error) {
 			if t.query != nil {
 				return bad("more than one {?...}")
 			}
-			for rest := expr[1:]; ; {
-				name := rest
-				comma := indexByte(rest, ',')
-				if comma >= 0 {
-					name = rest[:comma]
-				}
-				if !isVarName(name) || t.names(name) {
-					return bad("{" + expr + "}")
-				}
-				t.query = append(t.query, name)
-				if comma < 0 {
-					break
-				}
-				rest = rest[comma+1:]
+			if !t.addQuery(expr[1:]) {
+				return bad("{" + expr + "}")
 			}
 			continue
 		}
@@ -75,6 +63,25 @@ func parseTemplate(uri string) (t template, err error) {
 		t.parts = append(t.parts, part{text: expr, variable: true})
 	}
 	return t, nil
+}
+
+// addQuery takes the names of {?name,name}, and reports whether they can be.
+func (t *template) addQuery(names string) bool {
+	for {
+		name := names
+		comma := indexByte(names, ',')
+		if comma >= 0 {
+			name = names[:comma]
+		}
+		if !isVarName(name) || t.names(name) {
+			return false
+		}
+		t.query = append(t.query, name)
+		if comma < 0 {
+			return true
+		}
+		names = names[comma+1:]
+	}
 }
 
 // names reports whether the template has a variable of that name already.
@@ -148,7 +155,8 @@ func matchParts(parts []part, path string, params []pair) ([]pair, bool) {
 			if end < len(path) {
 				continue
 			}
-		} else if lit := next[0].text; len(path)-end < len(lit) || path[end:end+len(lit)] != lit || len(next) == 1 && len(path)-end > len(lit) {
+		} else if lit := next[0].text; len(path)-end < len(lit) || path[end:end+len(lit)] != lit || len(next) == 1 &&
+			len(path)-end > len(lit) {
 			continue
 		}
 		value, ok := unescape(path[:end], false)

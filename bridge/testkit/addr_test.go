@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// Who starts a process gives it a copy of every listener, until it runs: an address at which this process itself has just
-// listened may be taken for as long.
+// Who starts a process gives it a copy of every listener, until it runs: an address at which this process itself has
+// just listened may be taken for as long.
 func TestAddrIsFreeWhileProcessesStart(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	var starting sync.WaitGroup

@@ -15,8 +15,8 @@ import (
 // roleEnv names the environment variable by which Main knows that the process is not to run tests.
 const roleEnv = "PAGEWIRE_TESTKIT_ROLE"
 
-// Main is called first by a TestMain whose tests use OtherUser: in the process of that other user it does what that is to
-// do, and does not return.
+// Main is called first by a TestMain whose tests use OtherUser: in the process of that other user it does what that is
+// to do, and does not return.
 func Main() {
 	role := os.Getenv(roleEnv)
 	if role == "" {
@@ -31,9 +31,11 @@ func Main() {
 
 // The roles of OtherUser.
 const (
-	// Dial connects to an address, and is nc: what comes in on standard input goes there, what comes from there goes out.
+	// Dial connects to an address, and is nc: what comes in on standard input goes there, what comes from there goes
+	// out.
 	Dial = "dial"
-	// Squat listens at an address, says "listening" on a line of standard output, and writes there what each who connects sends.
+	// Squat listens at an address, says "listening" on a line of standard output, and writes there what each who
+	// connects sends.
 	Squat = "squat"
 	// Read writes the contents of the file at a path.
 	Read = "read"
@@ -86,7 +88,8 @@ func OtherUser(t testing.TB, role, at string) *exec.Cmd {
 	cmd.Path = selfOf(t)
 	cmd.Args = []string{cmd.Path, at}
 	cmd.Err = nil
-	cmd.Env = append(os.Environ(), roleEnv+"="+role, "GORACE=atexit_sleep_ms=0") // else it takes a second to end under -race
+	// else it takes a second to end under -race
+	cmd.Env = append(os.Environ(), roleEnv+"="+role, "GORACE=atexit_sleep_ms=0")
 	return cmd
 }
 

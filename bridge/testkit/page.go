@@ -14,8 +14,8 @@ import (
 	"testing"
 )
 
-// A Page is a page that is some lines of Go: the page's end of a link, as a page layer of ours keeps it. Real pages in a
-// real browser are in e2e. Its methods may be called concurrently.
+// A Page is a page that is some lines of Go: the page's end of a link, as a page layer of ours keeps it. Real pages in
+// a real browser are in e2e. Its methods may be called concurrently.
 type Page struct {
 	t testing.TB
 	// Hold, if it is not nil, is waited for by each read and tool call; who asks no more ends the wait.
@@ -54,8 +54,10 @@ type Tool struct {
 // NewPage returns a page that offers these texts. It says nothing before Connect.
 func NewPage(t testing.TB, state map[string]string) *Page {
 	p := &Page{
-		t: t, epoch: "epoch" + strconv.Itoa(len(t.Name())), state: map[string]string{}, reads: map[string]func(context.Context, string) (string, error){}, members: map[string]map[string]any{},
-		changed: map[string]int64{}, tools: map[string]Tool{}, watched: map[string]bool{}, calls: map[int64]context.CancelFunc{},
+		t: t, epoch: "epoch" + strconv.Itoa(len(t.Name())), state: map[string]string{},
+		reads: map[string]func(context.Context, string) (string, error){}, members: map[string]map[string]any{},
+		changed: map[string]int64{}, tools: map[string]Tool{}, watched: map[string]bool{},
+		calls: map[int64]context.CancelFunc{},
 	}
 	for uri, text := range state {
 		p.state[uri] = text
@@ -76,7 +78,8 @@ func (p *Page) Attach(attach func(send func(frame []byte)) (Receiver, error)) {
 	p.Connect(func(frame []byte) { _ = core.Receive(frame) }, nil) // the page is told why
 }
 
-// Connect begins a link: post carries frames to the core, and about is said in the hello. What the core says is for Hear.
+// Connect begins a link: post carries frames to the core, and about is said in the hello. What the core says is for
+// Hear.
 func (p *Page) Connect(post func(frame []byte), about map[string]any) {
 	all := map[string]any{"epoch": p.epoch}
 	for name, value := range about {
@@ -336,7 +339,8 @@ func (p *Page) Add(uri string, read func(ctx context.Context, uri string) (strin
 	p.say(call)
 }
 
-// Describe adds members to the descriptor of a URI, which is to be offered later. What has a mimeType of an image reads as a blob.
+// Describe adds members to the descriptor of a URI, which is to be offered later. What has a mimeType of an image reads
+// as a blob.
 func (p *Page) Describe(uri string, members map[string]any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

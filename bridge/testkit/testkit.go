@@ -21,8 +21,8 @@ const (
 	Moment = 250 * time.Millisecond
 )
 
-// Eventually waits until ok reports true, and fails the test with what was awaited, and where every goroutine stands, if
-// that takes longer than Patience. ok is called on the test's goroutine, and may end the test.
+// Eventually waits until ok reports true, and fails the test with what was awaited, and where every goroutine stands,
+// if that takes longer than Patience. ok is called on the test's goroutine, and may end the test.
 func Eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	pause := time.Millisecond
@@ -60,8 +60,9 @@ func Ends[T any](t testing.TB, what string, channel <-chan T) {
 }
 
 // Addr returns an address of loopback at which nothing listens, for a process that the test starts. Its port is below
-// those that the system gives to connections and to listeners of port 0, so that nobody takes it meanwhile by chance. It
-// is not listened at: a process that starts in that moment has a copy of each listener until it runs, and keeps the port.
+// those that the system gives to connections and to listeners of port 0, so that nobody takes it meanwhile by chance.
+// It is not listened at: a process that starts in that moment has a copy of each listener until it runs, and keeps the
+// port.
 func Addr(t testing.TB) string {
 	t.Helper()
 	for range 100 {
@@ -76,8 +77,8 @@ func Addr(t testing.TB) string {
 	return ""
 }
 
-// ShortDir returns an empty directory that goes with the test. Its path is short, whatever the test is called: that of a
-// Unix socket in it may have no more than 107 bytes.
+// ShortDir returns an empty directory that goes with the test. Its path is short, whatever the test is called: that of
+// a Unix socket in it may have no more than 107 bytes.
 func ShortDir(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "pw-")

@@ -7,8 +7,8 @@ import (
 )
 
 // modern is what is watched at a server of the modern era: by one listen, whose set of URIs cannot change. So that no
-// update is lost when it must, a new listen with the new set is opened, and the one before is cancelled only when the new
-// one has been acknowledged, and a little later.
+// update is lost when it must, a new listen with the new set is opened, and the one before is cancelled only when the
+// new one has been acknowledged, and a little later.
 type modern struct {
 	current *stream // acknowledged
 	opening *stream // not yet
@@ -24,9 +24,10 @@ type stream struct {
 	born Time // when it was acknowledged
 }
 
-// linger is how long a listen that has been replaced stays open. Over HTTP the two are connections of their own: an update
-// that was sent on the old one just before the new one began may still be on its way when the new one's acknowledgement is
-// here. To announce everything instead would make every View read all that it shows whenever another View comes or goes.
+// linger is how long a listen that has been replaced stays open. Over HTTP the two are connections of their own: an
+// update that was sent on the old one just before the new one began may still be on its way when the new one's
+// acknowledgement is here. To announce everything instead would make every View read all that it shows whenever another
+// View comes or goes.
 const linger = 200
 
 // maxOld bounds the listens that linger: a server has its own bound, and Views that come and go fast must not reach it.
@@ -156,8 +157,8 @@ func (h *Host) answerListen(s *stream, m bridge.Incoming) {
 	}
 }
 
-// streamEnded is the end of a listen by the server. A new one is opened, at once unless they end as fast as they begin, and
-// then everything on it is announced: what changed meanwhile was told to nobody.
+// streamEnded is the end of a listen by the server. A new one is opened, at once unless they end as fast as they begin,
+// and then everything on it is announced: what changed meanwhile was told to nobody.
 func (h *Host) streamEnded(id string) {
 	delete(h.pending, id)
 	h.old = slices.DeleteFunc(h.old, func(s *stream) bool { return s.id == id })

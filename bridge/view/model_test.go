@@ -12,8 +12,8 @@ import (
 )
 
 // A world is a Host between Views that behave and a server that does, with delays between them: every channel keeps its
-// order, and no two have one between them, as over HTTP; but nothing is on its way for longer than a listen that has been
-// replaced lingers. Each URI has a version, which changes when the server says so.
+// order, and no two have one between them, as over HTTP; but nothing is on its way for longer than a listen that has
+// been replaced lingers. Each URI has a version, which changes when the server says so.
 type world struct {
 	t    *testing.T
 	r    *rand.Rand
@@ -50,7 +50,9 @@ type model struct {
 }
 
 func newWorld(t *testing.T, seed uint64, era view.Era, o view.Options) *world {
-	w := &world{t: t, r: rand.New(rand.NewPCG(seed, 7)), era: era, version: map[string]int{}, subscribed: map[string]bool{}, streams: map[string][]string{}, told: map[string][]parcel{}, views: map[view.ID]*model{}}
+	w := &world{t: t, r: rand.New(rand.NewPCG(seed, 7)), era: era, version: map[string]int{},
+		subscribed: map[string]bool{}, streams: map[string][]string{}, told: map[string][]parcel{},
+		views: map[view.ID]*model{}}
 	o.Era = era
 	w.host = view.New(o, w)
 	return w
@@ -104,7 +106,9 @@ func (w *world) ToServer(text []byte) {
 		uris := m.Params.Notifications.ResourceSubscriptions
 		w.streams[id] = uris
 		list, _ := json.Marshal(uris)
-		w.tell(id, fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":%q},"notifications":{"resourceSubscriptions":%s}}}`, id, list))
+		w.tell(id,
+			fmt.Sprintf(
+				`{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":%q},"notifications":{"resourceSubscriptions":%s}}}`, id, list))
 	case "notifications/cancelled":
 		// An HTTP connection is closed: what is on its way on it is lost.
 		delete(w.streams, m.Params.RequestID)
@@ -124,7 +128,9 @@ func (w *world) change(uri string) {
 	}
 	for _, id := range sorted(w.streams) {
 		if slices.Contains(w.streams[id], uri) {
-			w.tell(id, fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":%q},"uri":%q}}`, id, uri))
+			w.tell(id,
+				fmt.Sprintf(
+					`{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":%q},"uri":%q}}`, id, uri))
 		}
 	}
 }
@@ -202,7 +208,8 @@ func (w *world) ToView(id view.ID, m bridge.Message) {
 
 func (w *world) open() view.ID {
 	w.last++
-	w.views[w.last] = &model{watching: map[string]bool{}, confirms: map[int]string{}, reads: map[int]string{}, seen: map[string]int{}, stale: map[string]bool{}}
+	w.views[w.last] = &model{watching: map[string]bool{}, confirms: map[int]string{}, reads: map[int]string{},
+		seen: map[string]int{}, stale: map[string]bool{}}
 	if err := w.host.Open(w.now, w.last); err != nil {
 		w.t.Fatal(err)
 	}
@@ -212,7 +219,8 @@ func (w *world) open() view.ID {
 func (w *world) send(id view.ID, method, uri string) int {
 	v := w.views[id]
 	v.next++
-	w.host.Receive(w.now, id, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"method":%q,"params":{"uri":%q}}`, v.next, method, uri))
+	w.host.Receive(w.now, id, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"method":%q,"params":{"uri":%q}}`, v.next,
+		method, uri))
 	return v.next
 }
 
@@ -257,8 +265,8 @@ func (w *world) pass(ms bridge.Time) {
 	}
 }
 
-// settle lets everything arrive, and checks that each View has read the newest of all that it watches, and that the server
-// has exactly the subscriptions that are needed.
+// settle lets everything arrive, and checks that each View has read the newest of all that it watches, and that the
+// server has exactly the subscriptions that are needed.
 func (w *world) settle() {
 	w.t.Helper()
 	for range 1000 {
@@ -342,7 +350,8 @@ func play(w *world) {
 
 // Whatever Views do, in whatever order things arrive: no change is lost, and nothing is left at the server.
 func TestNothingIsLostAndNothingIsLeft(t *testing.T) {
-	for name, o := range map[string]view.Options{"legacy": {}, "modern": {Era: view.Modern}, "modern without overlap": {Era: view.Modern, NoOverlap: true}} {
+	for name, o := range map[string]view.Options{"legacy": {}, "modern": {Era: view.Modern},
+		"modern without overlap": {Era: view.Modern, NoOverlap: true}} {
 		t.Run(name, func(t *testing.T) {
 			for seed := range uint64(300) {
 				w := newWorld(t, seed, o.Era, o)

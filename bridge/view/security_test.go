@@ -29,8 +29,8 @@ func TestSecurityPerViewSubscriptionCap(t *testing.T) {
 	}
 }
 
-// Row 2: a View does not get notifications of another server's resources: a Host knows one server, and two Hosts with the
-// same URI share nothing.
+// Row 2: a View does not get notifications of another server's resources: a Host knows one server, and two Hosts with
+// the same URI share nothing.
 func TestSecurityScoping(t *testing.T) {
 	converse(t, "testdata/security_scope.txtar")
 
@@ -45,7 +45,8 @@ func TestSecurityScoping(t *testing.T) {
 	one.settle()
 	other.settle()
 	if one.host.Stats().Updates != 1 || other.host.Stats().Updates != before {
-		t.Errorf("a change at one server: its View was told %d times, that of the other server %d times", one.host.Stats().Updates, other.host.Stats().Updates-before)
+		t.Errorf("a change at one server: its View was told %d times, that of the other server %d times",
+			one.host.Stats().Updates, other.host.Stats().Updates-before)
 	}
 }
 
@@ -102,7 +103,8 @@ func TestSecurityCleanupOnTeardown(t *testing.T) {
 				leave(w, id)
 				for w.deliver() {
 				}
-				if s := w.host.Stats(); s.Upstream != 0 || s.Streams != 0 || s.Subscriptions != 0 || len(w.subscribed)+len(w.streams) != 0 {
+				if s := w.host.Stats(); s.Upstream != 0 || s.Streams != 0 || s.Subscriptions != 0 ||
+					len(w.subscribed)+len(w.streams) != 0 {
 					t.Errorf("%+v; the server has %d and %d", s, len(w.subscribed), len(w.streams))
 				}
 			})

@@ -26,39 +26,6 @@ type server struct {
 	listSaid bool // listAt is set
 }
 
-// A source is a URI that Views watch, or wait to.
-type source struct {
-	uri     string
-	calls   []bridge.CallID // of the engine, which wait for the server's consent
-	watched bool
-	missed  bool // it may have changed while the server did not tell us: to be announced once it does again
-
-	state state // legacy era
-	retry       // legacy era
-}
-
-type state byte
-
-const (
-	idle state = iota
-	subscribing
-	subscribed
-	unsubscribing
-)
-
-func (s *source) wanted() bool { return s.watched || len(s.calls) > 0 }
-
-// A retry is when something that failed is to be tried again: after 1 s, 2 s, 4 s, and so on up to 30 s.
-type retry struct {
-	failures int
-	at       Time
-}
-
-func (r *retry) failed(now Time) {
-	r.at = now + min(Time(1000)<<min(r.failures, 5), 30_000)
-	r.failures++
-}
-
 // What a request to the server is for.
 type ask byte
 
@@ -81,8 +48,8 @@ type pending struct {
 	stream *stream       // askListen
 }
 
-// idPrefix marks the ids of a Host's requests, and with them the answers and streams that are not for another client on the
-// same connection.
+// idPrefix marks the ids of a Host's requests, and with them the answers and streams that are not for another client on
+// the same connection.
 const idPrefix = "pagewire:"
 
 func (s *server) init(era Era) {
@@ -99,7 +66,8 @@ func (h *Host) ask(method string, params bridge.Text, p pending) string {
 	id := idPrefix + string(bridge.Text(nil).Int(h.next))
 	text := bridge.Text(`{"jsonrpc":"2.0","id":`).Str(id).Raw(`,"method":"`).Raw(method).Raw(`","params":{`)
 	if h.era == Modern {
-		text = text.Raw(`"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":`).Str(h.opt.Name).
+		text = text.Raw(
+			`"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":`).Str(h.opt.Name).
 			Raw(`,"version":`).Str(h.opt.Version).Raw(`},"io.modelcontextprotocol/clientCapabilities":{}}`)
 		if len(params) > 0 {
 			text = text.Raw(`,`)
@@ -114,7 +82,8 @@ func (h *Host) ask(method string, params bridge.Text, p pending) string {
 func (h *Host) drop(id string) {
 	delete(h.pending, id)
 	h.stats.Cancels++
-	h.out = append(h.out, bridge.Text(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":`).Str(id).Raw(`}}`))
+	h.out = append(h.out, bridge.Text(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":`).Str(
+		id).Raw(`}}`))
 }
 
 // relay passes a View's request for a list on.
@@ -257,13 +226,15 @@ func (h *Host) updated(uri string) {
 		return
 	}
 	for _, s := range h.ordered {
-		if n := len(s.uri); len(uri) > n && uri[:n] == s.uri && (s.uri[n-1] == '/' || uri[n] == '/' || uri[n] == '?' || uri[n] == '#') {
+		if n := len(s.uri); len(uri) > n && uri[:n] == s.uri && (s.uri[n-1] == '/' || uri[n] == '/' || uri[n] == '?' ||
+			uri[n] == '#') {
 			touch(s)
 		}
 	}
 }
 
-// Lost says that the connection to the server is gone. What waits for it fails; subscriptions stay, and are made again by Back.
+// Lost says that the connection to the server is gone. What waits for it fails; subscriptions stay, and are made again
+// by Back.
 func (h *Host) Lost(now Time) {
 	h.enter(now)
 	h.lose()
@@ -305,112 +276,6 @@ func (h *Host) Back(now Time, era Era) {
 	h.leave()
 }
 
-// source returns the record of a URI.
-func (h *Host) source(uri string) *source {
-	s := h.sources[uri]
-	if s == nil {
-		s = &source{uri: uri}
-		h.sources[uri] = s
-		h.ordered = append(h.ordered, s)
-	}
-	return s
-}
-
-// consent answers those who wait to watch s: with why set, by a refusal.
-func (h *Host) consent(s *source, why string) {
-	h.unshare(s.uri)
-	calls := s.calls
-	s.calls = nil
-	for _, call := range calls {
-		delete(h.asked, call)
-		r := bridge.Result{}
-		if why != "" {
-			r = bridge.Result{Failure: "subscription_refused", Detail: why}
-		}
-		h.engine.Complete(h.now, call, r)
-	}
-	if why == "" && s.missed {
-		s.missed = false
-		h.engine.Touch(h.now, s.uri)
-	}
-}
-
-// unshare lets no further reader join a read of uri that is under way, unless the URI has been watched all the while: what
-// has changed since it began is then not known, and nobody would be told of it.
-func (h *Host) unshare(uri string) {
-	if s := h.sources[uri]; s == nil || !s.watched {
-		h.engine.Touch(h.now, uri) // which nobody hears
-	}
-}
-
-// settle makes what the server does for us what the Views want, as far as it can be done now, and then sends. Sending
-// may bring about more.
-func (h *Host) settle() {
-	for {
-		before := h.calls
-		h.tellListChanged()
-		if !h.down {
-			if h.era == Modern {
-				h.settleModern()
-			} else {
-				h.settleLegacy()
-			}
-		}
-		h.ordered = slices.DeleteFunc(h.ordered, func(s *source) bool {
-			over := !s.wanted() && (s.state == idle || h.era == Modern)
-			if over {
-				delete(h.sources, s.uri)
-			}
-			return over
-		})
-		if len(h.out) == 0 && h.calls == before {
-			return
-		}
-		out := h.out
-		h.out = nil
-		for _, text := range out {
-			h.home.ToServer(text)
-		}
-	}
-}
-
-func (h *Host) settleLegacy() {
-	for _, s := range h.ordered {
-		uri := bridge.Text(`"uri":`).Str(s.uri)
-		switch {
-		case s.wanted() && s.state == idle && h.now >= s.at:
-			s.state = subscribing
-			h.stats.Subscribes++
-			h.ask("resources/subscribe", uri, pending{kind: askSubscribe, source: s})
-		case s.wanted() && s.state == subscribed:
-			h.consent(s, "")
-		case !s.wanted() && s.state == subscribed:
-			s.state = unsubscribing
-			h.stats.Unsubscribes++
-			h.ask("resources/unsubscribe", uri, pending{kind: askUnsubscribe, source: s})
-		}
-	}
-}
-
-func (h *Host) answerSubscribe(s *source, m bridge.Incoming) {
-	if len(m.Result) > 0 {
-		s.state, s.retry = subscribed, retry{}
-		h.consent(s, "")
-		return
-	}
-	s.state = idle
-	s.retry.failed(h.now) // for those who watch it since before the connection was lost
-	h.consent(s, reason(m.Failure))
-}
-
-// reason is what a server said when it refused.
-func reason(failure bridge.JSON) string {
-	if message, _ := failure.Get("message").Text(); message != "" {
-		return message
-	}
-	return "The server refuses the subscription"
-}
-
 // listInterval is the least time between two list_changed, as for updates.
 const listInterval = 100
 
@@ -422,7 +287,9 @@ func (h *Host) tellListChanged() {
 	h.listDue, h.listSaid, h.listAt = false, true, h.now+listInterval
 	for _, port := range h.inOrder() {
 		if v := h.ports[port]; v != nil && v.ready && !v.leaving {
-			h.home.ToView(v.id, bridge.Message{Head: []byte(`{"jsonrpc":"2.0","method":"notifications/resources/list_changed","params":{}}`)})
+			h.home.ToView(v.id,
+				bridge.Message{
+					Head: []byte(`{"jsonrpc":"2.0","method":"notifications/resources/list_changed","params":{}}`)})
 		}
 	}
 }
@@ -464,47 +331,4 @@ func (s *server) held() (subscriptions, streams int) {
 		}
 	}
 	return subscriptions, streams
-}
-
-// engineHost is the Host as the engine sees it.
-type engineHost struct{ *Host }
-
-func (h engineHost) Send(to bridge.PortID, m bridge.Message) {
-	if v := h.ports[to]; v != nil {
-		h.home.ToView(v.id, m)
-	}
-}
-
-func (h engineHost) Read(call bridge.CallID, r bridge.Request) {
-	if h.down {
-		h.engine.Complete(h.now, call, bridge.Result{Failure: bridge.ReadFailed, Detail: "The server is not connected: try again when it is"})
-		return
-	}
-	h.stats.Reads++
-	h.reads[call] = h.ask("resources/read", bridge.Text(`"uri":`).Str(r.URI), pending{kind: askRead, call: call, uri: r.URI})
-}
-
-func (h engineHost) End(call bridge.CallID) {
-	if id, ok := h.reads[call]; ok {
-		delete(h.reads, call)
-		h.drop(id)
-	}
-	if s := h.asked[call]; s != nil {
-		delete(h.asked, call)
-		s.calls = slices.DeleteFunc(s.calls, func(c bridge.CallID) bool { return c == call })
-	}
-}
-
-func (h engineHost) Watched(uri string, on bool) { h.source(uri).watched = on }
-
-func (h engineHost) Subscribe(call bridge.CallID, _ bridge.PortID, uri string) {
-	s := h.source(uri)
-	s.calls = append(s.calls, call)
-	h.asked[call] = s
-}
-
-func (h engineHost) Unsubscribe(call bridge.CallID, _ bridge.PortID, _ string) {
-	if call != 0 { // Watched says when it was the last
-		h.engine.Complete(h.now, call, bridge.Result{})
-	}
 }

@@ -41,9 +41,10 @@ type Options struct {
 	UpdateInterval Time
 	// ReadTimeout is how long the server may take for a read, or for the confirmation of a subscription. Default 30 s.
 	ReadTimeout Time
-	// NoOverlap is for a server of the modern era that confuses listens which overlap on one channel: a go-sdk 1.8.0 server on
-	// stdio forgets a URI of the newer listen when the older is cancelled. The old listen is then cancelled before the new one is
-	// opened, and what was on it is announced afterwards: a pause of a fifth of a second and an extra update, whenever the set changes.
+	// NoOverlap is for a server of the modern era that confuses listens which overlap on one channel: a go-sdk 1.8.0
+	// server on stdio forgets a URI of the newer listen when the older is cancelled. The old listen is then cancelled
+	// before the new one is opened, and what was on it is announced afterwards: a pause of a fifth of a second and an
+	// extra update, whenever the set changes.
 	NoOverlap bool
 	// MaxKnown is how many URIs are remembered as seen in what the server has listed or read. Default 10,000; above it
 	// the one seen first that nobody watches is forgotten.
@@ -120,14 +121,15 @@ func New(o Options, home Home) *Host {
 		UpdateBurst:           1, // the proposal's ten a second are a bound
 		ReadTimeout:           o.ReadTimeout,
 		SubscriptionLimitCode: o.LimitCode,
-		Limits:                bridge.Limits{Subscriptions: o.MaxSubscriptions, Ports: o.MaxViews, Resources: -1, Calls: maxHeld},
+		Limits: bridge.Limits{Subscriptions: o.MaxSubscriptions, Ports: o.MaxViews, Resources: -1,
+			Calls: maxHeld},
 	}, engineHost{h})
 	return h
 }
 
 // Capabilities is the JSON text of what a host announces as hostCapabilities, to be merged into its own: under
-// serverResources as the proposal has it, and under experimental because the stock View SDK (ext-apps 2.0.4) strips what
-// it does not know from serverResources.
+// serverResources as the proposal has it, and under experimental because the stock View SDK (ext-apps 2.0.4) strips
+// what it does not know from serverResources.
 func (h *Host) Capabilities() string {
 	max := bridge.Text(nil).Int(h.opt.MaxSubscriptions)
 	return string(bridge.Text(`{"serverResources":{"subscribe":true,"maxSubscriptions":`).Bytes(max).
@@ -188,8 +190,9 @@ func (h *Host) release(v *view) {
 	h.engine.Writable(h.now, v.port, v.ready)
 }
 
-// Teardown says that the home has sent ui/resource-teardown to a View, or is about to: its subscriptions end at once, since the
-// answer may never come, and it gets no new ones. Its reads are still answered, so that it can save what it has.
+// Teardown says that the home has sent ui/resource-teardown to a View, or is about to: its subscriptions end at once,
+// since the answer may never come, and it gets no new ones. Its reads are still answered, so that it can save what it
+// has.
 func (h *Host) Teardown(now Time, id ID) {
 	h.enter(now)
 	if v := h.views[id]; v != nil {
@@ -208,8 +211,8 @@ func (h *Host) Writable(now Time, id ID, on bool) {
 	h.leave()
 }
 
-// Receive looks at a message of a View. It takes, and answers, requests for resources; what it does not take is
-// the home's to handle, but Receive must see it: the handshake, cancellations, and ui/notifications/request-teardown, at
+// Receive looks at a message of a View. It takes, and answers, requests for resources; what it does not take is the
+// home's to handle, but Receive must see it: the handshake, cancellations, and ui/notifications/request-teardown, at
 // which all that the View watches is released. The bytes are the caller's again when it returns.
 func (h *Host) Receive(now Time, id ID, text []byte) (taken bool) {
 	h.enter(now)
@@ -320,7 +323,8 @@ func (h *Host) cancel(v *view, id bridge.JSON) {
 
 // fail answers a View's request with an error.
 func (h *Host) fail(v *view, id bridge.JSON, code int, message, reason string) {
-	text := bridge.Text(`{"jsonrpc":"2.0","id":`).Bytes(id).Raw(`,"error":{"code":`).Int(code).Raw(`,"message":`).Str(message).
+	text := bridge.Text(`{"jsonrpc":"2.0","id":`).Bytes(id).Raw(`,"error":{"code":`).Int(code).Raw(`,"message":`).Str(
+		message).
 		Raw(`,"data":{"reason":`).Str(reason).Raw(`}}}`)
 	h.home.ToView(v.id, bridge.Message{Head: text})
 }
@@ -390,7 +394,8 @@ func (s Stats) JSON() string {
 		name string
 		n    int
 	}{
-		{"views", s.Views}, {"subscriptions", s.Subscriptions}, {"watched", s.Watched}, {"upstream", s.Upstream}, {"streams", s.Streams},
+		{"views", s.Views}, {"subscriptions", s.Subscriptions}, {"watched", s.Watched}, {"upstream", s.Upstream},
+		{"streams", s.Streams},
 		{"pending", s.Pending}, {"known", s.Known}, {"updates", s.Updates}, {"reads", s.Reads}, {"lists", s.Lists},
 		{"subscribes", s.Subscribes}, {"unsubscribes", s.Unsubscribes}, {"listens", s.Listens}, {"cancels", s.Cancels},
 	} {

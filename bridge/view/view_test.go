@@ -50,7 +50,8 @@ func converse(t *testing.T, file string) {
 			if *update {
 				archive.Files[i].Data = []byte(got)
 			} else if got != string(f.Data) {
-				t.Errorf("the Host says something else (-update rewrites %s):\n%s", file, firstDifference(string(f.Data), got))
+				t.Errorf("the Host says something else (-update rewrites %s):\n%s", file,
+					firstDifference(string(f.Data), got))
 			}
 		default:
 			t.Fatalf("unknown section %q", f.Name)
@@ -190,7 +191,8 @@ func (c *conversation) line(line string) {
 		}
 	case "hello":
 		// hello VIEW: the handshake, of which only the fact matters here.
-		h.Receive(c.now, id(rest), message(`{"id":0,"method":"ui/initialize","params":{"appCapabilities":{},"appInfo":{"name":"V","version":"1"},"protocolVersion":"2026-01-26"}}`))
+		h.Receive(c.now, id(rest),
+			message(`{"id":0,"method":"ui/initialize","params":{"appCapabilities":{},"appInfo":{"name":"V","version":"1"},"protocolVersion":"2026-01-26"}}`))
 		h.Receive(c.now, id(rest), message(`{"method":"ui/notifications/initialized"}`))
 	case "close":
 		h.Close(c.now, id(rest))
@@ -227,7 +229,8 @@ func (c *conversation) line(line string) {
 		c.now = bridge.Time(n)
 	case "stats":
 		s := h.Stats()
-		c.say("views %d subscriptions %d watched %d upstream %d streams %d pending %d known %d", s.Views, s.Subscriptions, s.Watched, s.Upstream, s.Streams, s.Pending, s.Known)
+		c.say("views %d subscriptions %d watched %d upstream %d streams %d pending %d known %d", s.Views,
+			s.Subscriptions, s.Watched, s.Upstream, s.Streams, s.Pending, s.Known)
 	default:
 		c.t.Fatalf("unknown line %q", line)
 	}
@@ -245,7 +248,8 @@ func TestCapabilitiesSayWhatTheLimitIs(t *testing.T) {
 }
 
 func TestStatsAsJSONLeaveNothingOut(t *testing.T) {
-	want := view.Stats{Views: 1, Subscriptions: 2, Watched: 3, Upstream: 4, Streams: 5, Pending: 6, Known: 7, Updates: 8, Reads: 9, Lists: 10, Subscribes: 11, Unsubscribes: 12, Listens: 13, Cancels: 14}
+	want := view.Stats{Views: 1, Subscriptions: 2, Watched: 3, Upstream: 4, Streams: 5, Pending: 6, Known: 7,
+		Updates: 8, Reads: 9, Lists: 10, Subscribes: 11, Unsubscribes: 12, Listens: 13, Cancels: 14}
 	var got view.Stats
 	if err := json.Unmarshal([]byte(want.JSON()), &got); err != nil || got != want {
 		t.Errorf("%v: %+v from %s", err, got, want.JSON())

@@ -44,22 +44,33 @@ func newStage(t *testing.T, version, transport string) *stage {
 		s.mu.Unlock()
 	}
 	s.server = mcp.NewServer(&mcp.Implementation{Name: "s", Version: "1"}, &mcp.ServerOptions{
-		Capabilities:       &mcp.ServerCapabilities{Resources: &mcp.ResourceCapabilities{Subscribe: true, ListChanged: true}},
-		SubscribeHandler:   func(_ context.Context, r *mcp.SubscribeRequest) error { count(r.Params.URI, 1); return nil },
-		UnsubscribeHandler: func(_ context.Context, r *mcp.UnsubscribeRequest) error { count(r.Params.URI, -1); return nil },
+		Capabilities: &mcp.ServerCapabilities{Resources: &mcp.ResourceCapabilities{Subscribe: true,
+			ListChanged: true}},
+		SubscribeHandler: func(_ context.Context, r *mcp.SubscribeRequest) error {
+			count(r.Params.URI, 1)
+			return nil
+		},
+		UnsubscribeHandler: func(_ context.Context, r *mcp.UnsubscribeRequest) error {
+			count(r.Params.URI, -1)
+			return nil
+		},
 	})
 	for _, uri := range uris {
-		s.server.AddResource(&mcp.Resource{URI: uri, Name: uri}, func(context.Context, *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+		s.server.AddResource(&mcp.Resource{URI: uri, Name: uri}, func(context.Context, *mcp.ReadResourceRequest) (
+			*mcp.ReadResourceResult, error) {
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: uri, Text: fmt.Sprint(s.versions[uri])}}}, nil
+			return &mcp.ReadResourceResult{
+				Contents: []*mcp.ResourceContents{{URI: uri, Text: fmt.Sprint(s.versions[uri])}}}, nil
 		})
 	}
 	client := mcp.NewClient(&mcp.Implementation{Name: "c", Version: "1"}, nil)
-	s.host = viewhost.New(client, viewhost.Options{NoOverlap: transport == "memory"}) // the SDK's server confuses overlapping listens of a channel
+	// the SDK's server confuses overlapping listens of a channel
+	s.host = viewhost.New(client, viewhost.Options{NoOverlap: transport == "memory"})
 	var endpoint string
 	if transport == "http" {
-		h := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s.server }, &mcp.StreamableHTTPOptions{Stateless: version >= "2026"}))
+		h := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s.server },
+			&mcp.StreamableHTTPOptions{Stateless: version >= "2026"}))
 		t.Cleanup(h.Close)
 		t.Cleanup(h.CloseClientConnections)
 		endpoint = h.URL
@@ -204,13 +215,21 @@ func TestAViewSubscribesIsToldReadsAndGoes(t *testing.T) {
 		p.ask("resources/subscribe", "data://b")
 		s.change("data://a")
 		s.change("data://b")
-		testkit.Eventually(t, "the View is told of both", func() bool { return p.told("data://a") >= 2 && p.told("data://b") >= 1 })
+		testkit.Eventually(t, "the View is told of both", func() bool {
+			return p.told("data://a") >= 2 && p.told("data://b") >= 1
+		})
 		p.ask("resources/unsubscribe", "data://a")
-		testkit.Eventually(t, "one listen, one URI", func() bool { x := s.host.Stats(); return x.Upstream == 1 && x.Streams <= 1 })
+		testkit.Eventually(t, "one listen, one URI", func() bool {
+			x := s.host.Stats()
+			return x.Upstream == 1 && x.Streams <= 1
+		})
 		s.change("data://b")
 		testkit.Eventually(t, "the View is still told", func() bool { return p.told("data://b") >= 2 })
 		p.view.Close()
-		testkit.Eventually(t, "nothing is left", func() bool { x := s.host.Stats(); return x.Upstream+x.Streams+x.Views == 0 && s.watched() == 0 })
+		testkit.Eventually(t, "nothing is left", func() bool {
+			x := s.host.Stats()
+			return x.Upstream+x.Streams+x.Views == 0 && s.watched() == 0
+		})
 		if p.view.Receive([]byte(`{"jsonrpc":"2.0","id":9,"method":"resources/list"}`)) {
 			t.Error("a closed View is answered")
 		}
@@ -231,7 +250,8 @@ func TestFiftyViewsAreOneSubscription(t *testing.T) {
 			})
 		}
 		all.Wait()
-		if x := s.host.Stats(); x.Subscriptions != 50 || x.Upstream != 1 || x.Subscribes+x.Listens != 1 || s.watched() != 1 {
+		if x := s.host.Stats(); x.Subscriptions != 50 || x.Upstream != 1 || x.Subscribes+x.Listens != 1 ||
+			s.watched() != 1 {
 			t.Errorf("%+v, the server has %d", x, s.watched())
 		}
 		s.change("data://a")
@@ -244,7 +264,10 @@ func TestFiftyViewsAreOneSubscription(t *testing.T) {
 			}
 			ports[n].view.Close()
 		}
-		testkit.Eventually(t, "nothing is left", func() bool { x := s.host.Stats(); return x.Upstream+x.Streams == 0 && s.watched() == 0 })
+		testkit.Eventually(t, "nothing is left", func() bool {
+			x := s.host.Stats()
+			return x.Upstream+x.Streams == 0 && s.watched() == 0
+		})
 	})
 }
 
@@ -272,17 +295,20 @@ func TestReconnect(t *testing.T) {
 func TestTheHandshakeSaysWhatTheHostCan(t *testing.T) {
 	s := newStage(t, "2025-11-25", "memory")
 	p := s.open()
-	sent := p.view.Sent([]byte(`{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2026-01-26","hostCapabilities":{"openLinks":{},"serverResources":{"listChanged":true}}}}`), []byte(`0`))
+	sent := p.view.Sent(
+		[]byte(`{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2026-01-26","hostCapabilities":{"openLinks":{},"serverResources":{"listChanged":true}}}}`), []byte(`0`))
 	var m struct {
 		Result struct{ HostCapabilities json.RawMessage }
 	}
 	if err := json.Unmarshal(sent, &m); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := string(m.Result.HostCapabilities), `{"experimental":{"io.github.pagewire/resourceSubscriptions":{"maxSubscriptions":10}},"openLinks":{},"serverResources":{"listChanged":true,"maxSubscriptions":10,"subscribe":true}}`; got != want {
+	if got, want := string(m.Result.HostCapabilities),
+		`{"experimental":{"io.github.pagewire/resourceSubscriptions":{"maxSubscriptions":10}},"openLinks":{},"serverResources":{"listChanged":true,"maxSubscriptions":10,"subscribe":true}}`; got != want {
 		t.Errorf("got %s", got)
 	}
-	for _, other := range []string{`{"jsonrpc":"2.0","id":1,"result":{}}`, `{"jsonrpc":"2.0","id":0,"method":"ui/x"}`, `{"jsonrpc":"2.0","id":0,"error":{}}`, `nonsense`} {
+	for _, other := range []string{`{"jsonrpc":"2.0","id":1,"result":{}}`, `{"jsonrpc":"2.0","id":0,"method":"ui/x"}`,
+		`{"jsonrpc":"2.0","id":0,"error":{}}`, `nonsense`} {
 		if got := p.view.Sent([]byte(other), []byte(`0`)); string(got) != other {
 			t.Errorf("%s became %s", other, got)
 		}
@@ -319,7 +345,8 @@ func TestASlowViewHoldsUpNoOther(t *testing.T) {
 	fast := s.open()
 	fast.ask("resources/subscribe", "data://a")
 	for i := range 100 {
-		slow.Receive(fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"method":"resources/subscribe","params":{"uri":"data://a"}}`, i))
+		slow.Receive(
+			fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"method":"resources/subscribe","params":{"uri":"data://a"}}`, i))
 	}
 	for i := range 3 {
 		s.change("data://a")
@@ -357,7 +384,10 @@ func TestHammer(t *testing.T) {
 			})
 		}
 		all.Wait()
-		testkit.Eventually(t, "nothing is left", func() bool { x := s.host.Stats(); return x.Upstream+x.Streams+x.Views == 0 && s.watched() == 0 })
+		testkit.Eventually(t, "nothing is left", func() bool {
+			x := s.host.Stats()
+			return x.Upstream+x.Streams+x.Views == 0 && s.watched() == 0
+		})
 	})
 }
 
@@ -375,5 +405,6 @@ func TestAClosedHostLeavesNothingRunning(t *testing.T) {
 		s.host.Connected(s.session)
 		s.host.Close()
 	}()
-	testkit.Eventually(t, "goroutines end", func() bool { return runtime.NumGoroutine() <= before+2 }) // the server's session ends with the test
+	// the server's session ends with the test
+	testkit.Eventually(t, "goroutines end", func() bool { return runtime.NumGoroutine() <= before+2 })
 }

@@ -11,11 +11,15 @@ import (
 
 // texts are JSON and what only looks like it; they seed the fuzzer too.
 var texts = []string{
-	``, ` `, `null`, `true`, `false`, `tru`, `nulll`, `0`, `-0`, `01`, `-`, `1.`, `1.5`, `1e`, `1e+`, `1E-7`, `.5`, `+1`, `9007199254740993`,
-	`""`, `"a`, `"\"`, `"\u12"`, `"\uD800"`, `"\uD83D\uDE00"`, `"\ud83dx"`, `"\x"`, "\"\x01\"", "\"\xff\"", `"é"`, `"\/\b\f\n\r\t"`,
+	``, ` `, `null`, `true`, `false`, `tru`, `nulll`, `0`, `-0`, `01`, `-`, `1.`, `1.5`, `1e`, `1e+`, `1E-7`, `.5`,
+	`+1`, `9007199254740993`,
+	`""`, `"a`, `"\"`, `"\u12"`, `"\uD800"`, `"\uD83D\uDE00"`, `"\ud83dx"`, `"\x"`, "\"\x01\"", "\"\xff\"", `"é"`,
+	`"\/\b\f\n\r\t"`,
 	`[]`, `[1,]`, `[,1]`, `[1 2]`, `[`, `[[[]]]`, `[1, "a", {}, null]`,
-	`{}`, `{"a"}`, `{"a":}`, `{"a":1,}`, `{a:1}`, `{"a":1 "b":2}`, `{"a":1,"a":2}`, `{"\u0061":{"b":[1,{"c":"}"}]}}`, `{} {}`, "\t{ \"a\" : [ ] }\r\n",
-	`{"jsonrpc":"2.0","id":1,"method":"ping"}`, `{"jsonrpc":"2.0","id":"\u0031","method":"resources\/read","params":{"uri":"https://x.test/a"}}`,
+	`{}`, `{"a"}`, `{"a":}`, `{"a":1,}`, `{a:1}`, `{"a":1 "b":2}`, `{"a":1,"a":2}`, `{"\u0061":{"b":[1,{"c":"}"}]}}`,
+	`{} {}`, "\t{ \"a\" : [ ] }\r\n",
+	`{"jsonrpc":"2.0","id":1,"method":"ping"}`,
+	`{"jsonrpc":"2.0","id":"\u0031","method":"resources\/read","params":{"uri":"https://x.test/a"}}`,
 }
 
 // Parse accepts what encoding/json accepts, where that is valid UTF-8.
@@ -113,7 +117,8 @@ func checkDecode(t *testing.T, text []byte) {
 	m, failure := Decode(text, 100)
 	PeekID(text) // must not fail on anything
 	if failure != nil {
-		if failure.Code == ParseError && json.Valid(text) && utf8.Valid(text) && bytes.Count(text, []byte("["))+bytes.Count(text, []byte("{")) < 100 {
+		if failure.Code == ParseError && json.Valid(text) && utf8.Valid(text) &&
+			bytes.Count(text, []byte("["))+bytes.Count(text, []byte("{")) < 100 {
 			t.Fatalf("Decode(%q): %v", text, failure)
 		}
 		return
@@ -164,7 +169,9 @@ func TestInt(t *testing.T) {
 			t.Errorf("Int(%d) = %s", n, got)
 		}
 	}
-	for text, want := range map[string]bool{"0": true, "-5": true, "9007199254740991": true, "9007199254740992": false, "-9007199254740992": false, "99999999999999999999": false, "1.0": false, "1e3": false, `"1"`: false, "": false} {
+	for text, want := range map[string]bool{"0": true, "-5": true, "9007199254740991": true, "9007199254740992": false,
+		"-9007199254740992": false, "99999999999999999999": false, "1.0": false, "1e3": false, `"1"`: false,
+		"": false} {
 		if _, ok := Value(text).Int(); ok != want {
 			t.Errorf("Value(%s).Int() ok is %v", text, ok)
 		}
@@ -176,7 +183,8 @@ func TestEqual(t *testing.T) {
 	for _, c := range []struct {
 		a, b string
 		want bool
-	}{{`1`, `1`, true}, {`1`, `"1"`, false}, {`"a"`, `"\u0061"`, true}, {`"\u0061"`, `"a"`, true}, {`"a"`, `"b"`, false}, {``, ``, true}, {``, `1`, false}} {
+	}{{`1`, `1`, true}, {`1`, `"1"`, false}, {`"a"`, `"\u0061"`, true}, {`"\u0061"`, `"a"`, true},
+		{`"a"`, `"b"`, false}, {``, ``, true}, {``, `1`, false}} {
 		if Value(c.a).Equal(Value(c.b)) != c.want {
 			t.Errorf("%s and %s: want %v", c.a, c.b, c.want)
 		}
@@ -213,7 +221,8 @@ func TestPeekID(t *testing.T) {
 	}
 }
 
-var request = []byte(`{"jsonrpc":"2.0","id":1234,"method":"resources/read","params":{"uri":"https://example.com/app/resources/selection","_meta":{"progressToken":12}}}`)
+var request = []byte(
+	`{"jsonrpc":"2.0","id":1234,"method":"resources/read","params":{"uri":"https://example.com/app/resources/selection","_meta":{"progressToken":12}}}`)
 
 func BenchmarkDecode(b *testing.B) {
 	b.SetBytes(int64(len(request)))
@@ -229,6 +238,7 @@ func BenchmarkEncode(b *testing.B) {
 	b.ReportAllocs()
 	text := make(Text, 0, 256)
 	for b.Loop() {
-		text = text[:0].Result(Value("1234")).Raw(`{"contents":[{"uri":`).Str("https://example.com/app/resources/selection").Raw(`,"text":""}]}}`)
+		text = text[:0].Result(Value("1234")).Raw(`{"contents":[{"uri":`).Str(
+			"https://example.com/app/resources/selection").Raw(`,"text":""}]}}`)
 	}
 }

@@ -1,7 +1,7 @@
 /**
  * The host: it shows three Views in sandboxed frames, fed by an MCP server over HTTP through the official client. With
- * subscriptions on, one line does it, `attachViews` in `show`; with them off it is the host that every MCP Apps host is today, and
- * the Views poll through it.
+ * subscriptions on, one line does it, `attachViews` in `show`; with them off it is the host that every MCP Apps host is
+ * today, and the Views poll through it.
  */
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import type * as views from "../../js/views.d.ts";

@@ -1,6 +1,6 @@
-// An extension that is not ours, with Pagewire in it: the badge shows what the first resource of a page reads as, live. A click on
-// the button allows the site. The folder pagewire/ holds four files of the npm package: extension.page.js, extension.relay.js,
-// extension.worker.js and pagewire.wasm.
+// An extension that is not ours, with Pagewire in it: the badge shows what the first resource of a page reads as, live.
+// A click on the button allows the site. The folder pagewire/ holds four files of the npm package: extension.page.js,
+// extension.relay.js, extension.worker.js and pagewire.wasm.
 import { documents } from "./pagewire/extension.worker.js";
 
 const sessions = new Map(); // of the documents that are shown

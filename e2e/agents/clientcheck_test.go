@@ -17,14 +17,17 @@ var checked = []struct {
 	args func(program string) []string
 }{
 	{"gemini-cli", func(program string) []string {
-		return []string{"sh", "-c", `mkdir .gemini && cp {config} .gemini/settings.json && "$0" --approval-mode yolo -m gemini-2.5-flash -p "{prompt}"`, program}
+		return []string{"sh", "-c",
+			`mkdir .gemini && cp {config} .gemini/settings.json && "$0" --approval-mode yolo -m gemini-2.5-flash -p "{prompt}"`, program}
 	}},
 	{"codex", func(program string) []string {
 		return []string{program, "exec", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox", "-c",
 			`mcp_servers.pagewire-check={command="{command}",args={args}}`, "{prompt}"}
 	}},
 	{"opencode", func(program string) []string {
-		return []string{"env", `OPENCODE_CONFIG_CONTENT={"mcp":{"pagewire-check":{"type":"local","enabled":true,"command":{words}}}}`, program, "run", "{prompt}"}
+		return []string{"env",
+			`OPENCODE_CONFIG_CONTENT={"mcp":{"pagewire-check":{"type":"local","enabled":true,"command":{words}}}}`,
+			program, "run", "{prompt}"}
 	}},
 }
 
@@ -40,14 +43,18 @@ func TestClientCheck(t *testing.T) {
 			home := testkit.ShortDir(t)
 			t.Cleanup(func() { endAll(home) })
 			word := regexp.MustCompile(`pw-[a-z0-9]{8}`)
-			steps := []step{{tool: "check_text"}, {tool: "check_both"}, {tool: "check_structured"}, {tool: "check_embedded"}, {tool: "check_link"},
-				{tool: "check_user"}, {tool: "check_meta"}, {tool: "check_error"}, {tool: "check_slow", args: object{"seconds": 1}}}
+			steps := []step{{tool: "check_text"}, {tool: "check_both"}, {tool: "check_structured"},
+				{tool: "check_embedded"}, {tool: "check_link"},
+				{tool: "check_user"}, {tool: "check_meta"}, {tool: "check_error"},
+				{tool: "check_slow", args: object{"seconds": 1}}}
 			m := newModel(t, append(steps,
-				step{tool: "check_report", with: func(body string) map[string]any { return object{"words": word.FindAllString(body, -1)} }},
+				step{tool: "check_report",
+					with: func(body string) map[string]any { return object{"words": word.FindAllString(body, -1)} }},
 				step{say: "DONE"})...)
 			p := programNamed(t, c.name, m.URL, []string{"none"})
 			p.install(t, home)
-			cmd := exec.Command(dir(t, "../../bin/pagewire"), append([]string{"client-check", "--"}, c.args(p.command[0])...)...)
+			cmd := exec.Command(dir(t, "../../bin/pagewire"),
+				append([]string{"client-check", "--"}, c.args(p.command[0])...)...)
 			cmd.Env, cmd.Dir = p.environment(home), filepath.Join(home, "work")
 			if err := os.Mkdir(cmd.Dir, 0o700); err != nil {
 				t.Fatal(err)
@@ -58,9 +65,12 @@ func TestClientCheck(t *testing.T) {
 			if err != nil {
 				t.Errorf("it ends with %v", err)
 			}
-			if !strings.Contains(report, "| text | yes |\n") || !strings.Contains(report, "| the slow call | answered after 1 s |\n") || !strings.Contains(report, "| tool that came within the session | was not asked for |\n") ||
+			if !strings.Contains(report, "| text | yes |\n") || !strings.Contains(report, "| the slow call | "+
+				"answered after 1 s |\n") || !strings.Contains(report, "| tool that came within the session | was "+
+				"not asked for |\n") ||
 				strings.Contains(report, "not known") {
-				t.Errorf("the last request ends in %s; the report is\n%s", m.last()[max(0, len(m.last())-2000):], report)
+				t.Errorf("the last request ends in %s; the report is\n%s", m.last()[max(0, len(m.last())-2000):],
+					report)
 			}
 			reports = append(reports, strings.ReplaceAll(report, "# What", "### What"))
 		})

@@ -21,12 +21,13 @@ import (
 // A talk is a program that runs, with a user who says one thing after the other: say returns when it has answered.
 type talk func(text string)
 
-// lastings are programs that take more than one prompt, and how each is started for that: as an editor or another front end does.
+// lastings are programs that take more than one prompt, and how each is started for that: as an editor or another front
+// end does.
 var lastings = []struct {
 	name  string
 	args  []string
 	talk  func(t *testing.T, r *running) talk
-	by    string // the road
+	by    string // the way
 	wakes bool   // by it the model is asked without a prompt
 	// inline are flags of config with which contents are told too.
 	inline []string
@@ -128,12 +129,13 @@ func talkACP(t *testing.T, r *running) talk {
 	var session struct{ SessionID string }
 	decode(t, c.call("session/new", object{"cwd": r.home, "mcpServers": []any{}}), &session)
 	return func(text string) {
-		c.call("session/prompt", object{"sessionId": session.SessionID, "prompt": []any{object{"type": "text", "text": text}}})
+		c.call("session/prompt",
+			object{"sessionId": session.SessionID, "prompt": []any{object{"type": "text", "text": text}}})
 	}
 }
 
-// talkCodex speaks the app server's protocol, as Codex' own front ends do. Its user trusts the hooks that there are, which is what
-// pagewire config says is left to do.
+// talkCodex speaks the app server's protocol, as Codex' own front ends do. Its user trusts the hooks that there are,
+// which is what pagewire config says is left to do.
 func talkCodex(t *testing.T, r *running) talk {
 	c := newRPC(t, r)
 	c.call("initialize", object{"clientInfo": object{"name": "test", "version": "1"}})
@@ -148,11 +150,14 @@ func talkCodex(t *testing.T, r *running) talk {
 	for _, h := range hooks.Data[0].Hooks {
 		trusted[h.Key] = object{"trusted_hash": h.CurrentHash}
 	}
-	c.call("config/batchWrite", object{"edits": []any{object{"keyPath": "hooks.state", "mergeStrategy": "upsert", "value": trusted}}, "reloadUserConfig": true})
+	c.call("config/batchWrite",
+		object{"edits": []any{object{"keyPath": "hooks.state", "mergeStrategy": "upsert", "value": trusted}},
+			"reloadUserConfig": true})
 	var started struct{ Thread struct{ ID string } }
 	decode(t, c.call("thread/start", object{"cwd": r.home}), &started)
 	return func(text string) {
-		c.call("turn/start", object{"threadId": started.Thread.ID, "input": []any{object{"type": "text", "text": text}}})
+		c.call("turn/start",
+			object{"threadId": started.Thread.ID, "input": []any{object{"type": "text", "text": text}}})
 		for testkit.Receive(t, "the end of the turn", c.told) != "turn/completed" {
 		}
 	}
@@ -214,8 +219,8 @@ const (
 // changes is how often the page changes between two prompts.
 const changes = 5
 
-// Each program is set up by pagewire config --live, talked to, and set back. Its user changes the cart between two prompts, and the next
-// request to the model says so, unasked; after --remove none does.
+// Each program is set up by pagewire config --live, talked to, and set back. Its user changes the cart between two
+// prompts, and the next request to the model says so, unasked; after --remove none does.
 func TestLive(t *testing.T) {
 	all := os.Getenv("AGENTS") == "all"
 	var rows, excerpts []string
@@ -252,7 +257,8 @@ func TestLive(t *testing.T) {
 		})
 	}
 	if len(rows) == len(lastings) && !t.Failed() {
-		writeSection(t, "roads", "| program | by | while idle | at the next prompt | after `--remove` |\n|---|---|---|---|---|\n"+strings.Join(rows, "\n")+"\n")
+		writeSection(t, "ways", "| program | by | while idle | at the next prompt | after `--remove` "+
+			"|\n|---|---|---|---|---|\n"+strings.Join(rows, "\n")+"\n")
 		writeSection(t, "requests", strings.Join(excerpts, "\n"))
 	}
 }

@@ -21,8 +21,8 @@ type step struct {
 	with func(body string) map[string]any
 }
 
-// A model answers Anthropic Messages, OpenAI Responses, Chat Completions and Gemini by a script. Which step is next it reads off the
-// request: as many tools have been called as have results in it.
+// A model answers Anthropic Messages, OpenAI Responses, Chat Completions and Gemini by a script. Which step is next it
+// reads off the request: as many tools have been called as have results in it.
 type model struct {
 	*httptest.Server
 	t     *testing.T
@@ -65,7 +65,8 @@ func (m *model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if kind == nil || json.Unmarshal(body, &q) != nil {
 		m.note(&m.other, r.Method+" "+r.URL.String())
 		w.Header().Set("Content-Type", "application/json")
-		io.WriteString(w, `{"object":"list","data":[{"id":"scripted","object":"model","created":1,"owned_by":"test"}],"models":[],"totalTokens":1}`)
+		io.WriteString(w,
+			`{"object":"list","data":[{"id":"scripted","object":"model","created":1,"owned_by":"test"}],"models":[],"totalTokens":1}`)
 		return
 	}
 	names := toolNames(q.Tools)
@@ -219,10 +220,12 @@ func anthropic(event func(string, any), whole func(any), tool string, s step) {
 	block, reason := object{"type": "text", "text": s.say}, "end_turn"
 	delta := object{"type": "text_delta", "text": s.say}
 	if tool != "" {
-		block, reason = object{"type": "tool_use", "id": "toolu_" + unique(), "name": tool, "input": s.arguments()}, "tool_use"
+		block, reason = object{"type": "tool_use", "id": "toolu_" + unique(), "name": tool, "input": s.arguments()},
+			"tool_use"
 		delta = object{"type": "input_json_delta", "partial_json": encode(s.arguments())}
 	}
-	message := object{"id": "msg_" + unique(), "type": "message", "role": "assistant", "model": "scripted", "stop_reason": reason, "content": []any{block},
+	message := object{"id": "msg_" + unique(), "type": "message", "role": "assistant", "model": "scripted",
+		"stop_reason": reason, "content": []any{block},
 		"usage": object{"input_tokens": 1, "output_tokens": 1}}
 	if whole != nil {
 		whole(message)
@@ -237,7 +240,8 @@ func anthropic(event func(string, any), whole func(any), tool string, s step) {
 	event("content_block_start", object{"type": "content_block_start", "index": 0, "content_block": empty})
 	event("content_block_delta", object{"type": "content_block_delta", "index": 0, "delta": delta})
 	event("content_block_stop", object{"type": "content_block_stop", "index": 0})
-	event("message_delta", object{"type": "message_delta", "delta": object{"stop_reason": reason}, "usage": object{"output_tokens": 1}})
+	event("message_delta", object{"type": "message_delta", "delta": object{"stop_reason": reason},
+		"usage": object{"output_tokens": 1}})
 	event("message_stop", object{"type": "message_stop"})
 }
 
@@ -249,13 +253,15 @@ func responses(event func(string, any), whole func(any), tool string, s step) {
 		if !spaced {
 			name = tool
 		}
-		item = object{"type": "function_call", "id": "fc_" + unique(), "call_id": "call_" + unique(), "name": name, "arguments": encode(s.arguments()), "status": "completed"}
+		item = object{"type": "function_call", "id": "fc_" + unique(), "call_id": "call_" + unique(), "name": name,
+			"arguments": encode(s.arguments()), "status": "completed"}
 		if spaced {
 			item["namespace"] = space
 		}
 	}
 	id := "resp_" + unique()
-	answer := object{"id": id, "object": "response", "created_at": 1, "status": "completed", "model": "scripted", "output": []any{item},
+	answer := object{"id": id, "object": "response", "created_at": 1, "status": "completed", "model": "scripted",
+		"output":              []any{item},
 		"parallel_tool_calls": false, "tool_choice": "auto", "tools": []any{}, "error": nil, "metadata": object{},
 		"usage": object{"input_tokens": 1, "input_tokens_details": object{"cached_tokens": 0}, "output_tokens": 1,
 			"output_tokens_details": object{"reasoning_tokens": 0}, "total_tokens": 2}}
@@ -269,10 +275,13 @@ func responses(event func(string, any), whole func(any), tool string, s step) {
 		n++
 		event(name, members)
 	}
-	say("response.created", object{"response": object{"id": id, "object": "response", "created_at": 1, "status": "in_progress", "model": "scripted", "output": []any{}}})
+	say("response.created",
+		object{"response": object{"id": id, "object": "response", "created_at": 1, "status": "in_progress",
+			"model": "scripted", "output": []any{}}})
 	say("response.output_item.added", object{"output_index": 0, "item": item})
 	if tool == "" {
-		say("response.output_text.delta", object{"item_id": "msg_1", "output_index": 0, "content_index": 0, "delta": s.say})
+		say("response.output_text.delta", object{"item_id": "msg_1", "output_index": 0, "content_index": 0,
+			"delta": s.say})
 	}
 	say("response.output_item.done", object{"output_index": 0, "item": item})
 	say("response.completed", object{"response": answer})
@@ -281,7 +290,8 @@ func responses(event func(string, any), whole func(any), tool string, s step) {
 func completions(event func(string, any), whole func(any), tool string, s step) {
 	message, reason := object{"role": "assistant", "content": s.say}, "stop"
 	if tool != "" {
-		call := object{"index": 0, "id": "call_" + unique(), "type": "function", "function": object{"name": tool, "arguments": encode(s.arguments())}}
+		call := object{"index": 0, "id": "call_" + unique(), "type": "function",
+			"function": object{"name": tool, "arguments": encode(s.arguments())}}
 		message, reason = object{"role": "assistant", "content": nil, "tool_calls": []any{call}}, "tool_calls"
 	}
 	usage := object{"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
@@ -307,8 +317,10 @@ func gemini(event func(string, any), whole func(any), tool string, s step) {
 	if tool != "" {
 		part = object{"functionCall": object{"name": tool, "args": s.arguments()}}
 	}
-	answer := object{"candidates": []any{object{"index": 0, "content": object{"role": "model", "parts": []any{part}}, "finishReason": "STOP"}},
-		"usageMetadata": object{"promptTokenCount": 1, "candidatesTokenCount": 1, "totalTokenCount": 2}, "modelVersion": "scripted"}
+	answer := object{"candidates": []any{object{"index": 0, "content": object{"role": "model", "parts": []any{part}},
+		"finishReason": "STOP"}},
+		"usageMetadata": object{"promptTokenCount": 1, "candidatesTokenCount": 1, "totalTokenCount": 2},
+		"modelVersion":  "scripted"}
 	if whole != nil {
 		whole(answer)
 		return

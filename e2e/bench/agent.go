@@ -17,8 +17,8 @@ import (
 	"time"
 )
 
-// An agent is a program that serves MCP on its standard input and output, and the driver that asks it: one JSON-RPC message on a
-// line, and nothing of any SDK. It is the same for all.
+// An agent is a program that serves MCP on its standard input and output, and the driver that asks it: one JSON-RPC
+// message on a line, and nothing of any SDK. It is the same for all.
 type agent struct {
 	cmd *exec.Cmd
 	in  io.WriteCloser
@@ -59,7 +59,8 @@ func (t *tail) String() string {
 
 // startAgent starts a program and initializes the session.
 func startAgent(ctx context.Context, env []string, path string, args ...string) (*agent, error) {
-	a := &agent{cmd: exec.Command(path, args...), log: &tail{}, waiting: map[int]chan answer{}, ended: make(chan struct{})}
+	a := &agent{cmd: exec.Command(path, args...), log: &tail{}, waiting: map[int]chan answer{},
+		ended: make(chan struct{})}
 	a.cmd.Env, a.cmd.Stderr = env, a.log
 	a.cmd.WaitDelay = time.Second
 	out, err := a.cmd.StdoutPipe()
@@ -96,7 +97,8 @@ func startAgent(ctx context.Context, env []string, path string, args ...string) 
 			}
 		}
 	}()
-	_, err = a.ask(ctx, "initialize", map[string]any{"protocolVersion": "2025-11-25", "capabilities": map[string]any{}, "clientInfo": map[string]any{"name": "bench", "version": "1"}})
+	_, err = a.ask(ctx, "initialize", map[string]any{"protocolVersion": "2025-11-25", "capabilities": map[string]any{},
+		"clientInfo": map[string]any{"name": "bench", "version": "1"}})
 	if err == nil {
 		_, err = io.WriteString(a.in, `{"jsonrpc":"2.0","method":"notifications/initialized"}`+"\n")
 	}
@@ -198,8 +200,8 @@ func (a *agent) close() {
 	a.cmd.Wait()
 }
 
-// resident is the memory in bytes of all processes whose environment has an entry: a program and what it has started, also what
-// has detached itself.
+// resident is the memory in bytes of all processes whose environment has an entry: a program and what it has started,
+// also what has detached itself.
 func resident(entry string) (sum float64, err error) {
 	files, _ := filepath.Glob("/proc/[0-9]*/environ")
 	for _, file := range files {

@@ -12,8 +12,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// pages are families in which a page and its agents are in one window. Both libraries get the same page and the same work
-// by the same driver, in page/page.ts.
+// pages are families in which a page and its agents are in one window. Both libraries get the same page and the same
+// work by the same driver, in page/page.ts.
 func (b *bench) pages() []family {
 	n := func(full, short int) int {
 		if b.short {
@@ -35,7 +35,8 @@ func (b *bench) pages() []family {
 		return contender{name, k, func(ctx context.Context) (figures, error) { return b.visit(ctx, head, expression) }}
 	}
 	both := func(job string, n int) []contender {
-		return []contender{does(we.name, ours, we.path, job, "overWindow", n), does(they.name, peer, they.path, job, "overWindow", n)}
+		return []contender{does(we.name, ours, we.path, job, "overWindow", n),
+			does(they.name, peer, they.path, job, "overWindow", n)}
 	}
 	reads, calls, larges, loop, bursts := n(2000, 1000), n(1000, 500), n(20, 8), 10_000, n(1000, 100)
 	return []family{
@@ -67,12 +68,14 @@ func (b *bench) pages() []family {
 				{"p50", "tool call over window.postMessage, p50", "us", goal{}, ""},
 				{"p99", "tool call over window.postMessage, p99", "us", goal{}, ""},
 			},
-			contenders: append(both("tool", calls), does("Pagewire, by a port", ours, we.path, "tool", "overPort", calls)),
+			contenders: append(both("tool", calls), does("Pagewire, by a port", ours, we.path, "tool", "overPort",
+				calls)),
 		},
 		{
-			name:       "page: read of 1 MB",
-			rows:       []row{{"ms", "read of 1 MB over window.postMessage", "ms", goal{most: 0.6, of: best}, ""}},
-			contenders: append(both("large", larges), does("Pagewire, by a port", ours, we.path, "large", "overPort", larges), does(windowFloor, floor, "", "largeEcho", "windowEcho", larges)),
+			name: "page: read of 1 MB",
+			rows: []row{{"ms", "read of 1 MB over window.postMessage", "ms", goal{most: 0.6, of: best}, ""}},
+			contenders: append(both("large", larges), does("Pagewire, by a port", ours, we.path, "large", "overPort",
+				larges), does(windowFloor, floor, "", "largeEcho", "windowEcho", larges)),
 		},
 		{
 			name: "page: 10,000 changes in a loop",
@@ -80,7 +83,8 @@ func (b *bench) pages() []family {
 				{"subscriber messages", "10,000 changes: messages to a subscriber", "", goal{most: 10}, ""},
 				{"nobody messages", "10,000 changes: messages to who has not subscribed", "", goal{exact: true}, ""},
 				{"subscriber busy", "10,000 changes: main thread busy", "ms", goal{most: 0.05, of: best}, ""},
-				{"nobody busy", "10,000 changes: busy while nobody has subscribed", "ms", goal{most: 0.05, of: best}, ""},
+				{"nobody busy", "10,000 changes: busy while nobody has subscribed", "ms", goal{most: 0.05, of: best},
+					""},
 				{"subscriber gap", "10,000 changes: longest time without a frame", "ms", goal{most: 16}, ""},
 				{"subscriber after", "10,000 changes: a read right behind them", "ms", goal{most: 5}, ""},
 			},
@@ -89,14 +93,16 @@ func (b *bench) pages() []family {
 		{
 			name: fmt.Sprintf("page: %s random bursts of changes", number(float64(bursts))),
 			rows: []row{
-				{"announced", fmt.Sprintf("last state announced, of %s random bursts", number(float64(bursts))), "%", goal{most: 100, least: true}, ""},
+				{"announced", fmt.Sprintf("last state announced, of %s random bursts", number(float64(bursts))), "%",
+					goal{most: 100, least: true}, ""},
 				{"delay", "last change of a burst until the reader holds it, p50", "ms", goal{}, ""},
 			},
 			contenders: both("bursts", bursts),
 		},
 		{
-			name:       "page: bursts of 3 changes",
-			rows:       []row{{"delay", "last change of a burst of 3 until the reader holds it, p50", "ms", goal{most: 2, of: best}, ""}},
+			name: "page: bursts of 3 changes",
+			rows: []row{{"delay", "last change of a burst of 3 until the reader holds it, p50", "ms",
+				goal{most: 2, of: best}, ""}},
 			contenders: both("bursts3", n(20, 10)),
 		},
 		{
@@ -127,8 +133,9 @@ const (
 	portFloor   = "floor: MessageChannel echo"
 )
 
-// visit opens a page with something in its head, and gives the figures that an expression is there once it is loaded. The page
-// itself reports them, and no debugger is attached: with one, the first postMessage alone takes 2 ms more, for its stack trace.
+// visit opens a page with something in its head, and gives the figures that an expression is there once it is loaded.
+// The page itself reports them, and no debugger is attached: with one, the first postMessage alone takes 2 ms more, for
+// its stack trace.
 func (b *bench) visit(ctx context.Context, head, expression string) (figures, error) {
 	html := `<!doctype html><title>bench</title><link rel=icon href=data:,>` + head + `<script src="/bench.js"></script>
 	<script>addEventListener("load", async () => {
@@ -162,8 +169,10 @@ func (b *bench) visit(ctx context.Context, head, expression string) (figures, er
 		return nil, err
 	}
 	id := profile.BrowserContextID
-	defer chromedp.CallBrowser(b.chromium, target.DisposeBrowserContext, target.DisposeBrowserContextParams{BrowserContextID: id})
-	if _, err := chromedp.CallBrowser(b.chromium, target.CreateTarget, target.CreateTargetParams{URL: server.URL, BrowserContextID: id}); err != nil {
+	defer chromedp.CallBrowser(b.chromium, target.DisposeBrowserContext,
+		target.DisposeBrowserContextParams{BrowserContextID: id})
+	if _, err := chromedp.CallBrowser(b.chromium, target.CreateTarget,
+		target.CreateTargetParams{URL: server.URL, BrowserContextID: id}); err != nil {
 		return nil, err
 	}
 	select {

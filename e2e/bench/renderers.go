@@ -26,8 +26,8 @@ var plain = rival{name: plainFloor, kind: floor, ready: nothing}
 
 func nothing(context.Context, *rig) error { return nil }
 
-// renderers are what pages cost whose agents are programs of their own: what they fetch, and the memory of the processes that
-// run them. Every tab has been read once. Each measurement has new browsers.
+// renderers are what pages cost whose agents are programs of their own: what they fetch, and the memory of the
+// processes that run them. Every tab has been read once. Each measurement has new browsers.
 func (b *bench) renderers() []family {
 	f := family{
 		name: "renderers: 10 tabs", limit: 2 * time.Minute,
@@ -46,17 +46,18 @@ func (b *bench) renderers() []family {
 	// Each is beside plain pages of the same minute: what a browser takes for itself varies more than what is added.
 	var without figures
 	for _, r := range measured {
-		f.contenders = append(f.contenders, contender{r.name, r.kind, func(ctx context.Context) (got figures, err error) {
-			var both sync.WaitGroup
-			var failed error
-			both.Go(func() { without, failed = (&rig{rival: plain, b: b}).tenTabs(ctx) })
-			both.Go(func() { got, err = (&rig{rival: r, b: b}).tenTabs(ctx) })
-			both.Wait()
-			if err == nil && failed == nil {
-				got["added"] = (got["mb"] - without["mb"]) / manyTabs
-			}
-			return got, errors.Join(err, failed)
-		}})
+		f.contenders = append(f.contenders,
+			contender{r.name, r.kind, func(ctx context.Context) (got figures, err error) {
+				var both sync.WaitGroup
+				var failed error
+				both.Go(func() { without, failed = (&rig{rival: plain, b: b}).tenTabs(ctx) })
+				both.Go(func() { got, err = (&rig{rival: r, b: b}).tenTabs(ctx) })
+				both.Wait()
+				if err == nil && failed == nil {
+					got["added"] = (got["mb"] - without["mb"]) / manyTabs
+				}
+				return got, errors.Join(err, failed)
+			}})
 	}
 	f.contenders = append(f.contenders, contender{plainFloor, floor, func(context.Context) (figures, error) {
 		return without, nil // measured with one of ours
@@ -81,7 +82,8 @@ func (r *rig) tenTabs(ctx context.Context) (figures, error) {
 		if i > 0 {
 			uri += "/" + strconv.Itoa(i)
 		}
-		if err := until(ctx, 50*time.Millisecond, func() error { _, err := r.agent.read(ctx, uri); return err }); err != nil {
+		if err := until(ctx, 50*time.Millisecond,
+			func() error { _, err := r.agent.read(ctx, uri); return err }); err != nil {
 			return nil, err
 		}
 	}
@@ -90,7 +92,8 @@ func (r *rig) tenTabs(ctx context.Context) (figures, error) {
 	return figures{"mb": sum / 1e6, "wasm": float64(r.wasm.Load()) / manyTabs}, err
 }
 
-// renderers is the memory in bytes of all processes that run the browser's pages: what they share counts in part for each.
+// renderers is the memory in bytes of all processes that run the browser's pages: what they share counts in part for
+// each.
 func (r *rig) renderers(ctx context.Context) (sum float64, err error) {
 	text, err := r.command(ctx, "SystemInfo.getProcessInfo", nil)
 	if err != nil {

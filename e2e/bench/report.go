@@ -42,7 +42,8 @@ func machine(chromium context.Context) string {
 	if v, err := chromedp.CallBrowser(chromium, cdpbrowser.GetVersion, cdp.Empty{}); err == nil {
 		name = v.Product
 	}
-	return fmt.Sprintf("%s, %s/%s, %d processors, %s", name, runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version())
+	return fmt.Sprintf("%s, %s/%s, %d processors, %s", name, runtime.GOOS, runtime.GOARCH, runtime.NumCPU(),
+		runtime.Version())
 }
 
 // ratios writes a line for each row: Pagewire, what it is compared with, and the goal.
@@ -146,7 +147,8 @@ func (r *Report) write(dir string) error {
 		return err
 	}
 	page := reportPage
-	for mark, file := range map[string]string{"/* uPlot.js */": "uPlot.iife.min.js", "/* uPlot.css */": "uPlot.min.css"} {
+	for mark, file := range map[string]string{"/* uPlot.js */": "uPlot.iife.min.js",
+		"/* uPlot.css */": "uPlot.min.css"} {
 		library, err := os.ReadFile("js/node_modules/uplot/dist/" + file)
 		if err != nil {
 			return fmt.Errorf("%w (make bench installs it)", err)
@@ -178,7 +180,9 @@ func photograph(ctx context.Context, dir, file string) error {
 	if err := r.write(dir); err != nil {
 		return err
 	}
-	chromium, closeBrowser, err := browser.Launch(ctx, browser.Options{Flags: []string{offline, "--window-size=1180,1640", "--hide-scrollbars"}})
+	chromium, closeBrowser,
+		err := browser.Launch(ctx,
+		browser.Options{Flags: []string{offline, "--window-size=1180,1640", "--hide-scrollbars"}})
 	if err != nil {
 		return err
 	}
@@ -209,7 +213,9 @@ func smaller(picture []byte) ([]byte, error) {
 			counts[decoded.At(x, y)]++
 		}
 	}
-	colors := color.Palette(slices.SortedFunc(maps.Keys(counts), func(a, b color.Color) int { return counts[b] - counts[a] }))
+	colors := color.Palette(slices.SortedFunc(maps.Keys(counts), func(a, b color.Color) int {
+		return counts[b] - counts[a]
+	}))
 	palette := colors[:min(len(colors), 64)]
 	index := map[color.Color]uint8{}
 	for _, c := range colors {

@@ -83,13 +83,14 @@ func (b *bench) scales() []family {
 	}
 	for _, r := range []rival{overCDP, overSocket} {
 		rig := &rig{rival: r, b: b}
-		atGateway.contenders = append(atGateway.contenders, contender{r.name, ours, func(ctx context.Context) (figures, error) {
-			if err := rig.open(ctx); err != nil {
-				return nil, err
-			}
-			defer browser.Quit(rig.browser.URL) // 200 tabs take gigabytes
-			return rig.tabs(ctx, tabs)
-		}})
+		atGateway.contenders = append(atGateway.contenders,
+			contender{r.name, ours, func(ctx context.Context) (figures, error) {
+				if err := rig.open(ctx); err != nil {
+					return nil, err
+				}
+				defer browser.Quit(rig.browser.URL) // 200 tabs take gigabytes
+				return rig.tabs(ctx, tabs)
+			}})
 	}
 	return append(families, atGateway)
 }
@@ -100,7 +101,8 @@ func (r *rig) tabs(ctx context.Context, sizes []int) (figures, error) {
 	have := 1
 	for _, size := range sizes {
 		for ; have < size; have++ {
-			if _, err := r.command(ctx, "Target.createTarget", map[string]any{"url": r.site.URL + "/page?" + strconv.Itoa(have), "background": true}); err != nil {
+			if _, err := r.command(ctx, "Target.createTarget",
+				map[string]any{"url": r.site.URL + "/page?" + strconv.Itoa(have), "background": true}); err != nil {
 				return nil, err
 			}
 		}
@@ -108,10 +110,13 @@ func (r *rig) tabs(ctx context.Context, sizes []int) (figures, error) {
 		if size > 1 {
 			last += "/" + strconv.Itoa(size-1)
 		}
-		if err := until(ctx, 50*time.Millisecond, func() error { _, err := r.agent.read(ctx, last); return err }); err != nil {
+		if err := until(ctx, 50*time.Millisecond,
+			func() error { _, err := r.agent.read(ctx, last); return err }); err != nil {
 			return nil, fmt.Errorf("the tab with %s: %w", last, err)
 		}
-		trips, err := r.trips(ctx, 100, &r.warmReads, func(ctx context.Context, r *rig) (string, error) { return r.agent.read(ctx, last) })
+		trips, err := r.trips(ctx, 100, &r.warmReads, func(ctx context.Context, r *rig) (string, error) {
+			return r.agent.read(ctx, last)
+		})
 		if err != nil {
 			return nil, err
 		}
@@ -145,22 +150,26 @@ func engineMemory(context.Context) (figures, error) {
 		return float64(m.HeapAlloc)
 	}
 	uri := func(i int) string { return fmt.Sprintf("https://x.test/state/%d", i) }
-	e := bridge.New(bridge.Options{Rule: bridge.Rule{Origin: "https://x.test"}, Limits: bridge.Limits{Resources: -1, Ports: -1, Subscriptions: -1}}, nobody{})
+	e := bridge.New(bridge.Options{Rule: bridge.Rule{Origin: "https://x.test"},
+		Limits: bridge.Limits{Resources: -1, Ports: -1, Subscriptions: -1}}, nobody{})
 	before := heap()
 	for i := range resources {
-		if err := e.Register(0, bridge.Resource{URI: uri(i), Name: "state", MIMEType: "text/plain", Size: -1}); err != nil {
+		if err := e.Register(0, bridge.Resource{URI: uri(i), Name: "state", MIMEType: "text/plain",
+			Size: -1}); err != nil {
 			return nil, err
 		}
 	}
 	registered := heap()
 	say := func(p bridge.PortID, id int, method, params string) error {
-		return e.Receive(0, p, []byte(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`, id, method, params)))
+		return e.Receive(0, p,
+			[]byte(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`, id, method, params)))
 	}
 	for p := range bridge.PortID(sessions) {
 		if err := e.Open(0, p+1); err != nil {
 			return nil, err
 		}
-		if err := say(p+1, 0, "initialize", `{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"bench","version":"1"}}`); err != nil {
+		if err := say(p+1, 0, "initialize",
+			`{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"bench","version":"1"}}`); err != nil {
 			return nil, err
 		}
 	}

@@ -22,7 +22,8 @@ type library struct {
 }
 
 var libraries = []library{
-	{"Pagewire", ours, "/dist/pagewire.js", []string{"/dist/pagewire.core.js", "/dist/pagewire.wasm"}, "pagewire.connect()"},
+	{"Pagewire", ours, "/dist/pagewire.js", []string{"/dist/pagewire.core.js", "/dist/pagewire.wasm"},
+		"pagewire.connect()"},
 	{mcpb, peer, "/node_modules/@mcp-b/global/dist/index.iife.js", nil, tabTransport},
 }
 
@@ -133,18 +134,23 @@ var startKinds = []struct {
 	tag        bool
 	expression func(l library, source string) string
 }{
-	{"start of the script to API there", goal{most: 0.25, of: best}, false, func(_ library, source string) string { return fmt.Sprintf(evaluate, source, there) }},
-	{"start of the script to API used", goal{most: 0.25, of: best}, false, func(_ library, source string) string { return fmt.Sprintf(evaluate, source, register) }},
-	{"script tag to API used, with its fetch", goal{most: 0.25, of: best}, true, func(library, string) string { return "({ ms: used - before })" }},
-	{"first agent: connect to first list", goal{}, true, func(l library, _ string) string { return fmt.Sprintf(connect, l.transport) }},
-	{"first agent: the same, over window.postMessage", goal{}, true, func(library, string) string { return fmt.Sprintf(connect, tabTransport) }},
+	{"start of the script to API there", goal{most: 0.25, of: best}, false,
+		func(_ library, source string) string { return fmt.Sprintf(evaluate, source, there) }},
+	{"start of the script to API used", goal{most: 0.25, of: best}, false,
+		func(_ library, source string) string { return fmt.Sprintf(evaluate, source, register) }},
+	{"script tag to API used, with its fetch", goal{most: 0.25, of: best}, true,
+		func(library, string) string { return "({ ms: used - before })" }},
+	{"first agent: connect to first list", goal{}, true,
+		func(l library, _ string) string { return fmt.Sprintf(connect, l.transport) }},
+	{"first agent: the same, over window.postMessage", goal{}, true,
+		func(library, string) string { return fmt.Sprintf(connect, tabTransport) }},
 	{"both: script tag to API, connect to first list", goal{}, true, func(l library, _ string) string {
 		return fmt.Sprintf(connect, l.transport) + ".then(({ ms }) => ({ ms: ms + used - before }))"
 	}},
 }
 
-// starts makes a family of each. Every page is the first of a fresh profile at an origin of its own: nothing is cached, neither
-// files nor compiled code.
+// starts makes a family of each. Every page is the first of a fresh profile at an origin of its own: nothing is cached,
+// neither files nor compiled code.
 func (b *bench) starts() (all []family) {
 	for _, s := range startKinds {
 		f := family{name: "start: " + s.name, warm: !b.short, rows: []row{{"ms", s.name, "ms", s.goal, ""}}}
@@ -160,7 +166,8 @@ func (b *bench) starts() (all []family) {
 				}
 				head := ""
 				if s.tag {
-					head = `<script>const before = performance.now();</script><script src="` + l.path + `"></script><script>` + register + `const used = performance.now();</script>`
+					head = `<script>const before = performance.now();</script><script src="` + l.path +
+						`"></script><script>` + register + `const used = performance.now();</script>`
 				}
 				return b.visit(ctx, head, s.expression(l, string(source)))
 			}})

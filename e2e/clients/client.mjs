@@ -1,6 +1,6 @@
 /**
- * The official TypeScript client, unmodified: it connects in a mode (legacy, auto, modern) over a transport (stdio with a
- * command, http with a URL), does what agents do, and says "done". Anything else is a failure.
+ * The official TypeScript client, unmodified: it connects in a mode (legacy, auto, modern) over a transport (stdio with
+ * a command, http with a URL), does what agents do, and says "done". Anything else is a failure.
  */
 import assert from "node:assert/strict";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";

@@ -2,9 +2,9 @@
 // connections that carry one JSON message per line. It lets clients that others wrote talk to the engine without a
 // page.
 //
-// It is what there has to be around bridge/home, in its smallest form: it runs reads beside the engine and aborts them when
-// it says so, and tells the engine when a port takes no more. It never looks into a message, and never remembers what an
-// agent asked for: that is the engine's business.
+// It is what there has to be around bridge/home, in its smallest form: it runs reads beside the engine and aborts them
+// when it says so, and tells the engine when a port takes no more. It never looks into a message, and never remembers
+// what an agent asked for: that is the engine's business.
 package home
 
 import (
@@ -99,7 +99,8 @@ func (h *Home) Add(uri string, read Reader) {
 }
 
 func (h *Home) register(now bridge.Time, uri string) {
-	if err := h.engine.Register(now, bridge.Resource{URI: uri, Name: uri, MIMEType: "text/plain", Size: -1}); err != nil {
+	if err := h.engine.Register(now, bridge.Resource{URI: uri, Name: uri, MIMEType: "text/plain",
+		Size: -1}); err != nil {
 		panic(err)
 	}
 }

@@ -26,15 +26,16 @@ func TestHammer(t *testing.T) {
 	const connections, generations, requests = 50, 3, 60
 	before := runtime.NumGoroutine()
 	refuse := errors.New("refused")
-	h := NewAsking(bridge.Options{Rule: bridge.Rule{Origin: Origin}, UpdateInterval: 5}, func(uri string, touch func(uri string)) error {
-		switch rand.IntN(10) {
-		case 0:
-			return refuse
-		case 1:
-			touch(uri)
-		}
-		return nil
-	})
+	h := NewAsking(bridge.Options{Rule: bridge.Rule{Origin: Origin}, UpdateInterval: 5},
+		func(uri string, touch func(uri string)) error {
+			switch rand.IntN(10) {
+			case 0:
+				return refuse
+			case 1:
+				touch(uri)
+			}
+			return nil
+		})
 	for i := range 8 {
 		h.Set(fmt.Sprintf("%s/value/%d", Origin, i), "0")
 	}
@@ -143,7 +144,8 @@ type agent struct {
 func connect(t *testing.T, h *Home, name string) *agent {
 	read, theirWriter := io.Pipe()
 	theirReader, write := io.Pipe()
-	a := &agent{t: t, name: name, write: write, read: read, ended: make(chan struct{}), pong: make(chan struct{}), asked: map[string]bool{}}
+	a := &agent{t: t, name: name, write: write, read: read, ended: make(chan struct{}), pong: make(chan struct{}),
+		asked: map[string]bool{}}
 	if rand.IntN(10) == 0 {
 		a.pause = 200 * time.Microsecond // so slow that its port becomes one that takes no more
 	}
@@ -160,7 +162,8 @@ func connect(t *testing.T, h *Home, name string) *agent {
 func (a *agent) ask() {
 	a.last++
 	id := fmt.Sprintf("%s%d", a.name, a.last)
-	uri := Origin + [...]string{"/value/1", "/value/2", "/value/3", "/mine/0", "/mine/1", "/quick/1", "/quick/2", "/never", "/unknown"}[rand.IntN(9)]
+	uri := Origin + [...]string{"/value/1", "/value/2", "/value/3", "/mine/0", "/mine/1", "/quick/1", "/quick/2",
+		"/never", "/unknown"}[rand.IntN(9)]
 	const modern = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}`
 	request := func(method, params string) string {
 		a.mu.Lock()
@@ -175,7 +178,8 @@ func (a *agent) ask() {
 	var line string
 	switch rand.IntN(12) {
 	case 0:
-		line = request("initialize", `"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}`)
+		line = request("initialize",
+			`"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}`)
 	case 1:
 		line = request("resources/list", [...]string{"", modern}[rand.IntN(2)])
 	case 2, 3:
@@ -187,11 +191,14 @@ func (a *agent) ask() {
 	case 7:
 		line = request("resources/unsubscribe", fmt.Sprintf(`"uri":%q`, uri))
 	case 8, 9:
-		line = request("subscriptions/listen", fmt.Sprintf(`%s,"notifications":{"resourcesListChanged":true,"resourceSubscriptions":[%q,%q]}`, modern, uri, Origin+"/value/4"))
+		line = request("subscriptions/listen",
+			fmt.Sprintf(`%s,"notifications":{"resourcesListChanged":true,"resourceSubscriptions":[%q,%q]}`, modern, uri,
+				Origin+"/value/4"))
 	case 10:
 		line = cancel()
 	default:
-		line = [...]string{"{", "[]", "null", `{"jsonrpc":"2.0"}`, `{"jsonrpc":"2.0","id":null,"method":"ping"}`, "\x00\xff"}[rand.IntN(6)]
+		line = [...]string{"{", "[]", "null", `{"jsonrpc":"2.0"}`, `{"jsonrpc":"2.0","id":null,"method":"ping"}`,
+			"\x00\xff"}[rand.IntN(6)]
 	}
 	a.send(line)
 }

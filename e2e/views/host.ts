@@ -1,6 +1,6 @@
 /**
- * The page of a host: stock AppBridges for sandboxed frames, the official client for the server, and our module between. The tests
- * drive it as the global `host`.
+ * The page of a host: stock AppBridges for sandboxed frames, the official client for the server, and our module
+ * between. The tests drive it as the global `host`.
  */
 import { AppBridge, PostMessageTransport } from "@modelcontextprotocol/ext-apps/app-bridge";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
@@ -41,8 +41,8 @@ addEventListener("message", ({ source, data }) => {
 });
 
 /**
- * Makes a frame, of an opaque origin unless `origin` is "same". The View in it comes with `load`, so that a bridge can be there
- * before it.
+ * Makes a frame, of an opaque origin unless `origin` is "same". The View in it comes with `load`, so that a bridge can
+ * be there before it.
  */
 export function frame(name: string, origin: "opaque" | "same" = "opaque"): Place {
   const element = document.createElement("iframe");

@@ -1,5 +1,5 @@
-// A real server for the tests of Views: the official SDK's, over streamable HTTP, in both eras on one port. It prints its
-// URL, and ends with its input.
+// A real server for the tests of Views: the official SDK's, over streamable HTTP, in both eras on one port. It prints
+// its URL, and ends with its input.
 //
 //   /mcp      MCP: 2026-07-28 through createMcpHandler, what came before through a sessionful transport
 //   /change   ?uri=U makes U read as something new, and announces it; ?every=MS does so to all, until ?every=0

@@ -1,8 +1,9 @@
 /**
- * The page of a View: a stock App, and our helper. What it shows it reports to the window that holds it, and it runs what
- * that sends it, so that a test can look into a frame of an opaque origin.
+ * The page of a View: a stock App, and our helper. What it shows it reports to the window that holds it, and it runs
+ * what that sends it, so that a test can look into a frame of an opaque origin.
  *
- * ?watch=URI&interval=MS watches at once; ?plain makes no App; ?late makes it half a second after the document has loaded.
+ * ?watch=URI&interval=MS watches at once; ?plain makes no App; ?late makes it half a second after the document has
+ * loaded.
  */
 import { App } from "@modelcontextprotocol/ext-apps";
 import { watchResource } from "../../dist/view.js";

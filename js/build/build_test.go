@@ -168,7 +168,8 @@ esac
 		t.Fatal(err)
 	}
 	got, _ := os.ReadFile(filepath.Join(bin, "built"))
-	if want := "build -target=wasm -scheduler=none -opt=z -no-debug -buildmode=c-shared -o out.wasm ./wasm\n"; string(got) != want {
+	if want := "build -target=wasm -scheduler=none -opt=z -no-debug -buildmode=c-shared -o out.wasm ./wasm\n"; string(
+		got) != want {
 		t.Errorf("called with %q, want %q", got, want)
 	}
 }
@@ -193,7 +194,8 @@ func TestPackageHoldsWhatItSaysAndInstallsNothing(t *testing.T) {
 		Name, Version string
 		Files         []struct{ Path string }
 	}
-	if err := json.Unmarshal([]byte(output(t, dir, nil, "npm", "pack", "--dry-run", "--json", "--offline")), &packed); err != nil {
+	if err := json.Unmarshal([]byte(output(t, dir, nil, "npm", "pack", "--dry-run", "--json", "--offline")),
+		&packed); err != nil {
 		t.Fatal(err)
 	}
 	var got []string
@@ -220,7 +222,8 @@ func TestPackageHoldsWhatItSaysAndInstallsNothing(t *testing.T) {
 			t.Errorf("package.json has %q", name)
 		}
 	}
-	if !strings.Contains(string(text), "\".\": {\n      \"types\": \"./pagewire.d.ts\",\n      \"default\": \"./pagewire.mjs\"\n") {
+	if !strings.Contains(string(text), "\".\": {\n      \"types\": \"./pagewire.d.ts\",\n      \"default\": "+
+		"\"./pagewire.mjs\"\n") {
 		t.Errorf("types do not come first in\n%s", text)
 	}
 	if !strings.Contains(string(members["peerDependenciesMeta"]), `"optional": true`) {
@@ -236,12 +239,15 @@ func TestPackageHoldsWhatItSaysAndInstallsNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	for entry, file := range map[string]string{
-		"pagewire": "pagewire.mjs", "pagewire/react": "react.js", "pagewire/iife": "pagewire.js", "pagewire/core": "pagewire.core.js",
+		"pagewire": "pagewire.mjs", "pagewire/react": "react.js", "pagewire/iife": "pagewire.js",
+		"pagewire/core":   "pagewire.core.js",
 		"pagewire/worker": "pagewire.worker.js", "pagewire/wasm": "pagewire.wasm",
 		"pagewire/views": "views.js", "pagewire/views.wasm": "pagewire.views.wasm", "pagewire/view": "view.js",
-		"pagewire/extension/page": "extension.page.js", "pagewire/extension/relay": "extension.relay.js", "pagewire/extension/worker": "extension.worker.js",
+		"pagewire/extension/page": "extension.page.js", "pagewire/extension/relay": "extension.relay.js",
+		"pagewire/extension/worker": "extension.worker.js",
 	} {
-		script := `const url = new URL(import.meta.resolve("` + entry + `")); (await import('node:fs')).readFileSync(url); console.log(url.pathname.split('/').pop())`
+		script := `const url = new URL(import.meta.resolve("` + entry +
+			`")); (await import('node:fs')).readFileSync(url); console.log(url.pathname.split('/').pop())`
 		if got := output(t, app, nil, "node", "--input-type=module", "-e", script); got != file+"\n" {
 			t.Errorf("%s resolves to %q, want %s", entry, got, file)
 		}
@@ -296,7 +302,8 @@ func TestExtensionManifestAsksForLittle(t *testing.T) {
 	if err := json.Unmarshal(text, &m); err != nil {
 		t.Fatal(err)
 	}
-	if m.Version != "1.2.3" || !slices.Equal(m.Permissions, []string{"nativeMessaging", "sidePanel", "storage"}) || m.Hosts != nil || m.Accessible != nil {
+	if m.Version != "1.2.3" || !slices.Equal(m.Permissions, []string{"nativeMessaging", "sidePanel", "storage"}) ||
+		m.Hosts != nil || m.Accessible != nil {
 		t.Errorf("the manifest: %+v", m)
 	}
 	if !strings.HasPrefix(m.CSP.Pages, "default-src 'none'; script-src 'self';") {
@@ -329,10 +336,12 @@ func TestDemosAreBundledByFolder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := []string{"1-first/agent.js", "1-first/agent.js.map", "1-first/index.html", "2-second/style.css"}; !slices.Equal(got, want) {
+	if want := []string{"1-first/agent.js", "1-first/agent.js.map", "1-first/index.html",
+		"2-second/style.css"}; !slices.Equal(got, want) {
 		t.Errorf("dist/demo holds %q, want %q", got, want)
 	}
-	if got := output(t, out, nil, "node", "--input-type=module", "-e", "await import('./1-first/agent.js')"); got != "hello peer\n" {
+	if got := output(t, out, nil, "node", "--input-type=module", "-e",
+		"await import('./1-first/agent.js')"); got != "hello peer\n" {
 		t.Errorf("the bundle prints %q", got)
 	}
 }
@@ -340,13 +349,15 @@ func TestDemosAreBundledByFolder(t *testing.T) {
 func TestABrokenSourceIsNamedWithItsLine(t *testing.T) {
 	root := write(t, map[string]string{"demo/1-first/agent.ts": "const a = 1\nimport \"absent\"\n"})
 	err := buildDemos(root, filepath.Join(root, "out"))
-	if err == nil || !strings.Contains(err.Error(), `demo/1-first/agent.ts:2:7: Could not resolve "absent" (a package? run npm ci`) {
+	if err == nil ||
+		!strings.Contains(err.Error(), `demo/1-first/agent.ts:2:7: Could not resolve "absent" (a package? run npm ci`) {
 		t.Errorf("got %v", err)
 	}
 }
 
 func TestWeighNamesWhatIsAboveItsBudget(t *testing.T) {
-	dist := write(t, map[string]string{"small.js": "1", "large.js": strings.Repeat("0123456789", 9) + "abcdefghijklmnopqrstuvwxyz"})
+	dist := write(t, map[string]string{"small.js": "1", "large.js": strings.Repeat("0123456789", 9) +
+		"abcdefghijklmnopqrstuvwxyz"})
 	var table strings.Builder
 	err := weigh(&table, dist, []artefact{{"small.js", 100}, {"large.js", 10}})
 	if err == nil || !strings.Contains(err.Error(), "large.js weighs ") || strings.Contains(err.Error(), "small.js") {
@@ -360,7 +371,8 @@ func TestWeighNamesWhatIsAboveItsBudget(t *testing.T) {
 	if err := weigh(io.Discard, dist, []artefact{{"small.js", 100}, {"large.js", 0}}); err != nil {
 		t.Errorf("within the budgets: %v", err)
 	}
-	if err := weigh(io.Discard, dist, []artefact{{"none.js", 0}}); err == nil || !strings.Contains(err.Error(), "make build") {
+	if err := weigh(io.Discard, dist, []artefact{{"none.js", 0}}); err == nil ||
+		!strings.Contains(err.Error(), "make build") {
 		t.Errorf("without a file: %v; want what to do", err)
 	}
 }

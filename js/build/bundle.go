@@ -58,7 +58,8 @@ func bundleAll(root, dist string, tc toolchain) error {
 			options.Banner = map[string]string{"js": clientDirective}
 		}
 		if b.out == "pagewire.inject.js" {
-			options.Plugins = append(options.Plugins, instead(filepath.Join(root, "js/page/load.ts"), filepath.Join(root, "js/inject/load.ts")))
+			options.Plugins = append(options.Plugins, instead(filepath.Join(root, "js/page/load.ts"),
+				filepath.Join(root, "js/inject/load.ts")))
 		}
 		errs = append(errs, bundle(options))
 	}
@@ -89,14 +90,16 @@ func instead(of, file string) api.Plugin {
 	return api.Plugin{
 		Name: "instead",
 		Setup: func(b api.PluginBuild) {
-			b.OnLoad(api.OnLoadOptions{Filter: "/" + regexp.QuoteMeta(filepath.Base(of)) + "$"}, func(args api.OnLoadArgs) (api.OnLoadResult, error) {
-				if args.Path != of {
-					return api.OnLoadResult{}, nil
-				}
-				text, err := os.ReadFile(file)
-				contents := string(text)
-				return api.OnLoadResult{Contents: &contents, ResolveDir: filepath.Dir(file), Loader: api.LoaderTS}, err
-			})
+			b.OnLoad(api.OnLoadOptions{Filter: "/" + regexp.QuoteMeta(filepath.Base(of)) + "$"},
+				func(args api.OnLoadArgs) (api.OnLoadResult, error) {
+					if args.Path != of {
+						return api.OnLoadResult{}, nil
+					}
+					text, err := os.ReadFile(file)
+					contents := string(text)
+					return api.OnLoadResult{Contents: &contents, ResolveDir: filepath.Dir(file), Loader: api.LoaderTS},
+						err
+				})
 		},
 	}
 }
@@ -164,9 +167,10 @@ func virtualModule(name, source string) api.Plugin {
 	return api.Plugin{
 		Name: name,
 		Setup: func(b api.PluginBuild) {
-			b.OnResolve(api.OnResolveOptions{Filter: "^" + name + "$"}, func(args api.OnResolveArgs) (api.OnResolveResult, error) {
-				return api.OnResolveResult{Path: args.Path, Namespace: name}, nil
-			})
+			b.OnResolve(api.OnResolveOptions{Filter: "^" + name + "$"},
+				func(args api.OnResolveArgs) (api.OnResolveResult, error) {
+					return api.OnResolveResult{Path: args.Path, Namespace: name}, nil
+				})
 			b.OnLoad(api.OnLoadOptions{Filter: ".*", Namespace: name}, func(api.OnLoadArgs) (api.OnLoadResult, error) {
 				return api.OnLoadResult{Contents: &source, Loader: api.LoaderJS}, nil
 			})
@@ -174,8 +178,8 @@ func virtualModule(name, source string) api.Plugin {
 	}
 }
 
-// buildInspector bundles the inspector page of js/inspector/ to out. It loads its script and its styles as files of its own origin:
-// its policy allows nothing else.
+// buildInspector bundles the inspector page of js/inspector/ to out. It loads its script and its styles as files of its
+// own origin: its policy allows nothing else.
 func buildInspector(root, out string) error {
 	from := filepath.Join(root, "js/inspector")
 	var errs []error
@@ -194,8 +198,9 @@ func buildInspector(root, out string) error {
 	return errors.Join(errs...)
 }
 
-// buildDemos copies each folder demo/<number>-<name>/ to out. Each .ts file that lies directly in it is an entry, and becomes a
-// script of the same name with .js; what entries share lies in a folder below. Maps are linked: a demo is read.
+// buildDemos copies each folder demo/<number>-<name>/ to out. Each .ts file that lies directly in it is an entry, and
+// becomes a script of the same name with .js; what entries share lies in a folder below. Maps are linked: a demo is
+// read.
 func buildDemos(root, out string) error {
 	pages, err := filepath.Glob(filepath.Join(root, "demo", "[0-9]*-*"))
 	if err != nil {

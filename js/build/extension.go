@@ -15,8 +15,8 @@ import (
 	"github.com/evanw/esbuild/pkg/api"
 )
 
-// bundleWorker writes what an extension of somebody else's takes from the npm package: dist/extension/page.js and relay.js, which are
-// the files of ours, and dist/extension.worker.js, a module.
+// bundleWorker writes what an extension of somebody else's takes from the npm package: dist/extension/page.js and
+// relay.js, which are the files of ours, and dist/extension.worker.js, a module.
 func bundleWorker(root, dist string, tc toolchain) error {
 	wasmExec, err := tc.wasmExecModule()
 	if err != nil {
@@ -48,7 +48,8 @@ func buildExtension(root, dist, version string) error {
 	from, out := filepath.Join(root, "js/extension"), filepath.Join(dist, "extension")
 	var errs []error
 	for entry, name := range map[string]string{
-		"popup.tsx": "popup.js", "options.tsx": "options.js", "panel.tsx": "panel.js", "style.css": "style.css", "panel.css": "panel.css",
+		"popup.tsx": "popup.js", "options.tsx": "options.js", "panel.tsx": "panel.js", "style.css": "style.css",
+		"panel.css": "panel.css",
 	} {
 		o := shared(root)
 		o.EntryPoints = []string{filepath.Join(from, entry)}
@@ -62,7 +63,8 @@ func buildExtension(root, dist, version string) error {
 	for name, path := range map[string]string{"page.js": "extension.page.js", "relay.js": "extension.relay.js"} {
 		errs = append(errs, copyFile(filepath.Join(out, name), filepath.Join(dist, path)))
 	}
-	for _, name := range []string{"popup.html", "options.html", "panel.html", "icon-16.png", "icon-32.png", "icon-128.png"} {
+	for _, name := range []string{"popup.html", "options.html", "panel.html", "icon-16.png", "icon-32.png",
+		"icon-128.png"} {
 		errs = append(errs, copyFile(filepath.Join(out, name), filepath.Join(from, name)))
 	}
 	manifest, err := extensionManifest(filepath.Join(from, "manifest.json"), version)
@@ -77,7 +79,8 @@ func buildExtension(root, dist, version string) error {
 
 var manifestVersion = regexp.MustCompile(`"version": "[^"]*"`)
 
-// extensionManifest is the manifest with the package's version. A browser wants one to four numbers: what follows a hyphen goes.
+// extensionManifest is the manifest with the package's version. A browser wants one to four numbers: what follows a
+// hyphen goes.
 func extensionManifest(path, version string) ([]byte, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {

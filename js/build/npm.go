@@ -102,12 +102,13 @@ func manifestOf(pkg source) manifest {
 		},
 		// The page layer installs itself when it is imported: a bundler must not drop `import 'pagewire'`. It may drop
 		// an import of the hook that nothing uses.
-		SideEffects: []string{"./pagewire.mjs", "./pagewire.js", "./pagewire.worker.js", "./extension.page.js", "./extension.relay.js"},
-		Peers:       map[string]string{"react": ">=18"},
-		PeersMeta:   map[string]peerMeta{"react": {Optional: true}},
-		Unpkg:       "./pagewire.js",
-		Jsdelivr:    "./pagewire.js",
-		Files:       slices.Concat(shipped, packaged, []string{"README.md", "LICENSE"}),
+		SideEffects: []string{"./pagewire.mjs", "./pagewire.js", "./pagewire.worker.js", "./extension.page.js",
+			"./extension.relay.js"},
+		Peers:     map[string]string{"react": ">=18"},
+		PeersMeta: map[string]peerMeta{"react": {Optional: true}},
+		Unpkg:     "./pagewire.js",
+		Jsdelivr:  "./pagewire.js",
+		Files:     slices.Concat(shipped, packaged, []string{"README.md", "LICENSE"}),
 	}
 }
 

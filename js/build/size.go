@@ -20,9 +20,9 @@ type artefact struct {
 	budget int // bytes of brotli at quality 11; 0: none
 }
 
-// artefacts and their budgets. pagewire.js is paid by every page that uses Pagewire, agent or not; pagewire.wasm
-// (as Go builds it, safejs included) only by pages that an agent visits; pagewire.views.wasm only by pages that host Views. A budget is raised with the reason in the
-// commit, or not at all.
+// artefacts and their budgets. pagewire.js is paid by every page that uses Pagewire, agent or not; pagewire.wasm (as Go
+// builds it, safejs included) only by pages that an agent visits; pagewire.views.wasm only by pages that host Views. A
+// budget is raised with the reason in the commit, or not at all.
 var artefacts = []artefact{
 	{"pagewire.js", 6_100},
 	{"pagewire.mjs", 6_100},
@@ -34,8 +34,9 @@ var artefacts = []artefact{
 	{"pagewire.views.wasm", 563_200},
 }
 
-// weigh prints a table of what each artefact in dist weighs raw, by gzip -9 and by brotli 11, and returns an error
-// that names those above their budget. The brotli is a Go one; on these files it is as small as the reference coder, to the byte.
+// weigh prints a table of what each artefact in dist weighs raw, by gzip -9 and by brotli 11, and returns an error that
+// names those above their budget. The brotli is a Go one; on these files it is as small as the reference coder, to the
+// byte.
 func weigh(w io.Writer, dist string, list []artefact) error {
 	type weight struct {
 		raw, gzip, brotli int
@@ -65,7 +66,8 @@ func weigh(w io.Writer, dist string, list []artefact) error {
 		}
 		fmt.Fprintf(table, "%d\t%d\t%d\t%s\t  %s\n", got.raw, got.gzip, got.brotli, budget, a.name)
 		if a.budget > 0 && got.brotli > a.budget {
-			heavy = append(heavy, fmt.Sprintf("%s weighs %d bytes brotli, %d above its budget of %d", a.name, got.brotli, got.brotli-a.budget, a.budget))
+			heavy = append(heavy, fmt.Sprintf("%s weighs %d bytes brotli, %d above its budget of %d", a.name,
+				got.brotli, got.brotli-a.budget, a.budget))
 		}
 	}
 	if err := table.Flush(); err != nil {

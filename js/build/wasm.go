@@ -31,8 +31,9 @@ func findToolchain() toolchain {
 			name = strings.TrimSpace(string(out))
 		}
 		return toolchain{
-			name:     name,
-			command:  []string{path, "build", "-target=wasm", "-scheduler=none", "-opt=z", "-no-debug", "-buildmode=c-shared"},
+			name: name,
+			command: []string{path, "build", "-target=wasm", "-scheduler=none", "-opt=z", "-no-debug",
+				"-buildmode=c-shared"},
 			wasmExec: func() (string, error) { return under(path, "env", "TINYGOROOT", "targets/wasm_exec.js") },
 		}
 	}

@@ -1,6 +1,7 @@
 /**
- * The transport by native messaging: one process, `pagewire native-host`, that the browser starts for us, and all documents
- * over its standard input and output. The other side is bridge/gateway/pages/extension, which describes the messages.
+ * The transport by native messaging: one process, `pagewire native-host`, that the browser starts for us, and all
+ * documents over its standard input and output. The other side is bridge/gateway/pages/extension, which describes the
+ * messages.
  *
  * While there is no document there is no process: the port is closed a while after the last has gone.
  */

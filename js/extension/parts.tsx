@@ -1,5 +1,5 @@
-// What the popup, the options and the side panel have in common. Whatever pages call themselves and their resources is shown as
-// text: nothing here makes markup, an address or a style of it.
+// What the popup, the options and the side panel have in common. Whatever pages call themselves and their resources is
+// shown as text: nothing here makes markup, an address or a style of it.
 import type { Shown, ShownPage, Request } from "./state.ts";
 
 export type Do = (what: Request) => void;

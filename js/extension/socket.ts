@@ -1,8 +1,8 @@
 /**
- * The transport by WebSocket, where the native host is not installed: one connection with a `pagewire serve` on this machine
- * for each document. It is the transport of a page with data-gateway (js/late/gateway.ts), but the gateway believes us whose
- * document it is, since both prove first that they know a secret: the one that the native host has told us when it was
- * there. Without one nothing is dialled. The other side is bridge/gateway/pages/socket.
+ * The transport by WebSocket, where the native host is not installed: one connection with a `pagewire serve` on this
+ * machine for each document. It is the transport of a page with data-gateway (js/late/gateway.ts), but the gateway
+ * believes us whose document it is, since both prove first that they know a secret: the one that the native host has
+ * told us when it was there. Without one nothing is dialled. The other side is bridge/gateway/pages/socket.
  */
 import type { Link, Live } from "./documents.ts";
 import { prove } from "./prove.ts";

@@ -1,10 +1,12 @@
 /**
- * What a transport to the gateway does: it passes the frames of each document that it is given, for as long as there are
- * both the document and a gateway. nativemessaging.ts and socket.ts are the two transports.
+ * What a transport to the gateway does: it passes the frames of each document that it is given, for as long as there
+ * are both the document and a gateway. nativemessaging.ts and socket.ts are the two transports.
  */
 import type { Live } from "./documents.ts";
 
-/** What a transport is at: agents can come; it looks for a gateway; there is none that it could find, which says why. */
+/**
+ * What a transport is at: agents can come; it looks for a gateway; there is none that it could find, which says why.
+ */
 export interface State {
   readonly transport: "native messaging" | "WebSocket";
   readonly connected: boolean;

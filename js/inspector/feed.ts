@@ -1,7 +1,7 @@
 // What the gateway tells, and what is kept of it. The messages are described in bridge/gateway/inspect/feed.go.
 //
-// All that is held is bounded: the log to logSize entries, each series to seconds samples, values to those that are open.
-// Strings of pages are kept as they come and are only ever shown as text.
+// All that is held is bounded: the log to logSize entries, each series to seconds samples, values to those that are
+// open. Strings of pages are kept as they come and are only ever shown as text.
 
 export interface Page {
   tab: number;

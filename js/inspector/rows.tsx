@@ -17,8 +17,8 @@ interface Props<T> {
   empty: string;
 }
 
-// Rows is a list of any length of which only what is seen is in the document. It is a listbox: the arrow keys, Home, End and the
-// page keys move, Enter and Space select.
+// Rows is a list of any length of which only what is seen is in the document. It is a listbox: the arrow keys, Home,
+// End and the page keys move, Enter and Space select.
 export function Rows<T>({
   id,
   label,

@@ -1,6 +1,6 @@
-// How the page comes to see anything: `pagewire inspect` has led it here with a ticket, which it exchanges, once, for a session. The
-// session is this tab's, survives a reload, and is said in the feed's first message: no cookie, which every port of this machine
-// would get, and no address that ends up in a history or a log.
+// How the page comes to see anything: `pagewire inspect` has led it here with a ticket, which it exchanges, once, for a
+// session. The session is this tab's, survives a reload, and is said in the feed's first message: no cookie, which
+// every port of this machine would get, and no address that ends up in a history or a log.
 
 const key = "pagewire:session";
 

@@ -107,8 +107,9 @@ export const jsonLength = (items: readonly Item[]): number => jsonText(items).le
 const limit = 16 << 20;
 
 /**
- * The length of the contents for the core, which checks it against its limit: what they certainly have where that limit is out of
- * reach, since a UTF-16 unit takes six at the most as JSON text, and otherwise their exact length as JSON text.
+ * The length of the contents for the core, which checks it against its limit: what they certainly have where that limit
+ * is out of reach, since a UTF-16 unit takes six at the most as JSON text, and otherwise their exact length as JSON
+ * text.
  */
 export function lengthForLimit(items: readonly Item[]): number {
   let units = 0;

@@ -1,9 +1,9 @@
 /**
- * The cores that the page layer feeds, any number at once: one on the page or in its worker, and one for each transport to a core
- * elsewhere. Calls, what is watched, and death belong to a core; none knows of another.
+ * The cores that the page layer feeds, any number at once: one on the page or in its worker, and one for each transport
+ * to a core elsewhere. Calls, what is watched, and death belong to a core; none knows of another.
  *
- * The registry sees one core (`shared.core`), which is all of them. Page code runs in microtasks, never on a core's stack.
- * Nothing is queued for a core that is not there: it is given the registrations as they are when it comes.
+ * The registry sees one core (`shared.core`), which is all of them. Page code runs in microtasks, never on a core's
+ * stack. Nothing is queued for a core that is not there: it is given the registrations as they are when it comes.
  */
 import { type Core, type PortSource, type Source, Status } from "../link/link.ts";
 import { lengthForLimit } from "./contents.ts";

@@ -1,10 +1,11 @@
 /**
- * Transports to a gateway: a core elsewhere that the page feeds (js/link/channel.ts). Either the page connects by itself, with a WebSocket
- * to a `pagewire serve`; or a debugger, such as that gateway, has handed over a function to post frames with.
+ * Transports to a gateway: a core elsewhere that the page feeds (js/link/channel.ts). Either the page connects by
+ * itself, with a WebSocket to a `pagewire serve`; or a debugger, such as that gateway, has handed over a function to
+ * post frames with.
  *
- * The page asks for nothing and needs no gateway: while none is there it goes on trying, more and more rarely. It loads no
- * wasm for one. What stands in the way is said on the console once, with what to do about it (the browser adds a line of
- * its own for each attempt, which nobody can keep it from).
+ * The page asks for nothing and needs no gateway: while none is there it goes on trying, more and more rarely. It loads
+ * no wasm for one. What stands in the way is said on the console once, with what to do about it (the browser adds a
+ * line of its own for each attempt, which nobody can keep it from).
  */
 import { uncurry } from "../page/basics.ts";
 import type { Cores } from "./cores.ts";
@@ -21,7 +22,9 @@ const { info } = console;
 
 /** Pauses between attempts, in ms: the first is this long, each further one twice as long, up to a bound. */
 const firstPause = 100;
-/** The bound, for a page that is seen, while there was a gateway within the last minute; later; and for a hidden page. */
+/**
+ * The bound, for a page that is seen, while there was a gateway within the last minute; later; and for a hidden page.
+ */
 const bounds = { soon: 2_000, later: 10_000, hidden: 15_000 };
 const soonFor = 60_000;
 /** Attempts in vain before the console is told: a gateway that is started anew, or taken over, is there before. */

@@ -1,6 +1,6 @@
 /**
- * The part of the page layer that comes with the first agent: the cores (cores.ts), the life of the one that serves agents in
- * the page (started, given what the page has, replaced when it dies), and its ports, one MCP session each.
+ * The part of the page layer that comes with the first agent: the cores (cores.ts), the life of the one that serves
+ * agents in the page (started, given what the page has, replaced when it dies), and its ports, one MCP session each.
  *
  * A core's failure never reaches the page's code as an exception: ports close with a reason, and an event says so.
  * Page code (carriers, listeners, reads) runs in microtasks, never on the core's stack. Port ids are never used twice,
@@ -164,9 +164,9 @@ export function arrive(early: Early): Late {
    * close().
    */
   async function serve(port: MessagePort, source: MessageEventSource | null): Promise<void> {
-    // A frame or window that leaves takes its end of the port with it and cannot say so. A frozen one (bfcache) keeps it.
-    // One of another origin cannot be listened to: its port is given up when there is something to say to a window that
-    // is closed.
+    // A frame or window that leaves takes its end of the port with it and cannot say so. A frozen one (bfcache) keeps
+    // it. One of another origin cannot be listened to: its port is given up when there is something to say to a window
+    // that is closed.
     const elsewhere = source === globalThis.window ? null : (source as Window | null);
     const onpagehide = (event: PageTransitionEvent) => event.persisted || close("its window is gone");
     const closed = (reason: string) => {
@@ -240,7 +240,9 @@ export function arrive(early: Early): Late {
   };
 }
 
-/** JSON text of whatever a client posted. What has none becomes text that is no JSON, so that the core answers -32700. */
+/**
+ * JSON text of whatever a client posted. What has none becomes text that is no JSON, so that the core answers -32700.
+ */
 export function toText(message: unknown): string {
   try {
     return stringify(message) ?? "undefined";

@@ -28,7 +28,9 @@ import type { Early, RegisteredTool, Tooling } from "../page/shared.ts";
 /** What a call gave: the JSON text of the result, or the URIs that have changed, for which the tool did not run. */
 export type Ran = { readonly text: string } | { readonly stale: readonly string[] };
 
-/** How long a core waits for the tools, in ms: a busy browser's own take up to 100, what else a page has may never come. */
+/**
+ * How long a core waits for the tools, in ms: a busy browser's own take up to 100, what else a page has may never come.
+ */
 const maxLook = 500;
 
 /** URIs that a tool may depend on: bridge/gateway's limit. */
@@ -113,7 +115,10 @@ export function pageTools(
     },
   });
 
-  /** What a tool depends on, as cores are told. Throws where the page has said it wrongly: better no tool than one unguarded. */
+  /**
+   * What a tool depends on, as cores are told. Throws where the page has said it wrongly: better no tool than one
+   * unguarded.
+   */
   function freshOf(name: string): object | undefined {
     if (!fresh || !hasOwn(fresh, name)) return;
     const given = fresh[name] as readonly string[] | FreshState;
@@ -163,7 +168,9 @@ export function pageTools(
 
   return {
     run,
-    /** Prepares for a core: whether there is anything that can have tools. The looking goes on while the core starts. */
+    /**
+     * Prepares for a core: whether there is anything that can have tools. The looking goes on while the core starts.
+     */
     prepare(): boolean {
       const holder = tooling();
       if (holder?.getTools && holder.executeTool && holder !== served) {
@@ -176,7 +183,9 @@ export function pageTools(
       looking = look();
       return !!served;
     },
-    /** Waits until it has looked: who connects and lists at once is to see them. Not for long: it waits for page code. */
+    /**
+     * Waits until it has looked: who connects and lists at once is to see them. Not for long: it waits for page code.
+     */
     looked: async () =>
       await new SafePromise<void>((done) => {
         const timer = setTimeout(done, maxLook);

@@ -2,8 +2,8 @@
  * Reads: the page's callbacks, and what they gave. Cores that ask for the same at once share one call of the page's
  * callback, as two agents of one core do.
  *
- * Page code never runs on a core's stack: the callback, and the listeners of its signal, run in a microtask. Whatever the
- * page does there (throw, hang, withdraw the resource, notify) concerns that one call.
+ * Page code never runs on a core's stack: the callback, and the listeners of its signal, run in a microtask. Whatever
+ * the page does there (throw, hang, withdraw the resource, notify) concerns that one call.
  */
 import { Status } from "../link/link.ts";
 import { type Item, jsonText, toContents } from "./contents.ts";
@@ -61,8 +61,8 @@ export function readsOf({ shared, own }: Early, revisions: Revisions) {
   }
 
   /**
-   * Reads, or joins a read that is under way: not one that began before the last change, for what that gives may be older. It
-   * calls page code, so it is not to be called from a core's stack.
+   * Reads, or joins a read that is under way: not one that began before the last change, for what that gives may be
+   * older. It calls page code, so it is not to be called from a core's stack.
    */
   function read(key: string, uri: string, params: string): Reading {
     const what = `${key} ${uri} ${params}`;

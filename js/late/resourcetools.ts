@@ -1,7 +1,7 @@
 /**
- * What the three tools of page/resourcetools.ts answer. They need no core: the page layer has the resources, and the registry's
- * changes since this file was loaded are counted here. Only what a template or a uriSchema has to be matched for is
- * asked of the core, which has the one implementation of that.
+ * What the three tools of page/resourcetools.ts answer. They need no core: the page layer has the resources, and the
+ * registry's changes since this file was loaded are counted here. Only what a template or a uriSchema has to be matched
+ * for is asked of the core, which has the one implementation of that.
  *
  * Results are shaped as MCP's (`resources`, `contents`), with a `revision`; what goes wrong is a result too, with
  * `isError`, because browsers do not hand on what a tool throws. The page's own words are in none of them, unless it

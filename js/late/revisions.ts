@@ -1,9 +1,9 @@
 /**
- * Revisions: the count of the changes that the page has told, and of which keys. Cores map them to clocks of their own, and the tools
- * of resourcetools.ts give them out as they are.
+ * Revisions: the count of the changes that the page has told, and of which keys. Cores map them to clocks of their own,
+ * and the tools of resourcetools.ts give them out as they are.
  *
- * They begin when this part is loaded: before that nobody has read anything. What a key's revision cannot be said of any
- * more (after 20,000 keys, or after the document was frozen) counts as changed.
+ * They begin when this part is loaded: before that nobody has read anything. What a key's revision cannot be said of
+ * any more (after 20,000 keys, or after the document was frozen) counts as changed.
  */
 import { exec, parse, SafeMap, slice } from "./intrinsics.ts";
 import type { shared as Shared } from "../page/shared.ts";
@@ -50,7 +50,10 @@ export function revisionsOf(shared: typeof Shared) {
     knows: (key: string) => changes.has(key),
     each: (visit: (key: string) => void) => changes.forEach((_, key) => visit(key)),
     floor: () => floor,
-    /** The revision of whatever answers for a URI: its own, and that of the template or resource that takes its parameters. */
+    /**
+     * The revision of whatever answers for a URI: its own, and that of the template or resource that takes its
+     * parameters.
+     */
     of(uri: string): number {
       let latest = max(changes.get(uri) ?? 0, floor);
       if (entries.has(uri)) return latest;

@@ -1,12 +1,13 @@
 /**
- * A core elsewhere: the page's side of the link as text frames, whatever carries them. bridge/link/LINK.md describes it; the
- * other side is package link.
+ * A core elsewhere: the page's side of the link as text frames, whatever carries them. bridge/link/LINK.md describes
+ * it; the other side is package link.
  *
- * What travels: frames. Calls go together, at the turn's end; contents go at once, behind what was said before. Who must
- * answer: the core, each frame within 10 ms; one that is silent for `patience` is dead. Touches wait for that answer, so
- * that a page that notifies without end fills no buffer. On close: `hear(null)`, or `stop`.
+ * What travels: frames. Calls go together, at the turn's end; contents go at once, behind what was said before. Who
+ * must answer: the core, each frame within 10 ms; one that is silent for `patience` is dead. Touches wait for that
+ * answer, so that a page that notifies without end fills no buffer. On close: `hear(null)`, or `stop`.
  *
- * It never looks at what a call is about, and never waits: it keeps at most one touch a URI, and what was said in this turn.
+ * It never looks at what a call is about, and never waits: it keeps at most one touch a URI, and what was said in this
+ * turn.
  */
 import { microtask, SafeMap, stringify } from "../late/intrinsics.ts";
 import { linkVersion, type PortCore, type PortSource, Status } from "./link.ts";

@@ -1,15 +1,15 @@
 /**
- * The link between a page and its cores, seen from both sides: bridge/link/LINK.md describes it. Here it is as calls; frames.ts
- * makes text frames of them.
+ * The link between a page and its cores, seen from both sides: bridge/link/LINK.md describes it. Here it is as calls;
+ * frames.ts makes text frames of them.
  *
- * What travels: calls that carry only strings, numbers and booleans, so that the same link is a direct call (core on the
- * page), a pair of postMessage queues (core in a worker) or text frames (core elsewhere). Both sides see calls in
+ * What travels: calls that carry only strings, numbers and booleans, so that the same link is a direct call (core on
+ * the page), a pair of postMessage queues (core in a worker) or text frames (core elsewhere). Both sides see calls in
  * the order in which they were made. No call returns anything, and none throws. Who answers: the page answers every
  * `read` and `callTool` with one `complete`, unless `end` for that call came first; nothing else is answered. On close:
  * after `stop` or `dead` a core makes no further call and ignores those made to it; the page may start another.
  *
- * It never carries an object of the page, nor contents to a core that does not take them: those stay with the page layer,
- * from `complete` until `end`, and it puts them into the messages that name the call.
+ * It never carries an object of the page, nor contents to a core that does not take them: those stay with the page
+ * layer, from `complete` until `end`, and it puts them into the messages that name the call.
  */
 
 /** The version of the link. */
@@ -26,9 +26,9 @@ export interface Core {
   /** Says what tools there are: the JSON text of an array of MCP tools. It replaces what was said before. */
   setTools(tools: string): void;
   /**
-   * Answers a `read` or a `callTool`. With status `Status.ok`, `size` is the length of the contents (or the tool's result) as JSON
-   * text in UTF-16 code units, or less where the core's limit is out of reach, and `detail` that text if the core
-   * `carries` contents. Otherwise `detail` says what went wrong, as far as agents may know.
+   * Answers a `read` or a `callTool`. With status `Status.ok`, `size` is the length of the contents (or the tool's
+   * result) as JSON text in UTF-16 code units, or less where the core's limit is out of reach, and `detail` that text
+   * if the core `carries` contents. Otherwise `detail` says what went wrong, as far as agents may know.
    */
   complete(call: number, status: Status, revision: number, size: number, detail: string): void;
   /** Set where the core is elsewhere: `complete` then tells it the contents, too. */
@@ -52,8 +52,8 @@ export interface PortCore extends Core {
 /** A page, as a core sees it. */
 export interface Source {
   /**
-   * Wants what `uri` reads as. `params` is "" or the JSON text of an object: the parameters that `uri` carried. `key` is
-   * the URI or template it was registered under.
+   * Wants what `uri` reads as. `params` is "" or the JSON text of an object: the parameters that `uri` carried. `key`
+   * is the URI or template it was registered under.
    */
   read(call: number, key: string, uri: string, params: string): void;
   /**
@@ -61,7 +61,9 @@ export interface Source {
    * `unless` is "", or the JSON text of an array of [uri, revision]: the tool does not run if one of them has changed.
    */
   callTool(call: number, name: string, args: string, unless: string): void;
-  /** Needs nothing more of a call: abort it if it still runs, drop what is held for it. Once per `read` and `callTool`. */
+  /**
+   * Needs nothing more of a call: abort it if it still runs, drop what is held for it. Once per `read` and `callTool`.
+   */
   end(call: number): void;
   /** The first watcher of `uri` came (true) or the last one left (false). */
   watched(uri: string, on: boolean): void;
@@ -115,7 +117,7 @@ export interface CoreOptions {
 }
 
 /**
- * What dist/pagewire.core.js exports: starts a core, on the page or in a worker. Rejects with an error that says what to
- * do.
+ * What dist/pagewire.core.js exports: starts a core, on the page or in a worker. Rejects with an error that says what
+ * to do.
  */
 export type Start = (page: PortSource, options: CoreOptions) => Promise<PortCore>;

@@ -113,7 +113,10 @@ export function install(methods: Methods, late: () => Promise<Late>): Installed 
   return { undo: undoAll, context };
 }
 
-/** The minimal ModelContext of a browser that has none: an event target with the three methods, and the names of those of tools. */
+/**
+ * The minimal ModelContext of a browser that has none: an event target with the three methods, and the names of those
+ * of tools.
+ */
 const { ModelContext } = {
   // As a member, so that it has its name when all others are shortened.
   ModelContext: class extends EventTarget {

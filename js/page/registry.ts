@@ -96,7 +96,9 @@ function remove(key: string, entry: Entry): void {
   relisted();
 }
 
-/** The list is another one. Pages that replace a resource (React does at each mount) have none for a moment: told later. */
+/**
+ * The list is another one. Pages that replace a resource (React does at each mount) have none for a moment: told later.
+ */
 function relisted(): void {
   shared.changed?.("");
   if (entries.size) shared.peopled(true);

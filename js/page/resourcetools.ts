@@ -3,14 +3,18 @@
  * page's first resource and go with its last, in whatever model context has a registerTool: the browser's own, or a
  * polyfill's.
  *
- * This file only registers them: their words are what every page pays for (the words are for models, within the
- * lengths that Chrome recommends: 30 for a name, 500 for a description, 150 for a parameter's). What they answer is in
- * late/resourcetools.ts, which comes with pagewire.core.js at the first call; no wasm is needed. Nothing here throws into the page.
+ * This file only registers them: their words are what every page pays for (the words are for models, within the lengths
+ * that Chrome recommends: 30 for a name, 500 for a description, 150 for a parameter's). What they answer is in
+ * late/resourcetools.ts, which comes with pagewire.core.js at the first call; no wasm is needed. Nothing here throws
+ * into the page.
  */
 import { SafeAbortController, warn } from "./intrinsics.ts";
 import { shared, type Tooling } from "./shared.ts";
 
-/** Only type, properties, required, additionalProperties, minimum and maximum: what browsers are to accept of JSON Schema. */
+/**
+ * Only type, properties, required, additionalProperties, minimum and maximum: what browsers are to accept of JSON
+ * Schema.
+ */
 const text = (description: string) => ({ type: "string", description });
 const since = text("The last `revision`.");
 const tools: readonly (readonly [

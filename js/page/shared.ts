@@ -54,7 +54,9 @@ export const shared = {
   peopled: (_any: boolean): void => {},
   /** The model context that is ours, as long as nobody has asked it for tools. */
   unused: undefined as object | undefined,
-  /** Told of each notification of a key, and with "" of each change of the list: resourcetools.ts, once it is loaded. */
+  /**
+   * Told of each notification of a key, and with "" of each change of the list: resourcetools.ts, once it is loaded.
+   */
   changed: undefined as ((key: string) => void) | undefined,
   /** Told of each key that was notified, once per turn of the event loop: for content scripts. */
   hint: (_key: string): void => {},
@@ -105,7 +107,9 @@ export interface CoreSettings extends CoreOptions {
   exposeErrors?: boolean;
 }
 
-/** A function that posts a frame to a core elsewhere. The link sets `hear`: it takes what that says; null ends the link. */
+/**
+ * A function that posts a frame to a core elsewhere. The link sets `hear`: it takes what that says; null ends the link.
+ */
 export interface Post {
   (frame: string): void;
   hear?: (calls: readonly (readonly unknown[])[] | null) => void;

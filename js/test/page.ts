@@ -1,4 +1,6 @@
-/** What the tests in js/test/page/ and js/test/link/ look at from inside; bundled to dist/test/page.mjs, never shipped. */
+/**
+ * What the tests in js/test/page/ and js/test/link/ look at from inside; bundled to dist/test/page.mjs, never shipped.
+ */
 import { keep } from "../late/intrinsics.ts";
 import { kept } from "../page/shared.ts";
 

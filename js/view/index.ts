@@ -2,11 +2,11 @@
  * `pagewire/view`: live resources for a View of an MCP App. `watchResource` subscribes where the host can do that, and
  * polls where it cannot, so that a View is live when it can be and never needs to know which.
  *
- * It takes the stock `App` of @modelcontextprotocol/ext-apps 2.x as it is, before or after it is connected, and listens beside it:
- * the App's own handlers stay its own. It calls back only when what the resource reads as has changed.
+ * It takes the stock `App` of @modelcontextprotocol/ext-apps 2.x as it is, before or after it is connected, and listens
+ * beside it: the App's own handlers stay its own. It calls back only when what the resource reads as has changed.
  *
- * It never subscribes at a host that does not say that it can, polls while nobody sees the View, or has two reads of one
- * resource under way, whose answers could come in the wrong order.
+ * It never subscribes at a host that does not say that it can, polls while nobody sees the View, or has two reads of
+ * one resource under way, whose answers could come in the wrong order.
  */
 
 import type * as types from "../view.d.ts";

@@ -137,7 +137,9 @@ async function attach(module: WebAssembly.Module): Promise<Core> {
     }
     return 0;
   };
-  /** Writes `s` to the instance and returns its length in bytes. A UTF-16 unit takes three bytes of UTF-8 at the most. */
+  /**
+   * Writes `s` to the instance and returns its length in bytes. A UTF-16 unit takes three bytes of UTF-8 at the most.
+   */
   const write = (e: Exports, s: string): number => {
     const room = s.length * 3;
     const at = e.buffer(room) >>> 0;

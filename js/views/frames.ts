@@ -1,8 +1,9 @@
 /**
- * Notices what becomes of a frame. Nothing tells a page so: a frame that is removed sends no message, and `pagehide` cannot be
- * heard across origins. So the trees that the frame stands in are observed, which costs nothing while nothing is
- * removed; and where the element is not known, or is gone already, its window is asked once a second whether it is
- * closed. That the frame shows another document only its element tells, when that has loaded: the window stays the same.
+ * Notices what becomes of a frame. Nothing tells a page so: a frame that is removed sends no message, and `pagehide`
+ * cannot be heard across origins. So the trees that the frame stands in are observed, which costs nothing while nothing
+ * is removed; and where the element is not known, or is gone already, its window is asked once a second whether it is
+ * closed. That the frame shows another document only its element tells, when that has loaded: the window stays the
+ * same.
  *
  * It never looks into the document of a frame, which may be of another origin.
  */
@@ -12,8 +13,8 @@ export interface FrameEvents {
   /** Once: it has left the document, or shows in another window. */
   close(): void;
   /**
-   * It has loaded a document; also the first one that it was given. `perhapsSame` says that the page has given it another fragment:
-   * of a frame of another origin Chromium tells that by `load` too, though the document stays.
+   * It has loaded a document; also the first one that it was given. `perhapsSame` says that the page has given it
+   * another fragment: of a frame of another origin Chromium tells that by `load` too, though the document stays.
    */
   loaded(perhapsSame: boolean): void;
 }
@@ -73,7 +74,10 @@ export function isElement(frame: HTMLIFrameElement | Window): frame is HTMLIFram
   return typeof (frame as Window).postMessage !== "function";
 }
 
-/** The element that shows a window, if it is in no closed shadow tree. Of a window of another origin only identity can be asked. */
+/**
+ * The element that shows a window, if it is in no closed shadow tree. Of a window of another origin only identity can
+ * be asked.
+ */
 function elementOf(window_: Window, root: Document | ShadowRoot): HTMLIFrameElement | undefined {
   for (const element of root.querySelectorAll("iframe")) if (element.contentWindow === window_) return element;
   for (const { shadowRoot } of root.querySelectorAll("*")) {

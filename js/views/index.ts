@@ -3,11 +3,12 @@
  * ext-apps#659 proposes. `attachViews` adds that to an `AppBridge` of @modelcontextprotocol/ext-apps 2.x, or to a host
  * that talks to its frames by postMessage itself.
  *
- * The rules are those of the Go package bridge/view, which runs here as wasm, once for all servers and Views of the page.
- * What is not about subscriptions passes through untouched; the bridge keeps its handlers and does not know of this.
+ * The rules are those of the Go package bridge/view, which runs here as wasm, once for all servers and Views of the
+ * page. What is not about subscriptions passes through untouched; the bridge keeps its handlers and does not know of
+ * this.
  *
- * It never reads a resource by itself, nor carries anything from one server to another's Views. It loads no wasm before the
- * first `attachViews`, and announces subscriptions only when they work.
+ * It never reads a resource by itself, nor carries anything from one server to another's Views. It loads no wasm before
+ * the first `attachViews`, and announces subscriptions only when they work.
  */
 import { Documents } from "./documents.ts";
 import { start, type Core, type CoreHost } from "./edge.ts";
@@ -31,7 +32,10 @@ const observed = new Set([
   "notifications/cancelled",
 ]);
 
-/** How long after a document's `load` its handshake may be heard, in ms: Chromium tells of the load first, also where it was last. */
+/**
+ * How long after a document's `load` its handshake may be heard, in ms: Chromium tells of the load first, also where it
+ * was last.
+ */
 const handshakeTime = 50;
 /** The id of the `ping` by which a document is asked whether it is an App, and how long its answer may take, in ms. */
 const PING = "pagewire:ping";
@@ -133,7 +137,8 @@ class Server {
       toView: (id: number, text: string) => this.views.get(id)?.send(JSON.parse(text) as Message),
       toServer: (text: string) => this.connection.send(JSON.parse(text) as Message),
       dead: (reason: string) => {
-        // Subscriptions are gone. Views that notice, by an error or a change of the host, poll; the next attachment starts a new core.
+        // Subscriptions are gone. Views that notice, by an error or a change of the host, poll; the next attachment
+        // starts a new core.
         console.error(`pagewire: ${reason}: Views are told of changes no more`);
         this.host = undefined;
         this.failed = true;
@@ -294,8 +299,8 @@ class View implements Views {
   }
 
   /**
-   * The View made its handshake with a host before this one, which has been loaded anew under it: it is told by way of the host
-   * context, since no second handshake will tell it.
+   * The View made its handshake with a host before this one, which has been loaded anew under it: it is told by way of
+   * the host context, since no second handshake will tell it.
    */
   async #announce(): Promise<void> {
     if (this.#announced) return;
@@ -310,7 +315,10 @@ class View implements Views {
       });
   }
 
-  /** Looks at a message to the View, and returns what is to be sent: at once, but for the answer to the handshake, which waits for the core. */
+  /**
+   * Looks at a message to the View, and returns what is to be sent: at once, but for the answer to the handshake, which
+   * waits for the core.
+   */
   outgoing(message: Message): Message | Promise<Message> {
     const { id, method } = message;
     if (method === "ui/resource-teardown") this.teardown();

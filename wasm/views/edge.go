@@ -1,16 +1,17 @@
 //go:build js && wasm
 
 // Package main is the browser's home of package view, for pages that host MCP Apps Views: the edge between Go and
-// JavaScript, and nothing else. It is built into pagewire.views.wasm, apart from the page's core, of which a host of Views
-// needs nothing, as a page with resources needs nothing of this.
+// JavaScript, and nothing else. It is built into pagewire.views.wasm, apart from the page's core, of which a host of
+// Views needs nothing, as a page with resources needs nothing of this.
 //
 // What travels: numbers, and text through linear memory; a message is one piece of JSON text. One instance serves all
-// servers of a page, each by a Host of its own, named by a number. JavaScript calls the exports in this file, what Hosts
-// send leaves by the imports in imports.go; js/views/edge.ts is the other side. Who must answer: an export returns at once. On
-// close: once an export has returned dead, or thrown, or the program has exited, the instance must not be called again.
+// servers of a page, each by a Host of its own, named by a number. JavaScript calls the exports in this file, what
+// Hosts send leaves by the imports in imports.go; js/views/edge.ts is the other side. Who must answer: an export
+// returns at once. On close: once an export has returned dead, or thrown, or the program has exited, the instance must
+// not be called again.
 //
-// What it never does: block, let a panic out, hold a value of JavaScript. It reads no option from the global object, so it
-// needs neither safejs nor syscall/js: that is 158 KB of brotli less than the page's core weighs.
+// What it never does: block, let a panic out, hold a value of JavaScript. It reads no option from the global object, so
+// it needs neither safejs nor syscall/js: that is 158 KB of brotli less than the page's core weighs.
 package main
 
 import (

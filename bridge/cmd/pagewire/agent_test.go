@@ -52,16 +52,20 @@ func start(t testing.TB, addr, text string) *running {
 	r.page.Describe(image, map[string]any{"name": "image", "mimeType": "image/png"})
 	r.page.Describe("https://shop.example/item/{id}", map[string]any{"name": "item"})
 	r.page.Attach(func(send func([]byte)) (testkit.Receiver, error) {
-		return r.g.Attach(gateway.PageInfo{Tab: "a", Origin: "https://shop.example", URL: "https://shop.example/", Title: "Shop", Transport: "test"}, send)
+		return r.g.Attach(gateway.PageInfo{Tab: "a", Origin: "https://shop.example", URL: "https://shop.example/",
+			Title: "Shop", Transport: "test"}, send)
 	})
 	r.page.Offer(image, "\x89PNG\x00")
 	r.page.Offer(cart, text)
-	r.page.Add("https://shop.example/item/{id}", func(context.Context, string) (string, error) { return "an item", nil })
+	r.page.Add("https://shop.example/item/{id}", func(context.Context, string) (string, error) {
+		return "an item", nil
+	})
 	over := make(chan error, 1)
 	local := http.NewServeMux()
 	local.Handle("POST "+hook.Path, hook.Handler(r.g))
 	go func() {
-		over <- hub.Run(ctx, hub.Options{Addr: addr, Build: versionName(), Gateway: r.g, Handler: http.NotFoundHandler(), Local: local})
+		over <- hub.Run(ctx, hub.Options{Addr: addr, Build: versionName(), Gateway: r.g,
+			Handler: http.NotFoundHandler(), Local: local})
 	}()
 	r.stop = sync.OnceFunc(func() {
 		cancel()
@@ -98,7 +102,8 @@ func TestWithoutAHubTheRemedyIsSaid(t *testing.T) {
 	addr := testkit.Addr(t)
 	for _, args := range []string{"ls", "read " + cart, "watch " + cart, "changes"} {
 		status, out, errs := run(append(strings.Fields(args), "--hub", addr)...)
-		if status != exitFailed || out != "" || !strings.HasPrefix(errs, "pagewire: no pagewire serve is running") || !strings.Contains(errs, "\npagewire: start one: pagewire serve") {
+		if status != exitFailed || out != "" || !strings.HasPrefix(errs, "pagewire: no pagewire serve is running") ||
+			!strings.Contains(errs, "\npagewire: start one: pagewire serve") {
 			t.Errorf("%s: status %d, stdout %q, stderr %q", args, status, out, errs)
 		}
 	}
@@ -134,7 +139,8 @@ func TestLsPrintsATable(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &list); err != nil || status != exitDone || errs != "" {
 		t.Fatalf("status %d, stderr %q, %v in %s", status, errs, err, out)
 	}
-	if len(list) != 3 || list[1].URI != cart || list[1].Tab != 1 || list[1].MIMEType != "text/plain" || !list[2].Template || list[0].Template {
+	if len(list) != 3 || list[1].URI != cart || list[1].Tab != 1 || list[1].MIMEType != "text/plain" ||
+		!list[2].Template || list[0].Template {
 		t.Errorf("listed %+v", list)
 	}
 }
@@ -142,7 +148,8 @@ func TestLsPrintsATable(t *testing.T) {
 func TestLsOfNothing(t *testing.T) {
 	r := start(t, "", "x")
 	r.g.CloseTab("a")
-	if status, out, errs := r.command("ls"); status != exitDone || out != "" || errs != "pagewire: no open page offers a resource\n" {
+	if status, out, errs := r.command("ls"); status != exitDone || out != "" ||
+		errs != "pagewire: no open page offers a resource\n" {
 		t.Errorf("status %d, stdout %q, stderr %q", status, out, errs)
 	}
 	if status, out, errs := r.command("ls", "--json"); status != exitDone || out != "[]\n" || errs != "" {
@@ -163,7 +170,8 @@ func TestReadPrintsWhatThePageGave(t *testing.T) {
 	}
 	status, out, _ := r.command("read", "--json", cart)
 	var got struct{ Contents []struct{ URI, Text string } }
-	if err := json.Unmarshal([]byte(out), &got); err != nil || status != exitDone || strings.Count(out, "\n") != 1 || got.Contents[0].URI != cart || got.Contents[0].Text != r.page.Text(cart) {
+	if err := json.Unmarshal([]byte(out), &got); err != nil || status != exitDone || strings.Count(out, "\n") != 1 ||
+		got.Contents[0].URI != cart || got.Contents[0].Text != r.page.Text(cart) {
 		t.Errorf("--json: status %d, %v in %q", status, err, out)
 	}
 
@@ -174,7 +182,8 @@ func TestReadPrintsWhatThePageGave(t *testing.T) {
 	if got, err := os.ReadFile(file); string(got) != "\x89PNG\x00" {
 		t.Errorf("the file holds %q, %v", got, err)
 	}
-	if status, _, errs := r.command("read", cart, "--output", file); status != exitFailed || errs != "pagewire: "+file+" is there already\npagewire: nothing was written; --force overwrites\n" {
+	if status, _, errs := r.command("read", cart, "--output", file); status != exitFailed ||
+		errs != "pagewire: "+file+" is there already\npagewire: nothing was written; --force overwrites\n" {
 		t.Errorf("--output onto a file: status %d, stderr %q", status, errs)
 	}
 	if status, _, errs := r.command("read", cart, "--output", file, "--force"); status != exitDone || errs != "" {
@@ -185,21 +194,25 @@ func TestReadPrintsWhatThePageGave(t *testing.T) {
 	}
 
 	status, out, errs := r.command("read", "https://shop.example/none")
-	if status != exitFailed || out != "" || !strings.HasPrefix(errs, "pagewire: https://shop.example/none: ") || !strings.HasSuffix(errs, "\npagewire: what there is: pagewire ls\n") {
+	if status != exitFailed || out != "" || !strings.HasPrefix(errs, "pagewire: https://shop.example/none: ") ||
+		!strings.HasSuffix(errs, "\npagewire: what there is: pagewire ls\n") {
 		t.Errorf("what is not there: status %d, stdout %q, stderr %q", status, out, errs)
 	}
 }
 
 func TestATerminalIsOnlyWrittenTo(t *testing.T) {
 	var out strings.Builder
-	if err := show(&out, true, cart, []byte("a\tb\r\n\x1b]0;owned\x07"), false); err != nil || out.String() != "a\tb\n\uFFFD]0;owned\uFFFD\n" {
+	if err := show(&out, true, cart, []byte("a\tb\r\n\x1b]0;owned\x07"), false); err != nil ||
+		out.String() != "a\tb\n\uFFFD]0;owned\uFFFD\n" {
 		t.Errorf("%q, %v", out.String(), err)
 	}
 	out.Reset()
-	if err := show(&out, true, image, []byte{0, 1}, true); err == nil || out.Len() > 0 || !strings.Contains(err.Error(), "is no text (2 bytes)") {
+	if err := show(&out, true, image, []byte{0, 1}, true); err == nil || out.Len() > 0 ||
+		!strings.Contains(err.Error(), "is no text (2 bytes)") {
 		t.Errorf("binary: %q, %v", out.String(), err)
 	}
-	for in, want := range map[string]string{"a\nb": "a b", "\x1b[2J": "\uFFFD[2J", "\u202Eevil": "\uFFFDevil", "grüße 漢": "grüße 漢"} {
+	for in, want := range map[string]string{"a\nb": "a b", "\x1b[2J": "\uFFFD[2J", "\u202Eevil": "\uFFFDevil",
+		"grüße 漢": "grüße 漢"} {
 		if got := plain(in); got != want {
 			t.Errorf("plain(%q) = %q, want %q", in, got, want)
 		}
@@ -243,7 +256,8 @@ func (r *running) watch(args ...string) *watching {
 	from, to := io.Pipe()
 	w := &watching{r.t, bufio.NewScanner(from), &lockedBuffer{}, cancel, make(chan int, 1)}
 	go func() {
-		w.status <- pagewire(ctx, append([]string{"watch", "--hub", r.addr}, args...), strings.NewReader(""), to, w.errs)
+		w.status <- pagewire(ctx, append([]string{"watch", "--hub", r.addr}, args...), strings.NewReader(""), to,
+			w.errs)
 		to.Close()
 	}()
 	r.t.Cleanup(func() {
@@ -283,7 +297,8 @@ func TestWatchShowsWhatIsDifferent(t *testing.T) {
 	}
 	r.set("milk\nrye bread\nhoney")
 	var fields []string
-	if fields = strings.Fields(w.line()); len(fields) < 6 || fields[0] != cart || !strings.HasPrefix(fields[1], "+") || !strings.HasSuffix(fields[len(fields)-1], "0.1/s") {
+	if fields = strings.Fields(w.line()); len(fields) < 6 || fields[0] != cart || !strings.HasPrefix(fields[1], "+") ||
+		!strings.HasSuffix(fields[len(fields)-1], "0.1/s") {
 		t.Errorf("the change: %q", fields)
 	}
 	if size := strings.Join(fields[len(fields)-4:len(fields)-1], " "); size != "20 bytes (+4)" {
@@ -317,7 +332,8 @@ func TestWatchAsJSONGoesOnWithTheNextHub(t *testing.T) {
 		t.Errorf("binary: %+v", second)
 	}
 	r.set("two")
-	if c := w.json(); c.Event != "updated" || *c.Text != "two" || c.Rate != 0.1 || !strings.Contains(c.Diff, "-one\n+two\n") {
+	if c := w.json(); c.Event != "updated" || *c.Text != "two" || c.Rate != 0.1 ||
+		!strings.Contains(c.Diff, "-one\n+two\n") {
 		t.Errorf("change: %+v", c)
 	}
 	r.stop()
@@ -335,7 +351,8 @@ func TestWatchAsJSONGoesOnWithTheNextHub(t *testing.T) {
 	if status := <-w.status; status != exitDone {
 		t.Errorf("interrupted: status %d", status)
 	}
-	if errs := w.errs.String(); errs != fmt.Sprintf("pagewire: the connection to %s ended; trying again\npagewire: connected again\n", r.addr) {
+	if errs := w.errs.String(); errs != fmt.Sprintf("pagewire: the connection to %s ended; trying again\npagewire: "+
+		"connected again\n", r.addr) {
 		t.Errorf("stderr %q", errs)
 	}
 }
@@ -343,15 +360,18 @@ func TestWatchAsJSONGoesOnWithTheNextHub(t *testing.T) {
 func TestWatchOfWhatIsNotThere(t *testing.T) {
 	r := start(t, "", "x")
 	status, out, errs := r.command("watch", "https://shop.example/none")
-	if status != exitFailed || out != "" || !strings.HasPrefix(errs, "pagewire: https://shop.example/none: ") || !strings.HasSuffix(errs, "pagewire: what there is: pagewire ls\n") {
+	if status != exitFailed || out != "" || !strings.HasPrefix(errs, "pagewire: https://shop.example/none: ") ||
+		!strings.HasSuffix(errs, "pagewire: what there is: pagewire ls\n") {
 		t.Errorf("status %d, stdout %q, stderr %q", status, out, errs)
 	}
 }
 
 func TestWatchInColour(t *testing.T) {
 	var out strings.Builder
-	printChange(&out, change{Time: time.Now(), URI: cart, Event: "updated", Age: 61_500, Size: 2, Rate: 2.5, Diff: "@@ -1 +1 @@\n-a\n+\x1b[2Jb\n", grown: -3}, true)
-	for _, want := range []string{"+1m2s  2 bytes (-3)  2.5/s", cyan + "@@", red + "-a" + plainly, green + "+\uFFFD[2Jb" + plainly} {
+	printChange(&out, change{Time: time.Now(), URI: cart, Event: "updated", Age: 61_500, Size: 2, Rate: 2.5,
+		Diff: "@@ -1 +1 @@\n-a\n+\x1b[2Jb\n", grown: -3}, true)
+	for _, want := range []string{"+1m2s  2 bytes (-3)  2.5/s", cyan + "@@", red + "-a" + plainly,
+		green + "+\uFFFD[2Jb" + plainly} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in %q", want, out.String())
 		}
@@ -359,7 +379,8 @@ func TestWatchInColour(t *testing.T) {
 	out.Reset()
 	printChange(&out, change{Time: time.Now(), URI: cart, Event: "updated", skipped: true}, false)
 	printChange(&out, change{Time: time.Now(), URI: cart, Event: "error", Error: "gone"}, false)
-	if strings.Contains(out.String(), "\x1b") || !strings.Contains(out.String(), "longer than 256 KiB") || !strings.Contains(out.String(), cart+"  gone\n") {
+	if strings.Contains(out.String(), "\x1b") || !strings.Contains(out.String(), "longer than 256 KiB") ||
+		!strings.Contains(out.String(), cart+"  gone\n") {
 		t.Errorf("without colour: %q", out.String())
 	}
 }

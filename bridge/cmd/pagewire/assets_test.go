@@ -24,7 +24,8 @@ func TestAssetsListNamesEachFileWithItsIntegrity(t *testing.T) {
 		t.Fatalf("%d lines for %d files:\n%s", len(lines), len(assets.Names), out)
 	}
 	for i, name := range assets.Names {
-		if fields := strings.Fields(lines[i]); len(fields) != 3 || fields[0] != name || !strings.HasPrefix(fields[2], "sha384-") {
+		if fields := strings.Fields(lines[i]); len(fields) != 3 || fields[0] != name ||
+			!strings.HasPrefix(fields[2], "sha384-") {
 			t.Errorf("line %d is %q; want name, size and integrity of %s", i, lines[i], name)
 		}
 	}
@@ -59,7 +60,8 @@ func TestAssetsWriteOverwritesOnlyByForce(t *testing.T) {
 		t.Fatal(err)
 	}
 	status, out, errs = run("assets", "write", dir)
-	want := "pagewire: " + filepath.Join(dir, last) + " is there already\npagewire: nothing was written; --force overwrites\n"
+	want := "pagewire: " + filepath.Join(dir, last) + " is there already\npagewire: nothing was written; --force " +
+		"overwrites\n"
 	if status != exitFailed || out != "" || errs != want {
 		t.Errorf("status %d, stdout %q, stderr %q; want %d and %q", status, out, errs, exitFailed, want)
 	}

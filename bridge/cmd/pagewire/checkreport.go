@@ -37,8 +37,9 @@ func (c *check) report() string {
 	row(inResource, c.shown(inResource, "resources/read"))
 	row(inInstructions, c.shown(inInstructions, ""))
 	if !c.reported {
-		b.WriteString("\nIts model has not called check_report: nothing is known of what it was shown. Ask it this:\n\n" +
-			"> " + checkPrompt + "\n")
+		b.WriteString(
+			"\nIts model has not called check_report: nothing is known of what it was shown. Ask it this:\n\n" +
+				"> " + checkPrompt + "\n")
 	}
 	return b.String()
 }

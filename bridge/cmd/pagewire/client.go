@@ -19,7 +19,8 @@ import (
 type hubFlags struct{ addr string }
 
 func (h *hubFlags) add(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&h.addr, "hub", hub.DefaultAddr, "`address` with which the pagewire serve that runs was started")
+	cmd.Flags().StringVar(&h.addr, "hub", hub.DefaultAddr, "`address` with which the pagewire serve that runs was "+
+		"started")
 }
 
 // startOne is what to do where no gateway runs.
@@ -32,14 +33,16 @@ func (h *hubFlags) connect(ctx context.Context, o *mcp.ClientOptions) (*mcp.Clie
 	case errors.Is(err, hub.ErrNoHub):
 		return nil, hintError{err, startOne}
 	case errors.Is(err, hub.ErrSilent):
-		return nil, hintError{err, "it is stopped, or hangs: any other pagewire serve that runs takes its place, else end it and start one"}
+		return nil, hintError{err, "it is stopped, or hangs: any other pagewire serve that runs takes its place, " +
+			"else end it and start one"}
 	case err != nil:
 		return nil, err
 	}
 	o.Capabilities = &mcp.ClientCapabilities{}
 	client := mcp.NewClient(&mcp.Implementation{Name: "pagewire", Version: versionName()}, o)
 	// The era in which a subscription is one request, and lasts as long as the session.
-	session, err := client.Connect(ctx, mcpconn.Transport(conn), &mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"})
+	session, err := client.Connect(ctx, mcpconn.Transport(conn),
+		&mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"})
 	if err != nil {
 		conn.Close()
 		return nil, err

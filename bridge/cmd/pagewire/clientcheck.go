@@ -22,7 +22,8 @@ import (
 
 // checkPrompt has a model try all that there is.
 const checkPrompt = "Call each tool of the MCP server " + checkName + " whose name begins with check_ once, " +
-	"check_report last. Read its resource first if you can, and once more at the end. Give check_report every word that " +
+	"check_report last. Read its resource first if you can, and once more at the end. Give check_report every word " +
+	"that " +
 	"begins with pw- that you have seen: in results of tools, in what they carry, in the resource and in instructions."
 
 func clientCheckCommand() *cobra.Command {
@@ -37,14 +38,17 @@ func clientCheckCommand() *cobra.Command {
 			"  {prompt}   what to ask the model\n" +
 			"Without COMMAND it is that server, on standard input and output, for a client that is set up by hand:\n" +
 			"--report says where to, and is written anew with each thing that the client does.",
-		Example: "  pagewire client-check -- claude -p {prompt} --mcp-config {config} --allowedTools mcp__pagewire-check\n" +
-			"  pagewire client-check -- codex exec -c 'mcp_servers.pagewire-check={command=\"{command}\",args={args}}' {prompt}",
+		Example: "  pagewire client-check -- claude -p {prompt} --mcp-config {config} --allowedTools " +
+			"mcp__pagewire-check\n" +
+			"  pagewire client-check -- codex exec -c " +
+			"'mcp_servers.pagewire-check={command=\"{command}\",args={args}}' {prompt}",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case cmd.ArgsLenAtDash() > 0 || cmd.ArgsLenAtDash() < 0 && len(args) > 0:
 				return usageError{cmd, fmt.Errorf("unexpected argument %s: COMMAND stands behind --", quoted(args[0]))}
 			case len(args) > 0 && report != "":
-				return usageError{cmd, errors.New("with COMMAND the report goes to standard output: leave --report out")}
+				return usageError{cmd,
+					errors.New("with COMMAND the report goes to standard output: leave --report out")}
 			case len(args) > 0:
 				return checkProgram(cmd, args)
 			case report == "":
@@ -103,7 +107,8 @@ func checkProgram(cmd *cobra.Command, args []string) error {
 	}
 	if len(reports) == 0 {
 		return hintError{errors.Join(fmt.Errorf("%s started no server of that name", plain(args[0])), ends),
-			"say in its arguments where the server is: {config}, or {command} and {args}; see pagewire client-check --help"}
+			"say in its arguments where the server is: {config}, or {command} and {args}; see pagewire client-check " +
+				"--help"}
 	}
 	for _, path := range reports {
 		text, err := os.ReadFile(path)

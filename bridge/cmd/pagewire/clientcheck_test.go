@@ -28,7 +28,8 @@ func checking(t *testing.T, o *mcp.ClientOptions) (session *mcp.ClientSession, r
 		out.Close()
 	}()
 	client := mcp.NewClient(&mcp.Implementation{Name: "test|er", Version: "1"}, o)
-	session, err := client.Connect(t.Context(), &mcp.IOTransport{Reader: fromServer, Writer: toServer}, &mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"})
+	session, err := client.Connect(t.Context(), &mcp.IOTransport{Reader: fromServer, Writer: toServer},
+		&mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +60,11 @@ func call(t *testing.T, session *mcp.ClientSession, name string, arguments map[s
 
 func TestClientCheckReportsWhatReachedAClient(t *testing.T) {
 	updated := make(chan string, 100)
-	session, report := checking(t, &mcp.ClientOptions{ResourceUpdatedHandler: func(_ context.Context, r *mcp.ResourceUpdatedNotificationRequest) { updated <- r.Params.URI }})
+	session, report := checking(t,
+		&mcp.ClientOptions{ResourceUpdatedHandler: func(_ context.Context,
+			r *mcp.ResourceUpdatedNotificationRequest) {
+			updated <- r.Params.URI
+		}})
 	has := func(rows ...string) {
 		t.Helper()
 		for _, row := range rows {
@@ -68,7 +73,8 @@ func TestClientCheckReportsWhatReachedAClient(t *testing.T) {
 			}
 		}
 	}
-	has("# What reached test\\|er 1", "| spoke | 2025-11-25 |", "| `tools/list` | no |", "| text | was not asked for |", "| the slow call | not made, or still running |",
+	has("# What reached test\\|er 1", "| spoke | 2025-11-25 |", "| `tools/list` | no |", "| text | was not asked for |",
+		"| the slow call | not made, or still running |",
 		"Its model has not called check_report: nothing is known of what it was shown. Ask it this:")
 	if err := session.Subscribe(t.Context(), &mcp.SubscribeParams{URI: checkURI}); err != nil {
 		t.Fatal(err)
@@ -99,11 +105,16 @@ func TestClientCheckReportsWhatReachedAClient(t *testing.T) {
 	if !call(t, session, "check_report", map[string]any{"words": []any{text, 5}}).IsError {
 		t.Error("5 is no word, and nobody says so")
 	}
-	has("| `resources/subscribe` | once |", "| `resources/read` | 2 times |", "| was sent `resources/updated` | 3 times |", "| read what had changed | once |",
-		"| the slow call | answered after 1 s |", "Its model has not called check_report: nothing is known of what it was shown. Ask it this:")
-	call(t, session, "check_report", map[string]any{"words": []any{" " + strings.ToUpper(text), structured, "pw-guessed"}})
-	has("| text | yes |", "| text beside `structuredContent` | no |", "| `structuredContent` alone | yes |", "| error | was not asked for |",
-		"| instructions of the server | no |", "| result of the slow call | no |", "| tool that came within the session | was not asked for |")
+	has("| `resources/subscribe` | once |", "| `resources/read` | 2 times |",
+		"| was sent `resources/updated` | 3 times |", "| read what had changed | once |",
+		"| the slow call | answered after 1 s |", "Its model has not called check_report: nothing is known of what "+
+			"it was shown. Ask it this:")
+	call(t, session, "check_report",
+		map[string]any{"words": []any{" " + strings.ToUpper(text), structured, "pw-guessed"}})
+	has("| text | yes |", "| text beside `structuredContent` | no |", "| `structuredContent` alone | yes |",
+		"| error | was not asked for |",
+		"| instructions of the server | no |", "| result of the slow call | no |",
+		"| tool that came within the session | was not asked for |")
 }
 
 func TestClientCheckNotesWhoGivesUp(t *testing.T) {
@@ -119,24 +130,31 @@ func TestClientCheckNotesWhoGivesUp(t *testing.T) {
 		t.Error("it was answered")
 	}
 	testkit.Eventually(t, "that is in the report, or the call has never come", func() bool {
-		return strings.Contains(report(), "| the slow call | given up by the client after ") || !strings.Contains(report(), "check_slow")
+		return strings.Contains(report(), "| the slow call | given up by the client after ") ||
+			!strings.Contains(report(), "check_slow")
 	})
 }
 
 func TestClientCheckOfAProgramThatConnectsToNothing(t *testing.T) {
 	status, out, errs := run("client-check", "--", "sh", "-c", "echo {prompt}; test -s {config} && cat {config}")
-	if status != exitFailed || out != "" || !strings.Contains(errs, "pagewire: sh started no server of that name\npagewire: say in its arguments where the server is") {
+	if status != exitFailed || out != "" || !strings.Contains(errs, "pagewire: sh started no server of that "+
+		"name\npagewire: say in its arguments where the server is") {
 		t.Errorf("status %d, stdout %q, stderr %q", status, out, errs)
 	}
-	for _, want := range []string{"Call each tool of the MCP server pagewire-check", `"mcpServers"`, `"client-check", "--report"`} {
+	for _, want := range []string{"Call each tool of the MCP server pagewire-check", `"mcpServers"`,
+		`"client-check", "--report"`} {
 		if !strings.Contains(errs, want) {
 			t.Errorf("the program was not given %s: %s", want, errs)
 		}
 	}
-	if status, out, errs := run("client-check", "--", "/none/such"); status != exitFailed || out != "" || !strings.Contains(errs, "/none/such started no server") {
+	if status, out, errs := run("client-check", "--", "/none/such"); status != exitFailed || out != "" ||
+		!strings.Contains(errs, "/none/such started no server") {
 		t.Errorf("a program that is not there: status %d, stdout %q, stderr %q", status, out, errs)
 	}
-	if status, _, errs := run("client-check", "--report", filepath.Join(t.TempDir(), "none", "report.md")); status != exitFailed || !strings.Contains(errs, "no such file or directory") {
+	if status, _,
+		errs := run("client-check", "--report",
+		filepath.Join(t.TempDir(), "none", "report.md")); status != exitFailed ||
+		!strings.Contains(errs, "no such file or directory") {
 		t.Errorf("a report that cannot be written: status %d, stderr %q", status, errs)
 	}
 }

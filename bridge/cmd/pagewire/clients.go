@@ -26,8 +26,8 @@ type client struct {
 	// words says that the command and its arguments are one list, and more what else each entry has.
 	words bool
 	more  entry
-	// road is how a change reaches its model by itself; nil if nothing is known but tool results.
-	road *road
+	// notifier is how a change reaches its model by itself; nil if nothing is known but tool results.
+	notifier *notifier
 }
 
 // places are what paths depend on.
@@ -88,14 +88,14 @@ var clients = []client{
 	{name: "claude-desktop", title: "Claude Desktop", key: "mcpServers",
 		file: func(p places) string { return filepath.Join(p.config(), "Claude", "claude_desktop_config.json") }},
 	{name: "claude-code", title: "Claude Code", key: "mcpServers", kind: "stdio", url: "url", headers: "headers",
-		file: func(p places) string { return filepath.Join(p.or("CLAUDE_CONFIG_DIR", ""), ".claude.json") },
-		road: &claudeRoad},
+		file:     func(p places) string { return filepath.Join(p.or("CLAUDE_CONFIG_DIR", ""), ".claude.json") },
+		notifier: &claudeNotifier},
 	{name: "cursor", title: "Cursor", key: "mcpServers", url: "url", headers: "headers",
 		file: func(p places) string { return filepath.Join(p.home, ".cursor", "mcp.json") }},
 	{name: "vscode", title: "VS Code", key: "servers", kind: "stdio", url: "url", headers: "headers",
 		file: func(p places) string { return filepath.Join(p.config(), "Code", "User", "mcp.json") }},
 	{name: "codex", title: "Codex", key: "mcp_servers", url: "url", headers: "http_headers",
-		file: in(codexDir, "config.toml"), road: &codexRoad},
+		file: in(codexDir, "config.toml"), notifier: &codexNotifier},
 	{name: "windsurf", title: "Windsurf", key: "mcpServers", url: "serverUrl", headers: "headers",
 		file: func(p places) string { return filepath.Join(p.home, ".codeium", "windsurf", "mcp_config.json") }},
 	{name: "zed", title: "Zed", key: "context_servers", url: "url", headers: "headers",
@@ -106,11 +106,11 @@ var clients = []client{
 			return filepath.Join(p.xdg(), "zed", "settings.json")
 		}},
 	{name: "gemini-cli", title: "Gemini CLI", key: "mcpServers", url: "httpUrl", headers: "headers",
-		file: geminiSettings, road: &geminiRoad},
+		file: geminiSettings, notifier: &geminiNotifier},
 	{name: "copilot", title: "Copilot CLI", key: "mcpServers", kind: "local", url: "url", headers: "headers",
-		more: entry{{"tools", []string{"*"}}}, file: in(copilotDir, "mcp-config.json"), road: &copilotRoad},
+		more: entry{{"tools", []string{"*"}}}, file: in(copilotDir, "mcp-config.json"), notifier: &copilotNotifier},
 	{name: "opencode", title: "opencode", key: "mcp", kind: "local", remote: "remote", url: "url", headers: "headers",
-		words: true, more: entry{{"enabled", true}}, file: in(opencodeDir, "opencode.json"), road: &opencodeRoad},
+		words: true, more: entry{{"enabled", true}}, file: in(opencodeDir, "opencode.json"), notifier: &opencodeNotifier},
 }
 
 // clientNames are the names of those that are wanted.
@@ -124,7 +124,7 @@ func clientNames(wanted func(client) bool) (names []string) {
 }
 
 // isLive and anyClient say which clients a list is of.
-func isLive(c client) bool  { return c.road != nil }
+func isLive(c client) bool  { return c.notifier != nil }
 func anyClient(client) bool { return true }
 
 // An entry is an object of a configuration, its members in the order in which they are written.

@@ -83,7 +83,7 @@ func (c *configuration) check(name string) error {
 		return errors.New("--remove takes back what was written: leave the rest out")
 	case c.remove:
 		return nil
-	case c.live && c.client.road == nil:
+	case c.live && c.client.notifier == nil:
 		return fmt.Errorf("nothing is known by which %s could be told: --live is for %s", c.client.title,
 			strings.Join(clientNames(isLive), ", "))
 	case len(c.inline) > 0 && !c.live:
@@ -159,7 +159,7 @@ func (c *configuration) writeServer(server part) error {
 	return c.do(files, server.file)
 }
 
-// writeLive writes the entry and the road. What an earlier --live has written is taken back first.
+// writeLive writes the entry and the notifier. What an earlier --live has written is taken back first.
 func (c *configuration) writeLive(server part) error {
 	s, err := newSetup(c.client, c.places)
 	if err != nil {
@@ -185,7 +185,7 @@ func (c *configuration) writeLive(server part) error {
 	if err := c.do(s.files, paths...); err != nil || !changes {
 		return err
 	}
-	if allow := c.client.road.allowed(c.places); allow != "" {
+	if allow := c.client.notifier.allowed(c.places); allow != "" {
 		fmt.Fprintln(c.cmd.ErrOrStderr(), "pagewire:", allow)
 	}
 	fmt.Fprintf(c.cmd.ErrOrStderr(), "pagewire: what was there is kept in %s; pagewire config %s --remove takes it back\n",
@@ -193,15 +193,15 @@ func (c *configuration) writeLive(server part) error {
 	return nil
 }
 
-// parts are the server's entry, in the plugin if the program has one that can hold it, and the road.
+// parts are the server's entry, in the plugin if the program has one that can hold it, and the notifier.
 func (c *configuration) parts(s *setup, server part) ([]part, error) {
-	if c.client.road.server != nil {
+	if c.client.notifier.server != nil {
 		f, err := s.files.file(server.file)
 		if err != nil {
 			return nil, err
 		}
 		if server.found(f.is) == "" {
-			server.file = c.client.road.server(c.places)
+			server.file = c.client.notifier.server(c.places)
 		}
 	}
 	binary, err := os.Executable()
@@ -212,7 +212,7 @@ func (c *configuration) parts(s *setup, server part) ([]part, error) {
 	if flags, err := parseServe(c.serve); err == nil && flags.Flags().Changed("hub") {
 		run.hub, _ = flags.Flags().GetString("hub")
 	}
-	return append([]part{server}, c.client.road.parts(c.client.name, c.places, run)...), nil
+	return append([]part{server}, c.client.notifier.parts(c.client.name, c.places, run)...), nil
 }
 
 // takeBack takes back what --live has written, and if it has written nothing, the entry.

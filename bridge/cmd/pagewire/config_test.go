@@ -31,23 +31,33 @@ func TestMergeJSONKeepsWhatIsThere(t *testing.T) {
 		{"only space", " \n", "{\n  \"mcpServers\": {\n    " + put + "\n  }\n}\n"},
 		{"empty object", "{}", "{\n  \"mcpServers\": {\n    " + put + "\n  }\n}"},
 		{"empty object over lines", "{\n}\n", "{\n  \"mcpServers\": {\n    " + put + "\n  }\n}\n"},
-		{"other settings", "{\n  \"theme\": \"dark\"\n}\n", "{\n  \"theme\": \"dark\",\n  \"mcpServers\": {\n    " + put + "\n  }\n}\n"},
+		{"other settings", "{\n  \"theme\": \"dark\"\n}\n", "{\n  \"theme\": \"dark\",\n  \"mcpServers\": {\n    " +
+			put + "\n  }\n}\n"},
 		{"other servers", "{\n  \"mcpServers\": {\n    \"other\": {\"command\": \"x\"}\n  },\n  \"n\": 1.50\n}\n",
 			"{\n  \"mcpServers\": {\n    \"other\": {\"command\": \"x\"},\n    " + put + "\n  },\n  \"n\": 1.50\n}\n"},
 		{"no servers yet", "{\n  \"mcpServers\": {}\n}\n", "{\n  \"mcpServers\": {\n    " + put + "\n  }\n}\n"},
-		{"a comment in place of servers", "{\n  \"mcpServers\": {\n    // none yet\n  }\n}\n", "{\n  \"mcpServers\": {\n    // none yet\n    " + put + "\n  }\n}\n"},
-		{"comments", "// mine\n{\n  /* a, b */\n  \"mcpServers\": {\n    \"other\": {} // \"keep\", this\n    // and } this\n  } // end\n}\n",
-			"// mine\n{\n  /* a, b */\n  \"mcpServers\": {\n    \"other\": {}, // \"keep\", this\n    // and } this\n    " + put + "\n  } // end\n}\n"},
+		{"a comment in place of servers", "{\n  \"mcpServers\": {\n    // none yet\n  }\n}\n",
+			"{\n  \"mcpServers\": {\n    // none yet\n    " + put + "\n  }\n}\n"},
+		{"comments", "// mine\n{\n  /* a, b */\n  \"mcpServers\": {\n    \"other\": {} // \"keep\", this\n    // and " +
+			"} this\n  } // end\n}\n",
+			"// mine\n{\n  /* a, b */\n  \"mcpServers\": {\n    \"other\": {}, // \"keep\", this\n    // and } " +
+				"this\n    " + put + "\n  } // end\n}\n"},
 		{"trailing commas", "{\n  \"mcpServers\": {\n    \"other\": {\"args\": [1,],}, // x\n  },\n}\n",
 			"{\n  \"mcpServers\": {\n    \"other\": {\"args\": [1,],}, // x\n    " + put + ",\n  },\n}\n"},
 		{"marks in strings", `{"a": "// no, comment }", "b\"": "/*", "mcpServers": {"x": {}}}`,
-			`{"a": "// no, comment }", "b\"": "/*", "mcpServers": {"x": {},` + "\n  " + strings.ReplaceAll(put, "\n  ", "\n") + "\n}}"},
-		{"tabs", "{\n\t\"mcpServers\": {\n\t\t\"other\": {}\n\t}\n}\n", "{\n\t\"mcpServers\": {\n\t\t\"other\": {},\n\t\t\"pagewire\": {\n\t\t\t\"command\": \"/bin/pagewire\",\n\t\t\t\"args\": [\"serve\"]\n\t\t}\n\t}\n}\n"},
+			`{"a": "// no, comment }", "b\"": "/*", "mcpServers": {"x": {},` + "\n  " + strings.ReplaceAll(put, "\n  ",
+				"\n") + "\n}}"},
+		{"tabs", "{\n\t\"mcpServers\": {\n\t\t\"other\": {}\n\t}\n}\n",
+			"{\n\t\"mcpServers\": {\n\t\t\"other\": {},\n\t\t\"pagewire\": {\n\t\t\t\"command\": " +
+				"\"/bin/pagewire\",\n\t\t\t\"args\": [\"serve\"]\n\t\t}\n\t}\n}\n"},
 		{"four spaces and CRLF", "{\r\n    \"mcpServers\": {\r\n    }\r\n}\r\n",
-			"{\r\n    \"mcpServers\": {\r\n        \"pagewire\": {\r\n            \"command\": \"/bin/pagewire\",\r\n            \"args\": [\"serve\"]\r\n        }\r\n    }\r\n}\r\n"},
-		{"byte order mark", "\xef\xbb\xbf{\n  \"mcpServers\": {}\n}", "\xef\xbb\xbf{\n  \"mcpServers\": {\n    " + put + "\n  }\n}"},
+			"{\r\n    \"mcpServers\": {\r\n        \"pagewire\": {\r\n            \"command\": " +
+				"\"/bin/pagewire\",\r\n            \"args\": [\"serve\"]\r\n        }\r\n    }\r\n}\r\n"},
+		{"byte order mark", "\xef\xbb\xbf{\n  \"mcpServers\": {}\n}", "\xef\xbb\xbf{\n  \"mcpServers\": {\n    " + put +
+			"\n  }\n}"},
 		{"the same", "{\"mcpServers\": {\"pagewire\": {\"args\":[\"serve\"], \"command\": \"/bin/pagewire\", }}}", ""},
-		{"the same and more", "{\"mcpServers\": {\"pagewire\": {\"args\":[\"serve\"], \"command\": \"/bin/pagewire\", \"disabled\": true}}}", ""},
+		{"the same and more", "{\"mcpServers\": {\"pagewire\": {\"args\":[\"serve\"], \"command\": " +
+			"\"/bin/pagewire\", \"disabled\": true}}}", ""},
 	} {
 		after, err := putJSON([]byte(c.before), oursIn("mcpServers"), false)
 		want := c.after
@@ -65,7 +75,8 @@ func TestMergeJSONKeepsWhatIsThere(t *testing.T) {
 		var all struct {
 			MCPServers map[string]map[string]any `json:"mcpServers"`
 		}
-		if err := json.Unmarshal(newDocument(after).blank, &all); err != nil || all.MCPServers["pagewire"]["command"] != "/bin/pagewire" {
+		if err := json.Unmarshal(newDocument(after).blank, &all); err != nil ||
+			all.MCPServers["pagewire"]["command"] != "/bin/pagewire" {
 			t.Errorf("%s: the result cannot be read: %v\n%s", c.name, err, after)
 		}
 	}
@@ -77,7 +88,8 @@ func TestMergeJSONReplacesOnlyByForce(t *testing.T) {
 		t.Errorf("without force: %v", err)
 	}
 	after, err := putJSON([]byte(before), oursIn("mcpServers"), true)
-	want := "{\n  \"mcpServers\": {\n    \"pagewire\": {\n      \"command\": \"/bin/pagewire\",\n      \"args\": [\"serve\"]\n    }, // mine\n    \"z\": {}\n  }\n}\n"
+	want := "{\n  \"mcpServers\": {\n    \"pagewire\": {\n      \"command\": \"/bin/pagewire\",\n      \"args\": " +
+		"[\"serve\"]\n    }, // mine\n    \"z\": {}\n  }\n}\n"
 	if err != nil || string(after) != want {
 		t.Errorf("with force: %v\n got %q\nwant %q", err, after, want)
 	}
@@ -101,7 +113,8 @@ func TestMergeJSONRefusesWhatItCannotRead(t *testing.T) {
 		"// nothing":   "it is no JSON",
 	} {
 		for _, force := range []bool{false, true} {
-			if after, err := putJSON([]byte(before), oursIn("mcpServers"), force); err == nil || !strings.Contains(err.Error(), want) {
+			if after, err := putJSON([]byte(before), oursIn("mcpServers"), force); err == nil ||
+				!strings.Contains(err.Error(), want) {
 				t.Errorf("%q: %v, want %q; result %q", before, err, want, after)
 			}
 		}
@@ -116,10 +129,13 @@ func TestMergeTOMLKeepsWhatIsThere(t *testing.T) {
 		{"no newline at the end", "a = 1", "a = 1\n\n" + put},
 		{"other servers", "[mcp_servers.other]\ncommand = \"x\"\n", "[mcp_servers.other]\ncommand = \"x\"\n\n" + put},
 		{"CRLF", "a = 1\r\n", "a = 1\r\n\r\n" + strings.ReplaceAll(put, "\n", "\r\n")},
-		{"all kinds of values", "a = '''\n[mcp_servers.pagewire]\n'''\nb = \"\"\"x\\\"\"\"\"\"\nc = [1, [2,\n # no ]\n 'x'],]\nd = {e = 1, \"f g\".h = [1]}\ni = 1979-05-27 07:32:00Z\nj.k = true\n[[l]]\nm = 1\n[[l]]\nm = 2\n",
+		{"all kinds of values", "a = '''\n[mcp_servers.pagewire]\n'''\nb = \"\"\"x\\\"\"\"\"\"\nc = [1, [2,\n # no " +
+			"]\n 'x'],]\nd = {e = 1, \"f g\".h = [1]}\ni = 1979-05-27 07:32:00Z\nj.k = true\n[[l]]\nm = 1\n[[l]]\nm " +
+			"= 2\n",
 			"*" + "\n" + put},
 		{"the same", put + "\n[x]\na = 1\n", ""},
-		{"the same in other words", "[ mcp_servers . \"pagewire\" ] # us\nargs = [ 'serve', ] # x\nstartup_timeout_sec = 20\ncommand = '/bin/pagewire'\n", ""},
+		{"the same in other words", "[ mcp_servers . \"pagewire\" ] # us\nargs = [ 'serve', ] # " +
+			"x\nstartup_timeout_sec = 20\ncommand = '/bin/pagewire'\n", ""},
 		{"with a table of its own", put + "[mcp_servers.pagewire.env]\nA = \"1\"\n", ""},
 	} {
 		after, err := putTOML([]byte(c.before), oursIn("mcp_servers"), false)
@@ -139,12 +155,14 @@ func TestMergeTOMLKeepsWhatIsThere(t *testing.T) {
 }
 
 func TestMergeTOMLReplacesOnlyByForce(t *testing.T) {
-	const before = "# mine\n[mcp_servers.pagewire] # us\nurl = \"http://old\" # old\nargs = ['x'] # keep\ntool_timeout_sec = 9\n\n[other]\ncommand = 1\n"
+	const before = "# mine\n[mcp_servers.pagewire] # us\nurl = \"http://old\" # old\nargs = ['x'] # " +
+		"keep\ntool_timeout_sec = 9\n\n[other]\ncommand = 1\n"
 	if _, err := putTOML([]byte(before), oursIn("mcp_servers"), false); !errors.Is(err, errOther) {
 		t.Errorf("without force: %v", err)
 	}
 	after, err := putTOML([]byte(before), oursIn("mcp_servers"), true)
-	want := "# mine\n[mcp_servers.pagewire]\ncommand = \"/bin/pagewire\" # us\nargs = [\"serve\"] # keep\ntool_timeout_sec = 9\n\n[other]\ncommand = 1\n"
+	want := "# mine\n[mcp_servers.pagewire]\ncommand = \"/bin/pagewire\" # us\nargs = [\"serve\"] # " +
+		"keep\ntool_timeout_sec = 9\n\n[other]\ncommand = 1\n"
 	if err != nil || string(after) != want {
 		t.Errorf("with force: %v\n got %q\nwant %q", err, after, want)
 	}
@@ -172,7 +190,8 @@ func TestMergeTOMLRefusesWhatItCannotRead(t *testing.T) {
 		"{}":                                    "a key is expected",
 	} {
 		for _, force := range []bool{false, true} {
-			if after, err := putTOML([]byte(before), oursIn("mcp_servers"), force); err == nil || !strings.Contains(err.Error(), want) {
+			if after, err := putTOML([]byte(before), oursIn("mcp_servers"), force); err == nil ||
+				!strings.Contains(err.Error(), want) {
 				t.Errorf("%q: %v, want %q; result %q", before, err, want, after)
 			}
 		}
@@ -180,7 +199,8 @@ func TestMergeTOMLRefusesWhatItCannotRead(t *testing.T) {
 }
 
 func FuzzMerge(f *testing.F) {
-	for _, text := range []string{"", "{}", "{\"mcpServers\": {\"a\": 1,}, // x\n}", "[a]\nb = [1, {c = 'x'}]\n[[d]]\n", "\xef\xbb\xbf{\"mcpServers\":{}}", "a = \"\"\"x\"\"\"\n"} {
+	for _, text := range []string{"", "{}", "{\"mcpServers\": {\"a\": 1,}, // x\n}", "[a]\nb = [1, {c = 'x'}]\n[[d]]\n",
+		"\xef\xbb\xbf{\"mcpServers\":{}}", "a = \"\"\"x\"\"\"\n"} {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
@@ -212,21 +232,27 @@ func TestTOMLStringsOfWindows(t *testing.T) {
 func TestConfigKnowsWhereClientsLook(t *testing.T) {
 	for goos, want := range map[string]map[string]string{
 		"linux": {
-			"claude-desktop": "/h/.config/Claude/claude_desktop_config.json", "claude-code": "/h/.claude.json", "cursor": "/h/.cursor/mcp.json",
-			"vscode": "/h/.config/Code/User/mcp.json", "codex": "/h/.codex/config.toml", "windsurf": "/h/.codeium/windsurf/mcp_config.json",
-			"zed": "/h/.config/zed/settings.json", "gemini-cli": "/h/.gemini/settings.json",
+			"claude-desktop": "/h/.config/Claude/claude_desktop_config.json", "claude-code": "/h/.claude.json",
+			"cursor": "/h/.cursor/mcp.json",
+			"vscode": "/h/.config/Code/User/mcp.json", "codex": "/h/.codex/config.toml",
+			"windsurf": "/h/.codeium/windsurf/mcp_config.json",
+			"zed":      "/h/.config/zed/settings.json", "gemini-cli": "/h/.gemini/settings.json",
 			"copilot": "/h/.copilot/mcp-config.json", "opencode": "/h/.config/opencode/opencode.json",
 		},
 		"darwin": {
-			"claude-desktop": "/h/Library/Application Support/Claude/claude_desktop_config.json", "claude-code": "/h/.claude.json", "cursor": "/h/.cursor/mcp.json",
-			"vscode": "/h/Library/Application Support/Code/User/mcp.json", "codex": "/h/.codex/config.toml", "windsurf": "/h/.codeium/windsurf/mcp_config.json",
-			"zed": "/h/.config/zed/settings.json", "gemini-cli": "/h/.gemini/settings.json",
+			"claude-desktop": "/h/Library/Application Support/Claude/claude_desktop_config.json",
+			"claude-code":    "/h/.claude.json", "cursor": "/h/.cursor/mcp.json",
+			"vscode": "/h/Library/Application Support/Code/User/mcp.json", "codex": "/h/.codex/config.toml",
+			"windsurf": "/h/.codeium/windsurf/mcp_config.json",
+			"zed":      "/h/.config/zed/settings.json", "gemini-cli": "/h/.gemini/settings.json",
 			"copilot": "/h/.copilot/mcp-config.json", "opencode": "/h/.config/opencode/opencode.json",
 		},
 		"windows": {
-			"claude-desktop": "/roaming/Claude/claude_desktop_config.json", "claude-code": "/h/.claude.json", "cursor": "/h/.cursor/mcp.json",
-			"vscode": "/roaming/Code/User/mcp.json", "codex": "/h/.codex/config.toml", "windsurf": "/h/.codeium/windsurf/mcp_config.json",
-			"zed": "/roaming/Zed/settings.json", "gemini-cli": "/h/.gemini/settings.json",
+			"claude-desktop": "/roaming/Claude/claude_desktop_config.json", "claude-code": "/h/.claude.json",
+			"cursor": "/h/.cursor/mcp.json",
+			"vscode": "/roaming/Code/User/mcp.json", "codex": "/h/.codex/config.toml",
+			"windsurf": "/h/.codeium/windsurf/mcp_config.json",
+			"zed":      "/roaming/Zed/settings.json", "gemini-cli": "/h/.gemini/settings.json",
 			"copilot": "/h/.copilot/mcp-config.json", "opencode": "/h/.config/opencode/opencode.json",
 		},
 	} {
@@ -249,7 +275,8 @@ func TestConfigKnowsWhereClientsLook(t *testing.T) {
 	p := places{"linux", "/h", func(name string) string {
 		return map[string]string{"CODEX_HOME": "/c", "CLAUDE_CONFIG_DIR": "/d", "XDG_CONFIG_HOME": "/x"}[name]
 	}}
-	for name, want := range map[string]string{"codex": "/c/config.toml", "claude-code": "/d/.claude.json", "zed": "/x/zed/settings.json"} {
+	for name, want := range map[string]string{"codex": "/c/config.toml", "claude-code": "/d/.claude.json",
+		"zed": "/x/zed/settings.json"} {
 		for _, c := range clients {
 			if got := filepath.ToSlash(c.file(p)); c.name == name && got != want {
 				t.Errorf("%s: %s, want %s", name, got, want)
@@ -285,7 +312,8 @@ func TestConfigPrintsTheEntryOfEachClient(t *testing.T) {
 			t.Errorf("%s: status %d, stderr %q", c.name, status, errs)
 		}
 		if filepath.Ext(c.file(places{runtime.GOOS, home, os.Getenv})) == ".toml" {
-			if want := "[mcp_servers.pagewire]\ncommand = " + tomlValue(self) + "\nargs = [\"serve\", \"--chrome\", \"auto\"]\n"; out != want {
+			if want := "[mcp_servers.pagewire]\ncommand = " + tomlValue(self) +
+				"\nargs = [\"serve\", \"--chrome\", \"auto\"]\n"; out != want {
 				t.Errorf("%s: %q, want %q", c.name, out, want)
 			}
 			continue
@@ -316,8 +344,10 @@ func TestConfigPrintsTheEntryOfEachClient(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]string{
-		"cursor": `"url": "http://127.0.0.1:7433/mcp"`, "windsurf": `"serverUrl": "http://127.0.0.1:7433/mcp"`, "gemini-cli": `"httpUrl": "http://127.0.0.1:7433/mcp"`,
-		"vscode": "\"type\": \"http\",\n      \"url\": \"http://127.0.0.1:7433/mcp\"", "codex": `url = "http://127.0.0.1:7433/mcp"`,
+		"cursor": `"url": "http://127.0.0.1:7433/mcp"`, "windsurf": `"serverUrl": "http://127.0.0.1:7433/mcp"`,
+		"gemini-cli": `"httpUrl": "http://127.0.0.1:7433/mcp"`,
+		"vscode":     "\"type\": \"http\",\n      \"url\": \"http://127.0.0.1:7433/mcp\"",
+		"codex":      `url = "http://127.0.0.1:7433/mcp"`,
 	} {
 		status, out, errs := run("config", name, "--http", "--token-file", token)
 		if status != exitDone || !strings.Contains(out, want) || strings.Contains(out, "command") {
@@ -331,7 +361,8 @@ func TestConfigPrintsTheEntryOfEachClient(t *testing.T) {
 			t.Errorf("%s --http: no %s in %s", name, sent, out)
 		}
 	}
-	if _, out, _ := run("config", "cursor", "--http=localhost:8000", "--token-file", token); !strings.Contains(out, `"http://localhost:8000/mcp"`) {
+	if _, out, _ := run("config", "cursor", "--http=localhost:8000", "--token-file", token); !strings.Contains(out,
+		`"http://localhost:8000/mcp"`) {
 		t.Errorf("--http=localhost:8000: %s", out)
 	}
 }
@@ -371,7 +402,8 @@ func TestConfigWritesOnceAndAtomically(t *testing.T) {
 		t.Errorf("again: status %d, stdout %q, stderr %q", status, out, errs)
 	}
 	status, _, errs = run("config", "cursor", "--write", "--", "--launch")
-	if want := "pagewire: " + path + " has another entry named pagewire\npagewire: nothing was written; --force replaces it\n"; status != exitFailed || errs != want {
+	if want := "pagewire: " + path + " has another entry named pagewire\npagewire: nothing was written; --force " +
+		"replaces it\n"; status != exitFailed || errs != want {
 		t.Errorf("another: status %d, stderr %q", status, errs)
 	}
 	if now, _ := os.ReadFile(path); string(now) != string(first) {
@@ -389,7 +421,8 @@ func TestConfigWritesOnceAndAtomically(t *testing.T) {
 		t.Fatal(err)
 	}
 	status, out, errs = run("config", "cursor", "--write", "--force")
-	if status != exitFailed || out != "" || !strings.HasPrefix(errs, "pagewire: "+path+": line 2: it is no JSON") || !strings.Contains(errs, "\npagewire: nothing was written: mend the file") {
+	if status != exitFailed || out != "" || !strings.HasPrefix(errs, "pagewire: "+path+": line 2: it is no JSON") ||
+		!strings.Contains(errs, "\npagewire: nothing was written: mend the file") {
 		t.Errorf("malformed: status %d, stdout %q, stderr %q", status, out, errs)
 	}
 	if now, _ := os.ReadFile(path); string(now) != "{\n  oops\n}" {
@@ -405,7 +438,8 @@ func TestConfigKeepsTheToken(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("permissions are other ones there")
 	}
-	for _, c := range []struct{ name, file, text string }{{"cursor", ".cursor/mcp.json", "{}"}, {"codex", ".codex/config.toml", "# mine\n"}} {
+	for _, c := range []struct{ name, file, text string }{{"cursor", ".cursor/mcp.json", "{}"},
+		{"codex", ".codex/config.toml", "# mine\n"}} {
 		home := atHome(t)
 		path := filepath.Join(home, filepath.FromSlash(c.file))
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -416,7 +450,8 @@ func TestConfigKeepsTheToken(t *testing.T) {
 		}
 		args := []string{"config", c.name, "--http", "--write", "--token-file", filepath.Join(home, "token")}
 		status, _, errs := run(args...)
-		if text, _ := os.ReadFile(path); status != exitFailed || string(text) != c.text || !strings.Contains(errs, "chmod 600 "+path) {
+		if text, _ := os.ReadFile(path); status != exitFailed || string(text) != c.text ||
+			!strings.Contains(errs, "chmod 600 "+path) {
 			t.Errorf("%s, which others may read: status %d, %q, %s", c.name, status, errs, text)
 		}
 		if err := os.Chmod(path, 0o600); err != nil {
@@ -437,7 +472,8 @@ func TestConfigKeepsTheToken(t *testing.T) {
 		if status, _, errs := run("config", c.name, "--write", "--force"); status != exitDone {
 			t.Errorf("%s, a command: status %d, %q", c.name, status, errs)
 		}
-		if text, _ := os.ReadFile(path); strings.Contains(string(text), "Bearer") || !strings.Contains(string(first), "Bearer") {
+		if text, _ := os.ReadFile(path); strings.Contains(string(text), "Bearer") ||
+			!strings.Contains(string(first), "Bearer") {
 			t.Errorf("%s: %s", c.name, text)
 		}
 	}
@@ -471,11 +507,13 @@ func TestConfigKeepsLinksAndPermissions(t *testing.T) {
 	if err != nil || info.Mode().Perm() != 0o640 {
 		t.Errorf("mode %v, %v", info.Mode(), err)
 	}
-	if text, _ := os.ReadFile(real); !strings.HasPrefix(string(text), "{\"theme\": 1,") || !strings.Contains(string(text), "pagewire") {
+	if text, _ := os.ReadFile(real); !strings.HasPrefix(string(text), "{\"theme\": 1,") ||
+		!strings.Contains(string(text), "pagewire") {
 		t.Errorf("the file holds %s", text)
 	}
 	// A new file may hold other servers' keys one day.
-	if status, out, _ := run("config", "codex", "--write"); status != exitDone || out != filepath.Join(home, ".codex", "config.toml")+"\n" {
+	if status, out, _ := run("config", "codex", "--write"); status != exitDone ||
+		out != filepath.Join(home, ".codex", "config.toml")+"\n" {
 		t.Errorf("codex: status %d, stdout %q", status, out)
 	}
 	if info, err := os.Stat(filepath.Join(home, ".codex", "config.toml")); err != nil || info.Mode().Perm() != 0o600 {

@@ -236,7 +236,7 @@ func programs() (all []finding) {
 		if !c.installed(p) {
 			continue
 		}
-		f := c.findRoad(p)
+		f := c.findNotifier(p)
 		f.Check = c.name
 		all = append(all, f)
 	}
@@ -253,19 +253,19 @@ func (c client) installed(p places) bool {
 	return err == nil
 }
 
-func (c client) findRoad(p places) finding {
+func (c client) findNotifier(p places) finding {
 	has := part{file: c.file(p), at: []string{c.key, serverName}}.has()
-	if c.road == nil {
+	if c.notifier == nil {
 		if !has {
 			return warn(c.title+" does not know of pagewire", "if agents of it are to see pages: pagewire config "+c.name+" --write")
 		}
 		return ok(c.title + ": results of tools say what has changed; nothing else is known that would")
 	}
-	if !has && c.road.server != nil {
-		has = part{file: c.road.server(p), at: []string{c.key, serverName}}.has()
+	if !has && c.notifier.server != nil {
+		has = part{file: c.notifier.server(p), at: []string{c.key, serverName}}.has()
 	}
 	live := "pagewire config " + c.name + " --live"
-	there, parts := 0, c.road.parts(c.name, p, command{goos: p.goos})
+	there, parts := 0, c.notifier.parts(c.name, p, command{goos: p.goos})
 	for _, part := range parts {
 		if part.has() {
 			there++
@@ -277,11 +277,11 @@ func (c client) findRoad(p places) finding {
 	case !has:
 		return warn(c.title+" has what tells it of changes, and no entry of pagewire", live)
 	case there == 0:
-		return warn(c.title+": results of tools alone say what has changed", "to have it "+c.road.says+": "+live)
+		return warn(c.title+": results of tools alone say what has changed", "to have it "+c.notifier.says+": "+live)
 	case there < len(parts):
 		return warn(fmt.Sprintf("%s has %d of the %d parts that tell it of changes", c.title, there, len(parts)), live)
 	}
-	return ok(c.title + " is " + c.road.says)
+	return ok(c.title + " is " + c.notifier.says)
 }
 
 // checkPermission has nothing to look at: a browser tells nobody what its user has allowed.

@@ -80,7 +80,9 @@ func TestDoctorOfAWellMachine(t *testing.T) {
 	if status != exitDone || errs != "" {
 		t.Errorf("status %d, stderr %q", status, errs)
 	}
-	for check, want := range map[string]string{"browser": "Chromium 150.0, ", "debugging": "Chrome/150.0 at ", "token": args[3], "hub": versionName() + " runs, pages: 1, agents: 0, pages find it at " + r.addr, "permission": "Local Network Access"} {
+	for check, want := range map[string]string{"browser": "Chromium 150.0, ", "debugging": "Chrome/150.0 at ",
+		"token": args[3], "hub": versionName() + " runs, pages: 1, agents: 0, pages find it at " + r.addr,
+		"permission": "Local Network Access"} {
 		if f := all[check]; f.Status != "ok" || !strings.Contains(f.Says, want) {
 			t.Errorf("%s: %+v, want %q", check, f, want)
 		}
@@ -138,11 +140,13 @@ func TestDoctorSaysHowProgramsLearnOfChanges(t *testing.T) {
 	for _, name := range clientNames(anyClient) {
 		live := slices.Contains(clientNames(isLive), name)
 		done(t, "config", name, "--write")
-		if f := look(name); live && (f.Status != "warn" || !strings.Contains(f.Do, "config "+name+" --live")) || !live && f.Status != "ok" {
+		if f := look(name); live && (f.Status != "warn" || !strings.Contains(f.Do, "config "+name+" --live")) ||
+			!live && f.Status != "ok" {
 			t.Errorf("%s with its entry alone: %+v", name, f)
 		}
 		done(t, "config", name, "--remove")
-		if f := look(name); f.Status != "warn" || !strings.Contains(f.Says, "does not know of pagewire") || !strings.Contains(f.Do, "pagewire config "+name) {
+		if f := look(name); f.Status != "warn" || !strings.Contains(f.Says, "does not know of pagewire") ||
+			!strings.Contains(f.Do, "pagewire config "+name) {
 			t.Errorf("%s without an entry: %+v", name, f)
 		}
 		if !live {
@@ -150,7 +154,7 @@ func TestDoctorSaysHowProgramsLearnOfChanges(t *testing.T) {
 		}
 		done(t, "config", name, "--live", "--inline", "https://a.example")
 		if f := look(name); f.Status != "ok" || !strings.Contains(f.Says, "told at each prompt") {
-			t.Errorf("%s with its road: %+v", name, f)
+			t.Errorf("%s with its notifier: %+v", name, f)
 		}
 	}
 	if err := os.Remove(filepath.Join(home, ".claude", "skills", "pagewire", "monitors", "monitors.json")); err != nil {
@@ -163,7 +167,8 @@ func TestDoctorSaysHowProgramsLearnOfChanges(t *testing.T) {
 
 func TestDoctorSaysWhatFails(t *testing.T) {
 	args, _ := patient(t)
-	with := func(changed ...string) []string { return append(append([]string{}, args...), changed...) } // the last flag wins
+	// the last flag wins
+	with := func(changed ...string) []string { return append(append([]string{}, args...), changed...) }
 	other := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(other.Close)
 	open := tokenFile(t)
@@ -176,11 +181,14 @@ func TestDoctorSaysWhatFails(t *testing.T) {
 		args                          []string
 	}{
 		{"no hub", "hub", "ok", "is free", "", with("--hub", testkit.Addr(t))},
-		{"another program", "hub", "warn", "none runs, and another program has", "--hub 127.0.0.1:PORT", with("--hub", strings.TrimPrefix(other.URL, "http://"))},
+		{"another program", "hub", "warn", "none runs, and another program has", "--hub 127.0.0.1:PORT",
+			with("--hub", strings.TrimPrefix(other.URL, "http://"))},
 		{"a hub that hangs", "hub", "fail", "the hub does not answer", "takes its place", with("--hub", silent)},
 		{"a readable token", "token", "fail", "others may read", "chmod 600", with("--token-file", open)},
-		{"no token yet", "token", "ok", "is made by the first serve", "", with("--token-file", tokenFile(t), "--hub", testkit.Addr(t))},
-		{"no DevTools", "debugging", "fail", "is no browser's DevTools", "--remote-debugging-port", with("--chrome", other.URL)},
+		{"no token yet", "token", "ok", "is made by the first serve", "",
+			with("--token-file", tokenFile(t), "--hub", testkit.Addr(t))},
+		{"no DevTools", "debugging", "fail", "is no browser's DevTools", "--remote-debugging-port",
+			with("--chrome", other.URL)},
 		{"a WebSocket", "debugging", "ok", "asks you", "", with("--chrome", "ws://127.0.0.1:1/devtools/browser/x")},
 	} {
 		status, all, errs := examine(t, c.args...)
@@ -188,7 +196,8 @@ func TestDoctorSaysWhatFails(t *testing.T) {
 		if f.Status != c.status || !strings.Contains(f.Says, c.says) || !strings.Contains(f.Do, c.do) {
 			t.Errorf("%s: %+v", c.name, f)
 		}
-		if failed := c.status == "fail"; failed != (status == exitFailed) || failed != strings.Contains(errs, "checks failed") {
+		if failed := c.status == "fail"; failed != (status == exitFailed) ||
+			failed != strings.Contains(errs, "checks failed") {
 			t.Errorf("%s: status %d, stderr %q, %v", c.name, status, errs, all)
 		}
 	}
@@ -199,7 +208,8 @@ func TestDoctorSaysWhatFails(t *testing.T) {
 	if err := os.Chmod(dir, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	if _, all, _ := examine(t, args...); all["hub"].Status != "fail" || !strings.Contains(all["hub"].Says, "others may write to") || !strings.Contains(all["hub"].Do, "is alone") {
+	if _, all, _ := examine(t, args...); all["hub"].Status != "fail" ||
+		!strings.Contains(all["hub"].Says, "others may write to") || !strings.Contains(all["hub"].Do, "is alone") {
 		t.Errorf("a directory that cannot be used: %+v", all["hub"])
 	}
 	if err := os.Chmod(dir, 0o700); err != nil {
@@ -207,7 +217,8 @@ func TestDoctorSaysWhatFails(t *testing.T) {
 	}
 
 	t.Setenv("PAGEWIRE_BROWSER", filepath.Join(t.TempDir(), "gone"))
-	if _, all, _ := examine(t, args...); all["browser"].Status != "fail" || !strings.Contains(all["browser"].Says, "PAGEWIRE_BROWSER") {
+	if _, all, _ := examine(t, args...); all["browser"].Status != "fail" || !strings.Contains(all["browser"].Says,
+		"PAGEWIRE_BROWSER") {
 		t.Errorf("a named browser that is gone: %+v", all["browser"])
 	}
 	broken := filepath.Join(t.TempDir(), "chromium")
@@ -215,7 +226,8 @@ func TestDoctorSaysWhatFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("PAGEWIRE_BROWSER", broken)
-	if _, all, _ := examine(t, args...); all["browser"].Status != "fail" || !strings.Contains(all["browser"].Says, "does not tell its version") {
+	if _, all, _ := examine(t, args...); all["browser"].Status != "fail" || !strings.Contains(all["browser"].Says,
+		"does not tell its version") {
 		t.Errorf("a browser that does not start: %+v", all["browser"])
 	}
 	if runtime.GOOS == "linux" {

@@ -23,14 +23,15 @@ import (
 // A chromium is a browser that takes the extension: where it looks for native hosts.
 type chromium struct {
 	name string
-	// linux is below the user's configuration directory, mac below Library/Application Support; both hold the browser's profiles.
+	// linux is below the user's configuration directory, mac below Library/Application Support; both hold the browser's
+	// profiles.
 	linux, mac string
 	// windows is below HKEY_CURRENT_USER\Software.
 	windows string
 }
 
-// chromiums are the browsers that are known. Their directories on Linux are proved with Chromium; those on macOS and the keys on
-// Windows are as their makers document them, and not tried.
+// chromiums are the browsers that are known. Their directories on Linux are proved with Chromium; those on macOS and
+// the keys on Windows are as their makers document them, and not tried.
 var chromiums = []chromium{
 	{"Chrome", "google-chrome", "Google/Chrome", `Google\Chrome`},
 	{"Chromium", "chromium", "Chromium", `Chromium`},
@@ -66,7 +67,9 @@ func manifestFor(binary string) []byte {
 	out := json.NewEncoder(&text)
 	out.SetEscapeHTML(false)
 	out.SetIndent("", "  ")
-	_ = out.Encode(hostManifest{extension.HostName, "Pagewire: live page state for AI agents", binary, "stdio", []string{extension.ExtensionOrigin + "/"}}) // plain text
+	// plain text
+	_ = out.Encode(hostManifest{extension.HostName, "Pagewire: live page state for AI agents", binary, "stdio",
+		[]string{extension.ExtensionOrigin + "/"}})
 	return text.Bytes()
 }
 
@@ -85,7 +88,8 @@ func extensionCommand() *cobra.Command {
 	install := &cobra.Command{
 		Use:   "install",
 		Short: "Make this program known to browsers as the extension's native host",
-		Long: "Writes a file for each of Chrome, Chromium, Edge and Brave that is there, and prints its path. Only our\n" +
+		Long: "Writes a file for each of Chrome, Chromium, Edge and Brave that is there, and prints its path. Only " +
+			"our\n" +
 			"extension may start the host. It also makes the secret by which the extension and your gateways know\n" +
 			"each other.",
 		Example: "  pagewire extension install",
@@ -122,7 +126,8 @@ func extensionCommand() *cobra.Command {
 		},
 	}
 	for _, c := range []*cobra.Command{install, uninstall} {
-		c.Flags().StringVar(&dir, "user-data-dir", "", "only for the browser that runs with this `directory` of profiles")
+		c.Flags().StringVar(&dir, "user-data-dir", "", "only for the browser that runs with this `directory` of "+
+			"profiles")
 	}
 	cmd.AddCommand(install, uninstall)
 	return cmd
@@ -150,7 +155,8 @@ func (h hostPlace) file() string { return filepath.Join(h.dir, hostFile) }
 func hostPlaces(p places, dir string) ([]hostPlace, error) {
 	switch {
 	case dir != "" && p.goos == "windows":
-		return nil, hintError{errors.New("browsers on Windows look for native hosts in the registry, and not in a directory"), "leave --user-data-dir out"}
+		return nil, hintError{errors.New("browsers on Windows look for native hosts in the registry, and not in a " +
+			"directory"), "leave --user-data-dir out"}
 	case dir != "":
 		dir, err := filepath.Abs(dir)
 		return []hostPlace{{browser: dir, dir: filepath.Join(dir, "NativeMessagingHosts")}}, err
@@ -170,7 +176,8 @@ func hostPlaces(p places, dir string) ([]hostPlace, error) {
 		}
 	}
 	if len(all) == 0 {
-		return nil, hintError{errors.New("none of Chrome, Chromium, Edge and Brave has a profile here"), "start the browser once, or name its directory: --user-data-dir DIR"}
+		return nil, hintError{errors.New("none of Chrome, Chromium, Edge and Brave has a profile here"),
+			"start the browser once, or name its directory: --user-data-dir DIR"}
 	}
 	return all, nil
 }
@@ -196,7 +203,8 @@ func (h hostPlace) install(cmd *cobra.Command, binary string, force bool) error 
 	before, err := os.ReadFile(h.file())
 	switch {
 	case err == nil && !bytes.Equal(before, want) && !force:
-		return hintError{fmt.Errorf("%s is there already, and names another program", h.file()), "nothing was written there; --force replaces it"}
+		return hintError{fmt.Errorf("%s is there already, and names another program", h.file()),
+			"nothing was written there; --force replaces it"}
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return err
 	}
@@ -209,7 +217,8 @@ func (h hostPlace) install(cmd *cobra.Command, binary string, force bool) error 
 		}
 	}
 	if h.key != "" {
-		if out, err := exec.CommandContext(cmd.Context(), "reg", "add", h.key, "/ve", "/t", "REG_SZ", "/d", h.file(), "/f").CombinedOutput(); err != nil {
+		if out, err := exec.CommandContext(cmd.Context(), "reg", "add", h.key, "/ve", "/t", "REG_SZ", "/d", h.file(),
+			"/f").CombinedOutput(); err != nil {
 			return fmt.Errorf("%s: reg add %s: %w: %s", h.browser, h.key, err, plain(string(out)))
 		}
 	}
@@ -253,12 +262,14 @@ func checkHost(home string) finding {
 			return fail(h.file()+" does not name our extension", "pagewire extension install --force")
 		}
 		if info, err := os.Stat(m.Path); err != nil || info.IsDir() {
-			return fail(fmt.Sprintf("%s names %s, which is not there", h.file(), m.Path), "pagewire extension install --force")
+			return fail(fmt.Sprintf("%s names %s, which is not there", h.file(), m.Path),
+				"pagewire extension install --force")
 		}
 		known = append(known, h.browser)
 	}
 	if len(known) == 0 {
-		return warn("no browser knows the extension's native host: pages of the extension do not reach agents", "pagewire extension install")
+		return warn("no browser knows the extension's native host: pages of the extension do not reach agents",
+			"pagewire extension install")
 	}
 	return ok(fmt.Sprintf("known to %q", known))
 }

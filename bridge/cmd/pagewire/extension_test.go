@@ -33,7 +33,8 @@ func TestExtensionInstallIsForTheBrowsersThatAreThere(t *testing.T) {
 	}
 	dir := home(t)
 	status, _, errs := run("extension", "install")
-	if status != exitFailed || !strings.Contains(errs, "none of Chrome, Chromium, Edge and Brave has a profile here\npagewire: start the browser once") {
+	if status != exitFailed || !strings.Contains(errs, "none of Chrome, Chromium, Edge and Brave has a profile "+
+		"here\npagewire: start the browser once") {
 		t.Errorf("without a browser: status %d, %q", status, errs)
 	}
 	for _, name := range []string{"chromium", "BraveSoftware/Brave-Browser"} {
@@ -67,7 +68,8 @@ func TestExtensionInstallIsForTheBrowsersThatAreThere(t *testing.T) {
 	if self, err = filepath.EvalSymlinks(self); err != nil {
 		t.Fatal(err)
 	}
-	if m.Path != self || m.Type != "stdio" || m.Name != extension.HostName || !slices.Equal(m.AllowedOrigins, []string{"chrome-extension://" + extension.ExtensionID + "/"}) {
+	if m.Path != self || m.Type != "stdio" || m.Name != extension.HostName ||
+		!slices.Equal(m.AllowedOrigins, []string{"chrome-extension://" + extension.ExtensionID + "/"}) {
 		t.Errorf("the browser is told %+v", m)
 	}
 
@@ -77,7 +79,8 @@ func TestExtensionInstallIsForTheBrowsersThatAreThere(t *testing.T) {
 	if f := checkHost(dir); f.Status != "fail" {
 		t.Errorf("a file that is not ours: %+v", f)
 	}
-	if status, _, errs := run("extension", "install"); status != exitFailed || !strings.Contains(errs, "names another program") || !strings.Contains(errs, "--force") {
+	if status, _, errs := run("extension", "install"); status != exitFailed ||
+		!strings.Contains(errs, "names another program") || !strings.Contains(errs, "--force") {
 		t.Errorf("in the way: status %d, %q", status, errs)
 	}
 	if status, _, errs := run("extension", "install", "--force"); status != exitDone {
@@ -86,7 +89,8 @@ func TestExtensionInstallIsForTheBrowsersThatAreThere(t *testing.T) {
 	if f := checkHost(dir); f.Status != "ok" || !strings.Contains(f.Says, `"Chromium" "Brave"`) {
 		t.Errorf("installed: %+v", f)
 	}
-	if status, out, _ := run("extension", "uninstall"); status != exitDone || !slices.Equal(strings.Fields(out), append(want, secret)) {
+	if status, out, _ := run("extension", "uninstall"); status != exitDone ||
+		!slices.Equal(strings.Fields(out), append(want, secret)) {
 		t.Errorf("uninstall: status %d, %q", status, out)
 	}
 	if status, out, _ := run("extension", "uninstall"); status != exitDone || out != "" {
@@ -100,8 +104,11 @@ func TestExtensionInstallIsForTheBrowsersThatAreThere(t *testing.T) {
 func TestExtensionPlacesOfTheSystems(t *testing.T) {
 	none := func(string) string { return "" }
 	for goos, want := range map[string][]string{
-		"linux":  {"/home/ada/.config/google-chrome", "/home/ada/.config/chromium", "/home/ada/.config/microsoft-edge", "/home/ada/.config/BraveSoftware/Brave-Browser"},
-		"darwin": {"/home/ada/Library/Application Support/Google/Chrome", "/home/ada/Library/Application Support/Chromium", "/home/ada/Library/Application Support/Microsoft Edge", "/home/ada/Library/Application Support/BraveSoftware/Brave-Browser"},
+		"linux": {"/home/ada/.config/google-chrome", "/home/ada/.config/chromium", "/home/ada/.config/microsoft-edge",
+			"/home/ada/.config/BraveSoftware/Brave-Browser"},
+		"darwin": {"/home/ada/Library/Application Support/Google/Chrome",
+			"/home/ada/Library/Application Support/Chromium", "/home/ada/Library/Application Support/Microsoft Edge",
+			"/home/ada/Library/Application Support/BraveSoftware/Brave-Browser"},
 	} {
 		var got []string
 		for _, c := range chromiums {
@@ -112,7 +119,9 @@ func TestExtensionPlacesOfTheSystems(t *testing.T) {
 		}
 	}
 	all, err := hostPlaces(places{"windows", `C:\Users\ada`, none}, "")
-	if err != nil || len(all) != 4 || all[0].key != `HKCU\Software\Google\Chrome\NativeMessagingHosts\com.pagewire.host` || all[2].key != `HKCU\Software\Microsoft\Edge\NativeMessagingHosts\com.pagewire.host` {
+	if err != nil || len(all) != 4 ||
+		all[0].key != `HKCU\Software\Google\Chrome\NativeMessagingHosts\com.pagewire.host` ||
+		all[2].key != `HKCU\Software\Microsoft\Edge\NativeMessagingHosts\com.pagewire.host` {
 		t.Errorf("windows: %+v, %v", all, err)
 	}
 	if _, err := hostPlaces(places{"windows", `C:\Users\ada`, none}, `D:\profile`); err == nil {
@@ -131,7 +140,8 @@ func TestABrowserStartsTheNativeHost(t *testing.T) {
 	var errs strings.Builder
 	status := make(chan int, 1)
 	go func() {
-		status <- pagewire(t.Context(), []string{"chrome-extension://" + extension.ExtensionID + "/", "--parent-window=0"}, in, host, &errs)
+		status <- pagewire(t.Context(), []string{"chrome-extension://" + extension.ExtensionID + "/",
+			"--parent-window=0"}, in, host, &errs)
 		host.Close()
 	}()
 	var length [4]byte
@@ -139,7 +149,8 @@ func TestABrowserStartsTheNativeHost(t *testing.T) {
 		t.Fatal(err)
 	}
 	hello := make([]byte, binary.NativeEndian.Uint32(length[:]))
-	if _, err := io.ReadFull(out, hello); err != nil || !strings.Contains(string(hello), `"type":"hello"`) || !strings.Contains(string(hello), `"secret":"`) {
+	if _, err := io.ReadFull(out, hello); err != nil || !strings.Contains(string(hello), `"type":"hello"`) ||
+		!strings.Contains(string(hello), `"secret":"`) {
 		t.Fatalf("%v, %s", err, hello)
 	}
 	testkit.Eventually(t, "the host takes part: somebody is the hub", func() bool {
@@ -159,7 +170,8 @@ func TestABrowserStartsTheNativeHost(t *testing.T) {
 	}
 
 	// Another extension's origin is no command.
-	if status, _, errs := run("chrome-extension://aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa/"); status != exitUsage || !strings.Contains(errs, "unknown command") {
+	if status, _, errs := run("chrome-extension://aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa/"); status != exitUsage ||
+		!strings.Contains(errs, "unknown command") {
 		t.Errorf("another extension: status %d, %q", status, errs)
 	}
 }

@@ -45,7 +45,8 @@ func inspect(cmd *cobra.Command, h hubFlags, start bool) error {
 		return hintError{err, "pagewire doctor says what is there"}
 	}
 	if is.Addr == "" {
-		return hintError{fmt.Errorf("another program has %s, where the inspector would be", h.addr), "stop it: the hub takes the port as soon as it is free"}
+		return hintError{fmt.Errorf("another program has %s, where the inspector would be", h.addr),
+			"stop it: the hub takes the port as soon as it is free"}
 	}
 	file, err := hub.TokenFile() // beside which is a place for what only this user may read
 	if err != nil {
@@ -70,20 +71,22 @@ func inspect(cmd *cobra.Command, h hubFlags, start bool) error {
 	case errors.Is(cmd.Context().Err(), context.Canceled):
 		return nil // it was asked to end
 	case err != nil:
-		return hintError{errors.New("no browser has opened the inspector within a minute"), "run it again, or with --no-open and open the file yourself"}
+		return hintError{errors.New("no browser has opened the inspector within a minute"),
+			"run it again, or with --no-open and open the file yourself"}
 	}
 	fmt.Fprintln(cmd.ErrOrStderr(), "pagewire: the inspector is open")
 	return nil
 }
 
-// writeTicket writes the file that leads a browser to the inspector. Nobody else may read it, and no argument of a process
-// tells what is in it.
+// writeTicket writes the file that leads a browser to the inspector. Nobody else may read it, and no argument of a
+// process tells what is in it.
 func writeTicket(dir, url string) (path string, err error) {
 	f, err := os.CreateTemp(dir, "inspect-*.html") // of mode 0600
 	if err != nil {
 		return "", err
 	}
-	_, err = fmt.Fprintf(f, "<!doctype html>\n<meta charset=\"utf-8\">\n<title>Pagewire</title>\n<meta name=\"referrer\" content=\"no-referrer\">\n"+
+	_, err = fmt.Fprintf(f, "<!doctype html>\n<meta charset=\"utf-8\">\n<title>Pagewire</title>\n<meta "+
+		"name=\"referrer\" content=\"no-referrer\">\n"+
 		"<meta http-equiv=\"refresh\" content=\"0; url=%s\">\n", html.EscapeString(url))
 	if err = errors.Join(err, f.Close()); err != nil {
 		os.Remove(f.Name())

@@ -93,7 +93,8 @@ func TestInspectLeadsABrowserThere(t *testing.T) {
 	if err != nil || out.Session == "" {
 		t.Errorf("the ticket gives %+v, %v", out, err)
 	}
-	if got := testkit.Receive(t, "the command ends", status); got != exitDone || !strings.Contains(stderr.String(), "the inspector is open") {
+	if got := testkit.Receive(t, "the command ends", status); got != exitDone ||
+		!strings.Contains(stderr.String(), "the inspector is open") {
 		t.Errorf("status %d, %s", got, stderr)
 	}
 	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
@@ -118,7 +119,8 @@ func TestInspectThatIsEnded(t *testing.T) {
 func TestInspectOfNobody(t *testing.T) {
 	newHome(t)
 	addr := testkit.Addr(t)
-	if status, out, errs := run("inspect", "--hub", addr); status != exitFailed || out != "" || !strings.HasPrefix(errs, "pagewire: no pagewire serve is running") {
+	if status, out, errs := run("inspect", "--hub", addr); status != exitFailed || out != "" ||
+		!strings.HasPrefix(errs, "pagewire: no pagewire serve is running") {
 		t.Errorf("status %d, %q, %q", status, out, errs)
 	}
 }
@@ -136,7 +138,8 @@ func TestInspectOfASquatter(t *testing.T) {
 	over := make(chan error, 1)
 	go func() { over <- node.Run(ctx, node.Options{Hub: addr}) }()
 	testkit.Eventually(t, "it is the hub", func() bool { _, err := hub.Ask(ctx, addr); return err == nil })
-	if status, out, errs := run("inspect", "--hub", addr); status != exitFailed || out != "" || !strings.Contains(errs, "another program has "+addr) {
+	if status, out, errs := run("inspect", "--hub", addr); status != exitFailed || out != "" ||
+		!strings.Contains(errs, "another program has "+addr) {
 		t.Errorf("status %d, %q, %q", status, out, errs)
 	}
 	cancel()

@@ -315,7 +315,8 @@ func (d *document) container(offset int, opens byte, what string) (*container, e
 		return nil, d.wrong(err, offset, at())
 	}
 	if open != json.Delim(opens) {
-		return nil, fmt.Errorf("line %d: %s holds no %s", d.line(at()), what, map[byte]string{'{': "object", '[': "list"}[opens])
+		return nil, fmt.Errorf("line %d: %s holds no %s", d.line(at()), what,
+			map[byte]string{'{': "object", '[': "list"}[opens])
 	}
 	c := &container{from: at() - 1}
 	for in.More() {
@@ -422,7 +423,8 @@ func (d *document) indentOf(c *container) string {
 func (d *document) unit() string {
 	mark := len(d.text) - len(bytes.TrimPrefix(d.text, []byte("\xef\xbb\xbf")))
 	for line := range bytes.Lines(d.blank[mark:]) {
-		if indent := line[:len(line)-len(bytes.TrimLeft(line, " \t"))]; len(indent) > 0 && len(bytes.TrimSpace(line)) > 0 {
+		if indent := line[:len(line)-len(bytes.TrimLeft(line, " \t"))]; len(indent) > 0 &&
+			len(bytes.TrimSpace(line)) > 0 {
 			return string(indent)
 		}
 	}

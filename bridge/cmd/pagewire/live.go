@@ -168,7 +168,8 @@ func (s *setup) putFile(parts []part, force bool) (r recorded, err error) {
 	if len(r.Parts) == 0 || base == nil {
 		return r, nil
 	}
-	r.Before = filepath.Join(s.dir, fmt.Sprintf("%s.%d.%s", s.client.name, len(s.record.Files)+1, filepath.Base(r.File)))
+	r.Before = filepath.Join(s.dir, fmt.Sprintf("%s.%d.%s", s.client.name, len(s.record.Files)+1,
+		filepath.Base(r.File)))
 	before, err := s.files.file(r.Before)
 	if err == nil {
 		before.first, before.is = true, base

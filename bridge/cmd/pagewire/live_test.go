@@ -14,7 +14,8 @@ import (
 	"testing"
 )
 
-// tree is all that is below a directory: by its path a file's mode and contents, a link's end, or that it is a directory.
+// tree is all that is below a directory: by its path a file's mode and contents, a link's end, or that it is a
+// directory.
 func tree(t *testing.T, root string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -48,11 +49,12 @@ func tree(t *testing.T, root string) map[string]string {
 
 // lived are the files of users who have settings of their own, hooks too, and the one server.
 var lived = map[string]string{
-	".claude.json":                    `{"numStartups": 3, "mcpServers": {"other": {"command": "x"}}}`,
-	".claude/settings.json":           "{}",
-	".claude/skills/mine/SKILL.md":    "mine",
-	".codex/config.toml":              "model = \"x\"\n\n[mcp_servers.other]\ncommand = \"x\"\n\n# the end\n",
-	".codex/hooks.json":               "{\n  \"hooks\": {\n    \"UserPromptSubmit\": [\n      { \"hooks\": [{ \"type\": \"command\", \"command\": \"date\" }] }\n    ]\n  }\n}",
+	".claude.json":                 `{"numStartups": 3, "mcpServers": {"other": {"command": "x"}}}`,
+	".claude/settings.json":        "{}",
+	".claude/skills/mine/SKILL.md": "mine",
+	".codex/config.toml":           "model = \"x\"\n\n[mcp_servers.other]\ncommand = \"x\"\n\n# the end\n",
+	".codex/hooks.json": "{\n  \"hooks\": {\n    \"UserPromptSubmit\": [\n      { \"hooks\": [{ " +
+		"\"type\": \"command\", \"command\": \"date\" }] }\n    ]\n  }\n}",
 	".gemini/settings.json":           "{\r\n\t// mine\r\n\t\"theme\": 1,\r\n\t\"hooks\": {},\r\n}\r\n",
 	".copilot/settings.json":          "// all\n{ \"model\": \"gpt\", \"hooks\": { \"preCompact\": [] } }\n",
 	".copilot/mcp-config.json":        "{\"mcpServers\":{}}",
@@ -104,7 +106,8 @@ func TestLiveIsTakenBackByteForByte(t *testing.T) {
 				home := atHome(t)
 				fill(t, home, files)
 				before := tree(t, home)
-				out, errs := done(t, "config", name, "--live", "--inline", "https://shop.example/", "--", "--chrome", "auto")
+				out, errs := done(t, "config", name, "--live", "--inline", "https://shop.example/", "--", "--chrome",
+					"auto")
 				if !strings.Contains(errs, "--remove takes it back") {
 					t.Errorf("stderr %q", errs)
 				}
@@ -122,7 +125,8 @@ func TestLiveIsTakenBackByteForByte(t *testing.T) {
 						t.Errorf("others may read what is kept: %s %.10s", path, text)
 					}
 				}
-				if _, errs := done(t, "config", name, "--live", "--inline", "https://shop.example", "--", "--chrome", "auto"); !strings.HasSuffix(errs, " has it already\n") {
+				if _, errs := done(t, "config", name, "--live", "--inline", "https://shop.example", "--", "--chrome",
+					"auto"); !strings.HasSuffix(errs, " has it already\n") {
 					t.Errorf("a second time it says %q", errs)
 				}
 				same(t, "a second time", tree(t, home), live)
@@ -132,7 +136,8 @@ func TestLiveIsTakenBackByteForByte(t *testing.T) {
 				}
 				done(t, "config", name, "--remove")
 				same(t, "after --remove", tree(t, home), before)
-				if _, errs := done(t, "config", name, "--remove"); !strings.HasSuffix(errs, " has nothing of pagewire\n") {
+				if _, errs := done(t, "config", name, "--remove"); !strings.HasSuffix(errs,
+					" has nothing of pagewire\n") {
 					t.Errorf("a second --remove says %q", errs)
 				}
 				same(t, "after another --remove", tree(t, home), before)
@@ -265,19 +270,25 @@ func TestLiveWritesWhatEachProgramReads(t *testing.T) {
 	}
 	home := atHome(t)
 	for _, name := range clientNames(isLive) {
-		done(t, "config", name, "--live", "--inline", "https://a.example", "--inline", "http://localhost:3000", "--", "--hub", "127.0.0.1:9")
+		done(t, "config", name, "--live", "--inline", "https://a.example", "--inline", "http://localhost:3000", "--",
+			"--hub", "127.0.0.1:9")
 	}
 	plugin := filepath.Join(home, ".claude", "skills", "pagewire")
 	changes := func(program string) string {
-		return self + " changes --hook " + program + " --hub 127.0.0.1:9 --inline https://a.example --inline http://localhost:3000"
+		return self + " changes --hook " + program + " --hub 127.0.0.1:9 --inline https://a.example --inline " +
+			"http://localhost:3000"
 	}
 	for path, want := range map[string]map[string]string{
-		filepath.Join(plugin, "hooks", "hooks.json"): {"UserPromptSubmit": changes("claude-code"), "SessionStart clear|compact": changes("claude-code") + " --forget"},
-		filepath.Join(home, ".codex", "hooks.json"):  {"UserPromptSubmit": changes("codex"), "SessionStart clear|compact": changes("codex") + " --forget"},
-		filepath.Join(home, ".gemini", "settings.json"): {"BeforeAgent": changes("gemini-cli"), "SessionStart clear": changes("gemini-cli") + " --forget",
-			"PreCompress": changes("gemini-cli") + " --forget"},
-		filepath.Join(home, ".copilot", "settings.json"): {"userPromptSubmitted": changes("copilot"), "sessionStart": changes("copilot") + " --forget",
-			"preCompact": changes("copilot") + " --forget"},
+		filepath.Join(plugin, "hooks", "hooks.json"): {"UserPromptSubmit": changes("claude-code"),
+			"SessionStart clear|compact": changes("claude-code") + " --forget"},
+		filepath.Join(home, ".codex", "hooks.json"): {"UserPromptSubmit": changes("codex"),
+			"SessionStart clear|compact": changes("codex") + " --forget"},
+		filepath.Join(home, ".gemini", "settings.json"): {"BeforeAgent": changes("gemini-cli"),
+			"SessionStart clear": changes("gemini-cli") + " --forget",
+			"PreCompress":        changes("gemini-cli") + " --forget"},
+		filepath.Join(home, ".copilot", "settings.json"): {"userPromptSubmitted": changes("copilot"),
+			"sessionStart": changes("copilot") + " --forget",
+			"preCompact":   changes("copilot") + " --forget"},
 	} {
 		if got := hooksOf(t, path); !reflect.DeepEqual(got, want) {
 			t.Errorf("%s has %v, want %v", path, got, want)
@@ -291,19 +302,23 @@ func TestLiveWritesWhatEachProgramReads(t *testing.T) {
 		return string(text)
 	}
 	var monitors []map[string]string
-	if err := json.Unmarshal([]byte(read(plugin, "monitors", "monitors.json")), &monitors); err != nil || len(monitors) != 1 ||
-		monitors[0]["command"] != self+" watch --changes --all --lines --min-interval 30s --hub 127.0.0.1:9" || monitors[0]["when"] != "always" {
+	if err := json.Unmarshal([]byte(read(plugin, "monitors", "monitors.json")), &monitors); err != nil ||
+		len(monitors) != 1 ||
+		monitors[0]["command"] != self+" watch --changes --all --lines --min-interval 30s --hub 127.0.0.1:9" ||
+		monitors[0]["when"] != "always" {
 		t.Errorf("%v, %v", monitors, err)
 	}
 	if manifest := parsed(t, read(plugin, ".claude-plugin", "plugin.json")); manifest["name"] != "pagewire" {
 		t.Errorf("the manifest: %v", manifest)
 	}
 	for path, want := range map[string]string{
-		filepath.Join(plugin, ".mcp.json"):                                  `"args": ["serve", "--hub", "127.0.0.1:9"]`,
-		filepath.Join(home, ".copilot", "mcp-config.json"):                  `"tools": ["*"]`,
-		filepath.Join(home, ".config", "opencode", "opencode.json"):         `"enabled": true`,
-		filepath.Join(home, ".config", "opencode", "plugin", "pagewire.js"): `const watch = ["watch","--changes","--all","--lines","--min-interval","30s","--hub","127.0.0.1:9"];`,
-		filepath.Join(home, ".codex", "config.toml"):                        `args = ["serve", "--hub", "127.0.0.1:9"]`,
+		filepath.Join(plugin,
+			".mcp.json"): `"args": ["serve", "--hub", "127.0.0.1:9"]`,
+		filepath.Join(home, ".copilot", "mcp-config.json"):          `"tools": ["*"]`,
+		filepath.Join(home, ".config", "opencode", "opencode.json"): `"enabled": true`,
+		filepath.Join(home, ".config", "opencode", "plugin",
+			"pagewire.js"): `const watch = ["watch","--changes","--all","--lines","--min-interval","30s","--hub","127.0.0.1:9"];`,
+		filepath.Join(home, ".codex", "config.toml"): `args = ["serve", "--hub", "127.0.0.1:9"]`,
 	} {
 		if text := read(path); !strings.Contains(text, want) {
 			t.Errorf("no %s in %s", want, text)
@@ -350,28 +365,52 @@ func TestLiveLosesNothing(t *testing.T) {
 		flag, want   string
 		forced       bool // --force does it
 	}{
-		{"hooks that do not parse", "codex", write(".codex/hooks.json", "{\n  oops", 0o640), "--live", "hooks.json: line 2: it is no JSON", false},
-		{"a table that does not parse", "codex", write(".codex/config.toml", "a = ", 0o640), "--live", "config.toml: line 1: it is no TOML", false},
-		{"hooks of another kind", "codex", write(".codex/hooks.json", `{"hooks": {"UserPromptSubmit": {}}}`, 0o640), "--live", `"UserPromptSubmit" holds no list`, false},
-		{"read-only hooks", "codex", write(".codex/hooks.json", "{}", 0o440), "--live", "hooks.json is read-only (its mode is 0440)", false},
-		{"another entry", "gemini-cli", write(".gemini/settings.json", `{"mcpServers": {"pagewire": {"command": "mine"}}}`, 0o640), "--live", "has another entry named pagewire", true},
-		{"a hook of ours that nobody wrote down", "codex", write(".codex/hooks.json", `{"hooks": {"UserPromptSubmit": [{"hooks": [{"command": "/old/pagewire changes --hook codex"}]}]}}`, 0o640), "--live", "has another entry named pagewire", true},
-		{"a plugin of that name", "opencode", write(".config/opencode/plugin/pagewire.js", "mine", 0o640), "--live", "is there already, and is not what pagewire writes", true},
-		{"a record that is none", "codex", write(".config/pagewire/live/codex.json", "oops", 0o600), "--live", "is no record of pagewire", false},
-		{"an edited entry", "gemini-cli", live("gemini-cli", edit(".gemini/settings.json", `"serve"`, `"serve", "--launch"`)), "--remove", "has an entry named pagewire that was edited since", true},
-		{"an edited hook", "codex", live("codex", edit(".codex/hooks.json", `"timeout": 5`, `"timeout": 50`)), "--remove", "has an entry named pagewire that was edited since", true},
-		{"an edited table", "codex", live("codex", edit(".codex/config.toml", `"serve"`, `"serve", "--launch"`)), "--remove", "has an entry named pagewire that was edited since", true},
-		{"an edited plugin", "opencode", live("opencode", edit(".config/opencode/plugin/pagewire.js", "export const", "// mine\nexport const")), "--remove", "has an entry named pagewire that was edited since", true},
-		{"an edited hook, written again", "codex", live("codex", edit(".codex/hooks.json", `"timeout": 5`, `"timeout": 50`)), "--live", "has an entry named pagewire that was edited since", true},
-		{"an entry that is not ours", "cursor", write(".cursor/mcp.json", `{"mcpServers": {"pagewire": {"command": "mine"}}}`, 0o640), "--remove", "has an entry named pagewire that was edited since", true},
-		{"what does not parse any more", "gemini-cli", live("gemini-cli", edit(".gemini/settings.json", "{", "")), "--remove", "settings.json: line 2: the file holds no object", false},
+		{"hooks that do not parse", "codex", write(".codex/hooks.json", "{\n  oops", 0o640), "--live",
+			"hooks.json: line 2: it is no JSON", false},
+		{"a table that does not parse", "codex", write(".codex/config.toml", "a = ", 0o640), "--live",
+			"config.toml: line 1: it is no TOML", false},
+		{"hooks of another kind", "codex", write(".codex/hooks.json", `{"hooks": {"UserPromptSubmit": {}}}`, 0o640),
+			"--live", `"UserPromptSubmit" holds no list`, false},
+		{"read-only hooks", "codex", write(".codex/hooks.json", "{}", 0o440), "--live",
+			"hooks.json is read-only (its mode is 0440)", false},
+		{"another entry", "gemini-cli",
+			write(".gemini/settings.json", `{"mcpServers": {"pagewire": {"command": "mine"}}}`, 0o640), "--live",
+			"has another entry named pagewire", true},
+		{"a hook of ours that nobody wrote down", "codex",
+			write(".codex/hooks.json",
+				`{"hooks": {"UserPromptSubmit": [{"hooks": [{"command": "/old/pagewire changes --hook codex"}]}]}}`,
+				0o640),
+			"--live", "has another entry named pagewire", true},
+		{"a plugin of that name", "opencode", write(".config/opencode/plugin/pagewire.js", "mine", 0o640), "--live",
+			"is there already, and is not what pagewire writes", true},
+		{"a record that is none", "codex", write(".config/pagewire/live/codex.json", "oops", 0o600), "--live",
+			"is no record of pagewire", false},
+		{"an edited entry", "gemini-cli",
+			live("gemini-cli", edit(".gemini/settings.json", `"serve"`, `"serve", "--launch"`)), "--remove",
+			"has an entry named pagewire that was edited since", true},
+		{"an edited hook", "codex", live("codex", edit(".codex/hooks.json", `"timeout": 5`, `"timeout": 50`)),
+			"--remove", "has an entry named pagewire that was edited since", true},
+		{"an edited table", "codex", live("codex", edit(".codex/config.toml", `"serve"`, `"serve", "--launch"`)),
+			"--remove", "has an entry named pagewire that was edited since", true},
+		{"an edited plugin", "opencode",
+			live("opencode", edit(".config/opencode/plugin/pagewire.js", "export const", "// mine\nexport const")),
+			"--remove", "has an entry named pagewire that was edited since", true},
+		{"an edited hook, written again", "codex",
+			live("codex", edit(".codex/hooks.json", `"timeout": 5`, `"timeout": 50`)), "--live",
+			"has an entry named pagewire that was edited since", true},
+		{"an entry that is not ours", "cursor",
+			write(".cursor/mcp.json", `{"mcpServers": {"pagewire": {"command": "mine"}}}`, 0o640), "--remove",
+			"has an entry named pagewire that was edited since", true},
+		{"what does not parse any more", "gemini-cli", live("gemini-cli", edit(".gemini/settings.json", "{", "")),
+			"--remove", "settings.json: line 2: the file holds no object", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			home := atHome(t)
 			c.first(t, home)
 			before := tree(t, home)
 			status, out, errs := run("config", c.client, c.flag)
-			if status != exitFailed || out != "" || !strings.Contains(errs, c.want) || strings.Count(errs, "\n") != 2 || !strings.Contains(errs, "\npagewire: nothing was written") {
+			if status != exitFailed || out != "" || !strings.Contains(errs, c.want) || strings.Count(errs, "\n") != 2 ||
+				!strings.Contains(errs, "\npagewire: nothing was written") {
 				t.Errorf("status %d, stdout %q, stderr %q; want %q", status, out, errs, c.want)
 			}
 			same(t, "after the refusal", tree(t, home), before)
@@ -394,7 +433,8 @@ func TestLiveKeepsLinks(t *testing.T) {
 	}
 	before := tree(t, home)
 	done(t, "config", "codex", "--live")
-	if text, err := os.ReadFile(filepath.Join(home, "dotfiles", "hooks.json")); err != nil || !strings.Contains(string(text), "changes --hook codex") {
+	if text, err := os.ReadFile(filepath.Join(home, "dotfiles", "hooks.json")); err != nil ||
+		!strings.Contains(string(text), "changes --hook codex") {
 		t.Errorf("%s, %v", text, err)
 	}
 	// What we have made became a link since: it is not removed, or the link would lead nowhere.
@@ -435,7 +475,9 @@ func TestWordsForShells(t *testing.T) {
 
 // What was put somewhere and taken out again leaves what was there.
 func FuzzTake(f *testing.F) {
-	for _, text := range []string{"", "{}", "{\"hooks\": {\"E\": [1,], \"a\": {}}, // x\n}", "{\"a\":1,\n\t\"hooks\": {}}", "[a]\nb = [1]\n[hooks.E]\nx = 1\n", "{\"hooks\":{\"E\":[ /* [ */ ]}}", "a = 1\n\n\n", "{\"\":0,"} {
+	for _, text := range []string{"", "{}", "{\"hooks\": {\"E\": [1,], \"a\": {}}, // x\n}",
+		"{\"a\":1,\n\t\"hooks\": {}}", "[a]\nb = [1]\n[hooks.E]\nx = 1\n", "{\"hooks\":{\"E\":[ /* [ */ ]}}",
+		"a = 1\n\n\n", "{\"\":0,"} {
 		f.Add([]byte(text))
 	}
 	list := part{at: []string{"hooks", "E"}, list: true, value: entry{{"command", "pagewire changes --hook x"}}}

@@ -48,7 +48,8 @@ func lsCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				list = append(list, listed{r.URITemplate, r.Name, r.Title, r.Description, r.MIMEType, tabOf(r.Meta), true})
+				list = append(list, listed{r.URITemplate, r.Name, r.Title, r.Description, r.MIMEType, tabOf(r.Meta),
+					true})
 			}
 			if asJSON {
 				out := json.NewEncoder(visible{cmd.OutOrStdout()})

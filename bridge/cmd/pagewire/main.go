@@ -7,11 +7,12 @@
 //   - What was asked for goes to standard output and can be piped; everything said to a person goes to standard
 //     error, under "pagewire:", without a capital and without a final period.
 //   - An error is one line that says what is wrong; where the remedy is known, a second line says what to do.
-//   - Exit status 0: done. 1: it was understood and failed. 2: it was not understood (flags, arguments, command). A program's
-//     hook (changes --hook) has no other but 0.
+//   - Exit status 0: done. 1: it was understood and failed. 2: it was not understood (flags, arguments, command). A
+//     program's hook (changes --hook) has no other but 0.
 //   - Each help text ends in an example that works as it stands.
 //   - Nothing is overwritten unless --force says so. There is no configuration file.
-//   - What a page says, or whoever answers at a port, is data: on a terminal its control characters are shown and do not act.
+//   - What a page says, or whoever answers at a port, is data: on a terminal its control characters are shown and do
+//     not act.
 package main
 
 import (
@@ -44,8 +45,8 @@ const (
 	exitUsage  = 2
 )
 
-// pagewire runs the command line and returns its exit status. When ctx ends, so does what runs: that is how a person ends serve and
-// watch, and no failure.
+// pagewire runs the command line and returns its exit status. When ctx ends, so does what runs: that is how a person
+// ends serve and watch, and no failure.
 func pagewire(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	stderr = visible{stderr}
 	root := &cobra.Command{
@@ -64,7 +65,9 @@ func pagewire(ctx context.Context, args []string, stdin io.Reader, stdout, stder
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetHelpCommand(&cobra.Command{Hidden: true}) // --help is the one way
 	root.SetHelpFunc(help)
-	root.AddCommand(serveCommand(), lsCommand(), readCommand(), watchCommand(), changesCommand(), inspectCommand(), configCommand(), doctorCommand(), clientCheckCommand(), extensionCommand(), nativeHostCommand(), keeperCommand(), assetsCommand(), versionCommand())
+	root.AddCommand(serveCommand(), lsCommand(), readCommand(), watchCommand(), changesCommand(), inspectCommand(),
+		configCommand(), doctorCommand(), clientCheckCommand(), extensionCommand(), nativeHostCommand(),
+		keeperCommand(), assetsCommand(), versionCommand())
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usageError{cmd, err}
 	})
@@ -137,8 +140,8 @@ func oneArgument(name string) cobra.PositionalArgs {
 	}
 }
 
-// help is cobra's, with the example last. It is no template: with text/template the linker has to keep every exported method of every
-// package: 2.5 MB of them.
+// help is cobra's, with the example last. It is no template: with text/template the linker has to keep every exported
+// method of every package: 2.5 MB of them.
 func help(cmd *cobra.Command, _ []string) {
 	w := cmd.OutOrStdout()
 	about := cmd.Long

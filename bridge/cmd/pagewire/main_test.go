@@ -17,7 +17,9 @@ func run(args ...string) (status int, stdout, stderr string) {
 
 func TestHelpEndsInAnExample(t *testing.T) {
 	for _, args := range [][]string{
-		{}, {"serve"}, {"ls"}, {"read"}, {"watch"}, {"changes"}, {"inspect"}, {"config"}, {"doctor"}, {"client-check"}, {"extension"}, {"extension", "install"}, {"extension", "uninstall"}, {"native-host"}, {"version"}, {"assets"}, {"assets", "list"}, {"assets", "write"},
+		{}, {"serve"}, {"ls"}, {"read"}, {"watch"}, {"changes"}, {"inspect"}, {"config"}, {"doctor"}, {"client-check"},
+		{"extension"}, {"extension", "install"}, {"extension", "uninstall"}, {"native-host"}, {"version"},
+		{"assets"}, {"assets", "list"}, {"assets", "write"},
 	} {
 		status, out, errs := run(append(args, "--help")...)
 		if status != exitDone || errs != "" {
@@ -59,20 +61,26 @@ func TestWhatIsNotUnderstoodIsStatus2(t *testing.T) {
 		{"watch", "pagewire: URI is missing\npagewire: see pagewire watch --help\n"},
 		{"watch a --count -1", "pagewire: --count -1: want a number of changes\npagewire: see pagewire watch --help\n"},
 		{"changes now", "pagewire: unexpected argument \"now\"\npagewire: see pagewire changes --help\n"},
-		{"changes --inline x", "pagewire: --inline \"x\": want an origin such as https://example.com, or https://*.example.com\npagewire: see pagewire changes --help\n"},
-		{"changes --uri x", "pagewire: --uri \"x\": want a URI as pagewire ls shows it\npagewire: see pagewire changes --help\n"},
+		{"changes --inline x", "pagewire: --inline \"x\": want an origin such as https://example.com, or " +
+			"https://*.example.com\npagewire: see pagewire changes --help\n"},
+		{"changes --uri x", "pagewire: --uri \"x\": want a URI as pagewire ls shows it\npagewire: see pagewire " +
+			"changes --help\n"},
 		{"doctor now", "pagewire: unexpected argument \"now\"\npagewire: see pagewire doctor --help\n"},
 		{"config", "pagewire: CLIENT is missing\npagewire: see pagewire config --help\n"},
 		{"config -- --launch", "pagewire: CLIENT is missing\npagewire: see pagewire config --help\n"},
 		{"config cursor zed", "pagewire: unexpected argument \"zed\"\npagewire: see pagewire config --help\n"},
-		{"client-check", "pagewire: COMMAND is missing; or, to be the server, --report FILE\npagewire: see pagewire client-check --help\n"},
-		{"client-check claude", "pagewire: unexpected argument \"claude\": COMMAND stands behind --\npagewire: see pagewire client-check --help\n"},
-		{"client-check --report x -- claude", "pagewire: with COMMAND the report goes to standard output: leave --report out\npagewire: see pagewire client-check --help\n"},
+		{"client-check", "pagewire: COMMAND is missing; or, to be the server, --report FILE\npagewire: see pagewire " +
+			"client-check --help\n"},
+		{"client-check claude", "pagewire: unexpected argument \"claude\": COMMAND stands behind --\npagewire: see " +
+			"pagewire client-check --help\n"},
+		{"client-check --report x -- claude", "pagewire: with COMMAND the report goes to standard output: leave " +
+			"--report out\npagewire: see pagewire client-check --help\n"},
 		{"help", "pagewire: unknown command \"help\"\npagewire: see pagewire --help\n"},
 		{"completion bash", "pagewire: unknown command \"completion\"\npagewire: see pagewire --help\n"},
 	} {
 		if status, out, errs := run(strings.Fields(c.args)...); status != exitUsage || out != "" || errs != c.want {
-			t.Errorf("%s: status %d, stdout %q, stderr %q; want %d and %q", c.args, status, out, errs, exitUsage, c.want)
+			t.Errorf("%s: status %d, stdout %q, stderr %q; want %d and %q", c.args, status, out, errs, exitUsage,
+				c.want)
 		}
 	}
 }

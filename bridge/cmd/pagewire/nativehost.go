@@ -17,11 +17,12 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/pages/extension"
 )
 
-// hubEnv names the environment variable that says where the hub is, for who cannot give flags: the browser gives its own.
+// hubEnv names the environment variable that says where the hub is, for who cannot give flags: the browser gives its
+// own.
 const hubEnv = "PAGEWIRE_HUB"
 
-// startedByBrowser reports whether these are the arguments that a browser gives to a native host: the origin of the extension, and on
-// Windows a window. Then the command is native-host.
+// startedByBrowser reports whether these are the arguments that a browser gives to a native host: the origin of the
+// extension, and on Windows a window. Then the command is native-host.
 func startedByBrowser(args []string) bool {
 	return len(args) > 0 && args[0] == extension.ExtensionOrigin+"/"
 }
@@ -80,7 +81,8 @@ func runNativeHost(cmd *cobra.Command) error {
 		cancel() // without it there is nobody to relay to
 	}()
 	connect := func(ctx context.Context) (net.Conn, uint64, error) { return hub.Connect(ctx, addr) }
-	err = extension.Serve(ctx, cmd.InOrStdin(), cmd.OutOrStdout(), extension.Options{Connect: connect, Hubs: hubs, Version: versionName(), Secret: secret, Log: log})
+	err = extension.Serve(ctx, cmd.InOrStdin(), cmd.OutOrStdout(), extension.Options{Connect: connect, Hubs: hubs,
+		Version: versionName(), Secret: secret, Log: log})
 	cancel()
 	if failed := <-serving; failed != nil {
 		return failed

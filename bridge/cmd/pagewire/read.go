@@ -75,7 +75,8 @@ func joined(parts []*mcp.ResourceContents) (content []byte, binary bool) {
 func show(to io.Writer, terminal bool, uri string, content []byte, binary bool) error {
 	switch {
 	case terminal && binary:
-		return hintError{fmt.Errorf("%s is no text (%s bytes)", plain(uri), grouped(len(content))), "--output FILE writes it to a file"}
+		return hintError{fmt.Errorf("%s is no text (%s bytes)", plain(uri), grouped(len(content))),
+			"--output FILE writes it to a file"}
 	case terminal:
 		content = []byte(harmless(string(content)))
 		if !bytes.HasSuffix(content, []byte("\n")) {

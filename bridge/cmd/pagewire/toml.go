@@ -51,7 +51,8 @@ func findTOML(text []byte, ours []string) (*tomlTable, error) {
 		case inside:
 			found.deeper = true
 		case !s.header && (slices.Equal(full, ours[:1]) || len(full) >= 2 && slices.Equal(full[:2], ours)):
-			return nil, fmt.Errorf("line %d: %s is not written as a table [%s]", s.line, strings.Join(full, "."), strings.Join(ours, "."))
+			return nil, fmt.Errorf("line %d: %s is not written as a table [%s]", s.line, strings.Join(full, "."),
+				strings.Join(ours, "."))
 		}
 	}
 	return found, nil
@@ -272,7 +273,8 @@ func parseTOML(text []byte) ([]statement, error) {
 			p.at += len(end)
 			table = strings.Join(s.path, "\x00")
 			if !s.array && seen[table] {
-				return nil, fmt.Errorf("line %d: it is no TOML: the table [%s] is there twice", s.line, strings.Join(s.path, "."))
+				return nil, fmt.Errorf("line %d: it is no TOML: the table [%s] is there twice", s.line,
+					strings.Join(s.path, "."))
 			}
 			if s.array { // each is a table of its own
 				for k := range seen {
@@ -297,7 +299,8 @@ func parseTOML(text []byte) ([]statement, error) {
 			}
 			full := table + "\x00" + strings.Join(s.path, "\x00")
 			if seen[full] {
-				return nil, fmt.Errorf("line %d: it is no TOML: the key %s is there twice", s.line, strings.Join(s.path, "."))
+				return nil, fmt.Errorf("line %d: it is no TOML: the key %s is there twice", s.line,
+					strings.Join(s.path, "."))
 			}
 			seen[full] = true
 		}
@@ -362,7 +365,8 @@ func (p *tomlParser) key() (path []string, err error) {
 			}
 			path = append(path, part)
 		default:
-			for c := p.peek(); c == '_' || c == '-' || c >= '0' && c <= '9' || c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z'; c = p.peek() {
+			for c := p.peek(); c == '_' || c == '-' || c >= '0' && c <= '9' || c >= 'A' && c <= 'Z' || c >= 'a' &&
+				c <= 'z'; c = p.peek() {
 				p.at++
 			}
 			if from == p.at {
@@ -418,7 +422,8 @@ func (p *tomlParser) value() error {
 			p.space(true)
 			switch next := p.peek(); {
 			case p.at >= len(p.text):
-				return errors.New("line " + strconv.Itoa(line) + ": it is no TOML: what " + string(c) + " opens has no end")
+				return errors.New("line " + strconv.Itoa(line) + ": it is no TOML: what " + string(c) +
+					" opens has no end")
 			case c == '[' && next == ']' || c == '{' && next == '}':
 				p.at++
 				return nil
@@ -450,7 +455,8 @@ func (p *tomlParser) value() error {
 		p.at++
 	}
 	// A date and its time may be parted by a space.
-	if d := p.text[from:p.at]; len(d) == 10 && d[4] == '-' && p.peek() == ' ' && p.at+1 < len(p.text) && p.text[p.at+1] >= '0' && p.text[p.at+1] <= '9' {
+	if d := p.text[from:p.at]; len(d) == 10 && d[4] == '-' && p.peek() == ' ' && p.at+1 < len(p.text) &&
+		p.text[p.at+1] >= '0' && p.text[p.at+1] <= '9' {
 		p.at++
 		for p.at < len(p.text) && !bytes.ContainsRune([]byte(",]}#\r\n \t"), rune(p.text[p.at])) {
 			p.at++

@@ -11,9 +11,9 @@ import (
 	"unicode/utf8"
 )
 
-// What pages, agents and whoever answers at a port say is data, and a terminal acts upon some characters: C0 and C1 controls move
-// its cursor, change its title and more, and overrides of direction show one text as another. acts is the one rule for
-// all that is printed.
+// What pages, agents and whoever answers at a port say is data, and a terminal acts upon some characters: C0 and C1
+// controls move its cursor, change its title and more, and overrides of direction show one text as another. acts is the
+// one rule for all that is printed.
 func acts(r rune) bool { return !unicode.IsPrint(r) }
 
 // plain makes a text one line that does nothing to a terminal.

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// hostile has what a terminal acts upon: C0, DEL, C1, as bytes that are no text too, overrides and isolates of direction.
+// hostile has what a terminal acts upon: C0, DEL, C1, as bytes that are no text too, overrides and isolates of
+// direction.
 const hostile = "a\x1b]0;pwned\x07\x1b[2J\x00\x08\x7f\u009b31m\u0085\u202e\u2066\u200f\ufeff\xff\xc2b"
 
 // Whatever is printed, by whichever of the ways, does nothing to a terminal.
@@ -18,12 +19,14 @@ func TestNothingActsUponATerminal(t *testing.T) {
 		t.Fatal(err)
 	}
 	var text, line, more strings.Builder
-	for to, what := range map[*strings.Builder]string{&text: hostile + "\n", &line: string(asJSON), &more: "fine, é𝄞 \U000e0001\n"} {
+	for to, what := range map[*strings.Builder]string{&text: hostile + "\n", &line: string(asJSON),
+		&more: "fine, é𝄞 \U000e0001\n"} {
 		if n, err := (visible{to}).Write([]byte(what)); n != len(what) || err != nil {
 			t.Errorf("it says that it has written %d of %d, %v", n, len(what), err)
 		}
 	}
-	for name, got := range map[string]string{"plain": plain(hostile), "harmless": harmless(hostile), "visible": text.String(), "visible JSON": line.String()} {
+	for name, got := range map[string]string{"plain": plain(hostile), "harmless": harmless(hostile),
+		"visible": text.String(), "visible JSON": line.String()} {
 		for _, r := range got {
 			if acts(r) && r != '\n' && r != '\t' {
 				t.Errorf("%s lets %U through: %q", name, r, got)
@@ -34,7 +37,8 @@ func TestNothingActsUponATerminal(t *testing.T) {
 		}
 	}
 	var before, after string
-	if json.Unmarshal(asJSON, &before) != nil || json.Unmarshal([]byte(line.String()), &after) != nil || before != after {
+	if json.Unmarshal(asJSON, &before) != nil || json.Unmarshal([]byte(line.String()), &after) != nil ||
+		before != after {
 		t.Errorf("JSON does not mean the same: %q and %q", before, after)
 	}
 	if got := more.String(); got != "fine, é𝄞 \\udb40\\udc01\n" {
@@ -45,7 +49,8 @@ func TestNothingActsUponATerminal(t *testing.T) {
 // An error says what somebody else has said: a squatter's status line, for one.
 func TestErrorsOfOthers(t *testing.T) {
 	_, _, status, stderr := captured(t, errorString(hostile), "--log-level", "error")
-	if status != exitFailed || strings.ContainsAny(stderr, "\x1b\x07\x7f\u009b\u202e") || !strings.HasPrefix(stderr, `pagewire: a\u001b]0;pwned`) {
+	if status != exitFailed || strings.ContainsAny(stderr, "\x1b\x07\x7f\u009b\u202e") ||
+		!strings.HasPrefix(stderr, `pagewire: a\u001b]0;pwned`) {
 		t.Errorf("status %d, %q", status, stderr)
 	}
 }

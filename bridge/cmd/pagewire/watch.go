@@ -78,10 +78,12 @@ func watchCommand() *cobra.Command {
 	f := cmd.Flags()
 	f.BoolVar(&o.json, "json", false, "print one JSON object per line")
 	f.IntVar(&o.count, "count", 0, "end after this `number` of changes")
-	f.BoolVar(&o.changes, "changes", false, "print changes alone, not what there is first, and wait for what is not there yet")
+	f.BoolVar(&o.changes, "changes", false, "print changes alone, not what there is first, and wait for what is not "+
+		"there yet")
 	f.BoolVar(&o.all, "all", false, "watch all that is listed, also what comes later; 1,000 resources at most")
 	f.BoolVar(&o.lines, "lines", false, "print one short line of URIs for what has changed")
-	f.DurationVar(&o.every, "min-interval", 0, "print at most once in this `time`, such as 30s, what has changed by then (with --lines 30s, on a terminal none)")
+	f.DurationVar(&o.every, "min-interval", 0, "print at most once in this `time`, such as 30s, what has changed by "+
+		"then (with --lines 30s, on a terminal none)")
 	h.add(cmd)
 	return cmd
 }
@@ -127,8 +129,10 @@ type watcher struct {
 	unlisted bool
 }
 
-func newWatcher(ctx context.Context, done func(), cmd *cobra.Command, h hubFlags, o watchFlags, uris []string) *watcher {
-	w := &watcher{watchFlags: o, hub: h, ctx: ctx, done: done, cmd: cmd, left: o.count, reread: make(chan struct{}, 1), watched: map[string]*watched{}}
+func newWatcher(ctx context.Context, done func(), cmd *cobra.Command, h hubFlags, o watchFlags,
+	uris []string) *watcher {
+	w := &watcher{watchFlags: o, hub: h, ctx: ctx, done: done, cmd: cmd, left: o.count, reread: make(chan struct{}, 1),
+		watched: map[string]*watched{}}
 	if w.print = printChange; o.json {
 		w.print = printJSON
 	}
@@ -181,7 +185,9 @@ func (w *watcher) run() error {
 	failed := 0
 	for first := true; ; {
 		session, err := w.hub.connect(w.ctx, &mcp.ClientOptions{
-			ResourceUpdatedHandler: func(_ context.Context, r *mcp.ResourceUpdatedNotificationRequest) { w.touch(r.Params.URI) },
+			ResourceUpdatedHandler: func(_ context.Context, r *mcp.ResourceUpdatedNotificationRequest) {
+				w.touch(r.Params.URI)
+			},
 			// What was not there may be now.
 			ResourceListChangedHandler: func(context.Context, *mcp.ResourceListChangedRequest) { w.touch("") },
 		})
@@ -286,7 +292,8 @@ func (w *watcher) follow(session *mcp.ClientSession, first bool) error {
 	}
 }
 
-// look reads what is to be read now, and prints what is new of it. wait is when there is more to do; nil if that is not known.
+// look reads what is to be read now, and prints what is new of it. wait is when there is more to do; nil if that is not
+// known.
 func (w *watcher) look(ctx context.Context, session *mcp.ClientSession, first bool) (wait <-chan time.Time, err error) {
 	if w.list(ctx, session) != nil { // the session has ended, or this is to be tried again
 		return time.After(settleTime), nil
@@ -314,7 +321,8 @@ func (w *watcher) look(ctx context.Context, session *mcp.ClientSession, first bo
 	return nil, nil
 }
 
-// renew reads a resource, to which it subscribes before: no change is lost. It fails only if strict is set and there is no such one.
+// renew reads a resource, to which it subscribes before: no change is lost. It fails only if strict is set and there is
+// no such one.
 func (w *watcher) renew(ctx context.Context, session *mcp.ClientSession, one *watched, strict bool) error {
 	if !one.subscribed {
 		switch err := session.Subscribe(ctx, &mcp.SubscribeParams{URI: one.uri}); {
@@ -403,7 +411,8 @@ func (w *watcher) fail(one *watched, err error) {
 	}
 	one.failed = why
 	if one.seen || !w.changes {
-		w.say(change{Time: time.Now(), URI: one.uri, Event: "error", Error: strings.TrimPrefix(why, plain(one.uri)+": ")})
+		w.say(change{Time: time.Now(), URI: one.uri, Event: "error",
+			Error: strings.TrimPrefix(why, plain(one.uri)+": ")})
 	}
 }
 
@@ -419,7 +428,8 @@ func (w *watcher) rate(one *watched, now time.Time) float64 {
 
 // difference is a unified diff without its header, which would say nothing.
 func difference(before, after string) string {
-	end := func(s string) string { // a missing newline at the end is a state's normal form, and no difference to speak of
+	// a missing newline at the end is a state's normal form, and no difference to speak of
+	end := func(s string) string {
 		if s != "" && !strings.HasSuffix(s, "\n") {
 			return s + "\n"
 		}
@@ -452,7 +462,8 @@ func printChange(to io.Writer, c change, color bool) {
 	case "read":
 		fmt.Fprintf(&b, "  %s  %s bytes\n", plain(c.URI), grouped(c.Size))
 	default:
-		fmt.Fprintf(&b, "  %s  +%s  %s bytes (%+d)  %.1f/s\n", plain(c.URI), age(c.Age), grouped(c.Size), c.grown, c.Rate)
+		fmt.Fprintf(&b, "  %s  +%s  %s bytes (%+d)  %.1f/s\n", plain(c.URI), age(c.Age), grouped(c.Size), c.grown,
+			c.Rate)
 		if c.skipped {
 			b.WriteString(paint(dim, "  longer than 256 KiB: the difference is left out") + "\n")
 		}

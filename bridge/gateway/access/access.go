@@ -7,17 +7,17 @@
 //   - Host: the name by which the port was asked must be one of this machine's on loopback, or one that the user has
 //     allowed. A page that has pointed its own name here (DNS rebinding) asks by that name.
 //   - Origin, where there is one: it must be the port's own, or one that the user has allowed. A page cannot choose it.
-//   - Who: a process of another user of this machine is refused, by the kernel's word (package peer). Everybody else must
-//     have the token, or what was given in exchange for it; with NoToken not those on this machine whom the kernel knows
-//     as this user's.
+//   - Who: a process of another user of this machine is refused, by the kernel's word (package peer). Everybody else
+//     must have the token, or what was given in exchange for it; with NoToken not those on this machine whom the kernel
+//     knows as this user's.
 //
-// Pages have no token, and cannot be asked for one: a browser sends their Origin, and package socket decides by that. A program can
-// forge an Origin. So on Linux it must be this user's to be heard at all. Where the kernel does not tell (macOS, Windows), or
-// where root is in the way (the proxies of Docker and WSL), any program of the machine can say that it is a page of an origin that may
-// connect; what it offers is then shown as that origin's.
+// Pages have no token, and cannot be asked for one: a browser sends their Origin, and package socket decides by that. A
+// program can forge an Origin. So on Linux it must be this user's to be heard at all. Where the kernel does not tell
+// (macOS, Windows), or where root is in the way (the proxies of Docker and WSL), any program of the machine can say
+// that it is a page of an origin that may connect; what it offers is then shown as that origin's.
 //
-// The package never says what is behind it: a refusal names what would help. It sends no CORS header but to origins that the user
-// has allowed, compares secrets in constant time, and puts none into a log or an address.
+// The package never says what is behind it: a refusal names what would help. It sends no CORS header but to origins
+// that the user has allowed, compares secrets in constant time, and puts none into a log or an address.
 package access
 
 import (
@@ -76,8 +76,8 @@ func New(o Options) *Gate {
 	return &Gate{o: o, refused: map[string]int64{}, said: map[string]time.Time{}}
 }
 
-// ConnContext belongs into the http.Server whose handler a Gate is part of: it asks the kernel when a connection begins.
-// Without it nobody is known as this user's.
+// ConnContext belongs into the http.Server whose handler a Gate is part of: it asks the kernel when a connection
+// begins. Without it nobody is known as this user's.
 func ConnContext(ctx context.Context, c net.Conn) context.Context { return peer.ConnContext(ctx, c) }
 
 // Agents admits who has the token to next: it is for what shows contents, or changes anything.
@@ -160,7 +160,8 @@ func (g *Gate) host(r *http.Request) *refusal {
 		return nil
 	}
 	return &refusal{http.StatusForbidden, "host",
-		"There is no " + strconv.Quote(short(r.Host)) + " here: ask by an address that was allowed (--allow-host), or 127.0.0.1 on the same machine."}
+		"There is no " + strconv.Quote(short(r.Host)) + " here: ask by an address that was allowed (--allow-host), " +
+			"or 127.0.0.1 on the same machine."}
 }
 
 // origin also reports whether the request comes from a page of another origin, which may ask.
@@ -173,14 +174,17 @@ func (g *Gate) origin(r *http.Request) (why *refusal, foreign bool) {
 	if len(origins) == 1 && strings.EqualFold(origin, scheme(r)+"://"+r.Host) {
 		return nil, false
 	}
-	if len(origins) == 1 && slices.ContainsFunc(g.o.Origins, func(p string) bool { return weborigin.Match(p, strings.ToLower(origin)) }) {
+	if len(origins) == 1 &&
+		slices.ContainsFunc(g.o.Origins, func(p string) bool { return weborigin.Match(p, strings.ToLower(origin)) }) {
 		return nil, true
 	}
 	if len(origins) == 1 && origin == g.o.Extension && origin != "" && r.URL.Path == FeedPath {
 		return nil, false
 	}
 	return &refusal{http.StatusForbidden, "origin",
-		"Pages of " + strconv.Quote(short(origin)) + " may not ask here: allow them (--allow-origin) if they should."}, false
+			"Pages of " + strconv.Quote(short(origin)) + " may not ask here: allow them (--allow-origin) if they " +
+				"should."},
+		false
 }
 
 func scheme(r *http.Request) string {
@@ -195,13 +199,14 @@ func short(s string) string { return s[:min(len(s), 100)] }
 
 func (g *Gate) user(r *http.Request) *refusal {
 	if peer.From(r.Context()) == peer.Other {
-		return &refusal{http.StatusForbidden, "user", "This port is for another user of this machine: start a server of your own."}
+		return &refusal{http.StatusForbidden, "user", "This port is for another user of this machine: start a server " +
+			"of your own."}
 	}
 	return nil
 }
 
-// present is user for those who prove later who they are, or cannot: who half closes a connection can still listen, and nobody
-// would know whose process it is.
+// present is user for those who prove later who they are, or cannot: who half closes a connection can still listen, and
+// nobody would know whose process it is.
 func (g *Gate) present(r *http.Request) *refusal {
 	if peer.From(r.Context()) == peer.Gone {
 		return &refusal{http.StatusForbidden, "user", "Nobody is at the other end of this connection any more."}
@@ -256,7 +261,8 @@ func (g *Gate) Count(reason string, r *http.Request) {
 	}
 	g.mu.Unlock()
 	if !quiet {
-		g.o.Log.Warn("refused a request", "reason", reason, "remote", r.RemoteAddr, "path", short(r.URL.Path), "so far", n)
+		g.o.Log.Warn("refused a request", "reason", reason, "remote", r.RemoteAddr, "path", short(r.URL.Path), "so far",
+			n)
 	}
 }
 

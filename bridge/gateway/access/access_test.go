@@ -114,9 +114,12 @@ const bearerToken = "Authorization: Bearer " + token
 func TestHosts(t *testing.T) {
 	d := open(t, Options{Token: token, Hosts: []string{"box.lan"}})
 	for host, ok := range map[string]bool{
-		"127.0.0.1:7433": true, "localhost:1": true, "localhost": true, "LOCALHOST:1": true, "[::1]:7433": true, "127.3.2.1:80": true, "box.lan": true, "BOX.lan:7433": true,
-		"evil.example": false, "evil.example:7433": false, "127.0.0.1.evil.example": false, "localhost.evil.example": false, "192.168.1.4:7433": false,
-		"localhost@evil.example": false, "box.lan.evil.example": false, "0.0.0.0:7433": false, "[::]:7433": false, "169.254.169.254": false, "x.box.lan": false, "localhost.": false,
+		"127.0.0.1:7433": true, "localhost:1": true, "localhost": true, "LOCALHOST:1": true, "[::1]:7433": true,
+		"127.3.2.1:80": true, "box.lan": true, "BOX.lan:7433": true,
+		"evil.example": false, "evil.example:7433": false, "127.0.0.1.evil.example": false,
+		"localhost.evil.example": false, "192.168.1.4:7433": false,
+		"localhost@evil.example": false, "box.lan.evil.example": false, "0.0.0.0:7433": false, "[::]:7433": false,
+		"169.254.169.254": false, "x.box.lan": false, "localhost.": false,
 	} {
 		for _, path := range paths {
 			r := d.ask("GET", path, "Host: "+host, bearerToken)
@@ -127,18 +130,22 @@ func TestHosts(t *testing.T) {
 	}
 }
 
-// A page may ask only where it is the port's own, or allowed; on every path alike. What it may read is said by CORS, and to
-// nobody else.
+// A page may ask only where it is the port's own, or allowed; on every path alike. What it may read is said by CORS,
+// and to nobody else.
 func TestOrigins(t *testing.T) {
 	d := open(t, Options{Token: token, Origins: []string{"https://inspector.example", "https://*.allowed.example"}})
 	own := d.URL
 	_, port, _ := strings.Cut(strings.TrimPrefix(own, "http://"), ":")
 	for origin, ok := range map[string]bool{
 		own: true, "https://inspector.example": true, "https://a.allowed.example": true,
-		"https://inspector.example.evil.example": false, "http://inspector.example": false, "https://allowed.example": false, "null": false,
-		"https://evil.example": false, "http://localhost:5173": false, "http://127.0.0.1:5173": false, "http://localhost:" + port: false,
-		"https://127.0.0.1:" + port: false, "http://127.0.0.1": false, "file://": false, "": false, "http://[::1]:" + port: false,
-		"chrome-extension://ponmlkjihgfedcbaponmlkjihgfedcba": false, "moz-extension://x": false, own + "/": false, "garbage": false,
+		"https://inspector.example.evil.example": false, "http://inspector.example": false,
+		"https://allowed.example": false, "null": false,
+		"https://evil.example": false, "http://localhost:5173": false, "http://127.0.0.1:5173": false,
+		"http://localhost:" + port:  false,
+		"https://127.0.0.1:" + port: false, "http://127.0.0.1": false, "file://": false, "": false,
+		"http://[::1]:" + port:                                false,
+		"chrome-extension://ponmlkjihgfedcbaponmlkjihgfedcba": false, "moz-extension://x": false, own + "/": false,
+		"garbage": false,
 	} {
 		for _, path := range paths {
 			if path == "/page" {
@@ -157,16 +164,19 @@ func TestOrigins(t *testing.T) {
 				t.Errorf("%s for %q: by CORS %q may read it", path, origin, got)
 			}
 		}
-		preflight := d.ask("OPTIONS", "/mcp", "Origin: "+origin, "Access-Control-Request-Method: POST", "Access-Control-Request-Headers: authorization,mcp-session-id")
-		if want := ok && origin != own; (preflight.StatusCode == 204) != want || want && (!strings.Contains(preflight.Header.Get("Access-Control-Allow-Headers"), "authorization") ||
-			!strings.Contains(preflight.Header.Get("Access-Control-Allow-Methods"), "DELETE")) {
+		preflight := d.ask("OPTIONS", "/mcp", "Origin: "+origin, "Access-Control-Request-Method: POST",
+			"Access-Control-Request-Headers: authorization,mcp-session-id")
+		if want := ok && origin != own; (preflight.StatusCode == 204) != want || want &&
+			(!strings.Contains(preflight.Header.Get("Access-Control-Allow-Headers"), "authorization") ||
+				!strings.Contains(preflight.Header.Get("Access-Control-Allow-Methods"), "DELETE")) {
 			t.Errorf("preflight for %q: HTTP %d %v", origin, preflight.StatusCode, preflight.Header)
 		}
 	}
 	if r := d.ask("GET", "/mcp", "Origin: "+own, "Origin: https://evil.example", bearerToken); r.StatusCode != 403 {
 		t.Errorf("two origins: HTTP %d", r.StatusCode)
 	}
-	if r := d.ask("GET", FeedPath, "Origin: "+extension); r.StatusCode != 200 || r.Header.Get("Access-Control-Allow-Origin") != "" {
+	if r := d.ask("GET", FeedPath, "Origin: "+extension); r.StatusCode != 200 ||
+		r.Header.Get("Access-Control-Allow-Origin") != "" {
 		t.Errorf("the extension's side panel: HTTP %d, %v", r.StatusCode, r.Header)
 	}
 	for _, path := range []string{"/mcp", "/metrics", SessionPath} {
@@ -181,7 +191,8 @@ func TestToken(t *testing.T) {
 	d := open(t, Options{Token: token})
 	for _, path := range []string{"/mcp", "/metrics"} {
 		for header, want := range map[string]int{
-			bearerToken: 200, "Authorization: bearer " + token: 200, "Authorization: Bearer " + token[1:]: 401, "Authorization: Bearer": 401,
+			bearerToken: 200, "Authorization: bearer " + token: 200, "Authorization: Bearer " + token[1:]: 401,
+			"Authorization: Bearer":         401,
 			"Authorization: Basic " + token: 401, "Cookie: pagewire_inspector=" + token: 401, "X-None: 1": 401,
 		} {
 			for _, method := range []string{"GET", "POST"} {
@@ -190,7 +201,8 @@ func TestToken(t *testing.T) {
 				if r.StatusCode != want || strings.Contains(body, contents) != (want == 200) {
 					t.Errorf("%s %s with %s: HTTP %d: %s", method, path, header, r.StatusCode, body)
 				}
-				if want == 401 && (r.Header.Get("WWW-Authenticate") != "Bearer" || strings.Contains(body, "pagewire") || method == "POST" && !strings.HasPrefix(body, `{"error":{"code":-32600,`)) {
+				if want == 401 && (r.Header.Get("WWW-Authenticate") != "Bearer" || strings.Contains(body, "pagewire") ||
+					method == "POST" && !strings.HasPrefix(body, `{"error":{"code":-32600,`)) {
 					t.Errorf("%s %s: it is refused with %v: %s", method, path, r.Header, body)
 				}
 			}
@@ -226,13 +238,15 @@ func TestWhoNeedsNoToken(t *testing.T) {
 		public bool
 		want   int
 	}{
-		{peer.Same, false, 200}, {peer.Unknown, false, 401}, {peer.Gone, false, 401}, {peer.Root, false, 401}, {peer.Other, false, 403},
+		{peer.Same, false, 200}, {peer.Unknown, false, 401}, {peer.Gone, false, 401}, {peer.Root, false, 401},
+		{peer.Other, false, 403},
 		{peer.Same, true, 401}, {peer.Gone, true, 401}, {peer.Other, true, 403},
 	} {
 		g := New(Options{Token: token, NoToken: true, Public: c.public})
 		w := httptest.NewRecorder()
 		r := httptest.NewRequest("GET", "http://127.0.0.1/mcp", nil)
-		g.Agents(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})).ServeHTTP(w, r.WithContext(peer.With(r.Context(), c.who)))
+		g.Agents(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})).ServeHTTP(w,
+			r.WithContext(peer.With(r.Context(), c.who)))
 		if w.Code != c.want {
 			t.Errorf("%v, public %v: HTTP %d, want %d", c.who, c.public, w.Code, c.want)
 		}
@@ -241,11 +255,14 @@ func TestWhoNeedsNoToken(t *testing.T) {
 
 // Whom a browser may speak for: where the kernel tells, this user's processes; where it does not, anybody.
 func TestWhoMayBeAPage(t *testing.T) {
-	for who, want := range map[peer.Who]int{peer.Same: 200, peer.Unknown: 200, peer.Root: 200, peer.Gone: 403, peer.Other: 403} {
-		for name, wrap := range map[string]func(*Gate, http.Handler) http.Handler{"page": (*Gate).Pages, "feed": (*Gate).Feed} {
+	for who, want := range map[peer.Who]int{peer.Same: 200, peer.Unknown: 200, peer.Root: 200, peer.Gone: 403,
+		peer.Other: 403} {
+		for name, wrap := range map[string]func(*Gate, http.Handler) http.Handler{"page": (*Gate).Pages,
+			"feed": (*Gate).Feed} {
 			w := httptest.NewRecorder()
 			r := httptest.NewRequest("GET", "http://127.0.0.1/x", nil)
-			wrap(New(Options{}), http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})).ServeHTTP(w, r.WithContext(peer.With(r.Context(), who)))
+			wrap(New(Options{}), http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})).ServeHTTP(w,
+				r.WithContext(peer.With(r.Context(), who)))
 			if w.Code != want {
 				t.Errorf("%s, %v: HTTP %d, want %d", name, who, w.Code, want)
 			}
@@ -255,19 +272,23 @@ func TestWhoMayBeAPage(t *testing.T) {
 
 // request is one as a program writes it, who may know the token, or forge what a browser or the extension says.
 func request(path, addr string, headers ...string) string {
-	return fmt.Sprintf("GET %s HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n%s\r\n", path, addr, strings.Join(append(headers, ""), "\r\n"))
+	return fmt.Sprintf("GET %s HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n%s\r\n", path, addr,
+		strings.Join(append(headers, ""), "\r\n"))
 }
 
-var upgrade = []string{"Upgrade: websocket", "Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==", "Sec-WebSocket-Protocol: pagewire.v1"}
+var upgrade = []string{"Upgrade: websocket", "Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==",
+	"Sec-WebSocket-Protocol: pagewire.v1"}
 
-// Another user of the machine gets nothing on any path, whatever it says, and with the token too; and is not told what is there.
+// Another user of the machine gets nothing on any path, whatever it says, and with the token too; and is not told what
+// is there.
 func TestAnotherUser(t *testing.T) {
 	needsLinux(t)
 	d := open(t, Options{Token: token, NoToken: true})
 	addr := d.Listener.Addr().String()
 	attempts := 0
 	for _, path := range paths {
-		for _, headers := range [][]string{nil, {bearerToken}, {"Origin: http://localhost:3000"}, {"Origin: " + d.URL}, {"Origin: " + extension}, upgrade} {
+		for _, headers := range [][]string{nil, {bearerToken}, {"Origin: http://localhost:3000"}, {"Origin: " + d.URL},
+			{"Origin: " + extension}, upgrade} {
 			attempts++
 			other := testkit.OtherUser(t, testkit.Dial, addr)
 			other.Stdin = strings.NewReader(request(path, addr, headers...))
@@ -276,7 +297,8 @@ func TestAnotherUser(t *testing.T) {
 				t.Fatalf("%v: %s", err, out)
 			}
 			status, _, _ := strings.Cut(string(out), "\r\n")
-			if !strings.HasPrefix(status, "HTTP/1.1 403") || strings.Contains(string(out), contents) || strings.Contains(strings.ToLower(string(out)), "pagewire") {
+			if !strings.HasPrefix(status, "HTTP/1.1 403") || strings.Contains(string(out), contents) ||
+				strings.Contains(strings.ToLower(string(out)), "pagewire") {
 				t.Errorf("%s with %q: %s", path, headers, out)
 			}
 		}

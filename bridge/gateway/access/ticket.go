@@ -19,8 +19,8 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/internal/proof"
 )
 
-// How a person's browser gets to see the inspector, which has to know a secret and must not have one in its address, its
-// history, a cookie (the browser would send it to every port of 127.0.0.1) or an argument list:
+// How a person's browser gets to see the inspector, which has to know a secret and must not have one in its address,
+// its history, a cookie (the browser would send it to every port of 127.0.0.1) or an argument list:
 //
 //	pagewire inspect   asks at TicketPath on the hub's socket, which only this user's processes reach, and is given a ticket
 //	the browser        is shown a file of mode 0600 that leads it to /#ticket=T: a fragment is sent to nobody
@@ -93,8 +93,8 @@ func where(r *http.Request) string {
 	return ""
 }
 
-// Tickets gives a ticket to whoever asks, by POST, for as long as that waits for an end of the answer: it is for a door that only
-// this user's processes reach.
+// Tickets gives a ticket to whoever asks, by POST, for as long as that waits for an end of the answer: it is for a door
+// that only this user's processes reach.
 func (g *Gate) Tickets() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodPost {
@@ -130,12 +130,14 @@ func (g *Gate) Tickets() http.Handler {
 func (g *Gate) Sessions() http.Handler {
 	return g.Anybody(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var in struct{ Ticket string }
-		if r.Method != http.MethodPost || json.NewDecoder(http.MaxBytesReader(w, r.Body, maxTicketMsg)).Decode(&in) != nil {
+		if r.Method != http.MethodPost || json.NewDecoder(http.MaxBytesReader(w, r.Body, maxTicketMsg)).Decode(
+			&in) != nil {
 			http.Error(w, "A ticket is exchanged by POST.", http.StatusBadRequest)
 			return
 		}
 		if !g.tickets.take(in.Ticket, true) {
-			g.refuse(w, r, &refusal{http.StatusForbidden, "token", "This ticket was used already, or is older than a minute: run pagewire inspect again."})
+			g.refuse(w, r, &refusal{http.StatusForbidden, "token", "This ticket was used already, or is older than a " +
+				"minute: run pagewire inspect again."})
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
@@ -152,8 +154,9 @@ var errNoSession = errors.New("open it with: pagewire inspect")
 // Feed admits whom AdmitFeed may then ask.
 func (g *Gate) Feed(next http.Handler) http.Handler { return g.admit(next, g.present) }
 
-// AdmitFeed returns nil if who has opened a feed may see it: by the token in its request, or by its first message, which holds a
-// session ({"session":S}), or is how the extension begins to prove itself. The error's text is for the other end.
+// AdmitFeed returns nil if who has opened a feed may see it: by the token in its request, or by its first message,
+// which holds a session ({"session":S}), or is how the extension begins to prove itself. The error's text is for the
+// other end.
 func (g *Gate) AdmitFeed(ctx context.Context, r *http.Request, m proof.Messages) error {
 	if bearer.Has(r, g.o.Token) {
 		return nil
@@ -193,8 +196,8 @@ type Ticket struct {
 	in     *json.Decoder
 }
 
-// Ask gets a ticket from the hub, by a client that reaches its socket (hub.Client). at is where pages find the hub. The ticket
-// is good until ctx ends, or Close is called.
+// Ask gets a ticket from the hub, by a client that reaches its socket (hub.Client). at is where pages find the hub. The
+// ticket is good until ctx ends, or Close is called.
 func Ask(ctx context.Context, socket *http.Client, at string) (*Ticket, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://hub"+TicketPath, nil)
 	if err != nil {

@@ -75,7 +75,8 @@ func says(text string) func(texts) error {
 	return func(c texts) error { return c.Write(context.Background(), []byte(text)) }
 }
 
-// tickets gives what asks for a ticket, as `pagewire inspect` does: of another server, the hub's socket, which only this user's processes reach.
+// tickets gives what asks for a ticket, as `pagewire inspect` does: of another server, the hub's socket, which only
+// this user's processes reach.
 func (d *door) tickets() (ask func() (*Ticket, error), from string) {
 	socket := httptest.NewServer(d.gate.Tickets())
 	d.t.Cleanup(socket.Close)
@@ -200,18 +201,24 @@ func TestFeeds(t *testing.T) {
 		introduce func(texts) error
 		ok        bool
 	}{
-		"the token in the request":   {http.Header{"Authorization": {"Bearer " + token}}, func(texts) error { return nil }, true},
-		"no session":                 {nil, says(`{"session":""}`), false},
-		"another's session":          {nil, says(`{"session":"` + proof.Sign("another secret", sessionUse, addr, time.Now().Add(time.Hour)) + `"}`), false},
-		"one of another purpose":     {nil, says(`{"session":"` + proof.Sign(token, "ticket", addr, time.Now().Add(time.Hour)) + `"}`), false},
-		"one that is over":           {nil, says(`{"session":"` + proof.Sign(token, sessionUse, addr, time.Now().Add(-time.Hour)) + `"}`), false},
+		"the token in the request": {http.Header{"Authorization": {"Bearer " + token}},
+			func(texts) error { return nil }, true},
+		"no session": {nil, says(`{"session":""}`), false},
+		"another's session": {nil,
+			says(`{"session":"` + proof.Sign("another secret", sessionUse, addr, time.Now().Add(time.Hour)) + `"}`),
+			false},
+		"one of another purpose": {nil,
+			says(`{"session":"` + proof.Sign(token, "ticket", addr, time.Now().Add(time.Hour)) + `"}`), false},
+		"one that is over": {nil,
+			says(`{"session":"` + proof.Sign(token, sessionUse, addr, time.Now().Add(-time.Hour)) + `"}`), false},
 		"the token as a session":     {nil, says(`{"session":"` + token + `"}`), false},
 		"a command":                  {nil, says(`{"log":true}`), false},
 		"garbage":                    {nil, says("{"), false},
 		"the extension":              {panel, prove(extensionSecret, addr), true},
 		"it, passed on by a program": {panel, prove(extensionSecret, "127.0.0.1:1"), false},
 		"a forged extension":         {panel, prove(token, addr), false},
-		"one that says nothing of it": {panel, says(`{"session":"` + proof.Sign(token, sessionUse, addr, time.Now().Add(time.Hour)) + `"}`),
+		"one that says nothing of it": {panel,
+			says(`{"session":"` + proof.Sign(token, sessionUse, addr, time.Now().Add(time.Hour)) + `"}`),
 			false},
 		"the secret from elsewhere": {nil, prove(extensionSecret, addr), false},
 	} {

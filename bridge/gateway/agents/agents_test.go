@@ -31,8 +31,8 @@ type testPage struct {
 	released chan struct{} // closed, it answers them
 }
 
-// open returns a gateway with a page that has /doc, which reads as what it was last set to, /slow and /slower, which are
-// answered when released is closed, and /square/{n}.
+// open returns a gateway with a page that has /doc, which reads as what it was last set to, /slow and /slower, which
+// are answered when released is closed, and /square/{n}.
 func open(t *testing.T) *testPage {
 	t.Helper()
 	p := &testPage{gaveUp: make(chan struct{}, 1000), reading: make(chan struct{}, 1000), released: make(chan struct{})}
@@ -41,7 +41,8 @@ func open(t *testing.T) *testPage {
 	})
 	p.Page = testkit.NewPage(t, nil)
 	p.Attach(func(send func([]byte)) (testkit.Receiver, error) {
-		return p.g.Attach(gateway.PageInfo{Tab: "a", Origin: origin, URL: origin + "/", Title: "Page", Transport: "test"}, send)
+		return p.g.Attach(gateway.PageInfo{Tab: "a", Origin: origin, URL: origin + "/", Title: "Page",
+			Transport: "test"}, send)
 	})
 	p.Offer(origin+"/doc", "one")
 	p.Offer(origin+"/other", "other")
@@ -81,7 +82,9 @@ func watch(t *testing.T, transport mcp.Transport, version string) *watcher {
 	t.Helper()
 	a := &watcher{t: t, updates: make(chan string, 10_000)}
 	client := mcp.NewClient(&mcp.Implementation{Name: "agent", Version: "1"}, &mcp.ClientOptions{
-		ResourceUpdatedHandler: func(_ context.Context, r *mcp.ResourceUpdatedNotificationRequest) { a.updates <- r.Params.URI },
+		ResourceUpdatedHandler: func(_ context.Context, r *mcp.ResourceUpdatedNotificationRequest) {
+			a.updates <- r.Params.URI
+		},
 	})
 	session, err := client.Connect(t.Context(), transport, &mcp.ClientSessionOptions{ProtocolVersion: version})
 	if err != nil {

@@ -23,7 +23,8 @@ import (
 type HTTPOptions struct {
 	// Shares bound what one agent may have.
 	Shares Shares
-	// Idle is how long a session of the legacy era lives without a request and without an open stream. Default 30 minutes.
+	// Idle is how long a session of the legacy era lives without a request and without an open stream. Default 30
+	// minutes.
 	Idle time.Duration
 	// Log receives what happens. Default none.
 	Log *slog.Logger
@@ -53,12 +54,13 @@ func NewHTTP(g *gateway.Gateway, o HTTPOptions) *HTTP {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	return &HTTP{g: g, opt: o, shares: newShares(o.Shares), sessions: map[string]*session{}, modern: map[*gateway.Agent]context.CancelFunc{}}
+	return &HTTP{g: g, opt: o, shares: newShares(o.Shares), sessions: map[string]*session{},
+		modern: map[*gateway.Agent]context.CancelFunc{}}
 }
 
-// Close ends every session and stream in order: requests that wait are answered with an error, listens get their result.
-// It returns when all that is written, or with the context's error when that ends; then it is cut off. Requests that come
-// later are answered with 503.
+// Close ends every session and stream in order: requests that wait are answered with an error, listens get their
+// result. It returns when all that is written, or with the context's error when that ends; then it is cut off. Requests
+// that come later are answered with 503.
 func (h *HTTP) Close(ctx context.Context) error {
 	h.mu.Lock()
 	h.closed = true
@@ -150,13 +152,15 @@ func (h *HTTP) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.legacyStreamOrEnd(w, r)
 	default:
 		w.Header().Set("Allow", "GET, POST, DELETE, OPTIONS")
-		refuse(w, http.StatusMethodNotAllowed, nil, codeInvalidRequest, "Method "+r.Method+" is not served here: messages come by POST", nil)
+		refuse(w, http.StatusMethodNotAllowed, nil, codeInvalidRequest,
+			"Method "+r.Method+" is not served here: messages come by POST", nil)
 	}
 }
 
 func (h *HTTP) post(w http.ResponseWriter, r *http.Request) {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
-		refuse(w, http.StatusUnsupportedMediaType, nil, codeInvalidRequest, "Content-Type must be application/json", nil)
+		refuse(w, http.StatusUnsupportedMediaType, nil, codeInvalidRequest, "Content-Type must be application/json",
+			nil)
 		return
 	}
 	control := http.NewResponseController(w)

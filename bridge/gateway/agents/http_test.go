@@ -185,7 +185,9 @@ func TestHTTPClients(t *testing.T) {
 	all.Wait()
 	close(agents)
 	// go-sdk's Subscribe does not wait for the listen's acknowledgement.
-	testkit.Eventually(t, "each is subscribed to both", func() bool { return s.g.Snapshot().Stats.Subscriptions == 2*len(agents) })
+	testkit.Eventually(t, "each is subscribed to both", func() bool {
+		return s.g.Snapshot().Stats.Subscriptions == 2*len(agents)
+	})
 	s.Set(origin+"/doc", "two")
 	for a := range agents {
 		a.updated(origin + "/doc")
@@ -206,53 +208,67 @@ func TestModernStatus(t *testing.T) {
 	read := call("1", "resources/read", `"uri":"`+doc+`"`)
 	version, method, name := "Mcp-Protocol-Version: 2026-07-28", "Mcp-Method: resources/read", "Mcp-Name: "+doc
 	meta := func(meta string) string {
-		return `{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"` + doc + `","_meta":{` + meta + `}}}`
+		return `{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"` + doc + `","_meta":{` + meta +
+			`}}}`
 	}
-	const capabilities, claim = `"io.modelcontextprotocol/clientCapabilities":{}`, `"io.modelcontextprotocol/protocolVersion":"2026-07-28"`
+	const capabilities, claim = `"io.modelcontextprotocol/clientCapabilities":{}`,
+		`"io.modelcontextprotocol/protocolVersion":"2026-07-28"`
 	for what, test := range map[string]struct {
 		body    string
 		headers []string
 		status  int
 		code    int
 	}{
-		"good":                   {read, []string{version, method, name}, 200, 0},
-		"name in base64":         {read, []string{version, method, "Mcp-Name: =?base64?aHR0cHM6Ly94LnRlc3QvZG9j?="}, 200, 0},
-		"another in base64":      {read, []string{version, method, "Mcp-Name: =?base64?aHR0cHM6Ly94LnRlc3Q=?="}, 400, -32020},
-		"no base64":              {read, []string{version, method, "Mcp-Name: =?base64?aHR0!!!?="}, 400, -32020},
-		"no version":             {read, []string{method, name}, 400, -32020},
-		"another version":        {read, []string{"Mcp-Protocol-Version: 2025-11-25", method, name}, 400, -32020},
-		"no method":              {read, []string{version, name}, 400, -32020},
-		"method in capitals":     {read, []string{version, "Mcp-Method: RESOURCES/READ", name}, 400, -32020},
-		"two methods":            {read, []string{version, method, method, name}, 400, -32020},
-		"no name":                {read, []string{version, method}, 400, -32020},
-		"another name":           {read, []string{version, method, name + "x"}, 400, -32020},
-		"unknown version":        {strings.ReplaceAll(read, "2026-07-28", "2099-01-01"), []string{"Mcp-Protocol-Version: 2099-01-01", method, name}, 400, -32022},
-		"no claim":               {meta(capabilities), []string{version, method, name}, 400, -32602},
-		"no _meta":               {`{"jsonrpc":"2.0","id":1,"method":"resources/list"}`, []string{version, "Mcp-Method: resources/list"}, 400, -32602},
-		"no capabilities":        {meta(claim), []string{version, method, name}, 400, -32602},
-		"version no string":      {meta(`"io.modelcontextprotocol/protocolVersion":1,` + capabilities), []string{version, method, name}, 400, -32602},
-		"bad info":               {meta(claim + "," + capabilities + `,"io.modelcontextprotocol/clientInfo":1`), []string{version, method, name}, 400, -32602},
-		"no uri":                 {call("1", "resources/read", ""), []string{version, method}, 200, -32602},
-		"unknown resource":       {call("1", "resources/read", `"uri":"https://x.test/none"`), []string{version, method, "Mcp-Name: https://x.test/none"}, 200, -32602},
-		"unknown method":         {call("1", "none", ""), []string{version, "Mcp-Method: none"}, 404, -32601},
-		"a removed method":       {call("1", "ping", ""), []string{version, "Mcp-Method: ping"}, 404, -32601},
-		"initialize":             {call("1", "initialize", ""), []string{version, "Mcp-Method: initialize"}, 404, -32601},
+		"good": {read, []string{version, method, name}, 200, 0},
+		"name in base64": {read, []string{version, method, "Mcp-Name: =?base64?aHR0cHM6Ly94LnRlc3QvZG9j?="},
+			200, 0},
+		"another in base64": {read, []string{version, method, "Mcp-Name: =?base64?aHR0cHM6Ly94LnRlc3Q=?="}, 400,
+			-32020},
+		"no base64":          {read, []string{version, method, "Mcp-Name: =?base64?aHR0!!!?="}, 400, -32020},
+		"no version":         {read, []string{method, name}, 400, -32020},
+		"another version":    {read, []string{"Mcp-Protocol-Version: 2025-11-25", method, name}, 400, -32020},
+		"no method":          {read, []string{version, name}, 400, -32020},
+		"method in capitals": {read, []string{version, "Mcp-Method: RESOURCES/READ", name}, 400, -32020},
+		"two methods":        {read, []string{version, method, method, name}, 400, -32020},
+		"no name":            {read, []string{version, method}, 400, -32020},
+		"another name":       {read, []string{version, method, name + "x"}, 400, -32020},
+		"unknown version": {strings.ReplaceAll(read, "2026-07-28", "2099-01-01"),
+			[]string{"Mcp-Protocol-Version: 2099-01-01", method, name}, 400, -32022},
+		"no claim": {meta(capabilities), []string{version, method, name}, 400, -32602},
+		"no _meta": {`{"jsonrpc":"2.0","id":1,"method":"resources/list"}`,
+			[]string{version, "Mcp-Method: resources/list"}, 400, -32602},
+		"no capabilities": {meta(claim), []string{version, method, name}, 400, -32602},
+		"version no string": {meta(`"io.modelcontextprotocol/protocolVersion":1,` + capabilities),
+			[]string{version, method, name}, 400, -32602},
+		"bad info": {meta(claim + "," + capabilities + `,"io.modelcontextprotocol/clientInfo":1`),
+			[]string{version, method, name}, 400, -32602},
+		"no uri": {call("1", "resources/read", ""), []string{version, method}, 200, -32602},
+		"unknown resource": {call("1", "resources/read", `"uri":"https://x.test/none"`),
+			[]string{version, method, "Mcp-Name: https://x.test/none"}, 200, -32602},
+		"unknown method":   {call("1", "none", ""), []string{version, "Mcp-Method: none"}, 404, -32601},
+		"a removed method": {call("1", "ping", ""), []string{version, "Mcp-Method: ping"}, 404, -32601},
+		"initialize": {call("1", "initialize", ""), []string{version, "Mcp-Method: initialize"}, 404,
+			-32601},
 		"discover without _meta": {`{"jsonrpc":"2.0","id":1,"method":"server/discover","params":{}}`, nil, 400, -32602},
 		"no JSON":                {`{`, []string{version}, 400, -32700},
 		"no UTF-8":               {"{\"x\":\"\xff\"}", nil, 400, -32700},
 		"no object":              {`1`, nil, 400, -32600},
 		"a batch":                {`[` + read + `]`, []string{version}, 400, -32600},
 		"id of no kind":          {`{"jsonrpc":"2.0","id":{},"method":"server/discover"}`, nil, 400, -32600},
-		"too large":              {strings.Replace(read, `"uri"`, `"x":"`+strings.Repeat("x", s.g.MessageBytes())+`","uri"`, 1), []string{version, method, name}, 413, -32600},
-		"another type":           {read, []string{"Content-Type: text/plain", version, method, name}, 415, -32600},
-		"no session":             {legacyCall("1", "resources/list", ""), nil, 400, -32600},
-		"an old version":         {legacyCall("1", "resources/list", ""), []string{"Mcp-Protocol-Version: 1900-01-01"}, 400, -32600},
+		"too large": {
+			strings.Replace(read, `"uri"`, `"x":"`+strings.Repeat("x", s.g.MessageBytes())+`","uri"`, 1),
+			[]string{version, method, name}, 413, -32600},
+		"another type": {read, []string{"Content-Type: text/plain", version, method, name}, 415, -32600},
+		"no session":   {legacyCall("1", "resources/list", ""), nil, 400, -32600},
+		"an old version": {legacyCall("1", "resources/list", ""), []string{"Mcp-Protocol-Version: 1900-01-01"},
+			400, -32600},
 	} {
 		t.Run(what, func(t *testing.T) {
 			s.t = t
 			r := s.do("POST", test.body, test.headers...)
 			m := r.want(test.status, test.code)
-			if want := "1"; strings.HasPrefix(test.body, `{"jsonrpc":"2.0","id":1`) && string(m.ID) != want && r.StatusCode != 415 {
+			if want := "1"; strings.HasPrefix(test.body, `{"jsonrpc":"2.0","id":1`) && string(m.ID) != want &&
+				r.StatusCode != 415 {
 				t.Errorf("the id is %s", m.ID)
 			}
 			if r.Header.Get("Mcp-Session-Id") != "" {
@@ -261,7 +277,8 @@ func TestModernStatus(t *testing.T) {
 		})
 	}
 	s.t = t
-	for _, body := range []string{`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`, `{"jsonrpc":"2.0","id":1,"result":{}}`} {
+	for _, body := range []string{`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`,
+		`{"jsonrpc":"2.0","id":1,"result":{}}`} {
 		if r := s.do("POST", body, version); r.StatusCode != 202 {
 			t.Errorf("%s is answered with %d", body, r.StatusCode)
 		}
@@ -285,8 +302,9 @@ func (s *site) tool(name string, tool testkit.Tool) {
 // A tool may ask for arguments to be repeated in headers, by which intermediaries route.
 func TestParamHeaders(t *testing.T) {
 	s := serveHTTP(t, HTTPOptions{})
-	s.tool("weather", testkit.Tool{Members: map[string]any{"inputSchema": json.RawMessage(`{"type":"object","properties":{` +
-		`"city":{"type":"string","x-mcp-header":"City"},"in":{"type":"object","properties":{"days":{"type":"integer","x-mcp-header":"Days"},"now":{"type":"boolean","x-mcp-header":"Now"}}}}}`)}})
+	s.tool("weather",
+		testkit.Tool{Members: map[string]any{"inputSchema": json.RawMessage(`{"type":"object","properties":{` +
+			`"city":{"type":"string","x-mcp-header":"City"},"in":{"type":"object","properties":{"days":{"type":"integer","x-mcp-header":"Days"},"now":{"type":"boolean","x-mcp-header":"Now"}}}}}`)}})
 	for _, test := range []struct {
 		args    string
 		headers []string
@@ -305,7 +323,8 @@ func TestParamHeaders(t *testing.T) {
 		{`{"in":{"days":3,"now":true}}`, []string{"Mcp-Param-Days: 3"}, false},
 		{`{"in":{"days":3}}`, []string{"Mcp-Param-Days: 4"}, false},
 	} {
-		r := s.ask(call("1", "tools/call", `"name":"weather","arguments":`+test.args), append(test.headers, "Mcp-Name: weather")...)
+		r := s.ask(call("1", "tools/call", `"name":"weather","arguments":`+test.args),
+			append(test.headers, "Mcp-Name: weather")...)
 		if test.good {
 			r.want(200, 0)
 		} else {
@@ -317,24 +336,29 @@ func TestParamHeaders(t *testing.T) {
 // Listens are streams of their own: acknowledged first, told of what they ask for, ended by leaving.
 func TestModernListens(t *testing.T) {
 	s := serveHTTP(t, HTTPOptions{})
-	one, two := s.ask(listen(`"l"`, origin+"/doc")), s.ask(listen(`"l"`, origin+"/doc")) // equal ids: they are two requests
+	// equal ids: they are two requests
+	one, two := s.ask(listen(`"l"`, origin+"/doc")), s.ask(listen(`"l"`, origin+"/doc"))
 	other := s.ask(listen("0", origin+"/other"))
 	for _, r := range []*reply{one, two, other} {
 		if m := r.message(); m.Method != "notifications/subscriptions/acknowledged" {
 			t.Fatalf("first comes %+v", m)
 		}
-		if r.Header.Get("Content-Type") != "text/event-stream" || r.Header.Get("X-Accel-Buffering") != "no" || r.StatusCode != 200 {
+		if r.Header.Get("Content-Type") != "text/event-stream" || r.Header.Get("X-Accel-Buffering") != "no" ||
+			r.StatusCode != 200 {
 			t.Errorf("HTTP %d %v", r.StatusCode, r.Header)
 		}
 	}
 	s.Set(origin+"/doc", "two")
 	for _, r := range []*reply{one, two} {
-		if m := r.message(); m.Method != "notifications/resources/updated" || m.Params.URI != origin+"/doc" || m.subscription() != `"l"` {
+		if m := r.message(); m.Method != "notifications/resources/updated" || m.Params.URI != origin+"/doc" ||
+			m.subscription() != `"l"` {
 			t.Errorf("told %+v", m)
 		}
 	}
 	one.cancel()
-	testkit.Eventually(t, "the listen that its client left is gone", func() bool { return s.g.Snapshot().Stats.Listens == 2 })
+	testkit.Eventually(t, "the listen that its client left is gone", func() bool {
+		return s.g.Snapshot().Stats.Listens == 2
+	})
 	s.Set(origin+"/doc", "three")
 	s.Set(origin+"/other", "3")
 	if m := two.message(); m.Params.URI != origin+"/doc" {
@@ -343,7 +367,8 @@ func TestModernListens(t *testing.T) {
 	if m := other.message(); m.Params.URI != origin+"/other" || m.subscription() != "0" {
 		t.Errorf("told %+v", m)
 	}
-	if r := s.ask(call("1", "subscriptions/listen", `"notifications":{"resourceSubscriptions":1}`)); r.want(200, -32602).Result != nil {
+	if r := s.ask(call("1", "subscriptions/listen", `"notifications":{"resourceSubscriptions":1}`)); r.want(200,
+		-32602).Result != nil {
 		t.Error("a bad filter is accepted")
 	}
 }
@@ -352,8 +377,10 @@ func TestModernListens(t *testing.T) {
 func TestDisconnect(t *testing.T) {
 	s := serveHTTP(t, HTTPOptions{})
 	ctx, cancel := context.WithCancel(t.Context())
-	r, _ := http.NewRequestWithContext(ctx, "POST", s.server.URL, strings.NewReader(call("1", "resources/read", `"uri":"`+origin+`/slow"`)))
-	for _, h := range []string{"Content-Type: application/json", "Mcp-Protocol-Version: 2026-07-28", "Mcp-Method: resources/read", "Mcp-Name: " + origin + "/slow"} {
+	r, _ := http.NewRequestWithContext(ctx, "POST", s.server.URL,
+		strings.NewReader(call("1", "resources/read", `"uri":"`+origin+`/slow"`)))
+	for _, h := range []string{"Content-Type: application/json", "Mcp-Protocol-Version: 2026-07-28",
+		"Mcp-Method: resources/read", "Mcp-Name: " + origin + "/slow"} {
 		name, value, _ := strings.Cut(h, ": ")
 		r.Header.Set(name, value)
 	}
@@ -377,7 +404,8 @@ func TestLegacyIDs(t *testing.T) {
 		for i, id := range []string{`"0"`, `0`, `""`, `1`, `"1"`, `-1`, `9007199254740991`} {
 			all.Go(func() {
 				x := 10*n + i
-				m := s.do("POST", legacyCall(id, "resources/read", fmt.Sprintf(`"uri":"%s/square/%d"`, origin, x)), session).want(200, 0)
+				m := s.do("POST", legacyCall(id, "resources/read", fmt.Sprintf(`"uri":"%s/square/%d"`, origin, x)),
+					session).want(200, 0)
 				if string(m.ID) != id || m.Result == nil || m.Result.Contents[0].Text != fmt.Sprint(x*x) {
 					t.Errorf("%s is answered %+v", id, m)
 				}
@@ -385,7 +413,8 @@ func TestLegacyIDs(t *testing.T) {
 		}
 	}
 	all.Wait()
-	if m := s.do("POST", legacyCall("9007199254740993", "ping", ""), sessions[0]).want(400, -32600); string(m.ID) != "9007199254740993" {
+	if m := s.do("POST", legacyCall("9007199254740993", "ping", ""), sessions[0]).want(400, -32600); string(
+		m.ID) != "9007199254740993" {
 		t.Errorf("answered %+v", m)
 	}
 }
@@ -400,19 +429,21 @@ func TestLegacyErrors(t *testing.T) {
 		status  int
 		code    int
 	}{
-		"unknown method":       {legacyCall("1", "none", ""), nil, 200, -32601},
-		"no params":            {`{"jsonrpc":"2.0","id":1,"method":"resources/read"}`, nil, 200, -32602},
-		"params of no kind":    {`{"jsonrpc":"2.0","id":1,"method":"resources/read","params":1}`, nil, 200, -32602},
-		"unknown resource":     {legacyCall("1", "resources/read", `"uri":"https://x.test/none"`), nil, 200, -32002},
-		"modern, not claimed":  {legacyCall("1", "subscriptions/listen", ""), nil, 400, -32602},
-		"an id for none":       {legacyCall("1", "notifications/initialized", ""), nil, 200, -32601},
-		"no JSON":              {"{", nil, 400, -32700},
-		"no events":            {legacyCall("1", "ping", ""), []string{"Accept: application/json"}, 406, -32600},
-		"an unknown version":   {legacyCall("1", "ping", ""), []string{"Mcp-Protocol-Version: 2025-01-01"}, 400, -32600},
-		"a batch, new version": {`[` + legacyCall("1", "ping", "") + `]`, []string{"Mcp-Protocol-Version: 2025-06-18"}, 400, -32600},
-		"a bad batch":          {`[{]`, []string{"Mcp-Protocol-Version: 2025-03-26"}, 400, -32600},
-		"a replay":             {legacyCall("1", "ping", ""), []string{"Last-Event-ID: x_1"}, 200, 0},
-		"good":                 {legacyCall("1", "ping", ""), []string{"Mcp-Protocol-Version: 2025-11-25"}, 200, 0},
+		"unknown method":      {legacyCall("1", "none", ""), nil, 200, -32601},
+		"no params":           {`{"jsonrpc":"2.0","id":1,"method":"resources/read"}`, nil, 200, -32602},
+		"params of no kind":   {`{"jsonrpc":"2.0","id":1,"method":"resources/read","params":1}`, nil, 200, -32602},
+		"unknown resource":    {legacyCall("1", "resources/read", `"uri":"https://x.test/none"`), nil, 200, -32002},
+		"modern, not claimed": {legacyCall("1", "subscriptions/listen", ""), nil, 400, -32602},
+		"an id for none":      {legacyCall("1", "notifications/initialized", ""), nil, 200, -32601},
+		"no JSON":             {"{", nil, 400, -32700},
+		"no events":           {legacyCall("1", "ping", ""), []string{"Accept: application/json"}, 406, -32600},
+		"an unknown version": {legacyCall("1", "ping", ""), []string{"Mcp-Protocol-Version: 2025-01-01"}, 400,
+			-32600},
+		"a batch, new version": {`[` + legacyCall("1", "ping", "") + `]`, []string{"Mcp-Protocol-Version: 2025-06-18"},
+			400, -32600},
+		"a bad batch": {`[{]`, []string{"Mcp-Protocol-Version: 2025-03-26"}, 400, -32600},
+		"a replay":    {legacyCall("1", "ping", ""), []string{"Last-Event-ID: x_1"}, 200, 0},
+		"good":        {legacyCall("1", "ping", ""), []string{"Mcp-Protocol-Version: 2025-11-25"}, 200, 0},
 	} {
 		t.Run(what, func(t *testing.T) {
 			s.t = t
@@ -420,7 +451,8 @@ func TestLegacyErrors(t *testing.T) {
 		})
 	}
 	s.t = t
-	for _, body := range []string{`{"jsonrpc":"2.0","method":"notifications/none"}`, `{"jsonrpc":"2.0","method":"none"}`, `{"jsonrpc":"2.0","id":1,"result":{}}`} {
+	for _, body := range []string{`{"jsonrpc":"2.0","method":"notifications/none"}`,
+		`{"jsonrpc":"2.0","method":"none"}`, `{"jsonrpc":"2.0","id":1,"result":{}}`} {
 		if r := s.do("POST", body, session); r.StatusCode != 202 {
 			t.Errorf("%s is answered with %d", body, r.StatusCode)
 		}
@@ -436,7 +468,8 @@ func TestLegacyErrors(t *testing.T) {
 	batch.end()
 }
 
-// An agent hears of each change once, whenever it opens the stream: what happens while it has none waits, as one update.
+// An agent hears of each change once, whenever it opens the stream: what happens while it has none waits, as one
+// update.
 func TestLegacyStream(t *testing.T) {
 	s := serveHTTP(t, HTTPOptions{})
 	session := s.begin()
@@ -481,11 +514,16 @@ func TestLegacyProgress(t *testing.T) {
 	stream.lines.ReadString('\n') // it is open
 	var calls []*reply
 	for i := range 5 {
-		calls = append(calls, s.do("POST", legacyCall(fmt.Sprint(i), "tools/call", fmt.Sprintf(`"name":"work","_meta":{"progressToken":"t%d"}`, i)), session))
+		calls = append(calls,
+			s.do("POST",
+				legacyCall(fmt.Sprint(i), "tools/call", fmt.Sprintf(`"name":"work","_meta":{"progressToken":"t%d"}`,
+					i)),
+				session))
 	}
 	for i, r := range calls {
 		for range 5 {
-			if m := r.message(); m.Method != "notifications/progress" || m.Params.ProgressToken != fmt.Sprintf("t%d", i) {
+			if m := r.message(); m.Method != "notifications/progress" || m.Params.ProgressToken != fmt.Sprintf("t%d",
+				i) {
 				t.Errorf("call %d is told %+v", i, m)
 			}
 		}
@@ -647,8 +685,9 @@ func TestSlowStream(t *testing.T) {
 	}
 }
 
-// What go-sdk's own server does wrong on such transports, ours do not, though its transport carries one of them: empty text stays,
-// lists of what there is none are unknown, the legacy era's results have nothing of the modern one, no error has code 0.
+// What go-sdk's own server does wrong on such transports, ours do not, though its transport carries one of them: empty
+// text stays, lists of what there is none are unknown, the legacy era's results have nothing of the modern one, no
+// error has code 0.
 func TestNoDefectOfTheSDK(t *testing.T) {
 	s := serveHTTP(t, HTTPOptions{})
 	s.Offer(origin+"/empty", "")
@@ -662,11 +701,13 @@ func TestNoDefectOfTheSDK(t *testing.T) {
 		return string(text)
 	}
 	read := `"uri":"` + origin + `/empty"`
-	if got := body(s.do("POST", legacyCall("1", "resources/read", read), session)); !strings.Contains(got, `"text":""`) ||
+	if got := body(s.do("POST", legacyCall("1", "resources/read", read), session)); !strings.Contains(got,
+		`"text":""`) ||
 		strings.Contains(got, "resultType") || strings.Contains(got, "ttlMs") || strings.Contains(got, "serverInfo") {
 		t.Errorf("legacy: %s", got)
 	}
-	if got := body(s.ask(call("1", "resources/read", read))); !strings.Contains(got, `"text":""`) || !strings.Contains(got, `"cacheScope":"private"`) {
+	if got := body(s.ask(call("1", "resources/read", read))); !strings.Contains(got, `"text":""`) ||
+		!strings.Contains(got, `"cacheScope":"private"`) {
 		t.Errorf("modern: %s", got)
 	}
 	for _, method := range []string{"prompts/list", "completion/complete", "logging/setLevel", "server/discover"} {

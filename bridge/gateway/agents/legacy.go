@@ -26,10 +26,10 @@ import (
 
 // A session is one of the legacy era, an Mcp-Session-Id: a port of the engine, and go-sdk's transport, which makes one
 // stream of messages of all the requests. Five things the transport leaves to us. What answers no request it drops
-// while the agent has no GET stream open: we hold it back. Progress it sends on that stream too, where it may come after
-// the result: we send it on the request's own. The stream of a request that the agent cancels, and that is
-// therefore never answered, it keeps for good: we end it. A method that it does not know it refuses with plain text:
-// we answer with an error. And for a client that takes nothing it waits for good: we cut that off after writeTimeout.
+// while the agent has no GET stream open: we hold it back. Progress it sends on that stream too, where it may come
+// after the result: we send it on the request's own. The stream of a request that the agent cancels, and that is
+// therefore never answered, it keeps for good: we end it. A method that it does not know it refuses with plain text: we
+// answer with an error. And for a client that takes nothing it waits for good: we cut that off after writeTimeout.
 type session struct {
 	h         *HTTP
 	id        string
@@ -80,7 +80,8 @@ func (h *HTTP) newSession(who string) (*session, error) {
 		return nil, err
 	}
 	s := &session{
-		h: h, id: rand.Text(), who: who, release: release, agent: agent, ended: make(chan struct{}), requests: 1, served: 1,
+		h: h, id: rand.Text(), who: who, release: release, agent: agent, ended: make(chan struct{}), requests: 1,
+		served:  1,
 		waiting: map[jsonrpc.ID]asked{},
 	}
 	s.changed = sync.NewCond(&s.mu)
@@ -112,9 +113,9 @@ func (h *HTTP) newSession(who string) (*session, error) {
 	return s, nil
 }
 
-// evict ends an idle session in favour of a new one of an agent, and reports whether there was one to end: of its own sessions,
-// where it has as many as one agent may have; else of any that has more of them than it. Its agent is told by 404 to begin
-// another one.
+// evict ends an idle session in favour of a new one of an agent, and reports whether there was one to end: of its own
+// sessions, where it has as many as one agent may have; else of any that has more of them than it. Its agent is told by
+// 404 to begin another one.
 func (h *HTTP) evict(who string) bool {
 	h.mu.Lock()
 	count := map[string]int{}
@@ -136,14 +137,15 @@ func (h *HTTP) evict(who string) bool {
 	if victim == nil {
 		return false
 	}
-	h.opt.Log.Info("a session that was idle ends: there are too many", "agent", victim.who, "sessions of it", count[victim.who])
+	h.opt.Log.Info("a session that was idle ends: there are too many", "agent", victim.who, "sessions of it",
+		count[victim.who])
 	victim.release()
 	victim.dismiss()
 	return true
 }
 
-// before reports whether s is to be ended rather than t: what was begun and never used, then of who has more, then what was idle for
-// longer. It is called with HTTP.mu held.
+// before reports whether s is to be ended rather than t: what was begun and never used, then of who has more, then what
+// was idle for longer. It is called with HTTP.mu held.
 func (s *session) before(t *session, count map[string]int) bool {
 	if a, b := s.served <= handshake, t.served <= handshake; a != b {
 		return a
@@ -157,18 +159,21 @@ func (s *session) before(t *session, count map[string]int) bool {
 // handshake is how many requests of HTTP a session takes before it is of use: initialize and initialized.
 const handshake = 2
 
-// session finds the session of a request, and counts that as one of its. It answers the request itself where there is none.
+// session finds the session of a request, and counts that as one of its. It answers the request itself where there is
+// none.
 func (h *HTTP) session(w http.ResponseWriter, r *http.Request, id bridge.JSON) *session {
 	name := r.Header.Get("Mcp-Session-Id")
 	if name == "" {
-		refuse(w, http.StatusBadRequest, []byte(id), codeInvalidRequest, "Mcp-Session-Id is missing: begin with initialize, or claim a version in _meta", nil)
+		refuse(w, http.StatusBadRequest, []byte(id), codeInvalidRequest,
+			"Mcp-Session-Id is missing: begin with initialize, or claim a version in _meta", nil)
 		return nil
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	s := h.sessions[name]
 	if s == nil {
-		refuse(w, http.StatusNotFound, []byte(id), codeInvalidRequest, "There is no such session any more: begin with initialize", nil)
+		refuse(w, http.StatusNotFound, []byte(id), codeInvalidRequest,
+			"There is no such session any more: begin with initialize", nil)
 		return nil
 	}
 	s.requests++
@@ -315,7 +320,8 @@ func (s *session) progressed(params json.RawMessage, text []byte) {
 	}
 	s.mu.Unlock()
 	if to != nil {
-		_, _ = to.Write(slices.Concat([]byte("event: message\ndata: "), oneLine(text), []byte("\n\n"))) // if it fails nobody is there any more
+		// if it fails nobody is there any more
+		_, _ = to.Write(slices.Concat([]byte("event: message\ndata: "), oneLine(text), []byte("\n\n")))
 		_ = to.FlushError()
 	}
 }
@@ -360,7 +366,8 @@ func (h *HTTP) serveLegacy(w http.ResponseWriter, r *http.Request, body []byte, 
 		return
 	}
 	if _, exact := m.ID.Int(); len(m.ID) > 0 && m.ID[0] != '"' && !exact {
-		refuse(w, http.StatusBadRequest, []byte(m.ID), codeInvalidRequest, "Invalid request: an id of 2^53 or more would not come back as it is", nil)
+		refuse(w, http.StatusBadRequest, []byte(m.ID), codeInvalidRequest,
+			"Invalid request: an id of 2^53 or more would not come back as it is", nil)
 		return
 	}
 	var s *session
@@ -372,7 +379,8 @@ func (h *HTTP) serveLegacy(w http.ResponseWriter, r *http.Request, body []byte, 
 			return
 		} else if err != nil {
 			w.Header().Set("Retry-After", "1")
-			refuse(w, http.StatusServiceUnavailable, []byte(m.ID), codeInternal, "Too many sessions: "+err.Error(), reason{"session_limit"})
+			refuse(w, http.StatusServiceUnavailable, []byte(m.ID), codeInternal, "Too many sessions: "+err.Error(),
+				reason{"session_limit"})
 			return
 		}
 	} else if s = h.session(w, r, m.ID); s == nil {
@@ -458,7 +466,8 @@ func (s *session) expect(body []byte, a *response) (ids []jsonrpc.ID) {
 func (h *HTTP) legacyStreamOrEnd(w http.ResponseWriter, r *http.Request) {
 	if newer(r.Header.Get("Mcp-Protocol-Version")) {
 		w.Header().Set("Allow", "POST")
-		refuse(w, http.StatusMethodNotAllowed, nil, codeInvalidRequest, "This version of the protocol has only POST", nil)
+		refuse(w, http.StatusMethodNotAllowed, nil, codeInvalidRequest, "This version of the protocol has only POST",
+			nil)
 		return
 	}
 	if !knownVersion(w, r, nil) {

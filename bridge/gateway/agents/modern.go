@@ -14,8 +14,8 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway"
 )
 
-// The modern era has no sessions: each POST is one request, and the engine's port for it lives as long as it. A client that
-// goes away has cancelled it. Nothing is remembered from one to the next but what the engine knows of pages.
+// The modern era has no sessions: each POST is one request, and the engine's port for it lives as long as it. A client
+// that goes away has cancelled it. Nothing is remembered from one to the next but what the engine knows of pages.
 
 // serveModern answers a message of the modern era.
 func (h *HTTP) serveModern(w http.ResponseWriter, r *http.Request, body []byte, m bridge.Incoming) {
@@ -30,14 +30,15 @@ func (h *HTTP) serveModern(w http.ResponseWriter, r *http.Request, body []byte, 
 			return
 		}
 	} else if !claims(m) {
-		refuse(w, http.StatusBadRequest, []byte(m.ID), codeInvalidParams, "Invalid params: _meta must have "+metaVersion, nil)
+		refuse(w, http.StatusBadRequest, []byte(m.ID), codeInvalidParams,
+			"Invalid params: _meta must have "+metaVersion, nil)
 		return
 	}
 	h.ask(w, r, q)
 }
 
-// wellFormed reports whether a message has the _meta that the modern era asks for: the engine refuses it if not, and HTTP
-// wants that refusal told apart from those of a method.
+// wellFormed reports whether a message has the _meta that the modern era asks for: the engine refuses it if not, and
+// HTTP wants that refusal told apart from those of a method.
 func wellFormed(m bridge.Incoming) bool {
 	meta := m.Params.Get("_meta")
 	object := func(name string) (v bridge.JSON, ok bool) {
@@ -55,8 +56,8 @@ func wellFormed(m bridge.Incoming) bool {
 	return version && capabilities && (ok || len(info) == 0)
 }
 
-// mismatch says which header does not say what the body does, or "". Intermediaries route by the headers, so that they must
-// not be able to lie.
+// mismatch says which header does not say what the body does, or "". Intermediaries route by the headers, so that they
+// must not be able to lie.
 func (h *HTTP) mismatch(head http.Header, m bridge.Incoming) string {
 	version, _ := m.Params.Get("_meta").Get(metaVersion).Text()
 	if wrong := differs(head, "Mcp-Protocol-Version", version); wrong != "" {
@@ -152,7 +153,8 @@ type question struct {
 	meta     bool   // its _meta is as it must be
 }
 
-// status is the HTTP status of an answer: what HTTP itself knows of errors. An error of a method is an answer like others.
+// status is the HTTP status of an answer: what HTTP itself knows of errors. An error of a method is an answer like
+// others.
 func (q question) status(answer []byte) int {
 	if len(answer) > 64<<10 { // no error is so long
 		return http.StatusOK
@@ -188,7 +190,8 @@ func (h *HTTP) ask(w http.ResponseWriter, r *http.Request, q question) {
 	agent, err := h.g.ConnectAs(gateway.TransportRequest, q.who)
 	if err != nil {
 		w.Header().Set("Retry-After", "1")
-		refuse(w, http.StatusServiceUnavailable, nil, codeInternal, "Too many requests at once: "+err.Error(), reason{"session_limit"})
+		refuse(w, http.StatusServiceUnavailable, nil, codeInternal, "Too many requests at once: "+err.Error(),
+			reason{"session_limit"})
 		return
 	}
 	defer agent.Close()
@@ -216,7 +219,8 @@ func (h *HTTP) ask(w http.ResponseWriter, r *http.Request, q question) {
 		case errors.Is(err, errSilent):
 			err = s.alive()
 		case err != nil && ctx.Err() == nil && !s.begun:
-			refuse(w, http.StatusServiceUnavailable, nil, codeInternal, "The session ended before there was an answer", reason{"shutdown"})
+			refuse(w, http.StatusServiceUnavailable, nil, codeInternal, "The session ended before there was an answer",
+				reason{"shutdown"})
 			return
 		case err != nil:
 			return

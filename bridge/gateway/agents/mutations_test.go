@@ -14,10 +14,12 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
-// mutate changes a message in a few places: bytes, parts of it doubled, left out or moved, and what a parser may stumble over.
+// mutate changes a message in a few places: bytes, parts of it doubled, left out or moved, and what a parser may
+// stumble over.
 func mutate(r *rand.Rand, text string) string {
 	b := []byte(text)
-	bits := []string{`"`, `{`, `}`, `[`, `]`, `,`, `:`, `null`, `-1`, `1e999`, `"\u0000"`, "\x00", "\xff", `\ud800`, `"id"`, `"method"`, strings.Repeat("[", 100), `{"id":{"id":`}
+	bits := []string{`"`, `{`, `}`, `[`, `]`, `,`, `:`, `null`, `-1`, `1e999`, `"\u0000"`, "\x00", "\xff", `\ud800`,
+		`"id"`, `"method"`, strings.Repeat("[", 100), `{"id":{"id":`}
 	for range 1 + r.IntN(4) {
 		if len(b) == 0 {
 			break
@@ -41,12 +43,16 @@ func mutate(r *rand.Rand, text string) string {
 
 // originals are messages of both eras that are good.
 var originals = []string{
-	call("1", "resources/read", `"uri":"`+origin+`/doc"`), call(`"x"`, "resources/list", `"cursor":"x"`), listen("2", origin+"/doc"),
-	call("3", "tools/call", `"name":"read_page_resource","arguments":{"uri":"`+origin+`/doc"}`), call("4", "server/discover", ""),
-	initialize("m"), legacyCall("5", "resources/subscribe", `"uri":"`+origin+`/doc"`), `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`,
+	call("1", "resources/read", `"uri":"`+origin+`/doc"`), call(`"x"`, "resources/list", `"cursor":"x"`),
+	listen("2", origin+"/doc"),
+	call("3", "tools/call", `"name":"read_page_resource","arguments":{"uri":"`+origin+`/doc"}`),
+	call("4", "server/discover", ""),
+	initialize("m"), legacyCall("5", "resources/subscribe", `"uri":"`+origin+`/doc"`),
+	`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`,
 }
 
-// Whatever comes in on stdio, what is asked behind it is answered, and whatever comes out is JSON, one message on a line.
+// Whatever comes in on stdio, what is asked behind it is answered, and whatever comes out is JSON, one message on a
+// line.
 func TestMutationsOnStdio(t *testing.T) {
 	p := open(t)
 	c := stdio(t, t.Context(), p.g)
@@ -81,7 +87,9 @@ func TestMutationsOverHTTP(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for name, value := range map[string]string{"Content-Type": "application/json", "Accept": "application/json, text/event-stream", "Mcp-Method": "resources/list", "Mcp-Protocol-Version": []string{"", "2025-11-25", "2026-07-28", "x"}[r.IntN(4)]} {
+		for name, value := range map[string]string{"Content-Type": "application/json",
+			"Accept": "application/json, text/event-stream", "Mcp-Method": "resources/list",
+			"Mcp-Protocol-Version": []string{"", "2025-11-25", "2026-07-28", "x"}[r.IntN(4)]} {
 			if value != "" {
 				request.Header.Set(name, value)
 			}
@@ -101,5 +109,7 @@ func TestMutationsOverHTTP(t *testing.T) {
 	if m := s.ask(call(`"last"`, "resources/read", `"uri":"`+origin+`/doc"`)).want(200, 0); m.Result == nil {
 		t.Error("the last read has no result")
 	}
-	testkit.Eventually(t, "no request is left", func() bool { return s.h.shares.has(ofRequests, fmt.Sprintf("127.0.0.1 %q", "Go-http-client/1.1")) == 0 })
+	testkit.Eventually(t, "no request is left", func() bool {
+		return s.h.shares.has(ofRequests, fmt.Sprintf("127.0.0.1 %q", "Go-http-client/1.1")) == 0
+	})
 }

@@ -13,13 +13,13 @@ import (
 	"github.com/pagewire/pagewire/bridge"
 )
 
-// Agents share what there is. Over HTTP nothing says which process asks, so an agent is who comes from one address under one
-// name: the name that it gives in initialize or in _meta, else its User-Agent. A program that changes its name with each
-// request has as many shares; that is this user's program, or has the token. What all of them have together is bounded too, and
-// apart for each kind of thing, so that listens never keep anybody from reading.
+// Agents share what there is. Over HTTP nothing says which process asks, so an agent is who comes from one address
+// under one name: the name that it gives in initialize or in _meta, else its User-Agent. A program that changes its
+// name with each request has as many shares; that is this user's program, or has the token. What all of them have
+// together is bounded too, and apart for each kind of thing, so that listens never keep anybody from reading.
 
-// Shares say how much one agent on HTTP may have at a time. 0 is the default, which is also what more than the bound for all of them
-// together comes to.
+// Shares say how much one agent on HTTP may have at a time. 0 is the default, which is also what more than the bound
+// for all of them together comes to.
 type Shares struct {
 	Sessions int // of the legacy era. Default 128; all together 512
 	Listens  int // default 256; all together 1,024

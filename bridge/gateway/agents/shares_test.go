@@ -13,17 +13,20 @@ import (
 
 // as gives a request of the modern era its sender's name.
 func as(name, body string) string {
-	return strings.Replace(body, `"_meta":{`, `"_meta":{"io.modelcontextprotocol/clientInfo":{"name":"`+name+`","version":"1"},`, 1)
+	return strings.Replace(body, `"_meta":{`,
+		`"_meta":{"io.modelcontextprotocol/clientInfo":{"name":"`+name+`","version":"1"},`, 1)
 }
 
 // full checks that a request was refused for a bound.
 func (r *reply) full(t *testing.T, status int, reason string, limit int, option string) {
 	t.Helper()
 	m := r.want(status, codeInternal)
-	if m.Error == nil || m.Error.Data["reason"] != reason || m.Error.Data["limit"] != float64(limit) || r.Header.Get("Retry-After") == "" {
+	if m.Error == nil || m.Error.Data["reason"] != reason || m.Error.Data["limit"] != float64(limit) ||
+		r.Header.Get("Retry-After") == "" {
 		t.Fatalf("it is refused with %+v", m.Error)
 	}
-	if option != "" && (m.Error.Data["option"] != option || !strings.Contains(m.Error.Message, option) || !strings.Contains(m.Error.Message, fmt.Sprint(limit))) {
+	if option != "" && (m.Error.Data["option"] != option || !strings.Contains(m.Error.Message, option) ||
+		!strings.Contains(m.Error.Message, fmt.Sprint(limit))) {
 		t.Errorf("it does not say what to do: %+v", m.Error)
 	}
 }
@@ -48,7 +51,8 @@ func TestListensOfOneClient(t *testing.T) {
 		t.Errorf("it has %d listens, want %d", held, b.each)
 	}
 	for _, name := range []string{"honest", "greedy"} { // it, too, may still read
-		if m := s.ask(as(name, call(`"r"`, "resources/read", `"uri":"`+origin+`/doc"`))).want(200, 0); m.Result == nil || m.Result.Contents[0].Text != "one" {
+		if m := s.ask(as(name, call(`"r"`, "resources/read", `"uri":"`+origin+`/doc"`))).want(200,
+			0); m.Result == nil || m.Result.Contents[0].Text != "one" {
 			t.Errorf("%s reads %+v", name, m)
 		}
 	}
@@ -87,7 +91,8 @@ func TestRequestsOfOneClient(t *testing.T) {
 		s.do("POST", legacyCall("4", "resources/read", `"uri":"`+origin+`/slow"`), session).want(200, 0)
 	})
 	testkit.Eventually(t, "all five wait", func() bool { return s.h.shares.has(ofRequests, `127.0.0.1 "greedy"`) == 5 })
-	s.ask(as("greedy", call(`"more"`, "resources/read", `"uri":"`+origin+`/doc"`))).full(t, 429, "request_limit", 5, "--max-requests")
+	s.ask(as("greedy", call(`"more"`, "resources/read", `"uri":"`+origin+`/doc"`))).full(t, 429, "request_limit", 5,
+		"--max-requests")
 	s.do("POST", legacyCall("5", "ping", ""), session).full(t, 429, "request_limit", 5, "--max-requests")
 	s.ask(as("honest", call("1", "resources/read", `"uri":"`+origin+`/doc"`))).want(200, 0)
 	close(s.released)

@@ -19,14 +19,14 @@ const settleTime = 700 * time.Millisecond
 // ErrNotRead is what Stdio returns when its agent asks and does not read the answers.
 var ErrNotRead = errors.New("the agent does not read what it asks for")
 
-// Stdio serves one agent: in and out carry JSON-RPC messages, one per line (the stdio transport of either era). Lines may
-// end in CR LF, and blank ones are skipped; a line that is no message is answered with an error, and one above
+// Stdio serves one agent: in and out carry JSON-RPC messages, one per line (the stdio transport of either era). Lines
+// may end in CR LF, and blank ones are skipped; a line that is no message is answered with an error, and one above
 // Gateway.MessageBytes too, without being held in memory.
 //
 // It returns nil at the end of in, having given the answers to all that came before up to 700 ms, nil when the gateway
 // closes, the error of in or out, ErrNotRead when 64 MiB wait for an agent that does not read, and the context's error
-// when that ends: the agent's requests and listens have then been ended in order. It never takes longer than a second to
-// return, but cannot end a Read of in or a Write to out that is under way: those end when their owner closes them.
+// when that ends: the agent's requests and listens have then been ended in order. It never takes longer than a second
+// to return, but cannot end a Read of in or a Write to out that is under way: those end when their owner closes them.
 func Stdio(ctx context.Context, g *gateway.Gateway, in io.Reader, out io.Writer) error {
 	agent, err := g.Connect(gateway.TransportStdio)
 	if err != nil {
@@ -83,8 +83,8 @@ func readLines(agent *gateway.Agent, in io.Reader, most int) error {
 	}
 }
 
-// readLine returns the next line with its end. Of a line of more than most bytes it returns the beginning, and over. The
-// last line may come with io.EOF.
+// readLine returns the next line with its end. Of a line of more than most bytes it returns the beginning, and over.
+// The last line may come with io.EOF.
 func readLine(r *bufio.Reader, most int) (line []byte, over bool, err error) {
 	for {
 		part, err := r.ReadSlice('\n')

@@ -88,7 +88,9 @@ func TestStdioClient(t *testing.T) {
 			a.follow(origin + "/doc")
 			a.follow(origin + "/other")
 			// go-sdk's Subscribe does not wait for the listen's acknowledgement.
-			testkit.Eventually(t, "both are subscribed to", func() bool { return p.g.Snapshot().Stats.Subscriptions == 2 })
+			testkit.Eventually(t, "both are subscribed to", func() bool {
+				return p.g.Snapshot().Stats.Subscriptions == 2
+			})
 			p.Set(origin+"/doc", "two")
 			a.updated(origin + "/doc")
 			if got := a.text(origin + "/doc"); got != "two" {
@@ -166,13 +168,16 @@ func TestStdioLines(t *testing.T) {
 		{"[]\n", ``, -32600},
 		{"null\n", ``, -32600},
 		{`{"jsonrpc":"2.0","id":{},"method":"ping"}` + "\n", ``, -32600},
-		{`{"jsonrpc":"2.0","id":"` + strings.Repeat("i", 2000) + `","method":"ping"}` + "\n", `"` + strings.Repeat("i", 2000) + `"`, -32600},
-		{`{"jsonrpc":"2.0","id":3,"method":"resources/list","params":{"x":"` + strings.Repeat("x", p.g.MessageBytes()) + `"}}` + "\n", `3`, -32600},
+		{`{"jsonrpc":"2.0","id":"` + strings.Repeat("i", 2000) + `","method":"ping"}` + "\n",
+			`"` + strings.Repeat("i", 2000) + `"`, -32600},
+		{`{"jsonrpc":"2.0","id":3,"method":"resources/list","params":{"x":"` + strings.Repeat("x", p.g.MessageBytes()) +
+			`"}}` + "\n", `3`, -32600},
 		{`{"jsonrpc":"2.0","id":4,"method":"ping"}` + "\n", `4`, 0},
 	} {
 		go c.send(test.line)
 		if m := c.next(); string(m.ID) != test.id || m.code() != test.code {
-			t.Errorf("%.60q is answered %.60s with %d, want %.60s with %d", test.line, m.ID, m.code(), test.id, test.code)
+			t.Errorf("%.60q is answered %.60s with %d, want %.60s with %d", test.line, m.ID, m.code(), test.id,
+				test.code)
 		}
 	}
 	go func() {
@@ -209,7 +214,8 @@ func TestReadLine(t *testing.T) {
 func TestStdioEndOfInput(t *testing.T) {
 	testkit.NoLeak(t)
 	p := open(t)
-	in := call("1", "resources/read", `"uri":"`+origin+`/slow"`) + "\n" + call("2", "resources/read", `"uri":"`+origin+`/doc"`) + "\n" + listen("3", origin+"/doc") + "\n"
+	in := call("1", "resources/read", `"uri":"`+origin+`/slow"`) + "\n" + call("2", "resources/read",
+		`"uri":"`+origin+`/doc"`) + "\n" + listen("3", origin+"/doc") + "\n"
 	go func() {
 		<-p.reading
 		close(p.released)
@@ -232,7 +238,8 @@ func TestStdioEndOfInput(t *testing.T) {
 
 	p.released = make(chan struct{}) // never
 	out.Reset()
-	if err := Stdio(t.Context(), p.g, strings.NewReader(call("1", "resources/read", `"uri":"`+origin+`/slow"`)+"\n"), &out); err != nil {
+	if err := Stdio(t.Context(), p.g, strings.NewReader(call("1", "resources/read", `"uri":"`+origin+`/slow"`)+"\n"),
+		&out); err != nil {
 		t.Fatal(err)
 	}
 	<-p.gaveUp
@@ -264,7 +271,8 @@ func TestStdioGoesAway(t *testing.T) {
 			if m := c.next(); m.Method != "notifications/cancelled" || string(m.Params.RequestID) != `"l"` {
 				t.Errorf("then comes %+v", m)
 			}
-			if err := c.ended(); name == "context" && !errors.Is(err, context.Canceled) || name == "gateway" && err != nil {
+			if err := c.ended(); name == "context" && !errors.Is(err, context.Canceled) || name == "gateway" &&
+				err != nil {
 				t.Errorf("Stdio returns %v", err)
 			}
 			if held(p.g) != 0 {
@@ -281,7 +289,8 @@ func TestStdioNotRead(t *testing.T) {
 	c := stdio(t, t.Context(), p.g)
 	go func() {
 		for i := range 100 {
-			if _, err := io.WriteString(c.in, call(fmt.Sprint(i), "resources/read", `"uri":"`+origin+`/big"`)+"\n"); err != nil {
+			if _, err := io.WriteString(c.in,
+				call(fmt.Sprint(i), "resources/read", `"uri":"`+origin+`/big"`)+"\n"); err != nil {
 				return
 			}
 		}
@@ -348,7 +357,8 @@ func TestStdioMany(t *testing.T) {
 		all.Go(func() {
 			c := stdio(t, t.Context(), p.g)
 			for i := range 30 {
-				c.send(call(fmt.Sprint(i), "resources/read", fmt.Sprintf(`"uri":"%s/square/%d"`, origin, 100*n+i)) + "\n")
+				c.send(call(fmt.Sprint(i), "resources/read", fmt.Sprintf(`"uri":"%s/square/%d"`, origin, 100*n+i)) +
+					"\n")
 			}
 			for range 30 {
 				var i, want int

@@ -11,8 +11,8 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway"
 )
 
-// A stream is the answer to a request: JSON, or once it has begun as one, an event stream. A write that a client does not take
-// in writeTimeout fails, and the client is gone.
+// A stream is the answer to a request: JSON, or once it has begun as one, an event stream. A write that a client does
+// not take in writeTimeout fails, and the client is gone.
 type stream struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
@@ -65,7 +65,8 @@ func (s *stream) write(head string, message []byte, tail string) error {
 // large is what is worth to be cut off while it is being written, when its agent has more waiting than it may.
 const large = 1 << 20
 
-// answer sends the last message: as an event where the stream has begun, else as the body. It gives up when cut is closed.
+// answer sends the last message: as an event where the stream has begun, else as the body. It gives up when cut is
+// closed.
 func (s *stream) answer(status int, message []byte, cut <-chan struct{}) {
 	if len(message) > large {
 		written := make(chan struct{})

@@ -24,14 +24,16 @@ var Names = []string{
 }
 
 // ErrNone is what FS returns in a binary that was built without the files.
-var ErrNone = errors.New("this binary was built without its page files: build it with make build (go build -tags pagewire_assets)")
+var ErrNone = errors.New("this binary was built without its page files: build it with make build (go build -tags " +
+	"pagewire_assets)")
 
 // Inspector returns the files of the inspector page, index.html first among them, or ErrNone.
 func Inspector() (fs.FS, error) {
 	return inspector()
 }
 
-// Inject returns the script by which the gateway gives the page layer to a page, with the gateway as its core, or ErrNone.
+// Inject returns the script by which the gateway gives the page layer to a page, with the gateway as its core, or
+// ErrNone.
 func Inject() (string, error) {
 	if inject == "" {
 		return "", ErrNone

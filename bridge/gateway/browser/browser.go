@@ -17,7 +17,8 @@ import (
 )
 
 // ErrNone is what Find returns when there is no browser, and says what to do.
-var ErrNone = errors.New("no Chromium or Chrome found: install one (Debian: apt-get install chromium), or set PAGEWIRE_BROWSER to its path")
+var ErrNone = errors.New("no Chromium or Chrome found: install one (Debian: apt-get install chromium), or set " +
+	"PAGEWIRE_BROWSER to its path")
 
 // Find returns the path of a Chromium, Chrome, Edge or Brave: the one that PAGEWIRE_BROWSER names, else the first
 // that is on PATH, else the first where the system's installers put them. A PAGEWIRE_BROWSER that cannot be run

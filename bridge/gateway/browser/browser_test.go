@@ -78,10 +78,13 @@ func TestFindSaysWhatToDoWhenThereIsNone(t *testing.T) {
 }
 
 func TestCandidatesKnowWhereInstallersPutBrowsers(t *testing.T) {
-	env := map[string]string{"HOME": "/Users/ada", "ProgramFiles": `C:\Program Files`, "LocalAppData": `C:\Users\ada\AppData\Local`}
+	env := map[string]string{"HOME": "/Users/ada", "ProgramFiles": `C:\Program Files`,
+		"LocalAppData": `C:\Users\ada\AppData\Local`}
 	for goos, want := range map[string][]string{
-		"darwin":  {"/Applications/Google Chrome.app/Contents/MacOS/Google Chrome", "/Users/ada/Applications/Chromium.app/Contents/MacOS/Chromium"},
-		"windows": {`C:\Program Files\Google\Chrome\Application\chrome.exe`, `C:\Users\ada\AppData\Local\Chromium\Application\chrome.exe`},
+		"darwin": {"/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
+			"/Users/ada/Applications/Chromium.app/Contents/MacOS/Chromium"},
+		"windows": {`C:\Program Files\Google\Chrome\Application\chrome.exe`,
+			`C:\Users\ada\AppData\Local\Chromium\Application\chrome.exe`},
 	} {
 		if goos == "darwin" && runtime.GOOS == "windows" {
 			continue // filepath.Join
@@ -97,7 +100,8 @@ func TestCandidatesKnowWhereInstallersPutBrowsers(t *testing.T) {
 
 func TestFlagsLeaveRealPagesAlone(t *testing.T) {
 	all := strings.Join(flags(false, true), " ")
-	for _, refused := range []string{"throttling", "backgrounding", "renderer", "extensions", "popup", "ipc-flooding", "web-security", "enable-automation"} {
+	for _, refused := range []string{"throttling", "backgrounding", "renderer", "extensions", "popup", "ipc-flooding",
+		"web-security", "enable-automation"} {
 		if strings.Contains(all, refused) {
 			t.Errorf("flags contain %q: what is tested under them is not what a person runs", refused)
 		}
@@ -150,7 +154,9 @@ func TestLaunchLoadsAPageAndLeavesNothing(t *testing.T) {
 	if ctx.Err() == nil {
 		t.Error("after close the context lives on")
 	}
-	testkit.Eventually(t, "after close no process is left", func() bool { return len(processesUsing(t, profiles)) == 0 })
+	testkit.Eventually(t, "after close no process is left", func() bool {
+		return len(processesUsing(t, profiles)) == 0
+	})
 }
 
 func TestLaunchReportsABrowserThatDoesNotStart(t *testing.T) {

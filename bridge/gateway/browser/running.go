@@ -20,8 +20,10 @@ import (
 )
 
 // ErrNotRunning is what Running returns when no browser takes connections, and says what to do.
-var ErrNotRunning = errors.New("no running browser takes connections: allow it at chrome://inspect/#remote-debugging (Chrome 144 and later), " +
-	"or start one with chromium --remote-debugging-port=9222 --user-data-dir=DIR (a DIR of its own: browsers refuse it for the usual profile), or let pagewire launch one")
+var ErrNotRunning = errors.New("no running browser takes connections: allow it at chrome://inspect/#remote-debugging " +
+	"(Chrome 144 and later), " +
+	"or start one with chromium --remote-debugging-port=9222 --user-data-dir=DIR (a DIR of its own: browsers refuse " +
+	"it for the usual profile), or let pagewire launch one")
 
 // Running looks for a browser that takes connections by the Chrome DevTools Protocol, and returns its URL: one whose
 // usual profile says so (the file DevToolsActivePort), else what listens on 127.0.0.1:9222. The browser may still ask
@@ -115,15 +117,18 @@ func profiles(goos string, env func(string) string) []string {
 	switch goos {
 	case "darwin":
 		root = filepath.Join(env("HOME"), "Library", "Application Support")
-		names = []string{"Google/Chrome", "Chromium", "Microsoft Edge", "BraveSoftware/Brave-Browser", "Google/Chrome Beta", "Google/Chrome Canary"}
+		names = []string{"Google/Chrome", "Chromium", "Microsoft Edge", "BraveSoftware/Brave-Browser",
+			"Google/Chrome Beta", "Google/Chrome Canary"}
 	case "windows":
 		root = env("LocalAppData")
-		names = []string{"Google/Chrome/User Data", "Chromium/User Data", "Microsoft/Edge/User Data", "BraveSoftware/Brave-Browser/User Data"}
+		names = []string{"Google/Chrome/User Data", "Chromium/User Data", "Microsoft/Edge/User Data",
+			"BraveSoftware/Brave-Browser/User Data"}
 	default:
 		if root = env("XDG_CONFIG_HOME"); root == "" {
 			root = filepath.Join(env("HOME"), ".config")
 		}
-		names = []string{"google-chrome", "chromium", "microsoft-edge", "BraveSoftware/Brave-Browser", "google-chrome-beta", "google-chrome-unstable"}
+		names = []string{"google-chrome", "chromium", "microsoft-edge", "BraveSoftware/Brave-Browser",
+			"google-chrome-beta", "google-chrome-unstable"}
 	}
 	var dirs []string
 	for _, name := range names {

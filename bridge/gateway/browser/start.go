@@ -25,11 +25,12 @@ type StartOptions struct {
 	Options
 	// Open are the URLs of the first tabs; none means about:blank.
 	Open []string
-	// DebugPort is the TCP port on loopback where every process of the machine, whoever's it is, can control the browser. "0" is one
-	// that the system chooses; the file DevToolsActivePort in the profile has it then. "" means "0" for Start, and none for StartPiped.
+	// DebugPort is the TCP port on loopback where every process of the machine, whoever's it is, can control the
+	// browser. "0" is one that the system chooses; the file DevToolsActivePort in the profile has it then. "" means "0"
+	// for Start, and none for StartPiped.
 	DebugPort string
-	// Profile is the directory of the browser's profile, which is made where it is missing, and stays. "" means an empty one
-	// that goes with the browser. A browser that runs on that directory already is an error.
+	// Profile is the directory of the browser's profile, which is made where it is missing, and stays. "" means an
+	// empty one that goes with the browser. A browser that runs on that directory already is an error.
 	Profile string
 }
 
@@ -94,7 +95,8 @@ func Start(ctx context.Context, o StartOptions) (*Browser, error) {
 			}
 			break
 		}
-		err = fmt.Errorf("start %s: it ended before it listened (does another one run on %s?): %s", cmd.Path, o.Profile, said)
+		err = fmt.Errorf("start %s: it ended before it listened (does another one run on %s?): %s", cmd.Path, o.Profile,
+			said)
 	case <-limited.Done():
 		err = fmt.Errorf("start %s: it does not listen: %w", cmd.Path, context.Cause(limited))
 	}
@@ -167,11 +169,12 @@ func (o *output) read() {
 func (o *output) String() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return strings.Join(strings.FieldsFunc(o.text.String(), func(r rune) bool { return unicode.IsControl(r) || r == ' ' }), " ")
+	return strings.Join(
+		strings.FieldsFunc(o.text.String(), func(r rune) bool { return unicode.IsControl(r) || r == ' ' }), " ")
 }
 
-// merge puts further flags behind ours. One that names a flag of ours replaces it, but lists of features are joined: the
-// browser reads the last one only.
+// merge puts further flags behind ours. One that names a flag of ours replaces it, but lists of features are joined:
+// the browser reads the last one only.
 func merge(ours, further []string) []string {
 	name := func(flag string) string {
 		name, _, _ := strings.Cut(strings.TrimLeft(flag, "-"), "=")
@@ -213,8 +216,8 @@ func (b *Browser) Crashed() bool {
 	}
 }
 
-// Close asks the browser to end, kills it where it does not within 5 s, and removes the profile if it was made for it. It
-// may be called more than once.
+// Close asks the browser to end, kills it where it does not within 5 s, and removes the profile if it was made for it.
+// It may be called more than once.
 func (b *Browser) Close() {
 	b.once.Do(func() {
 		if b.URL == "" || Quit(b.URL) != nil || !b.ended(closeTimeout) {
@@ -251,8 +254,9 @@ func (b *Browser) open(ctx context.Context, urls []string) error {
 	return nil
 }
 
-// Quit asks the browser at a WebSocket URL to end, in the way that saves what is to be saved, on every system. It returns when
-// the browser has heard; ending takes it 0.1 s. The error is that it cannot be reached, or does not answer within 5 s.
+// Quit asks the browser at a WebSocket URL to end, in the way that saves what is to be saved, on every system. It
+// returns when the browser has heard; ending takes it 0.1 s. The error is that it cannot be reached, or does not answer
+// within 5 s.
 func Quit(url string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()

@@ -67,7 +67,8 @@ func TestStartKeepsANamedProfile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The file by which Running finds a browser is in the profile, a moment after the browser has said where it listens.
+	// The file by which Running finds a browser is in the profile, a moment after the browser has said where it
+	// listens.
 	testkit.Eventually(t, "the profile has "+b.URL, func() bool { return active(profile) == b.URL })
 	b.Process.Kill()
 	<-b.Done()
@@ -84,16 +85,20 @@ func TestStartKeepsANamedProfile(t *testing.T) {
 }
 
 func TestStartSaysWhyNot(t *testing.T) {
-	if _, err := Start(t.Context(), StartOptions{Options: Options{Path: program(t, "broken")}}); err == nil || !strings.Contains(err.Error(), "ended before it listened") {
+	if _, err := Start(t.Context(), StartOptions{Options: Options{Path: program(t, "broken")}}); err == nil ||
+		!strings.Contains(err.Error(), "ended before it listened") {
 		t.Errorf("a program that ends: %v", err)
 	}
-	if _, err := Start(t.Context(), StartOptions{Options: Options{Path: filepath.Join(t.TempDir(), "none")}}); err == nil || !strings.Contains(err.Error(), "none") {
+	if _, err := Start(t.Context(),
+		StartOptions{Options: Options{Path: filepath.Join(t.TempDir(), "none")}}); err == nil ||
+		!strings.Contains(err.Error(), "none") {
 		t.Errorf("a program that is not there: %v", err)
 	}
 }
 
 func TestMergeOfFlags(t *testing.T) {
-	got := merge([]string{"--a", "--lang=en", "--enable-features=WebMCP"}, []string{"--lang=de", "--enable-features=Other", "--b"})
+	got := merge([]string{"--a", "--lang=en", "--enable-features=WebMCP"},
+		[]string{"--lang=de", "--enable-features=Other", "--b"})
 	want := []string{"--a", "--lang=de", "--enable-features=Other,WebMCP", "--b"}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)

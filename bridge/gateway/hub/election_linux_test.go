@@ -10,7 +10,8 @@ import (
 )
 
 func init() {
-	disks["the home is read-only"] = unusable{func(m *machine) error { return mounted(m, syscall.MS_RDONLY, "") }, "read-only file system"}
+	disks["the home is read-only"] = unusable{func(m *machine) error { return mounted(m, syscall.MS_RDONLY, "") },
+		"read-only file system"}
 	disks["the disk is full"] = unusable{func(m *machine) error {
 		// Room for the directory, and for nothing in it.
 		return errors.Join(mounted(m, 0, "nr_inodes=2"), os.Mkdir(filepath.Join(m.config, "pagewire"), 0o700))

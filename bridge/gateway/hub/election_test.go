@@ -62,13 +62,15 @@ func TestManyStartsAtOnce(t *testing.T) {
 	testkit.Eventually(t, "one is the hub, which has the page, and the others have joined", func() bool {
 		return count(isHub) > 0 && count(isJoined) >= many-1 && sessions() > 0
 	})
-	if hubs, joined, alone := count(isHub), count(isJoined), count(isAlone); hubs != 1 || joined != many-1 || alone != 0 {
+	if hubs, joined, alone := count(isHub), count(isJoined), count(isAlone); hubs != 1 || joined != many-1 ||
+		alone != 0 {
 		t.Errorf("%d hubs, %d that have joined, %d alone", hubs, joined, alone)
 	}
 	if n := sessions(); n != 1 {
 		t.Errorf("the page was brought in %d times", n)
 	}
-	if s, err := Ask(t.Context(), m.addr); err != nil || s.Generation != 1 || s.Agents != many-1+1 { // its own agent, too
+	// its own agent, too
+	if s, err := Ask(t.Context(), m.addr); err != nil || s.Generation != 1 || s.Agents != many-1+1 {
 		t.Errorf("the hub says %+v, %v", s, err)
 	}
 	for _, in := range ins {
@@ -142,7 +144,8 @@ func TestFiftyHubs(t *testing.T) {
 		read(fresh)
 		nodes = append(joiners, fresh)
 	}
-	t.Logf("%d changes; the longest time until all agents had the last state, on a machine that reads all the time: %v", changes, longest.Round(time.Millisecond))
+	t.Logf("%d changes; the longest time until all agents had the last state, on a machine that reads all the time: %v",
+		changes, longest.Round(time.Millisecond))
 	for _, n := range nodes {
 		if n.log.Has(isAlone) || n.log.Has("hangs") {
 			t.Error("a process serves alone, or takes a hub to hang")
@@ -188,22 +191,43 @@ func TestADirectoryThatCannotBeUsed(t *testing.T) {
 	}
 	directory := func(m *machine) string { return filepath.Join(m.config, "pagewire") }
 	cases := map[string]unusable{
-		"the directory is a file":         {func(m *machine) error { return os.WriteFile(directory(m), nil, 0o600) }, "is a file and not a directory"},
-		"the directory is another user's": {func(m *machine) error { return errors.Join(os.Mkdir(directory(m), 0o700), other(directory(m))) }, "belongs to another user"},
+		"the directory is a file": {func(m *machine) error { return os.WriteFile(directory(m), nil, 0o600) },
+			"is a file and not a directory"},
+		"the directory is another user's": {
+			func(m *machine) error { return errors.Join(os.Mkdir(directory(m), 0o700), other(directory(m))) },
+			"belongs to another user"},
 		"the directory is open to others": {func(m *machine) error {
 			return errors.Join(os.Mkdir(directory(m), 0o700), os.Chmod(directory(m), 0o777))
 		}, "others may write to"},
-		"its path is too long":                  {longer, "and this system takes"},
-		"the lock is a FIFO":                    {at("hub-1.lock", func(p string) error { return syscall.Mkfifo(p, 0o600) }), "is a FIFO and not a file"},
-		"the lock is a directory":               {at("hub-1.lock", func(p string) error { return os.Mkdir(p, 0o700) }), "is a directory and not a file"},
-		"the lock is a link":                    {at("hub-1.lock", func(p string) error { return os.Symlink("/dev/null", p) }), "is a symbolic link and not a file"},
-		"the lock is open to others":            {at("hub-1.lock", func(p string) error { return errors.Join(os.WriteFile(p, nil, 0o600), os.Chmod(p, 0o622)) }), "others may write to"},
-		"the lock is another user's":            {at("hub-1.lock", func(p string) error { return errors.Join(os.WriteFile(p, nil, 0o600), other(p)) }), "belongs to another user"},
-		"the socket is a file":                  {at("hub-1", func(p string) error { return os.WriteFile(p, []byte("x"), 0o600) }), "is a file and not a socket"},
-		"the socket is a FIFO":                  {at("hub-1", func(p string) error { return syscall.Mkfifo(p, 0o600) }), "is a FIFO and not a socket"},
-		"the socket is a directory":             {at("hub-1", func(p string) error { return os.Mkdir(p, 0o700) }), "is a directory and not a socket"},
-		"the socket is a link":                  {at("hub-1", func(p string) error { return os.Symlink("/nowhere", p) }), "is a symbolic link and not a socket"},
-		"the lock of a later generation is one": {at("hub-7.lock", func(p string) error { return errors.Join(os.WriteFile(p, nil, 0o600), os.Chmod(p, 0o622)) }), "others may write to"},
+		"its path is too long": {longer, "and this system takes"},
+		"the lock is a FIFO": {
+			at("hub-1.lock", func(p string) error { return syscall.Mkfifo(p, 0o600) }), "is a FIFO and not a file"},
+		"the lock is a directory": {at("hub-1.lock", func(p string) error { return os.Mkdir(p, 0o700) }),
+			"is a directory and not a file"},
+		"the lock is a link": {
+			at("hub-1.lock", func(p string) error { return os.Symlink("/dev/null", p) }),
+			"is a symbolic link and not a file"},
+		"the lock is open to others": {
+			at("hub-1.lock",
+				func(p string) error { return errors.Join(os.WriteFile(p, nil, 0o600), os.Chmod(p, 0o622)) }),
+			"others may write to"},
+		"the lock is another user's": {
+			at("hub-1.lock", func(p string) error { return errors.Join(os.WriteFile(p, nil, 0o600), other(p)) }),
+			"belongs to another user"},
+		"the socket is a file": {
+			at("hub-1", func(p string) error { return os.WriteFile(p, []byte("x"), 0o600) }),
+			"is a file and not a socket"},
+		"the socket is a FIFO": {at("hub-1", func(p string) error { return syscall.Mkfifo(p, 0o600) }),
+			"is a FIFO and not a socket"},
+		"the socket is a directory": {at("hub-1", func(p string) error { return os.Mkdir(p, 0o700) }),
+			"is a directory and not a socket"},
+		"the socket is a link": {
+			at("hub-1", func(p string) error { return os.Symlink("/nowhere", p) }),
+			"is a symbolic link and not a socket"},
+		"the lock of a later generation is one": {
+			at("hub-7.lock",
+				func(p string) error { return errors.Join(os.WriteFile(p, nil, 0o600), os.Chmod(p, 0o622)) }),
+			"others may write to"},
 	}
 	maps.Copy(cases, disks)
 	for name, c := range cases {
@@ -257,7 +281,8 @@ func TestWhatIsLeftOfOlderGenerations(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer d.Close()
-	for _, name := range []string{"hub-3", "hub-3.lock", "hub-4.lock", "hub-5", "hub-007.lock", "hub-8.lock.new", "hub-x.lock", "keeper.lock", "hub-9.lock"} {
+	for _, name := range []string{"hub-3", "hub-3.lock", "hub-4.lock", "hub-5", "hub-007.lock", "hub-8.lock.new",
+		"hub-x.lock", "keeper.lock", "hub-9.lock"} {
 		if err := d.WriteFile(name, nil); err != nil {
 			t.Fatal(err)
 		}

@@ -78,8 +78,10 @@ func process() {
 		Addr: os.Getenv("HUB_TEST_ADDR"), Build: "test", Gateway: g, Log: log,
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, os.Getpid()) }),
 		Lead:    func(ctx context.Context) error { return bringIn(ctx, g) },
-		Share:   func() map[string]string { return map[string]string{"browser": "ws://" + os.Getenv("HUB_TEST_PAGES")} },
-		Learn:   func(m map[string]string) { log.Info("learned", "browser", m["browser"]) },
+		Share: func() map[string]string {
+			return map[string]string{"browser": "ws://" + os.Getenv("HUB_TEST_PAGES")}
+		},
+		Learn: func(m map[string]string) { log.Info("learned", "browser", m["browser"]) },
 	})
 	g.Close()
 	if err != nil {
@@ -120,7 +122,8 @@ func bringIn(ctx context.Context, g *gateway.Gateway) error {
 			return err
 		}
 		conns = append(conns, conn)
-		page, err := g.Attach(gateway.PageInfo{Tab: tab, Origin: app, URL: app + "/", Title: "Tab " + tab, Transport: "test"}, func(frame []byte) {
+		page, err := g.Attach(gateway.PageInfo{Tab: tab, Origin: app, URL: app + "/", Title: "Tab " + tab,
+			Transport: "test"}, func(frame []byte) {
 			if frame != nil {
 				conn.Send(frame)
 			}
@@ -281,8 +284,10 @@ func (m *machine) command(t *testing.T) (*exec.Cmd, *testkit.Log) {
 	}
 	slices.Sort(tabs)
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), "XDG_CONFIG_HOME="+m.config, "HOME="+m.config, "HUB_TEST_ADDR="+m.addr, "HUB_TEST_PAGES="+m.pages.addr,
-		"HUB_TEST_TABS="+strings.Join(tabs, " "), "GORACE=atexit_sleep_ms=0") // else a process under -race takes a second to end
+	cmd.Env = append(os.Environ(), "XDG_CONFIG_HOME="+m.config, "HOME="+m.config, "HUB_TEST_ADDR="+m.addr,
+		"HUB_TEST_PAGES="+m.pages.addr,
+		// else a process under -race takes a second to end
+		"HUB_TEST_TABS="+strings.Join(tabs, " "), "GORACE=atexit_sleep_ms=0")
 	log := testkit.LogOf(t, "a process")
 	cmd.Stderr = log
 	return cmd, log

@@ -179,6 +179,7 @@ func (m *member) pause(ctx context.Context, why error) time.Duration {
 
 // alone serves without the others, since there is no way to them.
 func (m *member) alone(ctx context.Context, why error) error {
-	m.o.Log.Warn("this process serves alone: its agents do not see the pages of the others, nor they its", "reason", why)
+	m.o.Log.Warn("this process serves alone: its agents do not see the pages of the others, nor they its", "reason",
+		why)
 	return m.solo(ctx)
 }

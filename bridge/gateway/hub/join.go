@@ -137,7 +137,8 @@ func reach(ctx context.Context, dir *userdir.Dir, at uint64) (net.Conn, error) {
 		return c, nil
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
-	case errors.Is(err, userdir.ErrNobody), errors.As(err, &op): // the latter: more wait for it than the system lets wait
+	// the latter: more wait for it than the system lets wait
+	case errors.Is(err, userdir.ErrNobody), errors.As(err, &op):
 		return nil, fmt.Errorf("%w: %w", ErrNoHub, err)
 	}
 	return nil, err
@@ -222,7 +223,8 @@ func dial(ctx context.Context, dir *userdir.Dir, at uint64, mine hello, note fun
 	}
 	l := &line{Conn: over, closed: make(chan struct{})}
 	go l.watch()
-	ws, response, err := wsconn.Client(ctx, l, joinPath, nil, wsconn.Options{MaxMessage: maxToJoiner, Note: noted(note)})
+	ws, response,
+		err := wsconn.Client(ctx, l, joinPath, nil, wsconn.Options{MaxMessage: maxToJoiner, Note: noted(note)})
 	if err != nil {
 		if response != nil && !l.silent.Load() && ctx.Err() == nil {
 			return nil, fmt.Errorf("%w: it answers %.80q", ErrRefused, response.Status)
@@ -258,7 +260,8 @@ func noted(take func(note)) func(*wsconn.Conn, []byte) {
 	return func(c *wsconn.Conn, text []byte) {
 		n, err := decodeNote(text)
 		if err != nil {
-			go c.CloseWith(websocket.StatusPolicyViolation, brief(err.Error())) // not here: who closes waits for who reads
+			// not here: who closes waits for who reads
+			go c.CloseWith(websocket.StatusPolicyViolation, brief(err.Error()))
 			return
 		}
 		if take != nil {

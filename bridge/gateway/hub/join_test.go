@@ -33,13 +33,16 @@ func TestDial(t *testing.T) {
 	}
 	g := lead(t, m, Options{
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "inspector") }),
-		Local:   http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "local "+r.URL.Path) }),
+		Local: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			io.WriteString(w, "local "+r.URL.Path)
+		}),
 	})
 	conn, err := Dial(t.Context(), m.addr, "test")
 	if err != nil {
 		t.Fatal(err)
 	}
-	cs, err := mcp.NewClient(&mcp.Implementation{Name: "ls", Version: "1"}, nil).Connect(t.Context(), mcpconn.Transport(conn), nil)
+	cs, err := mcp.NewClient(&mcp.Implementation{Name: "ls", Version: "1"}, nil).Connect(t.Context(),
+		mcpconn.Transport(conn), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +75,8 @@ func TestDial(t *testing.T) {
 			t.Errorf("at the port %s is %q", path, got)
 		}
 	}
-	if s, err := Ask(t.Context(), m.addr); err != nil || s != (Status{Build: "test", Protocol: Protocol, Generation: 1, Addr: m.addr}) {
+	if s, err := Ask(t.Context(), m.addr); err != nil ||
+		s != (Status{Build: "test", Protocol: Protocol, Generation: 1, Addr: m.addr}) {
 		t.Errorf("it is %+v, %v", s, err)
 	}
 }
@@ -139,7 +143,8 @@ func TestWhoDoesNotIntroduceItselfIsRefused(t *testing.T) {
 
 // Both sides say who is of which version: the joiner serves alone then.
 func TestAnotherVersion(t *testing.T) {
-	const words = "the hub is pagewire %s (protocol %d), the joiner %s (protocol %d): restart the agents with one version"
+	const words = "the hub is pagewire %s (protocol %d), the joiner %s (protocol %d): restart the agents with one " +
+		"version"
 	t.Run("of the joiner", func(t *testing.T) {
 		m := newMachine(t, nil)
 		log, g := takePart(t, Options{Addr: m.addr, Build: "0.1.0"})
@@ -168,7 +173,8 @@ func TestAnotherVersion(t *testing.T) {
 			}
 		})
 		want := fmt.Sprintf(words, "0.9.0", 2, "0.1.0", 1)
-		if _, err := Dial(t.Context(), m.addr, "0.1.0"); !errors.Is(err, ErrVersion) || !strings.Contains(err.Error(), want) {
+		if _, err := Dial(t.Context(), m.addr, "0.1.0"); !errors.Is(err, ErrVersion) ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("Dial: %v", err)
 		}
 		leads := make(chan bool, 1)
@@ -223,9 +229,10 @@ func TestHubsThatMakeNoSense(t *testing.T) {
 		kind error
 		says string
 	}{
-		"a web server":          {http.NotFound, ErrRefused, "404"},
-		"no hello":              {say(`{"jsonrpc":"2.0"}`), ErrRefused, "did not introduce itself"},
-		"escapes":               {say("{\"type\":\"pagewire:hello\",\"protocol\":1,\"build\":\"\\u001b[2J\"}"), ErrRefused, `\x1b[2J`},
+		"a web server": {http.NotFound, ErrRefused, "404"},
+		"no hello":     {say(`{"jsonrpc":"2.0"}`), ErrRefused, "did not introduce itself"},
+		"escapes": {say("{\"type\":\"pagewire:hello\",\"protocol\":1,\"build\":\"\\u001b[2J\"}"),
+			ErrRefused, `\x1b[2J`},
 		"a status with escapes": {escapes, ErrRefused, "answers"},
 		"a reason with escapes": {func(w http.ResponseWriter, r *http.Request) {
 			if c, err := wsconn.Accept(w, r, wsconn.Options{MaxMessage: maxToHub}); err == nil {
@@ -233,7 +240,8 @@ func TestHubsThatMakeNoSense(t *testing.T) {
 				c.CloseWith(websocket.StatusTryAgainLater, "no\x1b[2J")
 			}
 		}, ErrRefused, `no\x1b[2J`},
-		"silence":           {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, ErrSilent, "for 2s"},
+		"silence": {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, ErrSilent,
+			"for 2s"},
 		"silence for hello": {say(), ErrSilent, "for 2s"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -299,15 +307,17 @@ func TestBadJoiners(t *testing.T) {
 		for range maxJoiners {
 			greeted(t, m)
 		}
-		if _, err := Dial(t.Context(), m.addr, "test"); !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), "as many joiners as it takes") {
+		if _, err := Dial(t.Context(), m.addr, "test"); !errors.Is(err, ErrRefused) ||
+			!strings.Contains(err.Error(), "as many joiners as it takes") {
 			t.Errorf("one too many: %v", err)
 		}
 	})
 	t.Run("loris", func(t *testing.T) {
 		// One that never ends its request, one that says nothing, and one that never ends its frame: each costs a
 		// connection, nobody waits for them, and the hub ends in spite of them.
-		for _, part := range []string{"GET /join HTTP/1.1\r\nHost: x\r\nX: ", "", "GET /join HTTP/1.1\r\nHost: hub\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n" +
-			"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n\x81\xfe"} {
+		for _, part := range []string{"GET /join HTTP/1.1\r\nHost: x\r\nX: ", "",
+			"GET /join HTTP/1.1\r\nHost: hub\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n" +
+				"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n\x81\xfe"} {
 			c, _, err := Connect(t.Context(), m.addr)
 			if err != nil {
 				t.Fatal(err)
@@ -399,7 +409,9 @@ func TestThePortIsTakenWhenItIsFree(t *testing.T) {
 	}
 	defer l.Close()
 	log, _ := takePart(t, Options{Addr: m.addr, Handler: http.NotFoundHandler()})
-	testkit.Eventually(t, "it says that it does without", func() bool { return log.Has("something else has the port: agents go on") })
+	testkit.Eventually(t, "it says that it does without", func() bool {
+		return log.Has("something else has the port: agents go on")
+	})
 	l.Close()
 	testkit.Eventually(t, "it has the port", func() bool {
 		s, err := Ask(t.Context(), m.addr)

@@ -81,7 +81,8 @@ func (m *member) lead(parent context.Context, s *seat) (deposed bool, err error)
 	parts.Wait()
 	err = causeOf(parent, ctx)
 	if errors.Is(err, errDeposed) {
-		m.o.Log.Warn("this process is the hub no more: it was stopped, or its lock was removed, and another one has begun",
+		m.o.Log.Warn("this process is the hub no more: it was stopped, or its lock was removed, and another one has "+
+			"begun",
 			"generation", s.at)
 		return true, nil
 	}
@@ -121,7 +122,8 @@ func (m *member) bring(ctx context.Context, end context.CancelCauseFunc) {
 
 func newServer(ctx context.Context, h http.Handler, log *slog.Logger) *http.Server {
 	return &http.Server{
-		Handler: h, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader, ConnContext: access.ConnContext,
+		Handler: h, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
+		ConnContext: access.ConnContext,
 		BaseContext: func(net.Listener) context.Context { return ctx },
 		ErrorLog:    slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}

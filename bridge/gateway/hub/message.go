@@ -98,7 +98,8 @@ func decodeNote(text []byte) (n note, err error) {
 
 // versions says that a joiner and a hub do not understand each other.
 func versions(joiner, hub hello) string {
-	return fmt.Sprintf("the hub is pagewire %s (protocol %d), the joiner %s (protocol %d): restart the agents with one version",
+	return fmt.Sprintf("the hub is pagewire %s (protocol %d), the joiner %s (protocol %d): restart the agents with "+
+		"one version",
 		hub.Build, hub.Protocol, joiner.Build, joiner.Protocol)
 }
 

@@ -62,21 +62,24 @@ func TestMessagesAreBounded(t *testing.T) {
 	if _, err := decodeHello([]byte(small + pad(maxHello-len(small)))); err != nil {
 		t.Errorf("the longest hello: %v", err)
 	}
-	if _, err := decodeHello([]byte(small + pad(maxHello-len(small)+1))); err == nil || !strings.Contains(err.Error(), "4096 are the most") {
+	if _, err := decodeHello([]byte(small + pad(maxHello-len(small)+1))); err == nil ||
+		!strings.Contains(err.Error(), "4096 are the most") {
 		t.Errorf("one that is longer: %v", err)
 	}
 	small = `{"type":"pagewire:alive"}`
 	if _, err := decodeNote([]byte(small + pad(maxNote-len(small)))); err != nil {
 		t.Errorf("the longest note: %v", err)
 	}
-	if _, err := decodeNote([]byte(small + pad(maxNote-len(small)+1))); err == nil || !strings.Contains(err.Error(), "262144 are the most") {
+	if _, err := decodeNote([]byte(small + pad(maxNote-len(small)+1))); err == nil ||
+		!strings.Contains(err.Error(), "262144 are the most") {
 		t.Errorf("one that is longer: %v", err)
 	}
 	share := map[string]string{}
 	for i := range maxShared + 1 {
 		share[fmt.Sprint(i)] = ""
 	}
-	if _, err := decodeNote(encode(note{typeShare, share})); err == nil || !strings.Contains(err.Error(), "64 are the most") {
+	if _, err := decodeNote(encode(note{typeShare, share})); err == nil ||
+		!strings.Contains(err.Error(), "64 are the most") {
 		t.Errorf("one that shares too much: %v", err)
 	}
 	delete(share, "0")

@@ -50,7 +50,8 @@ func (p *port) serve(ctx context.Context) {
 			pause = portEvery
 			if !said {
 				said = true
-				p.o.Gateway.Notice("port", "Another program has "+p.o.Addr+": pages that connect by themselves do not get here until it ends.")
+				p.o.Gateway.Notice("port", "Another program has "+p.o.Addr+": pages that connect by themselves do "+
+					"not get here until it ends.")
 				p.o.Log.Warn("something else has the port: agents go on, without pages that connect by themselves, "+
 					"the inspector and agents on HTTP, until it is free", "addr", p.o.Addr, "error", err)
 			}

@@ -75,7 +75,8 @@ func TestTakeoverWhileAReadIsUnderWay(t *testing.T) {
 	joiner := m.shows(doc)
 	hub.kill()
 	for range 20 {
-		if got, err := joiner.Read(doc); err != nil && !strings.Contains(err.Error(), "went away") || err == nil && got != "0" {
+		if got, err := joiner.Read(doc); err != nil && !strings.Contains(err.Error(), "went away") || err == nil &&
+			got != "0" {
 			t.Fatalf("a read during the takeover: %q, %v", got, err)
 		}
 	}
@@ -90,7 +91,9 @@ func TestHubThatEndsInOrder(t *testing.T) {
 	m := newMachine(t, map[string][]string{"a": {doc}})
 	hub := m.shows(doc)
 	joiner := m.shows(doc)
-	testkit.Eventually(t, "the joiner has learned what it needs as a successor", func() bool { return joiner.log.Has("browser=ws://" + m.pages.addr) })
+	testkit.Eventually(t, "the joiner has learned what it needs as a successor", func() bool {
+		return joiner.log.Has("browser=ws://" + m.pages.addr)
+	})
 	joiner.Watch(doc)
 	began := time.Now()
 	hub.in.Close()
@@ -122,7 +125,8 @@ func stopped(t *testing.T, hang, wake func(hub *node)) {
 		n.Reads(doc, "1")
 		t.Logf("an agent reads %v after the hub has begun to hang", time.Since(began).Round(time.Millisecond))
 		n.toldAgain(doc, other)
-		t.Logf("it is told by %v, the quarter of a second included in which nothing more may come", time.Since(began).Round(time.Millisecond))
+		t.Logf("it is told by %v, the quarter of a second included in which nothing more may come",
+			time.Since(began).Round(time.Millisecond))
 	}
 	one(t, nodes[1:])
 	for _, n := range nodes[1:] {
@@ -132,12 +136,16 @@ func stopped(t *testing.T, hang, wake func(hub *node)) {
 		return
 	}
 	wake(hub)
-	testkit.Eventually(t, "the old hub steps aside", func() bool { return hub.log.Has("is the hub no more") && hub.log.Count(isJoined) == 1 })
+	testkit.Eventually(t, "the old hub steps aside", func() bool {
+		return hub.log.Has("is the hub no more") && hub.log.Count(isJoined) == 1
+	})
 	one(t, nodes)
 	// Its agent heard of nothing while it was stopped, and has the last state.
 	hub.Reads(doc, "1")
 	hub.Shows(doc, other)
-	testkit.Eventually(t, "what the old hub had is removed", func() bool { return slices.Equal(m.files(), []string{"hub-2", "hub-2.lock"}) })
+	testkit.Eventually(t, "what the old hub had is removed", func() bool {
+		return slices.Equal(m.files(), []string{"hub-2", "hub-2.lock"})
+	})
 	for _, n := range nodes {
 		n.quiet() // what waking up has made
 	}

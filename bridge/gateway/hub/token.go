@@ -13,8 +13,8 @@ import (
 // TokenFileEnv names the environment variable that says where the token file is.
 const TokenFileEnv = "PAGEWIRE_TOKEN_FILE"
 
-// TokenFile is where the token is kept, unless somebody says otherwise: what TokenFileEnv names, else pagewire/token in the
-// user's configuration directory.
+// TokenFile is where the token is kept, unless somebody says otherwise: what TokenFileEnv names, else pagewire/token in
+// the user's configuration directory.
 func TokenFile() (string, error) {
 	if path := os.Getenv(TokenFileEnv); path != "" {
 		return path, nil
@@ -27,9 +27,10 @@ func TokenFile() (string, error) {
 }
 
 // Token gives the token that the gateways of this user share: what the file at path holds, or a new one that it puts
-// there (32 random bytes as base64url; the file has mode 0600, and its directory 0700 if it has to be made). With path "" the file is
-// TokenFile's. Of several processes that find no file one makes it, and all get the same. A file that is empty, half written, a
-// link, no file, another user's, or that others can read is refused in one sentence, and left as it is.
+// there (32 random bytes as base64url; the file has mode 0600, and its directory 0700 if it has to be made). With path
+// "" the file is TokenFile's. Of several processes that find no file one makes it, and all get the same. A file that is
+// empty, half written, a link, no file, another user's, or that others can read is refused in one sentence, and left as
+// it is.
 func Token(path string) (string, error) {
 	if path == "" {
 		var err error

@@ -22,20 +22,23 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/mcpconn"
 )
 
-// The feed is a WebSocket of JSON messages, one for each open inspector. To the page: what there is, in parts, each when it has
-// changed (pages, resources, watched, agents, tools, stats); messages that pass (log); what a resource reads as (value). From
-// the page: first who it is, which is Options.Admit's, then {"open": uri} and {"close": uri} for values, {"log": bool} for the messages.
+// The feed is a WebSocket of JSON messages, one for each open inspector. To the page: what there is, in parts, each
+// when it has changed (pages, resources, watched, agents, tools, stats); messages that pass (log); what a resource
+// reads as (value). From the page: first who it is, which is Options.Admit's, then {"open": uri} and {"close": uri} for
+// values, {"log": bool} for the messages.
 
 const (
 	// pulse is how often an open inspector is told what is new: four times a second, which reads as at once.
 	pulse = 250 * time.Millisecond
-	// maxText clips a message in the log, maxValue what a resource reads as, and maxWords titles and the like, in bytes.
+	// maxText clips a message in the log, maxValue what a resource reads as, and maxWords titles and the like, in
+	// bytes.
 	maxText, maxValue, maxWords = 4 << 10, 64 << 10, 300
 	// maxLog bounds the messages that wait for the next pulse: 1,024 in a second. Of more the last ones are kept.
 	maxLog = 256
 	// maxOpen bounds the resources that one inspector follows.
 	maxOpen = 64
-	// maxListed bounds the resources that are listed; it is more than a person scrolls through, and the page filters it.
+	// maxListed bounds the resources that are listed; it is more than a person scrolls through, and the page filters
+	// it.
 	maxListed = 20_000
 	// writeTimeout ends an inspector that does not take what it is sent.
 	writeTimeout = 10 * time.Second
@@ -69,7 +72,8 @@ func (t *taps) remove(r *ring) {
 
 // pass is called with the gateway's lock held: it copies what fits into an entry, and returns.
 func (t *taps) pass(e gateway.Event) {
-	en := entry{At: e.Time.UnixMilli(), Way: e.Way, Agent: e.Agent, Page: clip(e.Page, maxWords), Bytes: len(e.Text), Text: clip(string(e.Text[:min(len(e.Text), maxText+1)]), maxText)}
+	en := entry{At: e.Time.UnixMilli(), Way: e.Way, Agent: e.Agent, Page: clip(e.Page, maxWords), Bytes: len(e.Text),
+		Text: clip(string(e.Text[:min(len(e.Text), maxText+1)]), maxText)}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for r := range t.logs {
@@ -149,7 +153,8 @@ func (h *handler) feed(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	h.opt.Log.Info("inspector opened", "remote", r.RemoteAddr)
-	v := &viewer{h: h, ws: ws, open: map[string]*follower{}, ending: map[string]*follower{}, values: map[string]value{}, wake: make(chan struct{}, 1)}
+	v := &viewer{h: h, ws: ws, open: map[string]*follower{}, ending: map[string]*follower{}, values: map[string]value{},
+		wake: make(chan struct{}, 1)}
 	err = v.run(r.Context())
 	h.opt.Log.Info("inspector closed", "remote", r.RemoteAddr, "reason", err)
 }
@@ -362,7 +367,8 @@ func listed(s gateway.Snapshot) listing {
 	l := listing{List: make([]resourceView, 0, min(len(s.Resources), maxListed)), All: len(s.Resources)}
 	for _, r := range s.Resources[:min(len(s.Resources), maxListed)] {
 		l.List = append(l.List, resourceView{
-			r.URI, clip(r.Name, maxWords), clip(r.Title, maxWords), clip(r.Description, maxWords), clip(r.MIMEType, maxWords), r.Template, r.Tab, r.Origin,
+			r.URI, clip(r.Name, maxWords), clip(r.Title, maxWords), clip(r.Description, maxWords),
+			clip(r.MIMEType, maxWords), r.Template, r.Tab, r.Origin,
 		})
 	}
 	return l
@@ -431,7 +437,8 @@ func stats(s gateway.Snapshot) statsView {
 		ended = append(ended, endedView{clip(reason, maxWords), s.Ended[reason]})
 	}
 	return statsView{
-		len(s.Agents), s.Stats.Subscriptions, s.Stats.Calls, s.Reads, s.Latency.Seconds, s.Latency.Count, s.ToolCalls, s.Updates, s.Stats.Updates, passed,
+		len(s.Agents), s.Stats.Subscriptions, s.Stats.Calls, s.Reads, s.Latency.Seconds, s.Latency.Count, s.ToolCalls,
+		s.Updates, s.Stats.Updates, passed,
 		s.Descriptors, ended,
 	}
 }
@@ -497,20 +504,21 @@ func (v *viewer) connect(ctx context.Context) (*mcp.ClientSession, error) {
 	if err != nil {
 		return nil, err
 	}
-	client := mcp.NewClient(&mcp.Implementation{Name: "pagewire inspector", Version: v.h.opt.Version}, &mcp.ClientOptions{
-		Capabilities: &mcp.ClientCapabilities{},
-		ResourceUpdatedHandler: func(_ context.Context, r *mcp.ResourceUpdatedNotificationRequest) {
-			v.mu.Lock()
-			f := v.open[r.Params.URI]
-			v.mu.Unlock()
-			if f != nil {
-				select {
-				case f.changed <- struct{}{}:
-				default:
+	client := mcp.NewClient(&mcp.Implementation{Name: "pagewire inspector", Version: v.h.opt.Version},
+		&mcp.ClientOptions{
+			Capabilities: &mcp.ClientCapabilities{},
+			ResourceUpdatedHandler: func(_ context.Context, r *mcp.ResourceUpdatedNotificationRequest) {
+				v.mu.Lock()
+				f := v.open[r.Params.URI]
+				v.mu.Unlock()
+				if f != nil {
+					select {
+					case f.changed <- struct{}{}:
+					default:
+					}
 				}
-			}
-		},
-	})
+			},
+		})
 	agent, err := client.Connect(ctx, mcpconn.Transport(port), &mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"})
 	if err != nil {
 		port.Close()
@@ -568,7 +576,8 @@ func (v *viewer) queue(now value) {
 	}
 }
 
-// fill takes over what a read gave: the first contents, clipped; bytes in hexadecimal would help nobody, so binary is only measured.
+// fill takes over what a read gave: the first contents, clipped; bytes in hexadecimal would help nobody, so binary is
+// only measured.
 func (now *value) fill(r *mcp.ReadResourceResult) {
 	for _, c := range r.Contents {
 		now.Bytes += len(c.Text) + len(c.Blob)

@@ -1,15 +1,16 @@
 //go:build !js
 
-// Package inspect shows a person, and a monitoring system, what a gateway holds and does: the inspector page at /, metrics for
-// Prometheus at /metrics, and a word of life at /healthz.
+// Package inspect shows a person, and a monitoring system, what a gateway holds and does: the inspector page at /,
+// metrics for Prometheus at /metrics, and a word of life at /healthz.
 //
-// It shows that to whoever asks: who may is decided by package access. The page itself holds nothing, and its files are the
-// same for everybody; what it shows comes over the feed, behind Options.Admit.
+// It shows that to whoever asks: who may is decided by package access. The page itself holds nothing, and its files are
+// the same for everybody; what it shows comes over the feed, behind Options.Admit.
 //
-// The page is data's way out to a person's eyes, and pages are not trusted: what they say is shown as text and nothing else, under
-// a policy that lets the inspector run its own script and talk to its own server, no more. The package watches only while
-// somebody looks: without an open inspector it taps no message, takes no snapshot and holds no session; all that it holds for
-// one is bounded. It never changes anything: it lists, reads and subscribes, as an agent does.
+// The page is data's way out to a person's eyes, and pages are not trusted: what they say is shown as text and nothing
+// else, under a policy that lets the inspector run its own script and talk to its own server, no more. The package
+// watches only while somebody looks: without an open inspector it taps no message, takes no snapshot and holds no
+// session; all that it holds for one is bounded. It never changes anything: it lists, reads and subscribes, as an agent
+// does.
 package inspect
 
 import (
@@ -32,8 +33,8 @@ type Options struct {
 	Version string
 	// Log receives who opens the inspector. Default none.
 	Log *slog.Logger
-	// Admit is asked about each feed before anything is sent on it; it may speak with the other end, whose first message is
-	// for it. An error refuses the feed, and its text is for the other end. Nil admits all.
+	// Admit is asked about each feed before anything is sent on it; it may speak with the other end, whose first
+	// message is for it. An error refuses the feed, and its text is for the other end. Nil admits all.
 	Admit func(ctx context.Context, r *http.Request, m proof.Messages) error
 	// Refused, if it is set, says how many requests were refused, by reason, for /metrics.
 	Refused func() map[string]int64
@@ -71,7 +72,8 @@ func Handler(g *gateway.Gateway, o Options) http.Handler {
 }
 
 // policy is the page's. The feed is a WebSocket of the same origin, which 'self' covers.
-const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; " +
+	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
 // headers puts on everything what a browser is to keep to.
 func headers(next http.Handler) http.Handler {

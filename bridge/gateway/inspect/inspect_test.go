@@ -32,7 +32,8 @@ func attach(t *testing.T, g *gateway.Gateway, text string) *testkit.Page {
 	p := testkit.NewPage(t, nil)
 	p.Describe(doc, map[string]any{"name": "doc", "mimeType": "text/plain"})
 	p.Attach(func(send func([]byte)) (testkit.Receiver, error) {
-		return g.Attach(gateway.PageInfo{Tab: "a", Origin: "https://app.example", URL: "https://app.example/", Title: "<b>App</b>", Transport: "test"}, send)
+		return g.Attach(gateway.PageInfo{Tab: "a", Origin: "https://app.example", URL: "https://app.example/",
+			Title: "<b>App</b>", Transport: "test"}, send)
 	})
 	p.Offer(doc, text)
 	return p
@@ -89,18 +90,22 @@ var files = fstest.MapFS{
 
 func TestPageIsServedUnderAStrictPolicy(t *testing.T) {
 	s := serve(t, gateway.New(gateway.Options{}), Options{Files: files})
-	for path, kind := range map[string]string{"/": "text/html", "/inspector/inspector.js": "text/javascript", "/inspector/inspector.css": "text/css", "/healthz": "application/json", "/none": "text/plain"} {
+	for path, kind := range map[string]string{"/": "text/html", "/inspector/inspector.js": "text/javascript",
+		"/inspector/inspector.css": "text/css", "/healthz": "application/json", "/none": "text/plain"} {
 		status, header, body := get(t, s.URL+path)
-		if want := map[bool]int{true: 404, false: 200}[path == "/none"]; status != want || !strings.HasPrefix(header.Get("Content-Type"), kind) {
+		if want := map[bool]int{true: 404, false: 200}[path == "/none"]; status != want ||
+			!strings.HasPrefix(header.Get("Content-Type"), kind) {
 			t.Errorf("%s: status %d, %s: %s", path, status, header.Get("Content-Type"), body)
 		}
-		for name, want := range map[string]string{"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", "Cross-Origin-Resource-Policy": "same-origin"} {
+		for name, want := range map[string]string{"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer",
+			"Cross-Origin-Resource-Policy": "same-origin"} {
 			if got := header.Get(name); got != want {
 				t.Errorf("%s: %s is %q, want %q", path, name, got, want)
 			}
 		}
 		csp := header.Get("Content-Security-Policy")
-		for _, want := range []string{"default-src 'none'", "script-src 'self'", "style-src 'self'", "frame-ancestors 'none'", "base-uri 'none'", "form-action 'none'"} {
+		for _, want := range []string{"default-src 'none'", "script-src 'self'", "style-src 'self'",
+			"frame-ancestors 'none'", "base-uri 'none'", "form-action 'none'"} {
 			if !strings.Contains(csp, want) {
 				t.Errorf("%s: the policy %q lacks %s", path, csp, want)
 			}
@@ -140,7 +145,8 @@ func TestFeedsAreAdmitted(t *testing.T) {
 	bad := openFeed(t, s)
 	bad.say(`{"session":"bad"}`)
 	_, text, err := bad.ws.Read(t.Context())
-	if closed := (websocket.CloseError{}); !errors.As(err, &closed) || closed.Code != websocket.StatusPolicyViolation || closed.Reason != "not you" {
+	if closed := (websocket.CloseError{}); !errors.As(err, &closed) || closed.Code != websocket.StatusPolicyViolation ||
+		closed.Reason != "not you" {
 		t.Errorf("it hears %q, %v", text, err)
 	}
 	good := openFeed(t, s)
@@ -149,7 +155,8 @@ func TestFeedsAreAdmitted(t *testing.T) {
 }
 
 func TestRefusalsAreCounted(t *testing.T) {
-	s := serve(t, gateway.New(gateway.Options{}), Options{Refused: func() map[string]int64 { return map[string]int64{"user": 3} }})
+	s := serve(t, gateway.New(gateway.Options{}),
+		Options{Refused: func() map[string]int64 { return map[string]int64{"user": 3} }})
 	if _, _, body := get(t, s.URL+"/metrics"); !strings.Contains(body, `pagewire_refused_total{reason="user"} 3`+"\n") {
 		t.Error(body)
 	}
@@ -165,9 +172,12 @@ func TestMetricsTellWhatHappened(t *testing.T) {
 	}
 	updated := make(chan string, 9)
 	client := mcp.NewClient(&mcp.Implementation{Name: "agent", Version: "1"}, &mcp.ClientOptions{
-		ResourceUpdatedHandler: func(_ context.Context, r *mcp.ResourceUpdatedNotificationRequest) { updated <- r.Params.URI },
+		ResourceUpdatedHandler: func(_ context.Context, r *mcp.ResourceUpdatedNotificationRequest) {
+			updated <- r.Params.URI
+		},
 	})
-	agent, err := client.Connect(t.Context(), mcpconn.Transport(port), &mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"})
+	agent, err := client.Connect(t.Context(), mcpconn.Transport(port),
+		&mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -208,7 +218,8 @@ func TestMetricsTellWhatHappened(t *testing.T) {
 			t.Errorf("no line %s", line)
 		}
 	}
-	for _, name := range []string{"go_goroutines", "process_resident_memory_bytes", `pagewire_messages_total{way="to_page"}`, `pagewire_message_bytes_total{way="from_agent"}`} {
+	for _, name := range []string{"go_goroutines", "process_resident_memory_bytes",
+		`pagewire_messages_total{way="to_page"}`, `pagewire_message_bytes_total{way="from_agent"}`} {
 		if name == "process_resident_memory_bytes" && runtime.GOOS == "darwin" {
 			continue // the library has none there without cgo
 		}
@@ -281,7 +292,8 @@ func TestFeedShowsWhatThereIs(t *testing.T) {
 		t.Errorf("version: %v", f.parts["version"])
 	}
 	pages := f.parts["pages"]["pages"].([]any)
-	if p := pages[0].(map[string]any); len(pages) != 1 || p["title"] != "<b>App</b>" || p["origin"] != "https://app.example" || p["tab"] != 1.0 || p["resources"] != 1.0 {
+	if p := pages[0].(map[string]any); len(pages) != 1 || p["title"] != "<b>App</b>" ||
+		p["origin"] != "https://app.example" || p["tab"] != 1.0 || p["resources"] != 1.0 {
 		t.Errorf("pages: %v", pages)
 	}
 	list := f.parts["resources"]["resources"].(map[string]any)
@@ -315,7 +327,8 @@ func TestFeedFollowsValues(t *testing.T) {
 	p.Set(doc, "two")
 	f.next("value", is("two"))
 	p.Set(doc, strings.Repeat("é", maxValue))
-	if m := f.next("value", func(m map[string]any) bool { return m["clipped"] == true }); m["bytes"] != 2.0*maxValue || m["text"] != strings.Repeat("é", maxValue/2) {
+	if m := f.next("value", func(m map[string]any) bool { return m["clipped"] == true }); m["bytes"] != 2.0*maxValue ||
+		m["text"] != strings.Repeat("é", maxValue/2) {
 		t.Errorf("a large value: %v bytes", m["bytes"])
 	}
 	p.Set(doc, "three")
@@ -362,12 +375,14 @@ func TestFeedShowsWhatIsRefused(t *testing.T) {
 	}
 	p := testkit.NewPage(t, nil)
 	p.Attach(func(send func([]byte)) (testkit.Receiver, error) {
-		return g.Attach(gateway.PageInfo{Tab: "b", Origin: "https://evil.example", URL: "https://evil.example/", Transport: "test"}, send)
+		return g.Attach(gateway.PageInfo{Tab: "b", Origin: "https://evil.example", URL: "https://evil.example/",
+			Transport: "test"}, send)
 	})
 	p.Post(`[["touch"`)
 	f.next("stats", func(m map[string]any) bool {
 		list := m["stats"].(map[string]any)["ended"].([]any)
-		return len(list) == 1 && list[0].(map[string]any)["reason"] == "a frame that is neither calls nor contents" && list[0].(map[string]any)["links"] == 1.0
+		return len(list) == 1 && list[0].(map[string]any)["reason"] == "a frame that is neither calls nor contents" &&
+			list[0].(map[string]any)["links"] == 1.0
 	})
 }
 
@@ -398,10 +413,12 @@ func TestFeedLogsMessagesWhileItIsAsked(t *testing.T) {
 	}
 	e := entries[0].(map[string]any)
 	text := e["text"].(string)
-	if e["way"] != "agent>" || e["agent"] == 0.0 || e["bytes"] != float64(len(long)) || len(text) > maxText || !strings.HasPrefix(text, `{"jsonrpc":"2.0","id":"longs"`) || strings.ContainsRune(text, '\uFFFD') {
+	if e["way"] != "agent>" || e["agent"] == 0.0 || e["bytes"] != float64(len(long)) || len(text) > maxText ||
+		!strings.HasPrefix(text, `{"jsonrpc":"2.0","id":"longs"`) || strings.ContainsRune(text, '\uFFFD') {
 		t.Errorf("entry: %.200v, text of %d bytes", e, len(text))
 	}
-	if answer := entries[1].(map[string]any); answer["way"] != ">agent" || !strings.Contains(answer["text"].(string), `"longs"`) {
+	if answer := entries[1].(map[string]any); answer["way"] != ">agent" || !strings.Contains(answer["text"].(string),
+		`"longs"`) {
 		t.Errorf("answer: %v", answer)
 	}
 	f.say(`{"log":false}`)
@@ -414,7 +431,8 @@ func TestFeedLogsMessagesWhileItIsAsked(t *testing.T) {
 	// The log comes behind the stats of one pulse, and so before those of the next.
 	for more := range int64(2) {
 		f.next("stats", func(m map[string]any) bool {
-			return m["stats"].(map[string]any)["passed"].([]any)[0].(map[string]any)["messages"].(float64) > float64(from+more)
+			return m["stats"].(map[string]any)["passed"].([]any)[0].(map[string]any)["messages"].(float64) > float64(
+				from+more)
 		})
 		port.Write(t.Context(), []byte(`{"jsonrpc":"2.0","method":"notifications/x"}`))
 	}
@@ -465,7 +483,8 @@ func TestRingKeepsTheLast(t *testing.T) {
 		}
 		entries, dropped := r.take()
 		if len(entries) != maxLog || dropped != 10 || entries[0].Agent != 10 || entries[maxLog-1].Agent != maxLog+9 {
-			t.Errorf("round %d: %d entries, %d dropped, from %d to %d", round, len(entries), dropped, entries[0].Agent, entries[len(entries)-1].Agent)
+			t.Errorf("round %d: %d entries, %d dropped, from %d to %d", round, len(entries), dropped, entries[0].Agent,
+				entries[len(entries)-1].Agent)
 		}
 		if entries, dropped := r.take(); len(entries) != 0 || dropped != 0 {
 			t.Errorf("round %d: %d entries and %d dropped of nothing", round, len(entries), dropped)
@@ -476,7 +495,8 @@ func TestRingKeepsTheLast(t *testing.T) {
 func TestFeedIsForItsOwnPage(t *testing.T) {
 	g := gateway.New(gateway.Options{})
 	s := serve(t, g, Options{})
-	_, answer, err := websocket.Dial(t.Context(), s.URL+"/feed", &websocket.DialOptions{HTTPHeader: http.Header{"Origin": {"https://evil.example"}}})
+	_, answer, err := websocket.Dial(t.Context(), s.URL+"/feed",
+		&websocket.DialOptions{HTTPHeader: http.Header{"Origin": {"https://evil.example"}}})
 	if err == nil || answer == nil || answer.StatusCode != 403 {
 		t.Errorf("from another origin: %v, %v", answer, err)
 	}
@@ -503,7 +523,8 @@ func TestInspectorsAreLimited(t *testing.T) {
 	if err == nil || answer.StatusCode != http.StatusServiceUnavailable {
 		t.Errorf("one too many: %v, %v", answer, err)
 	}
-	if _, _, body := get(t, s.URL+"/metrics"); !strings.Contains(body, fmt.Sprintf("pagewire_inspectors %d\n", maxInspectors)) {
+	if _, _, body := get(t, s.URL+"/metrics"); !strings.Contains(body,
+		fmt.Sprintf("pagewire_inspectors %d\n", maxInspectors)) {
 		t.Error("the metrics do not count inspectors")
 	}
 }

@@ -28,7 +28,8 @@ func (h *handler) serveMetrics(w http.ResponseWriter, _ *http.Request) {
 	_, _ = w.Write(b.Bytes())
 }
 
-// values are a family's numbers by their labels as the format has them, `transport="cdp"`, or by "" where there is only one.
+// values are a family's numbers by their labels as the format has them, `transport="cdp"`, or by "" where there is only
+// one.
 type values map[string]uint64
 
 // A family is what is counted in one way under one name. Labels are of few values, each chosen by us: no page or agent
@@ -76,7 +77,8 @@ var families = []family{
 	{counter, "message_bytes_total", "Bytes of messages, by the way they go.",
 		passed(func(p gateway.PassedState) int64 { return p.Bytes })},
 	{counter, "refused_total", "Requests that were refused, by reason.", refusals},
-	{counter, "links_ended_total", "Links with pages that were ended for what the page said. The inspector has the reasons.",
+	{counter, "links_ended_total", "Links with pages that were ended for what the page said. The inspector has the " +
+		"reasons.",
 		endedLinks},
 }
 
@@ -133,7 +135,8 @@ func attachedTabs(_ *handler, s *gateway.Snapshot) values {
 
 // wayLabels are the ways in words, since signs are clumsy in queries.
 var wayLabels = map[gateway.Way]string{
-	gateway.FromAgent: "from_agent", gateway.ToAgent: "to_agent", gateway.FromPage: "from_page", gateway.ToPage: "to_page",
+	gateway.FromAgent: "from_agent", gateway.ToAgent: "to_agent", gateway.FromPage: "from_page",
+	gateway.ToPage: "to_page",
 }
 
 func passed(n func(gateway.PassedState) int64) func(*handler, *gateway.Snapshot) values {

@@ -9,8 +9,8 @@ import (
 	"sync/atomic"
 )
 
-// An Outbox holds messages that wait to be taken. Putting one in never blocks, so that it may be done under a lock; what bounds
-// it is told by full.
+// An Outbox holds messages that wait to be taken. Putting one in never blocks, so that it may be done under a lock;
+// what bounds it is told by full.
 type Outbox struct {
 	mu       sync.Mutex
 	messages [][]byte

@@ -21,11 +21,14 @@ var hostileWishes = []string{
 	`{}`, `[]`, `7`, `null`, `"auto"`, `{"url":""}`, `{"keeper":""}`,
 	// What led to a directory that was removed, and what could lead to a socket that is somebody else's.
 	`{"url":"ws://127.0.0.1:1/devtools/browser/x","launched":true,"profile":"/tmp/pagewire-browser-evil/../../home/victim/Documents","keeper":"x"}`,
-	`{"keeper":"../../tmp/evil"}`, `{"keeper":"/tmp/evil.sock"}`, `{"keeper":"browser-abcdefghijkl/../x"}`, `{"keeper":"browser-ABCDEFGHIJKL"}`,
+	`{"keeper":"../../tmp/evil"}`, `{"keeper":"/tmp/evil.sock"}`, `{"keeper":"browser-abcdefghijkl/../x"}`,
+	`{"keeper":"browser-ABCDEFGHIJKL"}`,
 	`{"keeper":"browser-abcdefghijkl","url":"auto"}`, `{"keeper":"browser-abcdefghijkl","inject":true}`,
 	// Browsers of other machines, and what is none.
-	`{"url":"http://evil.example:9222"}`, `{"url":"ws://evil.example/devtools/browser/x"}`, `{"url":"http://127.0.0.1@evil.example:9222"}`,
-	`{"url":"http://10.0.0.1:9222"}`, `{"url":"http://0.0.0.0:9222"}`, `{"url":"file:///etc/passwd"}`, `{"url":"javascript:1"}`, `{"url":"127.0.0.1:9222"}`, `{"url":"AUTO"}`,
+	`{"url":"http://evil.example:9222"}`, `{"url":"ws://evil.example/devtools/browser/x"}`,
+	`{"url":"http://127.0.0.1@evil.example:9222"}`,
+	`{"url":"http://10.0.0.1:9222"}`, `{"url":"http://0.0.0.0:9222"}`, `{"url":"file:///etc/passwd"}`,
+	`{"url":"javascript:1"}`, `{"url":"127.0.0.1:9222"}`, `{"url":"AUTO"}`,
 }
 
 func newTestBrowsers(t *testing.T) *browsers {
@@ -82,7 +85,9 @@ func TestWhatJoinersMayNameToTheHub(t *testing.T) {
 
 func TestWhatAHubMayNameToJoiners(t *testing.T) {
 	b := newTestBrowsers(t)
-	text := `[` + strings.Join(slices.DeleteFunc(slices.Clone(hostileWishes), func(w string) bool { return w[0] != '{' }), ",") + `,{"url":"ws://[::1]:9222/devtools/browser/x"},{"url":"auto","more":1}]`
+	text := `[` +
+		strings.Join(slices.DeleteFunc(slices.Clone(hostileWishes), func(w string) bool { return w[0] != '{' }), ",") +
+		`,{"url":"ws://[::1]:9222/devtools/browser/x"},{"url":"auto","more":1}]`
 	b.learn(map[string]string{"browsers": text})
 	want := []string{"ws://[::1]:9222/devtools/browser/x", "auto"}
 	if known := b.urls(); !slices.Equal(known, want) {

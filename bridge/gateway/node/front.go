@@ -24,8 +24,8 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/weborigin"
 )
 
-// What is at which path of the TCP ports, and who may ask there. The hub's port has all of it, and so has --http on this machine;
-// --http that other machines reach has agents alone.
+// What is at which path of the TCP ports, and who may ask there. The hub's port has all of it, and so has --http on
+// this machine; --http that other machines reach has agents alone.
 
 // A front is what the TCP ports serve.
 type front struct {
@@ -51,9 +51,11 @@ func newFront(g *gateway.Gateway, o Options, token string, secret func() (string
 	}
 	f.world = access.New(gate)
 	f.pages = socket.New(g, socket.Options{
-		AllowOrigins: o.AllowOrigins, Extensions: []string{extension.ExtensionID}, Secret: secret, Refused: f.local.Count, Log: o.Log,
+		AllowOrigins: o.AllowOrigins, Extensions: []string{extension.ExtensionID}, Secret: secret,
+		Refused: f.local.Count, Log: o.Log,
 	})
-	f.looks = inspect.Handler(g, inspect.Options{Version: o.Version, Log: o.Log, Admit: f.local.AdmitFeed, Refused: f.refused})
+	f.looks = inspect.Handler(g, inspect.Options{Version: o.Version, Log: o.Log, Admit: f.local.AdmitFeed,
+		Refused: f.refused})
 	f.agents = agents.NewHTTP(g, agents.HTTPOptions{Shares: o.Shares, Log: o.Log})
 	return f
 }
@@ -105,7 +107,8 @@ func openPort(o Options) (*port, error) {
 		p.tls = &tls.Config{GetCertificate: pair.get, MinVersion: tls.VersionTLS12}
 	}
 	if p.public && p.tls == nil && !o.InsecureHTTP {
-		return nil, fmt.Errorf("%w: --http %s can be reached from other machines, and without TLS whoever is on the way reads the token and all that agents read: "+
+		return nil, fmt.Errorf("%w: --http %s can be reached from other machines, and without TLS whoever is on the "+
+			"way reads the token and all that agents read: "+
 			"add --tls-cert FILE and --tls-key FILE, or say --insecure-http as well", ErrUsage, o.HTTP)
 	}
 	if p.Listener, err = net.Listen("tcp", o.HTTP); err != nil {
@@ -143,7 +146,8 @@ func (p *port) serve(ctx context.Context, h http.Handler, log *slog.Logger) erro
 	return nil
 }
 
-// keyPair is a certificate in files, which are read again when they have changed: who renews certificates replaces them.
+// keyPair is a certificate in files, which are read again when they have changed: who renews certificates replaces
+// them.
 type keyPair struct {
 	cert, key string
 

@@ -46,7 +46,8 @@ func certify(t *testing.T, dir, organization string) (cert, key string) {
 		t.Fatal(err)
 	}
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{Organization: []string{organization}}, DNSNames: []string{"box.lan"},
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{Organization: []string{organization}},
+		DNSNames:  []string{"box.lan"},
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
@@ -58,7 +59,8 @@ func certify(t *testing.T, dir, organization string) (cert, key string) {
 		t.Fatal(err)
 	}
 	cert, key = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
-	for file, block := range map[string]*pem.Block{cert: {Type: "CERTIFICATE", Bytes: der}, key: {Type: "PRIVATE KEY", Bytes: raw}} {
+	for file, block := range map[string]*pem.Block{cert: {Type: "CERTIFICATE", Bytes: der},
+		key: {Type: "PRIVATE KEY", Bytes: raw}} {
 		if err := os.WriteFile(file, pem.EncodeToMemory(block), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -106,7 +108,8 @@ func ask(t *testing.T, p *port, host, origin, presented string) (status int, bod
 		t.Fatal(err)
 	}
 	for name, value := range map[string]string{
-		"Content-Type": "application/json", "Mcp-Protocol-Version": "2026-07-28", "Mcp-Method": "server/discover", "Authorization": "Bearer " + presented, "Origin": origin,
+		"Content-Type": "application/json", "Mcp-Protocol-Version": "2026-07-28", "Mcp-Method": "server/discover",
+		"Authorization": "Bearer " + presented, "Origin": origin,
 	} {
 		if value != "" {
 			r.Header.Set(name, value)
@@ -127,12 +130,13 @@ func ask(t *testing.T, p *port, host, origin, presented string) (status int, bod
 	return answer.StatusCode, string(text), organization
 }
 
-// From another machine: by a name that was allowed, over TLS, always with the token; and a certificate that is renewed is
-// served from then on.
+// From another machine: by a name that was allowed, over TLS, always with the token; and a certificate that is renewed
+// is served from then on.
 func TestAnotherMachineOnPurpose(t *testing.T) {
 	dir := t.TempDir()
 	cert, key := certify(t, dir, "first")
-	p := publish(t, Options{HTTP: "0.0.0.0:0", AllowHosts: []string{"box.lan"}, AllowOrigins: []string{"https://app.example"}, TLSCert: cert, TLSKey: key, NoToken: true})
+	p := publish(t, Options{HTTP: "0.0.0.0:0", AllowHosts: []string{"box.lan"},
+		AllowOrigins: []string{"https://app.example"}, TLSCert: cert, TLSKey: key, NoToken: true})
 	for _, c := range []struct {
 		host, origin, token string
 		status              int
@@ -149,13 +153,15 @@ func TestAnotherMachineOnPurpose(t *testing.T) {
 		{"0.0.0.0:7444", "", token, 200, ""}, // what it was told to listen at
 	} {
 		status, body, _ := ask(t, p, c.host, c.origin, c.token)
-		if status != c.status || !strings.Contains(body, c.says) || status != 200 && strings.Contains(strings.ToLower(body), "pagewire") {
+		if status != c.status || !strings.Contains(body, c.says) || status != 200 &&
+			strings.Contains(strings.ToLower(body), "pagewire") {
 			t.Errorf("%+v: HTTP %d: %s", c, status, body)
 		}
 	}
 	for _, path := range []string{"/", "/feed", "/metrics", "/page", "/healthz"} {
 		transport := &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
-		r, err := (&http.Client{Transport: transport}).Get("https://" + strings.Replace(p.Addr().String(), "0.0.0.0", "127.0.0.1", 1) + path)
+		r, err := (&http.Client{Transport: transport}).Get("https://" + strings.Replace(p.Addr().String(), "0.0.0.0",
+			"127.0.0.1", 1) + path)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -186,7 +192,8 @@ func TestAnotherMachineOnPurpose(t *testing.T) {
 // Without TLS a port that others reach takes a second word.
 func TestPublicPortWithoutTLS(t *testing.T) {
 	for _, addr := range []string{"0.0.0.0:0", ":0", "[::]:0"} {
-		if _, err := openPort(Options{HTTP: addr}); !errors.Is(err, ErrUsage) || !strings.Contains(err.Error(), "--insecure-http") {
+		if _, err := openPort(Options{HTTP: addr}); !errors.Is(err, ErrUsage) ||
+			!strings.Contains(err.Error(), "--insecure-http") {
 			t.Errorf("%s: %v", addr, err)
 		}
 	}
@@ -197,7 +204,8 @@ func TestPublicPortWithoutTLS(t *testing.T) {
 	if status, body, _ := ask(t, p, "box.lan:1", "", ""); status != 401 {
 		t.Errorf("without the token: HTTP %d: %s", status, body)
 	}
-	if _, err := openPort(Options{HTTP: "127.0.0.1:0", TLSCert: "none", TLSKey: "none"}); err == nil || !strings.Contains(err.Error(), "--tls-cert and --tls-key: ") {
+	if _, err := openPort(Options{HTTP: "127.0.0.1:0", TLSCert: "none", TLSKey: "none"}); err == nil ||
+		!strings.Contains(err.Error(), "--tls-cert and --tls-key: ") {
 		t.Errorf("a certificate that is not there: %v", err)
 	}
 }
@@ -217,7 +225,8 @@ func TestLoopbackPort(t *testing.T) {
 func TestSlowClients(t *testing.T) {
 	t.Parallel()
 	p := publish(t, Options{HTTP: "127.0.0.1:0"})
-	const half = "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nAuthorization: Bearer " + token + "\r\n"
+	const half = "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nAuthorization: Bearer " +
+		token + "\r\n"
 	ended := make(chan error, 100)
 	for _, text := range []string{half[:30], half, ""} {
 		for range 20 {
@@ -249,7 +258,8 @@ func TestSlowClients(t *testing.T) {
 	}
 }
 
-// A token file that cannot be used keeps nobody on stdio from being served, and is said once, with what to do; the file stays.
+// A token file that cannot be used keeps nobody on stdio from being served, and is said once, with what to do; the file
+// stays.
 func TestAgentsGoOnWithoutAToken(t *testing.T) {
 	for name, text := range map[string]string{"empty": "", "half": token[:20]} {
 		t.Run(name, func(t *testing.T) {
@@ -264,7 +274,8 @@ func TestAgentsGoOnWithoutAToken(t *testing.T) {
 			over := make(chan error, 1)
 			addr := testkit.Addr(t)
 			go func() {
-				over <- Run(context.Background(), Options{Stdio: true, In: in, Out: gateway, Hub: addr, TokenFile: file, Log: slog.New(slog.NewTextHandler(log, nil))})
+				over <- Run(context.Background(), Options{Stdio: true, In: in, Out: gateway, Hub: addr, TokenFile: file,
+					Log: slog.New(slog.NewTextHandler(log, nil))})
 			}()
 			if _, err := io.WriteString(agent, ping+"\n"); err != nil {
 				t.Fatal(err)
@@ -278,7 +289,8 @@ func TestAgentsGoOnWithoutAToken(t *testing.T) {
 			if _, err := io.WriteString(agent, list+"\n"); err != nil {
 				t.Fatal(err)
 			}
-			if line, err := lines.ReadString('\n'); err != nil || !strings.Contains(line, "remove it, and a new one is made") {
+			if line, err := lines.ReadString('\n'); err != nil || !strings.Contains(line, "remove it, and a new one "+
+				"is made") {
 				t.Errorf("the agent is told %q, %v", line, err)
 			}
 			if n := log.Count("there is no token"); n != 1 || !log.Has("remove it, and a new one is made") {
@@ -291,30 +303,35 @@ func TestAgentsGoOnWithoutAToken(t *testing.T) {
 			if now, _ := os.ReadFile(file); string(now) != text {
 				t.Errorf("the file holds %q now", now)
 			}
-			if err := Run(context.Background(), Options{Hub: addr, TokenFile: file}); err == nil || !strings.Contains(err.Error(), "remove it, and a new one is made") {
+			if err := Run(context.Background(), Options{Hub: addr, TokenFile: file}); err == nil ||
+				!strings.Contains(err.Error(), "remove it, and a new one is made") {
 				t.Errorf("without an agent it ends with %v", err)
 			}
 		})
 	}
 }
 
-// Everything that a gateway has at its TCP ports, asked by another user of the machine, with and without what only its user should
-// know: nothing is answered but that it is another's.
+// Everything that a gateway has at its TCP ports, asked by another user of the machine, with and without what only its
+// user should know: nothing is answered but that it is another's.
 func TestAnotherUserAtEachPath(t *testing.T) {
 	p := publish(t, Options{HTTP: "127.0.0.1:0", NoToken: true})
 	addr := p.Addr().String()
 	attempts := 0
-	for _, path := range []string{"/mcp", "/page", "/feed", "/metrics", "/", "/healthz", "/inspector/inspector.js", "/session", "/ticket", "/browsers", "/join"} {
-		for _, more := range []string{"", "Authorization: Bearer " + token + "\r\n", "Origin: http://localhost:3000\r\n"} {
+	for _, path := range []string{"/mcp", "/page", "/feed", "/metrics", "/", "/healthz", "/inspector/inspector.js",
+		"/session", "/ticket", "/browsers", "/join"} {
+		for _, more := range []string{"", "Authorization: Bearer " + token + "\r\n",
+			"Origin: http://localhost:3000\r\n"} {
 			for _, method := range []string{"GET", "POST"} {
 				attempts++
 				other := testkit.OtherUser(t, testkit.Dial, addr)
-				other.Stdin = strings.NewReader(method + " " + path + " HTTP/1.1\r\nHost: " + addr + "\r\nConnection: close\r\nContent-Length: 0\r\n" + more + "\r\n")
+				other.Stdin = strings.NewReader(method + " " + path + " HTTP/1.1\r\nHost: " + addr +
+					"\r\nConnection: close\r\nContent-Length: 0\r\n" + more + "\r\n")
 				out, err := other.Output()
 				if err != nil {
 					t.Fatal(err)
 				}
-				if !strings.HasPrefix(string(out), "HTTP/1.1 403 ") || strings.Contains(strings.ToLower(string(out)), "pagewire") {
+				if !strings.HasPrefix(string(out), "HTTP/1.1 403 ") || strings.Contains(strings.ToLower(string(out)),
+					"pagewire") {
 					t.Errorf("%s %s %q: %s", method, path, more, out)
 				}
 			}

@@ -7,9 +7,9 @@ import (
 	"unicode"
 )
 
-// Agents trust a tool by its name: list_page_resources is ours, whichever page is open. So no page's tool may have a name that a
-// reader, or a model, takes for one of ours: by case, by separators, by signs of other scripts that look alike, with something
-// before or behind it, or with one letter that is another, missing or too many.
+// Agents trust a tool by its name: list_page_resources is ours, whichever page is open. So no page's tool may have a
+// name that a reader, or a model, takes for one of ours: by case, by separators, by signs of other scripts that look
+// alike, with something before or behind it, or with one letter that is another, missing or too many.
 
 // LookLikeOurs reports whether a name does.
 func (n *Names) LookLikeOurs(name string) bool {
@@ -52,8 +52,8 @@ func skeleton(name string) []rune {
 	return s
 }
 
-// holds reports whether some part of s is want, but for one sign: the distance of Levenshtein, where a part may begin and end
-// anywhere (Sellers). Both are names, of some 20 signs; a longer one is cut.
+// holds reports whether some part of s is want, but for one sign: the distance of Levenshtein, where a part may begin
+// and end anywhere (Sellers). Both are names, of some 20 signs; a longer one is cut.
 func holds(s, want []rune) bool {
 	const longest = 256
 	s = s[:min(len(s), longest)]

@@ -10,8 +10,8 @@ import (
 
 // Names gives the tools of pages the names by which agents know them. It is guarded by its owner.
 //
-// A page's tool keeps its name. Where pages of two origins have one of the same name, who came second has its host behind
-// it, for good: a name that an agent has learned never changes its meaning.
+// A page's tool keeps its name. Where pages of two origins have one of the same name, who came second has its host
+// behind it, for good: a name that an agent has learned never changes its meaning.
 type Names struct {
 	ours   []string
 	given  map[string]string // origin, space, the page's name -> name that agents see

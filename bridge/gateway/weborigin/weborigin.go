@@ -1,6 +1,7 @@
 //go:build !js
 
-// Package weborigin compares web origins: with the patterns by which a user names those to serve, and with this machine's.
+// Package weborigin compares web origins: with the patterns by which a user names those to serve, and with this
+// machine's.
 //
 // It resolves no name: a host is this machine's if its name says so.
 package weborigin

@@ -1,4 +1,6 @@
-/** Where two texts differ: the shortest middle of `now` without which it would be a beginning and an end of `before`. */
+/**
+ * Where two texts differ: the shortest middle of `now` without which it would be a beginning and an end of `before`.
+ */
 export function changed(before: string, now: string): { from: number; to: number } {
   const shorter = Math.min(before.length, now.length);
   let from = 0;

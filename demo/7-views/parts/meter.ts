@@ -32,7 +32,10 @@ export class Meter {
     this.#now.shown++;
   }
 
-  /** fetch, for the client's transport. Its handshake, and the channel on which the server announces, are no calls of a View. */
+  /**
+   * fetch, for the client's transport. Its handshake, and the channel on which the server announces, are no calls of a
+   * View.
+   */
   fetch(url: string | URL, init?: RequestInit): Promise<Response> {
     const { method, params } = (typeof init?.body === "string" ? JSON.parse(init.body) : {}) as {
       method?: string;

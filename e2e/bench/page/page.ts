@@ -178,9 +178,9 @@ const quantile = (sorted: number[], q: number): number =>
 const ascending = (list: number[]): number[] => list.sort((a, b) => a - b);
 
 /**
- * Round trips, one after the other. In the first some 1,000 a browser still interprets, and compiles beside them what is hot, on
- * the same few processors: first is the mean of 300 of those, p50 and p99 are of n that come behind 1,500. The clock
- * has steps of 5 us, so p50 is of groups of ten; p99 is of single ones.
+ * Round trips, one after the other. In the first some 1,000 a browser still interprets, and compiles beside them what
+ * is hot, on the same few processors: first is the mean of 300 of those, p50 and p99 are of n that come behind 1,500.
+ * The clock has steps of 5 us, so p50 is of groups of ten; p99 is of single ones.
  */
 async function roundTrips(
   n: number,
@@ -265,9 +265,9 @@ function notifier(): (uri: string) => void {
 }
 
 /**
- * Does some work while the main thread is pinged all the time, until it has been quiet for 300 ms. busy is how long
- * the pings had to wait in all, where it was more than 0.25 ms, and gap the longest: no frame can be made meanwhile. What is
- * later than 20 ms behind the last event is the machine's, not the work's.
+ * Does some work while the main thread is pinged all the time, until it has been quiet for 300 ms. busy is how long the
+ * pings had to wait in all, where it was more than 0.25 ms, and gap the longest: no frame can be made meanwhile. What
+ * is later than 20 ms behind the last event is the machine's, not the work's.
  */
 function pinged(work: () => void, lastEvent: () => number): Promise<{ busy: number; gap: number }> {
   return new Promise((done) => {
@@ -366,8 +366,8 @@ export async function bursts(connect: Connect, n: number): Promise<Figures> {
 }
 
 /**
- * Bursts of three changes, one in each of three turns, as a click that changes three things: from the last change until who
- * reads what it is told of holds it. Behind each burst nothing happens for longer than any interval of coalescing.
+ * Bursts of three changes, one in each of three turns, as a click that changes three things: from the last change until
+ * who reads what it is told of holds it. Behind each burst nothing happens for longer than any interval of coalescing.
  */
 export async function bursts3(connect: Connect, n: number): Promise<Figures> {
   const driver = await connected(connect);

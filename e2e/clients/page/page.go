@@ -1,6 +1,6 @@
 // Package page is a page for clients that others wrote: the resources and tools that the protocol's conformance suites
-// ask for by name, and some that change by themselves. It connects to a gateway as pages do; a page in a browser cannot be
-// it, since test:// is at no web origin.
+// ask for by name, and some that change by themselves. It connects to a gateway as pages do; a page in a browser cannot
+// be it, since test:// is at no web origin.
 //
 // It never speaks MCP: that is the gateway's.
 package page
@@ -45,11 +45,12 @@ type page struct {
 	extra   int  // tools that test_trigger_tool_change has added
 }
 
-// Connect brings the page to the hub at addr, which must admit any scheme and the page's origin, until the test ends: by
-// WebSocket, as a page in a browser does.
+// Connect brings the page to the hub at addr, which must admit any scheme and the page's origin, until the test ends:
+// by WebSocket, as a page in a browser does.
 func Connect(t testing.TB, addr string) error {
 	ctx := t.Context()
-	far, _, err := websocket.Dial(ctx, "ws://"+addr+"/page", &websocket.DialOptions{Subprotocols: []string{"pagewire.v1"}, HTTPHeader: http.Header{"Origin": {Origin}}})
+	far, _, err := websocket.Dial(ctx, "ws://"+addr+"/page",
+		&websocket.DialOptions{Subprotocols: []string{"pagewire.v1"}, HTTPHeader: http.Header{"Origin": {Origin}}})
 	if err != nil {
 		return err
 	}
@@ -57,7 +58,8 @@ func Connect(t testing.TB, addr string) error {
 	p := &page{Page: testkit.NewPage(t, nil), unheard: map[string]chan struct{}{}}
 	p.addResources()
 	p.addTools()
-	post := func(frame []byte) { _ = far.Write(ctx, websocket.MessageText, frame) } // who has gone is noticed by who reads
+	// who has gone is noticed by who reads
+	post := func(frame []byte) { _ = far.Write(ctx, websocket.MessageText, frame) }
 	p.Connect(post, map[string]any{"tab": "page-of-the-clients", "title": "Page of the clients", "url": Origin + "/"})
 	go func() {
 		for {
@@ -120,11 +122,12 @@ func (p *page) addResources() {
 	}
 	p.add("test://static-text", "Static text", "text/plain", text("This is the content of the static text resource."))
 	p.add("test://static-binary", "Static binary", "image/png", text(string(pixel)))
-	p.add("test://template/{id}/data", "Template", "application/json", func(_ context.Context, uri string) (string, error) {
-		id := strings.TrimSuffix(strings.TrimPrefix(uri, "test://template/"), "/data")
-		text, err := json.Marshal(map[string]any{"id": id, "templateTest": true, "data": "Data for ID: " + id})
-		return string(text), err
-	})
+	p.add("test://template/{id}/data", "Template", "application/json",
+		func(_ context.Context, uri string) (string, error) {
+			id := strings.TrimSuffix(strings.TrimPrefix(uri, "test://template/"), "/data")
+			text, err := json.Marshal(map[string]any{"id": id, "templateTest": true, "data": "Data for ID: " + id})
+			return string(text), err
+		})
 	p.add("test://watched-resource", "Watched", "text/plain", text("Watched resource content"))
 	p.add(Origin+"/clock", "Clock", "text/plain", p.number(&p.ticks))
 	p.add(Origin+"/square/{n}", "Square", "text/plain", func(_ context.Context, uri string) (string, error) {
@@ -194,7 +197,8 @@ func answers(content ...object) func(context.Context, json.RawMessage, func(obje
 
 // tool has a tool's members, which are those of an object without properties unless there are some.
 func tool(properties object) object {
-	return object{"description": "A tool of the conformance suites", "inputSchema": object{"type": "object", "properties": properties}}
+	return object{"description": "A tool of the conformance suites",
+		"inputSchema": object{"type": "object", "properties": properties}}
 }
 
 // The tools are the suites', as a page can have them: it has no way to ask the agent for a sample or for input, or to
@@ -206,28 +210,38 @@ func (p *page) addTools() {
 		"test_image_content": {image},
 		"test_audio_content": {{"type": "audio", "data": wav, "mimeType": "audio/wav"}},
 		"test_embedded_resource": {{"type": "resource", "resource": object{
-			"uri": "test://embedded-resource", "mimeType": "text/plain", "text": "This is an embedded resource content."}}},
-		"test_multiple_content_types": {block("Multiple content types test:"), image, {"type": "resource", "resource": object{
-			"uri": "test://mixed-content-resource", "mimeType": "application/json", "text": `{"test":"data","value":123}`}}},
+			"uri": "test://embedded-resource", "mimeType": "text/plain",
+			"text": "This is an embedded resource content."}}},
+		"test_multiple_content_types": {block("Multiple content types test:"), image,
+			{"type": "resource", "resource": object{
+				"uri": "test://mixed-content-resource", "mimeType": "application/json",
+				"text": `{"test":"data","value":123}`}}},
 	} {
 		p.SetTool(name, testkit.Tool{Members: tool(object{}), Run: answers(content...)})
 	}
-	p.SetTool("progress_that_is_heard", testkit.Tool{Members: tool(object{"name": object{"type": "string"}}), Run: p.heard})
-	p.SetTool("test_error_handling", testkit.Tool{Members: tool(object{}), Run: func(context.Context, json.RawMessage, func(object)) any {
-		return object{"isError": true, "content": []object{block("This tool intentionally returns an error for testing")}}
-	}})
-	p.SetTool("test_tool_with_progress", testkit.Tool{Members: tool(object{}), Run: func(_ context.Context, _ json.RawMessage, progress func(object)) any {
-		// The result comes later than the last progress: the TypeScript client looks at a result before what came with it.
-		for i := range 3 {
-			progress(object{"progress": 50 * i, "total": 100})
-			time.Sleep(50 * time.Millisecond)
-		}
-		return object{"content": []object{block("done")}}
-	}})
-	p.SetTool("test_trigger_tool_change", testkit.Tool{Members: tool(object{}), Run: func(context.Context, json.RawMessage, func(object)) any {
-		p.addExtra()
-		return object{"content": []object{block("changed")}}
-	}})
+	p.SetTool("progress_that_is_heard", testkit.Tool{Members: tool(object{"name": object{"type": "string"}}),
+		Run: p.heard})
+	p.SetTool("test_error_handling",
+		testkit.Tool{Members: tool(object{}), Run: func(context.Context, json.RawMessage, func(object)) any {
+			return object{"isError": true,
+				"content": []object{block("This tool intentionally returns an error for testing")}}
+		}})
+	p.SetTool("test_tool_with_progress",
+		testkit.Tool{Members: tool(object{}), Run: func(_ context.Context, _ json.RawMessage,
+			progress func(object)) any {
+			// The result comes later than the last progress: the TypeScript client looks at a result before what came
+			// with it.
+			for i := range 3 {
+				progress(object{"progress": 50 * i, "total": 100})
+				time.Sleep(50 * time.Millisecond)
+			}
+			return object{"content": []object{block("done")}}
+		}})
+	p.SetTool("test_trigger_tool_change",
+		testkit.Tool{Members: tool(object{}), Run: func(context.Context, json.RawMessage, func(object)) any {
+			p.addExtra()
+			return object{"content": []object{block("changed")}}
+		}})
 	echo := func(_ context.Context, arguments json.RawMessage, _ func(object)) any {
 		return object{"content": []object{block(string(arguments))}}
 	}
@@ -235,7 +249,8 @@ func (p *page) addTools() {
 		"test_streaming_elicitation": tool(object{}),
 		"test_logging_tool":          tool(object{}),
 		"test_header_param":          tool(object{"city": object{"type": "string", "x-mcp-header": "City"}}),
-		"json_schema_2020_12_tool":   {"description": "Tool with JSON Schema 2020-12 features", "inputSchema": json.RawMessage(schema)},
+		"json_schema_2020_12_tool": {"description": "Tool with JSON Schema 2020-12 features",
+			"inputSchema": json.RawMessage(schema)},
 	} {
 		p.SetTool(name, testkit.Tool{Members: members, Run: echo})
 	}

@@ -1,4 +1,6 @@
-/** Core and Views under a host that behaves as TinyGo's: what it does at the start is not taken for the program's end. */
+/**
+ * Core and Views under a host that behaves as TinyGo's: what it does at the start is not taken for the program's end.
+ */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { start as startCore } from "../../../dist/test/tinygo.core.mjs";

@@ -1,4 +1,7 @@
-/** The part of a browser that the service worker sees, as far as Node has none: ports, tabs, and who is at the other end. */
+/**
+ * The part of a browser that the service worker sees, as far as Node has none: ports, tabs, and who is at the other
+ * end.
+ */
 
 const event = () => {
   const listeners = [];

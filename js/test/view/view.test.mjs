@@ -1,5 +1,5 @@
-// watchResource with an App and a host of a few lines, and time that the test lets pass. What it is with the stock App, and
-// with hosts that come and go, is tested in Chromium (e2e/views_test.go).
+// watchResource with an App and a host of a few lines, and time that the test lets pass. What it is with the stock App,
+// and with hosts that come and go, is tested in Chromium (e2e/views_test.go).
 import assert from "node:assert/strict";
 import { beforeEach, mock, test } from "node:test";
 import { canSubscribe, watchResource } from "../../../dist/view.js";

@@ -41,7 +41,8 @@ func ancestors(pid int, look func(int) (process, bool)) (chain []process) {
 }
 
 // shells are programs that run a command line for another one.
-var shells = strings.Fields("sh bash dash zsh ksh mksh ash busybox fish csh tcsh cmd.exe powershell.exe pwsh pwsh.exe env timeout nice nohup")
+var shells = strings.Fields("sh bash dash zsh ksh mksh ash busybox fish csh tcsh cmd.exe powershell.exe pwsh " +
+	"pwsh.exe env timeout nice nohup")
 
 // A starter is who has started a hook.
 type starter struct {
@@ -74,7 +75,9 @@ func (s starter) among(pids []int, look func(int) (process, bool)) (found []int)
 	}
 	var list []descendant
 	for _, pid := range pids {
-		distance := slices.IndexFunc(ancestors(pid, look), func(p process) bool { return p.pid == s.pid && p.began == s.began })
+		distance := slices.IndexFunc(ancestors(pid, look), func(p process) bool {
+			return p.pid == s.pid && p.began == s.began
+		})
 		if p, ok := look(pid); ok && distance >= 0 {
 			list = append(list, descendant{p, distance})
 		}

@@ -165,8 +165,10 @@ func post(ctx context.Context, q question, dial func(context.Context) (net.Conn,
 		return t, fmt.Errorf("the gateway does not say what has changed: %w", err)
 	}
 	defer answer.Body.Close()
-	if err := json.NewDecoder(io.LimitReader(answer.Body, maxTold)).Decode(&t); err != nil || answer.StatusCode != http.StatusOK {
-		return t, fmt.Errorf("the gateway does not say what has changed: it answers %.80q; restart the agents with one version", answer.Status)
+	if err := json.NewDecoder(io.LimitReader(answer.Body, maxTold)).Decode(&t); err != nil ||
+		answer.StatusCode != http.StatusOK {
+		return t, fmt.Errorf("the gateway does not say what has changed: it answers %.80q; restart the agents with "+
+			"one version", answer.Status)
 	}
 	return t, nil
 }
@@ -242,7 +244,8 @@ func serve(ctx context.Context, addr string, g *gateway.Gateway, log *slog.Logge
 		q.Session = ""
 		return true
 	}))
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: patience, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug)}
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: patience,
+		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug)}
 	stop := context.AfterFunc(ctx, func() {
 		l.Remove() // before the server closes it, and leaves its lock
 		limited, cancel := context.WithTimeout(context.Background(), shutdownTimeout)

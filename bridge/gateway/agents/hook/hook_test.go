@@ -64,21 +64,36 @@ func TestWhoseHookItIs(t *testing.T) {
 		want    []int
 		starter int
 	}{
-		"directly":                       {map[int]string{50: "bash+ 1", 100: "claude 50", 300: "pagewire 100", 900: "pagewire 100"}, []int{300}, 100},
-		"by a shell":                     {map[int]string{50: "bash+ 1", 100: "codex 50", 300: "pagewire 100", 800: "sh 100", 900: "pagewire 800"}, []int{300}, 100},
-		"by npx, and by two shells":      {map[int]string{50: "zsh+ 1", 100: "node 50", 200: "npm 100", 201: "sh 200", 202: "node 201", 300: "pagewire 202", 800: "sh 100", 801: "bash 800", 900: "pagewire 801"}, []int{300}, 100},
-		"two in one terminal":            {map[int]string{50: "bash+ 1", 100: "claude 50", 101: "codex 50", 300: "pagewire 101", 301: "pagewire 100", 900: "pagewire 100"}, []int{301}, 100},
-		"beside one, and has none":       {map[int]string{50: "bash+ 1", 100: "claude 50", 101: "codex 50", 300: "pagewire 101", 800: "sh 100", 900: "pagewire 800"}, nil, 100},
-		"in a terminal of its own":       {map[int]string{40: "tmux 1", 100: "claude+ 40", 101: "codex+ 40", 300: "pagewire 101", 301: "pagewire 100", 900: "pagewire 100"}, []int{301}, 100},
-		"of an agent of an agent":        {map[int]string{90: "claude 1", 100: "claude 90", 300: "pagewire 90", 301: "pagewire 100", 900: "pagewire 100"}, []int{301}, 100},
-		"of who has started an agent":    {map[int]string{100: "claude 1", 110: "sh 100", 111: "claude 110", 300: "pagewire 100", 301: "pagewire 111", 900: "pagewire 100"}, []int{300}, 100},
-		"two serves of one agent":        {map[int]string{100: "claude 1", 300: "pagewire 100", 301: "pagewire 100", 900: "pagewire 100"}, []int{300, 301}, 100},
-		"typed beside an agent":          {map[int]string{40: "tmux 1", 50: "bash+ 40", 51: "bash+ 40", 100: "claude 51", 300: "pagewire 100", 900: "pagewire 50"}, nil, 50},
-		"typed into the agent's shell":   {map[int]string{40: "tmux 1", 50: "bash+ 40", 100: "claude 50", 300: "pagewire 100", 900: "pagewire 50"}, nil, 50},
-		"of a window":                    {map[int]string{100: "claude 1", 300: "pagewire 100", 800: "zsh 100", 900: "pagewire 800"}, []int{300}, 100},
-		"without a trace":                {map[int]string{}, nil, 0},
-		"a number that is another's now": {map[int]string{950: "claude 1", 300: "pagewire 950", 900: "pagewire 950"}, nil, 0},
-		"a circle":                       {map[int]string{800: "sh 801", 801: "sh 800", 300: "pagewire 801", 900: "pagewire 801"}, nil, 800},
+		"directly": {map[int]string{50: "bash+ 1", 100: "claude 50", 300: "pagewire 100",
+			900: "pagewire 100"}, []int{300}, 100},
+		"by a shell": {map[int]string{50: "bash+ 1", 100: "codex 50", 300: "pagewire 100",
+			800: "sh 100", 900: "pagewire 800"}, []int{300}, 100},
+		"by npx, and by two shells": {map[int]string{50: "zsh+ 1", 100: "node 50", 200: "npm 100", 201: "sh 200",
+			202: "node 201", 300: "pagewire 202", 800: "sh 100", 801: "bash 800", 900: "pagewire 801"}, []int{300},
+			100},
+		"two in one terminal": {map[int]string{50: "bash+ 1", 100: "claude 50", 101: "codex 50",
+			300: "pagewire 101", 301: "pagewire 100", 900: "pagewire 100"}, []int{301}, 100},
+		"beside one, and has none": {map[int]string{50: "bash+ 1", 100: "claude 50", 101: "codex 50",
+			300: "pagewire 101", 800: "sh 100", 900: "pagewire 800"}, nil, 100},
+		"in a terminal of its own": {map[int]string{40: "tmux 1", 100: "claude+ 40", 101: "codex+ 40",
+			300: "pagewire 101", 301: "pagewire 100", 900: "pagewire 100"}, []int{301}, 100},
+		"of an agent of an agent": {map[int]string{90: "claude 1", 100: "claude 90", 300: "pagewire 90",
+			301: "pagewire 100", 900: "pagewire 100"}, []int{301}, 100},
+		"of who has started an agent": {map[int]string{100: "claude 1", 110: "sh 100", 111: "claude 110",
+			300: "pagewire 100", 301: "pagewire 111", 900: "pagewire 100"}, []int{300}, 100},
+		"two serves of one agent": {map[int]string{100: "claude 1", 300: "pagewire 100", 301: "pagewire 100",
+			900: "pagewire 100"}, []int{300, 301}, 100},
+		"typed beside an agent": {map[int]string{40: "tmux 1", 50: "bash+ 40", 51: "bash+ 40",
+			100: "claude 51", 300: "pagewire 100", 900: "pagewire 50"}, nil, 50},
+		"typed into the agent's shell": {map[int]string{40: "tmux 1", 50: "bash+ 40", 100: "claude 50",
+			300: "pagewire 100", 900: "pagewire 50"}, nil, 50},
+		"of a window": {map[int]string{100: "claude 1", 300: "pagewire 100", 800: "zsh 100",
+			900: "pagewire 800"}, []int{300}, 100},
+		"without a trace": {map[int]string{}, nil, 0},
+		"a number that is another's now": {map[int]string{950: "claude 1", 300: "pagewire 950", 900: "pagewire 950"},
+			nil, 0},
+		"a circle": {map[int]string{800: "sh 801", 801: "sh 800", 300: "pagewire 801",
+			900: "pagewire 801"}, nil, 800},
 	} {
 		t.Run(name, func(t *testing.T) {
 			look := family(c.members)
@@ -105,7 +120,8 @@ func TestRead(t *testing.T) {
 			t.Errorf("%s: %+v, %v", text, got, err)
 		}
 	}
-	for _, text := range []string{"", " ", "{", "null", "[]", "7", `"s"`, "hello", `{"session_id":7}`, `{"session_id":"s"`, "\x00", `{"session_id":"` + strings.Repeat("s", maxSession+1) + `"}`} {
+	for _, text := range []string{"", " ", "{", "null", "[]", "7", `"s"`, "hello", `{"session_id":7}`,
+		`{"session_id":"s"`, "\x00", `{"session_id":"` + strings.Repeat("s", maxSession+1) + `"}`} {
 		if got, err := Read(t.Context(), strings.NewReader(text)); !errors.Is(err, ErrInput) {
 			t.Errorf("%.40q: %+v, %v", text, got, err)
 		}
@@ -114,7 +130,8 @@ func TestRead(t *testing.T) {
 	from, to := io.Pipe()
 	wrote := make(chan error, 1)
 	go func() {
-		_, err := io.Copy(to, io.MultiReader(strings.NewReader(`{"prompt":"`), strings.NewReader(strings.Repeat("x", 2*maxInput)), strings.NewReader(`"}`)))
+		_, err := io.Copy(to, io.MultiReader(strings.NewReader(`{"prompt":"`),
+			strings.NewReader(strings.Repeat("x", 2*maxInput)), strings.NewReader(`"}`)))
 		wrote <- err
 		to.Close()
 	}()
@@ -140,7 +157,8 @@ func TestRead(t *testing.T) {
 
 func TestHandlerRefusesWhatIsNoQuestion(t *testing.T) {
 	g, _ := newGateway(t)
-	for _, text := range []string{"", "{", "7", "[]", `{}`, `{"forget":true}`, `{"session":7}`, `{"session":"s","uris":7}`, `{"session":"` + strings.Repeat("s", maxAsk) + `"}`} {
+	for _, text := range []string{"", "{", "7", "[]", `{}`, `{"forget":true}`, `{"session":7}`,
+		`{"session":"s","uris":7}`, `{"session":"` + strings.Repeat("s", maxAsk) + `"}`} {
 		w := httptest.NewRecorder()
 		Handler(g).ServeHTTP(w, httptest.NewRequest(http.MethodPost, Path, strings.NewReader(text)))
 		if w.Code != http.StatusBadRequest {
@@ -257,12 +275,15 @@ func TestSockets(t *testing.T) {
 		slices.Sort(list)
 		return list
 	}
-	testkit.Eventually(t, "its socket and that of the living are there", func() bool { return slices.Equal(names(), want(os.Getpid(), alive)) })
+	testkit.Eventually(t, "its socket and that of the living are there", func() bool {
+		return slices.Equal(names(), want(os.Getpid(), alive))
+	})
 	info, err := os.Stat(strings.Replace(path, socketOf(dead), socketOf(os.Getpid()), 1))
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("its socket: %v, %v", info, err)
 	}
-	text, err := post(t.Context(), question{Ask: gateway.Ask{Session: "s"}}, func(ctx context.Context) (net.Conn, error) { return dir.Dial(ctx, socketOf(os.Getpid())) })
+	text, err := post(t.Context(), question{Ask: gateway.Ask{Session: "s"}},
+		func(ctx context.Context) (net.Conn, error) { return dir.Dial(ctx, socketOf(os.Getpid())) })
 	if text.Text != "" || err != nil {
 		t.Errorf("asked there: %+v, %v", text, err)
 	}
@@ -278,7 +299,8 @@ func TestSockets(t *testing.T) {
 
 func TestThisProcess(t *testing.T) {
 	p, ok := look(os.Getpid())
-	if !ok || p.pid != os.Getpid() || p.parent != os.Getppid() || p.name == "" || p.began == 0 || p.began == math.MaxUint64 {
+	if !ok || p.pid != os.Getpid() || p.parent != os.Getppid() || p.name == "" || p.began == 0 ||
+		p.began == math.MaxUint64 {
 		t.Fatalf("this process is %+v, %v", p, ok)
 	}
 	if _, ok := look(1 << 30); ok {

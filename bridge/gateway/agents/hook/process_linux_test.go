@@ -17,7 +17,8 @@ func TestStat(t *testing.T) {
 			t.Errorf("%q: %+v, %v", text, got, ok)
 		}
 	}
-	for _, text := range []string{"", "200", "200 (", "200 (bash", "200 (bash)", "200 (bash) S", "x (bash)" + rest, "200 (bash) S x" + rest[6:], ") ("} {
+	for _, text := range []string{"", "200", "200 (", "200 (bash", "200 (bash)", "200 (bash) S", "x (bash)" + rest,
+		"200 (bash) S x" + rest[6:], ") ("} {
 		if got, ok := parseStat(text); ok {
 			t.Errorf("%q is %+v", text, got)
 		}

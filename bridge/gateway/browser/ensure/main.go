@@ -1,7 +1,7 @@
 //go:build !js
 
-// Command ensure makes sure that a Chromium or Chrome is there: silently when one is found; by apt-get when none is
-// and that is possible (root on a Debian-like system, and only then); else it exits 1 with one line that says what to do.
+// Command ensure makes sure that a Chromium or Chrome is there: silently when one is found; by apt-get when none is and
+// that is possible (root on a Debian-like system, and only then); else it exits 1 with one line that says what to do.
 package main
 
 import (

@@ -22,7 +22,8 @@ func TestFramesAreFoundHoweverTheyArrive(t *testing.T) {
 	all := []string{"{}", "", long, "a", long + "y", "b"}
 	text := strings.Join(all, "\x00") + "\x00"
 	for name, from := range map[string]io.Reader{
-		"at once": strings.NewReader(text), "by the byte": iotest.OneByteReader(strings.NewReader(text)), "by halves": iotest.HalfReader(strings.NewReader(text)),
+		"at once": strings.NewReader(text), "by the byte": iotest.OneByteReader(strings.NewReader(text)),
+		"by halves": iotest.HalfReader(strings.NewReader(text)),
 	} {
 		f := newFrames(from, len(long)+10)
 		for i, want := range all {
@@ -45,14 +46,16 @@ func TestAFrameThatIsTooLongIsPassedOverAndTakesNoMemory(t *testing.T) {
 	const limit = 1 << 20
 	begin, end := `{"id":7,"result":{"x":"`, `"},"sessionId":"`+sessionA+`"}`+"\x00"
 	f := newFrames(io.MultiReader(
-		strings.NewReader("{}\x00"+begin), io.LimitReader(endless{}, 100*limit), strings.NewReader(end+"{\"next\":1}\x00"),
+		strings.NewReader("{}\x00"+begin), io.LimitReader(endless{}, 100*limit),
+		strings.NewReader(end+"{\"next\":1}\x00"),
 	), limit)
 	f.skips = true
 	if got, err := f.next(); err != nil || string(got) != "{}\x00" {
 		t.Fatal(string(got), err)
 	}
 	edges, err := f.next()
-	if !errors.Is(err, errTooLong) || !bytes.HasPrefix(edges, []byte(begin)) || !bytes.HasSuffix(edges, []byte(end)) || len(edges) > 2*edge {
+	if !errors.Is(err, errTooLong) || !bytes.HasPrefix(edges, []byte(begin)) || !bytes.HasSuffix(edges, []byte(end)) ||
+		len(edges) > 2*edge {
 		t.Fatalf("%q, %v", edges, err)
 	}
 	if len(f.buf) > limit+readSize {
@@ -88,24 +91,33 @@ func (endless) Read(p []byte) (int, error) {
 
 func TestWhereAMessageBelongs(t *testing.T) {
 	for text, want := range map[string]head{
-		`{"id":3,"result":{},"sessionId":"` + sessionA + `"}`:                            {id: 3, session: []byte(sessionA)},
-		`{"id":3,"error":{"code":-1},"sessionId":"` + sessionA + `"}`:                    {id: 3, session: []byte(sessionA)},
-		`{"method":"A.b","params":{"sessionId":"x"},"sessionId":"` + sessionA + `"}`:     {method: []byte("A.b"), session: []byte(sessionA)},
-		`{"method":"A.b","params":{"sessionId":"` + sessionB + `"}}`:                     {method: []byte("A.b")},
-		`{"method":"A.b","params":{"s":",\"sessionId\":\"` + sessionB + `"}}`:            {method: []byte("A.b")},
-		`{"sessionId":"short","id":4,"result":{"id":5}}`:                                 {id: 4, session: []byte("short")},
-		` { "method" : "A.b" , "sessionId" : "` + sessionA + `" , "id" : 6 } `:           {method: []byte("A.b"), session: []byte(sessionA), id: 6},
-		`{"params":{"method":"C.d"},"method":"A.b","sessionId":"` + sessionA + `"}`:      {method: []byte("A.b"), session: []byte(sessionA)},
-		`{"id":"x","sessionId":5}`:                                                       {session: []byte("5")},
-		`{}`:                                                                             {},
-		`{"id":9,"method":"Runtime.evaluate","params":{"expression":"\ud800 \u0000 é"}}`: {id: 9, method: []byte("Runtime.evaluate")},
+		`{"id":3,"result":{},"sessionId":"` + sessionA + `"}`: {id: 3,
+			session: []byte(sessionA)},
+		`{"id":3,"error":{"code":-1},"sessionId":"` + sessionA + `"}`: {id: 3,
+			session: []byte(sessionA)},
+		`{"method":"A.b","params":{"sessionId":"x"},"sessionId":"` + sessionA + `"}`: {method: []byte("A.b"),
+			session: []byte(sessionA)},
+		`{"method":"A.b","params":{"sessionId":"` + sessionB + `"}}`:          {method: []byte("A.b")},
+		`{"method":"A.b","params":{"s":",\"sessionId\":\"` + sessionB + `"}}`: {method: []byte("A.b")},
+		`{"sessionId":"short","id":4,"result":{"id":5}}`: {id: 4,
+			session: []byte("short")},
+		` { "method" : "A.b" , "sessionId" : "` + sessionA + `" , "id" : 6 } `: {method: []byte("A.b"),
+			session: []byte(sessionA), id: 6},
+		`{"params":{"method":"C.d"},"method":"A.b","sessionId":"` + sessionA + `"}`: {method: []byte("A.b"),
+			session: []byte(sessionA)},
+		`{"id":"x","sessionId":5}`: {session: []byte("5")},
+		`{}`:                       {},
+		`{"id":9,"method":"Runtime.evaluate","params":{"expression":"\ud800 \u0000 é"}}`: {id: 9,
+			method: []byte("Runtime.evaluate")},
 	} {
 		got, ok := ofBrowser([]byte(text + "\x00"))
-		if !ok || got.id != want.id || !bytes.Equal(got.session, want.session) || !bytes.Equal(got.method, want.method) {
+		if !ok || got.id != want.id || !bytes.Equal(got.session, want.session) ||
+			!bytes.Equal(got.method, want.method) {
 			t.Errorf("%s: %+v, %v", text, got, ok)
 		}
 		var rest map[string]any
-		if cut := text[:got.from] + text[got.to:]; json.Unmarshal([]byte(cut), &rest) != nil || rest["sessionId"] != nil {
+		if cut := text[:got.from] + text[got.to:]; json.Unmarshal([]byte(cut), &rest) != nil ||
+			rest["sessionId"] != nil {
 			t.Errorf("%s without its session: %s", text, cut)
 		}
 		client, ok := ofClient([]byte(text + "\x00"))
@@ -148,7 +160,8 @@ func FuzzWhereAMessageBelongs(f *testing.F) {
 		if !ok {
 			return // it has a name twice, or what json admits and jsontext does not
 		}
-		if !bytes.Equal(quick.session, slow.session) || quick.session != nil && (quick.from != slow.from || quick.to != slow.to) {
+		if !bytes.Equal(quick.session, slow.session) || quick.session != nil &&
+			(quick.from != slow.from || quick.to != slow.to) {
 			t.Errorf("%q: %+v at a glance, %+v word by word", text, quick, slow)
 		}
 		cut := append(bytes.Clone(text[:quick.from]), text[quick.to:]...)

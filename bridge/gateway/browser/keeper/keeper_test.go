@@ -136,10 +136,14 @@ func TestHowABrowserEnds(t *testing.T) {
 		end  func(t *testing.T, h *home, hold *Hold)
 		want Ending
 	}{
-		"closed by its user":       {func(t *testing.T, h *home, hold *Hold) { dialed(t, hold).send("", "Browser.close", "") }, Closed},
-		"ended by the system":      {func(t *testing.T, h *home, _ *Hold) { kill(t, h.browser(), syscall.SIGTERM) }, Closed},
-		"killed":                   {func(t *testing.T, h *home, _ *Hold) { kill(t, h.browser(), syscall.SIGKILL) }, Crashed},
-		"its keeper is terminated": {func(t *testing.T, h *home, _ *Hold) { kill(t, h.keeper(), syscall.SIGTERM) }, Closed},
+		"closed by its user": {
+			func(t *testing.T, h *home, hold *Hold) { dialed(t, hold).send("", "Browser.close", "") }, Closed},
+		"ended by the system": {func(t *testing.T, h *home, _ *Hold) { kill(t, h.browser(), syscall.SIGTERM) },
+			Closed},
+		"killed": {func(t *testing.T, h *home, _ *Hold) { kill(t, h.browser(), syscall.SIGKILL) },
+			Crashed},
+		"its keeper is terminated": {func(t *testing.T, h *home, _ *Hold) { kill(t, h.keeper(), syscall.SIGTERM) },
+			Closed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHome(t)
@@ -264,11 +268,13 @@ func TestLaunchThatFailsLeavesNothing(t *testing.T) {
 		change  func(*Options)
 		says    string
 	}{
-		"a browser that ends":  {script, t.Context(), func(*Options) {}, "no display"},
-		"no browser":           {filepath.Join(h.config, "none"), t.Context(), func(*Options) {}, "PAGEWIRE_BROWSER"},
-		"an ended context":     {"", ended, func(*Options) {}, "context canceled"},
-		"a keeper that is not": {"", t.Context(), func(o *Options) { o.Command = []string{filepath.Join(h.config, "none")} }, "keeps the browser"},
-		"a keeper that ends":   {"", t.Context(), func(o *Options) { o.Command = []string{script} }, "keeps the browser"},
+		"a browser that ends": {script, t.Context(), func(*Options) {}, "no display"},
+		"no browser":          {filepath.Join(h.config, "none"), t.Context(), func(*Options) {}, "PAGEWIRE_BROWSER"},
+		"an ended context":    {"", ended, func(*Options) {}, "context canceled"},
+		"a keeper that is not": {"", t.Context(),
+			func(o *Options) { o.Command = []string{filepath.Join(h.config, "none")} }, "keeps the browser"},
+		"a keeper that ends": {"", t.Context(), func(o *Options) { o.Command = []string{script} },
+			"keeps the browser"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if c.browser != "" {
@@ -351,8 +357,10 @@ func TestWhatIsSaidOfAProfileThatStays(t *testing.T) {
 func TestNamesThatAreNone(t *testing.T) {
 	h := newHome(t)
 	for _, name := range []string{
-		"", "browser-", "browser-abc", "../browser-abcdefghijkl", "browser-abcdefghijkl/..", "browser-ABCDEFGHIJKL", "browser-abcdefghijkl.lock",
-		"browser-abcdefghijkl\n", "browser-abcdefghijk0", "/etc/passwd", "browser-abcdefghijkl\x00", " browser-abcdefghijkl",
+		"", "browser-", "browser-abc", "../browser-abcdefghijkl", "browser-abcdefghijkl/..", "browser-ABCDEFGHIJKL",
+		"browser-abcdefghijkl.lock",
+		"browser-abcdefghijkl\n", "browser-abcdefghijk0", "/etc/passwd", "browser-abcdefghijkl\x00",
+		" browser-abcdefghijkl",
 	} {
 		if _, err := Join(t.Context(), h.dir, name, nil); !errors.Is(err, ErrName) {
 			t.Errorf("%q: %v", name, err)

@@ -29,7 +29,8 @@ func made(t *testing.T) *profile {
 	}
 	for _, name := range []string{"Default/Cache/data", "Local State"} {
 		path := filepath.Join(p.path, name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte("x"), 0o600)); err != nil {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700),
+			os.WriteFile(path, []byte("x"), 0o600)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -59,7 +60,8 @@ func there(path string) bool {
 func TestAProfileIsOfThisUserAndGoes(t *testing.T) {
 	dir := temporary(t)
 	p := made(t)
-	if info, err := os.Stat(p.path); err != nil || info.Mode().Perm() != 0o700 || filepath.Dir(p.path) != dir || !strings.HasPrefix(filepath.Base(p.path), profilePrefix) {
+	if info, err := os.Stat(p.path); err != nil || info.Mode().Perm() != 0o700 || filepath.Dir(p.path) != dir ||
+		!strings.HasPrefix(filepath.Base(p.path), profilePrefix) {
 		t.Errorf("%s: %v, %v", p.path, info.Mode(), err)
 	}
 	// What a link in it leads to stays.
@@ -87,7 +89,8 @@ func TestOnlyTheProfileThatWasMadeIsRemoved(t *testing.T) {
 			return errors.Join(os.Rename(path, path+".moved"), os.Symlink(precious(t), path))
 		}, "something else has its name"},
 		"another directory": {func(t *testing.T, path string) error {
-			return errors.Join(os.Rename(path, path+".moved"), os.Mkdir(path, 0o700), os.WriteFile(filepath.Join(path, "Local State"), nil, 0o600))
+			return errors.Join(os.Rename(path, path+".moved"), os.Mkdir(path, 0o700),
+				os.WriteFile(filepath.Join(path, "Local State"), nil, 0o600))
 		}, "something else has its name"},
 		"a file": {func(t *testing.T, path string) error {
 			return errors.Join(os.Rename(path, path+".moved"), os.WriteFile(path, nil, 0o600))
@@ -98,7 +101,8 @@ func TestOnlyTheProfileThatWasMadeIsRemoved(t *testing.T) {
 			}
 			return os.Chown(path, testkit.OtherUID, -1)
 		}, "another user"},
-		"no mark": {func(t *testing.T, path string) error { return os.Remove(filepath.Join(path, markName)) }, "no mark"},
+		"no mark": {func(t *testing.T, path string) error { return os.Remove(filepath.Join(path, markName)) },
+			"no mark"},
 		"a mark that is a link": {func(t *testing.T, path string) error {
 			mark := filepath.Join(path, markName)
 			return errors.Join(os.Rename(mark, mark+".moved"), os.Symlink(mark+".moved", mark))
@@ -111,11 +115,13 @@ func TestOnlyTheProfileThatWasMadeIsRemoved(t *testing.T) {
 				t.Fatal(err)
 			}
 			err := p.remove()
-			if err == nil || !strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(), p.path) || strings.Contains(err.Error(), "\n") {
+			if err == nil || !strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(), p.path) ||
+				strings.Contains(err.Error(), "\n") {
 				t.Errorf("it says %v; want %q", err, c.says)
 			}
 			for _, path := range []string{p.path, p.path + ".moved"} {
-				if info, err := os.Lstat(path); err == nil && info.IsDir() && !there(filepath.Join(path, "Local State")) {
+				if info, err := os.Lstat(path); err == nil && info.IsDir() &&
+					!there(filepath.Join(path, "Local State")) {
 					t.Errorf("%s is empty", path)
 				}
 			}
@@ -134,21 +140,26 @@ func TestSweep(t *testing.T) {
 	keep := map[string]func(path string) error{
 		"no-mark": func(path string) error { return os.Mkdir(path, 0o700) },
 		"mark-of-something-else": func(path string) error {
-			return errors.Join(os.Mkdir(path, 0o700), os.WriteFile(filepath.Join(path, markName), []byte("hello"), 0o600))
+			return errors.Join(os.Mkdir(path, 0o700), os.WriteFile(filepath.Join(path, markName), []byte("hello"),
+				0o600))
 		},
 		"mark-that-is-a-link": func(path string) error {
-			return errors.Join(os.Mkdir(path, 0o700), os.WriteFile(filepath.Join(path, "m"), []byte(markText+"1\n"), 0o600), os.Symlink("m", filepath.Join(path, markName)))
+			return errors.Join(os.Mkdir(path, 0o700), os.WriteFile(filepath.Join(path, "m"), []byte(markText+"1\n"),
+				0o600), os.Symlink("m", filepath.Join(path, markName)))
 		},
 		"a-link": func(path string) error {
 			elsewhere := precious(t)
-			return errors.Join(os.WriteFile(filepath.Join(elsewhere, markName), []byte(markText+"1\n"), 0o600), os.Symlink(elsewhere, path))
+			return errors.Join(os.WriteFile(filepath.Join(elsewhere, markName), []byte(markText+"1\n"), 0o600),
+				os.Symlink(elsewhere, path))
 		},
 		"a-file":          func(path string) error { return os.WriteFile(path, []byte(markText), 0o600) },
 		"a-dangling-link": func(path string) error { return os.Symlink("nowhere", path) },
 	}
 	if os.Geteuid() == 0 {
 		keep["another-user"] = func(path string) error {
-			return errors.Join(os.Mkdir(path, 0o700), os.WriteFile(filepath.Join(path, markName), []byte(markText+"1\n"), 0o600), os.Chown(path, testkit.OtherUID, -1))
+			return errors.Join(os.Mkdir(path, 0o700),
+				os.WriteFile(filepath.Join(path, markName), []byte(markText+"1\n"), 0o600),
+				os.Chown(path, testkit.OtherUID, -1))
 		}
 	}
 	for name, make := range keep {
@@ -160,7 +171,8 @@ func TestSweep(t *testing.T) {
 		t.Fatal(err)
 	}
 	elsewhere := filepath.Join(dir, "else", profilePrefix+"x") // not in the directory itself
-	if err := errors.Join(os.Mkdir(elsewhere, 0o700), os.WriteFile(filepath.Join(elsewhere, markName), []byte(markText+"1\n"), 0o600)); err != nil {
+	if err := errors.Join(os.Mkdir(elsewhere, 0o700), os.WriteFile(filepath.Join(elsewhere, markName),
+		[]byte(markText+"1\n"), 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	said := errors.Join(sweep()...)
@@ -184,7 +196,8 @@ func TestSweep(t *testing.T) {
 
 func TestAProfileThatCannotBeMadeIsOneSentence(t *testing.T) {
 	t.Setenv("TMPDIR", filepath.Join(t.TempDir(), "none"))
-	if _, err := newProfile(); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "make a profile for the browser") {
+	if _, err := newProfile(); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "make a profile for "+
+		"the browser") {
 		t.Error(err)
 	}
 }

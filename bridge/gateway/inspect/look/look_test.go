@@ -1,7 +1,7 @@
 //go:build !js
 
-// Package look tests the inspector page as a person uses it: the built page in a real browser, a gateway behind it with real MCP
-// servers for pages and real clients for agents. It also takes the pictures of the README:
+// Package look tests the inspector page as a person uses it: the built page in a real browser, a gateway behind it with
+// real MCP servers for pages and real clients for agents. It also takes the pictures of the README:
 //
 //	go test ./bridge/gateway/inspect/look -run Inspector -pictures demo
 package look
@@ -41,7 +41,8 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
-var pictures = flag.String("pictures", "", "write inspector-dark.png and inspector-light.png to this directory, by its path from the module's root")
+var pictures = flag.String("pictures", "", "write inspector-dark.png and inspector-light.png to this directory, by "+
+	"its path from the module's root")
 
 // dist is what make build has written.
 const dist = "../../../../dist/inspector"
@@ -56,10 +57,12 @@ func attach(t *testing.T, g *gateway.Gateway, tab, origin, title string, state m
 	t.Helper()
 	s := &site{testkit.NewPage(t, nil), origin}
 	s.page.Attach(func(send func([]byte)) (testkit.Receiver, error) {
-		return g.Attach(gateway.PageInfo{Tab: tab, Origin: origin, URL: origin + "/", Title: title, Transport: "cdp"}, send)
+		return g.Attach(gateway.PageInfo{Tab: tab, Origin: origin, URL: origin + "/", Title: title, Transport: "cdp"},
+			send)
 	})
 	for path, value := range state {
-		s.page.Describe(origin+path, map[string]any{"name": path[strings.LastIndexByte(path, '/')+1:], "mimeType": "application/json"})
+		s.page.Describe(origin+path, map[string]any{"name": path[strings.LastIndexByte(path, '/')+1:],
+			"mimeType": "application/json"})
 		s.page.Offer(origin+path, value)
 	}
 	return s
@@ -78,10 +81,12 @@ func agent(t *testing.T, g *gateway.Gateway, name, transport string, uris ...str
 	client := mcp.NewClient(&mcp.Implementation{Name: name, Version: "1"}, &mcp.ClientOptions{
 		ResourceUpdatedHandler: func(_ context.Context, r *mcp.ResourceUpdatedNotificationRequest) {
 			uri := r.Params.URI
-			go session.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: uri}) // the handler's context ends with it
+			// the handler's context ends with it
+			go session.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: uri})
 		},
 	})
-	if session, err = client.Connect(t.Context(), mcpconn.Transport(port), &mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"}); err != nil {
+	if session, err = client.Connect(t.Context(), mcpconn.Transport(port),
+		&mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"}); err != nil {
 		t.Fatal(err)
 	}
 	for _, uri := range uris {
@@ -97,8 +102,8 @@ type tab struct {
 	ctx context.Context
 }
 
-// open serves a gateway's inspector and opens it. What the page writes to the console as an error, exceptions and what its policy
-// refuses among it, fails the test.
+// open serves a gateway's inspector and opens it. What the page writes to the console as an error, exceptions and what
+// its policy refuses among it, fails the test.
 func open(t *testing.T, g *gateway.Gateway) *tab {
 	t.Helper()
 	if _, err := os.Stat(filepath.Join(dist, "inspector.js")); err != nil {
@@ -116,7 +121,9 @@ func open(t *testing.T, g *gateway.Gateway) *tab {
 // launch runs a browser with one tab, whose errors fail the test.
 func launch(t *testing.T) *tab {
 	t.Helper()
-	ctx, closeBrowser, err := browser.Launch(t.Context(), browser.Options{Flags: []string{"--force-prefers-reduced-motion", "--lang=en", "--disable-lcd-text"}})
+	ctx, closeBrowser,
+		err := browser.Launch(t.Context(),
+		browser.Options{Flags: []string{"--force-prefers-reduced-motion", "--lang=en", "--disable-lcd-text"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -150,7 +157,9 @@ func (b *tab) do(steps ...chromedp.Action[chromedp.Void]) {
 // eval returns what an expression in the page gives.
 func eval[T any](b *tab, expression string) T {
 	b.t.Helper()
-	text, err := chromedp.Run(b.ctx, chromedp.Evaluate[string]("Promise.resolve("+expression+").then((v) => JSON.stringify(v ?? null))", chromedp.EvalAwaitPromise))
+	text, err := chromedp.Run(b.ctx,
+		chromedp.Evaluate[string]("Promise.resolve("+expression+").then((v) => JSON.stringify(v ?? null))",
+			chromedp.EvalAwaitPromise))
 	if err != nil {
 		b.t.Fatalf("%v\nin the page: %s", err, expression)
 	}
@@ -176,33 +185,41 @@ func (b *tab) sees(what, expression string) {
 const shop, editor = "https://shop.example", "https://notes.example"
 
 func cart(n int) string {
-	return fmt.Sprintf("{\n  \"items\": [\n    {\"sku\": \"oat-milk\", \"count\": %d},\n    {\"sku\": \"rye-bread\", \"count\": 1}\n  ],\n  \"total\": %.2f\n}", n, 3.2+2.4*float64(n))
+	return fmt.Sprintf("{\n  \"items\": [\n    {\"sku\": \"oat-milk\", \"count\": %d},\n    {\"sku\": \"rye-bread\", "+
+		"\"count\": 1}\n  ],\n  \"total\": %.2f\n}", n, 3.2+2.4*float64(n))
 }
 
 func TestInspectorIsLive(t *testing.T) {
 	g := gateway.New(gateway.Options{})
 	hostile := `<img src=x onerror=alert(1)><script>alert(2)</script>`
-	s := attach(t, g, "a", shop, "Corner shop", map[string]string{"/state/cart": cart(1), "/state/stock": `{"oat-milk": 17}`, "/state/session": `{"user": "ada"}`})
-	n := attach(t, g, "b", editor, "Shopping list – Notes", map[string]string{"/doc/selection": `{"from": 4, "to": 9}`, "/doc/text": `"# This week"`})
+	s := attach(t, g, "a", shop, "Corner shop",
+		map[string]string{"/state/cart": cart(1), "/state/stock": `{"oat-milk": 17}`,
+			"/state/session": `{"user": "ada"}`})
+	n := attach(t, g, "b", editor, "Shopping list – Notes", map[string]string{"/doc/selection": `{"from": 4, "to": 9}`,
+		"/doc/text": `"# This week"`})
 	attach(t, g, "c", "https://evil.example", hostile, map[string]string{"/note": hostile})
-	attach(t, g, "d", "https://status.example", "Build status", map[string]string{"/builds/main": `{"state": "green"}`, "/builds/queue": `[]`})
+	attach(t, g, "d", "https://status.example", "Build status", map[string]string{"/builds/main": `{"state": "green"}`,
+		"/builds/queue": `[]`})
 	g.Focus("a")
 	agent(t, g, "claude-desktop", "stdio", shop+"/state/cart", editor+"/doc/selection")
 	agent(t, g, "cursor", "http", shop+"/state/cart")
 	b := open(t, g)
 
 	// What pages call themselves is text.
-	b.sees("the hostile title, as text", `document.querySelector('#tabs').innerText.includes('<img src=x onerror=alert(1)>')`)
+	b.sees("the hostile title, as text",
+		`document.querySelector('#tabs').innerText.includes('<img src=x onerror=alert(1)>')`)
 	if n := eval[int](b, `document.querySelectorAll('img, iframe, body script').length`); n != 0 {
 		t.Errorf("%d elements were made of a page's title", n)
 	}
 	b.sees("the focused tab", `document.querySelector('#tabs .tag').closest('.row').innerText.includes('Corner shop')`)
-	b.sees("both agents by name", `['claude-desktop', 'cursor'].every((name) => document.querySelector('#agents').innerText.includes(name))`)
+	b.sees("both agents by name",
+		`['claude-desktop', 'cursor'].every((name) => document.querySelector('#agents').innerText.includes(name))`)
 	b.sees("what is watched", `document.querySelector('#watched').innerText.includes('/state/cart')`)
 
 	// A value is read when its resource is selected, and follows it from then on.
 	row := func(uri string) string {
-		return fmt.Sprintf(`[...document.querySelectorAll('#resources .row')].find((r) => r.innerText.includes(%q))`, uri)
+		return fmt.Sprintf(`[...document.querySelectorAll('#resources .row')].find((r) => r.innerText.includes(%q))`,
+			uri)
 	}
 	card := func(uri string) string { return fmt.Sprintf(`document.querySelector('[data-uri=%q]')`, uri) }
 	b.sees("the cart in the list", row(shop+"/state/cart"))
@@ -216,16 +233,19 @@ func TestInspectorIsLive(t *testing.T) {
 	b.sees("that it has changed once", card(shop+"/state/cart")+`.innerText.includes('1 change')`)
 
 	eval[any](b, row("https://evil.example/note")+`.click()`)
-	b.sees("a hostile value, as text", card("https://evil.example/note")+`?.querySelector('pre')?.innerText === `+fmt.Sprintf("%q", hostile))
+	b.sees("a hostile value, as text",
+		card("https://evil.example/note")+`?.querySelector('pre')?.innerText === `+fmt.Sprintf("%q", hostile))
 	eval[any](b, row("https://evil.example/note")+`.click()`)
 	b.sees("it closed", `document.querySelectorAll('.card').length === 1`)
 
 	// By keyboard: the selected row has focus by aria-activedescendant.
 	b.do(chromedp.Focus(chromedp.CSS("#resources")), chromedp.KeyEvent(kb.Home+kb.ArrowDown))
-	active := eval[string](b, `document.getElementById(document.activeElement.getAttribute('aria-activedescendant')).innerText`)
+	active := eval[string](b,
+		`document.getElementById(document.activeElement.getAttribute('aria-activedescendant')).innerText`)
 	b.do(chromedp.KeyEvent(kb.Enter))
 	b.sees("two values", `document.querySelectorAll('.card').length === 2`)
-	if got := eval[string](b, `[...document.querySelectorAll('#resources [aria-selected=true]')].map((r) => r.innerText).join()`); !strings.Contains(got, active) {
+	if got := eval[string](b,
+		`[...document.querySelectorAll('#resources [aria-selected=true]')].map((r) => r.innerText).join()`); !strings.Contains(got, active) {
 		t.Errorf("selected by keyboard: %q, active was %q", got, active)
 	}
 	b.do(chromedp.KeyEvent(" "))
@@ -240,16 +260,21 @@ func TestInspectorIsLive(t *testing.T) {
 	n.set("/doc/selection", `{"from": 1, "to": 2}`)
 	b.sees("an update's notification", `document.querySelector('#log').innerText.includes('resources/updated')`)
 	b.do(chromedp.SendKeys(chromedp.CSS("#log-filter"), "doc/selection"))
-	b.sees("only what fits", `(() => { const rows = [...document.querySelectorAll('#log .row')]; return rows.length > 0 && rows.every((r) => r.textContent.includes('doc/selection')); })()`)
-	b.sees("what a page is told, in a word", `[...document.querySelectorAll('#log .row')].some((r) => /read #\d+/.test(r.innerText))`)
-	b.sees("what it answers", `[...document.querySelectorAll('#log .row')].some((r) => /contents #\d+/.test(r.innerText))`)
-	b.sees("what an agent is told", `[...document.querySelectorAll('#log .row')].some((r) => r.innerText.includes('resources/'))`)
+	b.sees("only what fits",
+		`(() => { const rows = [...document.querySelectorAll('#log .row')]; return rows.length > 0 && rows.every((r) => r.textContent.includes('doc/selection')); })()`)
+	b.sees("what a page is told, in a word",
+		`[...document.querySelectorAll('#log .row')].some((r) => /read #\d+/.test(r.innerText))`)
+	b.sees("what it answers",
+		`[...document.querySelectorAll('#log .row')].some((r) => /contents #\d+/.test(r.innerText))`)
+	b.sees("what an agent is told",
+		`[...document.querySelectorAll('#log .row')].some((r) => r.innerText.includes('resources/'))`)
 	eval[any](b, `[...document.querySelectorAll('#log .row')].find((r) => r.innerText.includes('resources/')).click()`)
 	b.sees("a message in full", `document.querySelector('.log pre')?.textContent.includes('"jsonrpc": "2.0"')`)
 	eval[any](b, `document.querySelector('#log [aria-selected=true]').click()`)
 	b.do(chromedp.SendKeys(chromedp.CSS("#log-filter"), " and nothing like it"))
 	b.sees("nothing that fits", `document.querySelectorAll('#log .row').length === 0`)
-	eval[any](b, `(() => { const field = document.querySelector('#log-filter'); field.value = ''; field.dispatchEvent(new Event('input', {bubbles: true})); })()`)
+	eval[any](b,
+		`(() => { const field = document.querySelector('#log-filter'); field.value = ''; field.dispatchEvent(new Event('input', {bubbles: true})); })()`)
 	b.sees("all again", `document.querySelectorAll('#log .row').length > 5`)
 
 	// Paused, it shows nothing new; values go on.
@@ -284,8 +309,8 @@ func TestInspectorIsLive(t *testing.T) {
 	b.sees("that the gateway has gone", `document.querySelector('.status.lost')`)
 }
 
-// takePictures takes one of each theme. Without -pictures it only sees that they can be taken and differ; with it there is first some
-// life for the plots to show.
+// takePictures takes one of each theme. Without -pictures it only sees that they can be taken and differ; with it there
+// is first some life for the plots to show.
 func takePictures(t *testing.T, b *tab, s, n *site, row func(string) string) {
 	for _, uri := range []string{shop + "/state/cart", editor + "/doc/selection"} {
 		b.sees(uri, row(uri))
@@ -336,7 +361,8 @@ func takePictures(t *testing.T, b *tab, s, n *site, row func(string) string) {
 	}
 }
 
-// smaller reduces a picture to 256 colours, the most frequent ones that are not nearly alike: a third of the bytes, and nobody sees it.
+// smaller reduces a picture to 256 colours, the most frequent ones that are not nearly alike: a third of the bytes, and
+// nobody sees it.
 func smaller(picture []byte) ([]byte, error) {
 	decoded, err := png.Decode(bytes.NewReader(picture))
 	if err != nil {
@@ -375,11 +401,12 @@ func smaller(picture []byte) ([]byte, error) {
 func apart(a, b color.Color) float64 {
 	r, g, bl, _ := a.RGBA()
 	x, y, z, _ := b.RGBA()
-	return math.Sqrt(math.Pow(float64(r)-float64(x), 2)+math.Pow(float64(g)-float64(y), 2)+math.Pow(float64(bl)-float64(z), 2)) / 257
+	return math.Sqrt(math.Pow(float64(r)-float64(x), 2)+math.Pow(float64(g)-float64(y), 2)+math.Pow(
+		float64(bl)-float64(z), 2)) / 257
 }
 
-// A browser sees nothing without a ticket. With one it sees all, after a reload too; and what it keeps for that no other port of this
-// machine gets to see, and no other tab.
+// A browser sees nothing without a ticket. With one it sees all, after a reload too; and what it keeps for that no
+// other port of this machine gets to see, and no other tab.
 func TestInspectorTakesATicket(t *testing.T) {
 	const token = "0123456789abcdef0123456789abcdef0123456789a"
 	g := gateway.New(gateway.Options{})
@@ -396,7 +423,8 @@ func TestInspectorTakesATicket(t *testing.T) {
 	server.Start()
 	t.Cleanup(server.Close)
 	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		fmt.Fprintf(w, "<!doctype html><link rel=icon href=data:,><p>%q", r.Header.Get("Cookie")+r.Header.Get("Referer"))
+		fmt.Fprintf(w, "<!doctype html><link rel=icon href=data:,><p>%q",
+			r.Header.Get("Cookie")+r.Header.Get("Referer"))
 	}))
 	t.Cleanup(other.Close)
 	b := launch(t)
@@ -407,9 +435,10 @@ func TestInspectorTakesATicket(t *testing.T) {
 	}
 	socket := httptest.NewServer(gate.Tickets())
 	t.Cleanup(socket.Close)
-	client := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return (&net.Dialer{}).DialContext(ctx, "tcp", socket.Listener.Addr().String())
-	}}}
+	client := &http.Client{
+		Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "tcp", socket.Listener.Addr().String())
+		}}}
 	ticket, err := access.Ask(t.Context(), client, server.Listener.Addr().String())
 	if err != nil {
 		t.Fatal(err)
@@ -446,12 +475,14 @@ func TestInspectorHoldsManyResources(t *testing.T) {
 		last = attach(t, g, fmt.Sprint(i), "https://many.example", fmt.Sprintf("Page %d", i), state)
 	}
 	b := open(t, g)
-	b.sees("all are counted", `document.querySelector('.resources h2 .n').textContent === '5,000' && document.querySelector('.tabs h2 .n').textContent === '200'`)
+	b.sees("all are counted",
+		`document.querySelector('.resources h2 .n').textContent === '5,000' && document.querySelector('.tabs h2 .n').textContent === '200'`)
 	if n := eval[int](b, `document.querySelectorAll('.row').length`); n > 150 {
 		t.Errorf("%d rows are in the document", n)
 	}
 	b.do(chromedp.Focus(chromedp.CSS("#resources")), chromedp.KeyEvent(kb.End))
-	b.sees("the last one", `[...document.querySelectorAll('#resources .row')].some((r) => r.innerText.includes('/r/4999'))`)
+	b.sees("the last one",
+		`[...document.querySelectorAll('#resources .row')].some((r) => r.innerText.includes('/r/4999'))`)
 	b.do(chromedp.KeyEvent(kb.Enter))
 	b.sees("its value", `document.querySelector('.card pre')?.textContent === 'x'`)
 	last.set("/r/4999", "y")

@@ -11,11 +11,12 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// A page's answer to a read on its way through the gateway: as it goes, and as it would go through go-sdk's client, which
-// decodes it into its types, from which it would have to be written again.
+// A page's answer to a read on its way through the gateway: as it goes, and as it would go through go-sdk's client,
+// which decodes it into its types, from which it would have to be written again.
 func BenchmarkAnswer(b *testing.B) {
 	for _, size := range []int{100, 1 << 20} {
-		text := []byte(`{"jsonrpc":"2.0","id":"w1","result":{"contents":[{"uri":"https://app.example/a","mimeType":"text/plain","text":"` + strings.Repeat(`Some text, \"quoted\". `, size/23) + `"}]}}`)
+		text := []byte(
+			`{"jsonrpc":"2.0","id":"w1","result":{"contents":[{"uri":"https://app.example/a","mimeType":"text/plain","text":"` + strings.Repeat(`Some text, \"quoted\". `, size/23) + `"}]}}`)
 		name := "100 B"
 		if size > 100 {
 			name = "1 MB"

@@ -83,9 +83,9 @@ var ErrGone = &Failure{Message: "the hub is gone"}
 
 var errNoJSON = &Failure{Message: "the hub sent what is no JSON, and was let go"}
 
-// Connect shakes hands over conn, which is the session's from then on, also when it fails. The legacy era is the one for
-// a channel that is a session: it takes one request to subscribe, where the modern one takes a listen for each URI, of
-// which an engine allows 64.
+// Connect shakes hands over conn, which is the session's from then on, also when it fails. The legacy era is the one
+// for a channel that is a session: it takes one request to subscribe, where the modern one takes a listen for each URI,
+// of which an engine allows 64.
 func Connect(ctx context.Context, client *mcp.Client, conn mcpconn.Conn, heard Heard) (*Session, error) {
 	s := &Session{conn: conn, out: mcpconn.NewOutbox(), heard: heard, waiting: map[string]func(Reply){}}
 	go s.write()
@@ -234,62 +234,26 @@ type incoming struct {
 	Reply
 }
 
-// split reads what we need of a message, in one pass and without copying a result: an id that is a string, the method, the uri of
-// params, the result and its contents, the error.
+// split reads what we need of a message, in one pass and without copying a result: an id that is a string, the method,
+// the uri of params, the result and its contents, the error.
 func split(text []byte) (m incoming, ok bool) {
-	d := jsontext.NewDecoder(bytes.NewBuffer(text), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
-	members := func(each func(name string) bool) bool {
-		if d.PeekKind() != '{' {
-			return d.SkipValue() == nil
-		}
-		if _, err := d.ReadToken(); err != nil {
-			return false
-		}
-		for d.PeekKind() != '}' {
-			name, err := d.ReadToken()
-			if err != nil || !each(name.String()) {
-				return false
-			}
-		}
-		_, err := d.ReadToken()
-		return err == nil
-	}
-	str := func(into *string) bool {
-		if d.PeekKind() != '"' {
-			return d.SkipValue() == nil
-		}
-		t, err := d.ReadToken()
-		if err == nil {
-			*into = t.String()
-		}
-		return err == nil
-	}
-	ok = members(func(name string) bool {
+	d := &splitter{jsontext.NewDecoder(bytes.NewBuffer(text), jsontext.AllowDuplicateNames(true),
+		jsontext.AllowInvalidUTF8(true)), text}
+	ok = d.members(func(name string) bool {
 		switch name {
 		case "id":
-			return str(&m.id)
+			return d.str(&m.id)
 		case "method":
-			return str(&m.method)
+			return d.str(&m.method)
 		case "params":
-			return members(func(name string) bool {
+			return d.members(func(name string) bool {
 				if name == "uri" {
-					return str(&m.uri)
+					return d.str(&m.uri)
 				}
 				return d.SkipValue() == nil
 			})
 		case "result":
-			from := d.InputOffset()
-			good := members(func(name string) bool {
-				if name != "contents" {
-					return d.SkipValue() == nil
-				}
-				value, err := d.ReadValue()
-				end := d.InputOffset()
-				m.Contents = text[end-int64(len(value)) : end : end]
-				return err == nil
-			})
-			m.Result = bytes.TrimLeft(text[from:d.InputOffset()], " \t\r\n:")
-			return good
+			return d.result(&m)
 		case "error":
 			value, err := d.ReadValue()
 			m.Failure = &Failure{}
@@ -302,6 +266,58 @@ func split(text []byte) (m incoming, ok bool) {
 		return d.SkipValue() == nil
 	})
 	return m, ok
+}
+
+// A splitter reads a message's text. Its methods report whether that is JSON so far.
+type splitter struct {
+	*jsontext.Decoder
+	text []byte
+}
+
+// members calls each with the name of every member of an object, whose value that reads; what is no object is skipped.
+func (d *splitter) members(each func(name string) bool) bool {
+	if d.PeekKind() != '{' {
+		return d.SkipValue() == nil
+	}
+	if _, err := d.ReadToken(); err != nil {
+		return false
+	}
+	for d.PeekKind() != '}' {
+		name, err := d.ReadToken()
+		if err != nil || !each(name.String()) {
+			return false
+		}
+	}
+	_, err := d.ReadToken()
+	return err == nil
+}
+
+// str reads a string; what is none is skipped.
+func (d *splitter) str(into *string) bool {
+	if d.PeekKind() != '"' {
+		return d.SkipValue() == nil
+	}
+	t, err := d.ReadToken()
+	if err == nil {
+		*into = t.String()
+	}
+	return err == nil
+}
+
+// result finds where a result stands in the text, and its contents.
+func (d *splitter) result(m *incoming) bool {
+	from := d.InputOffset()
+	good := d.members(func(name string) bool {
+		if name != "contents" {
+			return d.SkipValue() == nil
+		}
+		value, err := d.ReadValue()
+		end := d.InputOffset()
+		m.Contents = d.text[end-int64(len(value)) : end : end]
+		return err == nil
+	})
+	m.Result = bytes.TrimLeft(d.text[from:d.InputOffset()], " \t\r\n:")
+	return good
 }
 
 // sdkTransport is the session as go-sdk's client sees it: without what goes beside it.

@@ -13,8 +13,8 @@
 //     that (11 ms among 10,000 connections).
 //   - macOS, Windows and all others: nothing. The answer is Unknown, and something else has to decide.
 //
-// The package never answers Same on a guess: what cannot be seen, or may have changed meanwhile, is Gone. It looks at no
-// process, reads no name, and closes nothing.
+// The package never answers Same on a guess: what cannot be seen, or may have changed meanwhile, is Gone. It looks at
+// no process, reads no name, and closes nothing.
 package peer
 
 import (
@@ -31,7 +31,8 @@ const (
 	Unknown Who = iota
 	// Gone is who has closed, or half closed, the connection, or is on another machine: no process here holds its end.
 	Gone
-	// Root may be in the way for anybody: the proxies of Docker and WSL are root's. To a process of root's, root is Same.
+	// Root may be in the way for anybody: the proxies of Docker and WSL are root's. To a process of root's, root is
+	// Same.
 	Root
 	// Same is the user as whom this process runs.
 	Same
@@ -43,8 +44,9 @@ func (w Who) String() string {
 	return [...]string{"unknown", "gone", "root", "this user", "another user"}[w]
 }
 
-// Of says who is at the other end of a TCP connection. It is for the end that has accepted: one that was dialled may not have
-// been accepted yet, and is nobody's until then. Ask when the connection begins: who has sent and closed is Gone.
+// Of says who is at the other end of a TCP connection. It is for the end that has accepted: one that was dialled may
+// not have been accepted yet, and is nobody's until then. Ask when the connection begins: who has sent and closed is
+// Gone.
 func Of(c net.Conn) Who {
 	if wrapped, ok := c.(interface{ NetConn() net.Conn }); ok { // TLS
 		c = wrapped.NetConn()
@@ -58,8 +60,8 @@ func Of(c net.Conn) Who {
 		return Unknown
 	}
 	who := connection(theirs, ours)
-	// While our end is established nobody else can have their address and port towards us. When it is not, the entry that was
-	// found may be a later connection's, by somebody else.
+	// While our end is established nobody else can have their address and port towards us. When it is not, the entry
+	// that was found may be a later connection's, by somebody else.
 	if (who == Same || who == Root) && !established(tcp) {
 		return Gone
 	}

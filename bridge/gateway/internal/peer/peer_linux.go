@@ -62,7 +62,8 @@ func found(s socket, err error, it bool) Who {
 
 // listensAt reports whether a socket takes connections to addr.
 func listensAt(s socket, addr netip.AddrPort) bool {
-	return s.state == stateListen && s.local.Port() == addr.Port() && (s.local.Addr() == addr.Addr() || s.local.Addr().IsUnspecified())
+	return s.state == stateListen && s.local.Port() == addr.Port() &&
+		(s.local.Addr() == addr.Addr() || s.local.Addr().IsUnspecified())
 }
 
 func unspecified(a netip.Addr) netip.Addr {
@@ -72,8 +73,8 @@ func unspecified(a netip.Addr) netip.Addr {
 	return netip.IPv6Unspecified()
 }
 
-// owner says whose a socket is. One without an inode is nobody's: no process holds it, or none has accepted it yet, and its
-// user id is 0 then.
+// owner says whose a socket is. One without an inode is nobody's: no process holds it, or none has accepted it yet, and
+// its user id is 0 then.
 func owner(s socket) Who {
 	own := uint32(os.Geteuid())
 	switch {
@@ -89,8 +90,8 @@ func owner(s socket) Who {
 	return Other
 }
 
-// unmapped is the user id under which the kernel shows all those that a container does not know, and no id of anybody where it
-// knows all.
+// unmapped is the user id under which the kernel shows all those that a container does not know, and no id of anybody
+// where it knows all.
 var unmapped = sync.OnceValue(func() uint32 {
 	const nobody = 1<<32 - 1
 	ids, err := os.ReadFile("/proc/self/uid_map")
@@ -122,8 +123,8 @@ func established(c *net.TCPConn) bool {
 // errNoDiag says that the kernel was not to be asked: there is no sock_diag, or it is forbidden here.
 var errNoDiag = errors.New("no sock_diag")
 
-// A request of sock_diag, and what it answers: a netlink header, and inet_diag_req_v2 or inet_diag_msg (linux/inet_diag.h). Numbers
-// are in the machine's order, ports and addresses in the network's.
+// A request of sock_diag, and what it answers: a netlink header, and inet_diag_req_v2 or inet_diag_msg
+// (linux/inet_diag.h). Numbers are in the machine's order, ports and addresses in the network's.
 const (
 	headerBytes  = 16
 	requestBytes = headerBytes + 8 + idBytes
@@ -201,8 +202,8 @@ func parseAnswer(a []byte) (socket, error) {
 // maxTable bounds what is read of a table, in bytes: some 400,000 connections.
 const maxTable = 64 << 20
 
-// scan finds a socket in the tables in /proc. A socket of IPv6 may be at an address of IPv4. It fails with errNoDiag where there
-// are no tables.
+// scan finds a socket in the tables in /proc. A socket of IPv6 may be at an address of IPv4. It fails with errNoDiag
+// where there are no tables.
 func scan(local netip.Addr, fits func(socket) bool) (socket, error) {
 	files := []string{"/proc/net/tcp6"}
 	if local.Is4() {

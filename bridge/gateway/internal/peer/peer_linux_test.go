@@ -108,7 +108,8 @@ func TestAnotherUser(t *testing.T) {
 	}
 }
 
-// Who sends and closes is gone when it is looked for. What it has sent can still be read, and must not count as this user's.
+// Who sends and closes is gone when it is looked for. What it has sent can still be read, and must not count as this
+// user's.
 func TestWhoHasClosed(t *testing.T) {
 	for name, end := range map[string]func(net.Conn){
 		"closed":      func(c net.Conn) { c.Close() },
@@ -250,7 +251,8 @@ func TestOwners(t *testing.T) {
 
 // Rows as they come, and as they should not.
 func TestRows(t *testing.T) {
-	const good = "   1: 0100007F:1D09 0100007F:C350 01 00000000:00000000 00:00000000 00000000  1000        0 4711 1 0000000000000000 20 4 30 10 -1"
+	const good = "   1: 0100007F:1D09 0100007F:C350 01 00000000:00000000 00:00000000 00000000  1000        0 4711 1 " +
+		"0000000000000000 20 4 30 10 -1"
 	s, ok := parseRow(good)
 	want := socket{netip.MustParseAddrPort("127.0.0.1:7433"), netip.MustParseAddrPort("127.0.0.1:50000"), 1, 1000, 4711}
 	if !ok || s != want {
@@ -260,8 +262,10 @@ func TestRows(t *testing.T) {
 	if !ok || s.local != want.local {
 		t.Errorf("a mapped address is %v, %v", s.local, ok)
 	}
-	for _, bad := range []string{"", "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode",
-		strings.Repeat("x ", 20), strings.Replace(good, "7F:1D09", "7F1D09", 1), strings.Replace(good, "7F:1D09", "7F:1D0999", 1),
+	for _, bad := range []string{"", "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   " +
+		"uid  timeout inode",
+		strings.Repeat("x ", 20), strings.Replace(good, "7F:1D09", "7F1D09", 1),
+		strings.Replace(good, "7F:1D09", "7F:1D0999", 1),
 		strings.Replace(good, "0100007F:1D09", "007F:1D09", 1), strings.Replace(good, " 1000 ", " -1 ", 1),
 		strings.Replace(good, " 4711 ", " 99999999999 ", 1), good[:90]} {
 		if s, ok := parseRow(bad); ok {
@@ -286,7 +290,8 @@ func TestAnswers(t *testing.T) {
 func table(n int) string {
 	var b strings.Builder
 	for i := range n {
-		fmt.Fprintf(&b, "%4d: 0100007F:%04X 0100007F:C350 01 00000000:00000000 00:00000000 00000000  1000        0 %d 1 0000000000000000 20 4 30 10 -1\n", i, i, i+1)
+		fmt.Fprintf(&b, "%4d: 0100007F:%04X 0100007F:C350 01 00000000:00000000 00:00000000 00000000  1000        0 "+
+			"%d 1 0000000000000000 20 4 30 10 -1\n", i, i, i+1)
 	}
 	return b.String()
 }

@@ -2,17 +2,18 @@
 
 // Package proof lets the two ends of a connection show each other that they know the same secret, without telling it.
 //
-// It is for connections to a port of loopback, where anybody may listen and anybody may connect. The end that was connected
-// to goes first, so that who connects says nothing to a stranger. On a channel of whole messages there are three:
+// It is for connections to a port of loopback, where anybody may listen and anybody may connect. The end that was
+// connected to goes first, so that who connects says nothing to a stranger. On a channel of whole messages there are
+// three:
 //
 //	> {"type":"pagewire:hello","nonce":C}
 //	< {"type":"pagewire:proof","nonce":S,"proof":HMAC("gateway", where, C, S)}
 //	> {"type":"pagewire:proof","proof":HMAC("client", where, C, S)}
 //
-// HMAC is that with SHA-256 under the secret, over the words, each on a line of its own behind "pagewire proof 1"; it and
-// the nonces, 32 random bytes each, are base64url. where is the address that was connected to, as the dialling end has it and as
-// the other sees it: a squatter that passes all of it on to the true gateway at another port has the wrong one. js/extension/
-// prove.ts is the same for a browser; testdata/vectors.json is read by the tests of both.
+// HMAC is that with SHA-256 under the secret, over the words, each on a line of its own behind "pagewire proof 1"; it
+// and the nonces, 32 random bytes each, are base64url. where is the address that was connected to, as the dialling end
+// has it and as the other sees it: a squatter that passes all of it on to the true gateway at another port has the
+// wrong one. js/extension/ prove.ts is the same for a browser; testdata/vectors.json is read by the tests of both.
 //
 // Sign and Verify make and check tokens of limited life for a purpose, under the same secret.
 //
@@ -68,7 +69,8 @@ func Dial(ctx context.Context, m Messages, secret, where string) error {
 	if err != nil {
 		return err
 	}
-	if theirs.Type != proofType || !nonceShape.MatchString(theirs.Nonce) || !same(theirs.Proof, mac(secret, "gateway", where, ours, theirs.Nonce)) {
+	if theirs.Type != proofType || !nonceShape.MatchString(theirs.Nonce) ||
+		!same(theirs.Proof, mac(secret, "gateway", where, ours, theirs.Nonce)) {
 		return ErrNotProved
 	}
 	return write(ctx, m, note{Type: proofType, Proof: mac(secret, "client", where, ours, theirs.Nonce)})
@@ -136,7 +138,8 @@ func Sign(secret, purpose, where string, until time.Time) string {
 // Verify reports whether Sign has made a token with these, and its time is not over.
 func Verify(secret, purpose, where, token string, now time.Time) bool {
 	i := strings.LastIndexByte(token, '.')
-	if secret == "" || i < 0 || strings.ContainsAny(token, "\n\r") || !same(token[i+1:], mac(secret, purpose, where, token[:i])) {
+	if secret == "" || i < 0 || strings.ContainsAny(token, "\n\r") ||
+		!same(token[i+1:], mac(secret, purpose, where, token[:i])) {
 		return false
 	}
 	_, until, _ := strings.Cut(token[:i], ".")

@@ -138,11 +138,14 @@ func TestProofsThatAreRepeated(t *testing.T) {
 }
 
 func TestHellosThatAreNone(t *testing.T) {
-	for _, hello := range []string{"", "{", "null", "7", `{"type":"pagewire:page"}`, `{"type":"pagewire:hello"}`, `{"type":"pagewire:hello","nonce":7}`,
-		`{"type":"pagewire:hello","nonce":"short"}`, `{"type":"pagewire:hello","nonce":"` + strings.Repeat("a", 44) + `"}`,
+	for _, hello := range []string{"", "{", "null", "7", `{"type":"pagewire:page"}`, `{"type":"pagewire:hello"}`,
+		`{"type":"pagewire:hello","nonce":7}`,
+		`{"type":"pagewire:hello","nonce":"short"}`, `{"type":"pagewire:hello","nonce":"` + strings.Repeat("a", 44) +
+			`"}`,
 		`{"type":"pagewire:hello","nonce":"` + strings.Repeat("a", 42) + `\n"}`} {
 		_, gateway := pipes()
-		if err := Accept(t.Context(), gateway, []byte(hello), secret, where); !errors.Is(err, ErrNotProved) || len(gateway.said) > 0 {
+		if err := Accept(t.Context(), gateway, []byte(hello), secret, where); !errors.Is(err, ErrNotProved) ||
+			len(gateway.said) > 0 {
 			t.Errorf("%s: %v, and it says %v", hello, err, gateway.said)
 		}
 	}

@@ -1,9 +1,11 @@
 //go:build !js
 
-// Package secret keeps secrets in files: the token of a user's gateways, and what the extension and they know of each other.
+// Package secret keeps secrets in files: the token of a user's gateways, and what the extension and they know of each
+// other.
 //
-// It never follows a link, waits for nobody, and never repairs, replaces or removes a file that is there: one that is empty,
-// half written, no file, or may have been read by others is refused, in a sentence that names it and the way out.
+// It never follows a link, waits for nobody, and never repairs, replaces or removes a file that is there: one that is
+// empty, half written, no file, or may have been read by others is refused, in a sentence that names it and the way
+// out.
 package secret
 
 import (
@@ -23,16 +25,17 @@ import (
 
 const (
 	randomBytes = 32
-	// wholeLength is that of a secret of ours, in base64url. A shorter one must end in a newline, or it may be half of one.
+	// wholeLength is that of a secret of ours, in base64url. A shorter one must end in a newline, or it may be half of
+	// one.
 	wholeLength = 43
 	maxFile     = 4096
 )
 
 var shape = regexp.MustCompile(`^[A-Za-z0-9_-]{32,}$`)
 
-// Make gives the secret in the file at path, or a new one that it puts there: 32 random bytes as base64url and a newline, in a file
-// of mode 0600, with directories of mode 0700 where there are none. Of several processes that find no file one makes it, and all
-// get the same.
+// Make gives the secret in the file at path, or a new one that it puts there: 32 random bytes as base64url and a
+// newline, in a file of mode 0600, with directories of mode 0700 where there are none. Of several processes that find
+// no file one makes it, and all get the same.
 func Make(path string) (string, error) {
 	text, err := Load(path)
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -100,7 +103,8 @@ func readPrivate(path string) (string, error) {
 	if !named.Mode().IsRegular() {
 		return "", fmt.Errorf("%s is %s, and must be a file: remove it, or name another one", path, kind(named.Mode()))
 	}
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a FIFO that has come in between must not hold us up
+	// a FIFO that has come in between must not hold us up
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return "", err
 	}
@@ -116,7 +120,8 @@ func readPrivate(path string) (string, error) {
 	}
 	// Windows has no such bits; there the user's configuration directory is the user's alone.
 	if mode := info.Mode().Perm(); runtime.GOOS != "windows" && mode&0o077 != 0 {
-		return "", fmt.Errorf("others may read or write %s (its mode is %04o): chmod 600 %s, or remove it if it may have been read", path, mode, path)
+		return "", fmt.Errorf("others may read or write %s (its mode is %04o): chmod 600 %s, or remove it if it may "+
+			"have been read", path, mode, path)
 	}
 	text, err := io.ReadAll(io.LimitReader(f, maxFile))
 	return string(text), err

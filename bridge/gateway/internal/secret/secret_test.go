@@ -89,11 +89,13 @@ func TestFilesThatAreRefused(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: %q, %v; want an error with %q", c.path, secret, err, c.want)
 		}
-		if after, _ := os.Lstat(c.path); before != nil && (after == nil || after.Size() != before.Size() || after.ModTime() != before.ModTime() || after.Mode() != before.Mode()) {
+		if after, _ := os.Lstat(c.path); before != nil && (after == nil || after.Size() != before.Size() ||
+			after.ModTime() != before.ModTime() || after.Mode() != before.Mode()) {
 			t.Errorf("%s was changed: %v, was %v", c.path, after, before)
 		}
 	}
-	for name, text := range map[string]string{"by hand": strings.Repeat("y", 32) + "\n", "without an end": strings.Repeat("y", wholeLength), "of Windows": strings.Repeat("y", 32) + "\r\n"} {
+	for name, text := range map[string]string{"by hand": strings.Repeat("y", 32) + "\n",
+		"without an end": strings.Repeat("y", wholeLength), "of Windows": strings.Repeat("y", 32) + "\r\n"} {
 		if secret, err := Make(write(name, text, 0o600)); err != nil || secret != strings.TrimSpace(text) {
 			t.Errorf("%s: %q, %v", name, secret, err)
 		}
@@ -123,7 +125,8 @@ func TestNoPlace(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, path := range []string{filepath.Join(file, "secret"), filepath.Join(file, "deeper", "secret"), "/proc/pagewire/secret", "/proc/secret"} {
+	for _, path := range []string{filepath.Join(file, "secret"), filepath.Join(file, "deeper", "secret"),
+		"/proc/pagewire/secret", "/proc/secret"} {
 		if secret, err := Make(path); err == nil {
 			t.Errorf("%s: made %q", path, secret)
 		}

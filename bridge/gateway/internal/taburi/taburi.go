@@ -3,8 +3,8 @@
 // Package taburi makes the URIs by which agents tell tabs apart, and takes them apart.
 //
 // What several tabs have under one URI, each has under a path of its own besides: ORIGIN/.pagewire/tab/N/PATH for
-// ORIGIN/PATH, with N.FRAME for a frame. It is in the path since agent programs drop a URI's fragment, and some compare no
-// more than the path. Templates are taken like URIs: the package parses neither, and knows of no page.
+// ORIGIN/PATH, with N.FRAME for a frame. It is in the path since agent programs drop a URI's fragment, and some compare
+// no more than the path. Templates are taken like URIs: the package parses neither, and knows of no page.
 package taburi
 
 import (
@@ -70,8 +70,8 @@ func Reserved(uri string) bool {
 	return strings.HasPrefix(path, bridge.GatewayPath)
 }
 
-// splitPath cuts a URI, or template, where its path begins, or what follows where it has none. It is no parser, so that both
-// halves are the URI's own text: canonical spellings are compared byte by byte.
+// splitPath cuts a URI, or template, where its path begins, or what follows where it has none. It is no parser, so that
+// both halves are the URI's own text: canonical spellings are compared byte by byte.
 func splitPath(uri string) (root, path string) {
 	from := strings.IndexByte(uri, ':') + 1
 	if authority, ok := strings.CutPrefix(uri[from:], "//"); ok {

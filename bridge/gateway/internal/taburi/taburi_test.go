@@ -46,9 +46,12 @@ func TestURIsOfNoTab(t *testing.T) {
 	for uri, ours := range map[string]bool{
 		"": false, ":": false, "//": false, "https:": false, "https://": false, "https://x.test": false,
 		"https://x.test/a": false, "https://x.test/.pagewire": false, "https://x.test/?/.pagewire/tab/2/a": false,
-		"https://x.test?/.pagewire/tab/2/a": false, "https://x.test/a/.pagewire/tab/2/a": false, "https://x.test/a#tab=2": false,
-		"https://x.test/.pagewire/": true, "https://x.test/.pagewire/tab/": true, "https://x.test/.pagewire/tab//a": true,
-		"https://x.test/.pagewire/tab?2/a": true, "https://x.test/.pagewire/other/2/a": true, "urn:/.pagewire/tab/2": true,
+		"https://x.test?/.pagewire/tab/2/a": false, "https://x.test/a/.pagewire/tab/2/a": false,
+		"https://x.test/a#tab=2":    false,
+		"https://x.test/.pagewire/": true, "https://x.test/.pagewire/tab/": true,
+		"https://x.test/.pagewire/tab//a":  true,
+		"https://x.test/.pagewire/tab?2/a": true, "https://x.test/.pagewire/other/2/a": true,
+		"urn:/.pagewire/tab/2": true,
 	} {
 		if Reserved(uri) != ours {
 			t.Errorf("%q is under our path: %t", uri, !ours)
@@ -60,7 +63,8 @@ func TestURIsOfNoTab(t *testing.T) {
 }
 
 func FuzzTabURI(f *testing.F) {
-	for _, own := range []string{"https://x.test/a?b=c", "https://x.test", "http://[::1]:3000/{a}{?b}", "test://a", "urn:a:b", "urn:/a", "file:///", "https:a", "a:b//c"} {
+	for _, own := range []string{"https://x.test/a?b=c", "https://x.test", "http://[::1]:3000/{a}{?b}", "test://a",
+		"urn:a:b", "urn:/a", "file:///", "https:a", "a:b//c"} {
 		f.Add(own, uint8(2), "")
 		f.Add(own, uint8(12), "0.1")
 	}

@@ -31,7 +31,8 @@ func (d *Dir) check(name string, info fs.FileInfo, want fs.FileMode) error {
 		return fmt.Errorf("%s is %s and not %s: look who has put it there, and move it away",
 			d.full(name), kind(info.Mode()), kind(want))
 	case known && uid != os.Geteuid():
-		return fmt.Errorf("%s belongs to another user (its uid is %d, ours is %d): look who has put it there, and move it away",
+		return fmt.Errorf("%s belongs to another user (its uid is %d, ours is %d): look who has put it there, and "+
+			"move it away",
 			d.full(name), uid, os.Geteuid())
 	case known && want == 0 && info.Mode().Perm()&0o022 != 0:
 		return fmt.Errorf("others may write to %s (its mode is %04o): chmod 600 it, or remove it",

@@ -104,7 +104,8 @@ func (l *Listener) Accept() (net.Conn, error) {
 			c.Close()
 			// Whoever may do it once may do it in a loop.
 			if n := l.refused.Add(1); bits.OnesCount64(n) == 1 {
-				l.d.log.Warn("refused a process at this user's socket", "socket", l.d.full(l.name), "reason", err, "count", n)
+				l.d.log.Warn("refused a process at this user's socket", "socket", l.d.full(l.name), "reason", err,
+					"count", n)
 			}
 			continue
 		}

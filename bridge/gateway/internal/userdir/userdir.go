@@ -66,7 +66,8 @@ func openChecked(path string, log *slog.Logger) (*os.Root, error) {
 		return nil, err
 	}
 	if !before.IsDir() {
-		return nil, fmt.Errorf("%s is %s and not a directory: move it away, or set XDG_CONFIG_HOME to another directory",
+		return nil, fmt.Errorf(
+			"%s is %s and not a directory: move it away, or set XDG_CONFIG_HOME to another directory",
 			path, kind(before.Mode()))
 	}
 	root, err := os.OpenRoot(path)
@@ -95,7 +96,8 @@ func checkDir(root *os.Root, path string, before fs.FileInfo, log *slog.Logger) 
 		return fmt.Errorf("%s belongs to another user (its uid is %d, ours is %d): "+
 			"set XDG_CONFIG_HOME to a directory of this user", path, uid, os.Geteuid())
 	case mode&0o022 != 0:
-		return fmt.Errorf("others may write to %s (its mode is %04o): look what is in it, then chmod 700 %s", path, mode, path)
+		return fmt.Errorf("others may write to %s (its mode is %04o): look what is in it, then chmod 700 %s", path,
+			mode, path)
 	case mode&0o077 != 0:
 		if err := root.Chmod(".", 0o700); err != nil {
 			return fmt.Errorf("others may look into %s (its mode is %04o): %w; chmod 700 %s", path, mode, err, path)

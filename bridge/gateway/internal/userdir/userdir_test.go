@@ -190,10 +190,14 @@ func TestDirectoriesThatAreRefused(t *testing.T) {
 		make  func(path string) error
 		words []string
 	}{
-		"a link to a directory": {func(path string) error { return os.Symlink(t.TempDir(), path) }, []string{"a symbolic link", "move it away"}},
-		"a dangling link":       {func(path string) error { return os.Symlink("nowhere", path) }, []string{"a symbolic link"}},
-		"a file":                {func(path string) error { return os.WriteFile(path, nil, 0o600) }, []string{"is a file and not a directory"}},
-		"a FIFO":                {func(path string) error { return syscall.Mkfifo(path, 0o600) }, []string{"is a FIFO and not a directory"}},
+		"a link to a directory": {func(path string) error { return os.Symlink(t.TempDir(), path) },
+			[]string{"a symbolic link", "move it away"}},
+		"a dangling link": {func(path string) error { return os.Symlink("nowhere", path) },
+			[]string{"a symbolic link"}},
+		"a file": {func(path string) error { return os.WriteFile(path, nil, 0o600) },
+			[]string{"is a file and not a directory"}},
+		"a FIFO": {func(path string) error { return syscall.Mkfifo(path, 0o600) },
+			[]string{"is a FIFO and not a directory"}},
 		"others may write": {func(path string) error {
 			return errors.Join(os.Mkdir(path, 0o700), os.Chmod(path, 0o777))
 		}, []string{"others may write to", "its mode is 0777", "chmod 700 "}},
@@ -215,7 +219,8 @@ func TestDirectoriesThatAreRefused(t *testing.T) {
 			before, _ := os.Lstat(path)
 			_, err := Open(hub, nil)
 			says(t, name, err, append(c.words, path)...)
-			if after, err := os.Lstat(path); err != nil || after.Mode() != before.Mode() || !os.SameFile(before, after) {
+			if after, err := os.Lstat(path); err != nil || after.Mode() != before.Mode() ||
+				!os.SameFile(before, after) {
 				t.Errorf("it was changed: %v, %v", after.Mode(), err)
 			}
 		})
@@ -283,7 +288,8 @@ func squats(t *testing.T) map[string]struct {
 		"a link": {func(path string) error {
 			return errors.Join(os.WriteFile(elsewhere, []byte("x"), 0o600), os.Symlink(elsewhere, path))
 		}, []string{"is a symbolic link and not"}},
-		"a dangling link": {func(path string) error { return os.Symlink("/nowhere/at/all", path) }, []string{"is a symbolic link and not"}},
+		"a dangling link": {func(path string) error { return os.Symlink("/nowhere/at/all", path) },
+			[]string{"is a symbolic link and not"}},
 	}
 }
 
@@ -292,7 +298,8 @@ func TestWhatIsNoFileOfOursIsNotUsedAsOne(t *testing.T) {
 	all["others may write"] = struct {
 		make  func(path string) error
 		words []string
-	}{func(path string) error { return errors.Join(os.WriteFile(path, nil, 0o600), os.Chmod(path, 0o666)) }, []string{"others may write to", "0666"}}
+	}{func(path string) error { return errors.Join(os.WriteFile(path, nil, 0o600), os.Chmod(path, 0o666)) },
+		[]string{"others may write to", "0666"}}
 	if os.Geteuid() == 0 {
 		all["another user's"] = struct {
 			make  func(path string) error
@@ -317,7 +324,8 @@ func TestWhatIsNoFileOfOursIsNotUsedAsOne(t *testing.T) {
 			_, err = d.Lock(t.Context(), "x")
 			says(t, "wait for the lock", err, c.words...)
 			says(t, "remove", d.Remove("x"), c.words...)
-			if after, err := os.Lstat(path); err != nil || after.Mode() != before.Mode() || after.Size() != before.Size() || !os.SameFile(before, after) {
+			if after, err := os.Lstat(path); err != nil || after.Mode() != before.Mode() ||
+				after.Size() != before.Size() || !os.SameFile(before, after) {
 				t.Errorf("it was changed: %v, %v", after, err)
 			}
 			if err := os.RemoveAll(path); err != nil {
@@ -373,7 +381,8 @@ func TestHammerFile(t *testing.T) {
 				if errors.Is(err, fs.ErrNotExist) {
 					continue
 				}
-				if err != nil || len(text) == 0 || len(text) != 1+int(text[0]-'a')*1000 || bytes.Trim(text, string(text[:1])) != nil && len(bytes.Trim(text, string(text[:1]))) > 0 {
+				if err != nil || len(text) == 0 || len(text) != 1+int(text[0]-'a')*1000 ||
+					bytes.Trim(text, string(text[:1])) != nil && len(bytes.Trim(text, string(text[:1]))) > 0 {
 					t.Errorf("read %d bytes, %v", len(text), err)
 				}
 			}

@@ -12,8 +12,8 @@ import (
 	"github.com/pagewire/pagewire/bridge/wire"
 )
 
-// At returns the value that a JSON Pointer (RFC 6901) points to in a JSON text, as it is written there. The error is a sentence
-// that names what is there instead.
+// At returns the value that a JSON Pointer (RFC 6901) points to in a JSON text, as it is written there. The error is a
+// sentence that names what is there instead.
 func At(text, pointer string) (string, error) {
 	v, err := wire.Parse([]byte(text), maxDepth)
 	if err != nil {
@@ -90,7 +90,8 @@ func holds(v wire.Value, at string) string {
 		}
 		return where + " has " + strings.Join(names, ", ")
 	}
-	return where + " is a " + map[wire.Kind]string{wire.String: "string", wire.Number: "number", wire.Bool: "boolean", wire.Null: "null"}[v.Kind()]
+	return where + " is a " + map[wire.Kind]string{wire.String: "string", wire.Number: "number", wire.Bool: "boolean",
+		wire.Null: "null"}[v.Kind()]
 }
 
 func shorten(s string) string {
@@ -130,8 +131,8 @@ func Lines(text, span string) (string, error) {
 	return text[start:end], nil
 }
 
-// Page returns as much of a text from a byte on as has at most so many bytes (and a whole character at least), and where the
-// next page begins: 0 for nowhere. It ends at a line's end where there is one in its last quarter.
+// Page returns as much of a text from a byte on as has at most so many bytes (and a whole character at least), and
+// where the next page begins: 0 for nowhere. It ends at a line's end where there is one in its last quarter.
 func Page(text string, from, most int) (page string, next int) {
 	rest := text[min(max(from, 0), len(text)):]
 	if len(rest) <= most {

@@ -1,7 +1,6 @@
-// Run in each document by the gateway, over CDP: `name` is the binding that is this document's alone, `gateway` where pages
-// connect to it by themselves, or "". It finds Pagewire, at
-// once or when it comes, and carries texts between it and the gateway: what is posted begins with a letter, for
-// document.go. The result takes texts of the gateway.
+// Run in each document by the gateway, over CDP: `name` is the binding that is this document's alone, `gateway` where
+// pages connect to it by themselves, or "". It finds Pagewire, at once or when it comes, and carries texts between it
+// and the gateway: what is posted begins with a letter, for document.go. The result takes texts of the gateway.
 //
 // It changes nothing that the page could see but one symbol, by which a later gateway, or the same after the page was
 // frozen, ends what this one has begun.

@@ -1,13 +1,14 @@
 //go:build !js
 
-// Package extension brings in the pages of the browser extension: it is the process that the browser starts for the extension, and
-// speaks with it over standard input and output.
+// Package extension brings in the pages of the browser extension: it is the process that the browser starts for the
+// extension, and speaks with it over standard input and output.
 //
-// It passes frames on and does nothing else: for each document that the extension opens it connects with the hub's /page as the
-// document would, over the hub's socket, so that the hub believes whose it is; and again when another process has become the hub.
-// What is in a frame it never looks at: the extension's worker has put into the first one what the browser says of the document,
-// and the hub bounds and checks them all. What the extension itself says is bounded here: a message that is too long or makes no
-// sense is refused, counted and logged, and nothing else comes of it.
+// It passes frames on and does nothing else: for each document that the extension opens it connects with the hub's
+// /page as the document would, over the hub's socket, so that the hub believes whose it is; and again when another
+// process has become the hub. What is in a frame it never looks at: the extension's worker has put into the first one
+// what the browser says of the document, and the hub bounds and checks them all. What the extension itself says is
+// bounded here: a message that is too long or makes no sense is refused, counted and logged, and nothing else comes of
+// it.
 //
 // The messages are JSON objects with a type. From the extension:
 //
@@ -57,8 +58,8 @@ const (
 // SecretFile is where the extension's secret is kept: beside the token.
 func SecretFile(tokenFile string) string { return filepath.Join(filepath.Dir(tokenFile), "extension") }
 
-// Secret gives what the extension and this user's gateways prove to each other that they know. It fails if there is none yet, or
-// if something is wrong with its file.
+// Secret gives what the extension and this user's gateways prove to each other that they know. It fails if there is
+// none yet, or if something is wrong with its file.
 func Secret(tokenFile string) (string, error) {
 	known, err := secret.Load(SecretFile(tokenFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -84,8 +85,8 @@ func fileError(err error) error {
 type Options struct {
 	// Connect connects to the hub, and gives its generation: hub.Connect.
 	Connect func(context.Context) (net.Conn, uint64, error)
-	// Hubs gives the generation of the hub whenever there is another one: sessions with those before it end, also where such a hub hangs.
-	// May be nil.
+	// Hubs gives the generation of the hub whenever there is another one: sessions with those before it end, also where
+	// such a hub hangs. May be nil.
 	Hubs <-chan uint64
 	// Version and Secret are what the extension is told: MakeSecret gives the latter.
 	Version, Secret string
@@ -96,8 +97,8 @@ type Options struct {
 const (
 	// maxDocuments and maxPerOrigin bound the documents that are open, as package socket does.
 	maxDocuments, maxPerOrigin = 1024, 256
-	// maxQueued bounds what waits for the hub to take it, in bytes, for each document, and maxQueuedAll for all. The extension lets
-	// 2 Mi characters wait here, of three bytes at most.
+	// maxQueued bounds what waits for the hub to take it, in bytes, for each document, and maxQueuedAll for all. The
+	// extension lets 2 Mi characters wait here, of three bytes at most.
 	maxQueued, maxQueuedAll = 8 << 20, 256 << 20
 	// maxFrame bounds a frame of the hub: a tool's arguments of 4 MiB, quoted twice.
 	maxFrame = 48 << 20
@@ -184,14 +185,15 @@ func (h *host) follow(ctx context.Context) {
 	}
 }
 
-// Serve relays until in ends, which is nil, or ctx does, which is its error, or the browser takes nothing more. in should be closed
-// by the caller when ctx ends: a read of standard input cannot be ended otherwise.
+// Serve relays until in ends, which is nil, or ctx does, which is its error, or the browser takes nothing more. in
+// should be closed by the caller when ctx ends: a read of standard input cannot be ended otherwise.
 func Serve(ctx context.Context, in io.Reader, out io.Writer, o Options) error {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	h := &host{o: o, out: writer{w: out}, documents: map[int64]*document{}, origins: map[string]int{}, sessions: map[*tie]struct{}{}}
+	h := &host{o: o, out: writer{w: out}, documents: map[int64]*document{}, origins: map[string]int{},
+		sessions: map[*tie]struct{}{}}
 	defer h.running.Wait()
 	defer cancel()
 	h.running.Go(func() { h.follow(ctx) })
@@ -268,7 +270,8 @@ func (h *host) take(ctx context.Context, m message) string {
 	case !d.push(m):
 		h.expel(d, "a document's frames come faster than the hub takes them, and it was closed")
 	case h.queued.Load() > maxQueuedAll:
-		h.expel(h.fullest(), "frames of all documents come faster than the hub takes them, and that for which most waits was closed")
+		h.expel(h.fullest(), "frames of all documents come faster than the hub takes them, and that for which most "+
+			"waits was closed")
 	}
 	return ""
 }
@@ -289,7 +292,8 @@ func (h *host) open(ctx context.Context, known *document, m message) string {
 		return fmt.Sprintf("%d documents of %s are open, and no more are taken", maxPerOrigin, m.Origin)
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	d := &document{h: h, id: m.ID, origin: m.Origin, cancel: cancel, wake: make(chan struct{}, 1), log: h.o.Log.With("origin", m.Origin)}
+	d := &document{h: h, id: m.ID, origin: m.Origin, cancel: cancel, wake: make(chan struct{}, 1),
+		log: h.o.Log.With("origin", m.Origin)}
 	h.documents[m.ID] = d
 	h.origins[m.Origin]++
 	h.running.Go(func() { d.run(ctx) })

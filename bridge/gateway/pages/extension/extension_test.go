@@ -93,11 +93,13 @@ func startPeer(t *testing.T, o gateway.Options) *peer {
 	server := httptest.NewServer(pages.Host())
 	fromExtension, in := io.Pipe()
 	out, toExtension := io.Pipe()
-	p := &peer{t: t, in: in, changed: make(chan struct{}, 1), ended: make(chan error, 1), g: g, log: text, frames: map[int64]chan []byte{}, hubs: make(chan uint64)}
+	p := &peer{t: t, in: in, changed: make(chan struct{}, 1), ended: make(chan error, 1), g: g, log: text,
+		frames: map[int64]chan []byte{}, hubs: make(chan uint64)}
 	p.addr.Store(server.Listener.Addr().String())
 	p.generation.Store(1)
 	go func() {
-		err := Serve(t.Context(), fromExtension, toExtension, Options{Connect: p.connect, Hubs: p.hubs, Version: "7", Log: log})
+		err := Serve(t.Context(), fromExtension, toExtension, Options{Connect: p.connect, Hubs: p.hubs, Version: "7",
+			Log: log})
 		toExtension.Close()
 		p.ended <- err
 	}()
@@ -210,7 +212,8 @@ func (p *peer) frame(id, session int64, frame string) {
 
 // hello is the first frame of a document, as the extension's worker stamps it.
 func hello(id int64) string {
-	return fmt.Sprintf(`[["hello",1,"0",{"epoch":"e","tab":"tab-%05d","title":"A page","origin":"https://shop.example","url":"https://shop.example/cart"}]]`, id)
+	return fmt.Sprintf(
+		`[["hello",1,"0",{"epoch":"e","tab":"tab-%05d","title":"A page","origin":"https://shop.example","url":"https://shop.example/cart"}]]`, id)
 }
 
 // serve has a page at the other end of a document's next session, until the gateway has it.
@@ -251,7 +254,8 @@ func TestADocumentIsThePageThatTheBrowserSays(t *testing.T) {
 	p := startPeer(t, gateway.Options{Grace: time.Hour}) // who is waited for does not go
 	p.open(1)
 	page, session := p.serve(1)
-	if got := p.pages()[0]; got.Origin != shop || got.Transport != "extension" || got.Title != "A page" || got.URL != "https://shop.example/cart" {
+	if got := p.pages()[0]; got.Origin != shop || got.Transport != "extension" || got.Title != "A page" ||
+		got.URL != "https://shop.example/cart" {
 		t.Errorf("the page is %+v", got)
 	}
 	p.frame(1, session, `[["note",{"title":"Another"}]]`)
@@ -291,8 +295,8 @@ func (p *peer) mustNotHear(kind string) bool {
 	return false
 }
 
-// A message of any length arrives whole, in pieces that the browser takes: quotes, line ends, control characters and characters of
-// four bytes are the longest in JSON.
+// A message of any length arrives whole, in pieces that the browser takes: quotes, line ends, control characters and
+// characters of four bytes are the longest in JSON.
 func TestLongMessagesTravelInPieces(t *testing.T) {
 	for name, long := range map[string]string{
 		"control characters": strings.Repeat("\x01", 3<<20),
@@ -359,7 +363,8 @@ func TestWhatMakesNoSenseIsRefusedAndNothingElseHappens(t *testing.T) {
 	} {
 		p.say(c.text)
 		count++
-		if got := p.await("a refusal", func(m message) bool { return m.Type == "refused" }); !strings.Contains(got.Reason, c.why) || got.Count != count {
+		if got := p.await("a refusal", func(m message) bool { return m.Type == "refused" }); !strings.Contains(
+			got.Reason, c.why) || got.Count != count {
 			t.Errorf("%.60q: refused as %q, number %d; want %q, %d", c.text, got.Reason, got.Count, c.why, count)
 		}
 	}
@@ -376,7 +381,9 @@ func TestMessagesOfASessionThatIsOverAreDropped(t *testing.T) {
 	p.frame(1, session-1, "no frame at all")
 	p.frame(1, session+1, "nor this")
 	p.frame(1, session, `[["note",{"title":"Alive"}]]`)
-	testkit.Eventually(t, "the session goes on", func() bool { return len(p.pages()) == 1 && p.pages()[0].Title == "Alive" })
+	testkit.Eventually(t, "the session goes on", func() bool {
+		return len(p.pages()) == 1 && p.pages()[0].Title == "Alive"
+	})
 }
 
 // What the hub has taken the extension is told, where it asks: it holds the rest back.
@@ -401,7 +408,9 @@ func TestFramesInPieces(t *testing.T) {
 		}
 		p.send(message{Type: "frame", ID: 1, Session: session, Text: frame[:n], More: n < len(frame), Ack: ack})
 		frame = frame[n:]
-		p.await("it is taken", func(m message) bool { return m.Type == "taken" && m.ID == 1 && m.Session == session && m.Ack == ack })
+		p.await("it is taken", func(m message) bool {
+			return m.Type == "taken" && m.ID == 1 && m.Session == session && m.Ack == ack
+		})
 	}
 	if testkit.Receive(t, "it is read", got) != long {
 		t.Error("it reads as something else")
@@ -426,11 +435,18 @@ func TestWhoSaysTooMuchEndsAlone(t *testing.T) {
 	p.open(2)
 	session := p.session(2)
 	for name, say := range map[string]func(id, session int64){
-		"a large hello":    func(id, session int64) { p.frame(id, session, hello(id)[:3]+strings.Repeat(" ", 64<<10)+hello(id)[3:]) },
-		"no hello":         func(id, session int64) { p.frame(id, session, `[["touch","`+shop+`/cart",1]]`) },
-		"no frame":         func(id, session int64) { p.frame(id, session, `hello`) },
-		"another's origin": func(id, session int64) { p.frame(id, session, strings.ReplaceAll(hello(id), "https:", "file:")) },
-		"an old note":      func(id, session int64) { p.frame(id, session, `{"type":"pagewire:page","tab":"tab-00002"}`) },
+		"a large hello": func(id, session int64) {
+			p.frame(id, session, hello(id)[:3]+strings.Repeat(" ", 64<<10)+hello(id)[3:])
+		},
+		"no hello": func(id, session int64) { p.frame(id, session, `[["touch","`+shop+`/cart",1]]`) },
+		"no frame": func(id, session int64) { p.frame(id, session, `hello`) },
+		"another's origin": func(id, session int64) {
+			p.frame(id, session, strings.ReplaceAll(hello(id), "https:", "file:"))
+		},
+		"an old note": func(id,
+			session int64) {
+			p.frame(id, session, `{"type":"pagewire:page","tab":"tab-00002"}`)
+		},
 	} {
 		say(2, session)
 		got := p.await(name+" ends the session", func(m message) bool { return m.Type == "close" && m.ID == 2 })
@@ -452,7 +468,8 @@ func TestWhoSaysTooMuchEndsAlone(t *testing.T) {
 	piece := strings.Repeat("x", 4<<20)
 	for range 5 {
 		p.send(message{Type: "frame", ID: 2, Session: session, Text: piece, More: true, Ack: 1})
-		if m := p.await("a piece is taken, or the session ends", func(m message) bool { return m.ID == 2 && m.Type != "frame" }); m.Type == "close" {
+		if m := p.await("a piece is taken, or the session ends",
+			func(m message) bool { return m.ID == 2 && m.Type != "frame" }); m.Type == "close" {
 			break
 		}
 	}
@@ -470,11 +487,13 @@ func TestBytesThatWaitForTheHub(t *testing.T) {
 	for range 2 * maxQueued / len(piece) {
 		p.send(message{Type: "frame", ID: 1, Session: session, Text: piece, More: true})
 	}
-	if got := p.await("it is closed", func(m message) bool { return m.Type == "refused" }); got.ID != 1 || !strings.Contains(got.Reason, "faster than the hub takes them") {
+	if got := p.await("it is closed", func(m message) bool { return m.Type == "refused" }); got.ID != 1 ||
+		!strings.Contains(got.Reason, "faster than the hub takes them") {
 		t.Errorf("refused: %+v", got)
 	}
 	p.frame(1, session, "x")
-	if got := p.await("it is not open", func(m message) bool { return m.Type == "refused" }); got.Reason != "the document is not open" {
+	if got := p.await("it is not open",
+		func(m message) bool { return m.Type == "refused" }); got.Reason != "the document is not open" {
 		t.Errorf("refused: %+v", got)
 	}
 }
@@ -485,7 +504,8 @@ func TestTooManyDocumentsOfAnOriginAreRefused(t *testing.T) {
 		p.open(id)
 	}
 	p.open(maxPerOrigin + 1)
-	if got := p.await("a refusal", func(m message) bool { return m.Type == "refused" }); !strings.Contains(got.Reason, "256 documents of https://shop.example") {
+	if got := p.await("a refusal", func(m message) bool { return m.Type == "refused" }); !strings.Contains(got.Reason,
+		"256 documents of https://shop.example") {
 		t.Errorf("refused as %q", got.Reason)
 	}
 }
@@ -495,7 +515,9 @@ func TestADocumentThatIsRefusedLearnsWhy(t *testing.T) {
 	p := startPeer(t, gateway.Options{Deny: []string{"https://shop.example"}})
 	p.open(1)
 	p.frame(1, p.session(1), hello(1))
-	got := p.await("the end of the session", func(m message) bool { return m.Type == "close" && m.ID == 1 && m.Reason != "" })
+	got := p.await("the end of the session", func(m message) bool {
+		return m.Type == "close" && m.ID == 1 && m.Reason != ""
+	})
 	if !strings.Contains(got.Reason, "not served") {
 		t.Errorf("the reason is %q", got.Reason)
 	}
@@ -520,11 +542,13 @@ func TestADocumentLeavesAHubThatHangs(t *testing.T) {
 	// What says the same again ends nothing.
 	p.hubs <- 2
 	p.frame(1, session, `[["note",{"title":"Still there"}]]`)
-	testkit.Eventually(t, "the session goes on", func() bool { return len(p.pages()) == 1 && p.pages()[0].Title == "Still there" })
+	testkit.Eventually(t, "the session goes on", func() bool {
+		return len(p.pages()) == 1 && p.pages()[0].Title == "Still there"
+	})
 }
 
-// hang puts a hub in the place of p's that agrees to one connection, and then says nothing and takes nothing more, as one that is
-// stopped.
+// hang puts a hub in the place of p's that agrees to one connection, and then says nothing and takes nothing more, as
+// one that is stopped.
 func (p *peer) hang() io.Closer {
 	p.t.Helper()
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
@@ -546,7 +570,8 @@ func (p *peer) hang() io.Closer {
 			return
 		}
 		sum := sha1.Sum([]byte(r.Header.Get("Sec-WebSocket-Key") + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"))
-		fmt.Fprintf(hung, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: %s\r\nSec-WebSocket-Protocol: %s\r\n\r\n",
+		fmt.Fprintf(hung, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: "+
+			"Upgrade\r\nSec-WebSocket-Accept: %s\r\nSec-WebSocket-Protocol: %s\r\n\r\n",
 			base64.StdEncoding.EncodeToString(sum[:]), r.Header.Get("Sec-WebSocket-Protocol"))
 	}()
 	return closer(func() { (<-accepted).Close() })

@@ -18,21 +18,22 @@ const (
 	maxIn = 64 << 20
 	// maxOut is the largest message that the browser takes from us: a larger one makes it end the process.
 	maxOut = 1 << 20
-	// maxPiece bounds the text of one message to the extension, in bytes, so that it fits into maxOut whatever it is made of: a
-	// character may take six bytes in JSON.
+	// maxPiece bounds the text of one message to the extension, in bytes, so that it fits into maxOut whatever it is
+	// made of: a character may take six bytes in JSON.
 	maxPiece = (maxOut - 256) / 6
 )
 
 // errTooLong is a message that is longer than maxIn. It has been skipped.
 var errTooLong = errors.New("longer than 64 MiB")
 
-// A reader takes the browser's messages apart: 32 bits of length, in the machine's byte order, and as many bytes of JSON.
+// A reader takes the browser's messages apart: 32 bits of length, in the machine's byte order, and as many bytes of
+// JSON.
 type reader struct{ r *bufio.Reader }
 
 func newReader(r io.Reader) *reader { return &reader{bufio.NewReaderSize(r, 64<<10)} }
 
-// next returns the next message. io.EOF is the end between two messages; errTooLong a message that has been skipped, after
-// which there may be others.
+// next returns the next message. io.EOF is the end between two messages; errTooLong a message that has been skipped,
+// after which there may be others.
 func (r *reader) next() ([]byte, error) {
 	var head [4]byte
 	if _, err := io.ReadFull(r.r, head[:]); err != nil {

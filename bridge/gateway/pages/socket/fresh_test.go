@@ -26,7 +26,8 @@ func (a *agent) call(name string) (text string, failed bool) {
 	return strings.Join(texts, "\n"), r.IsError
 }
 
-// The page decides in the turn in which the tool would run: what it has just changed counts, though nobody has been told.
+// The page decides in the turn in which the tool would run: what it has just changed counts, though nobody has been
+// told.
 func TestToolThatDependsOnState(t *testing.T) {
 	t.Parallel()
 	p := openPlace(t, Options{})
@@ -43,7 +44,9 @@ func TestToolThatDependsOnState(t *testing.T) {
 	if slices.Contains(a.ToolNames(), "wrong") {
 		t.Error("a tool whose freshState is another origin's is served")
 	}
-	testkit.Eventually(t, "the console says so", func() bool { return b.console.Has("the tool wrong is not served to MCP clients") })
+	testkit.Eventually(t, "the console says so", func() bool {
+		return b.console.Has("the tool wrong is not served to MCP clients")
+	})
 	a.Text(doc)
 	ran := func(n int) {
 		t.Helper()

@@ -28,7 +28,8 @@ func TestPageOfAScriptTag(t *testing.T) {
 	a := p.agent()
 	b := open(t, launch(t), s.URL)
 	page := p.waitFor(1)[0]
-	if page.Origin != s.URL || page.URL != s.URL+"/" || page.Title != "Page /" || page.Number != 1 || page.Frame != "" || page.Transport != "websocket" {
+	if page.Origin != s.URL || page.URL != s.URL+"/" || page.Title != "Page /" || page.Number != 1 ||
+		page.Frame != "" || page.Transport != "websocket" {
 		t.Errorf("the page is %+v", page)
 	}
 	a.Shows(doc, s.URL+"/large")
@@ -58,16 +59,17 @@ func TestPageOfAScriptTag(t *testing.T) {
 	if s := run[map[string]any](b, "return pagewire.stats()"); s["ports"] != 0.0 || s["core"] != "none" {
 		t.Errorf("the page has ports, or a core of its own: %v", s)
 	}
-	if n := run[int](b, `return performance.getEntriesByType("resource").filter(({ name }) => /wasm|worker/.test(name)).length`); n != 0 {
+	if n := run[int](b,
+		`return performance.getEntriesByType("resource").filter(({ name }) => /wasm|worker/.test(name)).length`); n != 0 {
 		t.Errorf("%d things of a core were fetched", n)
 	}
 	run[any](b, "pagewire.uninstall()")
 	p.waitFor(0)
 }
 
-// A page cannot know who answers on the port that it was told: whoever has that is told what a gateway is, the page's title, address
-// and contents, if the page is of this machine or its site was allowed to reach it. That is so, SECURITY.md says it, and the page's
-// console, once. What the squatter is not told is anybody's secret.
+// A page cannot know who answers on the port that it was told: whoever has that is told what a gateway is, the page's
+// title, address and contents, if the page is of this machine or its site was allowed to reach it. That is so,
+// SECURITY.md says it, and the page's console, once. What the squatter is not told is anybody's secret.
 func TestWhatASquatterLearns(t *testing.T) {
 	t.Parallel()
 	heard := make(chan string, 100)
@@ -114,8 +116,11 @@ func TestConfigureConnects(t *testing.T) {
 	s := serve(t, &site{})
 	b := open(t, launch(t), s.URL)
 	run[any](b, "pagewire.configure({gateway: 'http://127.0.0.1:1'})")
-	testkit.Eventually(t, "the page says that this is no gateway", func() bool { return b.console.Has("is like ws://127.0.0.1:7433") })
-	run[any](b, fmt.Sprintf("pagewire.configure({gateway: '%s/page'}); pagewire.configure({gateway: '%s/page'})", p.url(), p.url()))
+	testkit.Eventually(t, "the page says that this is no gateway", func() bool {
+		return b.console.Has("is like ws://127.0.0.1:7433")
+	})
+	run[any](b, fmt.Sprintf("pagewire.configure({gateway: '%s/page'}); pagewire.configure({gateway: '%s/page'})",
+		p.url(), p.url()))
 	p.waitFor(1)
 	if got := p.agent().Text(s.URL + "/doc"); got != "one" {
 		t.Errorf("read %q", got)
@@ -159,7 +164,8 @@ func TestTwoTabs(t *testing.T) {
 	run[any](b1, "set('first')")
 	run[any](b2, "set('second')")
 	testkit.Eventually(t, "both are listed", func() bool { return len(a.URIs()) == 2 })
-	if got := []string{a.Text(s.URL + "/.pagewire/tab/1/doc"), a.Text(s.URL + "/.pagewire/tab/2/doc")}; !slices.Equal(got, []string{"first", "second"}) {
+	if got := []string{a.Text(s.URL + "/.pagewire/tab/1/doc"), a.Text(s.URL + "/.pagewire/tab/2/doc")}; !slices.Equal(
+		got, []string{"first", "second"}) {
 		t.Errorf("read %q", got)
 	}
 	// A window that gets the focus owns the URI.
@@ -190,7 +196,8 @@ func TestDuplicatedTab(t *testing.T) {
 		t.Fatalf("the two tabs are %+v", pages)
 	}
 	testkit.Eventually(t, "both are listed", func() bool { return len(a.URIs()) == 2 })
-	ids := run[[]string](b, "return [sessionStorage.getItem('pagewire:tab'), other.sessionStorage.getItem('pagewire:tab')]")
+	ids := run[[]string](b, "return [sessionStorage.getItem('pagewire:tab'), "+
+		"other.sessionStorage.getItem('pagewire:tab')]")
 	if ids[0] == ids[1] || !strings.HasSuffix(pages[0].Tab, ids[0]) || !strings.HasSuffix(pages[1].Tab, ids[1]) {
 		t.Errorf("the tabs have kept %q, and are %q and %q", ids, pages[0].Tab, pages[1].Tab)
 	}
@@ -217,7 +224,8 @@ func TestFrames(t *testing.T) {
 	}
 	a.Shows(s.URL+"/.pagewire/tab/1.1/doc", doc)
 	run[any](b, "frames[1].eval('set(\"inside\")')")
-	if got := []string{a.Text(doc), a.Text(s.URL + "/.pagewire/tab/1.1/doc")}; !slices.Equal(got, []string{"one", "inside"}) {
+	if got := []string{a.Text(doc), a.Text(s.URL + "/.pagewire/tab/1.1/doc")}; !slices.Equal(got,
+		[]string{"one", "inside"}) {
 		t.Errorf("read %q", got)
 	}
 }
@@ -243,7 +251,8 @@ func TestGatewayThatIsStartedAnew(t *testing.T) {
 	if s := run[map[string]any](b, "return pagewire.stats()"); s["ports"] != 0.0 || s["core"] != "none" {
 		t.Errorf("the page has ports, or a core of its own: %v", s)
 	}
-	if n := run[int](b, `return performance.getEntriesByType("resource").filter(({ name }) => /wasm|worker/.test(name)).length`); n != 0 {
+	if n := run[int](b,
+		`return performance.getEntriesByType("resource").filter(({ name }) => /wasm|worker/.test(name)).length`); n != 0 {
 		t.Errorf("%d things of a core were fetched", n)
 	}
 	if b.console.Has("no connection") {
@@ -258,7 +267,9 @@ func TestGatewayThatComesLater(t *testing.T) {
 	p.stop()
 	s := serve(t, &site{tag: `data-gateway="` + p.url() + `"`})
 	b := open(t, launch(t), s.URL)
-	testkit.Eventually(t, "the page says that there is no gateway", func() bool { return b.console.Has("Is 'pagewire serve' running?") })
+	testkit.Eventually(t, "the page says that there is no gateway", func() bool {
+		return b.console.Has("Is 'pagewire serve' running?")
+	})
 	if b.console.Has("--allow-origin") {
 		t.Error("a page of this machine was told to have its origin allowed")
 	}
@@ -300,7 +311,8 @@ func TestBackForwardCache(t *testing.T) {
 	if s := run[map[string]any](b, "return pagewire.stats()"); s["ports"] != 0.0 || s["core"] != "none" {
 		t.Errorf("the page has ports, or a core of its own: %v", s)
 	}
-	if n := run[int](b, `return performance.getEntriesByType("resource").filter(({ name }) => /wasm|worker/.test(name)).length`); n != 0 {
+	if n := run[int](b,
+		`return performance.getEntriesByType("resource").filter(({ name }) => /wasm|worker/.test(name)).length`); n != 0 {
 		t.Errorf("%d things of a core were fetched", n)
 	}
 }
@@ -309,11 +321,14 @@ func TestBackForwardCache(t *testing.T) {
 func TestForeignPage(t *testing.T) {
 	t.Parallel()
 	s := serve(t, &site{name: "app.example"})
-	br := launch(t, "--host-resolver-rules=MAP app.example 127.0.0.1", "--unsafely-treat-insecure-origin-as-secure="+s.origin())
+	br := launch(t, "--host-resolver-rules=MAP app.example 127.0.0.1",
+		"--unsafely-treat-insecure-origin-as-secure="+s.origin())
 	p := openPlace(t, Options{})
 	s.tag = `data-gateway="` + p.url() + `"`
 	b := open(t, br, s.origin())
-	testkit.Eventually(t, "the page says what to do", func() bool { return b.console.Has("--allow-origin " + s.origin()) })
+	testkit.Eventually(t, "the page says what to do", func() bool {
+		return b.console.Has("--allow-origin " + s.origin())
+	})
 	if !p.log.Has("refused a page") || len(p.attached()) > 0 {
 		t.Error("the gateway did not refuse it, or did not say so")
 	}
@@ -330,7 +345,8 @@ func TestForeignPage(t *testing.T) {
 func TestLocalNetworkAccess(t *testing.T) {
 	t.Parallel()
 	s := serve(t, &site{name: "app.example"})
-	br := launch(t, "--host-resolver-rules=MAP app.example 127.0.0.1", "--unsafely-treat-insecure-origin-as-secure="+s.origin(),
+	br := launch(t, "--host-resolver-rules=MAP app.example 127.0.0.1",
+		"--unsafely-treat-insecure-origin-as-secure="+s.origin(),
 		"--ip-address-space-overrides="+s.Listener.Addr().String()+"=public")
 	p := openPlace(t, Options{AllowOrigins: []string{s.origin()}})
 	s.tag = `data-gateway="` + p.url() + `"`
@@ -349,9 +365,13 @@ func TestLocalNetworkAccess(t *testing.T) {
 func TestContentSecurityPolicy(t *testing.T) {
 	t.Parallel()
 	p := openPlace(t, Options{})
-	s := serve(t, &site{tag: `data-gateway="` + p.url() + `"`, header: http.Header{"Content-Security-Policy": {"connect-src 'self'"}}})
+	s := serve(t,
+		&site{tag: `data-gateway="` + p.url() + `"`,
+			header: http.Header{"Content-Security-Policy": {"connect-src 'self'"}}})
 	b := open(t, launch(t), s.URL)
-	testkit.Eventually(t, "the page says what to do", func() bool { return b.console.Has("its connect-src must have " + p.url()) })
+	testkit.Eventually(t, "the page says what to do", func() bool {
+		return b.console.Has("its connect-src must have " + p.url())
+	})
 	time.Sleep(time.Second)
 	if text := b.console.String(); strings.Count(text, "pagewire:") != 1 {
 		t.Errorf("the page said: %s", text)
@@ -364,7 +384,9 @@ func TestInsecurePage(t *testing.T) {
 	p := openPlace(t, Options{})
 	s := serve(t, &site{name: "app.example", tag: `data-gateway="` + p.url() + `"`})
 	b := open(t, launch(t, "--host-resolver-rules=MAP app.example 127.0.0.1"), s.origin())
-	testkit.Eventually(t, "the page says what is wrong", func() bool { return b.console.Has("a page needs a secure context") })
+	testkit.Eventually(t, "the page says what is wrong", func() bool {
+		return b.console.Has("a page needs a secure context")
+	})
 }
 
 // How long a read takes, from an agent's request to its answer, through gateway, socket, page and back.
@@ -389,6 +411,7 @@ func TestReadTimes(t *testing.T) {
 			took[i] = time.Since(began)
 		}
 		slices.Sort(took)
-		t.Logf("%d reads of %s: p50 %v, p99 %v", c.n, c.path, took[c.n/2].Round(time.Microsecond), took[c.n*99/100].Round(time.Microsecond))
+		t.Logf("%d reads of %s: p50 %v, p99 %v", c.n, c.path, took[c.n/2].Round(time.Microsecond),
+			took[c.n*99/100].Round(time.Microsecond))
 	}
 }

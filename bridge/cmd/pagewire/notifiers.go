@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// A road is how a change of a page gets into a request to a program's model without the model asking: what config
-// --live writes besides the entry of the server. Which roads there are was seen in request bodies of the programs, as
-// their makers publish them.
-type road struct {
+// A notifier is how a change of a page gets into a request to a program's model without the model asking: what config
+// --live writes besides the entry of the server. Which notifiers there are was seen in request bodies of the programs,
+// as their makers publish them.
+type notifier struct {
 	// says is when the model is told, for the doctor.
 	says string
 	// allow is what the user still has to do, with DIR for the directory of the hooks; "" for nothing.
@@ -41,7 +41,7 @@ type ownFile struct {
 	text func(c command) string
 }
 
-// A command is what of us a road runs.
+// A command is what of us a notifier runs.
 type command struct {
 	goos, binary string
 	hub          string   // the flag's value; "" for the default
@@ -74,17 +74,19 @@ func flat(_ moment, run string) entry {
 const atEachPrompt = "told at each prompt"
 
 var (
-	claudePlugin = in(claudeDir, "skills", serverName)
-	claudeRoad   = road{
+	claudePlugin   = in(claudeDir, "skills", serverName)
+	claudeNotifier = notifier{
 		says:      "woken when a page changes, and " + atEachPrompt,
 		allow:     "Claude Code before 2.1.157 loads it by: claude --plugin-dir DIR",
 		server:    in(claudePlugin, ".mcp.json"),
 		hooksFile: in(claudePlugin, "hooks", "hooks.json"),
-		hooks:     []moment{{event: "UserPromptSubmit"}, {event: "SessionStart", matcher: "clear|compact", forget: true}},
-		write:     inGroup(1),
+		hooks: []moment{{event: "UserPromptSubmit"}, {event: "SessionStart", matcher: "clear|compact",
+			forget: true}},
+		write: inGroup(1),
 		files: []ownFile{
 			{in(claudePlugin, ".claude-plugin", "plugin.json"), func(command) string {
-				return jsonText(entry{{"name", serverName}, {"description", "Live state of the web pages that are open"}})
+				return jsonText(
+					entry{{"name", serverName}, {"description", "Live state of the web pages that are open"}})
 			}},
 			{in(claudePlugin, "monitors", "monitors.json"), func(c command) string {
 				return jsonText([]any{entry{{"name", serverName}, {"command", c.shell(c.watch()...)},
@@ -92,28 +94,29 @@ var (
 			}},
 		},
 	}
-	codexRoad = road{
+	codexNotifier = notifier{
 		says:      atEachPrompt,
 		allow:     "Codex runs no hook before you trust it: type /hooks in Codex",
 		hooksFile: in(codexDir, "hooks.json"),
-		hooks:     []moment{{event: "UserPromptSubmit"}, {event: "SessionStart", matcher: "clear|compact", forget: true}},
-		write:     inGroup(1),
+		hooks: []moment{{event: "UserPromptSubmit"}, {event: "SessionStart", matcher: "clear|compact",
+			forget: true}},
+		write: inGroup(1),
 	}
-	geminiRoad = road{
+	geminiNotifier = notifier{
 		says:      atEachPrompt,
 		hooksFile: geminiSettings,
 		hooks: []moment{{event: "BeforeAgent"}, {event: "SessionStart", matcher: "clear", forget: true},
 			{event: "PreCompress", forget: true}},
 		write: inGroup(1000),
 	}
-	copilotRoad = road{
+	copilotNotifier = notifier{
 		says:      atEachPrompt,
 		hooksFile: in(copilotDir, "settings.json"),
 		hooks: []moment{{event: "userPromptSubmitted"}, {event: "sessionStart", forget: true},
 			{event: "preCompact", forget: true}},
 		write: flat,
 	}
-	opencodeRoad = road{
+	opencodeNotifier = notifier{
 		says:  "woken when a page changes, and " + atEachPrompt,
 		files: []ownFile{{in(opencodeDir, "plugin", serverName+".js"), opencodePlugin}},
 	}
@@ -170,7 +173,8 @@ func quotedWord(goos, word string) string {
 		word = strings.ReplaceAll(word, `\`, "/")
 	}
 	safe := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:@%+,=", r)
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' ||
+			strings.ContainsRune("-_./:@%+,=", r)
 	}
 	switch {
 	case strings.IndexFunc(word, func(r rune) bool { return !safe(r) }) < 0:
@@ -181,8 +185,8 @@ func quotedWord(goos, word string) string {
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
-// parts are all that the road writes.
-func (r *road) parts(client string, p places, c command) (all []part) {
+// parts are all that the notifier writes.
+func (r *notifier) parts(client string, p places, c command) (all []part) {
 	for _, h := range r.hooks {
 		program, more := client, []string(nil)
 		if h.forget {
@@ -198,7 +202,7 @@ func (r *road) parts(client string, p places, c command) (all []part) {
 }
 
 // allowed is what the user still has to do.
-func (r *road) allowed(p places) string {
+func (r *notifier) allowed(p places) string {
 	if r.server == nil {
 		return r.allow
 	}
