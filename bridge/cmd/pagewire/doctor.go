@@ -253,7 +253,7 @@ func (c client) installed(p places) bool {
 	if _, err := os.Stat(path); err == nil {
 		return true
 	}
-	return c.road != nil && slices.ContainsFunc(c.road.parts(c.name, p, command{goos: p.goos}), part.has)
+	return c.notifier != nil && slices.ContainsFunc(c.notifier.parts(c.name, p, command{goos: p.goos}), part.has)
 }
 
 func (c client) findNotifier(p places) finding {
