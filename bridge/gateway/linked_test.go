@@ -64,7 +64,7 @@ func TestMoreReadsThanAPageTakes(t *testing.T) {
 	}
 }
 
-// What a road does not take of a page ends that page as what the gateway refuses does: the page and its readers are told
+// What a transport does not take of a page ends that page as what the gateway refuses does: the page and its readers are told
 // why, and it is counted.
 func TestPageThatATransportRefuses(t *testing.T) {
 	const why = "a message is too long; the limit is 7 bytes"

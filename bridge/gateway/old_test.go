@@ -21,11 +21,11 @@ func TestSinceThatNobodyWasTold(t *testing.T) {
 	openPage(t, before, tabInfo("a"), map[string]string{cart: cartOf(1)})
 	old := fields(t, openAgent(t, before).must(toolRead, map[string]any{"uri": cart})).Revision
 	before.Close()
-	for _, road := range []string{"test", TransportRequest} {
-		t.Run(road, func(t *testing.T) {
+	for _, transport := range []string{"test", TransportRequest} {
+		t.Run(transport, func(t *testing.T) {
 			g := newGateway(t, Options{})
 			openPage(t, g, tabInfo("a"), map[string]string{cart: cartOf(1)})
-			a := openAgentBy(t, g, road, nil)
+			a := openAgentBy(t, g, transport, nil)
 			first := fields(t, a.must(toolRead, map[string]any{"uri": cart})).Revision
 			untold := func() int64 { // between what it was told and now
 				g.mu.Lock()

@@ -139,7 +139,7 @@ func (p *Page) Receive(frame []byte) error {
 	return err
 }
 
-// Refuse ends the page's link for what its road did not take of it, such as a frame that was too long. The page and those who wait
+// Refuse ends the page's link for what its transport did not take of it, such as a frame that was too long. The page and those who wait
 // for it are told why, as they are where Receive finds it.
 func (p *Page) Refuse(reason string) {
 	g := p.g

@@ -50,7 +50,7 @@ type document struct {
 	cut     bool
 	frames  [][]byte // of its link, until there is a page
 	linked  bool
-	native  *native
+	webmcp  *webmcpTools
 	page    *gateway.Page
 	credit  int // messages that it may say now
 	counted time.Time
@@ -227,13 +227,13 @@ func (d *document) cutOff(reason string) {
 
 // end ends the document's part in the gateway, where it has one. Its resources wait for a successor.
 func (d *document) end() {
-	if d.native != nil {
-		d.native.close()
+	if d.webmcp != nil {
+		d.webmcp.close()
 	}
 	if d.page != nil {
 		d.page.Lost("its document has gone")
 	}
-	d.native, d.page, d.frames, d.linked, d.waiting = nil, nil, nil, false, 0
+	d.webmcp, d.page, d.frames, d.linked, d.waiting = nil, nil, nil, false, 0
 }
 
 // attach makes the document a page of the gateway, as soon as its URL is known.

@@ -14,9 +14,9 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway"
 )
 
-// A native is a document without Pagewire in a browser with WebMCP: it has tools, and no resources. They are run by the
+// webmcpTools are those of a document without Pagewire in a browser with WebMCP, which has tools and no resources. They are run by the
 // browser, which tells us of them and of what they give (its WebMCP domain). It is a gateway.ToolRunner.
-type native struct {
+type webmcpTools struct {
 	d     *document
 	page  *gateway.Page // guarded by the browser's lock, as is what document has
 	tools []bridge.Tool // until there is a page
@@ -31,7 +31,7 @@ type invocation struct {
 	ended bool // nobody waits
 }
 
-var _ gateway.ToolRunner = (*native)(nil)
+var _ gateway.ToolRunner = (*webmcpTools)(nil)
 
 func (s *session) addTools(tools []*webmcp.Tool) {
 	for _, t := range tools {
@@ -98,19 +98,19 @@ func (s *session) offerTools() {
 	}
 	for _, d := range s.documents {
 		tools := s.tools[d.frameID]
-		if !d.bare || d.cut || d.native == nil && len(tools) == 0 {
+		if !d.bare || d.cut || d.webmcp == nil && len(tools) == 0 {
 			continue
 		}
-		if d.native == nil {
-			d.native = &native{d: d, invocations: map[string]*invocation{}}
-			d.native.attach()
+		if d.webmcp == nil {
+			d.webmcp = &webmcpTools{d: d, invocations: map[string]*invocation{}}
+			d.webmcp.attach()
 		}
-		d.native.offer(tools)
+		d.webmcp.offer(tools)
 	}
 }
 
 // offer says what tools there are, as MCP describes tools.
-func (n *native) offer(tools map[string]*webmcp.Tool) {
+func (n *webmcpTools) offer(tools map[string]*webmcp.Tool) {
 	list := make([]bridge.Tool, 0, len(tools))
 	for name, t := range tools {
 		var schema map[string]any
@@ -139,7 +139,7 @@ func (n *native) offer(tools map[string]*webmcp.Tool) {
 }
 
 // tell hands the tools to the gateway, once there is a page.
-func (n *native) tell() {
+func (n *webmcpTools) tell() {
 	if n.page == nil {
 		return
 	}
@@ -148,9 +148,9 @@ func (n *native) tell() {
 	}
 }
 
-func (n *native) attach() {
+func (n *webmcpTools) attach() {
 	n.d.withURL(func(info gateway.PageInfo) {
-		if n.d.native != n {
+		if n.d.webmcp != n {
 			return // it has gone meanwhile
 		}
 		page, err := n.d.b.g.AttachTools(info, n)
@@ -164,7 +164,7 @@ func (n *native) attach() {
 }
 
 // RunTool has the browser run a tool.
-func (n *native) RunTool(name string, args []byte, done func(result []byte)) (cancel func()) {
+func (n *webmcpTools) RunTool(name string, args []byte, done func(result []byte)) (cancel func()) {
 	i := &invocation{done: done}
 	input := append(jsonv2.Value(nil), args...)
 	params := &webmcp.InvokeToolParams{FrameID: protocol.FrameID(n.d.frameID), ToolName: name, Input: input}
@@ -200,7 +200,7 @@ func (n *native) RunTool(name string, args []byte, done func(result []byte)) (ca
 }
 
 // finish hands a result over, if anybody waits for it.
-func (n *native) finish(i *invocation, result []byte) {
+func (n *webmcpTools) finish(i *invocation, result []byte) {
 	n.mu.Lock()
 	ended := i.ended
 	i.ended = true
@@ -211,12 +211,12 @@ func (n *native) finish(i *invocation, result []byte) {
 	}
 }
 
-func (n *native) cancel(id string) {
+func (n *webmcpTools) cancel(id string) {
 	n.d.b.link.post(n.d.s.id, webmcp.CommandCancelInvocation, &webmcp.CancelInvocationParams{InvocationID: id}, nil)
 }
 
 // close ends what runs.
-func (n *native) close() {
+func (n *webmcpTools) close() {
 	n.mu.Lock()
 	all := n.invocations
 	n.invocations = map[string]*invocation{}
@@ -229,7 +229,7 @@ func (n *native) close() {
 // finish ends a call with what its tool has given.
 func (s *session) finish(id string, result []byte) {
 	for _, d := range s.documents {
-		n := d.native
+		n := d.webmcp
 		if n == nil {
 			continue
 		}
