@@ -52,7 +52,7 @@ func (x *extended) refused() map[string]int {
 	x.t.Helper()
 	p := x.tab(host.ExtensionOrigin + "/options.html")
 	list := run[[][]any](p, `
-		const port = chrome.runtime.connect({ name: "pagewire.view" });
+		const port = chrome.runtime.connect({ name: "pagewire.panel" });
 		return await new Promise((done) => port.onMessage.addListener(({ refused }) => done(refused)))`)
 	_ = chromedp.Cancel(p.ctx)
 	all := map[string]int{}
@@ -99,7 +99,7 @@ func TestExtensionForgingPage(t *testing.T) {
 	}
 	heard := run[[]any](p, fmt.Sprintf(`
 		const heard = [];
-		for (const type of ["pagewire:relay", "pagewire.page", "pagewire.view"]) {
+		for (const type of ["pagewire:relay", "pagewire.page", "pagewire.panel"]) {
 			const { port1, port2 } = new MessageChannel();
 			port1.onmessage = ({ data }) => heard.push(data);
 			dispatchEvent(new MessageEvent(type, { cancelable: true, ports: [port2], data: "start" }));
@@ -203,7 +203,7 @@ func TestExtensionTakenOverPage(t *testing.T) {
 	t.Run("it says that it is the popup", func(t *testing.T) {
 		got := relayed[outcome](p, world,
 			forge+fmt.Sprintf(
-				`return await forge("pagewire.view", {}, [{ do: "allow", origin: %q, grant: "always" }], %d);`, s.URL,
+				`return await forge("pagewire.panel", {}, [{ do: "allow", origin: %q, grant: "always" }], %d);`, s.URL,
 				longMoment))
 		if !got.Refused || len(got.Heard) > 0 {
 			t.Errorf("it was served: %+v", got)
@@ -320,7 +320,7 @@ func (x *extended) ask(p *tab, world *runtime.ExecutionContextID, origin string)
 	x.t.Helper()
 	o := x.tab(host.ExtensionOrigin + "/options.html")
 	run[any](o, fmt.Sprintf(`
-		const port = chrome.runtime.connect({ name: "pagewire.view" });
+		const port = chrome.runtime.connect({ name: "pagewire.panel" });
 		port.postMessage({ do: "allow", origin: %q, grant: "once" });
 		await new Promise((done) => port.onMessage.addListener(({ origins }) => origins.some(({ origin }) => origin === %q) && done()))`, origin, origin))
 	_ = chromedp.Cancel(o.ctx)
@@ -362,7 +362,7 @@ func TestExtensionAnotherExtension(t *testing.T) {
 		"a port as the relay's": fmt.Sprintf(
 			`const port = chrome.runtime.connect(%q, { name: "pagewire.page" }); port.postMessage({ offers: 1 }); return await ended(port);`, host.ExtensionID),
 		"a port as the popup's": fmt.Sprintf(
-			`const port = chrome.runtime.connect(%q, { name: "pagewire.view" }); port.postMessage({ do: "stop", on: true }); return await ended(port);`, host.ExtensionID),
+			`const port = chrome.runtime.connect(%q, { name: "pagewire.panel" }); port.postMessage({ do: "stop", on: true }); return await ended(port);`, host.ExtensionID),
 		"a message": fmt.Sprintf(
 			`try { return ["answered", await chrome.runtime.sendMessage(%q, "pagewire:look")]; } catch (cause) { return ["refused"]; }`, host.ExtensionID),
 		"the native host": fmt.Sprintf(

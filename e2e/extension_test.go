@@ -147,7 +147,7 @@ func (x *extended) popup(origin string) *tab {
 	x.t.Helper()
 	p := x.tab(host.ExtensionOrigin + "/options.html")
 	number := run[int](p, fmt.Sprintf(`
-		const port = chrome.runtime.connect({name: "pagewire.view"});
+		const port = chrome.runtime.connect({name: "pagewire.panel"});
 		return await new Promise((done) => port.onMessage.addListener((shown) => {
 			const page = shown.pages.find((page) => page.origin === %q);
 			if (page) { port.disconnect(); done(page.tab); }
