@@ -48,14 +48,16 @@ type Options struct {
 	DebugPort string
 	// Inject gives the page layer to the pages that have none.
 	Inject bool
-	// AllowOrigins and DenyOrigins are those of gateway.Options and socket.Options: a page that connects by itself must be at
-	// loopback or allowed; one in a browser that the user has handed over is served unless others are allowed and it is not.
+	// AllowOrigins and DenyOrigins are those of gateway.Options and socket.Options: a page that connects by itself must
+	// be at loopback or allowed; one in a browser that the user has handed over is served unless others are allowed and
+	// it is not.
 	AllowOrigins, DenyOrigins []string
 	// AllowHosts are the names, besides those of loopback, by which the ports may be asked: those in the Host header.
 	AllowHosts []string
 	// NoToken asks no token of agents on loopback that the kernel knows as this user's processes.
 	NoToken bool
-	// TLSCert and TLSKey are files in PEM for HTTP; without them an address that other machines reach takes InsecureHTTP.
+	// TLSCert and TLSKey are files in PEM for HTTP; without them an address that other machines reach takes
+	// InsecureHTTP.
 	TLSCert, TLSKey string
 	InsecureHTTP    bool
 	// Shares bound what one agent on HTTP may have.
@@ -75,9 +77,9 @@ type Options struct {
 // ErrUsage wraps what is wrong with Options.
 var ErrUsage = errors.New("usage")
 
-// Run serves until ctx ends, the agent on stdio leaves, or the parent process does; all of these are nil. It ends within a
-// second, or two on a busy machine, in order: agents have answers to what they asked, a browser that it has launched is closed unless other gateways
-// use it, and nothing that it has made is left.
+// Run serves until ctx ends, the agent on stdio leaves, or the parent process does; all of these are nil. It ends
+// within a second, or two on a busy machine, in order: agents have answers to what they asked, a browser that it has
+// launched is closed unless other gateways use it, and nothing that it has made is left.
 func Run(ctx context.Context, o Options) error {
 	if o.Hub == "" {
 		o.Hub = hub.DefaultAddr
@@ -88,8 +90,10 @@ func Run(ctx context.Context, o Options) error {
 	if o.Launch && o.Chrome != "" {
 		return fmt.Errorf("%w: a browser is launched or attached to, not both", ErrUsage)
 	}
-	if host, _, err := net.SplitHostPort(o.Hub); err != nil || !weborigin.IsLoopback("http://"+net.JoinHostPort(host, "1")) {
-		return fmt.Errorf("%w: the hub's address must be a loopback address and a port, like %s, and not %q; agents elsewhere are served by --http", ErrUsage, hub.DefaultAddr, o.Hub)
+	if host, _, err := net.SplitHostPort(o.Hub); err != nil ||
+		!weborigin.IsLoopback("http://"+net.JoinHostPort(host, "1")) {
+		return fmt.Errorf("%w: the hub's address must be a loopback address and a port, like %s, and not %q; agents "+
+			"elsewhere are served by --http", ErrUsage, hub.DefaultAddr, o.Hub)
 	}
 	file := o.TokenFile
 	if file == "" {
@@ -104,7 +108,8 @@ func Run(ctx context.Context, o Options) error {
 			return tokenErr
 		}
 		// The agent on stdio needs none, nor do the other gateways.
-		o.Log.Error("there is no token: what needs it, agents on HTTP and the inspector, is not served", "error", tokenErr)
+		o.Log.Error("there is no token: what needs it, agents on HTTP and the inspector, is not served", "error",
+			tokenErr)
 	}
 	if o.Stdio {
 		var stop context.CancelFunc
@@ -209,8 +214,8 @@ func Run(ctx context.Context, o Options) error {
 // settleTimeout is how long an agent on stdio waits to be served while it is not decided who is the hub.
 const settleTimeout = time.Second
 
-// endTimeout bounds an orderly end, of which a browser's takes the most: 0.2 s, and more than 1 s on a machine that is busy. Some
-// clients kill a server 2 s after they have closed its input.
+// endTimeout bounds an orderly end, of which a browser's takes the most: 0.2 s, and more than 1 s on a machine that is
+// busy. Some clients kill a server 2 s after they have closed its input.
 const endTimeout = 1800 * time.Millisecond
 
 // withLoopback admits this machine's own pages besides those that are listed; no list means all.
