@@ -41,7 +41,7 @@ func configCommand() *cobra.Command {
 			"tells its model by itself that a page has changed: hooks, or a plugin; names only, and contents of the\n" +
 			"origins that --inline names. --remove takes back what was written. Clients:\n" +
 			oneOf(clientNames(anyClient)) + ".\n" +
-			"With --live:\n" + oneOf(clientNames(isLive)) + ".",
+			"With --live: " + strings.Join(clientNames(isLive), ", ") + ".",
 		Example: "  pagewire config claude-desktop --write -- --chrome auto\n  pagewire config codex --live",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if dash := cmd.ArgsLenAtDash(); dash >= 0 {
@@ -239,7 +239,9 @@ func (c *configuration) takeBack() error {
 	if err := c.do(s.files, paths...); err != nil {
 		return err
 	}
-	removeEmpty(dirs)
+	if err := s.handOn(removeEmpty(dirs)); err != nil {
+		return err
+	}
 	f, err := s.files.file(server.file)
 	if err == nil && server.found(f.is) != "" {
 		fmt.Fprintf(c.cmd.ErrOrStderr(), "pagewire: %s has had its entry before --live, and keeps it; "+

@@ -15,6 +15,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -243,14 +244,16 @@ func programs() (all []finding) {
 	return all
 }
 
-// installed reports whether the program has been run by this user: it has a directory, or its file.
+// installed reports whether the program has been run by this user: it has a directory, or its file, or one of ours.
 func (c client) installed(p places) bool {
 	path := c.file(p)
 	if dir := filepath.Dir(path); dir != p.home {
 		path = dir
 	}
-	_, err := os.Stat(path)
-	return err == nil
+	if _, err := os.Stat(path); err == nil {
+		return true
+	}
+	return c.notifier != nil && slices.ContainsFunc(c.notifier.parts(c.name, p, command{goos: p.goos}), part.has)
 }
 
 func (c client) findNotifier(p places) finding {

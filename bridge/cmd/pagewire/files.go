@@ -170,9 +170,12 @@ func (f *changedFile) write() error {
 	return os.Rename(to.Name(), f.path)
 }
 
-// removeEmpty removes directories, outer ones first in the list, as far as nothing is in them.
-func removeEmpty(dirs []string) {
+// removeEmpty removes directories, outer ones first in the list, as far as nothing is in them, and returns the others.
+func removeEmpty(dirs []string) (left []string) {
 	for _, dir := range slices.Backward(dirs) {
-		_ = os.Remove(dir)
+		if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			left = slices.Insert(left, 0, dir)
+		}
 	}
+	return left
 }

@@ -15,6 +15,7 @@ import (
 // A setup is what config --live writes for one program, and takes back.
 type setup struct {
 	client client
+	places places
 	dir    string // where the record is, and what files held before
 	files  *fileChange
 	record record
@@ -43,7 +44,7 @@ type keptPart struct {
 
 // newSetup reads what was written for a client before, if anything was.
 func newSetup(c client, p places) (*setup, error) {
-	s := &setup{client: c, dir: filepath.Join(p.config(), "pagewire", "live"), files: &fileChange{title: c.title}}
+	s := &setup{client: c, places: p, dir: filepath.Join(p.config(), "pagewire", "live"), files: &fileChange{title: c.title}}
 	f, err := s.recordFile()
 	if err != nil || f.is == nil {
 		return s, err
@@ -140,8 +141,7 @@ func (s *setup) put(parts []part, force bool) error {
 			s.record.Dirs = append(s.record.Dirs, dir)
 		}
 	}
-	text, err := json.MarshalIndent(s.record, "", "  ")
-	f.is = append(text, '\n')
+	f.is, err = s.record.text()
 	return err
 }
 
@@ -175,6 +175,33 @@ func (s *setup) putFile(parts []part, force bool) (r recorded, err error) {
 		before.first, before.is = true, base
 	}
 	return r, err
+}
+
+// handOn notes directories that were made for this client, and hold something yet, on the record of another one: whoever is taken
+// back last removes them.
+func (s *setup) handOn(dirs []string) error {
+	for _, c := range clients {
+		other, err := newSetup(c, s.places)
+		if len(dirs) == 0 || err != nil || !other.exists() {
+			continue
+		}
+		f, err := other.recordFile()
+		if err != nil {
+			return err
+		}
+		other.record.Dirs = slices.Concat(dirs, other.record.Dirs)
+		if f.is, err = other.record.text(); err != nil {
+			return err
+		}
+		return other.files.do()
+	}
+	return nil
+}
+
+// text is the record as its file has it.
+func (r record) text() ([]byte, error) {
+	text, err := json.MarshalIndent(r, "", "  ")
+	return append(text, '\n'), err
 }
 
 func sum(text []byte) string {

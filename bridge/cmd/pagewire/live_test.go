@@ -146,6 +146,23 @@ func TestLiveIsTakenBackByteForByte(t *testing.T) {
 	}
 }
 
+// Whoever is taken back last removes the directories that were made for all.
+func TestLiveOfAllIsTakenBackInAnyOrder(t *testing.T) {
+	home := atHome(t)
+	before := tree(t, home)
+	names := clientNames(isLive)
+	for _, name := range names {
+		done(t, "config", name, "--live")
+	}
+	if list := programs(); len(list) != len(names) {
+		t.Errorf("the doctor knows of %d programs, want %d: %v", len(list), len(names), list)
+	}
+	for _, i := range []int{2, 0, 4, 1, 3} {
+		done(t, "config", names[i], "--remove")
+	}
+	same(t, "after all", tree(t, home), before)
+}
+
 // Programs write their settings anew, and people add to them: what is not ours stays as it is then.
 func TestLiveIsTakenOutOfWhatHasChangedSince(t *testing.T) {
 	for _, name := range clientNames(isLive) {
