@@ -20,8 +20,8 @@ import (
 )
 
 const (
-	// maxColumns is how long a line may be; a tab counts as four columns. What cannot be broken without becoming another
-	// thing is excused: a text of longText columns, a raw string, a row of a table, an address.
+	// maxColumns is how long a line may be; a tab counts as four columns. What cannot be broken without becoming
+	// another thing is excused: a text of longText columns, a raw string, a row of a table, an address.
 	maxColumns, longText = 120, 60
 	// maxLines is how long a function may be: a screen.
 	maxLines = 60
@@ -31,12 +31,14 @@ const (
 var long = map[string]string{
 	"bridge/cmd/pagewire/serve.go serveCommand": "one flag a line",
 	"bridge/gateway/gateway.go New":             "one default and one map a line",
-	"bridge/gateway/node/node.go Run":           "the order in which a process begins and ends, which is what it is about",
-	"bridge/gateway/pages/cdp/tabs.go handle":   "one case for each event of the browser",
-	"e2e/bench/gateway.go gateways":             "one family of measurements after the other",
-	"e2e/bench/page.go pages":                   "one family of measurements after the other",
-	"e2e/bench/scale.go scales":                 "one family of measurements after the other",
-	"e2e/bench/measure.go measure":              "rounds, their order and what is kept of them belong together",
+	"bridge/gateway/look.go look":               "the ways in which one question may end, each of which ends the others",
+	"bridge/gateway/node/node.go Run": "the order in which a process begins and ends, which is what it is " +
+		"about",
+	"bridge/gateway/pages/cdp/tabs.go handle": "one case for each event of the browser",
+	"e2e/bench/gateway.go gateways":           "one family of measurements after the other",
+	"e2e/bench/page.go pages":                 "one family of measurements after the other",
+	"e2e/bench/scale.go scales":               "one family of measurements after the other",
+	"e2e/bench/measure.go measure":            "rounds, their order and what is kept of them belong together",
 }
 
 func TestFunctionsFitAScreen(t *testing.T) {
@@ -62,7 +64,8 @@ func TestFunctionsFitAScreen(t *testing.T) {
 				lines := set.Position(f.End()).Line - set.Position(f.Pos()).Line + 1
 				which := dir + "/" + name + " " + f.Name.Name
 				if delete(unused, which); lines > maxLines && long[which] == "" {
-					t.Errorf("%s has %d lines, and a screen %d: split it, or say in the table why not", which, lines, maxLines)
+					t.Errorf("%s has %d lines, and a screen %d: split it, or say in the table why not", which, lines,
+						maxLines)
 				}
 			}
 		}
@@ -92,9 +95,10 @@ func TestLinesFit(t *testing.T) {
 }
 
 var (
-	generated = regexp.MustCompile(`(?m)^// (Code generated|Generated)|written by make `)
-	quoted    = regexp.MustCompile(fmt.Sprintf("\"[^\"]{%[1]d,}\"|'[^']{%[1]d,}'|`[^`]{%[1]d,}|[^`]{%[1]d,}`|/[^/ ]{%[1]d,}/", longText))
-	unbroken  = regexp.MustCompile(fmt.Sprintf(`\S{%d,}`, longText))
+	generated = regexp.MustCompile(`(?m)^// (Code generated|Generated)`)
+	quoted    = regexp.MustCompile(fmt.Sprintf("\"[^\"]{%[1]d,}\"|'[^']{%[1]d,}'|`[^`]{%[1]d,}|[^`]{%[1]d,}`|/[^/ "+
+		"]{%[1]d,}/", longText))
+	unbroken = regexp.MustCompile(fmt.Sprintf(`\S{%d,}`, longText))
 )
 
 // checkLines says which lines of a file are too long.
@@ -102,20 +106,37 @@ func checkLines(name string, text []byte) (violations []string) {
 	if generated.Match(text[:min(len(text), 1<<10)]) {
 		return nil
 	}
-	raw := map[int]bool{} // lines of Go with a raw string, or with a part of one
-	if strings.HasSuffix(name, ".go") {
+	var raw map[int]bool // lines whose text is somebody else's: a raw string of Go, a block of Markdown
+	switch filepath.Ext(name) {
+	case ".go":
 		raw = rawLines(text)
+	case ".md":
+		raw = fencedLines(text)
 	}
 	for i, line := range bytes.Split(text, []byte("\n")) {
 		columns := utf8.RuneCount(line) + 3*bytes.Count(line, []byte("\t"))
 		trimmed := bytes.TrimSpace(line)
 		if columns <= maxColumns || raw[i+1] || quoted.Match(line) || unbroken.Match(line) ||
-			bytes.HasPrefix(trimmed, []byte("|")) && strings.HasSuffix(name, ".md") || bytes.HasPrefix(trimmed, []byte("//go:")) {
+			bytes.HasPrefix(trimmed, []byte("|")) && strings.HasSuffix(name, ".md") ||
+			bytes.HasPrefix(trimmed, []byte("//go:")) {
 			continue
 		}
-		violations = append(violations, fmt.Sprintf("%s:%d has %d columns, and may have %d", name, i+1, columns, maxColumns))
+		violations = append(violations, fmt.Sprintf("%s:%d has %d columns, and may have %d", name, i+1, columns,
+			maxColumns))
 	}
 	return violations
+}
+
+// fencedLines are the numbers of the lines between fences.
+func fencedLines(text []byte) map[int]bool {
+	lines, inside := map[int]bool{}, false
+	for i, line := range bytes.Split(text, []byte("\n")) {
+		if bytes.HasPrefix(bytes.TrimSpace(line), []byte("```")) {
+			inside = !inside
+		}
+		lines[i+1] = inside
+	}
+	return lines
 }
 
 // rawLines are the numbers of the lines on which a raw string stands.

@@ -155,6 +155,38 @@ func checkServe(cmd *cobra.Command, o *node.Options) error {
 	if said("http") && !said("stdio") {
 		o.Stdio = false
 	}
+	if err := checkBrowserFlags(said, o); err != nil {
+		return err
+	}
+	for name, origins := range map[string][]string{"allow-origin": o.AllowOrigins, "deny-origin": o.DenyOrigins} {
+		for _, origin := range origins {
+			if !isOrigin(origin) {
+				return fmt.Errorf("--%s %s: want an origin such as https://example.com, or https://*.example.com", name,
+					quoted(origin))
+			}
+		}
+	}
+	if err := checkReminders(o); err != nil {
+		return err
+	}
+	if err := checkHTTP(o); err != nil {
+		return err
+	}
+	if local, err := address("hub", o.Hub); err != nil {
+		return err
+	} else if !local {
+		return fmt.Errorf("--hub %s: it must be an address of this machine, such as %s", quoted(o.Hub), hub.DefaultAddr)
+	}
+	if said("http") {
+		if _, err := address("http", o.HTTP); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkBrowserFlags holds what is said of the browser against itself.
+func checkBrowserFlags(said func(flag string) bool, o *node.Options) error {
 	switch {
 	case o.Chrome != "" && o.Launch:
 		return errors.New("--chrome and --launch are two browsers: choose one")
@@ -185,30 +217,6 @@ func checkServe(cmd *cobra.Command, o *node.Options) error {
 	for _, page := range o.Open {
 		if u, err := url.Parse(page); err != nil || u.Scheme == "" {
 			return fmt.Errorf("--open %s: want a URL with its scheme, such as https://example.com", quoted(page))
-		}
-	}
-	for name, origins := range map[string][]string{"allow-origin": o.AllowOrigins, "deny-origin": o.DenyOrigins} {
-		for _, origin := range origins {
-			if !isOrigin(origin) {
-				return fmt.Errorf("--%s %s: want an origin such as https://example.com, or https://*.example.com", name,
-					quoted(origin))
-			}
-		}
-	}
-	if err := checkReminders(o); err != nil {
-		return err
-	}
-	if err := checkHTTP(o); err != nil {
-		return err
-	}
-	if local, err := address("hub", o.Hub); err != nil {
-		return err
-	} else if !local {
-		return fmt.Errorf("--hub %s: it must be an address of this machine, such as %s", quoted(o.Hub), hub.DefaultAddr)
-	}
-	if said("http") {
-		if _, err := address("http", o.HTTP); err != nil {
-			return err
 		}
 	}
 	return nil
