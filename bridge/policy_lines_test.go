@@ -32,13 +32,11 @@ var long = map[string]string{
 	"bridge/cmd/pagewire/serve.go serveCommand": "one flag a line",
 	"bridge/gateway/gateway.go New":             "one default and one map a line",
 	"bridge/gateway/look.go look":               "the ways in which one question may end, each of which ends the others",
-	"bridge/gateway/node/node.go Run": "the order in which a process begins and ends, which is what it is " +
-		"about",
-	"bridge/gateway/pages/cdp/tabs.go handle": "one case for each event of the browser",
-	"e2e/bench/gateway.go gateways":           "one family of measurements after the other",
-	"e2e/bench/page.go pages":                 "one family of measurements after the other",
-	"e2e/bench/scale.go scales":               "one family of measurements after the other",
-	"e2e/bench/measure.go measure":            "rounds, their order and what is kept of them belong together",
+	"bridge/gateway/pages/cdp/tabs.go handle":   "one case for each event of the browser",
+	"e2e/bench/gateway.go gateways":             "one family of measurements after the other",
+	"e2e/bench/page.go pages":                   "one family of measurements after the other",
+	"e2e/bench/scale.go scales":                 "one family of measurements after the other",
+	"e2e/bench/measure.go measure":              "rounds, their order and what is kept of them belong together",
 }
 
 func TestFunctionsFitAScreen(t *testing.T) {
