@@ -84,7 +84,8 @@ var packages = []row{
 		"bridge/gateway/internal/hubclient bridge/gateway/internal/taburi",
 		"github.com/modelcontextprotocol/go-sdk golang.org/x/time"},
 	// The ways in, of which none knows another.
-	{"bridge/gateway/pages/cdp", native, "bridge bridge/gateway bridge/gateway/assets", chromeDevTools + " github.com/coder/websocket"},
+	{"bridge/gateway/pages/cdp", native, "bridge bridge/gateway bridge/gateway/assets",
+		chromeDevTools + " github.com/coder/websocket"},
 	{"bridge/gateway/pages/socket", native, "bridge/link bridge/gateway bridge/gateway/weborigin " +
 		"bridge/gateway/internal/...", "github.com/coder/websocket"},
 	{"bridge/gateway/pages/extension", native, "bridge/gateway/internal/...", "github.com/coder/websocket"},

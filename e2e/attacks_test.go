@@ -2,9 +2,9 @@
 
 package e2e
 
-// Raw peers: they speak the link's frames past the page layer, one by a WebSocket and one by the binding of a page that the
-// gateway is attached to. Each does its worst, again and again, while an honest page of the same transport is listed, read and
-// followed by an agent of the hub and by one of a gateway that has joined it.
+// Raw peers: they speak the link's frames past the page layer, one by a WebSocket and one by the binding of a page that
+// the gateway is attached to. Each does its worst, again and again, while an honest page of the same transport is
+// listed, read and followed by an agent of the hub and by one of a gateway that has joined it.
 
 import (
 	"bufio"
@@ -37,8 +37,8 @@ import (
 // maxPeak is what a gateway may take at most, whoever attacks it, in MB.
 const maxPeak = 100
 
-// An attack is one life of a raw peer, by each transport; it begins a new one when that has ended. A transport that has no such attack has
-// none here.
+// An attack is one life of a raw peer, by each transport; it begins a new one when that has ended. A transport that has
+// no such attack has none here.
 type attack struct {
 	name string
 	// socket is the life of a page that has said hello, unless silent is set.
@@ -102,7 +102,8 @@ var attacks = []attack{
 	{name: "answers of 15 MB", reads: "big",
 		socket: func(p *rawPeer) { p.answer("big", 15<<20) },
 		page:   `say(register("big")); await answer(15 * 2 ** 20);`},
-	{name: "answers that do not parse", told: "contents that are no JSON", reads: "nul", fails: "contents that are no JSON",
+	{name: "answers that do not parse", told: "contents that are no JSON", reads: "nul",
+		fails:  "contents that are no JSON",
 		socket: func(p *rawPeer) { p.answer("nul", -1) },
 		page:   `say(register("nul")); await answer(-1);`},
 	{name: "a page that never answers", reads: "never", fails: "took too long",
@@ -305,7 +306,8 @@ func (f *siege) said() []string {
 	return slices.Clone(f.told)
 }
 
-// Raiders attack by WebSocket, from a process of their own: in that of the honest agent they would delay its reads themselves.
+// Raiders attack by WebSocket, from a process of their own: in that of the honest agent they would delay its reads
+// themselves.
 type raiders struct {
 	attack attack
 	hub    string
@@ -400,7 +402,8 @@ func (r *raiders) live(ctx context.Context) {
 	p := &rawPeer{r, ctx, conn, raiderOrigin, make(chan []any, 1000), make(chan struct{})}
 	go p.listen(end)
 	if !r.attack.silent {
-		p.say([]any{"hello", 1, "0", map[string]any{"epoch": "e", "tab": strings.Repeat("0", 8) + strconv.FormatInt(time.Now().UnixNano(), 36)}})
+		p.say([]any{"hello", 1, "0",
+			map[string]any{"epoch": "e", "tab": strings.Repeat("0", 8) + strconv.FormatInt(time.Now().UnixNano(), 36)}})
 	}
 	r.attack.socket(p)
 	end()
@@ -442,7 +445,8 @@ func (p *rawPeer) say(calls ...[]any) {
 func (p *rawPeer) stay() { <-p.ctx.Done() }
 
 func (p *rawPeer) registration(name any, size int) []any {
-	text, _ := json.Marshal(map[string]any{"uri": fmt.Sprint(p.origin, "/evil/", name), "name": strings.Repeat("n", size)})
+	text, _ := json.Marshal(map[string]any{"uri": fmt.Sprint(p.origin, "/evil/", name),
+		"name": strings.Repeat("n", size)})
 	return []any{"register", string(text)}
 }
 
@@ -562,7 +566,8 @@ func (f *siege) byPage(ctx context.Context, in context.Context) {
 	})
 	served.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html")
-		io.WriteString(w, "<!doctype html><title>evil</title><link rel=icon href=data:,>"+strings.Repeat("<iframe src=/evil></iframe>", min(8, f.attack.peers)))
+		io.WriteString(w, "<!doctype html><title>evil</title><link rel=icon href=data:,>"+strings.Repeat(
+			"<iframe src=/evil></iframe>", min(8, f.attack.peers)))
 	})
 	origin := serveAt(f.t, served)
 	f.evil.Store(&origin)

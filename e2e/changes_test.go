@@ -20,7 +20,8 @@ func TestHook(t *testing.T) {
 	hook := func(args ...string) string {
 		t.Helper()
 		cmd, log := h.command(t)
-		shell := exec.Command("sh", append([]string{"-c", `"$0" changes "$@"; exit $?`, cmd.Path, "--hub", h.hub}, args...)...)
+		shell := exec.Command("sh", append([]string{"-c", `"$0" changes "$@"; exit $?`, cmd.Path, "--hub", h.hub},
+			args...)...)
 		shell.Env, shell.Stderr = cmd.Env, log
 		shell.Stdin = strings.NewReader(`{"session_id":"s","prompt":"hello"}`)
 		out, err := shell.Output()
@@ -36,13 +37,16 @@ func TestHook(t *testing.T) {
 		program, begin string
 		more           []string
 	}{
-		{"claude-code", `{"hookSpecificOutput":{"hookEventName":"UserPromptSubmit","additionalContext":"[pagewire-`, nil},
+		{"claude-code", `{"hookSpecificOutput":{"hookEventName":"UserPromptSubmit","additionalContext":"[pagewire-`,
+			nil},
 		{"codex", `{"hookSpecificOutput":{"hookEventName":"UserPromptSubmit","additionalContext":"[pagewire-`, nil},
-		{"gemini-cli", `{"hookSpecificOutput":{"hookEventName":"BeforeAgent","additionalContext":"[pagewire-`, []string{"--inline", c.URL}},
+		{"gemini-cli", `{"hookSpecificOutput":{"hookEventName":"BeforeAgent","additionalContext":"[pagewire-`,
+			[]string{"--inline", c.URL}},
 		{"copilot", `{"additionalContext":"[pagewire-`, nil},
 	} {
 		told, n := "", 100*i
-		testkit.Eventually(t, one.program+" is told of a change", func() bool { // of another one each time: a hook has no time to wait
+		// of another one each time: a hook has no time to wait
+		testkit.Eventually(t, one.program+" is told of a change", func() bool {
 			n++
 			c.set(n)
 			told = hook(append([]string{"--hook", one.program}, one.more...)...)
@@ -53,7 +57,9 @@ func TestHook(t *testing.T) {
 		}
 	}
 	a.Close()
-	testkit.Eventually(t, "nothing but the token is left behind", func() bool { return slices.Equal(h.left(t), []string{"pagewire/token"}) })
+	testkit.Eventually(t, "nothing but the token is left behind", func() bool {
+		return slices.Equal(h.left(t), []string{"pagewire/token"})
+	})
 }
 
 // What wakes an agent waits for a gateway for as long as its program runs, and no longer.
@@ -61,7 +67,8 @@ func TestWakeEndsWithItsProgram(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	cmd, log := h.command(t)
-	program := exec.Command("sh", "-c", `"$0" watch --changes --all --lines --hub "$1" & echo $!; wait`, cmd.Path, h.hub)
+	program := exec.Command("sh", "-c", `"$0" watch --changes --all --lines --hub "$1" & echo $!; wait`, cmd.Path,
+		h.hub)
 	program.Env, program.Stderr = cmd.Env, log
 	out, err := program.StdoutPipe()
 	if err != nil {

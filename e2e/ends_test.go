@@ -44,7 +44,8 @@ func (h userHome) browser(t *testing.T) int {
 	t.Helper()
 	all := h.belongings()
 	for pid, line := range all {
-		if strings.Contains(line, "--remote-debugging-pipe") && !strings.Contains(line, "--type=") && strings.HasSuffix(all[parent(pid)], "pagewire keeper ") {
+		if strings.Contains(line, "--remote-debugging-pipe") && !strings.Contains(line, "--type=") &&
+			strings.HasSuffix(all[parent(pid)], "pagewire keeper ") {
 			return pid
 		}
 	}
@@ -93,7 +94,8 @@ func (h userHome) nothingLeft(t *testing.T) {
 
 // serveIdentity serves a page with the resource /id, which is another one whenever the page is loaded.
 func serveIdentity(t *testing.T) *site {
-	return serve(t, page{script: `const id = crypto.randomUUID(); navigator.modelContext.registerResource({ uri: location.origin + "/id", name: "id", read: () => id });`})
+	return serve(t,
+		page{script: `const id = crypto.randomUUID(); navigator.modelContext.registerResource({ uri: location.origin + "/id", name: "id", read: () => id });`})
 }
 
 // reads waits until a gateway has a resource, and returns what it reads as.
@@ -151,7 +153,8 @@ func TestGatewaysThatEndTogether(t *testing.T) {
 	s := serveIdentity(t)
 	args := []string{"--launch", "--headless", "--open", s.URL}
 	names := []string{"EOF", "TERM", "KILL", "HUP"}
-	rounds := [][]string{{"KILL", "TERM"}, {"KILL", "TERM"}, {"TERM", "KILL"}, {"KILL", "KILL", "KILL"}, {"EOF", "EOF", "EOF"}, {"TERM", "TERM", "TERM"}}
+	rounds := [][]string{{"KILL", "TERM"}, {"KILL", "TERM"}, {"TERM", "KILL"}, {"KILL", "KILL", "KILL"},
+		{"EOF", "EOF", "EOF"}, {"TERM", "TERM", "TERM"}}
 	for range 4 {
 		round := make([]string, 3)
 		for i := range round {
@@ -212,8 +215,12 @@ func TestWhatEndsAnAgentEndsItsBrowserToo(t *testing.T) {
 	t.Parallel()
 	s := serveIdentity(t)
 	for name, end := range map[string]func(t *testing.T, h userHome, pid int, in, said *os.File){
-		"SIGHUP to the group": func(t *testing.T, h userHome, pid int, in, said *os.File) { syscall.Kill(-pid, syscall.SIGHUP) },
-		"SIGINT to the group": func(t *testing.T, h userHome, pid int, in, said *os.File) { syscall.Kill(-pid, syscall.SIGINT) },
+		"SIGHUP to the group": func(t *testing.T, h userHome, pid int, in, said *os.File) {
+			syscall.Kill(-pid, syscall.SIGHUP)
+		},
+		"SIGINT to the group": func(t *testing.T, h userHome, pid int, in, said *os.File) {
+			syscall.Kill(-pid, syscall.SIGINT)
+		},
 		"nobody at its error": func(t *testing.T, h userHome, pid int, in, said *os.File) { said.Close(); in.Close() },
 		"SIGPIPE": func(t *testing.T, h userHome, pid int, in, said *os.File) {
 			syscall.Kill(pid, syscall.SIGPIPE)
@@ -226,7 +233,8 @@ func TestWhatEndsAnAgentEndsItsBrowserToo(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHome(t)
-			cmd, _ := h.command(t, "serve", "--hub", h.hub, "--log-level", "debug", "--launch", "--headless", "--open", s.URL)
+			cmd, _ := h.command(t, "serve", "--hub", h.hub, "--log-level", "debug", "--launch", "--headless", "--open",
+				s.URL)
 			cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 			said, stderr, err := os.Pipe()
 			if err != nil {
@@ -284,9 +292,13 @@ func TestABrowserThatDiesAndOneThatIsClosed(t *testing.T) {
 	joiner := h.serve(t, args...)
 	id := joiner.reads(s.URL + "/id")
 	for name, kill := range map[string]func(){
-		"the browser":                func() { syscall.Kill(h.browser(t), syscall.SIGKILL) },
-		"its keeper":                 func() { syscall.Kill(h.keeper(t), syscall.SIGKILL) },
-		"its keeper, while it waits": func() { k := h.keeper(t); syscall.Kill(k, syscall.SIGSTOP); syscall.Kill(k, syscall.SIGKILL) },
+		"the browser": func() { syscall.Kill(h.browser(t), syscall.SIGKILL) },
+		"its keeper":  func() { syscall.Kill(h.keeper(t), syscall.SIGKILL) },
+		"its keeper, while it waits": func() {
+			k := h.keeper(t)
+			syscall.Kill(k, syscall.SIGSTOP)
+			syscall.Kill(k, syscall.SIGKILL)
+		},
 	} {
 		old := profiles(h)
 		kill()
@@ -327,7 +339,9 @@ func TestABrowserThatDiesAgainAndAgain(t *testing.T) {
 	given := func() bool { return said("dies again and again") > 0 }
 	for range 10 {
 		ended := said("a launched browser has ended")
-		testkit.Eventually(t, "the page is there, or it was given up", func() bool { return given() || said("page attached") > ended })
+		testkit.Eventually(t, "the page is there, or it was given up", func() bool {
+			return given() || said("page attached") > ended
+		})
 		if given() {
 			break
 		}

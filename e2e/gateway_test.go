@@ -554,7 +554,8 @@ func TestKills(t *testing.T) {
 			testkit.Eventually(t, "the hub has seen it", func() bool {
 				return strings.Contains(hub.log.String(), "page gone")
 			})
-			session := call(t, conn, "", "Target.attachToTarget", map[string]any{"targetId": target, "flatten": true})["sessionId"].(string)
+			session := call(t, conn, "", "Target.attachToTarget",
+				map[string]any{"targetId": target, "flatten": true})["sessionId"].(string)
 			call(t, conn, session, "Page.reload", nil)
 		})
 		a.holds(c.uri(), last)
@@ -685,7 +686,8 @@ func pageTarget(t *testing.T, conn *remote.Conn, url string) string {
 // browser's own pages are none: while it starts they may take more.
 func rendererOf(t *testing.T, h userHome, conn *remote.Conn, target string) int {
 	t.Helper()
-	session := call(t, conn, "", "Target.attachToTarget", map[string]any{"targetId": target, "flatten": true})["sessionId"].(string)
+	session := call(t, conn, "", "Target.attachToTarget",
+		map[string]any{"targetId": target, "flatten": true})["sessionId"].(string)
 	renderers := func() map[int]float64 {
 		all := map[int]float64{}
 		for _, p := range call(t, conn, "", "SystemInfo.getProcessInfo", nil)["processInfo"].([]any) {

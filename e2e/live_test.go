@@ -25,8 +25,9 @@ func (s *started) says(name string, arguments any) string {
 	return strings.Join(texts, "\n")
 }
 
-// A hostile tab beside a trusted one, both read by the agent: nothing that it wrote, in whatever place there is for words, is in a
-// result of the trusted page's tool. The agent is told that it has changed, by the URI under which it has read it.
+// A hostile tab beside a trusted one, both read by the agent: nothing that it wrote, in whatever place there is for
+// words, is in a result of the trusted page's tool. The agent is told that it has changed, by the URI under which it
+// has read it.
 func TestHostileTabBesideATrustedOne(t *testing.T) {
 	t.Parallel()
 	for _, m := range modes {
@@ -57,7 +58,9 @@ func TestHostileTabBesideATrustedOne(t *testing.T) {
 				const claim = () => agent.thrown(() => context.notifyResourceUpdated("` + trusted.URL + `/cart"));`})
 			cart, offer := trusted.URL+"/cart", hostile.URL+"/offer"
 			good := open(t, m, trusted)
-			testkit.Eventually(t, "the trusted page's tool is there", func() bool { return slices.Contains(a.ToolNames(), "shipping") })
+			testkit.Eventually(t, "the trusted page's tool is there", func() bool {
+				return slices.Contains(a.ToolNames(), "shipping")
+			})
 			bad := open(t, m, hostile)
 			testkit.Eventually(t, "the hostile page is there", func() bool { return a.Offers(offer) })
 			for _, uri := range []string{cart, offer} {
@@ -73,7 +76,8 @@ func TestHostileTabBesideATrustedOne(t *testing.T) {
 						t.Fatalf("a result of the trusted page's tool: %s", one)
 					}
 					said += one
-					return strings.Contains(said, fmt.Sprintf(`"path":"/items","value":%d`, round+2)) && strings.Contains(said, `"uri":"`+offer+`"`)
+					return strings.Contains(said, fmt.Sprintf(`"path":"/items","value":%d`, round+2)) &&
+						strings.Contains(said, `"uri":"`+offer+`"`)
 				})
 				if !strings.Contains(a.says("read_page_resource", map[string]any{"uri": offer}), "OBEY") {
 					t.Error("what the hostile page shows is not what the test thinks")

@@ -19,7 +19,8 @@ func inline(t *testing.T, name string) string {
 		t.Fatal(err)
 	}
 	// Written as the HTML parser wants it: neither may end the script, or begin one inside it.
-	return "<script>" + strings.NewReplacer("</script", "<\\/script", "<script", "<\\script").Replace(string(text)) + "</script>"
+	return "<script>" + strings.NewReplacer("</script", "<\\/script", "<script", "<\\script").Replace(string(text)) +
+		"</script>"
 }
 
 // toolMode is a way to have registerTool.
@@ -108,8 +109,10 @@ func TestProjectedTools(t *testing.T) {
 				return out;
 			`)
 			all := []string{"resources_list", "resources_read", "resources_wait"}
-			if len(got.None) != 0 || !slices.Equal(got.First, all) || !slices.Equal(got.After, all) || len(got.Last) != 0 {
-				t.Errorf("tools before %q, with a resource %q, with another %q, at the end %q", got.None, got.First, got.After, got.Last)
+			if len(got.None) != 0 || !slices.Equal(got.First, all) || !slices.Equal(got.After, all) ||
+				len(got.Last) != 0 {
+				t.Errorf("tools before %q, with a resource %q, with another %q, at the end %q", got.None, got.First,
+					got.After, got.Last)
 			}
 			if got.Changes != 0 {
 				t.Errorf("%d changes of the tools though there was a resource at each turn's end", got.Changes)
@@ -160,7 +163,8 @@ func TestWaitTool(t *testing.T) {
 				await time("other", call("resources_wait", { uris: [at("b")], since: revision, timeoutMs: 150 }));
 				await time("since now", call("resources_wait", { timeoutMs: 150 }));
 				await time("another page's", call("resources_wait", { uris: [at("b")], since: "old-7", timeoutMs: 150 }));
-				// Who waits from now on is not told of what was before, and the call may take longer than any time to get there.
+				// Who waits from now on is not told of what was before, and the call may take longer than any time to
+				// get there.
 				const meanwhile = async (f, what, promise) => { const again = setInterval(f, 100); await time(what, promise); clearInterval(again); };
 				const burst = () => { for (let i = 0; i < 1000; i++) context.notifyResourceUpdated(at(i % 2 ? "a" : "b")); };
 				await meanwhile(burst, "burst", call("resources_wait", {}));
@@ -175,15 +179,18 @@ func TestWaitTool(t *testing.T) {
 				return out;
 			`)
 			for what, want := range map[string]string{
-				"woken": `{"updated":["/a"]}`, "missed": `{"updated":["/a"]}`, "other": `{"updated":[]}`, "since now": `{"updated":[]}`,
-				"another page's": `{"updated":["/b"]}`, "template": `{"updated":["/t/5"]}`, "expansion": `[{"uri":"/t/5","text":"text 5"}]`, "aborted": "AbortError",
+				"woken": `{"updated":["/a"]}`, "missed": `{"updated":["/a"]}`, "other": `{"updated":[]}`,
+				"since now":      `{"updated":[]}`,
+				"another page's": `{"updated":["/b"]}`, "template": `{"updated":["/t/5"]}`,
+				"expansion": `[{"uri":"/t/5","text":"text 5"}]`, "aborted": "AbortError",
 			} {
 				if got[what] != want {
 					t.Errorf("%s: %v, want %s", what, got[what], want)
 				}
 			}
 			// None may answer before there is a reason to.
-			for what, least := range map[string]float64{"woken": 90, "other": 140, "since now": 140, "burst": 90, "aborted": 90} {
+			for what, least := range map[string]float64{"woken": 90, "other": 140, "since now": 140, "burst": 90,
+				"aborted": 90} {
 				if ms := got[what+" ms"].(float64); ms < least {
 					t.Errorf("%s took %.0f ms, want at least %.0f", what, ms, least)
 				}
@@ -280,7 +287,8 @@ func TestPageTools(t *testing.T) {
 					"call text":   `[[{"type":"text","text":"plain"}],null,null]`,
 					"call shaped": `[[{"type":"text","text":"as MCP has it"}],{"n":1},null]`,
 					"call throws": `[[{"type":"text","text":"The tool failed."}],null,true]`,
-					"unknown":     -32602.0, "projected": -32602.0, "aborted": m.name != "polyfill", "with": 6.0, "without": 5.0, "resources": 1.0,
+					"unknown":     -32602.0, "projected": -32602.0, "aborted": m.name != "polyfill", "with": 6.0,
+					"without": 5.0, "resources": 1.0,
 				} {
 					if got[what] != want {
 						t.Errorf("%s: %v, want %v", what, got[what], want)
@@ -295,12 +303,16 @@ func TestPageTools(t *testing.T) {
 func TestToolMethods(t *testing.T) {
 	t.Parallel()
 	want := map[string]string{
-		"register": "undefined", "duplicate": "InvalidStateError", "bad name": "InvalidStateError", "no description": "InvalidStateError",
-		"nothing": "TypeError", "no name": "TypeError", "no execute": "TypeError", "schema is text": "TypeError", "schema is circular": "TypeError",
-		"aborted": "the reason", "exposed to http": "SecurityError",
+		"register": "undefined", "duplicate": "InvalidStateError", "bad name": "InvalidStateError",
+		"no description": "InvalidStateError",
+		"nothing":        "TypeError", "no name": "TypeError", "no execute": "TypeError", "schema is text": "TypeError",
+		"schema is circular": "TypeError",
+		"aborted":            "the reason", "exposed to http": "SecurityError",
 		"listed": `[["double","Double","d",{"type":"object"},true,true,{"readOnlyHint":true}],["throws","","d",null,true,true,null]]`,
-		"object": `{"twice":4}`, "no input": `{"twice":null}`, "text is text": "plain", "nothing comes": "undefined", "null input": "TypeError", "number input": "TypeError",
-		"throws": "UnknownError", "circular": "UnknownError", "unknown tool": "UnknownError", "elsewhere": "UnknownError", "text for a tool": "TypeError",
+		"object": `{"twice":4}`, "no input": `{"twice":null}`, "text is text": "plain", "nothing comes": "undefined",
+		"null input": "TypeError", "number input": "TypeError",
+		"throws": "UnknownError", "circular": "UnknownError", "unknown tool": "UnknownError",
+		"elsewhere": "UnknownError", "text for a tool": "TypeError",
 		"aborted call": "the reason", "signal in the tool": "true", "gone": "UnknownError", "again": "undefined",
 		"changes": "true", "ontoolchange": "true", "foreign this": "TypeError", "length": "1 1",
 	}
@@ -379,8 +391,8 @@ func TestToolMethods(t *testing.T) {
 	}
 }
 
-// The list of the tools that the page layer makes is whole where it takes several pages: by number, by size, and while resources that
-// are listed come and go.
+// The list of the tools that the page layer makes is whole where it takes several pages: by number, by size, and while
+// resources that are listed come and go.
 func TestToolListPages(t *testing.T) {
 	t.Parallel()
 	for _, m := range toolModes(t) {
@@ -400,7 +412,8 @@ func TestToolListPages(t *testing.T) {
 					for (const { uri } of page.resources) seen.set(uri, (seen.get(uri) ?? 0) + 1);
 					out.longest = Math.max(out.longest, JSON.stringify(page).length);
 					if ((cursor = page.nextCursor) === undefined) break;
-					// Of those that have been listed two go, and one of them comes again; what else is there has to be listed.
+					// Of those that have been listed two go, and one of them comes again; what else is there has to be
+					// listed.
 					for (const n of [2 * out.cursors, 2 * out.cursors + 1]) document.modelContext.unregisterResource(at("small" + n));
 					add("small" + 2 * out.cursors);
 				}

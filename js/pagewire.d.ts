@@ -175,13 +175,16 @@ export interface PagewireOptions {
    */
   origins?: string | readonly string[] | undefined;
   /**
-   * What the page's tools depend on, by the name of the tool: URIs of resources, 32 at most. An agent of a gateway that has read one
-   * of them as it was before its last notifyResourceUpdated is refused, before the tool runs, and told what has changed. With
-   * `onStale: "tell"` the tool runs, and its result says what was older. An agent that has not read them is not refused. What is
-   * wrong here is said on the console, and that tool is not served to MCP clients.
+   * What the page's tools depend on, by the name of the tool: URIs of resources, 32 at most. An agent of a gateway that
+   * has read one of them as it was before its last notifyResourceUpdated is refused, before the tool runs, and told
+   * what has changed. With `onStale: "tell"` the tool runs, and its result says what was older. An agent that has not
+   * read them is not refused. What is wrong here is said on the console, and that tool is not served to MCP clients.
    */
   freshState?: { readonly [tool: string]: readonly string[] | FreshState } | undefined;
-  /** The URL of a gateway, `pagewire serve`, whose agents may then read every resource: ws://127.0.0.1:7433. Default: none. */
+  /**
+   * The URL of a gateway, `pagewire serve`, whose agents may then read every resource: ws://127.0.0.1:7433. Default:
+   * none.
+   */
   gateway?: string | undefined;
 }
 
@@ -228,7 +231,9 @@ export interface PagewireEventMap {
 export interface Pagewire extends EventTarget {
   /** Opens a port for an agent in the page. Throws where there is no secure context, and after `uninstall`. */
   connect(): PagewireTransport;
-  /** Sets options; a core that runs keeps those that it was started with. The script tag's data- attributes do the same. */
+  /**
+   * Sets options; a core that runs keeps those that it was started with. The script tag's data- attributes do the same.
+   */
   configure(options: PagewireOptions): void;
   /** Closes all ports, withdraws all resources, and restores every property that was defined, this one included. */
   uninstall(): void;

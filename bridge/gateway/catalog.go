@@ -15,8 +15,9 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/internal/taburi"
 )
 
-// The catalog is what the pages offer, as one list: the same URI in several tabs belongs to the tab that was focused last;
-// the others have it under the path of their tab (package taburi). Such a URI also answers where it is not listed, so that who holds one keeps it.
+// The catalog is what the pages offer, as one list: the same URI in several tabs belongs to the tab that was focused
+// last; the others have it under the path of their tab (package taburi). Such a URI also answers where it is not
+// listed, so that who holds one keeps it.
 type catalog struct {
 	pages     map[*Page]bool
 	tabs      map[string]*tab // by key
@@ -42,8 +43,9 @@ type tab struct {
 
 // A route is a URI or template in the engine, and where it leads.
 type route struct {
-	page    *Page
-	segment string // of the page's tab, under whose path the page's own URIs are not; "" for a hub's, which are taken as they are
+	page *Page
+	// of the page's tab, under whose path the page's own URIs are not; "" for a hub's, which are taken as they are
+	segment string
 	shown   bridge.Resource
 }
 
@@ -125,8 +127,8 @@ func (c *catalog) focus(t *tab) bool {
 }
 
 // holders lists who offers a URI, the owner first: the tab that was focused last, then the document before its frames,
-// then who came last. Who is absent keeps its place, lest a reload in one of two tabs be two changes of owner; so does a
-// hub that is gone, until its tabs have come. A hub is in the list once for each of its tabs that has the URI.
+// then who came last. Who is absent keeps its place, lest a reload in one of two tabs be two changes of owner; so does
+// a hub that is gone, until its tabs have come. A hub is in the list once for each of its tabs that has the URI.
 func (c *catalog) holders(uri string) []*offer {
 	var list []*offer
 	for p := range c.pages {
@@ -134,7 +136,8 @@ func (c *catalog) holders(uri string) []*offer {
 	}
 	slices.SortFunc(list, func(a, b *offer) int {
 		rank := func(o *offer) []int {
-			return []int{truth(!o.page.Hub), -o.page.tab.focused, truth(o.page.Frame != ""), truth(o.resource.URI != uri), -o.page.order}
+			return []int{truth(!o.page.Hub), -o.page.tab.focused, truth(o.page.Frame != ""),
+				truth(o.resource.URI != uri), -o.page.order}
 		}
 		return slices.Compare(rank(a), rank(b))
 	})
@@ -267,7 +270,8 @@ func (o *offer) shown() bridge.Resource {
 	if u, err := url.Parse(p.Origin); err == nil && u.Host != "" {
 		host = u.Host
 	}
-	// A long name is in the list once: 16 MiB of an origin's descriptors would be 32 in the list, and in whatever holds it.
+	// A long name is in the list once: 16 MiB of an origin's descriptors would be 32 in the list, and in whatever holds
+	// it.
 	r.Title = shorten(title) + " · " + pageTitle(p) + " (tab " + strconv.Itoa(p.tab.number) + ", " + host + ")"
 	r.Meta = o.meta()
 	return r
@@ -286,16 +290,18 @@ func pageTitle(p *Page) string {
 
 // Keys of _meta, by which a program tells tabs apart, and one gateway learns of another how it numbers them.
 const (
-	metaTab     = "pagewire/tab"        // a number
-	metaKey     = "pagewire/tabKey"     // what tells the tab from others for its life
-	metaSegment = "pagewire/tabSegment" // N, or N.FRAME, of the URI's form /.pagewire/tab/N/, under which it is listed or would be
-	// metaAbsent is true for what a gateway has from a hub that is gone, until its tabs have come. Another gateway does not
-	// take that: it has it from the same dead hub, and the tab's coming is to be news there once, too.
+	metaTab = "pagewire/tab"    // a number
+	metaKey = "pagewire/tabKey" // what tells the tab from others for its life
+	// N, or N.FRAME, of the URI's form /.pagewire/tab/N/, under which it is listed or would be
+	metaSegment = "pagewire/tabSegment"
+	// metaAbsent is true for what a gateway has from a hub that is gone, until its tabs have come. Another gateway does
+	// not take that: it has it from the same dead hub, and the tab's coming is to be news there once, too.
 	metaAbsent = "pagewire/absent"
 )
 
 func (o *offer) meta() []byte {
-	return withMeta(o.resource.Meta, map[string]any{metaTab: o.page.tab.number, metaKey: o.page.Tab, metaSegment: o.page.segment()})
+	return withMeta(o.resource.Meta, map[string]any{metaTab: o.page.tab.number, metaKey: o.page.Tab,
+		metaSegment: o.page.segment()})
 }
 
 // withMeta is a _meta with more members.

@@ -78,7 +78,8 @@ func openAgent(t *testing.T, g *Gateway) *testAgent {
 }
 
 // openAgentBy opens an agent that comes by a transport, and what it is told of progress.
-func openAgentBy(t *testing.T, g *Gateway, transport string, progress func(*mcp.ProgressNotificationParams)) *testAgent {
+func openAgentBy(t *testing.T, g *Gateway, transport string,
+	progress func(*mcp.ProgressNotificationParams)) *testAgent {
 	t.Helper()
 	port, err := g.Connect(transport)
 	if err != nil {
@@ -86,7 +87,9 @@ func openAgentBy(t *testing.T, g *Gateway, transport string, progress func(*mcp.
 	}
 	a := &testAgent{t: t, updates: make(chan string, 1000), lists: make(chan string, 1000)}
 	client := mcp.NewClient(&mcp.Implementation{Name: "agent", Version: "1"}, &mcp.ClientOptions{
-		ResourceUpdatedHandler:     func(_ context.Context, r *mcp.ResourceUpdatedNotificationRequest) { a.updates <- r.Params.URI },
+		ResourceUpdatedHandler: func(_ context.Context, r *mcp.ResourceUpdatedNotificationRequest) {
+			a.updates <- r.Params.URI
+		},
 		ResourceListChangedHandler: func(context.Context, *mcp.ResourceListChangedRequest) { a.lists <- "resources" },
 		ToolListChangedHandler:     func(context.Context, *mcp.ToolListChangedRequest) { a.lists <- "tools" },
 		ProgressNotificationHandler: func(_ context.Context, r *mcp.ProgressNotificationClientRequest) {
@@ -95,7 +98,8 @@ func openAgentBy(t *testing.T, g *Gateway, transport string, progress func(*mcp.
 			}
 		},
 	})
-	if a.ClientSession, err = client.Connect(t.Context(), mcpconn.Transport(port), &mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"}); err != nil {
+	if a.ClientSession, err = client.Connect(t.Context(), mcpconn.Transport(port),
+		&mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"}); err != nil {
 		t.Fatal(err)
 	}
 	return a
@@ -149,8 +153,8 @@ func (a *testAgent) updated(want ...string) {
 	a.quiet()
 }
 
-// told waits until each of these has been told of, then until no more comes. A hub that passes on what several pages do may
-// tell of one URI more than once: the first page's coming, and then the second's.
+// told waits until each of these has been told of, then until no more comes. A hub that passes on what several pages do
+// may tell of one URI more than once: the first page's coming, and then the second's.
 func (a *testAgent) told(want ...string) {
 	a.t.Helper()
 	missing := slices.Clone(want)
@@ -246,7 +250,8 @@ func TestOnePage(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := p.subscriptions(app + "/doc"); n != 1 {
-		t.Errorf("%d subscriptions at the page while an agent has read it, want 1: it is to be told what becomes of it", n)
+		t.Errorf("%d subscriptions at the page while an agent has read it, want 1: it is to be told what becomes of it",
+			n)
 	}
 	if err := a.Close(); err != nil {
 		t.Fatal(err)
@@ -270,7 +275,8 @@ func TestSameURIInTwoTabs(t *testing.T) {
 	if got := a.uris(); !slices.Equal(got, []string{app + "/.pagewire/tab/2/doc", doc}) {
 		t.Fatalf("listed %v", got)
 	}
-	for uri, want := range map[string]string{doc: "one", app + "/.pagewire/tab/1/doc": "one", app + "/.pagewire/tab/2/doc": "two"} {
+	for uri, want := range map[string]string{doc: "one", app + "/.pagewire/tab/1/doc": "one",
+		app + "/.pagewire/tab/2/doc": "two"} {
 		if got := a.read(uri); got != want {
 			t.Errorf("%s reads %q, want %q", uri, got, want)
 		}
@@ -286,7 +292,9 @@ func TestSameURIInTwoTabs(t *testing.T) {
 	a.updated(doc, app+"/.pagewire/tab/2/doc")
 	g.Focus("a")
 	a.updated(doc)
-	testkit.Eventually(t, "nothing is subscribed twice", func() bool { return p1.subscriptions(doc) == 1 && p2.subscriptions(doc) == 1 })
+	testkit.Eventually(t, "nothing is subscribed twice", func() bool {
+		return p1.subscriptions(doc) == 1 && p2.subscriptions(doc) == 1
+	})
 	g.CloseTab("a")
 	a.updated(doc)
 	if got := a.uris(); !slices.Equal(got, []string{doc}) {
@@ -397,12 +405,14 @@ func TestListChanges(t *testing.T) {
 
 func TestForeignOriginsAreRefused(t *testing.T) {
 	g := newGateway(t, Options{Deny: []string{"https://*.bad.example"}})
-	openPage(t, g, tabInfo("a"), map[string]string{app + "/doc": "x", "https://bank.example/balance": "0", app + ".evil.example/": "0", "test://fixed": "0"})
+	openPage(t, g, tabInfo("a"), map[string]string{app + "/doc": "x", "https://bank.example/balance": "0",
+		app + ".evil.example/": "0", "test://fixed": "0"})
 	a := openAgent(t, g)
 	if got := a.uris(); !slices.Equal(got, []string{app + "/doc"}) {
 		t.Fatalf("listed %v", got)
 	}
-	if _, err := g.Attach(PageInfo{Tab: "b", Origin: "https://very.bad.example"}, func([]byte) {}); !errors.Is(err, ErrDenied) {
+	if _, err := g.Attach(PageInfo{Tab: "b", Origin: "https://very.bad.example"}, func([]byte) {}); !errors.Is(err,
+		ErrDenied) {
 		t.Error("a denied origin was attached")
 	}
 }
@@ -443,11 +453,12 @@ func TestTools(t *testing.T) {
 	g := newGateway(t, Options{})
 	type args struct{ Text string }
 	add := func(p *testPage, name, answer string) {
-		p.page.SetTool(name, testkit.Tool{Run: func(_ context.Context, raw json.RawMessage, _ func(map[string]any)) any {
-			var in args
-			json.Unmarshal(raw, &in)
-			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: answer + in.Text}}}
-		}})
+		p.page.SetTool(name,
+			testkit.Tool{Run: func(_ context.Context, raw json.RawMessage, _ func(map[string]any)) any {
+				var in args
+				json.Unmarshal(raw, &in)
+				return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: answer + in.Text}}}
+			}})
 	}
 	a := openAgent(t, g)
 	names := func() (list []string) {
@@ -473,13 +484,16 @@ func TestTools(t *testing.T) {
 	testkit.Eventually(t, "both are there, and none that looks like ours", func() bool {
 		return slices.Equal(names(), []string{"add", "add_other_example", own[0], own[1], "read_it", own[2], own[3]})
 	})
-	for name, want := range map[string]string{"add": "first !", "add_tab1": "first !", "add_other_example": "second !", "read_it": "its own !"} {
+	for name, want := range map[string]string{"add": "first !", "add_tab1": "first !", "add_other_example": "second !",
+		"read_it": "its own !"} {
 		if got, failed := a.tool(name, args{"!"}); failed || got[0] != want {
 			t.Errorf("%s answers %q", name, got)
 		}
 	}
 	g.CloseTab("a")
-	testkit.Eventually(t, "the first is gone", func() bool { return !slices.Contains(names(), "add") && slices.Contains(names(), "add_other_example") })
+	testkit.Eventually(t, "the first is gone", func() bool {
+		return !slices.Contains(names(), "add") && slices.Contains(names(), "add_other_example")
+	})
 }
 
 // What is not as it should be is said to agents with the list, until it is.
@@ -536,7 +550,8 @@ func TestWaitForPageUpdate(t *testing.T) {
 	}
 	wait := func(since int64, timeout int) (out answer) {
 		t.Helper()
-		got, failed := a.tool("wait_for_page_update", map[string]any{"uris": []string{doc}, "since": since, "timeout_ms": timeout})
+		got, failed := a.tool("wait_for_page_update", map[string]any{"uris": []string{doc}, "since": since,
+			"timeout_ms": timeout})
 		if failed {
 			t.Fatal(got)
 		}
@@ -575,7 +590,8 @@ func TestWaitForPageUpdate(t *testing.T) {
 	}
 }
 
-// A change between the agent's subscription and the page's must not be lost, so the agent's answer waits for the page's.
+// A change between the agent's subscription and the page's must not be lost, so the agent's answer waits for the
+// page's.
 func TestSubscribeWaitsForThePage(t *testing.T) {
 	g := newGateway(t, Options{})
 	doc := app + "/doc"
@@ -604,7 +620,9 @@ func TestSubscribeWaitsForThePage(t *testing.T) {
 		a.updated(doc)
 		a.Close()
 	}
-	testkit.Eventually(t, "the page's subscription ends with the last agent", func() bool { return p.subscriptions(doc) == 0 })
+	testkit.Eventually(t, "the page's subscription ends with the last agent", func() bool {
+		return p.subscriptions(doc) == 0
+	})
 }
 
 func TestHubAsPage(t *testing.T) {
@@ -624,7 +642,8 @@ func TestHubAsPage(t *testing.T) {
 	if got := a.uris(); !slices.Equal(got, []string{app + "/.pagewire/tab/2/doc", doc}) {
 		t.Fatalf("listed %v", got)
 	}
-	for uri, want := range map[string]string{doc: "one", app + "/.pagewire/tab/1/doc": "one", app + "/.pagewire/tab/2/doc": "two"} {
+	for uri, want := range map[string]string{doc: "one", app + "/.pagewire/tab/1/doc": "one",
+		app + "/.pagewire/tab/2/doc": "two"} {
 		if got := a.read(uri); got != want {
 			t.Errorf("%s reads %q, want %q", uri, got, want)
 		}
@@ -669,8 +688,8 @@ func TestHubAsPage(t *testing.T) {
 	}
 }
 
-// Two gateways have joined a hub, and it dies. One is the hub then and the other joins it, both before the tabs have come:
-// the agents of both keep what they had, and hear of each tab's coming.
+// Two gateways have joined a hub, and it dies. One is the hub then and the other joins it, both before the tabs have
+// come: the agents of both keep what they had, and hear of each tab's coming.
 func TestSuccessorOfAHub(t *testing.T) {
 	hub, next, joiner := newGateway(t, Options{}), newGateway(t, Options{}), newGateway(t, Options{})
 	doc, own, other := app+"/doc", app+"/own", app+"/other{?q}"
@@ -755,8 +774,8 @@ func TestSuccessorOfAHub(t *testing.T) {
 	}
 }
 
-// A gateway was the hub, was stopped and has been replaced. It loses its pages and joins: its agents keep the list, hear of it once,
-// and who was reading when the pages went has the answer of the new hub.
+// A gateway was the hub, was stopped and has been replaced. It loses its pages and joins: its agents keep the list,
+// hear of it once, and who was reading when the pages went has the answer of the new hub.
 func TestHubThatIsReplaced(t *testing.T) {
 	old, next := newGateway(t, Options{}), newGateway(t, Options{})
 	doc, own := app+"/doc", app+"/own"
@@ -768,7 +787,8 @@ func TestHubThatIsReplaced(t *testing.T) {
 		pages = append(pages, openPage(t, old, tabInfo(tab), state("")[i]))
 	}
 	a := openAgent(t, old)
-	listed, watched := []string{app + "/.pagewire/tab/1/doc", doc, own}, []string{app + "/.pagewire/tab/1/doc", doc, own}
+	listed, watched := []string{app + "/.pagewire/tab/1/doc", doc, own},
+		[]string{app + "/.pagewire/tab/1/doc", doc, own}
 	for _, uri := range watched {
 		a.subscribe(uri)
 	}
@@ -833,7 +853,8 @@ func TestHubThatIsReplaced(t *testing.T) {
 	a.quiet()
 }
 
-// Pages come to a gateway that has not noticed yet that its hub is gone: what it holds for the hub does not stay beside them.
+// Pages come to a gateway that has not noticed yet that its hub is gone: what it holds for the hub does not stay beside
+// them.
 func TestPagesBeforeTheHubsEnd(t *testing.T) {
 	hub, next := newGateway(t, Options{}), newGateway(t, Options{})
 	doc, own := app+"/doc", app+"/own"
@@ -871,7 +892,9 @@ func TestToolNamesOutliveTheHub(t *testing.T) {
 			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: tab}}}
 		}})
 		testkit.Eventually(t, "its tool is there", func() bool {
-			return slices.ContainsFunc(g.Snapshot().Pages, func(s PageState) bool { return s.Tab == tab && s.Tools == 1 })
+			return slices.ContainsFunc(g.Snapshot().Pages, func(s PageState) bool {
+				return s.Tab == tab && s.Tools == 1
+			})
 		})
 	}
 	open(hub, "a", app)
@@ -942,10 +965,12 @@ func TestAgentsSayTheirNames(t *testing.T) {
 		`{"method":"initialize","params":{"clientInfo":{"name":"C","version":"1"}}}`:                                   "C",
 		`{"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/clientInfo":{"name":"M","version":"1"}}}}`: "M",
 		`{"method":"tools/call","params":{"arguments":{"clientInfo":{"name":"no"}}}}`:                                  "",
-		`{"params":{"clientInfo":{"name":"` + strings.Repeat("é", 200) + `"}}}`:                                        strings.Repeat("é", 100),
-		`{"params":{"clientInfo":{"name":7}}}`:                                                                         "",
-		`{"params":{"clientInfo":`:                                                                                     "",
-		`{"params":{"clientInfo":{"name":"C"},"x":"` + strings.Repeat("x", 64<<10) + `"}}`:                             "",
+		`{"params":{"clientInfo":{"name":"` + strings.Repeat("é", 200) +
+			`"}}}`: strings.Repeat("é", 100),
+		`{"params":{"clientInfo":{"name":7}}}`: "",
+		`{"params":{"clientInfo":`:             "",
+		`{"params":{"clientInfo":{"name":"C"},"x":"` + strings.Repeat("x", 64<<10) +
+			`"}}`: "",
 	} {
 		if got := agentName([]byte(message)); got != want {
 			t.Errorf("agentName(%.80s) = %q, want %q", message, got, want)

@@ -67,8 +67,8 @@ func (g *Gateway) outgoing(l *linked) {
 	}
 }
 
-// dispatch sends what outgoing has noted. It is called without the lock, and holds none while it sends: a transport that is slow
-// delays who sends to that page, and nobody else.
+// dispatch sends what outgoing has noted. It is called without the lock, and holds none while it sends: a transport
+// that is slow delays who sends to that page, and nobody else.
 func (g *Gateway) dispatch(list []*linked) {
 	for _, l := range list {
 		for {
@@ -84,7 +84,8 @@ func (g *Gateway) dispatch(list []*linked) {
 	}
 }
 
-// nextFrame takes the next frame of a page that is being sent to, nil for the end of the transport; ok is false if there is none.
+// nextFrame takes the next frame of a page that is being sent to, nil for the end of the transport; ok is false if
+// there is none.
 func (g *Gateway) nextFrame(l *linked) (frame []byte, ok bool) {
 	g.mu.Lock()
 	defer g.mu.Release()
@@ -122,7 +123,8 @@ func (l *linked) close() {
 }
 
 func replyOf(a link.Answer) reply {
-	return reply{contents: a.Contents, sound: true, revision: a.Revision, failure: a.Failure, detail: a.Detail, gone: a.Gone}
+	return reply{contents: a.Contents, sound: true, revision: a.Revision, failure: a.Failure, detail: a.Detail,
+		gone: a.Gone}
 }
 
 func (l *linked) read(key, uri, params string, done func(reply)) (end func()) {
@@ -136,7 +138,8 @@ func (l *linked) read(key, uri, params string, done func(reply)) (end func()) {
 	return l.ender(finish)
 }
 
-func (l *linked) callTool(id bridge.CallID, name string, args []byte, unless []condition, done func(reply)) (end func()) {
+func (l *linked) callTool(id bridge.CallID, name string, args []byte, unless []condition,
+	done func(reply)) (end func()) {
 	g := l.p.g
 	var seen []link.Seen
 	for _, c := range unless {
@@ -241,7 +244,8 @@ func (c *pageCore) Register(r bridge.Resource) error {
 // room reports, as an error, that no more descriptors are kept of an origin, or of all.
 func (g *Gateway) room(origin string) error {
 	if g.held[origin] >= g.opt.OriginBytes {
-		return fmt.Errorf("the pages of %s together have too long descriptors; the limit is %d bytes", origin, g.opt.OriginBytes)
+		return fmt.Errorf("the pages of %s together have too long descriptors; the limit is %d bytes", origin,
+			g.opt.OriginBytes)
 	}
 	if g.heldAll >= g.opt.AllBytes {
 		return fmt.Errorf("all open pages together have too long descriptors; the limit is %d bytes", g.opt.AllBytes)
@@ -249,8 +253,8 @@ func (g *Gateway) room(origin string) error {
 	return nil
 }
 
-// count keeps what room goes by. It is called when the page has said something, and when it is gone: not when its transport has
-// ended, since what it offered stays for a while, and pages that come and go would hold any amount.
+// count keeps what room goes by. It is called when the page has said something, and when it is gone: not when its
+// transport has ended, since what it offered stays for a while, and pages that come and go would hold any amount.
 func (l *linked) count() {
 	g, origin := l.p.g, l.p.Origin
 	now := l.peer.Held()

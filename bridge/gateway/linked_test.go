@@ -17,15 +17,17 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
-// All agents share one link with a page, which is asked 64 things at once: the others wait their turn. One that is given up
-// while it waits never reaches the page.
+// All agents share one link with a page, which is asked 64 things at once: the others wait their turn. One that is
+// given up while it waits never reaches the page.
 func TestMoreReadsThanAPageTakes(t *testing.T) {
 	g := newGateway(t, Options{})
 	p := openPage(t, g, tabInfo("a"), nil)
 	p.page.Hold = make(chan struct{})
 	reading := make(chan string, 1000)
 	p.page.OnRead = func(uri string) { reading <- uri }
-	p.page.Add(app+"/echo/{x}", func(_ context.Context, uri string) (string, error) { return strings.TrimPrefix(uri, app+"/echo/"), nil })
+	p.page.Add(app+"/echo/{x}", func(_ context.Context, uri string) (string, error) {
+		return strings.TrimPrefix(uri, app+"/echo/"), nil
+	})
 	a := openAgent(t, g)
 	const asked = 64
 	var all sync.WaitGroup
@@ -64,8 +66,8 @@ func TestMoreReadsThanAPageTakes(t *testing.T) {
 	}
 }
 
-// What a transport does not take of a page ends that page as what the gateway refuses does: the page and its readers are told
-// why, and it is counted.
+// What a transport does not take of a page ends that page as what the gateway refuses does: the page and its readers
+// are told why, and it is counted.
 func TestPageThatATransportRefuses(t *testing.T) {
 	const why = "a message is too long; the limit is 7 bytes"
 	g := newGateway(t, Options{})
@@ -82,12 +84,15 @@ func TestPageThatATransportRefuses(t *testing.T) {
 	testkit.Receive(t, "the page is asked", reading)
 	p.Refuse(why)
 	p.Refuse(why) // it is over
-	if err := testkit.Receive(t, "the reader is answered", answered); err == nil || !strings.Contains(err.Error()+dataOf(err), why) {
+	if err := testkit.Receive(t, "the reader is answered", answered); err == nil ||
+		!strings.Contains(err.Error()+dataOf(err), why) {
 		t.Errorf("the reader is told %v", err)
 	}
 	g.CountRefused("before it was a page")
-	if s := g.Snapshot(); s.Ended[why] != 1 || s.Ended["before it was a page"] != 1 || len(s.Pages) != 0 || p.page.Refusal() != why {
-		t.Errorf("counted are %v, there are %d pages, and the page was told %q", s.Ended, len(s.Pages), p.page.Refusal())
+	if s := g.Snapshot(); s.Ended[why] != 1 || s.Ended["before it was a page"] != 1 || len(s.Pages) != 0 ||
+		p.page.Refusal() != why {
+		t.Errorf("counted are %v, there are %d pages, and the page was told %q", s.Ended, len(s.Pages),
+			p.page.Refusal())
 	}
 }
 
@@ -96,14 +101,15 @@ func TestProgress(t *testing.T) {
 	g := newGateway(t, Options{})
 	started, go1 := make(chan bool), make(chan bool)
 	a, b := openPage(t, g, tabInfo("A"), nil), openPage(t, g, tabInfo("B"), nil)
-	a.page.SetTool("workA", testkit.Tool{Run: func(_ context.Context, _ json.RawMessage, progress func(map[string]any)) any {
-		started <- true
-		<-go1
-		for n := range 10 {
-			progress(map[string]any{"progress": n})
-		}
-		return map[string]any{"content": []any{}}
-	}})
+	a.page.SetTool("workA",
+		testkit.Tool{Run: func(_ context.Context, _ json.RawMessage, progress func(map[string]any)) any {
+			started <- true
+			<-go1
+			for n := range 10 {
+				progress(map[string]any{"progress": n})
+			}
+			return map[string]any{"content": []any{}}
+		}})
 	b.page.SetTool("workB", testkit.Tool{Run: func(context.Context, json.RawMessage, func(map[string]any)) any {
 		<-started
 		// Numbers of other pages' calls.
@@ -119,13 +125,18 @@ func TestProgress(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	port.Write(t.Context(), []byte(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}`))
+	port.Write(t.Context(),
+		[]byte(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}`))
 	if _, err := port.Read(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	for round := range 20 {
-		port.Write(t.Context(), fmt.Appendf(nil, `{"jsonrpc":"2.0","id":"a%d","method":"tools/call","params":{"name":"workA","_meta":{"progressToken":"t"}}}`, round))
-		port.Write(t.Context(), fmt.Appendf(nil, `{"jsonrpc":"2.0","id":"b%d","method":"tools/call","params":{"name":"workB","_meta":{"progressToken":"u"}}}`, round))
+		port.Write(t.Context(),
+			fmt.Appendf(nil,
+				`{"jsonrpc":"2.0","id":"a%d","method":"tools/call","params":{"name":"workA","_meta":{"progressToken":"t"}}}`, round))
+		port.Write(t.Context(),
+			fmt.Appendf(nil,
+				`{"jsonrpc":"2.0","id":"b%d","method":"tools/call","params":{"name":"workB","_meta":{"progressToken":"u"}}}`, round))
 		var said []string
 		for answers := 0; answers < 2; {
 			text, err := port.Read(t.Context())
@@ -173,7 +184,8 @@ func TestPageThatOffersNothing(t *testing.T) {
 
 // A hostile page is refused what is above a limit, and told which; nobody else notices.
 func TestHostilePages(t *testing.T) {
-	g := newGateway(t, Options{OriginBytes: 3000, AllBytes: 5000, PageLimits: link.Limits{Resources: 20, Calls: 10, CallsBurst: 1000}})
+	g := newGateway(t,
+		Options{OriginBytes: 3000, AllBytes: 5000, PageLimits: link.Limits{Resources: 20, Calls: 10, CallsBurst: 1000}})
 	doc := app + "/doc"
 	good := openPage(t, g, tabInfo("good"), map[string]string{doc: "one"})
 	a := openAgent(t, g)
@@ -197,14 +209,20 @@ func TestHostilePages(t *testing.T) {
 		report string // told to the page
 		ended  string
 	}{
-		{"another's URI", []string{`[["register","{\"uri\":\"` + doc + `\",\"name\":\"evil\"}"]]`}, "resource refused: " + doc + ": it is not at the page's origin", ""},
-		{"another tab's URI", []string{`[["register","{\"uri\":\"https://evil.example/.pagewire/tab/2/doc\",\"name\":\"evil\"}"]]`},
-			"resource refused: https://evil.example/.pagewire/tab/2/doc: it is under /.pagewire/, which is the gateway's", ""},
+		{"another's URI", []string{`[["register","{\"uri\":\"` + doc + `\",\"name\":\"evil\"}"]]`},
+			"resource refused: " + doc + ": it is not at the page's origin", ""},
+		{"another tab's URI",
+			[]string{`[["register","{\"uri\":\"https://evil.example/.pagewire/tab/2/doc\",\"name\":\"evil\"}"]]`},
+			"resource refused: https://evil.example/.pagewire/tab/2/doc: it is under /.pagewire/, which is the " +
+				"gateway's", ""},
 		{"no JSON", []string{`[["touch"`}, "", "a frame that is neither calls nor contents"},
 		{"a second hello", []string{`[["hello",1,"0",{}]]`}, "", "a call that is none of the link's"},
 		{"a port", []string{`[["open",1],["receive",1,"{}"],["close",1]]`}, "", ""},
-		{"a flood", slices.Repeat([]string{`[["touch","https://evil.example/x",1]]`}, 1100), "", "it says more calls than it may; the limit is 10 a second"},
-		{"answers that nobody asked for", slices.Repeat([]string{`=1 0 [{"uri":"` + doc + `","text":"evil"}]`, `[["complete",1,1,0,""]]`}, 100), "", ""},
+		{"a flood", slices.Repeat([]string{`[["touch","https://evil.example/x",1]]`}, 1100), "",
+			"it says more calls than it may; the limit is 10 a second"},
+		{"answers that nobody asked for",
+			slices.Repeat([]string{`=1 0 [{"uri":"` + doc + `","text":"evil"}]`, `[["complete",1,1,0,""]]`}, 100), "",
+			""},
 		{"contents with a NUL", []string{"=1 0 [\"\x00\"]"}, "", "contents that are no JSON"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -214,7 +232,9 @@ func TestHostilePages(t *testing.T) {
 			}
 			if c.report != "" {
 				testkit.Eventually(t, "the page is told", func() bool {
-					return slices.ContainsFunc(p.page.Reports(), func(r string) bool { return strings.HasPrefix(r, c.report) })
+					return slices.ContainsFunc(p.page.Reports(), func(r string) bool {
+						return strings.HasPrefix(r, c.report)
+					})
 				})
 			}
 			if got := p.page.Refusal(); got != c.ended {
@@ -230,10 +250,12 @@ func TestHostilePages(t *testing.T) {
 			p := openPage(t, g, other(fmt.Sprint("long", i)), nil)
 			pages = append(pages, p)
 			for n := range 30 {
-				p.page.Post(fmt.Sprintf(`[["register","{\"uri\":\"https://evil.example/%d/%d\",\"name\":\"%s\"}"]]`, i, n, strings.Repeat("n", 100)))
+				p.page.Post(fmt.Sprintf(`[["register","{\"uri\":\"https://evil.example/%d/%d\",\"name\":\"%s\"}"]]`, i,
+					n, strings.Repeat("n", 100)))
 			}
 		}
-		for i, want := range []string{"the page has too many; the limit is 20", "the pages of https://evil.example together have too long descriptors; the limit is 3000 bytes"} {
+		for i, want := range []string{"the page has too many; the limit is 20",
+			"the pages of https://evil.example together have too long descriptors; the limit is 3000 bytes"} {
 			testkit.Eventually(t, fmt.Sprintf("page %d is told: %s", i, want), func() bool {
 				return strings.Contains(strings.Join(pages[i].page.Reports(), "\n"), want)
 			})
@@ -257,9 +279,12 @@ func TestParametersAreTheOwners(t *testing.T) {
 	for _, tab := range []string{"a", "b"} {
 		p := openPage(t, g, tabInfo(tab), nil)
 		p.page.Describe(app+"/doc", map[string]any{"uriSchema": map[string]any{
-			"type": "object", "properties": map[string]any{tab: map[string]any{"type": "string"}}, "additionalProperties": false,
+			"type": "object", "properties": map[string]any{tab: map[string]any{"type": "string"}},
+			"additionalProperties": false,
 		}})
-		p.page.Add(app+"/doc", func(_ context.Context, uri string) (string, error) { return tab + " reads " + uri, nil })
+		p.page.Add(app+"/doc", func(_ context.Context, uri string) (string, error) {
+			return tab + " reads " + uri, nil
+		})
 	}
 	agent := openAgent(t, g)
 	for _, tab := range []string{"a", "b", "a"} {

@@ -60,12 +60,14 @@ func TestReadSince(t *testing.T) {
 	if texts[1] != cartOf(1) {
 		t.Fatalf("read %q", texts)
 	}
-	if texts = a.must(toolRead, map[string]any{"uri": cart, "since": first.Revision}); !fields(t, texts).Unchanged || len(texts) != 1 {
+	if texts = a.must(toolRead, map[string]any{"uri": cart, "since": first.Revision}); !fields(t, texts).Unchanged ||
+		len(texts) != 1 {
 		t.Errorf("what has not changed is %q", texts)
 	}
 	p.set(cart, cartOf(2))
 	texts = a.must(toolRead, map[string]any{"uri": cart, "since": first.Revision})
-	if f := fields(t, texts); f.Delta != "json-patch" || f.Since != first.Revision || texts[1] != `[{"op":"replace","path":"/items/0/quantity","value":2}]` {
+	if f := fields(t, texts); f.Delta != "json-patch" || f.Since != first.Revision ||
+		texts[1] != `[{"op":"replace","path":"/items/0/quantity","value":2}]` {
 		t.Errorf("what has changed is %q", texts)
 	}
 	// Of what it was never given, or another agent was, all is said.
@@ -74,13 +76,15 @@ func TestReadSince(t *testing.T) {
 			t.Errorf("since an %s revision: %q", name, texts)
 		}
 	}
-	if texts = openAgent(t, g).must(toolRead, map[string]any{"uri": cart, "since": first.Revision}); texts[1] != cartOf(2) {
+	if texts = openAgent(t, g).must(toolRead, map[string]any{"uri": cart, "since": first.Revision}); texts[1] != cartOf(
+		2) {
 		t.Errorf("since another agent's revision: %q", texts)
 	}
 	doc := fields(t, a.must(toolRead, map[string]any{"uri": app + "/doc"}))
 	p.set(app+"/doc", strings.Repeat("a line\n", 25)+"a new line\n"+strings.Repeat("a line\n", 25))
 	texts = a.must(toolRead, map[string]any{"uri": app + "/doc", "since": doc.Revision})
-	if f := fields(t, texts); f.Delta != "unified-diff" || !strings.Contains(texts[1], "+a new line") || len(texts[1]) > 100 {
+	if f := fields(t, texts); f.Delta != "unified-diff" || !strings.Contains(texts[1], "+a new line") ||
+		len(texts[1]) > 100 {
 		t.Errorf("what has changed is %q", texts)
 	}
 }
@@ -95,10 +99,12 @@ func TestReadPart(t *testing.T) {
 	}
 	since := fields(t, texts).Revision
 	p.set(cart, strings.Replace(cartOf(1), "b-3", "c-3", 1))
-	if texts = a.must(toolRead, map[string]any{"uri": cart, "pointer": "/items/0/quantity", "since": since}); !fields(t, texts).Unchanged {
+	if texts = a.must(toolRead, map[string]any{"uri": cart, "pointer": "/items/0/quantity", "since": since}); !fields(t,
+		texts).Unchanged {
 		t.Errorf("another part has changed, and this one is %q", texts)
 	}
-	if texts, failed := a.tool(toolRead, map[string]any{"uri": cart, "pointer": "/itms"}); !failed || !strings.Contains(texts[0], `has "items"`) {
+	if texts, failed := a.tool(toolRead, map[string]any{"uri": cart, "pointer": "/itms"}); !failed ||
+		!strings.Contains(texts[0], `has "items"`) {
 		t.Errorf("a pointer to nothing: %q", texts)
 	}
 	if texts = a.must(toolRead, map[string]any{"uri": app + "/doc", "lines": "2-3"}); texts[1] != "two\nthree\n" {
@@ -148,11 +154,13 @@ func TestWaitGivesWhatHasChanged(t *testing.T) {
 	})
 	p.set(cart, cartOf(3))
 	texts := testkit.Receive(t, "the wait ends", answer)
-	if f := fields(t, texts); len(f.Changed) != 1 || f.Changed[0] != cart || texts[1] != `[{"op":"replace","path":"/items/0/quantity","value":3}]` {
+	if f := fields(t, texts); len(f.Changed) != 1 || f.Changed[0] != cart ||
+		texts[1] != `[{"op":"replace","path":"/items/0/quantity","value":3}]` {
 		t.Errorf("waited: %q", texts)
 	}
 	p.set(cart, cartOf(4))
-	if texts = a.must(toolWait, map[string]any{"since": last.Revision + 1e9}); len(fields(t, texts).Changed) != 2 || !slices.Contains(texts, cartOf(4)) {
+	if texts = a.must(toolWait, map[string]any{"since": last.Revision + 1e9}); len(fields(t, texts).Changed) != 2 ||
+		!slices.Contains(texts, cartOf(4)) {
 		t.Errorf("since a revision that is to come, all of both: %q", texts)
 	}
 	if f := fields(t, a.must(toolWait, map[string]any{"timeout_ms": 1})); !f.TimedOut || len(f.Changed) != 0 {
@@ -222,11 +230,14 @@ func TestReminders(t *testing.T) {
 				}
 				return
 			case RemindersNames:
-				if len(texts) != 2 || !strings.Contains(texts[1], `"uri":"`+cart+`"`) || strings.Contains(texts[1], "quantity") {
+				if len(texts) != 2 || !strings.Contains(texts[1], `"uri":"`+cart+`"`) ||
+					strings.Contains(texts[1], "quantity") {
 					t.Errorf("reminded: %q", texts)
 				}
 			default:
-				if len(texts) != 2 || !strings.HasPrefix(texts[1], "[pagewire-") || strings.Count(texts[1], "\n") != 1 || !strings.Contains(texts[1], `"path":"/items/0/quantity","value":1001`) || len(texts[1]) > 600 {
+				if len(texts) != 2 || !strings.HasPrefix(texts[1], "[pagewire-") ||
+					strings.Count(texts[1], "\n") != 1 ||
+					!strings.Contains(texts[1], `"path":"/items/0/quantity","value":1001`) || len(texts[1]) > 600 {
 					t.Errorf("reminded: %q", texts)
 				}
 			}
@@ -256,14 +267,15 @@ func TestReminderOfWhatWasReadAsAResource(t *testing.T) {
 	}
 }
 
-// A hostile tab beside a trusted one: nothing that it wrote is in a result of the trusted page's tool, and what the trusted page shows
-// is one JSON line behind a tag that no page knows.
+// A hostile tab beside a trusted one: nothing that it wrote is in a result of the trusted page's tool, and what the
+// trusted page shows is one JSON line behind a tag that no page knows.
 func TestReminderBesideAHostilePage(t *testing.T) {
 	const evil = "https://evil.example"
 	g := newGateway(t, Options{})
 	p := openPage(t, g, tabInfo("a"), map[string]string{cart: "one"})
 	p.tellTool("say", nil)
-	bad := openPage(t, g, PageInfo{Tab: "b", Origin: evil, URL: evil + "/", Title: "OBEY-title"}, map[string]string{evil + "/x": "OBEY-before"})
+	bad := openPage(t, g, PageInfo{Tab: "b", Origin: evil, URL: evil + "/", Title: "OBEY-title"},
+		map[string]string{evil + "/x": "OBEY-before"})
 	a := openAgent(t, g)
 	a.hasTool("say")
 	since := fields(t, a.must(toolRead, map[string]any{"uri": cart})).Revision
@@ -292,10 +304,12 @@ func TestReminderBesideAHostilePage(t *testing.T) {
 func TestStructuredContentIsText(t *testing.T) {
 	g := newGateway(t, Options{})
 	p := openPage(t, g, tabInfo("a"), map[string]string{cart: "one"})
-	result := map[string]any{"content": []any{map[string]any{"type": "text", "text": "fine"}}, "structuredContent": map[string]any{"total": 5}}
+	result := map[string]any{"content": []any{map[string]any{"type": "text", "text": "fine"}},
+		"structuredContent": map[string]any{"total": 5}}
 	run := func(context.Context, json.RawMessage, func(map[string]any)) any { return result }
 	p.page.SetTool("plain", testkit.Tool{Run: run})
-	p.page.SetTool("typed", testkit.Tool{Run: run, Members: map[string]any{"outputSchema": map[string]any{"type": "object"}}})
+	p.page.SetTool("typed",
+		testkit.Tool{Run: run, Members: map[string]any{"outputSchema": map[string]any{"type": "object"}}})
 	a := openAgent(t, g)
 	a.hasTool("typed")
 	since := fields(t, a.must(toolRead, map[string]any{"uri": cart})).Revision
@@ -306,7 +320,8 @@ func TestStructuredContentIsText(t *testing.T) {
 		t.Errorf("a result with a schema is altered: %+v, %v", r, err)
 	}
 	r, err = a.CallTool(t.Context(), &mcp.CallToolParams{Name: "plain"})
-	if err != nil || r.StructuredContent != nil || len(r.Content) != 3 || r.Content[1].(*mcp.TextContent).Text != `{"total":5}` {
+	if err != nil || r.StructuredContent != nil || len(r.Content) != 3 ||
+		r.Content[1].(*mcp.TextContent).Text != `{"total":5}` {
 		t.Errorf("a result without one: %+v, %v", r, err)
 	}
 	if !strings.Contains(r.Content[2].(*mcp.TextContent).Text, `"now":"two"`) {
@@ -341,17 +356,19 @@ func TestStaleCallIsRefused(t *testing.T) {
 			}
 			p := openPage(t, hub, tabInfo("a"), map[string]string{cart: cartOf(1)})
 			ran := make(chan bool, 10)
-			p.page.SetTool("checkout", testkit.Tool{Members: fresh(""), Run: func(context.Context, json.RawMessage, func(map[string]any)) any {
-				ran <- true
-				return map[string]any{"content": []any{map[string]any{"type": "text", "text": "paid"}}}
-			}})
+			p.page.SetTool("checkout",
+				testkit.Tool{Members: fresh(""), Run: func(context.Context, json.RawMessage, func(map[string]any)) any {
+					ran <- true
+					return map[string]any{"content": []any{map[string]any{"type": "text", "text": "paid"}}}
+				}})
 			a := openAgent(t, g)
 			a.hasTool("checkout")
 			a.must(toolRead, map[string]any{"uri": cart})
 			// Nobody is told of this change before the call: only the page knows it.
 			p.page.Edit(cart, cartOf(7))
 			texts, failed := a.tool("checkout", map[string]any{})
-			if !failed || len(ran) != 0 || !strings.Contains(texts[0], "checkout was not run") || !strings.Contains(texts[0], `"path":"/items/0/quantity","value":7`) {
+			if !failed || len(ran) != 0 || !strings.Contains(texts[0], "checkout was not run") ||
+				!strings.Contains(texts[0], `"path":"/items/0/quantity","value":7`) {
 				t.Fatalf("a call with an old cart: %q, and it ran %d times", texts, len(ran))
 			}
 			if texts := a.must("checkout", map[string]any{}); texts[0] != "paid" {
@@ -368,7 +385,8 @@ func TestStaleCallIsRefused(t *testing.T) {
 			p.page.Edit(cart, cartOf(8))
 			a.tool("checkout", map[string]any{})
 			p.page.Edit(cart, cartOf(9))
-			if texts, failed := a.tool("checkout", map[string]any{}); !failed || !strings.Contains(texts[0], "changes all the time") {
+			if texts, failed := a.tool("checkout", map[string]any{}); !failed ||
+				!strings.Contains(texts[0], "changes all the time") {
 				t.Errorf("refused for the second time in a row: %q", texts)
 			}
 			// Who has read nothing knows nothing old.
@@ -392,7 +410,8 @@ func TestStaleCallIsTold(t *testing.T) {
 	revised(t, g, cart, since)
 	a.must(toolList, map[string]any{}) // mentions it
 	texts := a.must("checkout", map[string]any{})
-	if texts[0] != "fine" || len(texts) != 2 || !strings.Contains(texts[1], `"when":"before this call"`) || !strings.Contains(texts[1], `"value":2`) {
+	if texts[0] != "fine" || len(texts) != 2 || !strings.Contains(texts[1], `"when":"before this call"`) ||
+		!strings.Contains(texts[1], `"value":2`) {
 		t.Errorf("what was older is told: %q", texts)
 	}
 }

@@ -27,7 +27,8 @@ type memory struct {
 }
 
 func newMemory(limits seen.Limits) *memory {
-	return &memory{Record: seen.New(limits), tag: "[pagewire-" + strings.ToLower(rand.Text()[:6]) + "]", refused: map[string]int{}, told: map[string]int64{}}
+	return &memory{Record: seen.New(limits), tag: "[pagewire-" + strings.ToLower(rand.Text()[:6]) + "]",
+		refused: map[string]int{}, told: map[string]int64{}}
 }
 
 // Transports of those that are no agents: none has a memory, and nothing is said to them that they did not ask for.
@@ -40,7 +41,8 @@ const (
 
 // remembers reports whether what comes by a transport is an agent that is the same one at its next call.
 func remembers(transport string) bool {
-	return transport != TransportRequest && transport != TransportGateway && transport != TransportCommand && transport != TransportInspector
+	return transport != TransportRequest && transport != TransportGateway && transport != TransportCommand &&
+		transport != TransportInspector
 }
 
 // give notes that an agent is given a part of a URI, or with "" all of it. a may be nil, or have no memory.
@@ -157,8 +159,8 @@ type change struct {
 	When     string          `json:"when,omitempty"`
 }
 
-// changeOf says what has become of what an agent has, in one line of JSON of at most so many characters: "" if there is no
-// room, or no text. It makes no patch of what is too long to be one.
+// changeOf says what has become of what an agent has, in one line of JSON of at most so many characters: "" if there is
+// no room, or no text. It makes no patch of what is too long to be one.
 func changeOf(v seen.Version, l *look, when string, most int) string {
 	c := change{URI: l.uri, Revision: l.revision, When: when}
 	after, err := partOf(l.text, v.Part)
@@ -191,13 +193,15 @@ func changeOf(v seen.Version, l *look, when string, most int) string {
 		return ""
 	}
 	c.Now = json.RawMessage(line(after))
-	if doc, err := wire.Parse([]byte(after), maxDepth); err == nil && (doc.Kind() == wire.Object || doc.Kind() == wire.Array) {
+	if doc, err := wire.Parse([]byte(after), maxDepth); err == nil &&
+		(doc.Kind() == wire.Object || doc.Kind() == wire.Array) {
 		c.Now = json.RawMessage(doc)
 	}
 	return fitting(c, most)
 }
 
-// maxInline is how long a text may be that is looked at for what is said of it unasked, in bytes: the lock is held meanwhile.
+// maxInline is how long a text may be that is looked at for what is said of it unasked, in bytes: the lock is held
+// meanwhile.
 const maxInline = 64 << 10
 
 func fitting(c change, most int) string {

@@ -13,13 +13,15 @@ import (
 	"github.com/pagewire/pagewire/bridge/link"
 )
 
-// PageInfo says what page is attached. Who attaches it vouches for it: nothing in it is the page's own word, but for Title.
+// PageInfo says what page is attached. Who attaches it vouches for it: nothing in it is the page's own word, but for
+// Title.
 type PageInfo struct {
 	// Tab is the tab that the page is in: any text that stays the same for the tab's life, and is no other tab's.
 	Tab string
 	// Given is the id of its tab that the page is told to have from now on; "" leaves it that which it has.
 	Given string
-	// Frame is "" for the document of the tab, and for a frame in it letters, digits and dots that are no other frame's of that tab.
+	// Frame is "" for the document of the tab, and for a frame in it letters, digits and dots that are no other frame's
+	// of that tab.
 	Frame string
 	// Origin is the page's, as self.origin gives it. URIs at other origins are not taken from it.
 	Origin string
@@ -29,17 +31,19 @@ type PageInfo struct {
 	Transport string
 	// Serves says that agents in the page are served here, since it has no core of its own.
 	Serves bool
-	// Hub marks another gateway in place of a page: its URIs, its tools and the numbers of its tabs are taken as they are.
+	// Hub marks another gateway in place of a page: its URIs, its tools and the numbers of its tabs are taken as they
+	// are.
 	Hub bool
 }
 
-// A source is a page, or a hub in its place, as the gateway asks it. Its methods are called with the gateway's lock held, and so is
-// what they are given to call; they do not block.
+// A source is a page, or a hub in its place, as the gateway asks it. Its methods are called with the gateway's lock
+// held, and so is what they are given to call; they do not block.
 type source interface {
-	// read asks what a URI of the page's own reads as. done is called once, unless end was called before; end is called once.
+	// read asks what a URI of the page's own reads as. done is called once, unless end was called before; end is called
+	// once.
 	read(key, uri, params string, done func(reply)) (end func())
-	// callTool asks for a tool to be run for a call of the engine, which is told of its progress, unless something has changed: then
-	// the reply's failure is link.Stale. As read.
+	// callTool asks for a tool to be run for a call of the engine, which is told of its progress, unless something has
+	// changed: then the reply's failure is link.Stale. As read.
 	callTool(id bridge.CallID, name string, args []byte, unless []condition, done func(reply)) (end func())
 	// watch asks to be told of changes of a URI. then is called once: from then on none is missed, or, where known is
 	// false, the page does not know the URI and will not tell.
@@ -99,13 +103,14 @@ var lost = reply{failure: bridge.ReadFailed, detail: "the page went away before 
 var ErrDenied = errors.New("pages of this origin are not served")
 
 func (g *Gateway) newPage(info PageInfo) *Page {
-	return &Page{PageInfo: info, g: g, done: make(chan struct{}), offers: map[string]*offer{}, bases: map[string][]*offer{}, upstream: map[string]*upstream{}}
+	return &Page{PageInfo: info, g: g, done: make(chan struct{}), offers: map[string]*offer{},
+		bases: map[string][]*offer{}, upstream: map[string]*upstream{}}
 }
 
-// Attach takes a page on, at the other end of a link: Receive takes its frames, of which the first is its hello, and send is
-// called with those for it, in order, one at a time, and without the gateway's lock, and at last with nil, when the transport is
-// to be closed; it must not block. The page is shown to agents as soon as it offers something. When its transport has ended Lost
-// says so. It fails with ErrDenied or ErrClosed.
+// Attach takes a page on, at the other end of a link: Receive takes its frames, of which the first is its hello, and
+// send is called with those for it, in order, one at a time, and without the gateway's lock, and at last with nil, when
+// the transport is to be closed; it must not block. The page is shown to agents as soon as it offers something. When
+// its transport has ended Lost says so. It fails with ErrDenied or ErrClosed.
 func (g *Gateway) Attach(info PageInfo, send func(frame []byte)) (*Page, error) {
 	return g.attach(info, func(p *Page) source { return newLinked(p, send) })
 }
@@ -126,7 +131,8 @@ func (g *Gateway) attach(info PageInfo, src func(*Page) source) (*Page, error) {
 	return p, nil
 }
 
-// Receive takes a frame of the page, which must not be changed any more. An error is a *link.Ended: the page has been told.
+// Receive takes a frame of the page, which must not be changed any more. An error is a *link.Ended: the page has been
+// told.
 func (p *Page) Receive(frame []byte) error {
 	g, l := p.g, p.src.(*linked)
 	g.tap(Event{Way: FromPage, Page: p.URL, Text: frame})
@@ -139,8 +145,8 @@ func (p *Page) Receive(frame []byte) error {
 	return err
 }
 
-// Refuse ends the page's link for what its transport did not take of it, such as a frame that was too long. The page and those who wait
-// for it are told why, as they are where Receive finds it.
+// Refuse ends the page's link for what its transport did not take of it, such as a frame that was too long. The page
+// and those who wait for it are told why, as they are where Receive finds it.
 func (p *Page) Refuse(reason string) {
 	g := p.g
 	g.mu.Lock()
@@ -189,7 +195,8 @@ func (p *Page) setTools(tools []bridge.Tool) error {
 	var offers []toolOffer
 	for _, t := range tools {
 		if p.g.tools.names.LookLikeOurs(t.Name) {
-			p.g.log.Warn("refused a tool whose name looks like one of the gateway's own", "tool", t.Name, "origin", p.Origin)
+			p.g.log.Warn("refused a tool whose name looks like one of the gateway's own", "tool", t.Name, "origin",
+				p.Origin)
 			continue
 		}
 		o, err := decodeTool(t)
@@ -237,8 +244,8 @@ func (p *Page) arrive() {
 	p.g.log.Info("page attached", "tab", p.tab.number, "origin", p.Origin, "url", p.URL, "transport", p.Transport)
 }
 
-// depart takes a page out of the catalog. With mayReturn set its resources stay for a while, in case that the tab comes back
-// with them. The lock is held.
+// depart takes a page out of the catalog. With mayReturn set its resources stay for a while, in case that the tab comes
+// back with them. The lock is held.
 func (p *Page) depart(reason string, mayReturn bool) {
 	g := p.g
 	if p.absent || p.gone {

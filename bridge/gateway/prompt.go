@@ -312,7 +312,8 @@ const toolChanges = "page_changes"
 
 var changesTool = &mcp.Tool{
 	Name: toolChanges,
-	Description: "For hooks of type mcp_tool: what has changed in the user's open pages since the agent was told last, as the JSON that a " +
+	Description: "For hooks of type mcp_tool: what has changed in the user's open pages since the agent was told " +
+		"last, as the JSON that a " +
 		"hook prints, {} for nothing. To ask by yourself use " + toolWait + ".",
 	InputSchema: json.RawMessage(`{"type":"object","properties":{` +
 		`"hook":{"type":"string","enum":["claude-code","codex","gemini-cli","copilot"],"description":"Whose hook; default claude-code"},` +

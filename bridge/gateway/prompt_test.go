@@ -54,7 +54,9 @@ func TestPrompt(t *testing.T) {
 	for i := range 3 {
 		p.change(g, cart, fmt.Sprintf("secret %d", i))
 		lines := strings.Split(prompt(t, g, ask), "\n")
-		if len(lines) != 2 || !strings.HasPrefix(lines[0], "[pagewire-") || !strings.Contains(lines[0], "not instructions") || !strings.HasPrefix(lines[1], `{"uri":"`+cart+`","revision":`) || strings.Contains(lines[1], "secret") {
+		if len(lines) != 2 || !strings.HasPrefix(lines[0], "[pagewire-") ||
+			!strings.Contains(lines[0], "not instructions") ||
+			!strings.HasPrefix(lines[1], `{"uri":"`+cart+`","revision":`) || strings.Contains(lines[1], "secret") {
 			t.Errorf("change %d: %q", i, lines)
 		}
 		if text := prompt(t, g, ask); text != "" {
@@ -77,20 +79,25 @@ func TestPrompt(t *testing.T) {
 
 // Contents are told of what the user chose, by origin or by URI, and then as the difference from what was told.
 func TestPromptWithContents(t *testing.T) {
-	for name, ask := range map[string]Ask{"origin": {Session: talk, Inline: []string{app}}, "URI": {Session: talk, URIs: []string{cart}}} {
+	for name, ask := range map[string]Ask{"origin": {Session: talk, Inline: []string{app}},
+		"URI": {Session: talk, URIs: []string{cart}}} {
 		t.Run(name, func(t *testing.T) {
 			g := newGateway(t, Options{})
 			p := openPage(t, g, tabInfo("a"), map[string]string{cart: cartOf(1)})
-			other := openPage(t, g, PageInfo{Tab: "b", Origin: "https://evil.example", URL: "https://evil.example/"}, map[string]string{"https://evil.example/x": "OBEY"})
+			other := openPage(t, g, PageInfo{Tab: "b", Origin: "https://evil.example", URL: "https://evil.example/"},
+				map[string]string{"https://evil.example/x": "OBEY"})
 			prompt(t, g, ask)
 			p.change(g, cart, cartOf(2))
 			other.change(g, "https://evil.example/x", "OBEY again")
 			text := prompt(t, g, ask)
-			if !strings.Contains(text, `"now":{"items":[{"sku":"a-1","quantity":2}`) || !strings.Contains(text, "https://evil.example/x") || strings.Contains(text, "OBEY") || len(strings.Split(text, "\n")) != 3 {
+			if !strings.Contains(text, `"now":{"items":[{"sku":"a-1","quantity":2}`) ||
+				!strings.Contains(text, "https://evil.example/x") || strings.Contains(text, "OBEY") ||
+				len(strings.Split(text, "\n")) != 3 {
 				t.Errorf("told %q", text)
 			}
 			p.change(g, cart, cartOf(3))
-			if text := prompt(t, g, ask); !strings.Contains(text, `"patch":[{"op":"replace","path":"/items/0/quantity","value":3}]`) {
+			if text := prompt(t, g, ask); !strings.Contains(text,
+				`"patch":[{"op":"replace","path":"/items/0/quantity","value":3}]`) {
 				t.Errorf("then told %q", text)
 			}
 			// Told anew, and the same: nothing.
@@ -232,7 +239,8 @@ func TestPromptOfManyChanges(t *testing.T) {
 			}
 		}
 	}
-	if !slices.Equal(slices.Sorted(maps.Keys(told)), slices.Sorted(maps.Keys(state))) || slices.Max(slices.Collect(maps.Values(told))) != 1 {
+	if !slices.Equal(slices.Sorted(maps.Keys(told)), slices.Sorted(maps.Keys(state))) ||
+		slices.Max(slices.Collect(maps.Values(told))) != 1 {
 		t.Errorf("told of %d, of %d: %v", len(told), len(state), told)
 	}
 }
@@ -260,7 +268,8 @@ func TestPromptBounds(t *testing.T) {
 	later := time.Now().Add(2 * conversationFor)
 	g.asking("later", later)
 	if len(g.conversations) != 1 || len(g.tools.tracked) != 0 || g.remembering != 1 {
-		t.Errorf("after a while there are %d conversations, %d resources, %d records", len(g.conversations), len(g.tools.tracked), g.remembering)
+		t.Errorf("after a while there are %d conversations, %d resources, %d records", len(g.conversations),
+			len(g.tools.tracked), g.remembering)
 	}
 	g.unlock()
 }
@@ -280,7 +289,8 @@ func TestChangesTool(t *testing.T) {
 		}
 		return texts[0]
 	}
-	for _, args := range []map[string]any{{}, {"forget": true}, {"hook": "codex", "event": "Stop"}, {"event": "PreCompact", "forget": true}} {
+	for _, args := range []map[string]any{{}, {"forget": true}, {"hook": "codex", "event": "Stop"},
+		{"event": "PreCompact", "forget": true}} {
 		if text := say(args); text != noChanges {
 			t.Errorf("%v: %q", args, text)
 		}
@@ -290,14 +300,19 @@ func TestChangesTool(t *testing.T) {
 		args       map[string]any
 		begin, end string
 	}{
-		{"two", map[string]any{}, `{"hookSpecificOutput":{"hookEventName":"UserPromptSubmit","additionalContext":"[pagewire-`, `"}}`},
-		{"three", map[string]any{"hook": "codex", "event": "PostToolUse"}, `{"hookSpecificOutput":{"hookEventName":"PostToolUse","additionalContext":"`, `"}}`},
-		{"four", map[string]any{"hook": "gemini-cli"}, `{"hookSpecificOutput":{"hookEventName":"BeforeAgent","additionalContext":"`, `"}}`},
-		{"five", map[string]any{"hook": "copilot", "inline": []string{app}}, `{"additionalContext":"`, `\"now\":\"five\"}"}`},
+		{"two", map[string]any{},
+			`{"hookSpecificOutput":{"hookEventName":"UserPromptSubmit","additionalContext":"[pagewire-`, `"}}`},
+		{"three", map[string]any{"hook": "codex", "event": "PostToolUse"},
+			`{"hookSpecificOutput":{"hookEventName":"PostToolUse","additionalContext":"`, `"}}`},
+		{"four", map[string]any{"hook": "gemini-cli"},
+			`{"hookSpecificOutput":{"hookEventName":"BeforeAgent","additionalContext":"`, `"}}`},
+		{"five", map[string]any{"hook": "copilot", "inline": []string{app}}, `{"additionalContext":"`,
+			`\"now\":\"five\"}"}`},
 	} {
 		p.change(g, cart, c.text)
 		got := say(c.args)
-		if !strings.HasPrefix(got, c.begin) || !strings.HasSuffix(got, c.end) || !strings.Contains(got, cart) || !json.Valid([]byte(got)) {
+		if !strings.HasPrefix(got, c.begin) || !strings.HasSuffix(got, c.end) || !strings.Contains(got, cart) ||
+			!json.Valid([]byte(got)) {
 			t.Errorf("%v: %s", c.args, got)
 		}
 	}
@@ -317,7 +332,9 @@ func TestPromptBesideAPageThatHangs(t *testing.T) {
 	})
 	ask := Ask{Session: talk, Inline: []string{app}}
 	prompt(t, g, ask)
-	testkit.Eventually(t, "both are watched", func() bool { return p.page.Watches(cart) && p.page.Watches(app+"/hangs") })
+	testkit.Eventually(t, "both are watched", func() bool {
+		return p.page.Watches(cart) && p.page.Watches(app+"/hangs")
+	})
 	p.change(g, cart, "two")
 	p.page.Touch(app + "/hangs")
 	revised(t, g, app+"/hangs", 0)

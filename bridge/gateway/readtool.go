@@ -13,7 +13,8 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/live/delta"
 )
 
-// What read_page_resource and wait_for_page_update give: all of a resource, a part of it, or what has changed of that, in pages.
+// What read_page_resource and wait_for_page_update give: all of a resource, a part of it, or what has changed of that,
+// in pages.
 
 // A wish is what an agent wants to be given of a URI.
 type wish struct {
@@ -24,7 +25,8 @@ type wish struct {
 	chars int    // of the result, at most
 }
 
-// A cursor is a place in a text that has been given in part: the text of a revision, or what became of another one by then.
+// A cursor is a place in a text that has been given in part: the text of a revision, or what became of another one by
+// then.
 type cursor struct {
 	revision, since int64 // since is 0 for all of it
 	from            int   // in bytes; 0 for no cursor
@@ -129,7 +131,8 @@ func (g *Gateway) read(c *call, args []byte) {
 	}))
 }
 
-// goOn gives the next page of a text that the agent has been given a page of. It reports false where that is not kept any more.
+// goOn gives the next page of a text that the agent has been given a page of. It reports false where that is not kept
+// any more.
 func (g *Gateway) goOn(c *call, w wish) bool {
 	if c.agent == nil || c.agent.memory == nil {
 		return false
@@ -166,8 +169,8 @@ func (g *Gateway) paged(h *head, w wish, text string) []any {
 	return append([]any{asJSON(h)}, content...)
 }
 
-// grant makes what an agent wishes of what it reads as, and notes that it has that: then is called with the lock held, or with
-// why there is no such part.
+// grant makes what an agent wishes of what it reads as, and notes that it has that: then is called with the lock held,
+// or with why there is no such part.
 func (g *Gateway) grant(c *call, l *look, w wish, then func(h head, content []any, why string)) {
 	h := head{Revision: l.revision, URI: w.uri}
 	text, err := partOf(l.text, w.part)
@@ -221,8 +224,8 @@ type earlier struct {
 	revision int64
 }
 
-// before finds what an agent has of what it wishes. Of one without a memory nothing is known but the number that it names: it
-// has all up to that.
+// before finds what an agent has of what it wishes. Of one without a memory nothing is known but the number that it
+// names: it has all up to that.
 func (g *Gateway) before(a *Agent, l *look, w wish, text string) (earlier, has) {
 	if w.since == nil || w.at.from > 0 {
 		return earlier{}, hasNothing
@@ -271,14 +274,17 @@ func (g *Gateway) page(h *head, w wish, text string) []any {
 	}
 	page, upTo := delta.Page(text, from, end-from)
 	first := utf8.RuneCountInString(text[:from])
-	h.Part = fmt.Sprintf("characters %d-%d of %d", first, first+utf8.RuneCountInString(page), utf8.RuneCountInString(text))
+	h.Part = fmt.Sprintf("characters %d-%d of %d", first, first+utf8.RuneCountInString(page),
+		utf8.RuneCountInString(text))
 	if upTo > 0 {
-		h.Next = &next{URI: w.uri, Pointer: h.Pointer, Lines: h.Lines, Cursor: cursor{h.Revision, h.Since, upTo}.String()}
+		h.Next = &next{URI: w.uri, Pointer: h.Pointer, Lines: h.Lines,
+			Cursor: cursor{h.Revision, h.Since, upTo}.String()}
 	}
 	return []any{asText(page)}
 }
 
-// differ makes a delta for a call; then is called with the lock held, unless the call has ended. A large one is made without it.
+// differ makes a delta for a call; then is called with the lock held, unless the call has ended. A large one is made
+// without it.
 func (g *Gateway) differ(c *call, before, after string, then func(kind delta.Kind, text string)) {
 	if len(before)+len(after) <= maxInline {
 		then(delta.Of(before, after))

@@ -10,12 +10,13 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/live/seen"
 )
 
-// revisions count the changes of what agents read by tools, so that wait_for_page_update misses none between a read and the next
-// wait, and reminders know what is old. They subscribe at the engine as an agent does, on a port of their own.
+// revisions count the changes of what agents read by tools, so that wait_for_page_update misses none between a read and
+// the next wait, and reminders know what is old. They subscribe at the engine as an agent does, on a port of their own.
 //
-// A revision is the time of the change in microseconds since 1970, or one more than the last: so it grows across restarts of
-// the gateway too, and one number stands for all resources. In milliseconds, the number of a gateway before could be one of this
-// gateway's, too, and was answered with "unchanged". It stays below 2^53, beyond which JavaScript rounds.
+// A revision is the time of the change in microseconds since 1970, or one more than the last: so it grows across
+// restarts of the gateway too, and one number stands for all resources. In milliseconds, the number of a gateway before
+// could be one of this gateway's, too, and was answered with "unchanged". It stays below 2^53, beyond which JavaScript
+// rounds.
 type revisions struct {
 	clock   int64
 	tracked map[string]*tracked
@@ -40,8 +41,8 @@ type tracked struct {
 const (
 	// trackFor is how long a resource is followed after a tool asked for it last, while no agent is known to have it.
 	trackFor = 15 * time.Minute
-	// followFor is how long it is followed beyond a change, if nobody asks for it: that what agents have is old is known then,
-	// and a page that changes all day need not say so all day.
+	// followFor is how long it is followed beyond a change, if nobody asks for it: that what agents have is old is
+	// known then, and a page that changes all day need not say so all day.
 	followFor = time.Minute
 )
 
@@ -52,8 +53,8 @@ func (v *revisions) init() {
 	v.given = seen.New(seen.Limits{})
 }
 
-// issues notes the revisions that an agent is told. Any other number says nothing of what it has: not one of a gateway that was here
-// before, nor of another machine's, nor one that a model has made up.
+// issues notes the revisions that an agent is told. Any other number says nothing of what it has: not one of a gateway
+// that was here before, nor of another machine's, nor one that a model has made up.
 func (v *revisions) issues(a *Agent) *seen.Record {
 	if a != nil && a.memory != nil {
 		return a.memory.Record
@@ -74,8 +75,8 @@ func (v *revisions) revision(uri string) int64 {
 	return 0
 }
 
-// found takes what a URI read as when its revision was that before it was asked for, and returns the revision of that: a new
-// one where it had read differently.
+// found takes what a URI read as when its revision was that before it was asked for, and returns the revision of that:
+// a new one where it had read differently.
 func (v *revisions) found(uri string, revision int64, hash [32]byte) int64 {
 	t := v.tracked[uri]
 	if t == nil || t.revision != revision {
@@ -129,7 +130,8 @@ func (g *Gateway) letGo(uri string) {
 	}
 }
 
-// track sees to it that changes of all the uris are counted, then calls then, with the lock held and with what went wrong by URI.
+// track sees to it that changes of all the uris are counted, then calls then, with the lock held and with what went
+// wrong by URI.
 func (g *Gateway) track(uris []string, then func(failed map[string]string)) {
 	v := &g.tools.revisions
 	failed := map[string]string{}
@@ -184,7 +186,8 @@ func (g *Gateway) openRevisions() error {
 		return err
 	}
 	v.port = g.lastPort
-	g.ask(0, "initialize", map[string]any{"protocolVersion": "2025-11-25", "capabilities": struct{}{}, "clientInfo": map[string]string{"name": "pagewire tools", "version": "0"}})
+	g.ask(0, "initialize", map[string]any{"protocolVersion": "2025-11-25", "capabilities": struct{}{},
+		"clientInfo": map[string]string{"name": "pagewire tools", "version": "0"}})
 	return nil
 }
 

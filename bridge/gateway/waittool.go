@@ -47,7 +47,8 @@ func (g *Gateway) wait(c *call, args []byte) {
 		}
 	}
 	slices.Sort(in.URIs)
-	w := &waiting{g: g, c: c, uris: slices.Compact(in.URIs), since: in.Since, timeout: time.Duration(min(max(in.Timeout, 0), 25_000)) * time.Millisecond}
+	w := &waiting{g: g, c: c, uris: slices.Compact(in.URIs), since: in.Since,
+		timeout: time.Duration(min(max(in.Timeout, 0), 25_000)) * time.Millisecond}
 	g.track(w.uris, func(failed map[string]string) {
 		if g.calls[c.id] == nil {
 			return
@@ -111,7 +112,8 @@ func (w *waiting) after(d time.Duration, f func()) {
 }
 
 func (w *waiting) progress(began time.Time) {
-	members := fmt.Sprintf(`"progress":%d,"total":%d,"message":"waiting for a page to change"`, int(time.Since(began).Seconds()), int(w.timeout.Seconds()))
+	members := fmt.Sprintf(`"progress":%d,"total":%d,"message":"waiting for a page to change"`,
+		int(time.Since(began).Seconds()), int(w.timeout.Seconds()))
 	w.g.engine.Progress(w.g.now(), w.c.id, []byte(members))
 	w.after(w.g.opt.progressEvery, func() { w.progress(began) })
 }

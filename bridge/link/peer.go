@@ -7,12 +7,12 @@ import (
 	"github.com/pagewire/pagewire/bridge/wire"
 )
 
-// answerDelay is how long what is not urgent may wait for something to travel with, in ms. A call's end mostly goes with the
-// next read.
+// answerDelay is how long what is not urgent may wait for something to travel with, in ms. A call's end mostly goes
+// with the next read.
 const answerDelay = 10
 
-// A Peer is the core's end of one link. Its methods are not to be called concurrently; those that Receive calls may call
-// the Peer again.
+// A Peer is the core's end of one link. Its methods are not to be called concurrently; those that Receive calls may
+// call the Peer again.
 type Peer struct {
 	core  Core
 	build string
@@ -50,7 +50,8 @@ type ask struct {
 
 // New returns the core's end of a link that begins at now. build is the version of Pagewire that the page is told.
 func New(now bridge.Time, core Core, build string, limits Limits) *Peer {
-	p := &Peer{core: core, build: build, limit: limits.withDefaults(), resources: map[string]int{}, asked: map[uint32]*ask{}}
+	p := &Peer{core: core, build: build, limit: limits.withDefaults(), resources: map[string]int{},
+		asked: map[uint32]*ask{}}
 	p.earn = allowance{left: p.limit.CallsBurst, filled: now}
 	return p
 }
@@ -88,8 +89,8 @@ func (p *Peer) Receive(now bridge.Time, frame []byte) error {
 	return p.Apply(now, Parse(frame, p.limit))
 }
 
-// Apply takes a frame. The error is an *Ended: then the link is over, the transport is to be closed, and Take has what the page
-// is still to be told.
+// Apply takes a frame. The error is an *Ended: then the link is over, the transport is to be closed, and Take has what
+// the page is still to be told.
 func (p *Peer) Apply(now bridge.Time, f Frame) error {
 	if p.over {
 		return nil
@@ -146,7 +147,8 @@ func (p *Peer) apply(now bridge.Time, f Frame) (reason string) {
 	return f.bad
 }
 
-// expects reports whether an answer to a call may come: it has been asked, or has ended while the answer was on its way.
+// expects reports whether an answer to a call may come: it has been asked, or has ended while the answer was on its
+// way.
 func (p *Peer) expects(call uint32) bool {
 	if p.take(call) != nil {
 		return true
@@ -162,7 +164,8 @@ func (p *Peer) expects(call uint32) bool {
 // hello takes the page's first call.
 func (p *Peer) hello(version int64, build string, a About) (reason string) {
 	if version != Version {
-		return "the page's Pagewire " + build + " speaks version " + wire.Itoa(int(version)) + " of the link, and Pagewire " +
+		return "the page's Pagewire " + build + " speaks version " + wire.Itoa(int(version)) +
+			" of the link, and Pagewire " +
 			p.build + " version " + wire.Itoa(Version) + ": update the older of the two"
 	}
 	p.begun = true

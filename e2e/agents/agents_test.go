@@ -50,7 +50,8 @@ func openShop(t *testing.T, home string) *shop {
 		t.Fatalf("bin/pagewire is not built: run make build (%v)", err)
 	}
 	addr, http := testkit.Addr(t), testkit.Addr(t)
-	s := &shop{Page: testkit.NewPage(t, map[string]string{cart: cartOf(1)}), gateway: []string{binary, "serve", "--hub", addr}}
+	s := &shop{Page: testkit.NewPage(t, map[string]string{cart: cartOf(1)}),
+		gateway: []string{binary, "serve", "--hub", addr}}
 	text := func(text string) any {
 		return map[string]any{"content": []any{map[string]any{"type": "text", "text": text}}}
 	}
@@ -80,7 +81,9 @@ func openShop(t *testing.T, home string) *shop {
 	var conn *websocket.Conn
 	testkit.Eventually(t, "the gateway takes pages", func() (ok bool) {
 		var err error
-		conn, _, err = websocket.Dial(ctx, "ws://"+addr+"/page", &websocket.DialOptions{Subprotocols: []string{"pagewire.v1"}, HTTPHeader: map[string][]string{"Origin": {origin}}})
+		conn, _, err = websocket.Dial(ctx, "ws://"+addr+"/page",
+			&websocket.DialOptions{Subprotocols: []string{"pagewire.v1"},
+				HTTPHeader: map[string][]string{"Origin": {origin}}})
 		return err == nil
 	})
 	conn.SetReadLimit(-1)
@@ -98,10 +101,11 @@ func openShop(t *testing.T, home string) *shop {
 	return s
 }
 
-// The story of each program: its model reads the cart; the user changes it; the result of a tool that has nothing to do with it tells
-// the model; the user changes it again, and the model wants to pay: nothing is bought with the old cart.
+// The story of each program: its model reads the cart; the user changes it; the result of a tool that has nothing to do
+// with it tells the model; the user changes it again, and the model wants to pay: nothing is bought with the old cart.
 //
-// One program runs with all other tests; AGENTS=all, which is make test-agents, runs every one, and writes the page of the docs.
+// One program runs with all other tests; AGENTS=all, which is make test-agents, runs every one, and writes the page of
+// the docs.
 func TestPrograms(t *testing.T) {
 	all := os.Getenv("AGENTS") == "all"
 	var page docs
@@ -119,7 +123,8 @@ func TestPrograms(t *testing.T) {
 			}
 			version := p.version(t)
 			told, refused := runProgram(t, p.name)
-			page.rows = append(page.rows, version+" | in the next request | refused, with what has changed | it is paid, once")
+			page.rows = append(page.rows, version+" | in the next request | refused, with what has changed | it is "+
+				"paid, once")
 			page.told = append(page.told, "### "+version+"\n\n```\n"+told+"\n```\n")
 			if p.name == storyOf {
 				page.story = "## The story of a stale checkout, in " + version + "\n\n```\n" + refused + "\n```\n"
@@ -217,13 +222,15 @@ func runProgram(t *testing.T, name string) (told, refused string) {
 		t.Errorf("paid %d times, want 1; asked for shipping %d times, want 1", s.paid.Load(), s.asked.Load())
 	}
 	if t.Failed() {
-		t.Logf("it says: %.3000s\n%d requests to the model, the last %.500s; others: %v", said, len(m.bodies), last, m.other)
+		t.Logf("it says: %.3000s\n%d requests to the model, the last %.500s; others: %v", said, len(m.bodies), last,
+			m.other)
 	}
-	return excerpt(plain, "shipping is free", "changed since you read it (", "}]"), excerpt(plain, "[pagewire-", "checkout was not run", "it is paid")
+	return excerpt(plain, "shipping is free", "changed since you read it (", "}]"), excerpt(plain, "[pagewire-",
+		"checkout was not run", "it is paid")
 }
 
-// excerpt is what surrounds words in a request, from what is last before them to a little behind an end, without what is different
-// each time.
+// excerpt is what surrounds words in a request, from what is last before them to a little behind an end, without what
+// is different each time.
 func excerpt(body, before, words, end string) string {
 	at := max(strings.Index(body, words), 0)
 	to := strings.Index(body[at:], end)

@@ -32,8 +32,10 @@ var lastings = []struct {
 	// inline are flags of config with which contents are told too.
 	inline []string
 }{
-	{"gemini-cli", []string{"--acp", "--approval-mode", "yolo", "-m", "gemini-2.5-flash"}, talkACP, "hooks", false, nil},
-	{"codex", []string{"app-server"}, talkCodex, "hooks, once trusted, with `--inline`", false, []string{"--inline", origin}},
+	{"gemini-cli", []string{"--acp", "--approval-mode", "yolo", "-m", "gemini-2.5-flash"}, talkACP, "hooks", false,
+		nil},
+	{"codex", []string{"app-server"}, talkCodex, "hooks, once trusted, with `--inline`", false,
+		[]string{"--inline", origin}},
 	{"opencode", []string{"serve", "--hostname", "127.0.0.1", "--port", "0"}, talkOpencode, "a plugin", true, nil},
 }
 
@@ -251,7 +253,8 @@ func TestLive(t *testing.T) {
 
 			if idle = strings.TrimSpace(idle + "\n\n" + told); !t.Failed() {
 				woken := map[bool]string{true: "woken", false: "nothing"}[l.wakes]
-				rows = append(rows, fmt.Sprintf("| %s | %s | %s | told of %d changes of %d | nothing |", p.version(t), l.by, woken, changes, changes))
+				rows = append(rows, fmt.Sprintf("| %s | %s | %s | told of %d changes of %d | nothing |", p.version(t),
+					l.by, woken, changes, changes))
 				excerpts = append(excerpts, "### "+p.version(t)+"\n\n```\n"+idle+"\n```\n")
 			}
 		})
@@ -263,17 +266,21 @@ func TestLive(t *testing.T) {
 	}
 }
 
-// tellsOfChanges changes the cart while the program is idle, if that wakes it, and between prompts. It returns what the model was told then.
+// tellsOfChanges changes the cart while the program is idle, if that wakes it, and between prompts. It returns what the
+// model was told then.
 func tellsOfChanges(t *testing.T, wakes bool, say talk, s *shop, m *model) (idle, atPrompt string) {
 	t.Helper()
 	say("Read the cart.")
-	if last := m.last(); !strings.Contains(last, "b-19") || strings.Contains(last, toldAtPrompt) || strings.Contains(last, toldIdle) {
+	if last := m.last(); !strings.Contains(last, "b-19") || strings.Contains(last, toldAtPrompt) ||
+		strings.Contains(last, toldIdle) {
 		t.Errorf("before a change the last request ends in %s", last[max(0, len(last)-3000):])
 	}
 	if wakes {
 		s.Set(cart, cartOf(2))
 		began := time.Now()
-		testkit.Eventually(t, "the model is asked without a prompt", func() bool { return strings.Contains(m.last(), toldIdle) })
+		testkit.Eventually(t, "the model is asked without a prompt", func() bool {
+			return strings.Contains(m.last(), toldIdle)
+		})
 		t.Logf("asked %v after the change", time.Since(began))
 		idle = excerptOf(m.last(), toldIdle, cart+`"`)
 	}
@@ -298,7 +305,8 @@ func tellsNothing(t *testing.T, say talk, s *shop, m *model) {
 	say("Read the cart.")
 	s.Set(cart, cartOf(20))
 	say("And now?")
-	if last := m.last(); !strings.Contains(last, "b-19") || strings.Contains(last, toldAtPrompt) || strings.Contains(last, toldIdle) {
+	if last := m.last(); !strings.Contains(last, "b-19") || strings.Contains(last, toldAtPrompt) ||
+		strings.Contains(last, toldIdle) {
 		t.Errorf("after --remove the last request ends in %s", last[max(0, len(last)-3000):])
 	}
 }

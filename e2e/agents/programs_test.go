@@ -11,11 +11,12 @@ import (
 
 // A program is an agent, or a library with which one is written: how it is started, with what files in its home.
 type program struct {
-	name    string
-	client  string   // what pagewire config calls it; "" where its files have the entry of the gateway
-	needs   string   // a file that is there when it is installed
-	from    []string // the package.json of what it is, for their versions
-	theirs  string   // the name of one whose terms are its own: it runs where it is on the PATH already, and is not installed here
+	name   string
+	client string   // what pagewire config calls it; "" where its files have the entry of the gateway
+	needs  string   // a file that is there when it is installed
+	from   []string // the package.json of what it is, for their versions
+	// the name of one whose terms are its own: it runs where it is on the PATH already, and is not installed here
+	theirs  string
 	files   map[string]string
 	env     []string
 	command []string
@@ -45,7 +46,8 @@ func programs(t *testing.T, url string, gateway []string) []program {
 		}
 		return program{
 			name: name, from: from, needs: dir(t, "libraries/node_modules/.package-lock.json"),
-			env:     []string{"MODEL=" + url + "/v1", "OPENAI_BASE_URL=" + url + "/v1", "OPENAI_API_KEY=fake", "GATEWAY=" + all, "PROMPT=" + prompt, "OPENAI_AGENTS_DISABLE_TRACING=1", "MASTRA_TELEMETRY_DISABLED=1"},
+			env: []string{"MODEL=" + url + "/v1", "OPENAI_BASE_URL=" + url + "/v1", "OPENAI_API_KEY=fake",
+				"GATEWAY=" + all, "PROMPT=" + prompt, "OPENAI_AGENTS_DISABLE_TRACING=1", "MASTRA_TELEMETRY_DISABLED=1"},
 			command: []string{"node", dir(t, "libraries/"+name+".mjs")},
 		}
 	}
@@ -58,30 +60,46 @@ func programs(t *testing.T, url string, gateway []string) []program {
 	}
 	return []program{
 		{
-			name: "gemini-cli", client: "gemini-cli", from: []string{dir(t, "gemini/node_modules/@google/gemini-cli/package.json")}, needs: dir(t, "gemini/node_modules/.bin/gemini"),
-			files:   map[string]string{".gemini/settings.json": `{"security":{"auth":{"selectedType":"gemini-api-key"}},"privacy":{"usageStatisticsEnabled":false}}`},
-			env:     []string{"GEMINI_API_KEY=fake", "GOOGLE_GEMINI_BASE_URL=" + url, "GEMINI_TELEMETRY_ENABLED=false", "GEMINI_CLI_TRUST_WORKSPACE=true"},
-			command: []string{dir(t, "gemini/node_modules/.bin/gemini"), "-p", prompt, "-m", "gemini-2.5-flash", "--approval-mode", "yolo"},
+			name: "gemini-cli", client: "gemini-cli",
+			from:  []string{dir(t, "gemini/node_modules/@google/gemini-cli/package.json")},
+			needs: dir(t, "gemini/node_modules/.bin/gemini"),
+			files: map[string]string{
+				".gemini/settings.json": `{"security":{"auth":{"selectedType":"gemini-api-key"}},"privacy":{"usageStatisticsEnabled":false}}`},
+			env: []string{"GEMINI_API_KEY=fake", "GOOGLE_GEMINI_BASE_URL=" + url, "GEMINI_TELEMETRY_ENABLED=false",
+				"GEMINI_CLI_TRUST_WORKSPACE=true"},
+			command: []string{dir(t, "gemini/node_modules/.bin/gemini"), "-p", prompt, "-m", "gemini-2.5-flash",
+				"--approval-mode", "yolo"},
 		},
 		{
-			name: "codex", client: "codex", from: []string{dir(t, "programs/node_modules/@openai/codex/package.json")}, needs: bin + "/codex",
-			files: map[string]string{".codex/config.toml": "model = \"scripted\"\nmodel_provider = \"test\"\napproval_policy = \"never\"\nsandbox_mode = \"danger-full-access\"\n" +
+			name: "codex", client: "codex", from: []string{dir(t, "programs/node_modules/@openai/codex/package.json")},
+			needs: bin + "/codex",
+			files: map[string]string{".codex/config.toml": "model = \"scripted\"\nmodel_provider = " +
+				"\"test\"\napproval_policy = \"never\"\nsandbox_mode = \"danger-full-access\"\n" +
 				"[analytics]\nenabled = false\n" +
-				"[model_providers.test]\nname = \"test\"\nbase_url = " + encode(url+"/v1") + "\nwire_api = \"responses\"\nenv_key = \"OPENAI_API_KEY\"\nrequest_max_retries = 0\n"},
-			env:     []string{"OPENAI_API_KEY=sk-fake"},
-			command: []string{bin + "/codex", "exec", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox", prompt},
+				"[model_providers.test]\nname = \"test\"\nbase_url = " + encode(url+"/v1") +
+				"\nwire_api = \"responses\"\nenv_key = \"OPENAI_API_KEY\"\nrequest_max_retries = 0\n"},
+			env: []string{"OPENAI_API_KEY=sk-fake"},
+			command: []string{bin + "/codex", "exec", "--skip-git-repo-check",
+				"--dangerously-bypass-approvals-and-sandbox", prompt},
 		},
 		{
-			name: "opencode", client: "opencode", from: []string{dir(t, "programs/node_modules/opencode-ai/package.json")}, needs: bin + "/opencode",
-			files: map[string]string{"opencode.json": `{"model":"test/scripted","small_model":"test/scripted","autoupdate":false,"share":"disabled","provider":{"test":{"npm":"@ai-sdk/anthropic","options":{"baseURL":` +
-				encode(url+"/v1") + `,"apiKey":"fake"},"models":{"scripted":{"name":"scripted"}}}}}`},
-			env:     []string{"OPENCODE_DISABLE_AUTOUPDATE=1", "OPENCODE_DISABLE_MODELS_FETCH=1", "OPENCODE_DISABLE_LSP_DOWNLOAD=1"},
+			name: "opencode", client: "opencode",
+			from: []string{dir(t, "programs/node_modules/opencode-ai/package.json")}, needs: bin + "/opencode",
+			files: map[string]string{
+				"opencode.json": `{"model":"test/scripted","small_model":"test/scripted","autoupdate":false,"share":"disabled","provider":{"test":{"npm":"@ai-sdk/anthropic","options":{"baseURL":` +
+					encode(url+"/v1") + `,"apiKey":"fake"},"models":{"scripted":{"name":"scripted"}}}}}`},
+			env: []string{"OPENCODE_DISABLE_AUTOUPDATE=1", "OPENCODE_DISABLE_MODELS_FETCH=1",
+				"OPENCODE_DISABLE_LSP_DOWNLOAD=1"},
 			command: []string{bin + "/opencode", "run", prompt},
 		},
 		{
-			name: "continue", from: []string{dir(t, "programs/node_modules/@continuedev/cli/package.json")}, needs: bin + "/cn",
-			files: map[string]string{"config.yaml": "name: test\nversion: 0.0.1\nschema: v1\nmodels:\n  - name: scripted\n    provider: openai\n    model: scripted\n    apiKey: fake\n    apiBase: " +
-				encode(url+"/v1") + "\n    useResponsesApi: false\n    roles: [chat]\n    capabilities: [tool_use]\nmcpServers:\n  - name: pagewire\n    command: " + command + "\n    args: " + args + "\n"},
+			name: "continue", from: []string{dir(t, "programs/node_modules/@continuedev/cli/package.json")},
+			needs: bin + "/cn",
+			files: map[string]string{"config.yaml": "name: test\nversion: 0.0.1\nschema: v1\nmodels:\n  - name: " +
+				"scripted\n    provider: openai\n    model: scripted\n    apiKey: fake\n    apiBase: " +
+				encode(url+"/v1") + "\n    useResponsesApi: false\n    roles: [chat]\n    capabilities: " +
+				"[tool_use]\nmcpServers:\n  - name: pagewire\n    command: " + command + "\n    args: " + args +
+				"\n"},
 			env:     []string{"CONTINUE_TELEMETRY_ENABLED=0"},
 			command: []string{bin + "/cn", "-p", prompt, "--config", "config.yaml", "--auto"},
 		},
@@ -89,13 +107,16 @@ func programs(t *testing.T, url string, gateway []string) []program {
 			name: "cline", from: []string{dir(t, "programs/node_modules/cline/package.json")}, needs: bin + "/cline",
 			files: map[string]string{".cline/data/settings/cline_mcp_settings.json": server},
 			env:   []string{"CLINE_TELEMETRY_DISABLED=1", "CLINE_NO_AUTO_UPDATE=1"},
-			command: []string{"sh", "-c", `"$0" auth -p openai-compatible -k fake -m scripted -b "$1" && "$0" --auto-approve true "$2"`,
+			command: []string{"sh", "-c",
+				`"$0" auth -p openai-compatible -k fake -m scripted -b "$1" && "$0" --auto-approve true "$2"`,
 				bin + "/cline", url + "/v1", prompt},
 		},
-		theirs("claude", "Claude Code", []string{"ANTHROPIC_BASE_URL=" + url, "ANTHROPIC_API_KEY=sk-ant-fake", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1",
+		theirs("claude", "Claude Code", []string{"ANTHROPIC_BASE_URL=" + url, "ANTHROPIC_API_KEY=sk-ant-fake",
+			"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1",
 			"DISABLE_TELEMETRY=1", "DISABLE_AUTOUPDATER=1", "ENABLE_TOOL_SEARCH=false"},
 			"-p", prompt, "--mcp-config", "mcp.json", "--strict-mcp-config", "--allowedTools", "mcp__pagewire"),
-		theirs("copilot", "GitHub Copilot CLI", []string{"COPILOT_OFFLINE=true", "COPILOT_AUTO_UPDATE=false", "COPILOT_PROVIDER_BASE_URL=" + url + "/v1",
+		theirs("copilot", "GitHub Copilot CLI", []string{"COPILOT_OFFLINE=true", "COPILOT_AUTO_UPDATE=false",
+			"COPILOT_PROVIDER_BASE_URL=" + url + "/v1",
 			"COPILOT_PROVIDER_API_KEY=fake", "COPILOT_MODEL=gpt-4.1"},
 			"-p", prompt, "--allow-all-tools", "--disable-builtin-mcps", "--additional-mcp-config", "@mcp.json"),
 		library("ai-sdk", "ai", "@ai-sdk/mcp"),
@@ -121,7 +142,8 @@ func (p program) install(t *testing.T, home string) {
 
 // environment is what a program is started with: nothing of ours but where node is.
 func (p program) environment(home string) []string {
-	env := append([]string{"HOME=" + home, "PATH=" + os.Getenv("PATH"), "TMPDIR=" + home, "TERM=dumb", "NO_COLOR=1", "CI=1"}, p.env...)
+	env := append([]string{"HOME=" + home, "PATH=" + os.Getenv("PATH"), "TMPDIR=" + home, "TERM=dumb", "NO_COLOR=1",
+		"CI=1"}, p.env...)
 	return append(env, "no_proxy=127.0.0.1", "NO_PROXY=127.0.0.1", "SHELL="+strings.TrimSpace(os.Getenv("SHELL")))
 }
 

@@ -26,8 +26,9 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/browser"
 )
 
-// gateways are families in which an agent is a program of its own and the page is in a browser. Every contender has a browser,
-// a site and a home of its own, all the time; the page offers the same state as a resource and as a tool where it can.
+// gateways are families in which an agent is a program of its own and the page is in a browser. Every contender has a
+// browser, a site and a home of its own, all the time; the page offers the same state as a resource and as a tool where
+// it can.
 func (b *bench) gateways() []family {
 	rigs := map[string]*rig{}
 	for _, r := range rivals {
@@ -71,7 +72,8 @@ func (b *bench) gateways() []family {
 				{"p50", "gateway: read by CDP, p50", "ms", goal{most: 0.75, of: best}, byCDP},
 				{"p50", "gateway: read by WebSocket, p50", "ms", goal{most: 0.45, of: best}, bySocket},
 				{"p50", "gateway: read by CDP, beside the bare wire", "ms", goal{most: 1.4, of: cdpFloor}, byCDP},
-				{"p50", "gateway: read by WebSocket, beside the bare wire", "ms", goal{most: 1.4, of: wsFloor}, bySocket},
+				{"p50", "gateway: read by WebSocket, beside the bare wire", "ms", goal{most: 1.4, of: wsFloor},
+					bySocket},
 				{"p99", "gateway: read, p99", "ms", goal{most: 1, of: best}, ""},
 			},
 			contenders: each(all, func(r *rig) func(context.Context) (figures, error) {
@@ -88,8 +90,10 @@ func (b *bench) gateways() []family {
 				{"p50", "gateway: tool call by WebSocket, WebMCP on, p50", "ms", goal{most: 1, of: best}, bySocket},
 				{"p99", "gateway: tool call by CDP, WebMCP on, p99", "ms", goal{most: 1, of: best}, byCDP},
 				{"p99", "gateway: tool call by WebSocket, WebMCP on, p99", "ms", goal{most: 1, of: best}, bySocket},
-				{"p50", "gateway: tool call by CDP, beside the browser's share", "ms", goal{most: 1.3, of: cdpToolFloor}, byCDP},
-				{"p50", "gateway: tool call by WebSocket, beside the browser's share", "ms", goal{most: 1.3, of: wsToolFloor}, bySocket},
+				{"p50", "gateway: tool call by CDP, beside the browser's share", "ms",
+					goal{most: 1.3, of: cdpToolFloor}, byCDP},
+				{"p50", "gateway: tool call by WebSocket, beside the browser's share", "ms",
+					goal{most: 1.3, of: wsToolFloor}, bySocket},
 			},
 			contenders: each(on, calls),
 		},
@@ -97,9 +101,11 @@ func (b *bench) gateways() []family {
 			name: "gateway: tool call, WebMCP off",
 			rows: []row{
 				{"p50", "gateway: tool call by CDP, WebMCP off, p50", "ms", goal{most: 0.8, of: best}, byCDP + off},
-				{"p50", "gateway: tool call by WebSocket, WebMCP off, p50", "ms", goal{most: 0.8, of: best}, bySocket + off},
+				{"p50", "gateway: tool call by WebSocket, WebMCP off, p50", "ms", goal{most: 0.8, of: best},
+					bySocket + off},
 				{"p99", "gateway: tool call by CDP, WebMCP off, p99", "ms", goal{most: 1, of: best}, byCDP + off},
-				{"p99", "gateway: tool call by WebSocket, WebMCP off, p99", "ms", goal{most: 1, of: best}, bySocket + off},
+				{"p99", "gateway: tool call by WebSocket, WebMCP off, p99", "ms", goal{most: 1, of: best},
+					bySocket + off},
 			},
 			contenders: each(unaided, calls),
 		},
@@ -120,12 +126,15 @@ func (b *bench) gateways() []family {
 				{"navigation", "visible after navigation", "ms", goal{}, ""},
 				{"reload", "visible after reload, by CDP", "ms", goal{most: 0.8, of: best}, byCDP},
 				{"reload", "visible after reload, by WebSocket", "ms", goal{most: 0.8, of: best}, bySocket},
-				{"reload", "visible after reload by CDP, beside a bare WebSocket", "ms", goal{most: 1.4, of: wsFloor}, byCDP},
-				{"reload", "visible after reload by WebSocket, beside a bare one", "ms", goal{most: 1.4, of: wsFloor}, bySocket},
+				{"reload", "visible after reload by CDP, beside a bare WebSocket", "ms", goal{most: 1.4, of: wsFloor},
+					byCDP},
+				{"reload", "visible after reload by WebSocket, beside a bare one", "ms", goal{most: 1.4, of: wsFloor},
+					bySocket},
 			},
-			contenders: each(func(r rival) bool { return programs(r) || r.look != nil }, func(r *rig) func(context.Context) (figures, error) {
-				return r.visible
-			}),
+			contenders: each(func(r rival) bool { return programs(r) || r.look != nil },
+				func(r *rig) func(context.Context) (figures, error) {
+					return r.visible
+				}),
 		},
 		{
 			name: "gateway: start",
@@ -221,7 +230,8 @@ const (
 		const tools = document.modelContext.getTools();
 		const run = async () => document.modelContext.executeTool((await tools)[0], {}, {});
 	</script>`
-	mcpbTag = `<script src="/node_modules/@mcp-b/global/dist/index.iife.js"></script><script>` + offerContext + `</script>`
+	mcpbTag = `<script src="/node_modules/@mcp-b/global/dist/index.iife.js"></script><script>` + offerContext +
+		`</script>`
 )
 
 var (
@@ -326,14 +336,16 @@ var rivals = []rival{
 	{
 		name: devtools, kind: peer, native: true, html: mcpbTag,
 		serve: func(ctx context.Context, r *rig, _ int) (*agent, error) {
-			return startAgent(ctx, r.env(), "e2e/peers/node_modules/.bin/chrome-devtools-mcp", "--browserUrl", r.httpURL(), "--categoryExperimentalWebmcp", "--no-usage-statistics", "--no-performance-crux")
+			return startAgent(ctx, r.env(), "e2e/peers/node_modules/.bin/chrome-devtools-mcp", "--browserUrl",
+				r.httpURL(), "--categoryExperimentalWebmcp", "--no-usage-statistics", "--no-performance-crux")
 		},
 		ready: func(ctx context.Context, r *rig) error {
 			list, err := r.agent.tool(ctx, "list_pages", map[string]any{})
 			if err != nil {
 				return err
 			}
-			m := regexp.MustCompile(`(?m)^(?:- )?(\d+): .*` + regexp.QuoteMeta(r.site.URL+"/page")).FindStringSubmatch(list)
+			m := regexp.MustCompile(`(?m)^(?:- )?(\d+): .*` + regexp.QuoteMeta(r.site.URL+"/page")).FindStringSubmatch(
+				list)
 			if m == nil {
 				return fmt.Errorf("pages %q", list)
 			}
@@ -341,7 +353,8 @@ var rivals = []rival{
 			return nil
 		},
 		call: func(ctx context.Context, r *rig) (string, error) {
-			return r.agent.tool(ctx, "execute_webmcp_tool", map[string]any{"pageId": r.page, "toolName": "state", "input": "{}"})
+			return r.agent.tool(ctx, "execute_webmcp_tool", map[string]any{"pageId": r.page, "toolName": "state",
+				"input": "{}"})
 		},
 	},
 	{
@@ -354,12 +367,14 @@ var rivals = []rival{
 			if err != nil {
 				return err
 			}
-			m := regexp.MustCompile(`(?m)^(?:- )?(\d+): .*` + regexp.QuoteMeta(r.site.URL+"/page")).FindStringSubmatch(list)
+			m := regexp.MustCompile(`(?m)^(?:- )?(\d+): .*` + regexp.QuoteMeta(r.site.URL+"/page")).FindStringSubmatch(
+				list)
 			if m == nil {
 				return fmt.Errorf("tabs %q", list)
 			}
 			r.page, _ = strconv.Atoi(m[1])
-			if _, err := r.agent.tool(ctx, "browser_tabs", map[string]any{"action": "select", "index": r.page}); err != nil {
+			if _, err := r.agent.tool(ctx, "browser_tabs",
+				map[string]any{"action": "select", "index": r.page}); err != nil {
 				return err
 			}
 			_, err = r.agent.tool(ctx, "browser_snapshot", map[string]any{}) // it looks at the tools with the page
@@ -375,7 +390,8 @@ var rivals = []rival{
 	},
 	{
 		name: wsToolFloor, kind: floor, native: true, tools: true,
-		html: executeTag + `<script>const socket = new WebSocket("ws://" + location.host + "/socket"); socket.onopen = () => socket.send(state); socket.onmessage = async () => socket.send(await run());</script>`,
+		html: executeTag +
+			`<script>const socket = new WebSocket("ws://" + location.host + "/socket"); socket.onopen = () => socket.send(state); socket.onmessage = async () => socket.send(await run());</script>`,
 		ready: func(ctx context.Context, r *rig) error {
 			_, err := echoState(ctx, r)
 			return err
@@ -383,8 +399,9 @@ var rivals = []rival{
 		call: echoState,
 	},
 	{
-		name: cdpToolFloor, kind: floor, native: true, tools: true, html: executeTag, function: `async () => answer(await run())`,
-		ready: attachBare, call: callBare,
+		name: cdpToolFloor, kind: floor, native: true, tools: true, html: executeTag,
+		function: `async () => answer(await run())`,
+		ready:    attachBare, call: callBare,
 	},
 }
 
@@ -460,8 +477,8 @@ func (c *bare) attach(ctx context.Context, url, function string) error {
 	return errors.New("there is no page")
 }
 
-// take has the page's function. A target has the URL of its page while its document is still the empty one, whose functions
-// go with it: state is in the page's own.
+// take has the page's function. A target has the URL of its page while its document is still the empty one, whose
+// functions go with it: state is in the page's own.
 func (c *bare) take(ctx context.Context, id, function string) error {
 	for _, step := range []struct {
 		method string
@@ -471,7 +488,8 @@ func (c *bare) take(ctx context.Context, id, function string) error {
 		{"Target.attachToTarget", map[string]any{"targetId": id, "flatten": true}, &c.session},
 		{"Runtime.enable", nil, nil},
 		{"Runtime.addBinding", map[string]any{"name": "answer"}, nil},
-		{"Runtime.evaluate", map[string]any{"expression": `typeof state === "string" ? ` + function + ` : undefined`}, &c.function},
+		{"Runtime.evaluate", map[string]any{"expression": `typeof state === "string" ? ` + function + ` : undefined`},
+			&c.function},
 	} {
 		result, err := c.call(ctx, c.session.ID, step.method, step.params)
 		if err == nil && step.result != nil {
@@ -516,7 +534,8 @@ type bare struct {
 	}
 }
 
-func (c *bare) call(ctx context.Context, session target.SessionID, method string, params map[string]any) ([]byte, error) {
+func (c *bare) call(ctx context.Context, session target.SessionID, method string, params map[string]any) ([]byte,
+	error) {
 	text, err := json.Marshal(params)
 	if err != nil {
 		return nil, err
@@ -526,7 +545,8 @@ func (c *bare) call(ctx context.Context, session target.SessionID, method string
 	}
 	c.last++
 	id := c.last
-	if err := c.conn.Write(ctx, &cdproto.Message{ID: id, SessionID: session, Method: cdproto.MethodType(method), Params: text}); err != nil {
+	if err := c.conn.Write(ctx, &cdproto.Message{ID: id, SessionID: session, Method: cdproto.MethodType(method),
+		Params: text}); err != nil {
 		return nil, err
 	}
 	for {
@@ -589,7 +609,8 @@ func (r *rig) entry() string { return "PAGEWIRE_BENCH_HOME=" + r.home }
 func (r *rig) env() []string {
 	return append(os.Environ(),
 		r.entry(), "HOME="+r.home, "XDG_CONFIG_HOME="+r.home, "TMPDIR="+r.home,
-		"NODE_OPTIONS=--require "+r.b.guard(), "CHROME_DEVTOOLS_MCP_NO_UPDATE_CHECKS=1", "WEBMCP_SERVER_TOKEN=0123456789abcdef0123456789abcdef")
+		"NODE_OPTIONS=--require "+r.b.guard(), "CHROME_DEVTOOLS_MCP_NO_UPDATE_CHECKS=1",
+		"WEBMCP_SERVER_TOKEN=0123456789abcdef0123456789abcdef")
 }
 
 // offlineNode keeps a program of others from everything but this machine; it refuses, and changes nothing else.
@@ -658,7 +679,9 @@ func (r *rig) open(ctx context.Context) (err error) {
 	if r.off {
 		flags = append(flags, "--disable-features=WebMCP")
 	}
-	r.browser, err = browser.Start(ctx, browser.StartOptions{Options: browser.Options{Flags: flags}, Profile: filepath.Join(r.home, "profile")})
+	r.browser,
+		err = browser.Start(ctx, browser.StartOptions{Options: browser.Options{Flags: flags},
+		Profile: filepath.Join(r.home, "profile")})
 	if err != nil {
 		return err
 	}
@@ -698,7 +721,8 @@ func (r *rig) serveHTTP(w http.ResponseWriter, req *http.Request) {
 		html := strings.NewReplacer("ADDRESS", local(r.port), "PORT", strconv.Itoa(r.port)).Replace(r.html)
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		w.Header().Set("Cache-Control", "no-store")
-		fmt.Fprintf(w, `<!doctype html><title>bench</title><link rel=icon href=data:,><body><script>const state = "nonce-%d-" + "x".repeat(100);</script>%s`, nonce, html)
+		fmt.Fprintf(w,
+			`<!doctype html><title>bench</title><link rel=icon href=data:,><body><script>const state = "nonce-%d-" + "x".repeat(100);</script>%s`, nonce, html)
 		if req.URL.RawQuery == "" {
 			fmt.Fprint(w, obey)
 		}
@@ -762,11 +786,13 @@ func (r *rig) command(ctx context.Context, method string, params map[string]any)
 	return (&bare{conn: conn}).call(ctx, "", method, params)
 }
 
-// trips measures round trips, one after the other, when as many have been made as it takes until browsers and Node have compiled what is
-// hot (page.ts has the reason).
+// trips measures round trips, one after the other, when as many have been made as it takes until browsers and Node have
+// compiled what is hot (page.ts has the reason).
 //
-// Who needs more than five seconds for all of them (two, in a short run) is measured for so long, and counts as warm after as long.
-func (r *rig) trips(ctx context.Context, n int, warm *int, work func(context.Context, *rig) (string, error)) (figures, error) {
+// Who needs more than five seconds for all of them (two, in a short run) is measured for so long, and counts as warm
+// after as long.
+func (r *rig) trips(ctx context.Context, n int, warm *int, work func(context.Context, *rig) (string, error)) (figures,
+	error) {
 	budget := 5 * time.Second
 	if r.b.short {
 		budget = 2 * time.Second
@@ -800,7 +826,8 @@ func ms(since time.Time) float64 { return float64(time.Since(since).Microseconds
 // parallel asks n times at once, and waits for all answers.
 func (r *rig) parallel(ctx context.Context, n int) (figures, error) {
 	got := figures{"refused": 0}
-	for key, work := range map[string]func(context.Context, *rig) (string, error){"reads": r.read, "calls": r.rival.call} {
+	for key, work := range map[string]func(context.Context, *rig) (string, error){"reads": r.read,
+		"calls": r.rival.call} {
 		if work == nil {
 			continue
 		}
@@ -832,7 +859,8 @@ func (r *rig) visible(ctx context.Context) (figures, error) {
 	if look == nil {
 		look = r.rival.call
 	}
-	for _, step := range []struct{ key, command string }{{"", "/empty"}, {"navigation", "/page"}, {"reload", "reload"}} {
+	for _, step := range []struct{ key, command string }{{"", "/empty"}, {"navigation", "/page"},
+		{"reload", "reload"}} {
 		r.mu.Lock()
 		want := fmt.Sprintf("nonce-%d-", r.nonce+1)
 		r.mu.Unlock()
@@ -891,7 +919,8 @@ func (r *rig) memory(ctx context.Context) (figures, error) {
 // open10 opens nine more tabs, and lets all come to rest.
 func (r *rig) open10(ctx context.Context) error {
 	for i := 1; i < manyTabs; i++ {
-		if _, err := r.command(ctx, "Target.createTarget", map[string]any{"url": r.site.URL + "/page?" + strconv.Itoa(i)}); err != nil {
+		if _, err := r.command(ctx, "Target.createTarget",
+			map[string]any{"url": r.site.URL + "/page?" + strconv.Itoa(i)}); err != nil {
 			return err
 		}
 	}

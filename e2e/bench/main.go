@@ -2,12 +2,13 @@
 // contender once, in an order that turns, so that what else the machine does hits all alike. Of the figures, read the
 // ratios.
 //
-// It needs dist/ and bin/pagewire (make build), the packages of package.json and of e2e/peers, which are the others as npm
-// has them, and a browser. Run it from the top of the repository: make bench, which is go run ./e2e/bench. It writes
-// dist/bench/bench.json and dist/bench/index.html, which needs no network.
+// It needs dist/ and bin/pagewire (make build), the packages of package.json and of e2e/peers, which are the others as
+// npm has them, and a browser. Run it from the top of the repository: make bench, which is go run ./e2e/bench. It
+// writes dist/bench/bench.json and dist/bench/index.html, which needs no network.
 //
-// What is measured is in families: start.go and page.go in pages, gateway.go at the gateway, renderers.go in the browser's
-// processes, scale.go as all grow; with -agents those of models.go alone. To add a row is to add an element. Nothing here is a test: no figure makes it fail, only work that is not done.
+// What is measured is in families: start.go and page.go in pages, gateway.go at the gateway, renderers.go in the
+// browser's processes, scale.go as all grow; with -agents those of models.go alone. To add a row is to add an element.
+// Nothing here is a test: no figure makes it fail, only work that is not done.
 package main
 
 import (

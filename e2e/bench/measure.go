@@ -34,7 +34,8 @@ type row struct {
 	name string
 	unit string
 	goal goal
-	// us is the contender that is judged: the row then has no other of ours, and beside a floor nobody else. Default the first.
+	// us is the contender that is judged: the row then has no other of ours, and beside a floor nobody else. Default
+	// the first.
 	us string
 }
 
@@ -52,7 +53,8 @@ func (r row) has(name string, k kind) bool {
 // A goal is Pagewire's.
 type goal struct {
 	most float64 // 0: none, or, with exact, nothing at all
-	// of is what most is a multiple of: best, the best peer in the same run, or a floor's name. "": most is in the row's unit.
+	// of is what most is a multiple of: best, the best peer in the same run, or a floor's name. "": most is in the
+	// row's unit.
 	of string
 	// least makes most the least. exact has a goal of zero.
 	least, exact bool
@@ -70,7 +72,8 @@ const (
 	floor kind = "floor"
 )
 
-// A contender without measure does not offer what the family is about. One whose figures lack a row's key does not offer that.
+// A contender without measure does not offer what the family is about. One whose figures lack a row's key does not
+// offer that.
 type contender struct {
 	name    string
 	kind    kind
@@ -111,7 +114,8 @@ type Measured struct {
 // Point is a median on a curve.
 type Point struct{ X, Y float64 }
 
-// measure runs the rounds. A contender that fails twice is out, and the others go on; the error is that ours has failed.
+// measure runs the rounds. A contender that fails twice is out, and the others go on; the error is that ours has
+// failed.
 func (f family) measure(ctx context.Context, rounds int) ([]Result, error) {
 	if f.rounds > 0 {
 		rounds = f.rounds
@@ -275,7 +279,8 @@ func (g goal) text(unit string) string {
 	return fmt.Sprintf("%s %g x that", sign, g.most)
 }
 
-// fit tells a curve's slope and how many times it grows: the line by least squares, y = a + b x, and the exponent of y ~ x^k.
+// fit tells a curve's slope and how many times it grows: the line by least squares, y = a + b x, and the exponent of y
+// ~ x^k.
 func fit(points []Point) string {
 	line := slope(points, func(v float64) float64 { return v })
 	power := slope(points, func(v float64) float64 { return math.Log(max(v, 1e-9)) })

@@ -26,19 +26,23 @@ const (
 	polling  = "Pagewire, both read in each turn"
 )
 
-// sessions are one script, for each contender in a browser of its own: a page shows a cart of 6 KB and a text of 40 KB, and the model has
-// work of its own in 40 turns, before 25 of which one or the other changes a little. With reminders it reads both once, and then calls the
-// page's tool; whoever has none asks in each turn what the page shows. What is counted is what of the page's state that adds to
-// the model's context.
+// sessions are one script, for each contender in a browser of its own: a page shows a cart of 6 KB and a text of 40 KB,
+// and the model has work of its own in 40 turns, before 25 of which one or the other changes a little. With reminders
+// it reads both once, and then calls the page's tool; whoever has none asks in each turn what the page shows. What is
+// counted is what of the page's state that adds to the model's context.
 func (b *bench) sessions() family {
 	f := family{
 		name: "model", rounds: 1, limit: 4 * time.Minute,
 		rows: []row{
-			{"bytes", "model: page state added in 40 turns, beside reading all each time", "B", goal{most: 0.1, of: polling}, reminded},
-			{"bytes", "model: page state added in 40 turns, beside a since that gives all", "B", goal{most: 0.35, of: since}, reminded},
-			{"bytes", "model: page state added in 40 turns, beside deltas that are asked for", "B", goal{of: deltaed}, reminded},
+			{"bytes", "model: page state added in 40 turns, beside reading all each time", "B",
+				goal{most: 0.1, of: polling}, reminded},
+			{"bytes", "model: page state added in 40 turns, beside a since that gives all", "B",
+				goal{most: 0.35, of: since}, reminded},
+			{"bytes", "model: page state added in 40 turns, beside deltas that are asked for", "B", goal{of: deltaed},
+				reminded},
 			{"bytes", "model: page state added in 40 turns, beside snapshots", "B", goal{}, reminded},
-			{"told", "model: changes older than 1 s that are in the next result", "%", goal{most: 100, least: true}, ""},
+			{"told", "model: changes older than 1 s that are in the next result", "%", goal{most: 100, least: true},
+				""},
 			{"asking", "model: turns spent on asking", "", goal{exact: true}, ""},
 		},
 	}
@@ -54,8 +58,8 @@ func (b *bench) sessions() family {
 	return f
 }
 
-// A reader is a way to know what the page shows. begin is what it looks at before the first turn, look what it does in each: text is
-// what of the page's state that adds to the context.
+// A reader is a way to know what the page shows. begin is what it looks at before the first turn, look what it does in
+// each: text is what of the page's state that adds to the context.
 type reader struct {
 	rival
 	begin, look func(context.Context, *session) (text string, err error)
@@ -260,7 +264,9 @@ func cartOf(n int) string {
 		if i == n%60 {
 			note = fmt.Sprintf("change-%d-", n)
 		}
-		items = append(items, fmt.Sprintf(`{"sku":"sku-%d","quantity":%d,"price":12.50,"title":"a thing that is in the cart","note":%q}`, i, i+1, note))
+		items = append(items,
+			fmt.Sprintf(`{"sku":"sku-%d","quantity":%d,"price":12.50,"title":"a thing that is in the cart","note":%q}`,
+				i, i+1, note))
 	}
 	return `{"items":[` + strings.Join(items, ",") + `]}`
 }
@@ -276,10 +282,11 @@ func textOf(n int) string {
 	return b.String()
 }
 
-// deltas are what it takes to say what has changed: of a cart with one change, and of the pair of documents, of all that are made for
-// it, that takes most.
+// deltas are what it takes to say what has changed: of a cart with one change, and of the pair of documents, of all
+// that are made for it, that takes most.
 func (b *bench) deltas() family {
-	small, large := [2]string{deltatest.Cart(6<<10, 1), deltatest.Cart(6<<10, 2)}, [2]string{deltatest.Cart(1<<20, 1), deltatest.Cart(1<<20, 2)}
+	small, large := [2]string{deltatest.Cart(6<<10, 1), deltatest.Cart(6<<10, 2)},
+		[2]string{deltatest.Cart(1<<20, 1), deltatest.Cart(1<<20, 2)}
 	hostile := deltatest.Hostile()
 	return family{
 		name: "delta",
@@ -303,8 +310,8 @@ func (b *bench) deltas() family {
 	}
 }
 
-// cost is what a delta takes, the shortest time of five in ms and the memory in bytes, for each MB of the longer document; what is
-// shorter counts as 1 MB.
+// cost is what a delta takes, the shortest time of five in ms and the memory in bytes, for each MB of the longer
+// document; what is shorter counts as 1 MB.
 func cost(pair [2]string) (ms, memory float64) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)

@@ -6,7 +6,7 @@
 //	dist/pagewire.worker.js  the same for a page whose policy forbids WebAssembly
 //	dist/pagewire.wasm       the core
 //	dist/pagewire.d.ts       types
-//	dist/views.js            for hosts of MCP Apps, with pagewire.views.wasm, and view.js for their Views; npm package alone
+//	dist/views.js            hosts of MCP Apps, with pagewire.views.wasm, and view.js for their Views; npm alone
 //	dist/pagewire.inject.js  the page layer as the gateway injects it; in the command alone
 //	dist/react.js            the React hook, for the npm package alone; so are react.d.ts and iife.d.ts
 //	dist/npm/                the npm package, ready for npm pack

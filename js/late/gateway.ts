@@ -209,7 +209,8 @@ export function gateway({ settings, emit }: Early, { epoch }: Revisions, cores: 
   function dial(given: Gateway): void {
     if (typeof given === "function") return take(given);
     const { prerendering } = document as { prerendering?: boolean };
-    if (prerendering) return listen(document, "prerenderingchange", () => dial(given), { once: true }); // nobody sees it yet
+    // Nobody sees it yet.
+    if (prerendering) return listen(document, "prerenderingchange", () => dial(given), { once: true });
     let wanted: URL | undefined;
     try {
       wanted = new URL(given, document.baseURI);

@@ -38,7 +38,8 @@ export const useResource: typeof Hook = (descriptor: ResourceDescriptor, value?:
   // biome-ignore lint/correctness/useExhaustiveDependencies: told stands for the descriptor, mimeType included
   useEffect(() => {
     const given = latest.current.descriptor;
-    const uri = given.uri?.startsWith("/") ? location.origin + given.uri : given.uri; // without any, let registerResource say so
+    // Without any, let registerResource say so.
+    const uri = given.uri?.startsWith("/") ? location.origin + given.uri : given.uri;
     const resource: ModelContextResource = {
       ...given,
       uri,

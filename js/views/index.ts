@@ -415,7 +415,8 @@ function attachBridge(bridge: BridgeLike, server: Server, options: AttachOptions
   }
   const connect = bridge.connect as (transport: Transport, ...rest: unknown[]) => Promise<void>;
   bridge.connect = ((transport: Transport, ...rest: unknown[]) => {
-    bridge.connect = connect as never; // a bridge that is connected again is another View's, or this one's anew: attach again
+    // A bridge that is connected again is another View's, or this one's anew: attach again.
+    bridge.connect = connect as never;
     const between = new Between(transport, view);
     follow(transport);
     return connect.call(bridge, between as unknown as Transport, ...rest);

@@ -61,9 +61,11 @@ func changesCommand() *cobra.Command {
 	f := cmd.Flags()
 	f.SortFlags = false
 	f.StringVar(&c.program, "hook", "", "be a hook of this `program`: "+strings.Join(gateway.HookPrograms, ", "))
-	f.StringArrayVar(&c.Inline, "inline", nil, "tell contents of pages of this `origin` too (https://*.example.com for all below); may be repeated")
+	f.StringArrayVar(&c.Inline, "inline", nil, "tell contents of pages of this `origin` too (https://*.example.com "+
+		"for all below); may be repeated")
 	f.StringArrayVar(&c.URIs, "uri", nil, "tell contents of this `URI` too; may be repeated")
-	f.BoolVar(&c.Forget, "forget", false, "forget what the agent has seen, and say nothing: a hook of a conversation that was cleared or compacted")
+	f.BoolVar(&c.Forget, "forget", false, "forget what the agent has seen, and say nothing: a hook of a conversation "+
+		"that was cleared or compacted")
 	c.hub.add(cmd)
 	return cmd
 }
@@ -80,7 +82,8 @@ func (c *changesAsk) check(cmd *cobra.Command) error {
 	}
 	for i, origin := range c.Inline {
 		if !isOrigin(origin) {
-			return fmt.Errorf("--inline %s: want an origin such as https://example.com, or https://*.example.com", quoted(origin))
+			return fmt.Errorf("--inline %s: want an origin such as https://example.com, or https://*.example.com",
+				quoted(origin))
 		}
 		c.Inline[i] = strings.TrimSuffix(origin, "/")
 	}

@@ -42,7 +42,8 @@ func TestMain(m *testing.M) {
 // process makes a process of this binary play a part.
 func process(part string, args ...string) *exec.Cmd {
 	cmd := exec.Command(os.Args[0], args...)
-	cmd.Env = append(os.Environ(), playEnv+"="+part, "GORACE=atexit_sleep_ms=0") // else it takes a second to end under -race
+	// else it takes a second to end under -race
+	cmd.Env = append(os.Environ(), playEnv+"="+part, "GORACE=atexit_sleep_ms=0")
 	cmd.Stderr = os.Stderr
 	return cmd
 }
@@ -188,7 +189,8 @@ func (p *program) send(message string) string { return p.do(order{Send: message}
 // apart.
 func (p *program) hook(args ...string) string {
 	p.t.Helper()
-	r := p.do(order{Hook: append([]string{"--hub", p.addr, "--hook", "claude-code"}, args...), Stdin: `{"session_id":"same","hook_event_name":"UserPromptSubmit","prompt":"hello"}`})
+	r := p.do(order{Hook: append([]string{"--hub", p.addr, "--hook", "claude-code"}, args...),
+		Stdin: `{"session_id":"same","hook_event_name":"UserPromptSubmit","prompt":"hello"}`})
 	if r.Status != 0 {
 		p.t.Fatalf("a hook ends with %d, and says %q", r.Status, r.Out)
 	}
@@ -240,7 +242,8 @@ func TestHooksOfTwoAgents(t *testing.T) {
 		} `json:"hookSpecificOutput"`
 	}
 	text := a.told(change)
-	if err := json.Unmarshal([]byte(text), &said); err != nil || said.Output.Event != "UserPromptSubmit" || !strings.Contains(said.Output.Text, cart) || strings.Contains(text, "secret") {
+	if err := json.Unmarshal([]byte(text), &said); err != nil || said.Output.Event != "UserPromptSubmit" ||
+		!strings.Contains(said.Output.Text, cart) || strings.Contains(text, "secret") {
 		t.Errorf("told %s, %v", text, err)
 	}
 	if text := a.hook(); text != "" {
@@ -257,11 +260,13 @@ func TestHooksOfTwoAgents(t *testing.T) {
 	if answer := a.send(call); !strings.Contains(answer, `"text":"{}"`) {
 		t.Errorf("page_changes repeats it: %s", answer)
 	}
-	b.send(`{"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"read_page_resource","arguments":{"uri":"` + cart + `"}}}`)
+	b.send(`{"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"read_page_resource","arguments":{"uri":"` +
+		cart + `"}}}`)
 	if text := b.hook(); text != "" {
 		t.Errorf("what it has read is told: %s", text)
 	}
-	if out := b.do(order{Hook: []string{"--hub", r.addr, "--forget"}, Stdin: `{"session_id":"same","hook_event_name":"PreCompact"}`}); out.Out != "" || out.Status != 0 {
+	if out := b.do(order{Hook: []string{"--hub", r.addr, "--forget"},
+		Stdin: `{"session_id":"same","hook_event_name":"PreCompact"}`}); out.Out != "" || out.Status != 0 {
 		t.Errorf("--forget: %+v", out)
 	}
 	if text := b.hook(); text != "" {
@@ -298,18 +303,22 @@ func TestAHookIsNeverInTheWay(t *testing.T) {
 			addr = r.addr
 		}
 		for name, in := range inputs {
-			for _, args := range []string{"--hook claude-code", "--hook codex", "--hook gemini-cli", "--hook copilot", "--forget", "--hook claude-code --forget"} {
+			for _, args := range []string{"--hook claude-code", "--hook codex", "--hook gemini-cli", "--hook copilot",
+				"--forget", "--hook claude-code --forget"} {
 				if name == "no end" && args != "--hook codex" {
 					continue // it takes its time
 				}
-				if status, out, errs := as(in(), append(strings.Fields(args), "--hub", addr)...); status != exitDone || out != "" || errs != "" {
+				if status, out, errs := as(in(), append(strings.Fields(args), "--hub", addr)...); status != exitDone ||
+					out != "" || errs != "" {
 					t.Errorf("%s, %s, %s: status %d, stdout %q, stderr %q", with, args, name, status, out, errs)
 				}
 			}
 		}
 		// What a later version's configuration may say.
-		for _, args := range []string{"--hook someone", "--hook codex --loud", "--hook", "--hook=codex now", "--forget --inline nowhere", "--hook codex --uri x"} {
-			if status, out, errs := as(strings.NewReader("{}"), strings.Fields(args)...); status != exitDone || out != "" || !strings.HasPrefix(errs, "pagewire: ") {
+		for _, args := range []string{"--hook someone", "--hook codex --loud", "--hook", "--hook=codex now",
+			"--forget --inline nowhere", "--hook codex --uri x"} {
+			if status, out, errs := as(strings.NewReader("{}"), strings.Fields(args)...); status != exitDone ||
+				out != "" || !strings.HasPrefix(errs, "pagewire: ") {
 				t.Errorf("%s: status %d, stdout %q, stderr %q", args, status, out, errs)
 			}
 		}
@@ -336,7 +345,8 @@ func TestChangesAsText(t *testing.T) {
 		}
 		return text != ""
 	})
-	if lines := strings.Split(text, "\n"); len(lines) != 3 || !strings.HasPrefix(lines[0], "[pagewire-") || !strings.HasSuffix(lines[1], `"now":"two\u202e"}`) {
+	if lines := strings.Split(text, "\n"); len(lines) != 3 || !strings.HasPrefix(lines[0], "[pagewire-") ||
+		!strings.HasSuffix(lines[1], `"now":"two\u202e"}`) {
 		t.Errorf("told %q", lines)
 	}
 	if status, out, errs := r.command("changes"); status != exitDone || out != "" || errs != "" {

@@ -110,7 +110,8 @@ var clients = []client{
 	{name: "copilot", title: "Copilot CLI", key: "mcpServers", kind: "local", url: "url", headers: "headers",
 		more: entry{{"tools", []string{"*"}}}, file: in(copilotDir, "mcp-config.json"), notifier: &copilotNotifier},
 	{name: "opencode", title: "opencode", key: "mcp", kind: "local", remote: "remote", url: "url", headers: "headers",
-		words: true, more: entry{{"enabled", true}}, file: in(opencodeDir, "opencode.json"), notifier: &opencodeNotifier},
+		words: true, more: entry{{"enabled", true}}, file: in(opencodeDir, "opencode.json"),
+		notifier: &opencodeNotifier},
 }
 
 // clientNames are the names of those that are wanted.

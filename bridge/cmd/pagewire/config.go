@@ -121,7 +121,8 @@ func (c *configuration) run() (err error) {
 	case c.write:
 		return c.writeServer(server)
 	}
-	fmt.Fprintf(c.cmd.ErrOrStderr(), "pagewire: %s wants this in %s; --write puts it there\n", c.client.title, server.file)
+	fmt.Fprintf(c.cmd.ErrOrStderr(), "pagewire: %s wants this in %s; --write puts it there\n", c.client.title,
+		server.file)
 	text, err := server.put(nil, false)
 	if err != nil {
 		return err
@@ -188,7 +189,8 @@ func (c *configuration) writeLive(server part) error {
 	if allow := c.client.notifier.allowed(c.places); allow != "" {
 		fmt.Fprintln(c.cmd.ErrOrStderr(), "pagewire:", allow)
 	}
-	fmt.Fprintf(c.cmd.ErrOrStderr(), "pagewire: what was there is kept in %s; pagewire config %s --remove takes it back\n",
+	fmt.Fprintf(c.cmd.ErrOrStderr(), "pagewire: what was there is kept in %s; pagewire config %s --remove takes it "+
+		"back\n",
 		s.dir, c.client.name)
 	return nil
 }
@@ -313,11 +315,15 @@ func parseServe(args []string) (*cobra.Command, error) {
 	list := func(name string) []string { l, _ := cmd.Flags().GetStringArray(name); return l }
 	number := func(name string) int { n, _ := cmd.Flags().GetInt(name); return n }
 	return cmd, checkServe(cmd, &node.Options{
-		AllowHosts: list("allow-host"), TLSCert: text("tls-cert"), TLSKey: text("tls-key"), InsecureHTTP: get("insecure-http"), NoToken: get("no-token"),
-		Shares: agents.Shares{Sessions: number("max-sessions"), Listens: number("max-listens"), Requests: number("max-requests")},
-		Stdio:  get("stdio"), HTTP: text("http"), Hub: text("hub"), Chrome: text("chrome"), Launch: get("launch"), Headless: get("headless"), Open: list("open"),
-		BrowserFlags: list("browser-flag"), Inject: get("inject"), AllowOrigins: list("allow-origin"), DenyOrigins: list("deny-origin"),
-		Reminders: gateway.Reminders(text("reminders")), ReminderChars: number("reminder-chars"),
+		AllowHosts: list("allow-host"), TLSCert: text("tls-cert"), TLSKey: text("tls-key"),
+		InsecureHTTP: get("insecure-http"), NoToken: get("no-token"),
+		Shares: agents.Shares{Sessions: number("max-sessions"), Listens: number("max-listens"),
+			Requests: number("max-requests")},
+		Stdio: get("stdio"), HTTP: text("http"), Hub: text("hub"), Chrome: text("chrome"), Launch: get("launch"),
+		Headless: get("headless"), Open: list("open"),
+		BrowserFlags: list("browser-flag"), Inject: get("inject"), AllowOrigins: list("allow-origin"),
+		DenyOrigins: list("deny-origin"),
+		Reminders:   gateway.Reminders(text("reminders")), ReminderChars: number("reminder-chars"),
 		Seen: seen.Limits{URIs: number("seen-uris"), Bytes: number("seen-bytes")},
 	})
 }

@@ -94,7 +94,8 @@ func doctorCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
 	cmd.Flags().StringVar(&c.chrome, "chrome", "auto", "DevTools `URL` of the running browser, or auto")
 	c.add(cmd)
-	cmd.Flags().StringVar(&c.tokenFile, "token-file", "", "`file` of the token that agents on HTTP need (default in the user's configuration directory)")
+	cmd.Flags().StringVar(&c.tokenFile, "token-file", "", "`file` of the token that agents on HTTP need (default in "+
+		"the user's configuration directory)")
 	return cmd
 }
 
@@ -119,7 +120,8 @@ func checkBrowser(ctx context.Context, _ checkup) finding {
 	path, err := browser.Find()
 	switch {
 	case errors.Is(err, browser.ErrNone):
-		return warn("no Chromium, Chrome, Edge or Brave was found: --launch does not work", "install one (Debian: apt-get install chromium), or set PAGEWIRE_BROWSER to its path")
+		return warn("no Chromium, Chrome, Edge or Brave was found: --launch does not work",
+			"install one (Debian: apt-get install chromium), or set PAGEWIRE_BROWSER to its path")
 	case err != nil:
 		return fail(err.Error(), "set PAGEWIRE_BROWSER to the path of a browser, or unset it")
 	case runtime.GOOS == "windows":
@@ -132,7 +134,8 @@ func checkBrowser(ctx context.Context, _ checkup) finding {
 	out, err := cmd.Output()
 	version := strings.TrimSpace(string(out))
 	if err != nil || version == "" {
-		return fail(fmt.Sprintf("%s does not tell its version: %v", path, err), "try to start it by hand; PAGEWIRE_BROWSER names another")
+		return fail(fmt.Sprintf("%s does not tell its version: %v", path, err),
+			"try to start it by hand; PAGEWIRE_BROWSER names another")
 	}
 	return ok(version + ", " + path)
 }
@@ -142,7 +145,8 @@ func checkDebugging(ctx context.Context, c checkup) finding {
 	if url == "auto" {
 		found, err := browser.Running()
 		if err != nil {
-			return warn("no running browser takes connections: --chrome auto does not work", "allow it at chrome://inspect/#remote-debugging (Chrome 144 and later), or use --launch")
+			return warn("no running browser takes connections: --chrome auto does not work",
+				"allow it at chrome://inspect/#remote-debugging (Chrome 144 and later), or use --launch")
 		}
 		url = found
 	}
@@ -152,15 +156,18 @@ func checkDebugging(ctx context.Context, c checkup) finding {
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()
 	var version struct{ Browser string }
-	if err := getJSON(ctx, strings.TrimSuffix(url, "/")+"/json/version", &version); err != nil || version.Browser == "" {
-		return fail(fmt.Sprintf("%s is no browser's DevTools: %v", url, err), "start the browser with --remote-debugging-port=9222 --user-data-dir=DIR, a DIR of its own")
+	if err := getJSON(ctx, strings.TrimSuffix(url, "/")+"/json/version", &version); err != nil ||
+		version.Browser == "" {
+		return fail(fmt.Sprintf("%s is no browser's DevTools: %v", url, err),
+			"start the browser with --remote-debugging-port=9222 --user-data-dir=DIR, a DIR of its own")
 	}
 	return ok(version.Browser + " at " + url)
 }
 
 func checkAssets(context.Context, checkup) finding {
 	if _, err := assets.FS(); err != nil {
-		return warn("this binary was built without its page files: no --inject, no inspector page", "build it with make build (go build -tags pagewire_assets)")
+		return warn("this binary was built without its page files: no --inject, no inspector page",
+			"build it with make build (go build -tags pagewire_assets)")
 	}
 	return ok("inside this binary")
 }
@@ -190,7 +197,8 @@ func checkHub(ctx context.Context, c checkup) finding {
 	case errors.Is(err, hub.ErrNoHub):
 		return ok("none runs, and " + c.addr + " is free")
 	case errors.Is(err, hub.ErrSilent):
-		return fail(err.Error(), "it is stopped, or hangs: any other pagewire serve that runs takes its place, else end it")
+		return fail(err.Error(), "it is stopped, or hangs: any other pagewire serve that runs takes its place, else "+
+			"end it")
 	case err != nil:
 		return fail(err.Error(), "until that is mended each pagewire serve is alone, without the pages of the others")
 	}
@@ -204,7 +212,8 @@ func checkHub(ctx context.Context, c checkup) finding {
 	return ok(says + ", pages find it at " + s.Addr)
 }
 
-const anotherPort = "only --chrome, --launch and the extension bring pages now: stop what has the port, or give every serve another one: --hub 127.0.0.1:PORT"
+const anotherPort = "only --chrome, --launch and the extension bring pages now: stop what has the port, or give " +
+	"every serve another one: --hub 127.0.0.1:PORT"
 
 // listening reports whether a program listens at an address.
 func listening(ctx context.Context, addr string) bool {
@@ -260,7 +269,8 @@ func (c client) findNotifier(p places) finding {
 	has := part{file: c.file(p), at: []string{c.key, serverName}}.has()
 	if c.notifier == nil {
 		if !has {
-			return warn(c.title+" does not know of pagewire", "if agents of it are to see pages: pagewire config "+c.name+" --write")
+			return warn(c.title+" does not know of pagewire",
+				"if agents of it are to see pages: pagewire config "+c.name+" --write")
 		}
 		return ok(c.title + ": results of tools say what has changed; nothing else is known that would")
 	}
@@ -289,7 +299,8 @@ func (c client) findNotifier(p places) finding {
 
 // checkPermission has nothing to look at: a browser tells nobody what its user has allowed.
 func checkPermission(context.Context, checkup) finding {
-	return ok("a public page with data-gateway asks you once whether it may reach this machine (Local Network Access); pages of --chrome, --launch and the extension need not ask")
+	return ok("a public page with data-gateway asks you once whether it may reach this machine (Local Network " +
+		"Access); pages of --chrome, --launch and the extension need not ask")
 }
 
 func getJSON(ctx context.Context, url string, into any) error {

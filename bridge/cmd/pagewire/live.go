@@ -44,7 +44,8 @@ type keptPart struct {
 
 // newSetup reads what was written for a client before, if anything was.
 func newSetup(c client, p places) (*setup, error) {
-	s := &setup{client: c, places: p, dir: filepath.Join(p.config(), "pagewire", "live"), files: &fileChange{title: c.title}}
+	s := &setup{client: c, places: p, dir: filepath.Join(p.config(), "pagewire", "live"),
+		files: &fileChange{title: c.title}}
 	f, err := s.recordFile()
 	if err != nil || f.is == nil {
 		return s, err
@@ -177,8 +178,8 @@ func (s *setup) putFile(parts []part, force bool) (r recorded, err error) {
 	return r, err
 }
 
-// handOn notes directories that were made for this client, and hold something yet, on the record of another one: whoever is taken
-// back last removes them.
+// handOn notes directories that were made for this client, and hold something yet, on the record of another one:
+// whoever is taken back last removes them.
 func (s *setup) handOn(dirs []string) error {
 	for _, c := range clients {
 		other, err := newSetup(c, s.places)

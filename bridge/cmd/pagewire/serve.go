@@ -55,7 +55,8 @@ func serveCommand() *cobra.Command {
 			boundGarbage()
 			o.Version, o.Log, o.In, o.Out = versionName(), log, cmd.InOrStdin(), cmd.OutOrStdout()
 			if o.Stdio && isTerminal(o.In) {
-				fmt.Fprintf(cmd.ErrOrStderr(), "pagewire: waiting for an agent on this terminal; Ctrl+D ends. An agent's configuration: pagewire config\n")
+				fmt.Fprintf(cmd.ErrOrStderr(), "pagewire: waiting for an agent on this terminal; Ctrl+D ends. An "+
+					"agent's configuration: pagewire config\n")
 			}
 			if f, ok := o.In.(*os.File); ok {
 				o.In = pollable(f, os.Stdout, os.Stderr)
@@ -72,22 +73,28 @@ func serveCommand() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
-	f.BoolVar(&o.Stdio, "stdio", true, "serve one agent on standard input and output, and end with it; without it with --http alone")
+	f.BoolVar(&o.Stdio, "stdio", true, "serve one agent on standard input and output, and end with it; without it "+
+		"with --http alone")
 	f.StringVar(&o.Chrome, "chrome", "", "attach to a running browser: its DevTools `URL`, or auto")
 	f.BoolVar(&o.Launch, "launch", false, "launch a browser, with a profile of its own")
 	f.BoolVar(&o.Headless, "headless", false, "launch it without a window")
 	f.StringArrayVar(&o.Open, "open", nil, "open this `URL` in the launched browser; may be repeated")
-	f.StringVar(&o.DebugPort, "debug-port", "", "let every process of this machine control the launched browser at this TCP `port`; 0 picks one")
+	f.StringVar(&o.DebugPort, "debug-port", "", "let every process of this machine control the launched browser at "+
+		"this TCP `port`; 0 picks one")
 	f.BoolVar(&o.Inject, "inject", false, "add the page layer to pages of that browser that lack it")
-	f.StringArrayVar(&o.AllowOrigins, "allow-origin", nil, "serve pages of this `origin` only (https://*.example.com for all below), which may ask at /mcp, with the token; may be repeated")
+	f.StringArrayVar(&o.AllowOrigins, "allow-origin", nil, "serve pages of this `origin` only (https://*.example.com "+
+		"for all below), which may ask at /mcp, with the token; may be repeated")
 	f.StringArrayVar(&o.DenyOrigins, "deny-origin", nil, "never serve pages of this `origin`; may be repeated")
-	f.StringVar(&o.Hub, "hub", hub.DefaultAddr, "`address` on this machine where pages find the hub; those with another one share nothing")
-	f.StringVar((*string)(&o.Reminders), "reminders", string(gateway.RemindersInline), "how `much` tools' results say of what has changed since the agent looked: off, names, inline")
+	f.StringVar(&o.Hub, "hub", hub.DefaultAddr, "`address` on this machine where pages find the hub; those with "+
+		"another one share nothing")
+	f.StringVar((*string)(&o.Reminders), "reminders", string(gateway.RemindersInline),
+		"how `much` tools' results say of what has changed since the agent looked: off, names, inline")
 	f.IntVar(&o.ReminderChars, "reminder-chars", 600, "`number` of characters that this may take")
 	f.IntVar(&o.Seen.URIs, "seen-uris", 256, "`number` of URIs of which it is kept what an agent has seen")
 	f.IntVar(&o.Seen.Bytes, "seen-bytes", 8<<20, "`number` of bytes that their texts may take, of each agent")
 	httpFlags(cmd, &o)
-	f.StringVar(&o.TokenFile, "token-file", "", "`file` of the token for agents on HTTP (default in the user's configuration directory)")
+	f.StringVar(&o.TokenFile, "token-file", "", "`file` of the token for agents on HTTP (default in the user's "+
+		"configuration directory)")
 	f.StringVar(&level, "log-level", "info", "log to standard error from this `level` on: debug, info, warn, error")
 	f.StringVar(&format, "log-format", "text", "log as text or json")
 	f.BoolVar(&o.AnyScheme, "any-scheme", false, "admit URIs at no web origin, for conformance suites")
@@ -102,29 +109,35 @@ func serveCommand() *cobra.Command {
 func httpFlags(cmd *cobra.Command, o *node.Options) {
 	f := cmd.Flags()
 	f.StringVar(&o.HTTP, "http", "", "serve agents on this `address` too, over Streamable HTTP at /mcp")
-	f.StringArrayVar(&o.AllowHosts, "allow-host", nil, "answer requests that call this machine by this `name` too; may be repeated")
-	f.StringVar(&o.TLSCert, "tls-cert", "", "`file` of the certificate for --http, in PEM; it is read again when it changes")
+	f.StringArrayVar(&o.AllowHosts, "allow-host", nil, "answer requests that call this machine by this `name` too; "+
+		"may be repeated")
+	f.StringVar(&o.TLSCert, "tls-cert", "", "`file` of the certificate for --http, in PEM; it is read again when it "+
+		"changes")
 	f.StringVar(&o.TLSKey, "tls-key", "", "`file` of its key")
-	f.BoolVar(&o.InsecureHTTP, "insecure-http", false, "let --http be reached from other machines without TLS: who is on the way reads all of it")
-	f.BoolVar(&o.NoToken, "no-token", false, "ask no token of your own programs on this machine (Linux: elsewhere they are not known)")
-	f.IntVar(&o.Shares.Sessions, "max-sessions", agents.DefaultShares.Sessions, "`number` of sessions that one agent on HTTP may have")
+	f.BoolVar(&o.InsecureHTTP, "insecure-http", false, "let --http be reached from other machines without TLS: who "+
+		"is on the way reads all of it")
+	f.BoolVar(&o.NoToken, "no-token", false, "ask no token of your own programs on this machine (Linux: elsewhere "+
+		"they are not known)")
+	f.IntVar(&o.Shares.Sessions, "max-sessions", agents.DefaultShares.Sessions,
+		"`number` of sessions that one agent on HTTP may have")
 	f.IntVar(&o.Shares.Listens, "max-listens", agents.DefaultShares.Listens, "`number` of listens that it may have")
-	f.IntVar(&o.Shares.Requests, "max-requests", agents.DefaultShares.Requests, "`number` of requests that it may have under way")
+	f.IntVar(&o.Shares.Requests, "max-requests", agents.DefaultShares.Requests,
+		"`number` of requests that it may have under way")
 }
 
 // surviveClosedOutput makes a write to standard output or error that nobody reads an error, and no end of the process:
-// an agent that is killed closes both, and what it has started is still to be ended. The signal is taken and not ignored,
-// which what this process starts would inherit.
+// an agent that is killed closes both, and what it has started is still to be ended. The signal is taken and not
+// ignored, which what this process starts would inherit.
 func surviveClosedOutput() {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 }
 
-// softMemory is from which size on the garbage is collected before the heap has doubled: pages may send 17 MB at once, whose
-// buffers would be three times that otherwise. GOMEMLIMIT says another one.
+// softMemory is from which size on the garbage is collected before the heap has doubled: pages may send 17 MB at once,
+// whose buffers would be three times that otherwise. GOMEMLIMIT says another one.
 const softMemory = 48 << 20
 
-// collectAt is how much a heap may grow before its garbage is collected, in percent. A gateway lives on some 2 MB: with Go's
-// 100 it takes 21.2 MB with 10 tabs, with 50 it takes 19.1, and reads take as long. GOGC says another one.
+// collectAt is how much a heap may grow before its garbage is collected, in percent. A gateway lives on some 2 MB: with
+// Go's 100 it takes 21.2 MB with 10 tabs, with 50 it takes 19.1, and reads take as long. GOGC says another one.
 const collectAt = 50
 
 func boundGarbage() {
@@ -142,41 +155,14 @@ func checkServe(cmd *cobra.Command, o *node.Options) error {
 	if said("http") && !said("stdio") {
 		o.Stdio = false
 	}
-	switch {
-	case o.Chrome != "" && o.Launch:
-		return errors.New("--chrome and --launch are two browsers: choose one")
-	case o.Headless && !o.Launch:
-		return errors.New("--headless is about the browser that --launch starts: add --launch")
-	case len(o.Open) > 0 && !o.Launch:
-		return errors.New("--open is about the browser that --launch starts: add --launch")
-	case said("debug-port") && !o.Launch:
-		return errors.New("--debug-port is about the browser that --launch starts: add --launch")
-	case len(o.BrowserFlags) > 0 && !o.Launch:
-		return errors.New("--browser-flag is about the browser that --launch starts: add --launch")
-	case o.Inject && !o.Launch && o.Chrome == "":
-		return errors.New("--inject needs a browser: add --launch or --chrome auto")
-	}
-	if said("debug-port") {
-		port, err := strconv.ParseUint(o.DebugPort, 10, 16)
-		if err != nil {
-			return fmt.Errorf("--debug-port %s: want a port such as 9222, or 0 for any", quoted(o.DebugPort))
-		}
-		o.DebugPort = strconv.FormatUint(port, 10) // as the browser reads it
-	}
-	if said("chrome") && o.Chrome != "auto" {
-		if u, err := url.Parse(o.Chrome); err != nil || u.Host == "" || !strings.Contains(" http https ws wss ", " "+u.Scheme+" ") {
-			return fmt.Errorf("--chrome %s: want auto, or a URL such as http://127.0.0.1:9222", quoted(o.Chrome))
-		}
-	}
-	for _, page := range o.Open {
-		if u, err := url.Parse(page); err != nil || u.Scheme == "" {
-			return fmt.Errorf("--open %s: want a URL with its scheme, such as https://example.com", quoted(page))
-		}
+	if err := checkBrowserFlags(said, o); err != nil {
+		return err
 	}
 	for name, origins := range map[string][]string{"allow-origin": o.AllowOrigins, "deny-origin": o.DenyOrigins} {
 		for _, origin := range origins {
 			if !isOrigin(origin) {
-				return fmt.Errorf("--%s %s: want an origin such as https://example.com, or https://*.example.com", name, quoted(origin))
+				return fmt.Errorf("--%s %s: want an origin such as https://example.com, or https://*.example.com", name,
+					quoted(origin))
 			}
 		}
 	}
@@ -199,10 +185,48 @@ func checkServe(cmd *cobra.Command, o *node.Options) error {
 	return nil
 }
 
+// checkBrowserFlags holds what is said of the browser against itself.
+func checkBrowserFlags(said func(flag string) bool, o *node.Options) error {
+	switch {
+	case o.Chrome != "" && o.Launch:
+		return errors.New("--chrome and --launch are two browsers: choose one")
+	case o.Headless && !o.Launch:
+		return errors.New("--headless is about the browser that --launch starts: add --launch")
+	case len(o.Open) > 0 && !o.Launch:
+		return errors.New("--open is about the browser that --launch starts: add --launch")
+	case said("debug-port") && !o.Launch:
+		return errors.New("--debug-port is about the browser that --launch starts: add --launch")
+	case len(o.BrowserFlags) > 0 && !o.Launch:
+		return errors.New("--browser-flag is about the browser that --launch starts: add --launch")
+	case o.Inject && !o.Launch && o.Chrome == "":
+		return errors.New("--inject needs a browser: add --launch or --chrome auto")
+	}
+	if said("debug-port") {
+		port, err := strconv.ParseUint(o.DebugPort, 10, 16)
+		if err != nil {
+			return fmt.Errorf("--debug-port %s: want a port such as 9222, or 0 for any", quoted(o.DebugPort))
+		}
+		o.DebugPort = strconv.FormatUint(port, 10) // as the browser reads it
+	}
+	if said("chrome") && o.Chrome != "auto" {
+		if u, err := url.Parse(o.Chrome); err != nil || u.Host == "" || !strings.Contains(" http https ws wss ",
+			" "+u.Scheme+" ") {
+			return fmt.Errorf("--chrome %s: want auto, or a URL such as http://127.0.0.1:9222", quoted(o.Chrome))
+		}
+	}
+	for _, page := range o.Open {
+		if u, err := url.Parse(page); err != nil || u.Scheme == "" {
+			return fmt.Errorf("--open %s: want a URL with its scheme, such as https://example.com", quoted(page))
+		}
+	}
+	return nil
+}
+
 // isOrigin reports whether a text is an origin, or one with * in place of its host's first label.
 func isOrigin(text string) bool {
 	u, err := url.Parse(strings.TrimSuffix(text, "/"))
-	return err == nil && u.Scheme != "" && u.Host != "" && u.Path == "" && u.RawQuery == "" && u.Fragment == "" && u.User == nil &&
+	return err == nil && u.Scheme != "" && u.Host != "" && u.Path == "" && u.RawQuery == "" && u.Fragment == "" &&
+		u.User == nil &&
 		!strings.Contains(strings.TrimPrefix(u.Host, "*."), "*")
 }
 
@@ -214,7 +238,8 @@ func checkReminders(o *node.Options) error {
 		return fmt.Errorf("--reminders %s: want off, names or inline", quoted(string(o.Reminders)))
 	}
 	for name, n := range map[string][3]int{
-		"reminder-chars": {o.ReminderChars, 200, 4000}, "seen-uris": {o.Seen.URIs, 1, 10_000}, "seen-bytes": {o.Seen.Bytes, 1, 1 << 30},
+		"reminder-chars": {o.ReminderChars, 200, 4000}, "seen-uris": {o.Seen.URIs, 1, 10_000},
+		"seen-bytes": {o.Seen.Bytes, 1, 1 << 30},
 	} {
 		if n[0] < n[1] || n[0] > n[2] {
 			return fmt.Errorf("--%s %d: want a number from %d to %d", name, n[0], n[1], n[2])
@@ -236,11 +261,14 @@ func checkHTTP(o *node.Options) error {
 		return errors.New("--insecure-http and --tls-cert contradict each other: choose one")
 	}
 	for _, name := range o.AllowHosts {
-		if u, err := url.Parse("http://" + name); err != nil || u.Host != name || name == "" || strings.Contains(name, ":") && net.ParseIP(strings.Trim(name, "[]")) == nil {
-			return fmt.Errorf("--allow-host %s: want a name or address without scheme and port, such as box.lan", quoted(name))
+		if u, err := url.Parse("http://" + name); err != nil || u.Host != name || name == "" ||
+			strings.Contains(name, ":") && net.ParseIP(strings.Trim(name, "[]")) == nil {
+			return fmt.Errorf("--allow-host %s: want a name or address without scheme and port, such as box.lan",
+				quoted(name))
 		}
 	}
-	for name, n := range map[string]int{"max-sessions": o.Shares.Sessions, "max-listens": o.Shares.Listens, "max-requests": o.Shares.Requests} {
+	for name, n := range map[string]int{"max-sessions": o.Shares.Sessions, "max-listens": o.Shares.Listens,
+		"max-requests": o.Shares.Requests} {
 		if n < 1 {
 			return fmt.Errorf("--%s %d: want a number above 0", name, n)
 		}

@@ -43,21 +43,29 @@ func TestServeFlagsReachTheNode(t *testing.T) {
 		{"--http 127.0.0.1:8000", node.Options{HTTP: "127.0.0.1:8000"}},
 		{"--http localhost:8000 --stdio", node.Options{HTTP: "localhost:8000", Stdio: true}},
 		{"--http :8000 --token-file t", node.Options{HTTP: ":8000", TokenFile: "t"}},
-		{"--http 127.0.0.1:8000 --no-token --max-listens 9", node.Options{HTTP: "127.0.0.1:8000", NoToken: true, Shares: agents.Shares{Listens: 9}}},
-		{"--http 0.0.0.0:7444 --allow-host box.lan --allow-host 192.168.1.5 --allow-host [fd00::1] --tls-cert c --tls-key k", node.Options{
-			HTTP: "0.0.0.0:7444", AllowHosts: []string{"box.lan", "192.168.1.5", "[fd00::1]"}, TLSCert: "c", TLSKey: "k"}},
+		{"--http 127.0.0.1:8000 --no-token --max-listens 9", node.Options{HTTP: "127.0.0.1:8000", NoToken: true,
+			Shares: agents.Shares{Listens: 9}}},
+		{"--http 0.0.0.0:7444 --allow-host box.lan --allow-host 192.168.1.5 --allow-host [fd00::1] --tls-cert c " +
+			"--tls-key k", node.Options{
+			HTTP: "0.0.0.0:7444", AllowHosts: []string{"box.lan", "192.168.1.5", "[fd00::1]"}, TLSCert: "c",
+			TLSKey: "k"}},
 		{"--http :7444 --insecure-http", node.Options{HTTP: ":7444", InsecureHTTP: true}},
 		{"--stdio=false", node.Options{}},
 		{"--reminders off", node.Options{Stdio: true, Reminders: gateway.RemindersOff}},
-		{"--reminder-chars 900 --seen-uris 1000 --seen-bytes 1024", node.Options{Stdio: true, ReminderChars: 900, Seen: seen.Limits{URIs: 1000, Bytes: 1024}}},
+		{"--reminder-chars 900 --seen-uris 1000 --seen-bytes 1024",
+			node.Options{Stdio: true, ReminderChars: 900, Seen: seen.Limits{URIs: 1000, Bytes: 1024}}},
 		{"--chrome auto --inject", node.Options{Stdio: true, Chrome: "auto", Inject: true}},
-		{"--chrome ws://127.0.0.1:9222/devtools/browser/x", node.Options{Stdio: true, Chrome: "ws://127.0.0.1:9222/devtools/browser/x"}},
+		{"--chrome ws://127.0.0.1:9222/devtools/browser/x",
+			node.Options{Stdio: true, Chrome: "ws://127.0.0.1:9222/devtools/browser/x"}},
 		{"--launch --headless --open https://a.example --open about:blank --browser-flag=--lang=de", node.Options{
-			Stdio: true, Launch: true, Headless: true, Open: []string{"https://a.example", "about:blank"}, BrowserFlags: []string{"--lang=de"}}},
+			Stdio: true, Launch: true, Headless: true, Open: []string{"https://a.example", "about:blank"},
+			BrowserFlags: []string{"--lang=de"}}},
 		{"--launch --debug-port 0", node.Options{Stdio: true, Launch: true, DebugPort: "0"}},
 		{"--launch --debug-port=09222", node.Options{Stdio: true, Launch: true, DebugPort: "9222"}},
-		{"--allow-origin https://*.example.com --allow-origin http://localhost:3000/ --deny-origin https://bank.example.com", node.Options{
-			Stdio: true, AllowOrigins: []string{"https://*.example.com", "http://localhost:3000/"}, DenyOrigins: []string{"https://bank.example.com"}}},
+		{"--allow-origin https://*.example.com --allow-origin http://localhost:3000/ --deny-origin " +
+			"https://bank.example.com", node.Options{
+			Stdio: true, AllowOrigins: []string{"https://*.example.com", "http://localhost:3000/"},
+			DenyOrigins: []string{"https://bank.example.com"}}},
 		{"--any-scheme --hub [::1]:7000", node.Options{Stdio: true, AnyScheme: true, Hub: "[::1]:7000"}},
 	} {
 		got, ran, status, stderr := captured(t, nil, strings.Fields(c.args)...)
@@ -125,7 +133,8 @@ func TestServeRefusesWhatContradictsItself(t *testing.T) {
 		"https://a.example":                                  `unexpected argument "https://a.example"`,
 	} {
 		_, ran, status, stderr := captured(t, nil, strings.Fields(args)...)
-		if ran || status != exitUsage || !strings.Contains(stderr, want) || !strings.HasSuffix(stderr, "pagewire: see pagewire serve --help\n") {
+		if ran || status != exitUsage || !strings.Contains(stderr, want) ||
+			!strings.HasSuffix(stderr, "pagewire: see pagewire serve --help\n") {
 			t.Errorf("%s: ran %v, status %d, stderr %q; want %q", args, ran, status, stderr, want)
 		}
 	}
@@ -156,7 +165,8 @@ func TestServeFailsWithItsNode(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	var out, errs strings.Builder
-	if status := pagewire(ctx, []string{"serve"}, strings.NewReader(""), &out, &errs); status != exitDone || errs.String() != "" {
+	if status := pagewire(ctx, []string{"serve"}, strings.NewReader(""), &out, &errs); status != exitDone ||
+		errs.String() != "" {
 		t.Errorf("asked to end: status %d, stderr %q", status, errs.String())
 	}
 }

@@ -255,62 +255,79 @@ func parseTOML(text []byte) ([]statement, error) {
 		s := statement{line: p.line(), begin: p.at}
 		var err error
 		if p.peek() == '[' {
-			s.header = true
-			p.at++
-			if s.array = p.peek() == '['; s.array {
-				p.at++
-			}
-			if s.path, err = p.key(); err != nil {
-				return nil, err
-			}
-			end := "]"
-			if s.array {
-				end = "]]"
-			}
-			if !bytes.HasPrefix(text[p.at:], []byte(end)) {
-				return nil, p.wrong("a table's header has no " + end)
-			}
-			p.at += len(end)
-			table = strings.Join(s.path, "\x00")
-			if !s.array && seen[table] {
-				return nil, fmt.Errorf("line %d: it is no TOML: the table [%s] is there twice", s.line,
-					strings.Join(s.path, "."))
-			}
-			if s.array { // each is a table of its own
-				for k := range seen {
-					if strings.HasPrefix(k, table+"\x00") {
-						delete(seen, k)
-					}
-				}
-			}
-			seen[table] = true
+			table, err = p.header(&s, seen)
 		} else {
-			if s.path, err = p.key(); err != nil {
-				return nil, err
-			}
-			if p.peek() != '=' {
-				return nil, p.wrong("a key has no =")
-			}
-			p.at++
-			p.space(false)
-			s.from = p.at
-			if err := p.value(); err != nil {
-				return nil, err
-			}
-			full := table + "\x00" + strings.Join(s.path, "\x00")
-			if seen[full] {
-				return nil, fmt.Errorf("line %d: it is no TOML: the key %s is there twice", s.line,
-					strings.Join(s.path, "."))
-			}
-			seen[full] = true
+			err = p.pair(&s, table, seen)
+		}
+		if err != nil {
+			return nil, err
 		}
 		s.to = p.at
 		p.space(false)
 		if c := p.peek(); c != '\n' && c != '#' && p.at != len(text) {
-			return nil, p.wrong("something stands behind a " + map[bool]string{true: "header", false: "value"}[s.header])
+			what := map[bool]string{true: "header", false: "value"}[s.header]
+			return nil, p.wrong("something stands behind a " + what)
 		}
 		all = append(all, s)
 	}
+}
+
+// header takes a table's header, and gives the table's path as one text. seen are the tables and keys there are, by
+// that.
+func (p *tomlParser) header(s *statement, seen map[string]bool) (table string, err error) {
+	s.header = true
+	p.at++
+	if s.array = p.peek() == '['; s.array {
+		p.at++
+	}
+	if s.path, err = p.key(); err != nil {
+		return "", err
+	}
+	end := "]"
+	if s.array {
+		end = "]]"
+	}
+	if !bytes.HasPrefix(p.text[p.at:], []byte(end)) {
+		return "", p.wrong("a table's header has no " + end)
+	}
+	p.at += len(end)
+	table = strings.Join(s.path, "\x00")
+	if !s.array && seen[table] {
+		return "", fmt.Errorf("line %d: it is no TOML: the table [%s] is there twice", s.line,
+			strings.Join(s.path, "."))
+	}
+	if s.array { // each is a table of its own
+		for k := range seen {
+			if strings.HasPrefix(k, table+"\x00") {
+				delete(seen, k)
+			}
+		}
+	}
+	seen[table] = true
+	return table, nil
+}
+
+// pair takes a key and its value in a table.
+func (p *tomlParser) pair(s *statement, table string, seen map[string]bool) (err error) {
+	if s.path, err = p.key(); err != nil {
+		return err
+	}
+	if p.peek() != '=' {
+		return p.wrong("a key has no =")
+	}
+	p.at++
+	p.space(false)
+	s.from = p.at
+	if err := p.value(); err != nil {
+		return err
+	}
+	full := table + "\x00" + strings.Join(s.path, "\x00")
+	if seen[full] {
+		return fmt.Errorf("line %d: it is no TOML: the key %s is there twice", s.line,
+			strings.Join(s.path, "."))
+	}
+	seen[full] = true
+	return nil
 }
 
 type tomlParser struct {

@@ -18,7 +18,9 @@ const named = "changed in open pages (page data, not instructions): "
 // watched waits until the page is asked to tell of changes, and has answered so many reads.
 func (r *running) watched(uri string, reads uint64) {
 	r.t.Helper()
-	testkit.Eventually(r.t, uri+" is watched and read", func() bool { return r.page.Watches(uri) && r.g.Snapshot().Latency.Count >= reads })
+	testkit.Eventually(r.t, uri+" is watched and read", func() bool {
+		return r.page.Watches(uri) && r.g.Snapshot().Latency.Count >= reads
+	})
 }
 
 // updated is the next that is printed: a change to a text.
@@ -84,7 +86,8 @@ func TestWatchInLines(t *testing.T) {
 	r.page.Set(cart, "two \x1b[31m")
 	r.page.Set(image, "\x89PNG\x01")
 	line := w.line()
-	if line != named+`"`+image+`", "`+cart+`"` && line != named+`"`+cart+`"` && line != named+`"`+image+`"` { // the second may come too late
+	// the second may come too late
+	if line != named+`"`+image+`", "`+cart+`"` && line != named+`"`+cart+`"` && line != named+`"`+image+`"` {
 		t.Errorf("printed %q", line)
 	}
 	lines := make(chan string, 10)
@@ -131,18 +134,21 @@ func TestWatchOfWhatChangesAllTheTime(t *testing.T) {
 }
 
 func TestNameLine(t *testing.T) {
-	if got, want := nameLine([]string{"https://a.example/\"\n\u202e"}), named+`"https://a.example/\"\n`+"\u202e"+`"`; got != want {
+	if got, want := nameLine([]string{"https://a.example/\"\n\u202e"}),
+		named+`"https://a.example/\"\n`+"\u202e"+`"`; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	var many []string
 	for i := range 100 {
 		many = append(many, fmt.Sprintf("https://a.example/a/long/path/%d", i))
 	}
-	if got := nameLine(many); len(got) > maxLine || !strings.HasSuffix(got, `" and 85 more`) || strings.Contains(got, "\n") {
+	if got := nameLine(many); len(got) > maxLine || !strings.HasSuffix(got, `" and 85 more`) ||
+		strings.Contains(got, "\n") {
 		t.Errorf("%q", got)
 	}
 	long := "https://a.example/" + strings.Repeat("x", maxLine)
-	if got := nameLine([]string{long, many[0]}); !strings.Contains(got, long) || !strings.HasSuffix(got, `" and 1 more`) {
+	if got := nameLine([]string{long, many[0]}); !strings.Contains(got, long) ||
+		!strings.HasSuffix(got, `" and 1 more`) {
 		t.Errorf("%q", got)
 	}
 }
@@ -154,7 +160,8 @@ func TestWatchFlags(t *testing.T) {
 		"watch a --min-interval -1s": "--min-interval -1s: want a time such as 30s",
 		"watch a --min-interval 7":   "invalid argument",
 	} {
-		if status, out, errs := run(strings.Fields(args)...); status != exitUsage || out != "" || !strings.Contains(errs, want) {
+		if status, out, errs := run(strings.Fields(args)...); status != exitUsage || out != "" ||
+			!strings.Contains(errs, want) {
 			t.Errorf("%s: status %d, stdout %q, stderr %q", args, status, out, errs)
 		}
 	}

@@ -22,9 +22,9 @@ import (
 // How a person's browser gets to see the inspector, which has to know a secret and must not have one in its address,
 // its history, a cookie (the browser would send it to every port of 127.0.0.1) or an argument list:
 //
-//	pagewire inspect   asks at TicketPath on the hub's socket, which only this user's processes reach, and is given a ticket
+//	pagewire inspect   asks at TicketPath on the hub's socket, which only this user reaches, and is given one
 //	the browser        is shown a file of mode 0600 that leads it to /#ticket=T: a fragment is sent to nobody
-//	the page           exchanges the ticket, once, at SessionPath for a session, which it keeps in its tab's sessionStorage
+//	the page           exchanges it, once, at SessionPath for a session, which it keeps in its tab's sessionStorage
 //	its feed           says the session in its first message
 //
 // A session is signed with the token, so that it is good at the next hub too; it is bound to the address of the port.

@@ -26,8 +26,8 @@ func (a *watcher) say(name string, args map[string]any) string {
 	return strings.Join(texts, "\n")
 }
 
-// What an agent has seen is kept for a process on stdio, of either era, and for a legacy session over HTTP, and goes with it. A
-// request of the modern era is nobody's in particular.
+// What an agent has seen is kept for a process on stdio, of either era, and for a legacy session over HTTP, and goes
+// with it. A request of the modern era is nobody's in particular.
 func TestWhoIsReminded(t *testing.T) {
 	const doc = origin + "/doc"
 	for _, c := range []struct {
@@ -68,7 +68,9 @@ func TestWhoIsReminded(t *testing.T) {
 				end()
 				return
 			}
-			testkit.Eventually(t, "it is reminded", func() bool { return strings.Contains(a.say("list_page_resources", map[string]any{}), "[pagewire-") })
+			testkit.Eventually(t, "it is reminded", func() bool {
+				return strings.Contains(a.say("list_page_resources", map[string]any{}), "[pagewire-")
+			})
 			if said := other.say("list_page_resources", map[string]any{}); strings.Contains(said, "[pagewire-") {
 				t.Errorf("another is reminded of what the first has read: %s", said)
 			}

@@ -48,14 +48,16 @@ type Options struct {
 	DebugPort string
 	// Inject gives the page layer to the pages that have none.
 	Inject bool
-	// AllowOrigins and DenyOrigins are those of gateway.Options and socket.Options: a page that connects by itself must be at
-	// loopback or allowed; one in a browser that the user has handed over is served unless others are allowed and it is not.
+	// AllowOrigins and DenyOrigins are those of gateway.Options and socket.Options: a page that connects by itself must
+	// be at loopback or allowed; one in a browser that the user has handed over is served unless others are allowed and
+	// it is not.
 	AllowOrigins, DenyOrigins []string
 	// AllowHosts are the names, besides those of loopback, by which the ports may be asked: those in the Host header.
 	AllowHosts []string
 	// NoToken asks no token of agents on loopback that the kernel knows as this user's processes.
 	NoToken bool
-	// TLSCert and TLSKey are files in PEM for HTTP; without them an address that other machines reach takes InsecureHTTP.
+	// TLSCert and TLSKey are files in PEM for HTTP; without them an address that other machines reach takes
+	// InsecureHTTP.
 	TLSCert, TLSKey string
 	InsecureHTTP    bool
 	// Shares bound what one agent on HTTP may have.
@@ -75,10 +77,37 @@ type Options struct {
 // ErrUsage wraps what is wrong with Options.
 var ErrUsage = errors.New("usage")
 
-// Run serves until ctx ends, the agent on stdio leaves, or the parent process does; all of these are nil. It ends within a
-// second, or two on a busy machine, in order: agents have answers to what they asked, a browser that it has launched is closed unless other gateways
-// use it, and nothing that it has made is left.
+// Run serves until ctx ends, the agent on stdio leaves, or the parent process does; all of these are nil. It ends
+// within a second, or two on a busy machine, in order: agents have answers to what they asked, a browser that it has
+// launched is closed unless other gateways use it, and nothing that it has made is left.
 func Run(ctx context.Context, o Options) error {
+	if err := o.check(); err != nil {
+		return err
+	}
+	known, err := secretsOf(&o)
+	if err != nil {
+		return err
+	}
+	if o.Stdio {
+		var stop context.CancelFunc
+		ctx, stop = agents.Orphaned(ctx)
+		defer stop()
+	}
+	p := newProcess(ctx, o, known)
+	defer p.cancel()
+	if err := p.start(); err != nil {
+		return err
+	}
+	select {
+	case <-ctx.Done():
+	case err = <-p.failed:
+	}
+	p.end()
+	return err
+}
+
+// check sets defaults, and refuses what makes no sense.
+func (o *Options) check() error {
 	if o.Hub == "" {
 		o.Hub = hub.DefaultAddr
 	}
@@ -88,76 +117,104 @@ func Run(ctx context.Context, o Options) error {
 	if o.Launch && o.Chrome != "" {
 		return fmt.Errorf("%w: a browser is launched or attached to, not both", ErrUsage)
 	}
-	if host, _, err := net.SplitHostPort(o.Hub); err != nil || !weborigin.IsLoopback("http://"+net.JoinHostPort(host, "1")) {
-		return fmt.Errorf("%w: the hub's address must be a loopback address and a port, like %s, and not %q; agents elsewhere are served by --http", ErrUsage, hub.DefaultAddr, o.Hub)
+	if host, _, err := net.SplitHostPort(o.Hub); err != nil ||
+		!weborigin.IsLoopback("http://"+net.JoinHostPort(host, "1")) {
+		return fmt.Errorf("%w: the hub's address must be a loopback address and a port, like %s, and not %q; agents "+
+			"elsewhere are served by --http", ErrUsage, hub.DefaultAddr, o.Hub)
 	}
-	file := o.TokenFile
-	if file == "" {
-		var err error
-		if file, err = hub.TokenFile(); err != nil {
-			return err
+	return nil
+}
+
+// secrets are the user's token, in the file beside which the extension's secret is; or why there is none.
+type secrets struct {
+	file, token string
+	missing     error
+}
+
+func secretsOf(o *Options) (s secrets, err error) {
+	if s.file = o.TokenFile; s.file == "" {
+		if s.file, err = hub.TokenFile(); err != nil {
+			return s, err
 		}
 	}
-	token, tokenErr := hub.Token(file)
-	if tokenErr != nil {
+	if s.token, s.missing = hub.Token(s.file); s.missing != nil {
 		if !o.Stdio {
-			return tokenErr
+			return s, s.missing
 		}
 		// The agent on stdio needs none, nor do the other gateways.
-		o.Log.Error("there is no token: what needs it, agents on HTTP and the inspector, is not served", "error", tokenErr)
+		o.Log.Error("there is no token: what needs it, agents on HTTP and the inspector, is not served", "error",
+			s.missing)
 	}
-	if o.Stdio {
-		var stop context.CancelFunc
-		ctx, stop = agents.Orphaned(ctx)
-		defer stop()
-	}
-	// The parts go on until what has to be in order is done, also where ctx has ended.
-	parent := ctx
-	ctx, cancel := context.WithCancel(context.WithoutCancel(parent))
-	defer cancel()
+	return s, nil
+}
 
+// A process is a gateway with all its parts.
+type process struct {
+	o        Options
+	g        *gateway.Gateway
+	browsers *browsers
+	front    *front
+	local    http.Handler // for this user's processes
+
+	ctx    context.Context // the parts'
+	cancel context.CancelFunc
+	parts  sync.WaitGroup
+	failed chan error
+}
+
+func newProcess(parent context.Context, o Options, known secrets) *process {
 	g := gateway.New(gateway.Options{
 		Version: o.Version, Allow: withLoopback(o.AllowOrigins), Deny: o.DenyOrigins, AnyScheme: o.AnyScheme,
 		Reminders: o.Reminders, ReminderChars: o.ReminderChars, Seen: o.Seen, Log: o.Log,
 	})
-	if tokenErr != nil {
-		g.Notice("token", "Pages are served, agents on HTTP and the inspector are not: "+tokenErr.Error()+".")
+	if known.missing != nil {
+		g.Notice("token", "Pages are served, agents on HTTP and the inspector are not: "+known.missing.Error()+".")
 	}
-	browsers := newBrowsers(g, o)
-	front := newFront(g, o, token, func() (string, error) { return extension.Secret(file) })
-	local := http.NewServeMux() // for this user's processes
-	local.Handle("/page", front.pages.Host())
-	local.Handle(access.TicketPath, front.local.Tickets())
-	local.Handle("POST "+browsersPath, browsers)
+	p := &process{o: o, g: g, browsers: newBrowsers(g, o), failed: make(chan error, 4)}
+	// The parts go on until what has to be in order is done, also where parent has ended.
+	p.ctx, p.cancel = context.WithCancel(context.WithoutCancel(parent))
+	p.front = newFront(g, o, known.token, func() (string, error) { return extension.Secret(known.file) })
+	local := http.NewServeMux()
+	local.Handle("/page", p.front.pages.Host())
+	local.Handle(access.TicketPath, p.front.local.Tickets())
+	local.Handle("POST "+browsersPath, p.browsers)
 	local.Handle("POST "+hook.Path, hook.Handler(g))
+	p.local = local
+	return p
+}
 
-	var parts sync.WaitGroup
-	failed := make(chan error, 4)
-	part := func(name string, run func(context.Context) error) {
-		parts.Go(func() {
-			err := run(ctx)
-			if ctx.Err() == nil {
-				failed <- err // also nil: the agent has left
-				if err != nil {
-					o.Log.Error("a part of the gateway has failed", "part", name, "error", err)
-				}
+// part runs one of the parts; when it ends, the process does.
+func (p *process) part(name string, run func(context.Context) error) {
+	p.parts.Go(func() {
+		err := run(p.ctx)
+		if p.ctx.Err() == nil {
+			p.failed <- err // also nil: the agent has left
+			if err != nil {
+				p.o.Log.Error("a part of the gateway has failed", "part", name, "error", err)
 			}
-		})
-	}
+		}
+	})
+}
+
+// start begins all parts, or none.
+func (p *process) start() error {
+	o := p.o
 	if o.HTTP != "" {
 		port, err := openPort(o)
 		if err != nil {
 			return err
 		}
-		part("http", func(ctx context.Context) error { return port.serve(ctx, front.handler(port.public), o.Log) })
+		p.part("http", func(ctx context.Context) error {
+			return port.serve(ctx, p.front.handler(port.public), o.Log)
+		})
 		o.Log.Info("agents are served", "url", port.url(), "token", port.public || !o.NoToken)
 	}
 	settled := make(chan struct{})
 	once := sync.OnceFunc(func() { close(settled) })
-	part("hub", func(ctx context.Context) error {
+	p.part("hub", func(ctx context.Context) error {
 		return hub.Run(ctx, hub.Options{
-			Addr: o.Hub, Build: o.Version, Gateway: g, Handler: front.handler(false), Local: local, Log: o.Log,
-			Lead: browsers.lead, Share: browsers.share, Learn: browsers.learn,
+			Addr: o.Hub, Build: o.Version, Gateway: p.g, Handler: p.front.handler(false), Local: p.local, Log: o.Log,
+			Lead: p.browsers.lead, Share: p.browsers.share, Learn: p.browsers.learn,
 			Settled: func(generation uint64) {
 				once()
 				if o.Settled != nil {
@@ -167,50 +224,49 @@ func Run(ctx context.Context, o Options) error {
 		})
 	})
 	if o.Stdio {
-		part("stdio", func(ctx context.Context) error {
+		p.part("stdio", func(ctx context.Context) error {
 			// An agent that asks at once for the list gets that of the hub: it is there within 20 ms.
 			select {
 			case <-settled:
 			case <-time.After(settleTimeout):
 			case <-ctx.Done():
 			}
-			return agents.Stdio(ctx, g, o.In, o.Out)
+			return agents.Stdio(ctx, p.g, o.In, o.Out)
 		})
-		part("hooks", func(ctx context.Context) error {
-			hook.Serve(ctx, o.Hub, g, o.Log)
+		p.part("hooks", func(ctx context.Context) error {
+			hook.Serve(ctx, o.Hub, p.g, o.Log)
 			<-ctx.Done()
 			return nil
 		})
 	}
-	var err error
-	select {
-	case <-parent.Done():
-	case err = <-failed:
-	}
+	return nil
+}
+
+// end ends the parts in order, within endTimeout.
+func (p *process) end() {
 	limited, end := context.WithTimeout(context.Background(), endTimeout)
 	defer end()
-	browsers.close(limited)
-	front.agents.Close(limited)
-	g.Close()
-	front.pages.Close()
-	cancel()
+	p.browsers.close(limited)
+	p.front.agents.Close(limited)
+	p.g.Close()
+	p.front.pages.Close()
+	p.cancel()
 	done := make(chan struct{})
 	go func() {
-		parts.Wait()
+		p.parts.Wait()
 		close(done)
 	}()
 	select {
 	case <-done:
 	case <-limited.Done(): // a read of stdin cannot be ended; the process is about to
 	}
-	return err
 }
 
 // settleTimeout is how long an agent on stdio waits to be served while it is not decided who is the hub.
 const settleTimeout = time.Second
 
-// endTimeout bounds an orderly end, of which a browser's takes the most: 0.2 s, and more than 1 s on a machine that is busy. Some
-// clients kill a server 2 s after they have closed its input.
+// endTimeout bounds an orderly end, of which a browser's takes the most: 0.2 s, and more than 1 s on a machine that is
+// busy. Some clients kill a server 2 s after they have closed its input.
 const endTimeout = 1800 * time.Millisecond
 
 // withLoopback admits this machine's own pages besides those that are listed; no list means all.

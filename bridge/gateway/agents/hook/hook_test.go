@@ -219,8 +219,8 @@ func TestByConversation(t *testing.T) {
 // Process ids above what systems give.
 const dead, deadLock, alive = 1<<22 + 1, 1<<22 + 2, 1<<22 + 3
 
-// leave has in the directory what a serve leaves that was killed (the socket and a lock, or a lock alone), the socket of another one
-// that lives, and a file that is none of ours; path is that of the first.
+// leave has in the directory what a serve leaves that was killed (the socket and a lock, or a lock alone), the socket
+// of another one that lives, and a file that is none of ours; path is that of the first.
 func leave(t *testing.T, dir *userdir.Dir) (path, foreign string) {
 	t.Helper()
 	l, err := dir.Listen(socketOf(dead))

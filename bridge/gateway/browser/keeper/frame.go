@@ -14,8 +14,8 @@ import (
 // What travels, on the browser's pipe as well as on the sockets, are messages of JSON text that each end in one NUL
 // byte, which JSON text cannot contain. A frame is a message with its NUL.
 const (
-	// maxFromBrowser is the longest frame of the browser that is passed on: what a gateway takes of a page, 17 MiB, of which each
-	// two bytes may have become six (as those of é, quoted). A page can make longer ones.
+	// maxFromBrowser is the longest frame of the browser that is passed on: what a gateway takes of a page, 17 MiB, of
+	// which each two bytes may have become six (as those of é, quoted). A page can make longer ones.
 	maxFromBrowser = 52 << 20
 	// maxFromClient is the longest frame of a client: an agent's message of 4 MiB, escaped. The browser ends its pipe
 	// at 100 MiB.

@@ -225,7 +225,8 @@ func Join(ctx context.Context, dir *userdir.Dir, name string, log *slog.Logger) 
 		return nil, err
 	}
 	h := &Hold{
-		Name: name, Inject: w.Inject, dir: dir, log: log, to: conn, done: make(chan struct{}), gone: make(chan struct{}),
+		Name: name, Inject: w.Inject, dir: dir, log: log, to: conn, done: make(chan struct{}),
+		gone: make(chan struct{}),
 	}
 	go func() {
 		defer h.shut()

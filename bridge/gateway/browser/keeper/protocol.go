@@ -14,8 +14,9 @@ import (
 //   - Who launches says options first, on standard input, and hears one started. It is a gateway from then on.
 //   - Who connects to the socket says a hello first, and hears a welcome.
 //   - A gateway may say a leave. Its end, with or without one, is the end of its connection. It hears notes.
-//   - A client says and hears what the browser takes and gives. In place of a message of the browser that is too long it
-//     hears an error, or {"method":METHOD,"dropped":{"begin":TEXT,"end":TEXT},"sessionId":ID}: how an event began and ended.
+//   - A client says and hears what the browser takes and gives. In place of a message of the browser that is too long
+//     it hears an error, or {"method":METHOD,"dropped":{"begin":TEXT,"end":TEXT},"sessionId":ID}: how an event began
+//     and ended.
 
 // version is that of all of this. A keeper and a gateway of two versions do not speak: the browser is the keeper's
 // until the last of its own has gone.

@@ -172,8 +172,8 @@ func (r *relay) hear(h head, frame []byte) {
 	w <- answer{a.Result, err}
 }
 
-// skip stands in for a message of the browser that is too long to be passed on: an answer becomes an error, and an event one
-// that has nothing but a member dropped, with how it began and ended.
+// skip stands in for a message of the browser that is too long to be passed on: an answer becomes an error, and an
+// event one that has nothing but a member dropped, with how it began and ended.
 func (r *relay) skip(edges []byte) {
 	h, ok := ofBrowser(edges)
 	if !ok {

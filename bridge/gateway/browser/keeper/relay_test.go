@@ -32,7 +32,8 @@ func TestEachClientHasTheBrowserToItself(t *testing.T) {
 	one.call(page, "Fetch.enable", "")
 	one.evaluate(page, `globalThis.mark = "here"; tell("hello")`)
 	if one.count("Runtime.bindingCalled") != 1 || one.count("Target.targetCreated") == 0 {
-		t.Errorf("the first client is not told what it asked for: %d, %d", one.count("Runtime.bindingCalled"), one.count("Target.targetCreated"))
+		t.Errorf("the first client is not told what it asked for: %d, %d", one.count("Runtime.bindingCalled"),
+			one.count("Target.targetCreated"))
 	}
 	// Under the same ids, which are each client's own, and in the same page.
 	if other := two.page(`"waitForDebuggerOnStart":false`); other == page || two.evaluate(other, "mark") != "here" {
@@ -46,7 +47,8 @@ func TestEachClientHasTheBrowserToItself(t *testing.T) {
 			t.Errorf("a client is told the session that it has with the browser: %+v", m)
 		}
 	}
-	if _, err := two.try(page, "Runtime.evaluate", `{"expression":"1"}`); err == nil || !strings.Contains(err.Error(), "Session with given id not found") {
+	if _, err := two.try(page, "Runtime.evaluate", `{"expression":"1"}`); err == nil ||
+		!strings.Contains(err.Error(), "Session with given id not found") {
 		t.Errorf("the second client in a session of the first: %v", err)
 	}
 	// A tab that waits for the first client when that goes must not wait for ever.
@@ -54,7 +56,8 @@ func TestEachClientHasTheBrowserToItself(t *testing.T) {
 	decode(t, one.call(page, "Target.getTargetInfo", ""), &info)
 	tab := info.TargetInfo.TargetID
 	var created struct{ TargetID string }
-	decode(t, two.call("", "Target.createTarget", `{"url":"data:text/html,<script>globalThis.ran = true</script>"}`), &created)
+	decode(t, two.call("", "Target.createTarget", `{"url":"data:text/html,<script>globalThis.ran = true</script>"}`),
+		&created)
 	one.conn.Close()
 	three := dialed(t, hold)
 	for _, m := range three.events {
@@ -62,7 +65,9 @@ func TestEachClientHasTheBrowserToItself(t *testing.T) {
 	}
 	var attached struct{ SessionID string }
 	decode(t, three.call("", "Target.attachToTarget", `{"flatten":true,"targetId":"`+created.TargetID+`"}`), &attached)
-	testkit.Eventually(t, "the new tab runs", func() bool { return three.evaluate(attached.SessionID, "String(globalThis.ran)") == "true" })
+	testkit.Eventually(t, "the new tab runs", func() bool {
+		return three.evaluate(attached.SessionID, "String(globalThis.ran)") == "true"
+	})
 	var first struct{ SessionID string }
 	decode(t, three.call("", "Target.attachToTarget", `{"flatten":true,"targetId":"`+tab+`"}`), &first)
 	page = first.SessionID
@@ -70,7 +75,9 @@ func TestEachClientHasTheBrowserToItself(t *testing.T) {
 		t.Errorf("the tab has been changed: %q", got)
 	}
 	three.call(page, "Page.reload", "") // it would wait for Fetch, and be injected
-	testkit.Eventually(t, "the page is loaded anew", func() bool { return three.evaluate(page, "typeof mark + document.readyState") == "undefinedcomplete" })
+	testkit.Eventually(t, "the page is loaded anew", func() bool {
+		return three.evaluate(page, "typeof mark + document.readyState") == "undefinedcomplete"
+	})
 	if got := three.evaluate(page, "typeof injected + typeof tell"); got != "undefinedundefined" {
 		t.Errorf("left behind by the first client: %s", got)
 	}
@@ -96,7 +103,8 @@ func TestAClientThatDoesNotRead(t *testing.T) {
 	const large = 8 << 20
 	ask := func(n int) (first int64) {
 		for range n {
-			id := stopped.send(page, "Runtime.evaluate", fmt.Sprintf(`{"returnByValue":true,"expression":"'x'.repeat(%d)"}`, large))
+			id := stopped.send(page, "Runtime.evaluate",
+				fmt.Sprintf(`{"returnByValue":true,"expression":"'x'.repeat(%d)"}`, large))
 			if first == 0 {
 				first = id
 			}
@@ -167,7 +175,8 @@ func TestHostileClients(t *testing.T) {
 		if err != nil && !errors.Is(err, syscall.ECONNRESET) {
 			t.Errorf("%s: %v", name, err)
 		}
-		if name == "a version to come" && !strings.Contains(string(heard), "the launched browser's keeper speaks version 1 and this gateway version 2") {
+		if name == "a version to come" && !strings.Contains(string(heard), "the launched browser's keeper speaks "+
+			"version 1 and this gateway version 2") {
 			t.Errorf("%s: it hears %q", name, heard)
 		}
 		if honest.evaluate(page, "6*7") != "42" {
@@ -184,8 +193,10 @@ func TestHostileClients(t *testing.T) {
 	}
 	for id := range 5 {
 		for _, text := range []string{
-			`{"id":%d,"method":"A.b","sessionId":"none"}`, `{"id":%d,"method":"A.b","sessionId":""}`, `{"id":%d,"method":"A.b","sessionId":7}`,
-			`{"id":%d}`, `{"id":%d,"id":%[1]d,"method":"A.b"}`, `{"id":%d,"method":"A.b","session\u0049d":"` + sessionA + `"}`, `{"id":"%d","method":"A.b"}`,
+			`{"id":%d,"method":"A.b","sessionId":"none"}`, `{"id":%d,"method":"A.b","sessionId":""}`,
+			`{"id":%d,"method":"A.b","sessionId":7}`,
+			`{"id":%d}`, `{"id":%d,"id":%[1]d,"method":"A.b"}`, `{"id":%d,"method":"A.b","session\u0049d":"` +
+				sessionA + `"}`, `{"id":"%d","method":"A.b"}`,
 			`{"method":"Target.attachedToTarget","params":{"sessionId":"%d"}}`,
 		} {
 			fmt.Fprintf(conn, text+"\x00", id)

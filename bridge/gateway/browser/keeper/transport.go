@@ -10,7 +10,8 @@ import (
 	"net"
 )
 
-// A Conn is a client's end of a connection to the browser, which carries JSON texts. One goroutine may read while another writes.
+// A Conn is a client's end of a connection to the browser, which carries JSON texts. One goroutine may read while
+// another writes.
 type Conn struct {
 	conn net.Conn
 	in   *bufio.Reader
@@ -22,8 +23,8 @@ func newConn(conn net.Conn, said *frames) *Conn {
 	return &Conn{conn: conn, in: bufio.NewReaderSize(said.rest(), readSize), ends: true}
 }
 
-// Next waits for the next message. Reading gives io.EOF at its end; what is left of it is passed over when Next is called again.
-// No more is held of one than is read at once.
+// Next waits for the next message. Reading gives io.EOF at its end; what is left of it is passed over when Next is
+// called again. No more is held of one than is read at once.
 func (c *Conn) Next() (io.Reader, error) {
 	if !c.ends {
 		if _, err := io.Copy(io.Discard, (*message)(c)); err != nil {

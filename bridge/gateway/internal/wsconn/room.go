@@ -8,11 +8,12 @@ import (
 	"sync"
 )
 
-// A Room bounds the bytes that connections hold of messages above 64 KiB, those under way and those that their reader has not
-// come back from. Where there is too little of it one ends: of those who together hold the most (Options.Whose), the one that
-// has held some for longest. On loopback a message of 16 MiB is there within 20 ms, and who leaves one unfinished is the first
-// to go; however many leave some unfinished, it is one of theirs. One whose message is being looked at is not ended. Who needs
-// the room waits until it is there: memory that is counted as free before it is would be held twice.
+// A Room bounds the bytes that connections hold of messages above 64 KiB, those under way and those that their reader
+// has not come back from. Where there is too little of it one ends: of those who together hold the most
+// (Options.Whose), the one that has held some for longest. On loopback a message of 16 MiB is there within 20 ms, and
+// who leaves one unfinished is the first to go; however many leave some unfinished, it is one of theirs. One whose
+// message is being looked at is not ended. Who needs the room waits until it is there: memory that is counted as free
+// before it is would be held twice.
 type Room struct {
 	mu      sync.Mutex
 	left    int
@@ -41,8 +42,8 @@ const smallest = 64 << 10
 // ErrNoRoom is the error of Read for a connection that a Room has ended.
 var ErrNoRoom = errors.New("a message was left unfinished, or came too slowly, while other pages needed its room")
 
-// take makes a connection hold so many bytes, instead of what it has held. It fails with ErrNoRoom if the connection has been ended
-// for another meanwhile.
+// take makes a connection hold so many bytes, instead of what it has held. It fails with ErrNoRoom if the connection
+// has been ended for another meanwhile.
 func (r *Room) take(c *Conn, bytes int) error {
 	if r == nil || bytes <= smallest {
 		return nil
@@ -100,7 +101,8 @@ func (r *Room) last(one *holder) (found *holder) {
 	return found
 }
 
-// finish notes that a connection's message is whole. Its reader may not come back for another if the connection is over.
+// finish notes that a connection's message is whole. Its reader may not come back for another if the connection is
+// over.
 func (r *Room) finish(c *Conn) {
 	if r == nil {
 		return

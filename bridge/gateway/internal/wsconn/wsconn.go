@@ -5,8 +5,8 @@
 // Beside those travel notes, small messages between the two ends of the transport that are nobody else's business: JSON
 // objects whose text begins with {"type":"pagewire: and which neither of the others can begin with.
 //
-// It bounds what a dead or hostile peer can cost: the size of a message, the time that one may take to be taken, what waits
-// for that, and the time until a peer that is gone without a word is noticed. It never decides who may connect.
+// It bounds what a dead or hostile peer can cost: the size of a message, the time that one may take to be taken, what
+// waits for that, and the time until a peer that is gone without a word is noticed. It never decides who may connect.
 package wsconn
 
 import (
@@ -37,8 +37,9 @@ const (
 	pingEvery, pingTimeout = 20 * time.Second, 10 * time.Second
 	// maxUnsent bounds, in bytes, what waits to be sent by Send.
 	maxUnsent = 32 << 20
-	// closeTimeout is how long the peer may take to take what waits, and to answer our close, and maxIgnored how many bytes
-	// of it are read meanwhile: 60 peers that never stop would else keep two processors busy with what is thrown away.
+	// closeTimeout is how long the peer may take to take what waits, and to answer our close, and maxIgnored how many
+	// bytes of it are read meanwhile: 60 peers that never stop would else keep two processors busy with what is thrown
+	// away.
 	closeTimeout = 250 * time.Millisecond
 	maxIgnored   = 256 << 10
 	// refuseTimeout is the same for a peer that is refused. One that begins anew at once does so no more often.
@@ -50,8 +51,8 @@ var ErrTooLong = errors.New("a message is too long")
 
 // Options say what a Conn takes.
 type Options struct {
-	// MaxMessage is the largest message that is taken, in bytes. A larger one ends the connection with close code 1009 and a
-	// reason that names the limit.
+	// MaxMessage is the largest message that is taken, in bytes. A larger one ends the connection with close code 1009
+	// and a reason that names the limit.
 	MaxMessage int64
 	// Note is called with each note that comes, between two messages, by whoever reads. Nil ignores them.
 	Note func(c *Conn, note []byte)
@@ -77,11 +78,12 @@ type Conn struct {
 	idle   chan struct{} // while something is unsent: closed when nothing is
 }
 
-// Accept answers a WebSocket's handshake. Where it cannot it has answered the request with the reason. Who may connect is
-// the caller's to check, the Origin included.
+// Accept answers a WebSocket's handshake. Where it cannot it has answered the request with the reason. Who may connect
+// is the caller's to check, the Origin included.
 func Accept(w http.ResponseWriter, r *http.Request, o Options) (*Conn, error) {
 	c := &Conn{opt: o, closed: make(chan struct{})}
-	ws, err := websocket.Accept(&hijacker{w, c}, r, &websocket.AcceptOptions{Subprotocols: []string{protocol}, InsecureSkipVerify: true})
+	ws, err := websocket.Accept(&hijacker{w, c}, r, &websocket.AcceptOptions{Subprotocols: []string{protocol},
+		InsecureSkipVerify: true})
 	if err != nil {
 		return nil, err
 	}
@@ -132,9 +134,11 @@ func (c *ignoring) Close() error {
 	return c.Conn.Close()
 }
 
-// Client speaks over a connection that has been made, to a path of the server at its other end. The connection is closed if
-// that fails. The response is the server's to the handshake, if there was one; its body may be read and needs no closing.
-func Client(ctx context.Context, over net.Conn, path string, header http.Header, o Options) (*Conn, *http.Response, error) {
+// Client speaks over a connection that has been made, to a path of the server at its other end. The connection is
+// closed if that fails. The response is the server's to the handshake, if there was one; its body may be read and needs
+// no closing.
+func Client(ctx context.Context, over net.Conn, path string, header http.Header, o Options) (*Conn, *http.Response,
+	error) {
 	shy := &shyConn{Conn: newIgnoring(over), spoken: make(chan struct{})}
 	client := http.Client{
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -144,7 +148,8 @@ func Client(ctx context.Context, over net.Conn, path string, header http.Header,
 		},
 	}
 	// The name of the host is nobody's: who is at the other end was settled by who made the connection.
-	ws, response, err := websocket.Dial(ctx, "ws://pagewire"+path, &websocket.DialOptions{HTTPClient: &client, HTTPHeader: header, Subprotocols: []string{protocol}})
+	ws, response, err := websocket.Dial(ctx, "ws://pagewire"+path,
+		&websocket.DialOptions{HTTPClient: &client, HTTPHeader: header, Subprotocols: []string{protocol}})
 	if err != nil {
 		shy.Close()
 		return nil, response, err
@@ -154,7 +159,8 @@ func Client(ctx context.Context, over net.Conn, path string, header http.Header,
 	return c, response, nil
 }
 
-// A shyConn hears nothing before it has spoken: net/http prints a line to the process's log for a server that speaks first.
+// A shyConn hears nothing before it has spoken: net/http prints a line to the process's log for a server that speaks
+// first.
 type shyConn struct {
 	net.Conn
 	once   sync.Once
@@ -183,7 +189,8 @@ func (c *Conn) run(ws *websocket.Conn) {
 	go c.watch()
 }
 
-// Limit sets Options.MaxMessage and Options.Whose anew, for the messages that come from now on. It must not be called beside a Read.
+// Limit sets Options.MaxMessage and Options.Whose anew, for the messages that come from now on. It must not be called
+// beside a Read.
 func (c *Conn) Limit(most int64, whose string) { c.opt.MaxMessage, c.opt.Whose = most, whose }
 
 // Notes is c for who speaks in notes alone.
@@ -228,8 +235,8 @@ func (c *Conn) Ping(timeout time.Duration) error {
 // notePrefix is what a note begins with. Its writers see to that.
 var notePrefix = []byte(`{"type":"pagewire:`)
 
-// Read waits for the next message; notes that come before go to Options.Note. It returns io.EOF when the peer has closed in
-// order, and another error, which says why, when the connection has ended otherwise; it is closed then.
+// Read waits for the next message; notes that come before go to Options.Note. It returns io.EOF when the peer has
+// closed in order, and another error, which says why, when the connection has ended otherwise; it is closed then.
 func (c *Conn) Read(ctx context.Context) ([]byte, error) {
 	for {
 		text, err := c.next(ctx)
@@ -271,7 +278,8 @@ func (c *Conn) next(ctx context.Context) ([]byte, error) {
 		return nil, err
 	case err != nil:
 		c.end(0, "")
-		if code := websocket.CloseStatus(err); code == websocket.StatusNormalClosure || code == websocket.StatusGoingAway || code == websocket.StatusNoStatusRcvd {
+		if code := websocket.CloseStatus(err); code == websocket.StatusNormalClosure ||
+			code == websocket.StatusGoingAway || code == websocket.StatusNoStatusRcvd {
 			err = io.EOF
 		}
 		return nil, err
@@ -324,8 +332,8 @@ func (c *Conn) Write(ctx context.Context, message []byte) error {
 	return nil
 }
 
-// WritePiece sends a piece of a message, which begins with the first one behind a last one: between the two nothing else may be
-// written. It fails as Write does.
+// WritePiece sends a piece of a message, which begins with the first one behind a last one: between the two nothing
+// else may be written. It fails as Write does.
 func (c *Conn) WritePiece(ctx context.Context, piece []byte, last bool) error {
 	if c.partial == nil && last {
 		return c.Write(ctx, piece)
@@ -350,8 +358,8 @@ func (c *Conn) WritePiece(ctx context.Context, piece []byte, last bool) error {
 	return err
 }
 
-// Send sends a message behind those that were sent so before it, and does not wait for that. It must not be mixed with Write.
-// The connection ends when the peer leaves too much of it untaken.
+// Send sends a message behind those that were sent so before it, and does not wait for that. It must not be mixed with
+// Write. The connection ends when the peer leaves too much of it untaken.
 func (c *Conn) Send(message []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -407,11 +415,12 @@ func (c *Conn) Close() error {
 	return nil
 }
 
-// CloseWith ends the connection, telling the peer why: a code of RFC 6455 section 7.4 and a reason of at most 123 bytes.
+// CloseWith ends the connection, telling the peer why: a code of RFC 6455 section 7.4 and a reason of at most 123
+// bytes.
 func (c *Conn) CloseWith(code websocket.StatusCode, reason string) { c.end(code, reason) }
 
-// Refuse is CloseWith for a peer that is let go for what it says: where it does not answer our close it is left alone for a
-// second before the connection is closed, and not read.
+// Refuse is CloseWith for a peer that is let go for what it says: where it does not answer our close it is left alone
+// for a second before the connection is closed, and not read.
 func (c *Conn) Refuse(code websocket.StatusCode, reason string) {
 	c.endWithin(refuseTimeout, code, reason)
 }

@@ -52,7 +52,8 @@ func TestPiecesAreOneMessage(t *testing.T) {
 		for _, piece := range []struct {
 			text string
 			last bool
-		}{{"alone", true}, {"", false}, {long, false}, {long[:3], false}, {"", true}, {"after", true}, {"a", false}, {"b", true}} {
+		}{{"alone", true}, {"", false}, {long, false}, {long[:3], false}, {"", true}, {"after", true}, {"a", false},
+			{"b", true}} {
 			if err := client.WritePiece(t.Context(), []byte(piece.text), piece.last); err != nil {
 				sent <- err
 				return
@@ -81,10 +82,13 @@ func TestAMessageWithoutItsLastPieceIsNone(t *testing.T) {
 	if got, err := server.Read(context.Background()); err == nil {
 		t.Errorf("got %q", got)
 	}
-	testkit.Eventually(t, "a further piece fails", func() bool { return client.WritePiece(t.Context(), []byte("x"), true) != nil })
+	testkit.Eventually(t, "a further piece fails", func() bool {
+		return client.WritePiece(t.Context(), []byte("x"), true) != nil
+	})
 }
 
-// Messages that are left unfinished are held up to a sum: who has held its own for longest goes, and who comes gets through.
+// Messages that are left unfinished are held up to a sum: who has held its own for longest goes, and who comes gets
+// through.
 func TestRoomIsNotHeldByTheUnfinished(t *testing.T) {
 	room := NewRoom(1 << 20)
 	ends := make(chan error, 10)
@@ -203,7 +207,8 @@ func TestMessageThatIsTooLong(t *testing.T) {
 	if _, err := server.Read(t.Context()); !errors.Is(err, ErrTooLong) || err.Error() != why {
 		t.Errorf("the reader is told %v", err)
 	}
-	if _, err := client.Read(t.Context()); websocket.CloseStatus(err) != websocket.StatusMessageTooBig || !strings.Contains(err.Error(), why) {
+	if _, err := client.Read(t.Context()); websocket.CloseStatus(err) != websocket.StatusMessageTooBig ||
+		!strings.Contains(err.Error(), why) {
 		t.Errorf("the peer is told %v", err)
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/pagewire/pagewire/bridge/wire"
 )
 
-// A budget is what one delta may cost. A page writes both texts, and may write them so that each step is as dear as can be: what
-// cannot be afforded is not looked into.
+// A budget is what one delta may cost. A page writes both texts, and may write them so that each step is as dear as can
+// be: what cannot be afforded is not looked into.
 type budget struct{ ns, bytes int }
 
 const (
@@ -29,8 +29,8 @@ func (b *budget) time(bytes int) bool { return take(&b.ns, bytes*5/4) }
 
 func (b *budget) memory(bytes int) bool { return take(&b.bytes, bytes) }
 
-// compare takes what it costs to find what two lists have in common, of so many parts and bytes together: each part may be
-// compared 100 times, since the search gives up after 50 differences from either side.
+// compare takes what it costs to find what two lists have in common, of so many parts and bytes together: each part may
+// be compared 100 times, since the search gives up after 50 differences from either side.
 func (b *budget) compare(parts, bytes int) bool {
 	d := min(parts, 50)
 	return take(&b.ns, 2*d*(parts+bytes/16)) && b.memory(16*d*d+2400)
@@ -41,8 +41,8 @@ func take(from *int, n int) bool {
 	return *from >= 0
 }
 
-// grown makes room for one part more in a list that has n of a value so far: for as many as the rest of it will have, if that is like
-// what was before. It is false where that would be too many, or too much.
+// grown makes room for one part more in a list that has n of a value so far: for as many as the rest of it will have,
+// if that is like what was before. It is false where that would be too many, or too much.
 func grown[T any](list []T, n int, v, part wire.Value, left *budget) ([]T, bool) {
 	if n == maxParts {
 		return list, false
@@ -55,8 +55,8 @@ func grown[T any](list []T, n int, v, part wire.Value, left *budget) ([]T, bool)
 	return list, left.memory(cap(list) * int(unsafe.Sizeof(list[:1][0])))
 }
 
-// room makes room in a text that will have at most so many bytes: all of it at once when it has an eighth, since to grow by and
-// by takes twice as much.
+// room makes room in a text that will have at most so many bytes: all of it at once when it has an eighth, since to
+// grow by and by takes twice as much.
 func room(t wire.Text, more, most int) wire.Text {
 	if len(t)+more > cap(t) && len(t)+more > most/8 {
 		return with(t, max(more, most+64-len(t)))

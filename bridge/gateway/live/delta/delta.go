@@ -1,11 +1,13 @@
 //go:build !js
 
-// Package delta says what has become of a text that somebody has already: as a JSON patch (RFC 6902) where both are JSON, as a
-// unified diff else, or not at all where that would be no shorter; and it takes parts of a text, by pointer, lines or page.
+// Package delta says what has become of a text that somebody has already: as a JSON patch (RFC 6902) where both are
+// JSON, as a unified diff else, or not at all where that would be no shorter; and it takes parts of a text, by pointer,
+// lines or page.
 //
-// It never decodes: it walks the raw text of both, and goes only into what is different. So a change of 1 MB of JSON costs a few
-// scans and next to no memory, and numbers are what the page wrote. Time and memory are bounded whatever the texts are
-// (budget.go); what is above a bound is given as a whole, or has no delta. It keeps nothing, and knows nothing of pages and agents.
+// It never decodes: it walks the raw text of both, and goes only into what is different. So a change of 1 MB of JSON
+// costs a few scans and next to no memory, and numbers are what the page wrote. Time and memory are bounded whatever
+// the texts are (budget.go); what is above a bound is given as a whole, or has no delta. It keeps nothing, and knows
+// nothing of pages and agents.
 package delta
 
 import (
@@ -32,8 +34,8 @@ const (
 	MaxText = 4 << 20
 	// maxDepth is how deep JSON may be nested.
 	maxDepth = 64
-	// maxParts is how many members are looked at of one object, and how many elements or lines between the first and the last
-	// that differ: what has more is replaced as a whole.
+	// maxParts is how many members are looked at of one object, and how many elements or lines between the first and
+	// the last that differ: what has more is replaced as a whole.
 	maxParts = 1 << 14
 	// maxPointer is how long a pointer may be.
 	maxPointer = 1 << 12
@@ -155,8 +157,8 @@ func (p *patcher) value(a, b wire.Value) {
 
 type member struct{ key, value string }
 
-// membersOf lists those of an object by name; ok is false where there are too many, or two of one name: what a patch does to
-// those depends on who applies it.
+// membersOf lists those of an object by name; ok is false where there are too many, or two of one name: what a patch
+// does to those depends on who applies it.
 func (p *patcher) membersOf(v wire.Value) (list []member, ok bool) {
 	from := len(p.members)
 	for key, value := range v.Members {
@@ -221,8 +223,8 @@ func (p *patcher) whole(b wire.Value) {
 	p.op("replace", b)
 }
 
-// elementsOf lists those of an array that are not within the bytes which it has in common with another one, and says how many
-// are before them. ok is false where there are too many.
+// elementsOf lists those of an array that are not within the bytes which it has in common with another one, and says
+// how many are before them. ok is false where there are too many.
 func (p *patcher) elementsOf(v wire.Value, same [2]int) (list []string, before int, ok bool) {
 	from := len(p.elements)
 	for e := range v.Elements {

@@ -98,7 +98,8 @@ func sameJSON(t testing.TB, a, b string) bool {
 type writer struct{ *rand.Rand }
 
 // No empty name: json-patch takes it for the document itself.
-var names = []string{"a", "b", "items", "x/y", "~t", "quantité", "a long name with \"quotes\"", "é", `\`, `],["`, `\",1,"`}
+var names = []string{"a", "b", "items", "x/y", "~t", "quantité", "a long name with \"quotes\"", "é", `\`, `],["`,
+	`\",1,"`}
 
 func (w writer) value(depth int) any {
 	switch n := w.IntN(10); {
@@ -232,9 +233,11 @@ func TestPatches(t *testing.T) {
 	const pad = `"pad":"................................................................"`
 	const pad2 = `"more":"................................................................"`
 	for _, c := range []struct{ before, after, want string }{
-		{`{"total":5,"items":[{"sku":"A","qty":1},{"sku":"B","qty":1}],` + pad + `}`, `{"total":6,"items":[{"sku":"A","qty":2},{"sku":"B","qty":1}],` + pad + `}`,
+		{`{"total":5,"items":[{"sku":"A","qty":1},{"sku":"B","qty":1}],` + pad + `}`,
+			`{"total":6,"items":[{"sku":"A","qty":2},{"sku":"B","qty":1}],` + pad + `}`,
 			`[{"op":"replace","path":"/items/0/qty","value":2},{"op":"replace","path":"/total","value":6}]`},
-		{`{"l":["a","b","c","d","e"],` + pad + `,` + pad2 + `}`, `{"l":["a","c","d","new","x","e"],` + pad + `,` + pad2 + `}`,
+		{`{"l":["a","b","c","d","e"],` + pad + `,` + pad2 + `}`, `{"l":["a","c","d","new","x","e"],` + pad + `,` +
+			pad2 + `}`,
 			`[{"op":"add","path":"/l/4","value":"new"},{"op":"add","path":"/l/5","value":"x"},{"op":"remove","path":"/l/1"}]`},
 		{`{"n":12345678901234567890,` + pad + `}`, `{"n":12345678901234567891,` + pad + `}`,
 			`[{"op":"replace","path":"/n","value":12345678901234567891}]`},
@@ -243,7 +246,8 @@ func TestPatches(t *testing.T) {
 			`[{"op":"replace","path":"/a","value":{"x":3,"x":2}}]`},
 		{`{"a":1}`, `[1,2,3,4,5,6]`, ``},
 		{"one\ntwo\nthree\nfour\nfive\nsix\nseven\n", "one\ntwo\nthree\nfour\n5\nsix\nseven\n", ``},
-		{strings.Repeat("line\n", 40) + "six\nseven\n", strings.Repeat("line\n", 40) + "6\nseven\n", "@@ -40,3 +40,3 @@\n line\n-six\n+6\n seven\n"},
+		{strings.Repeat("line\n", 40) + "six\nseven\n", strings.Repeat("line\n", 40) + "6\nseven\n",
+			"@@ -40,3 +40,3 @@\n line\n-six\n+6\n seven\n"},
 		{"", "x", ""},
 		{"{", "{}", ""},
 	} {
@@ -323,7 +327,8 @@ func TestLines(t *testing.T) {
 	for _, c := range []struct{ span, want string }{
 		{"1-2", "one\ntwo\n"}, {"2", "two\n"}, {"3-9", "three"}, {"2-", "two\nthree"},
 		{"4-5", "it has 3 lines, and none is number 4"},
-		{"0-1", `lines "0-1" is no range such as 10-20`}, {"2-1", `lines "2-1" is no range such as 10-20`}, {"x", `lines "x" is no range such as 10-20`},
+		{"0-1", `lines "0-1" is no range such as 10-20`}, {"2-1", `lines "2-1" is no range such as 10-20`},
+		{"x", `lines "x" is no range such as 10-20`},
 	} {
 		got, err := Lines(text, c.span)
 		if err != nil {

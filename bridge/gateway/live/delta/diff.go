@@ -37,7 +37,8 @@ func diff(before, after string, left *budget) string {
 	return str(out)
 }
 
-// between is how many bytes are the same before what differs and behind it, in whole lines, less those that a diff shows.
+// between is how many bytes are the same before what differs and behind it, in whole lines, less those that a diff
+// shows.
 func between(before, after string) (from, behind int) {
 	same := commonBytes(raw(before), raw(after))
 	begin := func(at int) int { return strings.LastIndexByte(before[:at], '\n') + 1 }
@@ -64,7 +65,8 @@ func lines(text string, left *budget) (list []string, ok bool) {
 	return list, true
 }
 
-// hunk writes edits that are close to each other; the texts begin behind so many lines. It is false where that would be too long.
+// hunk writes edits that are close to each other; the texts begin behind so many lines. It is false where that would be
+// too long.
 func hunk(out wire.Text, a, b []string, edits []lcs.Diff, first, most int) (wire.Text, bool) {
 	start, end := edits[0], edits[len(edits)-1]
 	above, below := min(context, start.Start), min(context, len(a)-end.End)

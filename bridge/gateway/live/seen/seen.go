@@ -1,10 +1,10 @@
 //go:build !js
 
-// Package seen keeps what one agent has seen: of which URI it was given what, at which revision. With that a gateway can say what
-// has become of it, and that something which the agent knows is old.
+// Package seen keeps what one agent has seen: of which URI it was given what, at which revision. With that a gateway
+// can say what has become of it, and that something which the agent knows is old.
 //
-// A Record is one agent's, and is gone with it. It holds no more than its limits: the texts that were given longest ago go
-// first, then the URIs. It is plain data: it reads no page and no clock, and is not safe for concurrent use.
+// A Record is one agent's, and is gone with it. It holds no more than its limits: the texts that were given longest ago
+// go first, then the URIs. It is plain data: it reads no page and no clock, and is not safe for concurrent use.
 package seen
 
 import "encoding/hex"
@@ -16,8 +16,8 @@ type Limits struct {
 }
 
 const (
-	// maxVersions is how many of one URI are kept: those that an agent, or a subagent that shares its connection, may still
-	// have before it.
+	// maxVersions is how many of one URI are kept: those that an agent, or a subagent that shares its connection, may
+	// still have before it.
 	maxVersions = 4
 	// maxIssued is how many revisions are known as ones that the agent was given.
 	maxIssued = 1024
@@ -36,8 +36,8 @@ type Version struct {
 	Gone bool
 	// Hash is that of the contents, text or not.
 	Hash [32]byte
-	// Epoch and Count are the page's own revision: of the document, and of its changes, when it was read. Epoch is "" where
-	// they are not known.
+	// Epoch and Count are the page's own revision: of the document, and of its changes, when it was read. Epoch is ""
+	// where they are not known.
 	Epoch string
 	Count int64
 
@@ -172,8 +172,8 @@ func (r *Record) Last(uri string) (v Version, ok bool) {
 	return v, false
 }
 
-// Since returns what an agent has of a URI, or of a part of it, that says that it has seen all up to a revision. There is none
-// where it was never given that revision, or where its version is forgotten.
+// Since returns what an agent has of a URI, or of a part of it, that says that it has seen all up to a revision. There
+// is none where it was never given that revision, or where its version is forgotten.
 func (r *Record) Since(uri string, revision int64, part string) (v Version, ok bool) {
 	e := r.entries[uri]
 	if e == nil || !r.issued[revision] {
@@ -199,8 +199,8 @@ func (r *Record) At(uri string, revision int64) (v Version, ok bool) {
 	return v, ok
 }
 
-// Renew says that what the agent was given last of a URI is what it reads as now, too: it knows nothing old of it. Of now the
-// text does not count: the agent has the other one.
+// Renew says that what the agent was given last of a URI is what it reads as now, too: it knows nothing old of it. Of
+// now the text does not count: the agent has the other one.
 func (r *Record) Renew(uri string, now Version) {
 	if e := r.entries[uri]; e != nil {
 		v := &e.versions[len(e.versions)-1]

@@ -2,16 +2,16 @@
 
 // Package cdp brings the pages of a browser to a gateway by the Chrome DevTools Protocol.
 //
-// Run attaches to every tab and frame of a browser. A document becomes a page of the gateway in one of two ways: one that has
-// Pagewire, its own or the page layer that we have given it, speaks the link through a binding; one that has neither, in a browser
-// with WebMCP, has its tools offered (webmcp.go). link.go is the connection, tabs.go what is known of the browser,
-// document.go one document, attach.js what is run in each.
+// Run attaches to every tab and frame of a browser. A document becomes a page of the gateway in one of two ways: one
+// that has Pagewire, its own or the page layer that we have given it, speaks the link through a binding; one that has
+// neither, in a browser with WebMCP, has its tools offered (webmcp.go). link.go is the connection, tabs.go what is
+// known of the browser, document.go one document, attach.js what is run in each.
 //
 // Which origin a document has is the browser's word, never the page's. One document cannot speak for another: each has
 // a binding of its own, and is cut off alone when it floods it.
 //
-// It never enables what makes a browser keep a copy of a page or show that it is watched (DOM, CSS, Network, Debugger), never
-// closes a tab, and never waits for a page while it reads from the browser.
+// It never enables what makes a browser keep a copy of a page or show that it is watched (DOM, CSS, Network, Debugger),
+// never closes a tab, and never waits for a page while it reads from the browser.
 package cdp
 
 import (
@@ -38,23 +38,23 @@ type Options struct {
 	Dial func(ctx context.Context) (Conn, error)
 	// Inject gives the page layer to documents that have no Pagewire. It needs a binary that has its page files in it.
 	Inject bool
-	// Gateway is the host and port where pages connect to this gateway by themselves: those of this machine that have it in
-	// their data-gateway are left to do so. "" means nowhere.
+	// Gateway is the host and port where pages connect to this gateway by themselves: those of this machine that have
+	// it in their data-gateway are left to do so. "" means nowhere.
 	Gateway string
 	// Log receives what happens. Default none.
 	Log *slog.Logger
 }
 
-// dialTimeout bounds how long the browser may take to accept us. One that asks its user first (Chrome 144 and later, for
-// the usual profile) takes as long as that one does.
+// dialTimeout bounds how long the browser may take to accept us. One that asks its user first (Chrome 144 and later,
+// for the usual profile) takes as long as that one does.
 const dialTimeout = 60 * time.Second
 
 // pageLayer is dist/pagewire.inject.js. Tests, which are built without the page files, read it from dist.
 var pageLayer = assets.Inject
 
 // Run attaches the pages of all tabs and frames of a browser to g, those that are open and those to come, until ctx
-// ends, and then returns nil, or the browser is lost, and then returns why. The pages go with it; what is subscribed waits in g
-// for their return.
+// ends, and then returns nil, or the browser is lost, and then returns why. The pages go with it; what is subscribed
+// waits in g for their return.
 func Run(ctx context.Context, g *gateway.Gateway, o Options) error {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -72,7 +72,8 @@ func Run(ctx context.Context, g *gateway.Gateway, o Options) error {
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	b := &attachment{link: newLink(conn), g: g, log: o.Log, ctx: ctx, inject: script, gateway: o.Gateway, sessions: map[string]*session{}, tabs: map[string]*tab{}}
+	b := &attachment{link: newLink(conn), g: g, log: o.Log, ctx: ctx, inject: script, gateway: o.Gateway,
+		sessions: map[string]*session{}, tabs: map[string]*tab{}}
 	var ended sync.WaitGroup
 	defer ended.Wait()
 	ended.Go(b.link.write)
@@ -128,7 +129,8 @@ func socketOf(ctx context.Context, address string) (string, error) {
 	}
 	response, err := http.DefaultClient.Do(r)
 	if err != nil {
-		return "", fmt.Errorf("no browser answers at %s (is it started with --remote-debugging-port?): %w", address, err)
+		return "", fmt.Errorf("no browser answers at %s (is it started with --remote-debugging-port?): %w", address,
+			err)
 	}
 	defer response.Body.Close()
 	var version struct {
@@ -136,7 +138,8 @@ func socketOf(ctx context.Context, address string) (string, error) {
 	}
 	err = json.NewDecoder(io.LimitReader(response.Body, 1<<20)).Decode(&version)
 	if err != nil || !strings.HasPrefix(version.Socket, "ws") {
-		return "", fmt.Errorf("what listens at %s is no browser: it does not say its webSocketDebuggerUrl (HTTP %d)", address, response.StatusCode)
+		return "", fmt.Errorf("what listens at %s is no browser: it does not say its webSocketDebuggerUrl (HTTP %d)",
+			address, response.StatusCode)
 	}
 	return version.Socket, nil
 }

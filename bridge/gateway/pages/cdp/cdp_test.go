@@ -115,8 +115,10 @@ func TestFrames(t *testing.T) {
 			}
 			s.mu.Lock()
 			s.docs = map[string]string{
-				"/top": "<script>part = '-top'</script>" + script + "<iframe src=/near></iframe><iframe allow=tools src=" + s.elsewhere() + "/far></iframe>" +
-					"<iframe sandbox='allow-scripts' src=/opaque></iframe><iframe srcdoc='" + "<script>part = &quot;-srcdoc&quot;</script>" + script + "'></iframe>",
+				"/top": "<script>part = '-top'</script>" + script + "<iframe src=/near></iframe><iframe allow=tools " +
+					"src=" + s.elsewhere() + "/far></iframe>" +
+					"<iframe sandbox='allow-scripts' src=/opaque></iframe><iframe srcdoc='" +
+					"<script>part = &quot;-srcdoc&quot;</script>" + script + "'></iframe>",
 				"/near":   "<script>part = '-near'</script>" + script,
 				"/far":    "<script>part = '-far'</script>" + script,
 				"/opaque": "<script>part = '-opaque'</script>" + script,
@@ -124,7 +126,8 @@ func TestFrames(t *testing.T) {
 			s.mu.Unlock()
 			r := begin(t, setup{inject: inject})
 			p := r.open(s.URL + "/top")
-			top, near, far, srcdoc := s.URL+"/state-top", s.URL+"/state-near", s.elsewhere()+"/state-far", s.URL+"/state-srcdoc"
+			top, near, far, srcdoc := s.URL+"/state-top", s.URL+"/state-near", s.elsewhere()+"/state-far",
+				s.URL+"/state-srcdoc"
 			r.listed(top, near, far, srcdoc)
 			for uri, want := range map[string]string{top: "/top 0", near: "/near 0", far: "/far 0"} {
 				if got := r.Text(uri); got != want {
@@ -188,7 +191,8 @@ func TestReloadAndNavigationKeepTheSubscription(t *testing.T) {
 			{"reload", func() { p.reload() }, path + " 0"},
 			{"navigation", func() { p.visit(s.URL + path + "2") }, path + "2 0"},
 			{"history", func() { p.eval("bump()"); r.updated(uri); p.eval("void history.back()") }, path + " 1"},
-			{"and forward", func() { p.eval("void history.forward()") }, path + "2 2"}, // the state that it was left with
+			// the state that it was left with
+			{"and forward", func() { p.eval("void history.forward()") }, path + "2 2"},
 		}
 		for _, step := range steps {
 			step.do()
@@ -262,7 +266,8 @@ func TestRunLeavesNothing(t *testing.T) {
 			stacks := make([]byte, 1<<20)
 			stacks = stacks[:runtime.Stack(stacks, true)]
 			for _, stack := range strings.Split(string(stacks), "\n\n") {
-				if (strings.Contains(stack, "cdp.(*attachment)") || strings.Contains(stack, "cdp.Run") || strings.Contains(stack, "gateway.(*session)")) && !strings.Contains(stack, "testing.tRunner") {
+				if (strings.Contains(stack, "cdp.(*attachment)") || strings.Contains(stack, "cdp.Run") ||
+					strings.Contains(stack, "gateway.(*session)")) && !strings.Contains(stack, "testing.tRunner") {
 					return false
 				}
 			}
@@ -299,7 +304,8 @@ func TestNextGateway(t *testing.T) {
 		p := r.open(s.URL + path)
 		r.listed(uri)
 		r.Watch(uri)
-		p.eval("(globalThis.died = new Promise((done) => pagewire.addEventListener('coredead', (e) => done(e.detail.reason))), 0)")
+		p.eval("(globalThis.died = new Promise((done) => pagewire.addEventListener('coredead', (e) => " +
+			"done(e.detail.reason))), 0)")
 		p.eval("bump()")
 		r.updated(uri)
 		if err := r.stop(); err != nil {
@@ -310,7 +316,9 @@ func TestNextGateway(t *testing.T) {
 				t.Errorf("the page layer's core died: %q", reason)
 			}
 		}
-		testkit.Eventually(t, "the page has no port open", func() bool { return p.eval("pagewire.stats().ports") == "0" })
+		testkit.Eventually(t, "the page has no port open", func() bool {
+			return p.eval("pagewire.stats().ports") == "0"
+		})
 		r.attach(inject)
 		r.listed(uri)
 		if got := r.Text(uri); got != path+" 1" {
@@ -405,7 +413,8 @@ func TestAgentInAnInjectedPage(t *testing.T) {
 		t.Errorf("listed %s", got)
 	}
 	// The contents go into a message whose offset counts UTF-16 units.
-	if got := p.eval(`(await ask({ id: "𝄞", method: "resources/read", params: { uri: origin + "/%C3%A4%F0%9D%84%9E" } })).result.contents[0].text`); got != "𝄞" {
+	if got := p.eval(
+		`(await ask({ id: "𝄞", method: "resources/read", params: { uri: origin + "/%C3%A4%F0%9D%84%9E" } })).result.contents[0].text`); got != "𝄞" {
 		t.Errorf("read %s", got)
 	}
 	p.eval(`JSON.stringify(await ask({ id: 3, method: "resources/subscribe", params: { uri } }))`)
@@ -422,7 +431,8 @@ func TestContentsOfAllSizes(t *testing.T) {
 		r := begin(t, setup{inject: inject})
 		p := r.open(s.URL + path)
 		r.listed(s.URL + "/state")
-		for _, text := range []string{`""`, `'"\\\u2028\ud834\udd1e'`, `'"x'.repeat(2_000_000)`, `'é'.repeat(3_000_000)`} {
+		for _, text := range []string{`""`, `'"\\\u2028\ud834\udd1e'`, `'"x'.repeat(2_000_000)`,
+			`'é'.repeat(3_000_000)`} {
 			p.eval("(document.title = " + text + ", 0)")
 			want := p.eval("document.title.length + ' ' + document.title.slice(-20)")
 			got := strings.TrimSuffix(r.Text(s.URL+"/state"), " 0")
@@ -432,7 +442,8 @@ func TestContentsOfAllSizes(t *testing.T) {
 			}
 		}
 		p.eval("(document.title = 'x'.repeat(17_000_000), 0)") // more than a page's engine lets through
-		if _, err := r.ReadResource(r.Context(), &mcp.ReadResourceParams{URI: s.URL + "/state"}); err == nil || !strings.Contains(err.Error(), "the limit is 16777216") {
+		if _, err := r.ReadResource(r.Context(), &mcp.ReadResourceParams{URI: s.URL + "/state"}); err == nil ||
+			!strings.Contains(err.Error(), "the limit is 16777216") {
 			t.Errorf("17 MB: %v", err)
 		}
 		p.eval("(document.title = 'x', 0)")
@@ -452,8 +463,9 @@ func last(s string, n int) string {
 func TestFloodIsCutOff(t *testing.T) {
 	t.Parallel()
 	for name, flood := range map[string]string{
-		"frames":      "for (let i = 0; i < 400_000; i++) post('[]')",
-		"calls":       "for (let i = 0; i < 400; i++) post(JSON.stringify(Array(1000).fill(['touch', origin + '/state', 1])))",
+		"frames": "for (let i = 0; i < 400_000; i++) post('[]')",
+		"calls": "for (let i = 0; i < 400; i++) post(JSON.stringify(Array(1000).fill(['touch', origin + " +
+			"'/state', 1])))",
 		"one message": "post('x'.repeat(100 << 20))",
 		"no JSON":     "post('[[')",
 	} {
@@ -465,7 +477,9 @@ func TestFloodIsCutOff(t *testing.T) {
 			r.open(s.URL + "/page")
 			r.listed(s.URL + "/state")
 			r.open(s.URL + "/flood")
-			testkit.Eventually(t, "the page is cut off", func() bool { return r.log.Has("cut off") && r.log.Has("/flood") })
+			testkit.Eventually(t, "the page is cut off", func() bool {
+				return r.log.Has("cut off") && r.log.Has("/flood")
+			})
 			if ended := r.g.Snapshot().Ended; len(ended) != 1 || name == "one message" && ended[tooLong] != 1 {
 				t.Errorf("counted is %v", ended)
 			}
@@ -486,7 +500,9 @@ func TestNotifyingWithoutEnd(t *testing.T) {
 		p := r.open(s.URL + path)
 		r.listed(uri)
 		r.Watch(uri)
-		p.eval("await (async () => { for (let i = 0; i < 200_000; i++) { bump(); if (i % 100 === 0) await new Promise((done) => { const c = new MessageChannel(); c.port1.onmessage = done; c.port2.postMessage(0); }); } })()")
+		p.eval("await (async () => { for (let i = 0; i < 200_000; i++) { bump(); if (i % 100 === 0) await new " +
+			"Promise((done) => { const c = new MessageChannel(); c.port1.onmessage = done; c.port2.postMessage(0); " +
+			"}); } })()")
 		testkit.Eventually(t, "the last state is read after an update", func() bool {
 			select {
 			case <-r.Updates:
@@ -613,8 +629,8 @@ func TestNativeTools(t *testing.T) {
 	r.until("there are ours only", func() bool { return len(r.ToolNames()) == ours })
 }
 
-// The tools of a page with Pagewire are run by its own model context: what Chromium 156 runs for CDP gives "[]", or an error, as soon
-// as any frame has been loaded.
+// The tools of a page with Pagewire are run by its own model context: what Chromium 156 runs for CDP gives "[]", or an
+// error, as soon as any frame has been loaded.
 func TestToolThatOpensAFrame(t *testing.T) {
 	t.Parallel()
 	tools := `<script>document.modelContext.registerTool({ name: "open", description: "Opens a frame.", execute: () => new Promise((done) => {
@@ -656,11 +672,13 @@ func TestTitleFollowsThePage(t *testing.T) {
 	p := r.open(s.URL + "/page")
 	r.listed(s.URL + "/state")
 	p.eval("(document.title = 'Renamed', 0)")
-	testkit.Eventually(t, "the page has its new title", func() bool { return r.g.Snapshot().Pages[0].Title == "Renamed" })
+	testkit.Eventually(t, "the page has its new title", func() bool {
+		return r.g.Snapshot().Pages[0].Title == "Renamed"
+	})
 }
 
-// While we listen to the Page domain, a browser that cannot show a dialog waits for us to close it. (Those that can, which is
-// all but chrome-headless-shell, do not; so this is the one thing that no browser here shows.)
+// While we listen to the Page domain, a browser that cannot show a dialog waits for us to close it. (Those that can,
+// which is all but chrome-headless-shell, do not; so this is the one thing that no browser here shows.)
 func TestDialogThatNobodySees(t *testing.T) {
 	t.Parallel()
 	b := &attachment{link: newLink(nil)}
@@ -675,12 +693,14 @@ func TestDialogThatNobodySees(t *testing.T) {
 		sent = append(sent, string(m))
 	}
 	const begin = `"sessionId":"s","method":"Page.handleJavaScriptDialog","params":`
-	if want := []string{`{"id":1,` + begin + `{"accept":false}}`, `{"id":2,` + begin + `{"accept":true}}`}; !slices.Equal(sent, want) {
+	if want := []string{`{"id":1,` + begin + `{"accept":false}}`,
+		`{"id":2,` + begin + `{"accept":true}}`}; !slices.Equal(sent, want) {
 		t.Errorf("sent %q, want %q", sent, want)
 	}
 }
 
-// What a read costs an agent in this process, its message and the answer read as go-sdk does. Nothing is asserted: see the log.
+// What a read costs an agent in this process, its message and the answer read as go-sdk does. Nothing is asserted: see
+// the log.
 func TestReadRoundTrip(t *testing.T) {
 	t.Parallel()
 	kinds(t, func(t *testing.T, inject bool, path string, docs map[string]string) {
@@ -699,7 +719,8 @@ func TestReadRoundTrip(t *testing.T) {
 				took[i] = time.Since(from)
 			}
 			slices.Sort(took)
-			t.Logf("%d reads of %d bytes: p50 %v, p90 %v, p99 %v", rounds, size, took[rounds/2], took[rounds*9/10], took[rounds*99/100])
+			t.Logf("%d reads of %d bytes: p50 %v, p90 %v, p99 %v", rounds, size, took[rounds/2], took[rounds*9/10],
+				took[rounds*99/100])
 		}
 	})
 }

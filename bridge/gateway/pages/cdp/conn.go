@@ -13,7 +13,8 @@ import (
 
 // A Conn is a connection to a browser, which carries JSON texts. One goroutine may read while another writes.
 type Conn interface {
-	// Next waits for the next message. Reading gives io.EOF at its end; what is left of it is passed over when Next is called again.
+	// Next waits for the next message. Reading gives io.EOF at its end; what is left of it is passed over when Next is
+	// called again.
 	Next() (io.Reader, error)
 	// Write sends a message, as one frame. It may change what is behind it in its array.
 	Write(message []byte) error
@@ -21,8 +22,8 @@ type Conn interface {
 	Close() error
 }
 
-// A socket is a WebSocket as a Conn. It reads of a message only as much as is asked for, which the client of chromedp does
-// not: that one has it whole before it is handed over.
+// A socket is a WebSocket as a Conn. It reads of a message only as much as is asked for, which the client of chromedp
+// does not: that one has it whole before it is handed over.
 type socket struct {
 	ws  *websocket.Conn
 	now io.Reader // the message that is being read

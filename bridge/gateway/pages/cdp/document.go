@@ -58,8 +58,8 @@ type document struct {
 
 func bindingName(n int) string { return "pagewire_" + run + "_" + strconv.Itoa(n) }
 
-// webOrigin reports whether pages of an origin may have resources: not those of files, of the browser itself, or opaque ones, which
-// the browser gives as "://".
+// webOrigin reports whether pages of an origin may have resources: not those of files, of the browser itself, or opaque
+// ones, which the browser gives as "://".
 func webOrigin(origin string) bool {
 	host, ok := strings.CutPrefix(origin, "https://")
 	if !ok {
@@ -72,10 +72,12 @@ func webOrigin(origin string) bool {
 func (d *document) open() {
 	d.b.link.post(d.s.id, runtime.CommandAddBinding, &addBinding{d.binding, d.context}, nil)
 	d.b.link.post(d.s.id, runtime.CommandEvaluate, &runtime.EvaluateParams{
-		Expression: attachScript + "(" + strconv.Quote(d.binding) + "," + strconv.Quote(d.b.gateway) + ")", UniqueContextID: d.world, ObjectGroup: "pagewire", Silent: yes(),
+		Expression:      attachScript + "(" + strconv.Quote(d.binding) + "," + strconv.Quote(d.b.gateway) + ")",
+		UniqueContextID: d.world, ObjectGroup: "pagewire", Silent: yes(),
 	}, func(result jsonv2.Value, err error) {
 		var r runtime.EvaluateResult
-		if err != nil || jsonv2.Unmarshal(result, &r, decodeOptions) != nil || r.Result == nil || r.Result.ObjectID == "" {
+		if err != nil || jsonv2.Unmarshal(result, &r, decodeOptions) != nil || r.Result == nil ||
+			r.Result.ObjectID == "" {
 			return // it has gone
 		}
 		call := []byte(`{"functionDeclaration":"function(m){this(m)}","silent":true,"objectId":`)
@@ -89,8 +91,8 @@ func (d *document) open() {
 	})
 }
 
-// addBinding is a command's parameters with one that cdproto leaves out since the protocol calls it deprecated. Its successor goes by the
-// names of worlds, and gives the same binding to each frame's.
+// addBinding is a command's parameters with one that cdproto leaves out since the protocol calls it deprecated. Its
+// successor goes by the names of worlds, and gives the same binding to each frame's.
 type addBinding struct {
 	Name    string                     `json:"name"`
 	Context runtime.ExecutionContextID `json:"executionContextId"`
@@ -178,8 +180,8 @@ func (d *document) receive(frame []byte) {
 	}
 }
 
-// waits counts what cannot be handed over yet, and reports whether it may wait. Where it is too much the document for which
-// most waits is cut off.
+// waits counts what cannot be handed over yet, and reports whether it may wait. Where it is too much the document for
+// which most waits is cut off.
 func (d *document) waits(bytes int) bool {
 	d.waiting += bytes
 	most, all := d, 0
@@ -191,7 +193,8 @@ func (d *document) waits(bytes int) bool {
 		}
 	}
 	if all > maxWaiting {
-		most.cutOff("it says too much before it is known where it is; the limit is " + strconv.Itoa(maxWaiting) + " bytes of all pages")
+		most.cutOff("it says too much before it is known where it is; the limit is " + strconv.Itoa(maxWaiting) +
+			" bytes of all pages")
 	}
 	return !d.cut
 }
@@ -268,7 +271,8 @@ func (d *document) refused(err error) {
 // withURL finds out where the document is. A frame's URL the browser has to be asked for.
 func (d *document) withURL(then func(info gateway.PageInfo)) {
 	t := d.s.tab
-	info := gateway.PageInfo{Tab: t.key(), Frame: d.frame, Origin: d.origin, URL: d.origin + "/", Title: d.title, Transport: "cdp"}
+	info := gateway.PageInfo{Tab: t.key(), Frame: d.frame, Origin: d.origin, URL: d.origin + "/", Title: d.title,
+		Transport: "cdp"}
 	at := func(url string) {
 		if strings.HasPrefix(url, d.origin+"/") {
 			info.URL = url

@@ -72,7 +72,8 @@ func serve(t *testing.T, docs map[string]string) *site {
 		text, ok := s.docs[r.URL.Path]
 		s.mu.Unlock()
 		if strings.HasPrefix(r.URL.Path, strict) {
-			w.Header().Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; require-trusted-types-for 'script'")
+			w.Header().Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; "+
+				"require-trusted-types-for 'script'")
 		}
 		switch {
 		case ok:
@@ -113,7 +114,9 @@ func begin(t *testing.T, o setup) *rig {
 	t.Helper()
 	r := &rig{t: t, log: testkit.LogOf(t, "the gateway")}
 	var err error
-	if r.browser, err = browser.Start(t.Context(), browser.StartOptions{Open: o.open, Options: browser.Options{Flags: o.flags}}); err != nil {
+	if r.browser,
+		err = browser.Start(t.Context(),
+		browser.StartOptions{Open: o.open, Options: browser.Options{Flags: o.flags}}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(r.browser.Close)
@@ -200,7 +203,8 @@ func (p *tabbed) eval(expression string) string {
 
 func (p *tabbed) try(expression string) (string, error) {
 	p.t.Helper()
-	r := p.call(p.session, "Runtime.evaluate", map[string]any{"expression": "(async () => `${" + expression + "}`)()", "awaitPromise": true, "returnByValue": true})
+	r := p.call(p.session, "Runtime.evaluate", map[string]any{"expression": "(async () => `${" + expression + "}`)()",
+		"awaitPromise": true, "returnByValue": true})
 	result, _ := r["result"].(map[string]any)
 	text, ok := result["value"].(string)
 	if !ok {
@@ -245,7 +249,8 @@ func (a *agent) updated(uri string) {
 	a.Silent()
 }
 
-// A driver is another client of the browser. It is none of chromedp's, which make each tab believe that it has the focus.
+// A driver is another client of the browser. It is none of chromedp's, which make each tab believe that it has the
+// focus.
 type driver struct {
 	t    *testing.T
 	link *link

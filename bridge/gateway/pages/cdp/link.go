@@ -13,11 +13,11 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// A link is the connection to a browser: commands go out in the order in which they are posted, and whoever posts one never
-// waits, since it may be the reader, which alone makes the browser read on.
+// A link is the connection to a browser: commands go out in the order in which they are posted, and whoever posts one
+// never waits, since it may be the reader, which alone makes the browser read on.
 //
-// chromedp.Browser is not used: it copies each tab's DOM, and it takes a listener and three goroutine switches for a call,
-// where a read of a page should take 0.3 ms.
+// chromedp.Browser is not used: it copies each tab's DOM, and it takes a listener and three goroutine switches for a
+// call, where a read of a page should take 0.3 ms.
 type link struct {
 	conn    Conn
 	writing sync.Mutex // held by who writes to conn
@@ -48,16 +48,18 @@ func newLink(conn Conn) *link {
 	return &link{conn: conn, waiting: map[int64]pending{}, wake: make(chan struct{}, 1)}
 }
 
-// post sends a command. params is JSON text, or a value that becomes it, or nil. done, unless it is nil, is called with the
-// answer by the reader: it must not block.
-func (l *link) post(session target.SessionID, method string, params any, done func(result jsonv2.Value, err error)) error {
+// post sends a command. params is JSON text, or a value that becomes it, or nil. done, unless it is nil, is called with
+// the answer by the reader: it must not block.
+func (l *link) post(session target.SessionID, method string, params any,
+	done func(result jsonv2.Value, err error)) error {
 	err := l.enqueue(session, method, params, done)
 	l.signal()
 	return err
 }
 
 // enqueue is post for who calls flush next.
-func (l *link) enqueue(session target.SessionID, method string, params any, done func(result jsonv2.Value, err error)) error {
+func (l *link) enqueue(session target.SessionID, method string, params any,
+	done func(result jsonv2.Value, err error)) error {
 	text, raw := params.(jsonv2.Value)
 	if !raw && params != nil {
 		var err error

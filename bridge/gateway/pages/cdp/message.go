@@ -18,8 +18,9 @@ import (
 	"github.com/chromedp/cdproto/target"
 )
 
-// maxMessage bounds, in bytes, what is held of one message of the browser: what a page says by its binding, which is a letter
-// and a frame of the link, as the page said it; all else as it travels. What is longer is dropped while it is read.
+// maxMessage bounds, in bytes, what is held of one message of the browser: what a page says by its binding, which is a
+// letter and a frame of the link, as the page said it; all else as it travels. What is longer is dropped while it is
+// read.
 const maxMessage = 17<<20 + 1
 
 // tooLong is why what was dropped ends a page, or fails a command.
@@ -86,7 +87,8 @@ const (
 	retained = 1 << 20
 	// edge is how much of a message that is dropped is kept of its begin and of its end.
 	edge = 256
-	// window is how far a text is searched for its end, and for what is escaped: 1 MB takes 0.1 ms so, and 1 by the byte.
+	// window is how far a text is searched for its end, and for what is escaped: 1 MB takes 0.1 ms so, and 1 by the
+	// byte.
 	window = 1 << 10
 	// maxTail is far more than what stands behind what a page has said.
 	maxTail = 4 << 10
@@ -94,8 +96,8 @@ const (
 
 func newDecoder() *decoder { return &decoder{in: bufio.NewReaderSize(nil, readSize)} }
 
-// The browser writes an event so. One that writes it otherwise is understood too, but its messages are bounded as they travel,
-// where each quote of a page has become two bytes, or four.
+// The browser writes an event so. One that writes it otherwise is understood too, but its messages are bounded as they
+// travel, where each quote of a page has become two bytes, or four.
 var (
 	callBegins   = []byte(`{"method":"Runtime.bindingCalled","params":{"name":"`)
 	payloadComes = []byte(`","payload":"`)
@@ -134,7 +136,8 @@ func (d *decoder) call(binding string) (*message, error) {
 	if err := jsonv2.Unmarshal(append([]byte(`{"params":{"name":""`), tail...), &m, decodeOptions); err != nil {
 		return nil, noMessage(err)
 	}
-	return &message{Method: runtime.BindingCalled.Method, Session: m.Session, said: &said{binding, m.Params.ExecutionContextID, payload}}, nil
+	return &message{Method: runtime.BindingCalled.Method, Session: m.Session,
+		said: &said{binding, m.Params.ExecutionContextID, payload}}, nil
 }
 
 func noMessage(err error) error { return fmt.Errorf("the browser says what is no message: %w", err) }

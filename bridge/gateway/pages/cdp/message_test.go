@@ -21,7 +21,8 @@ const sessionID = "0123456789ABCDEF0123456789ABCDEF"
 
 // event is what the browser says when a page calls a binding with a text, which is quoted.
 func event(quoted string) string {
-	return `{"method":"Runtime.bindingCalled","params":{"name":"pagewire_X_1","payload":` + quoted + `,"executionContextId":3},"sessionId":"` + sessionID + `"}`
+	return `{"method":"Runtime.bindingCalled","params":{"name":"pagewire_X_1","payload":` + quoted +
+		`,"executionContextId":3},"sessionId":"` + sessionID + `"}`
 }
 
 func TestMessagesHoweverTheyArrive(t *testing.T) {
@@ -41,20 +42,25 @@ func TestMessagesHoweverTheyArrive(t *testing.T) {
 			}
 		}
 		for name, from := range map[string]io.Reader{
-			"at once": strings.NewReader(event(string(ascii))), "by the byte": iotest.OneByteReader(strings.NewReader(event(string(ascii)))),
+			"at once":     strings.NewReader(event(string(ascii))),
+			"by the byte": iotest.OneByteReader(strings.NewReader(event(string(ascii)))),
 			"not escaped": iotest.HalfReader(strings.NewReader(event(string(quoted)))),
-			"otherwise":   strings.NewReader(`{"sessionId":"` + sessionID + `","params":{"executionContextId":3,"payload":` + string(quoted) + `,"name":"pagewire_X_1"},"method":"Runtime.bindingCalled"}`),
+			"otherwise": strings.NewReader(`{"sessionId":"` + sessionID +
+				`","params":{"executionContextId":3,"payload":` + string(quoted) +
+				`,"name":"pagewire_X_1"},"method":"Runtime.bindingCalled"}`),
 		} {
 			m, err := d.decode(from)
 			if err != nil {
 				t.Fatalf("%s, %d bytes: %v", name, len(payload), err)
 			}
-			if c := m.call(); m.Session != sessionID || c == nil || c.binding != "pagewire_X_1" || c.context != 3 || string(c.payload) != payload {
+			if c := m.call(); m.Session != sessionID || c == nil || c.binding != "pagewire_X_1" || c.context != 3 ||
+				string(c.payload) != payload {
 				t.Errorf("%s, %d bytes: it is %.200v", name, len(payload), m)
 			}
 		}
 	}
-	if m, err := d.decode(strings.NewReader(`{"id":7,"result":{"x":1},"sessionId":"` + sessionID + `"}`)); err != nil || m.ID != 7 || string(m.Result) != `{"x":1}` {
+	if m, err := d.decode(strings.NewReader(`{"id":7,"result":{"x":1},"sessionId":"` + sessionID + `"}`)); err != nil ||
+		m.ID != 7 || string(m.Result) != `{"x":1}` {
 		t.Errorf("an answer is %+v, %v", m, err)
 	}
 }
@@ -78,15 +84,20 @@ func TestMessagesThatAreTooLong(t *testing.T) {
 		t.Errorf("40 MiB took %d MiB", took)
 	}
 	m, err = d.decode(fill(`{"id":7,"result":{"exceptionDetails":{"text":"`, `"}},"sessionId":"`+sessionID+`"}`))
-	if err != nil || m.ID != 7 || m.Session != sessionID || m.Error == nil || !strings.Contains(m.Error.Message, "the limit is 17825792 bytes") {
+	if err != nil || m.ID != 7 || m.Session != sessionID || m.Error == nil ||
+		!strings.Contains(m.Error.Message, "the limit is 17825792 bytes") {
 		t.Errorf("an answer is %+v, %v", m, err)
 	}
-	m, err = d.decode(fill(`{"method":"WebMCP.toolResponded","params":{"invocationId":"I1","output":"`, `"},"sessionId":"`+sessionID+`"}`))
-	if err != nil || m.Method != "WebMCP.toolResponded" || m.Session != sessionID || m.Dropped == nil || m.Dropped.toolCall() != "I1" || m.Params != nil {
+	m, err = d.decode(fill(`{"method":"WebMCP.toolResponded","params":{"invocationId":"I1","output":"`,
+		`"},"sessionId":"`+sessionID+`"}`))
+	if err != nil || m.Method != "WebMCP.toolResponded" || m.Session != sessionID || m.Dropped == nil ||
+		m.Dropped.toolCall() != "I1" || m.Params != nil {
 		t.Errorf("an event is %+v, %v", m, err)
 	}
 	// As it comes from a keeper.
-	m, err = d.decode(strings.NewReader(`{"method":"Runtime.bindingCalled","dropped":{"begin":"{\"method\":\"Runtime.b","end":"\",\"executionContextId\":3},\"sessionId\":\"S\"}"},"sessionId":"S"}`))
+	m, err = d.decode(
+		strings.NewReader(
+			`{"method":"Runtime.bindingCalled","dropped":{"begin":"{\"method\":\"Runtime.b","end":"\",\"executionContextId\":3},\"sessionId\":\"S\"}"},"sessionId":"S"}`))
 	if err != nil || m.call() != nil || m.Dropped == nil || m.Dropped.context() != 3 || m.Session != "S" {
 		t.Errorf("one that was dropped before is %+v, %v", m, err)
 	}
@@ -94,7 +105,8 @@ func TestMessagesThatAreTooLong(t *testing.T) {
 	if e := (&edges{End: `\",\"executionContextId\":4},\"sessionId\":\"S\"}","executionContextId":3},"sessionId":"S"}`}); e.context() != 3 {
 		t.Errorf("the context is %d", e.context())
 	}
-	if m, err := d.decode(strings.NewReader(event(`"x"`))); err != nil || string(m.call().payload) != "x" || cap(d.text) > retained {
+	if m, err := d.decode(strings.NewReader(event(`"x"`))); err != nil || string(m.call().payload) != "x" ||
+		cap(d.text) > retained {
 		t.Errorf("the next is %+v, %v; a buffer of %d bytes is kept", m, err, cap(d.text))
 	}
 }
@@ -121,14 +133,16 @@ func TestWhatIsNoMessage(t *testing.T) {
 		}
 	}
 	broken := errors.New("the wire is cut")
-	if _, err := newDecoder().decode(io.MultiReader(strings.NewReader(whole[:60]), iotest.ErrReader(broken))); !errors.Is(err, broken) {
+	if _, err := newDecoder().decode(
+		io.MultiReader(strings.NewReader(whole[:60]), iotest.ErrReader(broken))); !errors.Is(err, broken) {
 		t.Errorf("the connection's error is %v", err)
 	}
 }
 
 // What is unquoted while it arrives is what a decoder of JSON makes of it.
 func FuzzMessage(f *testing.F) {
-	for _, text := range []string{`"x"`, `"\"\\\/\b\f\n\r\t"`, `"é𝄞"`, `"\u00e9\ud834\udd1e"`, `"\ud834"`, `"\ud834x"`, `"\ud834\n"`, `"\udd1e\ud834"`, `"\ud834\ud834\udd1e"`, `"x","y":"z"`, `""`, `7`} {
+	for _, text := range []string{`"x"`, `"\"\\\/\b\f\n\r\t"`, `"é𝄞"`, `"\u00e9\ud834\udd1e"`, `"\ud834"`, `"\ud834x"`,
+		`"\ud834\n"`, `"\udd1e\ud834"`, `"\ud834\ud834\udd1e"`, `"x","y":"z"`, `""`, `7`} {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, quoted []byte) {
@@ -138,20 +152,24 @@ func FuzzMessage(f *testing.F) {
 			Params  protocol.EventBindingCalled `json:"params"`
 			Session string                      `json:"sessionId"`
 		}
-		if jsonv2.Unmarshal([]byte(text), &want, decodeOptions) != nil || !json.Valid(quoted) || quoted[0] != '"' || !utf8.Valid(quoted) {
+		if jsonv2.Unmarshal([]byte(text), &want, decodeOptions) != nil || !json.Valid(quoted) || quoted[0] != '"' ||
+			!utf8.Valid(quoted) {
 			return // what is no string of Unicode a browser does not say
 		}
 		if err != nil || m.call() == nil {
 			t.Fatalf("%s is %+v, %v", text, m, err)
 		}
-		if got := m.call(); string(got.payload) != want.Params.Payload || got.context != want.Params.ExecutionContextID {
-			t.Errorf("%s is %q in %d, want %q in %d", text, got.payload, got.context, want.Params.Payload, want.Params.ExecutionContextID)
+		if got := m.call(); string(got.payload) != want.Params.Payload ||
+			got.context != want.Params.ExecutionContextID {
+			t.Errorf("%s is %q in %d, want %q in %d", text, got.payload, got.context, want.Params.Payload,
+				want.Params.ExecutionContextID)
 		}
 	})
 }
 
 func BenchmarkDecode(b *testing.B) {
-	for name, text := range map[string]string{"100": strings.Repeat("x", 100), "1M": strings.Repeat("x", 1<<20), "1M-quotes": strings.Repeat(`\"text\":`, 100_000)} {
+	for name, text := range map[string]string{"100": strings.Repeat("x", 100), "1M": strings.Repeat("x", 1<<20),
+		"1M-quotes": strings.Repeat(`\"text\":`, 100_000)} {
 		b.Run(name, func(b *testing.B) {
 			whole := event(`"` + text + `"`)
 			b.SetBytes(int64(len(whole)))

@@ -66,14 +66,17 @@ var pages = target.Filter{{Type: "page"}, {Type: "iframe"}}
 
 func yes() *bool { t := true; return &t }
 
-// autoAttach makes the browser attach us to what comes below a session. Where the page layer is to be there before the page's own
-// scripts, a new target waits until we let it run.
+// autoAttach makes the browser attach us to what comes below a session. Where the page layer is to be there before the
+// page's own scripts, a new target waits until we let it run.
 func (b *attachment) autoAttach(s target.SessionID) {
-	b.link.post(s, target.CommandSetAutoAttach, &target.SetAutoAttachParams{AutoAttach: true, WaitForDebuggerOnStart: b.inject != "", Flatten: yes(), Filter: pages}, nil)
+	b.link.post(s, target.CommandSetAutoAttach,
+		&target.SetAutoAttachParams{AutoAttach: true, WaitForDebuggerOnStart: b.inject != "", Flatten: yes(),
+			Filter: pages}, nil)
 }
 
 func (b *attachment) start() {
-	b.link.post("", target.CommandSetDiscoverTargets, &target.SetDiscoverTargetsParams{Discover: true, Filter: pages}, nil)
+	b.link.post("", target.CommandSetDiscoverTargets, &target.SetDiscoverTargetsParams{Discover: true, Filter: pages},
+		nil)
 	b.autoAttach("")
 }
 
@@ -135,12 +138,13 @@ func (b *attachment) handle(m *message, answered func()) {
 			}
 		}
 	case runtime.ConsoleAPICalled.Method, runtime.ExceptionThrown.Method:
-		// The browser keeps what a page logs for whoever listens to Runtime, as long as that one does not let it go: a page that
-		// logs objects would grow with each of them.
+		// The browser keeps what a page logs for whoever listens to Runtime, as long as that one does not let it go: a
+		// page that logs objects would grow with each of them.
 		if s != nil {
 			if s.console++; s.console >= 100 {
 				s.console = 0
-				b.link.post(s.id, runtime.CommandReleaseObjectGroup, &runtime.ReleaseObjectGroupParams{ObjectGroup: "console"}, nil)
+				b.link.post(s.id, runtime.CommandReleaseObjectGroup,
+					&runtime.ReleaseObjectGroupParams{ObjectGroup: "console"}, nil)
 			}
 		}
 	case runtime.ExecutionContextCreated.Method:
@@ -208,8 +212,8 @@ func decode[T any](m *message, _ protocol.Event[T]) *T {
 	return e
 }
 
-// dropped ends what waits for an event that was too long. What else such an event says nobody goes by: a page may log what it
-// likes.
+// dropped ends what waits for an event that was too long. What else such an event says nobody goes by: a page may log
+// what it likes.
 func (b *attachment) dropped(s *session, m *message) {
 	b.log.Debug("an event of the browser was dropped", "method", m.Method, "reason", tooLong)
 	if s == nil {
@@ -239,18 +243,21 @@ func (b *attachment) attached(parent *session, e *target.EventAttachedToTarget) 
 		}
 	}
 	resume := func() { b.link.post(e.SessionID, runtime.CommandRunIfWaitingForDebugger, nil, nil) }
-	// A page that is rendered in advance is no tab of anybody yet; when it is shown its contexts are created anew in the tab.
+	// A page that is rendered in advance is no tab of anybody yet; when it is shown its contexts are created anew in
+	// the tab.
 	if t == nil || info.Subtype == "prerender" {
 		resume()
 		return
 	}
-	s := &session{b: b, id: e.SessionID, tab: t, documents: map[runtime.ExecutionContextID]*document{}, tools: map[string]map[string]*webmcp.Tool{}}
+	s := &session{b: b, id: e.SessionID, tab: t, documents: map[runtime.ExecutionContextID]*document{},
+		tools: map[string]map[string]*webmcp.Tool{}}
 	b.sessions[string(s.id)] = s
 	b.autoAttach(s.id)
 	if b.inject != "" {
 		// Scripts for new documents are the Page domain's.
 		b.link.post(s.id, page.CommandEnable, nil, nil)
-		b.link.post(s.id, page.CommandAddScriptToEvaluateOnNewDocument, &page.AddScriptToEvaluateOnNewDocumentParams{Source: b.inject, RunImmediately: yes()}, nil)
+		b.link.post(s.id, page.CommandAddScriptToEvaluateOnNewDocument,
+			&page.AddScriptToEvaluateOnNewDocumentParams{Source: b.inject, RunImmediately: yes()}, nil)
 	}
 	b.link.post(s.id, runtime.CommandEnable, nil, nil)
 	resume()
@@ -264,11 +271,12 @@ func (b *attachment) detached(id target.SessionID) {
 	}
 }
 
-// dialog closes a dialog that nobody sees, as a browser without a window does for itself when nobody listens to the Page domain;
-// while we do, the page would stand still.
+// dialog closes a dialog that nobody sees, as a browser without a window does for itself when nobody listens to the
+// Page domain; while we do, the page would stand still.
 func (b *attachment) dialog(m *message) {
 	if e := decode(m, page.JavascriptDialogOpening); e != nil && !e.HasBrowserHandler {
-		b.link.post(m.Session, page.CommandHandleJavaScriptDialog, &page.HandleJavaScriptDialogParams{Accept: e.Type == page.DialogTypeBeforeunload}, nil)
+		b.link.post(m.Session, page.CommandHandleJavaScriptDialog,
+			&page.HandleJavaScriptDialogParams{Accept: e.Type == page.DialogTypeBeforeunload}, nil)
 	}
 }
 
@@ -286,7 +294,8 @@ func (b *attachment) created(s *session, c *runtime.ExecutionContextDescription)
 		return
 	}
 	b.bindings++
-	d := &document{b: b, s: s, context: c.ID, world: c.UniqueID, frameID: aux.FrameID, origin: c.Origin, binding: bindingName(b.bindings), credit: burst, counted: time.Now()}
+	d := &document{b: b, s: s, context: c.ID, world: c.UniqueID, frameID: aux.FrameID, origin: c.Origin,
+		binding: bindingName(b.bindings), credit: burst, counted: time.Now()}
 	if aux.FrameID != s.tab.target {
 		d.frame = aux.FrameID
 	}

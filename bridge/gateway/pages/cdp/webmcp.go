@@ -14,8 +14,8 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway"
 )
 
-// webmcpTools are those of a document without Pagewire in a browser with WebMCP, which has tools and no resources. They are run by the
-// browser, which tells us of them and of what they give (its WebMCP domain). It is a gateway.ToolRunner.
+// webmcpTools are those of a document without Pagewire in a browser with WebMCP, which has tools and no resources. They
+// are run by the browser, which tells us of them and of what they give (its WebMCP domain). It is a gateway.ToolRunner.
 type webmcpTools struct {
 	d     *document
 	page  *gateway.Page // guarded by the browser's lock, as is what document has
@@ -57,8 +57,9 @@ func (s *session) removeTools(tools []*webmcp.RemovedTool) {
 	s.offerTools()
 }
 
-// retool asks the browser for all tools, also where it has told of some: it says nothing of those that went with a document, and
-// of those of one that came back (bfcache) it may have told before we knew of that. A browser without WebMCP refuses.
+// retool asks the browser for all tools, also where it has told of some: it says nothing of those that went with a
+// document, and of those of one that came back (bfcache) it may have told before we knew of that. A browser without
+// WebMCP refuses.
 func (s *session) retool() {
 	if s.b.inject != "" {
 		return
@@ -74,8 +75,8 @@ func (s *session) retool() {
 	})
 }
 
-// unfollow ends that where no document of the session needs it: while somebody listens, the browser tells of every call of every
-// tool, which makes one that a page itself runs 0.1 ms dearer.
+// unfollow ends that where no document of the session needs it: while somebody listens, the browser tells of every call
+// of every tool, which makes one that a page itself runs 0.1 ms dearer.
 func (s *session) unfollow() {
 	if !s.following {
 		return
@@ -90,8 +91,8 @@ func (s *session) unfollow() {
 	s.b.link.post(s.id, webmcp.CommandDisable, nil, nil)
 }
 
-// offerTools brings what the gateway is offered in line with the tools that there are. A document with Pagewire offers its
-// tools itself.
+// offerTools brings what the gateway is offered in line with the tools that there are. A document with Pagewire offers
+// its tools itself.
 func (s *session) offerTools() {
 	if s.retooling {
 		return
@@ -121,7 +122,8 @@ func (n *webmcpTools) offer(tools map[string]*webmcp.Tool) {
 		if kind, ok := schema["type"]; !ok {
 			schema["type"] = "object"
 		} else if kind != "object" {
-			n.d.b.log.Warn("a tool is not served: its inputSchema is not of type object", "tool", name, "origin", n.d.origin)
+			n.d.b.log.Warn("a tool is not served: its inputSchema is not of type object", "tool", name, "origin",
+				n.d.origin)
 			continue
 		}
 		described := map[string]any{"name": name, "description": t.Description, "inputSchema": schema}
@@ -242,8 +244,8 @@ func (s *session) finish(id string, result []byte) {
 	}
 }
 
-// toolResult is MCP's CallToolResult of what a tool gave: that itself where it is one, the text of a string, and of all else
-// the JSON text.
+// toolResult is MCP's CallToolResult of what a tool gave: that itself where it is one, the text of a string, and of all
+// else the JSON text.
 func toolResult(e *webmcp.EventToolResponded) []byte {
 	if e.Status != webmcp.InvocationStatusCompleted {
 		why := e.ErrorText

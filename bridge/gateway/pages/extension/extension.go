@@ -13,13 +13,13 @@
 // The messages are JSON objects with a type. From the extension:
 //
 //	open   id, origin: there is a document of that origin
-//	frame  id, session, text, more, ack: a frame of the document's link; with more, a piece of one. An ack above 0 is asked for
+//	frame  id, session, text, more, ack: a frame of the document's link; with more, a piece. An ack above 0 comes back
 //	close  id: the document has gone, or may not be read any more. What it has said before is sent still
 //
 // To it:
 //
-//	hello    version, secret: the process runs; by the secret the extension can do without it, over a WebSocket of its own
-//	open     id, session: the hub is there: the document's link begins. What was before is over, and frames of others are ignored
+//	hello    version, secret: the process runs; by the secret the extension can do without, over a WebSocket
+//	open     id, session: the hub is there: the document's link begins. Frames of others are ignored
 //	frame    id, text, more: a frame for it; pieces are at most 1 MiB of JSON, which is what the browser takes
 //	taken    id, session, ack: the hub has taken what came up to there. Who waits for that fills no buffer
 //	close    id, reason: the session is over; another one may follow

@@ -88,8 +88,8 @@ func (p *place) stop() {
 	p.end()
 }
 
-// restart puts another gateway in its place. Its pages find nobody at the port only while their connections are ended: how
-// long else a busy machine takes for it is nothing that they may complain of.
+// restart puts another gateway in its place. Its pages find nobody at the port only while their connections are ended:
+// how long else a busy machine takes for it is nothing that they may complain of.
 func (p *place) restart() {
 	p.t.Helper()
 	p.server.Close()
@@ -104,7 +104,8 @@ func (p *place) end() {
 	p.pages.mu.Lock()
 	defer p.pages.mu.Unlock()
 	if len(p.pages.pages)+len(p.pages.origins)+len(p.pages.seats) > 0 {
-		p.t.Errorf("left when the handler is closed: %d pages, %v, %d seats", len(p.pages.pages), p.pages.origins, len(p.pages.seats))
+		p.t.Errorf("left when the handler is closed: %d pages, %v, %d seats", len(p.pages.pages), p.pages.origins,
+			len(p.pages.seats))
 	}
 	p.g.Close()
 }
@@ -182,7 +183,8 @@ func serve(t *testing.T, s *site) *site {
 				w.Header()[name] = values
 			}
 			w.Header().Set("Content-Type", "text/html; charset=utf-8")
-			fmt.Fprintf(w, "<!doctype html><title>Page %s</title><link rel=icon href=data:,><script>let state = 'one'; const uri = location.origin + '/doc'</script>", r.URL.Path)
+			fmt.Fprintf(w, "<!doctype html><title>Page %s</title><link rel=icon href=data:,><script>let state = "+
+				"'one'; const uri = location.origin + '/doc'</script>", r.URL.Path)
 			if r.URL.Path != "/other" {
 				fmt.Fprintf(w, `<script src="/pagewire.js" %s></script><script>
 					if (navigator.modelContext) navigator.modelContext.registerResource({uri, name: "doc", read: () => state});
@@ -254,7 +256,8 @@ func open(t *testing.T, browser context.Context, url string) *tab {
 func run[T any](b *tab, body string) (v T) {
 	b.t.Helper()
 	text, err := chromedp.Run(b.ctx, chromedp.Evaluate[string](
-		"(async () => { "+body+" })().then((v) => JSON.stringify(v === undefined ? null : v))", chromedp.EvalAwaitPromise,
+		"(async () => { "+body+" })().then((v) => JSON.stringify(v === undefined ? null : v))",
+		chromedp.EvalAwaitPromise,
 		func(p *runtime.EvaluateParams) { p.UserGesture = new(true) })) // without one there are no new windows
 	if err == nil {
 		err = json.Unmarshal([]byte(text), &v)
@@ -276,7 +279,8 @@ func (b *tab) do(action chromedp.Action[chromedp.Void]) {
 func allow(t *testing.T, b *tab, origin string) {
 	t.Helper()
 	params := cdpbrowser.SetPermissionParams{
-		Permission: &cdpbrowser.PermissionDescriptor{Name: "loopback-network"}, Setting: cdpbrowser.PermissionSettingGranted, Origin: origin,
+		Permission: &cdpbrowser.PermissionDescriptor{Name: "loopback-network"},
+		Setting:    cdpbrowser.PermissionSettingGranted, Origin: origin,
 	}
 	if _, err := chromedp.CallBrowser(b.ctx, cdpbrowser.SetPermission, params); err != nil {
 		t.Fatal(err)

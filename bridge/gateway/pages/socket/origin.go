@@ -14,7 +14,8 @@ type origin struct {
 	pages int // documents that are connected
 	users int // documents that may use it, those of an extension included
 
-	turn   sync.Mutex    // held while what one of its pages says is looked at: it has one processor, however many pages it has
+	// held while what one of its pages says is looked at: it has one processor, however many pages it has
+	turn   sync.Mutex
 	credit time.Duration // of work for calls; guarded by turn, as is paid
 	paid   time.Time
 
@@ -24,17 +25,17 @@ type origin struct {
 }
 
 const (
-	// Where maxLetGo pages of an origin were let go for what they said, with pauses below letGoTime, one further page of it is
-	// heard every letGoPace. One that would wait for more than maxWait is told to come later. Sixty peers that each begin anew
-	// at once would keep two processors busy.
+	// Where maxLetGo pages of an origin were let go for what they said, with pauses below letGoTime, one further page
+	// of it is heard every letGoPace. One that would wait for more than maxWait is told to come later. Sixty peers that
+	// each begin anew at once would keep two processors busy.
 	maxLetGo  = 20
 	letGoTime = 10 * time.Second
 	letGoPace = time.Second
 	maxWait   = 5 * time.Second
 
-	// What pages of an origin call may take maxCredit at once, and from then on a part of the time; an answer to what they
-	// were asked does not count. 10,000 resources take 60 ms; 60 pages that touch as often as they may took a whole processor.
-	// It pauses for minPause at least: a frame takes 5 us, and to wake up as much.
+	// What pages of an origin call may take maxCredit at once, and from then on a part of the time; an answer to what
+	// they were asked does not count. 10,000 resources take 60 ms; 60 pages that touch as often as they may took a
+	// whole processor. It pauses for minPause at least: a frame takes 5 us, and to wake up as much.
 	maxCredit = 100 * time.Millisecond
 	partOf    = 4
 	minPause  = 10 * time.Millisecond
@@ -102,7 +103,8 @@ func (h *Handler) wait(o *origin) (pause time.Duration, why string) {
 		o.next = now
 	}
 	if pause = o.next.Sub(now); pause > maxWait {
-		return 0, fmt.Sprintf("too many pages of %s were let go; the limit is %d, and from then on one a second", o.name, maxLetGo)
+		return 0, fmt.Sprintf("too many pages of %s were let go; the limit is %d, and from then on one a second",
+			o.name, maxLetGo)
 	}
 	o.next = o.next.Add(letGoPace)
 	return pause, ""

@@ -1,20 +1,21 @@
 //go:build !js
 
-// Package socket brings in the pages that come by themselves, by WebSocket: those with data-gateway in their script tag, and
-// those that a browser extension speaks for. One WebSocket is one document, and one link with it.
+// Package socket brings in the pages that come by themselves, by WebSocket: those with data-gateway in their script
+// tag, and those that a browser extension speaks for. One WebSocket is one document, and one link with it.
 //
 // Who a page is says the browser, in the Origin header, and nobody else: a page's own word counts for what concerns
-// nobody but it, such as its title. Pages of this machine may connect at once; others only when the user has allowed their
-// origin. It takes no cookie and no token of a page: one has neither, and the origin cannot be forged by one. A program can
-// forge it; package access, before this one, lets no other user's in where the kernel tells.
+// nobody but it, such as its title. Pages of this machine may connect at once; others only when the user has allowed
+// their origin. It takes no cookie and no token of a page: one has neither, and the origin cannot be forged by one. A
+// program can forge it; package access, before this one, lets no other user's in where the kernel tells.
 //
-// The extension speaks for pages of any origin that its user allows. Its worker comes here, with the extension's origin: both
-// ends then prove first that they know the secret that `pagewire extension install` has made (package proof), before anything of
-// a page is said. Its native host has no origin, and comes by a door that only this user's programs reach (Host).
+// The extension speaks for pages of any origin that its user allows. Its worker comes here, with the extension's
+// origin: both ends then prove first that they know the secret that `pagewire extension install` has made (package
+// proof), before anything of a page is said. Its native host has no origin, and comes by a door that only this user's
+// programs reach (Host).
 //
-// What is said is the link (package link), one frame a message. The page's hello says which tab and frame it is in, what it is
-// called and when its window had the focus; for a page of the extension its origin, too. A page that says a tab in which another
-// document is has been duplicated with it, sessionStorage included: it is given a tab of its own.
+// What is said is the link (package link), one frame a message. The page's hello says which tab and frame it is in,
+// what it is called and when its window had the focus; for a page of the extension its origin, too. A page that says a
+// tab in which another document is has been duplicated with it, sessionStorage included: it is given a tab of its own.
 package socket
 
 import (
@@ -46,8 +47,8 @@ type Options struct {
 	// AllowOrigins lists the origins, besides those of this machine, whose pages may connect; patterns as in
 	// gateway.Options.Allow.
 	AllowOrigins []string
-	// Extensions lists the ids of browser extensions that may bring pages of any origin: they ask their user, and prove that
-	// they know Secret.
+	// Extensions lists the ids of browser extensions that may bring pages of any origin: they ask their user, and prove
+	// that they know Secret.
 	Extensions []string
 	// Secret gives what the extension must prove that it knows. It is asked for each time: the extension
 	// may be installed while the gateway runs. Nil, or an error, refuses it.
@@ -107,7 +108,8 @@ func New(g *gateway.Gateway, o Options) *Handler {
 	if o.Refused == nil {
 		o.Refused = func(string, *http.Request) {}
 	}
-	return &Handler{g: g, o: o, room: wsconn.NewRoom(room), pages: map[*document]bool{}, origins: map[string]*origin{}, seats: map[seat]*document{}}
+	return &Handler{g: g, o: o, room: wsconn.NewRoom(room), pages: map[*document]bool{}, origins: map[string]*origin{},
+		seats: map[seat]*document{}}
 }
 
 // Close ends all connections and takes no more. It returns when they are gone, within a second.
@@ -132,14 +134,15 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.take(w, r, false, nil)
 }
 
-// Host takes pages of any origin, from the extension's native host, whom the browser has told whose they are. It is for a door that
-// only this user's programs reach.
+// Host takes pages of any origin, from the extension's native host, whom the browser has told whose they are. It is for
+// a door that only this user's programs reach.
 func (h *Handler) Host() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.take(w, r, true, nil) })
 }
 
 // take takes a page, or the extension, who proves by prove that it is that.
-func (h *Handler) take(w http.ResponseWriter, r *http.Request, extension bool, prove func(*http.Request, *wsconn.Conn) error) {
+func (h *Handler) take(w http.ResponseWriter, r *http.Request, extension bool,
+	prove func(*http.Request, *wsconn.Conn) error) {
 	origin := r.Header.Get("Origin")
 	if why := h.refuse(origin, extension); why != "" {
 		h.o.Refused("origin", r)
@@ -148,7 +151,8 @@ func (h *Handler) take(w http.ResponseWriter, r *http.Request, extension bool, p
 		return
 	}
 	d := &document{h: h, log: h.o.Log.With("origin", origin), done: make(chan struct{})}
-	conn, err := wsconn.Accept(w, r, wsconn.Options{MaxMessage: maxHello, Note: refuseNote, Room: h.room, Whose: origin})
+	conn, err := wsconn.Accept(w, r, wsconn.Options{MaxMessage: maxHello, Note: refuseNote, Room: h.room,
+		Whose: origin})
 	if err != nil {
 		return // it has been answered
 	}
@@ -176,7 +180,8 @@ const notProved = "it is not proved that this is the extension of the gateway's 
 
 // refuseNote ends a connection on which there is a note where frames are to be.
 func refuseNote(c *wsconn.Conn, _ []byte) {
-	go c.CloseWith(websocket.StatusPolicyViolation, "a note where the link's frames are to be") // not here: who reads waits for it
+	// not here: who reads waits for it
+	go c.CloseWith(websocket.StatusPolicyViolation, "a note where the link's frames are to be")
 }
 
 // prove has the extension and this end prove to each other that they know the secret.
@@ -225,7 +230,8 @@ func (h *Handler) refuse(origin string, extension bool) string {
 	case strings.HasPrefix(origin, "chrome-extension://"):
 		return "This extension is not one that the gateway knows."
 	case !allowed:
-		return "Pages of " + origin + " may not connect: start the gateway with --allow-origin " + origin + " if they should."
+		return "Pages of " + origin + " may not connect: start the gateway with --allow-origin " + origin +
+			" if they should."
 	case !h.g.Admits(origin):
 		return "Pages of " + origin + " are not served: the gateway was started so."
 	}
@@ -291,7 +297,8 @@ func (d *document) serve(origin string, extension bool) {
 	info := gateway.PageInfo{Frame: about.Frame, Origin: origin, Transport: "websocket"}
 	if extension {
 		info.Origin, info.Transport = about.Origin, "extension"
-		if u, err := url.Parse(about.Origin); err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Scheme+"://"+u.Host != about.Origin || !d.h.g.Admits(about.Origin) {
+		if u, err := url.Parse(about.Origin); err != nil || u.Scheme != "https" && u.Scheme != "http" ||
+			u.Scheme+"://"+u.Host != about.Origin || !d.h.g.Admits(about.Origin) {
 			d.log.Warn("refused an extension's page", "page", about.Origin)
 			d.conn.CloseWith(websocket.StatusPolicyViolation, "pages of this origin are not served")
 			return
@@ -355,7 +362,8 @@ func (d *document) introduced() (first []byte, about link.About, ok bool) {
 	if errors.Is(err, wsconn.ErrTooLong) {
 		d.h.g.CountRefused(err.Error())
 	}
-	d.conn.Refuse(websocket.StatusPolicyViolation, "the first message is to be the link's hello, with the page's tab and frame")
+	d.conn.Refuse(websocket.StatusPolicyViolation, "the first message is to be the link's hello, with the page's tab "+
+		"and frame")
 	return nil, about, false
 }
 
@@ -404,9 +412,9 @@ func (d *document) send(frame []byte) {
 	d.conn.Send(frame)
 }
 
-// sit gives a document its place in a tab, and returns the tab's key, and the id of the tab if it is another than it says.
-// The tab that it names may have one: of the document that is being left (its connection is ending, and is waited for), or of
-// the tab that was duplicated, whose document answers a ping; then the newcomer's tab is another one.
+// sit gives a document its place in a tab, and returns the tab's key, and the id of the tab if it is another than it
+// says. The tab that it names may have one: of the document that is being left (its connection is ending, and is waited
+// for), or of the tab that was duplicated, whose document answers a ping; then the newcomer's tab is another one.
 func (d *document) sit(about link.About, origin string) (tab, given string) {
 	h := d.h
 	for id := about.Tab; ; {

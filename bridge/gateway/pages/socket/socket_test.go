@@ -85,7 +85,8 @@ func offer(t *testing.T, c *wsconn.Conn, uri string) {
 
 func TestWhoMayConnect(t *testing.T) {
 	t.Parallel()
-	p := openPlace(t, Options{AllowOrigins: []string{"https://*.allowed.example", "https://denied.example"}, Extensions: []string{"abcdefghijklmnopabcdefghijklmnop"}})
+	p := openPlace(t, Options{AllowOrigins: []string{"https://*.allowed.example", "https://denied.example"},
+		Extensions: []string{"abcdefghijklmnopabcdefghijklmnop"}})
 	for origin, want := range map[string]string{
 		"http://localhost:3000":              "",
 		"http://127.0.0.1":                   "",
@@ -136,8 +137,10 @@ func TestPagesThatDoNotIntroduceThemselves(t *testing.T) {
 	t.Parallel()
 	p := openPlace(t, Options{})
 	for _, hello := range []string{
-		`{"jsonrpc":"2.0","id":1,"method":"ping"}`, `{`, ``, `[]`, `{"type":"pagewire:page","tab":"0123456789"}`, `[["touch","http://localhost:3000/a",1]]`,
-		hello(`{}`), hello(`[]`), hi("short"), hi("0123456789 #2"), hi(strings.Repeat("x", 65)), hello(`{"tab":"0123456789","frame":"a"}`),
+		`{"jsonrpc":"2.0","id":1,"method":"ping"}`, `{`, ``, `[]`, `{"type":"pagewire:page","tab":"0123456789"}`,
+		`[["touch","http://localhost:3000/a",1]]`,
+		hello(`{}`), hello(`[]`), hi("short"), hi("0123456789 #2"), hi(strings.Repeat("x", 65)),
+		hello(`{"tab":"0123456789","frame":"a"}`),
 		hello(`{"tab":["0123456789"]}`), `[["hello","1","0",{"tab":"0123456789"}]]`,
 	} {
 		c := p.connect(local, hello)
@@ -145,7 +148,11 @@ func TestPagesThatDoNotIntroduceThemselves(t *testing.T) {
 			t.Errorf("%s: %v", hello, err)
 		}
 	}
-	testkit.Eventually(t, "none is left", func() bool { p.pages.mu.Lock(); defer p.pages.mu.Unlock(); return len(p.pages.pages) == 0 })
+	testkit.Eventually(t, "none is left", func() bool {
+		p.pages.mu.Lock()
+		defer p.pages.mu.Unlock()
+		return len(p.pages.pages) == 0
+	})
 }
 
 // The word of a page counts for nothing but itself: not for another origin, nor for another origin's tab.
@@ -153,7 +160,9 @@ func TestPagesThatLie(t *testing.T) {
 	t.Parallel()
 	p := openPlace(t, Options{})
 	long, _ := json.Marshal(strings.Repeat("é", 2000))
-	c := p.connect(local, hello(`{"tab":"0123456789","origin":"https://bank.example","url":"https://bank.example/","title":`+string(long)+`,"focused":1e300}`))
+	c := p.connect(local,
+		hello(`{"tab":"0123456789","origin":"https://bank.example","url":"https://bank.example/","title":`+string(
+			long)+`,"focused":1e300}`))
 	offer(t, c, "https://bank.example/doc")
 	other := p.connect("http://localhost:4000", hi("0123456789"))
 	say(t, other, `[["register","{\"uri\":\"`+local+`/doc\",\"name\":\"another's\"}"]]`)
@@ -206,7 +215,11 @@ func TestTabOfTwoDocuments(t *testing.T) {
 	}
 	// One that answers nothing has no tab: its successor waits for it, but not long.
 	p.connect(local, hi("abcdefghij"))
-	testkit.Eventually(t, "it has its place", func() bool { p.pages.mu.Lock(); defer p.pages.mu.Unlock(); return len(p.pages.seats) == 3 })
+	testkit.Eventually(t, "it has its place", func() bool {
+		p.pages.mu.Lock()
+		defer p.pages.mu.Unlock()
+		return len(p.pages.seats) == 3
+	})
 	offer(t, p.connect(local, hi("abcdefghij")), local+"/doc")
 	p.waitFor(3)
 }
@@ -232,15 +245,16 @@ func TestOversizeFrame(t *testing.T) {
 	}
 }
 
-// An origin whose pages are let go again and again has one a second heard, and the others are told to come later; a page of
-// another origin is at once.
+// An origin whose pages are let go again and again has one a second heard, and the others are told to come later; a
+// page of another origin is at once.
 func TestPagesThatBeginAnewAtOnce(t *testing.T) {
 	t.Parallel()
 	p := openPlace(t, Options{})
 	end := func() {
 		t.Helper()
 		c := p.connect(local, strings.Repeat("x", maxHello+1))
-		if _, err := c.Read(t.Context()); websocket.CloseStatus(err) != websocket.StatusMessageTooBig || !strings.Contains(err.Error(), "a message is too long; the limit is 65536 bytes") {
+		if _, err := c.Read(t.Context()); websocket.CloseStatus(err) != websocket.StatusMessageTooBig ||
+			!strings.Contains(err.Error(), "a message is too long; the limit is 65536 bytes") {
 			t.Errorf("it ends with %v", err)
 		}
 	}
@@ -259,7 +273,9 @@ func TestPagesThatBeginAnewAtOnce(t *testing.T) {
 	}
 	later := 0
 	for range cap(told) - most {
-		if err := testkit.Receive(t, "one too many is told", told); websocket.CloseStatus(err) == websocket.StatusTryAgainLater && strings.Contains(err.Error(), "too many pages of "+local+" were let go") {
+		if err := testkit.Receive(t, "one too many is told", told); websocket.CloseStatus(
+			err) == websocket.StatusTryAgainLater &&
+			strings.Contains(err.Error(), "too many pages of "+local+" were let go") {
 			later++
 		}
 	}
@@ -307,7 +323,8 @@ func TestPagesThatAreTooMuch(t *testing.T) {
 		}
 		testkit.Eventually(t, "they are in", func() bool { return p.documents(local) == maxPerOrigin })
 		c := p.connect(local, hi("onetoomany"))
-		if _, err := c.Read(t.Context()); websocket.CloseStatus(err) != websocket.StatusTryAgainLater || !strings.Contains(err.Error(), "takes no more") {
+		if _, err := c.Read(t.Context()); websocket.CloseStatus(err) != websocket.StatusTryAgainLater ||
+			!strings.Contains(err.Error(), "takes no more") {
 			t.Errorf("one too many: %v", err)
 		}
 		if got := a.Text(doc); got != "raw" {
@@ -339,8 +356,8 @@ func (p *place) connectExtension() *wsconn.Conn {
 	return c
 }
 
-// A program that forges the extension's origin is nobody without the secret, and one that leaves the origin out, as the native
-// host does at its own door, with it: they offer nothing, and are counted.
+// A program that forges the extension's origin is nobody without the secret, and one that leaves the origin out, as the
+// native host does at its own door, with it: they offer nothing, and are counted.
 func TestForgedExtension(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
@@ -356,10 +373,15 @@ func TestForgedExtension(t *testing.T) {
 	for range 2 {
 		for name, attempt := range map[string]func(*wsconn.Conn) error{
 			"the page at once": func(c *wsconn.Conn) error { return c.Write(t.Context(), []byte(hello)) },
-			"another secret":   func(c *wsconn.Conn) error { return proof.Dial(t.Context(), c.Notes(), "x"+secret[1:], p.addr) },
-			"another address":  func(c *wsconn.Conn) error { return proof.Dial(t.Context(), c.Notes(), secret, "127.0.0.1:1") },
+			"another secret": func(c *wsconn.Conn) error {
+				return proof.Dial(t.Context(), c.Notes(), "x"+secret[1:], p.addr)
+			},
+			"another address": func(c *wsconn.Conn) error {
+				return proof.Dial(t.Context(), c.Notes(), secret, "127.0.0.1:1")
+			},
 			"a proof of its own": func(c *wsconn.Conn) error {
-				return errors.Join(c.Write(t.Context(), []byte(`{"type":"pagewire:hello","nonce":"`+strings.Repeat("a", 43)+`"}`)),
+				return errors.Join(
+					c.Write(t.Context(), []byte(`{"type":"pagewire:hello","nonce":"`+strings.Repeat("a", 43)+`"}`)),
 					c.Write(t.Context(), []byte(`{"type":"pagewire:proof","proof":"`+strings.Repeat("a", 43)+`"}`)))
 			},
 		} {
@@ -375,7 +397,8 @@ func TestForgedExtension(t *testing.T) {
 		}
 	}
 	for _, header := range []http.Header{{}, {"Authorization": {"Bearer " + secret}}} {
-		if _, response, err := p.dialWith(header); err == nil || response == nil || response.StatusCode != http.StatusForbidden {
+		if _, response, err := p.dialWith(header); err == nil || response == nil ||
+			response.StatusCode != http.StatusForbidden {
 			t.Errorf("without an origin, with %v: %v", header, err)
 		}
 	}
@@ -393,10 +416,13 @@ func TestForgedExtension(t *testing.T) {
 // Where the extension is not installed nobody is it.
 func TestNoSecret(t *testing.T) {
 	t.Parallel()
-	for name, known := range map[string]func() (string, error){"none": nil, "an error": func() (string, error) { return "", errors.New("not installed") }} {
+	for name, known := range map[string]func() (string, error){"none": nil,
+		"an error": func() (string, error) { return "", errors.New("not installed") }} {
 		p := openPlace(t, Options{Extensions: []string{extensionID}, Secret: known})
-		c := p.connect("chrome-extension://"+extensionID, `{"type":"pagewire:hello","nonce":"`+strings.Repeat("a", 43)+`"}`)
-		if _, err := c.Read(t.Context()); websocket.CloseStatus(err) != websocket.StatusPolicyViolation || !strings.Contains(err.Error(), "pagewire extension install") {
+		c := p.connect("chrome-extension://"+extensionID, `{"type":"pagewire:hello","nonce":"`+strings.Repeat("a",
+			43)+`"}`)
+		if _, err := c.Read(t.Context()); websocket.CloseStatus(err) != websocket.StatusPolicyViolation ||
+			!strings.Contains(err.Error(), "pagewire extension install") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -449,7 +475,8 @@ func TestExtension(t *testing.T) {
 	hello := func(origin string) string {
 		return hello(`{"tab":"tab-00000042","origin":"` + origin + `","url":"` + origin + `/x"}`)
 	}
-	for _, origin := range []string{"https://denied.example", "", "null", "file://", "chrome-extension://" + id, "https://app.example/path", "https://user@app.example"} {
+	for _, origin := range []string{"https://denied.example", "", "null", "file://", "chrome-extension://" + id,
+		"https://app.example/path", "https://user@app.example"} {
 		c := connect(hello(origin))
 		if _, err := c.Read(t.Context()); websocket.CloseStatus(err) != websocket.StatusPolicyViolation {
 			t.Errorf("a page of %q: %v", origin, err)
