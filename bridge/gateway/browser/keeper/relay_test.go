@@ -93,6 +93,30 @@ func decode(t *testing.T, text []byte, into any) {
 	}
 }
 
+// Of what a page says that is too long to be passed on the client hears that it was said, and where; the next thing
+// arrives.
+func TestAPageThatSaysTooMuch(t *testing.T) {
+	h := newHome(t)
+	client := dialed(t, h.launch(h.options()))
+	page := client.page(`"waitForDebuggerOnStart":false`)
+	client.call(page, "Runtime.enable", "")
+	client.call(page, "Runtime.addBinding", `{"name":"tell"}`)
+	client.evaluate(page, fmt.Sprintf(`tell("x".repeat(%d)); tell("next")`, maxFromBrowser+1<<20))
+	testkit.Eventually(t, "both are heard", func() bool {
+		client.call("", "Browser.getVersion", "")
+		return client.count("Runtime.bindingCalled") == 2
+	})
+	var said []string
+	for _, m := range client.events {
+		if m.Method == "Runtime.bindingCalled" {
+			said = append(said, string(m.SessionID)+" "+string(m.Params[:min(len(m.Params), 40)]))
+		}
+	}
+	if said[0] != page+" " || !strings.HasPrefix(said[1], page+` {"name":"tell","payload":"next"`) {
+		t.Errorf("it hears %q", said)
+	}
+}
+
 // A client that is stopped for a while has everything when it goes on; one that stays so is cut off, and the others go
 // on all the time.
 func TestAClientThatDoesNotRead(t *testing.T) {

@@ -4,8 +4,9 @@
 //
 // Run attaches to every tab and frame of a browser. A document becomes a page of the gateway in one of two ways: one
 // that has Pagewire, its own or the page layer that we have given it, speaks the link through a binding; one that has
-// neither, in a browser with WebMCP, has its tools offered (webmcp.go). link.go is the connection, tabs.go what is
-// known of the browser, document.go one document, attach.js what is run in each.
+// neither, in a browser with WebMCP, has its tools offered (webmcp.go). conn.go is the connection, message.go what is
+// read from it, and dropped where it is too much, link.go who waits for what, tabs.go what is known of the browser,
+// document.go one document, attach.js what is run in each.
 //
 // Which origin a document has is the browser's word, never the page's. One document cannot speak for another: each has
 // a binding of its own, and is cut off alone when it floods it.

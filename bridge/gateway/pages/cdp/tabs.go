@@ -130,39 +130,10 @@ func (b *attachment) handle(m *message, answered func()) {
 	if m.Dropped != nil {
 		b.dropped(s, m)
 	}
+	if s != nil {
+		s.handle(m)
+	}
 	switch m.Method {
-	case runtime.BindingCalled.Method:
-		if e := m.call(); s != nil && e != nil {
-			if d := s.documents[e.context]; d != nil && d.binding == e.binding {
-				d.hear(e.payload)
-			}
-		}
-	case runtime.ConsoleAPICalled.Method, runtime.ExceptionThrown.Method:
-		// The browser keeps what a page logs for whoever listens to Runtime, as long as that one does not let it go: a
-		// page that logs objects would grow with each of them.
-		if s != nil {
-			if s.console++; s.console >= 100 {
-				s.console = 0
-				b.link.post(s.id, runtime.CommandReleaseObjectGroup,
-					&runtime.ReleaseObjectGroupParams{ObjectGroup: "console"}, nil)
-			}
-		}
-	case runtime.ExecutionContextCreated.Method:
-		if e := decode(m, runtime.ExecutionContextCreated); s != nil && e != nil && e.Context != nil {
-			b.created(s, e.Context)
-		}
-	case runtime.ExecutionContextDestroyed.Method:
-		if e := decode(m, runtime.ExecutionContextDestroyed); s != nil && e != nil {
-			for id, d := range s.documents {
-				if d.world == e.ExecutionContextUniqueID {
-					s.destroyed(id)
-				}
-			}
-		}
-	case runtime.ExecutionContextsCleared.Method, inspector.TargetCrashed.Method:
-		if s != nil {
-			s.clear()
-		}
 	case target.AttachedToTarget.Method:
 		if e := decode(m, target.AttachedToTarget); e != nil && e.TargetInfo != nil {
 			b.attached(s, e)
@@ -186,16 +157,50 @@ func (b *attachment) handle(m *message, answered func()) {
 		}
 	case page.JavascriptDialogOpening.Method:
 		b.dialog(m)
+	}
+}
+
+// handle takes an event in a session.
+func (s *session) handle(m *message) {
+	switch m.Method {
+	case runtime.BindingCalled.Method:
+		if e := m.call(); e != nil {
+			if d := s.documents[e.context]; d != nil && d.binding == e.binding {
+				d.hear(e.payload)
+			}
+		}
+	case runtime.ConsoleAPICalled.Method, runtime.ExceptionThrown.Method:
+		// The browser keeps what a page logs for whoever listens to Runtime, as long as that one does not let it go: a
+		// page that logs objects would grow with each of them.
+		if s.console++; s.console >= 100 {
+			s.console = 0
+			s.b.link.post(s.id, runtime.CommandReleaseObjectGroup,
+				&runtime.ReleaseObjectGroupParams{ObjectGroup: "console"}, nil)
+		}
+	case runtime.ExecutionContextCreated.Method:
+		if e := decode(m, runtime.ExecutionContextCreated); e != nil && e.Context != nil {
+			s.b.created(s, e.Context)
+		}
+	case runtime.ExecutionContextDestroyed.Method:
+		if e := decode(m, runtime.ExecutionContextDestroyed); e != nil {
+			for id, d := range s.documents {
+				if d.world == e.ExecutionContextUniqueID {
+					s.destroyed(id)
+				}
+			}
+		}
+	case runtime.ExecutionContextsCleared.Method, inspector.TargetCrashed.Method:
+		s.clear()
 	case webmcp.ToolsAdded.Method:
-		if e := decode(m, webmcp.ToolsAdded); s != nil && e != nil {
+		if e := decode(m, webmcp.ToolsAdded); e != nil {
 			s.addTools(e.Tools)
 		}
 	case webmcp.ToolsRemoved.Method:
-		if e := decode(m, webmcp.ToolsRemoved); s != nil && e != nil {
+		if e := decode(m, webmcp.ToolsRemoved); e != nil {
 			s.removeTools(e.Tools)
 		}
 	case webmcp.ToolResponded.Method:
-		if e := decode(m, webmcp.ToolResponded); s != nil && e != nil {
+		if e := decode(m, webmcp.ToolResponded); e != nil {
 			s.finish(e.InvocationID, toolResult(e))
 		}
 	}

@@ -245,48 +245,55 @@ func TestOversizeFrame(t *testing.T) {
 	}
 }
 
-// An origin whose pages are let go again and again has one a second heard, and the others are told to come later; a
-// page of another origin is at once.
+// A page whose origin's were let go too often waits, or is told to come later; one of another origin is heard at once.
 func TestPagesThatBeginAnewAtOnce(t *testing.T) {
 	t.Parallel()
 	p := openPlace(t, Options{})
-	end := func() {
-		t.Helper()
-		c := p.connect(local, strings.Repeat("x", maxHello+1))
-		if _, err := c.Read(t.Context()); websocket.CloseStatus(err) != websocket.StatusMessageTooBig ||
-			!strings.Contains(err.Error(), "a message is too long; the limit is 65536 bytes") {
-			t.Errorf("it ends with %v", err)
-		}
-	}
+	const tooLong = "a message is too long; the limit is 65536 bytes"
 	for range maxLetGo {
-		end()
-	}
-	// So many wait as have a turn within the time that one waits, and are heard then.
-	const most = int(maxWait/letGoPace) + 2
-	told := make(chan error, 2*most)
-	for range cap(told) {
-		c := p.connect(local, "")
-		go func() {
-			_, err := c.Read(t.Context())
-			told <- err
-		}()
-	}
-	later := 0
-	for range cap(told) - most {
-		if err := testkit.Receive(t, "one too many is told", told); websocket.CloseStatus(
-			err) == websocket.StatusTryAgainLater &&
-			strings.Contains(err.Error(), "too many pages of "+local+" were let go") {
-			later++
+		c := p.connect(local, strings.Repeat("x", maxHello+1))
+		_, err := c.Read(t.Context())
+		if websocket.CloseStatus(err) != websocket.StatusMessageTooBig || !strings.Contains(err.Error(), tooLong) {
+			t.Fatalf("it ends with %v", err)
 		}
 	}
-	if later < cap(told)-most-1 {
-		t.Errorf("%d are told to come later", later)
+	testkit.Eventually(t, "all are counted", func() bool { return p.g.Snapshot().Ended[tooLong] == maxLetGo })
+	p.pages.mu.Lock()
+	o := p.pages.hold(local)
+	p.pages.mu.Unlock()
+	testkit.Eventually(t, "it is known that they were let go", func() bool {
+		p.pages.mu.Lock()
+		defer p.pages.mu.Unlock()
+		return o.letGo == maxLetGo
+	})
+	p.pages.mu.Lock()
+	o.last = time.Now().Add(time.Hour) // not to be a matter of the machine's time
+	p.pages.mu.Unlock()
+	for said := false; !said; {
+		pause, why := p.pages.wait(o)
+		if said = why != ""; pause > maxWait {
+			t.Fatalf("one waits for %v", pause)
+		}
+	}
+	p.pages.mu.Lock()
+	o.next = time.Now().Add(time.Hour)
+	p.pages.mu.Unlock()
+	c := p.connect(local, hi("0123456789"))
+	later := "too many pages of " + local + " were let go; the limit is 20"
+	_, err := c.Read(t.Context())
+	if websocket.CloseStatus(err) != websocket.StatusTryAgainLater || !strings.Contains(err.Error(), later) {
+		t.Errorf("one more is told %v", err)
 	}
 	offer(t, p.connect("http://localhost:4000", hi("0123456789")), "http://localhost:4000/doc")
 	p.waitFor(1)
-	if ended := p.g.Snapshot().Ended; ended["a message is too long; the limit is 65536 bytes"] != maxLetGo {
-		t.Errorf("counted are %v", ended)
-	}
+	p.pages.mu.Lock()
+	o.last = time.Now().Add(-2 * letGoTime)
+	p.pages.mu.Unlock()
+	offer(t, p.connect(local, hi("0123456789")), local+"/doc")
+	p.waitFor(2)
+	p.pages.mu.Lock()
+	p.pages.release(o)
+	p.pages.mu.Unlock()
 }
 
 func TestPagesThatAreTooMuch(t *testing.T) {
