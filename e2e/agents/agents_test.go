@@ -151,10 +151,11 @@ func (d docs) write(t *testing.T) {
 	t.Helper()
 	text := `# What reaches the model of an agent program
 
-Written by ` + "`make test-agents`" + `, which runs these programs as their makers publish them, against a model that is a script. Each model reads a
-cart and calls a tool that has nothing to do with it. The user has changed the cart meanwhile, and so that is in the next request,
-unasked. When the model then calls a tool that depends on the cart, which has changed once more, the tool does not run, and the model is told
-what has changed; when it calls it again, the tool runs. Programs whose terms are their own are run where they are installed already.
+Written by ` + "`make test-agents`" + `, which runs these programs as their makers publish them, against a model that is a script.
+Each model reads a cart and calls a tool that has nothing to do with it. The user has changed the cart meanwhile, and so
+that is in the next request, unasked. When the model then calls a tool that depends on the cart, which has changed once
+more, the tool does not run, and the model is told what has changed; when it calls it again, the tool runs. Programs
+whose terms are their own are run where they are installed already.
 
 | program | what has changed, unasked | a call with the old cart | with what it was told |
 |---|---|---|---|
@@ -237,7 +238,7 @@ func excerpt(body, before, words, end string) string {
 	from := max(strings.LastIndex(body[:at], before), 0)
 	text := body[from:min(len(body), at+max(to, 0)+40)]
 	text = regexp.MustCompile(`(\[pagewire-)\w+`).ReplaceAllString(text, "${1}……")
-	return regexp.MustCompile(`\d{13}|(call_|fc_)x?\d+`).ReplaceAllString(text, "…")
+	return regexp.MustCompile(`\d{13,16}|(call_|fc_)x?\d+`).ReplaceAllString(text, "…")
 }
 
 // endAll ends what a program has left behind, such as a daemon: all whose home is the one that only this test has.

@@ -324,7 +324,7 @@ func excerptOf(body, from, to string) string {
 	plain = plain[at:]
 	plain = plain[:strings.Index(plain, to)+len(to)]
 	plain = regexp.MustCompile(`(\[pagewire-)\w+`).ReplaceAllString(plain, "${1}……")
-	return regexp.MustCompile(`\d{13}`).ReplaceAllString(plain, "…")
+	return regexp.MustCompile(`\d{13,16}`).ReplaceAllString(plain, "…")
 }
 
 // liveDocs is the page whose tables these tests write.
