@@ -22,7 +22,7 @@ type webmcpTools struct {
 	tools []bridge.Tool // until there is a page
 
 	mu          sync.Mutex             // taken with the gateway's lock held, and never the other way round
-	invocations map[string]*invocation // by the browser's id
+	invocations map[string]*invocation // by the browser's id; nil when the document has gone
 }
 
 type invocation struct {
@@ -179,13 +179,7 @@ func (n *webmcpTools) RunTool(name string, args []byte, done func(result []byte)
 			n.finish(i, failed("The tool could not be called: "+err.Error()))
 			return
 		}
-		n.mu.Lock()
-		defer n.mu.Unlock()
-		if i.id = r.InvocationID; i.ended {
-			n.cancel(i.id)
-		} else {
-			n.invocations[i.id] = i
-		}
+		n.begun(i, r.InvocationID)
 	})
 	if err != nil {
 		go n.finish(i, failed("The browser is gone."))
@@ -198,6 +192,22 @@ func (n *webmcpTools) RunTool(name string, args []byte, done func(result []byte)
 			delete(n.invocations, i.id)
 			n.cancel(i.id)
 		}
+	}
+}
+
+// begun notes the browser's id of a call, whose result comes as an event. The document may have gone meanwhile, also
+// one that the browser has run the tool of: then no event will be for it.
+func (n *webmcpTools) begun(i *invocation, id string) {
+	n.mu.Lock()
+	i.id = id
+	gone, ended := n.invocations == nil, i.ended
+	if !gone && !ended {
+		n.invocations[id] = i
+	}
+	n.mu.Unlock()
+	if gone || ended {
+		n.cancel(id)
+		n.finish(i, failed(pageHasGone))
 	}
 }
 
@@ -217,14 +227,16 @@ func (n *webmcpTools) cancel(id string) {
 	n.d.b.link.post(n.d.s.id, webmcp.CommandCancelInvocation, &webmcp.CancelInvocationParams{InvocationID: id}, nil)
 }
 
+const pageHasGone = "The page has gone."
+
 // close ends what runs.
 func (n *webmcpTools) close() {
 	n.mu.Lock()
 	all := n.invocations
-	n.invocations = map[string]*invocation{}
+	n.invocations = nil
 	n.mu.Unlock()
 	for _, i := range all {
-		n.finish(i, failed("The page has gone."))
+		n.finish(i, failed(pageHasGone))
 	}
 }
 

@@ -1,0 +1,56 @@
+//go:build !js
+
+package cdp
+
+import (
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/pagewire/pagewire/bridge/testkit"
+)
+
+// A scripted connection says and hears what its test wants: when the browser answers is what no browser can be told.
+type scripted struct{ says, heard chan string }
+
+func (c scripted) Next() (io.Reader, error) {
+	text, ok := <-c.says
+	if !ok {
+		return nil, io.EOF
+	}
+	return strings.NewReader(text), nil
+}
+
+func (c scripted) Write(m []byte) error { c.heard <- string(m); return nil }
+
+func (c scripted) Close() error { return nil }
+
+// A document may go between a tool's call and the browser's word that it has begun: who waits is told.
+func TestToolCallOfADocumentThatHasGone(t *testing.T) {
+	c := scripted{make(chan string), make(chan string, 9)}
+	l := newLink(c)
+	ended := make(chan error, 1)
+	go l.write()
+	go func() { ended <- l.read(func(_ *message, answered func()) { answered() }) }()
+	tools := &webmcpTools{
+		d:           &document{b: &attachment{link: l}, s: &session{id: "S"}, frameID: "F"},
+		invocations: map[string]*invocation{},
+	}
+	results := make(chan string, 2)
+	tools.RunTool("say", []byte("{}"), func(result []byte) { results <- string(result) })
+	testkit.Receive(t, "the browser is asked", c.heard)
+	tools.close()
+	c.says <- `{"id":1,"result":{"invocationId":"I"},"sessionId":"S"}`
+	if got := testkit.Receive(t, "the call ends", results); !strings.Contains(got, pageHasGone) {
+		t.Errorf("it gives %s", got)
+	}
+	heard := testkit.Receive(t, "the browser is told", c.heard)
+	if !strings.Contains(heard, "WebMCP.cancelInvocation") || !strings.Contains(heard, `"I"`) {
+		t.Errorf("the browser hears %s", heard)
+	}
+	close(c.says)
+	testkit.Receive(t, "the link ends", ended)
+	if len(results) > 0 {
+		t.Errorf("it ends once more: %s", <-results)
+	}
+}
