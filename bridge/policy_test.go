@@ -99,6 +99,9 @@ var packages = []row{
 	{"bridge/gateway/inspect/...", native, "bridge/gateway bridge/gateway/mcpconn bridge/gateway/assets " +
 		"bridge/gateway/internal/...",
 		"github.com/coder/websocket github.com/modelcontextprotocol/go-sdk github.com/VictoriaMetrics/metrics"},
+	// Past one machine: of NATS the bus alone knows, and nothing that the desktop's serve links knows of the fleet.
+	{"bridge/gateway/fleet/bus", native, "", "github.com/nats-io/nats-server/v2 github.com/nats-io/nats.go"},
+	{"bridge/gateway/fleet/relay", native, "bridge bridge/link bridge/wire", ""},
 	// What puts them together.
 	{"bridge/gateway/node", native, "bridge/gateway/...", ""},
 	{"bridge/testkit", native, "", "github.com/modelcontextprotocol/go-sdk"}, // in nobody's row: tests alone import it

@@ -1,0 +1,297 @@
+//go:build !js
+
+// Package bus carries messages between the nodes of a fleet: over NATS, whose server is in the process unless there is
+// a cluster already.
+//
+// A node by itself needs nothing: its server listens nowhere. (One of several has to listen for clients too, since
+// nats-server starts no cluster without that: on loopback, for who knows a secret of this process.) With
+// Options.Cluster it takes other nodes in, with Options.Join it goes to them, and those that one of them knows are
+// known to all. Each node has one connection to its server.
+//
+// Messages of one sender to one subject come in order. They may get lost, and are then lost whole: a message that is
+// larger than the server's limit travels in parts (split.go). The package never stores a message, never blocks a
+// sender, and knows nothing of what messages are about.
+package bus
+
+import (
+	"bytes"
+	"crypto/rand"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+)
+
+// Options say where the bus is.
+type Options struct {
+	// Name is the node's, for logs of servers.
+	Name string
+	// Cluster is the address where other nodes find this one's server; "" for none. Join are those of other nodes.
+	Cluster string
+	Join    []string
+	// Advertise is the address that other nodes are told, where that of Cluster is not it.
+	Advertise string
+	// Secret is what nodes must know of each other.
+	Secret string
+	// TLS is for connections between nodes: both ends show a certificate of one of its RootCAs. It may be nil where all
+	// addresses are loopback's.
+	TLS *tls.Config
+
+	// URL is that of an existing cluster, in place of all above; Creds a file of NATS credentials. Where it is not on
+	// this machine its connections have TLS: that of ClientTLS, or with the system's roots.
+	URL, Creds string
+	ClientTLS  *tls.Config
+
+	// Changed is called when the bus is there, and when it is not. Lost is called when messages for this node were
+	// dropped, because it did not take them fast enough. Both may be nil.
+	Changed func(up bool)
+	Lost    func()
+	// Log receives what happens. Default none.
+	Log *slog.Logger
+
+	// noGossip keeps servers from telling each other of the third. It is for tests that stand between them.
+	noGossip bool
+}
+
+// A Bus is a node's connection to the others. Its methods may be called concurrently.
+type Bus struct {
+	conn     *nats.Conn
+	server   *server.Server    // nil for an existing cluster
+	password string            // of this process's server for clients
+	sender   [senderBytes]byte // for parts
+	number   atomic.Uint32     // of the last message in parts
+}
+
+const (
+	// routePing and its number of missed answers are how soon a connection between nodes that carries nothing is given
+	// up: one that is only slow keeps its order, one that is dead would hold messages back for as long as TCP does.
+	routePing, routePingsOut = time.Second, 2
+	// routeRetry is how soon after its end it is tried again.
+	routeRetry = 500 * time.Millisecond
+	// pendingBytes and pendingMessages bound what waits for a subscription's handler; what is above that is lost.
+	pendingBytes, pendingMessages = 256 << 20, 1 << 20
+	startTimeout                  = 10 * time.Second
+)
+
+// Open connects to the bus. With an existing cluster that is down it succeeds, and goes on trying: Up says whether it
+// is there. An error says which option is wrong, or that the server does not come up.
+func Open(o Options) (*Bus, error) {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Changed == nil {
+		o.Changed = func(bool) {}
+	}
+	if o.Lost == nil {
+		o.Lost = func() {}
+	}
+	b := &Bus{password: rand.Text()}
+	copy(b.sender[:], rand.Text())
+	where, options := o.URL, dialing(o)
+	if o.URL == "" {
+		if err := b.embed(o); err != nil {
+			return nil, err
+		}
+		options = append(options, nats.InProcessServer(b.server), nats.UserInfo(user, b.password))
+	}
+	var err error
+	if b.conn, err = nats.Connect(where, options...); err != nil {
+		b.stop()
+		return nil, fmt.Errorf("connect to the bus %s: %w", o.URL, err)
+	}
+	if b.conn.IsConnected() {
+		o.Changed(true)
+	}
+	return b, nil
+}
+
+func dialing(o Options) []nats.Option {
+	list := []nats.Option{
+		nats.Name("pagewire " + o.Name), nats.MaxReconnects(-1), nats.ReconnectWait(routeRetry),
+		nats.ReconnectBufSize(-1), // what is said while it is down would be old when it comes
+		nats.PingInterval(2 * time.Second), nats.MaxPingsOutstanding(2), nats.RetryOnFailedConnect(o.URL != ""),
+		nats.ConnectHandler(func(*nats.Conn) { o.Changed(true) }),
+		nats.ReconnectHandler(func(*nats.Conn) { o.Changed(true) }),
+		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
+			o.Log.Warn("the bus is gone", "error", err)
+			o.Changed(false)
+		}),
+		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
+			o.Log.Warn("the bus has lost messages for this node", "error", err)
+			o.Lost()
+		}),
+	}
+	if o.Creds != "" {
+		list = append(list, nats.UserCredentials(o.Creds))
+	}
+	switch {
+	case o.ClientTLS != nil:
+		list = append(list, nats.Secure(o.ClientTLS))
+	case o.URL != "" && !allLocal(o.URL):
+		list = append(list, nats.Secure())
+	}
+	return list
+}
+
+// allLocal reports whether all servers of a list, as in nats://a:4222,nats://b:4222, are on this machine.
+func allLocal(urls string) bool {
+	for one := range strings.SplitSeq(urls, ",") {
+		u, err := url.Parse(strings.TrimSpace(one))
+		if err != nil || !loopback(u.Hostname()) {
+			return false
+		}
+	}
+	return true
+}
+
+// embed starts a server in this process.
+func (b *Bus) embed(o Options) error {
+	opts := &server.Options{
+		ServerName: o.Name, DontListen: o.Cluster == "", Host: "127.0.0.1", Port: server.RANDOM_PORT, Username: user,
+		Password: b.password, NoSigs: true, NoLog: true, NoSystemAccount: true, MaxPending: pendingBytes,
+	}
+	if o.Cluster != "" {
+		if err := o.cluster(opts); err != nil {
+			return err
+		}
+	} else if len(o.Join) > 0 {
+		return errors.New("to join other nodes a node must have an address where they find it: name it by cluster")
+	}
+	var err error
+	if b.server, err = server.NewServer(opts); err != nil {
+		return fmt.Errorf("start the bus: %w", err)
+	}
+	b.server.Start()
+	if !b.server.ReadyForConnections(startTimeout) {
+		b.stop()
+		return fmt.Errorf("start the bus at %s: it does not come up; is the address in use?", o.Cluster)
+	}
+	return nil
+}
+
+// cluster makes the server one of several.
+func (o *Options) cluster(opts *server.Options) error {
+	host, port, err := net.SplitHostPort(o.Cluster)
+	n, numErr := strconv.Atoi(port)
+	if err != nil || numErr != nil {
+		return fmt.Errorf("%q is no address for other nodes: it is like 10.0.0.5:7434", o.Cluster)
+	}
+	if o.Secret == "" {
+		return errors.New("nodes that speak to each other need a secret that all of them know")
+	}
+	local := loopback(host)
+	for _, peer := range o.Join {
+		h, _, err := net.SplitHostPort(peer)
+		if err != nil {
+			return fmt.Errorf("%q is no address of a node: it is like 10.0.0.5:7434", peer)
+		}
+		local = local && loopback(h)
+		opts.Routes = append(opts.Routes, &url.URL{Scheme: "nats", Host: peer, User: url.UserPassword(user, o.Secret)})
+	}
+	if !local && o.TLS == nil {
+		return errors.New("nodes that speak to each other past loopback need TLS, with a certificate at each")
+	}
+	opts.Cluster = server.ClusterOpts{
+		Name: "pagewire", Host: host, Port: n, Username: user, Password: o.Secret, AuthTimeout: 2, TLSTimeout: 2,
+		TLSConfig: mutual(o.TLS), Advertise: o.Advertise, NoAdvertise: o.noGossip, PoolSize: -1, PingInterval: routePing,
+		MaxPingsOut: routePingsOut, ConnectRetries: 1 << 30,
+	}
+	if n == 0 {
+		opts.Cluster.Port = server.RANDOM_PORT
+	}
+	return nil
+}
+
+// mutual is a configuration with which both ends show a certificate of the same authorities.
+func mutual(c *tls.Config) *tls.Config {
+	if c == nil {
+		return nil
+	}
+	c = c.Clone()
+	c.ClientAuth = tls.RequireAndVerifyClientCert
+	if c.ClientCAs == nil {
+		c.ClientCAs = c.RootCAs
+	}
+	return c
+}
+
+// user is the name under which nodes come to each other; what counts is the secret.
+const user = "pagewire"
+
+func loopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// ClusterAddr is where other nodes find this one's server; "" where it listens nowhere.
+func (b *Bus) ClusterAddr() string {
+	if b.server == nil || b.server.ClusterAddr() == nil {
+		return ""
+	}
+	return b.server.ClusterAddr().String()
+}
+
+// Up reports whether messages go anywhere.
+func (b *Bus) Up() bool { return b.conn.IsConnected() }
+
+// Close leaves the bus.
+func (b *Bus) Close() {
+	b.conn.Close()
+	b.stop()
+}
+
+func (b *Bus) stop() {
+	if b.server != nil {
+		b.server.Shutdown()
+		b.server.WaitForShutdown()
+	}
+}
+
+// Publish sends a message, in one piece or more, to who has subscribed to a subject, this node too. It fails where the
+// bus is not there, and for a message above 18 MiB.
+func (b *Bus) Publish(subject string, message ...[]byte) error {
+	most := int(b.conn.MaxPayload())
+	if most <= 0 { // it has never been there
+		return nats.ErrDisconnected
+	}
+	size := 1
+	for _, piece := range message {
+		size += len(piece)
+	}
+	if size > most {
+		return b.publishParts(subject, bytes.Join(message, nil), most)
+	}
+	text := make([]byte, 1, size)
+	text[0] = whole
+	for _, piece := range message {
+		text = append(text, piece...)
+	}
+	return b.conn.Publish(subject, text)
+}
+
+// Subscribe calls take with each message to a subject, in order, on a goroutine of the subscription. What take is given
+// is its own.
+func (b *Bus) Subscribe(subject string, take func(message []byte)) (cancel func(), err error) {
+	var parts assembly
+	sub, err := b.conn.Subscribe(subject, func(m *nats.Msg) {
+		if message := parts.add(m.Data); message != nil {
+			take(message)
+		}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("subscribe to %s: %w", subject, err)
+	}
+	if err := sub.SetPendingLimits(pendingMessages, pendingBytes); err != nil {
+		return nil, err
+	}
+	return func() { _ = sub.Unsubscribe() }, nil // it fails where the bus is closed
+}

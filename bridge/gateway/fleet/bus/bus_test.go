@@ -1,0 +1,214 @@
+//go:build !js
+
+package bus
+
+import (
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"math/big"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/pagewire/pagewire/bridge/testkit"
+)
+
+func open(t *testing.T, o Options) *Bus {
+	t.Helper()
+	if o.Secret == "" {
+		o.Secret = "secret"
+	}
+	b, err := Open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.Close)
+	return b
+}
+
+func subscribe(t *testing.T, b *Bus, subject string) chan string {
+	t.Helper()
+	got := make(chan string, 1000)
+	if _, err := b.Subscribe(subject, func(m []byte) { got <- string(m) }); err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+// reach sends until something arrives: a subscription takes a moment to be known at another node.
+func reach(t *testing.T, from *Bus, subject string, got chan string) {
+	t.Helper()
+	testkit.Eventually(t, subject+" is heard", func() bool {
+		if err := from.Publish(subject, []byte("hello")); err != nil {
+			t.Fatal(err)
+		}
+		return len(got) > 0
+	})
+	from.Publish(subject, []byte("last"))
+	for testkit.Receive(t, "the last hello", got) != "last" {
+	}
+}
+
+func TestThreeNodesAreOneBus(t *testing.T) {
+	a := open(t, Options{Name: "a", Cluster: "127.0.0.1:0"})
+	b := open(t, Options{Name: "b", Cluster: "127.0.0.1:0", Join: []string{a.ClusterAddr()}})
+	c := open(t, Options{Name: "c", Cluster: "127.0.0.1:0", Join: []string{a.ClusterAddr()}}) // and knows b by a
+	got := subscribe(t, c, "x")
+	reach(t, a, "x", got)
+	reach(t, b, "x", got)
+	for i := range 100 {
+		b.Publish("x", fmt.Append(nil, i))
+	}
+	for i := range 100 {
+		if m := testkit.Receive(t, "messages", got); m != fmt.Sprint(i) {
+			t.Fatalf("message %d is %q", i, m)
+		}
+	}
+}
+
+func TestLargeMessagesTravelInParts(t *testing.T) {
+	a := open(t, Options{Name: "a", Cluster: "127.0.0.1:0"})
+	b := open(t, Options{Name: "b", Cluster: "127.0.0.1:0", Join: []string{a.ClusterAddr()}})
+	got := subscribe(t, b, "x")
+	reach(t, a, "x", got)
+	for _, size := range []int{1<<20 - 2, 1<<20 - 1, 1 << 20, 1<<20 + 1, 17 << 20} {
+		message := bytes.Repeat([]byte("0123456789abcde\n"), size/16+1)[:size]
+		if err := a.Publish("x", message); err != nil {
+			t.Fatal(err)
+		}
+		a.Publish("x", []byte("behind"))
+		if m := testkit.Receive(t, "a large message", got); m != string(message) {
+			t.Fatalf("of %d bytes %d have come", size, len(m))
+		}
+		if m := testkit.Receive(t, "what is behind", got); m != "behind" {
+			t.Fatalf("behind it is %q", m)
+		}
+	}
+	if err := a.Publish("x", make([]byte, maxMessage+1)); err == nil {
+		t.Error("a message above the limit was sent")
+	}
+}
+
+// What is lost is lost whole.
+func TestPartsThatAreMissing(t *testing.T) {
+	piece := func(number, index, count byte, text string) []byte {
+		return append([]byte{part, 1, 2, 3, 4, 5, 6, 7, 8, 0, 0, 0, number, 0, index, 0, count}, text...)
+	}
+	for name, c := range map[string]struct {
+		pieces [][]byte
+		want   string
+	}{
+		"all there":        {[][]byte{piece(1, 0, 2, "a"), piece(1, 1, 2, "b")}, "ab"},
+		"two at a time":    {[][]byte{piece(1, 0, 2, "a"), piece(2, 0, 2, "x"), piece(1, 1, 2, "b")}, "ab"},
+		"first is missing": {[][]byte{piece(1, 1, 2, "b")}, ""},
+		"one is missing":   {[][]byte{piece(1, 0, 3, "a"), piece(1, 2, 3, "c")}, ""},
+		"twice":            {[][]byte{piece(1, 0, 2, "a"), piece(1, 0, 2, "a"), piece(1, 1, 2, "b")}, ""},
+		"count changes":    {[][]byte{piece(1, 0, 2, "a"), piece(1, 1, 3, "b")}, ""},
+		"none":             {[][]byte{piece(1, 0, 0, "a")}, ""},
+		"empty":            {[][]byte{{}, {part}, {9, 9}}, ""},
+	} {
+		var a assembly
+		got := ""
+		for _, p := range c.pieces {
+			got += string(a.add(p))
+		}
+		if got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+	var a assembly
+	for i := range byte(200) {
+		a.add(piece(i, 0, 2, "a"))
+	}
+	if len(a.partial) > maxPartial || len(a.order) != len(a.partial) {
+		t.Errorf("%d partial messages are kept, and %d in order", len(a.partial), len(a.order))
+	}
+}
+
+func TestOptionsThatAreRefused(t *testing.T) {
+	for name, o := range map[string]Options{
+		"no secret":        {Cluster: "127.0.0.1:0"},
+		"no address":       {Cluster: "here", Secret: "s"},
+		"join and no home": {Join: []string{"127.0.0.1:1"}, Secret: "s"},
+		"no TLS":           {Cluster: "0.0.0.0:0", Secret: "s"},
+		"no TLS elsewhere": {Cluster: "127.0.0.1:0", Join: []string{"10.0.0.1:1"}, Secret: "s"},
+		"a bad peer":       {Cluster: "127.0.0.1:0", Join: []string{"there"}, Secret: "s", TLS: &tls.Config{}},
+	} {
+		if b, err := Open(o); err == nil {
+			b.Close()
+			t.Errorf("%s is taken", name)
+		}
+	}
+}
+
+func TestAnotherSecretIsNotLetIn(t *testing.T) {
+	a := open(t, Options{Name: "a", Cluster: "127.0.0.1:0"})
+	b := open(t, Options{Name: "b", Cluster: "127.0.0.1:0", Join: []string{a.ClusterAddr()}, Secret: "another"})
+	c := open(t, Options{Name: "c", Cluster: "127.0.0.1:0", Join: []string{a.ClusterAddr()}})
+	got := subscribe(t, a, "x")
+	reach(t, c, "x", got)
+	b.Publish("x", []byte("let me in"))
+	select {
+	case m := <-got:
+		t.Errorf("a stranger's message has come: %q", m)
+	default:
+	}
+	if n := a.server.NumRoutes(); n != 1 {
+		t.Errorf("%d nodes are connected", n)
+	}
+}
+
+// Whoever knows the secret and has no certificate of ours is not let in either.
+func TestNodesShowCertificates(t *testing.T) {
+	ours, theirs := authority(t), authority(t)
+	a := open(t, Options{Name: "a", Cluster: "127.0.0.1:0", TLS: ours})
+	b := open(t, Options{Name: "b", Cluster: "127.0.0.1:0", Join: []string{a.ClusterAddr()}, TLS: ours})
+	open(t, Options{Name: "c", Cluster: "127.0.0.1:0", Join: []string{a.ClusterAddr()}, TLS: theirs})
+	open(t, Options{Name: "d", Cluster: "127.0.0.1:0", Join: []string{a.ClusterAddr()}})
+	got := subscribe(t, a, "x")
+	reach(t, b, "x", got)
+	if n := a.server.NumRoutes(); n != 1 {
+		t.Errorf("%d nodes are connected", n)
+	}
+}
+
+// authority makes a certificate for loopback, and what trusts it alone.
+func authority(t *testing.T) *tls.Config {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	about := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, about, about, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	roots := x509.NewCertPool()
+	roots.AddCert(cert)
+	return &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}, RootCAs: roots}
+}
+
+func TestABusThatIsDown(t *testing.T) {
+	addr := testkit.Addr(t)
+	b := open(t, Options{Name: "a", URL: "nats://" + addr})
+	if b.Up() {
+		t.Error("a bus that is down is up")
+	}
+	if err := b.Publish("x", []byte("hello")); err == nil {
+		t.Error("a message has gone to nowhere")
+	}
+}

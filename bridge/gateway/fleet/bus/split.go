@@ -1,0 +1,116 @@
+//go:build !js
+
+package bus
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+)
+
+// A message on the wire begins with a byte that says whether it is all there is:
+//
+//	0 MESSAGE
+//	1 SENDER NUMBER INDEX COUNT PART
+//
+// where SENDER has 8 bytes, random for each Bus, NUMBER four, INDEX and COUNT two each, big endian.
+const (
+	whole = 0
+	part  = 1
+
+	senderBytes = 8
+	partHeader  = 1 + senderBytes + 4 + 2 + 2
+	// maxMessage bounds what is put together: a frame of the link has 17 MiB at most, and no server's limit is below
+	// 4 KiB.
+	maxMessage = 18 << 20
+	// maxPartial is how many messages may be in parts at a time: as many senders may have died in the middle of one.
+	maxPartial = 64
+)
+
+func (b *Bus) publishParts(subject string, message []byte, most int) error {
+	if len(message) > maxMessage {
+		return fmt.Errorf("a message of %d bytes; the limit is %d", len(message), maxMessage)
+	}
+	room := most - partHeader
+	count := (len(message) + room - 1) / room
+	if count > math.MaxUint16 {
+		return fmt.Errorf("a message of %d bytes on a bus whose messages have %d at most", len(message), most)
+	}
+	number := b.number.Add(1)
+	for i := range count {
+		text := make([]byte, partHeader, most)
+		text[0] = part
+		copy(text[1:], b.sender[:])
+		binary.BigEndian.PutUint32(text[1+senderBytes:], number)
+		binary.BigEndian.PutUint16(text[5+senderBytes:], uint16(i))
+		binary.BigEndian.PutUint16(text[7+senderBytes:], uint16(count))
+		if err := b.conn.Publish(subject, append(text, message[i*room:min((i+1)*room, len(message))]...)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// An assembly puts messages together. The zero value is ready.
+type assembly struct {
+	partial map[string]*partial // by sender and number
+	order   []string            // of their beginning
+}
+
+type partial struct {
+	next, count uint16
+	text        []byte
+}
+
+// add takes what has come, and returns the message that is complete with it, or nil. A part that is missing loses the
+// message.
+func (a *assembly) add(data []byte) []byte {
+	switch {
+	case len(data) > 0 && data[0] == whole:
+		return data[1:]
+	case len(data) < partHeader || data[0] != part:
+		return nil
+	}
+	key := string(data[1 : 5+senderBytes])
+	index, count := binary.BigEndian.Uint16(data[5+senderBytes:]), binary.BigEndian.Uint16(data[7+senderBytes:])
+	p := a.partial[key]
+	if p == nil && index == 0 && count > 1 {
+		p = a.begin(key, count)
+	}
+	if p == nil {
+		return nil
+	}
+	if index != p.next || count != p.count || len(p.text)+len(data) > maxMessage+partHeader {
+		a.drop(key)
+		return nil
+	}
+	p.text = append(p.text, data[partHeader:]...)
+	if p.next++; p.next < p.count {
+		return nil
+	}
+	a.drop(key)
+	return p.text
+}
+
+func (a *assembly) begin(key string, count uint16) *partial {
+	if a.partial == nil {
+		a.partial = map[string]*partial{}
+	}
+	if len(a.order) >= maxPartial {
+		a.drop(a.order[0])
+	}
+	p := &partial{count: count}
+	a.partial[key] = p
+	a.order = append(a.order, key)
+	return p
+}
+
+func (a *assembly) drop(key string) {
+	delete(a.partial, key)
+	for i, k := range a.order {
+		if k == key {
+			a.order = append(a.order[:i], a.order[i+1:]...)
+			return
+		}
+	}
+}
