@@ -253,7 +253,7 @@ func (f *Frame) register(descriptor string, l *Limits) {
 		err = errors.New(above("a URI has "+wire.Itoa(len(r.URI))+" bytes", l.URIBytes, ""))
 		r.URI = ""
 	}
-	f.tell(func(p *Peer) { p.register(r, len(descriptor), err) })
+	f.tell(func(p *Peer) { p.register(r, descriptor, err) })
 }
 
 func (f *Frame) setTools(text string, l *Limits) {
@@ -273,7 +273,7 @@ func (f *Frame) setTools(text string, l *Limits) {
 			err = errors.New(above(t.Name+" has "+wire.Itoa(len(t.JSON))+" bytes", l.DescriptorBytes, ""))
 		}
 	}
-	f.tell(func(p *Peer) { p.setTools(tools, err) })
+	f.tell(func(p *Peer) { p.setTools(tools, text, err) })
 }
 
 // complete takes an answer that is a failure.
@@ -348,6 +348,7 @@ func about(v wire.Value) (a About, ok bool) {
 		a.Title = &title
 	}
 	a.Focused, _ = v.Get("focused").Int()
+	a.Dial, _ = v.Get("dial").Int()
 	return a, v.Kind() == wire.Object
 }
 

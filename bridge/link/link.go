@@ -19,6 +19,8 @@ type About struct {
 	Title *string
 	// Focused is when the page's window had the focus last, in ms since 1970; 0 where it is not said.
 	Focused int64
+	// Dial is how many times the document has connected, this time included; 0 where it is not said.
+	Dial int64
 }
 
 // A Core is told what a page says. Its methods are called from within Peer.Receive, in the page's order.
@@ -37,6 +39,14 @@ type Core interface {
 	Note(About)
 	// Bye says that the page ends the link. With gone set it will not come back.
 	Bye(gone bool)
+}
+
+// A TextCore passes on what a page offers as the page wrote it. It is told that in place of Register and SetTools, when
+// it has been held against the limits.
+type TextCore interface {
+	Core
+	RegisterText(uri, descriptor string) error
+	SetToolsText(tools string) error
 }
 
 // A PortCore serves agents in the page, too. Without one, a page that opens a port is ended.

@@ -185,8 +185,9 @@ func (p *Peer) Welcome(tab string) {
 	p.urgent = true
 }
 
-// register takes a descriptor of so many bytes, or why it is none.
-func (p *Peer) register(r bridge.Resource, bytes int, err error) {
+// register takes a descriptor, read, or why it is none.
+func (p *Peer) register(r bridge.Resource, descriptor string, err error) {
+	bytes := len(descriptor)
 	refuse := func(why string) { p.Report("resource refused: " + r.URI + ": " + why) }
 	before, known := p.resources[r.URI]
 	switch {
@@ -197,7 +198,12 @@ func (p *Peer) register(r bridge.Resource, bytes int, err error) {
 	case p.bytes-before+bytes > p.limit.ResourcesBytes:
 		refuse(above("the page's descriptors are too long together", p.limit.ResourcesBytes, " bytes"))
 	default:
-		if err := p.core.Register(r); err != nil {
+		if text, passesOn := p.core.(TextCore); passesOn {
+			err = text.RegisterText(r.URI, descriptor)
+		} else {
+			err = p.core.Register(r)
+		}
+		if err != nil {
 			refuse(err.Error())
 			return
 		}
@@ -212,9 +218,13 @@ func (p *Peer) unregister(uri string) {
 	p.core.Unregister(uri)
 }
 
-func (p *Peer) setTools(tools []bridge.Tool, err error) {
+func (p *Peer) setTools(tools []bridge.Tool, written string, err error) {
 	if err == nil {
-		err = p.core.SetTools(tools)
+		if text, passesOn := p.core.(TextCore); passesOn {
+			err = text.SetToolsText(written)
+		} else {
+			err = p.core.SetTools(tools)
+		}
 	}
 	if err != nil {
 		p.Report("tools refused: " + err.Error())

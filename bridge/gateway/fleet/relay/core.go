@@ -1,0 +1,378 @@
+//go:build !js
+
+package relay
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/pagewire/pagewire/bridge"
+	"github.com/pagewire/pagewire/bridge/link"
+	"github.com/pagewire/pagewire/bridge/wire"
+)
+
+// A Core is one of a page's cores, as the page's relay sees it.
+type Core struct {
+	// Owner is whatever Join was given.
+	Owner any
+
+	r       *Relay
+	acts    bool             // it may know of the page's tools, and call them
+	out     wire.Text        // calls for the core: a JSON array without its end
+	touches bool             // out has touches alone
+	calls   map[uint32]*call // by the core's number
+	left    bool
+}
+
+// A call is a read or a tool call of a core, until it ends it.
+type call struct {
+	uri string // of a read that has not been answered; "" otherwise
+	end func()
+}
+
+// maxCalls is how many calls a core may have open. A Peer asks 64 at once.
+const maxCalls = 1024
+
+// Join adds a core. It is told at once, in two frames, what the page is, and what it offers. Where acts is not set that
+// is without its tools, which the core cannot call either.
+func (r *Relay) Join(owner any, acts bool) *Core {
+	c := &Core{Owner: owner, r: r, acts: acts, calls: map[uint32]*call{}}
+	r.cores = append(r.cores, c)
+	c.say("hello").Raw(",").Int(link.Version).Raw(",").Str(r.opt.Build).Raw(",").Bytes(r.describe()).end()
+	c.flush()
+	for _, o := range r.offered() {
+		c.say("register").Raw(",").Str(o.descriptor).end()
+	}
+	if r.tools != "" && acts {
+		c.say("setTools").Raw(",").Str(r.tools).end()
+	}
+	if r.bye != "" {
+		c.say("bye").Raw(",").Raw(r.bye).end()
+	}
+	if len(c.out) == 0 {
+		c.out = c.out.Raw("[")
+	}
+	c.flush()
+	return c
+}
+
+// offered is what the page offers, in the order in which it came.
+func (r *Relay) offered() []offer {
+	list := make([]offer, 0, len(r.offers))
+	for _, o := range r.offers {
+		list = append(list, o)
+	}
+	slices.SortFunc(list, func(a, b offer) int { return a.order - b.order })
+	return list
+}
+
+// Leave takes the core away: what it has asked ends, and what it alone watches is watched no more.
+func (c *Core) Leave() {
+	if c.left {
+		return
+	}
+	c.left = true
+	r := c.r
+	r.cores = slices.DeleteFunc(r.cores, func(o *Core) bool { return o == c })
+	if len(r.cores) == 0 {
+		r.cores = nil
+	}
+	for _, call := range c.calls {
+		if call.end != nil {
+			call.end()
+		}
+	}
+	c.calls = nil
+	for uri := range r.watches {
+		r.unwatch(c, uri)
+	}
+}
+
+// Repeat says once more what the revisions of what the core watches are: a touch may have been lost on the way to it.
+func (c *Core) Repeat() {
+	for uri, w := range c.r.watches {
+		if w.active && slices.Contains(w.cores, c) {
+			c.touch(uri, w.revision)
+		}
+	}
+	c.flush()
+}
+
+// Receive takes a frame of the core. The error says what is no frame of a core: it is to leave.
+func (c *Core) Receive(frame []byte) error {
+	v, err := wire.Parse(frame, nesting)
+	if err != nil || v.Kind() != wire.Array {
+		return errNoFrame
+	}
+	v.Elements(func(said wire.Value) bool {
+		err = c.obey(said)
+		return err == nil && !c.left
+	})
+	c.r.flush()
+	return err
+}
+
+// nesting is how deep JSON of a core may be: arguments are texts.
+const nesting = 8
+
+var errNoFrame = errors.New("a core has said what is no frame of one")
+
+// A Refused is why a core wants nothing of the page: the page is to be told, and its link ended.
+type Refused struct{ Reason string }
+
+func (e *Refused) Error() string { return e.Reason }
+
+// A request is one call of a core: its name and its arguments.
+type request struct{ args [5]wire.Value }
+
+func (q *request) text(i int) string {
+	s, _ := q.args[i].Text()
+	return s
+}
+
+// obey does one call of the core.
+func (c *Core) obey(said wire.Value) error {
+	var q request
+	n := 0
+	said.Elements(func(v wire.Value) bool {
+		if n < len(q.args) {
+			q.args[n] = v
+		}
+		n++
+		return true
+	})
+	switch q.text(0) {
+	case "hello":
+		return nil
+	case "refused":
+		return &Refused{q.text(1)}
+	case "report":
+		c.r.peer.Report(q.text(1))
+		return nil
+	case "watched":
+		c.watch(q.text(1), q.args[2].True())
+		return nil
+	}
+	id, ok := q.args[1].Int()
+	if !ok || id < 1 || id >= 1<<32 {
+		return errNoFrame
+	}
+	return c.ask(uint32(id), &q)
+}
+
+// ask is obey for what has the number of a call.
+func (c *Core) ask(id uint32, q *request) error {
+	done := func(call *call) func(link.Answer) {
+		return func(a link.Answer) { c.answer(id, call, a) }
+	}
+	switch q.text(0) {
+	case "read":
+		return c.begin(id, q.text(3), func(call *call) {
+			_, call.end = c.r.peer.Read(q.text(2), q.text(3), q.text(4), done(call))
+		})
+	case "callTool":
+		unless, ok := conditions(q.text(4))
+		if !ok || !c.acts {
+			return errNoFrame
+		}
+		return c.begin(id, "", func(call *call) {
+			_, call.end = c.r.peer.CallTool(q.text(2), []byte(q.text(3)), unless, done(call),
+				func(members []byte) { c.progress(id, members) })
+		})
+	case "end":
+		if call := c.calls[id]; call != nil {
+			delete(c.calls, id)
+			call.end()
+		}
+		return nil
+	}
+	return errNoFrame
+}
+
+func (c *Core) begin(id uint32, uri string, ask func(*call)) error {
+	if c.calls[id] != nil || len(c.calls) >= maxCalls {
+		return errNoFrame
+	}
+	call := &call{uri: uri}
+	c.calls[id] = call
+	ask(call)
+	return nil
+}
+
+// conditions reads the JSON text of [[uri, revision], …]; "" is none.
+func conditions(text string) (list []link.Seen, ok bool) {
+	if text == "" {
+		return nil, true
+	}
+	v, err := wire.Parse([]byte(text), nesting)
+	if err != nil || v.Kind() != wire.Array {
+		return nil, false
+	}
+	ok = true
+	v.Elements(func(pair wire.Value) bool {
+		var s link.Seen
+		i := 0
+		pair.Elements(func(v wire.Value) bool {
+			switch i {
+			case 0:
+				s.URI, ok = v.Text()
+			case 1:
+				s.Revision, ok = v.Int()
+			}
+			i++
+			return ok
+		})
+		list = append(list, s)
+		return ok
+	})
+	return list, ok
+}
+
+// statuses are how a Failure travels. What is not among them is the page's contents being none.
+var statuses = map[bridge.Failure]int{bridge.ReadFailed: 1, bridge.InvalidContents: 2, link.Stale: 3}
+
+// answer passes a page's answer on. Of a page that is gone the core learns otherwise.
+func (c *Core) answer(id uint32, call *call, a link.Answer) {
+	call.uri = ""
+	switch {
+	case c.left || a.Gone:
+	case a.Failure == "":
+		c.flush()
+		frame := make(wire.Text, 0, len(a.Contents)+32).Raw("=").Int(int(id)).Raw(" ").Int(int(a.Revision)).Raw(" ")
+		c.r.opt.Send(c, frame.Bytes(a.Contents), false)
+	default:
+		status, known := statuses[a.Failure]
+		if !known {
+			status = statuses[bridge.InvalidContents]
+		}
+		detail := a.Detail
+		if a.Failure == link.Stale {
+			detail = listed(a.Stale)
+		}
+		c.say("complete").Raw(",").Int(int(id)).Raw(",").Int(status).Raw(",").Int(int(a.Revision)).Raw(",").
+			Str(detail).end()
+	}
+}
+
+// listed is the JSON text of a list of texts.
+func listed(texts []string) string {
+	list := wire.Text("[")
+	for i, text := range texts {
+		if i > 0 {
+			list = list.Raw(",")
+		}
+		list = list.Str(text)
+	}
+	return string(list.Raw("]"))
+}
+
+func (c *Core) progress(id uint32, members []byte) {
+	if !c.left {
+		c.say("progress").Raw(",").Int(int(id)).Raw(",").Str("{" + string(members) + "}").end()
+	}
+}
+
+// watch counts the core among who watches a URI. Its answer is a touch with the URI's revision: the page's, or, where
+// that is known already, ours.
+func (c *Core) watch(uri string, on bool) {
+	r := c.r
+	if !on {
+		r.unwatch(c, uri)
+		return
+	}
+	w := r.watches[uri]
+	switch {
+	case w == nil:
+		if r.watches == nil {
+			r.watches = map[string]*watch{}
+		}
+		uri = strings.Clone(uri)
+		r.watches[uri] = &watch{cores: []*Core{c}}
+		r.peer.Watched(uri, true)
+	case !slices.Contains(w.cores, c):
+		w.cores = append(w.cores, c)
+		if w.active {
+			c.touch(uri, w.revision)
+		}
+	}
+}
+
+func (r *Relay) unwatch(c *Core, uri string) {
+	w := r.watches[uri]
+	if w == nil || !slices.Contains(w.cores, c) {
+		return
+	}
+	w.cores = slices.DeleteFunc(w.cores, func(o *Core) bool { return o == c })
+	if len(w.cores) > 0 {
+		return
+	}
+	r.peer.Watched(uri, false)
+	if delete(r.watches, uri); len(r.watches) == 0 {
+		r.watches = nil
+	}
+}
+
+// reads reports whether the core waits for what a URI reads as.
+func (c *Core) reads(uri string) bool {
+	for _, call := range c.calls {
+		if call.uri == uri {
+			return true
+		}
+	}
+	return false
+}
+
+func (c *Core) touch(uri string, revision int64) {
+	c.say("touch").Raw(",").Str(uri).Raw(",").Int(int(revision)).end()
+}
+
+// A saying is a call that is being written.
+type saying struct{ c *Core }
+
+// say begins a call. Touches have frames of their own.
+func (c *Core) say(name string) saying {
+	if touch := name == "touch"; touch != c.touches {
+		c.flush()
+		c.touches = touch
+	}
+	if len(c.out) == 0 {
+		c.out = c.out.Raw("[")
+	} else {
+		c.out = c.out.Raw(",")
+	}
+	c.out = c.out.Raw("[").Str(name)
+	return saying{c}
+}
+
+func (s saying) Raw(text string) saying {
+	s.c.out = s.c.out.Raw(text)
+	return s
+}
+
+func (s saying) Str(text string) saying {
+	s.c.out = s.c.out.Str(text)
+	return s
+}
+
+func (s saying) Int(n int) saying {
+	s.c.out = s.c.out.Int(n)
+	return s
+}
+
+func (s saying) Bytes(text []byte) saying {
+	s.c.out = s.c.out.Bytes(text)
+	return s
+}
+
+func (s saying) end() { s.c.out = s.c.out.Raw("]") }
+
+// flush sends what has been written as one frame.
+func (c *Core) flush() {
+	if len(c.out) == 0 || c.left {
+		return
+	}
+	frame := c.out.Raw("]")
+	c.out = nil
+	c.r.opt.Send(c, frame, c.touches)
+}

@@ -1,0 +1,139 @@
+//go:build !js
+
+package relay
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/pagewire/pagewire/bridge"
+	"github.com/pagewire/pagewire/bridge/link"
+	"github.com/pagewire/pagewire/bridge/wire"
+)
+
+// pageSide is a Relay as the page sees it: its core. Its methods are called from within Relay.Receive.
+type pageSide Relay
+
+var _ link.TextCore = (*pageSide)(nil)
+
+func (r *pageSide) Hello(a link.About) error {
+	r.about = cloned(a)
+	r.peer.Welcome("")
+	return nil
+}
+
+// cloned keeps nothing of the frame in which it came.
+func cloned(a link.About) link.About {
+	for _, s := range []*string{&a.Epoch, &a.Tab, &a.Frame, &a.URL} {
+		*s = strings.Clone(*s)
+	}
+	if a.Title != nil {
+		title := strings.Clone((*a.Title)[:min(len(*a.Title), maxTitle)])
+		a.Title = &title
+	}
+	return a
+}
+
+// maxTitle bounds what is kept of a page's title, in bytes.
+const maxTitle = 1 << 10
+
+// Register and SetTools are not called: RegisterText and SetToolsText are.
+func (r *pageSide) Register(bridge.Resource) error { return nil }
+
+func (r *pageSide) SetTools([]bridge.Tool) error { return nil }
+
+func (r *pageSide) RegisterText(uri, descriptor string) error {
+	if !strings.HasPrefix(uri, r.opt.Origin+"/") {
+		return errors.New("it is not at the page's origin, " + r.opt.Origin)
+	}
+	o, known := r.offers[uri]
+	more := len(descriptor) - len(o.descriptor)
+	if err := (*Relay)(r).room(more); err != nil {
+		return err
+	}
+	(*Relay)(r).count(int64(more))
+	if r.offers == nil {
+		r.offers = map[string]offer{}
+	}
+	if !known {
+		r.order++
+		o.order = r.order
+		uri = strings.Clone(uri)
+	}
+	o.descriptor = strings.Clone(descriptor)
+	r.offers[uri] = o
+	for _, c := range r.cores {
+		c.say("register").Raw(",").Str(descriptor).end()
+	}
+	return nil
+}
+
+func (r *pageSide) Unregister(uri string) {
+	o, known := r.offers[uri]
+	if !known {
+		return
+	}
+	(*Relay)(r).count(-int64(len(o.descriptor)))
+	delete(r.offers, uri)
+	for _, c := range r.cores {
+		c.say("unregister").Raw(",").Str(uri).end()
+	}
+}
+
+func (r *pageSide) SetToolsText(tools string) error {
+	more := len(tools) - len(r.tools)
+	if err := (*Relay)(r).room(more); err != nil {
+		return err
+	}
+	(*Relay)(r).count(int64(more))
+	r.tools = strings.Clone(tools)
+	for _, c := range r.cores {
+		if c.acts {
+			c.say("setTools").Raw(",").Str(tools).end()
+		}
+	}
+	return nil
+}
+
+// Touch tells who watches the URI, and who reads it: their answer may be older than this.
+func (r *pageSide) Touch(uri string, revision int64) {
+	w := r.watches[uri]
+	if w != nil {
+		w.active = true
+		w.revision = max(w.revision, revision)
+	}
+	for _, c := range r.cores {
+		if w != nil && slices.Contains(w.cores, c) || c.reads(uri) {
+			c.touch(uri, revision)
+		}
+	}
+}
+
+func (r *pageSide) Note(a link.About) {
+	changed := wire.Text(`{`)
+	if a.Title != nil {
+		r.about.Title = cloned(a).Title
+		changed = changed.Raw(`"title":`).Str(*r.about.Title)
+	}
+	if a.Focused > 0 {
+		r.about.Focused = a.Focused
+		if len(changed) > 1 {
+			changed = changed.Raw(`,`)
+		}
+		changed = changed.Raw(`"focused":`).Int(int(a.Focused))
+	}
+	for _, c := range r.cores {
+		c.say("note").Raw(",").Bytes(changed).Raw("}").end()
+	}
+}
+
+func (r *pageSide) Bye(gone bool) {
+	r.bye = "false"
+	if gone {
+		r.bye = "true"
+	}
+	for _, c := range r.cores {
+		c.say("bye").Raw(",").Raw(r.bye).end()
+	}
+}

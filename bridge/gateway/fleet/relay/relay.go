@@ -1,0 +1,145 @@
+//go:build !js
+
+// Package relay lets one page have any number of cores elsewhere: on one side it is the page's core, on the other the
+// page of each of them. A node of a fleet has one for each page that dials in; its cores are the gateways of the page's
+// user, on whatever nodes there are agents.
+//
+// A page's way: Receive takes a frame, package link holds it against the limits, and what it says goes to the cores
+// that it concerns (page.go). A core's way: Core.Receive takes a frame, and what it asks becomes a call of the one link
+// that the page has (core.go). Calls are numbered anew; a URI is watched at the page while at least one core watches
+// it.
+//
+// While there is no core it keeps what a core would be told first, as the page wrote it, and nothing else. It never
+// starts a goroutine, holds a lock, reads a clock or writes to anything, never looks into contents, and passes no touch
+// to a core that neither watches nor reads the URI.
+package relay
+
+import (
+	"fmt"
+	"sync/atomic"
+
+	"github.com/pagewire/pagewire/bridge"
+	"github.com/pagewire/pagewire/bridge/link"
+	"github.com/pagewire/pagewire/bridge/wire"
+)
+
+// Options say what a Relay takes, and where it sends. Pages of one origin may share them.
+type Options struct {
+	// Build is the version of Pagewire that the page and the cores are told.
+	Build string
+	// Origin is the page's, as its browser gave it. URIs at other origins are refused.
+	Origin string
+	// Limits bound what the page may say.
+	Limits link.Limits
+	// Held counts the bytes that all pages offer, and Most bounds them: above it nothing more is registered.
+	Held *atomic.Int64
+	Most int64
+	// Send takes a frame for a core: touch says that it has touches alone, which a later one repeats if it gets lost
+	// (Core.Repeat). It must not call the Relay.
+	Send func(to *Core, frame []byte, touch bool)
+}
+
+// A Relay is one page. Its methods, and those of its Cores, are not to be called concurrently.
+type Relay struct {
+	opt    *Options
+	peer   *link.Peer
+	about  link.About
+	offers map[string]offer // by URI; nil while there is none
+	order  int              // of the last offer
+	tools  string
+	bye    string // what the page has said of its end, as text of the call; "" if it has not
+	held   int64  // what Options.Held counts
+
+	cores   []*Core           // nil while there is none
+	watches map[string]*watch // nil while there is none
+}
+
+// An offer is a resource as the page describes it.
+type offer struct {
+	descriptor string
+	order      int
+}
+
+// A watch is a URI that cores watch.
+type watch struct {
+	cores    []*Core
+	active   bool // the page has answered
+	revision int64
+}
+
+// New returns the relay of a page whose link begins at now.
+func New(now bridge.Time, o *Options) *Relay {
+	r := &Relay{opt: o}
+	r.peer = link.New(now, (*pageSide)(r), o.Build, o.Limits)
+	return r
+}
+
+// Receive takes a frame of the page. The error is a *link.Ended: then Take has what the page is still to be told, and
+// its transport is to be closed.
+func (r *Relay) Receive(now bridge.Time, f link.Frame) error {
+	err := r.peer.Apply(now, f)
+	r.flush()
+	return err
+}
+
+// Refuse ends the link for a reason of who carries the frames, as Receive does for what the page said.
+func (r *Relay) Refuse(reason string) {
+	_ = r.peer.Refuse(reason) // it is the reason again
+	r.flush()
+}
+
+// Take returns the frame that the page is to be sent at now, or nil. It is to be called after every other method, those
+// of Cores included, and when Deadline says so.
+func (r *Relay) Take(now bridge.Time) []byte { return r.peer.Take(now) }
+
+// Deadline is when Take will have a frame though nothing else happens. ok is false if it will not.
+func (r *Relay) Deadline() (at bridge.Time, ok bool) { return r.peer.Deadline() }
+
+// Close ends the relay. The cores are told nothing: whoever closes it knows them.
+func (r *Relay) Close() {
+	for _, c := range r.cores {
+		c.left = true
+	}
+	r.cores, r.watches, r.offers, r.tools = nil, nil, nil, ""
+	r.peer.Close()
+	r.count(-r.held)
+}
+
+// Watched is how many URIs are watched at the page.
+func (r *Relay) Watched() int { return len(r.watches) }
+
+// Bye reports whether the page has said that it ends the link, and whether for good.
+func (r *Relay) Bye() (said, gone bool) { return r.bye != "", r.bye == "true" }
+
+// count notes that more bytes are kept, or fewer.
+func (r *Relay) count(more int64) {
+	r.held += more
+	r.opt.Held.Add(more)
+}
+
+// room reports, as an error, that so many bytes more are not kept.
+func (r *Relay) room(more int) error {
+	if r.opt.Held.Load()+int64(more) > r.opt.Most {
+		return fmt.Errorf("all pages of this node together offer too much; the limit is %d bytes", r.opt.Most)
+	}
+	return nil
+}
+
+// flush sends what has been written for the cores.
+func (r *Relay) flush() {
+	for _, c := range r.cores {
+		c.flush()
+	}
+}
+
+// describe is what a core is told of the page first: the origin is the browser's word in place of the page's.
+func (r *Relay) describe() wire.Text {
+	a := &r.about
+	title := ""
+	if a.Title != nil {
+		title = *a.Title
+	}
+	return wire.Text(`{"epoch":`).Str(a.Epoch).Raw(`,"tab":`).Str(a.Tab).Raw(`,"frame":`).Str(a.Frame).
+		Raw(`,"title":`).Str(title).Raw(`,"url":`).Str(a.URL).Raw(`,"focused":`).Int(int(a.Focused)).
+		Raw(`,"dial":`).Int(int(a.Dial)).Raw(`,"origin":`).Str(r.opt.Origin).Raw(`}`)
+}
