@@ -44,8 +44,8 @@ func (r *pageSide) Register(bridge.Resource) error { return nil }
 func (r *pageSide) SetTools([]bridge.Tool) error { return nil }
 
 func (r *pageSide) RegisterText(uri, descriptor string) error {
-	if !strings.HasPrefix(uri, r.opt.Origin+"/") {
-		return errors.New("it is not at the page's origin, " + r.opt.Origin)
+	if !strings.HasPrefix(uri, r.origin+"/") {
+		return errors.New("it is not at the page's origin, " + r.origin)
 	}
 	o, known := r.offers[uri]
 	more := len(descriptor) - len(o.descriptor)

@@ -23,12 +23,10 @@ import (
 	"github.com/pagewire/pagewire/bridge/wire"
 )
 
-// Options say what a Relay takes, and where it sends. Pages of one origin may share them.
+// Options say what a Relay takes, and where it sends. All pages of a node share them.
 type Options struct {
 	// Build is the version of Pagewire that the page and the cores are told.
 	Build string
-	// Origin is the page's, as its browser gave it. URIs at other origins are refused.
-	Origin string
 	// Limits bound what the page may say.
 	Limits link.Limits
 	// Held counts the bytes that all pages offer, and Most bounds them: above it nothing more is registered.
@@ -42,6 +40,7 @@ type Options struct {
 // A Relay is one page. Its methods, and those of its Cores, are not to be called concurrently.
 type Relay struct {
 	opt    *Options
+	origin string
 	peer   *link.Peer
 	about  link.About
 	offers map[string]offer // by URI; nil while there is none
@@ -67,9 +66,10 @@ type watch struct {
 	revision int64
 }
 
-// New returns the relay of a page whose link begins at now.
-func New(now bridge.Time, o *Options) *Relay {
-	r := &Relay{opt: o}
+// New returns the relay of a page whose link begins at now. URIs at other origins than the page's, as its browser gave
+// it, are refused.
+func New(now bridge.Time, origin string, o *Options) *Relay {
+	r := &Relay{opt: o, origin: origin}
 	r.peer = link.New(now, (*pageSide)(r), o.Build, o.Limits)
 	return r
 }
@@ -141,5 +141,5 @@ func (r *Relay) describe() wire.Text {
 	}
 	return wire.Text(`{"epoch":`).Str(a.Epoch).Raw(`,"tab":`).Str(a.Tab).Raw(`,"frame":`).Str(a.Frame).
 		Raw(`,"title":`).Str(title).Raw(`,"url":`).Str(a.URL).Raw(`,"focused":`).Int(int(a.Focused)).
-		Raw(`,"dial":`).Int(int(a.Dial)).Raw(`,"origin":`).Str(r.opt.Origin).Raw(`}`)
+		Raw(`,"dial":`).Int(int(a.Dial)).Raw(`,"origin":`).Str(r.origin).Raw(`}`)
 }

@@ -38,7 +38,7 @@ type place struct {
 func openPlace(t *testing.T, state map[string]string) *place {
 	t.Helper()
 	p := &place{t: t, page: testkit.NewPage(t, state), began: time.Now()}
-	p.relay = New(0, &Options{Build: "1", Origin: app, Held: &p.held, Most: 100_000, Send: p.send})
+	p.relay = New(0, app, &Options{Build: "1", Held: &p.held, Most: 100_000, Send: p.send})
 	out := make(chan []byte, 1000)
 	p.page.Connect(func(frame []byte) {
 		f := link.Parse(frame, link.Limits{})

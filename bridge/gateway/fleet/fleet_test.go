@@ -1,0 +1,303 @@
+//go:build !js
+
+package fleet
+
+import (
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/pagewire/pagewire/bridge/gateway"
+	"github.com/pagewire/pagewire/bridge/gateway/fleet/bus"
+	"github.com/pagewire/pagewire/bridge/testkit"
+)
+
+// A page at one node, its user's agent at another: it is listed, read, told of; and another user's sees nothing of it.
+func TestPageAndAgentAtTwoNodes(t *testing.T) {
+	nodes := openFleet(t, 3)
+	b := openTab(t, nodes[0], alice, map[string]string{app + "/doc": "one", app + "/other": "x"})
+	a := openAgent(t, nodes[1], alice)
+	a.Shows(app+"/doc", app+"/other") // at once: its gateway was ready
+	if got := a.Text(app + "/doc"); got != "one" {
+		t.Errorf("read %q", got)
+	}
+	a.Watch(app + "/doc")
+	b.Set(app+"/doc", "two")
+	a.Told(app + "/doc")
+	if got := a.Text(app + "/doc"); got != "two" {
+		t.Errorf("read %q", got)
+	}
+	other := openAgent(t, nodes[2], bob)
+	if got := other.URIs(); len(got) != 0 {
+		t.Errorf("another user is shown %v", got)
+	}
+	if text, err := other.Read(app + "/doc"); err == nil {
+		t.Errorf("another user reads %q", text)
+	}
+	// A page that comes later, elsewhere, and goes.
+	late := openTab(t, nodes[2], alice, map[string]string{app + "/late": "l"})
+	a.Shows(app+"/doc", app+"/late", app+"/other")
+	late.say("bye", true)
+	late.cut()
+	a.Shows(app+"/doc", app+"/other")
+	for _, n := range nodes {
+		if s := n.Stats(); s.Gaps+s.Again+s.Lost+s.Unsaid != 0 || len(s.Refused) != 0 {
+			t.Errorf("without any trouble there was %+v", s)
+		}
+	}
+}
+
+// say is a call of the tab that its page layer makes by itself.
+func (b *tab) say(call string, on bool) {
+	value := "false"
+	if on {
+		value = "true"
+	}
+	b.Post(`[["` + call + `",` + value + `]]`)
+}
+
+// What nobody watches does not cross the bus, and a page without agents has no core.
+func TestChangesThatNobodyWatches(t *testing.T) {
+	nodes := openFleet(t, 2)
+	b := openTab(t, nodes[0], alice, map[string]string{app + "/doc": "one"})
+	if s := nodes[0].Stats(); s.Cores != 0 || s.Readers != 0 {
+		t.Errorf("without an agent there is %+v", s)
+	}
+	// What an agent with a memory has read is watched for it.
+	a := agentBy(t, openReader(t, nodes[1], alice).Gateway, gateway.TransportRequest)
+	a.Text(app + "/doc")
+	for range 100 {
+		b.Set(app+"/doc", "x")
+	}
+	b.Post(`[["touch","` + app + `/doc",200]]`) // whatever the page says
+	a.Text(app + "/doc")
+	if n := nodes[0].Stats().Touches; n != 0 {
+		t.Errorf("%d touches have crossed the bus", n)
+	}
+	a.Watch(app + "/doc")
+	b.Set(app+"/doc", "y")
+	a.Told(app + "/doc")
+	a.Close()
+	testkit.Eventually(t, "the page is left alone", func() bool { return !b.Watches(app + "/doc") })
+}
+
+// Contents above the bus's limit for one message come whole, and so do a tool's arguments.
+func TestLargeContents(t *testing.T) {
+	nodes := openFleetOf(t, 2, time.Second)
+	large := strings.Repeat("0123456789abcdef", 3<<16)
+	b := openTab(t, nodes[0], alice, map[string]string{app + "/large": large})
+	b.SetTool("count", testkit.Tool{})
+	a := openAgent(t, nodes[1], alice)
+	if got := a.Text(app + "/large"); got != large {
+		t.Errorf("%d of %d bytes have come", len(got), len(large))
+	}
+	testkit.Eventually(t, "the tool is there", func() bool { return slices.Contains(a.ToolNames(), "count") })
+	res, err := a.CallTool(t.Context(), &mcp.CallToolParams{Name: "count",
+		Arguments: map[string]any{"x": large[:2<<20]}})
+	if err != nil || res.IsError {
+		t.Errorf("a tool with large arguments: %v, %v", res, err)
+	}
+}
+
+// A touch that is lost is repaired by the next sum, also the last one.
+func TestTouchThatIsLost(t *testing.T) {
+	nodes := openFleet(t, 2)
+	b := openTab(t, nodes[0], alice, map[string]string{app + "/doc": "one"})
+	a := openAgent(t, nodes[1], alice)
+	a.Text(app + "/doc")
+	a.Watch(app + "/doc")
+	var lost atomic.Int64
+	lose(nodes[0], kindTouch, func() bool { return lost.Add(1) == 1 })
+	b.Set(app+"/doc", "two")
+	a.Told(app + "/doc")
+	if lost.Load() != 2 || nodes[0].Stats().Again != 1 || nodes[1].Stats().Gaps != 0 {
+		t.Errorf("%d touches, %+v", lost.Load(), nodes[0].Stats())
+	}
+}
+
+// A frame that is lost, either way, and each word about a session: the agent holds the last state in the end.
+func TestFramesThatAreLost(t *testing.T) {
+	for _, kind := range []string{kindPage, kindCore, kindOpen, kindHas, kindGone, kindAsk, kindLeave, kindTouch,
+		kindPages, kindCores, kindBeat} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			nodes := openFleet(t, 2)
+			for _, n := range nodes {
+				var said atomic.Int64
+				lose(n, kind, func() bool { return said.Add(1) == 1 || rand.IntN(3) == 0 })
+			}
+			b := openTab(t, nodes[0], alice, map[string]string{app + "/doc": "one"})
+			a := openAgent(t, nodes[1], alice)
+			testkit.Eventually(t, "the page is there", func() bool { return len(a.URIs()) == 1 })
+			a.Watch(app + "/doc")
+			for _, text := range []string{"two", "three"} {
+				b.Set(app+"/doc", text)
+				a.Reads(app+"/doc", text)
+			}
+			nodes[0].drops.Store(nil)
+			nodes[1].drops.Store(nil)
+			testkit.Eventually(t, "there is one session, and what is watched is watched at the page", func() bool {
+				return nodes[0].Stats().Cores == 1 && nodes[1].Stats().Sessions == 1 && b.Watches(app+"/doc")
+			})
+			for len(a.Updates) > 0 {
+				<-a.Updates
+			}
+			b.Set(app+"/doc", "four")
+			a.Told(app + "/doc")
+		})
+	}
+}
+
+// The node of a page dies, the page dials another: its agent is told of what has changed meanwhile, and of the next.
+func TestNodeThatDies(t *testing.T) {
+	nodes := openFleet(t, 3)
+	b := openTab(t, nodes[0], alice, map[string]string{app + "/doc": "one"})
+	a := openAgent(t, nodes[1], alice)
+	a.Shows(app + "/doc")
+	a.Watch(app + "/doc")
+	kill(nodes[0])
+	b.Set(app+"/doc", "two") // to nobody
+	b.dial(nodes[2])
+	a.Told(app + "/doc")
+	if got := a.Text(app + "/doc"); got != "two" {
+		t.Errorf("read %q", got)
+	}
+	b.Set(app+"/doc", "three")
+	a.Told(app + "/doc")
+	testkit.Eventually(t, "the dead one is known to be dead", func() bool { return nodes[1].Stats().Nodes == 2 })
+	a.Shows(app + "/doc")
+}
+
+// The node of an agent dies: the page is left alone.
+func TestAgentsNodeThatDies(t *testing.T) {
+	nodes := openFleet(t, 2)
+	b := openTab(t, nodes[0], alice, map[string]string{app + "/doc": "one"})
+	a := openAgent(t, nodes[1], alice)
+	a.Shows(app + "/doc")
+	a.Watch(app + "/doc")
+	kill(nodes[1])
+	testkit.Eventually(t, "the page is left alone", func() bool {
+		return !b.Watches(app+"/doc") && nodes[0].Stats().Cores == 0
+	})
+}
+
+// Of two links of one document the one that was made later counts, whichever comes first.
+func TestDocumentWithTwoLinks(t *testing.T) {
+	nodes := openFleet(t, 2)
+	b := openTab(t, nodes[0], alice, map[string]string{app + "/doc": "one"})
+	b.dial(nodes[1]) // and the first is not noticed to be dead
+	a := openAgent(t, nodes[1], alice)
+	a.Shows(app + "/doc")
+	a.Watch(app + "/doc")
+	b.Set(app+"/doc", "two")
+	a.Told(app + "/doc")
+	if got := a.Text(app + "/doc"); got != "two" {
+		t.Errorf("read %q", got)
+	}
+	b.dial(nodes[0])
+	b.Set(app+"/doc", "three")
+	a.Reads(app+"/doc", "three")
+}
+
+// A core is refused the page of another user, whatever it knows of it.
+func TestForeignSession(t *testing.T) {
+	nodes := openFleet(t, 2)
+	b := openTab(t, nodes[0], alice, map[string]string{app + "/doc": "one"})
+	r := openReader(t, nodes[1], bob)
+	done := make(chan struct{})
+	r.do(0, func() {
+		r.open(pageKey{nodes[0].id, b.page.id})
+		close(done)
+	})
+	<-done
+	testkit.Eventually(t, "it is refused", func() bool {
+		return nodes[0].Stats().Refused["user"] == 1 && nodes[1].Stats().Sessions == 0
+	})
+	if got := agentOf(t, r.Gateway).URIs(); len(got) != 0 {
+		t.Errorf("another user is shown %v", got)
+	}
+}
+
+func TestNodeOfAnotherVersion(t *testing.T) {
+	n := openNode(t, Options{})
+	for range 3 {
+		n.post("pagewire.nodes", []byte("beat 2 stranger 1 -\n"))
+	}
+	testkit.Eventually(t, "it is counted", func() bool { return n.Stats().Refused["version"] == 1 })
+	if n.Stats().Nodes != 1 {
+		t.Error("it is one of ours")
+	}
+}
+
+// Messages that are none harm nobody.
+func TestMessagesThatAreNone(t *testing.T) {
+	n := openNode(t, Options{})
+	b := openTab(t, n, alice, map[string]string{app + "/doc": "one"})
+	a := openAgent(t, n, alice)
+	a.Shows(app + "/doc")
+	for _, text := range []string{"", "x", "beat", "open", "open x", "open x 1", "open x y z", "page x 1 1\nx",
+		"page x 99999999999999999999 1\n", "core x 1\n", "core " + n.id + " 1 1\n", "gone x\n", "has x", "has x y z",
+		"pages x\n1 2 3\nx\n\n", "cores x\n1\n", "ask x\n\n\n", "touch x 1\n[]", "\n\n", "bye 1 x"} {
+		n.tell(n.id, []byte(text))
+		n.post("pagewire.nodes", []byte(text))
+	}
+	b.Set(app+"/doc", "two")
+	a.Reads(app+"/doc", "two")
+}
+
+func TestLimits(t *testing.T) {
+	n := openNode(t, Options{Pages: 3, UserPages: 2, Users: 1})
+	openTab(t, n, alice, nil)
+	openTab(t, n, alice, nil)
+	if _, err := n.Attach(alice, app, func([]byte) {}); err == nil || !strings.Contains(err.Error(), "of this user") {
+		t.Errorf("a third page of a user: %v", err)
+	}
+	openTab(t, n, bob, nil)
+	if _, err := n.Attach(bob, app, func([]byte) {}); err == nil || !strings.Contains(err.Error(), "3 pages") {
+		t.Errorf("a fourth page: %v", err)
+	}
+	openReader(t, n, alice)
+	if _, _, err := n.Reader(bob, true, nil); err == nil {
+		t.Error("agents of a second user are taken")
+	}
+}
+
+// Memory and goroutines return, and gateways that nobody uses go.
+func TestNothingIsLeft(t *testing.T) {
+	testkit.NoLeak(t)
+	n := openNode(t, Options{Idle: interval})
+	b := openTab(t, n, alice, map[string]string{app + "/doc": "one"})
+	r, release, err := n.Reader(alice, true, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := agentOf(t, r.Gateway)
+	a.Shows(app + "/doc")
+	a.Watch(app + "/doc")
+	a.Close()
+	release()
+	testkit.Eventually(t, "the gateway has gone", func() bool {
+		s := n.Stats()
+		return s.Readers+s.Cores+s.Sessions+s.Watched == 0
+	})
+	b.cut()
+	if s := n.Stats(); s.Pages+s.Users != 0 || s.OfferedBytes != 0 {
+		t.Errorf("%+v is left", s)
+	}
+	n.Close()
+}
+
+// The bus of a cluster that is down: pages are taken and agents served, and it goes on when it is there.
+func TestBusThatIsDownAtTheStart(t *testing.T) {
+	addr := testkit.Addr(t)
+	n := openNode(t, Options{Bus: bus.Options{URL: "nats://" + addr}})
+	openTab(t, n, alice, map[string]string{app + "/doc": "one"})
+	if n.Up() {
+		t.Error("a bus that is down is up")
+	}
+}

@@ -1,0 +1,177 @@
+//go:build !js
+
+package fleet
+
+import (
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/pagewire/pagewire/bridge/gateway"
+	"github.com/pagewire/pagewire/bridge/gateway/fleet/bus"
+	"github.com/pagewire/pagewire/bridge/gateway/mcpconn"
+	"github.com/pagewire/pagewire/bridge/testkit"
+)
+
+const app = "https://app.example"
+
+// alice and bob have the form of what a user's hash is.
+var alice, bob = strings.Repeat("A", 43), strings.Repeat("B", 43)
+
+// interval is short, so that a test sees many.
+const interval = 200 * time.Millisecond
+
+func openNode(t *testing.T, o Options) *Node {
+	t.Helper()
+	if o.Interval == 0 {
+		o.Interval = interval
+	}
+	o.Bus.Secret = "secret"
+	if o.Log == nil {
+		o.Log = slog.New(slog.NewTextHandler(testkit.LogOf(t, "a node"), nil))
+	}
+	n, err := Open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(n.Close)
+	return n
+}
+
+// openFleet opens some nodes, and waits until they know each other.
+func openFleet(t *testing.T, size int) (nodes []*Node) {
+	t.Helper()
+	return openFleetOf(t, size, interval)
+}
+
+func openFleetOf(t *testing.T, size int, interval time.Duration) (nodes []*Node) {
+	t.Helper()
+	var join []string
+	for range size {
+		n := openNode(t, Options{Interval: interval, Bus: bus.Options{Cluster: "127.0.0.1:0", Join: join}})
+		join = []string{n.ClusterAddr()}
+		if len(nodes) > 0 {
+			join = []string{nodes[0].ClusterAddr()}
+		}
+		nodes = append(nodes, n)
+	}
+	meet(t, nodes...)
+	return nodes
+}
+
+func meet(t *testing.T, nodes ...*Node) {
+	t.Helper()
+	testkit.Eventually(t, "the nodes know each other", func() bool {
+		for _, n := range nodes {
+			if n.Stats().Nodes != len(nodes) {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// A tab is a page with a transport that can be cut, and made anew to another node.
+type tab struct {
+	*testkit.Page
+	t     *testing.T
+	user  string
+	name  string
+	dials int
+
+	mu   sync.Mutex
+	page *Page
+}
+
+var tabs atomic.Int64
+
+func openTab(t *testing.T, n *Node, user string, state map[string]string) *tab {
+	t.Helper()
+	b := &tab{Page: testkit.NewPage(t, state), t: t, user: user, name: fmt.Sprintf("tab-%05d", tabs.Add(1))}
+	b.Epoch("epoch of " + b.name)
+	b.dial(n)
+	return b
+}
+
+// dial connects the tab to a node: what it says goes there from now on.
+func (b *tab) dial(n *Node) {
+	b.t.Helper()
+	out := make(chan []byte, 10_000)
+	page, err := n.Attach(b.user, app, func(frame []byte) {
+		if frame == nil {
+			close(out)
+			return
+		}
+		out <- frame
+	})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	go func() {
+		for frame := range out {
+			b.Hear(frame)
+		}
+	}()
+	b.mu.Lock()
+	b.page = page
+	b.dials++
+	dials := b.dials
+	b.mu.Unlock()
+	b.Connect(func(frame []byte) { _ = page.Receive(frame) }, // it is told why
+		map[string]any{"tab": b.name, "title": "Doc", "url": app + "/", "dial": dials})
+}
+
+// cut ends the tab's transport.
+func (b *tab) cut() {
+	b.mu.Lock()
+	page := b.page
+	b.mu.Unlock()
+	page.Lost()
+}
+
+func openReader(t *testing.T, n *Node, user string) *Reader {
+	t.Helper()
+	r, release, err := n.Reader(user, true, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(release)
+	testkit.Ends(t, "the reader is ready", r.Ready())
+	return r
+}
+
+func agentOf(t *testing.T, g *gateway.Gateway) *testkit.Agent {
+	t.Helper()
+	return agentBy(t, g, "test")
+}
+
+func agentBy(t *testing.T, g *gateway.Gateway, transport string) *testkit.Agent {
+	t.Helper()
+	port, err := g.Connect(transport)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return testkit.Connect(t, mcpconn.Transport(port), testkit.Legacy)
+}
+
+func openAgent(t *testing.T, n *Node, user string) *testkit.Agent {
+	t.Helper()
+	return agentOf(t, openReader(t, n, user).Gateway)
+}
+
+// kill ends a node as a power cut does: nobody is told.
+func kill(n *Node) {
+	all := func([]byte) bool { return true }
+	n.drops.Store(&all)
+	n.bus.Close()
+}
+
+// lose has a node's messages of a kind get lost, each once that what says so is true.
+func lose(n *Node, kind string, which func() bool) {
+	drops := func(text []byte) bool { return strings.HasPrefix(string(text), kind+" ") && which() }
+	n.drops.Store(&drops)
+}

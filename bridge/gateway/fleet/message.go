@@ -1,0 +1,101 @@
+//go:build !js
+
+package fleet
+
+import (
+	"bytes"
+	"strconv"
+	"strings"
+)
+
+// version is that of what nodes say to each other: BUS.md.
+const version = "1"
+
+// Kinds of messages: BUS.md.
+const (
+	kindBeat  = "beat"
+	kindBye   = "bye"
+	kindAsk   = "ask"
+	kindHas   = "has"
+	kindOpen  = "open"
+	kindPage  = "page"
+	kindTouch = "touch"
+	kindCore  = "core"
+	kindAgain = "again"
+	kindLeave = "leave"
+	kindGone  = "gone"
+	kindPages = "pages"
+	kindCores = "cores"
+)
+
+// How a session ends at its page's node.
+const (
+	goneLost = "lost"
+	goneOver = "over"
+	goneGap  = "gap"
+)
+
+// A message is one of another node, or of this one.
+type message struct {
+	kind, from string
+	words      []string // behind those
+	body       []byte
+}
+
+// parse takes a message apart; ok is false where it is none.
+func parse(text []byte) (m message, ok bool) {
+	line := text
+	if i := bytes.IndexByte(text, '\n'); i >= 0 {
+		line, m.body = text[:i], text[i+1:]
+	}
+	words := strings.Split(string(line), " ")
+	if len(words) < 2 {
+		return m, false
+	}
+	m.kind, m.from, m.words = words[0], words[1], words[2:]
+	return m, true
+}
+
+// number is a word that is a number; 0, which none is that counts, where it is not.
+func (m *message) number(i int) uint64 {
+	n, _ := strconv.ParseUint(m.word(i), 10, 64)
+	return n
+}
+
+func (m *message) word(i int) string {
+	if i >= len(m.words) {
+		return ""
+	}
+	return m.words[i]
+}
+
+// lines are the lines of the body.
+func (m *message) lines() []string {
+	if len(m.body) == 0 {
+		return nil
+	}
+	return strings.Split(strings.TrimSuffix(string(m.body), "\n"), "\n")
+}
+
+// head writes the line of a message about a session.
+func head(kind, from string, session uint64, rest ...uint64) []byte {
+	text := make([]byte, 0, 64)
+	text = append(append(append(text, kind...), ' '), from...)
+	text = strconv.AppendUint(append(text, ' '), session, 10)
+	for _, n := range rest {
+		text = strconv.AppendUint(append(text, ' '), n, 10)
+	}
+	return append(text, '\n')
+}
+
+// numbers are those of a line, 0 for what is none.
+func numbers(line string) (list [3]uint64) {
+	i := 0
+	for word := range strings.SplitSeq(line, " ") {
+		if i < len(list) {
+			list[i], _ = strconv.ParseUint(word, 10, 64)
+		}
+		i++
+	}
+	return list
+}

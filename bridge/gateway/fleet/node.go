@@ -1,0 +1,396 @@
+//go:build !js
+
+package fleet
+
+import (
+	"crypto/rand"
+	"errors"
+	"log/slog"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/pagewire/pagewire/bridge"
+	"github.com/pagewire/pagewire/bridge/gateway"
+	"github.com/pagewire/pagewire/bridge/gateway/fleet/bus"
+	"github.com/pagewire/pagewire/bridge/gateway/fleet/relay"
+	"github.com/pagewire/pagewire/bridge/link"
+)
+
+// Options say how a node takes part.
+type Options struct {
+	// Version is what agents, pages and other nodes are told. Default "0".
+	Version string
+	// Bus says where the others are. Changed and Lost are the node's own.
+	Bus bus.Options
+	// Space begins the names of all subjects. Default "pagewire".
+	Space string
+	// URL is where other nodes reach this one's HTTP; "" if they do not.
+	URL string
+	// Interval is how often a node says that it is there, and what was sent. Default 1 s.
+	Interval time.Duration
+	// Idle is how long a user's gateway stays that no agent uses. Default 5 minutes.
+	Idle time.Duration
+	// Limits bound what one page may say, and OfferedBytes what all pages of the node offer. Default link.Limits' and
+	// 1 GiB.
+	Limits       link.Limits
+	OfferedBytes int64
+	// Pages bounds the pages of the node, and UserPages those that one user has there. Default 100,000 and 256.
+	Pages, UserPages int
+	// Users bounds for how many users there are agents at the node. Default 20,000.
+	Users int
+	// Gateway is how the gateways of users behave.
+	Gateway gateway.Options
+	// Log receives what happens. Default none.
+	Log *slog.Logger
+}
+
+func (o Options) withDefaults() Options {
+	pick := func(v *int, def int) {
+		if *v == 0 {
+			*v = def
+		}
+	}
+	pick(&o.Pages, 100_000)
+	pick(&o.UserPages, 256)
+	pick(&o.Users, 20_000)
+	if o.OfferedBytes == 0 {
+		o.OfferedBytes = 1 << 30
+	}
+	if o.Interval == 0 {
+		o.Interval = time.Second
+	}
+	if o.Idle == 0 {
+		o.Idle = 5 * time.Minute
+	}
+	if o.Version == "" {
+		o.Version = "0"
+	}
+	if o.Space == "" {
+		o.Space = "pagewire"
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	o.Gateway.Version, o.Gateway.Log = o.Version, o.Log
+	return o
+}
+
+// A Node is one of a fleet. Its methods may be called concurrently.
+type Node struct {
+	o     Options
+	id    string
+	bus   *bus.Bus
+	began time.Time
+	relay relay.Options
+	held  atomic.Int64 // bytes that pages offer
+
+	// drops, in tests, reports whether a message gets lost.
+	drops atomic.Pointer[func(text []byte) bool]
+
+	stop    chan struct{}
+	running sync.WaitGroup
+	counts  counts
+
+	mu       sync.Mutex
+	closed   bool
+	beats    uint64
+	peers    map[string]*peer
+	strange  map[string]bool // nodes of another version
+	lastPage uint64
+	pages    map[uint64]*Page
+	users    map[string]map[*Page]bool      // with pages here that have introduced themselves
+	cores    map[string]map[uint64]*farCore // of pages here, by the core's node and session
+	lastCore uint64                         // session of a core here
+	sessions map[uint64]*session            // of cores here
+	readers  map[readerKey]*Reader          // users that have agents here
+	asking   []string                       // users that are asked for, interval by interval
+}
+
+// A peer is a node that is alive, this one too.
+type peer struct {
+	count uint64
+	seen  time.Time
+	url   string
+}
+
+// deadAfter is after how many intervals a node that is silent is dead.
+const deadAfter = 3
+
+// ErrFull is what Attach and Reader fail with above a limit, and ErrClosed after Close.
+var (
+	ErrFull   = errors.New("this node takes no more")
+	ErrClosed = errors.New("this node goes away")
+)
+
+// Open makes a node and takes it onto the bus. Where that is not there yet, it goes on trying.
+func Open(o Options) (*Node, error) {
+	o = o.withDefaults()
+	n := &Node{
+		o: o, id: rand.Text()[:16], began: time.Now(), stop: make(chan struct{}), peers: map[string]*peer{},
+		strange: map[string]bool{}, pages: map[uint64]*Page{}, users: map[string]map[*Page]bool{},
+		cores: map[string]map[uint64]*farCore{}, sessions: map[uint64]*session{}, readers: map[readerKey]*Reader{},
+	}
+	n.relay = relay.Options{Build: o.Version, Limits: o.Limits, Held: &n.held, Most: o.OfferedBytes, Send: n.toCore}
+	if o.Bus.Name == "" {
+		o.Bus.Name = n.id
+	}
+	o.Bus.Log = o.Log
+	again := make(chan struct{}, 1)
+	ask := func() {
+		select {
+		case again <- struct{}{}:
+		default:
+		}
+	}
+	o.Bus.Lost = func() {
+		n.counts.lost.Add(1)
+		ask()
+	}
+	o.Bus.Changed = func(bool) { ask() }
+	var err error
+	if n.bus, err = bus.Open(o.Bus); err != nil {
+		return nil, err
+	}
+	for subject, take := range map[string]func([]byte){
+		n.subject("node", n.id): n.inbox, n.subject("ask"): n.inbox, o.Space + ".nodes": n.hear,
+	} {
+		if _, err := n.bus.Subscribe(subject, take); err != nil {
+			n.bus.Close()
+			return nil, err
+		}
+	}
+	n.running.Go(func() { n.run(again) })
+	return n, nil
+}
+
+// ID is the node's name on the bus.
+func (n *Node) ID() string { return n.id }
+
+// Up reports whether the bus is there.
+func (n *Node) Up() bool { return n.bus.Up() }
+
+// ClusterAddr is where other nodes find this one's server; "" where it listens nowhere.
+func (n *Node) ClusterAddr() string { return n.bus.ClusterAddr() }
+
+// URLOf is where a node's HTTP is reached; ok is false if it is not known to be alive.
+func (n *Node) URLOf(id string) (url string, ok bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	p := n.peers[id]
+	if p == nil {
+		return "", false
+	}
+	return p.url, true
+}
+
+// Close takes the node off the bus. Its pages' transports are to be closed, and its agents served no more, before that.
+func (n *Node) Close() {
+	n.mu.Lock()
+	if n.closed {
+		n.mu.Unlock()
+		return
+	}
+	n.closed = true
+	pages, readers := values(n.pages), values(n.readers)
+	n.mu.Unlock()
+	for _, p := range pages {
+		p.Lost()
+	}
+	for _, r := range readers {
+		r.close()
+	}
+	n.post(n.o.Space+".nodes", []byte(kindBye+" "+version+" "+n.id+"\n"))
+	close(n.stop)
+	n.running.Wait()
+	n.bus.Close()
+}
+
+func values[K comparable, V any](m map[K]V) []V {
+	list := make([]V, 0, len(m))
+	for _, v := range m {
+		list = append(list, v)
+	}
+	return list
+}
+
+// subject is one that only nodes of this version use.
+func (n *Node) subject(words ...string) string {
+	return n.o.Space + "." + version + "." + strings.Join(words, ".")
+}
+
+// now is the clock of links.
+func (n *Node) now() bridge.Time { return bridge.Time(time.Since(n.began).Milliseconds()) }
+
+// post says something on the bus. What does not get there is noticed by who misses it.
+func (n *Node) post(subject string, pieces ...[]byte) {
+	if drops := n.drops.Load(); drops != nil && (*drops)(slices.Concat(pieces...)) {
+		return
+	}
+	if n.bus.Publish(subject, pieces...) == nil {
+		n.counts.said.Add(1)
+	} else {
+		n.counts.unsaid.Add(1)
+	}
+}
+
+// tell says something to a node.
+func (n *Node) tell(node string, pieces ...[]byte) { n.post(n.subject("node", node), pieces...) }
+
+// inbox takes what is for this node.
+func (n *Node) inbox(text []byte) {
+	m, ok := parse(text)
+	if !ok {
+		return
+	}
+	n.counts.heard.Add(1)
+	switch m.kind {
+	case kindAsk:
+		n.answerAsk(&m)
+	case kindOpen:
+		n.openCore(&m)
+	case kindCore, kindAgain, kindLeave:
+		n.fromCore(&m)
+	case kindCores:
+		n.compareCores(&m)
+	case kindHas:
+		n.hasPages(m)
+	case kindPage, kindTouch, kindGone:
+		n.fromPage(m)
+	case kindPages:
+		n.comparePages(&m)
+	}
+}
+
+// hear takes what all nodes are told of all: one of another version is none of ours.
+func (n *Node) hear(text []byte) {
+	m, ok := parse(text)
+	if !ok || len(m.words) < 1 {
+		return
+	}
+	at, id := m.from, m.words[0]
+	if at != version {
+		n.mu.Lock()
+		first := !n.strange[id]
+		if first && len(n.strange) < 1000 {
+			n.strange[id] = true
+		}
+		n.mu.Unlock()
+		if first {
+			n.counts.refuse("version")
+			n.o.Log.Error("a node of another version is on the bus, and shares nothing with this one: update the older",
+				"node", id, "version", at, "ours", version)
+		}
+		return
+	}
+	if m.kind == kindBye {
+		n.bury(id, "its node has ended")
+		return
+	}
+	n.mu.Lock()
+	p, count := n.peers[id], m.number(1)
+	news := p == nil || count != p.count+1
+	if p == nil {
+		p = &peer{}
+		n.peers[id] = p
+	}
+	p.count, p.seen, p.url = count, time.Now(), strings.TrimPrefix(m.word(2), "-")
+	n.mu.Unlock()
+	if news {
+		n.askFor(n.subject("node", id), n.readersUsers())
+	}
+}
+
+// run does what is to be done each interval.
+func (n *Node) run(again <-chan struct{}) {
+	ticks := time.NewTicker(n.o.Interval)
+	defer ticks.Stop()
+	last := time.Now()
+	for {
+		n.beat(time.Since(last) - n.o.Interval)
+		last = time.Now()
+		select {
+		case <-n.stop:
+			return
+		case <-again:
+			n.askFor(n.subject("ask"), n.readersUsers())
+		case <-ticks.C:
+		}
+	}
+}
+
+// beat says that this node is there, and what was sent, and looks who is not. Where it comes too late by a time, as of a
+// process that was stopped, others have that time more.
+func (n *Node) beat(late time.Duration) {
+	url := n.o.URL
+	if url == "" {
+		url = "-"
+	}
+	var dead []string
+	n.mu.Lock()
+	n.beats++
+	count := n.beats
+	for id, p := range n.peers {
+		if late > n.o.Interval {
+			p.seen = p.seen.Add(late)
+		}
+		if time.Since(p.seen) > deadAfter*n.o.Interval {
+			dead = append(dead, id)
+		}
+	}
+	n.mu.Unlock()
+	n.post(n.o.Space+".nodes", []byte(kindBeat+" "+version+" "+n.id+" "+strconv.FormatUint(count, 10)+" "+url+"\n"))
+	for _, id := range dead {
+		n.o.Log.Warn("a node is silent, and its pages and agents are given up", "node", id)
+		n.bury(id, "its node is silent")
+	}
+	n.sumCores()
+	n.sumSessions()
+	n.askSome()
+	n.rest()
+}
+
+// bury ends all that this node has with a dead one.
+func (n *Node) bury(id, reason string) {
+	n.mu.Lock()
+	delete(n.peers, id)
+	cores := values(n.cores[id])
+	var sessions []*session
+	for _, s := range n.sessions {
+		if s.at.node == id {
+			sessions = append(sessions, s)
+		}
+	}
+	n.mu.Unlock()
+	for _, f := range cores {
+		f.leave()
+	}
+	for _, s := range sessions {
+		s.r.do(0, func() { s.end(reason) })
+	}
+}
+
+// askFor asks which pages of users there are.
+func (n *Node) askFor(subject string, users []string) {
+	if len(users) > 0 {
+		n.post(subject, []byte(kindAsk+" "+n.id+"\n"), []byte(strings.Join(users, "\n")))
+	}
+}
+
+// partOf is the part of the users that is asked for each interval.
+const partOf = 10
+
+// askSome asks for some of the users, in turn.
+func (n *Node) askSome() {
+	if len(n.asking) == 0 {
+		n.asking = n.readersUsers()
+	}
+	n.mu.Lock()
+	some := min(len(n.asking), len(n.readers)/partOf+1)
+	n.mu.Unlock()
+	n.askFor(n.subject("ask"), n.asking[:some])
+	n.asking = n.asking[some:]
+}

@@ -1,0 +1,415 @@
+//go:build !js
+
+package fleet
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/pagewire/pagewire/bridge/gateway/fleet/relay"
+	"github.com/pagewire/pagewire/bridge/link"
+)
+
+// The side of a node that has pages.
+
+// A Page is one that has dialed in here.
+type Page struct {
+	node *Node
+	id   uint64
+	user string
+	send func(frame []byte)
+
+	mu    sync.Mutex
+	relay *relay.Relay
+	late  *time.Timer // for what is due though nothing else happens
+	known bool        // it has introduced itself
+	ended bool
+	cores []*farCore
+}
+
+// A farCore is one of a page's cores, at this node or another. But for what it is, the page's lock guards it.
+type farCore struct {
+	page    *Page
+	node    string
+	session uint64
+	began   time.Time
+	core    *relay.Core
+	sent    uint64 // frames
+	touched uint64 // frames of touches
+	heard   uint64
+	left    bool
+}
+
+// Attach takes a page of a user on, at the other end of a link: Receive takes its frames, of which the first is its
+// hello, and send is called with those for it, in order, and at last with nil, when the transport is to be closed; it
+// must not block, and not call the Page. When its transport has ended Lost says so. It fails with ErrFull or ErrClosed.
+func (n *Node) Attach(user, origin string, send func(frame []byte)) (*Page, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	switch {
+	case n.closed:
+		return nil, ErrClosed
+	case len(n.pages) >= n.o.Pages:
+		return nil, fmt.Errorf("%w: it has %d pages", ErrFull, n.o.Pages)
+	case len(n.users[user]) >= n.o.UserPages:
+		return nil, fmt.Errorf("%w: it has %d pages of this user", ErrFull, n.o.UserPages)
+	}
+	n.lastPage++
+	p := &Page{node: n, id: n.lastPage, user: user, send: send, relay: relay.New(n.now(), origin, &n.relay)}
+	n.pages[p.id] = p
+	return p, nil
+}
+
+// Receive takes a frame of the page, which must not be changed any more. An error is a *link.Ended: the page has been
+// told.
+func (p *Page) Receive(frame []byte) error {
+	f := link.Parse(frame, p.node.o.Limits)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.ended {
+		return nil
+	}
+	err := p.relay.Receive(p.node.now(), f)
+	p.settle()
+	if why := (*link.Ended)(nil); errors.As(err, &why) {
+		p.node.counts.refuse("page: " + short(why.Reason))
+		p.node.o.Log.Warn("a page's link has ended", "reason", why.Reason)
+		p.end(goneOver)
+		return err
+	}
+	if !p.known {
+		p.known = true
+		p.announce()
+	}
+	return nil
+}
+
+// short is a reason without what the page has said in it.
+func short(reason string) string {
+	what, _, _ := strings.Cut(reason, ";")
+	return what[:min(len(what), 80)]
+}
+
+// Refuse ends the page's link for what its transport did not take of it, and tells it why.
+func (p *Page) Refuse(reason string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.ended {
+		return
+	}
+	p.node.counts.refuse("page: " + short(reason))
+	p.relay.Refuse(reason)
+	p.settle()
+	p.end(goneOver)
+}
+
+// Lost says that the page's transport has ended.
+func (p *Page) Lost() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	how := goneLost
+	if _, gone := p.relay.Bye(); gone {
+		how = goneOver
+	}
+	p.end(how)
+}
+
+// end is called with the page's lock held.
+func (p *Page) end(how string) {
+	if p.ended {
+		return
+	}
+	p.ended = true
+	n := p.node
+	n.mu.Lock()
+	delete(n.pages, p.id)
+	delete(n.users[p.user], p)
+	if len(n.users[p.user]) == 0 {
+		delete(n.users, p.user)
+	}
+	for _, f := range p.cores {
+		n.dropCore(f)
+	}
+	n.mu.Unlock()
+	for _, f := range p.cores {
+		f.left = true
+		n.tell(f.node, head(kindGone, n.id, f.session), []byte(how))
+	}
+	p.cores = nil
+	p.relay.Close()
+	if p.late != nil {
+		p.late.Stop()
+	}
+	p.send(nil)
+}
+
+// announce tells the nodes that have agents of the user.
+func (p *Page) announce() {
+	n := p.node
+	n.mu.Lock()
+	if n.users[p.user] == nil {
+		n.users[p.user] = map[*Page]bool{}
+	}
+	n.users[p.user][p] = true
+	n.mu.Unlock()
+	n.post(n.subject("user", p.user), []byte(kindHas+" "+n.id+" "+p.user+" "+strconv.FormatUint(p.id, 10)+"\n"))
+}
+
+// settle sends the page what it is to be told, now or when it is time. The page's lock is held.
+func (p *Page) settle() {
+	n := p.node
+	for frame := p.relay.Take(n.now()); frame != nil; frame = p.relay.Take(n.now()) {
+		p.send(frame)
+	}
+	at, ok := p.relay.Deadline()
+	if !ok || p.ended {
+		return
+	}
+	wait := time.Duration(max(at-n.now(), 1)) * time.Millisecond
+	if p.late == nil {
+		p.late = time.AfterFunc(wait, p.overdue)
+	} else {
+		p.late.Reset(wait)
+	}
+}
+
+func (p *Page) overdue() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.late = nil // most pages are silent for long
+	if !p.ended {
+		p.settle()
+	}
+}
+
+// toCore sends a core a frame. The page's lock is held.
+func (n *Node) toCore(c *relay.Core, frame []byte, touch bool) {
+	f := c.Owner.(*farCore)
+	if touch {
+		f.touched++
+		n.tell(f.node, head(kindTouch, n.id, f.session, f.touched), frame)
+		n.counts.touches.Add(1)
+		return
+	}
+	f.sent++
+	n.tell(f.node, head(kindPage, n.id, f.session, f.sent), frame)
+}
+
+// answerAsk says which pages of users there are here.
+func (n *Node) answerAsk(m *message) {
+	for _, user := range m.lines() {
+		text := []byte(kindHas + " " + n.id + " " + user)
+		n.mu.Lock()
+		for p := range n.users[user] {
+			text = strconv.AppendUint(append(text, ' '), p.id, 10)
+		}
+		n.mu.Unlock()
+		n.tell(m.from, append(text, '\n'))
+	}
+}
+
+// openCore begins a session of a core with a page, if that is its user's.
+func (n *Node) openCore(m *message) {
+	f := &farCore{node: m.from, session: m.number(0), began: time.Now()}
+	n.mu.Lock()
+	p := n.pages[m.number(1)]
+	foreign := p != nil && p.user != m.word(2)
+	if p != nil && !foreign {
+		f.page = p
+		if n.cores[f.node] == nil {
+			n.cores[f.node] = map[uint64]*farCore{}
+		}
+		n.cores[f.node][f.session] = f
+	}
+	n.mu.Unlock()
+	if foreign {
+		n.counts.refuse("user")
+	}
+	if f.page == nil {
+		n.tell(f.node, head(kindGone, n.id, f.session), []byte(goneOver))
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.ended {
+		f.left = true
+		n.forgetCore(f)
+		n.tell(f.node, head(kindGone, n.id, f.session), []byte(goneLost))
+		return
+	}
+	p.cores = append(p.cores, f)
+	f.core = p.relay.Join(f, m.word(3) == "1")
+	p.settle()
+}
+
+// dropCore is called with the node's lock held.
+func (n *Node) dropCore(f *farCore) {
+	if n.cores[f.node][f.session] == f {
+		delete(n.cores[f.node], f.session)
+		if len(n.cores[f.node]) == 0 {
+			delete(n.cores, f.node)
+		}
+	}
+}
+
+func (n *Node) forgetCore(f *farCore) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.dropCore(f)
+}
+
+// fromCore takes what a core says.
+func (n *Node) fromCore(m *message) {
+	session := m.number(0)
+	n.mu.Lock()
+	f := n.cores[m.from][session]
+	n.mu.Unlock()
+	if f == nil {
+		if m.kind != kindLeave {
+			n.tell(m.from, head(kindGone, n.id, session), []byte(goneGap))
+		}
+		return
+	}
+	p := f.page
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case f.left || f.core == nil:
+	case m.kind == kindLeave:
+		f.end()
+	case m.kind == kindAgain:
+		n.counts.again.Add(1)
+		f.core.Repeat()
+	case m.number(1) != f.heard+1:
+		f.gap()
+	default:
+		f.heard++
+		f.obey(m.body)
+	}
+	if !p.ended {
+		p.settle()
+	}
+}
+
+// obey takes a frame of the core. The page's lock is held.
+func (f *farCore) obey(frame []byte) {
+	err := f.core.Receive(frame)
+	p, n := f.page, f.page.node
+	refused := (*relay.Refused)(nil)
+	switch {
+	case err == nil:
+	case errors.As(err, &refused):
+		n.counts.refuse("page: " + short(refused.Reason))
+		p.relay.Refuse(refused.Reason)
+		p.settle()
+		p.end(goneOver)
+	default:
+		n.counts.refuse("core")
+		n.o.Log.Error("a core says what is no frame of one", "node", f.node)
+		n.tell(f.node, head(kindGone, n.id, f.session), []byte(goneOver))
+		f.end()
+	}
+}
+
+// gap ends a session of which something was lost. The page's lock is held.
+func (f *farCore) gap() {
+	n := f.page.node
+	n.counts.gaps.Add(1)
+	n.tell(f.node, head(kindGone, n.id, f.session), []byte(goneGap))
+	f.end()
+}
+
+// end ends the session. The page's lock is held.
+func (f *farCore) end() {
+	if f.left {
+		return
+	}
+	f.left = true
+	p := f.page
+	p.node.forgetCore(f)
+	for i, o := range p.cores {
+		if o == f {
+			p.cores = append(p.cores[:i], p.cores[i+1:]...)
+			break
+		}
+	}
+	if len(p.cores) == 0 {
+		p.cores = nil
+	}
+	if f.core != nil {
+		f.core.Leave()
+	}
+}
+
+// leave is end for who does not hold the lock.
+func (f *farCore) leave() {
+	f.page.mu.Lock()
+	defer f.page.mu.Unlock()
+	f.end()
+	if !f.page.ended {
+		f.page.settle()
+	}
+}
+
+// sumCores says what was sent to the cores of each node.
+func (n *Node) sumCores() {
+	n.mu.Lock()
+	nodes := make(map[string][]*farCore, len(n.cores))
+	for node, cores := range n.cores {
+		nodes[node] = values(cores)
+	}
+	n.mu.Unlock()
+	for node, cores := range nodes {
+		var text []byte
+		for _, f := range cores {
+			f.page.mu.Lock()
+			if !f.left && f.core != nil {
+				text = strconv.AppendUint(text, f.session, 10)
+				text = strconv.AppendUint(append(text, ' '), f.sent, 10)
+				text = append(strconv.AppendUint(append(text, ' '), f.touched, 10), '\n')
+			}
+			f.page.mu.Unlock()
+		}
+		n.tell(node, []byte(kindPages+" "+n.id+"\n"), text)
+	}
+}
+
+// compareCores ends the sessions of a node of which it has sent what has not come, and those that it does not know.
+func (n *Node) compareCores(m *message) {
+	said := map[uint64]uint64{}
+	for _, line := range m.lines() {
+		of := numbers(line)
+		said[of[0]] = of[1]
+	}
+	n.mu.Lock()
+	cores := values(n.cores[m.from])
+	n.mu.Unlock()
+	for _, f := range cores {
+		f.page.mu.Lock()
+		sent, known := said[f.session]
+		switch {
+		case f.left:
+		case known && sent > f.heard:
+			f.gap()
+		case !known && time.Since(f.began) > 2*n.o.Interval:
+			f.end()
+		}
+		if !f.page.ended {
+			f.page.settle()
+		}
+		f.page.mu.Unlock()
+	}
+	// Of a session that has ended here by a word which got lost, the core is to know.
+	for session := range said {
+		n.mu.Lock()
+		f := n.cores[m.from][session]
+		n.mu.Unlock()
+		if f == nil {
+			n.tell(m.from, head(kindGone, n.id, session), []byte(goneGap))
+		}
+	}
+}

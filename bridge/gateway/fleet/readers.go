@@ -1,0 +1,489 @@
+//go:build !js
+
+package fleet
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/pagewire/pagewire/bridge/gateway"
+	"github.com/pagewire/pagewire/bridge/link"
+)
+
+// The side of a node that has agents.
+
+// readerKey is a user, and whether the agents may act: those that may not have a gateway of their own, which no page
+// tells of its tools.
+type readerKey struct {
+	user string
+	acts bool
+}
+
+// A Reader is the gateway for the agents that a user has at this node.
+type Reader struct {
+	// Gateway serves the agents.
+	Gateway *gateway.Gateway
+	// Extra is whatever its user keeps with it. It is closed with the Reader, before the Gateway.
+	Extra interface{ Close() }
+
+	node   *Node
+	key    readerKey
+	cancel func() // the subscription
+	users  int    // guarded by the node's lock, as is used
+	used   time.Time
+
+	// Done by one goroutine at a time, while there is something to do: all below is that one's.
+	mu      sync.Mutex
+	todo    []func()
+	bytes   int // that todo holds
+	doing   bool
+	pages   map[pageKey]*session
+	awaited map[string]bool // nodes that have not said which pages they have
+	ready   chan struct{}   // closed when all that was there at the beginning has come
+	isReady bool
+	over    bool
+}
+
+// pageKey is a page of any node.
+type pageKey struct {
+	node string
+	page uint64
+}
+
+// A session is what a core here has with a page. But for its counts, it is its Reader's goroutine's.
+type session struct {
+	r       *Reader
+	number  uint64
+	at      pageKey
+	page    *gateway.Page // nil until it has introduced itself
+	about   link.About
+	heard   uint64 // frames
+	touches uint64
+	ended   bool
+
+	mu     sync.Mutex
+	opened bool
+	over   bool
+	sent   uint64
+}
+
+// maxTodo bounds what waits for one user's gateway, in bytes; what is above that is lost, and then repaired.
+const maxTodo = 64 << 20
+
+// Reader returns the gateway for a user's agents here, and makes it if there is none: extra, which may be nil, then says
+// what is kept with it. release is to be called when it is not used any more; it stays for a while then. It fails with
+// ErrFull or ErrClosed.
+func (n *Node) Reader(user string, acts bool, extra func(*gateway.Gateway) interface{ Close() }) (r *Reader,
+	release func(), err error) {
+	key := readerKey{user, acts}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.closed {
+		return nil, nil, ErrClosed
+	}
+	r = n.readers[key]
+	if r == nil {
+		if len(n.readers) >= n.o.Users {
+			return nil, nil, fmt.Errorf("%w: it has agents of %d users", ErrFull, n.o.Users)
+		}
+		if r, err = n.newReader(key); err != nil {
+			return nil, nil, err
+		}
+		if extra != nil {
+			r.Extra = extra(r.Gateway)
+		}
+	}
+	r.users++
+	return r, sync.OnceFunc(func() {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		r.users--
+		r.used = time.Now()
+	}), nil
+}
+
+// newReader is called with the node's lock held.
+func (n *Node) newReader(key readerKey) (*Reader, error) {
+	r := &Reader{Gateway: gateway.New(n.o.Gateway), node: n, key: key, pages: map[pageKey]*session{},
+		awaited: map[string]bool{}, ready: make(chan struct{})}
+	var err error
+	r.cancel, err = n.bus.Subscribe(n.subject("user", key.user), n.inbox)
+	if err != nil {
+		r.Gateway.Close()
+		return nil, err
+	}
+	for id := range n.peers {
+		r.awaited[id] = true
+	}
+	n.readers[key] = r
+	n.askFor(n.subject("ask"), []string{key.user})
+	time.AfterFunc(n.o.Interval, func() { r.do(0, r.beReady) })
+	return r, nil
+}
+
+// Ready is closed when the pages that were there at the beginning have come, or an interval later.
+func (r *Reader) Ready() <-chan struct{} { return r.ready }
+
+func (r *Reader) beReady() {
+	if !r.isReady {
+		r.isReady = true
+		close(r.ready)
+	}
+}
+
+// check is to be called when something has come that Ready waits for.
+func (r *Reader) check() {
+	if r.isReady || len(r.awaited) > 0 {
+		return
+	}
+	for _, s := range r.pages {
+		if s.heard < 2 { // who it is, and what it offers
+			return
+		}
+	}
+	r.beReady()
+}
+
+// do has something done by the goroutine of the Reader: what it holds has so many bytes. It reports whether there was
+// room for it.
+func (r *Reader) do(bytes int, what func()) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if bytes > 0 && r.bytes+bytes > maxTodo {
+		return false
+	}
+	r.bytes += bytes
+	r.todo = append(r.todo, func() {
+		what()
+		r.mu.Lock()
+		r.bytes -= bytes
+		r.mu.Unlock()
+	})
+	if !r.doing {
+		r.doing = true
+		go r.work()
+	}
+	return true
+}
+
+func (r *Reader) work() {
+	for {
+		r.mu.Lock()
+		list := r.todo
+		r.todo = nil
+		if len(list) == 0 {
+			r.doing = false
+			r.mu.Unlock()
+			return
+		}
+		r.mu.Unlock()
+		for _, what := range list {
+			what()
+		}
+	}
+}
+
+// close ends all sessions and the gateway.
+func (r *Reader) close() {
+	n := r.node
+	n.mu.Lock()
+	delete(n.readers, r.key)
+	n.mu.Unlock()
+	r.cancel()
+	if r.Extra != nil {
+		r.Extra.Close()
+	}
+	r.Gateway.Close()
+	done := make(chan struct{})
+	r.do(0, func() {
+		r.over = true
+		for _, s := range r.pages {
+			s.end("the gateway goes away")
+		}
+		r.beReady()
+		close(done)
+	})
+	<-done
+}
+
+// rest closes the gateways that nobody has used for long.
+func (n *Node) rest() {
+	n.mu.Lock()
+	var idle []*Reader
+	for _, r := range n.readers {
+		if r.users == 0 && time.Since(r.used) > n.o.Idle {
+			idle = append(idle, r)
+			delete(n.readers, r.key) // nobody takes it any more
+		}
+	}
+	n.mu.Unlock()
+	for _, r := range idle {
+		r.close()
+	}
+}
+
+// readersUsers are the users that have agents here.
+func (n *Node) readersUsers() []string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	list := make([]string, 0, len(n.readers))
+	for key := range n.readers {
+		if !key.acts || n.readers[readerKey{key.user, false}] == nil {
+			list = append(list, key.user)
+		}
+	}
+	return list
+}
+
+// hasPages takes which pages a node has of a user.
+func (n *Node) hasPages(m message) {
+	for _, acts := range []bool{true, false} {
+		n.mu.Lock()
+		r := n.readers[readerKey{m.word(0), acts}]
+		n.mu.Unlock()
+		if r == nil {
+			continue
+		}
+		r.do(len(m.body)+1, func() {
+			delete(r.awaited, m.from)
+			for i := 1; i < len(m.words); i++ {
+				r.open(pageKey{m.from, m.number(i)})
+			}
+			r.check()
+		})
+	}
+}
+
+// open begins a session with a page, if there is none.
+func (r *Reader) open(at pageKey) {
+	n := r.node
+	if r.over || at.page == 0 || r.pages[at] != nil {
+		return
+	}
+	s := &session{r: r, at: at}
+	r.pages[at] = s
+	n.mu.Lock()
+	n.lastCore++
+	s.number = n.lastCore
+	n.sessions[s.number] = s
+	n.mu.Unlock()
+	acts := " 0\n"
+	if r.key.acts {
+		acts = " 1\n"
+	}
+	n.tell(at.node, []byte(kindOpen+" "+n.id+" "+strconv.FormatUint(s.number, 10)+" "+
+		strconv.FormatUint(at.page, 10)+" "+r.key.user+acts))
+	s.mu.Lock()
+	s.opened = true
+	s.mu.Unlock()
+}
+
+// fromPage takes what a page says, or its node of it.
+func (n *Node) fromPage(m message) {
+	number := m.number(0)
+	n.mu.Lock()
+	s := n.sessions[number]
+	n.mu.Unlock()
+	if s == nil || s.at.node != m.from {
+		if m.kind != kindGone {
+			n.tell(m.from, head(kindLeave, n.id, number))
+		}
+		return
+	}
+	if !s.r.do(len(m.body)+1, func() { s.take(&m) }) {
+		n.counts.lost.Add(1)
+	}
+}
+
+// take does what the message says.
+func (s *session) take(m *message) {
+	switch {
+	case s.ended:
+	case m.kind == kindGone:
+		s.gone(string(m.body))
+	case m.kind == kindTouch:
+		if n := m.number(1); n != s.touches+1 {
+			s.again(n)
+		} else {
+			s.touches = n
+		}
+		s.receive(m.body)
+	case m.number(1) != s.heard+1:
+		s.r.node.counts.gaps.Add(1)
+		s.reopen()
+	default:
+		s.heard++
+		s.receive(m.body)
+		s.r.check()
+	}
+}
+
+// again asks for what touches said that were lost: so many were sent.
+func (s *session) again(sent uint64) {
+	s.touches = sent
+	s.r.node.tell(s.at.node, head(kindAgain, s.r.node.id, s.number))
+}
+
+// gone follows the end of a session at the page's node.
+func (s *session) gone(how string) {
+	switch how {
+	case goneGap:
+		s.reopen()
+	case goneOver:
+		page := s.page
+		s.end("the page has gone")
+		if page != nil {
+			page.Close("the page has gone")
+		}
+	default:
+		s.end("its connection ended")
+	}
+	s.r.check()
+}
+
+// reopen begins anew with the same page.
+func (s *session) reopen() {
+	s.end("something was lost on the way")
+	s.r.open(s.at)
+}
+
+// end ends the session: the page may come back in another.
+func (s *session) end(reason string) {
+	if s.ended {
+		return
+	}
+	s.ended = true
+	n := s.r.node
+	if s.r.pages[s.at] == s {
+		delete(s.r.pages, s.at)
+	}
+	n.mu.Lock()
+	delete(n.sessions, s.number)
+	n.mu.Unlock()
+	s.mu.Lock()
+	s.over = true
+	s.mu.Unlock()
+	n.tell(s.at.node, head(kindLeave, n.id, s.number))
+	if s.page != nil {
+		s.page.Lost(reason)
+	}
+}
+
+// receive takes a frame of the page.
+func (s *session) receive(frame []byte) {
+	if s.page == nil && !s.introduced(frame) {
+		return
+	}
+	if err := s.page.Receive(frame); err != nil {
+		s.r.node.o.Log.Warn("a page that its own node has taken is refused", "error", err)
+	}
+}
+
+// introduced attaches the page by its first frame, unless the same document has connected anew meanwhile.
+func (s *session) introduced(frame []byte) bool {
+	n := s.r.node
+	about, ok := link.Parse(frame, n.o.Limits).Hello()
+	if !ok {
+		n.counts.refuse("hello")
+		s.end("it has not introduced itself")
+		return false
+	}
+	s.about = about
+	var before *session
+	for _, o := range s.r.pages {
+		if o != s && o.page != nil && o.about.Epoch == about.Epoch {
+			before = o
+		}
+	}
+	if before != nil && before.about.Dial > about.Dial {
+		s.end("it has connected anew")
+		return false
+	}
+	info := gateway.PageInfo{
+		Tab: "page " + about.Origin + " " + about.Tab, Frame: about.Frame, Origin: about.Origin, URL: about.URL,
+		Transport: "fleet",
+	}
+	if about.Title != nil {
+		info.Title = *about.Title
+	}
+	s.r.Gateway.FocusAt(info.Tab, about.Focused)
+	page, err := s.r.Gateway.Attach(info, s.send)
+	if err != nil {
+		if !errors.Is(err, gateway.ErrClosed) {
+			n.o.Log.Warn("a page could not be attached", "error", err)
+		}
+		s.end("it could not be attached")
+		return false
+	}
+	s.page = page
+	if before != nil {
+		// When this one has said what it offers: until then its tab would be empty.
+		s.r.do(0, func() { before.end("the page has connected anew") })
+	}
+	return true
+}
+
+// send says a frame to the page, which answers nothing that is empty.
+func (s *session) send(frame []byte) {
+	n := s.r.node
+	if frame == nil {
+		s.r.do(0, func() { s.end("its link has ended") })
+		return
+	}
+	if len(frame) == len("[]") {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.over {
+		return
+	}
+	s.sent++
+	n.tell(s.at.node, head(kindCore, n.id, s.number, s.sent), frame)
+}
+
+// sumSessions says what was sent to each node's pages.
+func (n *Node) sumSessions() {
+	n.mu.Lock()
+	sessions := values(n.sessions)
+	n.mu.Unlock()
+	nodes := map[string][]byte{}
+	for _, s := range sessions {
+		s.mu.Lock()
+		if s.opened && !s.over {
+			text := strconv.AppendUint(nodes[s.at.node], s.number, 10)
+			nodes[s.at.node] = append(strconv.AppendUint(append(text, ' '), s.sent, 10), '\n')
+		}
+		s.mu.Unlock()
+	}
+	for node, text := range nodes {
+		n.tell(node, []byte(kindCores+" "+n.id+"\n"), text)
+	}
+}
+
+// comparePages looks what of all that a node's pages have said has not come.
+func (n *Node) comparePages(m *message) {
+	for _, line := range m.lines() {
+		of := numbers(line)
+		n.mu.Lock()
+		s := n.sessions[of[0]]
+		n.mu.Unlock()
+		if s == nil || s.at.node != m.from {
+			n.tell(m.from, head(kindLeave, n.id, of[0]))
+			continue
+		}
+		s.r.do(0, func() {
+			switch {
+			case s.ended:
+			case of[1] > s.heard:
+				n.counts.gaps.Add(1)
+				s.reopen()
+			case of[2] > s.touches:
+				s.again(of[2])
+			}
+		})
+	}
+}

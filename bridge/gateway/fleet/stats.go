@@ -1,0 +1,75 @@
+//go:build !js
+
+package fleet
+
+import (
+	"maps"
+	"sync"
+	"sync/atomic"
+)
+
+// counts are what a node has done since Open.
+type counts struct {
+	said, unsaid, heard, touches, gaps, again, lost atomic.Int64
+
+	mu      sync.Mutex
+	refused map[string]int64
+}
+
+// maxReasons bounds how many reasons are told apart.
+const maxReasons = 100
+
+func (c *counts) refuse(reason string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.refused == nil {
+		c.refused = map[string]int64{}
+	}
+	if c.refused[reason] == 0 && len(c.refused) >= maxReasons {
+		reason = "others"
+	}
+	c.refused[reason]++
+}
+
+// Stats are what a node holds, and what it has done.
+type Stats struct {
+	// held now
+	Nodes, Pages, Users, Readers, Cores, Sessions, Watched int
+	OfferedBytes                                           int64
+	// since Open: messages said, those that the bus did not take, and heard; of those said, with touches
+	Said, Unsaid, Heard, Touches int64
+	// since Open: sessions that something was lost of, touches that were said again, messages that were dropped
+	Gaps, Again, Lost int64
+	// what was refused, by reason
+	Refused map[string]int64
+}
+
+// Stats returns them.
+func (n *Node) Stats() Stats {
+	n.mu.Lock()
+	s := Stats{Nodes: len(n.peers), Pages: len(n.pages), Users: len(n.users), Readers: len(n.readers),
+		Sessions: len(n.sessions), OfferedBytes: n.held.Load()}
+	watched := map[*Page]bool{}
+	for _, cores := range n.cores {
+		s.Cores += len(cores)
+		for _, f := range cores {
+			watched[f.page] = true
+		}
+	}
+	n.mu.Unlock()
+	for p := range watched {
+		p.mu.Lock()
+		s.Watched += p.relay.Watched()
+		p.mu.Unlock()
+	}
+	c := &n.counts
+	s.Said, s.Unsaid, s.Heard, s.Touches = c.said.Load(), c.unsaid.Load(), c.heard.Load(), c.touches.Load()
+	s.Gaps, s.Again, s.Lost = c.gaps.Load(), c.again.Load(), c.lost.Load()
+	c.mu.Lock()
+	s.Refused = maps.Clone(c.refused)
+	c.mu.Unlock()
+	return s
+}
+
+// Refuse counts something that was refused outside of this package.
+func (n *Node) Refuse(reason string) { n.counts.refuse(reason) }
