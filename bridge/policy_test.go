@@ -104,6 +104,7 @@ var packages = []row{
 	{"bridge/gateway/fleet/relay", native, "bridge bridge/link bridge/wire", ""},
 	{"bridge/gateway/fleet", native, "bridge bridge/link bridge/gateway bridge/gateway/fleet/bus " +
 		"bridge/gateway/fleet/relay", ""},
+	{"bridge/gateway/fleet/tickets/...", native, "bridge/gateway/weborigin", "github.com/lestrrat-go/jwx/v3"},
 	// What puts them together.
 	{"bridge/gateway/node", native, "bridge/gateway/...", ""},
 	{"bridge/testkit", native, "", "github.com/modelcontextprotocol/go-sdk"}, // in nobody's row: tests alone import it

@@ -1,0 +1,103 @@
+//go:build !js
+
+// Package issuertest is an issuer of tickets and access tokens, for tests and demos: it has a key, a key set that it
+// serves, and gives a token to whoever asks in this process. It never looks at who that is, and is no login.
+package issuertest
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"github.com/lestrrat-go/jwx/v3/jwa"
+	"github.com/lestrrat-go/jwx/v3/jwk"
+	"github.com/lestrrat-go/jwx/v3/jwt"
+)
+
+// An Issuer signs with one key, by ES256.
+type Issuer struct {
+	// Name is the claim iss, Audience the claim aud.
+	Name, Audience string
+	key            jwk.Key
+	public         []byte
+}
+
+// New makes an issuer and its key.
+func New(name, audience string) (*Issuer, error) {
+	raw, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	i := &Issuer{Name: name, Audience: audience}
+	if i.key, err = jwk.Import(raw); err != nil {
+		return nil, err
+	}
+	if err := i.key.Set(jwk.KeyIDKey, rand.Text()); err != nil {
+		return nil, err
+	}
+	public, err := i.key.PublicKey()
+	if err != nil {
+		return nil, err
+	}
+	set := jwk.NewSet()
+	if err := set.AddKey(public); err != nil {
+		return nil, err
+	}
+	i.public, err = json.Marshal(set)
+	return i, err
+}
+
+// Keys are the public ones, as a JSON Web Key Set.
+func (i *Issuer) Keys() []byte { return i.public }
+
+// ServeHTTP serves them.
+func (i *Issuer) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "application/jwk-set+json")
+	_, _ = w.Write(i.public) // who asked may have gone
+}
+
+// Claims are those of a ticket or token for a minute, which more replaces; a nil value removes one.
+func (i *Issuer) Claims(subject string, more map[string]any) map[string]any {
+	all := map[string]any{"iss": i.Name, "aud": i.Audience, "sub": subject, "iat": time.Now(),
+		"exp": time.Now().Add(time.Minute)}
+	for name, value := range more {
+		if all[name] = value; value == nil {
+			delete(all, name)
+		}
+	}
+	return all
+}
+
+// Sign signs claims.
+func (i *Issuer) Sign(claims map[string]any) (string, error) {
+	token := jwt.New()
+	for name, value := range claims {
+		if err := token.Set(name, value); err != nil {
+			return "", err
+		}
+	}
+	text, err := jwt.Sign(token, jwt.WithKey(jwa.ES256(), i.key))
+	return string(text), err
+}
+
+// Ticket is one for a user's page at an origin.
+func (i *Issuer) Ticket(subject, origin string) string {
+	return i.must(i.Claims(subject, map[string]any{"origin": origin}))
+}
+
+// Token is an access token of a user's agent.
+func (i *Issuer) Token(subject, scopes string) string {
+	return i.must(i.Claims(subject, map[string]any{"scope": scopes}))
+}
+
+// must signs what can be signed.
+func (i *Issuer) must(claims map[string]any) string {
+	text, err := i.Sign(claims)
+	if err != nil {
+		panic(err) // claims of this package
+	}
+	return text
+}

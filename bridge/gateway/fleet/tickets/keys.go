@@ -1,0 +1,156 @@
+//go:build !js
+
+package tickets
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/lestrrat-go/jwx/v3/jwk"
+
+	"github.com/pagewire/pagewire/bridge/gateway/weborigin"
+)
+
+const (
+	// freshFor is how long keys are used before they are looked for again, and retryAfter how soon that may be because
+	// a token names a key that is not among them, or because there are none.
+	freshFor, retryAfter = 15 * time.Minute, 30 * time.Second
+	maxKeys              = 1 << 20 // bytes
+)
+
+// keys are those of an issuer.
+type keys struct {
+	o     Options
+	where string
+	file  bool
+
+	mu   sync.Mutex
+	set  jwk.Set // nil until there is one
+	at   time.Time
+	busy chan struct{} // closed when the keys that are looked for are there, or not
+	err  error
+}
+
+func newKeys(where string, o Options) (*keys, error) {
+	k := &keys{o: o, where: where, file: !strings.Contains(where, "://")}
+	if u, err := url.Parse(where); !k.file &&
+		(err != nil || u.Scheme != "https" && !weborigin.IsLoopback(u.Scheme+"://"+u.Host)) {
+		return nil, fmt.Errorf("%q is no place for keys: it is a file, or a URL of https", where)
+	}
+	_, err := k.get(context.Background(), "")
+	if k.file {
+		return k, err
+	}
+	return k, nil
+}
+
+// get returns the keys, among which is that of a name if the issuer has one.
+func (k *keys) get(ctx context.Context, kid string) (jwk.Set, error) {
+	k.mu.Lock()
+	age, known := k.o.now().Sub(k.at), k.set != nil
+	if known && kid != "" {
+		_, known = k.set.LookupKeyID(kid)
+	}
+	if !k.at.IsZero() && (known && age < freshFor || !known && age < retryAfter) {
+		defer k.mu.Unlock()
+		return k.had()
+	}
+	if k.busy == nil {
+		k.busy = make(chan struct{})
+		go k.refresh()
+	}
+	busy := k.busy
+	if known { // they are old, and good meanwhile
+		defer k.mu.Unlock()
+		return k.had()
+	}
+	k.mu.Unlock()
+	select {
+	case <-busy:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.had()
+}
+
+func (k *keys) had() (jwk.Set, error) {
+	if k.set == nil {
+		return nil, k.err
+	}
+	return k.set, nil
+}
+
+func (k *keys) refresh() {
+	set, err := k.fetch()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if err == nil {
+		k.set = set
+	} else {
+		k.o.Log.Warn("the keys of an issuer could not be had", "jwks", k.where, "error", err)
+	}
+	k.err, k.at = err, k.o.now()
+	close(k.busy)
+	k.busy = nil
+}
+
+func (k *keys) fetch() (jwk.Set, error) {
+	text, err := k.read()
+	if err != nil {
+		return nil, err
+	}
+	if len(text) > maxKeys {
+		return nil, fmt.Errorf("%s has more than %d bytes", k.where, maxKeys)
+	}
+	set, err := jwk.Parse(text)
+	if err == nil && set.Len() == 0 {
+		err = errors.New("there are no keys")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s is no JSON Web Key Set: %w", k.where, err)
+	}
+	return set, nil
+}
+
+func (k *keys) read() ([]byte, error) {
+	if k.file {
+		f, err := os.Open(k.where)
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		return io.ReadAll(io.LimitReader(f, maxKeys+1))
+	}
+	answer, err := k.o.Client.Get(k.where)
+	if err != nil {
+		return nil, err
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("%s answers %s", k.where, answer.Status)
+	}
+	return io.ReadAll(io.LimitReader(answer.Body, maxKeys+1))
+}
+
+// serves reports whether an issuer has pages at an origin.
+func (i *issuer) serves(origin string) bool {
+	for _, pattern := range i.Origins {
+		if weborigin.Match(pattern, origin) {
+			return true
+		}
+	}
+	return len(i.Origins) == 0
+}
+
+// stay follows no redirect: keys are where the configuration says.
+func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }

@@ -1,0 +1,306 @@
+//go:build !js
+
+// Package tickets says whose a page or an agent is: it verifies the tickets that a service gives to its pages, and the
+// OAuth access tokens of agents. Both are JWTs of an issuer that the node's configuration lists.
+//
+// A ticket is for pages: it has a claim origin, and lives for an hour at most. An access token is for agents: it has
+// scopes, and no origin. Neither is good for the other.
+//
+// The package never takes a token whose issuer, algorithm or audience is not listed, never says to the other end why a
+// signature is wrong, and keeps no token. It looks for keys in files and at URLs of the configuration alone, never at
+// what a token names.
+package tickets
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lestrrat-go/jwx/v3/jws"
+	"github.com/lestrrat-go/jwx/v3/jwt"
+)
+
+// What an issuer's tokens are good for.
+const (
+	ForPages  = "pages"
+	ForAgents = "agents"
+)
+
+// An Issuer is one whose tokens are taken.
+type Issuer struct {
+	// Issuer is the claim iss.
+	Issuer string `json:"issuer"`
+	// Tenant names whose users these are. Issuers of one tenant have the same users. Default Issuer.
+	Tenant string `json:"tenant"`
+	// JWKS is where its public keys are: a file, or a URL of https, or of http on loopback.
+	JWKS string `json:"jwks"`
+	// Algorithms are those that it signs with. Default ES256, ES384, RS256, PS256 and EdDSA: those with a public key.
+	Algorithms []string `json:"algorithms"`
+	// For says what its tokens are good for: ForPages, ForAgents. Default both.
+	For []string `json:"for"`
+	// Origins are those of its pages: patterns as in gateway.Options.Allow. Default any that a ticket names.
+	Origins []string `json:"origins"`
+}
+
+var publicKeys = []string{"ES256", "ES384", "RS256", "PS256", "EdDSA"}
+
+// Options say what is taken.
+type Options struct {
+	Issuers []Issuer
+	// Audience is what tokens must be for: the URL of the fleet.
+	Audience string
+	// Client fetches keys. Default one that waits for 5 s.
+	Client *http.Client
+	// Log receives what happens. Default none.
+	Log *slog.Logger
+
+	now func() time.Time // of tests
+}
+
+const (
+	// maxToken bounds a token, in bytes: a header of HTTP has 8 KiB with most servers.
+	maxToken = 8 << 10
+	// maxLife is how long a ticket may be good for.
+	maxLife = time.Hour
+	// skew is by how much clocks may differ.
+	skew = 30 * time.Second
+)
+
+// A Refusal is why a token is not taken.
+type Refusal struct {
+	// Reason is one of few words, for counting.
+	Reason string
+	// Sentence says it to whoever has issued the token, and nothing of its contents.
+	Sentence string
+}
+
+func (r *Refusal) Error() string { return r.Sentence }
+
+func refusal(reason, sentence string) error { return &Refusal{reason, sentence} }
+
+// ReasonOf is the reason of a Refusal, "error" for any other error.
+func ReasonOf(err error) string {
+	if r := (*Refusal)(nil); errors.As(err, &r) {
+		return r.Reason
+	}
+	return "error"
+}
+
+// UserOf is how a user is known in the fleet: 43 characters of base64url.
+func UserOf(tenant, subject string) string {
+	sum := sha256.Sum256([]byte(tenant + "\x00" + subject))
+	return base64.RawURLEncoding.EncodeToString(sum[:])
+}
+
+// A Verifier verifies tokens. Its methods may be called concurrently.
+type Verifier struct {
+	o       Options
+	issuers map[string]*issuer
+}
+
+type issuer struct {
+	Issuer
+	keys *keys
+}
+
+// New returns a Verifier, with the keys that are there: those at URLs that do not answer are fetched later. An error
+// says what is wrong with Options, or with a file.
+func New(o Options) (*Verifier, error) {
+	if o.Client == nil {
+		o.Client = &http.Client{Timeout: 5 * time.Second, CheckRedirect: stay}
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.now == nil {
+		o.now = time.Now
+	}
+	if o.Audience == "" {
+		return nil, errors.New("tokens must be for an audience: name the fleet's public URL")
+	}
+	v := &Verifier{o: o, issuers: map[string]*issuer{}}
+	for _, i := range o.Issuers {
+		if i.Issuer == "" || i.JWKS == "" {
+			return nil, fmt.Errorf("issuer %q: an issuer has a name and jwks, a file or a URL", i.Issuer)
+		}
+		if v.issuers[i.Issuer] != nil {
+			return nil, fmt.Errorf("issuer %q is there twice", i.Issuer)
+		}
+		if i.Tenant == "" {
+			i.Tenant = i.Issuer
+		}
+		if len(i.Algorithms) == 0 {
+			i.Algorithms = publicKeys
+		}
+		if slices.ContainsFunc(i.Algorithms, func(a string) bool { return strings.EqualFold(a, "none") }) {
+			return nil, fmt.Errorf("issuer %q: tokens that are not signed are anybody's: name an algorithm", i.Issuer)
+		}
+		if len(i.For) == 0 {
+			i.For = []string{ForPages, ForAgents}
+		}
+		k, err := newKeys(i.JWKS, o)
+		if err != nil {
+			return nil, fmt.Errorf("issuer %q: %w", i.Issuer, err)
+		}
+		v.issuers[i.Issuer] = &issuer{i, k}
+	}
+	return v, nil
+}
+
+// AgentIssuers are those of access tokens.
+func (v *Verifier) AgentIssuers() (list []string) {
+	for _, i := range v.o.Issuers {
+		if len(i.For) == 0 || slices.Contains(i.For, ForAgents) {
+			list = append(list, i.Issuer)
+		}
+	}
+	return list
+}
+
+// A Claim is what a token says, when it has been verified.
+type Claim struct {
+	// User is the fleet's name for who it is: UserOf(Tenant, Subject).
+	User, Tenant, Subject string
+	// Issuer is who says so.
+	Issuer string
+	// Origin is that of a page, of a ticket.
+	Origin string
+	// Scopes are those of an access token.
+	Scopes []string
+	// Until is when it ends.
+	Until time.Time
+}
+
+// Ticket verifies the ticket of a page whose browser says that it is at an origin. Errors are Refusals.
+func (v *Verifier) Ticket(ctx context.Context, text, origin string) (Claim, error) {
+	c, token, err := v.verify(ctx, text, ForPages)
+	if err != nil {
+		return c, err
+	}
+	_ = token.Get("origin", &c.Origin) // "" where it is none
+	switch {
+	case c.Origin == "":
+		return c, refusal("no ticket", "the ticket names no origin")
+	case c.Origin != origin:
+		return c, refusal("origin", "the ticket is for pages of another origin than "+origin)
+	case !v.issuers[c.Issuer].serves(origin):
+		return c, refusal("origin", "the ticket's issuer has no pages at "+origin)
+	case c.Until.Sub(v.o.now()) > maxLife+skew:
+		return c, refusal("life", "the ticket is good for too long; the limit is an hour")
+	}
+	return c, nil
+}
+
+// Token verifies the access token of an agent. Errors are Refusals.
+func (v *Verifier) Token(ctx context.Context, text string) (Claim, error) {
+	c, token, err := v.verify(ctx, text, ForAgents)
+	if err != nil {
+		return c, err
+	}
+	var origin, scope string
+	if token.Get("origin", &origin) == nil {
+		return c, refusal("no token", "this is a ticket for a page, and no access token")
+	}
+	if token.Get("scope", &scope) == nil {
+		c.Scopes = strings.Fields(scope)
+	} else {
+		var list []any
+		_ = token.Get("scp", &list) // as some issuers call it; none where it is none
+		for _, one := range list {
+			if s, ok := one.(string); ok {
+				c.Scopes = append(c.Scopes, s)
+			}
+		}
+	}
+	return c, nil
+}
+
+// verify does what both have in common.
+func (v *Verifier) verify(ctx context.Context, text, use string) (c Claim, token jwt.Token, err error) {
+	i, err := v.issuerOf(text, use)
+	if err != nil {
+		return c, nil, err
+	}
+	kid, err := algorithmOf(text, i.Algorithms)
+	if err != nil {
+		return c, nil, err
+	}
+	set, err := i.keys.get(ctx, kid)
+	if err != nil {
+		v.o.Log.Error("there are no keys of an issuer", "issuer", i.Issuer.Issuer, "error", err)
+		return c, nil, refusal("keys", "there are no keys of the token's issuer at the moment")
+	}
+	// The default claims are looked at below, each with a reason of its own.
+	token, err = jwt.Parse([]byte(text), jwt.WithContext(ctx), jwt.WithValidate(false),
+		jwt.WithKeySet(set, jws.WithInferAlgorithmFromKey(true), jws.WithUseDefault(true)))
+	if err != nil {
+		return c, nil, refusal("signature", "the token's signature is not that of its issuer")
+	}
+	c = Claim{Issuer: i.Issuer.Issuer, Tenant: i.Tenant}
+	c.Subject, _ = token.Subject()
+	c.Until, _ = token.Expiration()
+	c.User = UserOf(c.Tenant, c.Subject)
+	return c, token, v.valid(token)
+}
+
+// issuerOf is who says that the token is its own: nothing of it is verified.
+func (v *Verifier) issuerOf(text, use string) (*issuer, error) {
+	if len(text) > maxToken {
+		return nil, refusal("size", fmt.Sprintf("the token has %d bytes; the limit is %d", len(text), maxToken))
+	}
+	claimed, err := jwt.ParseInsecure([]byte(text))
+	if err != nil || strings.Count(text, ".") != 2 {
+		return nil, refusal("malformed", "this is no token")
+	}
+	name, _ := claimed.Issuer()
+	i := v.issuers[name]
+	if i == nil || !slices.Contains(i.For, use) {
+		return nil, refusal("issuer", "the token's issuer is not one whose tokens for "+use+" are taken")
+	}
+	return i, nil
+}
+
+// algorithmOf refuses a token whose algorithm is not one of a list, and returns the name of its key.
+func algorithmOf(text string, allowed []string) (kid string, err error) {
+	message, err := jws.Parse([]byte(text))
+	if err != nil || len(message.Signatures()) != 1 {
+		return "", refusal("malformed", "this is no token")
+	}
+	header := message.Signatures()[0].ProtectedHeaders()
+	alg, _ := header.Algorithm()
+	if !slices.Contains(allowed, alg.String()) {
+		return "", refusal("algorithm", "the token is signed in a way that is not taken from its issuer")
+	}
+	kid, _ = header.KeyID()
+	return kid, nil
+}
+
+// valid looks at what every token must say.
+func (v *Verifier) valid(token jwt.Token) error {
+	now := v.o.now()
+	until, hasUntil := token.Expiration()
+	from, hasFrom := token.NotBefore()
+	issued, hasIssued := token.IssuedAt()
+	audience, _ := token.Audience()
+	subject, _ := token.Subject()
+	switch {
+	case !hasUntil:
+		return refusal("expired", "the token never ends: it must have exp")
+	case now.After(until.Add(skew)):
+		return refusal("expired", "the token has expired")
+	case hasFrom && from.After(now.Add(skew)), hasIssued && issued.After(now.Add(skew)):
+		return refusal("future", "the token is of the future: are the clocks set?")
+	case !slices.Contains(audience, v.o.Audience):
+		return refusal("audience", "the token is not for "+v.o.Audience)
+	case subject == "":
+		return refusal("subject", "the token says nobody's name")
+	}
+	return nil
+}
