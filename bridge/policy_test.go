@@ -104,6 +104,8 @@ var packages = []row{
 	{"bridge/gateway/fleet/relay", native, "bridge bridge/link bridge/wire", ""},
 	{"bridge/gateway/fleet", native, "bridge bridge/link bridge/gateway bridge/gateway/fleet/bus " +
 		"bridge/gateway/fleet/relay", ""},
+	{"bridge/gateway/fleet/dial", native, "bridge/link bridge/gateway/fleet bridge/gateway/fleet/tickets " +
+		"bridge/gateway/internal/...", "github.com/coder/websocket"},
 	{"bridge/gateway/fleet/tickets/...", native, "bridge/gateway/weborigin", "github.com/lestrrat-go/jwx/v3"},
 	// What puts them together.
 	{"bridge/gateway/node", native, "bridge/gateway/...", ""},

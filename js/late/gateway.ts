@@ -3,17 +3,21 @@
  * itself, with a WebSocket to a `pagewire serve`; or a debugger, such as that gateway, has handed over a function to
  * post frames with.
  *
+ * With a `ticket` the gateway is one of the page's service (`pagewire node`): the page then says first who it is, with a
+ * note of its own that is no frame of the link, and goes elsewhere when the gateway asks it to.
+ *
  * The page asks for nothing and needs no gateway: while none is there it goes on trying, more and more rarely. It loads
  * no wasm for one. What stands in the way is said on the console once, with what to do about it (the browser adds a
  * line of its own for each attempt, which nobody can keep it from).
  */
 import { uncurry } from "../page/basics.ts";
 import type { Cores } from "./cores.ts";
-import { error, exec, listen, messageData, microtask, parse, unlisten } from "./intrinsics.ts";
+import { error, exec, listen, messageData, microtask, parse, stringify, unlisten } from "./intrinsics.ts";
 import { loopback } from "./loopback.ts";
 import type { Revisions } from "./revisions.ts";
+import { fetchTicket, type Ticket } from "./ticket.ts";
 import type { Gateway, Early, Post } from "../page/shared.ts";
-import { type Channel, channel } from "../link/channel.ts";
+import { type Call, type Channel, channel } from "../link/channel.ts";
 
 // Node 20, where the core's tests import this file with the others, has no WebSocket.
 const { WebSocket = class {} as never, MutationObserver, setTimeout, clearTimeout, Date, URL } = globalThis;
@@ -31,6 +35,8 @@ const soonFor = 60_000;
 const patience = 4;
 /** A connection that was shorter than this counts as an attempt in vain. */
 const minLife = 2_000;
+/** Within this time the pages of a node that ends connect anew. */
+const moveWithin = 2_000;
 /** Least time between two notes about the title: some pages count in it. */
 const titlePause = 500;
 
@@ -60,6 +66,10 @@ export function gateway({ settings, emit }: Early, { epoch }: Revisions, cores: 
   let tab = "";
   /** The link over it. */
   let link: Channel | undefined;
+  /** How often we have connected: of two links of one document the later one counts. */
+  let dials = 0;
+  let fetching = false;
+  let renewal = 0;
 
   function report(message: string): void {
     message = `pagewire: ${message}`;
@@ -77,7 +87,50 @@ export function gateway({ settings, emit }: Early, { epoch }: Revisions, cores: 
 
   function connect(): void {
     clearTimeout(timer);
-    if (socket || over || away) return;
+    if (socket || fetching || over || away) return;
+    if (!settings.ticket) return open();
+    withTicket((ticket) => {
+      if (!socket && !over && !away) open(ticket);
+    });
+  }
+
+  /** Fetches a ticket; where there is none it is tried again, as the gateway is. */
+  function withTicket(then: (ticket: Ticket) => void): void {
+    fetching = true;
+    void (async () => {
+      try {
+        const ticket = await fetchTicket(new URL(settings.ticket!, document.baseURI).href);
+        fetching = false;
+        then(ticket);
+      } catch (cause) {
+        fetching = false;
+        if (!told) {
+          told = true;
+          report(`no ticket for the gateway from ${settings.ticket}: ${(cause as Error).message}. It is tried again.`);
+        }
+        again(true);
+      }
+    })();
+  }
+
+  /** Says who the page is, and again before that ends. */
+  function present(ours: WebSocket, ticket: Ticket): void {
+    send(ours, stringify({ type: "pagewire:ticket", ticket: ticket.text }));
+    clearTimeout(renewal);
+    renewal = setTimeout(() => {
+      if (socket === ours) withTicket((next) => socket === ours && present(ours, next));
+    }, ticket.renew);
+  }
+
+  /** The gateway goes away: there are others, which its pages are not to ask all at once. */
+  function move(): void {
+    drop();
+    failures = 0;
+    clearTimeout(timer);
+    timer = setTimeout(connect, random() * moveWithin);
+  }
+
+  function open(ticket?: Ticket): void {
     let ours: WebSocket;
     try {
       ours = socket = new WebSocket(url, "pagewire.v1");
@@ -105,7 +158,8 @@ export function gateway({ settings, emit }: Early, { epoch }: Revisions, cores: 
     listen(ours, "open", () => {
       opened = Date.now();
       told = false;
-      if (!warned) {
+      if (ticket) present(ours, ticket);
+      else if (!warned) {
         warned = true;
         info(`pagewire: connected to ${url}. A page cannot tell whose program answers there.`);
       }
@@ -117,7 +171,7 @@ export function gateway({ settings, emit }: Early, { epoch }: Revisions, cores: 
         report(`the link with the gateway at ${url} has ended: ${reason}.`);
         ended(true);
       });
-      const about = { epoch, tab, frame: frame(), title, url: location.href, focused: focus() };
+      const about = { epoch, tab, frame: frame(), title, url: location.href, focused: focus(), dial: ++dials };
       link = channel(
         home.source,
         (text) => live() && send(ours, text),
@@ -128,7 +182,12 @@ export function gateway({ settings, emit }: Early, { epoch }: Revisions, cores: 
       );
       home.adopt(link);
     });
-    listen(ours, "message", (event: MessageEvent) => live() && link?.hear(parse(messageData(event) as string)));
+    listen(ours, "message", (event: MessageEvent) => {
+      if (!live()) return;
+      const said = parse(messageData(event) as string) as Call[] & { type?: unknown };
+      if (said?.type === undefined) link?.hear(said);
+      else if (said.type === "pagewire:elsewhere") move();
+    });
     listen(ours, "close", () => ended());
   }
 
@@ -153,8 +212,9 @@ export function gateway({ settings, emit }: Early, { epoch }: Revisions, cores: 
     told = true;
     const { origin } = settings;
     report(
-      `no connection to a gateway at ${url}. Is 'pagewire serve' running?` +
-        (exec(loopback, location.hostname)
+      `no connection to a gateway at ${url}.` +
+        (settings.ticket ? "" : " Is 'pagewire serve' running?") +
+        (settings.ticket || exec(loopback, location.hostname)
           ? ""
           : ` It must have been started with '--allow-origin ${origin}', and the browser must let the page reach this device: allow it in the prompt, or in the site's settings ("local network access").`) +
         " It is tried again.",
@@ -163,6 +223,7 @@ export function gateway({ settings, emit }: Early, { epoch }: Revisions, cores: 
 
   function hangUp(): void {
     clearTimeout(timer);
+    clearTimeout(renewal);
     drop();
   }
 

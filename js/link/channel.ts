@@ -22,6 +22,7 @@ export interface About {
   title?: string;
   url?: string;
   focused?: number;
+  dial?: number;
 }
 
 /** A core elsewhere, and what is beside the calls of a core. */

@@ -105,6 +105,8 @@ export interface CoreSettings extends CoreOptions {
   freshState?: PagewireOptions["freshState"];
   /** Whether agents are told why a read failed. Default false: a page's messages may hold secrets. */
   exposeErrors?: boolean;
+  /** Where the page has its ticket for the gateway of a service. */
+  ticket?: string;
 }
 
 /**

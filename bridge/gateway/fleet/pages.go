@@ -88,10 +88,15 @@ func (p *Page) Receive(frame []byte) error {
 	return nil
 }
 
-// short is a reason without what the page has said in it.
+// short is a reason without what the page has said in it, and without numbers.
 func short(reason string) string {
-	what, _, _ := strings.Cut(reason, ";")
-	return what[:min(len(what), 80)]
+	if strings.HasPrefix(reason, "the page's Pagewire ") {
+		return "version"
+	}
+	if i := strings.IndexAny(reason, "0123456789;"); i >= 0 {
+		reason = reason[:i]
+	}
+	return strings.TrimSpace(reason[:min(len(reason), 80)])
 }
 
 // Refuse ends the page's link for what its transport did not take of it, and tells it why.

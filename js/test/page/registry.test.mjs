@@ -76,7 +76,7 @@ test("the number of resources has a limit", () => {
   for (let i = 0; i < maxResources; i++) add({ uri: `https://x.test/${i}` });
   assert.throws(() => add(), {
     name: "QuotaExceededError",
-    message: `The number of resources has reached the limit of ${maxResources}.`,
+    message: `The number of resources reaches the limit of ${maxResources}.`,
   });
   unregister("https://x.test/0", "");
   add();

@@ -1,0 +1,311 @@
+//go:build !js
+
+package dial
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/pagewire/pagewire/bridge/gateway/fleet"
+	"github.com/pagewire/pagewire/bridge/gateway/fleet/tickets"
+	"github.com/pagewire/pagewire/bridge/gateway/fleet/tickets/issuertest"
+	"github.com/pagewire/pagewire/bridge/gateway/mcpconn"
+	"github.com/pagewire/pagewire/bridge/testkit"
+)
+
+const (
+	app      = "https://app.example"
+	audience = "https://live.example"
+)
+
+// A place is a node that pages dial in to, and their service.
+type place struct {
+	t      *testing.T
+	node   *fleet.Node
+	pages  *Handler
+	server *httptest.Server
+	login  *issuertest.Issuer
+}
+
+func openPlace(t *testing.T) *place {
+	t.Helper()
+	log := slog.New(slog.NewTextHandler(testkit.LogOf(t, "the node"), nil))
+	login, err := issuertest.New("https://login.example", audience)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "keys.json")
+	if err := os.WriteFile(file, login.Keys(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	verifier, err := tickets.New(tickets.Options{Audience: audience, Issuers: []tickets.Issuer{{Issuer: login.Name,
+		JWKS: file}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &place{t: t, login: login}
+	if p.node, err = fleet.Open(fleet.Options{Log: log}); err != nil {
+		t.Fatal(err)
+	}
+	p.pages = New(Options{Node: p.node, Tickets: verifier, Log: log})
+	p.server = httptest.NewServer(p.pages)
+	t.Cleanup(func() {
+		ended, cancel := context.WithCancel(context.Background())
+		cancel()
+		p.pages.Drain(ended)
+		p.server.Close()
+		p.node.Close()
+	})
+	return p
+}
+
+// A socket is a page's, without a page.
+type socket struct {
+	*websocket.Conn
+	t *testing.T
+}
+
+func (p *place) dial(origin string) *socket {
+	p.t.Helper()
+	ws, _, err := websocket.Dial(p.t.Context(), p.server.URL,
+		&websocket.DialOptions{HTTPHeader: http.Header{"Origin": {origin}}, Subprotocols: []string{"pagewire.v1"}})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	ws.SetReadLimit(-1)
+	p.t.Cleanup(func() { ws.CloseNow() })
+	return &socket{ws, p.t}
+}
+
+func (s *socket) say(text string) {
+	// What is refused may be so before all is said.
+	_ = s.Write(s.t.Context(), websocket.MessageText, []byte(text))
+}
+
+func note(ticket string) string { return fmt.Sprintf(`{"type":"pagewire:ticket","ticket":%q}`, ticket) }
+
+// closed waits for the end, and returns its code and reason.
+func (s *socket) closed() (websocket.StatusCode, string) {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(s.t.Context(), testkit.Patience)
+	defer cancel()
+	for {
+		if _, _, err := s.Read(ctx); err != nil {
+			if ctx.Err() != nil {
+				s.t.Fatal("the connection does not end")
+			}
+			var end websocket.CloseError
+			if !asClose(err, &end) {
+				return 0, err.Error()
+			}
+			return end.Code, end.Reason
+		}
+	}
+}
+
+func asClose(err error, end *websocket.CloseError) bool {
+	for ; err != nil; err = unwrap(err) {
+		if e, ok := err.(websocket.CloseError); ok {
+			*end = e
+			return true
+		}
+	}
+	return false
+}
+
+func unwrap(err error) error {
+	if u, ok := err.(interface{ Unwrap() error }); ok {
+		return u.Unwrap()
+	}
+	return nil
+}
+
+// run makes the socket a page's: it introduces itself, and is heard until its end.
+func (s *socket) run(ticket, tab string, state map[string]string) *testkit.Page {
+	s.say(note(ticket))
+	page := testkit.NewPage(s.t, state)
+	page.Epoch("epoch of " + tab)
+	page.Connect(func(frame []byte) { s.say(string(frame)) }, map[string]any{"tab": tab, "url": app + "/"})
+	go func() {
+		for {
+			_, text, err := s.Read(context.Background())
+			if err != nil {
+				return
+			}
+			if text[0] == '[' {
+				page.Hear(text)
+			}
+		}
+	}()
+	return page
+}
+
+func (p *place) agent(subject string) *testkit.Agent {
+	p.t.Helper()
+	r, release, err := p.node.Reader(tickets.UserOf(p.login.Name, subject), true, nil)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.t.Cleanup(release)
+	port, err := r.Gateway.Connect("test")
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return testkit.Connect(p.t, mcpconn.Transport(port), testkit.Legacy)
+}
+
+func TestPagesDialIn(t *testing.T) {
+	p := openPlace(t)
+	page := p.dial(app).run(p.login.Ticket("alice", app), "tab-alice", map[string]string{app + "/doc": "one"})
+	p.dial(app).run(p.login.Ticket("bob", app), "tab-bob-1", map[string]string{app + "/bobs": "b"})
+	a := p.agent("alice")
+	a.Shows(app + "/doc")
+	a.Watch(app + "/doc")
+	page.Set(app+"/doc", "two")
+	a.Told(app + "/doc")
+	if got := a.Text(app + "/doc"); got != "two" {
+		t.Errorf("read %q", got)
+	}
+	p.agent("bob").Shows(app + "/bobs")
+	p.agent("carol").Shows()
+}
+
+// What is no page of a known user is refused, in words, and counted.
+func TestPagesThatAreRefused(t *testing.T) {
+	p := openPlace(t)
+	good := p.login.Ticket("alice", app)
+	expired, err := p.login.Sign(p.login.Claims("alice", map[string]any{"origin": app,
+		"exp": time.Now().Add(-time.Hour)}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	hello := `[["hello",1,"0",{"epoch":"e","tab":"tab-tab-1"}]]`
+	for name, c := range map[string]struct {
+		origin string
+		say    []string
+		reason string
+	}{
+		"no ticket":        {app, []string{hello}, "page: no ticket"},
+		"another note":     {app, []string{`{"type":"pagewire:hello"}`}, "page: no ticket"},
+		"not JSON":         {app, []string{`{"type":"pagewire:ticket`}, "page: no ticket"},
+		"an empty ticket":  {app, []string{note("")}, "page: ticket: malformed"},
+		"an expired one":   {app, []string{note(expired)}, "page: ticket: expired"},
+		"another's origin": {"https://evil.example", []string{note(good)}, "page: ticket: origin"},
+		"an access token":  {app, []string{note(p.login.Token("alice", "pages:read"))}, "page: ticket: no ticket"},
+		"no hello":         {app, []string{note(good), `[["touch","x",1]]`}, "page: hello"},
+		"a bad tab":        {app, []string{note(good), `[["hello",1,"0",{"epoch":"e","tab":"../../x"}]]`}, "page: hello"},
+		"another version": {app, []string{note(good), `[["hello",9,"0",{"epoch":"e","tab":"tab-tab-1"}]]`},
+			"page: version"},
+		"too long a hello": {app, []string{note(good), "[" + strings.Repeat(" ", 70<<10) + "]"}, "page: hello"},
+	} {
+		before := p.node.Stats().Refused[c.reason]
+		s := p.dial(c.origin)
+		for _, text := range c.say {
+			s.say(text)
+		}
+		code, why := s.closed()
+		testkit.Eventually(t, name+" is counted", func() bool { return p.node.Stats().Refused[c.reason] == before+1 })
+		if n := p.node.Stats().Refused[c.reason]; n != before+1 || why == "" && code != websocket.StatusGoingAway {
+			t.Errorf("%s: closed with %d %q, counted %v", name, code, why, p.node.Stats().Refused)
+		}
+	}
+	for _, origin := range []string{"", "null"} {
+		r, err := http.NewRequest(http.MethodGet, p.server.URL, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Origin", origin)
+		answer, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+		if answer.StatusCode != http.StatusForbidden {
+			t.Errorf("from the origin %q: %s", origin, answer.Status)
+		}
+	}
+	testkit.Eventually(t, "nothing is left", func() bool { return p.node.Stats().Pages == 0 })
+}
+
+// A ticket that comes in place of the last keeps the page; another user's ends it, and so does the end of the last.
+func TestTicketsThatAreRenewed(t *testing.T) {
+	p := openPlace(t)
+	brief := func(subject string, left time.Duration) string {
+		text, err := p.login.Sign(p.login.Claims(subject, map[string]any{"origin": app, "exp": time.Now().Add(left)}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+	hello := `[["hello",1,"0",{"epoch":"e","tab":"tab-tab-1"}]]`
+	ends := p.dial(app)
+	ends.say(note(brief("alice", 2*time.Second)))
+	ends.say(hello)
+	kept := p.dial(app)
+	kept.say(note(brief("alice", 2*time.Second)))
+	kept.say(hello)
+	kept.say(note(brief("alice", time.Minute)))
+	if code, why := ends.closed(); code != websocket.StatusPolicyViolation || !strings.Contains(why, "expired") {
+		t.Errorf("closed with %d %q", code, why)
+	}
+	kept.say(`[["note",{"title":"x"}]]`)
+	testkit.Eventually(t, "one page is left", func() bool { return p.node.Stats().Pages == 1 })
+	kept.say(note(brief("bob", time.Minute)))
+	if code, why := kept.closed(); code != websocket.StatusPolicyViolation || !strings.Contains(why, "another user") {
+		t.Errorf("closed with %d %q", code, why)
+	}
+}
+
+// A node that ends tells its pages first, and cuts off those that stay.
+func TestDrain(t *testing.T) {
+	p := openPlace(t)
+	hello := `[["hello",1,"0",{"epoch":"e","tab":"tab-tab-1"}]]`
+	goes, stays := p.dial(app), p.dial(app)
+	for _, s := range []*socket{goes, stays} {
+		s.say(note(p.login.Ticket("alice", app)))
+		s.say(hello)
+	}
+	testkit.Eventually(t, "both are there", func() bool { return p.node.Stats().Pages == 2 })
+	told := make(chan string, 10)
+	go func() {
+		for {
+			_, text, err := goes.Read(context.Background())
+			if err != nil {
+				return
+			}
+			if text[0] == '{' {
+				told <- string(text)
+				goes.CloseNow()
+			}
+		}
+	}()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		p.pages.Drain(ctx)
+		close(done)
+	}()
+	if got := testkit.Receive(t, "it is told", told); got != noteElsewhere {
+		t.Errorf("it is told %s", got)
+	}
+	late := p.dial(app)
+	if code, _ := late.closed(); code != websocket.StatusTryAgainLater {
+		t.Errorf("one that comes now is closed with %d", code)
+	}
+	testkit.Eventually(t, "one has gone", func() bool { return p.node.Stats().Pages == 1 })
+	cancel()
+	if code, _ := stays.closed(); code != websocket.StatusGoingAway {
+		t.Errorf("one that stays is closed with %d", code)
+	}
+	testkit.Ends(t, "the drain", done)
+}
