@@ -106,6 +106,8 @@ var packages = []row{
 		"bridge/gateway/fleet/relay", ""},
 	{"bridge/gateway/fleet/dial", native, "bridge/link bridge/gateway/fleet bridge/gateway/fleet/tickets " +
 		"bridge/gateway/internal/...", "github.com/coder/websocket"},
+	{"bridge/gateway/fleet/front", native, "bridge/gateway bridge/gateway/agents bridge/gateway/weborigin " +
+		"bridge/gateway/fleet bridge/gateway/fleet/tickets", "github.com/modelcontextprotocol/go-sdk"},
 	{"bridge/gateway/fleet/tickets/...", native, "bridge/gateway/weborigin", "github.com/lestrrat-go/jwx/v3"},
 	// What puts them together.
 	{"bridge/gateway/node", native, "bridge/gateway/...", ""},

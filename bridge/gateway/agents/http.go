@@ -26,6 +26,8 @@ type HTTPOptions struct {
 	// Idle is how long a session of the legacy era lives without a request and without an open stream. Default 30
 	// minutes.
 	Idle time.Duration
+	// SessionPrefix begins the name of each session of the legacy era: visible ASCII. Default none.
+	SessionPrefix string
 	// Log receives what happens. Default none.
 	Log *slog.Logger
 }
@@ -95,6 +97,13 @@ func (h *HTTP) Close(ctx context.Context) error {
 		s.cut()
 	}
 	return context.Cause(ctx)
+}
+
+// Busy reports whether there is a session of the legacy era, or a request under way.
+func (h *HTTP) Busy() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.sessions)+len(h.modern) > 0
 }
 
 // Error codes of JSON-RPC and MCP that HTTP itself gives rise to.

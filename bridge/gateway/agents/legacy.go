@@ -80,7 +80,7 @@ func (h *HTTP) newSession(who string) (*session, error) {
 		return nil, err
 	}
 	s := &session{
-		h: h, id: rand.Text(), who: who, release: release, agent: agent, ended: make(chan struct{}), requests: 1,
+		h: h, id: h.opt.SessionPrefix + rand.Text(), who: who, release: release, agent: agent, ended: make(chan struct{}), requests: 1,
 		served:  1,
 		waiting: map[jsonrpc.ID]asked{},
 	}

@@ -26,8 +26,8 @@ type readerKey struct {
 type Reader struct {
 	// Gateway serves the agents.
 	Gateway *gateway.Gateway
-	// Extra is whatever its user keeps with it. It is closed with the Reader, before the Gateway.
-	Extra interface{ Close() }
+	// Server is what serves its agents.
+	Server Server
 
 	node   *Node
 	key    readerKey
@@ -45,6 +45,13 @@ type Reader struct {
 	ready   chan struct{}   // closed when all that was there at the beginning has come
 	isReady bool
 	over    bool
+}
+
+// A Server serves the agents of a Reader: its own handler, for who makes it. It is closed before the Gateway. While it
+// is busy the Reader stays.
+type Server interface {
+	Close()
+	Busy() bool
 }
 
 // pageKey is a page of any node.
@@ -73,11 +80,11 @@ type session struct {
 // maxTodo bounds what waits for one user's gateway, in bytes; what is above that is lost, and then repaired.
 const maxTodo = 64 << 20
 
-// Reader returns the gateway for a user's agents here, and makes it if there is none: extra, which may be nil, then says
-// what is kept with it. release is to be called when it is not used any more; it stays for a while then. It fails with
+// Reader returns the gateway for a user's agents here, and makes it if there is none, with what serve, which may be nil,
+// makes to serve them. release is to be called when it is not used any more; it stays for a while then. It fails with
 // ErrFull or ErrClosed.
-func (n *Node) Reader(user string, acts bool, extra func(*gateway.Gateway) interface{ Close() }) (r *Reader,
-	release func(), err error) {
+func (n *Node) Reader(user string, acts bool, serve func(*gateway.Gateway) Server) (r *Reader, release func(),
+	err error) {
 	key := readerKey{user, acts}
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -92,8 +99,8 @@ func (n *Node) Reader(user string, acts bool, extra func(*gateway.Gateway) inter
 		if r, err = n.newReader(key); err != nil {
 			return nil, nil, err
 		}
-		if extra != nil {
-			r.Extra = extra(r.Gateway)
+		if serve != nil {
+			r.Server = serve(r.Gateway)
 		}
 	}
 	r.users++
@@ -193,8 +200,8 @@ func (r *Reader) close() {
 	delete(n.readers, r.key)
 	n.mu.Unlock()
 	r.cancel()
-	if r.Extra != nil {
-		r.Extra.Close()
+	if r.Server != nil {
+		r.Server.Close()
 	}
 	r.Gateway.Close()
 	done := make(chan struct{})
@@ -214,7 +221,7 @@ func (n *Node) rest() {
 	n.mu.Lock()
 	var idle []*Reader
 	for _, r := range n.readers {
-		if r.users == 0 && time.Since(r.used) > n.o.Idle {
+		if r.users == 0 && time.Since(r.used) > n.o.Idle && (r.Server == nil || !r.Server.Busy()) {
 			idle = append(idle, r)
 			delete(n.readers, r.key) // nobody takes it any more
 		}

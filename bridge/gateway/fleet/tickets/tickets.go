@@ -54,7 +54,7 @@ var publicKeys = []string{"ES256", "ES384", "RS256", "PS256", "EdDSA"}
 // Options say what is taken.
 type Options struct {
 	Issuers []Issuer
-	// Audience is what tokens must be for: the URL of the fleet.
+	// Audience is what tokens must be for: the URL of the fleet. Access tokens may be for its /mcp alone.
 	Audience string
 	// Client fetches keys. Default one that waits for 5 s.
 	Client *http.Client
@@ -247,7 +247,7 @@ func (v *Verifier) verify(ctx context.Context, text, use string) (c Claim, token
 	c.Subject, _ = token.Subject()
 	c.Until, _ = token.Expiration()
 	c.User = UserOf(c.Tenant, c.Subject)
-	return c, token, v.valid(token)
+	return c, token, v.valid(token, use)
 }
 
 // issuerOf is who says that the token is its own: nothing of it is verified.
@@ -283,7 +283,7 @@ func algorithmOf(text string, allowed []string) (kid string, err error) {
 }
 
 // valid looks at what every token must say.
-func (v *Verifier) valid(token jwt.Token) error {
+func (v *Verifier) valid(token jwt.Token, use string) error {
 	now := v.o.now()
 	until, hasUntil := token.Expiration()
 	from, hasFrom := token.NotBefore()
@@ -297,10 +297,16 @@ func (v *Verifier) valid(token jwt.Token) error {
 		return refusal("expired", "the token has expired")
 	case hasFrom && from.After(now.Add(skew)), hasIssued && issued.After(now.Add(skew)):
 		return refusal("future", "the token is of the future: are the clocks set?")
-	case !slices.Contains(audience, v.o.Audience):
+	case !slices.ContainsFunc(audience, func(a string) bool { return v.isUs(a, use) }):
 		return refusal("audience", "the token is not for "+v.o.Audience)
 	case subject == "":
 		return refusal("subject", "the token says nobody's name")
 	}
 	return nil
+}
+
+// isUs reports whether an audience is the fleet. URLs of an origin alone have a slash where a client has parsed them.
+func (v *Verifier) isUs(audience, use string) bool {
+	audience, us := strings.TrimSuffix(audience, "/"), strings.TrimSuffix(v.o.Audience, "/")
+	return audience == us || use == ForAgents && audience == us+"/mcp"
 }

@@ -1,0 +1,269 @@
+//go:build !js
+
+// Package front serves the agents of a fleet over Streamable HTTP, in both eras, with OAuth 2.1 access tokens, as MCP's
+// authorization specification says: protected resource metadata, WWW-Authenticate, audience and scopes.
+//
+// An agent sees the pages of its token's user. With the scope pages:read it lists, reads and is told; pages' tools are
+// there with pages:act. With pages:any-user a request may name another user of the token's tenant, in the header
+// Pagewire-User. A session of the legacy era is its user's, and names its node in Mcp-Session-Id: a request that comes
+// to another node is passed on to that one, which looks at its token anew, or answered with 404 if that is dead, so that
+// the client begins another session. So no balancer needs to know where a session is, and MCP stays off the bus.
+//
+// The package never decides what an agent is told (package agents and its engine do), and never passes a request on
+// twice, nor to any address but those of nodes that are alive.
+package front
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/auth"
+	"github.com/modelcontextprotocol/go-sdk/oauthex"
+
+	"github.com/pagewire/pagewire/bridge/gateway"
+	"github.com/pagewire/pagewire/bridge/gateway/agents"
+	"github.com/pagewire/pagewire/bridge/gateway/fleet"
+	"github.com/pagewire/pagewire/bridge/gateway/fleet/tickets"
+	"github.com/pagewire/pagewire/bridge/gateway/weborigin"
+)
+
+// Scopes of access tokens.
+const (
+	ScopeRead    = "pages:read"
+	ScopeAct     = "pages:act"
+	ScopeAnyUser = "pages:any-user"
+)
+
+// HeaderUser names the user, by the token's tenant, as whom a request with ScopeAnyUser is served.
+const HeaderUser = "Pagewire-User"
+
+// headerVia marks a request that another node has passed on.
+const headerVia = "Pagewire-Via"
+
+// Options say who is served.
+type Options struct {
+	Node    *fleet.Node
+	Tickets *tickets.Verifier
+	// PublicURL is where clients reach the fleet, without the path /mcp: https://live.example.
+	PublicURL string
+	// Hosts are the names by which a request may call a node, besides that of PublicURL and those of loopback. Origins
+	// are those from which browsers may ask, besides that of PublicURL.
+	Hosts, Origins []string
+	// Shares bound what one agent may have.
+	Shares agents.Shares
+	// Log receives what happens. Default none.
+	Log *slog.Logger
+}
+
+// A Handler serves /mcp, and below /.well-known/ what its clients need to know.
+type Handler struct {
+	o     Options
+	mux   *http.ServeMux
+	proxy *http.Transport
+	names []string
+}
+
+const (
+	metadataPath = "/.well-known/oauth-protected-resource"
+	// proxyTimeout is how long another node may take to take a connection.
+	proxyTimeout = 2 * time.Second
+)
+
+// New returns a Handler. It fails where PublicURL is none.
+func New(o Options) (*Handler, error) {
+	o.PublicURL = strings.TrimSuffix(o.PublicURL, "/")
+	u, err := url.Parse(o.PublicURL)
+	if err != nil || u.Host == "" || u.Path != "" || u.RawQuery != "" ||
+		u.Scheme != "https" && !weborigin.IsLoopback(o.PublicURL) {
+		return nil, fmt.Errorf("%q is no public URL: it is like https://live.example, without a path", o.PublicURL)
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	h := &Handler{o: o, mux: http.NewServeMux(), names: append([]string{u.Hostname()}, o.Hosts...),
+		proxy: &http.Transport{DialContext: (&net.Dialer{Timeout: proxyTimeout}).DialContext, ForceAttemptHTTP2: true,
+			MaxIdleConnsPerHost: 64, IdleConnTimeout: time.Minute}}
+	for path, resource := range map[string]string{"": o.PublicURL, "/mcp": o.PublicURL + "/mcp"} {
+		h.mux.Handle(metadataPath+path, auth.ProtectedResourceMetadataHandler(&oauthex.ProtectedResourceMetadata{
+			Resource: resource, AuthorizationServers: o.Tickets.AgentIssuers(), BearerMethodsSupported: []string{"header"},
+			ScopesSupported: []string{ScopeRead, ScopeAct, ScopeAnyUser}, ResourceName: "Pagewire",
+		}))
+	}
+	protect := auth.RequireBearerToken(h.verify, &auth.RequireBearerTokenOptions{
+		ResourceMetadataURL: o.PublicURL + metadataPath + "/mcp", Scopes: []string{ScopeRead}, ClockSkew: time.Minute,
+	})
+	h.mux.Handle("/mcp", h.known(protect(http.HandlerFunc(h.serve))))
+	return h, nil
+}
+
+// Close gives up the connections to other nodes.
+func (h *Handler) Close() { h.proxy.CloseIdleConnections() }
+
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.mux.ServeHTTP(w, r) }
+
+// known refuses who calls this node by a name that is not its own, and pages of other origins.
+func (h *Handler) known(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		host := r.Host
+		if name, _, err := net.SplitHostPort(host); err == nil {
+			host = name
+		}
+		if !slices.Contains(h.names, host) && !weborigin.IsLoopback("http://"+r.Host) {
+			h.refuse(w, "host", http.StatusForbidden, "This node is not called "+fmt.Sprintf("%.100q", host)+".")
+			return
+		}
+		origin := r.Header.Get("Origin")
+		matches := func(pattern string) bool { return weborigin.Match(pattern, origin) }
+		if origin != "" && origin != h.o.PublicURL && !weborigin.IsLoopback(origin) &&
+			!slices.ContainsFunc(h.o.Origins, matches) {
+			h.refuse(w, "origin", http.StatusForbidden, "Pages of this origin may not ask here.")
+			return
+		}
+		if r.Header.Get("Authorization") == "" {
+			h.o.Node.Refuse("agent: no token")
+		}
+		next.ServeHTTP(&challenge{ResponseWriter: w}, r)
+	})
+}
+
+func (h *Handler) refuse(w http.ResponseWriter, reason string, status int, sentence string) {
+	h.o.Node.Refuse("agent: " + reason)
+	http.Error(w, sentence, status)
+}
+
+// A challenge says, in what go-sdk answers to a client without a token that is good, which of the errors of RFC 6750
+// that is.
+type challenge struct {
+	http.ResponseWriter
+	passed bool // the request was admitted
+}
+
+func (c *challenge) WriteHeader(status int) {
+	if said := c.Header().Get("WWW-Authenticate"); said != "" && !c.passed {
+		switch status {
+		case http.StatusUnauthorized:
+			c.Header().Set("WWW-Authenticate", said+`, error="invalid_token"`)
+		case http.StatusForbidden:
+			c.Header().Set("WWW-Authenticate", said+`, error="insufficient_scope"`)
+		}
+	}
+	c.ResponseWriter.WriteHeader(status)
+}
+
+// Unwrap is for http.ResponseController.
+func (c *challenge) Unwrap() http.ResponseWriter { return c.ResponseWriter }
+
+// verify is what go-sdk asks of a token.
+func (h *Handler) verify(ctx context.Context, text string, _ *http.Request) (*auth.TokenInfo, error) {
+	claim, err := h.o.Tickets.Token(ctx, text)
+	if err != nil {
+		h.o.Node.Refuse("agent: token: " + tickets.ReasonOf(err))
+		return nil, fmt.Errorf("%w: %w", auth.ErrInvalidToken, err)
+	}
+	if !slices.Contains(claim.Scopes, ScopeRead) {
+		h.o.Node.Refuse("agent: scope")
+	}
+	return &auth.TokenInfo{Scopes: claim.Scopes, Expiration: claim.Until, UserID: claim.User,
+		Extra: map[string]any{"claim": claim}}, nil
+}
+
+// serve serves a request whose token is good.
+func (h *Handler) serve(w http.ResponseWriter, r *http.Request) {
+	w.(*challenge).passed = true
+	if node, ok := h.elsewhere(r); ok {
+		h.pass(w, r, node)
+		return
+	}
+	claim := auth.TokenInfoFromContext(r.Context()).Extra["claim"].(tickets.Claim)
+	user := claim.User
+	if name := r.Header.Get(HeaderUser); name != "" {
+		if !slices.Contains(claim.Scopes, ScopeAnyUser) {
+			w.Header().Set("WWW-Authenticate", fmt.Sprintf("Bearer resource_metadata=%q, scope=%q, "+
+				"error=\"insufficient_scope\"", h.o.PublicURL+metadataPath+"/mcp", ScopeRead+" "+ScopeAnyUser))
+			h.refuse(w, "scope", http.StatusForbidden, "To ask for another user takes the scope "+ScopeAnyUser+".")
+			return
+		}
+		user = tickets.UserOf(claim.Tenant, name)
+	}
+	reader, release, err := h.o.Node.Reader(user, slices.Contains(claim.Scopes, ScopeAct), h.server)
+	if err != nil {
+		w.Header().Set("Retry-After", "1")
+		h.refuse(w, "full", http.StatusServiceUnavailable, err.Error())
+		return
+	}
+	defer release()
+	ctx, cancel := context.WithDeadline(r.Context(), claim.Until.Add(time.Minute))
+	defer cancel()
+	select {
+	case <-reader.Ready():
+	case <-ctx.Done():
+		return
+	}
+	reader.Server.(*server).ServeHTTP(w, r.WithContext(ctx))
+}
+
+// A server is agents.HTTP for one user.
+type server struct{ *agents.HTTP }
+
+// closeTimeout is how long agents may take to take what they are told at the end.
+const closeTimeout = time.Second
+
+func (s *server) Close() {
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+	defer cancel()
+	_ = s.HTTP.Close(ctx) // those that take nothing are cut off
+}
+
+func (h *Handler) server(g *gateway.Gateway) fleet.Server {
+	return &server{agents.NewHTTP(g, agents.HTTPOptions{Shares: h.o.Shares, SessionPrefix: h.o.Node.ID() + ".",
+		Log: h.o.Log})}
+}
+
+// elsewhere says which other node a request's session is at.
+func (h *Handler) elsewhere(r *http.Request) (node string, ok bool) {
+	node, _, ok = strings.Cut(r.Header.Get("Mcp-Session-Id"), ".")
+	return node, ok && node != h.o.Node.ID()
+}
+
+// pass passes a request on to the node of its session.
+func (h *Handler) pass(w http.ResponseWriter, r *http.Request, node string) {
+	at, alive := h.o.Node.URLOf(node)
+	target, err := url.Parse(at)
+	if !alive || at == "" || err != nil || r.Header.Get(headerVia) != "" {
+		lost(w)
+		return
+	}
+	p := &httputil.ReverseProxy{
+		Transport: h.proxy, FlushInterval: -1, ErrorLog: slog.NewLogLogger(h.o.Log.Handler(), slog.LevelDebug),
+		Rewrite: func(out *httputil.ProxyRequest) {
+			out.SetURL(target)
+			out.Out.Header.Set(headerVia, h.o.Node.ID())
+			out.SetXForwarded()
+		},
+		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
+			if r.Context().Err() == nil && !errors.Is(err, http.ErrAbortHandler) {
+				h.o.Log.Warn("the node of a session does not answer", "node", node, "error", err)
+				lost(w)
+			}
+		},
+	}
+	p.ServeHTTP(w, r)
+}
+
+// lost says that a session's node is dead: the client begins anew.
+func lost(w http.ResponseWriter) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusNotFound)
+	_ = json.NewEncoder(w).Encode(map[string]any{"jsonrpc": "2.0", "error": map[string]any{"code": -32600,
+		"message": "There is no such session any more: begin with initialize"}}) // who asked may have gone
+}

@@ -1,0 +1,363 @@
+//go:build !js
+
+package front
+
+import (
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/modelcontextprotocol/go-sdk/oauthex"
+
+	"github.com/pagewire/pagewire/bridge/gateway/fleet"
+	"github.com/pagewire/pagewire/bridge/gateway/fleet/bus"
+	"github.com/pagewire/pagewire/bridge/gateway/fleet/tickets"
+	"github.com/pagewire/pagewire/bridge/gateway/fleet/tickets/issuertest"
+	"github.com/pagewire/pagewire/bridge/testkit"
+)
+
+const (
+	app    = "https://app.example"
+	public = "https://live.example"
+)
+
+// A place is a fleet, with a balancer before it that knows of no sessions.
+type place struct {
+	t       *testing.T
+	nodes   []*fleet.Node
+	servers []*httptest.Server
+	login   *issuertest.Issuer
+	turn    atomic.Int64
+	only    atomic.Int64 // if it is not 0, the node that all go to
+}
+
+func openPlace(t *testing.T, size int) *place {
+	t.Helper()
+	login, err := issuertest.New("https://login.example", public)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "keys.json")
+	if err := os.WriteFile(file, login.Keys(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	verifier, err := tickets.New(tickets.Options{Audience: public, Issuers: []tickets.Issuer{{Issuer: login.Name,
+		JWKS: file}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &place{t: t, login: login}
+	var join []string
+	for range size {
+		log := slog.New(slog.NewTextHandler(testkit.LogOf(t, "a node"), nil))
+		var handler atomic.Pointer[Handler]
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			handler.Load().ServeHTTP(w, r)
+		}))
+		n, err := fleet.Open(fleet.Options{Log: log, URL: server.URL, Interval: 200 * time.Millisecond,
+			Bus: bus.Options{Cluster: "127.0.0.1:0", Join: join, Secret: "secret"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if join == nil {
+			join = []string{n.ClusterAddr()}
+		}
+		h, err := New(Options{Node: n, Tickets: verifier, PublicURL: public, Log: log})
+		if err != nil {
+			t.Fatal(err)
+		}
+		handler.Store(h)
+		p.nodes, p.servers = append(p.nodes, n), append(p.servers, server)
+		t.Cleanup(func() {
+			server.CloseClientConnections()
+			n.Close()
+			server.Close()
+			h.Close()
+		})
+	}
+	testkit.Eventually(t, "the nodes know each other", func() bool {
+		return !slices.ContainsFunc(p.nodes, func(n *fleet.Node) bool { return n.Stats().Nodes != size })
+	})
+	return p
+}
+
+// RoundTrip is the balancer: each request goes to the next node.
+func (p *place) RoundTrip(r *http.Request) (*http.Response, error) {
+	i := p.only.Load() - 1
+	if i < 0 {
+		i = p.turn.Add(1) % int64(len(p.servers))
+	}
+	target, err := url.Parse(p.servers[i].URL)
+	if err != nil {
+		return nil, err
+	}
+	r = r.Clone(r.Context())
+	r.URL.Host, r.URL.Scheme = target.Host, target.Scheme
+	r.Host = "live.example"
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+// bearer adds a token to each request.
+type bearer struct {
+	next   http.RoundTripper
+	header http.Header
+}
+
+func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	for name, values := range b.header {
+		r.Header[name] = values
+	}
+	return b.next.RoundTrip(r)
+}
+
+func (p *place) agent(version, token string, more ...string) *testkit.Agent {
+	p.t.Helper()
+	header := http.Header{"Authorization": {"Bearer " + token}}
+	for i := 0; i+1 < len(more); i += 2 {
+		header.Set(more[i], more[i+1])
+	}
+	return testkit.Connect(p.t, &mcp.StreamableClientTransport{Endpoint: public + "/mcp",
+		HTTPClient: &http.Client{Transport: bearer{p, header}}, MaxRetries: -1}, version)
+}
+
+// page opens one of a user at a node.
+func (p *place) page(n *fleet.Node, subject string, state map[string]string) *testkit.Page {
+	p.t.Helper()
+	page := testkit.NewPage(p.t, state)
+	page.Epoch("epoch of " + subject)
+	out := make(chan []byte, 1000)
+	at, err := n.Attach(tickets.UserOf(p.login.Name, subject), app, func(frame []byte) {
+		if frame == nil {
+			close(out)
+			return
+		}
+		out <- frame
+	})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	go func() {
+		for frame := range out {
+			page.Hear(frame)
+		}
+	}()
+	page.Connect(func(frame []byte) { _ = at.Receive(frame) }, map[string]any{"tab": "tab-" + subject})
+	return page
+}
+
+// The official client, in both eras, behind a balancer that sends each request to another node.
+func TestAgentsBehindABalancer(t *testing.T) {
+	for _, version := range []string{testkit.Legacy, testkit.Modern} {
+		t.Run(version, func(t *testing.T) {
+			p := openPlace(t, 3)
+			page := p.page(p.nodes[0], "alice", map[string]string{app + "/doc": "one"})
+			p.page(p.nodes[1], "bob", map[string]string{app + "/bobs": "b"})
+			a := p.agent(version, p.login.Token("alice", "pages:read pages:act"))
+			b := p.agent(version, p.login.Token("bob", "pages:read"))
+			for range 4 {
+				a.Shows(app + "/doc")
+				b.Shows(app + "/bobs")
+			}
+			a.Watch(app + "/doc")
+			page.Set(app+"/doc", "two")
+			a.Told(app + "/doc")
+			if got := a.Text(app + "/doc"); got != "two" {
+				t.Errorf("read %q", got)
+			}
+			if text, err := b.Read(app + "/doc"); err == nil {
+				t.Errorf("another user reads %q", text)
+			}
+		})
+	}
+}
+
+// Pages' tools are there for who may act.
+func TestScopes(t *testing.T) {
+	p := openPlace(t, 2)
+	page := p.page(p.nodes[0], "alice", map[string]string{app + "/doc": "one"})
+	page.SetTool("pay", testkit.Tool{})
+	acts := p.agent(testkit.Legacy, p.login.Token("alice", "pages:read pages:act"))
+	reads := p.agent(testkit.Legacy, p.login.Token("alice", "pages:read"))
+	testkit.Eventually(t, "the tool is there", func() bool { return slices.Contains(acts.ToolNames(), "pay") })
+	if slices.Contains(reads.ToolNames(), "pay") {
+		t.Error("who may only read has a tool")
+	}
+	if r, err := reads.CallTool(t.Context(), &mcp.CallToolParams{Name: "pay"}); err == nil && !r.IsError {
+		t.Error("who may only read has called a tool")
+	}
+	service := p.agent(testkit.Legacy, p.login.Token("the service", "pages:read pages:any-user"), HeaderUser, "alice")
+	service.Shows(app + "/doc")
+}
+
+// post asks at a node, as a client does that begins.
+func (p *place) post(node int, change func(*http.Request)) (*http.Response, string) {
+	p.t.Helper()
+	r, err := http.NewRequestWithContext(p.t.Context(), http.MethodPost, p.servers[node].URL+"/mcp", strings.NewReader(
+		`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},`+
+			`"clientInfo":{"name":"x","version":"1"}}}`))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Accept", "application/json, text/event-stream")
+	change(r)
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return answer, string(text)
+}
+
+func TestRequestsThatAreRefused(t *testing.T) {
+	p := openPlace(t, 1)
+	good := p.login.Token("alice", "pages:read")
+	expired, err := p.login.Sign(p.login.Claims("alice", map[string]any{"scope": "pages:read",
+		"exp": time.Now().Add(-time.Hour)}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := p.login.Sign(p.login.Claims("alice", map[string]any{"scope": "pages:read",
+		"aud": "https://other.example"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		header []string
+		status int
+		reason string
+		error  string
+	}{
+		"good":             {[]string{"Authorization", "Bearer " + good}, 200, "", ""},
+		"no token":         {nil, 401, "agent: no token", "invalid_token"},
+		"another scheme":   {[]string{"Authorization", "Basic eDp5"}, 401, "", "invalid_token"},
+		"garbage":          {[]string{"Authorization", "Bearer x"}, 401, "agent: token: malformed", "invalid_token"},
+		"expired":          {[]string{"Authorization", "Bearer " + expired}, 401, "agent: token: expired", "invalid_token"},
+		"another audience": {[]string{"Authorization", "Bearer " + other}, 401, "agent: token: audience", "invalid_token"},
+		"a ticket": {[]string{"Authorization", "Bearer " + p.login.Ticket("alice", app)}, 401,
+			"agent: token: no token", "invalid_token"},
+		"no scope": {[]string{"Authorization", "Bearer " + p.login.Token("alice", "email")}, 403, "agent: scope",
+			"insufficient_scope"},
+		"another user": {[]string{"Authorization", "Bearer " + good, HeaderUser, "bob"}, 403, "agent: scope",
+			"insufficient_scope"},
+		"another host":   {[]string{"Authorization", "Bearer " + good, "Host", "evil.example"}, 403, "agent: host", ""},
+		"another origin": {[]string{"Authorization", "Bearer " + good, "Origin", "https://evil.example"}, 403, "agent: origin", ""},
+	} {
+		before := p.nodes[0].Stats().Refused[c.reason]
+		answer, text := p.post(0, func(r *http.Request) {
+			for i := 0; i+1 < len(c.header); i += 2 {
+				if r.Header.Set(c.header[i], c.header[i+1]); c.header[i] == "Host" {
+					r.Host = c.header[i+1]
+				}
+			}
+		})
+		asks := answer.Header.Get("WWW-Authenticate")
+		counted := p.nodes[0].Stats().Refused[c.reason] - before
+		if answer.StatusCode != c.status || c.reason != "" && counted != 1 {
+			t.Errorf("%s: %s %s, counted %d", name, answer.Status, text, counted)
+		}
+		if c.error != "" && (!strings.Contains(asks, `error="`+c.error+`"`) || !strings.Contains(asks,
+			`resource_metadata="https://live.example/.well-known/oauth-protected-resource/mcp"`)) {
+			t.Errorf("%s: WWW-Authenticate: %s", name, asks)
+		}
+		if strings.Contains(text, "alice") || strings.Contains(text, good) {
+			t.Errorf("%s: the answer says whose the token is: %s", name, text)
+		}
+	}
+}
+
+// What clients need to know of the resource is where they look for it.
+func TestMetadata(t *testing.T) {
+	p := openPlace(t, 1)
+	for path, resource := range map[string]string{"": public, "/mcp": public + "/mcp"} {
+		answer, err := http.Get(p.servers[0].URL + "/.well-known/oauth-protected-resource" + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var m oauthex.ProtectedResourceMetadata
+		err = json.NewDecoder(answer.Body).Decode(&m)
+		answer.Body.Close()
+		if err != nil || m.Resource != resource || !slices.Equal(m.AuthorizationServers, []string{p.login.Name}) ||
+			!slices.Contains(m.ScopesSupported, ScopeRead) {
+			t.Errorf("%s: %+v, %v", path, m, err)
+		}
+	}
+}
+
+// A session is its user's, at whatever node, and ends with its node.
+func TestSessionsOfOtherNodes(t *testing.T) {
+	p := openPlace(t, 2)
+	as := func(subject, session string) func(*http.Request) {
+		return func(r *http.Request) {
+			r.Header.Set("Authorization", "Bearer "+p.login.Token(subject, "pages:read"))
+			if session != "" {
+				r.Header.Set("Mcp-Session-Id", session)
+				r.Body = io.NopCloser(strings.NewReader(`{"jsonrpc":"2.0","id":2,"method":"ping"}`))
+				r.ContentLength = -1
+			}
+		}
+	}
+	answer, text := p.post(0, as("alice", ""))
+	session := answer.Header.Get("Mcp-Session-Id")
+	if answer.StatusCode != 200 || !strings.HasPrefix(session, p.nodes[0].ID()+".") {
+		t.Fatalf("%s %s, the session is %q", answer.Status, text, session)
+	}
+	for name, c := range map[string]struct {
+		node    int
+		subject string
+		session string
+		status  int
+	}{
+		"at its node":             {0, "alice", session, 200},
+		"at another":              {1, "alice", session, 200},
+		"of another user":         {0, "bob", session, 404},
+		"of another user, passed": {1, "bob", session, 404},
+		"that is none":            {1, "alice", p.nodes[0].ID() + ".x", 404},
+		"of no node":              {1, "alice", "x.y", 404},
+		"of no form":              {1, "alice", "xy", 404},
+	} {
+		if answer, text := p.post(c.node, as(c.subject, c.session)); answer.StatusCode != c.status {
+			t.Errorf("a session %s: %s %s", name, answer.Status, text)
+		}
+	}
+	if answer, text := p.post(1, func(r *http.Request) {
+		as("alice", session)(r)
+		r.Header.Set("Pagewire-Via", "x")
+	}); answer.StatusCode != 404 {
+		t.Errorf("what was passed on is passed on again: %s %s", answer.Status, text)
+	}
+	p.servers[0].CloseClientConnections()
+	p.servers[0].Listener.Close() // it is dead, and not known to be
+	if answer, text := p.post(1, as("alice", session)); answer.StatusCode != 404 {
+		t.Errorf("of a node that does not answer: %s %s", answer.Status, text)
+	}
+	p.nodes[0].Close()
+	testkit.Eventually(t, "it is known to be dead", func() bool { return p.nodes[1].Stats().Nodes == 1 })
+	if answer, text := p.post(1, as("alice", session)); answer.StatusCode != 404 {
+		t.Errorf("of a dead node: %s %s", answer.Status, text)
+	}
+}
+
+func TestPublicURLsThatAreNone(t *testing.T) {
+	for _, u := range []string{"", "live.example", "http://live.example", "https://live.example/mcp", "https://"} {
+		if _, err := New(Options{PublicURL: u}); err == nil {
+			t.Errorf("%q is taken", u)
+		}
+	}
+}
