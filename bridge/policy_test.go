@@ -108,12 +108,15 @@ var packages = []row{
 		"bridge/gateway/internal/...", "github.com/coder/websocket"},
 	{"bridge/gateway/fleet/front", native, "bridge/gateway bridge/gateway/agents bridge/gateway/weborigin " +
 		"bridge/gateway/fleet bridge/gateway/fleet/tickets", "github.com/modelcontextprotocol/go-sdk"},
+	{"bridge/gateway/fleet/process", native, "bridge/gateway/agents bridge/gateway/weborigin bridge/gateway/fleet/...",
+		"github.com/VictoriaMetrics/metrics"},
 	{"bridge/gateway/fleet/tickets/...", native, "bridge/gateway/weborigin", "github.com/lestrrat-go/jwx/v3"},
 	// What puts them together.
 	{"bridge/gateway/node", native, "bridge/gateway/...", ""},
 	{"bridge/testkit", native, "", "github.com/modelcontextprotocol/go-sdk"}, // in nobody's row: tests alone import it
 	{"bridge/cmd/pagewire", native, "bridge/gateway/...", "github.com/spf13/cobra github.com/aymanbagabas/go-udiff " +
 		"github.com/modelcontextprotocol/go-sdk"},
+	{"bridge/cmd/pagewire-node", native, "bridge/gateway/fleet/process", "github.com/spf13/cobra github.com/spf13/pflag"},
 	{"wasm/...", edge, "bridge bridge/view", "github.com/hack-pad/safejs"},
 	{"js/...", tool, "", "github.com/evanw/esbuild github.com/andybalholm/brotli"},
 	// the SDK serves demo 7's Views
@@ -182,6 +185,41 @@ func TestImportsFollowTheTable(t *testing.T) {
 				report(t, checkCore(graph))
 			}
 		})
+	}
+}
+
+// What the desktop's program links is loaded for each agent of each user: what a fleet needs has a program of its own.
+func TestDesktopLinksNothingOfTheFleet(t *testing.T) {
+	graph := list(t, runtime.GOOS+"/"+runtime.GOARCH)
+	of := func(root string) map[string]bool {
+		seen, queue := map[string]bool{root: true}, []string{root}
+		for ; len(queue) > 0; queue = queue[1:] {
+			for _, to := range graph[queue[0]].imports {
+				if !seen[to] {
+					seen[to] = true
+					queue = append(queue, to)
+				}
+			}
+		}
+		return seen
+	}
+	foreign := func(pkg string) bool {
+		return strings.HasPrefix(pkg, module+"/bridge/gateway/fleet") || strings.HasPrefix(graph[pkg].module,
+			"github.com/nats-io/") || strings.HasPrefix(graph[pkg].module, "github.com/lestrrat-go/")
+	}
+	for pkg := range of(module + "/bridge/cmd/pagewire") {
+		if foreign(pkg) {
+			t.Errorf("pagewire links %s, which is for fleets", pkg)
+		}
+	}
+	found := 0
+	for pkg := range of(module + "/bridge/cmd/pagewire-node") {
+		if foreign(pkg) {
+			found++
+		}
+	}
+	if found < 10 {
+		t.Errorf("of what is for fleets pagewire-node links %d packages: the test sees nothing", found)
 	}
 }
 

@@ -153,6 +153,13 @@ type AgentState struct {
 	Name      string // what it calls itself: its own word
 }
 
+// Agents is how many sessions of agents there are.
+func (g *Gateway) Agents() int {
+	g.mu.Lock()
+	defer g.mu.Release()
+	return len(g.agents)
+}
+
 // Snapshot says what there is now, each list in a stable order.
 func (g *Gateway) Snapshot() Snapshot {
 	g.mu.Lock()

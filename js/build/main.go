@@ -105,25 +105,32 @@ func build(root string) error {
 	if err := buildDemos(root, filepath.Join(dist, "demo")); err != nil {
 		return fmt.Errorf("demo: %w", err)
 	}
-	if err := buildCommand(root, dist, pkg.Version); err != nil {
+	if err := buildCommands(root, dist, pkg.Version); err != nil {
 		return err
 	}
 	fmt.Printf("build: pagewire %s in %.1f s, core compiled by %s\n", pkg.Version, time.Since(start).Seconds(), tc.name)
 	return nil
 }
 
-// buildCommand copies what is shipped to where the assets package embeds it, and links bin/pagewire with it.
-func buildCommand(root, dist, version string) error {
+// buildCommands copies what is shipped to where the assets package embeds it, and links bin/pagewire with it, and
+// bin/pagewire-node.
+func buildCommands(root, dist, version string) error {
 	for _, name := range slices.Concat([]string{"pagewire.inject.js"}, inspector, shipped) {
 		err := copyFile(filepath.Join(root, "bridge/gateway/assets/dist", name), filepath.Join(dist, name))
 		if err != nil {
 			return err
 		}
 	}
-	// Without cgo it is one static file, and 1.5 MB of libc are not in its memory.
-	return run(root, []string{"CGO_ENABLED=0"}, "go", "build", "-trimpath", "-tags", "pagewire_assets",
-		"-ldflags", "-s -w -X main.version="+version,
-		"-o", filepath.Join(root, "bin")+string(filepath.Separator), "./bridge/cmd/pagewire")
+	// Without cgo they are static files, and 1.5 MB of libc are not in their memory.
+	for name, tags := range map[string]string{"pagewire": "pagewire_assets", "pagewire-node": ""} {
+		err := run(root, []string{"CGO_ENABLED=0"}, "go", "build", "-trimpath", "-tags", tags,
+			"-ldflags", "-s -w -X main.version="+version,
+			"-o", filepath.Join(root, "bin")+string(filepath.Separator), "./bridge/cmd/"+name)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // findRoot returns the directory that holds go.mod, so that the build works from any directory of the repository.

@@ -67,7 +67,7 @@ func pagewire(ctx context.Context, args []string, stdin io.Reader, stdout, stder
 	root.SetHelpFunc(help)
 	root.AddCommand(serveCommand(), lsCommand(), readCommand(), watchCommand(), changesCommand(), inspectCommand(),
 		configCommand(), doctorCommand(), clientCheckCommand(), extensionCommand(), nativeHostCommand(),
-		keeperCommand(), assetsCommand(), versionCommand())
+		keeperCommand(), nodeCommand(), assetsCommand(), versionCommand())
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usageError{cmd, err}
 	})

@@ -98,6 +98,8 @@ type Node struct {
 	mu       sync.Mutex
 	closed   bool
 	beats    uint64
+	beaten   time.Time     // when the last one was said
+	latency  time.Duration // until this node heard it
 	peers    map[string]*peer
 	strange  map[string]bool // nodes of another version
 	lastPage uint64
@@ -200,9 +202,11 @@ func (n *Node) Close() {
 	for _, p := range pages {
 		p.Lost()
 	}
+	var closing sync.WaitGroup
 	for _, r := range readers {
-		r.close()
+		closing.Go(r.close) // some agents take a second to take their last word
 	}
+	closing.Wait()
 	n.post(n.o.Space+".nodes", []byte(kindBye+" "+version+" "+n.id+"\n"))
 	close(n.stop)
 	n.running.Wait()
@@ -297,6 +301,9 @@ func (n *Node) hear(text []byte) {
 		p = &peer{}
 		n.peers[id] = p
 	}
+	if id == n.id && count == n.beats {
+		n.latency = time.Since(n.beaten)
+	}
 	p.count, p.seen, p.url = count, time.Now(), strings.TrimPrefix(m.word(2), "-")
 	n.mu.Unlock()
 	if news {
@@ -332,6 +339,7 @@ func (n *Node) beat(late time.Duration) {
 	var dead []string
 	n.mu.Lock()
 	n.beats++
+	n.beaten = time.Now()
 	count := n.beats
 	for id, p := range n.peers {
 		if late > n.o.Interval {

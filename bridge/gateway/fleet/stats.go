@@ -6,6 +6,7 @@ import (
 	"maps"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // counts are what a node has done since Open.
@@ -34,8 +35,10 @@ func (c *counts) refuse(reason string) {
 // Stats are what a node holds, and what it has done.
 type Stats struct {
 	// held now
-	Nodes, Pages, Users, Readers, Cores, Sessions, Watched int
-	OfferedBytes                                           int64
+	Nodes, Pages, Users, Readers, Cores, Sessions, Watched, Agents int
+	OfferedBytes                                                   int64
+	// BusLatency is how long the last beat took on the bus and back.
+	BusLatency time.Duration
 	// since Open: messages said, those that the bus did not take, and heard; of those said, with touches
 	Said, Unsaid, Heard, Touches int64
 	// since Open: sessions that something was lost of, touches that were said again, messages that were dropped
@@ -48,7 +51,7 @@ type Stats struct {
 func (n *Node) Stats() Stats {
 	n.mu.Lock()
 	s := Stats{Nodes: len(n.peers), Pages: len(n.pages), Users: len(n.users), Readers: len(n.readers),
-		Sessions: len(n.sessions), OfferedBytes: n.held.Load()}
+		Sessions: len(n.sessions), OfferedBytes: n.held.Load(), BusLatency: n.latency}
 	watched := map[*Page]bool{}
 	for _, cores := range n.cores {
 		s.Cores += len(cores)
@@ -56,7 +59,11 @@ func (n *Node) Stats() Stats {
 			watched[f.page] = true
 		}
 	}
+	readers := values(n.readers)
 	n.mu.Unlock()
+	for _, r := range readers {
+		s.Agents += r.Gateway.Agents()
+	}
 	for p := range watched {
 		p.mu.Lock()
 		s.Watched += p.relay.Watched()

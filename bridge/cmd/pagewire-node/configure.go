@@ -1,0 +1,95 @@
+//go:build !js
+
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/pagewire/pagewire/bridge/gateway/fleet/process"
+)
+
+// configure sets the flags that the command line has not, from the environment and the file, and the issuers.
+func configure(cmd *cobra.Command, o *process.Options, env func(string) (string, bool), file string) error {
+	if file == "" {
+		file, _ = env(variable("config"))
+	}
+	members := map[string]json.RawMessage{}
+	if file != "" {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		d := json.NewDecoder(bytes.NewReader(text))
+		if err := d.Decode(&members); err != nil {
+			return fmt.Errorf("%s is no JSON object: %w", file, err)
+		}
+		if _, err := d.Token(); !errors.Is(err, io.EOF) {
+			return fmt.Errorf("%s has something behind its object", file)
+		}
+	}
+	if issuers := members["issuers"]; issuers != nil {
+		d := json.NewDecoder(bytes.NewReader(issuers))
+		d.DisallowUnknownFields()
+		if err := d.Decode(&o.Issuers); err != nil {
+			return fmt.Errorf("issuers in %s: %w", file, err)
+		}
+		delete(members, "issuers")
+	}
+	var wrong error
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		member, inFile := members[f.Name]
+		delete(members, f.Name)
+		if wrong != nil || f.Changed || f.Name == "config" || f.Name == "help" || f.Name == "version" {
+			return
+		}
+		if value, ok := env(variable(f.Name)); ok {
+			if err := f.Value.Set(value); err != nil {
+				wrong = fmt.Errorf("%s=%q: %w", variable(f.Name), value, err)
+			}
+		} else if inFile {
+			if err := setFrom(f, member); err != nil {
+				wrong = fmt.Errorf("%q in %s: %w", f.Name, file, err)
+			}
+		}
+	})
+	if wrong == nil && len(members) > 0 {
+		return fmt.Errorf("%q in %s is no option", slices.Sorted(maps.Keys(members))[0], file)
+	}
+	return wrong
+}
+
+// variable is the name of an option in the environment.
+func variable(name string) string {
+	return "PAGEWIRE_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
+}
+
+// setFrom sets a flag from a member of the file: a text, a number, true or false, or an array of texts.
+func setFrom(f *pflag.Flag, member json.RawMessage) error {
+	if list, ok := f.Value.(pflag.SliceValue); ok {
+		var texts []string
+		if err := json.Unmarshal(member, &texts); err != nil {
+			return errors.New("it is a list of texts")
+		}
+		return list.Replace(texts)
+	}
+	var value any
+	if err := json.Unmarshal(member, &value); err != nil {
+		return err
+	}
+	switch value.(type) {
+	case string, bool, float64:
+		return f.Value.Set(fmt.Sprint(value))
+	}
+	return errors.New("it is a text, a number, true or false")
+}

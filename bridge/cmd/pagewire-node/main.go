@@ -1,0 +1,154 @@
+//go:build !js
+
+// Command pagewire-node is a node of a fleet: what `pagewire node` runs. It is a program of its own, so that the one of
+// the desktop carries neither NATS nor what verifies tokens.
+//
+// Each option is a flag (--public-url), a variable of the environment (PAGEWIRE_PUBLIC_URL), or a member of the
+// configuration file ("public-url"): the first of these that is there counts. What comes more than once is a list with
+// commas in the environment, and an array in the file. Issuers are in the file alone.
+//
+// Exit status 0: it was told to end, and has. 1: it was understood and failed. 2: it was not understood.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pagewire/pagewire/bridge/gateway/fleet/process"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // the second signal ends the process at once
+	os.Exit(run(ctx, os.Args[1:], os.LookupEnv, os.Stdout, os.Stderr))
+}
+
+// version is set by the build to what js/package.json says.
+var version string
+
+func versionName() string {
+	if version != "" {
+		return version
+	}
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		return info.Main.Version
+	}
+	return "unknown"
+}
+
+// serve is what run does with its options.
+var serve = process.Run
+
+// run runs the command line and returns its exit status.
+func run(ctx context.Context, args []string, env func(string) (string, bool), stdout, stderr io.Writer) int {
+	var o process.Options
+	cmd := command(&o, env)
+	cmd.SetArgs(args)
+	cmd.SetOut(stdout)
+	cmd.SetErr(stderr)
+	err := cmd.ExecuteContext(ctx)
+	if err == nil {
+		return 0
+	}
+	sentence := strings.TrimPrefix(err.Error(), process.ErrUsage.Error()+": ")
+	fmt.Fprintln(stderr, "pagewire-node:", sentence)
+	if errors.Is(err, process.ErrUsage) || errors.Is(err, errUsage) {
+		fmt.Fprintln(stderr, "pagewire-node: see pagewire-node --help")
+		return 2
+	}
+	return 1
+}
+
+// errUsage wraps what is wrong with a command line, or what stands for one.
+var errUsage = errors.New("options")
+
+// command is the one command there is. Its flags set o.
+func command(o *process.Options, env func(string) (string, bool)) *cobra.Command {
+	var level, format, file string
+	cmd := &cobra.Command{
+		Use:   "pagewire-node",
+		Short: "Serve a service's open pages to its own agents",
+		Long: "A node of a fleet: a service's pages dial in to it with a ticket of the service, the service's agents\n" +
+			"come by Streamable HTTP with an OAuth access token, and each sees the pages of its own user, at\n" +
+			"whatever node they are. Each flag is also a variable of the environment (PAGEWIRE_PUBLIC_URL) and a\n" +
+			"member of the configuration file (\"public-url\"), where the issuers of tickets and tokens are.",
+		Example: "  pagewire-node --config node.json --listen 127.0.0.1:8443 --public-url https://live.example",
+		Version: versionName(), SilenceErrors: true, SilenceUsage: true, Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := configure(cmd, o, env, file); err != nil {
+				return fmt.Errorf("%w: %w", errUsage, err)
+			}
+			log, err := newLog(cmd.ErrOrStderr(), level, format)
+			if err != nil {
+				return fmt.Errorf("%w: %w", errUsage, err)
+			}
+			o.Version, o.Log = versionName(), log
+			return serve(cmd.Context(), *o)
+		},
+	}
+	cmd.CompletionOptions.DisableDefaultCmd = true
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return fmt.Errorf("%w: %w", errUsage, err) })
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.StringVar(&file, "config", "", "configuration `file`, in JSON")
+	f.StringVar(&o.Listen, "listen", "127.0.0.1:8443", "`address` for pages (/page) and agents (/mcp)")
+	f.StringVar(&o.PublicURL, "public-url", "", "`URL` by which clients reach the fleet; tickets and tokens are for it")
+	f.StringVar(&o.Admin, "admin", "", "`address` for /healthz, /readyz and /metrics")
+	f.StringVar(&o.NodeURL, "node-url", "", "`URL` by which other nodes reach this one (default that of --listen)")
+	f.StringVar(&o.TLSCert, "tls-cert", "", "`file` of the certificate for --listen, in PEM")
+	f.StringVar(&o.TLSKey, "tls-key", "", "`file` of its key")
+	f.BoolVar(&o.InsecureHTTP, "insecure-http", false, "let --listen be reached from other machines without TLS: what is "+
+		"before it speaks TLS")
+	f.StringSliceVar(&o.AllowHosts, "allow-host", nil, "answer requests that call this node by this `name` too")
+	f.StringSliceVar(&o.AllowOrigins, "allow-origin", nil, "let agents in pages of this `origin` ask at /mcp")
+	f.DurationVar(&o.Drain, "drain", 0, "how `long` pages may take to go elsewhere when the node ends (default 20s)")
+	f.IntVar(&o.Pages, "max-pages", 0, "`number` of pages at this node (default 100,000)")
+	f.IntVar(&o.UserPages, "max-user-pages", 0, "`number` of pages that one user has at this node (default 256)")
+	f.IntVar(&o.Users, "max-users", 0, "`number` of users that have agents at this node (default 20,000)")
+	busFlags(cmd, o)
+	f.StringVar(&level, "log-level", "info", "log to standard error from this `level` on: debug, info, warn, error")
+	f.StringVar(&format, "log-format", "json", "log as text or json")
+	return cmd
+}
+
+// busFlags are those of where the other nodes are.
+func busFlags(cmd *cobra.Command, o *process.Options) {
+	f := cmd.Flags()
+	f.StringVar(&o.Cluster, "cluster", "", "`address` where other nodes find this one; without it, and without --nats, "+
+		"it is alone")
+	f.StringVar(&o.Advertise, "advertise", "", "`address` that other nodes are told in place of --cluster")
+	f.StringSliceVar(&o.Join, "join", nil, "`address` of another node's --cluster; may be repeated")
+	f.StringVar(&o.SecretFile, "secret-file", "", "`file` of what all nodes know")
+	f.StringVar(&o.ClusterCert, "cluster-cert", "", "`file` of the certificate that this node shows to others, in PEM")
+	f.StringVar(&o.ClusterKey, "cluster-key", "", "`file` of its key")
+	f.StringVar(&o.ClusterCA, "cluster-ca", "", "`file` of the authority of all nodes' certificates")
+	f.StringVar(&o.NATS, "nats", "", "`URL` of a cluster of NATS, in place of all of these")
+	f.StringVar(&o.NATSCreds, "nats-creds", "", "`file` of the credentials for it")
+	f.StringVar(&o.NATSCA, "nats-ca", "", "`file` of the authority of its certificates (default the system's)")
+	f.StringVar(&o.Space, "space", "pagewire", "`name` that begins all subjects: fleets of other names share a cluster")
+}
+
+func newLog(to io.Writer, level, format string) (*slog.Logger, error) {
+	var from slog.Level
+	if err := from.UnmarshalText([]byte(level)); err != nil || strings.ContainsAny(level, "+-") {
+		return nil, fmt.Errorf("--log-level %q: want debug, info, warn or error", level)
+	}
+	o := &slog.HandlerOptions{Level: from}
+	switch format {
+	case "text":
+		return slog.New(slog.NewTextHandler(to, o)), nil
+	case "json":
+		return slog.New(slog.NewJSONHandler(to, o)), nil
+	}
+	return nil, fmt.Errorf("--log-format %q: want text or json", format)
+}

@@ -1,0 +1,99 @@
+//go:build !js
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pagewire/pagewire/bridge/gateway/fleet/process"
+	"github.com/pagewire/pagewire/bridge/gateway/fleet/tickets"
+)
+
+// try runs a command line, whose process serves nothing, and returns what it would serve.
+func try(t *testing.T, env map[string]string, args ...string) (o process.Options, status int, errs string) {
+	t.Helper()
+	before := serve
+	t.Cleanup(func() { serve = before })
+	serve = func(_ context.Context, given process.Options) error {
+		o = given
+		return nil
+	}
+	var out, err bytes.Buffer
+	status = run(t.Context(), args, func(name string) (string, bool) {
+		value, ok := env[name]
+		return value, ok
+	}, &out, &err)
+	return o, status, err.String()
+}
+
+func write(t *testing.T, text string) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "node.json")
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+// A flag counts before the environment, and that before the file.
+func TestWhatCountsFirst(t *testing.T) {
+	file := write(t, `{"listen":"127.0.0.1:1","admin":"127.0.0.1:2","public-url":"https://file.example",
+		"join":["a:1","b:2"],"drain":"5s","max-pages":7,"insecure-http":true,"space":"file",
+		"issuers":[{"issuer":"https://login.example","tenant":"shop","jwks":"keys.json","for":["pages"]}]}`)
+	env := map[string]string{"PAGEWIRE_CONFIG": file, "PAGEWIRE_ADMIN": "127.0.0.1:3", "PAGEWIRE_SPACE": "env",
+		"PAGEWIRE_ALLOW_HOST": "x.example,y.example"}
+	o, status, errs := try(t, env, "--space", "flag")
+	if status != 0 {
+		t.Fatal(errs)
+	}
+	want := process.Options{
+		Listen: "127.0.0.1:1", Admin: "127.0.0.1:3", PublicURL: "https://file.example", Join: []string{"a:1", "b:2"},
+		Drain: 5 * time.Second, Pages: 7, InsecureHTTP: true, Space: "flag",
+		AllowHosts: []string{"x.example", "y.example"},
+		Issuers:    []tickets.Issuer{{Issuer: "https://login.example", Tenant: "shop", JWKS: "keys.json", For: []string{"pages"}}},
+	}
+	o.Log, o.Version = nil, ""
+	if !reflect.DeepEqual(o, want) {
+		t.Errorf("options\n%+v\nwant\n%+v", o, want)
+	}
+}
+
+func TestOptionsThatAreNone(t *testing.T) {
+	for name, c := range map[string]struct {
+		file string
+		env  map[string]string
+		args []string
+		says string
+	}{
+		"no JSON":           {file: `{`, says: "is no JSON object"},
+		"a list":            {file: `[]`, says: "is no JSON object"},
+		"two objects":       {file: `{} {}`, says: "something behind"},
+		"an unknown member": {file: `{"public_url":"x"}`, says: `"public_url" in`},
+		"a wrong type":      {file: `{"join":"x"}`, says: "list of texts"},
+		"a wrong number":    {file: `{"max-pages":"many"}`, says: `"max-pages" in`},
+		"an object":         {file: `{"space":{}}`, says: "a text, a number"},
+		"a wrong issuer":    {file: `{"issuers":[{"isuer":"x"}]}`, says: "issuers in"},
+		"a wrong variable":  {env: map[string]string{"PAGEWIRE_DRAIN": "soon"}, says: "PAGEWIRE_DRAIN="},
+		"an unknown flag":   {args: []string{"--nonsense"}, says: "unknown flag"},
+		"an argument":       {args: []string{"x"}, says: "unknown command"},
+		"a wrong level":     {args: []string{"--log-level", "loud"}, says: "--log-level"},
+		"a wrong format":    {args: []string{"--log-format", "xml"}, says: "--log-format"},
+		"no such file":      {args: []string{"--config", "/nowhere/node.json"}, says: "/nowhere/node.json"},
+	} {
+		args := c.args
+		if c.file != "" {
+			args = append(args, "--config", write(t, c.file))
+		}
+		_, status, errs := try(t, c.env, args...)
+		if status == 0 || !strings.Contains(errs, c.says) || !strings.HasPrefix(errs, "pagewire-node: ") {
+			t.Errorf("%s: status %d, %q", name, status, errs)
+		}
+	}
+}

@@ -1,0 +1,56 @@
+//go:build !js
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+
+	"github.com/spf13/cobra"
+)
+
+// nodeProgram is what node runs: a program of its own, since what it brings, a server of NATS and the verifying of
+// tokens, would take 1.8 MB of memory before it does anything, in this one, which is started for each agent.
+const nodeProgram = "pagewire-node"
+
+func nodeCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "node",
+		Short: "Serve a service's open pages to its own agents, on several machines",
+		Long: "Runs " + nodeProgram + ", which lies beside this program: a node of a fleet, to which a service's pages\n" +
+			"dial in, and its agents come by HTTP. All that follows is for it.",
+		Example:            "  pagewire node --help",
+		DisableFlagParsing: true,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			program, err := besideThis(nodeProgram)
+			if err != nil {
+				return hintError{err, "install it: go install github.com/pagewire/pagewire/bridge/cmd/" + nodeProgram}
+			}
+			return replaceBy(cmd, program, args)
+		},
+	}
+}
+
+// besideThis finds a program in the directory of this one, or on PATH.
+func besideThis(name string) (string, error) {
+	if runtime.GOOS == "windows" {
+		name += ".exe"
+	}
+	if self, err := os.Executable(); err == nil {
+		if self, err = filepath.EvalSymlinks(self); err == nil {
+			beside := filepath.Join(filepath.Dir(self), name)
+			if info, err := os.Stat(beside); err == nil && info.Mode().IsRegular() {
+				return beside, nil
+			}
+		}
+	}
+	found, err := exec.LookPath(name)
+	if errors.Is(err, exec.ErrNotFound) {
+		return "", fmt.Errorf("%s is neither beside this program nor on PATH", name)
+	}
+	return found, err
+}

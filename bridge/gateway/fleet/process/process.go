@@ -1,0 +1,325 @@
+//go:build !js
+
+// Package process makes one process of a fleet's parts: what `pagewire node` runs.
+//
+// It listens, for pages and agents at one address and for whoever looks after it at another, joins the bus, and ends in
+// order: when it is told to, it is not ready any more, its pages go elsewhere, its agents have answers to what they
+// asked, and then it leaves the bus. It decides nothing that one of the parts could decide.
+package process
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/pagewire/pagewire/bridge/gateway/agents"
+	"github.com/pagewire/pagewire/bridge/gateway/fleet"
+	"github.com/pagewire/pagewire/bridge/gateway/fleet/bus"
+	"github.com/pagewire/pagewire/bridge/gateway/fleet/dial"
+	"github.com/pagewire/pagewire/bridge/gateway/fleet/front"
+	"github.com/pagewire/pagewire/bridge/gateway/fleet/tickets"
+	"github.com/pagewire/pagewire/bridge/gateway/weborigin"
+)
+
+// Options say what a process serves.
+type Options struct {
+	// Version is what agents, pages and other nodes are told.
+	Version string
+	// Listen is the address for pages (/page) and agents (/mcp), and Admin that of /healthz, /readyz and /metrics, which
+	// are for whoever looks after the node: "" for none.
+	Listen, Admin string
+	// PublicURL is where clients reach the fleet: the audience of tickets and tokens. NodeURL is where other nodes reach
+	// this one; default Listen, if it names a host.
+	PublicURL, NodeURL string
+	// TLSCert and TLSKey are files in PEM for Listen. Without them an address that other machines reach takes
+	// InsecureHTTP: something before it speaks TLS.
+	TLSCert, TLSKey string
+	InsecureHTTP    bool
+	// AllowHosts and AllowOrigins are front.Options' Hosts and Origins.
+	AllowHosts, AllowOrigins []string
+	// Issuers are those of tickets and tokens.
+	Issuers []tickets.Issuer
+
+	// Cluster, Advertise, Join and NATS are those of bus.Options. SecretFile holds the nodes' secret; ClusterCert,
+	// ClusterKey and ClusterCA are files in PEM. NATSCA is a file of the roots of an existing cluster.
+	Cluster, Advertise                 string
+	Join                               []string
+	SecretFile                         string
+	ClusterCert, ClusterKey, ClusterCA string
+	NATS, NATSCreds, NATSCA            string
+	Space                              string
+	// Pages, UserPages, Users are those of fleet.Options, Shares those of agents.HTTPOptions.
+	Pages, UserPages, Users int
+	Shares                  agents.Shares
+	// Drain is how long pages may take to go elsewhere. Default 20 s.
+	Drain time.Duration
+	// Started is called when the node listens, with where. May be nil.
+	Started func(listen, admin, cluster net.Addr)
+	// Log receives what happens. Default none.
+	Log *slog.Logger
+
+	interval time.Duration // of tests
+}
+
+// ErrUsage wraps what is wrong with Options.
+var ErrUsage = errors.New("usage")
+
+func usage(format string, args ...any) error {
+	return fmt.Errorf("%w: %w", ErrUsage, fmt.Errorf(format, args...))
+}
+
+// A process is a node with all its parts.
+type process struct {
+	o      Options
+	node   *fleet.Node
+	pages  *dial.Handler
+	agents *front.Handler
+	leaves atomic.Bool
+}
+
+// Run serves until ctx ends, and then in order, which takes as long as Options.Drain at most, and two seconds.
+func Run(ctx context.Context, o Options) error {
+	if err := o.check(); err != nil {
+		return err
+	}
+	listen, admin, err := o.open()
+	if err != nil {
+		return err
+	}
+	p, err := newProcess(o, listen)
+	if err != nil {
+		listen.Close()
+		if admin != nil {
+			admin.Close()
+		}
+		return err
+	}
+	failed := make(chan error, 2)
+	public := p.serve(listen, p.public(), o.TLSCert != "", failed)
+	var private *http.Server
+	if admin != nil {
+		private = p.serve(admin, p.admin(), false, failed)
+	}
+	o.started(listen, admin, p.node)
+	select {
+	case <-ctx.Done():
+	case err = <-failed:
+	}
+	p.end(public, private)
+	return err
+}
+
+func (o *Options) started(listen, admin net.Listener, n *fleet.Node) {
+	o.Log.Info("pages and agents are served", "listen", listen.Addr().String(), "public", o.PublicURL, "node", n.ID(),
+		"cluster", n.ClusterAddr())
+	if o.Started == nil {
+		return
+	}
+	var at, cluster net.Addr
+	if admin != nil {
+		at = admin.Addr()
+	}
+	if a, err := net.ResolveTCPAddr("tcp", n.ClusterAddr()); err == nil && n.ClusterAddr() != "" {
+		cluster = a
+	}
+	o.Started(listen.Addr(), at, cluster)
+}
+
+// check sets defaults, and refuses what makes no sense.
+func (o *Options) check() error {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Drain == 0 {
+		o.Drain = 20 * time.Second
+	}
+	host, _, err := net.SplitHostPort(o.Listen)
+	switch {
+	case err != nil:
+		return usage("%q is no address to listen at: it is like 0.0.0.0:8443", o.Listen)
+	case o.PublicURL == "":
+		return usage("clients must know where the fleet is: name its --public-url")
+	case len(o.Issuers) == 0:
+		return usage("without an issuer nobody is let in: list at least one in the configuration file")
+	case (o.TLSCert == "") != (o.TLSKey == ""):
+		return usage("a certificate needs its key: name both --tls-cert and --tls-key")
+	case o.TLSCert == "" && !o.InsecureHTTP && !weborigin.IsLoopback("http://"+net.JoinHostPort(host, "1")):
+		return usage("%s can be reached from other machines, and without TLS whoever is on the way reads tokens and "+
+			"contents: add --tls-cert and --tls-key, or say --insecure-http if something before it speaks TLS", o.Listen)
+	case o.NATS != "" && (o.Cluster != "" || len(o.Join) > 0):
+		return usage("nodes meet in a cluster of NATS that exists, or in their own: --nats, or --cluster and --join")
+	}
+	return nil
+}
+
+// open listens. Its errors say what to do.
+func (o *Options) open() (listen, admin net.Listener, err error) {
+	if listen, err = net.Listen("tcp", o.Listen); err != nil {
+		return nil, nil, fmt.Errorf("serve at %s: %w; stop what listens there, or choose another port", o.Listen, err)
+	}
+	if o.Admin == "" {
+		return listen, nil, nil
+	}
+	if admin, err = net.Listen("tcp", o.Admin); err != nil {
+		listen.Close()
+		return nil, nil, fmt.Errorf("serve at %s: %w; stop what listens there, or choose another port", o.Admin, err)
+	}
+	return listen, admin, nil
+}
+
+func newProcess(o Options, listen net.Listener) (*process, error) {
+	verifier, err := tickets.New(tickets.Options{Issuers: o.Issuers, Audience: strings.TrimSuffix(o.PublicURL, "/"),
+		Log: o.Log})
+	if err != nil {
+		return nil, usage("%w", err)
+	}
+	at, err := o.bus()
+	if err != nil {
+		return nil, err
+	}
+	self := o.nodeURL(listen)
+	p := &process{o: o}
+	p.node, err = fleet.Open(fleet.Options{Version: o.Version, Bus: at, Space: o.Space, URL: self, Pages: o.Pages,
+		UserPages: o.UserPages, Users: o.Users, Interval: o.interval, Log: o.Log})
+	if err != nil {
+		return nil, err
+	}
+	hosts := o.AllowHosts
+	if u, err := url.Parse(self); err == nil && u.Hostname() != "" {
+		hosts = append([]string{u.Hostname()}, hosts...)
+	}
+	p.agents, err = front.New(front.Options{Node: p.node, Tickets: verifier, PublicURL: o.PublicURL, Hosts: hosts,
+		Origins: o.AllowOrigins, Shares: o.Shares, Log: o.Log})
+	if err != nil {
+		p.node.Close()
+		return nil, usage("%w", err)
+	}
+	p.pages = dial.New(dial.Options{Node: p.node, Tickets: verifier, Log: o.Log})
+	return p, nil
+}
+
+// nodeURL is where other nodes reach this one, "" where that cannot be known.
+func (o *Options) nodeURL(listen net.Listener) string {
+	if o.NodeURL != "" {
+		return o.NodeURL
+	}
+	host, _, err := net.SplitHostPort(o.Listen)
+	_, port, err2 := net.SplitHostPort(listen.Addr().String())
+	ip := net.ParseIP(host)
+	if err != nil || err2 != nil || host == "" || ip != nil && ip.IsUnspecified() {
+		o.Log.Warn("other nodes cannot pass sessions on to this one: name its address by --node-url", "listen", o.Listen)
+		return ""
+	}
+	scheme := "http://"
+	if o.TLSCert != "" {
+		scheme = "https://"
+	}
+	return scheme + net.JoinHostPort(host, port)
+}
+
+// bus says where the bus is.
+func (o *Options) bus() (b bus.Options, err error) {
+	b = bus.Options{Cluster: o.Cluster, Advertise: o.Advertise, Join: o.Join, URL: o.NATS, Creds: o.NATSCreds}
+	if o.SecretFile != "" {
+		text, err := os.ReadFile(o.SecretFile)
+		if err != nil {
+			return b, usage("the nodes' secret: %w", err)
+		}
+		if b.Secret = strings.TrimSpace(string(text)); len(b.Secret) < 16 {
+			return b, usage("the secret in %s is too short: it must have 16 characters at least", o.SecretFile)
+		}
+	}
+	if o.NATSCA != "" {
+		roots, err := rootsOf(o.NATSCA)
+		if err != nil {
+			return b, err
+		}
+		b.ClientTLS = &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
+	}
+	if o.ClusterCert == "" {
+		return b, nil
+	}
+	pair, err := tls.LoadX509KeyPair(o.ClusterCert, o.ClusterKey)
+	if err != nil {
+		return b, usage("--cluster-cert and --cluster-key: %w", err)
+	}
+	roots, err := rootsOf(o.ClusterCA)
+	if err != nil {
+		return b, err
+	}
+	b.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, RootCAs: roots, MinVersion: tls.VersionTLS12}
+	return b, nil
+}
+
+func rootsOf(file string) (*x509.CertPool, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, usage("certificates of an authority: %w", err)
+	}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(text) {
+		return nil, usage("%s holds no certificate in PEM", file)
+	}
+	return roots, nil
+}
+
+// public is what pages and agents reach.
+func (p *process) public() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("/page", p.pages)
+	mux.Handle("/mcp", p.agents)
+	mux.Handle("/.well-known/", p.agents)
+	p.health(mux)
+	return mux
+}
+
+// serve serves a handler until the server is shut down.
+func (p *process) serve(l net.Listener, h http.Handler, secure bool, failed chan<- error) *http.Server {
+	s := &http.Server{
+		Handler: h, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+		ErrorLog: slog.NewLogLogger(p.o.Log.Handler(), slog.LevelDebug),
+	}
+	go func() {
+		var err error
+		if secure {
+			err = s.ServeTLS(l, p.o.TLSCert, p.o.TLSKey)
+		} else {
+			err = s.Serve(l)
+		}
+		if !errors.Is(err, http.ErrServerClosed) {
+			failed <- err
+		}
+	}()
+	return s
+}
+
+// endTimeout is how long what is under way may take when the pages have gone.
+const endTimeout = 2 * time.Second
+
+// end ends in order.
+func (p *process) end(public, private *http.Server) {
+	p.leaves.Store(true)
+	p.o.Log.Info("the node ends: its pages go elsewhere")
+	drain, cancel := context.WithTimeout(context.Background(), p.o.Drain)
+	p.pages.Drain(drain)
+	cancel()
+	p.node.Close() // the agents are told, and have what they asked for
+	ctx, cancel := context.WithTimeout(context.Background(), endTimeout)
+	defer cancel()
+	for _, s := range []*http.Server{public, private} {
+		if s != nil && s.Shutdown(ctx) != nil {
+			s.Close()
+		}
+	}
+	p.agents.Close()
+}

@@ -1,0 +1,248 @@
+//go:build !js
+
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/pagewire/pagewire/bridge/gateway/fleet/tickets"
+	"github.com/pagewire/pagewire/bridge/gateway/fleet/tickets/issuertest"
+	"github.com/pagewire/pagewire/bridge/testkit"
+)
+
+const (
+	app    = "https://app.example"
+	public = "https://live.example"
+)
+
+// A place is a fleet, of some processes, each in this one.
+type place struct {
+	t      *testing.T
+	login  *issuertest.Issuer
+	keys   string
+	secret string
+	nodes  []*member
+}
+
+type member struct {
+	listen, admin, cluster string
+	stop                   context.CancelFunc
+	ended                  chan error
+}
+
+func newFleet(t *testing.T, size int) *place {
+	t.Helper()
+	login, err := issuertest.New("https://login.example", public)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	f := &place{t: t, login: login, keys: filepath.Join(dir, "keys.json"), secret: filepath.Join(dir, "secret")}
+	for name, text := range map[string]string{f.keys: string(login.Keys()), f.secret: strings.Repeat("s", 20) + "\n"} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range size {
+		f.start()
+	}
+	for _, m := range f.nodes {
+		testkit.Eventually(t, "the nodes know each other", func() bool {
+			return strings.Contains(get(t, m.admin, "/metrics"), fmt.Sprintf("pagewire_node_nodes %d\n", size))
+		})
+	}
+	return f
+}
+
+func (f *place) start() *member {
+	f.t.Helper()
+	ctx, stop := context.WithCancel(context.Background())
+	m := &member{stop: stop, ended: make(chan error, 1)}
+	o := Options{
+		Listen: "127.0.0.1:0", Admin: "127.0.0.1:0", PublicURL: public, Cluster: "127.0.0.1:0", SecretFile: f.secret,
+		Issuers: []tickets.Issuer{{Issuer: f.login.Name, JWKS: f.keys}}, Drain: 2 * time.Second,
+		Log: slog.New(slog.NewTextHandler(testkit.LogOf(f.t, "a node"), nil)), interval: 200 * time.Millisecond,
+	}
+	for _, other := range f.nodes {
+		o.Join = append(o.Join, other.cluster)
+	}
+	started := make(chan [3]net.Addr, 1)
+	o.Started = func(listen, admin, cluster net.Addr) { started <- [3]net.Addr{listen, admin, cluster} }
+	go func() { m.ended <- Run(ctx, o) }()
+	at := testkit.Receive(f.t, "it listens", started)
+	m.listen, m.admin, m.cluster = at[0].String(), at[1].String(), at[2].String()
+	f.nodes = append(f.nodes, m)
+	f.t.Cleanup(func() {
+		stop()
+		testkit.Eventually(f.t, "it has ended", func() bool { return len(m.ended) == 1 })
+	})
+	return m
+}
+
+func get(t *testing.T, addr, path string) string {
+	t.Helper()
+	answer, err := http.Get("http://" + addr + path)
+	if err != nil {
+		return err.Error()
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer.Status + "\n" + string(text)
+}
+
+// page dials in to a node, as a page layer does; told is closed when it is to go elsewhere.
+func (f *place) page(m *member, page *testkit.Page, subject string) (told chan struct{}, cut func()) {
+	f.t.Helper()
+	ws, _, err := websocket.Dial(f.t.Context(), "ws://"+m.listen+"/page", &websocket.DialOptions{
+		HTTPHeader: http.Header{"Origin": {app}}, Subprotocols: []string{"pagewire.v1"}})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	say := func(text string) { _ = ws.Write(context.Background(), websocket.MessageText, []byte(text)) } // it may have gone
+	say(fmt.Sprintf(`{"type":"pagewire:ticket","ticket":%q}`, f.login.Ticket(subject, app)))
+	page.Epoch("epoch of " + subject)
+	page.Connect(func(frame []byte) { say(string(frame)) }, map[string]any{"tab": "tab-of-" + subject})
+	told = make(chan struct{})
+	go func() {
+		for {
+			_, text, err := ws.Read(context.Background())
+			switch {
+			case err != nil:
+				return
+			case text[0] == '[':
+				page.Hear(text)
+			default:
+				close(told)
+			}
+		}
+	}()
+	return told, func() { ws.CloseNow() }
+}
+
+type bearer string
+
+func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("Authorization", "Bearer "+string(b))
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+func (f *place) agent(m *member, subject string) *testkit.Agent {
+	f.t.Helper()
+	return testkit.Connect(f.t, &mcp.StreamableClientTransport{Endpoint: "http://" + m.listen + "/mcp",
+		HTTPClient: &http.Client{Transport: bearer(f.login.Token(subject, "pages:read pages:act"))}}, testkit.Legacy)
+}
+
+// Three nodes, two users: each agent sees its user's page; a node is told to end, its page goes elsewhere, and the agent
+// is told of the next change.
+func TestNodesAndTheirEnd(t *testing.T) {
+	f := newFleet(t, 3)
+	state := map[string]string{app + "/doc": "one"}
+	page := testkit.NewPage(t, state)
+	told, cut := f.page(f.nodes[0], page, "alice")
+	f.page(f.nodes[1], testkit.NewPage(t, map[string]string{app + "/bobs": "b"}), "bob")
+	a, b := f.agent(f.nodes[1], "alice"), f.agent(f.nodes[2], "bob")
+	a.Shows(app + "/doc")
+	b.Shows(app + "/bobs")
+	a.Watch(app + "/doc")
+	page.Set(app+"/doc", "two")
+	a.Told(app + "/doc")
+
+	leaving := f.nodes[0]
+	leaving.stop()
+	testkit.Ends(t, "the page is told to go elsewhere", told)
+	if got := get(t, leaving.admin, "/readyz"); !strings.Contains(got, "503") {
+		t.Errorf("a node that ends is ready: %s", got)
+	}
+	if got := get(t, leaving.admin, "/healthz"); !strings.Contains(got, "200") {
+		t.Errorf("a node that ends is not healthy: %s", got)
+	}
+	cut()
+	f.page(f.nodes[2], page, "alice")
+	if err := testkit.Receive(t, "it has ended", leaving.ended); err != nil {
+		t.Errorf("it ends with %v", err)
+	}
+	leaving.ended <- nil
+	a.Told(app + "/doc") // it is back
+	page.Set(app+"/doc", "three")
+	a.Told(app + "/doc")
+	if got := a.Text(app + "/doc"); got != "three" {
+		t.Errorf("read %q", got)
+	}
+	b.Shows(app + "/bobs")
+}
+
+func TestMetrics(t *testing.T) {
+	f := newFleet(t, 1)
+	m := f.nodes[0]
+	f.page(m, testkit.NewPage(t, map[string]string{app + "/doc": "one"}), "alice")
+	f.agent(m, "alice").Shows(app + "/doc")
+	if answer := get(t, m.listen, "/page"); !strings.Contains(answer, "403") {
+		t.Errorf("who is no page: %s", answer)
+	}
+	text := get(t, m.admin, "/metrics")
+	for _, line := range []string{"pagewire_node_pages 1\n", "pagewire_node_agents 1\n", "pagewire_node_cores 1\n",
+		"pagewire_node_bus_up 1\n", `pagewire_node_refused_total{reason="page: no origin"} 1` + "\n",
+		"pagewire_node_messages_said_total ", "pagewire_node_bus_latency_seconds "} {
+		if !strings.Contains(text, line) {
+			t.Errorf("the metrics lack %q:\n%s", line, text)
+		}
+	}
+	if answer := get(t, m.listen, "/metrics"); !strings.Contains(answer, "404") {
+		t.Errorf("whoever reaches the node has its metrics: %s", answer)
+	}
+	for _, at := range []string{m.listen, m.admin} {
+		if answer := get(t, at, "/readyz"); !strings.Contains(answer, "200") {
+			t.Errorf("it is not ready: %s", answer)
+		}
+	}
+}
+
+func TestOptionsThatAreRefused(t *testing.T) {
+	f := newFleet(t, 0)
+	good := Options{Listen: "127.0.0.1:0", PublicURL: public, Issuers: []tickets.Issuer{{Issuer: "x", JWKS: f.keys}}}
+	short := filepath.Join(t.TempDir(), "short")
+	if err := os.WriteFile(short, []byte("secret"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, change := range map[string]func(*Options){
+		"no address":          func(o *Options) { o.Listen = "here" },
+		"no public URL":       func(o *Options) { o.PublicURL = "" },
+		"no URL":              func(o *Options) { o.PublicURL = "live.example" },
+		"no issuer":           func(o *Options) { o.Issuers = nil },
+		"no keys":             func(o *Options) { o.Issuers = []tickets.Issuer{{Issuer: "x", JWKS: "/nowhere"}} },
+		"no TLS":              func(o *Options) { o.Listen = "0.0.0.0:0" },
+		"half a certificate":  func(o *Options) { o.TLSCert = "x" },
+		"two kinds of bus":    func(o *Options) { o.NATS, o.Cluster = "nats://127.0.0.1:1", "127.0.0.1:0" },
+		"no secret file":      func(o *Options) { o.SecretFile = "/nowhere" },
+		"a short secret":      func(o *Options) { o.SecretFile = short },
+		"no such certificate": func(o *Options) { o.ClusterCert = "/nowhere" },
+		"no such authority":   func(o *Options) { o.NATSCA = "/nowhere" },
+		"no authority":        func(o *Options) { o.NATSCA = short },
+	} {
+		o := good
+		change(&o)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := Run(ctx, o); err == nil || !errors.Is(err, ErrUsage) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
