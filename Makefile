@@ -49,9 +49,9 @@ help: ## List the targets, and say which to use when
 		/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 ##@ To see it, and to know that it works (both install what they need):
-demo: build ## Serve the demo and tell its story headless; ONCE=1 ends after the story
+demo: build ## Serve the demo and tell its story headless; ONCE=1 ends after the story, FLEET=1: of three nodes
 	@go build -o bin/ ./bridge/gateway/browser/ensure && { bin/ensure $(if $(ONCE),,|| true); }
-	@go run ./demo $(if $(ONCE),-once)
+	@go run ./demo$(if $(FLEET),/fleet) $(if $(ONCE),-once)
 
 test: build ## Run every test, and say how many ran at each level
 	@rm -rf $(RESULTS) && mkdir -p $(RESULTS)

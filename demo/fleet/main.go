@@ -1,0 +1,198 @@
+//go:build !js
+
+// Command fleet shows Pagewire past one machine, on one: three nodes, a balancer before them, a service with two users,
+// and for each of them a page in a browser and a hosted agent. It prints what the agents see, kills the node that has a
+// user's page (SIGKILL), and prints what the agents see then.
+//
+// Nothing of it leaves loopback. The login is a name in the URL, which is no login: see the service's own.
+//
+//	go run ./demo/fleet           tell the story, then serve until interrupted
+//	go run ./demo/fleet -once     tell the story, and end: status 0 if all of it happened
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/pagewire/pagewire/bridge/gateway/fleet/tickets/issuertest"
+)
+
+func main() {
+	dist := flag.String("dist", "dist", "directory that make build wrote")
+	program := flag.String("node", "bin/pagewire-node", "the node's binary, which make build wrote")
+	once := flag.Bool("once", false, "end after the story, with status 0 if all of it happened")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, *dist, *program, *once)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "fleet:", err)
+		os.Exit(1)
+	}
+}
+
+// size is how many nodes there are.
+const size = 3
+
+// run starts everything, and tells the story.
+func run(ctx context.Context, dist, program string, once bool) error {
+	if _, err := os.Stat(filepath.Join(dist, "pagewire.js")); err != nil {
+		return fmt.Errorf("%w (run make build first)", err)
+	}
+	dir, err := os.MkdirTemp("", "pagewire-fleet-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	before, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	public := "http://" + before.Addr().String()
+	login, err := issuertest.New("https://login.example", public)
+	if err != nil {
+		return err
+	}
+	b := &balancer{}
+	go http.Serve(before, b)
+	defer before.Close()
+	nodes, err := startNodes(ctx, dir, program, public, login)
+	defer func() {
+		for _, n := range nodes {
+			n.end()
+		}
+	}()
+	if err != nil {
+		return err
+	}
+	b.nodes = nodes
+	site, err := serveSite(dist, "ws"+strings.TrimPrefix(public, "http")+"/page", login)
+	if err != nil {
+		return err
+	}
+	defer site.Close()
+	fmt.Printf("%-8s %d nodes, %s before them, and the service at http://%s\n", "fleet", len(nodes), public, site.Addr())
+	s := &story{ctx: ctx, out: os.Stdout, site: "http://" + site.Addr().String(), public: public, login: login, balancer: b}
+	if err := s.tell(); err != nil || once {
+		return err
+	}
+	fmt.Println("\nIt goes on until it is interrupted.")
+	<-ctx.Done()
+	return nil
+}
+
+// A node is a process.
+type node struct {
+	name          string
+	listen, admin string
+	cmd           *exec.Cmd
+	log           *os.File
+}
+
+// startNodes starts them, each knowing the first.
+func startNodes(ctx context.Context, dir, program, public string, login *issuertest.Issuer) (nodes []*node, err error) {
+	keys, secret := filepath.Join(dir, "keys.json"), filepath.Join(dir, "secret")
+	config := filepath.Join(dir, "node.json")
+	text, err := json.Marshal(map[string]any{"public-url": public, "secret-file": secret, "drain": "2s",
+		"issuers": []any{map[string]any{"issuer": login.Name, "tenant": "the service", "jwks": keys}}})
+	if err != nil {
+		return nil, err
+	}
+	for name, text := range map[string][]byte{keys: login.Keys(), secret: []byte("the nodes of the demo\n"), config: text} {
+		if err := os.WriteFile(name, text, 0o600); err != nil {
+			return nil, err
+		}
+	}
+	first := ""
+	for i := range size {
+		n := &node{name: string(rune('A' + i))}
+		addrs, err := freeAddrs(3)
+		if err != nil {
+			return nodes, err
+		}
+		n.listen, n.admin = addrs[0], addrs[1]
+		args := []string{"--config", config, "--listen", n.listen, "--admin", n.admin, "--cluster", addrs[2]}
+		if first != "" {
+			args = append(args, "--join", first)
+		} else {
+			first = addrs[2]
+		}
+		if n.log, err = os.Create(filepath.Join(dir, n.name+".log")); err != nil {
+			return nodes, err
+		}
+		n.cmd = exec.CommandContext(ctx, program, args...)
+		n.cmd.Stderr = n.log
+		if err := n.cmd.Start(); err != nil {
+			return nodes, fmt.Errorf("%w (run make build first)", err)
+		}
+		nodes = append(nodes, n)
+	}
+	return nodes, eventually("the nodes know each other", func() bool {
+		for _, n := range nodes {
+			if !strings.Contains(fetch("http://"+n.admin+"/metrics"), fmt.Sprintf("pagewire_node_nodes %d\n", size)) {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// end ends the node's process.
+func (n *node) end() {
+	if n.cmd != nil && n.cmd.Process != nil {
+		_ = n.cmd.Process.Kill() // it may have ended
+		_ = n.cmd.Wait()
+	}
+	n.log.Close()
+}
+
+// freeAddrs are addresses at which nothing listens.
+func freeAddrs(count int) (list []string, err error) {
+	for range count {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return nil, err
+		}
+		defer l.Close()
+		list = append(list, l.Addr().String())
+	}
+	return list, nil
+}
+
+// fetch is what is at a URL, or "".
+func fetch(url string) string {
+	answer, err := http.Get(url)
+	if err != nil {
+		return ""
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil || answer.StatusCode != http.StatusOK {
+		return ""
+	}
+	return string(text)
+}
+
+// patience is how long a step of the story may take.
+const patience = 60 * time.Second
+
+func eventually(what string, ok func() bool) error {
+	for end := time.Now().Add(patience); !ok(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			return fmt.Errorf("after %v still not so: %s", patience, what)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,105 @@
+//go:build !js
+
+package main
+
+import (
+	"fmt"
+	"html"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"sync"
+
+	"github.com/pagewire/pagewire/bridge/gateway/fleet/tickets/issuertest"
+)
+
+// page is what the service shows to a user.
+const page = `<!doctype html><html lang=en><title>Cart of %[1]s</title><link rel=icon href=data:,>
+<script src=/pagewire.js data-gateway="%[2]s" data-ticket="/pagewire-ticket?user=%[1]s"></script>
+<h1>Cart of %[1]s</h1><input id=cart value="bread">
+<script>
+	const cart = document.getElementById("cart"), uri = location.origin + "/cart";
+	navigator.modelContext.registerResource({
+		uri, name: "Cart", mimeType: "application/json", read: () => JSON.stringify({ of: "%[1]s", items: cart.value }),
+	});
+	addEventListener("input", () => navigator.modelContext.notifyResourceUpdated(uri));
+</script>`
+
+// A site is the service: its pages, and its tickets.
+type site struct{ net.Listener }
+
+func (s *site) Addr() net.Addr { return s.Listener.Addr() }
+
+// serveSite serves it until it is closed.
+func serveSite(dist, gateway string, login *issuertest.Issuer) (*site, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	origin := "http://" + l.Addr().String()
+	files := http.FileServer(http.Dir(dist))
+	go http.Serve(l, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		user := r.URL.Query().Get("user")
+		switch r.URL.Path {
+		case "/":
+			w.Header().Set("Content-Type", "text/html; charset=utf-8")
+			fmt.Fprintf(w, page, html.EscapeString(url.QueryEscape(user)), gateway)
+		case "/pagewire-ticket": // a service looks at its own session here
+			_, _ = io.WriteString(w, login.Ticket(user, origin))
+		default:
+			files.ServeHTTP(w, r)
+		}
+	}))
+	return &site{l}, nil
+}
+
+// A balancer passes each request to the next node that takes connections. It knows of no sessions.
+type balancer struct {
+	nodes []*node
+
+	mu    sync.Mutex
+	turn  int
+	pages []*node // where pages were passed to, in order
+}
+
+func (b *balancer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	for range b.nodes {
+		n := b.next()
+		c, err := net.Dial("tcp", n.listen)
+		if err != nil {
+			continue // it is dead
+		}
+		c.Close()
+		if r.URL.Path == "/page" {
+			b.mu.Lock()
+			b.pages = append(b.pages, n)
+			b.mu.Unlock()
+		}
+		p := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: n.listen})
+		p.FlushInterval = -1
+		p.ErrorLog = log.New(io.Discard, "", 0) // of the node that is killed
+		p.ServeHTTP(w, r)
+		return
+	}
+	http.Error(w, "no node", http.StatusBadGateway)
+}
+
+func (b *balancer) next() *node {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.turn++
+	return b.nodes[b.turn%len(b.nodes)]
+}
+
+// lastPage is the node that a page was passed to last, and how many there were.
+func (b *balancer) lastPage() (n *node, count int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.pages) == 0 {
+		return nil, 0
+	}
+	return b.pages[len(b.pages)-1], len(b.pages)
+}
