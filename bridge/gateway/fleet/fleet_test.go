@@ -4,13 +4,16 @@ package fleet
 
 import (
 	"math/rand/v2"
+	"net"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/nats-io/nats-server/v2/server"
 
 	"github.com/pagewire/pagewire/bridge/gateway"
 	"github.com/pagewire/pagewire/bridge/gateway/fleet/bus"
@@ -292,12 +295,75 @@ func TestNothingIsLeft(t *testing.T) {
 	n.Close()
 }
 
-// The bus of a cluster that is down: pages are taken and agents served, and it goes on when it is there.
-func TestBusThatIsDownAtTheStart(t *testing.T) {
+// Two nodes that do not reach each other for a while: each gives the other up, and when they do the agent is told of
+// what has changed.
+func TestPartition(t *testing.T) {
+	nodes := openFleet(t, 2)
+	b := openTab(t, nodes[0], alice, map[string]string{app + "/doc": "one"})
+	a := openAgent(t, nodes[1], alice)
+	a.Shows(app + "/doc")
+	a.Watch(app + "/doc")
+	all := func([]byte) bool { return true }
+	for _, n := range nodes {
+		n.drops.Store(&all)
+	}
+	testkit.Eventually(t, "each gives the other up", func() bool {
+		return nodes[0].Stats().Cores == 0 && nodes[1].Stats().Sessions == 0
+	})
+	b.Set(app+"/doc", "two")
+	for _, n := range nodes {
+		n.drops.Store(nil)
+	}
+	a.Told(app + "/doc")
+	if got := a.Text(app + "/doc"); got != "two" {
+		t.Errorf("read %q", got)
+	}
+	b.Set(app+"/doc", "three")
+	a.Told(app + "/doc")
+}
+
+// A cluster that exists, is down at the start, and is started anew: pages are taken meanwhile, and agents are told of
+// what has changed when it is back.
+func TestBusThatIsRestarted(t *testing.T) {
 	addr := testkit.Addr(t)
-	n := openNode(t, Options{Bus: bus.Options{URL: "nats://" + addr}})
-	openTab(t, n, alice, map[string]string{app + "/doc": "one"})
-	if n.Up() {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	number, err := strconv.Atoi(port)
+	if err != nil {
+		t.Fatal(err)
+	}
+	start := func() *server.Server {
+		s, err := server.NewServer(&server.Options{Host: host, Port: number, NoLog: true, NoSigs: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Start()
+		t.Cleanup(s.Shutdown)
+		return s
+	}
+	nodes := []*Node{openNode(t, Options{Bus: bus.Options{URL: "nats://" + addr}}),
+		openNode(t, Options{Bus: bus.Options{URL: "nats://" + addr}})}
+	b := openTab(t, nodes[0], alice, map[string]string{app + "/doc": "one"})
+	if nodes[0].Up() {
 		t.Error("a bus that is down is up")
 	}
+	cluster := start()
+	meet(t, nodes...)
+	a := openAgent(t, nodes[1], alice)
+	testkit.Eventually(t, "the page is there", func() bool { return len(a.URIs()) == 1 })
+	a.Watch(app + "/doc")
+	cluster.Shutdown()
+	cluster.WaitForShutdown()
+	b.Set(app+"/doc", "two")
+	testkit.Eventually(t, "the nodes know that it is gone", func() bool { return !nodes[0].Up() && !nodes[1].Up() })
+	start()
+	a.Reads(app+"/doc", "two")
+	for len(a.Updates) > 0 {
+		<-a.Updates
+	}
+	b.Set(app+"/doc", "three")
+	a.Reads(app+"/doc", "three")
+	testkit.Receive(t, "the agent is told", a.Updates)
 }

@@ -113,7 +113,11 @@ func (b *tab) dial(n *Node) {
 	}
 	go func() {
 		for frame := range out {
-			b.Hear(frame)
+			b.mu.Lock()
+			if b.page == page { // a testkit.Page has one link, and this may be an old one
+				b.Hear(frame)
+			}
+			b.mu.Unlock()
 		}
 	}()
 	b.mu.Lock()
