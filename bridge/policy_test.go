@@ -104,19 +104,20 @@ var packages = []row{
 	{"bridge/gateway/fleet/relay", native, "bridge bridge/link bridge/wire", ""},
 	{"bridge/gateway/fleet", native, "bridge bridge/link bridge/gateway bridge/gateway/fleet/bus " +
 		"bridge/gateway/fleet/relay", ""},
+	{"bridge/gateway/fleet/tickets/...", native, "bridge/gateway/weborigin", "github.com/lestrrat-go/jwx/v3"},
 	{"bridge/gateway/fleet/dial", native, "bridge/link bridge/gateway/fleet bridge/gateway/fleet/tickets " +
 		"bridge/gateway/internal/...", "github.com/coder/websocket"},
 	{"bridge/gateway/fleet/front", native, "bridge/gateway bridge/gateway/agents bridge/gateway/weborigin " +
 		"bridge/gateway/fleet bridge/gateway/fleet/tickets", "github.com/modelcontextprotocol/go-sdk"},
 	{"bridge/gateway/fleet/process", native, "bridge/gateway/agents bridge/gateway/weborigin bridge/gateway/fleet/...",
 		"github.com/VictoriaMetrics/metrics"},
-	{"bridge/gateway/fleet/tickets/...", native, "bridge/gateway/weborigin", "github.com/lestrrat-go/jwx/v3"},
 	// What puts them together.
 	{"bridge/gateway/node", native, "bridge/gateway/...", ""},
 	{"bridge/testkit", native, "", "github.com/modelcontextprotocol/go-sdk"}, // in nobody's row: tests alone import it
 	{"bridge/cmd/pagewire", native, "bridge/gateway/...", "github.com/spf13/cobra github.com/aymanbagabas/go-udiff " +
 		"github.com/modelcontextprotocol/go-sdk"},
-	{"bridge/cmd/pagewire-node", native, "bridge/gateway/fleet/process", "github.com/spf13/cobra github.com/spf13/pflag"},
+	{"bridge/cmd/pagewire-node", native, "bridge/gateway/fleet/process",
+		"github.com/spf13/cobra github.com/spf13/pflag"},
 	{"wasm/...", edge, "bridge bridge/view", "github.com/hack-pad/safejs"},
 	{"js/...", tool, "", "github.com/evanw/esbuild github.com/andybalholm/brotli"},
 	// the SDK serves demo 7's Views

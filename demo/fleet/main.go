@@ -84,7 +84,8 @@ func run(ctx context.Context, dist, program string, once bool) error {
 	}
 	defer site.Close()
 	fmt.Printf("%-8s %d nodes, %s before them, and the service at http://%s\n", "fleet", len(nodes), public, site.Addr())
-	s := &story{ctx: ctx, out: os.Stdout, site: "http://" + site.Addr().String(), public: public, login: login, balancer: b}
+	s := &story{ctx: ctx, out: os.Stdout, site: "http://" + site.Addr().String(), public: public, login: login,
+		balancer: b}
 	if err := s.tell(); err != nil || once {
 		return err
 	}
@@ -110,7 +111,8 @@ func startNodes(ctx context.Context, dir, program, public string, login *issuert
 	if err != nil {
 		return nil, err
 	}
-	for name, text := range map[string][]byte{keys: login.Keys(), secret: []byte("the nodes of the demo\n"), config: text} {
+	for name, text := range map[string][]byte{keys: login.Keys(), secret: []byte("the nodes of the demo\n"),
+		config: text} {
 		if err := os.WriteFile(name, text, 0o600); err != nil {
 			return nil, err
 		}

@@ -68,6 +68,21 @@ func (s *story) tell() error {
 		return err
 	}
 	s.line("bob's", "agent was told nothing, and reads %s", b.read())
+	if err := s.kills(at, a); err != nil {
+		return err
+	}
+	if err := s.changes(alice, a, "bread, milk and honey"); err != nil {
+		return err
+	}
+	if text := b.read(); !strings.Contains(text, `"of":"bob"`) || b.updates() > 0 {
+		return fmt.Errorf("bob's agent reads %s, and was told of %d changes", text, b.updates())
+	}
+	s.line("bob's", "agent was told nothing, and reads %s", b.read())
+	return nil
+}
+
+// kills kills the node that has a user's page, and waits until that is at another, and its agent has been told.
+func (s *story) kills(at *node, a *agent) error {
 	_, before := s.balancer.lastPage()
 	killed := time.Now()
 	if err := at.cmd.Process.Kill(); err != nil {
@@ -75,7 +90,7 @@ func (s *story) tell() error {
 	}
 	_ = at.cmd.Wait() // it was killed
 	s.line("node", "%s is killed", at.name)
-	if err := eventually("alice's page is at another node", func() bool {
+	if err := eventually(a.user+"'s page is at another node", func() bool {
 		_, now := s.balancer.lastPage()
 		return now > before
 	}); err != nil {
@@ -85,15 +100,8 @@ func (s *story) tell() error {
 	if err := a.told(); err != nil { // it is back, and may have changed
 		return err
 	}
-	s.line("alice's", "page is at node %s, and her agent was told, %d ms after the kill", next.name,
+	s.line(a.user+"'s", "page is at node %s, and the agent was told, %d ms after the kill", next.name,
 		time.Since(killed).Milliseconds())
-	if err := s.changes(alice, a, "bread, milk and honey"); err != nil {
-		return err
-	}
-	if text := b.read(); !strings.Contains(text, `"of":"bob"`) || b.updates() > 0 {
-		return fmt.Errorf("bob's agent reads %s, and was told of %d changes", text, b.updates())
-	}
-	s.line("bob's", "agent was told nothing, and reads %s", b.read())
 	return nil
 }
 

@@ -3,8 +3,8 @@
  * itself, with a WebSocket to a `pagewire serve`; or a debugger, such as that gateway, has handed over a function to
  * post frames with.
  *
- * With a `ticket` the gateway is one of the page's service (`pagewire node`): the page then says first who it is, with a
- * note of its own that is no frame of the link, and goes elsewhere when the gateway asks it to.
+ * With a `ticket` the gateway is one of the page's service (`pagewire node`): the page then says first who it is, with
+ * a note of its own that is no frame of the link, and goes elsewhere when the gateway asks it to.
  *
  * The page asks for nothing and needs no gateway: while none is there it goes on trying, more and more rarely. It loads
  * no wasm for one. What stands in the way is said on the console once, with what to do about it (the browser adds a

@@ -57,7 +57,8 @@ func TestWhatCountsFirst(t *testing.T) {
 		Listen: "127.0.0.1:1", Admin: "127.0.0.1:3", PublicURL: "https://file.example", Join: []string{"a:1", "b:2"},
 		Drain: 5 * time.Second, Pages: 7, InsecureHTTP: true, Space: "flag",
 		AllowHosts: []string{"x.example", "y.example"},
-		Issuers:    []tickets.Issuer{{Issuer: "https://login.example", Tenant: "shop", JWKS: "keys.json", For: []string{"pages"}}},
+		Issuers: []tickets.Issuer{{Issuer: "https://login.example", Tenant: "shop", JWKS: "keys.json",
+			For: []string{"pages"}}},
 	}
 	o.Log, o.Version = nil, ""
 	if !reflect.DeepEqual(o, want) {

@@ -80,8 +80,8 @@ func (h *HTTP) newSession(who string) (*session, error) {
 		return nil, err
 	}
 	s := &session{
-		h: h, id: h.opt.SessionPrefix + rand.Text(), who: who, release: release, agent: agent, ended: make(chan struct{}), requests: 1,
-		served:  1,
+		h: h, id: h.opt.SessionPrefix + rand.Text(), who: who, release: release, agent: agent,
+		ended: make(chan struct{}), requests: 1, served: 1,
 		waiting: map[jsonrpc.ID]asked{},
 	}
 	s.changed = sync.NewCond(&s.mu)

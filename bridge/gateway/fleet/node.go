@@ -329,8 +329,8 @@ func (n *Node) run(again <-chan struct{}) {
 	}
 }
 
-// beat says that this node is there, and what was sent, and looks who is not. Where it comes too late by a time, as of a
-// process that was stopped, others have that time more.
+// beat says that this node is there, and what was sent, and looks who is not. Where it comes too late by a time, as of
+// a process that was stopped, others have that time more.
 func (n *Node) beat(late time.Duration) {
 	url := n.o.URL
 	if url == "" {

@@ -80,9 +80,9 @@ type session struct {
 // maxTodo bounds what waits for one user's gateway, in bytes; what is above that is lost, and then repaired.
 const maxTodo = 64 << 20
 
-// Reader returns the gateway for a user's agents here, and makes it if there is none, with what serve, which may be nil,
-// makes to serve them. release is to be called when it is not used any more; it stays for a while then. It fails with
-// ErrFull or ErrClosed.
+// Reader returns the gateway for a user's agents here, and makes it if there is none, with what serve, which may be
+// nil, makes to serve them. release is to be called when it is not used any more; it stays for a while then. It fails
+// with ErrFull or ErrClosed.
 func (n *Node) Reader(user string, acts bool, serve func(*gateway.Gateway) Server) (r *Reader, release func(),
 	err error) {
 	key := readerKey{user, acts}

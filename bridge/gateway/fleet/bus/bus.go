@@ -202,8 +202,8 @@ func (o *Options) cluster(opts *server.Options) error {
 	}
 	opts.Cluster = server.ClusterOpts{
 		Name: "pagewire", Host: host, Port: n, Username: user, Password: o.Secret, AuthTimeout: 2, TLSTimeout: 2,
-		TLSConfig: mutual(o.TLS), Advertise: o.Advertise, NoAdvertise: o.noGossip, PoolSize: -1, PingInterval: routePing,
-		MaxPingsOut: routePingsOut, ConnectRetries: 1 << 30,
+		TLSConfig: mutual(o.TLS), Advertise: o.Advertise, NoAdvertise: o.noGossip, PoolSize: -1,
+		PingInterval: routePing, MaxPingsOut: routePingsOut, ConnectRetries: 1 << 30,
 	}
 	if n == 0 {
 		opts.Cluster.Port = server.RANDOM_PORT

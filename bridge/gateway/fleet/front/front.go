@@ -6,8 +6,8 @@
 // An agent sees the pages of its token's user. With the scope pages:read it lists, reads and is told; pages' tools are
 // there with pages:act. With pages:any-user a request may name another user of the token's tenant, in the header
 // Pagewire-User. A session of the legacy era is its user's, and names its node in Mcp-Session-Id: a request that comes
-// to another node is passed on to that one, which looks at its token anew, or answered with 404 if that is dead, so that
-// the client begins another session. So no balancer needs to know where a session is, and MCP stays off the bus.
+// to another node is passed on to that one, which looks at its token anew, or answered with 404 if that is dead, so
+// that the client begins another session. So no balancer needs to know where a session is, and MCP stays off the bus.
 //
 // The package never decides what an agent is told (package agents and its engine do), and never passes a request on
 // twice, nor to any address but those of nodes that are alive.
@@ -95,8 +95,9 @@ func New(o Options) (*Handler, error) {
 			MaxIdleConnsPerHost: 64, IdleConnTimeout: time.Minute}}
 	for path, resource := range map[string]string{"": o.PublicURL, "/mcp": o.PublicURL + "/mcp"} {
 		h.mux.Handle(metadataPath+path, auth.ProtectedResourceMetadataHandler(&oauthex.ProtectedResourceMetadata{
-			Resource: resource, AuthorizationServers: o.Tickets.AgentIssuers(), BearerMethodsSupported: []string{"header"},
-			ScopesSupported: []string{ScopeRead, ScopeAct, ScopeAnyUser}, ResourceName: "Pagewire",
+			Resource: resource, AuthorizationServers: o.Tickets.AgentIssuers(),
+			BearerMethodsSupported: []string{"header"},
+			ScopesSupported:        []string{ScopeRead, ScopeAct, ScopeAnyUser}, ResourceName: "Pagewire",
 		}))
 	}
 	protect := auth.RequireBearerToken(h.verify, &auth.RequireBearerTokenOptions{

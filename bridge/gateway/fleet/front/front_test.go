@@ -244,20 +244,23 @@ func TestRequestsThatAreRefused(t *testing.T) {
 		reason string
 		error  string
 	}{
-		"good":             {[]string{"Authorization", "Bearer " + good}, 200, "", ""},
-		"no token":         {nil, 401, "agent: no token", "invalid_token"},
-		"another scheme":   {[]string{"Authorization", "Basic eDp5"}, 401, "", "invalid_token"},
-		"garbage":          {[]string{"Authorization", "Bearer x"}, 401, "agent: token: malformed", "invalid_token"},
-		"expired":          {[]string{"Authorization", "Bearer " + expired}, 401, "agent: token: expired", "invalid_token"},
-		"another audience": {[]string{"Authorization", "Bearer " + other}, 401, "agent: token: audience", "invalid_token"},
+		"good":           {[]string{"Authorization", "Bearer " + good}, 200, "", ""},
+		"no token":       {nil, 401, "agent: no token", "invalid_token"},
+		"another scheme": {[]string{"Authorization", "Basic eDp5"}, 401, "", "invalid_token"},
+		"garbage":        {[]string{"Authorization", "Bearer x"}, 401, "agent: token: malformed", "invalid_token"},
+		"expired": {[]string{"Authorization", "Bearer " + expired}, 401, "agent: token: expired",
+			"invalid_token"},
+		"another audience": {[]string{"Authorization", "Bearer " + other}, 401, "agent: token: audience",
+			"invalid_token"},
 		"a ticket": {[]string{"Authorization", "Bearer " + p.login.Ticket("alice", app)}, 401,
 			"agent: token: no token", "invalid_token"},
 		"no scope": {[]string{"Authorization", "Bearer " + p.login.Token("alice", "email")}, 403, "agent: scope",
 			"insufficient_scope"},
 		"another user": {[]string{"Authorization", "Bearer " + good, HeaderUser, "bob"}, 403, "agent: scope",
 			"insufficient_scope"},
-		"another host":   {[]string{"Authorization", "Bearer " + good, "Host", "evil.example"}, 403, "agent: host", ""},
-		"another origin": {[]string{"Authorization", "Bearer " + good, "Origin", "https://evil.example"}, 403, "agent: origin", ""},
+		"another host": {[]string{"Authorization", "Bearer " + good, "Host", "evil.example"}, 403, "agent: host", ""},
+		"another origin": {[]string{"Authorization", "Bearer " + good, "Origin", "https://evil.example"}, 403,
+			"agent: origin", ""},
 	} {
 		before := p.nodes[0].Stats().Refused[c.reason]
 		answer, text := p.post(0, func(r *http.Request) {

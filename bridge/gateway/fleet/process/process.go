@@ -35,11 +35,11 @@ import (
 type Options struct {
 	// Version is what agents, pages and other nodes are told.
 	Version string
-	// Listen is the address for pages (/page) and agents (/mcp), and Admin that of /healthz, /readyz and /metrics, which
-	// are for whoever looks after the node: "" for none.
+	// Listen is the address for pages (/page) and agents (/mcp), and Admin that of /healthz, /readyz and /metrics,
+	// which are for whoever looks after the node: "" for none.
 	Listen, Admin string
-	// PublicURL is where clients reach the fleet: the audience of tickets and tokens. NodeURL is where other nodes reach
-	// this one; default Listen, if it names a host.
+	// PublicURL is where clients reach the fleet: the audience of tickets and tokens. NodeURL is where other nodes
+	// reach this one; default Listen, if it names a host.
 	PublicURL, NodeURL string
 	// TLSCert and TLSKey are files in PEM for Listen. Without them an address that other machines reach takes
 	// InsecureHTTP: something before it speaks TLS.

@@ -115,7 +115,9 @@ func (f *place) page(m *member, page *testkit.Page, subject string) (told chan s
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	say := func(text string) { _ = ws.Write(context.Background(), websocket.MessageText, []byte(text)) } // it may have gone
+	say := func(text string) { // it may have gone
+		_ = ws.Write(context.Background(), websocket.MessageText, []byte(text))
+	}
 	say(fmt.Sprintf(`{"type":"pagewire:ticket","ticket":%q}`, f.login.Ticket(subject, app)))
 	page.Epoch("epoch of " + subject)
 	page.Connect(func(frame []byte) { say(string(frame)) }, map[string]any{"tab": "tab-of-" + subject})
@@ -150,8 +152,8 @@ func (f *place) agent(m *member, subject string) *testkit.Agent {
 		HTTPClient: &http.Client{Transport: bearer(f.login.Token(subject, "pages:read pages:act"))}}, testkit.Legacy)
 }
 
-// Three nodes, two users: each agent sees its user's page; a node is told to end, its page goes elsewhere, and the agent
-// is told of the next change.
+// Three nodes, two users: each agent sees its user's page; a node is told to end, its page goes elsewhere, and the
+// agent is told of the next change.
 func TestNodesAndTheirEnd(t *testing.T) {
 	f := newFleet(t, 3)
 	state := map[string]string{app + "/doc": "one"}

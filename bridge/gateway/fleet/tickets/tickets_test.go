@@ -134,7 +134,8 @@ func TestTicketsThatAreRefused(t *testing.T) {
 		"alg none, signed":     {none + "." + parts[1] + "." + parts[2], "algorithm"},
 		"the public key as a secret": {header + "." + parts[1] + "." +
 			base64.RawURLEncoding.EncodeToString(mac.Sum(nil)), "algorithm"},
-		"changed":        {parts[0] + "." + strings.Split(ours.Ticket("bob", app), ".")[1] + "." + parts[2], "signature"},
+		"changed": {parts[0] + "." + strings.Split(ours.Ticket("bob", app), ".")[1] + "." + parts[2],
+			"signature"},
 		"too long":       {with(map[string]any{"x": strings.Repeat("x", 9000)}), "size"},
 		"nothing":        {"", "malformed"},
 		"garbage":        {"a.b.c", "malformed"},
@@ -212,10 +213,11 @@ func TestOptionsThatAreRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, o := range map[string]Options{
-		"no audience":    {Issuers: []Issuer{{Issuer: login, JWKS: file}}},
-		"no name":        {Audience: audience, Issuers: []Issuer{{JWKS: file}}},
-		"no keys":        {Audience: audience, Issuers: []Issuer{{Issuer: login}}},
-		"twice":          {Audience: audience, Issuers: []Issuer{{Issuer: login, JWKS: file}, {Issuer: login, JWKS: file}}},
+		"no audience": {Issuers: []Issuer{{Issuer: login, JWKS: file}}},
+		"no name":     {Audience: audience, Issuers: []Issuer{{JWKS: file}}},
+		"no keys":     {Audience: audience, Issuers: []Issuer{{Issuer: login}}},
+		"twice": {Audience: audience, Issuers: []Issuer{{Issuer: login, JWKS: file},
+			{Issuer: login, JWKS: file}}},
 		"none":           {Audience: audience, Issuers: []Issuer{{Issuer: login, JWKS: file, Algorithms: []string{"None"}}}},
 		"no such file":   {Audience: audience, Issuers: []Issuer{{Issuer: login, JWKS: "/nowhere/keys.json"}}},
 		"empty":          {Audience: audience, Issuers: []Issuer{{Issuer: login, JWKS: empty}}},
