@@ -1,0 +1,68 @@
+//go:build !js
+
+// Command fleet measures nodes of a fleet (make bench FLEET=1): what an idle page costs beside a bare WebSocket, what a
+// change and a read take across nodes beside bare NATS, what nodes' processors do for a change, and how soon all agents
+// hold the last state when a node with many pages has been killed. Pages are raw WebSockets, agents raw HTTP, nodes
+// processes of bin/pagewire-node. Nothing leaves loopback.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"slices"
+	"time"
+)
+
+func main() {
+	program := flag.String("node", "bin/pagewire-node", "the node's binary, which make build wrote")
+	only := flag.String("only", "", "one row: memory, change, read, cpu, kill")
+	pages := flag.Int("pages", 2000, "idle pages, and those of the node that is killed")
+	client := flag.String("idle", "", "(of this program to itself) connect idle pages to this URL")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if *client != "" {
+		if err := idleClients(ctx, *client, *pages); err != nil {
+			fmt.Fprintln(os.Stderr, "fleet:", err)
+			os.Exit(1)
+		}
+		return
+	}
+	for _, row := range []struct {
+		name string
+		run  func() error
+	}{
+		{"memory", func() error { return memory(ctx, *pages) }},
+		{"change", func() error { return changes(ctx, *program) }},
+		{"read", func() error { return reads(ctx, *program) }},
+		{"cpu", func() error { return processor(ctx, *program) }},
+		{"kill", func() error { return recovery(ctx, *program, *pages) }},
+	} {
+		if *only != "" && *only != row.name {
+			continue
+		}
+		if err := row.run(); err != nil {
+			fmt.Fprintf(os.Stderr, "fleet: %s: %v\n", row.name, err)
+			os.Exit(1)
+		}
+	}
+}
+
+// quantile is that of durations, which it sorts.
+func quantile(list []time.Duration, q float64) time.Duration {
+	if len(list) == 0 {
+		return 0
+	}
+	slices.Sort(list)
+	return list[min(len(list)-1, int(float64(len(list))*q))]
+}
+
+func ms(d time.Duration) string { return fmt.Sprintf("%.2f ms", float64(d.Microseconds())/1000) }
+
+// row prints one row: what was measured, the figure, beside what, and how they relate.
+func row(what, figure, beside, ratio string) {
+	fmt.Printf("%-46s %-22s %-30s %s\n", what, figure, beside, ratio)
+}

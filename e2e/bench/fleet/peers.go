@@ -1,0 +1,238 @@
+//go:build !js
+
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/pagewire/pagewire/bridge/gateway/fleet/tickets/issuertest"
+)
+
+const (
+	origin = "https://app.example"
+	public = "https://live.example"
+)
+
+// dialPage opens a page's WebSocket, and introduces it.
+func dialPage(ctx context.Context, url, ticket, tab string) (*websocket.Conn, error) {
+	ws, _, err := websocket.Dial(ctx, url, &websocket.DialOptions{HTTPHeader: http.Header{"Origin": {origin}},
+		Subprotocols: []string{"pagewire.v1"}})
+	if err != nil {
+		return nil, err
+	}
+	ws.SetReadLimit(-1)
+	for _, text := range []string{fmt.Sprintf(`{"type":"pagewire:ticket","ticket":%q}`, ticket), fmt.Sprintf(`[["hello",1,"0",{"epoch":%q,"tab":%q,"title":"Cart",`+
+		`"url":"https://app.example/"}]]`, "e"+tab, tab)} {
+		if err := ws.Write(ctx, websocket.MessageText, []byte(text)); err != nil {
+			return nil, err
+		}
+	}
+	return ws, nil
+}
+
+// A page offers some URIs, says each of its changes while they are watched, and answers reads with the revision.
+type page struct {
+	ws  *websocket.Conn
+	ctx context.Context
+
+	mu       sync.Mutex
+	revision int64
+	changed  map[string]int64
+	watched  map[string]bool
+}
+
+func (p *page) say(text string) error {
+	return p.ws.Write(p.ctx, websocket.MessageText, []byte(text))
+}
+
+func openPage(ctx context.Context, addr string, login *issuertest.Issuer, user, tab string, uris []string) (*page,
+	error) {
+	ws, err := dialPage(ctx, "ws://"+addr+"/page", login.Ticket(user, origin), tab)
+	if err != nil {
+		return nil, err
+	}
+	p := &page{ws: ws, ctx: ctx, changed: map[string]int64{}, watched: map[string]bool{}}
+	var calls []any
+	for _, uri := range uris {
+		calls = append(calls, []any{"register", fmt.Sprintf(`{"uri":%q,"name":"cart","mimeType":"application/json"}`, uri)})
+	}
+	text, err := json.Marshal(calls)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.say(string(text)); err != nil {
+		return nil, err
+	}
+	go p.run()
+	return p, nil
+}
+
+func (p *page) run() {
+	for {
+		_, text, err := p.ws.Read(p.ctx)
+		if err != nil {
+			return
+		}
+		var calls [][]any
+		if json.Unmarshal(text, &calls) != nil {
+			continue // a note
+		}
+		for _, c := range calls {
+			switch c[0] {
+			case "watched":
+				uri := c[1].(string)
+				p.mu.Lock()
+				p.watched[uri] = c[2].(bool)
+				revision := p.changed[uri]
+				p.mu.Unlock()
+				_ = p.say(fmt.Sprintf(`[["touch",%q,%d]]`, uri, revision)) // the run ends with the connection
+			case "read":
+				uri := c[3].(string)
+				p.mu.Lock()
+				revision, state := p.revision, p.changed[uri]
+				p.mu.Unlock()
+				_ = p.say(fmt.Sprintf(`=%d %d [{"uri":%q,"text":"%d"}]`, int64(c[1].(float64)), revision, uri, state))
+			}
+		}
+	}
+}
+
+// change changes a URI.
+func (p *page) change(uri string) error {
+	p.mu.Lock()
+	p.revision++
+	p.changed[uri] = p.revision
+	revision, watched := p.revision, p.watched[uri]
+	p.mu.Unlock()
+	if !watched {
+		return nil
+	}
+	return p.say(fmt.Sprintf(`[["touch",%q,%d]]`, uri, revision))
+}
+
+func (p *page) watches(n int) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	count := 0
+	for _, on := range p.watched {
+		if on {
+			count++
+		}
+	}
+	return count >= n
+}
+
+// An agent is a session of the legacy era over HTTP.
+type agent struct {
+	ctx     context.Context
+	url     string
+	token   string
+	session string
+	id      int
+	told    chan string
+}
+
+func openAgent(ctx context.Context, addr, token string) (*agent, error) {
+	a := &agent{ctx: ctx, url: "http://" + addr + "/mcp", token: token, told: make(chan string, 100_000)}
+	if _, err := a.ask("initialize", `{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":`+
+		`{"name":"bench","version":"1"}}`); err != nil {
+		return nil, err
+	}
+	r, err := a.post(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	if err != nil {
+		return nil, err
+	}
+	r.Body.Close()
+	stream, err := a.request(http.MethodGet, "")
+	if err != nil {
+		return nil, err
+	}
+	go a.listen(stream.Body)
+	return a, nil
+}
+
+func (a *agent) request(method, body string) (*http.Response, error) {
+	r, err := http.NewRequestWithContext(a.ctx, method, a.url, strings.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	r.Header.Set("Authorization", "Bearer "+a.token)
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Accept", "application/json, text/event-stream")
+	if a.session != "" {
+		r.Header.Set("Mcp-Session-Id", a.session)
+	}
+	answer, err := http.DefaultClient.Do(r)
+	if err == nil && answer.StatusCode >= 300 {
+		text, _ := io.ReadAll(answer.Body) // what there is of it
+		answer.Body.Close()
+		return nil, fmt.Errorf("%s %s", answer.Status, text)
+	}
+	return answer, err
+}
+
+func (a *agent) post(body string) (*http.Response, error) { return a.request(http.MethodPost, body) }
+
+// ask sends a request, and returns what its answer has in its data.
+func (a *agent) ask(method, params string) (string, error) {
+	a.id++
+	r, err := a.post(`{"jsonrpc":"2.0","id":` + strconv.Itoa(a.id) + `,"method":"` + method + `","params":` + params + `}`)
+	if err != nil {
+		return "", err
+	}
+	defer r.Body.Close()
+	if s := r.Header.Get("Mcp-Session-Id"); s != "" {
+		a.session = s
+	}
+	text, err := io.ReadAll(r.Body)
+	return string(text), err
+}
+
+// listen takes what the agent is told.
+func (a *agent) listen(body io.ReadCloser) {
+	defer body.Close()
+	lines := bufio.NewReader(body)
+	for {
+		line, err := lines.ReadBytes('\n')
+		if err != nil {
+			return
+		}
+		_, data, ok := bytes.Cut(line, []byte("data: "))
+		if !ok || !bytes.Contains(data, []byte("resources/updated")) {
+			continue
+		}
+		var m struct{ Params struct{ URI string } }
+		if json.Unmarshal(data, &m) == nil {
+			a.told <- m.Params.URI
+		}
+	}
+}
+
+func (a *agent) subscribe(uri string) error {
+	text, err := a.ask("resources/subscribe", fmt.Sprintf(`{"uri":%q}`, uri))
+	if err == nil && !strings.Contains(text, `"result"`) {
+		err = fmt.Errorf("subscribe to %s: %s", uri, text)
+	}
+	return err
+}
+
+func eventually(what string, ok func() bool) error {
+	for end := time.Now().Add(time.Minute); !ok(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			return fmt.Errorf("after a minute still not so: %s", what)
+		}
+	}
+	return nil
+}
