@@ -6,7 +6,7 @@ SHELL         := /bin/bash
 MAKEFLAGS     += --no-print-directory
 .DEFAULT_GOAL := help
 .PHONY: help build demo pictures test test-native test-wasm test-js test-browser test-agents test-attacks test-busy \
-	test-rounds test-races test-fresh size bench bench-agents bench-pages imports generate check lint fmt clean browser node
+	test-rounds test-races test-fresh size bench bench-agents bench-fleet bench-pages imports generate check lint fmt clean browser node
 
 # npm writes this file last, so it is older than the lock file exactly when something has to be installed.
 NPM := js/node_modules/.package-lock.json
@@ -137,7 +137,10 @@ gotest = @mkdir -p $(RESULTS); $(GOTESTSUM) --jsonfile $(RESULTS)/$(1).json --ra
 size: build ## Print raw, gzip and brotli size of each artefact; fail above a budget
 	@go run ./js/build -size
 
-bench: $(if $(AGENTS),bench-agents,bench-pages) ## Measure pages and gateway beside those of others, and the engine; SHORT=1: 3 minutes; AGENTS=1: what models pay
+bench: $(if $(FLEET),bench-fleet,$(if $(AGENTS),bench-agents,bench-pages)) ## Measure beside others; SHORT=1: 3 minutes; AGENTS=1: what models pay; FLEET=1: past one machine
+
+bench-fleet: build # Nodes of a fleet beside bare NATS and bare WebSockets
+	go build -o bin/ ./e2e/bench/fleet && bin/fleet
 
 bench-agents: build browser $(RIVALS) $(PEERS) # What a session adds to a model's context, what deltas cost, and a hook
 	go run ./e2e/bench -agents

@@ -3,6 +3,7 @@
 package fleet
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"net"
 	"slices"
@@ -244,13 +245,19 @@ func TestMessagesThatAreNone(t *testing.T) {
 	a := openAgent(t, n, alice)
 	a.Shows(app + "/doc")
 	for _, text := range []string{"", "x", "beat", "open", "open x", "open x 1", "open x y z", "page x 1 1\nx",
-		"page x 99999999999999999999 1\n", "core x 1\n", "core " + n.id + " 1 1\n", "gone x\n", "has x", "has x y z",
+		"page x 99999999999999999999 1\n", "core x 1\n", "core " + n.id + " 1 1\n", "gone x\n", "has x", "has x\ny z", "has x\n" + alice + " 0 x 7",
 		"pages x\n1 2 3\nx\n\n", "cores x\n1\n", "ask x\n\n\n", "touch x 1\n[]", "\n\n", "bye 1 x"} {
 		n.tell(n.id, []byte(text))
 		n.post("pagewire.nodes", []byte(text))
 	}
 	b.Set(app+"/doc", "two")
 	a.Reads(app+"/doc", "two")
+	// A node that there has never been has nothing for long.
+	n.tell(n.id, fmt.Appendf(nil, "open ghost 1 %d %s 1\n", b.page.id, alice))
+	testkit.Eventually(t, "only what is real is left", func() bool {
+		s := n.Stats()
+		return s.Cores == 1 && s.Sessions == 1 && s.Nodes == 1
+	})
 }
 
 func TestLimits(t *testing.T) {

@@ -261,7 +261,7 @@ func (n *Node) inbox(text []byte) {
 	case kindCores:
 		n.compareCores(&m)
 	case kindHas:
-		n.hasPages(m)
+		n.hasPages(&m)
 	case kindPage, kindTouch, kindGone:
 		n.fromPage(m)
 	case kindPages:
@@ -349,6 +349,7 @@ func (n *Node) beat(late time.Duration) {
 			dead = append(dead, id)
 		}
 	}
+	dead = append(dead, n.unheard()...)
 	n.mu.Unlock()
 	n.post(n.o.Space+".nodes", []byte(kindBeat+" "+version+" "+n.id+" "+strconv.FormatUint(count, 10)+" "+url+"\n"))
 	for _, id := range dead {
@@ -359,6 +360,25 @@ func (n *Node) beat(late time.Duration) {
 	n.sumSessions()
 	n.askSome()
 	n.rest()
+}
+
+// unheard are the nodes with which there is something since long, and that have never been heard. The lock is held.
+func (n *Node) unheard() (nodes []string) {
+	old := func(began time.Time) bool { return time.Since(began) > deadAfter*n.o.Interval }
+	for id, cores := range n.cores {
+		for _, f := range cores {
+			if n.peers[id] == nil && old(f.began) {
+				nodes = append(nodes, id)
+				break
+			}
+		}
+	}
+	for _, s := range n.sessions {
+		if n.peers[s.at.node] == nil && old(s.began) && !slices.Contains(nodes, s.at.node) {
+			nodes = append(nodes, s.at.node)
+		}
+	}
+	return nodes
 }
 
 // bury ends all that this node has with a dead one.

@@ -161,7 +161,7 @@ func (p *Page) announce() {
 	}
 	n.users[p.user][p] = true
 	n.mu.Unlock()
-	n.post(n.subject("user", p.user), []byte(kindHas+" "+n.id+" "+p.user+" "+strconv.FormatUint(p.id, 10)+"\n"))
+	n.post(n.subject("user", p.user), []byte(kindHas+" "+n.id+"\n"+p.user+" "+strconv.FormatUint(p.id, 10)+"\n"))
 }
 
 // settle sends the page what it is to be told, now or when it is time. The page's lock is held.
@@ -206,15 +206,17 @@ func (n *Node) toCore(c *relay.Core, frame []byte, touch bool) {
 
 // answerAsk says which pages of users there are here.
 func (n *Node) answerAsk(m *message) {
+	var text []byte
 	for _, user := range m.lines() {
-		text := []byte(kindHas + " " + n.id + " " + user)
+		text = append(text, user...)
 		n.mu.Lock()
 		for p := range n.users[user] {
 			text = strconv.AppendUint(append(text, ' '), p.id, 10)
 		}
 		n.mu.Unlock()
-		n.tell(m.from, append(text, '\n'))
+		text = append(text, '\n')
 	}
+	n.tell(m.from, []byte(kindHas+" "+n.id+"\n"), text)
 }
 
 // openCore begins a session of a core with a page, if that is its user's.

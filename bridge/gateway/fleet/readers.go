@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -65,6 +66,7 @@ type session struct {
 	r       *Reader
 	number  uint64
 	at      pageKey
+	began   time.Time
 	page    *gateway.Page // nil until it has introduced itself
 	about   link.About
 	heard   uint64 // frames
@@ -245,22 +247,26 @@ func (n *Node) readersUsers() []string {
 	return list
 }
 
-// hasPages takes which pages a node has of a user.
-func (n *Node) hasPages(m message) {
-	for _, acts := range []bool{true, false} {
-		n.mu.Lock()
-		r := n.readers[readerKey{m.word(0), acts}]
-		n.mu.Unlock()
-		if r == nil {
-			continue
-		}
-		r.do(len(m.body)+1, func() {
-			delete(r.awaited, m.from)
-			for i := 1; i < len(m.words); i++ {
-				r.open(pageKey{m.from, m.number(i)})
+// hasPages takes which pages a node has of users.
+func (n *Node) hasPages(m *message) {
+	for _, line := range m.lines() {
+		words := strings.Split(line, " ")
+		for _, acts := range []bool{true, false} {
+			n.mu.Lock()
+			r := n.readers[readerKey{words[0], acts}]
+			n.mu.Unlock()
+			if r == nil {
+				continue
 			}
-			r.check()
-		})
+			r.do(len(line), func() {
+				delete(r.awaited, m.from)
+				for _, word := range words[1:] {
+					page, _ := strconv.ParseUint(word, 10, 64) // 0, which is none, for what is no number
+					r.open(pageKey{m.from, page})
+				}
+				r.check()
+			})
+		}
 	}
 }
 
@@ -270,7 +276,7 @@ func (r *Reader) open(at pageKey) {
 	if r.over || at.page == 0 || r.pages[at] != nil {
 		return
 	}
-	s := &session{r: r, at: at}
+	s := &session{r: r, at: at, began: time.Now()}
 	r.pages[at] = s
 	n.mu.Lock()
 	n.lastCore++

@@ -18,37 +18,49 @@ import (
 
 func main() {
 	program := flag.String("node", "bin/pagewire-node", "the node's binary, which make build wrote")
-	only := flag.String("only", "", "one row: memory, change, read, cpu, kill")
-	pages := flag.Int("pages", 2000, "idle pages, and those of the node that is killed")
+	only := flag.String("only", "", "one row: memory, change, read, cpu, kill, simulation")
+	pages := flag.Int("pages", 5000, "idle pages, and those of the node that is killed")
 	client := flag.String("idle", "", "(of this program to itself) connect idle pages to this URL")
+	bare := flag.String("bare", "", "(the same) be a bare server of NATS beside another one, or alone")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if *client != "" {
-		if err := idleClients(ctx, *client, *pages); err != nil {
-			fmt.Fprintln(os.Stderr, "fleet:", err)
-			os.Exit(1)
-		}
-		return
+	var err error
+	switch {
+	case *client != "":
+		err = idleClients(ctx, *client, *pages)
+	case *bare != "":
+		err = bareServer(ctx, *bare)
+	default:
+		err = measure(ctx, *program, *only, *pages)
 	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "fleet:", err)
+		os.Exit(1)
+	}
+}
+
+// measure prints all rows, or one.
+func measure(ctx context.Context, program, only string, pages int) error {
 	for _, row := range []struct {
 		name string
 		run  func() error
 	}{
-		{"memory", func() error { return memory(ctx, *pages) }},
-		{"change", func() error { return changes(ctx, *program) }},
-		{"read", func() error { return reads(ctx, *program) }},
-		{"cpu", func() error { return processor(ctx, *program) }},
-		{"kill", func() error { return recovery(ctx, *program, *pages) }},
+		{"memory", func() error { return memory(ctx, pages) }},
+		{"change", func() error { return changes(ctx, program) }},
+		{"read", func() error { return reads(ctx, program) }},
+		{"cpu", func() error { return processor(ctx, program) }},
+		{"kill", func() error { return recovery(ctx, program, pages) }},
+		{"simulation", func() error { return simulate(pages * 20) }},
 	} {
-		if *only != "" && *only != row.name {
+		if only != "" && only != row.name {
 			continue
 		}
 		if err := row.run(); err != nil {
-			fmt.Fprintf(os.Stderr, "fleet: %s: %v\n", row.name, err)
-			os.Exit(1)
+			return fmt.Errorf("%s: %w", row.name, err)
 		}
 	}
+	return nil
 }
 
 // quantile is that of durations, which it sorts.

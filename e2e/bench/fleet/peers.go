@@ -16,8 +16,6 @@ import (
 	"time"
 
 	"github.com/coder/websocket"
-
-	"github.com/pagewire/pagewire/bridge/gateway/fleet/tickets/issuertest"
 )
 
 const (
@@ -57,9 +55,8 @@ func (p *page) say(text string) error {
 	return p.ws.Write(p.ctx, websocket.MessageText, []byte(text))
 }
 
-func openPage(ctx context.Context, addr string, login *issuertest.Issuer, user, tab string, uris []string) (*page,
-	error) {
-	ws, err := dialPage(ctx, "ws://"+addr+"/page", login.Ticket(user, origin), tab)
+func openPage(ctx context.Context, addr, ticket, tab string, uris []string) (*page, error) {
+	ws, err := dialPage(ctx, "ws://"+addr+"/page", ticket, tab)
 	if err != nil {
 		return nil, err
 	}

@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
-	"runtime/pprof"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -91,13 +90,6 @@ func inUse() int64 {
 	debug.FreeOSMemory()
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	if os.Getenv("BENCH_DETAIL") != "" {
-		fmt.Fprintln(os.Stderr, "heap", m.HeapAlloc>>10, "KB, stacks", m.StackInuse>>10, "KB, goroutines", runtime.NumGoroutine())
-		if f, err := os.Create(fmt.Sprintf("/tmp/w/heap-%d.pprof", runtime.NumGoroutine())); err == nil {
-			pprof.WriteHeapProfile(f)
-			f.Close()
-		}
-	}
 	return int64(m.HeapAlloc + m.StackInuse)
 }
 
@@ -168,7 +160,7 @@ func uris(count int) (list []string) {
 
 // pair is a page at one node and an agent at another, or the same, that watches all of it.
 func pair(ctx context.Context, c *cluster, user string, pageAt, agentAt, count int) (*page, *agent, error) {
-	p, err := openPage(ctx, c.nodes[pageAt].listen, c.login, user, "tab-of-"+user, uris(count))
+	p, err := openPage(ctx, c.nodes[pageAt].listen, c.login.Ticket(user, origin), "tab-of-"+user, uris(count))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -184,6 +176,9 @@ func pair(ctx context.Context, c *cluster, user string, pageAt, agentAt, count i
 	return p, a, eventually("all is watched", func() bool { return p.watches(count) })
 }
 
+// pace is the pause between two changes: 500 a second, of which each URI has one in 400 ms, so that none is coalesced.
+const pace = 2 * time.Millisecond
+
 // latencies changes URIs one after the other, and takes how long until the agent is told.
 func latencies(p *page, a *agent, count, samples int) ([]time.Duration, error) {
 	for len(a.told) > 0 {
@@ -191,6 +186,7 @@ func latencies(p *page, a *agent, count, samples int) ([]time.Duration, error) {
 	}
 	var list []time.Duration
 	for i := range samples {
+		time.Sleep(pace)
 		uri := fmt.Sprintf("%s/cart/%d", origin, i%count)
 		began := time.Now()
 		if err := p.change(uri); err != nil {
@@ -247,58 +243,72 @@ func changes(ctx context.Context, program string) error {
 	return nil
 }
 
-// bareNATS sends a text from one WebSocket to another, between two servers of NATS.
+// bareNATS sends a text from one WebSocket to another, between two servers of NATS, each a process of its own as a node
+// is.
 func bareNATS(ctx context.Context, samples int) ([]time.Duration, error) {
-	var conns []*nats.Conn
-	for i := range 2 {
-		o := &server.Options{ServerName: strconv.Itoa(i), Host: "127.0.0.1", Port: -1, NoLog: true, NoSigs: true,
-			Cluster: server.ClusterOpts{Name: "bare", Host: "127.0.0.1", Port: -1, PoolSize: -1}}
+	var at [2][2]string // where its WebSockets and its cluster are
+	for i := range at {
+		child := exec.CommandContext(ctx, os.Args[0], "-bare", "alone")
 		if i > 0 {
-			o.Routes = server.RoutesFromStr("nats://" + bareRoute)
+			child.Args[2] = at[0][1]
 		}
-		s, err := server.NewServer(o)
+		child.Stderr = os.Stderr
+		out, err := child.StdoutPipe()
+		if err == nil {
+			err = child.Start()
+		}
 		if err != nil {
 			return nil, err
 		}
-		s.Start()
-		defer s.Shutdown()
-		if !s.ReadyForConnections(10 * time.Second) {
-			return nil, fmt.Errorf("a bare server of NATS does not come up")
-		}
-		bareRoute = s.ClusterAddr().String()
-		conn, err := nats.Connect(s.ClientURL())
-		if err != nil {
+		defer func() {
+			_ = child.Process.Kill() // it is to end
+			_ = child.Wait()
+		}()
+		if _, err := fmt.Fscan(out, &at[i][0], &at[i][1]); err != nil {
 			return nil, err
 		}
-		defer conn.Close()
-		conns = append(conns, conn)
 	}
-	in := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		ws, err := websocket.Accept(w, r, nil)
-		for err == nil {
-			var text []byte
-			if _, text, err = ws.Read(ctx); err == nil {
-				err = conns[0].Publish("x", text)
-			}
-		}
-	}))
-	defer in.Close()
-	out := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return barePing(ctx, "ws://"+at[0][0]+"/in", "ws://"+at[1][0]+"/out", samples)
+}
+
+// bareServer is one of the two: what comes to /in is published, and what is published comes from /out.
+func bareServer(ctx context.Context, join string) error {
+	o := &server.Options{DontListen: false, Host: "127.0.0.1", Port: -1, NoLog: true, NoSigs: true,
+		Cluster: server.ClusterOpts{Name: "bare", Host: "127.0.0.1", Port: -1, PoolSize: -1}}
+	if join != "alone" {
+		o.Routes = server.RoutesFromStr("nats://" + join)
+	}
+	s, err := server.NewServer(o)
+	if err != nil {
+		return err
+	}
+	s.Start()
+	if !s.ReadyForConnections(10 * time.Second) {
+		return fmt.Errorf("a bare server of NATS does not come up")
+	}
+	conn, err := nats.Connect("", nats.InProcessServer(s))
+	if err != nil {
+		return err
+	}
+	h := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ws, err := websocket.Accept(w, r, nil)
 		if err != nil {
 			return
 		}
-		sub, err := conns[1].Subscribe("x", func(m *nats.Msg) { _ = ws.Write(ctx, websocket.MessageText, m.Data) })
-		if err == nil {
-			_, _, _ = ws.Read(ctx) // until it ends
-			_ = sub.Unsubscribe()
+		if r.URL.Path == "/out" {
+			_, err = conn.Subscribe("x", func(m *nats.Msg) { _ = ws.Write(ctx, websocket.MessageText, m.Data) })
+		}
+		for err == nil {
+			var text []byte
+			if _, text, err = ws.Read(ctx); err == nil {
+				err = conn.Publish("x", text)
+			}
 		}
 	}))
-	defer out.Close()
-	return barePing(ctx, "ws"+in.URL[4:], "ws"+out.URL[4:], samples)
+	fmt.Println(h.Listener.Addr(), s.ClusterAddr())
+	<-ctx.Done()
+	return nil
 }
-
-var bareRoute string
 
 func barePing(ctx context.Context, in, out string, samples int) ([]time.Duration, error) {
 	from, _, err := websocket.Dial(ctx, in, nil)
@@ -333,6 +343,7 @@ func barePing(ctx context.Context, in, out string, samples int) ([]time.Duration
 	}
 	var list []time.Duration
 	for range samples {
+		time.Sleep(pace)
 		began := time.Now()
 		if err := from.Write(ctx, websocket.MessageText, text); err != nil {
 			return nil, err
@@ -377,7 +388,8 @@ func reads(ctx context.Context, program string) error {
 	return nil
 }
 
-// processor measures what nodes' processors do for a change that is watched, at two nodes and at one, in turns.
+// processor measures what nodes' processors do for a change that is watched, at two nodes and at one, in turns: one by
+// one, and many at a time.
 func processor(ctx context.Context, program string) error {
 	c, err := startCluster(ctx, program, 2)
 	if c != nil {
@@ -386,7 +398,7 @@ func processor(ctx context.Context, program string) error {
 	if err != nil {
 		return err
 	}
-	const count, samples, rounds = 200, 1000, 6
+	const count, samples, rounds = 200, 1000, 5
 	pFar, far, err := pair(ctx, c, "alice", 0, 1, count)
 	if err != nil {
 		return err
@@ -395,26 +407,61 @@ func processor(ctx context.Context, program string) error {
 	if err != nil {
 		return err
 	}
-	work := func(p *page, a *agent) (int64, error) {
-		before := c.nodes[0].worked() + c.nodes[1].worked()
-		_, err := latencies(p, a, count, samples)
-		return c.nodes[0].worked() + c.nodes[1].worked() - before, err
-	}
-	var two, one int64
-	for range rounds {
-		x, err := work(pFar, far)
-		if err != nil {
+	for _, load := range []struct {
+		name string
+		run  func(*page, *agent) error
+	}{
+		{"one by one", func(p *page, a *agent) error {
+			_, err := latencies(p, a, count, samples)
 			return err
+		}},
+		{"100 at once", func(p *page, a *agent) error { return bursts(p, a, count, samples) }},
+	} {
+		work := func(p *page, a *agent) (int64, error) {
+			before := c.nodes[0].worked() + c.nodes[1].worked()
+			err := load.run(p, a)
+			return c.nodes[0].worked() + c.nodes[1].worked() - before, err
 		}
-		y, err := work(pNear, near)
-		if err != nil {
-			return err
+		var two, one int64
+		for range rounds {
+			x, err := work(pFar, far)
+			if err != nil {
+				return err
+			}
+			y, err := work(pNear, near)
+			if err != nil {
+				return err
+			}
+			two, one = two+x, one+y
 		}
-		two, one = two+x, one+y
+		per := func(ns int64) string { return fmt.Sprintf("%.0f us", float64(ns)/1000/samples/rounds) }
+		row("processor time per watched change, "+load.name, "two nodes "+per(two), "one node "+per(one),
+			fmt.Sprintf("%.2fx", float64(two)/float64(one)))
 	}
-	per := func(ns int64) string { return fmt.Sprintf("%.0f us", float64(ns)/1000/samples/rounds) }
-	row("processor time per watched change, two nodes", per(two), "one node "+per(one),
-		fmt.Sprintf("%.2fx", float64(two)/float64(one)))
+	return nil
+}
+
+// bursts changes URIs 100 at a time, each at most as often as it is told of.
+func bursts(p *page, a *agent, count, samples int) error {
+	for len(a.told) > 0 {
+		<-a.told
+	}
+	for i := 0; i < samples; {
+		for range 100 {
+			if err := p.change(fmt.Sprintf("%s/cart/%d", origin, i%count)); err != nil {
+				return err
+			}
+			i++
+		}
+		for range 100 {
+			select {
+			case <-a.told:
+			case <-time.After(10 * time.Second):
+				return fmt.Errorf("the agent was not told of a change before %d", i)
+			}
+		}
+		time.Sleep(110 * time.Millisecond)
+	}
 	return nil
 }
 
@@ -430,12 +477,11 @@ func recovery(ctx context.Context, program string, count int) error {
 	}
 	const watched = 50
 	var agents []*agent
-	open := func(i, at int) (*page, error) {
-		user := "user" + strconv.Itoa(i)
-		return openPage(ctx, c.nodes[at].listen, c.login, user, "tab-of-"+user, uris(1))
+	open := func(i, at int, ticket string) (*page, error) {
+		return openPage(ctx, c.nodes[at].listen, ticket, "tab-of-user"+strconv.Itoa(i), uris(1))
 	}
 	for i := range count {
-		if _, err := open(i, 0); err != nil {
+		if _, err := open(i, 0, c.login.Ticket("user"+strconv.Itoa(i), origin)); err != nil {
 			return err
 		}
 	}
@@ -454,6 +500,10 @@ func recovery(ctx context.Context, program string, count int) error {
 			<-a.told
 		}
 	}
+	fresh := make([]string, count) // the service's machines are others
+	for i := range fresh {
+		fresh[i] = c.login.Ticket("user"+strconv.Itoa(i), origin)
+	}
 	if err := c.nodes[0].cmd.Process.Kill(); err != nil {
 		return err
 	}
@@ -465,7 +515,7 @@ func recovery(ctx context.Context, program string, count int) error {
 		all.Go(func() {
 			// With the jitter of the page layer, over a second.
 			time.Sleep(time.Duration(rand.Int64N(int64(time.Second))))
-			p, err := open(i, 1)
+			p, err := open(i, 1, fresh[i])
 			if err != nil {
 				failed.Add(1)
 				return
