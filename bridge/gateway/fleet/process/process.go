@@ -61,7 +61,7 @@ type Options struct {
 	// Pages, UserPages, Users are those of fleet.Options, Shares those of agents.HTTPOptions.
 	Pages, UserPages, Users int
 	Shares                  agents.Shares
-	// Drain is how long pages may take to go elsewhere. Default 20 s.
+	// Drain is how long pages may take to go elsewhere. Default DefaultDrain.
 	Drain time.Duration
 	// Started is called when the node listens, with where. May be nil.
 	Started func(listen, admin, cluster net.Addr)
@@ -141,7 +141,7 @@ func (o *Options) check() error {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	if o.Drain == 0 {
-		o.Drain = 20 * time.Second
+		o.Drain = DefaultDrain
 	}
 	host, _, err := net.SplitHostPort(o.Listen)
 	switch {
@@ -303,8 +303,9 @@ func (p *process) serve(l net.Listener, h http.Handler, secure bool, failed chan
 	return s
 }
 
-// endTimeout is how long what is under way may take when the pages have gone.
-const endTimeout = 2 * time.Second
+// DefaultDrain is how long pages may take to go elsewhere, and EndTimeout how long what is under way may take when they
+// have gone.
+const DefaultDrain, EndTimeout = 20 * time.Second, 2 * time.Second
 
 // end ends in order.
 func (p *process) end(public, private *http.Server) {
@@ -314,7 +315,7 @@ func (p *process) end(public, private *http.Server) {
 	p.pages.Drain(drain)
 	cancel()
 	p.node.Close() // the agents are told, and have what they asked for
-	ctx, cancel := context.WithTimeout(context.Background(), endTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), EndTimeout)
 	defer cancel()
 	for _, s := range []*http.Server{public, private} {
 		if s != nil && s.Shutdown(ctx) != nil {

@@ -1,0 +1,55 @@
+//go:build !js
+
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pagewire/pagewire/bridge/gateway/fleet/process"
+)
+
+// What is shipped to run nodes with names options that there are, listens where it says, and gives a node the time that
+// its end takes.
+func TestDeploymentFiles(t *testing.T) {
+	cmd := command(new(process.Options), os.LookupEnv)
+	for name, wants := range map[string][]string{
+		"pagewire-node.service": {"ExecStart=/usr/local/bin/pagewire-node ", "TimeoutStopSec=30s", "DynamicUser=yes"},
+		"Containerfile":         {`ENTRYPOINT ["/pagewire-node"]`, "./bridge/cmd/pagewire-node", "EXPOSE 8443 9090 7434"},
+		"kubernetes.yaml": {"containerPort: 8443", "--listen=0.0.0.0:8443", "containerPort: 9090", "--admin=0.0.0.0:9090",
+			"containerPort: 7434", "--cluster=0.0.0.0:7434", "terminationGracePeriodSeconds: 30", "path: /readyz",
+			"path: /healthz", "runAsNonRoot: true"},
+	} {
+		text, err := os.ReadFile(filepath.Join("../../../demo/fleet/deploy", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range wants {
+			if !strings.Contains(string(text), want) {
+				t.Errorf("%s lacks %q", name, want)
+			}
+		}
+		if strings.Contains(string(text), "\t") {
+			t.Errorf("%s has tabs", name)
+		}
+		options := 0
+		for _, of := range regexp.MustCompile(`[ "]--([a-z-]+)`).FindAllStringSubmatch(string(text), -1) {
+			if of[1] == "from" { // a container file's own
+				continue
+			}
+			if options++; cmd.Flags().Lookup(of[1]) == nil {
+				t.Errorf("%s names --%s, which is no option", name, of[1])
+			}
+		}
+		if options == 0 {
+			t.Errorf("%s names no option: the test sees nothing", name)
+		}
+	}
+	if process.DefaultDrain+process.EndTimeout > 30*time.Second {
+		t.Error("a node's end takes longer than what runs it waits")
+	}
+}
