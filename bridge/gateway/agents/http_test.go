@@ -401,7 +401,7 @@ func TestLegacyIDs(t *testing.T) {
 	sessions := []string{s.begin(), s.begin()}
 	var all sync.WaitGroup
 	for n, session := range sessions {
-		for i, id := range []string{`"0"`, `0`, `""`, `1`, `"1"`, `-1`, `9007199254740991`} {
+		for i, id := range []string{`"0"`, `0`, `""`, `1`, `"1"`, `-1`, `9007199254740991`, `9007199254740993`} {
 			all.Go(func() {
 				x := 10*n + i
 				m := s.do("POST", legacyCall(id, "resources/read", fmt.Sprintf(`"uri":"%s/square/%d"`, origin, x)),
@@ -413,13 +413,9 @@ func TestLegacyIDs(t *testing.T) {
 		}
 	}
 	all.Wait()
-	if m := s.do("POST", legacyCall("9007199254740993", "ping", ""), sessions[0]).want(400, -32600); string(
-		m.ID) != "9007199254740993" {
-		t.Errorf("answered %+v", m)
-	}
 }
 
-// What the transport refuses, or would leave without an answer, has one.
+// What HTTP refuses has an answer, and what the engine refuses has its own.
 func TestLegacyErrors(t *testing.T) {
 	s := serveHTTP(t, HTTPOptions{})
 	session := s.begin()
@@ -560,6 +556,28 @@ func TestLegacyCancel(t *testing.T) {
 	}
 }
 
+// A batch is answered on one stream, which ends with the last of the answers that there will be.
+func TestLegacyBatch(t *testing.T) {
+	s := serveHTTP(t, HTTPOptions{})
+	session := s.begin()
+	ping, slow := legacyCall("1", "ping", ""), legacyCall(`"s"`, "resources/read", `"uri":"`+origin+`/slow"`)
+	const cancelled = `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"s"}}`
+	r := s.do("POST", "["+slow+", "+ping+"]", session)
+	if m := r.want(200, 0); string(m.ID) != "1" || m.Result == nil {
+		t.Errorf("answered %+v", m)
+	}
+	<-s.reading
+	if r := s.do("POST", "["+cancelled+"]", session); r.StatusCode != 202 {
+		t.Errorf("HTTP %d for a notification", r.StatusCode)
+	}
+	r.end()
+	<-s.gaveUp
+	s.do("POST", "["+ping+","+ping+"]", session).want(400, -32600)
+	s.do("POST", "["+ping+",1]", session).want(400, -32600)
+	s.do("POST", "[]", session).want(400, -32600)
+	s.do("POST", ping, session).want(200, 0) // what was refused waits for nothing
+}
+
 // Deleting a session ends all that it has under way, each with an answer, and nothing of another's.
 func TestLegacyDelete(t *testing.T) {
 	s := serveHTTP(t, HTTPOptions{})
@@ -685,8 +703,7 @@ func TestSlowStream(t *testing.T) {
 	}
 }
 
-// What go-sdk's own server does wrong on such transports, ours do not, though its transport carries one of them: empty
-// text stays, lists of what there is none are unknown, the legacy era's results have nothing of the modern one, no
+// What go-sdk's own server does wrong on such transports, ours do not: empty text stays, lists of what there is none are unknown, the legacy era's results have nothing of the modern one, no
 // error has code 0.
 func TestNoDefectOfTheSDK(t *testing.T) {
 	s := serveHTTP(t, HTTPOptions{})

@@ -26,11 +26,11 @@ func (h *HTTP) serveModern(w http.ResponseWriter, r *http.Request, body []byte, 
 	q := question{who: who(r, m), text: body, id: m.ID, listen: m.Method == "subscriptions/listen", meta: wellFormed(m)}
 	if q.meta {
 		if wrong := h.mismatch(r.Header, m); wrong != "" {
-			refuse(w, http.StatusBadRequest, []byte(m.ID), codeHeaderMismatch, "Header mismatch: "+wrong, nil)
+			refuse(w, http.StatusBadRequest, m.ID, codeHeaderMismatch, "Header mismatch: "+wrong, nil)
 			return
 		}
 	} else if !claims(m) {
-		refuse(w, http.StatusBadRequest, []byte(m.ID), codeInvalidParams,
+		refuse(w, http.StatusBadRequest, m.ID, codeInvalidParams,
 			"Invalid params: _meta must have "+metaVersion, nil)
 		return
 	}

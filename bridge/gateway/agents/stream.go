@@ -46,20 +46,27 @@ func (s *stream) write(head string, message []byte, tail string) error {
 	if !s.events {
 		return nil
 	}
-	if !s.begun {
-		s.begun = true
-		head := s.w.Header()
-		head.Set("Content-Type", "text/event-stream")
-		head.Set("Cache-Control", "no-cache, no-transform")
-		head.Set("X-Accel-Buffering", "no") // nginx would keep events back
-		s.w.WriteHeader(http.StatusOK)
-	}
+	_ = s.begin()
 	_ = s.control.SetWriteDeadline(time.Now().Add(writeTimeout))
 	_, err := s.w.Write(append(append([]byte(head), message...), tail...))
 	if err == nil {
 		err = s.control.Flush()
 	}
 	return err
+}
+
+// begin begins it as an event stream, if it has not.
+func (s *stream) begin() error {
+	if s.begun {
+		return nil
+	}
+	s.begun = true
+	head := s.w.Header()
+	head.Set("Content-Type", "text/event-stream")
+	head.Set("Cache-Control", "no-cache, no-transform")
+	head.Set("X-Accel-Buffering", "no") // nginx would keep events back
+	s.w.WriteHeader(http.StatusOK)
+	return s.control.Flush()
 }
 
 // large is what is worth to be cut off while it is being written, when its agent has more waiting than it may.
