@@ -11,6 +11,7 @@ import (
 
 	"github.com/pagewire/pagewire/bridge"
 	"github.com/pagewire/pagewire/bridge/gateway/internal/taburi"
+	"github.com/pagewire/pagewire/bridge/gateway/live"
 	"github.com/pagewire/pagewire/bridge/link"
 )
 
@@ -116,7 +117,7 @@ func (g *Gateway) runTool(c *call, o toolOffer, args []byte, tries int) {
 
 // tryStale looks at what has changed. Some pages say so without: then the tool may run after all.
 func (g *Gateway) tryStale(c *call, o toolOffer, args []byte, uris []string, tries int) {
-	g.looks(c, uris, g.opt.ReadTimeout, func(found map[string]*look) {
+	g.looks(c, uris, g.opt.ReadTimeout, func(found map[string]*live.Look) {
 		m := c.agent.memory
 		if m == nil {
 			return // it has gone
@@ -124,10 +125,10 @@ func (g *Gateway) tryStale(c *call, o toolOffer, args []byte, uris []string, tri
 		changed := slices.DeleteFunc(slices.Clone(uris), func(uri string) bool {
 			l := found[uri]
 			v, ok := m.Last(uri)
-			if l == nil || !ok || !same(v, l) {
+			if l == nil || !ok || !live.Same(v, l) {
 				return false
 			}
-			m.Renew(uri, l.version(v.Part))
+			m.Renew(uri, l.Version(v.Part))
 			return true
 		})
 		if len(changed) == 0 && tries < maxTries {
@@ -139,7 +140,7 @@ func (g *Gateway) tryStale(c *call, o toolOffer, args []byte, uris []string, tri
 }
 
 // refuse answers a call of a tool that was not run, with what has changed. The agent has seen that then.
-func (g *Gateway) refuse(c *call, o toolOffer, changed []string, found map[string]*look) {
+func (g *Gateway) refuse(c *call, o toolOffer, changed []string, found map[string]*live.Look) {
 	m := c.agent.memory
 	m.refused[o.name]++
 	head := fmt.Sprintf("%s %s was not run: what you had read is older than what the page shows now. "+
@@ -162,18 +163,18 @@ func (g *Gateway) refuse(c *call, o toolOffer, changed []string, found map[strin
 				m.Forget(uri)
 				g.letGo(uri)
 			}
-			text = line(change{URI: uri, When: "it cannot be read now"})
+			text = live.Line(live.Change{URI: uri, When: "it cannot be read now"})
 		default:
-			if text = changeOf(v, l, "", room); text != "" {
+			if text = live.ChangeOf(v, l, "", room); text != "" {
 				g.give(c.agent, l, v.Part)
 			} else {
-				text = line(change{URI: uri, Revision: l.revision, When: "read it with " + toolRead})
+				text = live.Line(live.Change{URI: uri, Revision: l.Revision, When: "read it with " + toolRead})
 			}
 		}
 		room -= len(text)
 		lines = append(lines, text)
 	}
-	g.say(c, o.origin(), true, asText(strings.Join(lines, "\n")))
+	g.say(c, o.origin(), true, live.AsText(strings.Join(lines, "\n")))
 }
 
 // A gateway that has joined asks with what its agent has seen, by hash: it does not know the page's revisions. What the
@@ -250,7 +251,7 @@ func (g *Gateway) runFor(c *call, o toolOffer, t bridge.ToolCall, args []byte) {
 
 func (g *Gateway) answerStale(c *call, uris []string) {
 	text := text(map[string]any{
-		"content": []any{asText("not run: " + strings.Join(uris, ", ") + " has changed")},
+		"content": []any{live.AsText("not run: " + strings.Join(uris, ", ") + " has changed")},
 		"isError": true, "_meta": map[string]any{metaStale: uris},
 	}, true)
 	g.engine.Complete(g.now(), c.id, bridge.Result{Contents: text})

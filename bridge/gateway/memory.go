@@ -3,16 +3,13 @@
 package gateway
 
 import (
-	"bytes"
 	"crypto/rand"
-	"encoding/json"
 	"net/url"
 	"strings"
 
 	"github.com/pagewire/pagewire/bridge"
-	"github.com/pagewire/pagewire/bridge/gateway/live/delta"
+	"github.com/pagewire/pagewire/bridge/gateway/live"
 	"github.com/pagewire/pagewire/bridge/gateway/live/seen"
-	"github.com/pagewire/pagewire/bridge/wire"
 )
 
 // A memory is what is kept of an agent from one of its calls to the next.
@@ -46,16 +43,16 @@ func remembers(transport string) bool {
 }
 
 // give notes that an agent is given a part of a URI, or with "" all of it. a may be nil, or have no memory.
-func (g *Gateway) give(a *Agent, l *look, part string) {
-	if a == nil || a.memory == nil || g.tools.tracked[l.uri] == nil {
+func (g *Gateway) give(a *Agent, l *live.Look, part string) {
+	if a == nil || a.memory == nil || g.tools.tracked[l.URI] == nil {
 		return
 	}
-	_, had := a.memory.Last(l.uri)
-	if forgotten := a.memory.Give(l.uri, l.version(part)); forgotten != "" {
+	_, had := a.memory.Last(l.URI)
+	if forgotten := a.memory.Give(l.URI, l.Version(part)); forgotten != "" {
 		g.letGo(forgotten)
 	}
 	if !had {
-		g.tools.hold(l.uri)
+		g.tools.hold(l.URI)
 	}
 }
 
@@ -91,138 +88,20 @@ func (g *Gateway) gave(a *Agent, m bridge.Message) {
 		return
 	}
 	if c.seen == nil { // others may have asked with it
-		c.seen = decodeContents(c.uri, m.Contents)
-		c.seen.epoch, c.seen.count = c.epoch, c.count
-		c.seen.revision = g.tools.found(c.uri, c.revision, c.seen.hash)
+		c.seen = live.DecodeContents(c.uri, m.Contents)
+		c.seen.Epoch, c.seen.Count = c.epoch, c.count
+		c.seen.Revision = g.tools.found(c.uri, c.revision, c.seen.Hash)
 	}
-	if c.seen.why != "" {
+	if c.seen.Why != "" {
 		return
 	}
 	if a.given != nil {
-		v := c.seen.version("")
+		v := c.seen.Version("")
 		v.Gone = true
 		a.given.Give(c.uri, v)
 		return
 	}
 	g.give(a, c.seen, "")
-}
-
-// partOf is the part of a text that a name stands for: "" for all of it, a JSON Pointer, or lines.
-func partOf(text, name string) (string, error) {
-	switch {
-	case name == "":
-		return text, nil
-	case strings.HasPrefix(name, partLines):
-		return delta.Lines(text, strings.TrimPrefix(name, partLines))
-	}
-	return delta.At(text, strings.TrimPrefix(name, partPointer))
-}
-
-// What names of parts begin with.
-const partPointer, partLines = "pointer ", "lines "
-
-// partNames is the pointer or the lines that a part is.
-func partNames(part string) (pointer, lines string) {
-	if name, ok := strings.CutPrefix(part, partPointer); ok {
-		return name, ""
-	}
-	return "", strings.TrimPrefix(part, partLines)
-}
-
-// same reports whether what an agent has of a URI is what it reads as now.
-func same(v seen.Version, l *look) bool {
-	if v.Hash == l.hash {
-		return true
-	}
-	if v.Part == "" || v.Gone {
-		return false
-	}
-	before, err := partOf(v.Text, v.Part)
-	if err != nil {
-		return false
-	}
-	after, err := partOf(l.text, v.Part)
-	return err == nil && before == after
-}
-
-// A change is what an agent is told of one URI: which, and what it is now as far as there is room for that.
-type change struct {
-	URI      string          `json:"uri"`
-	Revision int64           `json:"revision"`
-	Since    int64           `json:"since,omitempty"`
-	Pointer  string          `json:"pointer,omitempty"`
-	Lines    string          `json:"lines,omitempty"`
-	Patch    json.RawMessage `json:"patch,omitempty"` // RFC 6902
-	Diff     string          `json:"diff,omitempty"`  // unified
-	Now      json.RawMessage `json:"now,omitempty"`   // a JSON document as it is, any other text as a string
-	Gone     bool            `json:"gone,omitempty"`  // there is no such part any more
-	When     string          `json:"when,omitempty"`
-}
-
-// changeOf says what has become of what an agent has, in one line of JSON of at most so many characters: "" if there is
-// no room, or no text. It makes no patch of what is too long to be one.
-func changeOf(v seen.Version, l *look, when string, most int) string {
-	c := change{URI: l.uri, Revision: l.revision, When: when}
-	after, err := partOf(l.text, v.Part)
-	c.Pointer, c.Lines = partNames(v.Part)
-	before, gone := "", error(nil)
-	if !v.Gone {
-		before, gone = partOf(v.Text, v.Part)
-	}
-	switch {
-	case err != nil:
-		c.Gone = true
-		return fitting(c, most)
-	case len(l.images) > 0:
-		return ""
-	case v.Gone || gone != nil || max(len(before), len(after)) > maxInline:
-	default:
-		kind, text := delta.Of(before, after)
-		d := c
-		switch d.Since = v.Revision; kind {
-		case delta.Patch:
-			d.Patch = json.RawMessage(text)
-		case delta.Diff:
-			d.Diff = text
-		}
-		if kind != delta.None {
-			return fitting(d, most)
-		}
-	}
-	if len(after) > most {
-		return ""
-	}
-	c.Now = json.RawMessage(line(after))
-	if doc, err := wire.Parse([]byte(after), maxDepth); err == nil &&
-		(doc.Kind() == wire.Object || doc.Kind() == wire.Array) {
-		c.Now = json.RawMessage(doc)
-	}
-	return fitting(c, most)
-}
-
-// maxInline is how long a text may be that is looked at for what is said of it unasked, in bytes: the lock is held
-// meanwhile.
-const maxInline = 64 << 10
-
-func fitting(c change, most int) string {
-	if text := line(c); len(text) <= most {
-		return text
-	}
-	return ""
-}
-
-// breaks are what some take for the end of a line and JSON text may hold as it is: only within its strings.
-var breaks = strings.NewReplacer("\u0085", `\u0085`, "\u2028", `\u2028`, "\u2029", `\u2029`)
-
-// line is a value as JSON text on one line, without escapes that HTML would want: a model pays for them.
-func line(v any) string {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
-		return ""
-	}
-	return breaks.Replace(strings.TrimSuffix(b.String(), "\n"))
 }
 
 // originOf is a URI's.

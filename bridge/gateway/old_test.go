@@ -11,6 +11,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/pagewire/pagewire/bridge/gateway/live"
 	"github.com/pagewire/pagewire/bridge/gateway/live/seen"
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
@@ -234,7 +235,7 @@ func TestManyChangesAreOneBlock(t *testing.T) {
 			t.Fatalf("reminded: %q", texts)
 		}
 		for line := range strings.Lines(texts[1]) {
-			var told change
+			var told live.Change
 			if json.Unmarshal([]byte(line), &told) == nil {
 				named[told.URI]++
 			}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/pagewire/pagewire/bridge"
 	"github.com/pagewire/pagewire/bridge/gateway/internal/taburi"
+	"github.com/pagewire/pagewire/bridge/gateway/live"
 	"github.com/pagewire/pagewire/bridge/gateway/live/seen"
 	"github.com/pagewire/pagewire/bridge/gateway/weborigin"
 )
@@ -185,7 +186,7 @@ func (g *Gateway) changesFor(c *call, q Ask, then func(text string)) {
 			ask = append(ask, n.uri)
 		}
 	}
-	g.looks(c, ask, lookFor, func(found map[string]*look) {
+	g.looks(c, ask, lookFor, func(found map[string]*live.Look) {
 		if c.agent.memory == nil {
 			then("") // it has gone
 			return
@@ -338,8 +339,8 @@ func (g *Gateway) changes(c *call, args []byte) {
 	err := json.Unmarshal(args, &in)
 	say := func(text string) {
 		result, err := json.Marshal(struct {
-			Content []textContent `json:"content"`
-		}{[]textContent{asText(cmp.Or(text, noChanges))}})
+			Content []live.TextContent `json:"content"`
+		}{[]live.TextContent{live.AsText(cmp.Or(text, noChanges))}})
 		if err != nil {
 			result = []byte(`{"content":[]}`)
 		}
@@ -378,13 +379,13 @@ func HookOutput(program, event, text string) string {
 	case text == "" || !slices.Contains(HookPrograms, program):
 		return ""
 	case events == nil:
-		return line(output{Text: text})
+		return live.Line(output{Text: text})
 	case event == "":
 		event = events[0]
 	case !slices.Contains(events, event):
 		return ""
 	}
-	return line(struct {
+	return live.Line(struct {
 		Output output `json:"hookSpecificOutput"`
 	}{output{event, text}})
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pagewire/pagewire/bridge/gateway/live"
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
@@ -231,7 +232,7 @@ func TestPromptOfManyChanges(t *testing.T) {
 			t.Fatalf("told %d characters at once", len(text))
 		}
 		for _, line := range strings.Split(text, "\n")[1:] {
-			var c change
+			var c live.Change
 			if json.Unmarshal([]byte(line), &c) == nil {
 				told[c.URI]++
 			} else if !strings.HasPrefix(line, "and ") {

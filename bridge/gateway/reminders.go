@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/pagewire/pagewire/bridge/gateway/live"
 )
 
 // Tool results are the one thing that reaches every model, so each ends with what has changed of what the agent has
@@ -67,7 +69,7 @@ func (g *Gateway) remind(c *call, origin string, then func(block string)) {
 			ask = append(ask, n.uri)
 		}
 	}
-	g.looks(c, ask, lookFor, func(found map[string]*look) {
+	g.looks(c, ask, lookFor, func(found map[string]*live.Look) {
 		if a.memory == nil {
 			return // it has gone
 		}
@@ -81,8 +83,8 @@ func (g *Gateway) remind(c *call, origin string, then func(block string)) {
 
 // looks reads several URIs. then is called once with those that could be read within a time, with the lock held, unless
 // the call ends before.
-func (g *Gateway) looks(c *call, uris []string, within time.Duration, then func(map[string]*look)) {
-	found := map[string]*look{}
+func (g *Gateway) looks(c *call, uris []string, within time.Duration, then func(map[string]*live.Look)) {
+	found := map[string]*live.Look{}
 	pending := 1
 	over := false
 	var ends []func()
@@ -112,8 +114,8 @@ func (g *Gateway) looks(c *call, uris []string, within time.Duration, then func(
 	}
 	for _, uri := range uris {
 		pending++
-		ends = append(ends, g.look(uri, func(l *look) {
-			if l.why == "" {
+		ends = append(ends, g.look(uri, func(l *live.Look) {
+			if l.Why == "" {
 				found[uri] = l
 			}
 			arrived()
@@ -127,8 +129,8 @@ type telling struct {
 	head, more string // before the list, and, with how many there are, behind one that has no room for all
 	chars      int    // how long it may be
 	list       []news
-	found      map[string]*look // of what contents are told
-	older      map[string]bool  // what the agent knew something old of when it called
+	found      map[string]*live.Look // of what contents are told
+	older      map[string]bool       // what the agent knew something old of when it called
 }
 
 // tell makes the text of a telling, "" if there is nothing to say. The agent has seen what is in it.
@@ -145,16 +147,16 @@ func (g *Gateway) tell(a *Agent, t telling) string {
 		if t.older[n.uri] {
 			when = beforeThisCall
 		}
-		if l != nil && same(v, l) {
-			m.Renew(n.uri, l.version(v.Part))
+		if l != nil && live.Same(v, l) {
+			m.Renew(n.uri, l.Version(v.Part))
 			continue
 		}
 		if l != nil {
-			text = changeOf(v, l, when, room-1)
+			text = live.ChangeOf(v, l, when, room-1)
 		}
 		if text != "" {
 			g.give(a, l, v.Part)
-		} else if text = fitting(change{URI: n.uri, Revision: n.revision, When: when}, room-1); text != "" {
+		} else if text = live.Fitting(live.Change{URI: n.uri, Revision: n.revision, When: when}, room-1); text != "" {
 			m.mention(n.uri, n.revision)
 		} else {
 			left++
