@@ -29,7 +29,7 @@ func (g *Gateway) look(uri string, done func(*live.Look)) (end func()) {
 		finish(&live.Look{Why: "its page has not answered for " + g.opt.ReadTimeout.String()})
 	})
 	stop = func() { late.Stop() }
-	g.track([]string{uri}, func(failed map[string]string) {
+	g.tools.revisions.Track([]string{uri}, func(failed map[string]string) {
 		if ended {
 			return
 		}
@@ -37,7 +37,7 @@ func (g *Gateway) look(uri string, done func(*live.Look)) (end func()) {
 			finish(&live.Look{Why: why})
 			return
 		}
-		revision := g.tools.revision(uri) // before the read: a change during it is news
+		revision := g.tools.revisions.Revision(uri) // before the read: a change during it is news
 		asked, err := g.engine.Resolve(uri)
 		r := g.catalog.routes[asked.Key]
 		switch {
@@ -87,6 +87,6 @@ func (g *Gateway) lookAt(uri string, revision int64, p *Page, r reply) *live.Loo
 		return l
 	}
 	l.Epoch, l.Count = p.epoch, r.revision
-	l.Revision = g.tools.found(uri, revision, l.Hash)
+	l.Revision = g.tools.revisions.Found(uri, revision, l.Hash)
 	return l
 }

@@ -3,30 +3,10 @@
 package gateway
 
 import (
-	"crypto/rand"
-	"net/url"
-	"strings"
-
 	"github.com/pagewire/pagewire/bridge"
 	"github.com/pagewire/pagewire/bridge/gateway/live"
 	"github.com/pagewire/pagewire/bridge/gateway/live/seen"
 )
-
-// A memory is what is kept of an agent from one of its calls to the next.
-type memory struct {
-	*seen.Record
-	// tag begins what we say of our own accord: a page cannot know it, and so not say it.
-	tag string
-	// refused counts the calls of a tool that were refused in a row, since what the agent has seen was old.
-	refused map[string]int
-	// told has, by URI, the revision up to which it was told by hooks (prompt.go).
-	told map[string]int64
-}
-
-func newMemory(limits seen.Limits) *memory {
-	return &memory{Record: seen.New(limits), tag: "[pagewire-" + strings.ToLower(rand.Text()[:6]) + "]",
-		refused: map[string]int{}, told: map[string]int64{}}
-}
 
 // Transports of those that are no agents: none has a memory, and nothing is said to them that they did not ask for.
 const (
@@ -44,16 +24,18 @@ func remembers(transport string) bool {
 
 // give notes that an agent is given a part of a URI, or with "" all of it. a may be nil, or have no memory.
 func (g *Gateway) give(a *Agent, l *live.Look, part string) {
-	if a == nil || a.memory == nil || g.tools.tracked[l.URI] == nil {
-		return
+	if a != nil && a.memory != nil {
+		a.memory.Given(l, part)
 	}
-	_, had := a.memory.Last(l.URI)
-	if forgotten := a.memory.Give(l.URI, l.Version(part)); forgotten != "" {
-		g.letGo(forgotten)
+}
+
+// issues notes the revisions that an agent is told. Any other number says nothing of what it has: not one of a gateway
+// that was here before, nor of another machine's, nor one that a model has made up.
+func (t *agentTools) issues(a *Agent) *seen.Record {
+	if a != nil && a.memory != nil {
+		return a.memory.Record
 	}
-	if !had {
-		g.tools.hold(l.URI)
-	}
+	return t.given
 }
 
 // forget ends an agent's memory.
@@ -61,12 +43,7 @@ func (g *Gateway) forget(a *Agent) {
 	if a.memory == nil {
 		return
 	}
-	for uri := range a.memory.URIs {
-		g.letGo(uri)
-	}
-	for uri := range a.memory.told {
-		g.letGo(uri)
-	}
+	a.memory.End()
 	a.memory = nil
 	g.remembering--
 }
@@ -77,8 +54,8 @@ func (g *Gateway) reading(c *call, uri string) {
 	if g.remembering == 0 {
 		return
 	}
-	g.track([]string{uri}, func(map[string]string) {})
-	c.revision = g.tools.revision(uri)
+	g.tools.revisions.Track([]string{uri}, func(map[string]string) {})
+	c.revision = g.tools.revisions.Revision(uri)
 }
 
 // gave notes that an agent is sent an answer with contents.
@@ -90,7 +67,7 @@ func (g *Gateway) gave(a *Agent, m bridge.Message) {
 	if c.seen == nil { // others may have asked with it
 		c.seen = live.DecodeContents(c.uri, m.Contents)
 		c.seen.Epoch, c.seen.Count = c.epoch, c.count
-		c.seen.Revision = g.tools.found(c.uri, c.revision, c.seen.Hash)
+		c.seen.Revision = g.tools.revisions.Found(c.uri, c.revision, c.seen.Hash)
 	}
 	if c.seen.Why != "" {
 		return
@@ -102,13 +79,4 @@ func (g *Gateway) gave(a *Agent, m bridge.Message) {
 		return
 	}
 	g.give(a, c.seen, "")
-}
-
-// originOf is a URI's.
-func originOf(uri string) string {
-	u, err := url.Parse(uri)
-	if err != nil || u.Host == "" {
-		return ""
-	}
-	return u.Scheme + "://" + u.Host
 }

@@ -67,7 +67,7 @@ func (g *Gateway) read(c *call, args []byte) {
 				g.fail(c, in.URI+": "+why)
 				return
 			}
-			g.say(c, originOf(in.URI), false, append([]any{live.AsJSON(h)}, content...)...)
+			g.say(c, live.OriginOf(in.URI), false, append([]any{live.AsJSON(h)}, content...)...)
 		})
 	}))
 }
@@ -89,7 +89,7 @@ func (g *Gateway) goOn(c *call, w live.Wish) bool {
 	}
 	h := live.Head{Revision: v.Revision, URI: w.URI}
 	if w.At.Since == 0 {
-		g.say(c, originOf(w.URI), false, paged(&h, w, text)...)
+		g.say(c, live.OriginOf(w.URI), false, paged(&h, w, text)...)
 		return true
 	}
 	old, ok := m.At(w.URI, w.At.Since)
@@ -99,7 +99,7 @@ func (g *Gateway) goOn(c *call, w live.Wish) bool {
 	}
 	g.differ(c, before, text, func(kind delta.Kind, difference string) {
 		h.Since, h.Delta = w.At.Since, string(kind)
-		g.say(c, originOf(w.URI), false, paged(&h, w, difference)...)
+		g.say(c, live.OriginOf(w.URI), false, paged(&h, w, difference)...)
 	})
 	return true
 }

@@ -51,7 +51,7 @@ func (g *Gateway) wait(c *call, args []byte) {
 	slices.Sort(in.URIs)
 	w := &waiting{g: g, c: c, uris: slices.Compact(in.URIs), since: in.Since,
 		timeout: time.Duration(min(max(in.Timeout, 0), 25_000)) * time.Millisecond}
-	g.track(w.uris, func(failed map[string]string) {
+	g.tools.revisions.Track(w.uris, func(failed map[string]string) {
 		if g.calls[c.id] == nil {
 			return
 		}
@@ -61,7 +61,7 @@ func (g *Gateway) wait(c *call, args []byte) {
 				return
 			}
 		}
-		w.from = g.tools.clock
+		w.from = g.tools.revisions.Clock()
 		if w.since != nil && !g.tools.issues(c.agent).Issued(*w.since) {
 			w.since = new(int64) // no revision that it was told: it has nothing
 		}
@@ -80,7 +80,7 @@ func (w *waiting) changed() (list []string) {
 				from = v.Current
 			}
 		}
-		if w.g.tools.revision(uri) > from {
+		if w.g.tools.revisions.Revision(uri) > from {
 			list = append(list, uri)
 		}
 	}
@@ -125,7 +125,7 @@ func (w *waiting) stop() {
 	for _, t := range w.timers {
 		t.Stop()
 	}
-	w.g.tools.leave(w.c)
+	delete(w.g.tools.waiters, w.c)
 }
 
 // look answers, if something has changed, with what that is now. Some pages say so without: then it goes on.
@@ -136,7 +136,7 @@ func (w *waiting) look() {
 	}
 	w.looking = true
 	g := w.g
-	h := live.Head{Revision: g.tools.clock}
+	h := live.Head{Revision: g.tools.revisions.Clock()}
 	g.looks(w.c, changed[:min(len(changed), maxGranted)], g.opt.ReadTimeout, func(found map[string]*live.Look) {
 		w.looking = false
 		changed = slices.DeleteFunc(changed, func(uri string) bool { return w.has(found[uri]) })
@@ -215,7 +215,7 @@ func (w *waiting) give(h live.Head, changed []string, heads []live.Head, content
 // answer is the end of the wait. Without a change its time is over.
 func (w *waiting) answer(h live.Head, changed []string, content []any) {
 	if h.Revision == 0 {
-		h.Revision = w.g.tools.clock
+		h.Revision = w.g.tools.revisions.Clock()
 	}
 	w.g.tools.issues(w.c.agent).Issue(h.Revision)
 	first := waited{append([]string{}, changed...), h, len(changed) == 0}

@@ -4,6 +4,7 @@ package live
 
 import (
 	"crypto/sha256"
+	"net/url"
 	"strings"
 
 	"github.com/pagewire/pagewire/bridge/gateway/live/delta"
@@ -112,4 +113,13 @@ func Same(v seen.Version, l *Look) bool {
 	}
 	after, err := PartOf(l.Text, v.Part)
 	return err == nil && before == after
+}
+
+// OriginOf is a URI's; "" for one that has none.
+func OriginOf(uri string) string {
+	u, err := url.Parse(uri)
+	if err != nil || u.Host == "" {
+		return ""
+	}
+	return u.Scheme + "://" + u.Host
 }
