@@ -116,16 +116,19 @@ func TestSame(t *testing.T) {
 	after := read(t, `{"a":1,"b":3}`)
 	gone := before.Version(PartPointer + "/a")
 	gone.Text, gone.Gone = "", true
+	other := after.Version("") // the same text, as another type or with an image
+	other.Hash[0]++
 	for name, c := range map[string]struct {
 		has  seen.Version
 		want bool
 	}{
-		"all of it":               {before.Version(""), false},
-		"a part that is the same": {before.Version(PartPointer + "/a"), true},
-		"one that is not":         {before.Version(PartPointer + "/b"), false},
-		"one that never was":      {before.Version(PartPointer + "/c"), false},
-		"a text that is not kept": {gone, false},
-		"what it is":              {after.Version(""), true},
+		"its text in contents that are not": {other, false},
+		"all of it":                         {before.Version(""), false},
+		"a part that is the same":           {before.Version(PartPointer + "/a"), true},
+		"one that is not":                   {before.Version(PartPointer + "/b"), false},
+		"one that never was":                {before.Version(PartPointer + "/c"), false},
+		"a text that is not kept":           {gone, false},
+		"what it is":                        {after.Version(""), true},
 	} {
 		if got := Same(c.has, after); got != c.want {
 			t.Errorf("%s: %v", name, got)
@@ -168,8 +171,8 @@ func TestChangeOf(t *testing.T) {
 
 // No patch is made of what is too long, and no more of it is said than fits.
 func TestLongTextsAreNotCompared(t *testing.T) {
-	words := strings.Repeat("a word ", MaxInline/7+1)
-	before, after := read(t, words), read(t, words+"more")
+	lines := strings.Repeat("a line\n", MaxInline/7+1)
+	before, after := read(t, lines), read(t, lines+"more\n")
 	if got := ChangeOf(before.Version(""), after, "", MaxInline); got != "" {
 		t.Errorf("it is told in %d bytes", len(got))
 	}

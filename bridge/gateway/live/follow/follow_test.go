@@ -146,8 +146,13 @@ func TestPagesAreLeftAlone(t *testing.T) {
 	p.read(a, cart, "one")
 	p.read(b, cart, "one")
 	p.read(b, app+"/doc", "one") // there it forgets the cart
+	p.now = p.now.Add(trackFor + time.Second)
+	p.Track(nil, func(map[string]string) {})
+	if p.watched[cart] != 1 || p.watched[app+"/doc"] != 1 {
+		t.Errorf("%v are watched, while each is what an agent has", p.watched)
+	}
 	a.Drop(cart)
-	if p.watched[cart] != 0 || p.watched[app+"/doc"] != 1 {
+	if _, ok := a.Last(cart); ok || p.watched[cart] != 0 || p.watched[app+"/doc"] != 1 {
 		t.Errorf("%v are watched", p.watched)
 	}
 	b.End()
@@ -287,8 +292,9 @@ func TestNewsAtPrompt(t *testing.T) {
 	p.read(m, cart, "two")
 	p.Updated(cart)
 	m.Told(cart, p.Revision(cart))
+	m.Refused["pay"]++
 	m.Empty()
-	if got := m.NewsAtPrompt(nil, nil); len(got) != 0 || m.Len() != 0 {
+	if got := m.NewsAtPrompt(nil, nil); len(got) != 0 || m.Len() != 0 || len(m.Refused) != 0 {
 		t.Errorf("what was told before it was forgotten is told again: %v", got)
 	}
 	p.Updated(cart)
