@@ -31,11 +31,11 @@ func (g *Gateway) give(a *Agent, l *live.Look, part string) {
 
 // issues notes the revisions that an agent is told. Any other number says nothing of what it has: not one of a gateway
 // that was here before, nor of another machine's, nor one that a model has made up.
-func (t *agentTools) issues(a *Agent) *seen.Record {
+func (b *agentTools) issues(a *Agent) *seen.Record {
 	if a != nil && a.memory != nil {
 		return a.memory.Record
 	}
-	return t.given
+	return b.given
 }
 
 // forget ends an agent's memory.
