@@ -76,7 +76,10 @@ var packages = []row{
 	{"bridge/gateway/internal/taburi", native, "bridge", ""},
 	{"bridge/gateway/internal/...", native, "", "github.com/coder/websocket golang.org/x/sys"},
 	{"bridge/gateway/assets", native, "", ""},
-	{"bridge/gateway/live/...", native, "bridge/wire", "github.com/aymanbagabas/go-udiff"},
+	{"bridge/gateway/live/seen", native, "", ""},
+	{"bridge/gateway/live/delta/...", native, "bridge/wire", "github.com/aymanbagabas/go-udiff"},
+	{"bridge/gateway/live", native, "bridge/wire bridge/link bridge/gateway/live/seen bridge/gateway/live/delta", ""},
+	{"bridge/gateway/live/follow", native, "bridge/gateway/live bridge/gateway/live/seen", ""},
 	{"bridge/gateway/browser/...", native, "bridge/gateway/internal/...", chromeDevTools + " golang.org/x/sys"},
 	// Its middle: it knows pages by their link and agents by their messages, and none of the ways in which they come.
 	{"bridge/gateway", native, "bridge bridge/wire bridge/link bridge/home " +

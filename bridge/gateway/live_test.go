@@ -195,7 +195,7 @@ func revised(t *testing.T, g *Gateway, uri string, since int64) {
 	testkit.Eventually(t, "the gateway knows of the change", func() bool {
 		g.mu.Lock()
 		defer g.mu.Unlock()
-		return g.tools.revision(uri) > since
+		return g.tools.revisions.Revision(uri) > since
 	})
 }
 

@@ -160,7 +160,7 @@ func (g *Gateway) Snapshot() Snapshot {
 	s := Snapshot{Stats: g.engine.Stats(), Reads: g.counts.reads, ToolCalls: g.counts.toolCalls,
 		Updates: g.counts.updates, Latency: g.counts.latency, Closed: g.closed,
 		Ended: maps.Clone(g.refusals), Descriptors: g.heldAll}
-	s.Stats.Subscriptions -= g.tools.followed() // no agent's
+	s.Stats.Subscriptions -= g.tools.revisions.Followed() // no agent's
 	for i, way := range ways {
 		s.Passed = append(s.Passed, PassedState{way, g.passed[i].messages.Load(), g.passed[i].bytes.Load()})
 	}

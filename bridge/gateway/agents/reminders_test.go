@@ -46,9 +46,14 @@ func TestWhoIsReminded(t *testing.T) {
 				}
 				theirIn, in := io.Pipe()
 				out, theirOut := io.Pipe()
-				go Stdio(t.Context(), s.g, theirIn, theirOut)
+				ended := make(chan error, 1)
+				go func() { ended <- Stdio(t.Context(), s.g, theirIn, theirOut) }()
 				a = watch(t, &mcp.IOTransport{Reader: out, Writer: in}, c.version)
-				return a, func() { in.Close(); a.Close() }
+				return a, func() {
+					in.Close()
+					a.Close()
+					testkit.Receive(t, "its session ends", ended)
+				}
 			}
 			a, end := connect()
 			other, endOther := connect()
