@@ -188,7 +188,7 @@ func TestBrowserThatIsKilled(t *testing.T) {
 	t.Parallel()
 	r := begin(t, tagged)
 	r.openListed()
-	r.browser.Process.Kill()
+	r.kill()
 	r.listed()
 	if err := r.stop(); err == nil || !strings.Contains(err.Error(), r.browser.URL) {
 		t.Errorf("Run returned %v", err)

@@ -38,7 +38,9 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, "cdp: dist/ is not built: run make build:", err)
 		os.Exit(1)
 	}
-	os.Exit(m.Run())
+	status := m.Run()
+	spares.close()
+	os.Exit(status)
 }
 
 // A kind is how the pages of a test come to the page layer. path is that of a page with a state, and with a 2 that of
@@ -130,6 +132,7 @@ type rig struct {
 	site    *site
 	uri     string // the state of a page of the site
 	browser *browser.Browser
+	killed  bool
 	g       *gateway.Gateway
 	log     *testkit.Log
 	user    *driver      // who opens tabs and looks at them
@@ -148,13 +151,68 @@ func browse(t *testing.T, k kind) *rig {
 	t.Helper()
 	r := &rig{kind: k, t: t, site: serve(t, k), log: testkit.LogOf(t, "the gateway")}
 	r.uri = r.at("/state")
-	var err error
-	if r.browser, err = browser.Start(t.Context(), browser.StartOptions{}); err != nil {
+	r.browser = spares.take(t)
+	r.user = dial(t, r.browser.URL)
+	t.Cleanup(func() { spares.giveBack(r) })
+	return r
+}
+
+// kill ends the browser as nothing else does.
+func (r *rig) kill() {
+	r.killed = true
+	r.browser.Process.Kill()
+}
+
+// spares are the browsers that a test has left with no tab but the empty one that they started with: the next test
+// takes one, and need not start its own. So each gateway but the first finds what the one before has left in a browser.
+var spares pool
+
+type pool struct {
+	mu   sync.Mutex
+	idle []*browser.Browser
+}
+
+func (s *pool) take(t *testing.T) *browser.Browser {
+	t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if last := len(s.idle) - 1; last >= 0 {
+		b := s.idle[last]
+		s.idle = s.idle[:last]
+		return b
+	}
+	b, err := browser.Start(t.Context(), browser.StartOptions{})
+	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(r.browser.Close)
-	r.user = dial(t, r.browser.URL)
-	return r
+	return b
+}
+
+// giveBack takes the browser of a rig whose gateway has stopped. One whose test failed is not used again.
+func (s *pool) giveBack(r *rig) {
+	if r.killed || r.t.Failed() {
+		r.browser.Close()
+		return
+	}
+	testkit.Eventually(r.t, "the tabs are closed", func() bool {
+		left := 0
+		for _, info := range r.user.send("", "Target.getTargets", nil)["targetInfos"].([]any) {
+			if info := info.(map[string]any); info["type"] == "page" && info["url"] != "about:blank" {
+				r.user.send("", "Target.closeTarget", map[string]any{"targetId": info["targetId"]})
+				left++
+			}
+		}
+		return left == 0
+	})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.idle = append(s.idle, r.browser)
+}
+
+func (s *pool) close() {
+	for _, b := range s.idle {
+		b.Close()
+	}
 }
 
 // attach makes a gateway, in the place of the one that there was.
