@@ -105,6 +105,8 @@ var packages = []row{
 	// What puts them together.
 	{"bridge/gateway/node", native, "bridge/gateway/...", ""},
 	{"bridge/testkit", native, "", "github.com/modelcontextprotocol/go-sdk"}, // in nobody's row: tests alone import it
+	// where the tests of page code run too, so under js/wasm as well
+	{"bridge/testkit/script", tool, "", "golang.org/x/tools"},
 	{"bridge/cmd/pagewire", native, "bridge/gateway/...", "github.com/spf13/cobra github.com/aymanbagabas/go-udiff " +
 		"github.com/modelcontextprotocol/go-sdk"},
 	{"wasm/...", edge, "bridge bridge/view", "github.com/hack-pad/safejs"},

@@ -27,7 +27,7 @@ func TestSinceThatNobodyWasTold(t *testing.T) {
 		t.Run(transport, func(t *testing.T) {
 			g := newGateway(t, Options{})
 			openPage(t, g, tabInfo("a"), map[string]string{cart: cartOf(1)})
-			a := openAgentBy(t, g, transport, nil)
+			a := openAgentBy(t, g, transport)
 			first := fields(t, a.must(toolRead, map[string]any{"uri": cart})).Revision
 			untold := func() int64 { // between what it was told and now
 				g.mu.Lock()

@@ -176,8 +176,8 @@ func TestHTTPClients(t *testing.T) {
 			all.Go(func() {
 				a := watch(t, &mcp.StreamableClientTransport{Endpoint: s.server.URL + "/mcp"}, version)
 				a.converse(s.testPage)
-				a.follow(origin + "/doc")
-				a.follow(origin + "/other")
+				a.Watch(origin + "/doc")
+				a.Watch(origin + "/other")
 				agents <- a
 			})
 		}
@@ -190,8 +190,8 @@ func TestHTTPClients(t *testing.T) {
 	})
 	s.Set(origin+"/doc", "two")
 	for a := range agents {
-		a.updated(origin + "/doc")
-		if got := a.text(origin + "/doc"); got != "two" {
+		a.Told(origin + "/doc")
+		if got := a.Text(origin + "/doc"); got != "two" {
 			t.Errorf("read %q", got)
 		}
 		if err := a.Close(); err != nil {
