@@ -29,14 +29,13 @@ const (
 
 // long are the functions that are longer than a screen, each with the reason.
 var long = map[string]string{
-	"bridge/cmd/pagewire/serve.go serveCommand": "one flag a line",
-	"bridge/gateway/gateway.go New":             "one default and one map a line",
-	"bridge/gateway/look.go look":               "the ways in which one question may end, each of which ends the others",
-	"bridge/gateway/pages/cdp/tabs.go handle":   "one case for each event of the browser",
-	"e2e/bench/gateway.go gateways":             "one family of measurements after the other",
-	"e2e/bench/page.go pages":                   "one family of measurements after the other",
-	"e2e/bench/scale.go scales":                 "one family of measurements after the other",
-	"e2e/bench/measure.go measure":              "rounds, their order and what is kept of them belong together",
+	"bridge/cmd/pagewire/serve.go serveInto": "one flag a line",
+	"bridge/gateway/gateway.go New":          "one default and one map a line",
+	"bridge/gateway/look.go look":            "the ways in which one question may end, each of which ends the others",
+	"e2e/bench/gateway.go gateways":          "one family of measurements after the other",
+	"e2e/bench/page.go pages":                "one family of measurements after the other",
+	"e2e/bench/scale.go scales":              "one family of measurements after the other",
+	"e2e/bench/measure.go measure":           "rounds, their order and what is kept of them belong together",
 }
 
 func TestFunctionsFitAScreen(t *testing.T) {
@@ -61,7 +60,10 @@ func TestFunctionsFitAScreen(t *testing.T) {
 				}
 				lines := set.Position(f.End()).Line - set.Position(f.Pos()).Line + 1
 				which := dir + "/" + name + " " + f.Name.Name
-				if delete(unused, which); lines > maxLines && long[which] == "" {
+				if lines <= maxLines {
+					continue
+				}
+				if delete(unused, which); long[which] == "" {
 					t.Errorf("%s has %d lines, and a screen %d: split it, or say in the table why not", which, lines,
 						maxLines)
 				}
@@ -69,7 +71,7 @@ func TestFunctionsFitAScreen(t *testing.T) {
 		}
 	}
 	for which := range unused {
-		t.Errorf("%s is excused from its length, and is not there", which)
+		t.Errorf("%s is excused from its length, and is not there, or no longer than a screen", which)
 	}
 }
 

@@ -11,10 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/pagewire/pagewire/bridge/gateway"
-	"github.com/pagewire/pagewire/bridge/gateway/agents"
 	"github.com/pagewire/pagewire/bridge/gateway/hub"
-	"github.com/pagewire/pagewire/bridge/gateway/live/seen"
 	"github.com/pagewire/pagewire/bridge/gateway/node"
 )
 
@@ -211,8 +208,8 @@ func (c *configuration) parts(s *setup, server part) ([]part, error) {
 		return nil, err
 	}
 	run := command{goos: c.places.goos, binary: binary, inline: c.inline}
-	if flags, err := parseServe(c.serve); err == nil && flags.Flags().Changed("hub") {
-		run.hub, _ = flags.Flags().GetString("hub")
+	if o, err := parseServe(c.serve); err == nil && o.Hub != hub.DefaultAddr {
+		run.hub = o.Hub
 	}
 	return append([]part{server}, c.client.notifier.parts(c.client.name, c.places, run)...), nil
 }
@@ -302,28 +299,14 @@ func (c client) checkHTTP(addr string, flags []string) error {
 }
 
 // parseServe parses flags of what a client will start: a mistake shows here, and not in that client's log.
-func parseServe(args []string) (*cobra.Command, error) {
-	cmd := serveCommand()
+func parseServe(args []string) (*node.Options, error) {
+	o := new(node.Options)
+	cmd := serveInto(o)
 	if err := cmd.ParseFlags(args); err != nil {
 		return nil, err
 	}
 	if rest := cmd.Flags().Args(); len(rest) > 0 {
 		return nil, fmt.Errorf("unexpected argument %q for serve", rest[0])
 	}
-	get := func(name string) bool { on, _ := cmd.Flags().GetBool(name); return on }
-	text := func(name string) string { s, _ := cmd.Flags().GetString(name); return s }
-	list := func(name string) []string { l, _ := cmd.Flags().GetStringArray(name); return l }
-	number := func(name string) int { n, _ := cmd.Flags().GetInt(name); return n }
-	return cmd, checkServe(cmd, &node.Options{
-		AllowHosts: list("allow-host"), TLSCert: text("tls-cert"), TLSKey: text("tls-key"),
-		InsecureHTTP: get("insecure-http"), NoToken: get("no-token"),
-		Shares: agents.Shares{Sessions: number("max-sessions"), Listens: number("max-listens"),
-			Requests: number("max-requests")},
-		Stdio: get("stdio"), HTTP: text("http"), Hub: text("hub"), Chrome: text("chrome"), Launch: get("launch"),
-		Headless: get("headless"), Open: list("open"),
-		BrowserFlags: list("browser-flag"), Inject: get("inject"), AllowOrigins: list("allow-origin"),
-		DenyOrigins: list("deny-origin"),
-		Reminders:   gateway.Reminders(text("reminders")), ReminderChars: number("reminder-chars"),
-		Seen: seen.Limits{URIs: number("seen-uris"), Bytes: number("seen-bytes")},
-	})
+	return o, checkServe(cmd, o)
 }

@@ -12,6 +12,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/pagewire/pagewire/bridge/gateway/hub"
 )
 
 // ours is the entry of the tables below.
@@ -518,5 +520,20 @@ func TestConfigKeepsLinksAndPermissions(t *testing.T) {
 	}
 	if info, err := os.Stat(filepath.Join(home, ".codex", "config.toml")); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("a new file: %v, %v", info, err)
+	}
+}
+
+// What config checks of the flags behind -- is what serve gets, each of them.
+func TestConfigChecksAsServeDoes(t *testing.T) {
+	args := []string{"--launch", "--debug-port", "9222", "--token-file", "/t", "--reminder-chars", "300"}
+	o, err := parseServe(args)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !o.Launch || o.DebugPort != "9222" || o.TokenFile != "/t" || o.ReminderChars != 300 || o.Hub != hub.DefaultAddr {
+		t.Errorf("it takes %q as %+v", args, o)
+	}
+	if _, err := parseServe([]string{"--launch", "--debug-port", "x"}); err == nil {
+		t.Error("a port that is none is taken")
 	}
 }

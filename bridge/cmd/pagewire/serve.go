@@ -28,8 +28,10 @@ import (
 // runNode is what serve does with its options.
 var runNode = node.Run
 
-func serveCommand() *cobra.Command {
-	var o node.Options
+func serveCommand() *cobra.Command { return serveInto(new(node.Options)) }
+
+// serveInto is the command whose flags set o.
+func serveInto(o *node.Options) *cobra.Command {
 	var level, format string
 	cmd := &cobra.Command{
 		Use:   "serve",
@@ -44,7 +46,7 @@ func serveCommand() *cobra.Command {
 		Example: "  pagewire serve --launch --open https://example.com",
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := checkServe(cmd, &o); err != nil {
+			if err := checkServe(cmd, o); err != nil {
 				return usageError{cmd, err}
 			}
 			log, err := newLog(cmd, level, format)
@@ -61,7 +63,7 @@ func serveCommand() *cobra.Command {
 			if f, ok := o.In.(*os.File); ok {
 				o.In = pollable(f, os.Stdout, os.Stderr)
 			}
-			err = runNode(cmd.Context(), o)
+			err = runNode(cmd.Context(), *o)
 			switch {
 			case errors.Is(err, context.Canceled) && cmd.Context().Err() != nil:
 				return nil // it was asked to end
@@ -92,7 +94,7 @@ func serveCommand() *cobra.Command {
 	f.IntVar(&o.ReminderChars, "reminder-chars", 600, "`number` of characters that this may take")
 	f.IntVar(&o.Seen.URIs, "seen-uris", 256, "`number` of URIs of which it is kept what an agent has seen")
 	f.IntVar(&o.Seen.Bytes, "seen-bytes", 8<<20, "`number` of bytes that their texts may take, of each agent")
-	httpFlags(cmd, &o)
+	httpFlags(cmd, o)
 	f.StringVar(&o.TokenFile, "token-file", "", "`file` of the token for agents on HTTP (default in the user's "+
 		"configuration directory)")
 	f.StringVar(&level, "log-level", "info", "log to standard error from this `level` on: debug, info, warn, error")

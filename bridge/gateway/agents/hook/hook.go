@@ -15,6 +15,7 @@ package hook
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -62,18 +63,12 @@ func socketOf(pid int) string { return "agent-" + strconv.Itoa(pid) }
 // hub's. q.Session is what the agent's program calls the conversation, or "". It fails with hub.ErrNoHub where neither
 // the agent nor a hub is found, with ctx's error, or with a sentence.
 func Changes(ctx context.Context, addr string, q gateway.Ask) (string, error) {
-	if addr == "" {
-		addr = hub.DefaultAddr
-	}
-	dir, err := userdir.Open(addr, nil)
+	addr = cmp.Or(addr, hub.DefaultAddr)
+	dir, starter, found, err := serves(addr)
 	if err != nil {
 		return "", err
 	}
 	defer dir.Close()
-	starter, found, err := serves(dir)
-	if err != nil {
-		return "", err
-	}
 	if len(found) == 1 || len(found) > 1 && q.Session == "" {
 		t, err := post(ctx, question{Ask: q}, agentAt(dir, found[0]))
 		if !errors.Is(err, userdir.ErrNobody) {
@@ -100,18 +95,11 @@ var ErrNoAgent = errors.New("no agent with a pagewire serve has started this pro
 // Unknown asks, of URIs that have changed, which of them the agent that has started this process was not told of, as
 // gateway.Gateway.Unknown does. It fails with ErrNoAgent, with ctx's error, or with a sentence.
 func Unknown(ctx context.Context, addr string, uris []string) ([]string, error) {
-	if addr == "" {
-		addr = hub.DefaultAddr
-	}
-	dir, err := userdir.Open(addr, nil)
+	dir, _, found, err := serves(cmp.Or(addr, hub.DefaultAddr))
 	if err != nil {
 		return nil, err
 	}
 	defer dir.Close()
-	_, found, err := serves(dir)
-	if err != nil {
-		return nil, err
-	}
 	if len(found) != 1 {
 		return nil, ErrNoAgent
 	}
@@ -124,11 +112,16 @@ func agentAt(dir *userdir.Dir, pid int) func(context.Context) (net.Conn, error) 
 	return func(ctx context.Context) (net.Conn, error) { return dir.Dial(ctx, socketOf(pid)) }
 }
 
-// serves finds who has started this process, and the serves of that.
-func serves(dir *userdir.Dir) (s starter, found []int, err error) {
+// serves finds who has started this process, and the serves of that among those in the directory of a hub's address,
+// which is to be closed.
+func serves(addr string) (dir *userdir.Dir, s starter, found []int, err error) {
+	if dir, err = userdir.Open(addr, nil); err != nil {
+		return nil, s, nil, err
+	}
 	names, err := dir.Names()
 	if err != nil {
-		return s, nil, err
+		dir.Close()
+		return nil, s, nil, err
 	}
 	var all []int
 	for _, name := range names {
@@ -138,7 +131,7 @@ func serves(dir *userdir.Dir) (s starter, found []int, err error) {
 		}
 	}
 	s = starterOf(os.Getpid(), look)
-	return s, s.among(all, look), nil
+	return dir, s, s.among(all, look), nil
 }
 
 // post asks over a connection that dial makes.
