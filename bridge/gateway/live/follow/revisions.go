@@ -102,14 +102,16 @@ func (v *Revisions) change(t *tracked) {
 // Len is how many resources are tracked.
 func (v *Revisions) Len() int { return len(v.tracked) }
 
-// Followed is how many subscriptions there are.
-func (v *Revisions) Followed() (n int) {
+// Followed is how many subscriptions there are, and how many others wait for their answer.
+func (v *Revisions) Followed() (subscribed, waiting int) {
 	for _, t := range v.tracked {
 		if t.ready {
-			n++
+			subscribed++
+		} else if t.asked {
+			waiting++
 		}
 	}
-	return n
+	return subscribed, waiting
 }
 
 // Clear forgets all, when the source has ended.
