@@ -195,9 +195,8 @@ func TestBrowserThatIsKilled(t *testing.T) {
 	}
 }
 
-// Run leaves no goroutine behind, whatever it was attached to.
+// Run leaves no goroutine behind, whatever it was attached to. Beside other tests it would wait for theirs, too.
 func TestRunLeavesNothing(t *testing.T) {
-	t.Parallel()
 	kinds(t, func(t *testing.T, k kind) {
 		r := begin(t, k)
 		r.openListed()

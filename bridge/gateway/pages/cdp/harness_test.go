@@ -143,6 +143,10 @@ func begin(t *testing.T, k kind) *rig {
 	t.Helper()
 	r := browse(t, k)
 	r.attach()
+	// Before that a page might run its scripts without the page layer.
+	testkit.Eventually(t, "the gateway is attached to the browser", func() bool {
+		return r.user.pages(func(tab map[string]any) bool { return tab["attached"] == true }) > 0
+	})
 	return r
 }
 
@@ -194,15 +198,14 @@ func (s *pool) giveBack(r *rig) {
 		r.browser.Close()
 		return
 	}
-	testkit.Eventually(r.t, "the tabs are closed", func() bool {
-		left := 0
-		for _, info := range r.user.send("", "Target.getTargets", nil)["targetInfos"].([]any) {
-			if info := info.(map[string]any); info["type"] == "page" && info["url"] != "about:blank" {
-				r.user.send("", "Target.closeTarget", map[string]any{"targetId": info["targetId"]})
-				left++
+	testkit.Eventually(r.t, "the tabs are closed, and the gateway is gone", func() bool {
+		return r.user.pages(func(tab map[string]any) bool {
+			if tab["url"] != "about:blank" {
+				r.user.send("", "Target.closeTarget", map[string]any{"targetId": tab["targetId"]})
+				return true
 			}
-		}
-		return left == 0
+			return tab["attached"] == true
+		}) == 0
 	})
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -411,6 +414,17 @@ func dial(t *testing.T, url string) *driver {
 		ended.Wait()
 	})
 	return d
+}
+
+// pages counts the tabs of which f is true.
+func (d *driver) pages(f func(tab map[string]any) bool) (n int) {
+	d.t.Helper()
+	for _, info := range d.send("", "Target.getTargets", nil)["targetInfos"].([]any) {
+		if tab := info.(map[string]any); tab["type"] == "page" && f(tab) {
+			n++
+		}
+	}
+	return n
 }
 
 // send sends a command, and gives the members of its result.
