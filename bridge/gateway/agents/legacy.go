@@ -246,12 +246,29 @@ func (s *session) in() {
 		if err != nil {
 			continue // it has just been decoded
 		}
+		s.taken(m)
 		if s.agent.Write(context.Background(), text) != nil {
 			return
 		}
 		if r, ok := m.(*jsonrpc.Request); ok && r.Method == "notifications/cancelled" {
 			s.cancelled(r.Params)
 		}
+	}
+}
+
+// taken begins the answer to a request, whose headers the transport has set when it hands the request over.
+func (s *session) taken(m jsonrpc.Message) {
+	r, ok := m.(*jsonrpc.Request)
+	if !ok {
+		return
+	}
+	s.mu.Lock()
+	a := s.waiting[r.ID].response
+	s.mu.Unlock()
+	if a != nil {
+		a.mu.Lock()
+		a.ready()
+		a.mu.Unlock()
 	}
 }
 
@@ -394,12 +411,13 @@ func (h *HTTP) serveLegacy(w http.ResponseWriter, r *http.Request, body []byte, 
 	}
 	defer release()
 
-	a := &response{ResponseWriter: w, control: http.NewResponseController(w)}
+	a := &response{ResponseWriter: w, control: http.NewResponseController(w), every: h.opt.aliveEvery}
 	requests := s.expect(body, a)
 	again := r.Clone(r.Context())
 	again.Header.Del("Last-Event-ID") // the transport refuses it, and older clients send it
 	again.Body = io.NopCloser(bytes.NewReader(body))
-	a.during(func() { s.transport.ServeHTTP(a, again) })
+	s.transport.ServeHTTP(a, again)
+	a.silence()
 	if a.status < http.StatusBadRequest {
 		if len(requests) > 0 && a.unanswered() && r.Context().Err() == nil { // the session has ended meanwhile
 			refuse(w, http.StatusNotFound, []byte(m.ID), codeInternal, "The session has ended", reason{"shutdown"})
@@ -490,10 +508,12 @@ func (h *HTTP) legacyStreamOrEnd(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusNotAcceptable, nil, codeInvalidRequest, "Accept must have text/event-stream", nil)
 		return
 	}
-	a := &response{ResponseWriter: w, control: http.NewResponseController(w), began: s.streamBegins}
+	a := &response{ResponseWriter: w, control: http.NewResponseController(w), every: h.opt.aliveEvery,
+		began: s.streamBegins}
 	again := r.Clone(r.Context())
 	again.Header.Del("Last-Event-ID") // nothing is sent twice, and the subscriptions are still there
-	a.during(func() { s.transport.ServeHTTP(a, again) })
+	s.transport.ServeHTTP(a, again)
+	a.silence()
 	if a.status == http.StatusOK {
 		s.streamEnds()
 	} else if len(a.text) > 0 {
@@ -531,7 +551,8 @@ func knownVersion(w http.ResponseWriter, r *http.Request, id bridge.JSON) bool {
 type response struct {
 	http.ResponseWriter
 	control *http.ResponseController
-	began   func() // called when it is to be an event stream
+	every   time.Duration // that the client is told that we are there
+	began   func()        // called when it is to be an event stream
 
 	mu     sync.Mutex
 	status int         // what the transport has set
@@ -541,13 +562,12 @@ type response struct {
 	alive  *time.Timer // writes when nothing else does
 }
 
-// during serves the request. Meanwhile the client is told from time to time that we are there.
-func (a *response) during(serve func()) {
-	a.mu.Lock()
-	a.alive = time.AfterFunc(aliveEvery, a.stillHere)
-	a.mu.Unlock()
-	serve()
-	a.silence()
+// ready has the client told from time to time that we are there. The transport has set the headers by then: before, the
+// answer would begin without them. It is called with mu held.
+func (a *response) ready() {
+	if a.alive == nil && !a.silent {
+		a.alive = time.AfterFunc(a.every, a.stillHere)
+	}
 }
 
 func (a *response) stillHere() {
@@ -556,7 +576,7 @@ func (a *response) stillHere() {
 	if !a.silent {
 		_, _ = a.write([]byte(": keepalive\n\n")) // if it fails the request is about to end
 		_ = a.control.Flush()
-		a.alive.Reset(aliveEvery)
+		a.alive.Reset(a.every)
 	}
 }
 
@@ -590,7 +610,8 @@ func (a *response) refused() bool {
 }
 
 func (a *response) WriteHeader(status int) {
-	if status == http.StatusOK && a.began != nil {
+	stream := status == http.StatusOK && a.began != nil
+	if stream {
 		a.began()
 	}
 	a.mu.Lock()
@@ -598,6 +619,9 @@ func (a *response) WriteHeader(status int) {
 	a.status = status
 	if !a.refused() {
 		a.ResponseWriter.WriteHeader(status)
+	}
+	if stream {
+		a.ready()
 	}
 }
 
