@@ -41,8 +41,8 @@ export interface WatchOptions {
   /** How long the host may take to answer, in ms. Default 10,000. */
   timeout?: number;
   /**
-   * How often a subscribed View makes sure that its host still knows of it, in ms. Default 30,000. It costs no call of
-   * the server.
+   * How often a View asks a host that can subscribe whether it still knows of it, or can now what it could not before,
+   * in ms. Default 30,000. It costs no call of the server.
    */
   recheck?: number;
 }

@@ -151,6 +151,7 @@ class Topic {
   readonly #gone: () => void;
   readonly #watchers = new Set<Watcher>();
   #timer: ReturnType<typeof setTimeout> | undefined;
+  #rechecking: ReturnType<typeof setTimeout> | undefined;
   #last: { text: string; result: ResourceResult } | undefined;
   #reading = false;
   #again = false;
@@ -181,8 +182,7 @@ class Topic {
     const was = this.mode;
     this.end();
     // Also while the host has not answered: it may be about to.
-    if (was === "subscribed" || (was === "starting" && this.#link.supported()))
-      void this.#request("resources/unsubscribe").catch(() => {});
+    if (was === "subscribed" || this.#link.supported()) void this.#request("resources/unsubscribe").catch(() => {});
   }
 
   /** It is over: nothing more is asked or said. */
@@ -190,6 +190,7 @@ class Topic {
     this.#choice++;
     this.mode = "stopped";
     clearTimeout(this.#timer);
+    clearTimeout(this.#rechecking);
     this.#watchers.clear();
     this.#gone();
   }
@@ -198,12 +199,14 @@ class Topic {
   choose(): void {
     const choice = ++this.#choice;
     clearTimeout(this.#timer);
+    clearTimeout(this.#rechecking);
     this.mode = "starting";
     if (!this.#link.connected) return; // connecting chooses again
     void this.#subscribe(choice).then((subscribed) => {
       if (choice !== this.#choice) return;
       this.mode = subscribed ? "subscribed" : "polling";
       void this.read();
+      this.#recheckLater();
     });
   }
 
@@ -280,35 +283,40 @@ class Topic {
     for (const watcher of [...this.#watchers]) deliver(watcher, result);
   }
 
+  /** Reads later: the next poll, or what has failed. */
   #schedule(): void {
     clearTimeout(this.#timer);
-    const { interval = 5000, recheck = 30_000 } = this.#options;
-    const later = Math.min(interval * 2 ** this.#failures, Math.max(interval, 60_000));
-    if (this.mode === "polling") {
-      if (document.hidden) return; // visibility polls
-      // What has not changed ten times in a row is asked for half as often, and in the end a quarter.
-      this.#timer = setTimeout(
-        () => void this.read(),
-        this.#failures ? later : interval * Math.min(4, 2 ** Math.floor(this.#unchanged / 10)),
-      );
-    } else if (this.mode === "subscribed") {
-      this.#timer = this.#failures
-        ? setTimeout(() => void this.read(), later)
-        : setTimeout(() => void this.#recheck(), recheck);
-    }
+    const { interval = 5000 } = this.#options;
+    // While it is hidden it does not poll; visibility does. A subscribed View is told when there is something to read.
+    if (this.mode === "polling" ? document.hidden : this.mode !== "subscribed" || !this.#failures) return;
+    const later = this.#failures
+      ? Math.min(interval * 2 ** this.#failures, Math.max(interval, 60_000))
+      : // What has not changed ten times in a row is asked for half as often, and in the end a quarter.
+        interval * Math.min(4, 2 ** Math.floor(this.#unchanged / 10));
+    this.#timer = setTimeout(() => void this.read(), later);
   }
 
-  /** To subscribe again to what is subscribed to changes nothing, unless the host has forgotten. */
+  #recheckLater(): void {
+    if (this.#link.supported())
+      this.#rechecking = setTimeout(() => void this.#recheck(), this.#options.recheck ?? 30_000);
+  }
+
+  /**
+   * Subscribes again. Where it is subscribed that changes nothing, unless the host has forgotten. Where it polls the
+   * host did not answer in time, as one that is busy, and may now.
+   */
   async #recheck(): Promise<void> {
     const choice = this.#choice;
+    let subscribed = true;
     try {
       await this.#request("resources/subscribe");
     } catch (error) {
+      subscribed = false;
       if ((error as { code?: unknown }).code === -32601) this.#link.refuses = true;
-      if (choice === this.#choice) this.choose();
-      return;
     }
-    if (choice === this.#choice && !this.#reading) this.#schedule();
+    if (choice !== this.#choice) return;
+    if (this.mode === (subscribed ? "subscribed" : "polling")) this.#recheckLater();
+    else this.choose();
   }
 }
 

@@ -272,6 +272,33 @@ test("a host that was loaded anew is noticed: by its announcement, and by asking
   w.stop();
 });
 
+test("a host that was too busy to answer is asked again, while the View polls", async () => {
+  let busy = true;
+  const app = makeApp(able, {
+    async request({ method }) {
+      app.calls.push(method.slice("resources/".length));
+      if (busy) throw Object.assign(new Error("Request timed out"), { code: -32001 });
+      return {};
+    },
+  });
+  const w = watch(app, { interval: 1000 });
+  await settle();
+  assert.equal(w.mode, "polling");
+  await pass(30_000);
+  assert.equal(w.mode, "polling");
+  assert.equal(app.calls.filter((call) => call === "subscribe").length, 2);
+  busy = false;
+  await pass(30_000);
+  assert.equal(w.mode, "subscribed");
+  const before = app.calls.length;
+  await pass(29_999);
+  assert.equal(app.calls.length, before, "it polls no more");
+  await pass(1);
+  assert.deepEqual(app.calls.slice(before), ["subscribe"]);
+  w.stop();
+  assert.equal(app.calls.at(-1), "unsubscribe");
+});
+
 test("the teardown ends it without a word", async () => {
   const app = makeApp(able);
   const w = watch(app);
