@@ -14,11 +14,12 @@
 // tools.go offers all of it once more, as tools, to agents that know nothing else. inpage.go serves agents in a page
 // that has no core.
 //
-// memory.go keeps what each agent has seen, bounded, and gone with the agent: a stdio process, or a legacy session over
-// HTTP. What shares a connection, such as two subagents, shares that. With it readtool.go gives the difference alone,
-// reminders.go says behind a tool's result what has changed since, prompt.go says it to a program's hook, and fresh.go
-// has a page refuse a call that was made with old state. A request of the modern era over HTTP is nobody's, and so has
-// none of this but since.
+// What each agent has seen is kept by package live/follow, bounded, and gone with the agent: a stdio process, or a
+// legacy session over HTTP (memory.go). What shares a connection, such as two subagents, shares that. With it
+// readtool.go gives the difference alone, reminders.go says behind a tool's result what has changed since, prompt.go
+// says it to a program's hook, and fresh.go has a page refuse a call that was made with old state: these ask pages
+// (look.go), and package live makes the texts. A request of the modern era over HTTP is nobody's, and so has none of
+// this but since.
 //
 // Beyond that the gateway never holds what a resource reads as, never speaks MCP to a page, never offers a page's URI
 // at another origin than the one it was attached with, and opens no socket.

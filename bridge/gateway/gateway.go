@@ -54,6 +54,8 @@ type Options struct {
 	// progressEvery is how often who waits is told that it is waited: some clients give a call up that says nothing for
 	// a minute, and count anew with each word. Default 5 s.
 	progressEvery time.Duration
+	// wallClock is what revisions are times of. Default time.Now.
+	wallClock func() time.Time
 	// Log receives what happens. Default none.
 	Log *slog.Logger
 }
@@ -126,6 +128,9 @@ func New(o Options) *Gateway {
 	if o.progressEvery == 0 {
 		o.progressEvery = 5 * time.Second
 	}
+	if o.wallClock == nil {
+		o.wallClock = time.Now
+	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
@@ -144,7 +149,7 @@ func New(o Options) *Gateway {
 	}
 	g.conversations = map[string]*conversation{}
 	g.catalog.init()
-	g.tools.init()
+	g.tools.init((*follower)(g))
 	g.client = newClient(g)
 	g.engine = bridge.New(bridge.Options{
 		Name: "pagewire", Version: o.Version, Instructions: instructions,
@@ -203,7 +208,7 @@ func (g *Gateway) Close() {
 	g.engine.Shutdown(g.now())
 	g.closed = true
 	g.mu.End()
-	clear(g.tools.tracked) // with the engine's sessions
+	g.tools.revisions.Clear() // with the engine's sessions
 	for _, a := range g.agents {
 		a.end("the gateway goes away", false)
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/pagewire/pagewire/bridge"
+	"github.com/pagewire/pagewire/bridge/gateway/live"
 )
 
 // host is the Gateway as the engine sees it. Its methods run with the lock held.
@@ -34,7 +35,7 @@ type call struct {
 	revision int64
 	epoch    string
 	count    int64
-	seen     *look
+	seen     *live.Look
 }
 
 // onEnd has f called too when nobody waits any more.

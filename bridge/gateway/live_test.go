@@ -195,7 +195,7 @@ func revised(t *testing.T, g *Gateway, uri string, since int64) {
 	testkit.Eventually(t, "the gateway knows of the change", func() bool {
 		g.mu.Lock()
 		defer g.mu.Unlock()
-		return g.tools.revision(uri) > since
+		return g.tools.revisions.Revision(uri) > since
 	})
 }
 
@@ -253,7 +253,7 @@ func TestReminderOfWhatWasReadAsAResource(t *testing.T) {
 	g := newGateway(t, Options{})
 	p := openPage(t, g, tabInfo("a"), map[string]string{cart: cartOf(1)})
 	a := openAgent(t, g)
-	a.read(cart)
+	a.Text(cart)
 	testkit.Eventually(t, "the page is watched", func() bool { return p.page.Watches(cart) })
 	p.set(cart, cartOf(2))
 	revised(t, g, cart, 0)

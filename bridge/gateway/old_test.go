@@ -11,6 +11,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/pagewire/pagewire/bridge/gateway/live"
 	"github.com/pagewire/pagewire/bridge/gateway/live/seen"
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
@@ -26,12 +27,13 @@ func TestSinceThatNobodyWasTold(t *testing.T) {
 		t.Run(transport, func(t *testing.T) {
 			g := newGateway(t, Options{})
 			openPage(t, g, tabInfo("a"), map[string]string{cart: cartOf(1)})
-			a := openAgentBy(t, g, transport, nil)
+			a := openAgentBy(t, g, transport)
 			first := fields(t, a.must(toolRead, map[string]any{"uri": cart})).Revision
 			untold := func() int64 { // between what it was told and now
 				g.mu.Lock()
 				defer g.unlock()
-				return g.tools.advance()
+				g.tools.revisions.Track([]string{app + "/nothing"}, func(map[string]string) {})
+				return g.tools.revisions.Clock()
 			}
 			for name, since := range map[string]func() int64{
 				"zero": always(0), "unknown": always(7), "of a gateway before": always(old),
@@ -178,7 +180,7 @@ func TestARecordIsItsAgents(t *testing.T) {
 	for uri := range state {
 		since := int64(0)
 		g.mu.Lock()
-		since = g.tools.revision(uri)
+		since = g.tools.revisions.Revision(uri)
 		g.unlock()
 		p.set(uri, "two")
 		if p.subscriptions(uri) == 1 {
@@ -197,9 +199,9 @@ func TestARecordIsItsAgents(t *testing.T) {
 	testkit.Eventually(t, "nothing is watched", func() bool { return watched() == 0 })
 	g.mu.Lock()
 	defer g.unlock()
-	if g.remembering != 1 || len(g.tools.tracked) != 0 {
+	if g.remembering != 1 || g.tools.revisions.Len() != 0 {
 		t.Errorf("%d agents and %d resources are remembered, want the other agent alone", g.remembering,
-			len(g.tools.tracked))
+			g.tools.revisions.Len())
 	}
 }
 
@@ -234,7 +236,7 @@ func TestManyChangesAreOneBlock(t *testing.T) {
 			t.Fatalf("reminded: %q", texts)
 		}
 		for line := range strings.Lines(texts[1]) {
-			var told change
+			var told live.Change
 			if json.Unmarshal([]byte(line), &told) == nil {
 				named[told.URI]++
 			}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pagewire/pagewire/bridge"
 	"github.com/pagewire/pagewire/bridge/gateway/internal/taburi"
+	"github.com/pagewire/pagewire/bridge/gateway/live"
 )
 
 // Our own tools. Clients that put tools off show a model their names first, and some models see no instructions: each
@@ -69,14 +70,14 @@ func readOnly(title string) *mcp.ToolAnnotations {
 }
 
 // fail completes a call of one of our tools that could not be done, with a sentence.
-func (g *Gateway) fail(c *call, why string) { g.say(c, "", true, asText(why)) }
+func (g *Gateway) fail(c *call, why string) { g.say(c, "", true, live.AsText(why)) }
 
 // say completes a call of one of our tools that was about pages of an origin, or with "" of any, and says what else has
 // changed.
 func (g *Gateway) say(c *call, origin string, failed bool, content ...any) {
 	g.remind(c, origin, func(block string) {
 		if block != "" {
-			content = append(content, asText(block))
+			content = append(content, live.AsText(block))
 		}
 		text, err := json.Marshal(struct {
 			Content []any `json:"content"`
@@ -88,15 +89,6 @@ func (g *Gateway) say(c *call, origin string, failed bool, content ...any) {
 		g.engine.Complete(g.now(), c.id, bridge.Result{Contents: text})
 	})
 }
-
-type textContent struct {
-	Type string `json:"type"`
-	Text string `json:"text"`
-}
-
-func asText(s string) textContent { return textContent{"text", s} }
-
-func asJSON(v any) textContent { return asText(line(v)) }
 
 func (g *Gateway) list(c *call, args []byte) {
 	var in struct {
@@ -144,7 +136,7 @@ func (g *Gateway) list(c *call, args []byte) {
 	for _, about := range slices.Sorted(maps.Keys(g.notices)) {
 		out.Note = strings.TrimSpace(out.Note + " " + g.notices[about])
 	}
-	g.say(c, "", false, asJSON(out))
+	g.say(c, "", false, live.AsJSON(out))
 }
 
 // tab is the number of the tab that a route leads to.

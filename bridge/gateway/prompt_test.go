@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pagewire/pagewire/bridge/gateway/live"
+	"github.com/pagewire/pagewire/bridge/gateway/live/follow"
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
@@ -35,7 +37,7 @@ func (p *testPage) change(g *Gateway, uri, text string) {
 	revision := func() int64 {
 		g.mu.Lock()
 		defer g.mu.Unlock()
-		return g.tools.revision(uri)
+		return g.tools.revisions.Revision(uri)
 	}
 	testkit.Eventually(p.t, "the page is asked to tell of "+uri, func() bool { return p.page.Watches(uri) })
 	before := revision()
@@ -193,9 +195,7 @@ func TestPromptAfterAWhile(t *testing.T) {
 	prompt(t, g, Ask{Session: talk})
 	testkit.Eventually(t, "both are watched", func() bool { return p.page.Watches(cart) && p.page.Watches(app+"/doc") })
 	g.mu.Lock()
-	for _, tracked := range g.tools.tracked {
-		tracked.used = tracked.used.Add(-time.Hour)
-	}
+	g.opt.wallClock = func() time.Time { return time.Now().Add(time.Hour) }
 	g.unlock()
 	p.change(g, cart, "two")
 	testkit.Eventually(t, "it is left alone", func() bool { return !p.page.Watches(cart) })
@@ -231,7 +231,7 @@ func TestPromptOfManyChanges(t *testing.T) {
 			t.Fatalf("told %d characters at once", len(text))
 		}
 		for _, line := range strings.Split(text, "\n")[1:] {
-			var c change
+			var c live.Change
 			if json.Unmarshal([]byte(line), &c) == nil {
 				told[c.URI]++
 			} else if !strings.HasPrefix(line, "and ") {
@@ -249,7 +249,7 @@ func TestPromptOfManyChanges(t *testing.T) {
 func TestPromptBounds(t *testing.T) {
 	g := newGateway(t, Options{})
 	p := openPage(t, g, tabInfo("a"), nil)
-	for i := range maxFollowed + 50 {
+	for i := range follow.MaxFollowed + 50 {
 		p.offer(fmt.Sprintf("%s/r/%d", app, i), "x")
 	}
 	for i := range maxConversations + 10 {
@@ -262,14 +262,14 @@ func TestPromptBounds(t *testing.T) {
 	if g.conversations["0"] != nil || g.conversations["20"] == nil {
 		t.Error("not the one went that was used least recently")
 	}
-	if n := len(g.tools.tracked); n != maxFollowed {
+	if n := g.tools.revisions.Len(); n != follow.MaxFollowed {
 		t.Errorf("%d resources are followed", n)
 	}
 	later := time.Now().Add(2 * conversationFor)
 	g.asking("later", later)
-	if len(g.conversations) != 1 || len(g.tools.tracked) != 0 || g.remembering != 1 {
+	if len(g.conversations) != 1 || g.tools.revisions.Len() != 0 || g.remembering != 1 {
 		t.Errorf("after a while there are %d conversations, %d resources, %d records", len(g.conversations),
-			len(g.tools.tracked), g.remembering)
+			g.tools.revisions.Len(), g.remembering)
 	}
 	g.unlock()
 }

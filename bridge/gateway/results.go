@@ -3,6 +3,7 @@
 package gateway
 
 import (
+	"github.com/pagewire/pagewire/bridge/gateway/live"
 	"github.com/pagewire/pagewire/bridge/gateway/tools"
 	"github.com/pagewire/pagewire/bridge/wire"
 )
@@ -14,7 +15,7 @@ import (
 // completeTool answers a call of a page's tool.
 func (g *Gateway) completeTool(c *call, o toolOffer, r reply) {
 	plain := c.agent == nil || c.agent.transport == TransportGateway || o.tool.OutputSchema != nil || r.failure != ""
-	result, err := wire.Parse(r.contents, maxDepth)
+	result, err := wire.Parse(r.contents, live.MaxDepth)
 	if plain || err != nil || result.Kind() != wire.Object {
 		g.complete(c, r)
 		return

@@ -14,6 +14,8 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/pagewire/pagewire/bridge"
+	"github.com/pagewire/pagewire/bridge/gateway/live/follow"
+	"github.com/pagewire/pagewire/bridge/gateway/live/seen"
 	"github.com/pagewire/pagewire/bridge/gateway/tools"
 )
 
@@ -24,7 +26,13 @@ import (
 type agentTools struct {
 	names  *tools.Names
 	routes map[string]toolOffer
-	revisions
+	// revisions are of what agents read by tools; port is their session at the engine.
+	revisions *follow.Revisions
+	port      bridge.PortID
+	// waiters look whether what they wait for has changed.
+	waiters map[*call]func()
+	// given has the revisions that were told to those who have no memory.
+	given *seen.Record
 	// changes is how often the engine is told, told how often it was, pending that it will be.
 	changes *rate.Limiter
 	told    int
@@ -55,14 +63,16 @@ func decodeTool(t bridge.Tool) (toolOffer, error) {
 	return toolOffer{name: t.Name, tool: &decoded}, nil
 }
 
-func (b *agentTools) init() {
+func (b *agentTools) init(s follow.Source) {
 	var own []string
 	for _, t := range ownTools {
 		own = append(own, t.Name)
 	}
 	b.names = tools.NewNames(own...)
 	b.changes = rate.NewLimiter(rate.Every(toolsEvery), toolsBurst)
-	b.revisions.init()
+	b.revisions = follow.New(s)
+	b.waiters = map[*call]func(){}
+	b.given = seen.New(seen.Limits{})
 }
 
 // retool tells the engine what tools there are: at once, unless pages change theirs in a loop. Then it is at most once

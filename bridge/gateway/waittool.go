@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/pagewire/pagewire/bridge/gateway/live"
 )
 
 // maxGranted is how many resources a wait gives of those that have changed; it names the others.
@@ -49,7 +51,7 @@ func (g *Gateway) wait(c *call, args []byte) {
 	slices.Sort(in.URIs)
 	w := &waiting{g: g, c: c, uris: slices.Compact(in.URIs), since: in.Since,
 		timeout: time.Duration(min(max(in.Timeout, 0), 25_000)) * time.Millisecond}
-	g.track(w.uris, func(failed map[string]string) {
+	g.tools.revisions.Track(w.uris, func(failed map[string]string) {
 		if g.calls[c.id] == nil {
 			return
 		}
@@ -59,7 +61,7 @@ func (g *Gateway) wait(c *call, args []byte) {
 				return
 			}
 		}
-		w.from = g.tools.clock
+		w.from = g.tools.revisions.Clock()
 		if w.since != nil && !g.tools.issues(c.agent).Issued(*w.since) {
 			w.since = new(int64) // no revision that it was told: it has nothing
 		}
@@ -78,7 +80,7 @@ func (w *waiting) changed() (list []string) {
 				from = v.Current
 			}
 		}
-		if w.g.tools.revision(uri) > from {
+		if w.g.tools.revisions.Revision(uri) > from {
 			list = append(list, uri)
 		}
 	}
@@ -92,7 +94,7 @@ func (w *waiting) begin() {
 	w.after(w.timeout, func() {
 		if w.late = true; !w.looking {
 			w.stop()
-			w.answer(head{}, nil, nil)
+			w.answer(live.Head{}, nil, nil)
 		}
 	})
 	began := time.Now()
@@ -123,7 +125,7 @@ func (w *waiting) stop() {
 	for _, t := range w.timers {
 		t.Stop()
 	}
-	w.g.tools.leave(w.c)
+	delete(w.g.tools.waiters, w.c)
 }
 
 // look answers, if something has changed, with what that is now. Some pages say so without: then it goes on.
@@ -134,8 +136,8 @@ func (w *waiting) look() {
 	}
 	w.looking = true
 	g := w.g
-	h := head{Revision: g.tools.clock}
-	g.looks(w.c, changed[:min(len(changed), maxGranted)], g.opt.ReadTimeout, func(found map[string]*look) {
+	h := live.Head{Revision: g.tools.revisions.Clock()}
+	g.looks(w.c, changed[:min(len(changed), maxGranted)], g.opt.ReadTimeout, func(found map[string]*live.Look) {
 		w.looking = false
 		changed = slices.DeleteFunc(changed, func(uri string) bool { return w.has(found[uri]) })
 		switch {
@@ -149,12 +151,12 @@ func (w *waiting) look() {
 }
 
 // has reports whether the agent has what was read already, and notes that that is current.
-func (w *waiting) has(l *look) bool {
+func (w *waiting) has(l *live.Look) bool {
 	if a := w.c.agent; l != nil && a != nil && a.memory != nil {
-		if v, ok := a.memory.Last(l.uri); ok && same(v, l) && (w.since == nil || v.Revision <= *w.since) {
-			a.memory.Renew(l.uri, l.version(v.Part))
+		if v, ok := a.memory.Last(l.URI); ok && live.Same(v, l) && (w.since == nil || v.Revision <= *w.since) {
+			a.memory.Renew(l.URI, l.Version(v.Part))
 			if w.since != nil {
-				w.since = &l.revision
+				w.since = &l.Revision
 			}
 			return true
 		}
@@ -163,10 +165,10 @@ func (w *waiting) has(l *look) bool {
 }
 
 // grant gives what can be read of what has changed, one after the other, as long as there is room.
-func (w *waiting) grant(h head, changed []string, found map[string]*look) {
+func (w *waiting) grant(h live.Head, changed []string, found map[string]*live.Look) {
 	g := w.g
 	room := g.opt.PageChars - g.opt.ReminderChars
-	var heads []head
+	var heads []live.Head
 	var contents [][]any
 	var step func(i int)
 	step = func(i int) {
@@ -177,12 +179,12 @@ func (w *waiting) grant(h head, changed []string, found map[string]*look) {
 			w.give(h, changed, heads, contents)
 			return
 		}
-		wish := wish{uri: changed[i], since: w.since, chars: room + g.opt.ReminderChars}
-		g.grant(w.c, found[changed[i]], wish, func(one head, content []any, _ string) {
+		wish := live.Wish{URI: changed[i], Since: w.since, Chars: room}
+		g.grant(w.c, found[changed[i]], wish, func(one live.Head, content []any, _ string) {
 			heads, contents = append(heads, one), append(contents, content)
-			room -= len(line(one))
+			room -= len(live.Line(one))
 			for _, part := range content {
-				if text, ok := part.(textContent); ok {
+				if text, ok := part.(live.TextContent); ok {
 					room -= len(text.Text)
 				}
 			}
@@ -193,7 +195,7 @@ func (w *waiting) grant(h head, changed []string, found map[string]*look) {
 }
 
 // give answers with what has changed. Where that is one resource, its head is the first line.
-func (w *waiting) give(h head, changed []string, heads []head, contents [][]any) {
+func (w *waiting) give(h live.Head, changed []string, heads []live.Head, contents [][]any) {
 	var content []any
 	if len(heads) == 1 && len(changed) == 1 {
 		revision := max(h.Revision, heads[0].Revision)
@@ -201,7 +203,7 @@ func (w *waiting) give(h head, changed []string, heads []head, contents [][]any)
 		h.Revision, h.URI = revision, ""
 	} else {
 		for i := range heads {
-			content = append(append(content, asJSON(heads[i])), contents[i]...)
+			content = append(append(content, live.AsJSON(heads[i])), contents[i]...)
 		}
 		if len(heads) < len(changed) {
 			h.Note = "read the others with " + toolRead
@@ -211,18 +213,18 @@ func (w *waiting) give(h head, changed []string, heads []head, contents [][]any)
 }
 
 // answer is the end of the wait. Without a change its time is over.
-func (w *waiting) answer(h head, changed []string, content []any) {
+func (w *waiting) answer(h live.Head, changed []string, content []any) {
 	if h.Revision == 0 {
-		h.Revision = w.g.tools.clock
+		h.Revision = w.g.tools.revisions.Clock()
 	}
 	w.g.tools.issues(w.c.agent).Issue(h.Revision)
 	first := waited{append([]string{}, changed...), h, len(changed) == 0}
-	w.g.say(w.c, "", false, append([]any{asJSON(first)}, content...)...)
+	w.g.say(w.c, "", false, append([]any{live.AsJSON(first)}, content...)...)
 }
 
 // waited is the first line of a wait's result.
 type waited struct {
 	Changed []string `json:"changed"`
-	head
+	live.Head
 	TimedOut bool `json:"timedOut,omitempty"`
 }

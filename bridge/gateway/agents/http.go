@@ -26,6 +26,9 @@ type HTTPOptions struct {
 	// Idle is how long a session of the legacy era lives without a request and without an open stream. Default 30
 	// minutes.
 	Idle time.Duration
+	// aliveEvery is how often a stream that is silent says that it is there: proxies cut what is silent for a minute.
+	// Default 15 s.
+	aliveEvery time.Duration
 	// Log receives what happens. Default none.
 	Log *slog.Logger
 }
@@ -50,6 +53,9 @@ type HTTP struct {
 func NewHTTP(g *gateway.Gateway, o HTTPOptions) *HTTP {
 	if o.Idle == 0 {
 		o.Idle = 30 * time.Minute
+	}
+	if o.aliveEvery == 0 {
+		o.aliveEvery = 15 * time.Second
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)

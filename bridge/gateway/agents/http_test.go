@@ -176,8 +176,8 @@ func TestHTTPClients(t *testing.T) {
 			all.Go(func() {
 				a := watch(t, &mcp.StreamableClientTransport{Endpoint: s.server.URL + "/mcp"}, version)
 				a.converse(s.testPage)
-				a.follow(origin + "/doc")
-				a.follow(origin + "/other")
+				a.Watch(origin + "/doc")
+				a.Watch(origin + "/other")
 				agents <- a
 			})
 		}
@@ -190,8 +190,8 @@ func TestHTTPClients(t *testing.T) {
 	})
 	s.Set(origin+"/doc", "two")
 	for a := range agents {
-		a.updated(origin + "/doc")
-		if got := a.text(origin + "/doc"); got != "two" {
+		a.Told(origin + "/doc")
+		if got := a.Text(origin + "/doc"); got != "two" {
 			t.Errorf("read %q", got)
 		}
 		if err := a.Close(); err != nil {
@@ -601,11 +601,40 @@ func TestLegacyDelete(t *testing.T) {
 	s.do("POST", legacyCall("1", "ping", ""), other).want(200, 0)
 }
 
+// Who waits is told that we are there, as an event stream and under the headers of one.
+func TestStillHere(t *testing.T) {
+	s := serveHTTP(t, HTTPOptions{aliveEvery: time.Millisecond})
+	session := s.begin()
+	for name, r := range map[string]*reply{
+		"a legacy request": s.do("POST", legacyCall("1", "resources/read", `"uri":"`+origin+`/slow"`), session),
+		"a legacy stream":  s.do("GET", "", session),
+		"a modern request": s.ask(call("2", "resources/read", `"uri":"`+origin+`/slow"`)),
+	} {
+		if got := r.Header.Get("Content-Type"); got != "text/event-stream" {
+			t.Errorf("%s has Content-Type %q", name, got)
+		}
+		for told := 0; told < 2; {
+			line, err := r.lines.ReadString('\n')
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			if line == ": keepalive\n" {
+				told++
+			}
+		}
+	}
+	close(s.released)
+}
+
 // Sessions that nobody uses end by themselves, those that have a stream open do not.
 func TestLegacyIdle(t *testing.T) {
-	s := serveHTTP(t, HTTPOptions{Idle: 100 * time.Millisecond})
+	s := serveHTTP(t, HTTPOptions{})
 	idle, busy := s.begin(), s.begin()
 	stream := s.do("GET", "", busy)
+	s.h.mu.Lock()
+	s.h.opt.Idle = time.Millisecond // not before: it might be over while they begin
+	s.h.mu.Unlock()
+	s.do("POST", legacyCall("1", "ping", ""), idle)
 	testkit.Eventually(t, "the idle session has ended", func() bool { return len(s.g.Snapshot().Agents) == 1 })
 	s.do("POST", legacyCall("1", "ping", ""), idle).want(404, -32600)
 	s.do("POST", legacyCall("1", "ping", ""), busy).want(200, 0)

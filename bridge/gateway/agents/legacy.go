@@ -99,7 +99,7 @@ func (s *session) serve(w http.ResponseWriter, r *http.Request, texts []json.Raw
 		}
 	}
 	if slices.ContainsFunc(all, func(m bridge.Incoming) bool { return m.Method != "" && len(m.ID) > 0 }) {
-		p.wait(r.Context())
+		p.wait(r.Context(), s.h.opt.aliveEvery)
 	} else {
 		w.WriteHeader(http.StatusAccepted)
 	}
@@ -144,7 +144,7 @@ func (p *post) write(what func() error) {
 }
 
 // wait returns when all is answered or the client has gone. Meanwhile the client is told now and then that we are here.
-func (p *post) wait(ctx context.Context) {
+func (p *post) wait(ctx context.Context, aliveEvery time.Duration) {
 	alive := time.NewTicker(aliveEvery)
 	defer alive.Stop()
 	for waiting := true; waiting; {

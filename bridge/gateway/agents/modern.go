@@ -212,7 +212,8 @@ func (h *HTTP) ask(w http.ResponseWriter, r *http.Request, q question) {
 		refuse(w, http.StatusServiceUnavailable, nil, codeInternal, "The server goes away", reason{"shutdown"})
 		return
 	}
-	s := &stream{w: w, control: http.NewResponseController(w), events: accepts(r, "text/event-stream")}
+	s := &stream{w: w, control: http.NewResponseController(w), every: h.opt.aliveEvery,
+		events: accepts(r, "text/event-stream")}
 	for {
 		message, err := s.next(ctx, agent)
 		switch {

@@ -327,7 +327,7 @@ func (s *session) follow(ctx context.Context, out *stream) {
 		s.open = false
 		s.steer()
 	}()
-	alive := time.NewTicker(aliveEvery)
+	alive := time.NewTicker(s.h.opt.aliveEvery)
 	defer alive.Stop()
 	for err := out.alive(); err == nil && ctx.Err() == nil; {
 		note, over := s.note()

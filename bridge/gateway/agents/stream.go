@@ -16,16 +16,17 @@ import (
 type stream struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
-	events  bool // the client takes them
-	begun   bool // as an event stream
+	every   time.Duration // that the client is told that we are there
+	events  bool          // the client takes them
+	begun   bool          // as an event stream
 }
 
-// errSilent is what next returns when nothing has come for aliveEvery.
+// errSilent is what next returns when nothing has come for stream.every.
 var errSilent = errors.New("silent")
 
 // next waits for a message to the agent.
 func (s *stream) next(ctx context.Context, agent *gateway.Agent) ([]byte, error) {
-	short, cancel := context.WithTimeoutCause(ctx, aliveEvery, errSilent)
+	short, cancel := context.WithTimeoutCause(ctx, s.every, errSilent)
 	defer cancel()
 	message, err := agent.Read(short)
 	if err != nil && ctx.Err() == nil && short.Err() != nil {
