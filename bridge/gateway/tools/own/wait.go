@@ -1,0 +1,219 @@
+//go:build !js
+
+package own
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/pagewire/pagewire/bridge/gateway/live"
+)
+
+// maxGranted is how many resources a wait gives of those that have changed; it names the others.
+const maxGranted = 5
+
+// A waiting is a call of wait_for_page_update.
+type waiting struct {
+	t       *Tools
+	c       Call
+	uris    []string
+	since   *int64
+	from    int64 // the revision from which on a change counts, for what the agent has not been given
+	timeout time.Duration
+	looking bool // at what has changed
+	late    bool // its time is over
+	over    bool
+	timers  []func() // that end them
+}
+
+// wait answers a call of wait_for_page_update.
+func (t *Tools) wait(c Call, args []byte) {
+	in := struct {
+		URIs    []string
+		Since   *int64
+		Timeout int64 `json:"timeout_ms"`
+	}{Timeout: 20_000}
+	if err := json.Unmarshal(args, &in); err != nil || len(in.URIs) > 50 {
+		t.fail(c, Wait+": uris must be at most 50 URIs of resources")
+		return
+	}
+	if len(in.URIs) == 0 {
+		if m := c.Memory(); m != nil {
+			in.URIs = slices.Sorted(m.URIs)
+		}
+		if len(in.URIs) == 0 {
+			t.fail(c, Wait+": name uris; without them it waits for what you have read, and that is nothing yet")
+			return
+		}
+	}
+	slices.Sort(in.URIs)
+	w := &waiting{t: t, c: c, uris: slices.Compact(in.URIs), since: in.Since,
+		timeout: time.Duration(min(max(in.Timeout, 0), 25_000)) * time.Millisecond}
+	c.OnEnd(w.stop)
+	t.Revisions.Track(w.uris, func(failed map[string]string) {
+		if w.over {
+			return
+		}
+		for _, uri := range w.uris {
+			if why := failed[uri]; why != "" && len(failed) == len(w.uris) {
+				t.fail(c, uri+": "+why)
+				return
+			}
+		}
+		w.from = t.Revisions.Clock()
+		if w.since != nil && !t.issues(c).Issued(*w.since) {
+			w.since = new(int64) // no revision that it was told: it has nothing
+		}
+		w.begin()
+	})
+}
+
+// changed lists what has changed since the agent had it.
+func (w *waiting) changed() (list []string) {
+	for _, uri := range w.uris {
+		from := w.from
+		if w.since != nil {
+			from = *w.since
+		} else if m := w.c.Memory(); m != nil {
+			if v, ok := m.Last(uri); ok {
+				from = v.Current
+			}
+		}
+		if w.t.Revisions.Revision(uri) > from {
+			list = append(list, uri)
+		}
+	}
+	return list
+}
+
+func (w *waiting) begin() {
+	w.t.waiters[w] = true
+	w.after(w.timeout, func() {
+		if w.late = true; !w.looking {
+			w.stop()
+			w.answer(live.Head{}, nil, nil)
+		}
+	})
+	began := time.Now()
+	w.after(w.t.ProgressEvery, func() { w.progress(began) })
+	w.look()
+}
+
+// after calls f later, unless the wait is over by then.
+func (w *waiting) after(d time.Duration, f func()) { w.timers = append(w.timers, w.c.After(d, f)) }
+
+func (w *waiting) progress(began time.Time) {
+	w.c.Progress(fmt.Sprintf(`"progress":%d,"total":%d,"message":"waiting for a page to change"`,
+		int(time.Since(began).Seconds()), int(w.timeout.Seconds())))
+	w.after(w.t.ProgressEvery, func() { w.progress(began) })
+}
+
+func (w *waiting) stop() {
+	w.over = true
+	for _, end := range w.timers {
+		end()
+	}
+	w.timers = nil
+	delete(w.t.waiters, w)
+}
+
+// look answers, if something has changed, with what that is now. Some pages say so without: then it goes on.
+func (w *waiting) look() {
+	changed := w.changed()
+	if w.over || w.looking || len(changed) == 0 {
+		return
+	}
+	w.looking = true
+	h := live.Head{Revision: w.t.Revisions.Clock()}
+	w.t.Looks(w.c, changed[:min(len(changed), maxGranted)], w.t.ReadTimeout, func(found map[string]*live.Look) {
+		w.looking = false
+		changed = slices.DeleteFunc(changed, func(uri string) bool { return w.has(found[uri]) })
+		switch {
+		case len(changed) > 0 || w.late:
+			w.stop()
+			w.grant(h, changed, found)
+		default:
+			w.look()
+		}
+	})
+}
+
+// has reports whether the agent has what was read already, and notes that that is current.
+func (w *waiting) has(l *live.Look) bool {
+	if m := w.c.Memory(); l != nil && m != nil {
+		if v, ok := m.Last(l.URI); ok && live.Same(v, l) && (w.since == nil || v.Revision <= *w.since) {
+			m.Renew(l.URI, l.Version(v.Part))
+			if w.since != nil {
+				w.since = &l.Revision
+			}
+			return true
+		}
+	}
+	return false
+}
+
+// grant gives what can be read of what has changed, one after the other, as long as there is room.
+func (w *waiting) grant(h live.Head, changed []string, found map[string]*live.Look) {
+	room := w.t.PageChars - w.t.ReminderChars
+	var heads []live.Head
+	var contents [][]any
+	var step func(i int)
+	step = func(i int) {
+		for i < len(changed) && (found[changed[i]] == nil || room < 1000) {
+			i++
+		}
+		if i >= len(changed) {
+			w.give(h, changed, heads, contents)
+			return
+		}
+		wish := live.Wish{URI: changed[i], Since: w.since, Chars: room}
+		w.t.grant(w.c, found[changed[i]], wish, func(one live.Head, content []any, _ string) {
+			heads, contents = append(heads, one), append(contents, content)
+			room -= len(live.Line(one))
+			for _, part := range content {
+				if text, ok := part.(live.TextContent); ok {
+					room -= len(text.Text)
+				}
+			}
+			step(i + 1)
+		})
+	}
+	step(0)
+}
+
+// give answers with what has changed. Where that is one resource, its head is the first line.
+func (w *waiting) give(h live.Head, changed []string, heads []live.Head, contents [][]any) {
+	var content []any
+	if len(heads) == 1 && len(changed) == 1 {
+		revision := max(h.Revision, heads[0].Revision)
+		h, content = heads[0], contents[0]
+		h.Revision, h.URI = revision, ""
+	} else {
+		for i := range heads {
+			content = append(append(content, live.AsJSON(heads[i])), contents[i]...)
+		}
+		if len(heads) < len(changed) {
+			h.Note = "read the others with " + Read
+		}
+	}
+	w.answer(h, changed, content)
+}
+
+// answer is the end of the wait. Without a change its time is over.
+func (w *waiting) answer(h live.Head, changed []string, content []any) {
+	if h.Revision == 0 {
+		h.Revision = w.t.Revisions.Clock()
+	}
+	w.t.issues(w.c).Issue(h.Revision)
+	first := waited{append([]string{}, changed...), h, len(changed) == 0}
+	w.t.Say(w.c, "", false, append([]any{live.AsJSON(first)}, content...)...)
+}
+
+// waited is the first line of a wait's result.
+type waited struct {
+	Changed []string `json:"changed"`
+	live.Head
+	TimedOut bool `json:"timedOut,omitempty"`
+}
