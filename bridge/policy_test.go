@@ -80,10 +80,12 @@ var packages = []row{
 	{"bridge/gateway/live/delta/...", native, "bridge/wire", "github.com/aymanbagabas/go-udiff"},
 	{"bridge/gateway/live", native, "bridge/wire bridge/link bridge/gateway/live/seen bridge/gateway/live/delta", ""},
 	{"bridge/gateway/live/follow", native, "bridge/gateway/live bridge/gateway/live/seen", ""},
+	{"bridge/gateway/tools/own", native, "bridge/gateway/live bridge/gateway/live/seen bridge/gateway/live/delta " +
+		"bridge/gateway/live/follow", "github.com/modelcontextprotocol/go-sdk"},
 	{"bridge/gateway/browser/...", native, "bridge/gateway/internal/...", chromeDevTools + " golang.org/x/sys"},
 	// Its middle: it knows pages by their link and agents by their messages, and none of the ways in which they come.
 	{"bridge/gateway", native, "bridge bridge/wire bridge/link bridge/home " +
-		"bridge/gateway/weborigin bridge/gateway/mcpconn bridge/gateway/tools bridge/gateway/live/... " +
+		"bridge/gateway/weborigin bridge/gateway/mcpconn bridge/gateway/tools/... bridge/gateway/live/... " +
 		"bridge/gateway/internal/hubclient bridge/gateway/internal/taburi",
 		"github.com/modelcontextprotocol/go-sdk golang.org/x/time"},
 	// The ways in, of which none knows another.

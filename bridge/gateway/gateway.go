@@ -60,6 +60,15 @@ type Options struct {
 	Log *slog.Logger
 }
 
+// Reminders say how much agents are told, behind the results of tools, of what has changed since they looked.
+type Reminders string
+
+const (
+	RemindersInline Reminders = "inline" // URIs, and small changes of the called page's origin; the default
+	RemindersNames  Reminders = "names"  // URIs and revisions
+	RemindersOff    Reminders = "off"
+)
+
 // A Gateway holds what the attached pages offer and serves it to the connected agents. Its methods may be called
 // concurrently.
 type Gateway struct {
@@ -149,7 +158,7 @@ func New(o Options) *Gateway {
 	}
 	g.conversations = map[string]*conversation{}
 	g.catalog.init()
-	g.tools.init((*follower)(g))
+	g.tools.init(g)
 	g.client = newClient(g)
 	g.engine = bridge.New(bridge.Options{
 		Name: "pagewire", Version: o.Version, Instructions: instructions,

@@ -3,32 +3,20 @@
 package gateway
 
 import (
-	"time"
-
 	"github.com/pagewire/pagewire/bridge/gateway/live"
 )
 
 // look reads a URI at its page. Changes of it are counted from then on. done is called once, with the lock held, unless
-// end is called before.
+// end is called before. end is to be called in any case.
 func (g *Gateway) look(uri string, done func(*live.Look)) (end func()) {
 	ended := false
 	stop := func() {}
 	finish := func(l *live.Look) {
-		if ended {
-			return
+		if !ended {
+			l.URI = uri
+			done(l)
 		}
-		ended = true
-		stop()
-		l.URI = uri
-		done(l)
 	}
-	// The engine waits for tools longer than for reads.
-	late := time.AfterFunc(g.opt.ReadTimeout, func() {
-		g.mu.Lock()
-		defer g.unlock()
-		finish(&live.Look{Why: "its page has not answered for " + g.opt.ReadTimeout.String()})
-	})
-	stop = func() { late.Stop() }
 	g.tools.revisions.Track([]string{uri}, func(failed map[string]string) {
 		if ended {
 			return
@@ -47,28 +35,17 @@ func (g *Gateway) look(uri string, done func(*live.Look)) (end func()) {
 			finish(&live.Look{Why: "its page is being reloaded; try again"})
 		default:
 			g.counts.reads++
-			var over func()
-			answered := false
-			stop = func() {
-				late.Stop()
-				if over != nil {
-					over()
-				}
-			}
-			over = r.page.src.read(r.own(asked.Key), r.own(asked.URI), asked.Params, func(answer reply) {
-				answered = true
+			stop = r.page.src.read(r.own(asked.Key), r.own(asked.URI), asked.Params, func(answer reply) {
 				finish(g.lookAt(uri, revision, r.page, answer))
 			})
-			if answered { // at once: then stop has not known over
-				over()
+			if ended { // it was answered at once
+				stop()
 			}
 		}
 	})
 	return func() {
-		if !ended {
-			ended = true
-			stop()
-		}
+		ended = true
+		stop()
 	}
 }
 

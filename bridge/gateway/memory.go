@@ -5,7 +5,6 @@ package gateway
 import (
 	"github.com/pagewire/pagewire/bridge"
 	"github.com/pagewire/pagewire/bridge/gateway/live"
-	"github.com/pagewire/pagewire/bridge/gateway/live/seen"
 )
 
 // Transports of those that are no agents: none has a memory, and nothing is said to them that they did not ask for.
@@ -20,22 +19,6 @@ const (
 func remembers(transport string) bool {
 	return transport != TransportRequest && transport != TransportGateway && transport != TransportCommand &&
 		transport != TransportInspector
-}
-
-// give notes that an agent is given a part of a URI, or with "" all of it. a may be nil, or have no memory.
-func (g *Gateway) give(a *Agent, l *live.Look, part string) {
-	if a != nil && a.memory != nil {
-		a.memory.Given(l, part)
-	}
-}
-
-// issues notes the revisions that an agent is told. Any other number says nothing of what it has: not one of a gateway
-// that was here before, nor of another machine's, nor one that a model has made up.
-func (b *agentTools) issues(a *Agent) *seen.Record {
-	if a != nil && a.memory != nil {
-		return a.memory.Record
-	}
-	return b.given
 }
 
 // forget ends an agent's memory.
@@ -78,5 +61,5 @@ func (g *Gateway) gave(a *Agent, m bridge.Message) {
 		a.given.Give(c.uri, v)
 		return
 	}
-	g.give(a, c.seen, "")
+	a.memory.Given(c.seen, "")
 }

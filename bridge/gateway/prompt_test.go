@@ -14,6 +14,7 @@ import (
 
 	"github.com/pagewire/pagewire/bridge/gateway/live"
 	"github.com/pagewire/pagewire/bridge/gateway/live/follow"
+	"github.com/pagewire/pagewire/bridge/gateway/tools/own"
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
@@ -130,18 +131,18 @@ func TestPromptAndReminders(t *testing.T) {
 	p := openPage(t, g, tabInfo("a"), map[string]string{cart: "one", app + "/doc": "text"})
 	a := stdioAgent(t, g)
 	prompt(t, g, Ask{})
-	a.must(toolRead, map[string]any{"uri": cart})
+	a.must(own.Read, map[string]any{"uri": cart})
 
 	p.change(g, cart, "two")
 	if text := prompt(t, g, Ask{}); !strings.Contains(text, cart) {
 		t.Errorf("the hook tells %q", text)
 	}
-	if texts := a.must(toolList, map[string]any{}); len(texts) != 1 {
+	if texts := a.must(own.List, map[string]any{}); len(texts) != 1 {
 		t.Errorf("the reminder repeats it: %q", texts)
 	}
-	a.must(toolRead, map[string]any{"uri": cart})
+	a.must(own.Read, map[string]any{"uri": cart})
 	p.change(g, cart, "three")
-	if texts := a.must(toolList, map[string]any{}); len(texts) != 2 {
+	if texts := a.must(own.List, map[string]any{}); len(texts) != 2 {
 		t.Errorf("the reminder: %q", texts)
 	}
 	if text := prompt(t, g, Ask{}); text != "" {
@@ -149,13 +150,13 @@ func TestPromptAndReminders(t *testing.T) {
 	}
 	// What it reads itself it knows.
 	p.change(g, cart, "four")
-	a.must(toolRead, map[string]any{"uri": cart})
+	a.must(own.Read, map[string]any{"uri": cart})
 	if text := prompt(t, g, Ask{}); text != "" {
 		t.Errorf("it has read it, and is told %q", text)
 	}
 	// What it has never named is the hook's to tell alone.
 	p.change(g, app+"/doc", "a text")
-	if texts := a.must(toolList, map[string]any{}); len(texts) != 1 {
+	if texts := a.must(own.List, map[string]any{}); len(texts) != 1 {
 		t.Errorf("the reminder names what was never read: %q", texts)
 	}
 	if text := prompt(t, g, Ask{}); !strings.Contains(text, app+"/doc") {
@@ -171,7 +172,7 @@ func TestForget(t *testing.T) {
 	a := stdioAgent(t, g)
 	prompt(t, g, Ask{})
 	p.change(g, cart, "two")
-	since := fields(t, a.must(toolRead, map[string]any{"uri": cart})).Revision
+	since := fields(t, a.must(own.Read, map[string]any{"uri": cart})).Revision
 	p.change(g, app+"/doc", "a text")
 	if text := prompt(t, g, Ask{Forget: true}); text != "" {
 		t.Errorf("to forget says %q", text)
@@ -180,10 +181,10 @@ func TestForget(t *testing.T) {
 		t.Errorf("then it is told %q", text)
 	}
 	p.change(g, cart, "three")
-	if texts := a.must(toolList, map[string]any{}); len(texts) != 1 {
+	if texts := a.must(own.List, map[string]any{}); len(texts) != 1 {
 		t.Errorf("it is reminded of what it has forgotten: %q", texts)
 	}
-	if texts := a.must(toolRead, map[string]any{"uri": cart, "since": since}); texts[1] != "three" {
+	if texts := a.must(own.Read, map[string]any{"uri": cart, "since": since}); texts[1] != "three" {
 		t.Errorf("it is given a difference from what it has forgotten: %q", texts)
 	}
 }
@@ -375,12 +376,12 @@ func TestUnknown(t *testing.T) {
 		t.Errorf("the hook tells %q", text)
 	}
 	p.change(g, cart, "three")
-	a.must(toolRead, map[string]any{"uri": cart})
+	a.must(own.Read, map[string]any{"uri": cart})
 	if got := g.Unknown(both); got != nil {
 		t.Errorf("it has read it, and %q are news", got)
 	}
 	p.change(g, cart, "four")
-	a.must(toolList, map[string]any{})
+	a.must(own.List, map[string]any{})
 	if got := g.Unknown(both); got != nil {
 		t.Errorf("it was reminded, and %q are news", got)
 	}

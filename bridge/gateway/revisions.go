@@ -41,11 +41,7 @@ func (f *follower) Unsubscribe(uri string) {
 }
 
 // Changed has those look who wait.
-func (f *follower) Changed() {
-	for _, look := range f.tools.waiters {
-		look()
-	}
-}
+func (f *follower) Changed() { f.tools.own.Changed() }
 
 func (f *follower) Now() time.Time { return f.opt.wallClock() }
 

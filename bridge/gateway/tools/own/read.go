@@ -1,21 +1,21 @@
 //go:build !js
 
-package gateway
+package own
 
 import (
 	"encoding/json"
 	"fmt"
-	"time"
 
 	"github.com/pagewire/pagewire/bridge/gateway/live"
 	"github.com/pagewire/pagewire/bridge/gateway/live/delta"
+	"github.com/pagewire/pagewire/bridge/gateway/live/follow"
 )
 
 // What read_page_resource and wait_for_page_update give: all of a resource, a part of it, or what has changed of that,
 // in pages.
 
 // read answers a call of read_page_resource.
-func (g *Gateway) read(c *call, args []byte) {
+func (t *Tools) read(c Call, args []byte) {
 	var in struct {
 		URI     string
 		Since   *int64
@@ -28,57 +28,60 @@ func (g *Gateway) read(c *call, args []byte) {
 	at, isCursor := live.ParseCursor(in.Cursor)
 	switch {
 	case err != nil:
-		g.fail(c, toolRead+": "+err.Error())
+		t.fail(c, Read+": "+err.Error())
 		return
 	case in.URI == "":
-		g.fail(c, toolRead+": uri must be the URI of a resource")
+		t.fail(c, Read+": uri must be the URI of a resource")
 		return
 	case in.Cursor != "" && !isCursor:
-		g.fail(c, fmt.Sprintf("%s: cursor %.80q is none that a page before gave; read without it", toolRead, in.Cursor))
+		t.fail(c, fmt.Sprintf("%s: cursor %.80q is none that a page before gave; read without it", Read, in.Cursor))
 		return
 	case in.Pointer != nil && in.Lines != "":
-		g.fail(c, toolRead+": pointer is for JSON, and lines for text: give one of them")
+		t.fail(c, Read+": pointer is for JSON, and lines for text: give one of them")
 		return
 	}
-	w := live.Wish{URI: in.URI, Since: in.Since, Chars: g.opt.PageChars}
+	w := live.Wish{URI: in.URI, Since: in.Since, Chars: t.PageChars}
 	if in.Chars > 0 {
 		w.Chars = min(max(in.Chars, 2000), 100_000)
 	}
-	w.Chars -= g.opt.ReminderChars
+	w.Chars -= t.ReminderChars
 	if in.Pointer != nil && *in.Pointer != "" {
 		w.Part = live.PartPointer + *in.Pointer
 	} else if in.Lines != "" {
 		w.Part = live.PartLines + in.Lines
 	}
-	c.began = time.Now()
 	if isCursor {
 		w.At = at
-		if g.goOn(c, w) {
+		if t.goOn(c, w) {
 			return
 		}
 	}
-	c.onEnd(g.look(in.URI, func(l *live.Look) {
+	t.looks(c, []string{in.URI}, t.ReadTimeout, func(found map[string]*live.Look) {
+		l := found[in.URI]
+		if l == nil {
+			l = &live.Look{Why: "its page has not answered for " + t.ReadTimeout.String()}
+		}
 		if l.Why != "" {
-			g.fail(c, in.URI+": "+l.Why)
+			t.fail(c, in.URI+": "+l.Why)
 			return
 		}
-		g.grant(c, l, w, func(h live.Head, content []any, why string) {
+		t.grant(c, l, w, func(h live.Head, content []any, why string) {
 			if why != "" {
-				g.fail(c, in.URI+": "+why)
+				t.fail(c, in.URI+": "+why)
 				return
 			}
-			g.say(c, live.OriginOf(in.URI), false, append([]any{live.AsJSON(h)}, content...)...)
+			t.Say(c, live.OriginOf(in.URI), false, append([]any{live.AsJSON(h)}, content...)...)
 		})
-	}))
+	})
 }
 
 // goOn gives the next page of a text that the agent has been given a page of. It reports false where that is not kept
 // any more.
-func (g *Gateway) goOn(c *call, w live.Wish) bool {
-	if c.agent == nil || c.agent.memory == nil {
+func (t *Tools) goOn(c Call, w live.Wish) bool {
+	m := c.Memory()
+	if m == nil {
 		return false
 	}
-	m := c.agent.memory
 	v, ok := m.At(w.URI, w.At.Revision)
 	if !ok || v.Gone {
 		return false
@@ -89,7 +92,7 @@ func (g *Gateway) goOn(c *call, w live.Wish) bool {
 	}
 	h := live.Head{Revision: v.Revision, URI: w.URI}
 	if w.At.Since == 0 {
-		g.say(c, live.OriginOf(w.URI), false, paged(&h, w, text)...)
+		t.Say(c, live.OriginOf(w.URI), false, paged(&h, w, text)...)
 		return true
 	}
 	old, ok := m.At(w.URI, w.At.Since)
@@ -97,9 +100,9 @@ func (g *Gateway) goOn(c *call, w live.Wish) bool {
 	if !ok || old.Gone || err != nil {
 		return false
 	}
-	g.differ(c, before, text, func(kind delta.Kind, difference string) {
+	t.differ(c, before, text, func(kind delta.Kind, difference string) {
 		h.Since, h.Delta = w.At.Since, string(kind)
-		g.say(c, live.OriginOf(w.URI), false, paged(&h, w, difference)...)
+		t.Say(c, live.OriginOf(w.URI), false, paged(&h, w, difference)...)
 	})
 	return true
 }
@@ -110,9 +113,9 @@ func paged(h *live.Head, w live.Wish, text string) []any {
 	return append([]any{live.AsJSON(h)}, content...)
 }
 
-// grant makes what an agent wishes of what it reads as, and notes that it has that: then is called with the lock held,
+// grant makes what an agent wishes of what it reads as, and notes that it has that: then is called once,
 // or with why there is no such part.
-func (g *Gateway) grant(c *call, l *live.Look, w live.Wish, then func(h live.Head, content []any, why string)) {
+func (t *Tools) grant(c Call, l *live.Look, w live.Wish, then func(h live.Head, content []any, why string)) {
 	h := live.Head{Revision: l.Revision, URI: w.URI}
 	text, err := live.PartOf(l.Text, w.Part)
 	if err != nil {
@@ -123,25 +126,25 @@ func (g *Gateway) grant(c *call, l *live.Look, w live.Wish, then func(h live.Hea
 		h.Note = "it has changed since the page before: this is its beginning"
 		w.At = live.Cursor{}
 	}
-	before, how := g.before(c.agent, l, w, text)
-	g.tools.issues(c.agent).Issue(l.Revision)
+	before, how := t.before(c.Memory(), l, w, text)
+	t.issues(c).Issue(l.Revision)
 	all := func() {
-		g.give(c.agent, l, w.Part)
+		give(c, l, w.Part)
 		content := live.Page(&h, w, text)
 		then(h, append(content, l.Images...), "")
 	}
 	switch how {
 	case hasNow:
 		h.Unchanged, h.Since = true, *w.Since
-		g.give(c.agent, l, w.Part)
+		give(c, l, w.Part)
 		then(h, nil, "")
 	case hasOld:
-		g.differ(c, before.text, text, func(kind delta.Kind, difference string) {
+		t.differ(c, before.text, text, func(kind delta.Kind, difference string) {
 			if kind == delta.None {
 				all()
 				return
 			}
-			g.give(c.agent, l, w.Part)
+			give(c, l, w.Part)
 			h.Since, h.Delta = before.revision, string(kind)
 			content := live.Page(&h, w, difference)
 			then(h, content, "")
@@ -167,17 +170,17 @@ type earlier struct {
 
 // before finds what an agent has of what it wishes. Of one without a memory nothing is known but the number that it
 // names: it has all up to that.
-func (g *Gateway) before(a *Agent, l *live.Look, w live.Wish, text string) (earlier, has) {
+func (t *Tools) before(m *follow.Memory, l *live.Look, w live.Wish, text string) (earlier, has) {
 	if w.Since == nil || w.At.From > 0 {
 		return earlier{}, hasNothing
 	}
-	if a == nil || a.memory == nil {
-		if l.Revision <= *w.Since && g.tools.given.Issued(*w.Since) {
+	if m == nil {
+		if l.Revision <= *w.Since && t.given.Issued(*w.Since) {
 			return earlier{}, hasNow
 		}
 		return earlier{}, hasNothing
 	}
-	v, ok := a.memory.Since(w.URI, *w.Since, w.Part)
+	v, ok := m.Since(w.URI, *w.Since, w.Part)
 	switch {
 	case !ok:
 		return earlier{}, hasNothing
@@ -196,21 +199,14 @@ func (g *Gateway) before(a *Agent, l *live.Look, w live.Wish, text string) (earl
 	return earlier{old, v.Revision}, hasOld
 }
 
-// differ makes a delta for a call; then is called with the lock held, unless the call has ended. A large one is made
-// without it.
-func (g *Gateway) differ(c *call, before, after string, then func(kind delta.Kind, text string)) {
+// differ makes a delta for a call, a large one apart.
+func (t *Tools) differ(c Call, before, after string, then func(kind delta.Kind, text string)) {
 	if len(before)+len(after) <= live.MaxInline {
 		then(delta.Of(before, after))
 		return
 	}
-	go func() {
-		g.differing <- struct{}{}
+	c.Apart(func() func() {
 		kind, text := delta.Of(before, after)
-		<-g.differing
-		g.mu.Lock()
-		defer g.unlock()
-		if g.calls[c.id] == c {
-			then(kind, text)
-		}
-	}()
+		return func() { then(kind, text) }
+	})
 }
