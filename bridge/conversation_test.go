@@ -2,87 +2,45 @@ package bridge_test
 
 import (
 	"bytes"
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 
-	"golang.org/x/tools/txtar"
-
 	"github.com/pagewire/pagewire/bridge"
+	"github.com/pagewire/pagewire/bridge/testkit/script"
 	"github.com/pagewire/pagewire/bridge/wire"
 )
-
-var update = flag.Bool("update", false, "rewrite the conversations in testdata with what the engine says now")
 
 // TestConversations plays the conversations in testdata. Each file tells one rule or story: prose, then lines that
 // happen to the engine, each followed by what came of it, indented. See testdata/README.md for the words.
 func TestConversations(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txtar")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no conversations found: %v", err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
-			archive, err := txtar.ParseFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			asks := false
-			options := bridge.Options{Name: "page", Version: "1", Rule: bridge.Rule{Origin: "https://x.test"}}
-			for i, f := range archive.Files {
-				switch f.Name {
-				case "options":
-					asks = setOptions(t, &options, string(f.Data))
-				case "conversation":
-					c := newConversation(t, options, asks)
-					got := c.play(string(f.Data))
-					if *update {
-						archive.Files[i].Data = []byte(got)
-					} else if got != string(f.Data) {
-						t.Errorf("the engine says something else (-update rewrites the file):\n%s",
-							firstDifference(string(f.Data), got))
-					}
-				default:
-					t.Fatalf("unknown section %q", f.Name)
-				}
-			}
-			if *update {
-				if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-		})
-	}
+	script.Each(t, func(t *testing.T, file string) { script.Play(t, file, converse) })
 }
 
-func firstDifference(want, got string) string {
-	w, g := strings.Split(want, "\n"), strings.Split(got, "\n")
-	for i := range w {
-		if i >= len(g) || w[i] != g[i] {
-			g = append(g, "(end)")
-			return fmt.Sprintf("line %d\n  want %s\n  got  %s", i+1, w[i], g[min(i, len(g)-1)])
-		}
+// converse begins a conversation with an engine.
+func converse(s *script.Script) func(line string) {
+	c := &conversation{Script: s}
+	options := bridge.Options{Name: "page", Version: "1", Rule: bridge.Rule{Origin: "https://x.test"}}
+	if asks := c.setOptions(&options); asks {
+		c.engine = bridge.New(options, asking{c})
+	} else {
+		c.engine = bridge.New(options, c)
 	}
-	return "extra line: " + g[len(w)]
+	return c.line
 }
 
 // setOptions reads lines such as "UpdateInterval 50" or "Limits.Reads 2".
-func setOptions(t *testing.T, o *bridge.Options, text string) (asks bool) {
-	t.Helper()
-	for line := range strings.Lines(text) {
-		name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
-		n, _ := strconv.Atoi(value)
-		switch name {
+func (c *conversation) setOptions(o *bridge.Options) (asks bool) {
+	c.T.Helper()
+	for _, option := range c.Options {
+		n := option.Number
+		switch option.Name {
 		case "NoSubscriptions":
 			o.NoSubscriptions = true
 		case "ExposeErrors":
 			o.ExposeErrors = true
 		case "Instructions":
-			o.Instructions = value
+			o.Instructions = option.Value
 		case "AnyURI":
 			o.Rule = bridge.Rule{Any: true}
 		case "UpdateInterval":
@@ -132,7 +90,7 @@ func setOptions(t *testing.T, o *bridge.Options, text string) (asks bool) {
 		case "Limits.UpdateRate":
 			o.Limits.UpdateRate = n
 		default:
-			t.Fatalf("unknown option %q", line)
+			c.T.Fatalf("unknown option %q", option.Name)
 		}
 	}
 	return asks
@@ -140,43 +98,28 @@ func setOptions(t *testing.T, o *bridge.Options, text string) (asks bool) {
 
 // A conversation is an engine, and the Host that writes down what it asks for.
 type conversation struct {
-	t      *testing.T
+	*script.Script
 	engine *bridge.Engine
 	now    bridge.Time
-	out    strings.Builder
-}
-
-func newConversation(t *testing.T, o bridge.Options, asks bool) *conversation {
-	c := &conversation{t: t}
-	if asks {
-		c.engine = bridge.New(o, asking{c})
-	} else {
-		c.engine = bridge.New(o, c)
-	}
-	return c
 }
 
 // asking is a conversation whose home wants to be asked before an agent subscribes.
 type asking struct{ *conversation }
 
 func (c asking) Subscribe(call bridge.CallID, port bridge.PortID, uri string) {
-	c.say("subscribe? %d port %d %s", call, port, uri)
+	c.Say("subscribe? %d port %d %s", call, port, uri)
 }
 
 func (c asking) Unsubscribe(call bridge.CallID, port bridge.PortID, uri string) {
-	c.say("unsubscribe %d port %d %s", call, port, uri)
-}
-
-func (c *conversation) say(format string, args ...any) {
-	fmt.Fprintf(&c.out, "    "+format+"\n", args...)
+	c.Say("unsubscribe %d port %d %s", call, port, uri)
 }
 
 func (c *conversation) Send(to bridge.PortID, m bridge.Message) {
 	text := m.AppendTo(nil)
 	if _, err := wire.Parse(text, 100); err != nil {
-		c.t.Errorf("the engine sent what is not JSON: %s: %s", err, text)
+		c.T.Errorf("the engine sent what is not JSON: %s: %s", err, text)
 	}
-	c.say("%d< %s", to, bytes.Replace(text, []byte(`"jsonrpc":"2.0",`), nil, 1))
+	c.Say("%d< %s", to, bytes.Replace(text, []byte(`"jsonrpc":"2.0",`), nil, 1))
 }
 
 func (c *conversation) Read(call bridge.CallID, r bridge.Request) {
@@ -187,51 +130,30 @@ func (c *conversation) Read(call bridge.CallID, r bridge.Request) {
 	if r.Params != "" {
 		line += " " + r.Params
 	}
-	c.say("%s", line)
+	c.Say("%s", line)
 }
 
 func (c *conversation) CallTool(call bridge.CallID, t bridge.ToolCall) {
-	c.say("tool %d %s %s", call, t.Name, t.Arguments)
+	c.Say("tool %d %s %s", call, t.Name, t.Arguments)
 }
 
-func (c *conversation) End(call bridge.CallID) { c.say("end %d", call) }
+func (c *conversation) End(call bridge.CallID) { c.Say("end %d", call) }
 
 func (c *conversation) Watched(uri string, on bool) {
 	if on {
-		c.say("watched %s", uri)
+		c.Say("watched %s", uri)
 	} else {
-		c.say("unwatched %s", uri)
+		c.Say("unwatched %s", uri)
 	}
-}
-
-// play runs the lines of a script and returns it with what came of each.
-func (c *conversation) play(script string) string {
-	for line := range strings.Lines(script) {
-		if strings.HasPrefix(line, "    ") {
-			continue // what came of it the last time
-		}
-		c.out.WriteString(line)
-		if line = strings.TrimSpace(line); line == "" || line[0] == '#' {
-			continue
-		}
-		c.line(line)
-	}
-	return c.out.String()
 }
 
 func (c *conversation) line(line string) {
 	e := c.engine
 	word, rest, _ := strings.Cut(line, " ")
-	number := func(s string) uint32 {
-		n, err := strconv.Atoi(s)
-		if err != nil {
-			c.t.Fatalf("not a number in %q", line)
-		}
-		return uint32(n)
-	}
+	number := func(s string) uint32 { return uint32(c.Number(s)) }
 	if n, ok := strings.CutSuffix(word, ">"); ok {
 		if err := e.Receive(c.now, bridge.PortID(number(n)), message(rest)); err != nil {
-			c.say("error: %v", err)
+			c.Say("error: %v", err)
 		}
 		return
 	}
@@ -255,21 +177,21 @@ func (c *conversation) line(line string) {
 			err = e.Register(c.now, r)
 		}
 		if err != nil {
-			c.say("error: %v", err)
+			c.Say("error: %v", err)
 		}
 	case "unregister":
 		if !e.Unregister(c.now, first) {
-			c.say("error: not registered")
+			c.Say("error: not registered")
 		}
 	case "touch":
 		e.Touch(c.now, first)
 	case "open":
 		if err := e.Open(c.now, bridge.PortID(number(first))); err != nil {
-			c.say("error: %v", err)
+			c.Say("error: %v", err)
 		}
 	case "shaken":
 		if err := e.OpenShaken(c.now, bridge.PortID(number(first))); err != nil {
-			c.say("error: %v", err)
+			c.Say("error: %v", err)
 		}
 	case "close":
 		e.Close(c.now, bridge.PortID(number(first)))
@@ -291,7 +213,7 @@ func (c *conversation) line(line string) {
 			err = e.SetTools(c.now, tools)
 		}
 		if err != nil {
-			c.say("error: %v", err)
+			c.Say("error: %v", err)
 		}
 	case "fail":
 		why, detail, _ := strings.Cut(second, " ")
@@ -305,7 +227,7 @@ func (c *conversation) line(line string) {
 				break
 			}
 			c.now = max(c.now, at)
-			c.say("(%d)", c.now)
+			c.Say("(%d)", c.now)
 			e.Tick(c.now)
 		}
 		c.now = target
@@ -314,22 +236,20 @@ func (c *conversation) line(line string) {
 	case "initialize":
 		// initialize PORT: the legacy handshake, of which only the fact matters here.
 		id := bridge.PortID(number(first))
-		from := c.out.Len()
-		_ = e.Receive(c.now, id,
-			message(`{"id":"init","method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`))
-		_ = e.Receive(c.now, id, message(`{"method":"notifications/initialized"}`))
-		said := c.out.String()
-		if !strings.Contains(said[from:], `"result"`) {
-			c.t.Errorf("initialize failed: %s", said[from:])
+		said := c.Hidden(func() {
+			_ = e.Receive(c.now, id,
+				message(`{"id":"init","method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`))
+			_ = e.Receive(c.now, id, message(`{"method":"notifications/initialized"}`))
+		})
+		if !strings.Contains(said, `"result"`) {
+			c.T.Errorf("initialize failed: %s", said)
 		}
-		c.out.Reset()
-		c.out.WriteString(said[:from])
 	case "stats":
 		s := e.Stats()
-		c.say("resources %d ports %d subscriptions %d listens %d calls %d watched %d unknown %d", s.Resources, s.Ports,
+		c.Say("resources %d ports %d subscriptions %d listens %d calls %d watched %d unknown %d", s.Resources, s.Ports,
 			s.Subscriptions, s.Listens, s.Calls, s.Watched, s.UnknownTouches)
 	default:
-		c.t.Fatalf("unknown line %q", line)
+		c.T.Fatalf("unknown line %q", line)
 	}
 }
 

@@ -9,13 +9,13 @@ package bridge_test
 import (
 	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"golang.org/x/tools/txtar"
+
+	"github.com/pagewire/pagewire/bridge/testkit/script"
 )
 
 const (
@@ -25,31 +25,25 @@ const (
 )
 
 func TestAllThatTheEngineSaysIsWellFormed(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txtar")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no conversations found: %v", err)
-	}
 	said := 0
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
-			text, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
+	script.Each(t, func(t *testing.T, file string) {
+		archive, err := txtar.ParseFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range archive.Files {
+			if f.Name != "conversation" {
+				continue
 			}
-			for _, f := range txtar.Parse(text).Files {
-				if f.Name != "conversation" {
-					continue
+			o := newOracle()
+			for i, complaint := range o.transcript(string(f.Data)) {
+				if i < 5 { // one mistake makes others
+					t.Error(complaint)
 				}
-				o := newOracle()
-				for i, complaint := range o.transcript(string(f.Data)) {
-					if i < 5 { // one mistake makes others
-						t.Error(complaint)
-					}
-				}
-				said += o.said
 			}
-		})
-	}
+			said += o.said
+		}
+	})
 	if said < 100 {
 		t.Errorf("only %d messages looked at: the oracle does not find them", said)
 	}

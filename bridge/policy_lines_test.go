@@ -31,7 +31,6 @@ const (
 var long = map[string]string{
 	"bridge/cmd/pagewire/serve.go serveInto": "one flag a line",
 	"bridge/gateway/gateway.go New":          "one default and one map a line",
-	"bridge/gateway/look.go look":            "the ways in which one question may end, each of which ends the others",
 	"e2e/bench/gateway.go gateways":          "one family of measurements after the other",
 	"e2e/bench/page.go pages":                "one family of measurements after the other",
 	"e2e/bench/scale.go scales":              "one family of measurements after the other",

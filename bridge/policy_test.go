@@ -76,11 +76,16 @@ var packages = []row{
 	{"bridge/gateway/internal/taburi", native, "bridge", ""},
 	{"bridge/gateway/internal/...", native, "", "github.com/coder/websocket golang.org/x/sys"},
 	{"bridge/gateway/assets", native, "", ""},
-	{"bridge/gateway/live/...", native, "bridge/wire", "github.com/aymanbagabas/go-udiff"},
+	{"bridge/gateway/live/seen", native, "", ""},
+	{"bridge/gateway/live/delta/...", native, "bridge/wire", "github.com/aymanbagabas/go-udiff"},
+	{"bridge/gateway/live", native, "bridge/wire bridge/link bridge/gateway/live/seen bridge/gateway/live/delta", ""},
+	{"bridge/gateway/live/follow", native, "bridge/gateway/live bridge/gateway/live/seen", ""},
+	{"bridge/gateway/tools/own", native, "bridge/gateway/live bridge/gateway/live/seen bridge/gateway/live/delta " +
+		"bridge/gateway/live/follow", "github.com/modelcontextprotocol/go-sdk"},
 	{"bridge/gateway/browser/...", native, "bridge/gateway/internal/...", chromeDevTools + " golang.org/x/sys"},
 	// Its middle: it knows pages by their link and agents by their messages, and none of the ways in which they come.
 	{"bridge/gateway", native, "bridge bridge/wire bridge/link bridge/home " +
-		"bridge/gateway/weborigin bridge/gateway/mcpconn bridge/gateway/tools bridge/gateway/live/... " +
+		"bridge/gateway/weborigin bridge/gateway/mcpconn bridge/gateway/tools/... bridge/gateway/live/... " +
 		"bridge/gateway/internal/hubclient bridge/gateway/internal/taburi",
 		"github.com/modelcontextprotocol/go-sdk golang.org/x/time"},
 	// The ways in, of which none knows another.
@@ -114,6 +119,8 @@ var packages = []row{
 	// What puts them together.
 	{"bridge/gateway/node", native, "bridge/gateway/...", ""},
 	{"bridge/testkit", native, "", "github.com/modelcontextprotocol/go-sdk"}, // in nobody's row: tests alone import it
+	// where the tests of page code run too, so under js/wasm as well
+	{"bridge/testkit/script", tool, "", "golang.org/x/tools"},
 	{"bridge/cmd/pagewire", native, "bridge/gateway/...", "github.com/spf13/cobra github.com/aymanbagabas/go-udiff " +
 		"github.com/modelcontextprotocol/go-sdk"},
 	{"bridge/cmd/pagewire-node", native, "bridge/gateway/fleet/process",

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/pagewire/pagewire/bridge"
+	"github.com/pagewire/pagewire/bridge/gateway/live/follow"
 	"github.com/pagewire/pagewire/bridge/gateway/live/seen"
 	"github.com/pagewire/pagewire/bridge/gateway/mcpconn"
 )
@@ -32,7 +33,7 @@ type Agent struct {
 	// name is what the agent calls itself, once it has. Guarded by the gateway's lock.
 	name string
 	// memory is what it has seen; nil for who is not the same one at its next call. Guarded by the gateway's lock.
-	memory *memory
+	memory *follow.Memory
 	// given is, of another gateway, what it was given, without the texts: what its agents have seen is of these.
 	given *seen.Record
 }
@@ -92,7 +93,7 @@ func (g *Gateway) ConnectAs(transport, name string) (*Agent, error) {
 		a.given = seen.New(g.opt.Seen)
 	}
 	if remembers(transport) {
-		a.memory = newMemory(g.opt.Seen)
+		a.memory = g.tools.revisions.NewMemory(g.opt.Seen)
 		g.remembering++
 	}
 	c.sessions++

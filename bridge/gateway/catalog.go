@@ -400,3 +400,15 @@ func (g *Gateway) reown(t *tab) {
 	g.retool()
 	g.settle()
 }
+
+// tab is the number of the tab that a route leads to.
+func (r *route) tab() int {
+	if !r.page.Hub {
+		return r.page.tab.number
+	}
+	var meta struct {
+		Tab int `json:"pagewire/tab"`
+	}
+	_ = json.Unmarshal(r.shown.Meta, &meta)
+	return meta.Tab
+}

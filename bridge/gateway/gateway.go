@@ -54,9 +54,20 @@ type Options struct {
 	// progressEvery is how often who waits is told that it is waited: some clients give a call up that says nothing for
 	// a minute, and count anew with each word. Default 5 s.
 	progressEvery time.Duration
+	// wallClock is what revisions are times of. Default time.Now.
+	wallClock func() time.Time
 	// Log receives what happens. Default none.
 	Log *slog.Logger
 }
+
+// Reminders say how much agents are told, behind the results of tools, of what has changed since they looked.
+type Reminders string
+
+const (
+	RemindersInline Reminders = "inline" // URIs, and small changes of the called page's origin; the default
+	RemindersNames  Reminders = "names"  // URIs and revisions
+	RemindersOff    Reminders = "off"
+)
 
 // A Gateway holds what the attached pages offer and serves it to the connected agents. Its methods may be called
 // concurrently.
@@ -126,6 +137,9 @@ func New(o Options) *Gateway {
 	if o.progressEvery == 0 {
 		o.progressEvery = 5 * time.Second
 	}
+	if o.wallClock == nil {
+		o.wallClock = time.Now
+	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
@@ -144,7 +158,7 @@ func New(o Options) *Gateway {
 	}
 	g.conversations = map[string]*conversation{}
 	g.catalog.init()
-	g.tools.init()
+	g.tools.init(g)
 	g.client = newClient(g)
 	g.engine = bridge.New(bridge.Options{
 		Name: "pagewire", Version: o.Version, Instructions: instructions,
@@ -203,7 +217,7 @@ func (g *Gateway) Close() {
 	g.engine.Shutdown(g.now())
 	g.closed = true
 	g.mu.End()
-	clear(g.tools.tracked) // with the engine's sessions
+	g.tools.revisions.Clear() // with the engine's sessions
 	for _, a := range g.agents {
 		a.end("the gateway goes away", false)
 	}

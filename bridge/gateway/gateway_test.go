@@ -66,90 +66,30 @@ func (p *testPage) subscriptions(uri string) int { return truth(p.page.Watches(u
 func (p *testPage) crash() { p.Lost("its connection ended") }
 
 type testAgent struct {
-	*mcp.ClientSession
-	t       *testing.T
-	updates chan string
-	lists   chan string
+	*testkit.Agent
+	t *testing.T
 }
 
 func openAgent(t *testing.T, g *Gateway) *testAgent {
 	t.Helper()
-	return openAgentBy(t, g, "test", nil)
+	return openAgentBy(t, g, "test")
 }
 
 // openAgentBy opens an agent that comes by a transport, and what it is told of progress.
 func openAgentBy(t *testing.T, g *Gateway, transport string,
-	progress func(*mcp.ProgressNotificationParams)) *testAgent {
+	progress ...func(*mcp.ProgressNotificationParams)) *testAgent {
 	t.Helper()
 	port, err := g.Connect(transport)
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := &testAgent{t: t, updates: make(chan string, 1000), lists: make(chan string, 1000)}
-	client := mcp.NewClient(&mcp.Implementation{Name: "agent", Version: "1"}, &mcp.ClientOptions{
-		ResourceUpdatedHandler: func(_ context.Context, r *mcp.ResourceUpdatedNotificationRequest) {
-			a.updates <- r.Params.URI
-		},
-		ResourceListChangedHandler: func(context.Context, *mcp.ResourceListChangedRequest) { a.lists <- "resources" },
-		ToolListChangedHandler:     func(context.Context, *mcp.ToolListChangedRequest) { a.lists <- "tools" },
-		ProgressNotificationHandler: func(_ context.Context, r *mcp.ProgressNotificationClientRequest) {
-			if progress != nil {
-				progress(r.Params)
-			}
-		},
-	})
-	if a.ClientSession, err = client.Connect(t.Context(), mcpconn.Transport(port),
-		&mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"}); err != nil {
-		t.Fatal(err)
-	}
-	return a
-}
-
-func (a *testAgent) uris() (list []string) {
-	a.t.Helper()
-	for r, err := range a.Resources(a.t.Context(), nil) {
-		if err != nil {
-			a.t.Fatal(err)
-		}
-		list = append(list, r.URI)
-	}
-	slices.Sort(list)
-	return list
-}
-
-func (a *testAgent) read(uri string) string {
-	a.t.Helper()
-	r, err := a.ReadResource(a.t.Context(), &mcp.ReadResourceParams{URI: uri})
-	if err != nil {
-		a.t.Fatalf("read %s: %v", uri, err)
-	}
-	return r.Contents[0].Text
-}
-
-func (a *testAgent) subscribe(uri string) {
-	a.t.Helper()
-	if err := a.Subscribe(a.t.Context(), &mcp.SubscribeParams{URI: uri}); err != nil {
-		a.t.Fatalf("subscribe %s: %v", uri, err)
-	}
+	return &testAgent{testkit.Connect(t, mcpconn.Transport(port), testkit.Legacy, progress...), t}
 }
 
 // updated waits for exactly these updates, then for a while for no other.
 func (a *testAgent) updated(want ...string) {
 	a.t.Helper()
-	var got []string
-	for range want {
-		select {
-		case uri := <-a.updates:
-			got = append(got, uri)
-		case <-time.After(testkit.Patience):
-			a.t.Fatalf("updates: %v, still waiting for the rest of %v", got, want)
-		}
-	}
-	slices.Sort(got)
-	slices.Sort(want)
-	if !slices.Equal(got, want) {
-		a.t.Fatalf("updates: %v, want %v", got, want)
-	}
+	a.Told(want...)
 	a.quiet()
 }
 
@@ -159,7 +99,7 @@ func (a *testAgent) told(want ...string) {
 	a.t.Helper()
 	missing := slices.Clone(want)
 	for len(missing) > 0 {
-		uri := testkit.Receive(a.t, "an update", a.updates)
+		uri := testkit.Receive(a.t, "an update", a.Updates)
 		if !slices.Contains(want, uri) {
 			a.t.Fatalf("told of %s, want only %v", uri, want)
 		}
@@ -167,7 +107,7 @@ func (a *testAgent) told(want ...string) {
 	}
 	for {
 		select {
-		case uri := <-a.updates:
+		case uri := <-a.Updates:
 			if !slices.Contains(want, uri) {
 				a.t.Fatalf("told of %s, want only %v", uri, want)
 			}
@@ -180,7 +120,7 @@ func (a *testAgent) told(want ...string) {
 func (a *testAgent) quiet() {
 	a.t.Helper()
 	select {
-	case uri := <-a.updates:
+	case uri := <-a.Updates:
 		a.t.Fatalf("one update too many: %s", uri)
 	case <-time.After(50 * time.Millisecond):
 	}
@@ -225,22 +165,22 @@ func TestOnePage(t *testing.T) {
 	g := newGateway(t, Options{})
 	p := openPage(t, g, tabInfo("a"), map[string]string{app + "/doc": "one", app + "/item/{id}": "item of "})
 	a := openAgent(t, g)
-	if got := a.uris(); !slices.Equal(got, []string{app + "/doc"}) {
+	if got := a.URIs(); !slices.Equal(got, []string{app + "/doc"}) {
 		t.Fatalf("listed %v", got)
 	}
-	if got := a.read(app + "/doc"); got != "one" {
+	if got := a.Text(app + "/doc"); got != "one" {
 		t.Errorf("read %q", got)
 	}
-	if got := a.read(app + "/.pagewire/tab/1/doc"); got != "one" {
+	if got := a.Text(app + "/.pagewire/tab/1/doc"); got != "one" {
 		t.Errorf("read by tab %q", got)
 	}
-	a.subscribe(app + "/doc")
+	a.Watch(app + "/doc")
 	if n := p.subscriptions(app + "/doc"); n != 1 {
 		t.Fatalf("%d subscriptions at the page when the agent has its answer, want 1", n)
 	}
 	p.set(app+"/doc", "two")
 	a.updated(app + "/doc")
-	if got := a.read(app + "/doc"); got != "two" {
+	if got := a.Text(app + "/doc"); got != "two" {
 		t.Errorf("read %q", got)
 	}
 	if got := p.page.Asked(); got != 1 {
@@ -264,24 +204,24 @@ func TestSameURIInTwoTabs(t *testing.T) {
 	doc := app + "/doc"
 	p1 := openPage(t, g, tabInfo("a"), map[string]string{doc: "one"})
 	a := openAgent(t, g)
-	a.subscribe(doc)
+	a.Watch(doc)
 	p2 := openPage(t, g, tabInfo("b"), map[string]string{doc: "two"})
 	a.updated(doc) // who came last owns it
-	if got := a.uris(); !slices.Equal(got, []string{app + "/.pagewire/tab/1/doc", doc}) {
+	if got := a.URIs(); !slices.Equal(got, []string{app + "/.pagewire/tab/1/doc", doc}) {
 		t.Fatalf("listed %v", got)
 	}
 	g.Focus("a")
 	a.updated(doc)
-	if got := a.uris(); !slices.Equal(got, []string{app + "/.pagewire/tab/2/doc", doc}) {
+	if got := a.URIs(); !slices.Equal(got, []string{app + "/.pagewire/tab/2/doc", doc}) {
 		t.Fatalf("listed %v", got)
 	}
 	for uri, want := range map[string]string{doc: "one", app + "/.pagewire/tab/1/doc": "one",
 		app + "/.pagewire/tab/2/doc": "two"} {
-		if got := a.read(uri); got != want {
+		if got := a.Text(uri); got != want {
 			t.Errorf("%s reads %q, want %q", uri, got, want)
 		}
 	}
-	a.subscribe(app + "/.pagewire/tab/2/doc")
+	a.Watch(app + "/.pagewire/tab/2/doc")
 	p1.set(doc, "one'")
 	a.updated(doc)
 	p2.set(doc, "two'")
@@ -297,10 +237,10 @@ func TestSameURIInTwoTabs(t *testing.T) {
 	})
 	g.CloseTab("a")
 	a.updated(doc)
-	if got := a.uris(); !slices.Equal(got, []string{doc}) {
+	if got := a.URIs(); !slices.Equal(got, []string{doc}) {
 		t.Fatalf("listed %v", got)
 	}
-	if got := a.read(doc); got != "two''" {
+	if got := a.Text(doc); got != "two''" {
 		t.Errorf("read %q", got)
 	}
 }
@@ -310,14 +250,14 @@ func TestReload(t *testing.T) {
 	doc := app + "/doc"
 	p := openPage(t, g, tabInfo("a"), map[string]string{doc: "before"})
 	a := openAgent(t, g)
-	a.subscribe(doc)
+	a.Watch(doc)
 	p.crash()
 	<-p.Done()
-	if got := a.uris(); !slices.Equal(got, []string{doc}) {
+	if got := a.URIs(); !slices.Equal(got, []string{doc}) {
 		t.Fatalf("during the reload %v are listed", got)
 	}
 	answer := make(chan string, 1)
-	go func() { answer <- a.read(doc) }()
+	go func() { answer <- a.Text(doc) }()
 	testkit.Eventually(t, "the reader waits", func() bool {
 		g.mu.Lock()
 		defer g.unlock()
@@ -337,7 +277,7 @@ func TestReload(t *testing.T) {
 		t.Errorf("the tab is number %d after a reload", p2.tab.number)
 	}
 	select {
-	case what := <-a.lists:
+	case what := <-a.Lists:
 		t.Errorf("%s list changed by a reload that changed nothing", what)
 	default:
 	}
@@ -351,13 +291,13 @@ func TestReloadInOneOfTwoTabs(t *testing.T) {
 	openPage(t, g, tabInfo("b"), map[string]string{doc: "two"})
 	g.Focus("a")
 	a := openAgent(t, g)
-	a.subscribe(doc)
+	a.Watch(doc)
 	p1.crash()
 	<-p1.Done()
 	a.quiet()
 	openPage(t, g, tabInfo("a"), map[string]string{doc: "one'"})
 	a.updated(doc)
-	if got := a.read(doc); got != "one'" {
+	if got := a.Text(doc); got != "one'" {
 		t.Errorf("read %q", got)
 	}
 }
@@ -367,19 +307,19 @@ func TestPageThatDoesNotReturn(t *testing.T) {
 	doc := app + "/doc"
 	p := openPage(t, g, tabInfo("a"), map[string]string{doc: "before"})
 	a := openAgent(t, g)
-	a.subscribe(doc)
+	a.Watch(doc)
 	p.crash()
 	<-p.Done()
 	if _, err := a.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: doc}); err == nil {
 		t.Error("a page that has gone answered")
 	}
-	testkit.Eventually(t, "the resource is gone", func() bool { return len(a.uris()) == 0 })
+	testkit.Eventually(t, "the resource is gone", func() bool { return len(a.URIs()) == 0 })
 	a.quiet()
 	p2 := openPage(t, g, tabInfo("a"), map[string]string{doc: "after"})
 	a.updated(doc)
 	p2.set(doc, "later")
 	a.updated(doc)
-	if got := a.read(doc); got != "later" {
+	if got := a.Text(doc); got != "later" {
 		t.Errorf("read %q", got)
 	}
 }
@@ -390,15 +330,15 @@ func TestListChanges(t *testing.T) {
 	p := openPage(t, g, tabInfo("a"), map[string]string{doc: "x"})
 	a := openAgent(t, g)
 	p.offer(app+"/new", "new")
-	if <-a.lists != "resources" {
+	if <-a.Lists != "resources" {
 		t.Error("not the resources' list")
 	}
-	if got := a.uris(); !slices.Equal(got, []string{doc, app + "/new"}) {
+	if got := a.URIs(); !slices.Equal(got, []string{doc, app + "/new"}) {
 		t.Fatalf("listed %v", got)
 	}
 	p.page.Withdraw(doc)
-	<-a.lists
-	if got := a.uris(); !slices.Equal(got, []string{app + "/new"}) {
+	<-a.Lists
+	if got := a.URIs(); !slices.Equal(got, []string{app + "/new"}) {
 		t.Fatalf("listed %v", got)
 	}
 }
@@ -408,7 +348,7 @@ func TestForeignOriginsAreRefused(t *testing.T) {
 	openPage(t, g, tabInfo("a"), map[string]string{app + "/doc": "x", "https://bank.example/balance": "0",
 		app + ".evil.example/": "0", "test://fixed": "0"})
 	a := openAgent(t, g)
-	if got := a.uris(); !slices.Equal(got, []string{app + "/doc"}) {
+	if got := a.URIs(); !slices.Equal(got, []string{app + "/doc"}) {
 		t.Fatalf("listed %v", got)
 	}
 	if _, err := g.Attach(PageInfo{Tab: "b", Origin: "https://very.bad.example"}, func([]byte) {}); !errors.Is(err,
@@ -436,15 +376,15 @@ func TestTemplates(t *testing.T) {
 	if !slices.Equal(listed, []string{app + "/.pagewire/tab/2/item{?q}", items, deep}) {
 		t.Fatalf("listed %v", listed)
 	}
-	if got := a.read(app + "/item?q=x"); !strings.HasPrefix(got, "1") {
+	if got := a.Text(app + "/item?q=x"); !strings.HasPrefix(got, "1") {
 		t.Errorf("read %q", got)
 	}
 	for _, query := range []string{"", "?q=x"} {
-		if got := a.read(app + "/.pagewire/tab/2/item" + query); !strings.HasPrefix(got, "2") {
+		if got := a.Text(app + "/.pagewire/tab/2/item" + query); !strings.HasPrefix(got, "2") {
 			t.Errorf("read %q", got)
 		}
 	}
-	a.subscribe(app + "/item?q=x")
+	a.Watch(app + "/item?q=x")
 	p1.set(app+"/item?q=x", "")
 	a.updated(app + "/item?q=x")
 }
@@ -605,7 +545,7 @@ func TestSubscribeWaitsForThePage(t *testing.T) {
 	var answered atomic.Bool
 	for _, a := range agents {
 		all.Go(func() {
-			a.subscribe(doc)
+			a.Watch(doc)
 			if !answered.Load() || p.subscriptions(doc) != 1 {
 				t.Errorf("%d subscriptions at the page", p.subscriptions(doc))
 			}
@@ -639,17 +579,17 @@ func TestHubAsPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := openAgent(t, joiner)
-	if got := a.uris(); !slices.Equal(got, []string{app + "/.pagewire/tab/2/doc", doc}) {
+	if got := a.URIs(); !slices.Equal(got, []string{app + "/.pagewire/tab/2/doc", doc}) {
 		t.Fatalf("listed %v", got)
 	}
 	for uri, want := range map[string]string{doc: "one", app + "/.pagewire/tab/1/doc": "one",
 		app + "/.pagewire/tab/2/doc": "two"} {
-		if got := a.read(uri); got != want {
+		if got := a.Text(uri); got != want {
 			t.Errorf("%s reads %q, want %q", uri, got, want)
 		}
 	}
-	a.subscribe(doc)
-	a.subscribe(app + "/.pagewire/tab/1/doc")
+	a.Watch(doc)
+	a.Watch(app + "/.pagewire/tab/1/doc")
 	p1.set(doc, "one'")
 	a.updated(doc, app+"/.pagewire/tab/1/doc")
 	// The hub dies, and the tabs come to us: their numbers stay.
@@ -662,7 +602,7 @@ func TestHubAsPage(t *testing.T) {
 	})
 	a.quiet()
 	answer := make(chan string, 1)
-	go func() { answer <- a.read(app + "/.pagewire/tab/1/doc") }()
+	go func() { answer <- a.Text(app + "/.pagewire/tab/1/doc") }()
 	testkit.Eventually(t, "the reader waits", func() bool {
 		joiner.mu.Lock()
 		defer joiner.unlock()
@@ -683,7 +623,7 @@ func TestHubAsPage(t *testing.T) {
 	}
 	q1.set(doc, "later")
 	a.updated(doc, app+"/.pagewire/tab/1/doc")
-	if got := a.uris(); !slices.Equal(got, []string{app + "/.pagewire/tab/2/doc", doc}) {
+	if got := a.URIs(); !slices.Equal(got, []string{app + "/.pagewire/tab/2/doc", doc}) {
 		t.Fatalf("listed %v", got)
 	}
 }
@@ -713,14 +653,14 @@ func TestSuccessorOfAHub(t *testing.T) {
 	check := func(when string) {
 		t.Helper()
 		for i, a := range agents {
-			if got := a.uris(); !slices.Equal(got, listed) {
+			if got := a.URIs(); !slices.Equal(got, listed) {
 				t.Fatalf("%s agent %d is shown %v", when, i, got)
 			}
 		}
 	}
 	for _, a := range agents {
 		for _, uri := range watched {
-			a.subscribe(uri)
+			a.Watch(uri)
 		}
 	}
 	check("at first")
@@ -733,7 +673,7 @@ func TestSuccessorOfAHub(t *testing.T) {
 	join(joiner, next)
 	check("after the hub's death")
 	answer := make(chan string, 1)
-	go func() { answer <- agents[1].read(own) }()
+	go func() { answer <- agents[1].Text(own) }()
 	for _, a := range agents {
 		a.quiet()
 	}
@@ -748,7 +688,7 @@ func TestSuccessorOfAHub(t *testing.T) {
 	q2 := openPage(t, next, tabInfo("b"), map[string]string{doc: "two'", other: "other'"})
 	for i, a := range agents {
 		a.told(doc, app+"/other?q=1")
-		if got := a.read(doc); got != "two'" {
+		if got := a.Text(doc); got != "two'" {
 			t.Errorf("agent %d reads %q: the owner is another one", i, got)
 		}
 	}
@@ -790,7 +730,7 @@ func TestHubThatIsReplaced(t *testing.T) {
 	listed, watched := []string{app + "/.pagewire/tab/1/doc", doc, own},
 		[]string{app + "/.pagewire/tab/1/doc", doc, own}
 	for _, uri := range watched {
-		a.subscribe(uri)
+		a.Watch(uri)
 	}
 	join := func(g, hub *Gateway) mcpconn.Conn {
 		t.Helper()
@@ -812,13 +752,13 @@ func TestHubThatIsReplaced(t *testing.T) {
 	pages[0].page.Hold = make(chan struct{})
 	defer close(pages[0].page.Hold)
 	answer := make(chan string, 1)
-	go func() { answer <- a.read(own) }()
+	go func() { answer <- a.Text(own) }()
 	testkit.Eventually(t, "the page is asked", func() bool { return pages[0].page.Running() == 1 })
 	for _, p := range pages {
 		p.crash()
 		<-p.Done()
 	}
-	if got := a.uris(); !slices.Equal(got, listed) {
+	if got := a.URIs(); !slices.Equal(got, listed) {
 		t.Fatalf("without pages %v are listed", got)
 	}
 	join(old, next)
@@ -827,15 +767,15 @@ func TestHubThatIsReplaced(t *testing.T) {
 	}
 	a.told(watched...)
 	for uri, want := range map[string]string{doc: "two'", app + "/.pagewire/tab/1/doc": "one'", own: "own'"} {
-		if got := a.read(uri); got != want {
+		if got := a.Text(uri); got != want {
 			t.Errorf("%s reads %q, want %q", uri, got, want)
 		}
 	}
-	if got := a.uris(); !slices.Equal(got, listed) {
+	if got := a.URIs(); !slices.Equal(got, listed) {
 		t.Fatalf("listed %v", got)
 	}
 	select {
-	case what := <-a.lists:
+	case what := <-a.Lists:
 		t.Errorf("%s list changed, though nothing has", what)
 	default:
 	}
@@ -847,7 +787,7 @@ func TestHubThatIsReplaced(t *testing.T) {
 		}
 	}
 	old.unlock()
-	if got := a.uris(); !slices.Equal(got, listed) {
+	if got := a.URIs(); !slices.Equal(got, listed) {
 		t.Fatalf("when the pages are forgotten %v are listed", got)
 	}
 	a.quiet()
@@ -876,7 +816,7 @@ func TestPagesBeforeTheHubsEnd(t *testing.T) {
 	})
 	a := openAgent(t, next)
 	for uri, want := range map[string]string{doc: "two'", app + "/.pagewire/tab/1/doc": "one'", own: "own'"} {
-		if got := a.read(uri); got != want {
+		if got := a.Text(uri); got != want {
 			t.Errorf("%s reads %q, want %q", uri, got, want)
 		}
 	}
@@ -928,10 +868,10 @@ func TestSnapshotCounts(t *testing.T) {
 	doc := app + "/doc"
 	p := openPage(t, g, tabInfo("a"), map[string]string{doc: "one"})
 	a := openAgent(t, g)
-	a.subscribe(doc)
+	a.Watch(doc)
 	p.set(doc, "two")
 	a.updated(doc)
-	a.read(doc)
+	a.Text(doc)
 	if texts, failed := a.tool("read_page_resource", map[string]string{"uri": doc}); failed {
 		t.Fatal(texts)
 	}
@@ -1000,5 +940,29 @@ func TestClosedGateway(t *testing.T) {
 	}
 	if _, err := g.Connect("test"); err != ErrClosed {
 		t.Errorf("Connect: %v", err)
+	}
+}
+
+// What the gateway asks of a page for itself, to know what is old of what agents have been given, is no agent's.
+func TestSnapshotCountsWhatAgentsHold(t *testing.T) {
+	g := newGateway(t, Options{})
+	doc := app + "/doc"
+	p := openPage(t, g, tabInfo("a"), map[string]string{doc: "one"})
+	p.page.HoldWatch = make(chan struct{})
+	a := openAgent(t, g)
+	a.Text(doc)
+	held := func() (calls, subscriptions int) {
+		s := g.Snapshot().Stats
+		return s.Calls, s.Subscriptions
+	}
+	if calls, subscriptions := held(); calls != 0 || subscriptions != 0 {
+		t.Errorf("%d calls and %d subscriptions while the page is asked to tell of changes, want none", calls,
+			subscriptions)
+	}
+	testkit.Eventually(t, "the page is asked", func() bool { return p.subscriptions(doc) == 1 })
+	close(p.page.HoldWatch)
+	a.Watch(doc)
+	if calls, subscriptions := held(); calls != 0 || subscriptions != 1 {
+		t.Errorf("%d calls and %d subscriptions of an agent that watches, want 0 and 1", calls, subscriptions)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/pagewire/pagewire/bridge"
+	"github.com/pagewire/pagewire/bridge/gateway/live"
 )
 
 // host is the Gateway as the engine sees it. Its methods run with the lock held.
@@ -23,22 +24,17 @@ type call struct {
 	cancel func()    // tells whoever works on it that nobody waits any more; nil before anybody does
 	began  time.Time // of a read, for its latency; zero for what is none
 
-	// Of a tool call: who calls; nil for who has gone. older is what it knew something old of when it called a page's
-	// tool.
-	agent *Agent
-	older map[string]bool
-
 	// Of a read whose agents remember it: the URI, its revision and the page's own when the page was asked, and what it
 	// gave.
 	uri      string
 	revision int64
 	epoch    string
 	count    int64
-	seen     *look
+	seen     *live.Look
 }
 
-// onEnd has f called too when nobody waits any more.
-func (c *call) onEnd(f func()) {
+// OnEnd has f called too when nobody waits any more.
+func (c *call) OnEnd(f func()) {
 	before := c.cancel
 	c.cancel = func() {
 		if before != nil {
@@ -109,8 +105,8 @@ func (g *Gateway) answerRead(c *call, p *Page, asked bridge.Request, answer repl
 
 func (h *host) CallTool(id bridge.CallID, t bridge.ToolCall) {
 	g := (*Gateway)(h)
-	c := &call{id: id, agent: g.agents[t.Port]}
-	g.calls[id] = c
+	c := &toolCall{call: &call{id: id}, g: g, agent: g.agents[t.Port]}
+	g.calls[id] = c.call
 	g.counts.toolCalls++
 	g.callTool(c, t)
 }

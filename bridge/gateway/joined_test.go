@@ -65,7 +65,7 @@ func TestAHubOfManySmallPages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := len(openAgent(t, g).uris()); got != n-n/10+1 {
+	if got := len(openAgent(t, g).URIs()); got != n-n/10+1 {
 		t.Errorf("%d resources are listed, not %d", got, n-n/10+1)
 	}
 }
@@ -117,7 +117,7 @@ func TestNothingGrowsOnItsWay(t *testing.T) {
 			shown <- len(e.Text)
 		}
 	})
-	for what, list := range map[string]func(){"resources": func() { a.uris() },
+	for what, list := range map[string]func(){"resources": func() { a.URIs() },
 		"tools": func() { a.ListTools(t.Context(), nil) }} {
 		list()
 		if n := testkit.Receive(t, "the list comes", shown); n < len(description) || n > len(description)+8000 {

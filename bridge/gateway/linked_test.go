@@ -34,7 +34,7 @@ func TestMoreReadsThanAPageTakes(t *testing.T) {
 	for i := range 200 {
 		all.Go(func() {
 			want := fmt.Sprint(i)
-			if got := a.read(app + "/echo/" + want); got != want {
+			if got := a.Text(app + "/echo/" + want); got != want {
 				t.Errorf("read %q, want %q", got, want)
 			}
 		})
@@ -189,17 +189,17 @@ func TestHostilePages(t *testing.T) {
 	doc := app + "/doc"
 	good := openPage(t, g, tabInfo("good"), map[string]string{doc: "one"})
 	a := openAgent(t, g)
-	a.subscribe(doc)
+	a.Watch(doc)
 	other := func(tab string) PageInfo { return PageInfo{Tab: tab, Origin: "https://evil.example", Title: "Evil"} }
 	unharmed := func(t *testing.T) {
 		t.Helper()
 		value := t.Name()
 		good.set(doc, value)
 		a.updated(doc)
-		if got := a.read(doc); got != value {
+		if got := a.Text(doc); got != value {
 			t.Errorf("the other page reads %q", got)
 		}
-		if uris := a.uris(); !slices.Contains(uris, doc) {
+		if uris := a.URIs(); !slices.Contains(uris, doc) {
 			t.Errorf("listed %v", uris)
 		}
 	}

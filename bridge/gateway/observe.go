@@ -103,7 +103,7 @@ type Snapshot struct {
 	Resources []ResourceState
 	Agents    []AgentState
 	Tools     []string
-	Stats     bridge.Stats
+	Stats     bridge.Stats // its Subscriptions and Calls are those of agents
 	// Since New: reads and tool calls that agents asked for, changes that pages told.
 	Reads, ToolCalls, Updates int
 	Latency                   Latency
@@ -167,7 +167,8 @@ func (g *Gateway) Snapshot() Snapshot {
 	s := Snapshot{Stats: g.engine.Stats(), Reads: g.counts.reads, ToolCalls: g.counts.toolCalls,
 		Updates: g.counts.updates, Latency: g.counts.latency, Closed: g.closed,
 		Ended: maps.Clone(g.refusals), Descriptors: g.heldAll}
-	s.Stats.Subscriptions -= g.tools.followed() // no agent's
+	subscribed, waiting := g.tools.revisions.Followed() // no agent's
+	s.Stats.Subscriptions, s.Stats.Calls = s.Stats.Subscriptions-subscribed, s.Stats.Calls-waiting
 	for i, way := range ways {
 		s.Passed = append(s.Passed, PassedState{way, g.passed[i].messages.Load(), g.passed[i].bytes.Load()})
 	}

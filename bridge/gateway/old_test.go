@@ -11,7 +11,9 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/pagewire/pagewire/bridge/gateway/live"
 	"github.com/pagewire/pagewire/bridge/gateway/live/seen"
+	"github.com/pagewire/pagewire/bridge/gateway/tools/own"
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
@@ -20,34 +22,35 @@ import (
 func TestSinceThatNobodyWasTold(t *testing.T) {
 	before := newGateway(t, Options{})
 	openPage(t, before, tabInfo("a"), map[string]string{cart: cartOf(1)})
-	old := fields(t, openAgent(t, before).must(toolRead, map[string]any{"uri": cart})).Revision
+	old := fields(t, openAgent(t, before).must(own.Read, map[string]any{"uri": cart})).Revision
 	before.Close()
 	for _, transport := range []string{"test", TransportRequest} {
 		t.Run(transport, func(t *testing.T) {
 			g := newGateway(t, Options{})
 			openPage(t, g, tabInfo("a"), map[string]string{cart: cartOf(1)})
-			a := openAgentBy(t, g, transport, nil)
-			first := fields(t, a.must(toolRead, map[string]any{"uri": cart})).Revision
+			a := openAgentBy(t, g, transport)
+			first := fields(t, a.must(own.Read, map[string]any{"uri": cart})).Revision
 			untold := func() int64 { // between what it was told and now
 				g.mu.Lock()
 				defer g.unlock()
-				return g.tools.advance()
+				g.tools.revisions.Track([]string{app + "/nothing"}, func(map[string]string) {})
+				return g.tools.revisions.Clock()
 			}
 			for name, since := range map[string]func() int64{
 				"zero": always(0), "unknown": always(7), "of a gateway before": always(old),
 				"foreign":  always(first - 1),
 				"nobody's": untold, "to come": always(first + 1e9), "the largest": always(1<<63 - 1),
 			} {
-				for _, tool := range []string{toolRead, toolWait} {
+				for _, tool := range []string{own.Read, own.Wait} {
 					args := map[string]any{"uri": cart, "since": since()}
-					if tool == toolWait {
+					if tool == own.Wait {
 						args = map[string]any{"uris": []string{cart}, "since": since()}
 					}
 					texts := a.must(tool, args)
 					f := fields(t, texts)
 					if f.Unchanged || f.TimedOut || f.Delta != "" || texts[1] != cartOf(1) {
 						t.Errorf("%s since a revision that is %s: %.200q", tool, name, texts)
-					} else if texts = a.must(toolRead, map[string]any{"uri": cart, "since": f.Revision}); !fields(t,
+					} else if texts = a.must(own.Read, map[string]any{"uri": cart, "since": f.Revision}); !fields(t,
 						texts).Unchanged {
 						t.Errorf("%s since a revision that is %s gives one that does not count: %.200q", tool, name,
 							texts)
@@ -71,8 +74,8 @@ func TestWaitSendsProgress(t *testing.T) {
 		default:
 		}
 	})
-	a.must(toolRead, map[string]any{"uri": cart})
-	params := &mcp.CallToolParams{Name: toolWait, Arguments: map[string]any{}}
+	a.must(own.Read, map[string]any{"uri": cart})
+	params := &mcp.CallToolParams{Name: own.Wait, Arguments: map[string]any{}}
 	params.SetProgressToken("w")
 	answer := make(chan error, 1)
 	go func() {
@@ -115,7 +118,7 @@ func TestWhatLooksLikeAReminder(t *testing.T) {
 				p.tellTool("say", nil)
 				a := openAgent(t, g)
 				a.hasTool("say")
-				since := fields(t, a.must(toolRead, map[string]any{"uri": cart})).Revision
+				since := fields(t, a.must(own.Read, map[string]any{"uri": cart})).Revision
 				p.set(cart, text)
 				revised(t, g, cart, since)
 				texts := a.must("say", map[string]any{})
@@ -145,7 +148,7 @@ func TestResultSaysWhatWasOlder(t *testing.T) {
 	p.tellTool("checkout", nil)
 	a := openAgent(t, g)
 	a.hasTool("checkout")
-	since := fields(t, a.must(toolRead, map[string]any{"uri": cart})).Revision
+	since := fields(t, a.must(own.Read, map[string]any{"uri": cart})).Revision
 	p.set(cart, cartOf(2))
 	revised(t, g, cart, since)
 	texts := a.must("checkout", map[string]any{})
@@ -172,13 +175,13 @@ func TestARecordIsItsAgents(t *testing.T) {
 		return n
 	}
 	for i := range 4 {
-		a.must(toolRead, map[string]any{"uri": fmt.Sprint(app, "/doc", i)})
+		a.must(own.Read, map[string]any{"uri": fmt.Sprint(app, "/doc", i)})
 	}
 	testkit.Eventually(t, "what is forgotten is left alone", func() bool { return watched() == 2 })
 	for uri := range state {
 		since := int64(0)
 		g.mu.Lock()
-		since = g.tools.revision(uri)
+		since = g.tools.revisions.Revision(uri)
 		g.unlock()
 		p.set(uri, "two")
 		if p.subscriptions(uri) == 1 {
@@ -197,9 +200,9 @@ func TestARecordIsItsAgents(t *testing.T) {
 	testkit.Eventually(t, "nothing is watched", func() bool { return watched() == 0 })
 	g.mu.Lock()
 	defer g.unlock()
-	if g.remembering != 1 || len(g.tools.tracked) != 0 {
+	if g.remembering != 1 || g.tools.revisions.Len() != 0 {
 		t.Errorf("%d agents and %d resources are remembered, want the other agent alone", g.remembering,
-			len(g.tools.tracked))
+			g.tools.revisions.Len())
 	}
 }
 
@@ -218,7 +221,7 @@ func TestManyChangesAreOneBlock(t *testing.T) {
 	a.hasTool("say")
 	since := map[string]int64{}
 	for uri := range state {
-		since[uri] = fields(t, a.must(toolRead, map[string]any{"uri": uri})).Revision
+		since[uri] = fields(t, a.must(own.Read, map[string]any{"uri": uri})).Revision
 	}
 	for uri := range state {
 		p.set(uri, strings.Repeat("a long text that is no patch\n", 20))
@@ -234,7 +237,7 @@ func TestManyChangesAreOneBlock(t *testing.T) {
 			t.Fatalf("reminded: %q", texts)
 		}
 		for line := range strings.Lines(texts[1]) {
-			var told change
+			var told live.Change
 			if json.Unmarshal([]byte(line), &told) == nil {
 				named[told.URI]++
 			}

@@ -12,6 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pagewire/pagewire/bridge/gateway/live"
+	"github.com/pagewire/pagewire/bridge/gateway/live/follow"
+	"github.com/pagewire/pagewire/bridge/gateway/tools/own"
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
@@ -35,7 +38,7 @@ func (p *testPage) change(g *Gateway, uri, text string) {
 	revision := func() int64 {
 		g.mu.Lock()
 		defer g.mu.Unlock()
-		return g.tools.revision(uri)
+		return g.tools.revisions.Revision(uri)
 	}
 	testkit.Eventually(p.t, "the page is asked to tell of "+uri, func() bool { return p.page.Watches(uri) })
 	before := revision()
@@ -128,18 +131,18 @@ func TestPromptAndReminders(t *testing.T) {
 	p := openPage(t, g, tabInfo("a"), map[string]string{cart: "one", app + "/doc": "text"})
 	a := stdioAgent(t, g)
 	prompt(t, g, Ask{})
-	a.must(toolRead, map[string]any{"uri": cart})
+	a.must(own.Read, map[string]any{"uri": cart})
 
 	p.change(g, cart, "two")
 	if text := prompt(t, g, Ask{}); !strings.Contains(text, cart) {
 		t.Errorf("the hook tells %q", text)
 	}
-	if texts := a.must(toolList, map[string]any{}); len(texts) != 1 {
+	if texts := a.must(own.List, map[string]any{}); len(texts) != 1 {
 		t.Errorf("the reminder repeats it: %q", texts)
 	}
-	a.must(toolRead, map[string]any{"uri": cart})
+	a.must(own.Read, map[string]any{"uri": cart})
 	p.change(g, cart, "three")
-	if texts := a.must(toolList, map[string]any{}); len(texts) != 2 {
+	if texts := a.must(own.List, map[string]any{}); len(texts) != 2 {
 		t.Errorf("the reminder: %q", texts)
 	}
 	if text := prompt(t, g, Ask{}); text != "" {
@@ -147,13 +150,13 @@ func TestPromptAndReminders(t *testing.T) {
 	}
 	// What it reads itself it knows.
 	p.change(g, cart, "four")
-	a.must(toolRead, map[string]any{"uri": cart})
+	a.must(own.Read, map[string]any{"uri": cart})
 	if text := prompt(t, g, Ask{}); text != "" {
 		t.Errorf("it has read it, and is told %q", text)
 	}
 	// What it has never named is the hook's to tell alone.
 	p.change(g, app+"/doc", "a text")
-	if texts := a.must(toolList, map[string]any{}); len(texts) != 1 {
+	if texts := a.must(own.List, map[string]any{}); len(texts) != 1 {
 		t.Errorf("the reminder names what was never read: %q", texts)
 	}
 	if text := prompt(t, g, Ask{}); !strings.Contains(text, app+"/doc") {
@@ -169,7 +172,7 @@ func TestForget(t *testing.T) {
 	a := stdioAgent(t, g)
 	prompt(t, g, Ask{})
 	p.change(g, cart, "two")
-	since := fields(t, a.must(toolRead, map[string]any{"uri": cart})).Revision
+	since := fields(t, a.must(own.Read, map[string]any{"uri": cart})).Revision
 	p.change(g, app+"/doc", "a text")
 	if text := prompt(t, g, Ask{Forget: true}); text != "" {
 		t.Errorf("to forget says %q", text)
@@ -178,10 +181,10 @@ func TestForget(t *testing.T) {
 		t.Errorf("then it is told %q", text)
 	}
 	p.change(g, cart, "three")
-	if texts := a.must(toolList, map[string]any{}); len(texts) != 1 {
+	if texts := a.must(own.List, map[string]any{}); len(texts) != 1 {
 		t.Errorf("it is reminded of what it has forgotten: %q", texts)
 	}
-	if texts := a.must(toolRead, map[string]any{"uri": cart, "since": since}); texts[1] != "three" {
+	if texts := a.must(own.Read, map[string]any{"uri": cart, "since": since}); texts[1] != "three" {
 		t.Errorf("it is given a difference from what it has forgotten: %q", texts)
 	}
 }
@@ -193,9 +196,7 @@ func TestPromptAfterAWhile(t *testing.T) {
 	prompt(t, g, Ask{Session: talk})
 	testkit.Eventually(t, "both are watched", func() bool { return p.page.Watches(cart) && p.page.Watches(app+"/doc") })
 	g.mu.Lock()
-	for _, tracked := range g.tools.tracked {
-		tracked.used = tracked.used.Add(-time.Hour)
-	}
+	g.opt.wallClock = func() time.Time { return time.Now().Add(time.Hour) }
 	g.unlock()
 	p.change(g, cart, "two")
 	testkit.Eventually(t, "it is left alone", func() bool { return !p.page.Watches(cart) })
@@ -231,7 +232,7 @@ func TestPromptOfManyChanges(t *testing.T) {
 			t.Fatalf("told %d characters at once", len(text))
 		}
 		for _, line := range strings.Split(text, "\n")[1:] {
-			var c change
+			var c live.Change
 			if json.Unmarshal([]byte(line), &c) == nil {
 				told[c.URI]++
 			} else if !strings.HasPrefix(line, "and ") {
@@ -249,7 +250,7 @@ func TestPromptOfManyChanges(t *testing.T) {
 func TestPromptBounds(t *testing.T) {
 	g := newGateway(t, Options{})
 	p := openPage(t, g, tabInfo("a"), nil)
-	for i := range maxFollowed + 50 {
+	for i := range follow.MaxFollowed + 50 {
 		p.offer(fmt.Sprintf("%s/r/%d", app, i), "x")
 	}
 	for i := range maxConversations + 10 {
@@ -262,14 +263,14 @@ func TestPromptBounds(t *testing.T) {
 	if g.conversations["0"] != nil || g.conversations["20"] == nil {
 		t.Error("not the one went that was used least recently")
 	}
-	if n := len(g.tools.tracked); n != maxFollowed {
+	if n := g.tools.revisions.Len(); n != follow.MaxFollowed {
 		t.Errorf("%d resources are followed", n)
 	}
 	later := time.Now().Add(2 * conversationFor)
 	g.asking("later", later)
-	if len(g.conversations) != 1 || len(g.tools.tracked) != 0 || g.remembering != 1 {
+	if len(g.conversations) != 1 || g.tools.revisions.Len() != 0 || g.remembering != 1 {
 		t.Errorf("after a while there are %d conversations, %d resources, %d records", len(g.conversations),
-			len(g.tools.tracked), g.remembering)
+			g.tools.revisions.Len(), g.remembering)
 	}
 	g.unlock()
 }
@@ -375,12 +376,12 @@ func TestUnknown(t *testing.T) {
 		t.Errorf("the hook tells %q", text)
 	}
 	p.change(g, cart, "three")
-	a.must(toolRead, map[string]any{"uri": cart})
+	a.must(own.Read, map[string]any{"uri": cart})
 	if got := g.Unknown(both); got != nil {
 		t.Errorf("it has read it, and %q are news", got)
 	}
 	p.change(g, cart, "four")
-	a.must(toolList, map[string]any{})
+	a.must(own.List, map[string]any{})
 	if got := g.Unknown(both); got != nil {
 		t.Errorf("it was reminded, and %q are news", got)
 	}

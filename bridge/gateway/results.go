@@ -3,6 +3,7 @@
 package gateway
 
 import (
+	"github.com/pagewire/pagewire/bridge/gateway/live"
 	"github.com/pagewire/pagewire/bridge/gateway/tools"
 	"github.com/pagewire/pagewire/bridge/wire"
 )
@@ -12,15 +13,40 @@ import (
 // And behind it is what has changed meanwhile.
 
 // completeTool answers a call of a page's tool.
-func (g *Gateway) completeTool(c *call, o toolOffer, r reply) {
+func (g *Gateway) completeTool(c *toolCall, o toolOffer, r reply) {
 	plain := c.agent == nil || c.agent.transport == TransportGateway || o.tool.OutputSchema != nil || r.failure != ""
-	result, err := wire.Parse(r.contents, maxDepth)
+	result, err := wire.Parse(r.contents, live.MaxDepth)
 	if plain || err != nil || result.Kind() != wire.Object {
-		g.complete(c, r)
+		g.complete(c.call, r)
 		return
 	}
-	g.remind(c, o.origin(), func(block string) {
+	g.tools.own.Remind(c, o.origin(), func(block string) {
 		r.contents = tools.TextOnly(result, block)
-		g.complete(c, r)
+		g.complete(c.call, r)
 	})
+}
+
+// olderFor notes, when a page's tool is called, what the agent of the call knows something old of at that origin; of
+// what the tool depends on also what was mentioned before.
+func (g *Gateway) olderFor(c *toolCall, o toolOffer) {
+	m, origin := c.Memory(), o.origin()
+	if m == nil {
+		return
+	}
+	c.older = map[string]bool{}
+	for _, n := range m.News(origin) {
+		if live.OriginOf(n.URI) == origin {
+			c.older[n.URI] = true
+		}
+	}
+	if o.fresh == nil {
+		return
+	}
+	for _, own := range o.fresh.URIs {
+		uri := g.knownAs(m, o, own)
+		if m.Old(uri) {
+			m.Mention(uri, 0) // once more
+			c.older[uri] = true
+		}
+	}
 }

@@ -14,7 +14,9 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/pagewire/pagewire/bridge"
+	"github.com/pagewire/pagewire/bridge/gateway/live/follow"
 	"github.com/pagewire/pagewire/bridge/gateway/tools"
+	"github.com/pagewire/pagewire/bridge/gateway/tools/own"
 )
 
 // agentTools are what agents see as tools: ours, which offer the resources to agents that know only tools, and the
@@ -24,7 +26,10 @@ import (
 type agentTools struct {
 	names  *tools.Names
 	routes map[string]toolOffer
-	revisions
+	own    *own.Tools
+	// revisions are of what agents read by tools; port is their session at the engine.
+	revisions *follow.Revisions
+	port      bridge.PortID
 	// changes is how often the engine is told, told how often it was, pending that it will be.
 	changes *rate.Limiter
 	told    int
@@ -55,14 +60,23 @@ func decodeTool(t bridge.Tool) (toolOffer, error) {
 	return toolOffer{name: t.Name, tool: &decoded}, nil
 }
 
-func (b *agentTools) init() {
-	var own []string
+// ownTools are all of ours.
+var ownTools = append(slices.Clip(own.Described), changesTool)
+
+func (b *agentTools) init(g *Gateway) {
+	var ours []string
 	for _, t := range ownTools {
-		own = append(own, t.Name)
+		ours = append(ours, t.Name)
 	}
-	b.names = tools.NewNames(own...)
+	b.names = tools.NewNames(ours...)
 	b.changes = rate.NewLimiter(rate.Every(toolsEvery), toolsBurst)
-	b.revisions.init()
+	b.revisions = follow.New((*follower)(g))
+	b.own = own.New(own.Options{
+		Revisions: b.revisions, Listed: g.listed, Notices: g.noticed,
+		Reminders: g.opt.Reminders != RemindersOff, Inline: g.opt.Reminders == RemindersInline,
+		ReminderChars: g.opt.ReminderChars, PageChars: g.opt.PageChars,
+		ReadTimeout: g.opt.ReadTimeout, ProgressEvery: g.opt.progressEvery,
+	})
 }
 
 // retool tells the engine what tools there are: at once, unless pages change theirs in a loop. Then it is at most once
@@ -78,9 +92,7 @@ func (g *Gateway) retool() {
 		return
 	}
 	b.pending = true
-	time.AfterFunc(wait, func() {
-		g.mu.Lock()
-		defer g.unlock()
+	g.after(wait, func() {
 		b.pending = false
 		if !g.closed {
 			g.setTools()
@@ -223,19 +235,15 @@ func (g *Gateway) InputSchema(name string) []byte {
 }
 
 // callTool runs one of our own tools or passes the call to its page.
-func (g *Gateway) callTool(c *call, t bridge.ToolCall) {
-	switch t.Name {
-	case toolList:
-		g.list(c, t.Arguments)
-		return
-	case toolRead:
-		g.read(c, t.Arguments)
-		return
-	case toolWait:
-		g.wait(c, t.Arguments)
-		return
-	case toolChanges:
+func (g *Gateway) callTool(c *toolCall, t bridge.ToolCall) {
+	if t.Name == toolChanges {
 		g.changes(c, t.Arguments)
+		return
+	}
+	if t.Name == own.Read {
+		c.began = time.Now()
+	}
+	if g.tools.own.Run(c, t.Name, t.Arguments) {
 		return
 	}
 	o, ok := g.tools.routes[t.Name]

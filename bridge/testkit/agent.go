@@ -22,23 +22,29 @@ const (
 type Agent struct {
 	*mcp.ClientSession
 	t testing.TB
-	// Updates has the URI of each resources/updated, in order; Lists a value for each list_changed.
+	// Updates has the URI of each resources/updated, in order; Lists "resources" or "tools" for each list_changed.
 	Updates <-chan string
-	Lists   <-chan struct{}
+	Lists   <-chan string
 }
 
-// Connect opens a session of a protocol version over transport. The session ends with the test.
-func Connect(t testing.TB, transport mcp.Transport, version string) *Agent {
+// Connect opens a session of a protocol version over transport. The session ends with the test. What it is told of
+// progress is handed to each of progress.
+func Connect(t testing.TB, transport mcp.Transport, version string,
+	progress ...func(*mcp.ProgressNotificationParams)) *Agent {
 	t.Helper()
 	// Whatever a test does not look at must not stop the session: the channels are as long as no test makes them.
-	updates, lists := make(chan string, 100_000), make(chan struct{}, 100_000)
-	listed := func() { lists <- struct{}{} }
+	updates, lists := make(chan string, 100_000), make(chan string, 10_000)
 	client := mcp.NewClient(&mcp.Implementation{Name: "agent", Version: "1"}, &mcp.ClientOptions{
 		ResourceUpdatedHandler: func(_ context.Context, r *mcp.ResourceUpdatedNotificationRequest) {
 			updates <- r.Params.URI
 		},
-		ResourceListChangedHandler: func(context.Context, *mcp.ResourceListChangedRequest) { listed() },
-		ToolListChangedHandler:     func(context.Context, *mcp.ToolListChangedRequest) { listed() },
+		ResourceListChangedHandler: func(context.Context, *mcp.ResourceListChangedRequest) { lists <- "resources" },
+		ToolListChangedHandler:     func(context.Context, *mcp.ToolListChangedRequest) { lists <- "tools" },
+		ProgressNotificationHandler: func(_ context.Context, r *mcp.ProgressNotificationClientRequest) {
+			for _, tell := range progress {
+				tell(r.Params)
+			}
+		},
 	})
 	session, err := client.Connect(t.Context(), transport, &mcp.ClientSessionOptions{ProtocolVersion: version})
 	if err != nil {

@@ -8,6 +8,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -29,6 +31,7 @@ type Page struct {
 	post    func(frame []byte)
 	epoch   string
 	count   int64
+	uris    []string // of all that is offered, in the order of registration
 	state   map[string]string
 	reads   map[string]func(ctx context.Context, uri string) (string, error)
 	members map[string]map[string]any // of descriptors
@@ -59,9 +62,8 @@ func NewPage(t testing.TB, state map[string]string) *Page {
 		changed: map[string]int64{}, tools: map[string]Tool{}, watched: map[string]bool{},
 		calls: map[int64]context.CancelFunc{},
 	}
-	for uri, text := range state {
-		p.state[uri] = text
-	}
+	p.uris = slices.Sorted(maps.Keys(state))
+	maps.Copy(p.state, state)
 	return p
 }
 
@@ -98,10 +100,7 @@ func (p *Page) Resume(post func(frame []byte)) {
 	p.post = post
 	p.watched = map[string]bool{}
 	var calls [][]any
-	for uri := range p.state {
-		calls = append(calls, p.registration(uri))
-	}
-	for uri := range p.reads {
+	for _, uri := range p.uris {
 		calls = append(calls, p.registration(uri))
 	}
 	if len(p.tools) > 0 {
@@ -324,15 +323,25 @@ func (p *Page) run(id int64, name string, args json.RawMessage, unless string) {
 // Offer registers a URI that reads as text.
 func (p *Page) Offer(uri, text string) {
 	p.mu.Lock()
+	p.isOffered(uri)
 	p.state[uri] = text
 	call := p.registration(uri)
 	p.mu.Unlock()
 	p.say(call)
 }
 
+// isOffered keeps a URI's place in the order. It is called with mu held.
+func (p *Page) isOffered(uri string) {
+	_, state := p.state[uri]
+	if _, read := p.reads[uri]; !state && !read {
+		p.uris = append(p.uris, uri)
+	}
+}
+
 // Add registers a URI, or a template, that reads as what a function gives. Its context ends with the read.
 func (p *Page) Add(uri string, read func(ctx context.Context, uri string) (string, error)) {
 	p.mu.Lock()
+	p.isOffered(uri)
 	p.reads[uri] = read
 	call := p.registration(uri)
 	p.mu.Unlock()
@@ -357,6 +366,7 @@ func (p *Page) Contents(f func(uri string) string) {
 // Withdraw unregisters a URI.
 func (p *Page) Withdraw(uri string) {
 	p.mu.Lock()
+	p.uris = slices.DeleteFunc(p.uris, func(other string) bool { return other == uri })
 	delete(p.state, uri)
 	delete(p.reads, uri)
 	p.mu.Unlock()

@@ -92,6 +92,27 @@ func ShortDir(t testing.TB) string {
 	return dir
 }
 
+// Home makes an empty directory the user's home and configuration directory while the test runs, and returns it. Its
+// path is short as that of ShortDir.
+func Home(t testing.TB) string {
+	t.Helper()
+	dir := ShortDir(t)
+	t.Setenv("HOME", dir)
+	t.Setenv("XDG_CONFIG_HOME", dir)
+	return dir
+}
+
+// Endless reads as x after x.
+type Endless struct{}
+
+// Read fills p.
+func (Endless) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = 'x'
+	}
+	return len(p), nil
+}
+
 // NoLeak fails a test that leaves goroutines behind. It must be called before the test starts any.
 func NoLeak(t testing.TB) {
 	t.Helper()

@@ -3,84 +3,33 @@ package view_test
 import (
 	"bytes"
 	"encoding/json"
-	"flag"
-	"fmt"
-	"os"
-	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 
-	"golang.org/x/tools/txtar"
-
 	"github.com/pagewire/pagewire/bridge"
+	"github.com/pagewire/pagewire/bridge/testkit/script"
 	"github.com/pagewire/pagewire/bridge/view"
 )
 
-var update = flag.Bool("update", false, "rewrite the conversations in testdata with what the Host says now")
-
 // TestConversations plays the conversations in testdata, which tell one rule or story each: prose, then what happens to
 // a Host, one line each, and what came of it, indented. See testdata/README.md for the words.
-func TestConversations(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txtar")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no conversations found: %v", err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) { converse(t, file) })
-	}
-}
+func TestConversations(t *testing.T) { script.Each(t, converse) }
 
 // converse plays one file.
 func converse(t *testing.T, file string) {
 	t.Helper()
-	archive, err := txtar.ParseFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var o view.Options
-	for i, f := range archive.Files {
-		switch f.Name {
-		case "options":
-			setOptions(t, &o, string(f.Data))
-		case "conversation":
-			c := &conversation{t: t}
-			c.host = view.New(o, c)
-			got := c.play(string(f.Data))
-			if *update {
-				archive.Files[i].Data = []byte(got)
-			} else if got != string(f.Data) {
-				t.Errorf("the Host says something else (-update rewrites %s):\n%s", file,
-					firstDifference(string(f.Data), got))
-			}
-		default:
-			t.Fatalf("unknown section %q", f.Name)
-		}
-	}
-	if *update {
-		if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
+	script.Play(t, file, func(s *script.Script) func(line string) {
+		c := &conversation{Script: s}
+		c.host = view.New(c.options(), c)
+		return c.line
+	})
 }
 
-func firstDifference(want, got string) string {
-	w, g := strings.Split(want, "\n"), strings.Split(got, "\n")
-	for i := range w {
-		if i >= len(g) || w[i] != g[i] {
-			g = append(g, "(end)")
-			return fmt.Sprintf("line %d\n  want %s\n  got  %s", i+1, w[i], g[min(i, len(g)-1)])
-		}
-	}
-	return "extra line: " + g[len(w)]
-}
-
-func setOptions(t *testing.T, o *view.Options, text string) {
-	t.Helper()
-	for line := range strings.Lines(text) {
-		name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
-		n, _ := strconv.Atoi(value)
-		switch name {
+func (c *conversation) options() (o view.Options) {
+	c.T.Helper()
+	for _, option := range c.Options {
+		n := option.Number
+		switch option.Name {
 		case "Modern":
 			o.Era = view.Modern
 		case "NoOverlap":
@@ -98,33 +47,29 @@ func setOptions(t *testing.T, o *view.Options, text string) {
 		case "MaxViews":
 			o.MaxViews = n
 		default:
-			t.Fatalf("unknown option %q", line)
+			c.T.Fatalf("unknown option %q", option.Name)
 		}
 	}
+	return o
 }
 
 // A conversation is a Host, and the Home that writes down what it sends.
 type conversation struct {
-	t    *testing.T
+	*script.Script
 	host *view.Host
 	now  bridge.Time
-	out  strings.Builder
-}
-
-func (c *conversation) say(format string, args ...any) {
-	fmt.Fprintf(&c.out, "    "+format+"\n", args...)
 }
 
 func (c *conversation) ToView(id view.ID, m bridge.Message) {
-	c.say("%d< %s", id, short(c.t, m.AppendTo(nil)))
+	c.Say("%d< %s", id, short(c.T, m.AppendTo(nil)))
 }
 
-func (c *conversation) ToServer(text []byte) { c.say("S< %s", short(c.t, text)) }
+func (c *conversation) ToServer(text []byte) { c.Say("S< %s", short(c.T, text)) }
 
 const modernMeta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"pagewire","version":"0"},"io.modelcontextprotocol/clientCapabilities":{}}`
 
 // short is a message as the files have it.
-func short(t *testing.T, text []byte) []byte {
+func short(t testing.TB, text []byte) []byte {
 	if !json.Valid(text) {
 		t.Errorf("the Host sent what is not JSON: %s", text)
 	}
@@ -148,30 +93,10 @@ func message(short string) []byte {
 	}
 }
 
-func (c *conversation) play(script string) string {
-	for line := range strings.Lines(script) {
-		if strings.HasPrefix(line, "    ") {
-			continue // what came of it the last time
-		}
-		c.out.WriteString(line)
-		if line = strings.TrimSpace(line); line == "" || line[0] == '#' {
-			continue
-		}
-		c.line(line)
-	}
-	return c.out.String()
-}
-
 func (c *conversation) line(line string) {
 	h := c.host
 	word, rest, _ := strings.Cut(line, " ")
-	id := func(s string) view.ID {
-		n, err := strconv.Atoi(s)
-		if err != nil {
-			c.t.Fatalf("not a number in %q", line)
-		}
-		return view.ID(n)
-	}
+	id := func(s string) view.ID { return view.ID(c.Number(s)) }
 	if from, ok := strings.CutSuffix(word, ">"); ok {
 		taken := false
 		if from == "S" {
@@ -180,14 +105,14 @@ func (c *conversation) line(line string) {
 			taken = h.Receive(c.now, id(from), message(rest))
 		}
 		if !taken {
-			c.say("not taken")
+			c.Say("not taken")
 		}
 		return
 	}
 	switch word {
 	case "open":
 		if err := h.Open(c.now, id(rest)); err != nil {
-			c.say("error: %v", err)
+			c.Say("error: %v", err)
 		}
 	case "hello":
 		// hello VIEW: the handshake, of which only the fact matters here.
@@ -213,26 +138,26 @@ func (c *conversation) line(line string) {
 		}
 		h.Back(c.now, era)
 	case "at":
-		n, _ := strconv.Atoi(rest)
+		n := c.Number(rest)
 		for {
 			at, ok := h.Deadline()
 			if !ok || at > bridge.Time(n) {
 				break
 			}
 			if at <= c.now-10_000 {
-				c.t.Fatalf("a deadline that never passes: %d", at)
+				c.T.Fatalf("a deadline that never passes: %d", at)
 			}
 			c.now = max(c.now, at)
-			c.say("(%d)", c.now)
+			c.Say("(%d)", c.now)
 			h.Tick(c.now)
 		}
 		c.now = bridge.Time(n)
 	case "stats":
 		s := h.Stats()
-		c.say("views %d subscriptions %d watched %d upstream %d streams %d pending %d known %d", s.Views,
+		c.Say("views %d subscriptions %d watched %d upstream %d streams %d pending %d known %d", s.Views,
 			s.Subscriptions, s.Watched, s.Upstream, s.Streams, s.Pending, s.Known)
 	default:
-		c.t.Fatalf("unknown line %q", line)
+		c.T.Fatalf("unknown line %q", line)
 	}
 }
 

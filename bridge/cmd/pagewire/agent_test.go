@@ -42,7 +42,7 @@ type running struct {
 func start(t testing.TB, addr, text string) *running {
 	t.Helper()
 	if addr == "" {
-		newHome(t)
+		testkit.Home(t)
 		addr = testkit.Addr(t)
 	}
 	r := &running{t: t, addr: addr, g: gateway.New(gateway.Options{})}
@@ -82,14 +82,6 @@ func start(t testing.TB, addr, text string) *running {
 	return r
 }
 
-// newHome gives the test a home in which no other gateway is.
-func newHome(t testing.TB) {
-	t.Helper()
-	dir := testkit.ShortDir(t)
-	t.Setenv("HOME", dir)
-	t.Setenv("XDG_CONFIG_HOME", dir)
-}
-
 func (r *running) set(text string) { r.page.Set(cart, text) }
 
 // command runs a command line against the hub.
@@ -98,7 +90,7 @@ func (r *running) command(args ...string) (status int, stdout, stderr string) {
 }
 
 func TestWithoutAHubTheRemedyIsSaid(t *testing.T) {
-	newHome(t)
+	testkit.Home(t)
 	addr := testkit.Addr(t)
 	for _, args := range []string{"ls", "read " + cart, "watch " + cart, "changes"} {
 		status, out, errs := run(append(strings.Fields(args), "--hub", addr)...)
@@ -228,33 +220,16 @@ func TestATerminalIsOnlyWrittenTo(t *testing.T) {
 type watching struct {
 	t      testing.TB
 	out    *bufio.Scanner
-	errs   *lockedBuffer
+	errs   *testkit.Log
 	end    func()
 	status chan int
-}
-
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  strings.Builder
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }
 
 func (r *running) watch(args ...string) *watching {
 	r.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	from, to := io.Pipe()
-	w := &watching{r.t, bufio.NewScanner(from), &lockedBuffer{}, cancel, make(chan int, 1)}
+	w := &watching{r.t, bufio.NewScanner(from), &testkit.Log{}, cancel, make(chan int, 1)}
 	go func() {
 		w.status <- pagewire(ctx, append([]string{"watch", "--hub", r.addr}, args...), strings.NewReader(""), to,
 			w.errs)

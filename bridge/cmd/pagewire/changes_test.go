@@ -281,7 +281,7 @@ func (hanging) Read([]byte) (int, error) { select {} }
 
 // A hook ends with 0, says nothing that its program does not take, and does not wait for what does not come.
 func TestAHookIsNeverInTheWay(t *testing.T) {
-	newHome(t)
+	testkit.Home(t)
 	addr := testkit.Addr(t)
 	as := func(in io.Reader, args ...string) (status int, stdout, stderr string) {
 		var out, errs bytes.Buffer

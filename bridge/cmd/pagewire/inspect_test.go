@@ -26,7 +26,7 @@ import (
 // serving runs a gateway in a new home until the test ends, and gives where it is and its token.
 func serving(t *testing.T) (addr, token string) {
 	t.Helper()
-	newHome(t)
+	testkit.Home(t)
 	addr = testkit.Addr(t)
 	token, err := hub.TokenFile()
 	if err != nil {
@@ -117,7 +117,7 @@ func TestInspectThatIsEnded(t *testing.T) {
 }
 
 func TestInspectOfNobody(t *testing.T) {
-	newHome(t)
+	testkit.Home(t)
 	addr := testkit.Addr(t)
 	if status, out, errs := run("inspect", "--hub", addr); status != exitFailed || out != "" ||
 		!strings.HasPrefix(errs, "pagewire: no pagewire serve is running") {
@@ -127,7 +127,7 @@ func TestInspectOfNobody(t *testing.T) {
 
 // Where another program has the port the browser would be led to that.
 func TestInspectOfASquatter(t *testing.T) {
-	newHome(t)
+	testkit.Home(t)
 	addr := testkit.Addr(t)
 	l, err := net.Listen("tcp", addr)
 	if err != nil {

@@ -34,7 +34,7 @@ func (w *watching) updated(text string) {
 // What is there first is no change, and a program that waits for changes may be there before all of it: gateway, page
 // and resource.
 func TestWatchOfChangesAlone(t *testing.T) {
-	newHome(t)
+	testkit.Home(t)
 	early := &running{t: t, addr: testkit.Addr(t)}
 	w := early.watch("--json", "--changes", cart, "https://shop.example/later")
 	testkit.Eventually(t, "it waits", func() bool { return strings.Contains(w.errs.String(), "waiting for one") })

@@ -8,8 +8,6 @@ import (
 )
 
 const (
-	// aliveEvery is how often a stream that is silent says that it is there: proxies cut what is silent for a minute.
-	aliveEvery = 15 * time.Second
 	// writeTimeout is how long a client may take nothing of what it is sent before its stream is cut.
 	writeTimeout = 30 * time.Second
 	// bodyTimeout is how long a client may take to send the body of a request.

@@ -68,78 +68,26 @@ func open(t *testing.T) *testPage {
 }
 
 // versions are the eras, as go-sdk's client is asked for them.
-var versions = map[string]string{"legacy": "2025-11-25", "modern": "2026-07-28"}
+var versions = map[string]string{"legacy": testkit.Legacy, "modern": testkit.Modern}
 
-// A watcher is go-sdk's client, and what it is told.
+// A watcher is an agent of either era.
 type watcher struct {
-	*mcp.ClientSession
-	t       *testing.T
-	updates chan string
+	*testkit.Agent
+	t *testing.T
 }
 
-// watch connects go-sdk's client of an era.
 func watch(t *testing.T, transport mcp.Transport, version string) *watcher {
 	t.Helper()
-	a := &watcher{t: t, updates: make(chan string, 10_000)}
-	client := mcp.NewClient(&mcp.Implementation{Name: "agent", Version: "1"}, &mcp.ClientOptions{
-		ResourceUpdatedHandler: func(_ context.Context, r *mcp.ResourceUpdatedNotificationRequest) {
-			a.updates <- r.Params.URI
-		},
-	})
-	session, err := client.Connect(t.Context(), transport, &mcp.ClientSessionOptions{ProtocolVersion: version})
-	if err != nil {
-		t.Fatal(err)
-	}
-	a.ClientSession = session
-	if got := session.InitializeResult().ProtocolVersion; got != version {
-		t.Fatalf("it speaks %s, want %s", got, version)
-	}
-	return a
-}
-
-func (a *watcher) text(uri string) string {
-	a.t.Helper()
-	r, err := a.ReadResource(a.t.Context(), &mcp.ReadResourceParams{URI: uri})
-	if err != nil {
-		a.t.Errorf("read %s: %v", uri, err)
-		return ""
-	}
-	return r.Contents[0].Text
-}
-
-func (a *watcher) follow(uri string) {
-	a.t.Helper()
-	if err := a.Subscribe(a.t.Context(), &mcp.SubscribeParams{URI: uri}); err != nil {
-		a.t.Errorf("subscribe %s: %v", uri, err)
-	}
-}
-
-func (a *watcher) updated(uri string) {
-	a.t.Helper()
-	select {
-	case got := <-a.updates:
-		if got != uri {
-			a.t.Errorf("updated %s, want %s", got, uri)
-		}
-	case <-time.After(testkit.Patience):
-		a.t.Errorf("not told that %s changed", uri)
-	}
+	return &watcher{testkit.Connect(t, transport, version), t}
 }
 
 // converse is what any agent does.
 func (a *watcher) converse(p *testPage) {
 	a.t.Helper()
-	found := false
-	for r, err := range a.Resources(a.t.Context(), nil) {
-		if err != nil {
-			a.t.Fatal(err)
-		}
-		found = found || r.URI == origin+"/doc"
-	}
-	if !found {
+	if !a.Offers(origin + "/doc") {
 		a.t.Errorf("%s/doc is not listed", origin)
 	}
-	if got := a.text(origin + "/square/12"); got != "144" {
+	if got := a.Text(origin + "/square/12"); got != "144" {
 		a.t.Errorf("read %q", got)
 	}
 	_, err := a.ReadResource(a.t.Context(), &mcp.ReadResourceParams{URI: origin + "/none"})

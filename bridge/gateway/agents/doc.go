@@ -11,7 +11,5 @@
 // codes, headers, a session that is not there), keeps no message that the engine could keep, and never lets one agent
 // wait for another.
 //
-// go-sdk's transport carries the legacy sessions over HTTP (legacy.go says what it leaves to us). The modern era it
-// refuses where there are sessions, and over stdio it would decode and encode each message once more than needed: these
-// are ours.
+// go-sdk's transports carry none of it: bridge/RATIONALE.md says why.
 package agents

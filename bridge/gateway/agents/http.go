@@ -28,6 +28,9 @@ type HTTPOptions struct {
 	Idle time.Duration
 	// SessionPrefix begins the name of each session of the legacy era: visible ASCII. Default none.
 	SessionPrefix string
+	// aliveEvery is how often a stream that is silent says that it is there: proxies cut what is silent for a minute.
+	// Default 15 s.
+	aliveEvery time.Duration
 	// Log receives what happens. Default none.
 	Log *slog.Logger
 }
@@ -52,6 +55,9 @@ type HTTP struct {
 func NewHTTP(g *gateway.Gateway, o HTTPOptions) *HTTP {
 	if o.Idle == 0 {
 		o.Idle = 30 * time.Minute
+	}
+	if o.aliveEvery == 0 {
+		o.aliveEvery = 15 * time.Second
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -118,24 +124,25 @@ const (
 )
 
 // refuse answers with a JSON-RPC error. id is absent where the request has none that can be read.
-func refuse(w http.ResponseWriter, status int, id json.RawMessage, code int, message string, data any) {
+func refuse(w http.ResponseWriter, status int, id bridge.JSON, code int, message string, data any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	w.Write(failure(id, code, message, data))
+}
+
+// failure is an answer that is an error. data is a value of ours, or nil.
+func failure(id bridge.JSON, code int, message string, data any) []byte {
 	type failure struct {
 		Code    int    `json:"code"`
 		Message string `json:"message"`
 		Data    any    `json:"data,omitempty"`
 	}
-	text, err := json.Marshal(struct {
+	text, _ := json.Marshal(struct { // it cannot fail: what we say is JSON, and ids have been read as such
 		Version string          `json:"jsonrpc"`
 		ID      json.RawMessage `json:"id,omitempty"`
 		Error   failure         `json:"error"`
-	}{"2.0", id, failure{code, message, data}})
-	if err != nil { // an id that is no JSON cannot be
-		http.Error(w, message, status)
-		return
-	}
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	w.Write(text)
+	}{"2.0", json.RawMessage(id), failure{code, message, data}})
+	return text
 }
 
 type reason struct {
@@ -184,10 +191,7 @@ func (h *HTTP) post(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	body = bytes.TrimSpace(body)
-	m, ok := bridge.DecodeMessage(body)
-	if _, text := m.ID.Text(); len(m.ID) > 0 && !text && !m.ID.Integer() {
-		ok = false
-	}
+	m, ok := parse(body)
 	version := r.Header.Get("Mcp-Protocol-Version")
 	batch := bytes.HasPrefix(body, []byte("["))
 	switch {
@@ -198,6 +202,15 @@ func (h *HTTP) post(w http.ResponseWriter, r *http.Request) {
 	default:
 		h.serveLegacy(w, r, body, m)
 	}
+}
+
+// parse reads a message of an agent, whose id must be text or a whole number.
+func parse(text []byte) (m bridge.Incoming, ok bool) {
+	m, ok = bridge.DecodeMessage(text)
+	if _, text := m.ID.Text(); len(m.ID) > 0 && !text && !m.ID.Integer() {
+		ok = false
+	}
+	return m, ok
 }
 
 const metaVersion = "io.modelcontextprotocol/protocolVersion"

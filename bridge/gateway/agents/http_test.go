@@ -176,8 +176,8 @@ func TestHTTPClients(t *testing.T) {
 			all.Go(func() {
 				a := watch(t, &mcp.StreamableClientTransport{Endpoint: s.server.URL + "/mcp"}, version)
 				a.converse(s.testPage)
-				a.follow(origin + "/doc")
-				a.follow(origin + "/other")
+				a.Watch(origin + "/doc")
+				a.Watch(origin + "/other")
 				agents <- a
 			})
 		}
@@ -190,8 +190,8 @@ func TestHTTPClients(t *testing.T) {
 	})
 	s.Set(origin+"/doc", "two")
 	for a := range agents {
-		a.updated(origin + "/doc")
-		if got := a.text(origin + "/doc"); got != "two" {
+		a.Told(origin + "/doc")
+		if got := a.Text(origin + "/doc"); got != "two" {
 			t.Errorf("read %q", got)
 		}
 		if err := a.Close(); err != nil {
@@ -401,7 +401,7 @@ func TestLegacyIDs(t *testing.T) {
 	sessions := []string{s.begin(), s.begin()}
 	var all sync.WaitGroup
 	for n, session := range sessions {
-		for i, id := range []string{`"0"`, `0`, `""`, `1`, `"1"`, `-1`, `9007199254740991`} {
+		for i, id := range []string{`"0"`, `0`, `""`, `1`, `"1"`, `-1`, `9007199254740991`, `9007199254740993`} {
 			all.Go(func() {
 				x := 10*n + i
 				m := s.do("POST", legacyCall(id, "resources/read", fmt.Sprintf(`"uri":"%s/square/%d"`, origin, x)),
@@ -413,13 +413,9 @@ func TestLegacyIDs(t *testing.T) {
 		}
 	}
 	all.Wait()
-	if m := s.do("POST", legacyCall("9007199254740993", "ping", ""), sessions[0]).want(400, -32600); string(
-		m.ID) != "9007199254740993" {
-		t.Errorf("answered %+v", m)
-	}
 }
 
-// What the transport refuses, or would leave without an answer, has one.
+// What HTTP refuses has an answer, and what the engine refuses has its own.
 func TestLegacyErrors(t *testing.T) {
 	s := serveHTTP(t, HTTPOptions{})
 	session := s.begin()
@@ -560,6 +556,28 @@ func TestLegacyCancel(t *testing.T) {
 	}
 }
 
+// A batch is answered on one stream, which ends with the last of the answers that there will be.
+func TestLegacyBatch(t *testing.T) {
+	s := serveHTTP(t, HTTPOptions{})
+	session := s.begin()
+	ping, slow := legacyCall("1", "ping", ""), legacyCall(`"s"`, "resources/read", `"uri":"`+origin+`/slow"`)
+	const cancelled = `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"s"}}`
+	r := s.do("POST", "["+slow+", "+ping+"]", session)
+	if m := r.want(200, 0); string(m.ID) != "1" || m.Result == nil {
+		t.Errorf("answered %+v", m)
+	}
+	<-s.reading
+	if r := s.do("POST", "["+cancelled+"]", session); r.StatusCode != 202 {
+		t.Errorf("HTTP %d for a notification", r.StatusCode)
+	}
+	r.end()
+	<-s.gaveUp
+	s.do("POST", "["+ping+","+ping+"]", session).want(400, -32600)
+	s.do("POST", "["+ping+",1]", session).want(400, -32600)
+	s.do("POST", "[]", session).want(400, -32600)
+	s.do("POST", ping, session).want(200, 0) // what was refused waits for nothing
+}
+
 // Deleting a session ends all that it has under way, each with an answer, and nothing of another's.
 func TestLegacyDelete(t *testing.T) {
 	s := serveHTTP(t, HTTPOptions{})
@@ -583,11 +601,40 @@ func TestLegacyDelete(t *testing.T) {
 	s.do("POST", legacyCall("1", "ping", ""), other).want(200, 0)
 }
 
+// Who waits is told that we are there, as an event stream and under the headers of one.
+func TestStillHere(t *testing.T) {
+	s := serveHTTP(t, HTTPOptions{aliveEvery: time.Millisecond})
+	session := s.begin()
+	for name, r := range map[string]*reply{
+		"a legacy request": s.do("POST", legacyCall("1", "resources/read", `"uri":"`+origin+`/slow"`), session),
+		"a legacy stream":  s.do("GET", "", session),
+		"a modern request": s.ask(call("2", "resources/read", `"uri":"`+origin+`/slow"`)),
+	} {
+		if got := r.Header.Get("Content-Type"); got != "text/event-stream" {
+			t.Errorf("%s has Content-Type %q", name, got)
+		}
+		for told := 0; told < 2; {
+			line, err := r.lines.ReadString('\n')
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			if line == ": keepalive\n" {
+				told++
+			}
+		}
+	}
+	close(s.released)
+}
+
 // Sessions that nobody uses end by themselves, those that have a stream open do not.
 func TestLegacyIdle(t *testing.T) {
-	s := serveHTTP(t, HTTPOptions{Idle: 100 * time.Millisecond})
+	s := serveHTTP(t, HTTPOptions{})
 	idle, busy := s.begin(), s.begin()
 	stream := s.do("GET", "", busy)
+	s.h.mu.Lock()
+	s.h.opt.Idle = time.Millisecond // not before: it might be over while they begin
+	s.h.mu.Unlock()
+	s.do("POST", legacyCall("1", "ping", ""), idle)
 	testkit.Eventually(t, "the idle session has ended", func() bool { return len(s.g.Snapshot().Agents) == 1 })
 	s.do("POST", legacyCall("1", "ping", ""), idle).want(404, -32600)
 	s.do("POST", legacyCall("1", "ping", ""), busy).want(200, 0)
@@ -685,8 +732,7 @@ func TestSlowStream(t *testing.T) {
 	}
 }
 
-// What go-sdk's own server does wrong on such transports, ours do not, though its transport carries one of them: empty
-// text stays, lists of what there is none are unknown, the legacy era's results have nothing of the modern one, no
+// What go-sdk's own server does wrong on such transports, ours do not: empty text stays, lists of what there is none are unknown, the legacy era's results have nothing of the modern one, no
 // error has code 0.
 func TestNoDefectOfTheSDK(t *testing.T) {
 	s := serveHTTP(t, HTTPOptions{})

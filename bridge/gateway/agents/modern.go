@@ -26,11 +26,11 @@ func (h *HTTP) serveModern(w http.ResponseWriter, r *http.Request, body []byte, 
 	q := question{who: who(r, m), text: body, id: m.ID, listen: m.Method == "subscriptions/listen", meta: wellFormed(m)}
 	if q.meta {
 		if wrong := h.mismatch(r.Header, m); wrong != "" {
-			refuse(w, http.StatusBadRequest, []byte(m.ID), codeHeaderMismatch, "Header mismatch: "+wrong, nil)
+			refuse(w, http.StatusBadRequest, m.ID, codeHeaderMismatch, "Header mismatch: "+wrong, nil)
 			return
 		}
 	} else if !claims(m) {
-		refuse(w, http.StatusBadRequest, []byte(m.ID), codeInvalidParams,
+		refuse(w, http.StatusBadRequest, m.ID, codeInvalidParams,
 			"Invalid params: _meta must have "+metaVersion, nil)
 		return
 	}
@@ -212,7 +212,8 @@ func (h *HTTP) ask(w http.ResponseWriter, r *http.Request, q question) {
 		refuse(w, http.StatusServiceUnavailable, nil, codeInternal, "The server goes away", reason{"shutdown"})
 		return
 	}
-	s := &stream{w: w, control: http.NewResponseController(w), events: accepts(r, "text/event-stream")}
+	s := &stream{w: w, control: http.NewResponseController(w), every: h.opt.aliveEvery,
+		events: accepts(r, "text/event-stream")}
 	for {
 		message, err := s.next(ctx, agent)
 		switch {

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -64,13 +63,7 @@ func (c *console) next() message {
 
 func (c *console) ended() error {
 	c.t.Helper()
-	select {
-	case err := <-c.done:
-		return err
-	case <-time.After(testkit.Patience):
-		c.t.Fatal("Stdio does not return")
-		return nil
-	}
+	return testkit.Receive(c.t, "Stdio returns", c.done)
 }
 
 // go-sdk's client over stdio, in both eras.
@@ -85,19 +78,19 @@ func TestStdioClient(t *testing.T) {
 			go func() { done <- Stdio(t.Context(), p.g, theirIn, theirOut) }()
 			a := watch(t, &mcp.IOTransport{Reader: out, Writer: in}, version)
 			a.converse(p)
-			a.follow(origin + "/doc")
-			a.follow(origin + "/other")
+			a.Watch(origin + "/doc")
+			a.Watch(origin + "/other")
 			// go-sdk's Subscribe does not wait for the listen's acknowledgement.
 			testkit.Eventually(t, "both are subscribed to", func() bool {
 				return p.g.Snapshot().Stats.Subscriptions == 2
 			})
 			p.Set(origin+"/doc", "two")
-			a.updated(origin + "/doc")
-			if got := a.text(origin + "/doc"); got != "two" {
+			a.Told(origin + "/doc")
+			if got := a.Text(origin + "/doc"); got != "two" {
 				t.Errorf("read %q", got)
 			}
 			p.Set(origin+"/other", "2")
-			a.updated(origin + "/other")
+			a.Told(origin + "/other")
 			in.Close()
 			if err := <-done; err != nil {
 				t.Error(err)
@@ -275,8 +268,9 @@ func TestStdioGoesAway(t *testing.T) {
 				err != nil {
 				t.Errorf("Stdio returns %v", err)
 			}
-			// The gateway follows what its agent reads: the page may still have to answer that.
-			testkit.Eventually(t, "nothing is left", func() bool { return held(p.g) == 0 })
+			if held(p.g) != 0 {
+				t.Error("something is left")
+			}
 		})
 	}
 }

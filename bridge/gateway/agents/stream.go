@@ -16,16 +16,17 @@ import (
 type stream struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
-	events  bool // the client takes them
-	begun   bool // as an event stream
+	every   time.Duration // that the client is told that we are there
+	events  bool          // the client takes them
+	begun   bool          // as an event stream
 }
 
-// errSilent is what next returns when nothing has come for aliveEvery.
+// errSilent is what next returns when nothing has come for stream.every.
 var errSilent = errors.New("silent")
 
 // next waits for a message to the agent.
 func (s *stream) next(ctx context.Context, agent *gateway.Agent) ([]byte, error) {
-	short, cancel := context.WithTimeoutCause(ctx, aliveEvery, errSilent)
+	short, cancel := context.WithTimeoutCause(ctx, s.every, errSilent)
 	defer cancel()
 	message, err := agent.Read(short)
 	if err != nil && ctx.Err() == nil && short.Err() != nil {
@@ -46,20 +47,27 @@ func (s *stream) write(head string, message []byte, tail string) error {
 	if !s.events {
 		return nil
 	}
-	if !s.begun {
-		s.begun = true
-		head := s.w.Header()
-		head.Set("Content-Type", "text/event-stream")
-		head.Set("Cache-Control", "no-cache, no-transform")
-		head.Set("X-Accel-Buffering", "no") // nginx would keep events back
-		s.w.WriteHeader(http.StatusOK)
-	}
+	_ = s.begin()
 	_ = s.control.SetWriteDeadline(time.Now().Add(writeTimeout))
 	_, err := s.w.Write(append(append([]byte(head), message...), tail...))
 	if err == nil {
 		err = s.control.Flush()
 	}
 	return err
+}
+
+// begin begins it as an event stream, if it has not.
+func (s *stream) begin() error {
+	if s.begun {
+		return nil
+	}
+	s.begun = true
+	head := s.w.Header()
+	head.Set("Content-Type", "text/event-stream")
+	head.Set("Cache-Control", "no-cache, no-transform")
+	head.Set("X-Accel-Buffering", "no") // nginx would keep events back
+	s.w.WriteHeader(http.StatusOK)
+	return s.control.Flush()
 }
 
 // large is what is worth to be cut off while it is being written, when its agent has more waiting than it may.

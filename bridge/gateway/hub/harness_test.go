@@ -247,11 +247,8 @@ type machine struct {
 
 func newMachine(t *testing.T, uris map[string][]string) *machine {
 	t.Helper()
-	m := &machine{t: t, config: testkit.ShortDir(t), addr: testkit.Addr(t), pages: servePages(t, uris)}
 	// What the test does in its own process is on the same machine.
-	t.Setenv("XDG_CONFIG_HOME", m.config)
-	t.Setenv("HOME", m.config)
-	return m
+	return &machine{t: t, config: testkit.Home(t), addr: testkit.Addr(t), pages: servePages(t, uris)}
 }
 
 // files lists what is in the directory, without what tells one address from another.

@@ -537,7 +537,8 @@ func recovery(ctx context.Context, program string, count int) error {
 	}
 	took := time.Since(killed)
 	all.Wait()
-	row(fmt.Sprintf("a node with %d pages is killed: %d agents hold", count, watched), fmt.Sprintf("%.1f s", took.Seconds()),
+	row(fmt.Sprintf("a node with %d pages is killed: %d agents hold", count, watched),
+		fmt.Sprintf("%.1f s", took.Seconds()),
 		fmt.Sprintf("all pages are back after %.1f s", time.Since(killed).Seconds()),
 		fmt.Sprintf("%d were not told, %d pages failed", wrong, failed.Load()))
 	return nil

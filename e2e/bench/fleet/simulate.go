@@ -59,9 +59,10 @@ func simulate(pages int) error {
 	for _, n := range s.nodes {
 		users += n.Stats().Readers
 	}
-	row(fmt.Sprintf("simulation: %d agents of %d users", s.agents, users), fmt.Sprintf("%.1f KB an agent",
-		float64(inUse()-idle)/1024/float64(s.agents)), fmt.Sprintf("%.1f messages to come", float64(s.messages()-before)/
-		float64(s.agents)), fmt.Sprintf("in %.1f s", time.Since(began).Seconds()))
+	each := float64(inUse()-idle) / 1024 / float64(s.agents)
+	row(fmt.Sprintf("simulation: %d agents of %d users", s.agents, users), fmt.Sprintf("%.1f KB an agent", each),
+		fmt.Sprintf("%.1f messages to come", float64(s.messages()-before)/float64(s.agents)),
+		fmt.Sprintf("in %.1f s", time.Since(began).Seconds()))
 	return s.change(zipf)
 }
 

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+
+	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
 const (
@@ -46,7 +48,7 @@ func TestAFrameThatIsTooLongIsPassedOverAndTakesNoMemory(t *testing.T) {
 	const limit = 1 << 20
 	begin, end := `{"id":7,"result":{"x":"`, `"},"sessionId":"`+sessionA+`"}`+"\x00"
 	f := newFrames(io.MultiReader(
-		strings.NewReader("{}\x00"+begin), io.LimitReader(endless{}, 100*limit),
+		strings.NewReader("{}\x00"+begin), io.LimitReader(testkit.Endless{}, 100*limit),
 		strings.NewReader(end+"{\"next\":1}\x00"),
 	), limit)
 	f.skips = true
@@ -74,19 +76,10 @@ func TestAFrameThatIsTooLongIsPassedOverAndTakesNoMemory(t *testing.T) {
 
 func TestAFrameThatIsTooLongIsNotWaitedFor(t *testing.T) {
 	r, w := io.Pipe()
-	go io.Copy(w, io.LimitReader(endless{}, 2*readSize)) // and then nothing
+	go io.Copy(w, io.LimitReader(testkit.Endless{}, 2*readSize)) // and then nothing
 	if _, err := newFrames(r, readSize).next(); !errors.Is(err, errTooLong) {
 		t.Error(err)
 	}
-}
-
-type endless struct{}
-
-func (endless) Read(p []byte) (int, error) {
-	for i := range p {
-		p[i] = 'x'
-	}
-	return len(p), nil
 }
 
 func TestWhereAMessageBelongs(t *testing.T) {

@@ -46,9 +46,7 @@ type home struct {
 
 func newHome(t testing.TB) *home {
 	t.Helper()
-	h := &home{t: t, config: testkit.ShortDir(t), temp: testkit.ShortDir(t), log: testkit.LogOf(t, "the gateway")}
-	t.Setenv("XDG_CONFIG_HOME", h.config)
-	t.Setenv("HOME", h.config)
+	h := &home{t: t, config: testkit.Home(t), temp: testkit.ShortDir(t), log: testkit.LogOf(t, "the gateway")}
 	t.Setenv("TMPDIR", h.temp)
 	// A keeper has no standard error to say there what -race finds; and it is not to take a second to end.
 	races := filepath.Join(h.config, "race")

@@ -321,7 +321,7 @@ func TestHostileBrowser(t *testing.T) {
 		`{"id":7,"result":"`:         `{"id":7,"error":{"code":-32000,"message":"The browser's answer is longer than`,
 	} {
 		io.WriteString(says, begin)
-		io.Copy(says, io.LimitReader(endless{}, maxFromBrowser+readSize))
+		io.Copy(says, io.LimitReader(testkit.Endless{}, maxFromBrowser+readSize))
 		say(`","sessionId":"` + sessionA + `"}`)
 		frame, err := relayed.next()
 		if err != nil || !strings.HasPrefix(string(frame), want) || !json.Valid(frame[:len(frame)-1]) {

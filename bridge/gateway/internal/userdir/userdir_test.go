@@ -101,9 +101,7 @@ func (p *process) kill(t *testing.T) {
 // config gives the test a configuration directory, and returns where ours will be in it.
 func config(t *testing.T) string {
 	t.Helper()
-	dir := testkit.ShortDir(t)
-	t.Setenv("XDG_CONFIG_HOME", dir)
-	t.Setenv("HOME", dir) // macOS goes by that
+	testkit.Home(t)
 	path, err := Path()
 	if err != nil {
 		t.Fatal(err)

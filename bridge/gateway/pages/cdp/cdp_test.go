@@ -21,34 +21,15 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
-func kinds(t *testing.T, test func(t *testing.T, inject bool, path string, docs map[string]string)) {
-	t.Run("script tag", func(t *testing.T) {
-		t.Parallel()
-		test(t, false, "/page", map[string]string{"/page": tag, "/page2": tag, "/bare": ""})
-	})
-	t.Run("injected", func(t *testing.T) {
-		t.Parallel()
-		test(t, true, strict+"page", map[string]string{strict + "page": noTag, strict + "page2": noTag, "/bare": ""})
-	})
-}
-
 func TestListReadSubscribeUpdated(t *testing.T) {
 	t.Parallel()
-	kinds(t, func(t *testing.T, inject bool, path string, docs map[string]string) {
-		s := serve(t, docs)
-		r := begin(t, setup{inject: inject})
-		p := r.open(s.URL + path)
-		uri := s.URL + "/state"
-		r.listed(uri)
-		if got := r.Text(uri); got != path+" 0" {
-			t.Errorf("read %q", got)
-		}
-		r.Watch(uri)
-		p.eval("bump()")
-		r.updated(uri)
-		if got := r.Text(uri); got != path+" 1" {
-			t.Errorf("read %q", got)
-		}
+	kinds(t, func(t *testing.T, k kind) {
+		r := begin(t, k)
+		p := r.openListed()
+		r.checkText(r.uri, r.path+" 0")
+		r.Watch(r.uri)
+		r.bump(p)
+		r.checkText(r.uri, r.path+" 1")
 		p.eval("navigator.modelContext.unregisterResource(uri)")
 		r.listed()
 	})
@@ -56,14 +37,16 @@ func TestListReadSubscribeUpdated(t *testing.T) {
 
 func TestTabsThatWereOpenBefore(t *testing.T) {
 	t.Parallel()
-	kinds(t, func(t *testing.T, inject bool, path string, docs map[string]string) {
-		s := serve(t, docs)
-		r := begin(t, setup{inject: inject, open: []string{s.URL + path, s.URL + path + "2"}})
-		if inject {
+	kinds(t, func(t *testing.T, k kind) {
+		r := browse(t, k)
+		r.open(r.path)
+		r.open(r.path + "2")
+		r.attach()
+		if r.inject {
 			return // their scripts found no registerResource: TestLateInjection
 		}
 		r.until("both tabs are listed", func() bool { return len(r.URIs()) == 2 })
-		if got := r.Text(s.URL + "/.pagewire/tab/1/state"); !strings.HasSuffix(got, " 0") {
+		if got := r.Text(r.at("/.pagewire/tab/1/state")); !strings.HasSuffix(got, " 0") {
 			t.Errorf("read %q", got)
 		}
 	})
@@ -71,99 +54,74 @@ func TestTabsThatWereOpenBefore(t *testing.T) {
 
 func TestSameURIInTwoTabsFollowsFocus(t *testing.T) {
 	t.Parallel()
-	kinds(t, func(t *testing.T, inject bool, path string, docs map[string]string) {
-		s := serve(t, docs)
-		r := begin(t, setup{inject: inject})
-		uri := s.URL + "/state"
-		one := r.open(s.URL + path)
-		r.listed(uri)
-		r.Watch(uri)
-		two := r.open(s.URL + path + "2")
-		r.listed(s.URL+"/.pagewire/tab/1/state", uri)
-		r.updated(uri) // of another owner
-		if got := r.Text(uri); got != path+"2 0" {
-			t.Errorf("the new tab owns the URI; read %q", got)
-		}
+	kinds(t, func(t *testing.T, k kind) {
+		r := begin(t, k)
+		one := r.openWatched()
+		two := r.open(r.path + "2")
+		r.listed(r.at("/.pagewire/tab/1/state"), r.uri)
+		r.updated(r.uri) // of another owner
+		r.checkText(r.uri, r.path+"2 0")
 		one.toFront()
-		r.updated(uri)
-		r.listed(s.URL+"/.pagewire/tab/2/state", uri)
-		if got := r.Text(uri); got != path+" 0" {
-			t.Errorf("the tab in front owns the URI; read %q", got)
-		}
-		if got := r.Text(s.URL + "/.pagewire/tab/2/state"); got != path+"2 0" {
-			t.Errorf("read %q", got)
-		}
+		r.updated(r.uri)
+		r.listed(r.at("/.pagewire/tab/2/state"), r.uri)
+		r.checkText(r.uri, r.path+" 0")
+		r.checkText(r.at("/.pagewire/tab/2/state"), r.path+"2 0")
 		two.eval("bump()")
 		r.Silent()
 		one.close()
-		r.updated(uri)
-		r.listed(uri)
-		if got := r.Text(uri); got != path+"2 1" {
-			t.Errorf("read %q", got)
-		}
+		r.updated(r.uri)
+		r.listed(r.uri)
+		r.checkText(r.uri, r.path+"2 1")
 	})
 }
 
 func TestFrames(t *testing.T) {
 	t.Parallel()
-	s := serve(t, nil)
-	for _, inject := range []bool{false, true} {
-		t.Run(map[bool]string{false: "script tag", true: "injected"}[inject], func(t *testing.T) {
-			script := tag
-			if inject {
-				script = noTag
+	kinds(t, func(t *testing.T, k kind) {
+		r := begin(t, k)
+		part := func(name string) string { return "<script>part = '-" + name + "'</script>" + r.script }
+		r.site.add("/top", part("top")+"<iframe src=/near></iframe>"+
+			"<iframe allow=tools src="+r.site.elsewhere()+"/far></iframe>"+
+			"<iframe sandbox='allow-scripts' src=/opaque></iframe>"+
+			"<iframe srcdoc='"+strings.ReplaceAll(part("srcdoc"), "'", "&quot;")+"'></iframe>")
+		for _, name := range []string{"near", "far", "opaque"} {
+			r.site.add("/"+name, part(name))
+		}
+		p := r.open("/top")
+		top, near, srcdoc := r.at("/state-top"), r.at("/state-near"), r.at("/state-srcdoc")
+		far := r.site.elsewhere() + "/state-far"
+		r.listed(top, near, far, srcdoc)
+		for uri, want := range map[string]string{top: "/top 0", near: "/near 0", far: "/far 0"} {
+			r.checkText(uri, want)
+		}
+		for _, page := range r.g.Snapshot().Pages {
+			if page.Tab != r.g.Snapshot().Pages[0].Tab || page.Number != 1 {
+				t.Errorf("the frame %s is in tab %d, %s", page.URL, page.Number, page.Tab)
 			}
-			s.mu.Lock()
-			s.docs = map[string]string{
-				"/top": "<script>part = '-top'</script>" + script + "<iframe src=/near></iframe><iframe allow=tools " +
-					"src=" + s.elsewhere() + "/far></iframe>" +
-					"<iframe sandbox='allow-scripts' src=/opaque></iframe><iframe srcdoc='" +
-					"<script>part = &quot;-srcdoc&quot;</script>" + script + "'></iframe>",
-				"/near":   "<script>part = '-near'</script>" + script,
-				"/far":    "<script>part = '-far'</script>" + script,
-				"/opaque": "<script>part = '-opaque'</script>" + script,
+			if page.Origin == "null" || strings.HasSuffix(page.URL, "/opaque") {
+				t.Errorf("attached %+v", page.PageInfo)
 			}
-			s.mu.Unlock()
-			r := begin(t, setup{inject: inject})
-			p := r.open(s.URL + "/top")
-			top, near, far, srcdoc := s.URL+"/state-top", s.URL+"/state-near", s.elsewhere()+"/state-far",
-				s.URL+"/state-srcdoc"
-			r.listed(top, near, far, srcdoc)
-			for uri, want := range map[string]string{top: "/top 0", near: "/near 0", far: "/far 0"} {
-				if got := r.Text(uri); got != want {
-					t.Errorf("%s reads %q, want %q", uri, got, want)
-				}
-			}
-			for _, page := range r.g.Snapshot().Pages {
-				if page.Tab != r.g.Snapshot().Pages[0].Tab || page.Number != 1 {
-					t.Errorf("the frame %s is in tab %d, %s", page.URL, page.Number, page.Tab)
-				}
-				if page.Origin == "null" || strings.HasSuffix(page.URL, "/opaque") {
-					t.Errorf("attached %+v", page.PageInfo)
-				}
-			}
-			r.Watch(near)
-			p.eval("frames[0].bump()")
-			r.updated(near)
-			// A frame that goes takes its resources with it, when it has had time to come back.
-			p.eval("document.querySelector('iframe').remove()")
-			r.listed(top, far, srcdoc)
-			p.eval("document.querySelector('iframe').remove()")
-			r.listed(top, srcdoc)
-		})
-	}
+		}
+		r.Watch(near)
+		p.eval("frames[0].bump()")
+		r.updated(near)
+		// A frame that goes takes its resources with it, when it has had time to come back.
+		p.eval("document.querySelector('iframe').remove()")
+		r.listed(top, far, srcdoc)
+		p.eval("document.querySelector('iframe').remove()")
+		r.listed(top, srcdoc)
+	})
 }
 
 // A frame whose origin is opaque may say what it likes: nothing of it is served.
 func TestOpaqueFrameIsRefused(t *testing.T) {
 	t.Parallel()
-	kinds(t, func(t *testing.T, inject bool, path string, docs map[string]string) {
-		docs["/opaque"] = docs[path]
-		docs["/top"] = "<iframe sandbox='allow-scripts' src=/opaque></iframe>" + docs[path]
-		s := serve(t, docs)
-		r := begin(t, setup{inject: inject})
-		p := r.open(s.URL + "/top")
-		r.listed(s.URL + "/state")
+	kinds(t, func(t *testing.T, k kind) {
+		r := begin(t, k)
+		r.site.add("/opaque", r.script)
+		r.site.add("/top", "<iframe sandbox='allow-scripts' src=/opaque></iframe>"+r.script)
+		p := r.open("/top")
+		r.listed(r.uri)
 		// The frame has been told of by now: its context came with the page's.
 		p.eval("new Promise(setTimeout)")
 		if pages := r.g.Snapshot().Pages; len(pages) != 1 {
@@ -174,65 +132,52 @@ func TestOpaqueFrameIsRefused(t *testing.T) {
 
 func TestReloadAndNavigationKeepTheSubscription(t *testing.T) {
 	t.Parallel()
-	kinds(t, func(t *testing.T, inject bool, path string, docs map[string]string) {
-		s := serve(t, docs)
-		r := begin(t, setup{inject: inject})
-		uri := s.URL + "/state"
-		p := r.open(s.URL + path)
-		r.listed(uri)
-		r.Watch(uri)
-		p.eval("bump()")
-		r.updated(uri)
+	kinds(t, func(t *testing.T, k kind) {
+		r := begin(t, k)
+		p := r.openWatched()
+		r.bump(p)
 		steps := []struct {
 			name string
 			do   func()
 			want string
 		}{
-			{"reload", func() { p.reload() }, path + " 0"},
-			{"navigation", func() { p.visit(s.URL + path + "2") }, path + "2 0"},
-			{"history", func() { p.eval("bump()"); r.updated(uri); p.eval("void history.back()") }, path + " 1"},
+			{"reload", p.reload, r.path + " 0"},
+			{"navigation", func() { p.visit(r.path + "2") }, r.path + "2 0"},
+			{"history", func() { r.bump(p); p.eval("void history.back()") }, r.path + " 1"},
 			// the state that it was left with
-			{"and forward", func() { p.eval("void history.forward()") }, path + "2 2"},
+			{"and forward", func() { p.eval("void history.forward()") }, r.path + "2 2"},
 		}
 		for _, step := range steps {
 			step.do()
-			r.updated(uri)
-			if got := r.Text(uri); got != step.want {
-				t.Errorf("after %s: read %q, want %q", step.name, got, step.want)
-			}
-			p.eval("bump()")
-			r.updated(uri)
+			r.updated(r.uri)
+			t.Log("after", step.name)
+			r.checkText(r.uri, step.want)
+			r.bump(p)
 		}
 		if s := r.g.Snapshot(); s.Resources[0].Tab != 1 {
 			t.Errorf("the tab has another number: %+v", s.Resources)
 		}
 		// Away, to a page that has nothing: what is subscribed stays, and is told when it is back.
-		p.visit(s.URL + "/bare")
+		p.visit("/bare")
 		r.listed()
-		p.visit(s.URL + path)
-		r.updated(uri)
+		p.visit(r.path)
+		r.updated(r.uri)
 	})
 }
 
 func TestCrashOfATab(t *testing.T) {
 	t.Parallel()
-	kinds(t, func(t *testing.T, inject bool, path string, docs map[string]string) {
-		s := serve(t, docs)
-		r := begin(t, setup{inject: inject})
-		uri := s.URL + "/state"
-		p := r.open(s.URL + path)
-		r.listed(uri)
-		r.Watch(uri)
+	kinds(t, func(t *testing.T, k kind) {
+		r := begin(t, k)
+		p := r.openWatched()
 		p.link.post(target.SessionID(p.session), "Page.crash", nil, nil) // not answered while it has crashed
 		r.until("its resources have gone", func() bool { return len(r.URIs()) == 0 })
-		if _, err := r.ReadResource(r.Context(), &mcp.ReadResourceParams{URI: uri}); err == nil {
+		if _, err := r.ReadResource(r.Context(), &mcp.ReadResourceParams{URI: r.uri}); err == nil {
 			t.Error("a tab that has crashed was read")
 		}
 		p.reload()
-		r.updated(uri)
-		if got := r.Text(uri); got != path+" 0" {
-			t.Errorf("read %q", got)
-		}
+		r.updated(r.uri)
+		r.checkText(r.uri, r.path+" 0")
 		if number := r.g.Snapshot().Resources[0].Tab; number != 1 {
 			t.Errorf("it is tab %d now", number)
 		}
@@ -241,24 +186,20 @@ func TestCrashOfATab(t *testing.T) {
 
 func TestBrowserThatIsKilled(t *testing.T) {
 	t.Parallel()
-	s := serve(t, map[string]string{"/page": tag})
-	r := begin(t, setup{open: []string{s.URL + "/page"}})
-	r.listed(s.URL + "/state")
-	r.browser.Process.Kill()
+	r := begin(t, tagged)
+	r.openListed()
+	r.kill()
 	r.listed()
 	if err := r.stop(); err == nil || !strings.Contains(err.Error(), r.browser.URL) {
 		t.Errorf("Run returned %v", err)
 	}
 }
 
-// Run leaves no goroutine behind, whatever it was attached to.
+// Run leaves no goroutine behind, whatever it was attached to. Beside other tests it would wait for theirs, too.
 func TestRunLeavesNothing(t *testing.T) {
-	t.Parallel()
-	kinds(t, func(t *testing.T, inject bool, path string, docs map[string]string) {
-		s := serve(t, docs)
-		r := begin(t, setup{inject: inject})
-		r.open(s.URL + path)
-		r.listed(s.URL + "/state")
+	kinds(t, func(t *testing.T, k kind) {
+		r := begin(t, k)
+		r.openListed()
 		if err := r.stop(); err != nil {
 			t.Errorf("Run returned %v", err)
 		}
@@ -297,21 +238,16 @@ func TestNoBrowser(t *testing.T) {
 
 func TestNextGateway(t *testing.T) {
 	t.Parallel()
-	kinds(t, func(t *testing.T, inject bool, path string, docs map[string]string) {
-		s := serve(t, docs)
-		r := begin(t, setup{inject: inject})
-		uri := s.URL + "/state"
-		p := r.open(s.URL + path)
-		r.listed(uri)
-		r.Watch(uri)
+	kinds(t, func(t *testing.T, k kind) {
+		r := begin(t, k)
+		p := r.openWatched()
 		p.eval("(globalThis.died = new Promise((done) => pagewire.addEventListener('coredead', (e) => " +
 			"done(e.detail.reason))), 0)")
-		p.eval("bump()")
-		r.updated(uri)
+		r.bump(p)
 		if err := r.stop(); err != nil {
 			t.Fatal(err)
 		}
-		if inject {
+		if r.inject {
 			if reason := p.eval("await died"); reason != "the connection has ended" {
 				t.Errorf("the page layer's core died: %q", reason)
 			}
@@ -319,37 +255,30 @@ func TestNextGateway(t *testing.T) {
 		testkit.Eventually(t, "the page has no port open", func() bool {
 			return p.eval("pagewire.stats().ports") == "0"
 		})
-		r.attach(inject)
-		r.listed(uri)
-		if got := r.Text(uri); got != path+" 1" {
-			t.Errorf("read %q", got)
-		}
-		r.Watch(uri)
-		p.eval("bump()")
-		r.updated(uri)
+		r.attach()
+		r.listed(r.uri)
+		r.checkText(r.uri, r.path+" 1")
+		r.Watch(r.uri)
+		r.bump(p)
 	})
 }
 
 // A gateway that is killed says nothing, and the page cannot see it: the next one replaces its sessions.
 func TestGatewayThatWasKilled(t *testing.T) {
 	t.Parallel()
-	kinds(t, func(t *testing.T, inject bool, path string, docs map[string]string) {
-		s := serve(t, docs)
-		r := begin(t, setup{inject: inject})
-		uri := s.URL + "/state"
-		p := r.open(s.URL + path)
-		r.listed(uri)
+	kinds(t, func(t *testing.T, k kind) {
+		r := begin(t, k)
+		p := r.openListed()
 		// What is left of one: a binding that nobody listens to.
 		p.eval("(globalThis[Symbol.for('pagewire.inject')]?.(() => {}), 0)")
-		if inject {
+		if r.inject {
 			p.eval("bump()")
 		}
 		r.stop()
-		r.attach(inject)
-		r.listed(uri)
-		r.Watch(uri)
-		p.eval("bump()")
-		r.updated(uri)
+		r.attach()
+		r.listed(r.uri)
+		r.Watch(r.uri)
+		r.bump(p)
 		if got := p.eval("pagewire.stats().watched"); got != "1" {
 			t.Errorf("%s URIs are watched at the page", got)
 		}
@@ -358,11 +287,9 @@ func TestGatewayThatWasKilled(t *testing.T) {
 
 func TestPageThatUninstalls(t *testing.T) {
 	t.Parallel()
-	kinds(t, func(t *testing.T, inject bool, path string, docs map[string]string) {
-		s := serve(t, docs)
-		r := begin(t, setup{inject: inject})
-		p := r.open(s.URL + path)
-		r.listed(s.URL + "/state")
+	kinds(t, func(t *testing.T, k kind) {
+		r := begin(t, k)
+		p := r.openListed()
 		p.eval("(pagewire.uninstall(), 0)")
 		r.listed()
 	})
@@ -370,17 +297,10 @@ func TestPageThatUninstalls(t *testing.T) {
 
 func TestInjectedBesideAScriptTag(t *testing.T) {
 	t.Parallel()
-	s := serve(t, map[string]string{"/page": tag})
-	r := begin(t, setup{inject: true})
-	uri := s.URL + "/state"
-	p := r.open(s.URL + "/page")
-	r.listed(uri)
-	if got := r.Text(uri); got != "/page 0" {
-		t.Errorf("read %q", got)
-	}
-	r.Watch(uri)
-	p.eval("bump()")
-	r.updated(uri)
+	r := begin(t, kind{inject: true, path: "/page", script: tag})
+	p := r.openWatched()
+	r.checkText(r.uri, "/page 0")
+	r.bump(p)
 	if got := p.eval("performance.getEntriesByName(origin + '/pagewire.wasm').length"); got != "0" {
 		t.Error("the page fetched a core that it does not need")
 	}
@@ -389,22 +309,22 @@ func TestInjectedBesideAScriptTag(t *testing.T) {
 // The page layer comes late to tabs that are open already: a script that looks again finds it.
 func TestLateInjection(t *testing.T) {
 	t.Parallel()
-	s := serve(t, map[string]string{"/plain": noTag, "/tagged": "<script>part = '-tagged'</script>" + tag})
-	r := begin(t, setup{inject: true, open: []string{s.URL + "/plain", s.URL + "/tagged"}})
-	r.listed(s.URL + "/state-tagged")
-	r.user.find(s.URL + "/plain").eval("offer()")
-	r.listed(s.URL+"/state", s.URL+"/state-tagged")
-	if got := r.Text(s.URL + "/state"); got != "/plain 0" {
-		t.Errorf("read %q", got)
-	}
+	r := browse(t, injected)
+	r.site.add("/plain", noTag)
+	r.site.add("/tagged", "<script>part = '-tagged'</script>"+tag)
+	plain := r.open("/plain")
+	r.open("/tagged")
+	r.attach()
+	r.listed(r.at("/state-tagged"))
+	plain.eval("offer()")
+	r.listed(r.uri, r.at("/state-tagged"))
+	r.checkText(r.uri, "/plain 0")
 }
 
 func TestAgentInAnInjectedPage(t *testing.T) {
 	t.Parallel()
-	s := serve(t, map[string]string{strict + "page": noTag})
-	r := begin(t, setup{inject: true})
-	p := r.open(s.URL + strict + "page")
-	r.listed(s.URL + "/state")
+	r := begin(t, injected)
+	p := r.openListed()
 	p.eval(`(globalThis.answers = [], globalThis.wait = null, globalThis.port = pagewire.connect(), port.onmessage = (m) => { answers.push(m); wait?.(); },
 		globalThis.ask = async (m) => { port.send({ jsonrpc: "2.0", ...m }); const before = answers.length; while (!answers.some((a) => a.id === m.id)) await new Promise((done) => wait = done); return answers.find((a) => a.id === m.id); }, 0)`)
 	p.eval(`JSON.stringify(await ask({ id: 1, method: "initialize", params: { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "x", version: "1" } } }))`)
@@ -426,30 +346,26 @@ func TestAgentInAnInjectedPage(t *testing.T) {
 
 func TestContentsOfAllSizes(t *testing.T) {
 	t.Parallel()
-	kinds(t, func(t *testing.T, inject bool, path string, docs map[string]string) {
-		s := serve(t, docs)
-		r := begin(t, setup{inject: inject})
-		p := r.open(s.URL + path)
-		r.listed(s.URL + "/state")
+	kinds(t, func(t *testing.T, k kind) {
+		r := begin(t, k)
+		p := r.openListed()
 		for _, text := range []string{`""`, `'"\\\u2028\ud834\udd1e'`, `'"x'.repeat(2_000_000)`,
 			`'é'.repeat(3_000_000)`} {
 			p.eval("(document.title = " + text + ", 0)")
 			want := p.eval("document.title.length + ' ' + document.title.slice(-20)")
-			got := strings.TrimSuffix(r.Text(s.URL+"/state"), " 0")
+			got := strings.TrimSuffix(r.Text(r.uri), " 0")
 			p.eval("(document.title = 'other', 0)")
 			if have := fmt.Sprint(len(utf16.Encode([]rune(got)))) + " " + last(got, 20); have != want {
 				t.Errorf("%s: read %.60q, want %.60q", text, have, want)
 			}
 		}
 		p.eval("(document.title = 'x'.repeat(17_000_000), 0)") // more than a page's engine lets through
-		if _, err := r.ReadResource(r.Context(), &mcp.ReadResourceParams{URI: s.URL + "/state"}); err == nil ||
+		if _, err := r.ReadResource(r.Context(), &mcp.ReadResourceParams{URI: r.uri}); err == nil ||
 			!strings.Contains(err.Error(), "the limit is 16777216") {
 			t.Errorf("17 MB: %v", err)
 		}
 		p.eval("(document.title = 'x', 0)")
-		if got := r.Text(s.URL + "/state"); got != "x 0" {
-			t.Errorf("read %q", got)
-		}
+		r.checkText(r.uri, "x 0")
 	})
 }
 
@@ -472,20 +388,18 @@ func TestFloodIsCutOff(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			// A page that says it is Pagewire, and sends what it likes.
 			fake := `<script>globalThis.pagewire = { configure: ({ gateway: post }) => { post('[["hello",1,"0",{}]]'); setTimeout(() => { ` + flood + ` }, 100) } }</script>`
-			s := serve(t, map[string]string{"/page": tag, "/flood": fake})
-			r := begin(t, setup{})
-			r.open(s.URL + "/page")
-			r.listed(s.URL + "/state")
-			r.open(s.URL + "/flood")
+			r := begin(t, tagged)
+			r.site.add("/flood", fake)
+			r.openListed()
+			r.open("/flood")
 			testkit.Eventually(t, "the page is cut off", func() bool {
 				return r.log.Has("cut off") && r.log.Has("/flood")
 			})
-			if ended := r.g.Snapshot().Ended; len(ended) != 1 || name == "one message" && ended[tooLong] != 1 {
-				t.Errorf("counted is %v", ended)
-			}
-			if got := r.Text(s.URL + "/state"); got != "/page 0" {
-				t.Errorf("the other page reads %q", got)
-			}
+			testkit.Eventually(t, "it is counted", func() bool {
+				ended := r.g.Snapshot().Ended
+				return len(ended) == 1 && (name != "one message" || ended[tooLong] == 1)
+			})
+			r.checkText(r.uri, "/page 0") // the other page's
 		})
 	}
 }
@@ -493,13 +407,9 @@ func TestFloodIsCutOff(t *testing.T) {
 // A page that notifies without end is no flood: touches wait for each other.
 func TestNotifyingWithoutEnd(t *testing.T) {
 	t.Parallel()
-	kinds(t, func(t *testing.T, inject bool, path string, docs map[string]string) {
-		s := serve(t, docs)
-		r := begin(t, setup{inject: inject})
-		uri := s.URL + "/state"
-		p := r.open(s.URL + path)
-		r.listed(uri)
-		r.Watch(uri)
+	kinds(t, func(t *testing.T, k kind) {
+		r := begin(t, k)
+		p := r.openWatched()
 		p.eval("await (async () => { for (let i = 0; i < 200_000; i++) { bump(); if (i % 100 === 0) await new " +
 			"Promise((done) => { const c = new MessageChannel(); c.port1.onmessage = done; c.port2.postMessage(0); " +
 			"}); } })()")
@@ -508,7 +418,7 @@ func TestNotifyingWithoutEnd(t *testing.T) {
 			case <-r.Updates:
 			default:
 			}
-			return r.Text(uri) == path+" 200000"
+			return r.Text(r.uri) == r.path+" 200000"
 		})
 		if r.log.Has("cut off") {
 			t.Error("the page was cut off")
@@ -526,56 +436,63 @@ func TestNativeTools(t *testing.T) {
 		document.modelContext.registerTool({ name: "mcp", description: "Gives MCP's own.", execute: () => ({ content: [{ type: "text", text: "own" }], isError: true }) });
 		document.modelContext.registerTool({ name: "hang", description: "Hangs.", execute: (_, { signal }) => new Promise(() => { signal.onabort = () => document.title = "aborted" }) });
 	</script>`
-	s := serve(t, map[string]string{"/tools": tools, "/tools2": tools, "/both": tag + tools, "/bare": ""})
-	r := begin(t, setup{})
-	p := r.open(s.URL + "/tools")
+	r := begin(t, tagged)
+	r.site.add("/tools", tools)
+	r.site.add("/tools2", tools)
+	r.site.add("/both", tag+tools)
+	p := r.open("/tools")
 	ours := len([]string{"list_page_resources", "page_changes", "read_page_resource", "wait_for_page_update"})
-	r.until("the page's tools are listed", func() bool { return len(r.ToolNames()) == ours+5 })
-	call := func(name string, args any) (string, bool) {
+	counted := func(n int) { // of the page's tools
 		t.Helper()
-		result, err := r.CallTool(r.Context(), &mcp.CallToolParams{Name: name, Arguments: args})
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
-		return result.Content[0].(*mcp.TextContent).Text, result.IsError
+		r.until(fmt.Sprintf("%d tools of the page are listed", n), func() bool { return len(r.ToolNames()) == ours+n })
 	}
-	gives := func(path, name string, args any, want string, wantError bool) {
+	gives := func(name string, args any, want string, wantError bool) {
 		t.Helper()
-		if got, isError := call(name, args); got != want || isError != wantError {
-			t.Errorf("%s: %s gives %q, %v", path, name, got, isError)
+		if got, isError := r.call(name, args); got != want || isError != wantError {
+			t.Errorf("%s: %s gives %q, %v", p.eval("location.pathname"), name, got, isError)
 		}
 	}
-	answers := func(path string) {
+	answers := func() {
 		t.Helper()
-		gives(path, "add", map[string]int{"a": 1, "b": 2}, `{"sum":3}`, false)
-		gives(path, "say", nil, "hello", false)
-		gives(path, "mcp", nil, "own", true)
+		gives("add", map[string]int{"a": 1, "b": 2}, `{"sum":3}`, false)
+		gives("say", nil, "hello", false)
+		gives("mcp", nil, "own", true)
 	}
-	answers("/tools")
-	if got, isError := call("fail", nil); !isError {
+	hang := func() (cancel func(), ended <-chan struct{}) {
+		ctx, cancel := context.WithCancel(r.Context())
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			r.CallTool(ctx, &mcp.CallToolParams{Name: "hang"})
+		}()
+		return cancel, done
+	}
+	running := func(n int) {
+		t.Helper()
+		testkit.Eventually(t, fmt.Sprintf("%d calls run", n), func() bool { return r.g.Snapshot().Stats.Calls == n })
+	}
+	aborted := func() {
+		t.Helper()
+		testkit.Eventually(t, "the tool is aborted", func() bool { return p.eval("document.title") == "aborted" })
+	}
+	counted(5)
+	answers()
+	if got, isError := r.call("fail", nil); !isError {
 		t.Errorf("fail gives %q, no error", got)
 	}
 	// What an agent cancels, the page aborts.
-	ctx, cancel := context.WithCancel(r.Context())
-	ended := make(chan error, 1)
-	go func() {
-		_, err := r.CallTool(ctx, &mcp.CallToolParams{Name: "hang"})
-		ended <- err
-	}()
-	testkit.Eventually(t, "the tool runs", func() bool { return r.g.Snapshot().Stats.Calls == 1 })
+	cancel, ended := hang()
+	running(1)
 	cancel()
-	<-ended
-	testkit.Eventually(t, "the tool is aborted", func() bool { return p.eval("document.title") == "aborted" })
+	testkit.Ends(t, "the cancelled call", ended)
+	aborted()
 
 	// A call whose page goes ends.
-	go func() {
-		_, err := r.CallTool(r.Context(), &mcp.CallToolParams{Name: "hang"})
-		ended <- err
-	}()
-	testkit.Eventually(t, "the tool runs", func() bool { return r.g.Snapshot().Stats.Calls == 1 })
-	p.visit(s.URL + "/tools2")
-	<-ended
-	r.until("the next page's tools are listed", func() bool { return len(r.ToolNames()) == ours+5 })
+	_, ended = hang()
+	running(1)
+	p.visit("/tools2")
+	testkit.Ends(t, "the call of a page that has gone", ended)
+	counted(5)
 	says := func() bool {
 		result, err := r.CallTool(r.Context(), &mcp.CallToolParams{Name: "say"})
 		return err == nil && result.Content[0].(*mcp.TextContent).Text == "hello"
@@ -584,49 +501,38 @@ func TestNativeTools(t *testing.T) {
 	p.eval("void history.back()")
 	testkit.Eventually(t, "it is back", func() bool { return p.eval("location.pathname") == "/tools" })
 	testkit.Eventually(t, "its tool is called again", says)
-	p.visit(s.URL + "/bare")
-	r.until("there are ours only", func() bool { return len(r.ToolNames()) == ours })
+	p.visit("/bare")
+	counted(0)
 
 	// With Pagewire they come by its session, once, and ours for pages not at all.
-	p.visit(s.URL + "/both")
+	p.visit("/both")
 	r.until("the page's tools are listed", func() bool { return len(r.ToolNames()) >= ours+5 })
-	for _, name := range r.ToolNames() {
-		if strings.HasPrefix(name, "resources_") {
-			t.Errorf("listed %s", name)
-		}
-	}
-	if names := r.ToolNames(); len(names) != ours+5 {
+	names := r.ToolNames()
+	if len(names) != ours+5 || slices.ContainsFunc(names, func(name string) bool {
+		return strings.HasPrefix(name, "resources_")
+	}) {
 		t.Errorf("listed %v", names)
 	}
 	if pages := r.g.Snapshot().Pages; len(pages) != 1 {
 		t.Errorf("attached %+v", pages)
 	}
-	answers("/both")
-	gives("/both", "fail", nil, "The tool failed.", true) // not the page's words: it does not expose its errors
+	answers()
+	gives("fail", nil, "The tool failed.", true) // not the page's words: it does not expose its errors
 	// They run beside each other, and a cancellation ends its own.
-	first, stop := context.WithCancel(r.Context())
-	second, stopSecond := context.WithCancel(r.Context())
-	defer stopSecond()
-	for _, ctx := range []context.Context{first, second} {
-		go func() {
-			_, err := r.CallTool(ctx, &mcp.CallToolParams{Name: "hang"})
-			ended <- err
-		}()
-	}
-	testkit.Eventually(t, "both run", func() bool { return r.g.Snapshot().Stats.Calls == 2 })
-	if got, _ := call("say", nil); got != "hello" {
-		t.Errorf("beside others, say gives %q", got)
-	}
-	stop()
-	<-ended
-	testkit.Eventually(t, "the tool is aborted", func() bool { return p.eval("document.title") == "aborted" })
+	cancel, first := hang()
+	_, second := hang()
+	running(2)
+	gives("say", nil, "hello", false)
+	cancel()
+	testkit.Ends(t, "the cancelled call", first)
+	aborted()
 	if calls := r.g.Snapshot().Stats.Calls; calls != 1 {
 		t.Errorf("%d calls are left, want the other one", calls)
 	}
 	// The page goes: whoever waits is told.
-	p.visit(s.URL + "/bare")
-	<-ended
-	r.until("there are ours only", func() bool { return len(r.ToolNames()) == ours })
+	p.visit("/bare")
+	testkit.Ends(t, "the call of a page that has gone", second)
+	counted(0)
 }
 
 // The tools of a page with Pagewire are run by its own model context: what Chromium 156 runs for CDP gives "[]", or an
@@ -639,38 +545,29 @@ func TestToolThatOpensAFrame(t *testing.T) {
 		frame.onload = () => setTimeout(() => done("opened"), 300);
 		document.body.append(frame);
 	}) })</script>`
-	s := serve(t, map[string]string{"/page": tag + tools, "/bare": ""})
-	r := begin(t, setup{})
-	r.open(s.URL + "/page")
+	r := begin(t, kind{path: "/page", script: tag + tools})
+	r.open(r.path)
 	r.until("the page's tool is listed", func() bool { return slices.Contains(r.ToolNames(), "open") })
-	result, err := r.CallTool(r.Context(), &mcp.CallToolParams{Name: "open"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := result.Content[0].(*mcp.TextContent).Text; got != "opened" {
-		t.Errorf("open gives %q", got)
+	if got, isError := r.call("open", nil); got != "opened" || isError {
+		t.Errorf("open gives %q, %v", got, isError)
 	}
 }
 
 func TestToolsOfAnInjectedPage(t *testing.T) {
 	t.Parallel()
 	tools := `<script>document.modelContext.registerTool({ name: "say", description: "Says.", execute: () => "hello" })</script>`
-	s := serve(t, map[string]string{"/tools": tools})
-	r := begin(t, setup{inject: true})
-	r.open(s.URL + "/tools")
+	r := begin(t, kind{inject: true, path: "/tools", script: tools})
+	r.open(r.path)
 	r.until("the page's tool is listed", func() bool { return slices.Contains(r.ToolNames(), "say") })
-	result, err := r.CallTool(r.Context(), &mcp.CallToolParams{Name: "say"})
-	if err != nil || result.Content[0].(*mcp.TextContent).Text != "hello" {
-		t.Errorf("say gives %+v, %v", result, err)
+	if got, isError := r.call("say", nil); got != "hello" || isError {
+		t.Errorf("say gives %q, %v", got, isError)
 	}
 }
 
 func TestTitleFollowsThePage(t *testing.T) {
 	t.Parallel()
-	s := serve(t, map[string]string{"/page": tag})
-	r := begin(t, setup{})
-	p := r.open(s.URL + "/page")
-	r.listed(s.URL + "/state")
+	r := begin(t, tagged)
+	p := r.openListed()
 	p.eval("(document.title = 'Renamed', 0)")
 	testkit.Eventually(t, "the page has its new title", func() bool {
 		return r.g.Snapshot().Pages[0].Title == "Renamed"
@@ -703,19 +600,16 @@ func TestDialogThatNobodySees(t *testing.T) {
 // the log.
 func TestReadRoundTrip(t *testing.T) {
 	t.Parallel()
-	kinds(t, func(t *testing.T, inject bool, path string, docs map[string]string) {
-		s := serve(t, docs)
-		r := begin(t, setup{inject: inject})
-		p := r.open(s.URL + path)
-		uri := s.URL + "/state"
-		r.listed(uri)
+	kinds(t, func(t *testing.T, k kind) {
+		r := begin(t, k)
+		p := r.openListed()
 		for _, size := range []int{10, 100_000} {
 			p.eval(fmt.Sprintf("(document.title = 'x'.repeat(%d), 0)", size))
 			const rounds = 100 // make bench has more, and beside others
 			took := make([]time.Duration, rounds)
 			for i := range took {
 				from := time.Now()
-				r.Text(uri)
+				r.Text(r.uri)
 				took[i] = time.Since(from)
 			}
 			slices.Sort(took)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/chromedp/cdproto/cdp/jsonv2"
 	"github.com/chromedp/cdproto/target"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/pagewire/pagewire/bridge/gateway"
 	"github.com/pagewire/pagewire/bridge/gateway/browser"
@@ -37,7 +38,31 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, "cdp: dist/ is not built: run make build:", err)
 		os.Exit(1)
 	}
-	os.Exit(m.Run())
+	status := m.Run()
+	spares.close()
+	os.Exit(status)
+}
+
+// A kind is how the pages of a test come to the page layer. path is that of a page with a state, and with a 2 that of
+// another one; script is what both have.
+type kind struct {
+	inject       bool
+	path, script string
+}
+
+var (
+	tagged   = kind{path: "/page", script: tag}
+	injected = kind{inject: true, path: strict + "page", script: noTag}
+)
+
+// kinds runs a test with pages of either kind.
+func kinds(t *testing.T, test func(t *testing.T, k kind)) {
+	for name, k := range map[string]kind{"script tag": tagged, "injected": injected} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, k)
+		})
+	}
 }
 
 // A site is an origin: dist/ and documents by path. Those under /strict/ forbid all but the scripts of the site.
@@ -62,9 +87,9 @@ const (
 	strict = "/strict/"
 )
 
-func serve(t *testing.T, docs map[string]string) *site {
+func serve(t *testing.T, k kind) *site {
 	t.Helper()
-	s := &site{docs: docs}
+	s := &site{docs: map[string]string{k.path: k.script, k.path + "2": k.script, "/bare": ""}}
 	files := http.FileServer(http.Dir(dist))
 	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Origin-Agent-Cluster", "?1")
@@ -90,52 +115,117 @@ func serve(t *testing.T, docs map[string]string) *site {
 	return s
 }
 
+func (s *site) add(path, document string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.docs[path] = document
+}
+
 // elsewhere is the same site by another name: another origin, and another process.
 func (s *site) elsewhere() string { return strings.Replace(s.URL, "127.0.0.1", "localhost", 1) }
 
-// A rig is a browser, a gateway that is attached to it, and an agent.
+// A rig is a site, a browser that visits it, a gateway that is attached to the browser, and an agent.
 type rig struct {
 	*agent
+	kind
 	t       *testing.T
+	site    *site
+	uri     string // the state of a page of the site
 	browser *browser.Browser
+	killed  bool
 	g       *gateway.Gateway
 	log     *testkit.Log
 	user    *driver      // who opens tabs and looks at them
 	stop    func() error // ends Run, and gives what it returned
 }
 
-type setup struct {
-	inject bool
-	open   []string // tabs whose pages are loaded before the gateway comes
-	flags  []string
-}
-
-func begin(t *testing.T, o setup) *rig {
+func begin(t *testing.T, k kind) *rig {
 	t.Helper()
-	r := &rig{t: t, log: testkit.LogOf(t, "the gateway")}
-	var err error
-	if r.browser,
-		err = browser.Start(t.Context(),
-		browser.StartOptions{Open: o.open, Options: browser.Options{Flags: o.flags}}); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(r.browser.Close)
-	r.user = dial(t, r.browser.URL)
-	for _, url := range o.open {
-		r.user.find(url).loaded()
-	}
-	r.attach(o.inject)
+	r := browse(t, k)
+	r.attach()
+	// Before that a page might run its scripts without the page layer.
+	testkit.Eventually(t, "the gateway is attached to the browser", func() bool {
+		return r.user.pages(func(tab map[string]any) bool { return tab["attached"] == true }) > 0
+	})
 	return r
 }
 
+// browse is begin for tabs that are opened before the gateway comes, which is by attach.
+func browse(t *testing.T, k kind) *rig {
+	t.Helper()
+	r := &rig{kind: k, t: t, site: serve(t, k), log: testkit.LogOf(t, "the gateway")}
+	r.uri = r.at("/state")
+	r.browser = spares.take(t)
+	r.user = dial(t, r.browser.URL)
+	t.Cleanup(func() { spares.giveBack(r) })
+	return r
+}
+
+// kill ends the browser as nothing else does.
+func (r *rig) kill() {
+	r.killed = true
+	r.browser.Process.Kill()
+}
+
+// spares are the browsers that a test has left with no tab but the empty one that they started with: the next test
+// takes one, and need not start its own. So each gateway but the first finds what the one before has left in a browser.
+var spares pool
+
+type pool struct {
+	mu   sync.Mutex
+	idle []*browser.Browser
+}
+
+func (s *pool) take(t *testing.T) *browser.Browser {
+	t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if last := len(s.idle) - 1; last >= 0 {
+		b := s.idle[last]
+		s.idle = s.idle[:last]
+		return b
+	}
+	b, err := browser.Start(t.Context(), browser.StartOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// giveBack takes the browser of a rig whose gateway has stopped. One whose test failed is not used again.
+func (s *pool) giveBack(r *rig) {
+	if r.killed || r.t.Failed() {
+		r.browser.Close()
+		return
+	}
+	testkit.Eventually(r.t, "the tabs are closed, and the gateway is gone", func() bool {
+		return r.user.pages(func(tab map[string]any) bool {
+			if tab["url"] != "about:blank" {
+				r.user.send("", "Target.closeTarget", map[string]any{"targetId": tab["targetId"]})
+				return true
+			}
+			return tab["attached"] == true
+		}) == 0
+	})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.idle = append(s.idle, r.browser)
+}
+
+func (s *pool) close() {
+	for _, b := range s.idle {
+		b.Close()
+	}
+}
+
 // attach makes a gateway, in the place of the one that there was.
-func (r *rig) attach(inject bool) {
+func (r *rig) attach() {
 	r.t.Helper()
 	log := slog.New(slog.NewTextHandler(r.log, nil))
 	g := gateway.New(gateway.Options{Log: log})
 	ctx, cancel := context.WithCancel(context.Background())
 	returned := make(chan error, 1)
-	go func() { returned <- Run(ctx, g, Options{URL: r.browser.URL, Inject: inject, Log: log}) }()
+	go func() { returned <- Run(ctx, g, Options{URL: r.browser.URL, Inject: r.inject, Log: log}) }()
 	var once sync.Once
 	var result error
 	r.g = g
@@ -155,19 +245,47 @@ func (r *rig) attach(inject bool) {
 	r.agent = connect(r.t, g)
 }
 
+// at is the URL of a path of the site.
+func (r *rig) at(path string) string { return r.site.URL + path }
+
 // A tabbed is a page in a tab, as its user sees it.
 type tabbed struct {
 	*driver
+	site        *site
 	id, session string
 }
 
-func (r *rig) open(url string) *tabbed {
+// open opens a page of the site in a new tab.
+func (r *rig) open(path string) *tabbed {
 	r.t.Helper()
 	// Not about:blank first: who navigates that at once may be ahead of the gateway, whose page layer then comes late.
-	id := r.user.create(url)
-	p := &tabbed{r.user, id, r.user.attachTo(id)}
+	id := r.user.create(r.at(path))
+	p := &tabbed{r.user, r.site, id, r.user.attachTo(id)}
 	p.loaded()
 	return p
+}
+
+// openListed opens the page of the rig's kind, whose state is then the one resource that is listed.
+func (r *rig) openListed() *tabbed {
+	r.t.Helper()
+	p := r.open(r.path)
+	r.listed(r.uri)
+	return p
+}
+
+// openWatched is openListed, and the agent subscribes to the state.
+func (r *rig) openWatched() *tabbed {
+	r.t.Helper()
+	p := r.openListed()
+	r.Watch(r.uri)
+	return p
+}
+
+// bump changes the state of a page, and waits for the one update that comes of it.
+func (r *rig) bump(p *tabbed) {
+	r.t.Helper()
+	p.eval("bump()")
+	r.updated(r.uri)
 }
 
 // loaded waits for the page that the tab is on its way to: a context of the one before may end meanwhile.
@@ -179,17 +297,18 @@ func (p *tabbed) loaded() {
 	})
 }
 
-func (p *tabbed) visit(url string) {
+func (p *tabbed) visit(path string) {
 	p.t.Helper()
-	if r := p.call(p.session, "Page.navigate", map[string]any{"url": url}); r["error"] != nil || r["errorText"] != nil {
+	url := p.site.URL + path
+	if r := p.send(p.session, "Page.navigate", map[string]any{"url": url}); r["error"] != nil || r["errorText"] != nil {
 		p.t.Fatalf("%s: %v", url, r)
 	}
 	p.loaded()
 }
 
-func (p *tabbed) reload()  { p.call(p.session, "Page.reload", nil) }
-func (p *tabbed) toFront() { p.call(p.session, "Page.bringToFront", nil) }
-func (p *tabbed) close()   { p.call("", "Target.closeTarget", map[string]any{"targetId": p.id}) }
+func (p *tabbed) reload()  { p.send(p.session, "Page.reload", nil) }
+func (p *tabbed) toFront() { p.send(p.session, "Page.bringToFront", nil) }
+func (p *tabbed) close()   { p.send("", "Target.closeTarget", map[string]any{"targetId": p.id}) }
 
 // eval gives the value of an expression, which may await, as text.
 func (p *tabbed) eval(expression string) string {
@@ -203,7 +322,7 @@ func (p *tabbed) eval(expression string) string {
 
 func (p *tabbed) try(expression string) (string, error) {
 	p.t.Helper()
-	r := p.call(p.session, "Runtime.evaluate", map[string]any{"expression": "(async () => `${" + expression + "}`)()",
+	r := p.send(p.session, "Runtime.evaluate", map[string]any{"expression": "(async () => `${" + expression + "}`)()",
 		"awaitPromise": true, "returnByValue": true})
 	result, _ := r["result"].(map[string]any)
 	text, ok := result["value"].(string)
@@ -249,6 +368,24 @@ func (a *agent) updated(uri string) {
 	a.Silent()
 }
 
+// checkText fails the test unless the resource reads as want at once.
+func (a *agent) checkText(uri, want string) {
+	a.t.Helper()
+	if got := a.Text(uri); got != want {
+		a.t.Errorf("%s reads %q, want %q", uri, got, want)
+	}
+}
+
+// call calls a tool, and gives the text of its result.
+func (a *agent) call(name string, args any) (text string, isError bool) {
+	a.t.Helper()
+	result, err := a.CallTool(a.Context(), &mcp.CallToolParams{Name: name, Arguments: args})
+	if err != nil {
+		a.t.Fatalf("%s: %v", name, err)
+	}
+	return result.Content[0].(*mcp.TextContent).Text, result.IsError
+}
+
 // A driver is another client of the browser. It is none of chromedp's, which make each tab believe that it has the
 // focus.
 type driver struct {
@@ -279,8 +416,19 @@ func dial(t *testing.T, url string) *driver {
 	return d
 }
 
-// call sends a command, and gives the member of its result.
-func (d *driver) call(session, method string, params any) map[string]any {
+// pages counts the tabs of which f is true.
+func (d *driver) pages(f func(tab map[string]any) bool) (n int) {
+	d.t.Helper()
+	for _, info := range d.send("", "Target.getTargets", nil)["targetInfos"].([]any) {
+		if tab := info.(map[string]any); tab["type"] == "page" && f(tab) {
+			n++
+		}
+	}
+	return n
+}
+
+// send sends a command, and gives the members of its result.
+func (d *driver) send(session, method string, params any) map[string]any {
 	d.t.Helper()
 	answer := make(chan map[string]any, 1)
 	d.link.post(target.SessionID(session), method, params, func(result jsonv2.Value, err error) {
@@ -302,25 +450,10 @@ func (d *driver) call(session, method string, params any) map[string]any {
 
 func (d *driver) create(url string) string {
 	d.t.Helper()
-	return d.call("", "Target.createTarget", map[string]any{"url": url})["targetId"].(string)
+	return d.send("", "Target.createTarget", map[string]any{"url": url})["targetId"].(string)
 }
 
 func (d *driver) attachTo(id string) string {
 	d.t.Helper()
-	return d.call("", "Target.attachToTarget", map[string]any{"targetId": id, "flatten": true})["sessionId"].(string)
-}
-
-// find gives a tab that has been opened by another.
-func (d *driver) find(url string) (found *tabbed) {
-	d.t.Helper()
-	testkit.Eventually(d.t, "there is a tab at "+url, func() bool {
-		for _, info := range d.call("", "Target.getTargets", nil)["targetInfos"].([]any) {
-			if info := info.(map[string]any); info["url"] == url {
-				id := info["targetId"].(string)
-				found = &tabbed{d, id, d.attachTo(id)}
-			}
-		}
-		return found != nil
-	})
-	return found
+	return d.send("", "Target.attachToTarget", map[string]any{"targetId": id, "flatten": true})["sessionId"].(string)
 }

@@ -15,6 +15,8 @@ import (
 
 	"github.com/chromedp/cdproto/cdp/jsonv2"
 	protocol "github.com/chromedp/cdproto/runtime"
+
+	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
 const sessionID = "0123456789ABCDEF0123456789ABCDEF"
@@ -69,7 +71,7 @@ func TestMessagesHoweverTheyArrive(t *testing.T) {
 func TestMessagesThatAreTooLong(t *testing.T) {
 	const size = 40 << 20
 	fill := func(begin, end string) io.Reader {
-		return io.MultiReader(strings.NewReader(begin), io.LimitReader(endless{}, size), strings.NewReader(end))
+		return io.MultiReader(strings.NewReader(begin), io.LimitReader(testkit.Endless{}, size), strings.NewReader(end))
 	}
 	d := newDecoder()
 	var before, after runtime.MemStats
@@ -109,15 +111,6 @@ func TestMessagesThatAreTooLong(t *testing.T) {
 		cap(d.text) > retained {
 		t.Errorf("the next is %+v, %v; a buffer of %d bytes is kept", m, err, cap(d.text))
 	}
-}
-
-type endless struct{}
-
-func (endless) Read(p []byte) (int, error) {
-	for i := range p {
-		p[i] = 'x'
-	}
-	return len(p), nil
 }
 
 func TestWhatIsNoMessage(t *testing.T) {

@@ -1,0 +1,78 @@
+//go:build !js
+
+package live
+
+import (
+	"encoding/json"
+
+	"github.com/pagewire/pagewire/bridge/gateway/live/delta"
+	"github.com/pagewire/pagewire/bridge/gateway/live/seen"
+	"github.com/pagewire/pagewire/bridge/wire"
+)
+
+// A Change is what an agent is told of one URI: which, and what it is now as far as there is room for that.
+type Change struct {
+	URI      string          `json:"uri"`
+	Revision int64           `json:"revision"`
+	Since    int64           `json:"since,omitempty"`
+	Pointer  string          `json:"pointer,omitempty"`
+	Lines    string          `json:"lines,omitempty"`
+	Patch    json.RawMessage `json:"patch,omitempty"` // RFC 6902
+	Diff     string          `json:"diff,omitempty"`  // unified
+	Now      json.RawMessage `json:"now,omitempty"`   // a JSON document as it is, any other text as a string
+	Gone     bool            `json:"gone,omitempty"`  // there is no such part any more
+	When     string          `json:"when,omitempty"`
+}
+
+// MaxInline is how long a text may be that is looked at for what is said of it unasked, in bytes: the gateway's lock is
+// held meanwhile.
+const MaxInline = 64 << 10
+
+// ChangeOf says what has become of what an agent has, in one line of JSON of at most so many bytes: "" if there is
+// no room, or no text. It makes no patch of what is longer than MaxInline.
+func ChangeOf(v seen.Version, l *Look, when string, most int) string {
+	c := Change{URI: l.URI, Revision: l.Revision, When: when}
+	after, err := PartOf(l.Text, v.Part)
+	c.Pointer, c.Lines = partNames(v.Part)
+	before, gone := "", error(nil)
+	if !v.Gone {
+		before, gone = PartOf(v.Text, v.Part)
+	}
+	switch {
+	case err != nil:
+		c.Gone = true
+		return Fitting(c, most)
+	case len(l.Images) > 0:
+		return ""
+	case v.Gone || gone != nil || max(len(before), len(after)) > MaxInline:
+	default:
+		kind, text := delta.Of(before, after)
+		d := c
+		switch d.Since = v.Revision; kind {
+		case delta.Patch:
+			d.Patch = json.RawMessage(text)
+		case delta.Diff:
+			d.Diff = text
+		}
+		if kind != delta.None {
+			return Fitting(d, most)
+		}
+	}
+	if len(after) > most {
+		return ""
+	}
+	c.Now = json.RawMessage(Line(after))
+	if doc, err := wire.Parse([]byte(after), MaxDepth); err == nil &&
+		(doc.Kind() == wire.Object || doc.Kind() == wire.Array) {
+		c.Now = json.RawMessage(doc)
+	}
+	return Fitting(c, most)
+}
+
+// Fitting is a change as one line of JSON of at most so many bytes, or "".
+func Fitting(c Change, most int) string {
+	if text := Line(c); len(text) <= most {
+		return text
+	}
+	return ""
+}

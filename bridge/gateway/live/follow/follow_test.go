@@ -1,0 +1,331 @@
+//go:build !js
+
+package follow
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pagewire/pagewire/bridge/gateway/live"
+	"github.com/pagewire/pagewire/bridge/gateway/live/seen"
+)
+
+const app, cart = "https://app.example", "https://app.example/cart"
+
+// pages are a Source that answers at once, but for what is slow.
+type pages struct {
+	*Revisions
+	watched map[string]int // subscriptions that have not ended
+	refused map[string]string
+	slow    bool
+	broken  error
+	changes int
+	now     time.Time
+}
+
+func open(t *testing.T) *pages {
+	t.Helper()
+	p := &pages{watched: map[string]int{}, refused: map[string]string{}, now: time.Now()}
+	p.Revisions = New(p)
+	return p
+}
+
+func (p *pages) Open() error { return p.broken }
+
+func (p *pages) Subscribe(uri string) {
+	if p.refused[uri] == "" {
+		p.watched[uri]++
+	}
+	if !p.slow {
+		p.Answered(uri, p.refused[uri])
+	}
+}
+
+func (p *pages) Unsubscribe(uri string) {
+	if p.watched[uri]--; p.watched[uri] == 0 {
+		delete(p.watched, uri)
+	}
+}
+
+func (p *pages) Changed() { p.changes++ }
+
+func (p *pages) Now() time.Time { return p.now }
+
+// read has an agent given what a URI reads as.
+func (p *pages) read(m *Memory, uri, text string) {
+	p.Track([]string{uri}, func(map[string]string) {})
+	l := live.DecodeContents(uri, fmt.Appendf(nil, `[{"uri":%q,"text":%q}]`, uri, text))
+	l.Revision = p.Found(uri, p.Revision(uri), l.Hash)
+	m.Given(l, "")
+}
+
+// follows reports whether there are so many subscriptions, and so many others that wait for their answer.
+func (p *pages) follows(subscribed, waiting int) bool {
+	s, w := p.Followed()
+	return s == subscribed && w == waiting
+}
+
+func uris(list []News) (names []string) {
+	for _, n := range list {
+		names = append(names, n.URI)
+	}
+	return names
+}
+
+func TestRevisionsGrow(t *testing.T) {
+	p := open(t)
+	last := p.Clock()
+	grown := func(what string) {
+		t.Helper()
+		if p.Revision(cart) <= last || p.Revision(cart) != p.Clock() {
+			t.Errorf("%s has revision %d after %d, and the clock is %d", what, p.Revision(cart), last, p.Clock())
+		}
+		last = p.Clock()
+	}
+	p.Updated(cart)
+	if p.Revision(cart) != 0 || p.changes != 0 {
+		t.Error("a change of what nobody follows is counted")
+	}
+	p.Track([]string{cart, cart}, func(map[string]string) {})
+	grown("what is tracked")
+	if p.watched[cart] != 1 || !p.follows(1, 0) {
+		t.Errorf("it has %d subscriptions", p.watched[cart])
+	}
+	p.Updated(cart)
+	grown("a change")
+	p.now = p.now.Add(-time.Hour)
+	p.Updated(cart)
+	grown("a change after the clock was set back")
+	if got := p.Found(cart, last, [32]byte{1}); got != last || p.Found(cart, last, [32]byte{1}) != last {
+		t.Errorf("what has not changed has revision %d after %d", got, last)
+	}
+	if got := p.Found(cart, last, [32]byte{2}); got <= last || p.changes != 3 {
+		t.Errorf("what reads differently has revision %d after %d, of %d changes", got, last, p.changes)
+	}
+	if got := p.Found(cart, last, [32]byte{3}); got != last {
+		t.Errorf("what was read before the last change has revision %d, want %d", got, last)
+	}
+}
+
+func TestWhatCannotBeFollowed(t *testing.T) {
+	p := open(t)
+	p.refused[app+"/no"] = "no page has it"
+	var failed map[string]string
+	take := func(f map[string]string) { failed = f }
+	p.Track([]string{cart, app + "/no"}, take)
+	if len(failed) != 1 || failed[app+"/no"] != "no page has it" || p.Len() != 1 {
+		t.Errorf("failed: %q, and %d are tracked", failed, p.Len())
+	}
+	p.broken = errors.New("too many sessions")
+	p.Track([]string{cart}, take)
+	if failed[cart] != "too many sessions" {
+		t.Errorf("failed: %q", failed)
+	}
+}
+
+// Who tracks what is being subscribed to waits for the one answer.
+func TestTrackWaitsForTheAnswer(t *testing.T) {
+	p := open(t)
+	p.slow = true
+	ended := 0
+	for range 2 {
+		p.Track([]string{cart}, func(map[string]string) { ended++ })
+	}
+	if ended != 0 || p.watched[cart] != 1 || !p.follows(0, 1) {
+		t.Fatalf("%d have ended, with %d subscriptions", ended, p.watched[cart])
+	}
+	p.Answered(cart, "")
+	p.Answered(cart, "late")
+	if ended != 2 || !p.follows(1, 0) {
+		t.Errorf("%d have ended", ended)
+	}
+}
+
+// A page is left alone when nobody has what it gave, and a while after somebody has asked for it last.
+func TestPagesAreLeftAlone(t *testing.T) {
+	p := open(t)
+	a, b := p.NewMemory(seen.Limits{}), p.NewMemory(seen.Limits{URIs: 1})
+	p.read(a, cart, "one")
+	p.read(b, cart, "one")
+	p.read(b, app+"/doc", "one") // there it forgets the cart
+	p.now = p.now.Add(trackFor + time.Second)
+	p.Track(nil, func(map[string]string) {})
+	if p.watched[cart] != 1 || p.watched[app+"/doc"] != 1 {
+		t.Errorf("%v are watched, while each is what an agent has", p.watched)
+	}
+	a.Drop(cart)
+	if _, ok := a.Last(cart); ok || p.watched[cart] != 0 || p.watched[app+"/doc"] != 1 {
+		t.Errorf("%v are watched", p.watched)
+	}
+	b.End()
+	if len(p.watched) != 0 || p.Len() != 0 {
+		t.Errorf("%v are watched, of %d", p.watched, p.Len())
+	}
+	p.Track([]string{cart, app + "/doc"}, func(map[string]string) {})
+	p.now = p.now.Add(trackFor + time.Second)
+	p.Track([]string{app + "/doc"}, func(map[string]string) {})
+	if _, ok := p.watched[app+"/doc"]; ok && p.Len() == 1 && len(p.watched) == 1 {
+		p.read(a, app+"/doc", "one")
+	} else {
+		t.Fatalf("%v are watched, of %d", p.watched, p.Len())
+	}
+	p.now = p.now.Add(followFor + time.Second)
+	p.Updated(app + "/doc")
+	if len(p.watched) != 0 || !a.Old(app+"/doc") {
+		t.Errorf("%v are watched after a change that nobody asked for", p.watched)
+	}
+}
+
+func TestNews(t *testing.T) {
+	p := open(t)
+	m := p.NewMemory(seen.Limits{})
+	for _, uri := range []string{cart, app + "/doc", "https://other.example/x", app + "/same"} {
+		p.read(m, uri, "one")
+	}
+	if got := m.News(app); len(got) != 0 {
+		t.Errorf("nothing has changed, and news are %v", got)
+	}
+	for _, uri := range []string{cart, app + "/doc", "https://other.example/x"} {
+		p.Updated(uri)
+	}
+	want := []string{app + "/doc", cart, "https://other.example/x"}
+	if got := uris(m.News(app)); !slices.Equal(got, want) {
+		t.Errorf("news are %q, want %q", got, want)
+	}
+	m.Told(cart, p.Revision(cart))
+	if got := uris(m.News(app)); !slices.Equal(got, slices.Delete(want, 1, 2)) || !m.Old(cart) {
+		t.Errorf("news after one was told are %q", got)
+	}
+	p.Updated(cart)
+	if got := uris(m.News(app)); slices.Contains(got, cart) {
+		t.Errorf("what was named, and has not been read since, is news: %q", got)
+	}
+	p.read(m, cart, "two")
+	p.Updated(cart)
+	if got := uris(m.News(app)); got[0] != cart {
+		t.Errorf("what was read, and has changed since, is no news: %q", got)
+	}
+}
+
+// What is told has a bound, names nothing twice, and says how much it leaves out.
+func TestTell(t *testing.T) {
+	p := open(t)
+	m := p.NewMemory(seen.Limits{})
+	for i := range 20 {
+		p.read(m, fmt.Sprint(app, "/", i), "one")
+	}
+	if got := m.Tell(Telling{Head: "changed:", Chars: 400}); got != "" {
+		t.Errorf("nothing is told as %q", got)
+	}
+	for i := range 20 {
+		p.Updated(fmt.Sprint(app, "/", i))
+	}
+	named := map[string]bool{}
+	for range 20 {
+		list := m.News(app)
+		text := m.Tell(Telling{Head: "changed:", More: "\nand %d more", Chars: 400, List: list})
+		lines := strings.Split(text, "\n")
+		if len(text) > 400 || !strings.HasPrefix(lines[0], m.Tag+" changed:") {
+			t.Fatalf("told %q", text)
+		}
+		if len(m.News(app)) == 0 {
+			lines = append(lines, "")
+		} else if want := fmt.Sprintf("and %d more", len(m.News(app))); lines[len(lines)-1] != want {
+			t.Fatalf("told %q, want %q behind it", text, want)
+		}
+		for _, line := range lines[1 : len(lines)-1] {
+			if named[line] {
+				t.Errorf("named twice: %s", line)
+			}
+			named[line] = true
+		}
+		if len(m.News(app)) == 0 {
+			break
+		}
+	}
+	if len(named) != 20 {
+		t.Errorf("%d are named, want 20", len(named))
+	}
+}
+
+// What reads as it did is no news, and contents that were told count as seen.
+func TestTellContents(t *testing.T) {
+	p := open(t)
+	m := p.NewMemory(seen.Limits{})
+	found := map[string]*live.Look{}
+	for _, name := range []string{"/cart", "/same"} {
+		uri, text := app+name, "one"
+		p.read(m, uri, text)
+		p.Updated(uri)
+		if uri == cart {
+			text = "two"
+		}
+		l := live.DecodeContents(uri, fmt.Appendf(nil, `[{"uri":%q,"text":%q}]`, uri, text))
+		l.Revision = p.Revision(uri)
+		found[uri] = l
+	}
+	text := m.Tell(Telling{Head: "changed:", Chars: 600, List: m.News(app), Found: found,
+		Older: map[string]bool{cart: true}})
+	want := fmt.Sprintf("%s changed:\n{\"uri\":%q,\"revision\":%d,\"now\":\"two\",\"when\":\"before this call\"}", m.Tag,
+		cart, p.Revision(cart))
+	if text != want {
+		t.Errorf("told %q, want %q", text, want)
+	}
+	if m.Old(cart) || m.Old(app+"/same") {
+		t.Error("what was told is old")
+	}
+}
+
+func TestNewsAtPrompt(t *testing.T) {
+	p := open(t)
+	m := p.NewMemory(seen.Limits{})
+	listed := []string{cart, app + "/doc"}
+	if got := m.NewsAtPrompt(nil, listed); len(got) != 0 || !p.follows(2, 0) {
+		t.Errorf("what there is at first is told: %v, and %d are tracked", got, p.Len())
+	}
+	p.Updated(cart)
+	if got := uris(m.NewsAtPrompt(nil, listed)); !slices.Equal(got, []string{cart}) {
+		t.Errorf("news are %q", got)
+	}
+	m.Told(cart, p.Revision(cart))
+	if got := m.NewsAtPrompt(nil, listed); len(got) != 0 || !m.ToldOf(cart) || m.ToldOf(app+"/other") {
+		t.Errorf("told twice: %v", got)
+	}
+	p.read(m, cart, "two")
+	p.Updated(cart)
+	m.Told(cart, p.Revision(cart))
+	m.Refused["pay"]++
+	m.Empty()
+	if got := m.NewsAtPrompt(nil, nil); len(got) != 0 || m.Len() != 0 || len(m.Refused) != 0 {
+		t.Errorf("what was told before it was forgotten is told again: %v", got)
+	}
+	p.Updated(cart)
+	if got := uris(m.NewsAtPrompt(nil, nil)); !slices.Equal(got, []string{cart}) {
+		t.Errorf("news of what pages list no more are %q", got)
+	}
+	m.End()
+	if p.Len() != 0 {
+		t.Errorf("%d are tracked at its end", p.Len())
+	}
+}
+
+// What the user chose and the agent has read is followed before what is only listed.
+func TestFollowedAreBounded(t *testing.T) {
+	p := open(t)
+	m := p.NewMemory(seen.Limits{})
+	var listed []string
+	for i := range MaxFollowed + 9 {
+		listed = append(listed, fmt.Sprint(app, "/listed/", i))
+	}
+	m.NewsAtPrompt(nil, listed)
+	p.read(m, app+"/read", "one")
+	m.NewsAtPrompt([]string{app + "/chosen"}, listed)
+	if p.Len() != MaxFollowed || p.watched[app+"/chosen"] != 1 || p.watched[app+"/read"] != 1 {
+		t.Errorf("%d are followed, %d and %d of those that come first", p.Len(), p.watched[app+"/chosen"],
+			p.watched[app+"/read"])
+	}
+}

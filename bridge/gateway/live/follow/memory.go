@@ -1,0 +1,100 @@
+//go:build !js
+
+package follow
+
+import (
+	"crypto/rand"
+	"strings"
+
+	"github.com/pagewire/pagewire/bridge/gateway/live"
+	"github.com/pagewire/pagewire/bridge/gateway/live/seen"
+)
+
+// A Memory is what is kept of an agent from one of its calls to the next. End it, for what it has seen is followed
+// until then.
+type Memory struct {
+	// Record is for reading: what changes it here, Given, Told, Drop and Empty, also holds what is followed.
+	*seen.Record
+	// Tag begins what we say of our own accord: a page cannot know it, and so not say it.
+	Tag string
+	// Refused counts the calls of a tool that were refused in a row, since what the agent has seen was old.
+	Refused map[string]int
+	// told has, by URI, the revision up to which it was told by hooks.
+	told map[string]int64
+	of   *Revisions
+}
+
+// NewMemory returns an agent's, which has seen nothing.
+func (v *Revisions) NewMemory(limits seen.Limits) *Memory {
+	return &Memory{Record: seen.New(limits), Tag: "[pagewire-" + strings.ToLower(rand.Text()[:6]) + "]",
+		Refused: map[string]int{}, told: map[string]int64{}, of: v}
+}
+
+// Given notes that the agent is given a part of a URI, or with "" all of it. What is not tracked is not kept.
+func (m *Memory) Given(l *live.Look, part string) {
+	if m.of.tracked[l.URI] == nil {
+		return
+	}
+	_, had := m.Last(l.URI)
+	if forgotten := m.Give(l.URI, l.Version(part)); forgotten != "" {
+		m.of.letGo(forgotten)
+	}
+	if !had {
+		m.of.hold(l.URI)
+	}
+}
+
+// Drop ends what is kept of one URI.
+func (m *Memory) Drop(uri string) {
+	m.Forget(uri)
+	m.of.letGo(uri)
+}
+
+// End lets go of all that the agent has seen and was told of. The Memory is of no use then.
+func (m *Memory) End() {
+	for uri := range m.URIs {
+		m.of.letGo(uri)
+	}
+	for uri := range m.told {
+		m.of.letGo(uri)
+	}
+}
+
+// Empty empties the record of what the agent has seen. What it was told before is told no second time for that.
+func (m *Memory) Empty() {
+	for uri := range m.told {
+		m.told[uri], _ = m.toldOf(uri)
+	}
+	for uri := range m.URIs {
+		m.of.letGo(uri)
+	}
+	m.Clear()
+	clear(m.Refused)
+}
+
+// toldOf is the revision of the last change of a URI that the agent knows of; false if it was never told of the URI.
+func (m *Memory) toldOf(uri string) (revision int64, ok bool) {
+	told, held := m.told[uri]
+	known, read := m.Known(uri)
+	return max(told, known), held || read
+}
+
+// Told notes that the agent was told that a URI has changed, without what it is now.
+func (m *Memory) Told(uri string, revision int64) {
+	m.Mention(uri, revision)
+	if _, held := m.told[uri]; held {
+		m.told[uri] = revision
+	}
+}
+
+// Old reports whether what the agent has seen of a URI has changed since.
+func (m *Memory) Old(uri string) bool {
+	v, ok := m.Last(uri)
+	return ok && m.of.Revision(uri) > v.Current
+}
+
+// ToldOf reports whether the agent was ever told of a URI, or has read it.
+func (m *Memory) ToldOf(uri string) bool {
+	_, ok := m.toldOf(uri)
+	return ok
+}

@@ -1,0 +1,99 @@
+//go:build !js
+
+package live
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/pagewire/pagewire/bridge/gateway/live/delta"
+)
+
+// A Wish is what an agent wants to be given of a URI.
+type Wish struct {
+	URI   string
+	Part  string // as PartOf takes it
+	Since *int64 // it has that
+	At    Cursor // it goes on with that
+	Chars int    // of the result and its head, at most
+}
+
+// A Cursor is a place in a text that has been given in part: the text of a revision, or what became of another one by
+// then.
+type Cursor struct {
+	Revision, Since int64 // Since is 0 for all of it
+	From            int   // in bytes; 0 for no cursor
+}
+
+func (c Cursor) String() string {
+	s := strconv.FormatInt(c.Revision, 10)
+	if c.Since > 0 {
+		s += "-" + strconv.FormatInt(c.Since, 10)
+	}
+	return s + ":" + strconv.Itoa(c.From)
+}
+
+// ParseCursor is the inverse of String. It reports false for what no page before can have given.
+func ParseCursor(s string) (c Cursor, ok bool) {
+	what, from, _ := strings.Cut(s, ":")
+	revision, since, delta := strings.Cut(what, "-")
+	var err [3]error
+	c.Revision, err[0] = strconv.ParseInt(revision, 10, 64)
+	if delta {
+		c.Since, err[1] = strconv.ParseInt(since, 10, 64)
+	}
+	c.From, err[2] = strconv.Atoi(from)
+	return c, err == [3]error{} && c.From > 0 && c.Since >= 0
+}
+
+// A Head is the first line of what is given.
+type Head struct {
+	Revision  int64  `json:"revision"`
+	URI       string `json:"uri,omitempty"`
+	Unchanged bool   `json:"unchanged,omitempty"`
+	Since     int64  `json:"since,omitempty"`
+	Delta     string `json:"delta,omitempty"`
+	Pointer   string `json:"pointer,omitempty"`
+	Lines     string `json:"lines,omitempty"`
+	Part      string `json:"part,omitempty"`
+	Next      *Next  `json:"next,omitempty"`
+	Note      string `json:"note,omitempty"`
+}
+
+// Next are the arguments of the call that goes on.
+type Next struct {
+	URI     string `json:"uri"`
+	Pointer string `json:"pointer,omitempty"`
+	Lines   string `json:"lines,omitempty"`
+	Cursor  string `json:"cursor"`
+}
+
+// Page is as much of a text as a result has room for; the head says what part that is, and how to go on.
+func Page(h *Head, w Wish, text string) []any {
+	h.Pointer, h.Lines = partNames(w.Part)
+	if text == "" {
+		return nil
+	}
+	room := w.Chars - len(Line(h))
+	from := min(w.At.From, len(text))
+	if from == 0 && utf8.RuneCountInString(text) <= room {
+		return []any{AsText(text)}
+	}
+	room -= 200 // for what the head says more
+	end := from
+	for n := 0; n < room && end < len(text); n++ {
+		_, size := utf8.DecodeRuneInString(text[end:])
+		end += size
+	}
+	page, upTo := delta.Page(text, from, end-from)
+	first := utf8.RuneCountInString(text[:from])
+	h.Part = fmt.Sprintf("characters %d-%d of %d", first, first+utf8.RuneCountInString(page),
+		utf8.RuneCountInString(text))
+	if upTo > 0 {
+		h.Next = &Next{URI: w.URI, Pointer: h.Pointer, Lines: h.Lines,
+			Cursor: Cursor{h.Revision, h.Since, upTo}.String()}
+	}
+	return []any{AsText(page)}
+}

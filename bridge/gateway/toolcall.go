@@ -1,0 +1,95 @@
+//go:build !js
+
+package gateway
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/pagewire/pagewire/bridge"
+	"github.com/pagewire/pagewire/bridge/gateway/internal/taburi"
+	"github.com/pagewire/pagewire/bridge/gateway/live"
+	"github.com/pagewire/pagewire/bridge/gateway/live/follow"
+	"github.com/pagewire/pagewire/bridge/gateway/tools/own"
+)
+
+// A toolCall is a call of a tool, ours or a page's, or what a hook asks. Its methods run with the lock held.
+type toolCall struct {
+	*call
+	g     *Gateway
+	agent *Agent          // nil for who has gone
+	older map[string]bool // what it knew something old of when it called a page's tool
+}
+
+var _ own.Call = (*toolCall)(nil)
+
+func (c *toolCall) Memory() *follow.Memory {
+	if c.agent == nil {
+		return nil
+	}
+	return c.agent.memory
+}
+
+func (c *toolCall) Older() map[string]bool { return c.older }
+
+func (c *toolCall) Look(uri string, done func(*live.Look)) (end func()) { return c.g.look(uri, done) }
+
+func (c *toolCall) After(d time.Duration, f func()) (stop func()) { return c.g.after(d, f) }
+
+func (c *toolCall) Apart(work func() (then func())) {
+	g := c.g
+	go func() {
+		g.differing <- struct{}{}
+		then := work()
+		<-g.differing
+		g.mu.Lock()
+		defer g.unlock()
+		if g.calls[c.id] == c.call {
+			then()
+		}
+	}()
+}
+
+func (c *toolCall) Progress(members string) { c.g.engine.Progress(c.g.now(), c.id, []byte(members)) }
+
+func (c *toolCall) Complete(result []byte) {
+	c.g.engine.Complete(c.g.now(), c.id, bridge.Result{Contents: result})
+}
+
+// after calls f later, with the lock held, unless stop is called before.
+func (g *Gateway) after(d time.Duration, f func()) (stop func()) {
+	over := false
+	t := time.AfterFunc(d, func() {
+		g.mu.Lock()
+		defer g.unlock()
+		if !over {
+			f()
+		}
+	})
+	return func() {
+		over = true
+		t.Stop()
+	}
+}
+
+// listed are the resources and templates that pages list, in order.
+func (g *Gateway) listed(yield func(own.Resource) bool) {
+	for _, key := range slices.SortedFunc(maps.Keys(g.catalog.routes), taburi.Compare) {
+		r := g.catalog.routes[key]
+		s := &r.shown
+		if !s.Unlisted && !yield(own.Resource{URI: key, Title: s.Title, Description: s.Description,
+			MIMEType: s.MIMEType, Tab: r.tab()}) {
+			return
+		}
+	}
+}
+
+// noticed are the sentences of Notice, in order of what they are about.
+func (g *Gateway) noticed(yield func(string) bool) {
+	for _, about := range slices.Sorted(maps.Keys(g.notices)) {
+		if !yield(g.notices[about]) {
+			return
+		}
+	}
+}

@@ -1,0 +1,63 @@
+//go:build !js
+
+package own
+
+import (
+	"encoding/json"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// The names of the tools.
+const (
+	List = "list_page_resources"
+	Read = "read_page_resource"
+	Wait = "wait_for_page_update"
+)
+
+// Described are the tools as agents are shown them. Clients that put tools off show a model their names first, and some
+// models see no instructions: each name and description stands alone. All that the tools say is text.
+var Described = []*mcp.Tool{
+	{
+		Name: List,
+		Description: "List the live state of the web pages that are open in the user's browser (such as a cart, a " +
+			"document, a form): " +
+			"URI, title, type and tab of each resource. Read one with " + Read + ".",
+		InputSchema: json.RawMessage(`{"type":"object","properties":{` +
+			`"contains":{"type":"string","description":"Only resources whose URI, title or description contains this text"},` +
+			`"tab":{"type":"integer","minimum":1,"description":"Only resources of this tab"}},"additionalProperties":false}`),
+		Annotations: ReadOnly("List page resources"),
+	},
+	{
+		Name: Read,
+		Description: "Read what an open web page shows now: the current state of one of its live resources. The " +
+			"first line gives a revision; " +
+			"with that as since only what has changed comes back, as a JSON patch or a diff. Long texts come in pages.",
+		InputSchema: json.RawMessage(`{"type":"object","properties":{` +
+			`"uri":{"type":"string","description":"As ` + List + ` gives it"},` +
+			`"since":{"type":"integer","minimum":0,"description":"A revision whose contents you still have: only the difference is given"},` +
+			`"pointer":{"type":"string","description":"JSON Pointer to a part, such as /items/0"},` +
+			`"lines":{"type":"string","description":"Lines of a text, such as 10-20"},` +
+			`"cursor":{"type":"string","description":"Where to go on in a long text, as the page before says"},` +
+			`"max_chars":{"type":"integer","minimum":2000,"maximum":100000,"description":"Longest result; default 8000"}` +
+			`},"required":["uri"],"additionalProperties":false}`),
+		Annotations: ReadOnly("Read a page resource"),
+	},
+	{
+		Name: Wait,
+		Description: "Wait until live state of an open web page changes, and get what it is then: instead of reading " +
+			"it again and again. " +
+			"Returns at once if it has changed since you read it.",
+		InputSchema: json.RawMessage(`{"type":"object","properties":{` +
+			`"uris":{"type":"array","items":{"type":"string"},"maxItems":50,"description":"Default: all that you have read"},` +
+			`"since":{"type":"integer","minimum":0,"description":"The last revision that you were given, if you still have what you read: then only the difference is given"},` +
+			`"timeout_ms":{"type":"integer","minimum":0,"maximum":25000,"description":"How long to wait at most; default 20000"}},"additionalProperties":false}`),
+		Annotations: ReadOnly("Wait for a page to change"),
+	},
+}
+
+// ReadOnly returns the annotations of a tool that changes nothing.
+func ReadOnly(title string) *mcp.ToolAnnotations {
+	open := true
+	return &mcp.ToolAnnotations{Title: title, ReadOnlyHint: true, OpenWorldHint: &open}
+}

@@ -1,0 +1,71 @@
+//go:build !js
+
+package own_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/pagewire/pagewire/bridge/gateway/live"
+	"github.com/pagewire/pagewire/bridge/gateway/live/follow"
+	"github.com/pagewire/pagewire/bridge/gateway/live/seen"
+	"github.com/pagewire/pagewire/bridge/gateway/tools/own"
+)
+
+// A page has one resource, and accepts each subscription.
+type page struct {
+	*follow.Revisions
+	text string
+}
+
+func (page) Open() error            { return nil }
+func (p page) Subscribe(uri string) { p.Answered(uri, "") }
+func (page) Unsubscribe(string)     {}
+func (page) Changed()               {}
+func (page) Now() time.Time         { return time.Unix(1800000000, 0) }
+
+// A call is answered at once, and nothing takes its time.
+type call struct {
+	page   *page
+	memory *follow.Memory
+}
+
+func (c call) Memory() *follow.Memory { return c.memory }
+func (call) Older() map[string]bool   { return nil }
+func (c call) Look(uri string, done func(*live.Look)) (end func()) {
+	c.page.Track([]string{uri}, func(map[string]string) {
+		l := live.DecodeContents(uri, fmt.Appendf(nil, `[{"uri":%q,"text":%q}]`, uri, c.page.text))
+		l.URI, l.Revision = uri, c.page.Found(uri, c.page.Revision(uri), l.Hash)
+		done(l)
+	})
+	return func() {}
+}
+func (call) After(time.Duration, func()) (stop func()) { return func() {} }
+func (call) Apart(work func() (then func()))           { work()() }
+func (call) OnEnd(func())                              {}
+func (call) Progress(string)                           {}
+func (call) Complete(result []byte) {
+	var r struct{ Content []live.TextContent }
+	json.Unmarshal(result, &r)
+	for _, c := range r.Content {
+		fmt.Println(c.Text)
+	}
+}
+
+func Example() {
+	p := &page{text: `{"cups":1,"saucers":0,"note":"for the table in the garden"}`}
+	p.Revisions = follow.New(p)
+	tools := own.New(own.Options{Revisions: p.Revisions, PageChars: 8000})
+	agent := call{p, p.NewMemory(seen.Limits{})}
+
+	const args = `{"uri":"https://shop.example/cart"`
+	tools.Run(agent, own.Read, []byte(args+`}`))
+	p.text = `{"cups":2,"saucers":0,"note":"for the table in the garden"}`
+	tools.Run(agent, own.Read, []byte(args+`,"since":1800000000000001}`))
+	// Output:
+	// {"revision":1800000000000001,"uri":"https://shop.example/cart"}
+	// {"cups":1,"saucers":0,"note":"for the table in the garden"}
+	// {"revision":1800000000000002,"uri":"https://shop.example/cart","since":1800000000000001,"delta":"json-patch"}
+	// [{"op":"replace","path":"/cups","value":2}]
+}

@@ -1,0 +1,177 @@
+//go:build !js
+
+package own
+
+import (
+	"encoding/json"
+	"iter"
+	"strings"
+	"time"
+
+	"github.com/pagewire/pagewire/bridge/gateway/live"
+	"github.com/pagewire/pagewire/bridge/gateway/live/follow"
+	"github.com/pagewire/pagewire/bridge/gateway/live/seen"
+)
+
+// A Call is one of a tool, as the gateway has it. It calls back with its lock held.
+type Call interface {
+	// Memory is what is kept of the agent; nil of one that has gone, or is not the same one at its next call.
+	Memory() *follow.Memory
+	// Older is what the agent knew something old of when it called a page's tool.
+	Older() map[string]bool
+	// Look reads a URI at its page, whose changes are counted from then on. done is called once, unless end is called
+	// before. end is to be called in any case.
+	Look(uri string, done func(*live.Look)) (end func())
+	// After calls f after a while, unless stop is called before.
+	After(d time.Duration, f func()) (stop func())
+	// Apart has work done without the lock, and then what that returns, unless the call has ended.
+	Apart(work func() (then func()))
+	// OnEnd has f called when the call ends: it is completed, or nobody waits any more.
+	OnEnd(f func())
+	// Progress tells the agent how far the call has come, in members of MCP's notifications/progress.
+	Progress(members string)
+	// Complete answers with the JSON text of MCP's CallToolResult.
+	Complete(result []byte)
+}
+
+// A Resource is one that is listed, or, with a URI that has a {, a template.
+type Resource struct {
+	URI         string `json:"uri"`
+	Title       string `json:"title,omitempty"`
+	Description string `json:"description,omitempty"`
+	MIMEType    string `json:"mimeType,omitempty"`
+	Tab         int    `json:"-"` // the number of its tab
+}
+
+// Options say what the tools are of. All must be set.
+type Options struct {
+	Revisions *follow.Revisions
+	// Listed are the resources that pages list, in order, and Notices sentences about what is not as it should be.
+	Listed  iter.Seq[Resource]
+	Notices iter.Seq[string]
+	// Reminders have agents told, behind results, of what has changed since they looked, in at most ReminderChars; with
+	// Inline also what it is now.
+	Reminders, Inline bool
+	ReminderChars     int
+	// PageChars is how long a result is unless the agent wants more, its reminder included.
+	PageChars int
+	// ReadTimeout is how long a page may take to answer; ProgressEvery is how often who waits is told so.
+	ReadTimeout, ProgressEvery time.Duration
+}
+
+// Tools are the gateway's own. Make them with New.
+type Tools struct {
+	Options
+	// waiters look whether what they wait for has changed.
+	waiters map[*waiting]bool
+	// given has the revisions that were told to those who have no memory.
+	given *seen.Record
+}
+
+// New returns tools that nobody has called.
+func New(o Options) *Tools {
+	return &Tools{Options: o, waiters: map[*waiting]bool{}, given: seen.New(seen.Limits{})}
+}
+
+// Run runs the tool of a name. It reports false if there is none.
+func (t *Tools) Run(c Call, name string, args []byte) bool {
+	switch name {
+	case List:
+		t.list(c, args)
+	case Read:
+		t.read(c, args)
+	case Wait:
+		t.wait(c, args)
+	default:
+		return false
+	}
+	return true
+}
+
+// Changed has those look who wait.
+func (t *Tools) Changed() {
+	for w := range t.waiters {
+		w.look()
+	}
+}
+
+// issues notes the revisions that the agent of a call is told. Any other number says nothing of what it has: not one of
+// a gateway that was here before, nor of another machine's, nor one that a model has made up.
+func (t *Tools) issues(c Call) *seen.Record {
+	if m := c.Memory(); m != nil {
+		return m.Record
+	}
+	return t.given
+}
+
+// give notes that the agent of a call is given a part of a URI, or with "" all of it.
+func give(c Call, l *live.Look, part string) {
+	if m := c.Memory(); m != nil {
+		m.Given(l, part)
+	}
+}
+
+// fail completes a call that could not be done, with a sentence.
+func (t *Tools) fail(c Call, why string) { t.Say(c, "", true, live.AsText(why)) }
+
+// Say completes a call that was about pages of an origin, or with "" of any, and says what else has changed. The
+// content is of types of package live.
+func (t *Tools) Say(c Call, origin string, failed bool, content ...any) {
+	t.Remind(c, origin, func(block string) {
+		if block != "" {
+			content = append(content, live.AsText(block))
+		}
+		c.Complete(Result(failed, content...))
+	})
+}
+
+// Result is the JSON text of MCP's CallToolResult.
+func Result(failed bool, content ...any) []byte {
+	text, err := json.Marshal(struct {
+		Content []any `json:"content"`
+		IsError bool  `json:"isError,omitempty"`
+	}{content, failed})
+	if err != nil {
+		return []byte(`{"content":[],"isError":true}`)
+	}
+	return text
+}
+
+func (t *Tools) list(c Call, args []byte) {
+	var in struct {
+		Contains string
+		Tab      int
+	}
+	if err := json.Unmarshal(args, &in); err != nil {
+		t.fail(c, List+": "+err.Error())
+		return
+	}
+	out := struct {
+		Resources []Resource `json:"resources"`
+		Templates []Resource `json:"templates,omitempty"`
+		Note      string     `json:"note,omitempty"`
+	}{Resources: []Resource{}}
+	const most = 200
+	for r := range t.Listed {
+		if in.Tab != 0 && r.Tab != in.Tab || in.Contains != "" && !strings.Contains(
+			strings.ToLower(r.URI+"\n"+r.Title+"\n"+r.Description), strings.ToLower(in.Contains)) {
+			continue
+		}
+		if len(out.Resources)+len(out.Templates) == most {
+			out.Note = "There are more: narrow the list with contains or tab."
+			break
+		}
+		if strings.Contains(r.URI, "{") {
+			out.Templates = append(out.Templates, r)
+		} else {
+			out.Resources = append(out.Resources, r)
+		}
+	}
+	if len(out.Resources)+len(out.Templates) == 0 {
+		out.Note = "No open page offers a resource that fits."
+	}
+	for notice := range t.Notices {
+		out.Note = strings.TrimSpace(out.Note + " " + notice)
+	}
+	t.Say(c, "", false, live.AsJSON(out))
+}

@@ -1,0 +1,212 @@
+//go:build !js
+
+package own
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/pagewire/pagewire/bridge/gateway/live"
+	"github.com/pagewire/pagewire/bridge/gateway/live/delta"
+	"github.com/pagewire/pagewire/bridge/gateway/live/follow"
+)
+
+// What read_page_resource and wait_for_page_update give: all of a resource, a part of it, or what has changed of that,
+// in pages.
+
+// read answers a call of read_page_resource.
+func (t *Tools) read(c Call, args []byte) {
+	var in struct {
+		URI     string
+		Since   *int64
+		Pointer *string
+		Lines   string
+		Cursor  string
+		Chars   int `json:"max_chars"`
+	}
+	err := json.Unmarshal(args, &in)
+	at, isCursor := live.ParseCursor(in.Cursor)
+	switch {
+	case err != nil:
+		t.fail(c, Read+": "+err.Error())
+		return
+	case in.URI == "":
+		t.fail(c, Read+": uri must be the URI of a resource")
+		return
+	case in.Cursor != "" && !isCursor:
+		t.fail(c, fmt.Sprintf("%s: cursor %.80q is none that a page before gave; read without it", Read, in.Cursor))
+		return
+	case in.Pointer != nil && in.Lines != "":
+		t.fail(c, Read+": pointer is for JSON, and lines for text: give one of them")
+		return
+	}
+	w := live.Wish{URI: in.URI, Since: in.Since, Chars: t.PageChars}
+	if in.Chars > 0 {
+		w.Chars = min(max(in.Chars, 2000), 100_000)
+	}
+	w.Chars -= t.ReminderChars
+	if in.Pointer != nil && *in.Pointer != "" {
+		w.Part = live.PartPointer + *in.Pointer
+	} else if in.Lines != "" {
+		w.Part = live.PartLines + in.Lines
+	}
+	if isCursor {
+		w.At = at
+		if t.goOn(c, w) {
+			return
+		}
+	}
+	t.looks(c, []string{in.URI}, t.ReadTimeout, func(found map[string]*live.Look) {
+		l := found[in.URI]
+		if l == nil {
+			l = &live.Look{Why: "its page has not answered for " + t.ReadTimeout.String()}
+		}
+		if l.Why != "" {
+			t.fail(c, in.URI+": "+l.Why)
+			return
+		}
+		t.grant(c, l, w, func(h live.Head, content []any, why string) {
+			if why != "" {
+				t.fail(c, in.URI+": "+why)
+				return
+			}
+			t.Say(c, live.OriginOf(in.URI), false, append([]any{live.AsJSON(h)}, content...)...)
+		})
+	})
+}
+
+// goOn gives the next page of a text that the agent has been given a page of. It reports false where that is not kept
+// any more.
+func (t *Tools) goOn(c Call, w live.Wish) bool {
+	m := c.Memory()
+	if m == nil {
+		return false
+	}
+	v, ok := m.At(w.URI, w.At.Revision)
+	if !ok || v.Gone {
+		return false
+	}
+	text, err := live.PartOf(v.Text, w.Part)
+	if err != nil {
+		return false
+	}
+	h := live.Head{Revision: v.Revision, URI: w.URI}
+	if w.At.Since == 0 {
+		t.Say(c, live.OriginOf(w.URI), false, paged(&h, w, text)...)
+		return true
+	}
+	old, ok := m.At(w.URI, w.At.Since)
+	before, err := live.PartOf(old.Text, w.Part)
+	if !ok || old.Gone || err != nil {
+		return false
+	}
+	t.differ(c, before, text, func(kind delta.Kind, difference string) {
+		h.Since, h.Delta = w.At.Since, string(kind)
+		t.Say(c, live.OriginOf(w.URI), false, paged(&h, w, difference)...)
+	})
+	return true
+}
+
+// paged is a page of a text behind its head, which says how to go on.
+func paged(h *live.Head, w live.Wish, text string) []any {
+	content := live.Page(h, w, text)
+	return append([]any{live.AsJSON(h)}, content...)
+}
+
+// grant makes what an agent wishes of what it reads as, and notes that it has that: then is called once,
+// or with why there is no such part.
+func (t *Tools) grant(c Call, l *live.Look, w live.Wish, then func(h live.Head, content []any, why string)) {
+	h := live.Head{Revision: l.Revision, URI: w.URI}
+	text, err := live.PartOf(l.Text, w.Part)
+	if err != nil {
+		then(h, nil, err.Error())
+		return
+	}
+	if w.At.From > 0 && w.At.Revision != l.Revision {
+		h.Note = "it has changed since the page before: this is its beginning"
+		w.At = live.Cursor{}
+	}
+	before, how := t.before(c.Memory(), l, w, text)
+	t.issues(c).Issue(l.Revision)
+	all := func() {
+		give(c, l, w.Part)
+		content := live.Page(&h, w, text)
+		then(h, append(content, l.Images...), "")
+	}
+	switch how {
+	case hasNow:
+		h.Unchanged, h.Since = true, *w.Since
+		give(c, l, w.Part)
+		then(h, nil, "")
+	case hasOld:
+		t.differ(c, before.text, text, func(kind delta.Kind, difference string) {
+			if kind == delta.None {
+				all()
+				return
+			}
+			give(c, l, w.Part)
+			h.Since, h.Delta = before.revision, string(kind)
+			content := live.Page(&h, w, difference)
+			then(h, content, "")
+		})
+	default:
+		all()
+	}
+}
+
+// What an agent has that names a revision.
+type has int
+
+const (
+	hasNothing has = iota
+	hasOld
+	hasNow
+)
+
+type earlier struct {
+	text     string
+	revision int64
+}
+
+// before finds what an agent has of what it wishes. Of one without a memory nothing is known but the number that it
+// names: it has all up to that.
+func (t *Tools) before(m *follow.Memory, l *live.Look, w live.Wish, text string) (earlier, has) {
+	if w.Since == nil || w.At.From > 0 {
+		return earlier{}, hasNothing
+	}
+	if m == nil {
+		if l.Revision <= *w.Since && t.given.Issued(*w.Since) {
+			return earlier{}, hasNow
+		}
+		return earlier{}, hasNothing
+	}
+	v, ok := m.Since(w.URI, *w.Since, w.Part)
+	switch {
+	case !ok:
+		return earlier{}, hasNothing
+	case v.Hash == l.Hash:
+		return earlier{}, hasNow
+	case v.Gone || len(l.Images) > 0:
+		return earlier{}, hasNothing
+	}
+	old, err := live.PartOf(v.Text, w.Part)
+	switch {
+	case err != nil:
+		return earlier{}, hasNothing
+	case old == text:
+		return earlier{}, hasNow
+	}
+	return earlier{old, v.Revision}, hasOld
+}
+
+// differ makes a delta for a call, a large one apart.
+func (t *Tools) differ(c Call, before, after string, then func(kind delta.Kind, text string)) {
+	if len(before)+len(after) <= live.MaxInline {
+		then(delta.Of(before, after))
+		return
+	}
+	c.Apart(func() func() {
+		kind, text := delta.Of(before, after)
+		return func() { then(kind, text) }
+	})
+}

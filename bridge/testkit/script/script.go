@@ -1,0 +1,131 @@
+// Package script plays conversations: files of testdata in which each line happens to an engine, and is followed by
+// what came of it, indented. A test fails where the engine says something else; its flag -update writes that down.
+//
+// It knows neither the engines nor their lines. It lies apart from testkit, whose MCP client the tests that run under
+// js/wasm do not link.
+package script
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"golang.org/x/tools/txtar"
+)
+
+var update = flag.Bool("update", false, "rewrite the conversations in testdata with what is said now")
+
+// A Script is a conversation that is played.
+type Script struct {
+	T testing.TB
+	// Options are the lines of the section of that name.
+	Options []Option
+	out     strings.Builder
+}
+
+// An Option is a line such as "UpdateInterval 50". Number is 0 for a value that is none.
+type Option struct {
+	Name, Value string
+	Number      int
+}
+
+// Each runs a test for each file of testdata that ends in .txtar, of which there must be one.
+func Each(t *testing.T, test func(t *testing.T, file string)) {
+	t.Helper()
+	files, err := filepath.Glob("testdata/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no conversations found: %v", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) { test(t, file) })
+	}
+}
+
+// Play plays the conversation of a file. begin returns what is done with each of its lines.
+func Play(t testing.TB, file string, begin func(*Script) func(line string)) {
+	t.Helper()
+	archive, err := txtar.ParseFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &Script{T: t}
+	for i, f := range archive.Files {
+		switch f.Name {
+		case "options":
+			for line := range strings.Lines(string(f.Data)) {
+				name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
+				n, _ := strconv.Atoi(value)
+				s.Options = append(s.Options, Option{name, value, n})
+			}
+		case "conversation":
+			got := s.play(string(f.Data), begin(s))
+			if *update {
+				archive.Files[i].Data = []byte(got)
+			} else if got != string(f.Data) {
+				t.Errorf("something else is said (-update rewrites %s):\n%s", file,
+					firstDifference(string(f.Data), got))
+			}
+		default:
+			t.Fatalf("unknown section %q", f.Name)
+		}
+	}
+	if *update {
+		if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func (s *Script) play(script string, do func(line string)) string {
+	s.out.Reset()
+	for line := range strings.Lines(script) {
+		if strings.HasPrefix(line, "    ") {
+			continue // what came of it the last time
+		}
+		s.out.WriteString(line)
+		if line = strings.TrimSpace(line); line != "" && line[0] != '#' {
+			do(line)
+		}
+	}
+	return s.out.String()
+}
+
+// Say writes down what came of a line.
+func (s *Script) Say(format string, args ...any) {
+	fmt.Fprintf(&s.out, "    "+format+"\n", args...)
+}
+
+// Hidden returns what is said while do runs, and leaves it out of the conversation.
+func (s *Script) Hidden(do func()) string {
+	before := s.out.String()
+	do()
+	said := s.out.String()[len(before):]
+	s.out.Reset()
+	s.out.WriteString(before)
+	return said
+}
+
+// Number is a number in a line.
+func (s *Script) Number(text string) int {
+	s.T.Helper()
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		s.T.Fatalf("%q is no number", text)
+	}
+	return n
+}
+
+func firstDifference(want, got string) string {
+	w, g := strings.Split(want, "\n"), strings.Split(got, "\n")
+	for i := range w {
+		if i >= len(g) || w[i] != g[i] {
+			g = append(g, "(end)")
+			return fmt.Sprintf("line %d\n  want %s\n  got  %s", i+1, w[i], g[min(i, len(g)-1)])
+		}
+	}
+	return "extra line: " + g[len(w)]
+}
