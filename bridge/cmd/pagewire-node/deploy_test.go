@@ -19,10 +19,13 @@ func TestDeploymentFiles(t *testing.T) {
 	cmd := command(new(process.Options), os.LookupEnv)
 	for name, wants := range map[string][]string{
 		"pagewire-node.service": {"ExecStart=/usr/local/bin/pagewire-node ", "TimeoutStopSec=30s", "DynamicUser=yes"},
-		"Containerfile":         {`ENTRYPOINT ["/pagewire-node"]`, "./bridge/cmd/pagewire-node", "EXPOSE 8443 9090 7434"},
-		"kubernetes.yaml": {"containerPort: 8443", "--listen=0.0.0.0:8443", "containerPort: 9090",
-			"--admin=0.0.0.0:9090", "containerPort: 7434", "--cluster=0.0.0.0:7434", "terminationGracePeriodSeconds: 30", "path: /readyz",
-			"path: /healthz", "runAsNonRoot: true"},
+		"Containerfile": {`ENTRYPOINT ["/pagewire-node"]`, "./bridge/cmd/pagewire-node",
+			"EXPOSE 8443 9090 7434"},
+		"kubernetes.yaml": {
+			"containerPort: 8443", "--listen=0.0.0.0:8443", "containerPort: 9090", "--admin=0.0.0.0:9090",
+			"containerPort: 7434", "--cluster=0.0.0.0:7434", "terminationGracePeriodSeconds: 30", "path: /readyz",
+			"path: /healthz", "runAsNonRoot: true",
+		},
 	} {
 		text, err := os.ReadFile(filepath.Join("../../../demo/fleet/deploy", name))
 		if err != nil {

@@ -245,7 +245,8 @@ func TestMessagesThatAreNone(t *testing.T) {
 	a := openAgent(t, n, alice)
 	a.Shows(app + "/doc")
 	for _, text := range []string{"", "x", "beat", "open", "open x", "open x 1", "open x y z", "page x 1 1\nx",
-		"page x 99999999999999999999 1\n", "core x 1\n", "core " + n.id + " 1 1\n", "gone x\n", "has x", "has x\ny z", "has x\n" + alice + " 0 x 7",
+		"page x 99999999999999999999 1\n", "core x 1\n", "core " + n.id + " 1 1\n", "gone x\n", "has x",
+		"has x\ny z", "has x\n" + alice + " 0 x 7",
 		"pages x\n1 2 3\nx\n\n", "cores x\n1\n", "ask x\n\n\n", "touch x 1\n[]", "\n\n", "bye 1 x"} {
 		n.tell(n.id, []byte(text))
 		n.post("pagewire.nodes", []byte(text))
