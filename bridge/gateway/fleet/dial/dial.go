@@ -45,6 +45,10 @@ const (
 	firstTimeout = 10 * time.Second
 	// room bounds what all pages together have under way, in bytes: eight of the largest frames.
 	room = 8 * maxFrame
+	// maxStrangers bounds the connections that have not said yet whose they are.
+	maxStrangers = 4096
+	// A page may say fewTickets at once, and from then on one each ticketPause: each costs a signature's verification.
+	fewTickets, ticketPause = 5, 4 * time.Second
 	// drainPace is how many pages are told each time, every drainPause, to go elsewhere: 1,000 a second.
 	drainPace, drainPause = 50, 50 * time.Millisecond
 )
@@ -59,10 +63,12 @@ type Handler struct {
 	o    Options
 	room *wsconn.Room
 
-	mu       sync.Mutex
-	draining bool
-	pages    map[*document]bool
-	gone     sync.WaitGroup
+	mu        sync.Mutex
+	draining  bool
+	most      int // strangers
+	strangers int
+	pages     map[*document]bool
+	gone      sync.WaitGroup
 }
 
 // A document is one that is connected.
@@ -71,6 +77,9 @@ type document struct {
 	conn   *wsconn.Conn
 	origin string
 	user   string
+	// said is how many tickets, since began.
+	said  int
+	began time.Time
 
 	mu   sync.Mutex
 	ends *time.Timer // with the ticket
@@ -81,7 +90,7 @@ func New(o Options) *Handler {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Handler{o: o, room: wsconn.NewRoom(room), pages: map[*document]bool{}}
+	return &Handler{o: o, room: wsconn.NewRoom(room), most: maxStrangers, pages: map[*document]bool{}}
 }
 
 // Drain tells the pages to go elsewhere, and takes no more. It returns when they are gone, or when ctx ends: those that
@@ -127,31 +136,45 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "Only pages connect here, from a browser, which sends an Origin.", http.StatusForbidden)
 		return
 	}
-	d := &document{h: h, origin: origin}
+	d := &document{h: h, origin: origin, began: time.Now()}
 	conn, err := wsconn.Accept(w, r, wsconn.Options{MaxMessage: maxFirst, Note: d.note, Room: h.room, Whose: origin})
 	if err != nil {
 		return // it has been answered
 	}
 	d.conn = conn
 	defer conn.Close()
-	if !h.enter(d) {
-		conn.Refuse(websocket.StatusTryAgainLater, "the node goes away")
+	if why := h.enter(d); why != "" {
+		conn.Refuse(websocket.StatusTryAgainLater, why)
 		return
 	}
 	defer h.leave(d)
-	d.serve()
+	known := sync.OnceFunc(h.known)
+	defer known()
+	d.serve(known)
 }
 
-// enter reports whether one more is taken.
-func (h *Handler) enter(d *document) bool {
+// enter returns why one more is not taken, or "".
+func (h *Handler) enter(d *document) string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.draining {
-		return false
+	switch {
+	case h.draining:
+		return "the node goes away"
+	case h.strangers >= h.most:
+		h.o.Node.Refuse("page: strangers")
+		return "too many connections have not said yet whose they are"
 	}
+	h.strangers++
 	h.pages[d] = true
 	h.gone.Add(1)
-	return true
+	return ""
+}
+
+// known counts one stranger less.
+func (h *Handler) known() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.strangers--
 }
 
 func (h *Handler) leave(d *document) {
@@ -174,8 +197,8 @@ func (d *document) refuse(reason, sentence string) {
 	d.conn.Refuse(websocket.StatusPolicyViolation, sentence[:min(len(sentence), 120)])
 }
 
-// serve is the life of a document.
-func (d *document) serve() {
+// serve is the life of a document. known is called when it is clear whose that is.
+func (d *document) serve(known func()) {
 	ctx, cancel := context.WithTimeout(context.Background(), firstTimeout)
 	defer cancel()
 	note, err := d.conn.ReadNote(ctx)
@@ -194,6 +217,7 @@ func (d *document) serve() {
 		return
 	}
 	cancel()
+	known()
 	d.conn.Limit(maxFrame, d.user)
 	page, err := d.h.o.Node.Attach(d.user, d.origin, d.send)
 	if err != nil {
@@ -248,6 +272,9 @@ func (d *document) admit(ctx context.Context, note []byte) (reason, sentence str
 	var in struct{ Type, Ticket string }
 	if json.Unmarshal(note, &in) != nil || in.Type != noteTicket {
 		return "no ticket", "a note that is no ticket"
+	}
+	if d.said++; d.said > fewTickets+int(time.Since(d.began)/ticketPause) {
+		return "ticket: too many", "the page says too many tickets; the limit is 5, and from then on one each 4 s"
 	}
 	claim, err := d.verify(ctx, in.Ticket)
 	switch {

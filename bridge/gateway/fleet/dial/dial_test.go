@@ -266,6 +266,39 @@ func TestTicketsThatAreRenewed(t *testing.T) {
 	}
 }
 
+// Who says tickets without end, or connects and says nothing, is bounded.
+func TestStrangers(t *testing.T) {
+	p := openPlace(t)
+	p.pages.most = 2
+	known := p.dial(app)
+	known.say(note(p.login.Ticket("alice", app)))
+	known.say(`[["hello",1,"0",{"epoch":"e","tab":"tab-tab-1"}]]`)
+	testkit.Eventually(t, "it is a page", func() bool { return p.node.Stats().Pages == 1 })
+	silent := []*socket{p.dial(app), p.dial(app)}
+	testkit.Eventually(t, "both are strangers", func() bool {
+		p.pages.mu.Lock()
+		defer p.pages.mu.Unlock()
+		return p.pages.strangers == 2
+	})
+	late := p.dial(app)
+	if code, why := late.closed(); code != websocket.StatusTryAgainLater || !strings.Contains(why, "too many") {
+		t.Errorf("one too many is closed with %d %q", code, why)
+	}
+	silent[0].CloseNow()
+	testkit.Eventually(t, "there is room for one", func() bool {
+		p.pages.mu.Lock()
+		defer p.pages.mu.Unlock()
+		return p.pages.strangers == 1
+	})
+	for range 10 {
+		known.say(note(p.login.Ticket("alice", app)))
+	}
+	code, why := known.closed()
+	if code != websocket.StatusPolicyViolation || !strings.Contains(why, "too many tickets") {
+		t.Errorf("who says tickets without end is closed with %d %q", code, why)
+	}
+}
+
 // A node that ends tells its pages first, and cuts off those that stay.
 func TestDrain(t *testing.T) {
 	p := openPlace(t)
