@@ -465,8 +465,17 @@ func bursts(p *page, a *agent, count, samples int) error {
 	return nil
 }
 
-// recovery kills a node with many pages, of which some are watched: those dial another, as their page layer does, and
-// change meanwhile.
+// A killing is a node with many pages that is killed, of which some are watched.
+type killing struct {
+	ctx    context.Context
+	c      *cluster
+	count  int
+	agents []*agent
+	failed atomic.Int64
+}
+
+// recovery kills a node with many pages, which dial another, as their page layers do, and says how soon their agents
+// hold the last state.
 func recovery(ctx context.Context, program string, count int) error {
 	c, err := startCluster(ctx, program, 3)
 	if c != nil {
@@ -476,70 +485,82 @@ func recovery(ctx context.Context, program string, count int) error {
 		return err
 	}
 	const watched = 50
-	var agents []*agent
-	open := func(i, at int, ticket string) (*page, error) {
-		return openPage(ctx, c.nodes[at].listen, ticket, "tab-of-user"+strconv.Itoa(i), uris(1))
-	}
+	k := &killing{ctx: ctx, c: c, count: count}
 	for i := range count {
-		if _, err := open(i, 0, c.login.Ticket("user"+strconv.Itoa(i), origin)); err != nil {
+		if err := k.open(i, 0, k.ticket(i)); err != nil {
 			return err
 		}
 	}
-	for i := range watched {
-		a, err := openAgent(ctx, c.nodes[2].listen, c.login.Token("user"+strconv.Itoa(i), "pages:read"))
-		if err != nil {
-			return err
-		}
-		if err := a.subscribe(uris(1)[0]); err != nil {
-			return err
-		}
-		agents = append(agents, a)
-	}
-	for _, a := range agents {
-		for len(a.told) > 0 {
-			<-a.told
-		}
+	if err := k.watch(watched); err != nil {
+		return err
 	}
 	fresh := make([]string, count) // the service's machines are others
 	for i := range fresh {
-		fresh[i] = c.login.Ticket("user"+strconv.Itoa(i), origin)
+		fresh[i] = k.ticket(i)
 	}
 	if err := c.nodes[0].cmd.Process.Kill(); err != nil {
 		return err
 	}
 	killed := time.Now()
 	var all sync.WaitGroup
-	var failed atomic.Int64
-	pages := make([]*page, count)
-	for i := range count {
+	for i, ticket := range fresh {
 		all.Go(func() {
 			// With the jitter of the page layer, over a second.
 			time.Sleep(time.Duration(rand.Int64N(int64(time.Second))))
-			p, err := open(i, 1, fresh[i])
-			if err != nil {
-				failed.Add(1)
-				return
+			if k.open(i, 1, ticket) != nil {
+				k.failed.Add(1)
 			}
-			pages[i] = p
 		})
 	}
-	wrong := 0
-	for i, a := range agents {
-		select {
-		case <-a.told:
-		case <-time.After(30 * time.Second):
-			wrong++
-			continue
-		}
-		if text, err := a.ask("resources/read", `{"uri":"https://app.example/cart/0"}`); err != nil {
-			return fmt.Errorf("agent %d: %w, %s", i, err, text)
-		}
-	}
+	untold, err := k.hold()
 	took := time.Since(killed)
 	all.Wait()
 	row(fmt.Sprintf("a node with %d pages is killed: %d agents hold", count, watched),
 		fmt.Sprintf("%.1f s", took.Seconds()),
 		fmt.Sprintf("all pages are back after %.1f s", time.Since(killed).Seconds()),
-		fmt.Sprintf("%d were not told, %d pages failed", wrong, failed.Load()))
+		fmt.Sprintf("%d were not told, %d pages failed", untold, k.failed.Load()))
+	return err
+}
+
+func (k *killing) ticket(i int) string { return k.c.login.Ticket("user"+strconv.Itoa(i), origin) }
+
+func (k *killing) open(i, at int, ticket string) error {
+	_, err := openPage(k.ctx, k.c.nodes[at].listen, ticket, "tab-of-user"+strconv.Itoa(i), uris(1))
+	return err
+}
+
+// watch opens agents of the first users, at the third node.
+func (k *killing) watch(count int) error {
+	for i := range count {
+		a, err := openAgent(k.ctx, k.c.nodes[2].listen, k.c.login.Token("user"+strconv.Itoa(i), "pages:read"))
+		if err != nil {
+			return err
+		}
+		if err := a.subscribe(uris(1)[0]); err != nil {
+			return err
+		}
+		k.agents = append(k.agents, a)
+	}
+	for _, a := range k.agents {
+		for len(a.told) > 0 {
+			<-a.told
+		}
+	}
 	return nil
+}
+
+// hold waits until each agent has been told and has read; it returns how many were not told.
+func (k *killing) hold() (untold int, err error) {
+	for i, a := range k.agents {
+		select {
+		case <-a.told:
+		case <-time.After(30 * time.Second):
+			untold++
+			continue
+		}
+		if text, err := a.ask("resources/read", `{"uri":"https://app.example/cart/0"}`); err != nil {
+			return untold, fmt.Errorf("agent %d: %w, %s", i, err, text)
+		}
+	}
+	return untold, nil
 }
