@@ -114,7 +114,8 @@ var packages = []row{
 		"bridge/gateway/internal/...", "github.com/coder/websocket"},
 	{"bridge/gateway/fleet/front", native, "bridge/gateway bridge/gateway/agents bridge/gateway/weborigin " +
 		"bridge/gateway/fleet bridge/gateway/fleet/tickets", "github.com/modelcontextprotocol/go-sdk"},
-	{"bridge/gateway/fleet/process", native, "bridge/gateway/agents bridge/gateway/weborigin bridge/gateway/fleet/...",
+	{"bridge/gateway/fleet/process", native, "bridge/gateway bridge/gateway/agents bridge/gateway/weborigin " +
+		"bridge/gateway/fleet/...",
 		"github.com/VictoriaMetrics/metrics"},
 	// What puts them together.
 	{"bridge/gateway/node", native, "bridge/gateway/...", ""},

@@ -136,7 +136,8 @@ func Open(o Options) (*Node, error) {
 		strange: map[string]bool{}, pages: map[uint64]*Page{}, users: map[string]map[*Page]bool{},
 		cores: map[string]map[uint64]*farCore{}, sessions: map[uint64]*session{}, readers: map[readerKey]*Reader{},
 	}
-	n.relay = relay.Options{Build: o.Version, Limits: o.Limits, Held: &n.held, Most: o.OfferedBytes, Send: n.toCore}
+	n.relay = relay.Options{Build: o.Version, Limits: o.Limits, Held: &n.held, Most: o.OfferedBytes, Send: n.toCore,
+		AnyScheme: o.Gateway.AnyScheme}
 	if o.Bus.Name == "" {
 		o.Bus.Name = n.id
 	}

@@ -47,7 +47,10 @@ type page struct {
 
 // Connect brings the page to the hub at addr, which must admit any scheme and the page's origin, until the test ends:
 // by WebSocket, as a page in a browser does.
-func Connect(t testing.TB, addr string) error {
+func Connect(t testing.TB, addr string) error { return ConnectWith(t, addr, "") }
+
+// ConnectWith is Connect for a node of a fleet, to which the page shows a ticket.
+func ConnectWith(t testing.TB, addr, ticket string) error {
 	ctx := t.Context()
 	far, _, err := websocket.Dial(ctx, "ws://"+addr+"/page",
 		&websocket.DialOptions{Subprotocols: []string{"pagewire.v1"}, HTTPHeader: http.Header{"Origin": {Origin}}})
@@ -60,6 +63,9 @@ func Connect(t testing.TB, addr string) error {
 	p.addTools()
 	// who has gone is noticed by who reads
 	post := func(frame []byte) { _ = far.Write(ctx, websocket.MessageText, frame) }
+	if ticket != "" {
+		post(fmt.Appendf(nil, `{"type":"pagewire:ticket","ticket":%q}`, ticket))
+	}
 	p.Connect(post, map[string]any{"tab": "page-of-the-clients", "title": "Page of the clients", "url": Origin + "/"})
 	go func() {
 		for {

@@ -22,6 +22,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/pagewire/pagewire/bridge/gateway"
 	"github.com/pagewire/pagewire/bridge/gateway/agents"
 	"github.com/pagewire/pagewire/bridge/gateway/fleet"
 	"github.com/pagewire/pagewire/bridge/gateway/fleet/bus"
@@ -61,6 +62,8 @@ type Options struct {
 	// Pages, UserPages, Users are those of fleet.Options, Shares those of agents.HTTPOptions.
 	Pages, UserPages, Users int
 	Shares                  agents.Shares
+	// AnyScheme is gateway.Options.AnyScheme, for conformance suites.
+	AnyScheme bool
 	// Drain is how long pages may take to go elsewhere. Default DefaultDrain.
 	Drain time.Duration
 	// Started is called when the node listens, with where. May be nil.
@@ -190,7 +193,8 @@ func newProcess(o Options, listen net.Listener) (*process, error) {
 	self := o.nodeURL(listen)
 	p := &process{o: o}
 	p.node, err = fleet.Open(fleet.Options{Version: o.Version, Bus: at, Space: o.Space, URL: self, Pages: o.Pages,
-		UserPages: o.UserPages, Users: o.Users, Interval: o.interval, Log: o.Log})
+		UserPages: o.UserPages, Users: o.Users, Interval: o.interval, Log: o.Log,
+		Gateway: gateway.Options{AnyScheme: o.AnyScheme}})
 	if err != nil {
 		return nil, err
 	}

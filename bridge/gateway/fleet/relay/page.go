@@ -44,7 +44,7 @@ func (r *pageSide) Register(bridge.Resource) error { return nil }
 func (r *pageSide) SetTools([]bridge.Tool) error { return nil }
 
 func (r *pageSide) RegisterText(uri, descriptor string) error {
-	if !strings.HasPrefix(uri, r.origin+"/") {
+	if !(*Relay)(r).owns(uri) {
 		return errors.New("it is not at the page's origin, " + r.origin)
 	}
 	o, known := r.offers[uri]

@@ -16,6 +16,7 @@ package relay
 
 import (
 	"fmt"
+	"strings"
 	"sync/atomic"
 
 	"github.com/pagewire/pagewire/bridge"
@@ -27,6 +28,8 @@ import (
 type Options struct {
 	// Build is the version of Pagewire that the page and the cores are told.
 	Build string
+	// AnyScheme admits URIs at no web origin at all, such as test://. It is for conformance suites.
+	AnyScheme bool
 	// Limits bound what the page may say.
 	Limits link.Limits
 	// Held counts the bytes that all pages offer, and Most bounds them: above it nothing more is registered.
@@ -110,6 +113,12 @@ func (r *Relay) Watched() int { return len(r.watches) }
 
 // Bye reports whether the page has said that it ends the link, and whether for good.
 func (r *Relay) Bye() (said, gone bool) { return r.bye != "", r.bye == "true" }
+
+// owns reports whether a URI is the page's to register.
+func (r *Relay) owns(uri string) bool {
+	return strings.HasPrefix(uri, r.origin+"/") ||
+		r.opt.AnyScheme && !strings.HasPrefix(uri, "http:") && !strings.HasPrefix(uri, "https:")
+}
 
 // count notes that more bytes are kept, or fewer.
 func (r *Relay) count(more int64) {
