@@ -199,7 +199,9 @@ func (r *Reader) work() {
 func (r *Reader) close() {
 	n := r.node
 	n.mu.Lock()
-	delete(n.readers, r.key)
+	if n.readers[r.key] == r { // its agents may have come back to another meanwhile
+		delete(n.readers, r.key)
+	}
 	n.mu.Unlock()
 	r.cancel()
 	if r.Server != nil {
