@@ -278,6 +278,31 @@ func TestLimits(t *testing.T) {
 	}
 }
 
+// What one user's pages offer is bounded, so that there is room for others'; and pages that say nothing count as any.
+func TestOneUserTakesNoneOfOthersRoom(t *testing.T) {
+	n := openNode(t, Options{UserPages: 2, OfferedBytes: 100_000, UserBytes: 60_000})
+	for _, user := range []string{alice, bob} {
+		b := openTab(t, n, user, nil)
+		for _, uri := range []string{app + "/one", app + "/two"} {
+			b.Describe(uri, map[string]any{"description": strings.Repeat("x", 40_000)})
+			b.Offer(uri, "x")
+		}
+		testkit.Eventually(t, "its second is refused", func() bool { return len(b.Reports()) == 1 })
+		if why := b.Reports()[0]; !strings.Contains(why, app+"/two") || !strings.Contains(why, "of this user") {
+			t.Errorf("it is told %q", why)
+		}
+	}
+	if got := n.Stats().OfferedBytes; got < 80_000 {
+		t.Errorf("%d bytes are kept of both", got)
+	}
+	if _, err := n.Attach(alice, app, func([]byte) {}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := n.Attach(alice, app, func([]byte) {}); err == nil {
+		t.Error("a third page of a user is taken before the second has said a word")
+	}
+}
+
 // Memory and goroutines return, and gateways that nobody uses go.
 func TestNothingIsLeft(t *testing.T) {
 	testkit.NoLeak(t)

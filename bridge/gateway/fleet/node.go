@@ -34,10 +34,10 @@ type Options struct {
 	Interval time.Duration
 	// Idle is how long a user's gateway stays that no agent uses. Default 5 minutes.
 	Idle time.Duration
-	// Limits bound what one page may say, and OfferedBytes what all pages of the node offer. Default link.Limits' and
-	// 1 GiB.
-	Limits       link.Limits
-	OfferedBytes int64
+	// Limits bound what one page may say, OfferedBytes what all pages of the node offer, and UserBytes what those of one
+	// user do. Default link.Limits', 1 GiB and 64 MiB.
+	Limits                  link.Limits
+	OfferedBytes, UserBytes int64
 	// Pages bounds the pages of the node, and UserPages those that one user has there. Default 100,000 and 256.
 	Pages, UserPages int
 	// Users bounds for how many users there are agents at the node. Default 20,000.
@@ -59,6 +59,9 @@ func (o Options) withDefaults() Options {
 	pick(&o.Users, 20_000)
 	if o.OfferedBytes == 0 {
 		o.OfferedBytes = 1 << 30
+	}
+	if o.UserBytes == 0 {
+		o.UserBytes = 64 << 20
 	}
 	if o.Interval == 0 {
 		o.Interval = time.Second
@@ -86,7 +89,7 @@ type Node struct {
 	bus   *bus.Bus
 	began time.Time
 	relay relay.Options
-	held  atomic.Int64 // bytes that pages offer
+	quota relay.Quota // of all pages
 
 	// drops, in tests, reports whether a message gets lost.
 	drops atomic.Pointer[func(text []byte) bool]
@@ -104,7 +107,7 @@ type Node struct {
 	strange  map[string]bool // nodes of another version
 	lastPage uint64
 	pages    map[uint64]*Page
-	users    map[string]map[*Page]bool      // with pages here that have introduced themselves
+	users    map[string]*userPages          // with pages here
 	cores    map[string]map[uint64]*farCore // of pages here, by the core's node and session
 	lastCore uint64                         // session of a core here
 	sessions map[uint64]*session            // of cores here
@@ -133,11 +136,11 @@ func Open(o Options) (*Node, error) {
 	o = o.withDefaults()
 	n := &Node{
 		o: o, id: rand.Text()[:16], began: time.Now(), stop: make(chan struct{}), peers: map[string]*peer{},
-		strange: map[string]bool{}, pages: map[uint64]*Page{}, users: map[string]map[*Page]bool{},
+		strange: map[string]bool{}, pages: map[uint64]*Page{}, users: map[string]*userPages{},
 		cores: map[string]map[uint64]*farCore{}, sessions: map[uint64]*session{}, readers: map[readerKey]*Reader{},
 	}
-	n.relay = relay.Options{Build: o.Version, Limits: o.Limits, Held: &n.held, Most: o.OfferedBytes, Send: n.toCore,
-		AnyScheme: o.Gateway.AnyScheme}
+	n.relay = relay.Options{Build: o.Version, Limits: o.Limits, Send: n.toCore, AnyScheme: o.Gateway.AnyScheme}
+	n.quota.Most, n.quota.Whose = o.OfferedBytes, "of this node"
 	if o.Bus.Name == "" {
 		o.Bus.Name = n.id
 	}
