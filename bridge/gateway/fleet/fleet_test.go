@@ -4,6 +4,7 @@ package fleet
 
 import (
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"net"
 	"slices"
@@ -259,6 +260,68 @@ func TestMessagesThatAreNone(t *testing.T) {
 		s := n.Stats()
 		return s.Cores == 1 && s.Sessions == 1 && s.Nodes == 1
 	})
+}
+
+// The names of subjects are the fleet's own: with a wildcard it would hear all others on its cluster.
+func TestSpacesThatAreNone(t *testing.T) {
+	for _, space := range []string{"*", ">", "a.>", "a.*.b", "a b", ".a", "a.", "a..b", "a\n", "\xff", "$SYS",
+		strings.Repeat("x", 300)} {
+		if n, err := Open(Options{Space: space}); err == nil {
+			n.Close()
+			t.Errorf("%q is taken", space)
+		}
+	}
+}
+
+// A document is known by what its origin's pages alone can say: one of another origin takes no link over.
+func TestEpochOfAnotherOrigin(t *testing.T) {
+	n := openNode(t, Options{})
+	b := openTab(t, n, alice, map[string]string{app + "/doc": "one"})
+	a := openAgent(t, n, alice)
+	a.Shows(app + "/doc")
+	other := "https://other.example"
+	page, err := n.Attach(alice, other, func([]byte) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, frame := range []string{
+		`[["hello",1,"0",{"epoch":"epoch of ` + b.name + `","tab":"` + b.name + `","dial":9}]]`,
+		`[["register","{\"uri\":\"` + other + `/x\",\"name\":\"x\"}"]]`} {
+		if err := page.Receive([]byte(frame)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a.Shows(app+"/doc", other+"/x")
+	if got := a.Text(app + "/doc"); got != "one" {
+		t.Errorf("read %q", got)
+	}
+}
+
+// What pages and their users do is not logged: their URLs and versions are their own words.
+func TestLogsHaveNothingOfPages(t *testing.T) {
+	log := testkit.LogOf(t, "the node")
+	n := openNode(t, Options{Log: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
+	a := openAgent(t, n, alice)
+	for _, frames := range [][]string{
+		{`[["hello",1,"0",{"epoch":"e","tab":"tab-tab-1","url":"` + app + `/?hunter2"}]]`,
+			`[["register","{\"uri\":\"` + app + `/doc\",\"name\":\"x\"}"]]`, `[["dance"]]`},
+		{`[["hello",9,"hunter2",{"epoch":"f","tab":"tab-tab-2"}]]`},
+	} {
+		page, err := n.Attach(alice, app, func([]byte) {})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, frame := range frames {
+			_ = page.Receive([]byte(frame)) // the last of each is refused
+			if i == 1 {
+				a.Shows(app + "/doc")
+			}
+		}
+	}
+	testkit.Eventually(t, "both are gone", func() bool { return n.Stats().Pages+n.Stats().Sessions == 0 })
+	if strings.Contains(log.String(), "hunter2") {
+		t.Error("the log has what a page has said")
+	}
 }
 
 func TestLimits(t *testing.T) {

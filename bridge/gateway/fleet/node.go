@@ -5,7 +5,9 @@ package fleet
 import (
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"log/slog"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -78,7 +80,7 @@ func (o Options) withDefaults() Options {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	o.Gateway.Version, o.Gateway.Log = o.Version, o.Log
+	o.Gateway.Version, o.Gateway.Log = o.Version, nil // of a user's pages it would log the URLs
 	return o
 }
 
@@ -131,9 +133,16 @@ var (
 	ErrClosed = errors.New("this node goes away")
 )
 
+// spaceShape is that of Options.Space: a wildcard in it would have the node hear all other fleets of its cluster.
+var spaceShape = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}(\.[A-Za-z0-9_-]{1,64}){0,7}$`)
+
 // Open makes a node and takes it onto the bus. Where that is not there yet, it goes on trying.
 func Open(o Options) (*Node, error) {
 	o = o.withDefaults()
+	if !spaceShape.MatchString(o.Space) {
+		return nil, fmt.Errorf("%.100q is no name for subjects: it is like pagewire or live.prod, of at most 64 letters, "+
+			"digits, - and _", o.Space)
+	}
 	n := &Node{
 		o: o, id: rand.Text()[:16], began: time.Now(), stop: make(chan struct{}), peers: map[string]*peer{},
 		strange: map[string]bool{}, pages: map[uint64]*Page{}, users: map[string]*userPages{},

@@ -91,7 +91,7 @@ func (p *Page) Receive(frame []byte) error {
 	p.settle()
 	if why := (*link.Ended)(nil); errors.As(err, &why) {
 		p.node.counts.refuse("page: " + short(why.Reason))
-		p.node.o.Log.Warn("a page's link has ended", "reason", why.Reason)
+		p.node.o.Log.Warn("a page's link has ended", "reason", short(why.Reason))
 		p.end(goneOver)
 		return err
 	}

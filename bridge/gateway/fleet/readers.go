@@ -393,7 +393,11 @@ func (s *session) receive(frame []byte) {
 		return
 	}
 	if err := s.page.Receive(frame); err != nil {
-		s.r.node.o.Log.Warn("a page that its own node has taken is refused", "error", err)
+		why := "" // in few words: it may name what the page has said
+		if ended := (*link.Ended)(nil); errors.As(err, &ended) {
+			why = short(ended.Reason)
+		}
+		s.r.node.o.Log.Warn("a page that its own node has taken is refused", "reason", why)
 	}
 }
 
@@ -409,7 +413,7 @@ func (s *session) introduced(frame []byte) bool {
 	s.about = about
 	var before *session
 	for _, o := range s.r.pages {
-		if o != s && o.page != nil && o.about.Epoch == about.Epoch {
+		if o != s && o.page != nil && o.about.Epoch == about.Epoch && o.about.Origin == about.Origin {
 			before = o
 		}
 	}
