@@ -230,8 +230,11 @@ func (h *Handler) server(g *gateway.Gateway) fleet.Server {
 		Log: h.o.Log})}
 }
 
-// elsewhere says which other node a request's session is at.
+// elsewhere says which other node a request's session is at. The modern era has none, whatever the header says.
 func (h *Handler) elsewhere(r *http.Request) (node string, ok bool) {
+	if agents.Modern(r.Header.Get("Mcp-Protocol-Version")) {
+		return "", false
+	}
 	node, _, ok = strings.Cut(r.Header.Get("Mcp-Session-Id"), ".")
 	return node, ok && node != h.o.Node.ID()
 }

@@ -364,3 +364,22 @@ func TestPublicURLsThatAreNone(t *testing.T) {
 		}
 	}
 }
+
+// The modern era has no sessions: whatever a request's Mcp-Session-Id says, it is served where it comes.
+func TestModernRequestsHaveNoSession(t *testing.T) {
+	p := openPlace(t, 1)
+	answer, text := p.post(0, func(r *http.Request) {
+		r.Header.Set("Authorization", "Bearer "+p.login.Token("alice", "pages:read"))
+		r.Header.Set("Mcp-Session-Id", "dead.x")
+		r.Header.Set("Mcp-Protocol-Version", testkit.Modern)
+		r.Header.Set("Mcp-Method", "resources/list")
+		r.Body = io.NopCloser(strings.NewReader(`{"jsonrpc":"2.0","id":2,"method":"resources/list","params":{"_meta":{` +
+			`"io.modelcontextprotocol/protocolVersion":"` + testkit.Modern + `",` +
+			`"io.modelcontextprotocol/clientInfo":{"name":"x","version":"1"},` +
+			`"io.modelcontextprotocol/clientCapabilities":{}}}}`))
+		r.ContentLength = -1
+	})
+	if answer.StatusCode != 200 {
+		t.Errorf("%s %s", answer.Status, text)
+	}
+}
