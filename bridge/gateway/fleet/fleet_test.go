@@ -273,6 +273,35 @@ func TestSpacesThatAreNone(t *testing.T) {
 	}
 }
 
+// Two users whose pages say the same of themselves, URI, tab and epoch, at one node: each agent has its own user's.
+func TestTwoUsersOfOneURI(t *testing.T) {
+	nodes := openFleet(t, 2)
+	var of [2]*tab
+	var agents [2]*testkit.Agent
+	for i, user := range []string{alice, bob} {
+		of[i] = &tab{Page: testkit.NewPage(t, map[string]string{app + "/doc": "of " + user}), t: t, user: user,
+			name: "tab-of-two"}
+		of[i].Epoch("one epoch")
+		of[i].dial(nodes[0])
+	}
+	for i, user := range []string{alice, bob} {
+		agents[i] = openAgent(t, nodes[1], user)
+		agents[i].Shows(app + "/doc")
+		agents[i].Watch(app + "/doc")
+		if got := agents[i].Text(app + "/doc"); got != "of "+user {
+			t.Errorf("read %q", got)
+		}
+	}
+	of[0].Set(app+"/doc", "two of alice")
+	agents[0].Told(app + "/doc")
+	of[0].say("bye", true)
+	of[0].cut()
+	agents[0].Shows()
+	if got := agents[1].Text(app + "/doc"); got != "of "+bob || len(agents[1].Updates) > 0 {
+		t.Errorf("the other reads %q, and was told %d times", got, len(agents[1].Updates))
+	}
+}
+
 // A document is known by what its origin's pages alone can say: one of another origin takes no link over.
 func TestEpochOfAnotherOrigin(t *testing.T) {
 	n := openNode(t, Options{})
