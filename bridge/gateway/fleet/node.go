@@ -122,6 +122,7 @@ type peer struct {
 	count uint64
 	seen  time.Time
 	url   string
+	dead  chan struct{} // closed when it is
 }
 
 // deadAfter is after how many intervals a node that is silent is dead.
@@ -191,15 +192,16 @@ func (n *Node) Up() bool { return n.bus.Up() }
 // ClusterAddr is where other nodes find this one's server; "" where it listens nowhere.
 func (n *Node) ClusterAddr() string { return n.bus.ClusterAddr() }
 
-// URLOf is where a node's HTTP is reached; ok is false if it is not known to be alive.
-func (n *Node) URLOf(id string) (url string, ok bool) {
+// URLOf is where a node's HTTP is reached; ok is false if it is not known to be alive. dead is closed when it is not any
+// more.
+func (n *Node) URLOf(id string) (url string, dead <-chan struct{}, ok bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	p := n.peers[id]
 	if p == nil {
-		return "", false
+		return "", nil, false
 	}
-	return p.url, true
+	return p.url, p.dead, true
 }
 
 // Close takes the node off the bus. Its pages' transports are to be closed, and its agents served no more, before that.
@@ -311,7 +313,7 @@ func (n *Node) hear(text []byte) {
 	p, count := n.peers[id], m.number(1)
 	news := p == nil || count != p.count+1
 	if p == nil {
-		p = &peer{}
+		p = &peer{dead: make(chan struct{})}
 		n.peers[id] = p
 	}
 	if id == n.id && count == n.beats {
@@ -397,7 +399,10 @@ func (n *Node) unheard() (nodes []string) {
 // bury ends all that this node has with a dead one.
 func (n *Node) bury(id, reason string) {
 	n.mu.Lock()
-	delete(n.peers, id)
+	if p := n.peers[id]; p != nil {
+		close(p.dead)
+		delete(n.peers, id)
+	}
 	cores := values(n.cores[id])
 	var sessions []*session
 	for _, s := range n.sessions {
