@@ -192,8 +192,8 @@ func (n *Node) Up() bool { return n.bus.Up() }
 // ClusterAddr is where other nodes find this one's server; "" where it listens nowhere.
 func (n *Node) ClusterAddr() string { return n.bus.ClusterAddr() }
 
-// URLOf is where a node's HTTP is reached; ok is false if it is not known to be alive, and dead closed when it is not any
-// more.
+// URLOf is where a node's HTTP is reached; ok is false if it is not known to be alive, and dead closed when it is not
+// any more.
 func (n *Node) URLOf(id string) (url string, dead <-chan struct{}, ok bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
