@@ -197,7 +197,7 @@ func (h *HTTP) post(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case !ok && !(batch && batches(version)):
 		h.ask(w, r, question{who: who(r, m), text: body}) // the engine says what is wrong with it
-	case ok && (claims(m) || m.Method == "server/discover" || m.Method == "subscriptions/listen") || newer(version):
+	case ok && (claims(m) || m.Method == "server/discover" || m.Method == "subscriptions/listen") || Modern(version):
 		h.serveModern(w, r, body, m)
 	default:
 		h.serveLegacy(w, r, body, m)
@@ -221,9 +221,9 @@ func claims(m bridge.Incoming) bool { return len(m.Params.Get("_meta").Get(metaV
 // legacyVersions are those whose sessions are served, oldest first.
 var legacyVersions = []string{"2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"}
 
-// newer reports whether a Mcp-Protocol-Version header is one of the modern era, known or not: versions are dates, and
+// Modern reports whether a Mcp-Protocol-Version header is one of the modern era, known or not: versions are dates, and
 // compare as text.
-func newer(version string) bool { return version > legacyVersions[len(legacyVersions)-1] }
+func Modern(version string) bool { return version > legacyVersions[len(legacyVersions)-1] }
 
 // batches reports whether a Mcp-Protocol-Version header is of the one version that has batches, which is also the one
 // that is meant without it.

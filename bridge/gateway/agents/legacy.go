@@ -165,7 +165,7 @@ func (p *post) wait(ctx context.Context, aliveEvery time.Duration) {
 
 // legacyStreamOrEnd answers a GET, which opens the stream of what answers nothing, or a DELETE, which ends a session.
 func (h *HTTP) legacyStreamOrEnd(w http.ResponseWriter, r *http.Request) {
-	if newer(r.Header.Get("Mcp-Protocol-Version")) {
+	if Modern(r.Header.Get("Mcp-Protocol-Version")) {
 		w.Header().Set("Allow", "POST")
 		refuse(w, http.StatusMethodNotAllowed, nil, codeInvalidRequest, "This version of the protocol has only POST",
 			nil)

@@ -4,6 +4,7 @@ package fleet
 
 import (
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"net"
 	"slices"
@@ -261,6 +262,97 @@ func TestMessagesThatAreNone(t *testing.T) {
 	})
 }
 
+// The names of subjects are the fleet's own: with a wildcard it would hear all others on its cluster.
+func TestSpacesThatAreNone(t *testing.T) {
+	for _, space := range []string{"*", ">", "a.>", "a.*.b", "a b", ".a", "a.", "a..b", "a\n", "\xff", "$SYS",
+		strings.Repeat("x", 300)} {
+		if n, err := Open(Options{Space: space}); err == nil {
+			n.Close()
+			t.Errorf("%q is taken", space)
+		}
+	}
+}
+
+// Two users whose pages say the same of themselves, URI, tab and epoch, at one node: each agent has its own user's.
+func TestTwoUsersOfOneURI(t *testing.T) {
+	nodes := openFleet(t, 2)
+	var of [2]*tab
+	var agents [2]*testkit.Agent
+	for i, user := range []string{alice, bob} {
+		of[i] = &tab{Page: testkit.NewPage(t, map[string]string{app + "/doc": "of " + user}), t: t, user: user,
+			name: "tab-of-two"}
+		of[i].Epoch("one epoch")
+		of[i].dial(nodes[0])
+	}
+	for i, user := range []string{alice, bob} {
+		agents[i] = openAgent(t, nodes[1], user)
+		agents[i].Shows(app + "/doc")
+		agents[i].Watch(app + "/doc")
+		if got := agents[i].Text(app + "/doc"); got != "of "+user {
+			t.Errorf("read %q", got)
+		}
+	}
+	of[0].Set(app+"/doc", "two of alice")
+	agents[0].Told(app + "/doc")
+	of[0].say("bye", true)
+	of[0].cut()
+	agents[0].Shows()
+	if got := agents[1].Text(app + "/doc"); got != "of "+bob || len(agents[1].Updates) > 0 {
+		t.Errorf("the other reads %q, and was told %d times", got, len(agents[1].Updates))
+	}
+}
+
+// A document is known by what its origin's pages alone can say: one of another origin takes no link over.
+func TestEpochOfAnotherOrigin(t *testing.T) {
+	n := openNode(t, Options{})
+	b := openTab(t, n, alice, map[string]string{app + "/doc": "one"})
+	a := openAgent(t, n, alice)
+	a.Shows(app + "/doc")
+	other := "https://other.example"
+	page, err := n.Attach(alice, other, func([]byte) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, frame := range []string{
+		`[["hello",1,"0",{"epoch":"epoch of ` + b.name + `","tab":"` + b.name + `","dial":9}]]`,
+		`[["register","{\"uri\":\"` + other + `/x\",\"name\":\"x\"}"]]`} {
+		if err := page.Receive([]byte(frame)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a.Shows(app+"/doc", other+"/x")
+	if got := a.Text(app + "/doc"); got != "one" {
+		t.Errorf("read %q", got)
+	}
+}
+
+// What pages and their users do is not logged: their URLs and versions are their own words.
+func TestLogsHaveNothingOfPages(t *testing.T) {
+	log := testkit.LogOf(t, "the node")
+	n := openNode(t, Options{Log: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
+	a := openAgent(t, n, alice)
+	for _, frames := range [][]string{
+		{`[["hello",1,"0",{"epoch":"e","tab":"tab-tab-1","url":"` + app + `/?hunter2"}]]`,
+			`[["register","{\"uri\":\"` + app + `/doc\",\"name\":\"x\"}"]]`, `[["dance"]]`},
+		{`[["hello",9,"hunter2",{"epoch":"f","tab":"tab-tab-2"}]]`},
+	} {
+		page, err := n.Attach(alice, app, func([]byte) {})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, frame := range frames {
+			_ = page.Receive([]byte(frame)) // the last of each is refused
+			if i == 1 {
+				a.Shows(app + "/doc")
+			}
+		}
+	}
+	testkit.Eventually(t, "both are gone", func() bool { return n.Stats().Pages+n.Stats().Sessions == 0 })
+	if strings.Contains(log.String(), "hunter2") {
+		t.Error("the log has what a page has said")
+	}
+}
+
 func TestLimits(t *testing.T) {
 	n := openNode(t, Options{Pages: 3, UserPages: 2, Users: 1})
 	openTab(t, n, alice, nil)
@@ -275,6 +367,31 @@ func TestLimits(t *testing.T) {
 	openReader(t, n, alice)
 	if _, _, err := n.Reader(bob, true, nil); err == nil {
 		t.Error("agents of a second user are taken")
+	}
+}
+
+// What one user's pages offer is bounded, so that there is room for others'; and pages that say nothing count as any.
+func TestOneUserTakesNoneOfOthersRoom(t *testing.T) {
+	n := openNode(t, Options{UserPages: 2, OfferedBytes: 100_000, UserBytes: 60_000})
+	for _, user := range []string{alice, bob} {
+		b := openTab(t, n, user, nil)
+		for _, uri := range []string{app + "/one", app + "/two"} {
+			b.Describe(uri, map[string]any{"description": strings.Repeat("x", 40_000)})
+			b.Offer(uri, "x")
+		}
+		testkit.Eventually(t, "its second is refused", func() bool { return len(b.Reports()) == 1 })
+		if why := b.Reports()[0]; !strings.Contains(why, app+"/two") || !strings.Contains(why, "of this user") {
+			t.Errorf("it is told %q", why)
+		}
+	}
+	if got := n.Stats().OfferedBytes; got < 80_000 {
+		t.Errorf("%d bytes are kept of both", got)
+	}
+	if _, err := n.Attach(alice, app, func([]byte) {}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := n.Attach(alice, app, func([]byte) {}); err == nil {
+		t.Error("a third page of a user is taken before the second has said a word")
 	}
 }
 

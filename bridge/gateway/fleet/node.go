@@ -5,7 +5,9 @@ package fleet
 import (
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"log/slog"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -34,10 +36,10 @@ type Options struct {
 	Interval time.Duration
 	// Idle is how long a user's gateway stays that no agent uses. Default 5 minutes.
 	Idle time.Duration
-	// Limits bound what one page may say, and OfferedBytes what all pages of the node offer. Default link.Limits' and
-	// 1 GiB.
-	Limits       link.Limits
-	OfferedBytes int64
+	// Limits bound what one page may say, OfferedBytes what all pages of the node offer, and UserBytes what those of one
+	// user do. Default link.Limits', 1 GiB and 64 MiB.
+	Limits                  link.Limits
+	OfferedBytes, UserBytes int64
 	// Pages bounds the pages of the node, and UserPages those that one user has there. Default 100,000 and 256.
 	Pages, UserPages int
 	// Users bounds for how many users there are agents at the node. Default 20,000.
@@ -60,6 +62,9 @@ func (o Options) withDefaults() Options {
 	if o.OfferedBytes == 0 {
 		o.OfferedBytes = 1 << 30
 	}
+	if o.UserBytes == 0 {
+		o.UserBytes = 64 << 20
+	}
 	if o.Interval == 0 {
 		o.Interval = time.Second
 	}
@@ -75,7 +80,7 @@ func (o Options) withDefaults() Options {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	o.Gateway.Version, o.Gateway.Log = o.Version, o.Log
+	o.Gateway.Version, o.Gateway.Log = o.Version, nil // of a user's pages it would log the URLs
 	return o
 }
 
@@ -86,7 +91,7 @@ type Node struct {
 	bus   *bus.Bus
 	began time.Time
 	relay relay.Options
-	held  atomic.Int64 // bytes that pages offer
+	quota relay.Quota // of all pages
 
 	// drops, in tests, reports whether a message gets lost.
 	drops atomic.Pointer[func(text []byte) bool]
@@ -104,7 +109,7 @@ type Node struct {
 	strange  map[string]bool // nodes of another version
 	lastPage uint64
 	pages    map[uint64]*Page
-	users    map[string]map[*Page]bool      // with pages here that have introduced themselves
+	users    map[string]*userPages          // with pages here
 	cores    map[string]map[uint64]*farCore // of pages here, by the core's node and session
 	lastCore uint64                         // session of a core here
 	sessions map[uint64]*session            // of cores here
@@ -117,6 +122,7 @@ type peer struct {
 	count uint64
 	seen  time.Time
 	url   string
+	dead  chan struct{} // closed when it is
 }
 
 // deadAfter is after how many intervals a node that is silent is dead.
@@ -128,16 +134,23 @@ var (
 	ErrClosed = errors.New("this node goes away")
 )
 
+// spaceShape is that of Options.Space: a wildcard in it would have the node hear all other fleets of its cluster.
+var spaceShape = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}(\.[A-Za-z0-9_-]{1,64}){0,7}$`)
+
 // Open makes a node and takes it onto the bus. Where that is not there yet, it goes on trying.
 func Open(o Options) (*Node, error) {
 	o = o.withDefaults()
+	if !spaceShape.MatchString(o.Space) {
+		return nil, fmt.Errorf("%.100q is no name for subjects: it is like pagewire or live.prod, of at most 64 letters, "+
+			"digits, - and _", o.Space)
+	}
 	n := &Node{
 		o: o, id: rand.Text()[:16], began: time.Now(), stop: make(chan struct{}), peers: map[string]*peer{},
-		strange: map[string]bool{}, pages: map[uint64]*Page{}, users: map[string]map[*Page]bool{},
+		strange: map[string]bool{}, pages: map[uint64]*Page{}, users: map[string]*userPages{},
 		cores: map[string]map[uint64]*farCore{}, sessions: map[uint64]*session{}, readers: map[readerKey]*Reader{},
 	}
-	n.relay = relay.Options{Build: o.Version, Limits: o.Limits, Held: &n.held, Most: o.OfferedBytes, Send: n.toCore,
-		AnyScheme: o.Gateway.AnyScheme}
+	n.relay = relay.Options{Build: o.Version, Limits: o.Limits, Send: n.toCore, AnyScheme: o.Gateway.AnyScheme}
+	n.quota.Most, n.quota.Whose = o.OfferedBytes, "of this node"
 	if o.Bus.Name == "" {
 		o.Bus.Name = n.id
 	}
@@ -179,15 +192,16 @@ func (n *Node) Up() bool { return n.bus.Up() }
 // ClusterAddr is where other nodes find this one's server; "" where it listens nowhere.
 func (n *Node) ClusterAddr() string { return n.bus.ClusterAddr() }
 
-// URLOf is where a node's HTTP is reached; ok is false if it is not known to be alive.
-func (n *Node) URLOf(id string) (url string, ok bool) {
+// URLOf is where a node's HTTP is reached; ok is false if it is not known to be alive, and dead closed when it is not
+// any more.
+func (n *Node) URLOf(id string) (url string, dead <-chan struct{}, ok bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	p := n.peers[id]
 	if p == nil {
-		return "", false
+		return "", nil, false
 	}
-	return p.url, true
+	return p.url, p.dead, true
 }
 
 // Close takes the node off the bus. Its pages' transports are to be closed, and its agents served no more, before that.
@@ -299,7 +313,7 @@ func (n *Node) hear(text []byte) {
 	p, count := n.peers[id], m.number(1)
 	news := p == nil || count != p.count+1
 	if p == nil {
-		p = &peer{}
+		p = &peer{dead: make(chan struct{})}
 		n.peers[id] = p
 	}
 	if id == n.id && count == n.beats {
@@ -385,7 +399,10 @@ func (n *Node) unheard() (nodes []string) {
 // bury ends all that this node has with a dead one.
 func (n *Node) bury(id, reason string) {
 	n.mu.Lock()
-	delete(n.peers, id)
+	if p := n.peers[id]; p != nil {
+		close(p.dead)
+		delete(n.peers, id)
+	}
 	cores := values(n.cores[id])
 	var sessions []*session
 	for _, s := range n.sessions {

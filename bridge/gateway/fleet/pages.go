@@ -31,6 +31,12 @@ type Page struct {
 	cores []*farCore
 }
 
+// userPages are those that a user has here.
+type userPages struct {
+	pages map[*Page]bool // whether they have introduced themselves
+	quota relay.Quota
+}
+
 // A farCore is one of a page's cores, at this node or another. But for what it is, the page's lock guards it.
 type farCore struct {
 	page    *Page
@@ -55,12 +61,20 @@ func (n *Node) Attach(user, origin string, send func(frame []byte)) (*Page, erro
 		return nil, ErrClosed
 	case len(n.pages) >= n.o.Pages:
 		return nil, fmt.Errorf("%w: it has %d pages", ErrFull, n.o.Pages)
-	case len(n.users[user]) >= n.o.UserPages:
+	}
+	u := n.users[user]
+	if u == nil {
+		u = &userPages{pages: map[*Page]bool{}}
+		u.quota.Most, u.quota.Whose, u.quota.Of = n.o.UserBytes, "of this user", &n.quota
+		n.users[user] = u
+	}
+	if len(u.pages) >= n.o.UserPages {
 		return nil, fmt.Errorf("%w: it has %d pages of this user", ErrFull, n.o.UserPages)
 	}
 	n.lastPage++
-	p := &Page{node: n, id: n.lastPage, user: user, send: send, relay: relay.New(n.now(), origin, &n.relay)}
+	p := &Page{node: n, id: n.lastPage, user: user, send: send, relay: relay.New(n.now(), origin, &u.quota, &n.relay)}
 	n.pages[p.id] = p
+	u.pages[p] = false
 	return p, nil
 }
 
@@ -77,7 +91,7 @@ func (p *Page) Receive(frame []byte) error {
 	p.settle()
 	if why := (*link.Ended)(nil); errors.As(err, &why) {
 		p.node.counts.refuse("page: " + short(why.Reason))
-		p.node.o.Log.Warn("a page's link has ended", "reason", why.Reason)
+		p.node.o.Log.Warn("a page's link has ended", "reason", short(why.Reason))
 		p.end(goneOver)
 		return err
 	}
@@ -132,8 +146,8 @@ func (p *Page) end(how string) {
 	n := p.node
 	n.mu.Lock()
 	delete(n.pages, p.id)
-	delete(n.users[p.user], p)
-	if len(n.users[p.user]) == 0 {
+	u := n.users[p.user]
+	if delete(u.pages, p); len(u.pages) == 0 {
 		delete(n.users, p.user)
 	}
 	for _, f := range p.cores {
@@ -156,10 +170,7 @@ func (p *Page) end(how string) {
 func (p *Page) announce() {
 	n := p.node
 	n.mu.Lock()
-	if n.users[p.user] == nil {
-		n.users[p.user] = map[*Page]bool{}
-	}
-	n.users[p.user][p] = true
+	n.users[p.user].pages[p] = true
 	n.mu.Unlock()
 	n.post(n.subject("user", p.user), []byte(kindHas+" "+n.id+"\n"+p.user+" "+strconv.FormatUint(p.id, 10)+"\n"))
 }
@@ -210,8 +221,12 @@ func (n *Node) answerAsk(m *message) {
 	for _, user := range m.lines() {
 		text = append(text, user...)
 		n.mu.Lock()
-		for p := range n.users[user] {
-			text = strconv.AppendUint(append(text, ' '), p.id, 10)
+		if u := n.users[user]; u != nil {
+			for p, known := range u.pages {
+				if known {
+					text = strconv.AppendUint(append(text, ' '), p.id, 10)
+				}
+			}
 		}
 		n.mu.Unlock()
 		text = append(text, '\n')

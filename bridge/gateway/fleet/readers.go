@@ -199,7 +199,9 @@ func (r *Reader) work() {
 func (r *Reader) close() {
 	n := r.node
 	n.mu.Lock()
-	delete(n.readers, r.key)
+	if n.readers[r.key] == r { // its agents may have come back to another meanwhile
+		delete(n.readers, r.key)
+	}
 	n.mu.Unlock()
 	r.cancel()
 	if r.Server != nil {
@@ -391,7 +393,11 @@ func (s *session) receive(frame []byte) {
 		return
 	}
 	if err := s.page.Receive(frame); err != nil {
-		s.r.node.o.Log.Warn("a page that its own node has taken is refused", "error", err)
+		why := "" // in few words: it may name what the page has said
+		if ended := (*link.Ended)(nil); errors.As(err, &ended) {
+			why = short(ended.Reason)
+		}
+		s.r.node.o.Log.Warn("a page that its own node has taken is refused", "reason", why)
 	}
 }
 
@@ -407,7 +413,7 @@ func (s *session) introduced(frame []byte) bool {
 	s.about = about
 	var before *session
 	for _, o := range s.r.pages {
-		if o != s && o.page != nil && o.about.Epoch == about.Epoch {
+		if o != s && o.page != nil && o.about.Epoch == about.Epoch && o.about.Origin == about.Origin {
 			before = o
 		}
 	}

@@ -51,7 +51,7 @@ type Stats struct {
 func (n *Node) Stats() Stats {
 	n.mu.Lock()
 	s := Stats{Nodes: len(n.peers), Pages: len(n.pages), Users: len(n.users), Readers: len(n.readers),
-		Sessions: len(n.sessions), OfferedBytes: n.held.Load(), BusLatency: n.latency}
+		Sessions: len(n.sessions), OfferedBytes: n.quota.Held.Load(), BusLatency: n.latency}
 	watched := map[*Page]bool{}
 	for _, cores := range n.cores {
 		s.Cores += len(cores)

@@ -47,7 +47,8 @@ type Options struct {
 	TLS *tls.Config
 
 	// URL is that of an existing cluster, in place of all above; Creds a file of NATS credentials. Where it is not on
-	// this machine its connections have TLS: that of ClientTLS, or with the system's roots.
+	// this machine its connections have TLS: that of ClientTLS, or with the system's roots. Where it is, without
+	// ClientTLS, they go to no other server than those of URL.
 	URL, Creds string
 	ClientTLS  *tls.Config
 
@@ -106,7 +107,7 @@ func Open(o Options) (*Bus, error) {
 	var err error
 	if b.conn, err = nats.Connect(where, options...); err != nil {
 		b.stop()
-		return nil, fmt.Errorf("connect to the bus %s: %w", o.URL, err)
+		return nil, fmt.Errorf("connect to the bus %s: %w", withoutPasswords(o.URL), err)
 	}
 	if b.conn.IsConnected() {
 		o.Changed(true)
@@ -126,6 +127,10 @@ func dialing(o Options) []nats.Option {
 			o.Changed(false)
 		}),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
+			if !errors.Is(err, nats.ErrSlowConsumer) { // it will be so again: what is the node's is not allowed
+				o.Log.Error("the bus refuses what this node asks of it", "error", err)
+				return
+			}
 			o.Log.Warn("the bus has lost messages for this node", "error", err)
 			o.Lost()
 		}),
@@ -138,8 +143,22 @@ func dialing(o Options) []nats.Option {
 		list = append(list, nats.Secure(o.ClientTLS))
 	case o.URL != "" && !allLocal(o.URL):
 		list = append(list, nats.Secure())
+	case o.URL != "":
+		list = append(list, nats.IgnoreDiscoveredServers()) // those of other machines have no TLS from us
 	}
 	return list
+}
+
+// withoutPasswords is a list of servers, to be shown.
+func withoutPasswords(urls string) string {
+	var list []string
+	for one := range strings.SplitSeq(urls, ",") {
+		if i := strings.LastIndexByte(one, '@'); i >= 0 {
+			one = one[i+1:]
+		}
+		list = append(list, one)
+	}
+	return strings.Join(list, ",")
 }
 
 // allLocal reports whether all servers of a list, as in nats://a:4222,nats://b:4222, are on this machine.
@@ -189,6 +208,10 @@ func (o *Options) cluster(opts *server.Options) error {
 		return errors.New("nodes that speak to each other need a secret that all of them know")
 	}
 	local := loopback(host)
+	if o.Advertise != "" {
+		h, _, err := net.SplitHostPort(o.Advertise)
+		local = local && err == nil && loopback(h)
+	}
 	for _, peer := range o.Join {
 		h, _, err := net.SplitHostPort(peer)
 		if err != nil {

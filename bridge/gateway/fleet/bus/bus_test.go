@@ -10,10 +10,17 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
+	"log/slog"
 	"math/big"
 	"net"
+	"net/url"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
 
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
@@ -132,12 +139,13 @@ func TestPartsThatAreMissing(t *testing.T) {
 
 func TestOptionsThatAreRefused(t *testing.T) {
 	for name, o := range map[string]Options{
-		"no secret":        {Cluster: "127.0.0.1:0"},
-		"no address":       {Cluster: "here", Secret: "s"},
-		"join and no home": {Join: []string{"127.0.0.1:1"}, Secret: "s"},
-		"no TLS":           {Cluster: "0.0.0.0:0", Secret: "s"},
-		"no TLS elsewhere": {Cluster: "127.0.0.1:0", Join: []string{"10.0.0.1:1"}, Secret: "s"},
-		"a bad peer":       {Cluster: "127.0.0.1:0", Join: []string{"there"}, Secret: "s", TLS: &tls.Config{}},
+		"no secret":                     {Cluster: "127.0.0.1:0"},
+		"no address":                    {Cluster: "here", Secret: "s"},
+		"join and no home":              {Join: []string{"127.0.0.1:1"}, Secret: "s"},
+		"no TLS":                        {Cluster: "0.0.0.0:0", Secret: "s"},
+		"no TLS elsewhere":              {Cluster: "127.0.0.1:0", Join: []string{"10.0.0.1:1"}, Secret: "s"},
+		"no TLS behind another address": {Cluster: "127.0.0.1:0", Advertise: "10.0.0.1:1", Secret: "s"},
+		"a bad peer":                    {Cluster: "127.0.0.1:0", Join: []string{"there"}, Secret: "s", TLS: &tls.Config{}},
 	} {
 		if b, err := Open(o); err == nil {
 			b.Close()
@@ -210,5 +218,70 @@ func TestABusThatIsDown(t *testing.T) {
 	}
 	if err := b.Publish("x", []byte("hello")); err == nil {
 		t.Error("a message has gone to nowhere")
+	}
+}
+
+// cluster starts one that exists already.
+func cluster(t *testing.T, o server.Options) *server.Server {
+	t.Helper()
+	o.Host, o.Port, o.NoLog, o.NoSigs = "127.0.0.1", server.RANDOM_PORT, true, true
+	s, err := server.NewServer(&o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Start()
+	t.Cleanup(func() {
+		s.Shutdown()
+		s.WaitForShutdown()
+	})
+	if !s.ReadyForConnections(testkit.Patience) {
+		t.Fatal("the cluster does not come up")
+	}
+	return s
+}
+
+// What was reached on this machine without TLS is not looked for on others, whatever its servers say.
+func TestServersThatAreNotOfThisMachine(t *testing.T) {
+	of := server.ClusterOpts{Name: "c", Host: "127.0.0.1", Port: server.RANDOM_PORT}
+	here := cluster(t, server.Options{Cluster: of})
+	cluster(t, server.Options{Cluster: of, ClientAdvertise: "192.0.2.1:4222",
+		Routes: []*url.URL{{Scheme: "nats", Host: here.ClusterAddr().String()}}})
+	at := "nats://" + here.Addr().String()
+	other, err := nats.Connect(at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	testkit.Eventually(t, "its clients know of the second", func() bool { return len(other.DiscoveredServers()) > 0 })
+	b := open(t, Options{Name: "a", URL: at})
+	testkit.Eventually(t, "it is there", b.Up)
+	if list := b.conn.DiscoveredServers(); len(list) != 0 {
+		t.Errorf("without TLS it would go to %v", list)
+	}
+}
+
+// A refusal of the cluster's is no message that was lost: asking for that anew would be refused again, and so on.
+func TestWhatTheClusterRefuses(t *testing.T) {
+	s := cluster(t, server.Options{Users: []*server.User{{Username: "u", Password: "p",
+		Permissions: &server.Permissions{Publish: &server.SubjectPermission{Allow: []string{"mine"}}}}}})
+	var lost atomic.Int64
+	log := testkit.LogOf(t, "the node")
+	b := open(t, Options{URL: "nats://u:p@" + s.Addr().String(), Lost: func() { lost.Add(1) },
+		Log: slog.New(slog.NewTextHandler(log, nil))})
+	testkit.Eventually(t, "it is there", b.Up)
+	if err := b.Publish("another", []byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	testkit.Eventually(t, "the refusal is logged", func() bool { return strings.Contains(log.String(), "ermissions") })
+	if lost.Load() != 0 {
+		t.Error("it counts as lost")
+	}
+}
+
+// Errors and logs do not say how one logs in.
+func TestErrorsHaveNoPassword(t *testing.T) {
+	_, err := Open(Options{URL: "nats://user:hunter2@127.0.0.1:1", Creds: "/nowhere"})
+	if err == nil || strings.Contains(err.Error(), "hunter2") || !strings.Contains(err.Error(), "127.0.0.1:1") {
+		t.Errorf("the error is %v", err)
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"log/slog"
 	"net/http"
 	"regexp"
+	"slices"
 	"sync"
 	"time"
 
@@ -45,7 +46,8 @@ const (
 	firstTimeout = 10 * time.Second
 	// room bounds what all pages together have under way, in bytes: eight of the largest frames.
 	room = 8 * maxFrame
-	// maxStrangers bounds the connections that have not said yet whose they are.
+	// maxStrangers bounds the connections that have not said yet whose they are. Where there is one more the oldest
+	// goes: a page says it at once, and were the newest refused, 410 a second that are silent would keep all pages out.
 	maxStrangers = 4096
 	// A page may say fewTickets at once, and from then on one each ticketPause: each costs a signature's verification.
 	fewTickets, ticketPause = 5, 4 * time.Second
@@ -65,8 +67,8 @@ type Handler struct {
 
 	mu        sync.Mutex
 	draining  bool
-	most      int // strangers
-	strangers int
+	most      int         // strangers
+	strangers []*document // in order of coming
 	pages     map[*document]bool
 	gone      sync.WaitGroup
 }
@@ -143,42 +145,45 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	d.conn = conn
 	defer conn.Close()
-	if why := h.enter(d); why != "" {
-		conn.Refuse(websocket.StatusTryAgainLater, why)
+	if !h.enter(d) {
+		conn.Refuse(websocket.StatusTryAgainLater, "the node goes away")
 		return
 	}
 	defer h.leave(d)
-	known := sync.OnceFunc(h.known)
-	defer known()
-	d.serve(known)
+	d.serve()
 }
 
-// enter returns why one more is not taken, or "".
-func (h *Handler) enter(d *document) string {
+// enter reports whether one more is taken.
+func (h *Handler) enter(d *document) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	switch {
-	case h.draining:
-		return "the node goes away"
-	case h.strangers >= h.most:
-		h.o.Node.Refuse("page: strangers")
-		return "too many connections have not said yet whose they are"
+	if h.draining {
+		return false
 	}
-	h.strangers++
+	if len(h.strangers) >= h.most {
+		oldest := h.strangers[0]
+		h.strangers = h.strangers[1:]
+		h.o.Node.Refuse("page: strangers")
+		go oldest.conn.CloseWith(websocket.StatusTryAgainLater, "too many connections have not said yet whose they are")
+	}
+	h.strangers = append(h.strangers, d)
 	h.pages[d] = true
 	h.gone.Add(1)
-	return ""
+	return true
 }
 
-// known counts one stranger less.
-func (h *Handler) known() {
+// known counts one stranger less, if it still is one.
+func (h *Handler) known(d *document) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.strangers--
+	if i := slices.Index(h.strangers, d); i >= 0 {
+		h.strangers = slices.Delete(h.strangers, i, i+1)
+	}
 }
 
 func (h *Handler) leave(d *document) {
 	d.conn.Close()
+	h.known(d)
 	d.mu.Lock()
 	if d.ends != nil {
 		d.ends.Stop()
@@ -197,8 +202,8 @@ func (d *document) refuse(reason, sentence string) {
 	d.conn.Refuse(websocket.StatusPolicyViolation, sentence[:min(len(sentence), 120)])
 }
 
-// serve is the life of a document. known is called when it is clear whose that is.
-func (d *document) serve(known func()) {
+// serve is the life of a document.
+func (d *document) serve() {
 	ctx, cancel := context.WithTimeout(context.Background(), firstTimeout)
 	defer cancel()
 	note, err := d.conn.ReadNote(ctx)
@@ -217,7 +222,7 @@ func (d *document) serve(known func()) {
 		return
 	}
 	cancel()
-	known()
+	d.h.known(d)
 	d.conn.Limit(maxFrame, d.user)
 	page, err := d.h.o.Node.Attach(d.user, d.origin, d.send)
 	if err != nil {

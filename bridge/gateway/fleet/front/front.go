@@ -230,20 +230,24 @@ func (h *Handler) server(g *gateway.Gateway) fleet.Server {
 		Log: h.o.Log})}
 }
 
-// elsewhere says which other node a request's session is at.
+// elsewhere says which other node a request's session is at. The modern era has none, whatever the header says.
 func (h *Handler) elsewhere(r *http.Request) (node string, ok bool) {
+	if agents.Modern(r.Header.Get("Mcp-Protocol-Version")) {
+		return "", false
+	}
 	node, _, ok = strings.Cut(r.Header.Get("Mcp-Session-Id"), ".")
 	return node, ok && node != h.o.Node.ID()
 }
 
-// pass passes a request on to the node of its session.
+// pass passes a request on to the node of its session, until that is dead: one that hangs would keep it for good.
 func (h *Handler) pass(w http.ResponseWriter, r *http.Request, node string) {
-	at, alive := h.o.Node.URLOf(node)
+	at, dead, alive := h.o.Node.URLOf(node)
 	target, err := url.Parse(at)
 	if !alive || at == "" || err != nil || r.Header.Get(headerVia) != "" {
 		lost(w)
 		return
 	}
+	client := r.Context()
 	p := &httputil.ReverseProxy{
 		Transport: h.proxy, FlushInterval: -1, ErrorLog: slog.NewLogLogger(h.o.Log.Handler(), slog.LevelDebug),
 		Rewrite: func(out *httputil.ProxyRequest) {
@@ -251,14 +255,23 @@ func (h *Handler) pass(w http.ResponseWriter, r *http.Request, node string) {
 			out.Out.Header.Set(headerVia, h.o.Node.ID())
 			out.SetXForwarded()
 		},
-		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
-			if r.Context().Err() == nil && !errors.Is(err, http.ErrAbortHandler) {
+		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
+			if client.Err() == nil && !errors.Is(err, http.ErrAbortHandler) {
 				h.o.Log.Warn("the node of a session does not answer", "node", node, "error", err)
 				lost(w)
 			}
 		},
 	}
-	p.ServeHTTP(w, r)
+	ctx, cancel := context.WithCancel(client)
+	defer cancel()
+	go func() {
+		select {
+		case <-dead:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	p.ServeHTTP(w, r.WithContext(ctx))
 }
 
 // lost says that a session's node is dead: the client begins anew.

@@ -364,3 +364,54 @@ func TestPublicURLsThatAreNone(t *testing.T) {
 		}
 	}
 }
+
+// The modern era has no sessions: whatever a request's Mcp-Session-Id says, it is served where it comes.
+func TestModernRequestsHaveNoSession(t *testing.T) {
+	p := openPlace(t, 1)
+	answer, text := p.post(0, func(r *http.Request) {
+		r.Header.Set("Authorization", "Bearer "+p.login.Token("alice", "pages:read"))
+		r.Header.Set("Mcp-Session-Id", "dead.x")
+		r.Header.Set("Mcp-Protocol-Version", testkit.Modern)
+		r.Header.Set("Mcp-Method", "resources/list")
+		r.Body = io.NopCloser(strings.NewReader(`{"jsonrpc":"2.0","id":2,"method":"resources/list","params":{"_meta":{` +
+			`"io.modelcontextprotocol/protocolVersion":"` + testkit.Modern + `",` +
+			`"io.modelcontextprotocol/clientInfo":{"name":"x","version":"1"},` +
+			`"io.modelcontextprotocol/clientCapabilities":{}}}}`))
+		r.ContentLength = -1
+	})
+	if answer.StatusCode != 200 {
+		t.Errorf("%s %s", answer.Status, text)
+	}
+}
+
+// A request that waits for a node that hangs has its answer when that is known to be dead: the client begins anew.
+func TestSessionOfANodeThatHangs(t *testing.T) {
+	p := openPlace(t, 2)
+	hangs, asked := make(chan struct{}), make(chan struct{}, 1)
+	mute := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		asked <- struct{}{}
+		<-hangs
+	}))
+	defer mute.Close()
+	defer close(hangs)
+	n, err := fleet.Open(fleet.Options{URL: mute.URL, Interval: 200 * time.Millisecond,
+		Bus: bus.Options{Cluster: "127.0.0.1:0", Join: []string{p.nodes[0].ClusterAddr()}, Secret: "secret"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer n.Close()
+	testkit.Eventually(t, "it is known", func() bool { return p.nodes[0].Stats().Nodes == 3 })
+	answers := make(chan int, 1)
+	go func() {
+		answer, _ := p.post(0, func(r *http.Request) {
+			r.Header.Set("Authorization", "Bearer "+p.login.Token("alice", "pages:read"))
+			r.Header.Set("Mcp-Session-Id", n.ID()+".x")
+		})
+		answers <- answer.StatusCode
+	}()
+	testkit.Receive(t, "it is asked", asked)
+	n.Close()
+	if got := testkit.Receive(t, "an answer", answers); got != 404 {
+		t.Errorf("the answer is %d", got)
+	}
+}

@@ -32,12 +32,19 @@ type Options struct {
 	AnyScheme bool
 	// Limits bound what the page may say.
 	Limits link.Limits
-	// Held counts the bytes that all pages offer, and Most bounds them: above it nothing more is registered.
-	Held *atomic.Int64
-	Most int64
 	// Send takes a frame for a core: touch says that it has touches alone, which a later one repeats if it gets lost
 	// (Core.Repeat). It must not call the Relay.
 	Send func(to *Core, frame []byte, touch bool)
+}
+
+// A Quota counts the bytes that some pages offer together, and bounds them: above Most nothing more is registered.
+type Quota struct {
+	Held atomic.Int64
+	Most int64
+	// Whose says whose pages these are, for them to be told: "of this node".
+	Whose string
+	// Of counts and bounds these and others. May be nil.
+	Of *Quota
 }
 
 // A Relay is one page. Its methods, and those of its Cores, are not to be called concurrently.
@@ -50,7 +57,8 @@ type Relay struct {
 	order  int              // of the last offer
 	tools  string
 	bye    string // what the page has said of its end, as text of the call; "" if it has not
-	held   int64  // what Options.Held counts
+	quota  *Quota
+	held   int64 // what quota counts of it
 
 	cores   []*Core           // nil while there is none
 	watches map[string]*watch // nil while there is none
@@ -69,10 +77,10 @@ type watch struct {
 	revision int64
 }
 
-// New returns the relay of a page whose link begins at now. URIs at other origins than the page's, as its browser gave
-// it, are refused.
-func New(now bridge.Time, origin string, o *Options) *Relay {
-	r := &Relay{opt: o, origin: origin}
+// New returns the relay of a page whose link begins at now, and counts what it offers in a Quota. URIs at other origins
+// than the page's, as its browser gave it, are refused.
+func New(now bridge.Time, origin string, quota *Quota, o *Options) *Relay {
+	r := &Relay{opt: o, origin: origin, quota: quota}
 	r.peer = link.New(now, (*pageSide)(r), o.Build, o.Limits)
 	return r
 }
@@ -123,13 +131,17 @@ func (r *Relay) owns(uri string) bool {
 // count notes that more bytes are kept, or fewer.
 func (r *Relay) count(more int64) {
 	r.held += more
-	r.opt.Held.Add(more)
+	for q := r.quota; q != nil; q = q.Of {
+		q.Held.Add(more)
+	}
 }
 
 // room reports, as an error, that so many bytes more are not kept.
 func (r *Relay) room(more int) error {
-	if r.opt.Held.Load()+int64(more) > r.opt.Most {
-		return fmt.Errorf("all pages of this node together offer too much; the limit is %d bytes", r.opt.Most)
+	for q := r.quota; q != nil; q = q.Of {
+		if q.Held.Load()+int64(more) > q.Most {
+			return fmt.Errorf("all pages %s together offer too much; the limit is %d bytes", q.Whose, q.Most)
+		}
 	}
 	return nil
 }

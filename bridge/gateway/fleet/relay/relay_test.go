@@ -26,7 +26,7 @@ const app = "https://app.example"
 type place struct {
 	t     *testing.T
 	page  *testkit.Page
-	held  atomic.Int64
+	quota Quota
 	began time.Time
 	lose  atomic.Bool // touches that are on their way to cores
 
@@ -38,7 +38,8 @@ type place struct {
 func openPlace(t *testing.T, state map[string]string) *place {
 	t.Helper()
 	p := &place{t: t, page: testkit.NewPage(t, state), began: time.Now()}
-	p.relay = New(0, app, &Options{Build: "1", Held: &p.held, Most: 100_000, Send: p.send})
+	p.quota.Most = 100_000
+	p.relay = New(0, app, &p.quota, &Options{Build: "1", Send: p.send})
 	out := make(chan []byte, 1000)
 	p.page.Connect(func(frame []byte) {
 		f := link.Parse(frame, link.Limits{})
@@ -250,7 +251,7 @@ func TestToolThatIsStale(t *testing.T) {
 // What a page offers is bounded and counted, and gone with it.
 func TestWhatIsKept(t *testing.T) {
 	p := openPlace(t, map[string]string{app + "/doc": "one"})
-	before := p.held.Load()
+	before := p.quota.Held.Load()
 	if before == 0 {
 		t.Fatal("nothing is counted")
 	}
@@ -262,11 +263,11 @@ func TestWhatIsKept(t *testing.T) {
 	p.page.Offer("https://elsewhere.example/x", "x")
 	testkit.Eventually(t, "the page is told of both refusals", func() bool { return len(p.page.Reports()) == 2 })
 	p.page.Withdraw(app + "/large")
-	testkit.Eventually(t, "it is not counted any more", func() bool { return p.held.Load() == before })
+	testkit.Eventually(t, "it is not counted any more", func() bool { return p.quota.Held.Load() == before })
 	p.mu.Lock()
 	p.relay.Close()
 	p.mu.Unlock()
-	if n := p.held.Load(); n != 0 {
+	if n := p.quota.Held.Load(); n != 0 {
 		t.Errorf("%d bytes are counted when it is gone", n)
 	}
 }
@@ -274,7 +275,7 @@ func TestWhatIsKept(t *testing.T) {
 // Frames of cores that are none are refused, and harm nobody.
 func TestFramesThatAreNone(t *testing.T) {
 	p := openPlace(t, map[string]string{app + "/doc": "one"})
-	testkit.Eventually(t, "the page offers", func() bool { return p.held.Load() > 0 })
+	testkit.Eventually(t, "the page offers", func() bool { return p.quota.Held.Load() > 0 })
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, frame := range []string{"", "{}", "x", `[["dance"]]`, `[["read"]]`, `[["read",0,"a","b",""]]`,

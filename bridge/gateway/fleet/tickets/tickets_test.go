@@ -87,7 +87,7 @@ func TestOneUser(t *testing.T) {
 		strings.Join(agent.Scopes, " ") != "pages:read pages:act" || page.Until.Before(time.Now()) {
 		t.Errorf("%+v\n%+v\n%+v", page, agent, other)
 	}
-	if UserOf("a", "b\x00c") == UserOf("a\x00b", "c") && UserOf("a", "bc") == UserOf("ab", "c") {
+	if UserOf("a", "bc") == UserOf("ab", "c") || UserOf("a", "b\x00c") == UserOf("a", "b") {
 		t.Error("two users are one")
 	}
 	if list := v.AgentIssuers(); len(list) != 1 || list[0] != agents.Name {
@@ -155,8 +155,17 @@ func TestTicketsThatAreRefused(t *testing.T) {
 		"https://evil.example"); ReasonOf(err) != "origin" {
 		t.Errorf("an origin that the issuer has not: %v", err)
 	}
-	if _, err := v.Token(t.Context(), good); ReasonOf(err) != "no token" {
-		t.Errorf("a ticket as an access token: %v", err)
+}
+
+// What has an origin, of whatever form, is a ticket, also where it has scopes.
+func TestTicketAsAToken(t *testing.T) {
+	ours := newIssuer(t, login)
+	v := newVerifier(t, Issuer{Issuer: login, JWKS: keysFile(t, ours)})
+	for _, origin := range []any{app, []string{app}, 7, true, map[string]any{}} {
+		ticket := sign(t, ours, "alice", map[string]any{"origin": origin, "scope": "pages:read pages:act"})
+		if _, err := v.Token(t.Context(), ticket); ReasonOf(err) != "no token" {
+			t.Errorf("for %v: %v", origin, err)
+		}
 	}
 }
 
@@ -218,10 +227,12 @@ func TestOptionsThatAreRefused(t *testing.T) {
 		"no keys":     {Audience: audience, Issuers: []Issuer{{Issuer: login}}},
 		"twice": {Audience: audience, Issuers: []Issuer{{Issuer: login, JWKS: file},
 			{Issuer: login, JWKS: file}}},
-		"none":           {Audience: audience, Issuers: []Issuer{{Issuer: login, JWKS: file, Algorithms: []string{"None"}}}},
-		"no such file":   {Audience: audience, Issuers: []Issuer{{Issuer: login, JWKS: "/nowhere/keys.json"}}},
-		"empty":          {Audience: audience, Issuers: []Issuer{{Issuer: login, JWKS: empty}}},
-		"an open line":   {Audience: audience, Issuers: []Issuer{{Issuer: login, JWKS: "http://login.example/keys"}}},
+		"none":         {Audience: audience, Issuers: []Issuer{{Issuer: login, JWKS: file, Algorithms: []string{"None"}}}},
+		"no such file": {Audience: audience, Issuers: []Issuer{{Issuer: login, JWKS: "/nowhere/keys.json"}}},
+		"empty":        {Audience: audience, Issuers: []Issuer{{Issuer: login, JWKS: empty}}},
+		"an open line": {Audience: audience, Issuers: []Issuer{{Issuer: login, JWKS: "http://login.example/keys"}}},
+		// Its user "c" would be that of the tenant "a" whose subject is "b\x00c".
+		"a zero byte":    {Audience: audience, Issuers: []Issuer{{Issuer: login, Tenant: "a\x00b", JWKS: file}}},
 		"another scheme": {Audience: audience, Issuers: []Issuer{{Issuer: login, JWKS: "ftp://login.example/keys"}}},
 	} {
 		if _, err := New(o); err == nil {

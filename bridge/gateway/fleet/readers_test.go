@@ -1,0 +1,45 @@
+//go:build !js
+
+package fleet
+
+import (
+	"testing"
+
+	"github.com/pagewire/pagewire/bridge/gateway"
+	"github.com/pagewire/pagewire/bridge/testkit"
+)
+
+// A slowServer takes its time to close.
+type slowServer struct{ closing, may chan struct{} }
+
+func (s *slowServer) Busy() bool { return false }
+
+func (s *slowServer) Close() {
+	s.closing <- struct{}{}
+	<-s.may
+}
+
+// Agents that come back while the gateways that rested are closed have gateways that are told of pages.
+func TestReaderThatComesBackWhileItsLastCloses(t *testing.T) {
+	n := openNode(t, Options{Idle: interval})
+	s := &slowServer{closing: make(chan struct{}, 2), may: make(chan struct{})}
+	for _, user := range []string{alice, bob} {
+		_, release, err := n.Reader(user, true, func(*gateway.Gateway) Server { return s })
+		if err != nil {
+			t.Fatal(err)
+		}
+		release()
+	}
+	testkit.Receive(t, "the first of them closes", s.closing)
+	testkit.Eventually(t, "both are nobody's", func() bool { return n.Stats().Readers == 0 })
+	openReader(t, n, alice)
+	openReader(t, n, bob)
+	close(s.may)
+	testkit.Receive(t, "the second closes", s.closing)
+	openTab(t, n, alice, map[string]string{app + "/doc": "a"})
+	openTab(t, n, bob, map[string]string{app + "/doc": "b"})
+	testkit.Eventually(t, "both have a session", func() bool { return n.Stats().Sessions == 2 })
+	if got := n.Stats().Readers; got != 2 {
+		t.Errorf("%d gateways are known", got)
+	}
+}
