@@ -54,7 +54,18 @@ func (tc toolchain) compile(root, out string) error { return tc.compilePackage(r
 
 func (tc toolchain) compilePackage(root, out, pkg string) error {
 	args := append(append([]string{}, tc.command[1:]...), "-o", out, pkg)
-	return run(root, tc.env, tc.command[0], args...)
+	if err := run(root, tc.env, tc.command[0], args...); err != nil {
+		return err
+	}
+	module, err := os.ReadFile(out)
+	if err != nil {
+		return err
+	}
+	module, err = mergeSegments(module)
+	if err != nil {
+		return fmt.Errorf("%s: %w", out, err)
+	}
+	return os.WriteFile(out, module, 0o644)
 }
 
 // wasmExecModule returns wasm_exec.js as the module "wasm_exec", which exports one function: load(globalThis)
