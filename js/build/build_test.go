@@ -149,7 +149,11 @@ func TestTinyGoOnPathCompilesTheCore(t *testing.T) {
 case $1 in
 version) echo tinygo version 0.99.0;;
 env) echo /opt/tinygo;;
-build) echo "$@" > "${0%/*}"/built;;
+build)
+	echo "$@" > "${0%/*}"/built
+	while [ "$1" != -o ]; do shift; done
+	printf '\0asm\1\0\0\0' > "$2"
+	;;
 esac
 `,
 	})
@@ -164,12 +168,13 @@ esac
 	if got, err := tc.wasmExec(); err != nil || got != filepath.FromSlash("/opt/tinygo/targets/wasm_exec.js") {
 		t.Errorf("wasm_exec.js is taken from %q, %v", got, err)
 	}
-	if err := tc.compile(bin, "out.wasm"); err != nil {
+	out := filepath.Join(bin, "out.wasm")
+	if err := tc.compile(bin, out, "./wasm"); err != nil {
 		t.Fatal(err)
 	}
 	got, _ := os.ReadFile(filepath.Join(bin, "built"))
-	if want := "build -target=wasm -scheduler=none -opt=z -no-debug -buildmode=c-shared -o out.wasm ./wasm\n"; string(
-		got) != want {
+	if want := "build -target=wasm -scheduler=none -opt=z -no-debug -buildmode=c-shared -o " + out +
+		" ./wasm\n"; string(got) != want {
 		t.Errorf("called with %q, want %q", got, want)
 	}
 }

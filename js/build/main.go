@@ -81,8 +81,11 @@ func build(root string) error {
 
 	compiled := make(chan error, 1)
 	go func() {
-		compiled <- errors.Join(tc.compile(root, filepath.Join(dist, "pagewire.wasm")),
-			tc.compilePackage(root, filepath.Join(dist, "pagewire.views.wasm"), "./wasm/views"))
+		emulated := findGo("lean") // js/test/tinygo/wasm_exec.mjs
+		compiled <- errors.Join(tc.compile(root, filepath.Join(dist, "pagewire.wasm"), "./wasm"),
+			tc.compile(root, filepath.Join(dist, "pagewire.views.wasm"), "./wasm/views"),
+			emulated.compile(root, filepath.Join(dist, "test/tinygo.wasm"), "./wasm"),
+			emulated.compile(root, filepath.Join(dist, "test/tinygo.views.wasm"), "./wasm/views"))
 	}()
 	err := errors.Join(bundleAll(root, dist, tc), bundleWorker(root, dist, tc))
 	if err := errors.Join(err, <-compiled); err != nil {

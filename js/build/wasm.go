@@ -37,22 +37,26 @@ func findToolchain() toolchain {
 			wasmExec: func() (string, error) { return under(path, "env", "TINYGOROOT", "targets/wasm_exec.js") },
 		}
 	}
+	return findGo()
+}
+
+// findGo is the toolchain that everybody has. With tags it builds something else than what is shipped.
+func findGo(tags ...string) toolchain {
 	name := "go"
 	if out, err := exec.Command("go", "env", "GOVERSION").Output(); err == nil {
 		name = strings.TrimSpace(string(out))
 	}
 	return toolchain{
 		name: name,
-		command: []string{"go", "build", "-trimpath", "-ldflags=-s -w",
+		command: []string{"go", "build", "-trimpath", "-ldflags=-s -w", "-tags=" + strings.Join(tags, ","),
 			"-gcflags=all=-l", "-gcflags=github.com/pagewire/pagewire/bridge/wire="},
 		env:      []string{"GOOS=js", "GOARCH=wasm"},
 		wasmExec: func() (string, error) { return under("go", "env", "GOROOT", "lib/wasm/wasm_exec.js") },
 	}
 }
 
-func (tc toolchain) compile(root, out string) error { return tc.compilePackage(root, out, "./wasm") }
-
-func (tc toolchain) compilePackage(root, out, pkg string) error {
+// compile builds a package of root, and writes its data as few segments.
+func (tc toolchain) compile(root, out, pkg string) error {
 	args := append(append([]string{}, tc.command[1:]...), "-o", out, pkg)
 	if err := run(root, tc.env, tc.command[0], args...); err != nil {
 		return err
