@@ -134,7 +134,7 @@ test-fresh: ## Each level, and each command of the README, on a clone of its own
 gotest = @mkdir -p $(RESULTS); $(GOTESTSUM) --jsonfile $(RESULTS)/$(1).json --raw-command -- $(2)
 
 ##@ What it costs:
-size: build ## Print raw, gzip and brotli size of each artefact; fail above a budget
+size: build ## Print raw, gzip and brotli size of each artefact, and of each package in the core; fail above a budget
 	@go run ./js/build -size
 
 bench: $(if $(AGENTS),bench-agents,bench-pages) ## Measure pages and gateway beside those of others, and the engine; SHORT=1: 3 minutes; AGENTS=1: what models pay

@@ -364,7 +364,7 @@ func TestWeighNamesWhatIsAboveItsBudget(t *testing.T) {
 	dist := write(t, map[string]string{"small.js": "1", "large.js": strings.Repeat("0123456789", 9) +
 		"abcdefghijklmnopqrstuvwxyz"})
 	var table strings.Builder
-	err := weigh(&table, dist, []artefact{{"small.js", 100}, {"large.js", 10}})
+	_, err := weigh(&table, dist, []artefact{{"small.js", 100}, {"large.js", 10}})
 	if err == nil || !strings.Contains(err.Error(), "large.js weighs ") || strings.Contains(err.Error(), "small.js") {
 		t.Errorf("error %v; want one that names large.js alone", err)
 	}
@@ -373,10 +373,10 @@ func TestWeighNamesWhatIsAboveItsBudget(t *testing.T) {
 			t.Errorf("no %q in\n%s", word, &table)
 		}
 	}
-	if err := weigh(io.Discard, dist, []artefact{{"small.js", 100}, {"large.js", 0}}); err != nil {
+	if _, err := weigh(io.Discard, dist, []artefact{{"small.js", 100}, {"large.js", 0}}); err != nil {
 		t.Errorf("within the budgets: %v", err)
 	}
-	if err := weigh(io.Discard, dist, []artefact{{"none.js", 0}}); err == nil ||
+	if _, err := weigh(io.Discard, dist, []artefact{{"none.js", 0}}); err == nil ||
 		!strings.Contains(err.Error(), "make build") {
 		t.Errorf("without a file: %v; want what to do", err)
 	}

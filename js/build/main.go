@@ -19,7 +19,7 @@
 // Usage, from anywhere in the repository:
 //
 //	go run ./js/build          build
-//	go run ./js/build -size    print what dist/ weighs; exit 1 above a budget
+//	go run ./js/build -size    print what dist/ weighs, and what of the core each package does; exit 1 above a budget
 //
 // It needs Go and what js/package-lock.json names (make installs that). It downloads nothing, and it keeps no cache
 // of its own: go build has one, and esbuild needs none.
@@ -52,7 +52,7 @@ var shipped = []string{
 var inspector = []string{"inspector/index.html", "inspector/inspector.js", "inspector/inspector.css"}
 
 func main() {
-	size := flag.Bool("size", false, "print raw, gzip and brotli sizes of what dist/ holds, and fail above a budget")
+	size := flag.Bool("size", false, "print what dist/ weighs raw, by gzip and by brotli, and each package in the core; fail above a budget")
 	flag.Parse()
 	if flag.NArg() > 0 {
 		fmt.Fprintf(os.Stderr, "build: unexpected argument %q\n", flag.Arg(0))
@@ -61,7 +61,7 @@ func main() {
 	root, err := findRoot()
 	if err == nil {
 		if *size {
-			err = weigh(os.Stdout, filepath.Join(root, "dist"), artefacts)
+			err = sizes(os.Stdout, root)
 		} else {
 			err = build(root)
 		}
@@ -70,6 +70,17 @@ func main() {
 		fmt.Fprintln(os.Stderr, "build:", err)
 		os.Exit(1)
 	}
+}
+
+// sizes prints what dist/ weighs, and what of it each package of Go does.
+func sizes(w io.Writer, root string) error {
+	brotlis, err := weigh(w, filepath.Join(root, "dist"), artefacts)
+	if brotlis == nil {
+		return err
+	}
+	tc := findToolchain()
+	return errors.Join(err, weighPackages(w, root, tc, "./wasm", brotlis["pagewire.wasm"]),
+		weighPackages(w, root, tc, "./wasm/views", brotlis["pagewire.views.wasm"]))
 }
 
 // build makes dist/ and bin/ under root. The WebAssembly module is compiled while the scripts are bundled; neither
