@@ -4,8 +4,8 @@ package main
 
 import "github.com/pagewire/pagewire/bridge"
 
-// What is otherwise in TinyGo's build. The tag lean makes the same of Go's, for tests on machines without TinyGo, and to
-// say what safejs costs.
+// What is otherwise in TinyGo's build. The tag lean makes the same of Go's, for tests on machines without TinyGo, and
+// to say what safejs costs.
 
 // recovers: before 0.42 TinyGo cannot recover on wasm. A panic is a trap there, which JavaScript sees as an exception;
 // it is the same with later ones, so that there are no two kinds.

@@ -27,9 +27,9 @@ type share struct {
 const least = 1_000
 
 // weighPackages prints what the code of each package weighs in a module of wasm/, which is built once more for that,
-// with the names of its functions. A package's brotli is its share of whole, the module's: each is compressed by itself,
-// and that is scaled so that it sums up. Strings, types and the runtime's tables of functions are data, which names no
-// package.
+// with the names of its functions. A package's brotli is its share of whole, the module's: each is compressed by
+// itself, and that is scaled so that it sums up. Strings, types and the runtime's tables of functions are data, which
+// names no package.
 func weighPackages(w io.Writer, root string, tc toolchain, pkg string, whole int) error {
 	dir, err := os.MkdirTemp("", "pagewire-size-")
 	if err != nil {

@@ -32,12 +32,13 @@ var artefacts = []artefact{
 	{"views.js", 0},
 	{"view.js", 0},
 	{"pagewire.views.wasm", 468_500},
-	{"test/tinygo.wasm", 0}, // the core by Go without safejs, which no page loads: what safejs costs is the difference
+	// The core by Go without safejs, which no page loads: what safejs costs is the difference.
+	{"test/tinygo.wasm", 0},
 }
 
-// weigh prints a table of what each artefact in dist weighs raw, by gzip -9 and by brotli 11, and returns an error that
-// names those above their budget; it also returns their brotli by name. The brotli is a Go one; on these files it is as small as the reference coder, to the
-// byte.
+// weigh prints a table of what each artefact in dist weighs raw, by gzip -9 and by brotli 11. It returns their brotli by
+// name, and an error that names those above their budget. The brotli is a Go one; on these files it is as small as the
+// reference coder, to the byte.
 func weigh(w io.Writer, dist string, list []artefact) (map[string]int, error) {
 	type weight struct {
 		raw, gzip, brotli int

@@ -1,6 +1,6 @@
 /**
- * The edge by itself, with a core of each build: text through linear memory, re-entry, limits, and what becomes of a core
- * that fails.
+ * The edge by itself, with a core of each build: text through linear memory, re-entry, limits, and what becomes of a
+ * core that fails.
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";

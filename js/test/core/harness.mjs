@@ -14,8 +14,8 @@ const module = await WebAssembly.compile(await readFile(new URL("../../../dist/p
 const byGo = WebAssembly.Module.exports(module).some(({ name }) => name === "mem");
 
 /**
- * The cores that are tested: what was built, and, where that is Go's, what stands in for TinyGo's (../tinygo). A panic is
- * contained where the build recovers, and its text reported; else it is a trap.
+ * The cores that are tested: what was built, and, where that is Go's, what stands in for TinyGo's (../tinygo). A panic
+ * is contained where the build recovers, and its text reported; else it is a trap.
  */
 export const builds = [{ name: byGo ? "Go" : "TinyGo", start, wasm: "/pagewire.wasm", recovers: byGo }];
 if (byGo) builds.push({ name: "TinyGo, emulated", start: startEmulated, wasm: "/test/tinygo.wasm", recovers: false });

@@ -1,7 +1,7 @@
 /**
  * A wasm_exec.js that behaves as TinyGo's does in c-shared mode, for machines without TinyGo: js/build bundles the
- * loaders with it for the tests. A build by Go with the tag lean runs underneath, which has neither safejs nor recover()
- * (wasm/build_tinygo.go). What differs from Go's is what follows:
+ * loaders with it for the tests. A build by Go with the tag lean runs underneath, which has neither safejs nor
+ * recover() (wasm/build_tinygo.go). What differs from Go's is what follows:
  *
  * - There is no main that goes on: run() resolves as soon as the module is initialized.
  * - The memory is exported as `memory`, not as `mem`; of what Go's runtime needs nothing else is exported.
