@@ -20,7 +20,8 @@ import (
 )
 
 // linked are the packages that are in the wasm of a page, each behind those that it imports.
-var linked = []string{"bridge/wire", "bridge/coalesce", "bridge/resource", "bridge", "bridge/view", "wasm", "wasm/views"}
+var linked = []string{"bridge/wire", "bridge/coalesce", "bridge/resource", "bridge", "bridge/view", "wasm",
+	"wasm/views"}
 
 func TestPageCodeNeedsNoReflection(t *testing.T) {
 	files := token.NewFileSet()
@@ -73,8 +74,8 @@ func (c *checked) check(files *token.FileSet, path string, parsed []*ast.File) (
 	var violations []string
 	refuse := func(at token.Pos, what string, t types.Type) {
 		p := files.Position(at)
-		violations = append(violations, fmt.Sprintf("%s:%d: %s %s: TinyGo does it by reflection", filepath.Base(p.Filename),
-			p.Line, what, t))
+		violations = append(violations, fmt.Sprintf("%s:%d: %s %s: TinyGo does it by reflection",
+			filepath.Base(p.Filename), p.Line, what, t))
 	}
 	for expr, tv := range info.Types {
 		if m, ok := tv.Type.(*types.Map); ok && tv.IsType() && !hashes(m.Key()) {

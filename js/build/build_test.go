@@ -161,7 +161,10 @@ esac
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", bin+string(filepath.ListSeparator)+os.Getenv("PATH"))
-	tc := findToolchain()
+	tc, err := findToolchain("")
+	if err != nil {
+		t.Fatal(err)
+	}
 	if tc.name != "tinygo version 0.99.0" {
 		t.Errorf("the toolchain is called %q", tc.name)
 	}
@@ -176,6 +179,21 @@ esac
 	if want := "build -target=wasm -scheduler=none -opt=z -no-debug -buildmode=c-shared -o " + out +
 		" ./wasm\n"; string(got) != want {
 		t.Errorf("called with %q, want %q", got, want)
+	}
+	if tc, err := findToolchain("go"); err != nil || strings.Contains(tc.name, "tinygo") {
+		t.Errorf("asked for go: %q, %v", tc.name, err)
+	}
+}
+
+func TestToolchainsThatAreNotThere(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	if tc, err := findToolchain(""); err != nil || tc.command[0] != "go" {
+		t.Errorf("without TinyGo: %v, %v", tc.command, err)
+	}
+	for _, name := range []string{"tinygo", "gcc"} {
+		if _, err := findToolchain(name); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 

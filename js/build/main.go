@@ -18,7 +18,7 @@
 //
 // Usage, from anywhere in the repository:
 //
-//	go run ./js/build          build
+//	go run ./js/build          build; -core=go or -core=tinygo says by what, else TinyGo is taken where it is on PATH
 //	go run ./js/build -size    print what dist/ weighs, and what of the core each package does; exit 1 above a budget
 //
 // It needs Go and what js/package-lock.json names (make installs that). It downloads nothing, and it keeps no cache
@@ -52,6 +52,7 @@ var shipped = []string{
 var inspector = []string{"inspector/index.html", "inspector/inspector.js", "inspector/inspector.css"}
 
 func main() {
+	core := flag.String("core", "", "compile the core by `go` or tinygo; without it by tinygo where it is on PATH")
 	size := flag.Bool("size", false, "print what dist/ weighs raw, by gzip and by brotli, and each package in the core; fail above a budget")
 	flag.Parse()
 	if flag.NArg() > 0 {
@@ -60,11 +61,7 @@ func main() {
 	}
 	root, err := findRoot()
 	if err == nil {
-		if *size {
-			err = sizes(os.Stdout, root)
-		} else {
-			err = build(root)
-		}
+		err = do(root, *core, *size)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "build:", err)
@@ -72,23 +69,32 @@ func main() {
 	}
 }
 
+func do(root, core string, size bool) error {
+	tc, err := findToolchain(core)
+	if err != nil {
+		return err
+	}
+	if size {
+		return sizes(os.Stdout, root, tc)
+	}
+	return build(root, tc)
+}
+
 // sizes prints what dist/ weighs, and what of it each package of Go does.
-func sizes(w io.Writer, root string) error {
+func sizes(w io.Writer, root string, tc toolchain) error {
 	brotlis, err := weigh(w, filepath.Join(root, "dist"), artefacts)
 	if brotlis == nil {
 		return err
 	}
-	tc := findToolchain()
 	return errors.Join(err, weighPackages(w, root, tc, "./wasm", brotlis["pagewire.wasm"]),
 		weighPackages(w, root, tc, "./wasm/views", brotlis["pagewire.views.wasm"]))
 }
 
 // build makes dist/ and bin/ under root. The WebAssembly module is compiled while the scripts are bundled; neither
 // needs the other.
-func build(root string) error {
+func build(root string, tc toolchain) error {
 	start := time.Now()
 	dist := filepath.Join(root, "dist")
-	tc := findToolchain()
 
 	compiled := make(chan error, 1)
 	go func() {

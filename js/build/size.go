@@ -36,9 +36,9 @@ var artefacts = []artefact{
 	{"test/tinygo.wasm", 0},
 }
 
-// weigh prints a table of what each artefact in dist weighs raw, by gzip -9 and by brotli 11. It returns their brotli by
-// name, and an error that names those above their budget. The brotli is a Go one; on these files it is as small as the
-// reference coder, to the byte.
+// weigh prints a table of what each artefact in dist weighs raw, by gzip -9 and by brotli 11. It returns their brotli
+// by name, and an error that names those above their budget. The brotli is a Go one; on these files it is as small as
+// the reference coder, to the byte.
 func weigh(w io.Writer, dist string, list []artefact) (map[string]int, error) {
 	type weight struct {
 		raw, gzip, brotli int
