@@ -13,6 +13,8 @@ import (
 	"go/parser"
 	"go/token"
 	"go/types"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -46,6 +48,25 @@ func TestPageCodeNeedsNoReflection(t *testing.T) {
 			t.Fatal(err)
 		}
 		report(t, violations)
+	}
+}
+
+// TinyGo's core, and Views in both builds, have these of the standard library, and nobody else's code.
+func TestTheCoreWithoutSafejsNeedsLittle(t *testing.T) {
+	const needed = "cmp iter math/bits runtime slices unicode/utf8 unsafe"
+	cmd := exec.Command("go", "list", "-deps", "-tags=lean", "./wasm", "./wasm/views")
+	cmd.Dir = ".."
+	cmd.Env = append(os.Environ(), "GOOS=js", "GOARCH=wasm")
+	text, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	paths := slices.DeleteFunc(strings.Fields(string(text)), func(path string) bool {
+		return internal(path) || strings.HasPrefix(path, module)
+	})
+	slices.Sort(paths)
+	if got := strings.Join(paths, " "); got != needed {
+		t.Errorf("it depends on %s; want %s", got, needed)
 	}
 }
 
