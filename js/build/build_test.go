@@ -185,6 +185,12 @@ esac
 	}
 }
 
+func TestAnExperimentThatGoHasNotIsLeftOut(t *testing.T) {
+	if got := experiment("nogreenteagc2"); got != nil {
+		t.Errorf("got %q", got)
+	}
+}
+
 func TestToolchainsThatAreNotThere(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	if tc, err := findToolchain(""); err != nil || tc.command[0] != "go" {
