@@ -1,8 +1,6 @@
 package bridge
 
 import (
-	"strconv"
-
 	"github.com/pagewire/pagewire/bridge/resource"
 	"github.com/pagewire/pagewire/bridge/wire"
 )
@@ -173,9 +171,9 @@ func decodeProperty(v wire.Value) (p resource.Property, bad string) {
 				return true
 			})
 		case "minimum":
-			p.Minimum, ok = float(m)
+			p.Minimum, ok = bound(m)
 		case "maximum":
-			p.Maximum, ok = float(m)
+			p.Maximum, ok = bound(m)
 		case "minLength":
 			p.MinLength, ok = count(m, 1<<30)
 		case "maxLength":
@@ -225,13 +223,8 @@ func annotation(keyword string) bool {
 	return false
 }
 
-func float(v wire.Value) (*float64, bool) {
-	if v.Kind() != wire.Number {
-		return nil, false
-	}
-	f, err := strconv.ParseFloat(string(v), 64)
-	return &f, err == nil
-}
+// bound is a number as it is written: it is compared as text.
+func bound(v wire.Value) (string, bool) { return string(v), v.Kind() == wire.Number }
 
 // describe appends a resource as resources/list shows it, or, under the key "uriTemplate", resources/templates/list.
 func describe(t wire.Text, key, uri string, r *Resource) wire.Text {
@@ -250,7 +243,7 @@ func describe(t wire.Text, key, uri string, r *Resource) wire.Text {
 	text(`,"description":`, r.Description)
 	text(`,"mimeType":`, r.MIMEType)
 	if r.Size >= 0 && key == "uri" {
-		t = t.Raw(`,"size":`).Raw(strconv.FormatInt(r.Size, 10)) // an int may have 32 bits
+		t = t.Raw(`,"size":`).Int64(r.Size)
 	}
 	raw(`,"icons":`, r.Icons)
 	raw(`,"annotations":`, r.Annotations)

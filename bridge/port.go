@@ -1,8 +1,6 @@
 package bridge
 
 import (
-	"errors"
-
 	"github.com/pagewire/pagewire/bridge/wire"
 )
 
@@ -33,9 +31,9 @@ func (e *Engine) Open(now Time, id PortID) error {
 	defer e.drain()
 	switch {
 	case e.ports[id] != nil:
-		return errors.New("bridge: port is open already")
+		return failure("bridge: port is open already")
 	case len(e.ports) >= e.opt.Limits.Ports:
-		return errors.New("bridge: too many ports: the limit is " + wire.Itoa(e.opt.Limits.Ports))
+		return failure("bridge: too many ports: the limit is " + wire.Itoa(e.opt.Limits.Ports))
 	}
 	p := &port{id: id, index: len(e.order), writable: true, credit: e.opt.Limits.UpdateRate * 1000, counted: e.now}
 	e.ports[id] = p

@@ -128,6 +128,14 @@ type page struct {
 	also map[string]string
 	// scripts has further scripts, by path.
 	scripts map[string]string
+	// emulated gives the page the core that stands in for TinyGo's (js/test/tinygo).
+	emulated bool
+}
+
+// standIns has what an emulated page is given instead, by path.
+var standIns = map[string]string{
+	"/pagewire.core.js": "/test/tinygo.core.mjs",
+	"/pagewire.wasm":    "/test/tinygo.wasm",
 }
 
 func serve(t *testing.T, p page) *site {
@@ -170,6 +178,9 @@ func serve(t *testing.T, p page) *site {
 				w.Header().Set("Content-Type", "text/javascript")
 				fmt.Fprint(w, text)
 				return
+			}
+			if path, ok := standIns[r.URL.Path]; ok && p.emulated {
+				r.URL.Path = path
 			}
 			files.ServeHTTP(w, r)
 		}

@@ -140,7 +140,7 @@ func TestBackForwardCache(t *testing.T) {
 					await agent.sleep(120);
 					for (const a of clients) a.updated.length = 0;
 					const { ports, watched } = pagewire.stats();
-					return { shows, told, closed: clients.some((a) => a.closed), text: texts.join(), memory: instance.exports.mem.buffer.byteLength, ports, watched };
+					return { shows, told, closed: clients.some((a) => a.closed), text: texts.join(), memory: (instance.exports.mem ?? instance.exports.memory).buffer.byteLength, ports, watched };
 				`)
 				if len(got.Shows) != round+1 || !got.Shows[round] {
 					t.Fatalf("round %d: not persisted (%v): this test would prove nothing", round, got.Shows)
