@@ -128,6 +128,8 @@ type page struct {
 	also map[string]string
 	// scripts has further scripts, by path.
 	scripts map[string]string
+	// hold is called before a file is given, and may wait.
+	hold func(*http.Request)
 }
 
 func serve(t *testing.T, p page) *site {
@@ -170,6 +172,9 @@ func serve(t *testing.T, p page) *site {
 				w.Header().Set("Content-Type", "text/javascript")
 				fmt.Fprint(w, text)
 				return
+			}
+			if p.hold != nil {
+				p.hold(r)
 			}
 			files.ServeHTTP(w, r)
 		}
