@@ -113,11 +113,9 @@ func TestWhatWaitsForTheCoreIsAnsweredInItsFirstTurn(t *testing.T) {
 				const order = [];
 				const both = new Promise((done) => {
 					const take = (what) => order.push(what) === 3 && done();
-					pagewire.addEventListener("ready", () => {
-						const { port1, port2 } = new MessageChannel();
-						port1.onmessage = () => take("the next turn");
-						port2.postMessage(0);
-					});
+					// Before timers and messages that were there first.
+					const urgent = { priority: "user-blocking" };
+					pagewire.addEventListener("ready", () => scheduler.postTask(() => take("the next turn"), urgent));
 					const transport = pagewire.connect();
 					transport.onmessage = ({ id }) => take(id);
 					transport.send(`+initialize+`);
