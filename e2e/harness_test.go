@@ -130,6 +130,8 @@ type page struct {
 	scripts map[string]string
 	// emulated gives the page the core that stands in for TinyGo's (js/test/tinygo).
 	emulated bool
+	// hold is called before a file is given, and may wait.
+	hold func(*http.Request)
 }
 
 // standIns has what an emulated page is given instead, by path.
@@ -178,6 +180,9 @@ func serve(t *testing.T, p page) *site {
 				w.Header().Set("Content-Type", "text/javascript")
 				fmt.Fprint(w, text)
 				return
+			}
+			if p.hold != nil {
+				p.hold(r)
 			}
 			if path, ok := standIns[r.URL.Path]; ok && p.emulated {
 				r.URL.Path = path
