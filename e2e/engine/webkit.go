@@ -83,7 +83,7 @@ func launchWebkit() (*webkit, error) {
 	}
 	if _, err := fmt.Fscan(says, &w.display); err != nil {
 		w.Close()
-		return nil, fmt.Errorf("Xvfb did not say which display it is: %w", err)
+		return nil, fmt.Errorf("no display: Xvfb did not say which it is: %w", err)
 	}
 	return w, nil
 }
@@ -158,7 +158,7 @@ func (t *webkitTab) start(ctx context.Context, w *webkit) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("WebKitWebDriver does not listen at %s: %w", address, err)
+			return fmt.Errorf("no driver: WebKitWebDriver does not listen at %s: %w", address, err)
 		case <-time.After(10 * time.Millisecond):
 		}
 	}
