@@ -6,7 +6,7 @@ SHELL         := /bin/bash
 MAKEFLAGS     += --no-print-directory
 .DEFAULT_GOAL := help
 .PHONY: help build demo pictures test test-native test-wasm test-js test-browser test-agents test-attacks test-busy \
-	test-rounds test-races test-fresh size bench bench-agents bench-pages imports generate check lint fmt clean browser node
+	test-engines test-rounds test-races test-fresh size bench bench-agents bench-pages imports generate check lint fmt clean browser engines node
 
 # npm writes this file last, so it is older than the lock file exactly when something has to be installed.
 NPM := js/node_modules/.package-lock.json
@@ -27,7 +27,7 @@ AGENT_PROGRAMS := $(AGENT) e2e/agents/programs/node_modules/.package-lock.json e
 LEVELS         := native wasm js browser
 # The levels that run the core as it is built do so once more with TinyGo's build, where tinygo is on PATH.
 TINYGO_LEVELS  := $(if $(shell command -v tinygo),tinygo/js tinygo/browser)
-DRIVES_BROWSER := /(e2e|e2e/agents|bridge/gateway/(browser(/.*)?|pages/(cdp|socket)|inspect/look))$$
+DRIVES_BROWSER := /(e2e|e2e/agents|e2e/engine|bridge/gateway/(browser(/.*)?|pages/(cdp|socket)|inspect/look))$$
 NEEDS_BUILD    := /js/build$$
 NATIVE_PACKAGES  = $$(go list ./... | grep -vE '$(DRIVES_BROWSER)|$(NEEDS_BUILD)')
 BROWSER_PACKAGES = $$(go list ./... | grep -E '$(DRIVES_BROWSER)')
@@ -121,6 +121,14 @@ test-browser: $(BUILD) browser $(PEERS) $(VIEWS) $(SUITES) $(AGENT) ## Browser l
 test-agents: build $(AGENT_PROGRAMS) ## Agent programs of others, each with a scripted model; writes demo/docs/. RUN=TestPrograms/codex: one
 	$(call gotest,agents,env AGENTS=all go test -json -count=1 -timeout 30m $(if $(RUN),-run '$(RUN)') ./e2e/agents)
 
+test-engines: $(BUILD) browser engines ## The same tests in Chromium, Firefox and WebKitGTK; writes demo/docs/. ENGINES=firefox RUN=TestStory: one
+	@go vet -tags engines ./e2e/...
+	@mkdir -p $(RESULTS); failed=; for engine in $(or $(ENGINES),chromium firefox webkit); do \
+		ENGINE=$$engine $(GOTESTSUM) --jsonfile $(RESULTS)/engines-$$engine.json --raw-command -- go test -json -count=1 \
+			-timeout 30m -parallel 3 -tags engines -run "$(or $(RUN),$$(go run ./e2e/engines -list $$engine))" \
+			$$([ $$engine = chromium ] || echo ./e2e/engine) ./e2e || failed=1; \
+	done; $(if $(ENGINES)$(RUN),,go run ./e2e/engines $(RESULTS);) test -z "$$failed"
+
 ##@ What a night can prove:
 test-busy: build ## Every test, ROUNDS times (5), while two loops keep two processors busy
 	@.ci/busy 2 $(MAKE) test-rounds
@@ -171,6 +179,10 @@ clean: ## Remove what is built; installed packages stay
 
 browser: ## Make sure that a Chromium or Chrome is there (by apt-get where that is possible)
 	@go build -o bin/ ./bridge/gateway/browser/ensure && bin/ensure
+
+engines: ## Make sure that Firefox ESR and WebKitGTK with its driver are there (by apt-get where that is possible)
+	@go build -o bin/ ./bridge/gateway/browser/ensure && \
+		bin/ensure firefox-esr=firefox-esr WebKitWebDriver=webkit2gtk-driver Xvfb=xvfb
 
 node:
 	@command -v npm > /dev/null && node -e 'process.exitCode = +(parseInt(process.versions.node) < 20)' || \

@@ -15,7 +15,7 @@ func TestWorker(t *testing.T) {
 	})
 	b := open(t, noFlag, s)
 	if blocked := run[bool](b,
-		`return WebAssembly.compile(new Uint8Array([0, 97, 115, 109, 1, 0, 0, 0])).then(() => false, () => true)`); !blocked {
+		`return WebAssembly.instantiate(new Uint8Array([0, 97, 115, 109, 1, 0, 0, 0])).then(() => false, () => true)`); !blocked {
 		t.Fatal("the page's CSP does not forbid wasm: this test would prove nothing")
 	}
 	text := run[string](b, `

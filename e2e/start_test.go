@@ -17,7 +17,6 @@ func TestStart(t *testing.T) {
 			b := open(t, m, s)
 			got := run[struct {
 				Usable, Listed        float64
-				Wasm                  int
 				WasmStart, LoaderDone float64
 			}](b, `
 				await agent.sleep(200);
@@ -34,12 +33,16 @@ func TestStart(t *testing.T) {
 				navigator.modelContext.registerResource({ uri, name: "Again", read: () => "" });
 				const usable = performance.now() - begin;
 				const [loader] = performance.getEntriesByName(location.origin + "/pagewire.core.js"), wasm = performance.getEntriesByName(location.origin + "/pagewire.wasm");
-				return { usable, listed, wasm: wasm.filter((e) => e.transferSize > 0).length, wasmStart: wasm[0].startTime, loaderDone: loader.responseEnd };
+				return { usable, listed, wasmStart: wasm[0].startTime, loaderDone: loader.responseEnd };
 			`)
 			t.Logf("the API was usable %.1f ms after its script was there, the first list %.0f ms after connecting",
 				got.Usable, got.Listed)
-			if got.WasmStart > got.LoaderDone || got.Wasm != 1 {
-				t.Errorf("%+v: the wasm is fetched behind the loader, or twice", got)
+			want := 1
+			if thisEngine == "webkit" {
+				want = 2 // a fetch does not find there what a link preloads, whatever its mode
+			}
+			if n := s.fetches("/pagewire.wasm"); got.WasmStart > got.LoaderDone || n != want {
+				t.Errorf("%+v: the wasm is fetched behind the loader, or not %d times but %d", got, want, n)
 			}
 		})
 	}

@@ -338,6 +338,18 @@ func TestExtensionManifestAsksForLittle(t *testing.T) {
 	if !strings.HasPrefix(m.CSP.Pages, "default-src 'none'; script-src 'self';") {
 		t.Errorf("the policy: %s", m.CSP.Pages)
 	}
+	if text, err = firefoxManifest(text); err != nil {
+		t.Fatal(err)
+	}
+	policy := m.CSP.Pages
+	if err := json.Unmarshal(text, &m); err != nil {
+		t.Fatal(err)
+	}
+	if m.Version != "1.2.3" || !slices.Equal(m.Permissions, []string{"nativeMessaging", "storage"}) ||
+		m.Hosts != nil || m.Accessible != nil || m.CSP.Pages != policy ||
+		strings.Contains(string(text), "service_worker") {
+		t.Errorf("Firefox's: %s", text)
+	}
 }
 
 func TestDemosAreBundledByFolder(t *testing.T) {

@@ -12,6 +12,7 @@
 //	dist/npm/                the npm package, ready for npm pack
 //	dist/inspector/          the inspector page, in the command alone
 //	dist/extension/          the browser extension, as a browser loads it; pagewire-extension.zip is the same, packed
+//	dist/extension-firefox/  the same for Firefox; pagewire-extension-firefox.zip
 //	dist/demo/               the demo pages, which load the files above from the root
 //	dist/test/               what the tests under Node import
 //	bin/pagewire             the command, with the files above inside
