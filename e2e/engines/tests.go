@@ -18,7 +18,11 @@ type row struct {
 
 // rows are the tests that are not about one browser alone, and what has a test of its own in each.
 var rows = []row{
-	{"the story: register, list, read, be told", "TestStory TestInlineScriptBeforeCore TestNotifyLoop TestStart", nil},
+	{"the story: register, list, read, be told", "TestStory TestInlineScriptBeforeCore TestNotifyLoop TestStart " +
+		"TestTheFirstSignOfAnAgentFetchesBothFiles", nil},
+	{"the core's first turn, by tasks of a priority, which WebKit has not", "", map[string]string{
+		"chromium": "TestWhatWaitsForTheCoreIsAnsweredInItsFirstTurn",
+		"firefox":  "TestWhatWaitsForTheCoreIsAnsweredInItsFirstTurn"}},
 	{"bad input, bad reads, contents, uninstall", "TestBadInput TestBadReads TestContents TestUninstall", nil},
 	{"two clients on one page", "TestTwoClients", nil},
 	{"clients of @mcp-b, by window.postMessage", "TestTabClient TestTabClientBeforeThePage TestEnvelopeReadiness " +
