@@ -136,8 +136,8 @@ func TestWhoHasClosed(t *testing.T) {
 	}
 }
 
-// again connects to a listener, sends, resets, and connects from the same port. It returns nil where another program has
-// taken that port in between.
+// again connects to a listener, sends, resets, and connects from the same port. It returns nil where another program
+// has taken that port in between.
 func again(t *testing.T, l net.Listener) net.Conn {
 	t.Helper()
 	first := dial(t, "tcp", l.Addr().String())
