@@ -175,13 +175,17 @@ func TestAHubsListsAsTheHubWritesThem(t *testing.T) {
 	}
 }
 
-// A page that describes a resource otherwise than MCP has it keeps no gateway from joining its hub.
+// A page that describes a resource otherwise than MCP has it is refused, and keeps no gateway from joining its hub.
 func TestAPageThatDescribesNonsenseToAHub(t *testing.T) {
 	hub, joiner := newGateway(t, Options{}), newGateway(t, Options{})
 	p := openPage(t, hub, tabInfo("a"), nil)
-	p.page.Describe(app+"/odd", map[string]any{"icons": []any{"x"}, "annotations": map[string]any{"audience": 5},
-		"_meta": map[string]any{metaAbsent: "yes"}})
+	p.page.Describe(app+"/odd", map[string]any{"annotations": map[string]any{"audience": 5}})
 	p.page.Offer(app+"/odd", "")
+	testkit.Eventually(t, "the page is told", func() bool {
+		return strings.Contains(strings.Join(p.page.Reports(), "\n"), "member annotations has the wrong type")
+	})
+	p.page.Describe(app+"/fine", map[string]any{"_meta": map[string]any{metaAbsent: "yes"}})
+	p.page.Offer(app+"/fine", "")
 	port, err := hub.Connect(TransportGateway)
 	if err != nil {
 		t.Fatal(err)

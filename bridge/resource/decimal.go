@@ -67,6 +67,11 @@ func (n number) huge() bool {
 	return n.compare(largest) > 0
 }
 
+// Within reports whether the text of a JSON number says one of least to most, which are such texts too.
+func Within(number, least, most string) bool {
+	return compare(least, number) <= 0 && compare(number, most) <= 0
+}
+
 // compare is negative where a is less than b, positive where it is more, and 0 where both say the same number.
 func compare(a, b string) int { return parseDecimal(a).compare(parseDecimal(b)) }
 
