@@ -233,7 +233,7 @@ func (p *page) addTools() {
 				progress(object{"progress": 50 * i, "total": 100})
 			}
 			// The result comes later than the last progress: the TypeScript client looks at a result before what came
-			// with it, and nothing says when it has looked. 50 ms were too few in 1 of some 30 runs of a busy machine.
+			// with it, and nothing says when it has looked.
 			time.Sleep(time.Second)
 			return object{"content": []object{block("done")}}
 		}})
