@@ -6,7 +6,8 @@ SHELL         := /bin/bash
 MAKEFLAGS     += --no-print-directory
 .DEFAULT_GOAL := help
 .PHONY: help build demo pictures test test-native test-wasm test-js test-browser test-agents test-attacks test-busy \
-	test-rounds test-races test-fresh size bench bench-agents bench-fleet bench-pages imports generate check lint fmt clean browser node
+	test-engines test-rounds test-races test-fresh size bench bench-agents bench-fleet bench-pages imports generate check \
+	lint fmt clean browser engines node
 
 # npm writes this file last, so it is older than the lock file exactly when something has to be installed.
 NPM := js/node_modules/.package-lock.json
@@ -25,11 +26,16 @@ AGENT_PROGRAMS := $(AGENT) e2e/agents/programs/node_modules/.package-lock.json e
 # The packages of each level. Those whose tests drive a browser are a level of their own, and so are those that test what
 # a build makes; what js/wasm can compile is tested there as well as natively.
 LEVELS         := native wasm js browser
-DRIVES_BROWSER := /(e2e|e2e/agents|bridge/gateway/(browser(/.*)?|pages/(cdp|socket)|inspect/look))$$
+# The levels that run the core as it is built do so once more with TinyGo's build, where tinygo is on PATH.
+TINYGO_LEVELS  := $(if $(shell command -v tinygo),tinygo/js tinygo/browser)
+DRIVES_BROWSER := /(e2e|e2e/agents|e2e/engine|bridge/gateway/(browser(/.*)?|pages/(cdp|socket)|inspect/look))$$
 NEEDS_BUILD    := /js/build$$
 NATIVE_PACKAGES  = $$(go list ./... | grep -vE '$(DRIVES_BROWSER)|$(NEEDS_BUILD)')
 BROWSER_PACKAGES = $$(go list ./... | grep -E '$(DRIVES_BROWSER)')
 WASM_PACKAGES    = $$(GOOS=js GOARCH=wasm go list ./bridge/... ./wasm/...)
+# What is linked into the core, tested once more where int has 32 bits, as TinyGo's has: natively, which needs amd64.
+INT32_PACKAGES  := ./bridge ./bridge/wire ./bridge/coalesce ./bridge/resource ./bridge/view
+INT32           := $(filter linux/amd64,$(shell go env GOHOSTOS)/$(shell go env GOHOSTARCH))
 BUILT_PACKAGES  := ./js/build ./bridge/gateway/assets ./bridge/cmd/pagewire
 CONCURRENT_PACKAGES := ./bridge/gateway ./bridge/gateway/hub ./bridge/gateway/agents ./bridge/gateway/inspect \
 	./bridge/gateway/pages/extension ./bridge/viewhost ./e2e/home ./bridge/cmd/pagewire
@@ -53,17 +59,19 @@ demo: build ## Serve the demo and tell its story headless; ONCE=1 ends after the
 	@go build -o bin/ ./bridge/gateway/browser/ensure && { bin/ensure $(if $(ONCE),,|| true); }
 	@go run ./demo$(if $(FLEET),/fleet) $(if $(ONCE),-once)
 
-test: build ## Run every test, and say how many ran at each level
-	@rm -rf $(RESULTS) && mkdir -p $(RESULTS)
-	@for level in $(LEVELS); do \
-		began=$$SECONDS; \
-		$(MAKE) test-$$level BUILT=1; echo $$? > $(RESULTS)/$$level.status; \
-		echo $$((SECONDS - began)) > $(RESULTS)/$$level.seconds; \
-	done; .ci/tally $(RESULTS) $(LEVELS)
+test: $(NPM) ## Run every test, with TinyGo's build of the core too where tinygo is on PATH; say how many ran at each level
+	@rm -rf $(RESULTS) && mkdir -p $(RESULTS)/tinygo
+	@$(if $(TINYGO_LEVELS),,echo "test: tinygo is not on PATH: what stands in for its build is tested")
+	@built=; for level in $(LEVELS) $(TINYGO_LEVELS); do \
+		began=$$SECONDS core=go; [[ $$level != tinygo/* ]] || core=tinygo; \
+		[[ $$built == $$core ]] || $(MAKE) build CORE=$$core || exit; built=$$core; \
+		$(MAKE) test-$${level##*/} BUILT=1 RESULTS=$$(dirname $(RESULTS)/$$level); \
+		echo $$? > $(RESULTS)/$$level.status; echo $$((SECONDS - began)) > $(RESULTS)/$$level.seconds; \
+	done; .ci/tally $(RESULTS) $(LEVELS) $(TINYGO_LEVELS)
 
 ##@ While you work on it:
-build: $(NPM) ## Build dist/ and bin/pagewire (with tinygo when it is on PATH, else go)
-	@go run ./js/build
+build: $(NPM) ## Build dist/ and bin/pagewire (by tinygo when it is on PATH, else by go; CORE=go or CORE=tinygo says which)
+	@go run ./js/build -core=$(CORE)
 
 check: ## Go alone, in seconds: format, vet and staticcheck, natively and for js/wasm, and the engine's tests
 	@unformatted=$$($(GOFMT) -l $(GO_FILES)); \
@@ -95,6 +103,8 @@ test-wasm: node ## Wasm level: go vet, and the engine and the edge under js/wasm
 	$(call gotest,wasm,env GOOS=js GOARCH=wasm go test -json $(if $(RUN),-run '$(RUN)') -exec="env -i \
 		'PATH=$$(dirname $$(command -v node)):/usr/bin:/bin' '$$(go env GOROOT)/lib/wasm/go_js_wasm_exec'" \
 		$(or $(PKG),$(WASM_PACKAGES)))
+	$(if $(PKG),,$(if $(INT32),$(call gotest,wasm-int32,env GOARCH=386 go test -json $(if $(RUN),-run '$(RUN)') \
+		$(INT32_PACKAGES))))
 
 test-js: $(BUILD) $(VIEWS) $(RIVALS) ## JS level: tsc, node --test, and the build itself. RUN='a name' narrows it to one
 	@for project in $$(find js demo e2e -name tsconfig.json -not -path '*/node_modules/*'); do \
@@ -111,6 +121,14 @@ test-browser: $(BUILD) browser $(PEERS) $(VIEWS) $(SUITES) $(AGENT) ## Browser l
 
 test-agents: build $(AGENT_PROGRAMS) ## Agent programs of others, each with a scripted model; writes demo/docs/. RUN=TestPrograms/codex: one
 	$(call gotest,agents,env AGENTS=all go test -json -count=1 -timeout 30m $(if $(RUN),-run '$(RUN)') ./e2e/agents)
+
+test-engines: $(BUILD) browser engines ## The same tests in Chromium, Firefox and WebKitGTK; writes demo/docs/. ENGINES=firefox RUN=TestStory: one
+	@go vet -tags engines ./e2e/...
+	@mkdir -p $(RESULTS); failed=; for engine in $(or $(ENGINES),chromium firefox webkit); do \
+		ENGINE=$$engine $(GOTESTSUM) --jsonfile $(RESULTS)/engines-$$engine.json --raw-command -- go test -json -count=1 \
+			-timeout 30m -parallel 3 -tags engines -run "$(or $(RUN),$$(go run ./e2e/engines -list $$engine))" \
+			$$([ $$engine = chromium ] || echo ./e2e/engine) ./e2e || failed=1; \
+	done; $(if $(ENGINES)$(RUN),,go run ./e2e/engines $(RESULTS);) test -z "$$failed"
 
 ##@ What a night can prove:
 test-busy: build ## Every test, ROUNDS times (5), while two loops keep two processors busy
@@ -134,8 +152,8 @@ test-fresh: ## Each level, and each command of the README, on a clone of its own
 gotest = @mkdir -p $(RESULTS); $(GOTESTSUM) --jsonfile $(RESULTS)/$(1).json --raw-command -- $(2)
 
 ##@ What it costs:
-size: build ## Print raw, gzip and brotli size of each artefact; fail above a budget
-	@go run ./js/build -size
+size: build ## Print raw, gzip and brotli size of each artefact, and of each package in the core; fail above a budget
+	@go run ./js/build -core=$(CORE) -size
 
 bench: $(if $(FLEET),bench-fleet,$(if $(AGENTS),bench-agents,bench-pages)) ## Measure beside others; SHORT=1: 3 minutes; AGENTS=1: what models pay; FLEET=1: past one machine
 
@@ -165,6 +183,10 @@ clean: ## Remove what is built; installed packages stay
 
 browser: ## Make sure that a Chromium or Chrome is there (by apt-get where that is possible)
 	@go build -o bin/ ./bridge/gateway/browser/ensure && bin/ensure
+
+engines: ## Make sure that Firefox ESR and WebKitGTK with its driver are there (by apt-get where that is possible)
+	@go build -o bin/ ./bridge/gateway/browser/ensure && \
+		bin/ensure firefox-esr=firefox-esr WebKitWebDriver=webkit2gtk-driver Xvfb=xvfb
 
 node:
 	@command -v npm > /dev/null && node -e 'process.exitCode = +(parseInt(process.versions.node) < 20)' || \

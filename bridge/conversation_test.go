@@ -199,6 +199,10 @@ func (c *conversation) line(line string) {
 		e.Writable(c.now, bridge.PortID(number(first)), false)
 	case "unblock":
 		e.Writable(c.now, bridge.PortID(number(first)), true)
+	case "hold":
+		e.Hold(c.now, bridge.PortID(number(first)), true)
+	case "release":
+		e.Hold(c.now, bridge.PortID(number(first)), false)
 	case "complete":
 		e.Complete(c.now, bridge.CallID(number(first)), bridge.Result{Contents: []byte(second)})
 	case "allow":

@@ -1,8 +1,6 @@
 package bridge
 
 import (
-	"strconv"
-
 	"github.com/pagewire/pagewire/bridge/resource"
 	"github.com/pagewire/pagewire/bridge/wire"
 )
@@ -44,9 +42,9 @@ func DecodeResource(text []byte) (Resource, error) {
 		case key.Is("minUpdateInterval"):
 			r.MinInterval, ok = count(m, resource.MaxInterval)
 		case key.Is("icons"):
-			r.Icons, ok = clone(m), m.Kind() == wire.Array
+			r.Icons, ok = clone(m), isArrayOf(m, isIcon)
 		case key.Is("annotations"):
-			r.Annotations, ok = clone(m), m.Kind() == wire.Object
+			r.Annotations, ok = clone(m), isAnnotations(m)
 		case key.Is("_meta"):
 			r.Meta, ok = clone(m), m.Kind() == wire.Object
 		case key.Is("uriSchema"):
@@ -68,6 +66,65 @@ func DecodeResource(text []byte) (Resource, error) {
 		return r, &resource.Error{Reason: resource.Invalid, Message: bad}
 	}
 	return r, nil
+}
+
+// Icons and annotations go to agents as they are written. What MCP says of their members is checked, since a client
+// that knows better refuses the list of all pages for the one that says "audience":5. Others may be anything.
+
+func isIcon(v wire.Value) bool {
+	_, ok := v.Get("src").Text()
+	return ok && membersAre(v, func(key, m wire.Value) bool {
+		switch {
+		case key.Is("mimeType"):
+			return isText(m)
+		case key.Is("sizes"):
+			return isArrayOf(m, isText)
+		case key.Is("theme"):
+			return m.Is("light") || m.Is("dark")
+		}
+		return true
+	})
+}
+
+func isAnnotations(v wire.Value) bool {
+	return membersAre(v, func(key, m wire.Value) bool {
+		switch {
+		case key.Is("audience"):
+			return isArrayOf(m, func(who wire.Value) bool { return who.Is("user") || who.Is("assistant") })
+		case key.Is("priority"):
+			return m.Kind() == wire.Number && resource.Within(string(m), "0", "1")
+		case key.Is("lastModified"):
+			return isText(m)
+		case key.Is("subscribeHint"):
+			return m.Kind() == wire.Bool
+		}
+		return true
+	})
+}
+
+func isText(v wire.Value) bool {
+	_, ok := v.Text()
+	return ok
+}
+
+// isArrayOf reports whether v is an array whose elements all are something.
+func isArrayOf(v wire.Value, is func(wire.Value) bool) bool {
+	ok := v.Kind() == wire.Array
+	v.Elements(func(element wire.Value) bool {
+		ok = ok && is(element)
+		return ok
+	})
+	return ok
+}
+
+// membersAre reports whether v is an object whose members all are as they should.
+func membersAre(v wire.Value, are func(key, m wire.Value) bool) bool {
+	ok := v.Kind() == wire.Object
+	v.Members(func(key, m wire.Value) bool {
+		ok = ok && are(key, m)
+		return ok
+	})
+	return ok
 }
 
 func clone(v wire.Value) []byte { return append([]byte(nil), v...) }
@@ -173,9 +230,9 @@ func decodeProperty(v wire.Value) (p resource.Property, bad string) {
 				return true
 			})
 		case "minimum":
-			p.Minimum, ok = float(m)
+			p.Minimum, ok = bound(m)
 		case "maximum":
-			p.Maximum, ok = float(m)
+			p.Maximum, ok = bound(m)
 		case "minLength":
 			p.MinLength, ok = count(m, 1<<30)
 		case "maxLength":
@@ -225,13 +282,8 @@ func annotation(keyword string) bool {
 	return false
 }
 
-func float(v wire.Value) (*float64, bool) {
-	if v.Kind() != wire.Number {
-		return nil, false
-	}
-	f, err := strconv.ParseFloat(string(v), 64)
-	return &f, err == nil
-}
+// bound is a number as it is written: it is compared as text.
+func bound(v wire.Value) (string, bool) { return string(v), v.Kind() == wire.Number }
 
 // describe appends a resource as resources/list shows it, or, under the key "uriTemplate", resources/templates/list.
 func describe(t wire.Text, key, uri string, r *Resource) wire.Text {
@@ -250,7 +302,7 @@ func describe(t wire.Text, key, uri string, r *Resource) wire.Text {
 	text(`,"description":`, r.Description)
 	text(`,"mimeType":`, r.MIMEType)
 	if r.Size >= 0 && key == "uri" {
-		t = t.Raw(`,"size":`).Raw(strconv.FormatInt(r.Size, 10)) // an int may have 32 bits
+		t = t.Raw(`,"size":`).Int64(r.Size)
 	}
 	raw(`,"icons":`, r.Icons)
 	raw(`,"annotations":`, r.Annotations)

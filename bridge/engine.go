@@ -1,8 +1,6 @@
 package bridge
 
 import (
-	"errors"
-
 	"github.com/pagewire/pagewire/bridge/coalesce"
 	"github.com/pagewire/pagewire/bridge/resource"
 	"github.com/pagewire/pagewire/bridge/wire"
@@ -147,4 +145,4 @@ func (e *Engine) Stats() Stats {
 }
 
 // errPort is what the methods on ports return for a port that is not open.
-var errPort = errors.New("bridge: no such port")
+const errPort = failure("bridge: no such port")

@@ -125,6 +125,12 @@ func TestDecodeResource(t *testing.T) {
 	if err != nil || string(r.Meta) != `{"a":1}` || r.Size != -1 {
 		t.Errorf("%+v, %v", r, err)
 	}
+	const icons = `[{"src":"i.svg","mimeType":"image/svg+xml","sizes":["any"],"theme":"dark","x":1},{"src":""}]`
+	const annotations = `{"audience":["user","assistant"],"priority":5e-324,"lastModified":"2026","subscribeHint":true,"x":[]}`
+	r, err = DecodeResource([]byte(`{"uri":"u","name":"n","icons":` + icons + `,"annotations":` + annotations + `}`))
+	if err != nil || string(r.Icons) != icons || string(r.Annotations) != annotations {
+		t.Errorf("%+v, %v", r, err)
+	}
 }
 
 // What is unlisted answers and is told of, and nobody sees it in a list.

@@ -20,6 +20,11 @@ const (
 	reasonIDSize        = "id_size"
 )
 
+// A failure is an error that is its text. Package errors would bring the reflection that its Is and As need.
+type failure string
+
+func (f failure) Error() string { return string(f) }
+
 func invalidParams(what string) *wire.Error {
 	return &wire.Error{Code: wire.InvalidParams, Message: "Invalid params: " + what}
 }

@@ -26,7 +26,7 @@ func (e *Engine) has(kind listKind) bool { return kind == listResources || e.opt
 // An interest is that of one session, or of one listen, in one list.
 type interest struct {
 	wanted bool
-	due    bool // a notification waits for the port to become writable
+	due    bool // a notification waits for the port to take it
 	seen   int  // the revision that it has been told of, or began with
 }
 
@@ -46,7 +46,7 @@ func (e *Engine) announceList(kind listKind) {
 			return
 		}
 		i.seen = e.revision[kind]
-		if i.due = !p.writable; !i.due {
+		if i.due = !p.hears(); !i.due {
 			e.sendListChanged(p, l, kind)
 		}
 	}
@@ -61,7 +61,7 @@ func (e *Engine) announceList(kind listKind) {
 	}
 }
 
-// flushLists sends what waited for a port to become writable.
+// flushLists sends what waited for a port to take it.
 func (e *Engine) flushLists(p *port) {
 	send := func(l *listen, lists *[listKinds]interest) {
 		for kind := range lists {

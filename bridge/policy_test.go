@@ -139,6 +139,20 @@ var packages = []row{
 var pure = strings.Fields(
 	`bytes cmp errors iter maps math math/bits slices sort strconv strings unicode unicode/utf16 unicode/utf8`)
 
+// heavy are packages that code in the core's wasm does not import itself, though safejs brings some of them to Go's
+// build: what they cost, above all in TinyGo's, and what does instead. strconv, errors, strings and bytes together were
+// 9 KB brotli of Go's core, 16 of Views.
+var heavy = map[string]string{
+	"bytes":   "it brings tables of unicode; string(a) == string(b) copies nothing",
+	"errors":  "Is and As bring reflection, 11 KB of TinyGo's wasm; an error that is its text is a type of one line",
+	"fmt":     "+138 KB brotli with reflect and os; wire.Text writes what is to be written",
+	"reflect": "TinyGo has a part of it, and each program with it is larger by all of that part",
+	"sort":    "it sorts by reflection, or by interfaces; slices does without",
+	"strconv": "23 KB of TinyGo's wasm, half of it tables for floats; wire.Itoa writes integers",
+	"strings": "it brings tables of unicode, and of replacers; package resource has what it needs",
+	"unicode": "its tables are 2.5 KB of TinyGo's wasm for the first of them",
+}
+
 // edgeOnly may be imported in wasm/ and nowhere else in the page.
 var edgeOnly = strings.Fields(`syscall/js unsafe github.com/hack-pad/safejs`)
 
@@ -413,6 +427,10 @@ func checkCore(graph map[string]node) []string {
 		from := queue[0]
 		queue = queue[1:]
 		for _, to := range graph[from].imports {
+			if why := heavy[to]; why != "" && strings.HasPrefix(from, module+"/") {
+				violations = append(violations, fmt.Sprintf("%s imports %s, and is in the core's wasm: %s", from, to,
+					why))
+			}
 			if _, seen := importer[to]; seen {
 				continue
 			}
@@ -538,7 +556,9 @@ func checkSource(h home, name string, text []byte) []string {
 		if h == edge {
 			allowed = allowed || slices.Contains(edgeOnly, imported) || imported == "runtime"
 		}
-		if !allowed {
+		if why := heavy[imported]; h == edge && why != "" {
+			refuse(spec.Pos(), "import "+imported, why)
+		} else if !allowed {
 			refuse(spec.Pos(), "import "+imported, "page code imports what computes and no more"+price(imported))
 		}
 	}
@@ -592,7 +612,7 @@ func TestImportCheckRefuses(t *testing.T) {
 	sound := func() map[string]node {
 		graph := map[string]node{}
 		for _, n := range []node{
-			{path: module + "/bridge/wire", imports: []string{"strconv"}},
+			{path: module + "/bridge/wire", imports: []string{"unicode/utf8"}},
 			{path: module + "/bridge/coalesce"},
 			{path: module + "/bridge", imports: []string{module + "/bridge/wire", module + "/bridge/coalesce"}},
 			{path: module + "/bridge/gateway/browser", imports: []string{"os", "github.com/chromedp/chromedp"}},
@@ -605,7 +625,8 @@ func TestImportCheckRefuses(t *testing.T) {
 				imports: []string{"net/http"}},
 			{path: "github.com/modelcontextprotocol/go-sdk/mcp", module: "github.com/modelcontextprotocol/go-sdk"},
 			{path: "example.com/other", module: "example.com/other"},
-			standard("strconv", "internal/strconv"), standard("internal/strconv"), standard("fmt", "reflect"),
+			standard("unicode/utf8"), standard("strconv", "internal/strconv"), standard("internal/strconv"),
+			standard("fmt", "reflect"),
 			standard("reflect"), standard("os", "time"),
 			standard("time"), standard("syscall/js"), standard("net/http"), standard("encoding/json"),
 			standard("net/url"),
@@ -639,6 +660,8 @@ func TestImportCheckRefuses(t *testing.T) {
 		{"github.com/hack-pad/safejs", "encoding/json", "wasm depends on encoding/json, which " +
 			"github.com/hack-pad/safejs imports (in the page: +"},
 		{"github.com/hack-pad/safejs", "example.com/other", "wasm depends on example.com/other"},
+		{"bridge/wire", "fmt", module + "/bridge/wire imports fmt, and is in the core's wasm: +138 KB brotli"},
+		{"bridge", "strconv", module + "/bridge imports strconv, and is in the core's wasm: 23 KB"},
 		{"bridge/new", "strconv", "bridge/new is in no row of the table"},
 	} {
 		graph := sound()
@@ -679,6 +702,7 @@ func TestSourceCheckRefuses(t *testing.T) {
 		{page, "package p\n\nimport \"syscall/js\"", "import syscall/js"},
 		{page, "package p\n\nimport \"github.com/hack-pad/safejs\"", "import github.com/hack-pad/safejs"},
 		{edge, "package p\n\nimport \"encoding/json\"", "import encoding/json"},
+		{edge, "package p\n\nimport \"fmt\"", "import fmt: +138 KB"},
 		{edge, "package p\n\nimport rt \"runtime\"\n\nfunc f() { rt.SetFinalizer(nil, nil) }", "runtime.SetFinalizer"},
 		{edge, "package p\n\nimport \"runtime\"\n\nfunc f() { runtime.AddCleanup(nil, nil, nil) }",
 			"runtime.AddCleanup"},

@@ -1,8 +1,6 @@
 package bridge
 
 import (
-	"errors"
-
 	"github.com/pagewire/pagewire/bridge/wire"
 )
 
@@ -12,6 +10,7 @@ type port struct {
 	index    int    // in Engine.order
 	legacy   string // the version that initialize settled on; "" before that
 	writable bool
+	held     bool                // only what belongs to a request reaches it
 	lists    [listKinds]interest // legacy: all of them, once it is initialized
 
 	subscribed map[string]*sub // legacy: URI -> subscription
@@ -33,9 +32,9 @@ func (e *Engine) Open(now Time, id PortID) error {
 	defer e.drain()
 	switch {
 	case e.ports[id] != nil:
-		return errors.New("bridge: port is open already")
+		return failure("bridge: port is open already")
 	case len(e.ports) >= e.opt.Limits.Ports:
-		return errors.New("bridge: too many ports: the limit is " + wire.Itoa(e.opt.Limits.Ports))
+		return failure("bridge: too many ports: the limit is " + wire.Itoa(e.opt.Limits.Ports))
 	}
 	p := &port{id: id, index: len(e.order), writable: true, credit: e.opt.Limits.UpdateRate * 1000, counted: e.now}
 	e.ports[id] = p
@@ -134,6 +133,20 @@ func (e *Engine) Writable(now Time, id PortID, on bool) {
 	}
 	e.drain()
 }
+
+// Hold says that only what belongs to a request reaches a port now, as over HTTP while an agent has no stream open for
+// the rest. What is kept for it meanwhile is as with Writable; how far a tool has come is told nevertheless.
+func (e *Engine) Hold(now Time, id PortID, on bool) {
+	e.enter(now)
+	if p := e.ports[id]; p != nil {
+		p.held = on
+		e.flush(p)
+	}
+	e.drain()
+}
+
+// hears reports whether a port takes what belongs to no request.
+func (p *port) hears() bool { return p.writable && !p.held }
 
 // Receive takes one message from a port. The bytes are the caller's again when it returns. What is wrong with a
 // message is answered to the agent; the error tells only of a port that is not open.

@@ -1,8 +1,6 @@
 package bridge
 
 import (
-	"errors"
-
 	"github.com/pagewire/pagewire/bridge/resource"
 	"github.com/pagewire/pagewire/bridge/wire"
 )
@@ -53,7 +51,7 @@ func DecodeTools(text []byte) ([]Tool, error) {
 		return ok
 	})
 	if bad {
-		return nil, errors.New("bridge: tools must be an array of objects with a name")
+		return nil, failure("bridge: tools must be an array of objects with a name")
 	}
 	return tools, nil
 }
@@ -64,14 +62,14 @@ func (e *Engine) SetTools(now Time, tools []Tool) error {
 	e.enter(now)
 	defer e.drain()
 	if len(tools) > e.opt.Limits.Tools {
-		return errors.New("bridge: too many tools: the limit is " + wire.Itoa(e.opt.Limits.Tools))
+		return failure("bridge: too many tools: the limit is " + wire.Itoa(e.opt.Limits.Tools))
 	}
 	// Inserted one by one: a page has few, and slices.SortFunc takes 5 KB of wasm.
 	var sorted []Tool
 	for _, t := range tools {
 		i := toolAfter(sorted, t.Name)
 		if t.Name == "" || i > 0 && sorted[i-1].Name == t.Name {
-			return errors.New("bridge: the name of a tool is empty or doubled: " + t.Name)
+			return failure("bridge: the name of a tool is empty or doubled: " + t.Name)
 		}
 		sorted = append(sorted, Tool{})
 		copy(sorted[i+1:], sorted[i:])

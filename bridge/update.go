@@ -35,7 +35,7 @@ func (e *Engine) announce(w *watch) {
 func (e *Engine) tell(s *sub) {
 	if p := s.port; s.waiting {
 		return
-	} else if p.first == nil && p.writable && e.spend(p) {
+	} else if p.first == nil && p.hears() && e.spend(p) {
 		e.update(s)
 	} else {
 		p.enqueue(s)
@@ -58,7 +58,7 @@ func (e *Engine) update(s *sub) {
 // flush sends what waits for a port, as far as it takes it. The updates go in the order in which they fell due, one
 // for each URI, so that one that changes all the time has no more of the port than one that changes rarely.
 func (e *Engine) flush(p *port) {
-	if !p.writable {
+	if !p.hears() {
 		return
 	}
 	e.flushLists(p)
@@ -72,7 +72,7 @@ func (e *Engine) flush(p *port) {
 
 // throttle sees to it that what waits only for a port's rate is sent in time.
 func (e *Engine) throttle(p *port) {
-	if p.first != nil && p.writable && !p.throttled {
+	if p.first != nil && p.hears() && !p.throttled {
 		p.throttled = true
 		e.throttled = append(e.throttled, p)
 	}

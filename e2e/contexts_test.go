@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/chromedp/chromedp"
+	"github.com/pagewire/pagewire/e2e/engine"
 )
 
 // Where the permission policy denies "tools" the browser's own registerTool is refused, and so is registerResource; a
@@ -34,7 +34,7 @@ func TestOriginAgentCluster(t *testing.T) {
 			t.Parallel()
 			b := open(t, m,
 				serve(t, page{headers: map[string]string{"Origin-Agent-Cluster": "?0"}, script: field.script}))
-			if keyed := run[bool](b, `return originAgentCluster`); keyed {
+			if keyed := run[bool](b, `return globalThis.originAgentCluster ?? false`); keyed {
 				t.Fatal("the agent cluster is origin-keyed: this test would prove nothing")
 			}
 			if text := run[string](b, `
@@ -57,12 +57,12 @@ func TestOriginAgentCluster(t *testing.T) {
 // Where there is no secure context there is no WebMCP: nothing is installed, and connecting says why.
 func TestInsecureContext(t *testing.T) {
 	t.Parallel()
-	insecure := mode{"a host of its own", []string{"--host-resolver-rules=MAP shop.example 127.0.0.1",
-		"--enable-features=WebMCP"}}
+	insecure := mode{"a host of its own", []string{"--host-resolver-rules=MAP " + engine.InsecureHost +
+		" 127.0.0.1", "--enable-features=WebMCP"}}
 	s := serve(t,
 		page{script: `let thrown = ""; try { pagewire.connect(); } catch (error) { thrown = error.message; }`})
 	b := open(t, insecure, s)
-	b.do(chromedp.Navigate(strings.Replace(s.URL, "127.0.0.1", "shop.example", 1)))
+	b.navigate(strings.Replace(s.URL, "127.0.0.1", engine.InsecureHost, 1))
 	got := run[struct {
 		Secure  bool
 		Context bool

@@ -15,7 +15,7 @@ func TestWorker(t *testing.T) {
 	})
 	b := open(t, noFlag, s)
 	if blocked := run[bool](b,
-		`return WebAssembly.compile(new Uint8Array([0, 97, 115, 109, 1, 0, 0, 0])).then(() => false, () => true)`); !blocked {
+		`return WebAssembly.instantiate(new Uint8Array([0, 97, 115, 109, 1, 0, 0, 0])).then(() => false, () => true)`); !blocked {
 		t.Fatal("the page's CSP does not forbid wasm: this test would prove nothing")
 	}
 	text := run[string](b, `
@@ -54,40 +54,64 @@ func TestNoPlaceForTheCore(t *testing.T) {
 }
 
 // A core that dies is replaced: sessions end cleanly, registrations are replayed, the next agent finds all of them.
+// Where the build recovers, a panic is reported as death; in TinyGo's it is a trap.
 func TestCoreDeath(t *testing.T) {
 	t.Parallel()
+	for name, emulated := range map[string]bool{"as built": false, "TinyGo, emulated": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			coreDeath(t, emulated)
+		})
+	}
+}
+
+func coreDeath(t *testing.T, emulated bool) {
 	s := serve(t, page{
-		// The instance is caught on its way in, so that the test can make the core fail as a bug would.
+		emulated: emulated,
+		// The instance is caught on its way in, so that the test can make the core fail as a bug would: a length beyond
+		// the buffer makes its code panic.
 		head: `<script>
 			const instantiate = WebAssembly.instantiate;
-			WebAssembly.instantiate = async (...args) => (globalThis.instance = await instantiate(...args));
+			WebAssembly.instantiate = async (...args) => {
+				const instance = await instantiate(...args);
+				globalThis.recovers = "mem" in instance.exports; // it is Go's
+				const unregister = (now, n) => instance.exports.unregister(now, globalThis.fatal ? 1 << 29 : n);
+				return Object.create(instance, { exports: { value: { ...instance.exports, unregister } } });
+			};
 		</script>`,
 		script: field.script + `
 			const events = [];
-			for (const type of ["ready", "coredead", "corerestart", "portclose", "error"]) pagewire.addEventListener(type, () => events.push(type));`,
+			let reason = "";
+			for (const type of ["ready", "coredead", "corerestart", "portclose", "error"]) pagewire.addEventListener(type, (e) => {
+				events.push(type);
+				if (type === "coredead") reason = e.detail.reason;
+			});`,
 	})
 	b := open(t, noFlag, s)
 	got := run[struct {
-		Status int
-		Closed bool
-		Listed []string
-		Events []string
+		Recovers, Closed bool
+		Reason           string
+		Listed, Events   []string
 	}](b, `
 		const first = await agent.connect("legacy");
 		await first.list();
-		// A length beyond the buffer makes the core's code panic: contained, and reported as death.
-		const status = instance.exports.unregister(0, 1 << 29);
+		globalThis.fatal = true;
 		const brief = new AbortController();
 		const more = { uri: new URL("/more", location.href).href, name: "more", read: () => "" };
-		navigator.modelContext.registerResource(more, { signal: brief.signal }); // finds the core dead
-		brief.abort();
+		navigator.modelContext.registerResource(more, { signal: brief.signal });
+		brief.abort(); // the core dies
+		globalThis.fatal = false;
 		await agent.until(() => first.closed);
 		const second = await agent.connect("modern");
 		const listed = await second.list();
-		return { status, closed: first.closed, listed, events };
+		return { recovers, reason, closed: first.closed, listed, events };
 	`)
-	if got.Status != 1 {
-		t.Errorf("the export returned %d after a panic, want 1", got.Status)
+	want := "RuntimeError: unreachable"
+	if got.Recovers && !emulated {
+		want = "internal error"
+	}
+	if !strings.Contains(got.Reason, want) {
+		t.Errorf("the core died of %q, want %q", got.Reason, want)
 	}
 	if !got.Closed || len(got.Listed) != 1 {
 		t.Errorf("%+v", got)

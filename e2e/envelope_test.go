@@ -153,11 +153,18 @@ func TestEnvelopeIsStrict(t *testing.T) {
 // their ids differ, everyone gets its answer.
 func TestEnvelopeClientsTogether(t *testing.T) {
 	t.Parallel()
+	// A read is answered behind all that was in the window's queue when it began: WebKit runs timers in between, and a
+	// client that is answered under an id takes that for the answer to its own, if it has posted the same meanwhile.
 	pageOf := page{head: recorder, script: `
 		const at = (name) => location.origin + "/" + name;
+		const drained = () => new Promise((done) => {
+			const mark = Math.random();
+			addEventListener("message", function heard({ data }) { if (data?.mark === mark) done(removeEventListener("message", heard)); });
+			postMessage({ mark }, location.origin);
+		});
 		for (let i = 0; i < 20; i++) navigator.modelContext.registerResource({
 			uri: at(i), name: "R" + i,
-			read: async () => { await new Promise((d) => setTimeout(d, 1 + Math.random() * 5)); return "text of " + i; },
+			read: async () => { await drained(); await new Promise((d) => setTimeout(d, 1 + Math.random() * 5)); return "text of " + i; },
 		});
 		// The official client counts its ids from 0; a second one can be made to count from elsewhere.
 		const from = (first) => {

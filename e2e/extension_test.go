@@ -105,7 +105,7 @@ func (x *extended) follow(name string, options ...chromedp.ContextOption) *tab {
 	x.t.Cleanup(cancel)
 	ctx, stop := context.WithTimeout(ctx, tabTime)
 	x.t.Cleanup(stop)
-	b := &tab{t: x.t, ctx: ctx}
+	b := &tab{t: x.t, ctx: ctx, is: chromiumTab{ctx}}
 	err := chromedp.Listen(ctx, func(event any) {
 		switch event := event.(type) {
 		case *runtime.EventExceptionThrown:

@@ -115,7 +115,7 @@ func (s *service) agent() *testkit.Agent {
 
 const typed = `const f = document.getElementById("field"); f.value = %s; f.dispatchEvent(new Event("input", {bubbles: true}))`
 
-func (b *tab) types(text string) {
+func (b *tab) fills(text string) {
 	b.t.Helper()
 	run[any](b, strings.Replace(typed, "%s", `"`+text+`"`, 1))
 }
@@ -130,7 +130,7 @@ func TestPageOfAFleet(t *testing.T) {
 	a := s.agent()
 	a.Shows(uri)
 	a.Watch(uri)
-	b.types("milk")
+	b.fills("milk")
 	a.Told(uri)
 	if got := a.Text(uri); got != "milk" {
 		t.Errorf("read %q", got)
@@ -155,7 +155,7 @@ func TestPageOfAFleet(t *testing.T) {
 	for len(a.Updates) > 0 {
 		<-a.Updates // it was back
 	}
-	b.types("honey")
+	b.fills("honey")
 	a.Reads(uri, "honey")
 	if b.said("pagewire") {
 		t.Error("the page complains")
@@ -179,7 +179,7 @@ func TestPageWithoutATicket(t *testing.T) {
 	run[any](b, `document.dispatchEvent(new Event("visibilitychange"))`) // its user looks at it
 	a.Shows(s.site.URL + "/state/field")
 	s.doors[0].Drain(t.Context()) // and takes no more: it is tried again, and the page goes on
-	b.types("milk")
+	b.fills("milk")
 	testkit.Eventually(t, "it is tried again", func() bool { return s.tickets.Load() >= 3 })
 	s.open.Store(1)
 	a.Reads(s.site.URL+"/state/field", "milk")

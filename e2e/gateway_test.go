@@ -292,8 +292,37 @@ func TestPageWithTwoTransports(t *testing.T) {
 	}
 }
 
-// It ends when whoever started it is gone, even if something else keeps its stdin open. A page's own gateway, and one
-// that has handed over a function, as the extension does: both are taken, whichever is named last.
+// A page that comes by itself, over a WebSocket, in whatever engine: the agent lists it, reads it, is told of changes,
+// and keeps its subscription when the page is loaded anew.
+func TestPageThatIsLoadedAnew(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	agent := h.serve(t)
+	s := serve(t, page{tag: `<script src="/pagewire.js" data-gateway="ws://` + h.hub + `"></script>`, script: counting})
+	uri := s.URL + "/count"
+	for _, m := range modes {
+		b := open(t, m, s)
+		testkit.Eventually(t, "the agent lists the page", func() bool { return agent.Offers(uri) })
+		if got, err := agent.Read(uri); got != "0" || err != nil {
+			t.Errorf("it reads as %q, %v", got, err)
+		}
+		agent.Watch(uri)
+		run[any](b, "set(7)")
+		agent.holds(uri, "7")
+		b.reload()
+		run[any](b, "set(8)")
+		agent.holds(uri, "8")
+		if s.fetched("/pagewire.wasm") {
+			t.Error("the page fetched the wasm, which is for agents in the page")
+		}
+		b.is.Close()
+		agent.have = 0
+		testkit.Eventually(t, "the page is gone", func() bool { return !agent.Offers(uri) })
+	}
+}
+
+// A page's own gateway, and one that has handed over a function, as the extension does: both are taken, whichever is
+// named last.
 func TestGatewaysThatComeInOneTurn(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -309,6 +338,7 @@ func TestGatewaysThatComeInOneTurn(t *testing.T) {
 	}
 }
 
+// It ends when whoever started it is gone, even if something else keeps its stdin open.
 func TestServeEndsWithItsParent(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)

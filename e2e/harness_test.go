@@ -4,8 +4,6 @@
 package e2e
 
 import (
-	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -15,12 +13,10 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/chromedp/cdproto/runtime"
-	"github.com/chromedp/chromedp"
 	"github.com/evanw/esbuild/pkg/api"
 
-	"github.com/pagewire/pagewire/bridge/gateway/browser"
 	"github.com/pagewire/pagewire/bridge/testkit"
+	"github.com/pagewire/pagewire/e2e/engine"
 )
 
 // A mode is a way to run the browser.
@@ -31,8 +27,8 @@ type mode struct {
 
 var (
 	noFlag = mode{"no flag", nil}
-	native = mode{"WebMCP", []string{"--enable-features=WebMCP"}}
-	modes  = []mode{noFlag, native}
+	native = mode{"WebMCP", []string{"--enable-features=WebMCP"}} // which Chromium alone has
+	modes  = inThisEngine([]mode{noFlag, native}, func(m mode) mode { return m })
 )
 
 // dist is what make build has written.
@@ -40,12 +36,6 @@ const dist = "../dist"
 
 // agentScript is e2e/agent, bundled.
 var agentScript []byte
-
-var browsers struct {
-	sync.Mutex
-	running map[string]context.Context
-	close   []func()
-}
 
 func TestMain(m *testing.M) {
 	testkit.Main()
@@ -68,42 +58,9 @@ func TestMain(m *testing.M) {
 			return 1
 		}
 		agentScript = result.OutputFiles[0].Contents
-		browsers.running = map[string]context.Context{}
-		defer func() {
-			for _, close := range browsers.close {
-				close()
-			}
-		}()
+		defer closeBrowsers()
 		return m.Run()
 	}())
-}
-
-// launch returns the one browser of a mode.
-func launch(t *testing.T, m mode) context.Context {
-	t.Helper()
-	browsers.Lock()
-	defer browsers.Unlock()
-	if ctx := browsers.running[m.name]; ctx != nil {
-		return ctx
-	}
-	ctx, close, err := browser.Launch(context.Background(), browser.Options{Flags: m.flags})
-	if err != nil {
-		t.Fatal(err)
-	}
-	browsers.running[m.name] = ctx
-	browsers.close = append(browsers.close, close)
-	return ctx
-}
-
-// launchOwn returns a browser that no other test uses.
-func launchOwn(t *testing.T, m mode) context.Context {
-	t.Helper()
-	ctx, close, err := browser.Launch(context.Background(), browser.Options{Flags: m.flags})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(close)
-	return ctx
 }
 
 // A site is an origin of its own: dist/ and one page.
@@ -128,6 +85,16 @@ type page struct {
 	also map[string]string
 	// scripts has further scripts, by path.
 	scripts map[string]string
+	// emulated gives the page the core that stands in for TinyGo's (js/test/tinygo).
+	emulated bool
+	// hold is called before a file is given, and may wait.
+	hold func(*http.Request)
+}
+
+// standIns has what an emulated page is given instead, by path.
+var standIns = map[string]string{
+	"/pagewire.core.js": "/test/tinygo.core.mjs",
+	"/pagewire.wasm":    "/test/tinygo.wasm",
 }
 
 func serve(t *testing.T, p page) *site {
@@ -136,6 +103,9 @@ func serve(t *testing.T, p page) *site {
 	files := http.FileServer(http.Dir(dist))
 	if p.tag == "" {
 		p.tag = `<script src="/pagewire.js"></script>`
+	}
+	if thisEngine == "webkit" {
+		p.head = `<script src="/recorder.js"></script>` + p.head
 	}
 	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.mu.Lock()
@@ -157,6 +127,9 @@ func serve(t *testing.T, p page) *site {
 				text = strings.ReplaceAll(text, "<script", "<script nonce="+p.nonce)
 			}
 			fmt.Fprint(w, text)
+		case "/recorder.js":
+			w.Header().Set("Content-Type", "text/javascript")
+			fmt.Fprint(w, engine.Recorder)
 		case "/agent.js":
 			w.Header().Set("Content-Type", "text/javascript")
 			w.Write(agentScript)
@@ -171,6 +144,12 @@ func serve(t *testing.T, p page) *site {
 				fmt.Fprint(w, text)
 				return
 			}
+			if p.hold != nil {
+				p.hold(r)
+			}
+			if path, ok := standIns[r.URL.Path]; ok && p.emulated {
+				r.URL.Path = path
+			}
 			files.ServeHTTP(w, r)
 		}
 	}))
@@ -179,113 +158,18 @@ func serve(t *testing.T, p page) *site {
 }
 
 // fetched reports whether a file has been asked for.
-func (s *site) fetched(path string) bool {
+func (s *site) fetched(path string) bool { return s.fetches(path) > 0 }
+
+// fetches is how often a file has been asked for.
+func (s *site) fetches(path string) (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, r := range s.requests {
 		if r == path {
-			return true
+			n++
 		}
 	}
-	return false
-}
-
-// tabTime is how long a tab may be open: several times what a test may wait for one thing.
-const tabTime = 5 * testkit.Patience
-
-// A tab is one page that is open.
-type tab struct {
-	t   *testing.T
-	ctx context.Context
-	// console holds what the page wrote to console.error and console.warn.
-	mu      sync.Mutex
-	console []string
-}
-
-// open loads a site's page in a tab of its own. An exception that nobody catches fails the test.
-func open(t *testing.T, m mode, s *site) *tab {
-	t.Helper()
-	return openIn(t, launch(t, m), s)
-}
-
-// openIn is open for a browser of the test's own.
-func openIn(t *testing.T, browser context.Context, s *site) *tab {
-	t.Helper()
-	ctx, cancel := chromedp.NewContext(browser)
-	t.Cleanup(cancel)
-	ctx, stop := context.WithTimeout(ctx, tabTime)
-	t.Cleanup(stop)
-	b := &tab{t: t, ctx: ctx}
-	err := chromedp.Listen(ctx, func(event any) {
-		switch event := event.(type) {
-		case *runtime.EventExceptionThrown:
-			d := event.ExceptionDetails
-			text := d.Text
-			if d.Exception != nil {
-				text += " " + d.Exception.Description
-			}
-			t.Errorf("uncaught in the page: %s", text)
-		case *runtime.EventConsoleAPICalled:
-			if event.Type == runtime.ConsoleAPICalledTypeError || event.Type == runtime.ConsoleAPICalledTypeWarning {
-				var words []string
-				for _, a := range event.Args {
-					words = append(words, strings.Trim(string(a.Value), `"`)+a.Description)
-				}
-				b.mu.Lock()
-				b.console = append(b.console, strings.Join(words, " "))
-				b.mu.Unlock()
-			}
-		}
-	})
-	t.Cleanup(func() {
-		if t.Failed() && len(b.console) > 0 {
-			t.Logf("the page's console: %s", strings.Join(b.console, "\n"))
-		}
-	})
-	if err == nil {
-		err = chromedp.Do(ctx, chromedp.Navigate(s.URL))
-	}
-	if err != nil {
-		t.Fatalf("open the page: %v", err)
-	}
-	return b
-}
-
-// said reports whether the page wrote something with that text to its console.
-func (b *tab) said(text string) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, line := range b.console {
-		if strings.Contains(line, text) {
-			return true
-		}
-	}
-	return false
-}
-
-// run runs the body of an async function in the page and returns what it returns.
-func run[T any](b *tab, body string) T {
-	b.t.Helper()
-	// By way of JSON text, so that undefined and odd objects are seen as what an agent could see of them.
-	text, err := chromedp.Run(b.ctx, chromedp.Evaluate[string](
-		"(async () => { "+body+" })().then((v) => JSON.stringify(v === undefined ? null : v))",
-		chromedp.EvalAwaitPromise))
-	if err != nil {
-		b.t.Fatalf("%v\nin the page: %s", err, body)
-	}
-	var v T
-	if err := json.Unmarshal([]byte(text), &v); err != nil {
-		b.t.Fatalf("the page returned %s: %v", text, err)
-	}
-	return v
-}
-
-// do does what a person does.
-func (b *tab) do(action chromedp.Action[chromedp.Void]) {
-	b.t.Helper()
-	if err := chromedp.Do(b.ctx, action); err != nil {
-		b.t.Fatal(err)
-	}
+	return n
 }
 
 // each runs a test in every mode and era.

@@ -3,38 +3,31 @@ package e2e
 import (
 	"testing"
 
-	cdpbrowser "github.com/chromedp/cdproto/browser"
-	"github.com/chromedp/chromedp"
-
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
-// hide minimises the window of b, which hides its tab, and makes sure that its timers are throttled as those of any
-// hidden tab are.
+// hide hides a tab, and makes sure that its timers are throttled as those of any hidden tab are.
 func hide(t *testing.T, b *tab) {
 	t.Helper()
-	window, err := chromedp.CallBrowser(b.ctx, cdpbrowser.GetWindowForTarget,
-		cdpbrowser.GetWindowForTargetParams{TargetID: chromedp.FromContext(b.ctx).Target.TargetID})
-	if err == nil {
-		_, err = chromedp.CallBrowser(b.ctx, cdpbrowser.SetWindowBounds,
-			cdpbrowser.SetWindowBoundsParams{WindowID: window.WindowID,
-				Bounds: &cdpbrowser.Bounds{WindowState: cdpbrowser.WindowStateMinimized}})
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	b.must(b.is.Hide(b.ctx))
 	if slow := run[float64](b, `
 		const channel = new MessageChannel();
 		const turn = () => new Promise((done) => { channel.port1.onmessage = done; channel.port2.postMessage(0); });
 		for (const end = performance.now() + 60000; document.visibilityState !== "hidden" && performance.now() < end; ) await turn();
 		if (!document.hidden) throw new Error("the tab is not hidden: this test would prove nothing");
-		const start = performance.now();
-		for (let i = 0; i < 3; i++) await new Promise((done) => setTimeout(done, 10));
-		return performance.now() - start;
-	`); slow < 1000 {
-		t.Fatalf("three timers of 10 ms took %.0f ms: nothing is throttled, and this test would prove nothing", slow)
+		return `+throttled); slow < 1000 {
+		t.Fatalf("timers of 10 ms took %.0f ms in all: none is throttled, and this test would prove nothing", slow)
 	}
 }
+
+// throttled sets timers of 10 ms, each from the one before, until they have taken a second or there were 20, and says
+// how long they took. (Chromium and Firefox throttle every timer of a hidden tab, WebKit those that are nested deeply.)
+const throttled = `await new Promise((done) => {
+	const start = performance.now();
+	let timers = 0;
+	const next = () => timers++ < 20 && performance.now() < start + 1000 ? setTimeout(next, 10) : done(performance.now() - start);
+	next();
+});`
 
 // A burst that ends while the tab is hidden: its last state is announced, though timers are late there.
 func TestHiddenTab(t *testing.T) {
@@ -43,7 +36,7 @@ func TestHiddenTab(t *testing.T) {
 		for _, way := range []string{"agent.pagewireTransport()", "agent.tab()"} {
 			t.Run(m.name+"/"+way, func(t *testing.T) {
 				t.Parallel()
-				b := openIn(t, launchOwn(t, m), serve(t, page{script: `
+				b := openAlone(t, m, serve(t, page{script: `
 					let n = 0;
 					const uri = location.origin + "/counter";
 					navigator.modelContext.registerResource({ uri, name: "Counter", read: () => String(n) });`}))
@@ -64,16 +57,13 @@ func TestHiddenTab(t *testing.T) {
 						if (a.updated.length > seen) { seen = a.updated.length; text = await a.read(uri); }
 					}
 					// A read may be ahead of the news, which comes with the next timer: one a second, here.
-					const throttled = performance.now();
-					await new Promise((done) => setTimeout(done, 10));
-					await new Promise((done) => setTimeout(done, 10));
-					const took = performance.now() - throttled;
+					const took = `+throttled+`
 					for (const end = performance.now() + 60000; a.updated.length < 2 && performance.now() < end; ) await new Promise((done) => setTimeout(done, 10));
 					return { hidden: document.hidden, throttled: took, text: await a.read(uri) === String(last) ? "last" : text, announced: a.updated.length };
 				`)
 				// The first is announced at once, and the last by the second timer after it, or a later one where the
 				// core is slower.
-				if !got.Hidden || got.Throttled < 500 || got.Text != "last" || got.Announced < 2 {
+				if !got.Hidden || got.Throttled < 1000 || got.Text != "last" || got.Announced < 2 {
 					t.Errorf("%+v", got)
 				}
 			})
@@ -115,16 +105,12 @@ func TestBackForwardCache(t *testing.T) {
 			var first state
 			const rounds = 20
 			for round := 1; round <= rounds; round++ {
-				b.do(chromedp.Navigate(s.URL + "/away"))
-				// Back in the page's own way; the restored document fires no load event to wait for.
-				if _, err := chromedp.Run(b.ctx,
-					chromedp.Evaluate[any](`setTimeout(() => history.back())`)); err != nil {
-					t.Fatal(err)
-				}
+				b.navigate(s.URL + "/away")
+				// The restored document fires no load event to wait for.
+				b.must(b.is.Back(b.ctx))
 				testkit.Eventually(t, "the page is back", func() bool {
-					there, err := chromedp.Run(b.ctx,
-						chromedp.Evaluate[bool](
-							`location.pathname === "/" && typeof shows !== "undefined" && shows.length > 0`))
+					there, err := try[bool](b,
+						`return location.pathname === "/" && typeof shows !== "undefined" && shows.length > 0`)
 					return err == nil && there // it fails while the page changes
 				})
 				got := run[state](b, `
@@ -140,7 +126,7 @@ func TestBackForwardCache(t *testing.T) {
 					await agent.sleep(120);
 					for (const a of clients) a.updated.length = 0;
 					const { ports, watched } = pagewire.stats();
-					return { shows, told, closed: clients.some((a) => a.closed), text: texts.join(), memory: instance.exports.mem.buffer.byteLength, ports, watched };
+					return { shows, told, closed: clients.some((a) => a.closed), text: texts.join(), memory: (instance.exports.mem ?? instance.exports.memory).buffer.byteLength, ports, watched };
 				`)
 				if len(got.Shows) != round+1 || !got.Shows[round] {
 					t.Fatalf("round %d: not persisted (%v): this test would prove nothing", round, got.Shows)
@@ -186,7 +172,7 @@ func TestPushStateAndReload(t *testing.T) {
 			`); told != 2 {
 				t.Errorf("listed %d, want 2", told)
 			}
-			b.do(chromedp.Reload())
+			b.reload()
 			if listed := run[[]string](b, `return (await agent.connect("modern")).list()`); len(listed) != 1 {
 				t.Errorf("after the reload: listed %q", listed)
 			}

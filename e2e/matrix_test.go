@@ -14,12 +14,13 @@ func TestMatrix(t *testing.T) {
 	t.Parallel()
 	const tag = `<script src="/pagewire.js"></script>`
 	server := globalServer(t)
-	companies := []struct {
+	type company struct {
 		name      string
 		mode      mode
 		head, tag string
 		said      string // what the developer is told where Pagewire's methods are not the page's
-	}{
+	}
+	companies := []company{
 		{"native off", noFlag, "", tag, ""},
 		{"native on", native, "", tag, ""},
 		{"mcp-b first", noFlag, server, tag, "registerResource is defined by another library"},
@@ -46,7 +47,7 @@ func TestMatrix(t *testing.T) {
 		{"Trusted Types without our policy", "", "script-src 'self' 'nonce-a'; require-trusted-types-for 'script'; " +
 			"trusted-types", false, "trusted-types pagewire"},
 	}
-	for _, company := range companies {
+	for _, company := range inThisEngine(companies, func(c company) mode { return c.mode }) {
 		for _, policy := range policies {
 			for _, worker := range []bool{false, true} {
 				csp, place := policy.onPage, "on the page"

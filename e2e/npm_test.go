@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/chromedp/chromedp"
+	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
 // What npm pack makes of dist/npm is installed into an app (npm/app) that says nothing special about it, and is used
@@ -65,7 +65,7 @@ func shop(b *tab) {
 	if text := run[string](b, `return a.read(uri)`); text != `["tea"]` {
 		b.t.Errorf("read %q", text)
 	}
-	b.do(chromedp.Click("button"))
+	b.click("button")
 	text := run[string](b, `
 		await agent.until(() => a.updated.length);
 		return a.read(uri);
@@ -330,9 +330,10 @@ func develop(t *testing.T, app string) string {
 func openApp(t *testing.T, m mode, s *site) *tab {
 	t.Helper()
 	b := open(t, m, s)
-	if err := chromedp.Do(b.ctx, chromedp.WaitVisible("#items")); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Eventually(t, "the app is there", func() bool {
+		there, err := try[bool](b, `return document.getElementById("items") !== null`)
+		return there && err == nil
+	})
 	run[any](b, fmt.Sprintf(`
 		globalThis.agent = (() => { %s; return agent; })();
 		const instantiate = WebAssembly.instantiate;

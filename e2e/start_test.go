@@ -1,6 +1,10 @@
 package e2e
 
-import "testing"
+import (
+	"net/http"
+	"sync"
+	"testing"
+)
 
 // What a start costs. The times are logged, since a shared machine's decide nothing; the order of the fetches is
 // checked: the wasm is on its way while the loader is, once.
@@ -13,7 +17,6 @@ func TestStart(t *testing.T) {
 			b := open(t, m, s)
 			got := run[struct {
 				Usable, Listed        float64
-				Wasm                  int
 				WasmStart, LoaderDone float64
 			}](b, `
 				await agent.sleep(200);
@@ -30,12 +33,103 @@ func TestStart(t *testing.T) {
 				navigator.modelContext.registerResource({ uri, name: "Again", read: () => "" });
 				const usable = performance.now() - begin;
 				const [loader] = performance.getEntriesByName(location.origin + "/pagewire.core.js"), wasm = performance.getEntriesByName(location.origin + "/pagewire.wasm");
-				return { usable, listed, wasm: wasm.filter((e) => e.transferSize > 0).length, wasmStart: wasm[0].startTime, loaderDone: loader.responseEnd };
+				return { usable, listed, wasmStart: wasm[0].startTime, loaderDone: loader.responseEnd };
 			`)
 			t.Logf("the API was usable %.1f ms after its script was there, the first list %.0f ms after connecting",
 				got.Usable, got.Listed)
-			if got.WasmStart > got.LoaderDone || got.Wasm != 1 {
-				t.Errorf("%+v: the wasm is fetched behind the loader, or twice", got)
+			want := 1
+			if thisEngine == "webkit" {
+				want = 2 // a fetch does not find there what a link preloads, whatever its mode
+			}
+			if n := s.fetches("/pagewire.wasm"); got.WasmStart > got.LoaderDone || n != want {
+				t.Errorf("%+v: the wasm is fetched behind the loader, or not %d times but %d", got, want, n)
+			}
+		})
+	}
+}
+
+// firstSigns are the ways in which an agent in the page shows itself; each leads to a session that lists.
+var firstSigns = map[string]string{
+	"connect": `
+		const transport = pagewire.connect();
+		const send = (message) => transport.send(message);
+		transport.onmessage = (message) => take(message);`,
+	"port": `
+		const { port1, port2 } = new MessageChannel();
+		const send = (message) => port1.postMessage(message);
+		port1.onmessage = ({ data }) => take(data);
+		postMessage({ type: "pagewire:connect" }, location.origin, [port2]);`,
+	"envelope": `
+		const send = (payload) =>
+			postMessage({ channel: "mcp-default", type: "mcp", direction: "client-to-server", payload }, location.origin);
+		const ready = new Promise((done) => addEventListener("message", ({ data }) => {
+			if (data?.direction !== "server-to-client") return;
+			if (data.payload === "mcp-server-ready") done();
+			else take(data.payload);
+		}));
+		send("mcp-check-ready");
+		await ready;`,
+}
+
+const initialize = `{ jsonrpc: "2.0", id: 1, method: "initialize", params: {
+	protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "c", version: "1" } } }`
+
+// The loader is not given before the wasm has been asked for: whoever fetches one behind the other waits for ever.
+func TestTheFirstSignOfAnAgentFetchesBothFiles(t *testing.T) {
+	t.Parallel()
+	for name, sign := range firstSigns {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			asked := make(chan struct{})
+			var once sync.Once
+			s := serve(t, page{script: field.script, hold: func(r *http.Request) {
+				switch r.URL.Path {
+				case "/pagewire.wasm":
+					once.Do(func() { close(asked) })
+				case "/pagewire.core.js":
+					select {
+					case <-asked:
+					case <-r.Context().Done():
+					}
+				}
+			}})
+			got := run[int](open(t, noFlag, s), `
+				let take;
+				const answered = new Promise((done) => (take = ({ id }) => id === 1 && done(id)));`+sign+`
+				send(`+initialize+`);
+				return await answered;
+			`)
+			if got != 1 {
+				t.Errorf("answered %d", got)
+			}
+		})
+	}
+}
+
+// What an agent has sent before there was a core is answered in the turn in which that is ready.
+func TestWhatWaitsForTheCoreIsAnsweredInItsFirstTurn(t *testing.T) {
+	t.Parallel()
+	for _, m := range modes {
+		t.Run(m.name, func(t *testing.T) {
+			t.Parallel()
+			got := run[string](open(t, m, serve(t, field)), `
+				const order = [];
+				const both = new Promise((done) => {
+					const take = (what) => order.push(what) === 3 && done();
+					// Before timers and messages that were there first.
+					const urgent = { priority: "user-blocking" };
+					pagewire.addEventListener("ready", () => scheduler.postTask(() => take("the next turn"), urgent));
+					const transport = pagewire.connect();
+					transport.onmessage = ({ id }) => take(id);
+					transport.send(`+initialize+`);
+					transport.send({ jsonrpc: "2.0", method: "notifications/initialized" });
+					transport.send({ jsonrpc: "2.0", id: 2, method: "resources/list" });
+				});
+				await both;
+				return order.join(", ");
+			`)
+			if want := "1, 2, the next turn"; got != want {
+				t.Errorf("in the order %s; want %s", got, want)
 			}
 		})
 	}

@@ -5,8 +5,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/chromedp/chromedp"
 )
 
 // field is a page whose input is a resource, registered by an inline script right behind the script tag.
@@ -35,7 +33,7 @@ func TestStory(t *testing.T) {
 			t.Fatalf("read %q", text)
 		}
 		run[any](b, `await a.subscribe(uri)`)
-		b.do(chromedp.SendKeys(chromedp.CSS("#field"), "milk"))
+		b.types("#field", "milk")
 		run[any](b, `await agent.until(() => a.updated.length > 0)`)
 		// The last of the four keys is announced after its interval at the latest.
 		text := run[string](b, `let text = "", seen = 0;

@@ -31,7 +31,8 @@ type toolMode struct {
 
 // toolModes are those in which somebody else has it.
 func toolModes(t *testing.T) []toolMode {
-	return []toolMode{{native, "", ""}, {mode{"polyfill", nil}, polyfill(t), ""}}
+	return inThisEngine([]toolMode{{native, "", ""}, {mode{"polyfill", nil}, polyfill(t), ""}},
+		func(m toolMode) mode { return m.mode })
 }
 
 // allToolModes has those besides in which Pagewire brings it: it came first, and polyfills step aside.
@@ -316,7 +317,7 @@ func TestToolMethods(t *testing.T) {
 		"aborted call": "the reason", "signal in the tool": "true", "gone": "UnknownError", "again": "undefined",
 		"changes": "true", "ontoolchange": "true", "foreign this": "TypeError", "length": "1 1",
 	}
-	for _, m := range []mode{native, noFlag} {
+	for _, m := range modes {
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()
 			got := run[map[string]string](open(t, m, serve(t, page{})), `

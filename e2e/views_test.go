@@ -18,7 +18,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 	"github.com/evanw/esbuild/pkg/api"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -255,36 +254,10 @@ func openHost(t *testing.T) *tab {
 		}
 	}))
 	t.Cleanup(s.Close)
-	b := openLong(t, s.URL)
+	b := open(t, noFlag, &site{Server: s})
 	run[any](b,
 		`for (const end = performance.now() + 60000; !globalThis.host; ) { if (performance.now() > end) throw new Error("the host's page did not load"); await new Promise((done) => setTimeout(done, 5)); }`)
 	return b
-}
-
-// openLong is open for a page on which a minute of live data is watched, which is as long as a tab of the other tests
-// may take.
-func openLong(t *testing.T, url string) *tab {
-	t.Helper()
-	ctx, cancel := chromedp.NewContext(launch(t, noFlag))
-	t.Cleanup(cancel)
-	ctx, stop := context.WithTimeout(ctx, tabTime)
-	t.Cleanup(stop)
-	err := chromedp.Listen(ctx, func(event any) {
-		if event, ok := event.(*runtime.EventExceptionThrown); ok {
-			text := event.ExceptionDetails.Text
-			if e := event.ExceptionDetails.Exception; e != nil {
-				text += " " + e.Description
-			}
-			t.Errorf("uncaught in the page: %s", text)
-		}
-	})
-	if err == nil {
-		err = chromedp.Do(ctx, chromedp.Navigate(url))
-	}
-	if err != nil {
-		t.Fatalf("open the page: %v", err)
-	}
-	return &tab{t: t, ctx: ctx}
 }
 
 // eachViewServer runs a test with each server in each era.

@@ -3,8 +3,6 @@ package e2e
 import (
 	"fmt"
 	"testing"
-
-	"github.com/chromedp/chromedp"
 )
 
 // guest is a document that connects to the window `host` with a port, and tells it what it reads and of what it is
@@ -78,7 +76,7 @@ func TestOpenedWindow(t *testing.T) {
 			`let opened; addEventListener("click", () => { opened = window.open("/guest"); });`,
 		also: map[string]string{"/guest": fmt.Sprintf(guest, "")},
 	}))
-	b.do(chromedp.Click(chromedp.CSS("#field"))) // only a person's click may open a window
+	b.click("#field") // only a person's click may open a window
 	checkHosted(t, run[hosted](b, change+`
 		const during = pagewire.stats().ports;
 		opened.close();
@@ -119,7 +117,7 @@ func TestPageLeft(t *testing.T) {
 		page{script: field.script,
 			also: map[string]string{"/host": `<iframe src="/"></iframe><script src=/agent.js></script>`}})
 	b := open(t, noFlag, s)
-	b.do(chromedp.Navigate(s.URL + "/host"))
+	b.navigate(s.URL + "/host")
 	if closed := run[bool](b, `
 		const inner = document.querySelector("iframe");
 		const { port1, port2 } = new MessageChannel();

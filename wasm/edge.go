@@ -17,8 +17,6 @@ package main
 import (
 	"unsafe"
 
-	"github.com/hack-pad/safejs"
-
 	"github.com/pagewire/pagewire/bridge"
 )
 
@@ -35,52 +33,19 @@ var (
 	armed  float64 = -1 // the time that wake was last told, or -1 for none
 )
 
-// init starts the engine with the options that the loader has left in the global object, which is a private one
-// (js/build wraps wasm_exec.js so). It is the one place where values of JavaScript are read, and safejs turns what
-// is wrong with them into errors. It stands here rather than in main because TinyGo's c-shared mode runs no main.
-func init() {
-	options, err := safejs.Global().Get("pagewireOptions")
-	if err != nil {
-		report("core not started: " + err.Error())
-		died = true
-		return
-	}
-	text := func(name string) string {
-		v, err := options.Get(name)
-		if err != nil || v.Type() != safejs.TypeString {
-			return ""
-		}
-		s, _ := v.String()
-		return s
-	}
-	o := bridge.Options{
-		Name:    text("name"),
-		Version: text("version"),
-		Rule:    bridge.Rule{Origin: text("origin")},
-	}
-	flag := func(name string) (set bool) {
-		if v, err := options.Get(name); err == nil {
-			set, _ = v.Truthy()
-		}
-		return set
-	}
-	o.ExposeErrors, o.Tools = true, flag("tools") // the page layer says no more than agents may know
+// start makes the engine. Its options come in another way in each build: build_go.go, build_tinygo.go.
+func start(o bridge.Options) {
+	o.ExposeErrors = true // the page layer says no more than agents may know
 	engine = bridge.New(o, host{})
 }
 
 // contain ends every export: a panic becomes dead, and whatever fell due is told to JavaScript.
 func contain(status *int32) {
-	if r := recover(); r != nil {
-		died, *status = true, dead
-		switch r := r.(type) {
-		case error:
-			report("core stopped: " + r.Error())
-		case string:
-			report("core stopped: " + r)
-		default:
-			report("core stopped")
+	if recovers {
+		if r := recover(); r != nil {
+			died = true
+			report("core stopped" + reason(r))
 		}
-		return
 	}
 	if died {
 		*status = dead
@@ -91,6 +56,17 @@ func contain(status *int32) {
 	} else {
 		arm(float64(at))
 	}
+}
+
+// reason says what a panic was about.
+func reason(panicked any) string {
+	switch r := panicked.(type) {
+	case error:
+		return ": " + r.Error()
+	case string:
+		return ": " + r
+	}
+	return ""
 }
 
 func arm(at float64) {

@@ -28,8 +28,6 @@ type Agent struct {
 	done   chan struct{} // closed when the session has ended
 	// blocked is set while the engine knows the port as not writable.
 	blocked atomic.Bool
-	// held says that Hold keeps it so. Guarded by the gateway's lock.
-	held bool
 	// name is what the agent calls itself, once it has. Guarded by the gateway's lock.
 	name string
 	// memory is what it has seen; nil for who is not the same one at its next call. Guarded by the gateway's lock.
@@ -141,22 +139,18 @@ func (a *Agent) Oversize(beginning []byte) error {
 	return g.engine.Oversize(g.now(), a.id, beginning)
 }
 
-// Hold says that only answers can reach the agent now, as over HTTP while it has no stream open. What it has subscribed
-// to is kept meanwhile: at most one update per URI, which comes when Hold ends.
+// Hold says that only answers, and how far they have come, can reach the agent now, as over HTTP while it has no stream
+// open. What it has subscribed to is kept meanwhile: at most one update per URI, which comes when Hold ends.
 func (a *Agent) Hold(on bool) {
 	g := a.g
 	g.mu.Lock()
 	defer g.unlock()
-	if a.held = on; !on {
-		a.unblock()
-	} else if a.blocked.CompareAndSwap(false, true) {
-		g.engine.Writable(g.now(), a.id, false)
-	}
+	g.engine.Hold(g.now(), a.id, on)
 }
 
 // unblock is called with the gateway's lock held.
 func (a *Agent) unblock() {
-	if !a.held && a.out.Size() < lowWater && a.blocked.CompareAndSwap(true, false) {
+	if a.out.Size() < lowWater && a.blocked.CompareAndSwap(true, false) {
 		a.g.engine.Writable(a.g.now(), a.id, true)
 	}
 }

@@ -18,7 +18,9 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/internal/hubclient"
 	"github.com/pagewire/pagewire/bridge/gateway/internal/taburi"
 	"github.com/pagewire/pagewire/bridge/gateway/mcpconn"
+	"github.com/pagewire/pagewire/bridge/gateway/tools"
 	"github.com/pagewire/pagewire/bridge/link"
+	"github.com/pagewire/pagewire/bridge/wire"
 )
 
 // A joined is the hub in place of a page: a source. To the hub this gateway is an agent, by MCP.
@@ -112,90 +114,87 @@ func (g *Gateway) listChanged(cs *mcp.ClientSession) {
 // list reads what the hub offers and puts it into the catalog.
 func (j *joined) list(ctx context.Context) error {
 	offers := map[string]*offer{}
-	add := func(meta mcp.Meta, r bridge.Resource) {
-		// It has that from the same dead hub that we have it from.
-		if meta[metaAbsent] != true {
-			r.Coalesced = true // by the hub's engine
-			offers[r.URI] = &offer{page: j.p, resource: r}
-		}
-	}
-	cs := j.session.Client
-	err := j.pages(ctx, func(ctx context.Context, cursor string) (int, string, error) {
-		l, err := cs.ListResources(ctx, &mcp.ListResourcesParams{Cursor: cursor})
-		if err != nil {
-			return 0, "", err
-		}
-		for _, r := range l.Resources {
-			size := r.Size
-			if size == 0 {
-				size = -1 // go-sdk does not tell 0 from none
+	resources := func(uri string) func(entry wire.Value) error {
+		return func(entry wire.Value) error {
+			r, err := hubResource(entry, uri)
+			// It has what is absent from the same dead hub that we have it from.
+			if err == nil && !wire.Value(r.Meta).Get(metaAbsent).True() {
+				offers[r.URI] = &offer{page: j.p, resource: r}
 			}
-			add(r.Meta, bridge.Resource{
-				URI: r.URI, Name: r.Name, Title: r.Title, Description: r.Description, MIMEType: r.MIMEType, Size: size,
-				Icons: text(r.Icons, len(r.Icons) > 0), Annotations: text(r.Annotations, r.Annotations != nil),
-				Meta: text(r.Meta, r.Meta != nil),
-			})
+			return err
 		}
-		return len(l.Resources), l.NextCursor, nil
-	})
+	}
+	if err := j.entries(ctx, "resources/list", "resources", resources("uri")); err != nil {
+		return err
+	}
+	err := j.entries(ctx, "resources/templates/list", "resourceTemplates", resources("uriTemplate"))
 	if err != nil {
 		return err
 	}
-	err = j.pages(ctx, func(ctx context.Context, cursor string) (int, string, error) {
-		l, err := cs.ListResourceTemplates(ctx, &mcp.ListResourceTemplatesParams{Cursor: cursor})
+	var tools []toolOffer
+	if caps := j.session.Client.InitializeResult().Capabilities; caps != nil && caps.Tools != nil {
+		err = j.entries(ctx, "tools/list", "tools", func(entry wire.Value) error {
+			o, err := hubTool(entry)
+			tools = append(tools, o)
+			return err
+		})
 		if err != nil {
-			return 0, "", err
+			return err
 		}
-		for _, r := range l.ResourceTemplates {
-			add(r.Meta, bridge.Resource{
-				URI: r.URITemplate, Name: r.Name, Title: r.Title, Description: r.Description, MIMEType: r.MIMEType,
-				Size:  -1,
-				Icons: text(r.Icons, len(r.Icons) > 0), Annotations: text(r.Annotations, r.Annotations != nil),
-				Meta: text(r.Meta, r.Meta != nil),
-			})
-		}
-		return len(l.ResourceTemplates), l.NextCursor, nil
-	})
+	}
+	j.p.g.offered(j.p, offers, tools)
+	return nil
+}
+
+// hubResource is an entry of a hub's list, of resources or of templates; uri is the member that has the URI.
+func hubResource(entry wire.Value, uri string) (bridge.Resource, error) {
+	r, err := bridge.DecodeResource(entry)
 	if err != nil {
-		return err
+		return r, err
 	}
-	tools, err := j.listTools(ctx)
-	if err == nil {
-		j.p.g.offered(j.p, offers, tools)
-	}
-	return err
+	r.URI, _ = entry.Get(uri).Text()
+	r.Schema, r.MinInterval, r.Coalesced = nil, 0, true // by the hub's engine, which sees to the other two as well
+	return r, nil
 }
 
-func (j *joined) listTools(ctx context.Context) (tools []toolOffer, err error) {
-	if caps := j.session.Client.InitializeResult().Capabilities; caps == nil || caps.Tools == nil {
-		return nil, nil
+// hubTool is an entry of a hub's list of tools. Agents are shown it as the hub wrote it, but for the annotations of a
+// page, which a hub of an older version passes on.
+func hubTool(entry wire.Value) (toolOffer, error) {
+	name, _ := entry.Get("name").Text()
+	o, err := decodeTool(bridge.Tool{Name: name, JSON: entry})
+	if err != nil {
+		return o, err
 	}
-	err = j.pages(ctx, func(ctx context.Context, cursor string) (int, string, error) {
-		l, err := j.session.Client.ListTools(ctx, &mcp.ListToolsParams{Cursor: cursor})
-		if err != nil {
-			return 0, "", err
-		}
-		for _, t := range l.Tools {
-			tools = append(tools,
-				toolOffer{name: t.Name, tool: t, fresh: freshnessOf(t.Meta, func(string) bool { return true })})
-		}
-		return len(l.Tools), l.NextCursor, nil
-	})
-	return tools, err
+	if entry.Get("annotations") == nil {
+		o.shown.plain = slices.Clone(entry)
+	} else {
+		claimed := tools.Claimed(o.tool)
+		o.shown.plain = text(&claimed, true)
+	}
+	o.fresh = freshnessOf(o.tool.Meta, func(string) bool { return true })
+	return o, nil
 }
 
-// pages follows a list of the hub to its end: page asks for one, and says how many entries it has. Each may take as
-// long as a read. A list of more entries than a gateway holds has no end, nor has one of as many pages.
-func (j *joined) pages(ctx context.Context,
-	page func(ctx context.Context, cursor string) (entries int, next string, err error)) error {
+// entries reads a list of the hub to its end, and hands over each entry as the hub wrote it: go-sdk's types would drop
+// what they have no field for, and most zeros. Each page of the list may take as long as a read. A list of more entries
+// than a gateway holds has no end, nor has one of as many pages.
+func (j *joined) entries(ctx context.Context, method, member string, each func(entry wire.Value) error) error {
 	cursor := ""
 	for left := maxResources; left > 0; {
-		ctx, cancel := context.WithTimeout(ctx, j.p.g.opt.ReadTimeout)
-		n, next, err := page(ctx, cursor)
-		cancel()
+		page, err := j.page(ctx, method, cursor)
+		if err != nil {
+			return err
+		}
+		n := 0
+		page.Get(member).Elements(func(entry wire.Value) bool {
+			n++
+			err = each(entry)
+			return err == nil
+		})
+		next, _ := page.Get("nextCursor").Text()
 		switch {
 		case err != nil:
-			return err
+			return fmt.Errorf("an entry of %s: %w", method, err)
 		case next == "":
 			return nil
 		case next == cursor:
@@ -205,6 +204,20 @@ func (j *joined) pages(ctx context.Context,
 		left -= max(n, 1)
 	}
 	return fmt.Errorf("its list has no end: %d entries and pages are read of it", maxResources)
+}
+
+// maxListDepth is how deep a hub's list may be nested: as deep as an engine takes any text.
+const maxListDepth = 1000
+
+// page asks for one page of a list.
+func (j *joined) page(ctx context.Context, method, cursor string) (wire.Value, error) {
+	ctx, cancel := context.WithTimeout(ctx, j.p.g.opt.ReadTimeout)
+	defer cancel()
+	result, err := j.session.List(ctx, method, cursor)
+	if err != nil {
+		return nil, err
+	}
+	return wire.Parse(result, maxListDepth)
 }
 
 // offered takes what a hub offers now, in place of what it offered before. What agents watch is subscribed to at the

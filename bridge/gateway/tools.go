@@ -132,7 +132,7 @@ func (g *Gateway) setTools() {
 				b.learn(*o)
 				if !b.names.Ours(o.name) && b.routes[o.name].tool == nil {
 					b.routes[o.name] = *o
-					offer(o.name, o.ofHub(), false)
+					offer(o.name, o.shown.plain, false)
 				}
 				continue
 			}
@@ -157,15 +157,6 @@ func (g *Gateway) setTools() {
 	if err := g.engine.SetTools(g.now(), all); err != nil {
 		g.log.Warn("the pages' tools could not be offered", "error", err)
 	}
-}
-
-// ofHub is a hub's tool as agents are shown it. A hub of an older version passes a page's annotations on.
-func (o *toolOffer) ofHub() []byte {
-	if s := &o.shown; s.as != o.name {
-		shown := tools.Claimed(o.tool)
-		*s = shownTool{as: o.name, plain: text(&shown, true)}
-	}
-	return o.shown.plain
 }
 
 // show sees to it that o.shown is what agents are shown of a page's tool.

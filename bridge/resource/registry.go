@@ -1,10 +1,5 @@
 package resource
 
-import (
-	"strconv"
-	"strings"
-)
-
 // An Entry is a registered resource.
 type Entry struct {
 	Resource
@@ -49,7 +44,7 @@ func (g *Registry) Bytes() int { return g.bytes }
 // Check returns an *Error where a URI of an agent is one that could not be registered here.
 func (g *Registry) Check(uri string) error {
 	if g.maxURI > 0 && len(uri) > g.maxURI {
-		return &Error{Reason: BadURI, Message: "Invalid URI: longer than " + strconv.Itoa(g.maxURI) + " bytes"}
+		return &Error{Reason: BadURI, Message: "Invalid URI: longer than " + decimal(uint64(g.maxURI)) + " bytes"}
 	}
 	return g.rule.Check(uri)
 }
@@ -81,7 +76,7 @@ func (g *Registry) Add(r Resource) (*Entry, error) {
 	case g.byURI[r.URI] != nil:
 		return nil, &Error{Reason: Duplicate, Message: "a resource with the URI " + r.URI + " is registered"}
 	case g.max > 0 && len(g.ordered) >= g.max:
-		return nil, &Error{Reason: Full, Message: "more than " + strconv.Itoa(g.max) + " resources"}
+		return nil, &Error{Reason: Full, Message: "more than " + decimal(uint64(g.max)) + " resources"}
 	}
 	if e.Template() {
 		e.Pattern = r.URI
@@ -235,21 +230,23 @@ func (g *Registry) Page(templates bool, cursor string, take func(*Entry) bool) (
 	return "", nil
 }
 
-// A cursor is a letter for the listing that it belongs to and two seqs in base 36: of the last entry, and of the list's
-// end.
+// A cursor is a letter for the listing that it belongs to and two seqs: of the last entry, and of the list's end.
 func formatCursor(seq, end uint64, templates bool) string {
-	return string(cursorLetter(templates)) + strconv.FormatUint(seq, 36) + "." + strconv.FormatUint(end, 36)
+	return string(cursorLetter(templates)) + decimal(seq) + "." + decimal(end)
 }
 
 // parseCursor takes only what formatCursor may have made here. One of another registry with more entries would else be
 // the end of this one, and whoever follows it would believe that there is nothing more.
 func (g *Registry) parseCursor(cursor string, templates bool) (seq, end uint64, ok bool) {
-	first, second, _ := strings.Cut(cursor[1:], ".")
-	seq, err := strconv.ParseUint(first, 36, 64)
-	if err == nil {
-		end, err = strconv.ParseUint(second, 36, 64)
+	n := &seq
+	for i := 1; i < len(cursor); i++ {
+		if c := cursor[i]; c == '.' {
+			n = &end
+		} else {
+			*n = *n*10 + uint64(c-'0') // what is no digit, and what overflows, is written otherwise below
+		}
 	}
-	return seq, end, err == nil && 0 < seq && seq <= end && end <= g.seq && formatCursor(seq, end, templates) == cursor
+	return seq, end, 0 < seq && seq <= end && end <= g.seq && formatCursor(seq, end, templates) == cursor
 }
 
 func cursorLetter(templates bool) rune {

@@ -1,7 +1,5 @@
 package resource
 
-import "bytes"
-
 // A Resource is what a home offers to agents.
 type Resource struct {
 	// URI is the canonical URI, or a template (RFC 6570, of the expressions {var} and {?a,b} only) if it has a "{".
@@ -34,7 +32,8 @@ func (r *Resource) bytes() int {
 func (r *Resource) listsAs(o *Resource) bool {
 	return r.Unlisted == o.Unlisted && r.Name == o.Name && r.Title == o.Title && r.Description == o.Description &&
 		r.MIMEType == o.MIMEType && r.Size == o.Size &&
-		bytes.Equal(r.Icons, o.Icons) && bytes.Equal(r.Annotations, o.Annotations) && bytes.Equal(r.Meta, o.Meta)
+		string(r.Icons) == string(o.Icons) && string(r.Annotations) == string(o.Annotations) &&
+		string(r.Meta) == string(o.Meta)
 }
 
 // MaxInterval bounds Resource.MinInterval: a day, in milliseconds.

@@ -1,9 +1,6 @@
 package resource
 
-import (
-	"strconv"
-	"unicode/utf8"
-)
+import "unicode/utf8"
 
 // A Schema says what parameters a URI takes (uriSchema, as platformatic/mcp#96 proposes it): the part of JSON Schema
 // that is about flat parameters.
@@ -24,8 +21,8 @@ type Property struct {
 	MinItems, MaxItems int
 	// Enum, if it is not nil, has the only values allowed, as they stand in a URI.
 	Enum []string
-	// Minimum and Maximum bound a number, where they are not nil.
-	Minimum, Maximum *float64
+	// Minimum and Maximum bound a number, where they are not empty: the texts of JSON numbers.
+	Minimum, Maximum string
 	// MinLength and MaxLength bound a string, in code points, where MaxLength is not negative.
 	MinLength, MaxLength int
 }
@@ -131,15 +128,14 @@ func (s *Schema) expression() string {
 func (p *Property) refuses(value string) string {
 	switch p.Kind {
 	case Number, Integer:
-		n, err := strconv.ParseFloat(value, 64)
 		switch {
 		case p.Kind == Integer && !isNumber(value, true):
 			return "must be an integer"
-		case !isNumber(value, false) || err != nil:
+		case !isNumber(value, false) || parseDecimal(value).huge():
 			return "must be a number"
-		case p.Minimum != nil && n < *p.Minimum:
+		case p.Minimum != "" && compare(value, p.Minimum) < 0:
 			return "is below its minimum"
-		case p.Maximum != nil && n > *p.Maximum:
+		case p.Maximum != "" && compare(value, p.Maximum) > 0:
 			return "is above its maximum"
 		}
 	case Boolean:

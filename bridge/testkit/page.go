@@ -125,8 +125,16 @@ func (p *Page) registration(uri string) []any {
 	for name, value := range p.members[uri] {
 		described[name] = value
 	}
-	text, _ := json.Marshal(described)
-	return []any{"register", string(text)}
+	return []any{"register", stringify(described)}
+}
+
+// stringify is JSON text as a script writes it: json.Marshal makes six bytes of each "<".
+func stringify(v any) string {
+	var b strings.Builder
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(v)
+	return strings.TrimSuffix(b.String(), "\n")
 }
 
 // say posts calls as one frame.
@@ -426,8 +434,7 @@ func (p *Page) toolCall() []any {
 		}
 		list = append(list, described)
 	}
-	text, _ := json.Marshal(list)
-	return []any{"setTools", string(text)}
+	return []any{"setTools", stringify(list)}
 }
 
 // Text is what a URI reads as.

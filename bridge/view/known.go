@@ -1,13 +1,17 @@
 package view
 
 import (
-	"errors"
 	"slices"
 
 	"github.com/pagewire/pagewire/bridge"
 )
 
-var errOpen = errors.New("view: a View with this ID is open already: give each its own")
+// A failure is an error that is its text. Package errors would bring the reflection that its Is and As need.
+type failure string
+
+func (f failure) Error() string { return string(f) }
+
+const errOpen = failure("view: a View with this ID is open already: give each its own")
 
 // known is what the server is known to offer: URIs that it has listed, or answered a read of. Only these can be
 // subscribed to (ext-apps#659, URI validation); for the engine they are its registered resources.

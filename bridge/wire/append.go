@@ -61,8 +61,11 @@ func (t Text) Str(s string) Text {
 }
 
 // Int appends n in decimal.
-func (t Text) Int(n int) Text {
-	u := uint(n)
+func (t Text) Int(n int) Text { return t.Int64(int64(n)) }
+
+// Int64 appends n in decimal: an int may have 32 bits.
+func (t Text) Int64(n int64) Text {
+	u := uint64(n)
 	if n < 0 {
 		t = t.Raw("-")
 		u = -u
@@ -70,7 +73,7 @@ func (t Text) Int(n int) Text {
 	return t.uint(u)
 }
 
-func (t Text) uint(u uint) Text {
+func (t Text) uint(u uint64) Text {
 	if u >= 10 {
 		t = t.uint(u / 10)
 	}

@@ -39,12 +39,13 @@ func (b *bench) pages() []family {
 			does(they.name, peer, they.path, job, "overWindow", n)}
 	}
 	reads, calls, larges, loop, bursts := n(2000, 1000), n(1000, 500), n(20, 8), 10_000, n(1000, 100)
+	many := n(10_000, 1000)
 	return []family{
 		{
 			name: "page: read over window.postMessage",
 			rows: []row{
-				{"p50", "read over window.postMessage, p50", "us", goal{most: 0.6, of: best}, ""},
-				{"first", "read over window.postMessage, mean of the first 300", "us", goal{}, ""},
+				{"p50", "read over window.postMessage, p50", "us", goal{most: 1.4, of: windowFloor}, ""},
+				{"first", "read over window.postMessage, mean of the first 300", "us", goal{most: 1.5, of: best}, ""},
 				{"p99", "read over window.postMessage, p99", "us", goal{most: 1, of: best}, ""},
 			},
 			contenders: append(both("read", reads), does(windowFloor, floor, "", "echo", "windowEcho", reads)),
@@ -73,9 +74,21 @@ func (b *bench) pages() []family {
 		},
 		{
 			name: "page: read of 1 MB",
-			rows: []row{{"ms", "read of 1 MB over window.postMessage", "ms", goal{most: 0.6, of: best}, ""}},
+			rows: []row{{"ms", "read of 1 MB over window.postMessage", "ms", goal{most: 1.12, of: windowFloor}, ""}},
 			contenders: append(both("large", larges), does("Pagewire, by a port", ours, we.path, "large", "overPort",
 				larges), does(windowFloor, floor, "", "largeEcho", "windowEcho", larges)),
+		},
+		{
+			// @mcp-b/global, asked for the same, has not ended after a minute.
+			name: "page: reads with many resources",
+			rows: []row{
+				{"longest", fmt.Sprintf("longest of %s reads with as many resources", number(float64(many))), "ms",
+					goal{most: 50}, ""},
+			},
+			contenders: []contender{
+				does("Pagewire, by a port", ours, we.path, "pause", "overPort", many),
+				does(portFloor, floor, "", "pauseEcho", "portEcho", many),
+			},
 		},
 		{
 			name: "page: 10,000 changes in a loop",
@@ -137,14 +150,59 @@ const (
 // The page itself reports them, and no debugger is attached: with one, the first postMessage alone takes 2 ms more, for
 // its stack trace.
 func (b *bench) visit(ctx context.Context, head, expression string) (figures, error) {
+	all, err := b.visits(ctx, 1, head, expression)
+	if err != nil {
+		return nil, err
+	}
+	return all[0], nil
+}
+
+// visits opens it n times, one after the other, in one profile that is new; what a browser may keep of a file it may
+// keep for good.
+func (b *bench) visits(ctx context.Context, n int, head, expression string) (all []figures, err error) {
+	results := make(chan string, 1)
+	server := httptest.NewServer(b.reporting(head, expression, results))
+	defer server.Close()
+
+	profile, err := chromedp.CallBrowser(b.chromium, target.CreateBrowserContext, target.CreateBrowserContextParams{})
+	if err != nil {
+		return nil, err
+	}
+	id := profile.BrowserContextID
+	defer chromedp.CallBrowser(b.chromium, target.DisposeBrowserContext,
+		target.DisposeBrowserContextParams{BrowserContextID: id})
+	for range n {
+		tab, err := chromedp.CallBrowser(b.chromium, target.CreateTarget,
+			target.CreateTargetParams{URL: server.URL, BrowserContextID: id})
+		if err != nil {
+			return nil, err
+		}
+		select {
+		case text := <-results:
+			got := figures{}
+			if err := json.Unmarshal([]byte(text), &got); err != nil || len(got) == 0 {
+				return nil, fmt.Errorf("the page reports %q", text)
+			}
+			all = append(all, got)
+		case <-ctx.Done():
+			return nil, fmt.Errorf("the page has not reported: %w", ctx.Err())
+		}
+		if _, err := chromedp.CallBrowser(b.chromium, target.CloseTarget, target.CloseTargetParams(tab)); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// reporting serves the page, the run's files, and takes what the page reports.
+func (b *bench) reporting(head, expression string, results chan<- string) http.Handler {
 	html := `<!doctype html><title>bench</title><link rel=icon href=data:,>` + head + `<script src="/bench.js"></script>
 	<script>addEventListener("load", async () => {
 		let result;
 		try { result = JSON.stringify(await ` + expression + `); } catch (error) { result = String(error); }
 		fetch("/result", { method: "POST", body: result });
 	})</script>`
-	results := make(chan string, 1)
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		// Isolated pages have a clock of 5 us; all others one of 100.
 		w.Header().Set("Cross-Origin-Opener-Policy", "same-origin")
 		w.Header().Set("Cross-Origin-Embedder-Policy", "require-corp")
@@ -159,30 +217,8 @@ func (b *bench) visit(ctx context.Context, head, expression string) (figures, er
 			default: // nobody waits for a second one
 			}
 		default:
+			w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
 			b.ServeHTTP(w, r)
 		}
-	}))
-	defer server.Close()
-
-	profile, err := chromedp.CallBrowser(b.chromium, target.CreateBrowserContext, target.CreateBrowserContextParams{})
-	if err != nil {
-		return nil, err
-	}
-	id := profile.BrowserContextID
-	defer chromedp.CallBrowser(b.chromium, target.DisposeBrowserContext,
-		target.DisposeBrowserContextParams{BrowserContextID: id})
-	if _, err := chromedp.CallBrowser(b.chromium, target.CreateTarget,
-		target.CreateTargetParams{URL: server.URL, BrowserContextID: id}); err != nil {
-		return nil, err
-	}
-	select {
-	case text := <-results:
-		got := figures{}
-		if err := json.Unmarshal([]byte(text), &got); err != nil || len(got) == 0 {
-			return nil, fmt.Errorf("the page reports %q", text)
-		}
-		return got, nil
-	case <-ctx.Done():
-		return nil, fmt.Errorf("the page has not reported: %w", ctx.Err())
-	}
+	})
 }

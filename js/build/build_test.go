@@ -149,7 +149,11 @@ func TestTinyGoOnPathCompilesTheCore(t *testing.T) {
 case $1 in
 version) echo tinygo version 0.99.0;;
 env) echo /opt/tinygo;;
-build) echo "$@" > "${0%/*}"/built;;
+build)
+	echo "$@" > "${0%/*}"/built
+	while [ "$1" != -o ]; do shift; done
+	printf '\0asm\1\0\0\0' > "$2"
+	;;
 esac
 `,
 	})
@@ -157,20 +161,45 @@ esac
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", bin+string(filepath.ListSeparator)+os.Getenv("PATH"))
-	tc := findToolchain()
+	tc, err := findToolchain("")
+	if err != nil {
+		t.Fatal(err)
+	}
 	if tc.name != "tinygo version 0.99.0" {
 		t.Errorf("the toolchain is called %q", tc.name)
 	}
 	if got, err := tc.wasmExec(); err != nil || got != filepath.FromSlash("/opt/tinygo/targets/wasm_exec.js") {
 		t.Errorf("wasm_exec.js is taken from %q, %v", got, err)
 	}
-	if err := tc.compile(bin, "out.wasm"); err != nil {
+	out := filepath.Join(bin, "out.wasm")
+	if err := tc.compile(bin, out, "./wasm"); err != nil {
 		t.Fatal(err)
 	}
 	got, _ := os.ReadFile(filepath.Join(bin, "built"))
-	if want := "build -target=wasm -scheduler=none -opt=z -no-debug -buildmode=c-shared -o out.wasm ./wasm\n"; string(
-		got) != want {
+	if want := "build -target=wasm -scheduler=none -opt=z -no-debug -buildmode=c-shared -o " + out +
+		" ./wasm\n"; string(got) != want {
 		t.Errorf("called with %q, want %q", got, want)
+	}
+	if tc, err := findToolchain("go"); err != nil || strings.Contains(tc.name, "tinygo") {
+		t.Errorf("asked for go: %q, %v", tc.name, err)
+	}
+}
+
+func TestAnExperimentThatGoHasNotIsLeftOut(t *testing.T) {
+	if got := experiment("nogreenteagc2"); got != nil {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestToolchainsThatAreNotThere(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	if tc, err := findToolchain(""); err != nil || tc.command[0] != "go" {
+		t.Errorf("without TinyGo: %v, %v", tc.command, err)
+	}
+	for _, name := range []string{"tinygo", "gcc"} {
+		if _, err := findToolchain(name); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 
@@ -309,6 +338,18 @@ func TestExtensionManifestAsksForLittle(t *testing.T) {
 	if !strings.HasPrefix(m.CSP.Pages, "default-src 'none'; script-src 'self';") {
 		t.Errorf("the policy: %s", m.CSP.Pages)
 	}
+	if text, err = firefoxManifest(text); err != nil {
+		t.Fatal(err)
+	}
+	policy := m.CSP.Pages
+	if err := json.Unmarshal(text, &m); err != nil {
+		t.Fatal(err)
+	}
+	if m.Version != "1.2.3" || !slices.Equal(m.Permissions, []string{"nativeMessaging", "storage"}) ||
+		m.Hosts != nil || m.Accessible != nil || m.CSP.Pages != policy ||
+		strings.Contains(string(text), "service_worker") {
+		t.Errorf("Firefox's: %s", text)
+	}
 }
 
 func TestDemosAreBundledByFolder(t *testing.T) {
@@ -359,7 +400,7 @@ func TestWeighNamesWhatIsAboveItsBudget(t *testing.T) {
 	dist := write(t, map[string]string{"small.js": "1", "large.js": strings.Repeat("0123456789", 9) +
 		"abcdefghijklmnopqrstuvwxyz"})
 	var table strings.Builder
-	err := weigh(&table, dist, []artefact{{"small.js", 100}, {"large.js", 10}})
+	_, err := weigh(&table, dist, []artefact{{"small.js", 100}, {"large.js", 10}})
 	if err == nil || !strings.Contains(err.Error(), "large.js weighs ") || strings.Contains(err.Error(), "small.js") {
 		t.Errorf("error %v; want one that names large.js alone", err)
 	}
@@ -368,10 +409,10 @@ func TestWeighNamesWhatIsAboveItsBudget(t *testing.T) {
 			t.Errorf("no %q in\n%s", word, &table)
 		}
 	}
-	if err := weigh(io.Discard, dist, []artefact{{"small.js", 100}, {"large.js", 0}}); err != nil {
+	if _, err := weigh(io.Discard, dist, []artefact{{"small.js", 100}, {"large.js", 0}}); err != nil {
 		t.Errorf("within the budgets: %v", err)
 	}
-	if err := weigh(io.Discard, dist, []artefact{{"none.js", 0}}); err == nil ||
+	if _, err := weigh(io.Discard, dist, []artefact{{"none.js", 0}}); err == nil ||
 		!strings.Contains(err.Error(), "make build") {
 		t.Errorf("without a file: %v; want what to do", err)
 	}

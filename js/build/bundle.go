@@ -18,6 +18,10 @@ func bundleAll(root, dist string, tc toolchain) error {
 	if err != nil {
 		return err
 	}
+	wasmExecOfGo, err := findGo().wasmExecModule()
+	if err != nil {
+		return err
+	}
 	bundles := []struct {
 		entry, out string
 		format     api.Format
@@ -50,7 +54,7 @@ func bundleAll(root, dist string, tc toolchain) error {
 		options.Plugins = []api.Plugin{virtualModule("wasm_exec", wasmExec)}
 		if strings.HasPrefix(b.out, "test/tinygo.") {
 			options.Alias = map[string]string{"wasm_exec": "./js/test/tinygo/wasm_exec.mjs"}
-			options.Plugins = []api.Plugin{virtualModule("wasm_exec.go", wasmExec)}
+			options.Plugins = []api.Plugin{virtualModule("wasm_exec.go", wasmExecOfGo)}
 		}
 		if b.out == "react.js" {
 			options.External = []string{"react"}

@@ -43,7 +43,8 @@ func bundleWorker(root, dist string, tc toolchain) error {
 	)
 }
 
-// buildExtension fills dist/extension/, which a browser loads as it is, and packs it as dist/pagewire-extension.zip.
+// buildExtension fills dist/extension/, which Chromium loads as it is, and packs it as dist/pagewire-extension.zip; and
+// dist/extension-firefox/ and dist/pagewire-extension-firefox.zip, which differ by their manifest alone.
 func buildExtension(root, dist, version string) error {
 	from, out := filepath.Join(root, "js/extension"), filepath.Join(dist, "extension")
 	var errs []error
@@ -74,7 +75,39 @@ func buildExtension(root, dist, version string) error {
 	if err := errors.Join(append(errs, err)...); err != nil {
 		return err
 	}
-	return pack(out, filepath.Join(dist, "pagewire-extension.zip"))
+	forFirefox := filepath.Join(dist, "extension-firefox")
+	manifest, err = firefoxManifest(manifest)
+	if err == nil {
+		err = errors.Join(os.RemoveAll(forFirefox), os.CopyFS(forFirefox, os.DirFS(out)))
+	}
+	if err == nil {
+		err = os.WriteFile(filepath.Join(forFirefox, "manifest.json"), manifest, 0o644)
+	}
+	return errors.Join(err, pack(out, filepath.Join(dist, "pagewire-extension.zip")),
+		pack(forFirefox, filepath.Join(dist, "pagewire-extension-firefox.zip")))
+}
+
+// firefoxID is what Firefox knows the extension by, and its native host it by; Chromium's follows from the manifest's
+// key.
+const firefoxID = "extension@pagewire.github.io"
+
+// firefoxManifest makes Firefox's of Chromium's: an event page instead of a service worker, which Firefox has not for
+// extensions, and a sidebar instead of the side panel. From 128 on Firefox runs content scripts in the page's world.
+func firefoxManifest(chromium []byte) ([]byte, error) {
+	var manifest map[string]any
+	if err := json.Unmarshal(chromium, &manifest); err != nil {
+		return nil, err
+	}
+	for _, name := range []string{"key", "minimum_chrome_version", "side_panel"} {
+		delete(manifest, name)
+	}
+	manifest["permissions"] = []string{"nativeMessaging", "storage"}
+	manifest["background"] = map[string]any{"scripts": []string{"worker.js"}}
+	manifest["sidebar_action"] = map[string]any{"default_panel": "panel.html", "default_title": "Pagewire",
+		"default_icon": "icon-32.png", "open_at_install": false}
+	manifest["browser_specific_settings"] = map[string]any{"gecko": map[string]any{"id": firefoxID,
+		"strict_min_version": "128.0", "data_collection_permissions": map[string]any{"required": []string{"none"}}}}
+	return json.MarshalIndent(manifest, "", "  ")
 }
 
 var manifestVersion = regexp.MustCompile(`"version": "[^"]*"`)

@@ -12,14 +12,15 @@
 //	dist/npm/                the npm package, ready for npm pack
 //	dist/inspector/          the inspector page, in the command alone
 //	dist/extension/          the browser extension, as a browser loads it; pagewire-extension.zip is the same, packed
+//	dist/extension-firefox/  the same for Firefox; pagewire-extension-firefox.zip
 //	dist/demo/               the demo pages, which load the files above from the root
 //	dist/test/               what the tests under Node import
 //	bin/pagewire             the command, with the files above inside
 //
 // Usage, from anywhere in the repository:
 //
-//	go run ./js/build          build
-//	go run ./js/build -size    print what dist/ weighs; exit 1 above a budget
+//	go run ./js/build          build; -core=go or -core=tinygo says by what, else TinyGo is taken where it is on PATH
+//	go run ./js/build -size    print what dist/ weighs, and what of the core each package does; exit 1 above a budget
 //
 // It needs Go and what js/package-lock.json names (make installs that). It downloads nothing, and it keeps no cache
 // of its own: go build has one, and esbuild needs none.
@@ -52,7 +53,8 @@ var shipped = []string{
 var inspector = []string{"inspector/index.html", "inspector/inspector.js", "inspector/inspector.css"}
 
 func main() {
-	size := flag.Bool("size", false, "print raw, gzip and brotli sizes of what dist/ holds, and fail above a budget")
+	core := flag.String("core", "", "compile the core by `go` or tinygo; without it by tinygo where it is on PATH")
+	size := flag.Bool("size", false, "print what dist/ weighs raw, by gzip and by brotli, and each package in the core; fail above a budget")
 	flag.Parse()
 	if flag.NArg() > 0 {
 		fmt.Fprintf(os.Stderr, "build: unexpected argument %q\n", flag.Arg(0))
@@ -60,11 +62,7 @@ func main() {
 	}
 	root, err := findRoot()
 	if err == nil {
-		if *size {
-			err = weigh(os.Stdout, filepath.Join(root, "dist"), artefacts)
-		} else {
-			err = build(root)
-		}
+		err = do(root, *core, *size)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "build:", err)
@@ -72,17 +70,40 @@ func main() {
 	}
 }
 
+func do(root, core string, size bool) error {
+	tc, err := findToolchain(core)
+	if err != nil {
+		return err
+	}
+	if size {
+		return sizes(os.Stdout, root, tc)
+	}
+	return build(root, tc)
+}
+
+// sizes prints what dist/ weighs, and what of it each package of Go does.
+func sizes(w io.Writer, root string, tc toolchain) error {
+	brotlis, err := weigh(w, filepath.Join(root, "dist"), artefacts)
+	if brotlis == nil {
+		return err
+	}
+	return errors.Join(err, weighPackages(w, root, tc, "./wasm", brotlis["pagewire.wasm"]),
+		weighPackages(w, root, tc, "./wasm/views", brotlis["pagewire.views.wasm"]))
+}
+
 // build makes dist/ and bin/ under root. The WebAssembly module is compiled while the scripts are bundled; neither
 // needs the other.
-func build(root string) error {
+func build(root string, tc toolchain) error {
 	start := time.Now()
 	dist := filepath.Join(root, "dist")
-	tc := findToolchain()
 
 	compiled := make(chan error, 1)
 	go func() {
-		compiled <- errors.Join(tc.compile(root, filepath.Join(dist, "pagewire.wasm")),
-			tc.compilePackage(root, filepath.Join(dist, "pagewire.views.wasm"), "./wasm/views"))
+		emulated := findGo("lean") // js/test/tinygo/wasm_exec.mjs
+		compiled <- errors.Join(tc.compile(root, filepath.Join(dist, "pagewire.wasm"), "./wasm"),
+			tc.compile(root, filepath.Join(dist, "pagewire.views.wasm"), "./wasm/views"),
+			emulated.compile(root, filepath.Join(dist, "test/tinygo.wasm"), "./wasm"),
+			emulated.compile(root, filepath.Join(dist, "test/tinygo.views.wasm"), "./wasm/views"))
 	}()
 	err := errors.Join(bundleAll(root, dist, tc), bundleWorker(root, dist, tc))
 	if err := errors.Join(err, <-compiled); err != nil {

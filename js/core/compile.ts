@@ -2,7 +2,8 @@ import type { CoreOptions } from "../link/link.ts";
 
 /**
  * Fetches and compiles pagewire.wasm: while it arrives if it has the right content type, from its bytes otherwise.
- * Rejects with a CompileError exactly where wasm is forbidden or the bytes are not wasm.
+ * Rejects with a CompileError exactly where wasm is forbidden or the bytes are not wasm. (WebKit compiles it where it
+ * is forbidden, and throws the CompileError when it is instantiated.)
  */
 export async function compile(options: CoreOptions): Promise<WebAssembly.Module> {
   let response: Response;

@@ -16,6 +16,9 @@ import type { CoreOptions, PortCore, PortSource } from "../link/link.ts";
 interface Exports {
   mem?: WebAssembly.Memory;
   memory?: WebAssembly.Memory;
+  /** TinyGo's build takes its options by these two; Go's reads them from its global object. */
+  option?(which: number, bytes: number): number;
+  begin?(tools: number): number;
   limit(): number;
   buffer(bytes: number): number;
   register(now: number, bytes: number): number;
@@ -42,6 +45,7 @@ export async function attach(page: PortSource, module: WebAssembly.Module, optio
   let timer: ReturnType<typeof setTimeout> | undefined;
   let firesAt = Infinity;
   let dueAt = -1;
+  let ended = "";
 
   const stop = (): void => {
     exports = undefined;
@@ -49,6 +53,7 @@ export async function attach(page: PortSource, module: WebAssembly.Module, optio
   };
   const die = (reason: string): void => {
     if (!exports) return;
+    ended = reason;
     stop();
     guarded(() => page.dead(reason));
   };
@@ -65,7 +70,10 @@ export async function attach(page: PortSource, module: WebAssembly.Module, optio
   const text = (at: number, length: number): string =>
     length ? decoder.decode(bytes().subarray(at >>> 0, (at >>> 0) + length)) : "";
 
-  /** Calls an export, unless the core has ended: whatever is not alive is the end of it. */
+  /**
+   * Calls an export, unless the core has ended: whatever is not alive is the end of it. In TinyGo's build a panic is a
+   * trap, which is an exception here.
+   */
   const enter = (call: (e: Exports) => number): void => {
     if (!exports) return;
     try {
@@ -82,6 +90,7 @@ export async function attach(page: PortSource, module: WebAssembly.Module, optio
     const { read, written } = encoder.encodeInto(s, bytes().subarray(at, at + room));
     return read < s.length ? -1 : written;
   };
+  const whole = 1 << 30;
   const now = (): number => Math.floor(performance.now());
 
   const arm = (): void => {
@@ -152,11 +161,7 @@ export async function attach(page: PortSource, module: WebAssembly.Module, optio
   const up = instance.exports as unknown as Exports;
   memory = (up.mem ?? up.memory)!;
   exports = up;
-  let exited = "";
-  go.exit = (code) => {
-    exited = `the core exited with status ${code}`;
-    die(exited);
-  };
+  go.exit = (code) => die(`the core exited with status ${code}`);
   // run returns control when Go's main blocks, and its promise settles only if the program ends, which is a failure.
   // TinyGo's c-shared mode has no main that goes on: there it resolves at once, and an end is told by exited alone.
   go.run(instance).then(
@@ -164,9 +169,14 @@ export async function attach(page: PortSource, module: WebAssembly.Module, optio
     (cause) => die(`the core ended: ${cause}`),
   );
   await undefined; // a start that has thrown is told by then
-  if (!exports) throw new Error(`pagewire: ${exited || "the core did not start"}`);
+  if (up.begin) {
+    [options.name, options.version, options.origin].forEach((text, which) =>
+      enter((e) => e.option!(which, write(e, text ?? "", whole))),
+    );
+    enter((e) => e.begin!(options.tools ? 1 : 0));
+  }
+  if (!exports) throw new Error(`pagewire: ${ended}`);
   const messageBytes = up.limit();
-  const whole = 1 << 30;
 
   return {
     register: (descriptor) => enter((e) => e.register(now(), write(e, descriptor, whole))),

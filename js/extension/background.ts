@@ -35,11 +35,12 @@ const pages = documents(
 
 /**
  * A content script may read `local` unless it is told not to, and with a page's process taken over it is the page's:
- * the secret and the allowed origins are not for it.
+ * the secret and the allowed origins are not for it. Firefox has no way to tell it.
  */
-const closed = chrome.storage.local.setAccessLevel({ accessLevel: "TRUSTED_CONTEXTS" });
-/** Keeps what the native host and we know, for the WebSocket, should the host be gone one day. */
+const closed = chrome.storage.local.setAccessLevel?.({ accessLevel: "TRUSTED_CONTEXTS" });
+/** Keeps what the native host and we know, for the WebSocket, should the host be gone one day; nowhere it is open. */
 const keep = async (secret: string) => {
+  if (!closed) return;
   await closed;
   await chrome.storage.local.set({ secret });
 };

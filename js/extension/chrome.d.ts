@@ -40,7 +40,8 @@ declare namespace chrome {
       get(keys: string | readonly string[]): Promise<{ [key: string]: unknown }>;
       set(items: object): Promise<void>;
       remove(keys: string | readonly string[]): Promise<void>;
-      setAccessLevel(options: { accessLevel: "TRUSTED_CONTEXTS" | "TRUSTED_AND_UNTRUSTED_CONTEXTS" }): Promise<void>;
+      /** Not in Firefox. */
+      setAccessLevel?(options: { accessLevel: "TRUSTED_CONTEXTS" | "TRUSTED_AND_UNTRUSTED_CONTEXTS" }): Promise<void>;
     }
     const local: Area;
     const session: Area;
@@ -62,7 +63,7 @@ declare namespace chrome {
     function setBadgeBackgroundColor(to: { color: string; tabId?: number }): Promise<void>;
     function setTitle(to: { title: string; tabId?: number }): Promise<void>;
   }
-  namespace sidePanel {
-    function open(where: { windowId: number }): Promise<void>;
-  }
+  /** Not in Firefox, which has a sidebar instead. */
+  const sidePanel: { open(where: { windowId: number }): Promise<void> } | undefined;
+  const sidebarAction: { open(): Promise<void> };
 }

@@ -9,17 +9,18 @@ const asked = Number(new URLSearchParams(location.search).get("tab"));
 let tab = asked || undefined;
 let shown: Shown | undefined;
 
+const openPanel = async () => {
+  if (!chrome.sidePanel) return chrome.sidebarAction.open();
+  return chrome.sidePanel.open({ windowId: (await chrome.windows.getCurrent()).id! });
+};
+
 const draw = () => {
   if (!shown) return;
   render(
     <>
       <header>
         <h1>Pagewire</h1>
-        <button
-          id="panel"
-          class="quiet"
-          onClick={async () => chrome.sidePanel.open({ windowId: (await chrome.windows.getCurrent()).id! })}
-        >
+        <button id="panel" class="quiet" onClick={openPanel}>
           Side panel
         </button>
         <button id="options" class="quiet" onClick={() => void chrome.runtime.openOptionsPage()}>

@@ -14,12 +14,14 @@ import { getter, uncurry } from "./basics.ts";
  * becomes of it. (Node does the same to the classes of its own library.)
  */
 const safe = <C extends new (...args: never[]) => object>(Class: C): C => {
-  class Safe extends (Class as new (...args: never[]) => object) {}
-  const prototype = Safe.prototype as object;
-  for (const key of ownKeys(Class.prototype)) {
-    if (key !== "constructor") defineProperty(prototype, key, descriptorOf(Class.prototype, key)!);
+  class Safe extends (Class as unknown as new (...args: unknown[]) => object) {
+    // WebKit's default constructor hands its arguments on by Array's iterator, which the page may have patched.
+    constructor(first?: unknown, second?: unknown) {
+      super(first, second);
+    }
   }
-  return setPrototypeOf(prototype, null), Safe as unknown as C;
+  ownKeys(Class.prototype).map((key) => defineProperty(Safe.prototype, key, descriptorOf(Class.prototype, key)!));
+  return setPrototypeOf(Safe.prototype, null), Safe as unknown as C;
 };
 
 export const {

@@ -16,7 +16,7 @@ import { project } from "./resourcetools.ts";
 import { canonical, isAt, requireOrigin } from "./uri.ts";
 
 /** Options that are taken as they are; the first three are URLs. */
-const texts = ["core", "wasm", "worker", "integrity", "name", "version", "freshState", "ticket"] as const;
+const texts = ["core", "wasm", "worker", "integrity", "name", "version", "ticket", "freshState"] as const;
 
 /** Installs Pagewire whose files lie beside `base`, or gives the one that is there: loading it twice is harmless. */
 export function boot(base: string, options: PagewireOptions): Pagewire {

@@ -7,6 +7,8 @@ import { kept } from "../page/shared.ts";
 export { channel } from "../link/channel.ts";
 export { partOf } from "../late/pointer.ts";
 export { jsonLength, lengthForLimit, toContents } from "../late/contents.ts";
+export { resourceTools } from "../late/resourcetools.ts";
+export { revisionsOf } from "../late/revisions.ts";
 export { convert } from "../page/convert.ts";
 export { attributes, operations } from "../page/idl.gen.ts";
 export { maxDescription, maxResources, notify, register, unregister } from "../page/registry.ts";

@@ -105,6 +105,7 @@ async function attach(module: WebAssembly.Module): Promise<Core> {
   let view = new Uint8Array();
   let timer: ReturnType<typeof setTimeout> | undefined;
   let answer = "";
+  let ended = "";
   const homes = new Map<number, Home>();
 
   const guarded = (call: () => void): void => {
@@ -116,6 +117,7 @@ async function attach(module: WebAssembly.Module): Promise<Core> {
   };
   const die = (reason: string): void => {
     if (!exports) return;
+    ended = reason;
     exports = undefined;
     clearTimeout(timer);
     for (const home of homes.values()) guarded(() => home.dead(reason));
@@ -125,7 +127,7 @@ async function attach(module: WebAssembly.Module): Promise<Core> {
   const bytes = (): Uint8Array => (view.buffer === memory.buffer ? view : (view = new Uint8Array(memory.buffer)));
   const text = (at: number, length: number): string =>
     length ? decoder.decode(bytes().subarray(at >>> 0, (at >>> 0) + length)) : "";
-  /** Calls an export, unless the core has ended. */
+  /** Calls an export, unless the core has ended. In TinyGo's build a panic is a trap, which is an exception here. */
   const enter = (call: (e: Exports) => number): number => {
     if (!exports) return 0;
     try {
@@ -183,7 +185,7 @@ async function attach(module: WebAssembly.Module): Promise<Core> {
     (cause) => die(`the core ended: ${cause}`),
   );
   await undefined; // a start that has thrown is told by then
-  if (!exports) throw new Error("pagewire: the core of Views did not start; the console has its reason");
+  if (!exports) throw new Error(`pagewire: the core of Views did not start: ${ended}`);
 
   return (home, o) => {
     const host = enter((e) =>

@@ -22,7 +22,9 @@ func assetsCommand() *cobra.Command {
 		Use:   "assets",
 		Short: "List or write the files that a site hosts",
 		Long: "The files that a page loads are inside this binary. A site hosts them side by side and adds\n" +
-			"one script tag for pagewire.js; that finds the others beside itself, when an agent comes.",
+			"one script tag for pagewire.js; that finds the others beside itself, when an agent comes.\n\n" +
+			"Serve them compressed, pagewire.wasm as application/wasm, and, where their path has the version in it,\n" +
+			"with Cache-Control: public, max-age=31536000, immutable.",
 		Example: "  pagewire assets write ./public",
 		RunE:    func(cmd *cobra.Command, args []string) error { return cmd.Help() },
 		Args:    noArguments,

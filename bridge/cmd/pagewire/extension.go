@@ -53,23 +53,56 @@ func (c chromium) key() string {
 	return `HKCU\Software\` + c.windows + `\NativeMessagingHosts\` + extension.HostName
 }
 
-// hostManifest is what a browser wants to know of a native host.
-type hostManifest struct {
-	Name           string   `json:"name"`
-	Description    string   `json:"description"`
-	Path           string   `json:"path"`
-	Type           string   `json:"type"`
-	AllowedOrigins []string `json:"allowed_origins"`
+// firefoxPlaces are where Firefox looks: on Linux in the user's configuration directory, since version 147, unless
+// there is a directory of the older ones. The older one is proved; the others are as Mozilla documents them, and not
+// tried.
+func firefoxPlaces(p places) []hostPlace {
+	at := func(key string, parts ...string) hostPlace {
+		return hostPlace{browser: "Firefox", dir: filepath.Join(parts...), key: key, firefox: true}
+	}
+	switch p.goos {
+	case "windows":
+		return []hostPlace{at(`HKCU\Software\Mozilla\NativeMessagingHosts\`+extension.HostName,
+			p.home, "AppData", "Local", "Pagewire", "Firefox")}
+	case "darwin":
+		return []hostPlace{at("", p.home, "Library", "Application Support", "Mozilla", "NativeMessagingHosts")}
+	}
+	return []hostPlace{at("", p.home, ".mozilla", "native-messaging-hosts"),
+		at("", p.xdg(), "mozilla", "native-messaging-hosts")}
 }
 
-func manifestFor(binary string) []byte {
+// hostManifest is what a browser wants to know of a native host. Chromium wants origins, Firefox the names of
+// extensions.
+type hostManifest struct {
+	Name              string   `json:"name"`
+	Description       string   `json:"description"`
+	Path              string   `json:"path"`
+	Type              string   `json:"type"`
+	AllowedOrigins    []string `json:"allowed_origins,omitempty"`
+	AllowedExtensions []string `json:"allowed_extensions,omitempty"`
+}
+
+// ours reports whether it names our extension.
+func (m hostManifest) ours(firefox bool) bool {
+	if firefox {
+		return slices.Contains(m.AllowedExtensions, extension.FirefoxID)
+	}
+	return slices.Contains(m.AllowedOrigins, extension.ExtensionOrigin+"/")
+}
+
+func manifestFor(binary string, firefox bool) []byte {
+	m := hostManifest{Name: extension.HostName, Description: "Pagewire: live page state for AI agents", Path: binary,
+		Type: "stdio"}
+	if firefox {
+		m.AllowedExtensions = []string{extension.FirefoxID}
+	} else {
+		m.AllowedOrigins = []string{extension.ExtensionOrigin + "/"}
+	}
 	var text bytes.Buffer
 	out := json.NewEncoder(&text)
 	out.SetEscapeHTML(false)
 	out.SetIndent("", "  ")
-	// plain text
-	_ = out.Encode(hostManifest{extension.HostName, "Pagewire: live page state for AI agents", binary, "stdio",
-		[]string{extension.ExtensionOrigin + "/"}})
+	_ = out.Encode(m) // plain text
 	return text.Bytes()
 }
 
@@ -88,9 +121,8 @@ func extensionCommand() *cobra.Command {
 	install := &cobra.Command{
 		Use:   "install",
 		Short: "Make this program known to browsers as the extension's native host",
-		Long: "Writes a file for each of Chrome, Chromium, Edge and Brave that is there, and prints its path. Only " +
-			"our\n" +
-			"extension may start the host. It also makes the secret by which the extension and your gateways know\n" +
+		Long: "Writes a file for each of Chrome, Chromium, Edge, Brave and Firefox that is there, and prints its path.\n" +
+			"Only our extension may start the host. It also makes the secret by which the extension and your gateways know\n" +
 			"each other.",
 		Example: "  pagewire extension install",
 		Args:    noArguments,
@@ -126,7 +158,7 @@ func extensionCommand() *cobra.Command {
 		},
 	}
 	for _, c := range []*cobra.Command{install, uninstall} {
-		c.Flags().StringVar(&dir, "user-data-dir", "", "only for the browser that runs with this `directory` of "+
+		c.Flags().StringVar(&dir, "user-data-dir", "", "only for the Chromium that runs with this `directory` of "+
 			"profiles")
 	}
 	cmd.AddCommand(install, uninstall)
@@ -147,6 +179,7 @@ type hostPlace struct {
 	browser string
 	dir     string // of the file
 	key     string // of the registry, on Windows
+	firefox bool   // and its manifest is Firefox's
 }
 
 func (h hostPlace) file() string { return filepath.Join(h.dir, hostFile) }
@@ -164,19 +197,21 @@ func hostPlaces(p places, dir string) ([]hostPlace, error) {
 		// One file, which each browser's key names. A key of a browser that is not there does no harm.
 		var all []hostPlace
 		for _, c := range chromiums {
-			all = append(all, hostPlace{c.name, filepath.Join(p.home, "AppData", "Local", "Pagewire"), c.key()})
+			all = append(all, hostPlace{browser: c.name, dir: filepath.Join(p.home, "AppData", "Local", "Pagewire"),
+				key: c.key()})
 		}
-		return all, nil
+		return append(all, firefoxPlaces(p)...), nil
 	}
 	var all []hostPlace
 	for _, c := range chromiums {
-		profiles := c.profiles(p)
-		if _, err := os.Stat(profiles); err == nil {
-			all = append(all, hostPlace{browser: c.name, dir: filepath.Join(profiles, "NativeMessagingHosts")})
-		}
+		all = append(all, hostPlace{browser: c.name, dir: filepath.Join(c.profiles(p), "NativeMessagingHosts")})
 	}
+	all = slices.DeleteFunc(append(all, firefoxPlaces(p)...), func(h hostPlace) bool {
+		_, err := os.Stat(filepath.Dir(h.dir)) // what the browser keeps for its user
+		return err != nil
+	})
 	if len(all) == 0 {
-		return nil, hintError{errors.New("none of Chrome, Chromium, Edge and Brave has a profile here"),
+		return nil, hintError{errors.New("none of Chrome, Chromium, Edge, Brave and Firefox has a profile here"),
 			"start the browser once, or name its directory: --user-data-dir DIR"}
 	}
 	return all, nil
@@ -199,7 +234,7 @@ func forHosts(dir string, do func(hostPlace) error) error {
 }
 
 func (h hostPlace) install(cmd *cobra.Command, binary string, force bool) error {
-	want := manifestFor(binary)
+	want := manifestFor(binary, h.firefox)
 	before, err := os.ReadFile(h.file())
 	switch {
 	case err == nil && !bytes.Equal(before, want) && !force:
@@ -258,7 +293,7 @@ func checkHost(home string) finding {
 			continue
 		}
 		var m hostManifest
-		if json.Unmarshal(text, &m) != nil || !slices.Contains(m.AllowedOrigins, extension.ExtensionOrigin+"/") {
+		if json.Unmarshal(text, &m) != nil || !m.ours(h.firefox) {
 			return fail(h.file()+" does not name our extension", "pagewire extension install --force")
 		}
 		if info, err := os.Stat(m.Path); err != nil || info.IsDir() {

@@ -33,8 +33,8 @@ func TestExtensionInstallIsForTheBrowsersThatAreThere(t *testing.T) {
 	}
 	dir := home(t)
 	status, _, errs := run("extension", "install")
-	if status != exitFailed || !strings.Contains(errs, "none of Chrome, Chromium, Edge and Brave has a profile "+
-		"here\npagewire: start the browser once") {
+	if status != exitFailed || !strings.Contains(errs, "none of Chrome, Chromium, Edge, Brave and Firefox has a "+
+		"profile here\npagewire: start the browser once") {
 		t.Errorf("without a browser: status %d, %q", status, errs)
 	}
 	for _, name := range []string{"chromium", "BraveSoftware/Brave-Browser"} {
@@ -101,6 +101,37 @@ func TestExtensionInstallIsForTheBrowsersThatAreThere(t *testing.T) {
 	}
 }
 
+// Firefox has a manifest of its own, and starts the host with other arguments.
+func TestExtensionInstallForFirefox(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("the directories are those of Linux")
+	}
+	for _, place := range []string{".mozilla", ".config/mozilla"} {
+		dir := home(t)
+		if err := os.MkdirAll(filepath.Join(dir, place), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		file := filepath.Join(dir, place, "native-messaging-hosts", extension.HostName+".json")
+		if status, out, errs := run("extension", "install"); status != exitDone || out != file+"\n" {
+			t.Fatalf("%s: status %d, %q, %q", place, status, out, errs)
+		}
+		text, err := os.ReadFile(file)
+		var m hostManifest
+		if err == nil {
+			err = json.Unmarshal(text, &m)
+		}
+		if err != nil || m.AllowedOrigins != nil || !slices.Equal(m.AllowedExtensions, []string{extension.FirefoxID}) {
+			t.Errorf("%s: Firefox is told %s, %v", place, text, err)
+		}
+		if f := checkHost(dir); f.Status != "ok" || !strings.Contains(f.Says, `"Firefox"`) {
+			t.Errorf("installed: %+v", f)
+		}
+		if !startedByBrowser([]string{file, extension.FirefoxID}) || startedByBrowser([]string{file, "other@x"}) {
+			t.Error("the arguments of Firefox are not known, or others are")
+		}
+	}
+}
+
 func TestExtensionPlacesOfTheSystems(t *testing.T) {
 	none := func(string) string { return "" }
 	for goos, want := range map[string][]string{
@@ -119,9 +150,10 @@ func TestExtensionPlacesOfTheSystems(t *testing.T) {
 		}
 	}
 	all, err := hostPlaces(places{"windows", `C:\Users\ada`, none}, "")
-	if err != nil || len(all) != 4 ||
+	if err != nil || len(all) != 5 ||
 		all[0].key != `HKCU\Software\Google\Chrome\NativeMessagingHosts\com.pagewire.host` ||
-		all[2].key != `HKCU\Software\Microsoft\Edge\NativeMessagingHosts\com.pagewire.host` {
+		all[2].key != `HKCU\Software\Microsoft\Edge\NativeMessagingHosts\com.pagewire.host` ||
+		all[4].key != `HKCU\Software\Mozilla\NativeMessagingHosts\com.pagewire.host` || all[4].dir == all[0].dir {
 		t.Errorf("windows: %+v, %v", all, err)
 	}
 	if _, err := hostPlaces(places{"windows", `C:\Users\ada`, none}, `D:\profile`); err == nil {

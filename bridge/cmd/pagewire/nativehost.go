@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -22,9 +23,11 @@ import (
 const hubEnv = "PAGEWIRE_HUB"
 
 // startedByBrowser reports whether these are the arguments that a browser gives to a native host: the origin of the
-// extension, and on Windows a window. Then the command is native-host.
+// extension, and on Windows a window; or from Firefox the manifest's file and the name of the extension. Then the
+// command is native-host.
 func startedByBrowser(args []string) bool {
-	return len(args) > 0 && args[0] == extension.ExtensionOrigin+"/"
+	return len(args) > 0 && args[0] == extension.ExtensionOrigin+"/" ||
+		len(args) == 2 && args[1] == extension.FirefoxID && filepath.Base(args[0]) == hostFile
 }
 
 // nativeHostCommand is for browsers, and hidden: who starts it by hand sees binary messages.

@@ -496,8 +496,14 @@ func TestLegacyStream(t *testing.T) {
 	}
 }
 
-// Progress comes on the stream of its request, before the result.
+// Progress comes on the stream of its request, before the result, whether or not there is a stream for the rest.
 func TestLegacyProgress(t *testing.T) {
+	for name, stream := range map[string]bool{"with a stream": true, "without one": false} {
+		t.Run(name, func(t *testing.T) { legacyProgress(t, stream) })
+	}
+}
+
+func legacyProgress(t *testing.T, withStream bool) {
 	s := serveHTTP(t, HTTPOptions{})
 	s.tool("work", testkit.Tool{Run: func(_ context.Context, _ json.RawMessage, progress func(map[string]any)) any {
 		for n := range 5 {
@@ -506,8 +512,9 @@ func TestLegacyProgress(t *testing.T) {
 		return map[string]any{"content": []any{map[string]string{"type": "text", "text": "done"}}}
 	}})
 	session := s.begin()
-	stream := s.do("GET", "", session)
-	stream.lines.ReadString('\n') // it is open
+	if withStream {
+		s.do("GET", "", session).lines.ReadString('\n') // it is open
+	}
 	var calls []*reply
 	for i := range 5 {
 		calls = append(calls,

@@ -442,6 +442,38 @@ export async function two(connect: Connect, n: number): Promise<Figures> {
   return { wrong, refused };
 }
 
+/**
+ * The longest of many reads in a page with many resources, one after the other: what Go's collector, or whatever else
+ * is done for all of them at once, keeps the main thread from.
+ */
+export async function pause(connect: Connect, n: number): Promise<Figures> {
+  for (let i = 0; i < n; i++) offer(i, () => small);
+  return longest(await connected(connect), n);
+}
+
+export const pauseEcho = async (connect: Connect, n: number): Promise<Figures> =>
+  longest(new Driver(await connect()), n);
+
+async function longest(driver: Driver, n: number): Promise<Figures> {
+  const rand = random(n);
+  let longest = 0;
+  for (let i = 0; i < n; i++) {
+    const uri = uriOf(Math.floor(rand() * n));
+    const start = performance.now();
+    await driver.must("resources/read", { uri });
+    longest = Math.max(longest, performance.now() - start);
+  }
+  return { longest };
+}
+
+/** Reads as an agent does, and stays until the browser has had time to keep what it has compiled. */
+export async function stay(connect: Connect, n: number, ms: number): Promise<void> {
+  const uri = offer("stay", () => small);
+  const driver = await connected(connect);
+  for (let i = 0; i < n; i++) await driver.must("resources/read", { uri });
+  await sleep(ms);
+}
+
 // Curves
 
 /** The round trip of a read while a page has more and more resources. */

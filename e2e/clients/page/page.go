@@ -235,12 +235,12 @@ func (p *page) addTools() {
 	p.SetTool("test_tool_with_progress",
 		testkit.Tool{Members: tool(object{}), Run: func(_ context.Context, _ json.RawMessage,
 			progress func(object)) any {
-			// The result comes later than the last progress: the TypeScript client looks at a result before what came
-			// with it.
 			for i := range 3 {
 				progress(object{"progress": 50 * i, "total": 100})
-				time.Sleep(50 * time.Millisecond)
 			}
+			// The result comes later than the last progress: the TypeScript client looks at a result before what came
+			// with it, and nothing says when it has looked.
+			time.Sleep(time.Second)
 			return object{"content": []object{block("done")}}
 		}})
 	p.SetTool("test_trigger_tool_change",

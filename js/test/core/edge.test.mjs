@@ -1,7 +1,16 @@
-/** The edge by itself: text through linear memory, re-entry, limits, and what becomes of a core that fails. */
+/**
+ * The edge by itself, with a core of each build: text through linear memory, re-entry, limits, and what becomes of a
+ * core that fails.
+ */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { origin, page, sleep } from "./harness.mjs";
+import { builds, origin, page as pageOf, sleep } from "./harness.mjs";
+
+/** A test of each build, or of some: `run` is given what starts a page with it, and the build. */
+const each = (name, run, of = builds) => {
+  for (const build of of)
+    test(`${name} (${build.name})`, () => run((reads, options) => pageOf(reads, options, build), build));
+};
 
 const uri = `${origin}/a`;
 const request = (id, method, params) => JSON.stringify({ jsonrpc: "2.0", id, method, params });
@@ -13,7 +22,7 @@ const initialize = request(0, "initialize", {
 const sent = (p, port) =>
   p.log.filter(([what, to]) => what === "send" && to === port).map(([, , text]) => JSON.parse(text));
 
-test("text of every kind crosses the edge unharmed", async () => {
+each("text of every kind crosses the edge unharmed", async (page) => {
   const p = await page({ [uri]: () => [{ uri, text: "x" }] });
   const name = 'é😀\u2028"\\\n\t\u0001 end';
   p.core.register(JSON.stringify({ uri, name }));
@@ -25,7 +34,7 @@ test("text of every kind crosses the edge unharmed", async () => {
   assert.equal(answer.result.resources[0].name, name);
 });
 
-test("a lone surrogate from JavaScript becomes U+FFFD, not a dead core", async () => {
+each("a lone surrogate from JavaScript becomes U+FFFD, not a dead core", async (page) => {
   const p = await page();
   p.core.register(JSON.stringify({ uri, name: "n" }).replace('"n"', '"\ud800"'));
   p.core.open(1);
@@ -34,7 +43,7 @@ test("a lone surrogate from JavaScript becomes U+FFFD, not a dead core", async (
   assert.equal(sent(p, 1)[1].result.resources[0].name, "\ufffd");
 });
 
-test("memory may grow at any time", async () => {
+each("memory may grow at any time", async (page) => {
   const p = await page({}, {});
   p.core.open(1);
   p.core.receive(1, initialize);
@@ -52,7 +61,7 @@ test("memory may grow at any time", async () => {
   assert.equal(listed, 300);
 });
 
-test("a message above the limit is answered under its id without being copied in", async () => {
+each("a message above the limit is answered under its id without being copied in", async (page) => {
   const p = await page();
   p.core.open(1);
   p.core.receive(1, request(7, "ping", { padding: "x".repeat(2 << 20) }));
@@ -68,7 +77,7 @@ test("a message above the limit is answered under its id without being copied in
   );
 });
 
-test("the page may call the core from within the core's calls", async () => {
+each("the page may call the core from within the core's calls", async (page) => {
   const p = await page();
   p.core.register(JSON.stringify({ uri, name: "n" }));
   p.core.open(1);
@@ -97,7 +106,7 @@ test("the page may call the core from within the core's calls", async () => {
   );
 });
 
-test("timers: the trailing update comes by itself", async () => {
+each("timers: the trailing update comes by itself", async (page) => {
   const p = await page();
   p.core.register(JSON.stringify({ uri, name: "n" }));
   p.core.open(1);
@@ -119,7 +128,7 @@ test("timers: the trailing update comes by itself", async () => {
   assert.equal(updates(), 4);
 });
 
-test("tools of the page are carried: listed, called, and their change announced", async () => {
+each("tools of the page are carried: listed, called, and their change announced", async (page) => {
   const p = await page({}, { tools: true });
   const tool = { name: "greet", description: "Greets", inputSchema: { type: "object" } };
   p.core.open(1);
@@ -136,7 +145,7 @@ test("tools of the page are carried: listed, called, and their change announced"
   assert.ok(p.log.some(([what, text]) => what === "report" && text.includes("tools refused")));
 });
 
-test("what the engine refuses is reported, and nothing else suffers", async () => {
+each("what the engine refuses is reported, and nothing else suffers", async (page) => {
   const p = await page();
   p.core.register(JSON.stringify({ uri: "https://evil.example/x", name: "n" }));
   p.core.register("{");
@@ -149,26 +158,30 @@ test("what the engine refuses is reported, and nothing else suffers", async () =
   assert.equal(p.dead, undefined);
 });
 
-test("a panic is contained: the core is dead, says so once, and is never called again", async () => {
-  let instance;
+each("a panic is the core's death: it says so once, and is never called again", async (page, { recovers }) => {
   const instantiate = WebAssembly.instantiate;
-  WebAssembly.instantiate = async (...args) => (instance = await instantiate(...args));
+  // A length beyond the buffer, as a bug of the edge might give it.
+  WebAssembly.instantiate = async (...args) => {
+    const instance = await instantiate(...args);
+    const exports = { ...instance.exports, touch: (now) => instance.exports.touch(now, 1 << 29) };
+    return Object.create(instance, { exports: { value: exports } });
+  };
   const p = await page();
   WebAssembly.instantiate = instantiate;
   p.core.open(1);
   p.core.receive(1, initialize);
-  assert.equal(instance.exports.unregister(0, 1 << 29), 1, "an export returns 1 after a panic");
   p.core.touch(uri, 1);
-  assert.match(p.dead, /internal error/);
-  const reported = p.log.find(([what]) => what === "report");
-  assert.match(reported[1], /core stopped: .*slice bounds out of range/);
+  assert.match(p.dead, recovers ? /internal error/ : /RuntimeError: unreachable/);
+  const reported = p.log.filter(([what]) => what === "report");
+  assert.equal(reported.length, recovers ? 1 : 0, "TinyGo's text is on the console alone");
+  if (recovers) assert.match(reported[0][1], /core stopped: .*slice bounds out of range/);
   const before = p.log.length;
   p.core.receive(1, request(1, "ping"));
   await sleep(50);
   assert.equal(p.log.length, before);
 });
 
-test("an exception that leaves an export is death", async () => {
+each("an exception that leaves an export is death", async (page) => {
   const p = await page();
   p.core.open(1);
   p.core.receive(1, initialize);
@@ -187,8 +200,7 @@ test("an exception that leaves an export is death", async () => {
   assert.match(p.dead, /RangeError/);
 });
 
-test("a core whose program exits is dead", async () => {
-  // The module's imports are kept, so that the test can call the one by which Go's runtime ends its program.
+const exits = async (page) => {
   let imports;
   const instantiate = WebAssembly.instantiate;
   WebAssembly.instantiate = async (module, given) => instantiate(module, (imports = given));
@@ -196,22 +208,28 @@ test("a core whose program exits is dead", async () => {
   WebAssembly.instantiate = instantiate;
   imports.gojs["runtime.wasmExit"](0);
   assert.match(p.dead, /exited with status/);
-});
+};
+// By the import with which Go's runtime ends its program; TinyGo's has none.
+each(
+  "a core whose program exits is dead",
+  exits,
+  builds.filter(({ recovers }) => recovers),
+);
 
-test("a wasm that cannot be fetched says which and what to do", async () => {
+each("a wasm that cannot be fetched says which and what to do", async (page) => {
   await assert.rejects(
     page({}, { wasm: "http://127.0.0.1:9/pagewire.wasm" }),
     /could not fetch http:\/\/127\.0\.0\.1:9\/pagewire\.wasm/,
   );
 });
 
-test("ports above the limit are closed with a reason", async () => {
+each("ports above the limit are closed with a reason", async (page) => {
   const p = await page();
   for (let i = 1; i <= 1025; i++) p.core.open(i);
   assert.deepEqual(p.log, [["closed", 1025, "bridge: too many ports: the limit is 1024"]]);
 });
 
-test("a clock that jumps, as a sleeping laptop's does, does not stop the garbage collector", async () => {
+each("a clock that jumps, as a sleeping laptop's does, does not stop the garbage collector", async (page) => {
   let instance;
   const instantiate = WebAssembly.instantiate;
   WebAssembly.instantiate = async (...args) => (instance = await instantiate(...args));
@@ -237,7 +255,7 @@ test("a clock that jumps, as a sleeping laptop's does, does not stop the garbage
   }
 });
 
-test("nothing leaks: sessions that come and go leave the memory as it was", async () => {
+each("nothing leaks: sessions that come and go leave the memory as it was", async (page) => {
   let instance;
   const instantiate = WebAssembly.instantiate;
   WebAssembly.instantiate = async (...args) => (instance = await instantiate(...args));

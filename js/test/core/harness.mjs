@@ -6,8 +6,19 @@ import { createServer } from "node:http";
 import { after } from "node:test";
 import { readFile } from "node:fs/promises";
 import { start } from "../../../dist/pagewire.core.js";
+import { start as startEmulated } from "../../../dist/test/tinygo.core.mjs";
 
 export const origin = "https://x.test";
+
+const module = await WebAssembly.compile(await readFile(new URL("../../../dist/pagewire.wasm", import.meta.url)));
+const byGo = WebAssembly.Module.exports(module).some(({ name }) => name === "mem");
+
+/**
+ * The cores that are tested: what was built, and, where that is Go's, what stands in for TinyGo's (../tinygo). A panic
+ * is contained where the build recovers, and its text reported; else it is a trap.
+ */
+export const builds = [{ name: byGo ? "Go" : "TinyGo", start, wasm: "/pagewire.wasm", recovers: byGo }];
+if (byGo) builds.push({ name: "TinyGo, emulated", start: startEmulated, wasm: "/test/tinygo.wasm", recovers: false });
 
 /** What ends the cores of a file, whose timers would hold its process for 30 s. */
 const stops = [];
@@ -32,10 +43,9 @@ export async function serve() {
 
 /**
  * Starts a core. `reads` maps a URI to a function that returns (a promise of) contents. Everything that the core
- * asks of the page is recorded in `log`; messages go to the port's transport. `startCore` is the loader: dist/'s own,
- * or one that is bundled for a test.
+ * asks of the page is recorded in `log`; messages go to the port's transport.
  */
-export async function page(reads = {}, options = {}, startCore = start) {
+export async function page(reads = {}, options = {}, build = builds[0]) {
   const base = await serve();
   const p = {
     log: [],
@@ -98,8 +108,8 @@ export async function page(reads = {}, options = {}, startCore = start) {
       p.dead = reason;
     },
   };
-  p.core = await startCore(callbacks, {
-    wasm: base + "/pagewire.wasm",
+  p.core = await build.start(callbacks, {
+    wasm: base + build.wasm,
     worker: base + "/pagewire.worker.js",
     origin,
     ...options,

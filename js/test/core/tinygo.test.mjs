@@ -1,5 +1,6 @@
 /**
- * Core and Views under a host that behaves as TinyGo's: what it does at the start is not taken for the program's end.
+ * What only TinyGo's build does, by the host that stands in for it (../tinygo), and Views under both: run() resolves at
+ * once, which is no end; a start may trap; a panic is a trap.
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -7,12 +8,30 @@ import { start as startCore } from "../../../dist/test/tinygo.core.mjs";
 import { start as startViews } from "../../../dist/test/tinygo.views.mjs";
 import { origin, page, serve } from "./harness.mjs";
 
+const emulated = { start: startCore, wasm: "/test/tinygo.wasm" };
 const request = (id, method, params) => JSON.stringify({ jsonrpc: "2.0", id, method, params });
 const turn = () => new Promise((done) => setImmediate(done));
+const views = async () => startViews(`${await serve()}/test/tinygo.views.wasm`);
+const defaults = { era: 0, maxSubscriptions: 0, limitCode: 0, updateInterval: 0, readTimeout: 0, maxViews: 0 };
 
-test("a core goes on when run() has resolved", async () => {
+/** Runs `start` while instances have other exports, those that `change` makes of them. */
+async function withExports(change, start) {
+  const instantiate = WebAssembly.instantiate;
+  WebAssembly.instantiate = async (...args) => {
+    const instance = await instantiate(...args);
+    return Object.create(instance, { exports: { value: { ...instance.exports, ...change(instance.exports) } } });
+  };
+  try {
+    return await start();
+  } finally {
+    WebAssembly.instantiate = instantiate;
+  }
+}
+
+test("a core goes on when run() has resolved, with the options that it was given", async () => {
   const uri = `${origin}/a`;
-  const p = await page({ [uri]: () => [{ uri, text: "hello" }] }, {}, startCore);
+  const options = { name: "Täst", version: "1.2", tools: true };
+  const p = await page({ [uri]: () => [{ uri, text: "hello" }] }, options, emulated);
   await turn();
   assert.equal(p.dead, undefined);
   p.core.register(JSON.stringify({ uri, name: "a" }));
@@ -27,31 +46,49 @@ test("a core goes on when run() has resolved", async () => {
   );
   p.core.receive(1, request(1, "resources/read", { uri }));
   await turn();
-  const answer = p.log
-    .filter(([what]) => what === "send")
-    .map(([, , text]) => JSON.parse(text))
-    .find(({ id }) => id === 1);
-  assert.deepEqual(answer.result.contents, [{ uri, text: "hello" }]);
+  const answers = p.log.filter(([what]) => what === "send").map(([, , text]) => JSON.parse(text));
+  const answer = (asked) => answers.find(({ id }) => id === asked).result;
+  assert.deepEqual(answer(1).contents, [{ uri, text: "hello" }]);
+  assert.equal(answer(0).serverInfo.name, "Täst");
+  assert.equal(answer(0).serverInfo.version, "1.2");
+  assert.ok(answer(0).capabilities.tools);
+});
+
+test("a trap at the start is an error with its reason", async () => {
+  const begin = () => {
+    throw new WebAssembly.RuntimeError("unreachable");
+  };
+  await assert.rejects(
+    withExports(
+      () => ({ begin }),
+      () => page({}, {}, emulated),
+    ),
+    /pagewire: the core stopped: RuntimeError: unreachable/,
+  );
 });
 
 test("the core of Views goes on when run() has resolved", async () => {
-  const core = await startViews(`${await serve()}/pagewire.views.wasm`);
+  const core = await views();
   await turn();
   let dead;
-  const options = { era: 0, maxSubscriptions: 0, limitCode: 0, updateInterval: 0, readTimeout: 0, maxViews: 0 };
-  const host = core({ toView() {}, toServer() {}, dead: (reason) => (dead = reason) }, options);
+  const host = core({ toView() {}, toServer() {}, dead: (reason) => (dead = reason) }, defaults);
   await turn();
   assert.equal(dead, undefined);
   assert.equal(host.open(1), true);
   assert.match(host.capabilities(), /maxSubscriptions/);
 });
 
-test("a program that exits is still a dead core", async () => {
-  let imports;
-  const instantiate = WebAssembly.instantiate;
-  WebAssembly.instantiate = async (module, given) => instantiate(module, (imports = given));
-  const p = await page({}, {}, startCore);
-  WebAssembly.instantiate = instantiate;
-  imports.gojs["runtime.wasmExit"](0);
-  assert.match(p.dead, /exited with status/);
+test("a trap is the death of all hosts of Views, and no export is called again", async () => {
+  let called = 0;
+  const counted = (real) => ({
+    open: (now, host, id) => real.open(now, host + 1000, id), // a host that there is not: a panic
+    shut: () => ++called,
+  });
+  const core = await withExports(counted, views);
+  const dead = [];
+  const [one] = [1, 2].map(() => core({ toView() {}, toServer() {}, dead: (reason) => dead.push(reason) }, defaults));
+  assert.equal(one.open(1), false);
+  assert.deepEqual(dead, Array(2).fill("the core stopped: RuntimeError: unreachable"));
+  one.shut(1);
+  assert.equal(called, 0);
 });

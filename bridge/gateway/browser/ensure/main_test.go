@@ -82,3 +82,18 @@ func TestAStubIsNotABrowser(t *testing.T) {
 		t.Errorf("got %v, want %s", err, want)
 	}
 }
+
+func TestProgramsAreInstalledByTheirPackages(t *testing.T) {
+	dir := onlyPath(t, map[string]string{"firefox-esr": "", "apt-get": "echo \"$*\" >> \"${0%/*}\"/called\n"})
+	err := ensurePrograms([]string{"firefox-esr=firefox-esr", "Xvfb=xvfb"})
+	called, _ := os.ReadFile(filepath.Join(dir, "called"))
+	if os.Geteuid() != 0 {
+		if err == nil || !strings.Contains(err.Error(), "not found: Xvfb; install Debian's xvfb") || len(called) > 0 {
+			t.Errorf("not root: %v, and apt-get %q", err, called)
+		}
+		return
+	}
+	if want := "update -q\ninstall -q -y --no-install-recommends xvfb\n"; err != nil || string(called) != want {
+		t.Errorf("%v, and apt-get %q; want %q", err, called, want)
+	}
+}

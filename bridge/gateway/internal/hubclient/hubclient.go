@@ -2,9 +2,10 @@
 
 // Package hubclient is the agent's side of the MCP session between a gateway and the hub that it has joined.
 //
-// go-sdk's client shakes hands and follows the lists. Reads, tool calls and subscriptions go beside it, on the same
-// connection under ids of their own: what a page answers then goes to the agent as the page wrote it. Through go-sdk a
-// read of 1 MB would be decoded and encoded again (RATIONALE.md has the figures).
+// go-sdk's client shakes hands, and hears that a list has changed. Lists, reads, tool calls and subscriptions go beside
+// it, on the same connection under ids of their own: what a page says then goes to the agent as the page wrote it.
+// Through go-sdk a read of 1 MB would be decoded and encoded again, and a list would lose the members that go-sdk's
+// types have no field for, and most zeros (RATIONALE.md has the figures).
 //
 // It knows of no page and of no agent, and holds its lock for no longer than it takes to note a request: whoever calls
 // Request or Close may hold one of its own.
@@ -42,7 +43,7 @@ type Heard struct {
 
 // A Session is an MCP session with a hub.
 type Session struct {
-	// Client is go-sdk's part of it, for the lists.
+	// Client is go-sdk's part of it.
 	Client *mcp.ClientSession
 	conn   mcpconn.Conn
 	out    *mcpconn.Outbox
@@ -120,6 +121,31 @@ func (s *Session) post(message []byte) bool {
 // Request sends a request; done is called once, with the hub's answer or with ErrGone, unless cancel was called
 // before. Neither blocks.
 func (s *Session) Request(method string, params any, done func(Reply)) (cancel func()) {
+	return s.request(method, params, false, done)
+}
+
+// List asks for the page of a list at a cursor, "" for the first, and returns the JSON text of the result. It waits
+// for no other request, of which a tool call may take ten minutes. One at a time may be asked for.
+func (s *Session) List(ctx context.Context, method, cursor string) (result []byte, err error) {
+	params := struct {
+		Cursor string `json:"cursor,omitempty"`
+	}{cursor}
+	answer := make(chan Reply, 1)
+	cancel := s.request(method, params, true, func(r Reply) { answer <- r })
+	select {
+	case <-ctx.Done():
+		cancel()
+		return nil, ctx.Err()
+	case r := <-answer:
+		if r.Failure != nil {
+			return nil, errors.New(r.Failure.Message)
+		}
+		return r.Result, nil
+	}
+}
+
+// request is Request, of which the one that is first is sent before what is queued.
+func (s *Session) request(method string, params any, first bool, done func(Reply)) (cancel func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.last++
@@ -135,8 +161,12 @@ func (s *Session) Request(method string, params any, done func(Reply)) (cancel f
 		return func() {}
 	}
 	s.waiting[id] = done
-	s.queued = append(s.queued, queued{id, text})
-	s.ask()
+	if first {
+		s.send(text)
+	} else {
+		s.queued = append(s.queued, queued{id, text})
+		s.ask()
+	}
 	return func() {
 		if done, asked := s.take(id); done != nil && asked {
 			s.post([]byte(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"` + id + `"}}`))
@@ -149,9 +179,14 @@ func (s *Session) ask() {
 	for len(s.queued) > 0 && s.asked < maxAsked {
 		next := s.queued[0]
 		s.queued = s.queued[1:]
-		s.asked++
-		s.post(next.text) // if it fails Close answers it
+		s.send(next.text)
 	}
+}
+
+// send is called with mu held.
+func (s *Session) send(text []byte) {
+	s.asked++
+	s.post(text) // if it fails Close answers it
 }
 
 // take takes a request away from those that wait, and reports whether the page has been sent it.

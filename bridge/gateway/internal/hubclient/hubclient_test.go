@@ -6,7 +6,33 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/pagewire/pagewire/bridge/gateway/mcpconn"
 )
+
+// A list is asked for also while the hub has been sent as many requests as it takes, of which none may end for long.
+func TestAListWaitsForNoOtherRequest(t *testing.T) {
+	s := &Session{out: mcpconn.NewOutbox(), heard: Heard{Sent: func([]byte) {}}, waiting: map[string]func(Reply){}}
+	for range maxAsked + 1 {
+		s.Request("tools/call", nil, func(Reply) {})
+	}
+	asked := make(chan string, 1)
+	go func() {
+		var text []byte
+		for range maxAsked + 1 {
+			text, _ = s.out.Next(t.Context())
+		}
+		asked <- string(text)
+		s.receive(fmt.Appendf(nil, `{"jsonrpc":"2.0","id":"w%d","result":{"resources":[]}}`, maxAsked+2))
+	}()
+	result, err := s.List(t.Context(), "resources/list", "c")
+	if err != nil || string(result) != `{"resources":[]}` {
+		t.Errorf("listed %s, %v", result, err)
+	}
+	if text := <-asked; !strings.Contains(text, `"method":"resources/list","params":{"cursor":"c"}`) {
+		t.Errorf("the hub was sent %s", text)
+	}
+}
 
 func TestSplit(t *testing.T) {
 	m, ok := split([]byte(`{"jsonrpc":"2.0","id":"w1","result":{"_meta":{},"contents":[{"uri":"x","text":"a\"b"}]}}`))

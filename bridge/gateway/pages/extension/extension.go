@@ -51,6 +51,9 @@ const (
 	ExtensionID = "cfcnkimmciafamoogfahooifkmmegfho"
 	// ExtensionOrigin is where its own pages and its worker are.
 	ExtensionOrigin = "chrome-extension://" + ExtensionID
+	// FirefoxID is that of our extension in Firefox, where its manifest says it; the origin of its pages is another one
+	// in each profile.
+	FirefoxID = "extension@pagewire.github.io"
 	// HostName is the name under which the browser knows this process.
 	HostName = "com.pagewire.host"
 )

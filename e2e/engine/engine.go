@@ -1,0 +1,110 @@
+//go:build unix
+
+// Package engine runs browsers whose engine is not Chromium's, and drives them as a test needs it: Firefox by WebDriver
+// BiDi, WebKitGTK by WebDriver. Both are a few commands of JSON, over the WebSocket library that the gateway has anyway
+// and over net/http. Go's one library for them (tebeka/selenium) has stood still since 0.9.9 and knows no BiDi, and
+// those of JavaScript would put a process of Node and a protocol of our own between a test and its browser.
+//
+// A browser has a profile of its own, which ends with it, and settings of its own: what test drivers turn off by
+// default (the back/forward cache, throttled timers) is on. It never finds, downloads or updates a browser: Debian's
+// are used.
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// A Browser runs until it is closed.
+type Browser interface {
+	// Open opens a window that is visible, and shows an empty page. What its pages write is handed to hear, from a
+	// goroutine of the browser's.
+	Open(ctx context.Context, hear func(Message)) (Tab, error)
+	Close()
+}
+
+// A Tab is what a person sees as one: a sequence of pages.
+type Tab interface {
+	// Navigate loads a page, and returns when it is loaded.
+	Navigate(ctx context.Context, url string) error
+	Reload(ctx context.Context) error
+	// Back goes back in the tab's history, to a page that may be as it was left. It may return before that is shown.
+	Back(ctx context.Context) error
+	// Evaluate runs an expression in the page, which gives a promise of a string, and returns that string.
+	Evaluate(ctx context.Context, expression string) (string, error)
+	// Click clicks the middle of what a CSS selector finds first, as a person does. Type types into it.
+	Click(ctx context.Context, selector string) error
+	Type(ctx context.Context, selector, text string) error
+	// Hide hides the tab behind another one.
+	Hide(ctx context.Context) error
+	Close()
+}
+
+// A Message is what a page wrote: to its console, by console.warn and console.error alone, or for nobody caught it.
+type Message struct {
+	Uncaught bool
+	Text     string
+}
+
+// Launch starts the browser of an engine, by its name: "firefox" or "webkit". The names resolve to loopback there, on
+// which nobody serves a secure context by them.
+func Launch(ctx context.Context, name string) (Browser, error) {
+	switch name {
+	case "firefox":
+		return LaunchFirefox(ctx, FirefoxOptions{})
+	case "webkit":
+		return launchWebkit()
+	}
+	return nil, fmt.Errorf("engine %q is none of firefox, webkit", name)
+}
+
+// InsecureHost is a name for loopback that makes no secure context.
+const InsecureHost = "shop.example"
+
+// middle is an expression: where the middle of an element is in the viewport, as JSON [x, y]. The element is brought
+// into view.
+func middle(selector string) string {
+	quoted, _ := json.Marshal(selector)
+	return fmt.Sprintf(`(async () => {
+		const element = document.querySelector(%s);
+		if (!element) throw new Error("no element is " + %[1]s);
+		element.scrollIntoView({ block: "center" });
+		const { x, y, width, height } = element.getBoundingClientRect();
+		return JSON.stringify([Math.floor(x + width / 2), Math.floor(y + height / 2)]);
+	})()`, quoted)
+}
+
+// A source is what does actions: a pointer, or a keyboard.
+type source map[string]any
+
+// click is what a pointer does to click at a point.
+func click(point []int) []source {
+	return []source{{"type": "pointer", "id": "mouse", "actions": []map[string]any{
+		{"type": "pointerMove", "x": point[0], "y": point[1]},
+		{"type": "pointerDown", "button": 0}, {"type": "pointerUp", "button": 0},
+	}}}
+}
+
+// keys is what a keyboard does to type a text.
+func keys(text string) []source {
+	var actions []map[string]any
+	for _, key := range text {
+		actions = append(actions, map[string]any{"type": "keyDown", "value": string(key)},
+			map[string]any{"type": "keyUp", "value": string(key)})
+	}
+	return []source{{"type": "key", "id": "keyboard", "actions": actions}}
+}
+
+// pointer finds the middle of an element.
+func pointTo(ctx context.Context, t Tab, selector string) (point []int, err error) {
+	text, err := t.Evaluate(ctx, middle(selector))
+	if err == nil {
+		err = json.Unmarshal([]byte(text), &point)
+	}
+	return point, err
+}
+
+// closing is how long a browser may take to close a tab.
+const closing = 10 * time.Second

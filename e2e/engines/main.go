@@ -1,0 +1,158 @@
+// Command engines is the list of the tests that run in every browser engine, and writes what came of them into
+// demo/docs/engines.md. It runs none itself: make test-engines does.
+//
+//	engines -list firefox    the tests of an engine, in the words of go test -run
+//	engines DIR              reads DIR/engines-*.json, the events of go test -json, and writes the page
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/pagewire/pagewire/bridge/gateway/browser"
+)
+
+const page = "demo/docs/engines.md"
+
+func main() {
+	list := flag.String("list", "", "print the tests of an `engine`")
+	flag.Parse()
+	if *list != "" {
+		fmt.Println(runs(*list))
+		return
+	}
+	if err := write(flag.Arg(0)); err != nil {
+		fmt.Fprintln(os.Stderr, "engines:", err)
+		os.Exit(1)
+	}
+}
+
+// write writes the page, of what ran in each engine.
+func write(dir string) error {
+	came := map[string]outcomes{}
+	names := []string{"what is tested"}
+	for _, engine := range engineNames {
+		file, err := os.Open(filepath.Join(dir, "engines-"+engine+".json"))
+		if err != nil {
+			return err
+		}
+		came[engine], err = read(file)
+		file.Close()
+		if err != nil {
+			return fmt.Errorf("%s: %w", engine, err)
+		}
+		names = append(names, version(engine))
+	}
+	text := intro + "| " + strings.Join(names, " | ") + " |\n|---|---|---|---|\n" + table(came) + differences +
+		exclusions()
+	return os.WriteFile(page, []byte(text), 0o644)
+}
+
+// outcomes are how tests have ended, by name: pass, fail or skip.
+type outcomes map[string]string
+
+// read reads the events of go test -json.
+func read(from io.Reader) (outcomes, error) {
+	came := outcomes{}
+	lines := bufio.NewScanner(from)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var event struct{ Action, Test string }
+		if err := json.Unmarshal(lines.Bytes(), &event); err != nil {
+			return nil, err
+		}
+		if event.Test != "" && slices.Contains([]string{"pass", "fail", "skip"}, event.Action) {
+			came[event.Test] = event.Action
+		}
+	}
+	// A test that only runs others is not counted.
+	for name := range came {
+		for parent := name; strings.Contains(parent, "/"); {
+			parent = parent[:strings.LastIndex(parent, "/")]
+			delete(came, parent)
+		}
+	}
+	return came, lines.Err()
+}
+
+// counted says how many of a row's tests passed in an engine.
+func (o outcomes) counted(tests []string) string {
+	ran, passed := 0, 0
+	for name, how := range o {
+		first, _, _ := strings.Cut(name, "/")
+		if slices.Contains(tests, first) {
+			ran++
+			if how == "pass" {
+				passed++
+			}
+		}
+	}
+	switch ran {
+	case 0:
+		return "–"
+	case passed:
+		return fmt.Sprint(ran)
+	}
+	return fmt.Sprintf("%d of %d", passed, ran)
+}
+
+// table has a line for each row, and one for all.
+func table(came map[string]outcomes) string {
+	var text strings.Builder
+	line := func(what string, tests func(engine string) []string) {
+		fmt.Fprintf(&text, "| %s |", what)
+		for _, engine := range engineNames {
+			fmt.Fprintf(&text, " %s |", came[engine].counted(tests(engine)))
+		}
+		text.WriteString("\n")
+	}
+	for _, r := range rows {
+		line(r.what, r.of)
+	}
+	line("**all**", func(engine string) (all []string) {
+		for _, r := range rows {
+			all = append(all, r.of(engine)...)
+		}
+		return all
+	})
+	return text.String()
+}
+
+// version is what an engine's program says it is.
+func version(engine string) string {
+	chromium, _ := browser.Find()
+	command := map[string][]string{
+		"chromium": {chromium, "--version"},
+		"firefox":  {"firefox-esr", "--version"},
+		"webkit":   {"dpkg-query", "-W", "-f", "WebKitGTK ${source:Upstream-Version}", "webkit2gtk-driver"},
+	}[engine]
+	out, err := exec.Command(command[0], command[1:]...).Output()
+	words := strings.Fields(string(out))
+	if err != nil || len(words) == 0 {
+		return engine
+	}
+	for i, word := range words {
+		if strings.ContainsAny(word, "0123456789") {
+			return strings.TrimPrefix(strings.Join(words[:i+1], " "), "Mozilla ")
+		}
+	}
+	return engine
+}
+
+// exclusions are the tests that are left out.
+func exclusions() string {
+	var text strings.Builder
+	text.WriteString("\n## What is left out, and why\n\n| tests | why |\n|---|---|\n")
+	for _, e := range leftOut {
+		fmt.Fprintf(&text, "| %d | %s |\n", len(strings.Fields(e.tests)), e.why)
+	}
+	return text.String()
+}

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+)
+
+// engineNames are those of make test-engines, in the order of the table's columns.
+var engineNames = []string{"chromium", "firefox", "webkit"}
+
+// A row of the table: what is tested, and by which tests of package e2e.
+type row struct {
+	what  string
+	tests string
+	// own are tests of one engine, by its name, beside those of all.
+	own map[string]string
+}
+
+// rows are the tests that are not about one browser alone, and what has a test of its own in each.
+var rows = []row{
+	{"the story: register, list, read, be told", "TestStory TestInlineScriptBeforeCore TestNotifyLoop TestStart " +
+		"TestTheFirstSignOfAnAgentFetchesBothFiles", nil},
+	{"the core's first turn, by tasks of a priority, which WebKit has not", "", map[string]string{
+		"chromium": "TestWhatWaitsForTheCoreIsAnsweredInItsFirstTurn",
+		"firefox":  "TestWhatWaitsForTheCoreIsAnsweredInItsFirstTurn"}},
+	{"bad input, bad reads, contents, uninstall", "TestBadInput TestBadReads TestContents TestUninstall", nil},
+	{"two clients on one page", "TestTwoClients", nil},
+	{"clients of @mcp-b, by window.postMessage", "TestTabClient TestTabClientBeforeThePage TestEnvelopeReadiness " +
+		"TestEnvelopeIsStrict TestEnvelopeClientsTogether TestEnvelopeStops", nil},
+	{"hostile pages", "TestHostilePages TestHostileTools", nil},
+	{"tools", "TestProjectedTools TestWaitTool TestHint TestPageTools TestToolMethods TestToolListPages", nil},
+	{"beside other libraries, under each Content Security Policy", "TestMatrix TestPolyfillIsExtended " +
+		"TestPermissionPolicy TestOriginAgentCluster TestInsecureContext", nil},
+	{"the core in a worker, in no place, and dead", "TestWorker TestNoPlaceForTheCore TestCoreDeath", nil},
+	{"frames and windows", "TestFrame TestOpenedWindow TestListedOrigin TestPageLeft", nil},
+	{"back/forward cache, history, reload", "TestBackForwardCache TestPushStateAndReload", nil},
+	{"a hidden tab, whose timers are throttled", "TestHiddenTab", nil},
+	{"a gateway over a WebSocket, with reload", "TestPageThatIsLoadedAnew TestGatewaysThatComeInOneTurn", nil},
+	{"the npm package, in an app of Vite and React", "TestNpm", nil},
+	{"Web IDL, and tests for the web platform's own", "TestWebPlatform TestIDL", nil},
+	{"the extension: allow, list, read, be told, revoke", "", map[string]string{
+		"chromium": "TestExtensionReachesStrictPages TestExtensionAsksItsUser", "firefox": "TestFirefoxExtension"}},
+	{"what these tests rely on, of the engine's driver", "", map[string]string{"firefox": "TestTab",
+		"webkit": "TestTab"}},
+}
+
+// An exclusion says which tests of package e2e are not run in every engine, and why.
+type exclusion struct{ tests, why string }
+
+var leftOut = []exclusion{
+	{"TestServe TestPageWithTwoTransports TestHook TestDesktopAgentsUnderStrictPolicy " +
+		"TestDesktopSessionFetchesNoWasm TestThreeAgents TestHubThatIsTerminated TestStoppedHub TestKills " +
+		"TestHubThatIsKilledLeavesTheTabs TestGatewaysThatEndTogether TestGatewaysThatEndInAnyOrder " +
+		"TestWhatEndsAnAgentEndsItsBrowserToo TestABrowserThatDiesAndOneThatIsClosed " +
+		"TestABrowserThatDiesAgainAndAgain TestHubThatIsStoppedForAWhile TestLaunchedBrowserListensNowhere " +
+		"TestHostileTabBesideATrustedOne TestAttacks TestPeers",
+		"the gateway, or a peer, drives the browser by the Chrome DevTools Protocol"},
+	{"TestExtensionForgingPage TestExtensionTakenOverPage TestExtensionAnotherExtension " +
+		"TestExtensionLeavesAStoppedHub TestExtensionHasNoWasm TestExtensionRemembers TestExtensionWorkerStopped " +
+		"TestExtensionOnAPublicPage TestExtensionBesideThePagesOwn TestExtensionLatency TestExtensionLook " +
+		"TestExtensionLongMessages TestExtensionNavigation TestExtensionWorker",
+		"they look into Chromium's service worker, or its processes; Firefox's build has the same scripts"},
+	{"TestAnotherUserOfTheMachine TestForeignPort TestServeEndsWithItsParent TestWakeEndsWithItsProgram " +
+		"TestTypeScriptClient TestInspector TestConformance TestGoSDKClient TestGoSDKDefects",
+		"they are about agents and gateways: what a page's engine is makes no difference"},
+	{"TestViewsSubscribe TestViewsFollow TestViewsFifty TestViewsNavigate TestViewsCallsSubscribedAndPolled " +
+		"TestViewsSwitchWhenTheHostIsLoadedAnew TestViewsOutliveTheConnection TestViewsWithoutTheWasm " +
+		"TestViewsOfAPlainHost TestViewsOfANativeHost TestViewsDemo",
+		"hosts of MCP Apps' Views: not carried over yet"},
+}
+
+// runs are the tests of an engine, in the words of go test -run.
+func runs(engine string) string {
+	var names []string
+	for _, r := range rows {
+		names = append(names, r.of(engine)...)
+	}
+	return fmt.Sprintf("^(%s)$", strings.Join(names, "|"))
+}
+
+// of are the tests of a row that an engine has.
+func (r row) of(engine string) []string {
+	return append(strings.Fields(r.tests), strings.Fields(r.own[engine])...)
+}

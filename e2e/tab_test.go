@@ -1,0 +1,295 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	cdpbrowser "github.com/chromedp/cdproto/browser"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+
+	"github.com/pagewire/pagewire/bridge/gateway/browser"
+	"github.com/pagewire/pagewire/bridge/testkit"
+	"github.com/pagewire/pagewire/e2e/engine"
+)
+
+// chromium is the engine of all tests; those of make test-engines run in others too.
+const chromium = "chromium"
+
+// thisEngine is the engine in which this run's tests are.
+var thisEngine = func() string {
+	if name := os.Getenv("ENGINE"); name != "" {
+		return name
+	}
+	return chromium
+}()
+
+// inThisEngine leaves out of a test's cases those whose mode this engine does not have.
+func inThisEngine[T any](cases []T, of func(T) mode) []T {
+	return slices.DeleteFunc(cases, func(c T) bool {
+		return thisEngine != chromium && of(c).name == native.name
+	})
+}
+
+var browsers struct {
+	sync.Mutex
+	running map[string]context.Context // of Chromium, by mode
+	others  engine.Browser
+	close   []func()
+}
+
+func closeBrowsers() {
+	for _, close := range browsers.close {
+		close()
+	}
+}
+
+// launch returns the one Chromium of a mode.
+func launch(t *testing.T, m mode) context.Context {
+	t.Helper()
+	browsers.Lock()
+	defer browsers.Unlock()
+	if ctx := browsers.running[m.name]; ctx != nil {
+		return ctx
+	}
+	ctx, close := launchChromium(t, m)
+	if browsers.running == nil {
+		browsers.running = map[string]context.Context{}
+	}
+	browsers.running[m.name] = ctx
+	browsers.close = append(browsers.close, close)
+	return ctx
+}
+
+func launchChromium(t *testing.T, m mode) (context.Context, func()) {
+	t.Helper()
+	if thisEngine != chromium {
+		t.Fatalf("this test drives Chromium: it is none for ENGINE=%s", thisEngine)
+	}
+	ctx, close, err := browser.Launch(context.Background(), browser.Options{Flags: m.flags})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ctx, close
+}
+
+// other returns the one browser of this engine.
+func other(t *testing.T) engine.Browser {
+	t.Helper()
+	browsers.Lock()
+	defer browsers.Unlock()
+	if browsers.others == nil {
+		b, err := engine.Launch(context.Background(), thisEngine)
+		if err != nil {
+			t.Fatal(err)
+		}
+		browsers.others = b
+		browsers.close = append(browsers.close, b.Close)
+	}
+	return browsers.others
+}
+
+// tabTime is how long a tab may be open: several times what a test may wait for one thing.
+const tabTime = 5 * testkit.Patience
+
+// A tab is one page that is open.
+type tab struct {
+	t   *testing.T
+	ctx context.Context
+	is  engine.Tab
+	// console holds what the page wrote to console.error and console.warn.
+	mu      sync.Mutex
+	console []string
+}
+
+// open loads a site's page in a tab of its own. An exception that nobody catches fails the test.
+func open(t *testing.T, m mode, s *site) *tab {
+	t.Helper()
+	if thisEngine == chromium {
+		return openIn(t, launch(t, m), s)
+	}
+	ctx, stop := context.WithTimeout(context.Background(), tabTime)
+	t.Cleanup(stop)
+	b := &tab{t: t, ctx: ctx}
+	is, err := other(t).Open(ctx, b.hear)
+	if err != nil {
+		t.Fatalf("open a tab: %v", err)
+	}
+	t.Cleanup(is.Close)
+	b.is = is
+	return b.begin(s)
+}
+
+// openAlone is open in a browser that no other test uses.
+func openAlone(t *testing.T, m mode, s *site) *tab {
+	t.Helper()
+	if thisEngine != chromium {
+		return open(t, m, s) // in a window of its own
+	}
+	ctx, close := launchChromium(t, m)
+	t.Cleanup(close)
+	return openIn(t, ctx, s)
+}
+
+// openIn is open for a Chromium of the test's own.
+func openIn(t *testing.T, browser context.Context, s *site) *tab {
+	t.Helper()
+	ctx, cancel := chromedp.NewContext(browser)
+	t.Cleanup(cancel)
+	ctx, stop := context.WithTimeout(ctx, tabTime)
+	t.Cleanup(stop)
+	b := &tab{t: t, ctx: ctx, is: chromiumTab{ctx}}
+	if err := listen(ctx, b.hear); err != nil {
+		t.Fatalf("open a tab: %v", err)
+	}
+	return b.begin(s)
+}
+
+// begin shows the first page.
+func (b *tab) begin(s *site) *tab {
+	b.t.Helper()
+	b.t.Cleanup(func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if b.t.Failed() && len(b.console) > 0 {
+			b.t.Logf("the page's console: %s", strings.Join(b.console, "\n"))
+		}
+	})
+	b.navigate(s.URL)
+	return b
+}
+
+func (b *tab) hear(m engine.Message) {
+	if m.Uncaught {
+		b.t.Errorf("uncaught in the page: %s", m.Text)
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.console = append(b.console, m.Text)
+}
+
+// said reports whether the page wrote something with that text to its console.
+func (b *tab) said(text string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, line := range b.console {
+		if strings.Contains(line, text) {
+			return true
+		}
+	}
+	return false
+}
+
+// run runs the body of an async function in the page and returns what it returns.
+func run[T any](b *tab, body string) T {
+	b.t.Helper()
+	v, err := try[T](b, body)
+	if err != nil {
+		b.t.Fatalf("%v\nin the page: %s", err, body)
+	}
+	return v
+}
+
+// try is run where it may fail, as it does while a tab changes its page.
+func try[T any](b *tab, body string) (v T, err error) {
+	// By way of JSON text, so that undefined and odd objects are seen as what an agent could see of them.
+	text, err := b.is.Evaluate(b.ctx,
+		"(async () => { "+body+" })().then((v) => JSON.stringify(v === undefined ? null : v))")
+	if err == nil {
+		err = json.Unmarshal([]byte(text), &v)
+	}
+	return v, err
+}
+
+// do does what Chromium alone can, and what a person does there.
+func (b *tab) do(action chromedp.Action[chromedp.Void]) {
+	b.t.Helper()
+	b.must(chromedp.Do(b.ctx, action))
+}
+
+func (b *tab) must(err error) {
+	b.t.Helper()
+	if err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func (b *tab) navigate(url string) { b.t.Helper(); b.must(b.is.Navigate(b.ctx, url)) }
+
+func (b *tab) reload() { b.t.Helper(); b.must(b.is.Reload(b.ctx)) }
+
+func (b *tab) click(selector string) { b.t.Helper(); b.must(b.is.Click(b.ctx, selector)) }
+
+func (b *tab) types(selector, text string) { b.t.Helper(); b.must(b.is.Type(b.ctx, selector, text)) }
+
+// A chromiumTab is a target of the Chrome DevTools Protocol.
+type chromiumTab struct{ ctx context.Context }
+
+var _ engine.Tab = chromiumTab{}
+
+// listen hands on what the pages of a target write.
+func listen(ctx context.Context, hear func(engine.Message)) error {
+	return chromedp.Listen(ctx, func(event any) {
+		switch event := event.(type) {
+		case *runtime.EventExceptionThrown:
+			d := event.ExceptionDetails
+			text := d.Text
+			if d.Exception != nil {
+				text += " " + d.Exception.Description
+			}
+			hear(engine.Message{Uncaught: true, Text: text})
+		case *runtime.EventConsoleAPICalled:
+			if event.Type == runtime.ConsoleAPICalledTypeError || event.Type == runtime.ConsoleAPICalledTypeWarning {
+				var words []string
+				for _, a := range event.Args {
+					words = append(words, strings.Trim(string(a.Value), `"`)+a.Description)
+				}
+				hear(engine.Message{Text: strings.Join(words, " ")})
+			}
+		}
+	})
+}
+
+func (c chromiumTab) Navigate(ctx context.Context, url string) error {
+	return chromedp.Do(ctx, chromedp.Navigate(url))
+}
+
+func (c chromiumTab) Reload(ctx context.Context) error { return chromedp.Do(ctx, chromedp.Reload()) }
+
+// Back goes back in the page's own way: the protocol's would wait for a document that is loaded.
+func (c chromiumTab) Back(ctx context.Context) error {
+	_, err := c.Evaluate(ctx, `(async () => { setTimeout(() => history.back()); return ""; })()`)
+	return err
+}
+
+func (c chromiumTab) Evaluate(ctx context.Context, expression string) (string, error) {
+	return chromedp.Run(ctx, chromedp.Evaluate[string](expression, chromedp.EvalAwaitPromise))
+}
+
+func (c chromiumTab) Click(ctx context.Context, selector string) error {
+	return chromedp.Do(ctx, chromedp.Click(chromedp.CSS(selector)))
+}
+
+func (c chromiumTab) Type(ctx context.Context, selector, text string) error {
+	return chromedp.Do(ctx, chromedp.SendKeys(chromedp.CSS(selector), text))
+}
+
+// Hide minimises the tab's window, which is the only one of its browser that is hidden.
+func (c chromiumTab) Hide(ctx context.Context) error {
+	window, err := chromedp.CallBrowser(ctx, cdpbrowser.GetWindowForTarget,
+		cdpbrowser.GetWindowForTargetParams{TargetID: chromedp.FromContext(ctx).Target.TargetID})
+	if err == nil {
+		_, err = chromedp.CallBrowser(ctx, cdpbrowser.SetWindowBounds,
+			cdpbrowser.SetWindowBoundsParams{WindowID: window.WindowID,
+				Bounds: &cdpbrowser.Bounds{WindowState: cdpbrowser.WindowStateMinimized}})
+	}
+	return err
+}
+
+func (c chromiumTab) Close() { _ = chromedp.Cancel(c.ctx) }

@@ -1,0 +1,6 @@
+//go:build js && wasm && !tinygo && !lean
+
+package main
+
+// recovers: a panic in an export is caught there.
+const recovers = true
