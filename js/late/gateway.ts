@@ -70,6 +70,8 @@ export function gateway({ settings, emit }: Early, { epoch }: Revisions, cores: 
   let dials = 0;
   let fetching = false;
   let renewal = 0;
+  /** How many renewals in turn had no ticket. */
+  let misses = 0;
 
   function report(message: string): void {
     message = `pagewire: ${message}`;
@@ -88,38 +90,48 @@ export function gateway({ settings, emit }: Early, { epoch }: Revisions, cores: 
   function connect(): void {
     clearTimeout(timer);
     if (socket || fetching || over || away) return;
-    if (!settings.ticket) return open();
-    withTicket((ticket) => {
-      if (!socket && !over && !away) open(ticket);
-    });
+    if (settings.ticket) withTicket();
+    else open();
   }
 
-  /** Fetches a ticket; where there is none it is tried again, as the gateway is. */
-  function withTicket(then: (ticket: Ticket) => void): void {
+  /**
+   * Fetches a ticket, for the connection that is open when it comes, else for a new one: meanwhile the old one may have
+   * ended, and connect() waits for this. Where there is none it is tried again.
+   */
+  function withTicket(): void {
     fetching = true;
     void (async () => {
+      let ticket: Ticket | undefined;
       try {
-        const ticket = await fetchTicket(new URL(settings.ticket!, document.baseURI).href);
-        fetching = false;
-        then(ticket);
+        ticket = await fetchTicket(new URL(settings.ticket!, document.baseURI).href);
       } catch (cause) {
-        fetching = false;
-        if (!told) {
+        if (!told && !over) {
           told = true;
           report(`no ticket for the gateway from ${settings.ticket}: ${(cause as Error).message}. It is tried again.`);
         }
-        again(true);
       }
+      fetching = false;
+      if (ticket) misses = 0;
+      if (over || away) return;
+      if (ticket && socket) present(socket, ticket);
+      else if (ticket) open(ticket);
+      else if (socket) renew(min(bounds.hidden, bounds.soon * 2 ** misses++) * (0.75 + random() / 2));
+      else again(true);
     })();
   }
 
   /** Says who the page is, and again before that ends. */
   function present(ours: WebSocket, ticket: Ticket): void {
     send(ours, stringify({ type: "pagewire:ticket", ticket: ticket.text }));
+    renew(ticket.renew);
+  }
+
+  function renew(pause: number): void {
+    const ours = socket;
     clearTimeout(renewal);
     renewal = setTimeout(() => {
-      if (socket === ours) withTicket((next) => socket === ours && present(ours, next));
-    }, ticket.renew);
+      if (socket === ours && !fetching) withTicket();
+    }, pause);
   }
 
   /** The gateway goes away: there are others, which its pages are not to ask all at once. */
@@ -131,6 +143,7 @@ export function gateway({ settings, emit }: Early, { epoch }: Revisions, cores: 
   }
 
   function open(ticket?: Ticket): void {
+    clearTimeout(timer);
     let ours: WebSocket;
     try {
       ours = socket = new WebSocket(url, "pagewire.v1");

@@ -4,15 +4,17 @@
  *
  * It never keeps a ticket, and never says one to anybody but the gateway.
  */
-import { exec, parse } from "./intrinsics.ts";
+import { exec, parse, SafeAbortController } from "./intrinsics.ts";
 
 // The page may patch its own.
-const { fetch, atob, Date, String } = globalThis;
+const { fetch, atob, Date, String, setTimeout, clearTimeout } = globalThis;
 const { max } = Math;
 
 /** The part of its life after which a ticket is replaced, and the least time between two, in ms. */
 const renewAfter = 0.7;
 const leastPause = 5_000;
+/** How long a service may take, in ms. */
+const patience = 10_000;
 
 export interface Ticket {
   readonly text: string;
@@ -20,11 +22,21 @@ export interface Ticket {
   readonly renew: number;
 }
 
-/** Fetches a ticket. A service answers with the JWT as text, or with {"ticket":"…"}. */
+/** Fetches a ticket. A service answers with the JWT as text, or with {"ticket":"…"}, within 10 s. */
 export async function fetchTicket(url: string): Promise<Ticket> {
-  const answer = await fetch(url, { cache: "no-store", headers: { accept: "application/json, text/plain" } });
-  if (!answer.ok) throw new Error(`it answers ${answer.status}`);
-  let text = await answer.text();
+  const abort: AbortController = new SafeAbortController();
+  const late = setTimeout(() => abort.abort(new Error(`it takes longer than ${patience / 1000} s`)), patience);
+  try {
+    const headers = { accept: "application/json, text/plain" };
+    const answer = await fetch(url, { cache: "no-store", headers, signal: abort.signal });
+    if (!answer.ok) throw new Error(`it answers ${answer.status}`);
+    return ticketOf(await answer.text());
+  } finally {
+    clearTimeout(late);
+  }
+}
+
+function ticketOf(text: string): Ticket {
   if (text[0] === "{") text = String((parse(text) as { ticket?: unknown }).ticket);
   const claims = exec(/^\s*([\w-]+\.([\w-]+)\.[\w-]+)\s*$/, text);
   if (!claims) throw new Error("what it gives is no ticket");

@@ -6,6 +6,7 @@ import { kept } from "../page/shared.ts";
 
 export { channel } from "../link/channel.ts";
 export { partOf } from "../late/pointer.ts";
+export { gateway } from "../late/gateway.ts";
 export { jsonLength, lengthForLimit, toContents } from "../late/contents.ts";
 export { resourceTools } from "../late/resourcetools.ts";
 export { revisionsOf } from "../late/revisions.ts";

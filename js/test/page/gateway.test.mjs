@@ -1,0 +1,138 @@
+// A page at a gateway of its service: what becomes of its tickets and its connections.
+import assert from "node:assert/strict";
+import { beforeEach, mock, test } from "node:test";
+
+mock.timers.enable({ apis: ["setTimeout", "Date"] }); // before the page layer takes them
+mock.method(console, "error", () => {});
+
+/** What was opened, in order. */
+let sockets = [];
+class Socket extends EventTarget {
+  said = [];
+  constructor() {
+    super();
+    sockets.push(this);
+  }
+  send(text) {
+    this.said.push(JSON.parse(text));
+  }
+  close() {
+    this.closed = true;
+  }
+  open() {
+    this.dispatchEvent(new Event("open"));
+  }
+  hear(said) {
+    this.dispatchEvent(new MessageEvent("message", { data: JSON.stringify(said) }));
+  }
+  end() {
+    this.dispatchEvent(new Event("close"));
+  }
+  tickets() {
+    return this.said.filter(({ type }) => type === "pagewire:ticket").map(({ ticket }) => ticket);
+  }
+}
+
+/** What was asked of the service and has no answer yet. */
+let asked = [];
+const fetch = (_url, { signal }) =>
+  new Promise((resolve, reject) => {
+    signal.addEventListener("abort", () => reject(signal.reason));
+    asked.push({
+      answer: (text) => resolve({ ok: true, text: async () => text }),
+      fail: () => resolve({ ok: false, status: 503 }),
+    });
+  });
+
+const target = Object.assign(new EventTarget(), { visibilityState: "visible", title: "", hasFocus: () => true });
+Object.assign(target, { baseURI: "https://app.test/", head: undefined });
+class Observer {
+  observe() {}
+  disconnect() {}
+}
+const window = new EventTarget();
+Object.assign(window, { parent: window, top: window });
+Object.assign(globalThis, { WebSocket: Socket, MutationObserver: Observer, fetch, document: target, window });
+globalThis.location = { href: "https://app.test/", hostname: "app.test" };
+const { gateway } = await import("../../../dist/test/page.mjs");
+
+const turn = () => new Promise((done) => setImmediate(done));
+const life = 100; // seconds
+const ticket = (name) => `${name}.${btoa(JSON.stringify({ exp: Date.now() / 1000 + life })).replace(/=+$/, "")}.x`;
+const after = async (seconds) => {
+  mock.timers.tick(seconds * 1000);
+  await turn();
+};
+const answer = async (name) => {
+  asked.shift().answer(ticket(name));
+  await turn();
+};
+
+let page;
+beforeEach(async () => {
+  page?.shutDown();
+  sockets = [];
+  asked = [];
+  const source = { dead() {}, closed() {}, send() {} };
+  page = gateway(
+    { settings: { origin: "https://app.test", ticket: "/ticket" }, emit() {} },
+    { epoch: "e" },
+    { home: () => ({ source, adopt() {} }) },
+  );
+  page.dial("wss://live.test");
+  await answer("first");
+  sockets[0].open();
+});
+
+const names = (socket) => socket.tickets().map((text) => text.split(".")[0]);
+
+test("another ticket is said before the first ends", async () => {
+  await after(life * 0.7);
+  await answer("second");
+  assert.deepEqual(names(sockets[0]), ["first", "second"]);
+});
+
+test("a page whose connection ends while a ticket is fetched connects anew with that", async () => {
+  await after(life * 0.7);
+  sockets[0].end();
+  await turn();
+  await answer("second");
+  assert.equal(sockets.length, 2);
+  sockets[1].open();
+  assert.deepEqual([names(sockets[0]), names(sockets[1])], [["first"], ["second"]]);
+});
+
+test("a page that is sent elsewhere while a ticket is fetched goes", async () => {
+  await after(life * 0.7);
+  sockets[0].hear({ type: "pagewire:elsewhere" });
+  await after(2);
+  await answer("second");
+  assert.equal(sockets.length, 2);
+  assert.equal(sockets[0].closed, true);
+  await after(2);
+  assert.equal(sockets.length, 2);
+});
+
+test("a ticket that could not be had is fetched again, more and more rarely", async () => {
+  await after(life * 0.7);
+  for (const pause of [2, 4, 8, 15, 15]) {
+    asked.shift().fail();
+    await turn();
+    await after(pause * 0.7);
+    assert.equal(asked.length, 0);
+    await after(pause * 0.6);
+    assert.equal(asked.length, 1);
+  }
+  await answer("second");
+  assert.deepEqual(names(sockets[0]), ["first", "second"]);
+  assert.equal(sockets.length, 1);
+});
+
+test("a service that does not answer is asked again", async () => {
+  await after(life * 0.7);
+  asked = [];
+  await after(10);
+  await after(3);
+  await answer("second");
+  assert.deepEqual(names(sockets[0]), ["first", "second"]);
+});
