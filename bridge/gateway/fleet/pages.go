@@ -78,6 +78,13 @@ func (n *Node) Attach(user, origin string, send func(frame []byte)) (*Page, erro
 	return p, nil
 }
 
+// Seat gives the page another tab than its hello says, if tab is not "". It is to be called before Receive.
+func (p *Page) Seat(tab string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.relay.Seat(tab)
+}
+
 // Receive takes a frame of the page, which must not be changed any more. An error is a *link.Ended: the page has been
 // told.
 func (p *Page) Receive(frame []byte) error {

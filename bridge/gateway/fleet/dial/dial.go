@@ -13,6 +13,7 @@ package dial
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"io"
@@ -20,6 +21,7 @@ import (
 	"net/http"
 	"regexp"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -53,6 +55,8 @@ const (
 	fewTickets, ticketPause = 5, 4 * time.Second
 	// drainPace is how many pages are told each time, every drainPause, to go elsewhere: 1,000 a second.
 	drainPace, drainPause = 50, 50 * time.Millisecond
+	// aliveTimeout is how long a document may take to show that it still has a tab that another one claims.
+	aliveTimeout = 2 * time.Second
 )
 
 const (
@@ -70,8 +74,12 @@ type Handler struct {
 	most      int         // strangers
 	strangers []*document // in order of coming
 	pages     map[*document]bool
+	seats     map[seat]*document
 	gone      sync.WaitGroup
 }
+
+// A seat is the place of a document in one of a user's tabs.
+type seat struct{ user, origin, tab, frame string }
 
 // A document is one that is connected.
 type document struct {
@@ -79,6 +87,8 @@ type document struct {
 	conn   *wsconn.Conn
 	origin string
 	user   string
+	epoch  string        // once it has a seat
+	done   chan struct{} // closed when it has gone
 	// said is how many tickets, since began.
 	said  int
 	began time.Time
@@ -92,7 +102,8 @@ func New(o Options) *Handler {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Handler{o: o, room: wsconn.NewRoom(room), most: maxStrangers, pages: map[*document]bool{}}
+	return &Handler{o: o, room: wsconn.NewRoom(room), most: maxStrangers, pages: map[*document]bool{},
+		seats: map[seat]*document{}}
 }
 
 // Drain tells the pages to go elsewhere, and takes no more. It returns when they are gone, or when ctx ends: those that
@@ -138,7 +149,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "Only pages connect here, from a browser, which sends an Origin.", http.StatusForbidden)
 		return
 	}
-	d := &document{h: h, origin: origin, began: time.Now()}
+	d := &document{h: h, origin: origin, began: time.Now(), done: make(chan struct{})}
 	conn, err := wsconn.Accept(w, r, wsconn.Options{MaxMessage: maxFirst, Note: d.note, Room: h.room, Whose: origin})
 	if err != nil {
 		return // it has been answered
@@ -192,6 +203,7 @@ func (h *Handler) leave(d *document) {
 	h.mu.Lock()
 	delete(h.pages, d)
 	h.mu.Unlock()
+	close(d.done)
 	h.gone.Done()
 }
 
@@ -222,6 +234,8 @@ func (d *document) serve() {
 		return
 	}
 	cancel()
+	at, given := d.sit(about)
+	defer d.rise(at)
 	d.h.known(d)
 	d.conn.Limit(maxFrame, d.user)
 	page, err := d.h.o.Node.Attach(d.user, d.origin, d.send)
@@ -231,7 +245,44 @@ func (d *document) serve() {
 		return
 	}
 	defer page.Lost()
+	page.Seat(given)
 	d.hear(page, hello)
+}
+
+// sit gives a document its place in a tab, and returns it, and the id of the tab if it is another than it says. The tab
+// that it names may have one: its own connection of before, that of the document that is being left, or that of the tab
+// which was duplicated, sessionStorage included. That one answers a ping; then the newcomer's tab is another one.
+func (d *document) sit(about link.About) (s seat, given string) {
+	h := d.h
+	s = seat{d.user, d.origin, strings.Clone(about.Tab), strings.Clone(about.Frame)}
+	epoch := strings.Clone(about.Epoch)
+	for {
+		h.mu.Lock()
+		holder := h.seats[s]
+		if holder == nil || holder.epoch == epoch {
+			d.epoch = epoch
+			h.seats[s] = d
+		}
+		h.mu.Unlock()
+		switch {
+		case holder == nil, holder.epoch == epoch: // of a document's connections agents are told of the later one
+			return s, given
+		case holder.conn.Ping(aliveTimeout) != nil:
+			holder.conn.Close()
+			<-holder.done
+		default:
+			given = rand.Text()
+			s.tab = given
+		}
+	}
+}
+
+func (d *document) rise(s seat) {
+	d.h.mu.Lock()
+	defer d.h.mu.Unlock()
+	if d.h.seats[s] == d {
+		delete(d.h.seats, s)
+	}
 }
 
 var (

@@ -266,6 +266,42 @@ func TestTicketsThatAreRenewed(t *testing.T) {
 	}
 }
 
+// Who duplicates a tab duplicates its sessionStorage: the second document with a tab's id has another tab. A document
+// that connects anew keeps its own.
+func TestDuplicatedTab(t *testing.T) {
+	p := openPlace(t)
+	given := func(ticket, epoch string) (*socket, string) {
+		s := p.dial(app)
+		s.say(note(ticket))
+		s.say(`[["hello",1,"0",{"epoch":"` + epoch + `","tab":"tab-tab-1"}]]`)
+		_, text, err := s.Read(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		go s.CloseRead(context.Background()) // it answers pings
+		_, after, _ := strings.Cut(string(text), `"tab":"`)
+		tab, _, _ := strings.Cut(after, `"`)
+		return s, tab
+	}
+	alice := p.login.Ticket("alice", app)
+	first, tab := given(alice, "first")
+	if tab != "" {
+		t.Fatalf("the first tab is given %q", tab)
+	}
+	copied, other := given(alice, "copied")
+	if !tabShape.MatchString(other) {
+		t.Fatalf("the copy is given %q", other)
+	}
+	if _, tab := given(alice, "first"); tab != "" {
+		t.Errorf("a document that connects anew is given %q", tab)
+	}
+	if _, tab := given(p.login.Ticket("bob", app), "bob's"); tab != "" {
+		t.Errorf("another user's tab is given %q", tab)
+	}
+	copied.CloseNow()
+	first.CloseNow()
+}
+
 // Who says tickets without end, or connects and says nothing, is bounded.
 func TestStrangers(t *testing.T) {
 	p := openPlace(t)

@@ -19,7 +19,10 @@ var _ link.TextCore = (*pageSide)(nil)
 
 func (r *pageSide) Hello(a link.About) error {
 	r.about = cloned(a)
-	r.peer.Welcome("")
+	if r.seat != "" {
+		r.about.Tab = r.seat
+	}
+	r.peer.Welcome(r.seat)
 	return nil
 }
 

@@ -53,6 +53,7 @@ type Relay struct {
 	origin string
 	peer   *link.Peer
 	about  link.About
+	seat   string           // the tab that it is given; "" if its own
 	offers map[string]offer // by URI; nil while there is none
 	order  int              // of the last offer
 	tools  string
@@ -84,6 +85,9 @@ func New(now bridge.Time, origin string, quota *Quota, o *Options) *Relay {
 	r.peer = link.New(now, (*pageSide)(r), o.Build, o.Limits)
 	return r
 }
+
+// Seat gives the page another tab than it will say that it has. It must come before the page's hello.
+func (r *Relay) Seat(tab string) { r.seat = tab }
 
 // Receive takes a frame of the page. The error is a *link.Ended: then Take has what the page is still to be told, and
 // its transport is to be closed.
