@@ -105,6 +105,7 @@ func command(o *process.Options, env func(string) (string, bool)) *cobra.Command
 	f.StringVar(&o.PublicURL, "public-url", "", "`URL` by which clients reach the fleet; tickets and tokens are for it")
 	f.StringVar(&o.Admin, "admin", "", "`address` for /healthz, /readyz and /metrics")
 	f.StringVar(&o.NodeURL, "node-url", "", "`URL` by which other nodes reach this one (default that of --listen)")
+	f.StringVar(&o.NodeCA, "node-ca", "", "`file` of the authority of nodes' certificates (default the system's)")
 	f.StringVar(&o.TLSCert, "tls-cert", "", "`file` of the certificate for --listen, in PEM")
 	f.StringVar(&o.TLSKey, "tls-key", "", "`file` of its key")
 	f.BoolVar(&o.InsecureHTTP, "insecure-http", false, "let --listen be reached from other machines without TLS: what is "+

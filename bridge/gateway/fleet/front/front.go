@@ -15,6 +15,8 @@ package front
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -59,6 +61,8 @@ type Options struct {
 	// Hosts are the names by which a request may call a node, besides that of PublicURL and those of loopback. Origins
 	// are those from which browsers may ask, besides that of PublicURL.
 	Hosts, Origins []string
+	// Roots are the authorities of other nodes' certificates. Default the system's.
+	Roots *x509.CertPool
 	// Shares bound what one agent may have.
 	Shares agents.Shares
 	// Log receives what happens. Default none.
@@ -92,6 +96,7 @@ func New(o Options) (*Handler, error) {
 	}
 	h := &Handler{o: o, mux: http.NewServeMux(), names: append([]string{u.Hostname()}, o.Hosts...),
 		proxy: &http.Transport{DialContext: (&net.Dialer{Timeout: proxyTimeout}).DialContext, ForceAttemptHTTP2: true,
+			TLSClientConfig:     &tls.Config{RootCAs: o.Roots, MinVersion: tls.VersionTLS12},
 			MaxIdleConnsPerHost: 64, IdleConnTimeout: time.Minute}}
 	for path, resource := range map[string]string{"": o.PublicURL, "/mcp": o.PublicURL + "/mcp"} {
 		h.mux.Handle(metadataPath+path, auth.ProtectedResourceMetadataHandler(&oauthex.ProtectedResourceMetadata{

@@ -3,6 +3,7 @@
 package front
 
 import (
+	"crypto/x509"
 	"encoding/json"
 	"io"
 	"log/slog"
@@ -44,6 +45,12 @@ type place struct {
 
 func openPlace(t *testing.T, size int) *place {
 	t.Helper()
+	return openPlaceAt(t, size, httptest.NewServer, nil)
+}
+
+// openPlaceAt opens one whose nodes are servers that start makes, of an authority.
+func openPlaceAt(t *testing.T, size int, start func(http.Handler) *httptest.Server, roots *x509.CertPool) *place {
+	t.Helper()
 	login, err := issuertest.New("https://login.example", public)
 	if err != nil {
 		t.Fatal(err)
@@ -62,7 +69,7 @@ func openPlace(t *testing.T, size int) *place {
 	for range size {
 		log := slog.New(slog.NewTextHandler(testkit.LogOf(t, "a node"), nil))
 		var handler atomic.Pointer[Handler]
-		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		server := start(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			handler.Load().ServeHTTP(w, r)
 		}))
 		n, err := fleet.Open(fleet.Options{Log: log, URL: server.URL, Interval: 200 * time.Millisecond,
@@ -73,7 +80,7 @@ func openPlace(t *testing.T, size int) *place {
 		if join == nil {
 			join = []string{n.ClusterAddr()}
 		}
-		h, err := New(Options{Node: n, Tickets: verifier, PublicURL: public, Log: log})
+		h, err := New(Options{Node: n, Tickets: verifier, PublicURL: public, Roots: roots, Log: log})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -105,7 +112,7 @@ func (p *place) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	r.URL.Host, r.URL.Scheme = target.Host, target.Scheme
 	r.Host = "live.example"
-	return http.DefaultTransport.RoundTrip(r)
+	return p.servers[i].Client().Transport.RoundTrip(r)
 }
 
 // bearer adds a token to each request.
@@ -213,7 +220,7 @@ func (p *place) post(node int, change func(*http.Request)) (*http.Response, stri
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Accept", "application/json, text/event-stream")
 	change(r)
-	answer, err := http.DefaultClient.Do(r)
+	answer, err := p.servers[node].Client().Do(r)
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -354,6 +361,34 @@ func TestSessionsOfOtherNodes(t *testing.T) {
 	testkit.Eventually(t, "it is known to be dead", func() bool { return p.nodes[1].Stats().Nodes == 1 })
 	if answer, text := p.post(1, as("alice", session)); answer.StatusCode != 404 {
 		t.Errorf("of a dead node: %s %s", answer.Status, text)
+	}
+}
+
+// Nodes whose certificates are of an authority of their own pass requests on to each other, where that is named.
+func TestNodesOfAnAuthority(t *testing.T) {
+	sample := httptest.NewTLSServer(nil) // all that net/http/httptest makes have the same certificate
+	defer sample.Close()
+	roots := x509.NewCertPool()
+	roots.AddCert(sample.Certificate())
+	for name, c := range map[string]struct {
+		roots  *x509.CertPool
+		status int
+	}{"named": {roots, 200}, "not named": {nil, 404}} {
+		p := openPlaceAt(t, 2, httptest.NewTLSServer, c.roots)
+		ask := func(node int, session, body string) *http.Response {
+			answer, _ := p.post(node, func(r *http.Request) {
+				r.Header.Set("Authorization", "Bearer "+p.login.Token("alice", "pages:read"))
+				if session != "" {
+					r.Header.Set("Mcp-Session-Id", session)
+					r.Body, r.ContentLength = io.NopCloser(strings.NewReader(body)), -1
+				}
+			})
+			return answer
+		}
+		session := ask(0, "", "").Header.Get("Mcp-Session-Id")
+		if answer := ask(1, session, `{"jsonrpc":"2.0","id":2,"method":"ping"}`); answer.StatusCode != c.status {
+			t.Errorf("an authority that is %s: %s", name, answer.Status)
+		}
 	}
 }
 

@@ -40,8 +40,9 @@ type Options struct {
 	// which are for whoever looks after the node: "" for none.
 	Listen, Admin string
 	// PublicURL is where clients reach the fleet: the audience of tickets and tokens. NodeURL is where other nodes
-	// reach this one; default Listen, if it names a host.
-	PublicURL, NodeURL string
+	// reach this one; default Listen, if it names a host. On loopback, or with https, unless InsecureHTTP is set: agents'
+	// tokens pass there. NodeCA is a file in PEM of the authority of nodes' certificates; default the system's.
+	PublicURL, NodeURL, NodeCA string
 	// TLSCert and TLSKey are files in PEM for Listen. Without them an address that other machines reach takes
 	// InsecureHTTP: something before it speaks TLS.
 	TLSCert, TLSKey string
@@ -159,10 +160,21 @@ func (o *Options) check() error {
 	case o.TLSCert == "" && !o.InsecureHTTP && !weborigin.IsLoopback("http://"+net.JoinHostPort(host, "1")):
 		return usage("%s can be reached from other machines, and without TLS whoever is on the way reads tokens and "+
 			"contents: add --tls-cert and --tls-key, or say --insecure-http if something before it speaks TLS", o.Listen)
+	case o.NodeURL != "" && !isHTTP(o.NodeURL):
+		return usage("%.100q is no URL of a node: it is like https://10.0.0.7:8443", o.NodeURL)
+	case strings.HasPrefix(o.NodeURL, "http:") && !o.InsecureHTTP && !weborigin.IsLoopback(o.NodeURL):
+		return usage("at %s other nodes would pass tokens on without TLS: use https, with --tls-cert and --tls-key, or say "+
+			"--insecure-http if nobody else is on the way between nodes", o.NodeURL)
 	case o.NATS != "" && (o.Cluster != "" || len(o.Join) > 0):
 		return usage("nodes meet in a cluster of NATS that exists, or in their own: --nats, or --cluster and --join")
 	}
 	return nil
+}
+
+// isHTTP reports whether a URL is an origin's.
+func isHTTP(text string) bool {
+	u, err := url.Parse(text)
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && strings.Trim(u.Path, "/") == ""
 }
 
 // open listens. Its errors say what to do.
@@ -190,6 +202,12 @@ func newProcess(o Options, listen net.Listener) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
+	var roots *x509.CertPool
+	if o.NodeCA != "" {
+		if roots, err = rootsOf(o.NodeCA); err != nil {
+			return nil, err
+		}
+	}
 	self := o.nodeURL(listen)
 	p := &process{o: o}
 	p.node, err = fleet.Open(fleet.Options{Version: o.Version, Bus: at, Space: o.Space, URL: self, Pages: o.Pages,
@@ -203,7 +221,7 @@ func newProcess(o Options, listen net.Listener) (*process, error) {
 		hosts = append([]string{u.Hostname()}, hosts...)
 	}
 	p.agents, err = front.New(front.Options{Node: p.node, Tickets: verifier, PublicURL: o.PublicURL, Hosts: hosts,
-		Origins: o.AllowOrigins, Shares: o.Shares, Log: o.Log})
+		Origins: o.AllowOrigins, Roots: roots, Shares: o.Shares, Log: o.Log})
 	if err != nil {
 		p.node.Close()
 		return nil, usage("%w", err)
