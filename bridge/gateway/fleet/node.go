@@ -42,8 +42,9 @@ type Options struct {
 	OfferedBytes, UserBytes int64
 	// Pages bounds the pages of the node, and UserPages those that one user has there. Default 100,000 and 256.
 	Pages, UserPages int
-	// Users bounds for how many users there are agents at the node. Default 20,000.
-	Users int
+	// Users bounds for how many users there are agents at the node, and OtherUsers for how many others there are agents
+	// of one user who may act for others. Default 20,000 and 1,000.
+	Users, OtherUsers int
 	// Gateway is how the gateways of users behave.
 	Gateway gateway.Options
 	// Log receives what happens. Default none.
@@ -59,6 +60,7 @@ func (o Options) withDefaults() Options {
 	pick(&o.Pages, 100_000)
 	pick(&o.UserPages, 256)
 	pick(&o.Users, 20_000)
+	pick(&o.OtherUsers, 1000)
 	if o.OfferedBytes == 0 {
 		o.OfferedBytes = 1 << 30
 	}
@@ -114,6 +116,7 @@ type Node struct {
 	lastCore uint64                         // session of a core here
 	sessions map[uint64]*session            // of cores here
 	readers  map[readerKey]*Reader          // users that have agents here
+	others   map[string]int                 // how many of those were made for a user who is another
 	asking   []string                       // users that are asked for, interval by interval
 }
 
@@ -148,6 +151,7 @@ func Open(o Options) (*Node, error) {
 		o: o, id: rand.Text()[:16], began: time.Now(), stop: make(chan struct{}), peers: map[string]*peer{},
 		strange: map[string]bool{}, pages: map[uint64]*Page{}, users: map[string]*userPages{},
 		cores: map[string]map[uint64]*farCore{}, sessions: map[uint64]*session{}, readers: map[readerKey]*Reader{},
+		others: map[string]int{},
 	}
 	n.relay = relay.Options{Build: o.Version, Limits: o.Limits, Send: n.toCore, AnyScheme: o.Gateway.AnyScheme}
 	n.quota.Most, n.quota.Whose = o.OfferedBytes, "of this node"

@@ -32,6 +32,7 @@ type Reader struct {
 
 	node   *Node
 	key    readerKey
+	by     string // the other user for whom it was made, or ""
 	cancel func() // the subscription
 	users  int    // guarded by the node's lock, as is used
 	used   time.Time
@@ -87,6 +88,16 @@ const maxTodo = 64 << 20
 // with ErrFull or ErrClosed.
 func (n *Node) Reader(user string, acts bool, serve func(*gateway.Gateway) Server) (r *Reader, release func(),
 	err error) {
+	return n.ReaderBy("", user, acts, serve)
+}
+
+// ReaderBy is Reader for the agent of another user, by, who may act for that user. One such takes the room of
+// Options.OtherUsers at most.
+func (n *Node) ReaderBy(by, user string, acts bool, serve func(*gateway.Gateway) Server) (r *Reader, release func(),
+	err error) {
+	if by == user {
+		by = ""
+	}
 	key := readerKey{user, acts}
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -98,8 +109,14 @@ func (n *Node) Reader(user string, acts bool, serve func(*gateway.Gateway) Serve
 		if len(n.readers) >= n.o.Users {
 			return nil, nil, fmt.Errorf("%w: it has agents of %d users", ErrFull, n.o.Users)
 		}
+		if n.others[by] >= n.o.OtherUsers {
+			return nil, nil, fmt.Errorf("%w: it has agents of %d users for this one", ErrFull, n.o.OtherUsers)
+		}
 		if r, err = n.newReader(key); err != nil {
 			return nil, nil, err
+		}
+		if r.by = by; by != "" {
+			n.others[by]++
 		}
 		if serve != nil {
 			r.Server = serve(r.Gateway)
@@ -199,9 +216,7 @@ func (r *Reader) work() {
 func (r *Reader) close() {
 	n := r.node
 	n.mu.Lock()
-	if n.readers[r.key] == r { // its agents may have come back to another meanwhile
-		delete(n.readers, r.key)
-	}
+	n.dropReader(r)
 	n.mu.Unlock()
 	r.cancel()
 	if r.Server != nil {
@@ -220,6 +235,20 @@ func (r *Reader) close() {
 	<-done
 }
 
+// dropReader is called with the node's lock held.
+func (n *Node) dropReader(r *Reader) {
+	if n.readers[r.key] != r { // it was dropped, and its agents may have come back to another
+		return
+	}
+	delete(n.readers, r.key)
+	if r.by == "" {
+		return
+	}
+	if n.others[r.by]--; n.others[r.by] == 0 {
+		delete(n.others, r.by)
+	}
+}
+
 // rest closes the gateways that nobody has used for long.
 func (n *Node) rest() {
 	n.mu.Lock()
@@ -227,7 +256,7 @@ func (n *Node) rest() {
 	for _, r := range n.readers {
 		if r.users == 0 && time.Since(r.used) > n.o.Idle && (r.Server == nil || !r.Server.Busy()) {
 			idle = append(idle, r)
-			delete(n.readers, r.key) // nobody takes it any more
+			n.dropReader(r) // nobody takes it any more
 		}
 	}
 	n.mu.Unlock()

@@ -3,6 +3,8 @@
 package fleet
 
 import (
+	"errors"
+	"strings"
 	"testing"
 
 	"github.com/pagewire/pagewire/bridge/gateway"
@@ -42,4 +44,33 @@ func TestReaderThatComesBackWhileItsLastCloses(t *testing.T) {
 	if got := n.Stats().Readers; got != 2 {
 		t.Errorf("%d gateways are known", got)
 	}
+}
+
+// Who may act for others takes a part of the room alone, and gives it back.
+func TestReadersForOthers(t *testing.T) {
+	n := openNode(t, Options{Idle: interval, OtherUsers: 1})
+	_, release, err := n.ReaderBy(alice, bob, true, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	carol := strings.Repeat("C", 43)
+	if _, _, err := n.ReaderBy(alice, carol, true, nil); !errors.Is(err, ErrFull) {
+		t.Errorf("one more: %v", err)
+	}
+	for _, by := range []string{"", alice} { // herself
+		_, release, err := n.ReaderBy(by, alice, true, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		release()
+	}
+	openReader(t, n, carol)
+	release()
+	testkit.Eventually(t, "there is room again", func() bool {
+		_, release, err := n.ReaderBy(alice, strings.Repeat("D", 43), true, nil)
+		if err == nil {
+			release()
+		}
+		return err == nil
+	})
 }

@@ -201,7 +201,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) {
 		}
 		user = tickets.UserOf(claim.Tenant, name)
 	}
-	reader, release, err := h.o.Node.Reader(user, slices.Contains(claim.Scopes, ScopeAct), h.server)
+	reader, release, err := h.o.Node.ReaderBy(claim.User, user, slices.Contains(claim.Scopes, ScopeAct), h.server)
 	if err != nil {
 		w.Header().Set("Retry-After", "1")
 		h.refuse(w, "full", http.StatusServiceUnavailable, err.Error())
