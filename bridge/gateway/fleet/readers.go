@@ -249,7 +249,7 @@ func (n *Node) dropReader(r *Reader) {
 	}
 }
 
-// rest closes the gateways that nobody has used for long.
+// rest closes the gateways that nobody has used for long: not here, for each may take a second, and beats go on.
 func (n *Node) rest() {
 	n.mu.Lock()
 	var idle []*Reader
@@ -260,9 +260,14 @@ func (n *Node) rest() {
 		}
 	}
 	n.mu.Unlock()
-	for _, r := range idle {
-		r.close()
+	if len(idle) == 0 {
+		return
 	}
+	n.running.Go(func() {
+		for _, r := range idle {
+			r.close()
+		}
+	})
 }
 
 // readersUsers are the users that have agents here.

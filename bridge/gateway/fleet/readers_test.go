@@ -36,6 +36,13 @@ func TestReaderThatComesBackWhileItsLastCloses(t *testing.T) {
 	testkit.Eventually(t, "both are nobody's", func() bool { return n.Stats().Readers == 0 })
 	openReader(t, n, alice)
 	openReader(t, n, bob)
+	beats := func() uint64 {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		return n.beats
+	}
+	before := beats()
+	testkit.Eventually(t, "the node goes on saying that it is there", func() bool { return beats() > before+1 })
 	close(s.may)
 	testkit.Receive(t, "the second closes", s.closing)
 	openTab(t, n, alice, map[string]string{app + "/doc": "a"})
