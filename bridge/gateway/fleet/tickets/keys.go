@@ -23,7 +23,9 @@ const (
 	// freshFor is how long keys are used before they are looked for again, and retryAfter how soon that may be because
 	// a token names a key that is not among them, or because there are none.
 	freshFor, retryAfter = 15 * time.Minute, 30 * time.Second
-	maxKeys              = 1 << 20 // bytes
+	// goodFor is how long keys are good that cannot be looked for again: one that was withdrawn is among them.
+	goodFor = 24 * time.Hour
+	maxKeys = 1 << 20 // bytes
 )
 
 // keys are those of an issuer.
@@ -33,8 +35,9 @@ type keys struct {
 	file  bool
 
 	mu   sync.Mutex
-	set  jwk.Set // nil until there is one
-	at   time.Time
+	set  jwk.Set       // nil until there is one
+	of   time.Time     // when that was had
+	at   time.Time     // when it was looked for
 	busy chan struct{} // closed when the keys that are looked for are there, or not
 	err  error
 }
@@ -55,6 +58,9 @@ func newKeys(where string, o Options) (*keys, error) {
 // get returns the keys, among which is that of a name if the issuer has one.
 func (k *keys) get(ctx context.Context, kid string) (jwk.Set, error) {
 	k.mu.Lock()
+	if k.o.now().Sub(k.of) > goodFor {
+		k.set = nil
+	}
 	age, known := k.o.now().Sub(k.at), k.set != nil
 	if known && kid != "" {
 		_, known = k.set.LookupKeyID(kid)
@@ -84,10 +90,13 @@ func (k *keys) get(ctx context.Context, kid string) (jwk.Set, error) {
 }
 
 func (k *keys) had() (jwk.Set, error) {
-	if k.set == nil {
+	switch {
+	case k.set != nil:
+		return k.set, nil
+	case k.err != nil:
 		return nil, k.err
 	}
-	return k.set, nil
+	return nil, errors.New("its keys are too old")
 }
 
 func (k *keys) refresh() {
@@ -95,7 +104,7 @@ func (k *keys) refresh() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if err == nil {
-		k.set = set
+		k.set, k.of = set, k.o.now()
 	} else {
 		k.o.Log.Warn("the keys of an issuer could not be had", "jwks", k.where, "error", err)
 	}

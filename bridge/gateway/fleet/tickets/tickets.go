@@ -69,9 +69,10 @@ const (
 	maxToken = 8 << 10
 	// maxLife is how long a ticket may be good for.
 	maxLife = time.Hour
-	// skew is by how much clocks may differ.
-	skew = 30 * time.Second
 )
+
+// Skew is by how much clocks may differ: a token is good for so long past its end.
+const Skew = 30 * time.Second
 
 // A Refusal is why a token is not taken.
 type Refusal struct {
@@ -196,7 +197,7 @@ func (v *Verifier) Ticket(ctx context.Context, text, origin string) (Claim, erro
 		return c, refusal("origin", "the ticket is for pages of another origin than "+origin)
 	case !v.issuers[c.Issuer].serves(origin):
 		return c, refusal("origin", "the ticket's issuer has no pages at "+origin)
-	case c.Until.Sub(v.o.now()) > maxLife+skew:
+	case c.Until.Sub(v.o.now()) > maxLife+Skew:
 		return c, refusal("life", "the ticket is good for too long; the limit is an hour")
 	}
 	return c, nil
@@ -215,15 +216,25 @@ func (v *Verifier) Token(ctx context.Context, text string) (Claim, error) {
 	if token.Get("scope", &scope) == nil {
 		c.Scopes = strings.Fields(scope)
 	} else {
-		var list []any
-		_ = token.Get("scp", &list) // as some issuers call it; none where it is none
-		for _, one := range list {
-			if s, ok := one.(string); ok {
-				c.Scopes = append(c.Scopes, s)
-			}
-		}
+		c.Scopes = scp(token)
 	}
 	return c, nil
+}
+
+// scp are the scopes as some issuers call them, a text or a list; none where it is neither.
+func scp(token jwt.Token) (scopes []string) {
+	var text string
+	if token.Get("scp", &text) == nil {
+		return strings.Fields(text)
+	}
+	var list []any
+	_ = token.Get("scp", &list)
+	for _, one := range list {
+		if s, ok := one.(string); ok {
+			scopes = append(scopes, s)
+		}
+	}
+	return scopes
 }
 
 // verify does what both have in common.
@@ -246,6 +257,9 @@ func (v *Verifier) verify(ctx context.Context, text, use string) (c Claim, token
 		jwt.WithKeySet(set, jws.WithInferAlgorithmFromKey(true), jws.WithUseDefault(true)))
 	if err != nil {
 		return c, nil, refusal("signature", "the token's signature is not that of its issuer")
+	}
+	if name, _ := token.Issuer(); name != i.Issuer.Issuer { // what chose the keys was not verified
+		return c, nil, refusal("issuer", "the token's issuer is not the one whose keys it was verified with")
 	}
 	c = Claim{Issuer: i.Issuer.Issuer, Tenant: i.Tenant}
 	c.Subject, _ = token.Subject()
@@ -297,9 +311,9 @@ func (v *Verifier) valid(token jwt.Token, use string) error {
 	switch {
 	case !hasUntil:
 		return refusal("expired", "the token never ends: it must have exp")
-	case now.After(until.Add(skew)):
+	case now.After(until.Add(Skew)):
 		return refusal("expired", "the token has expired")
-	case hasFrom && from.After(now.Add(skew)), hasIssued && issued.After(now.Add(skew)):
+	case hasFrom && from.After(now.Add(Skew)), hasIssued && issued.After(now.Add(Skew)):
 		return refusal("future", "the token is of the future: are the clocks set?")
 	case !slices.ContainsFunc(audience, func(a string) bool { return v.isUs(a, use) }):
 		return refusal("audience", "the token is not for "+v.o.Audience)

@@ -213,6 +213,32 @@ func TestKeysAtAURL(t *testing.T) {
 	now = now.Add(retryAfter)
 	check(second, "")
 	check(first, "signature")
+	// Those that cannot be looked for again are good for a day.
+	current.Store(nil)
+	for _, c := range []struct {
+		after time.Duration
+		there bool
+	}{{goodFor - time.Minute, true}, {2 * time.Minute, false}} {
+		now = now.Add(c.after)
+		if _, err := v.issuers[login].keys.get(t.Context(), ""); (err == nil) != c.there {
+			t.Errorf("the keys of a day ago: %v", err)
+		}
+	}
+}
+
+// Scopes are in the claim scope, or, as some issuers have it, in scp, as a text or a list.
+func TestScopes(t *testing.T) {
+	ours := newIssuer(t, login)
+	v := newVerifier(t, Issuer{Issuer: login, JWKS: keysFile(t, ours)})
+	for name, claims := range map[string]map[string]any{
+		"scope": {"scope": "pages:read pages:act"}, "a text": {"scp": "pages:read pages:act"},
+		"a list": {"scp": []any{"pages:read", 7, "pages:act"}},
+	} {
+		claim, err := v.Token(t.Context(), sign(t, ours, "alice", claims))
+		if err != nil || strings.Join(claim.Scopes, " ") != "pages:read pages:act" {
+			t.Errorf("%s: %v, %v", name, claim.Scopes, err)
+		}
+	}
 }
 
 func TestOptionsThatAreRefused(t *testing.T) {
