@@ -325,6 +325,9 @@ func (d *document) note(_ *wsconn.Conn, text []byte) {
 
 // admit takes the ticket of a note, or says why not.
 func (d *document) admit(ctx context.Context, note []byte) (reason, sentence string) {
+	if len(note) > maxFirst { // from the hello on a message may be longer
+		return "no ticket", "the note is too long; the limit is 64 KiB"
+	}
 	var in struct{ Type, Ticket string }
 	if json.Unmarshal(note, &in) != nil || in.Type != noteTicket {
 		return "no ticket", "a note that is no ticket"
@@ -340,7 +343,7 @@ func (d *document) admit(ctx context.Context, note []byte) (reason, sentence str
 		return "ticket: user", "the ticket is another user's than the one before"
 	}
 	d.user = claim.User
-	left := time.Until(claim.Until)
+	left := time.Until(claim.Until.Add(tickets.Skew))
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.ends == nil {

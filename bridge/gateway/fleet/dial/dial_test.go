@@ -241,7 +241,7 @@ func TestPagesThatAreRefused(t *testing.T) {
 func TestTicketsThatAreRenewed(t *testing.T) {
 	p := openPlace(t)
 	brief := func(subject string, left time.Duration) string {
-		text, err := p.login.Sign(p.login.Claims(subject, map[string]any{"origin": app, "exp": time.Now().Add(left)}))
+		text, err := p.login.Sign(p.login.Claims(subject, map[string]any{"origin": app, "exp": time.Now().Add(left - tickets.Skew)}))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -254,14 +254,21 @@ func TestTicketsThatAreRenewed(t *testing.T) {
 	kept := p.dial(app)
 	kept.say(note(brief("alice", 2*time.Second)))
 	kept.say(hello)
-	kept.say(note(brief("alice", time.Minute)))
+	kept.say(note(brief("alice", 2*time.Minute)))
 	if code, why := ends.closed(); code != websocket.StatusPolicyViolation || !strings.Contains(why, "expired") {
 		t.Errorf("closed with %d %q", code, why)
 	}
 	kept.say(`[["note",{"title":"x"}]]`)
 	testkit.Eventually(t, "one page is left", func() bool { return p.node.Stats().Pages == 1 })
-	kept.say(note(brief("bob", time.Minute)))
+	kept.say(note(brief("bob", 2*time.Minute)))
 	if code, why := kept.closed(); code != websocket.StatusPolicyViolation || !strings.Contains(why, "another user") {
+		t.Errorf("closed with %d %q", code, why)
+	}
+	long := p.dial(app)
+	long.say(note(p.login.Ticket("alice", app)))
+	long.say(hello)
+	long.say(note(strings.Repeat("x", maxFirst))) // a frame may be as long
+	if code, why := long.closed(); code != websocket.StatusPolicyViolation || !strings.Contains(why, "too long") {
 		t.Errorf("closed with %d %q", code, why)
 	}
 }
