@@ -135,6 +135,11 @@ func TestPartsThatAreMissing(t *testing.T) {
 	if len(a.partial) > maxPartial || len(a.order) != len(a.partial) {
 		t.Errorf("%d partial messages are kept, and %d in order", len(a.partial), len(a.order))
 	}
+	now := time.Now().Add(2 * maxPause)
+	a.now = func() time.Time { return now }
+	if a.add([]byte{whole}); len(a.partial) != 0 || len(a.order) != 0 {
+		t.Errorf("of dead senders %d messages are kept, and %d in order", len(a.partial), len(a.order))
+	}
 }
 
 func TestOptionsThatAreRefused(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"time"
 )
 
 // A message on the wire begins with a byte that says whether it is all there is:
@@ -25,6 +26,8 @@ const (
 	maxMessage = 18 << 20
 	// maxPartial is how many messages may be in parts at a time: as many senders may have died in the middle of one.
 	maxPartial = 64
+	// maxPause is how long the next part may take: one connection carries all. Then its sender is dead.
+	maxPause = time.Minute
 )
 
 func (b *Bus) publishParts(subject string, message []byte, most int) error {
@@ -55,16 +58,19 @@ func (b *Bus) publishParts(subject string, message []byte, most int) error {
 type assembly struct {
 	partial map[string]*partial // by sender and number
 	order   []string            // of their beginning
+	now     func() time.Time    // of tests
 }
 
 type partial struct {
 	next, count uint16
+	at          time.Time // of the last part
 	text        []byte
 }
 
 // add takes what has come, and returns the message that is complete with it, or nil. A part that is missing loses the
 // message.
 func (a *assembly) add(data []byte) []byte {
+	a.forget()
 	switch {
 	case len(data) > 0 && data[0] == whole:
 		return data[1:]
@@ -84,12 +90,26 @@ func (a *assembly) add(data []byte) []byte {
 		a.drop(key)
 		return nil
 	}
-	p.text = append(p.text, data[partHeader:]...)
+	p.text, p.at = append(p.text, data[partHeader:]...), a.time()
 	if p.next++; p.next < p.count {
 		return nil
 	}
 	a.drop(key)
 	return p.text
+}
+
+func (a *assembly) time() time.Time {
+	if a.now != nil {
+		return a.now()
+	}
+	return time.Now()
+}
+
+// forget drops what has begun first where that is not going on.
+func (a *assembly) forget() {
+	for len(a.order) > 0 && a.time().Sub(a.partial[a.order[0]].at) > maxPause {
+		a.drop(a.order[0])
+	}
 }
 
 func (a *assembly) begin(key string, count uint16) *partial {
@@ -99,7 +119,7 @@ func (a *assembly) begin(key string, count uint16) *partial {
 	if len(a.order) >= maxPartial {
 		a.drop(a.order[0])
 	}
-	p := &partial{count: count}
+	p := &partial{count: count, at: a.time()}
 	a.partial[key] = p
 	a.order = append(a.order, key)
 	return p
