@@ -108,7 +108,7 @@ type Node struct {
 	beaten   time.Time     // when the last one was said
 	latency  time.Duration // until this node heard it
 	peers    map[string]*peer
-	strange  map[string]bool // nodes of another version
+	strange  time.Time // when one of another version was logged
 	lastPage uint64
 	pages    map[uint64]*Page
 	users    map[string]*userPages          // with pages here
@@ -127,6 +127,10 @@ type peer struct {
 	url   string
 	dead  chan struct{} // closed when it is
 }
+
+// strangePause is the least time between two words about nodes of another version, each of which says each second that
+// it is there.
+const strangePause = time.Minute
 
 // deadAfter is after how many intervals a node that is silent is dead.
 const deadAfter = 3
@@ -149,7 +153,7 @@ func Open(o Options) (*Node, error) {
 	}
 	n := &Node{
 		o: o, id: rand.Text()[:16], began: time.Now(), stop: make(chan struct{}), peers: map[string]*peer{},
-		strange: map[string]bool{}, pages: map[uint64]*Page{}, users: map[string]*userPages{},
+		pages: map[uint64]*Page{}, users: map[string]*userPages{},
 		cores: map[string]map[uint64]*farCore{}, sessions: map[uint64]*session{}, readers: map[readerKey]*Reader{},
 		others: map[string]int{},
 	}
@@ -297,12 +301,12 @@ func (n *Node) hear(text []byte) {
 	at, id := m.from, m.words[0]
 	if at != version {
 		n.mu.Lock()
-		first := !n.strange[id]
-		if first && len(n.strange) < 1000 {
-			n.strange[id] = true
+		says := time.Since(n.strange) > strangePause
+		if says {
+			n.strange = time.Now()
 		}
 		n.mu.Unlock()
-		if first {
+		if says {
 			n.counts.refuse("version")
 			n.o.Log.Error("a node of another version is on the bus, and shares nothing with this one: update the older",
 				"node", id, "version", at, "ours", version)
