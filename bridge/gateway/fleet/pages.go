@@ -20,7 +20,7 @@ import (
 type Page struct {
 	node *Node
 	id   uint64
-	user string
+	user *userPages
 	send func(frame []byte)
 
 	mu    sync.Mutex
@@ -33,8 +33,10 @@ type Page struct {
 
 // userPages are those that a user has here.
 type userPages struct {
-	pages map[*Page]bool // whether they have introduced themselves
-	quota relay.Quota
+	name   string
+	pages  map[*Page]bool // whether they have introduced themselves
+	quota  relay.Quota
+	budget budget
 }
 
 // A farCore is one of a page's cores, at this node or another. But for what it is, the page's lock guards it.
@@ -64,7 +66,7 @@ func (n *Node) Attach(user, origin string, send func(frame []byte)) (*Page, erro
 	}
 	u := n.users[user]
 	if u == nil {
-		u = &userPages{pages: map[*Page]bool{}}
+		u = &userPages{name: user, pages: map[*Page]bool{}}
 		u.quota.Most, u.quota.Whose, u.quota.Of = n.o.UserBytes, "of this user", &n.quota
 		n.users[user] = u
 	}
@@ -72,7 +74,8 @@ func (n *Node) Attach(user, origin string, send func(frame []byte)) (*Page, erro
 		return nil, fmt.Errorf("%w: it has %d pages of this user", ErrFull, n.o.UserPages)
 	}
 	n.lastPage++
-	p := &Page{node: n, id: n.lastPage, user: user, send: send, relay: relay.New(n.now(), origin, &u.quota, &n.relay)}
+	p := &Page{node: n, id: n.lastPage, user: u, send: send,
+		relay: relay.New(n.now(), origin, &u.quota, &n.relay)}
 	n.pages[p.id] = p
 	u.pages[p] = false
 	return p, nil
@@ -108,6 +111,10 @@ func (p *Page) Receive(frame []byte) error {
 	}
 	return nil
 }
+
+// Pause says for how long the page is not to be heard, at most a second: its user's pages have said so much that the
+// node's others would wait for it on the bus.
+func (p *Page) Pause() time.Duration { return p.user.budget.pause(time.Now()) }
 
 // short is a reason without what the page has said in it, and without numbers.
 func short(reason string) string {
@@ -153,9 +160,9 @@ func (p *Page) end(how string) {
 	n := p.node
 	n.mu.Lock()
 	delete(n.pages, p.id)
-	u := n.users[p.user]
+	u := p.user
 	if delete(u.pages, p); len(u.pages) == 0 {
-		delete(n.users, p.user)
+		delete(n.users, u.name)
 	}
 	for _, f := range p.cores {
 		n.dropCore(f)
@@ -177,9 +184,9 @@ func (p *Page) end(how string) {
 func (p *Page) announce() {
 	n := p.node
 	n.mu.Lock()
-	n.users[p.user].pages[p] = true
+	p.user.pages[p] = true
 	n.mu.Unlock()
-	n.post(n.subject("user", p.user), []byte(kindHas+" "+n.id+"\n"+p.user+" "+strconv.FormatUint(p.id, 10)+"\n"))
+	n.post(n.subject("user", p.user.name), []byte(kindHas+" "+n.id+"\n"+p.user.name+" "+strconv.FormatUint(p.id, 10)+"\n"))
 }
 
 // settle sends the page what it is to be told, now or when it is time. The page's lock is held.
@@ -212,6 +219,7 @@ func (p *Page) overdue() {
 // toCore sends a core a frame. The page's lock is held.
 func (n *Node) toCore(c *relay.Core, frame []byte, touch bool) {
 	f := c.Owner.(*farCore)
+	f.page.user.budget.spend(time.Now())
 	if touch {
 		f.touched++
 		n.tell(f.node, head(kindTouch, n.id, f.session, f.touched), frame)
@@ -246,7 +254,7 @@ func (n *Node) openCore(m *message) {
 	f := &farCore{node: m.from, session: m.number(0), began: time.Now()}
 	n.mu.Lock()
 	p := n.pages[m.number(1)]
-	foreign := p != nil && p.user != m.word(2)
+	foreign := p != nil && p.user.name != m.word(2)
 	if p != nil && !foreign {
 		f.page = p
 		if n.cores[f.node] == nil {

@@ -298,6 +298,12 @@ func (d *document) hear(page *fleet.Page, frame []byte) {
 			<-d.conn.Closed() // when it has been told why
 			return
 		}
+		if pause := page.Pause(); pause > 0 {
+			select {
+			case <-time.After(pause):
+			case <-d.conn.Closed():
+			}
+		}
 	}
 	switch {
 	case err == io.EOF:
