@@ -36,8 +36,8 @@ type Options struct {
 	Interval time.Duration
 	// Idle is how long a user's gateway stays that no agent uses. Default 5 minutes.
 	Idle time.Duration
-	// Limits bound what one page may say, OfferedBytes what all pages of the node offer, and UserBytes what those of one
-	// user do. Default link.Limits', 1 GiB and 64 MiB.
+	// Limits bound what one page may say, OfferedBytes what all pages of the node offer, and UserBytes what those of
+	// one user do. Default link.Limits', 1 GiB and 64 MiB.
 	Limits                  link.Limits
 	OfferedBytes, UserBytes int64
 	// Pages bounds the pages of the node, and UserPages those that one user has there. Default 100,000 and 256.

@@ -186,7 +186,8 @@ func (p *Page) announce() {
 	n.mu.Lock()
 	p.user.pages[p] = true
 	n.mu.Unlock()
-	n.post(n.subject("user", p.user.name), []byte(kindHas+" "+n.id+"\n"+p.user.name+" "+strconv.FormatUint(p.id, 10)+"\n"))
+	n.post(n.subject("user", p.user.name),
+		[]byte(kindHas+" "+n.id+"\n"+p.user.name+" "+strconv.FormatUint(p.id, 10)+"\n"))
 }
 
 // settle sends the page what it is to be told, now or when it is time. The page's lock is held.

@@ -150,7 +150,8 @@ func TestOptionsThatAreRefused(t *testing.T) {
 		"no TLS":                        {Cluster: "0.0.0.0:0", Secret: "s"},
 		"no TLS elsewhere":              {Cluster: "127.0.0.1:0", Join: []string{"10.0.0.1:1"}, Secret: "s"},
 		"no TLS behind another address": {Cluster: "127.0.0.1:0", Advertise: "10.0.0.1:1", Secret: "s"},
-		"a bad peer":                    {Cluster: "127.0.0.1:0", Join: []string{"there"}, Secret: "s", TLS: &tls.Config{}},
+		"a bad peer": {Cluster: "127.0.0.1:0", Join: []string{"there"}, Secret: "s",
+			TLS: &tls.Config{}},
 	} {
 		if b, err := Open(o); err == nil {
 			b.Close()

@@ -241,7 +241,8 @@ func TestPagesThatAreRefused(t *testing.T) {
 func TestTicketsThatAreRenewed(t *testing.T) {
 	p := openPlace(t)
 	brief := func(subject string, left time.Duration) string {
-		text, err := p.login.Sign(p.login.Claims(subject, map[string]any{"origin": app, "exp": time.Now().Add(left - tickets.Skew)}))
+		text, err := p.login.Sign(p.login.Claims(subject, map[string]any{"origin": app,
+			"exp": time.Now().Add(left - tickets.Skew)}))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -40,8 +40,8 @@ type Options struct {
 	// which are for whoever looks after the node: "" for none.
 	Listen, Admin string
 	// PublicURL is where clients reach the fleet: the audience of tickets and tokens. NodeURL is where other nodes
-	// reach this one; default Listen, if it names a host. On loopback, or with https, unless InsecureHTTP is set: agents'
-	// tokens pass there. NodeCA is a file in PEM of the authority of nodes' certificates; default the system's.
+	// reach this one; default Listen, if it names a host: on loopback, or with https, unless InsecureHTTP is set, for
+	// agents' tokens pass there. NodeCA is a file in PEM of the authority of nodes' certificates; default the system's.
 	PublicURL, NodeURL, NodeCA string
 	// TLSCert and TLSKey are files in PEM for Listen. Without them an address that other machines reach takes
 	// InsecureHTTP: something before it speaks TLS.
