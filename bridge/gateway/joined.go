@@ -131,18 +131,18 @@ func (j *joined) list(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var tools []toolOffer
+	var offered []toolOffer
 	if caps := j.session.Client.InitializeResult().Capabilities; caps != nil && caps.Tools != nil {
 		err = j.entries(ctx, "tools/list", "tools", func(entry wire.Value) error {
 			o, err := hubTool(entry)
-			tools = append(tools, o)
+			offered = append(offered, o)
 			return err
 		})
 		if err != nil {
 			return err
 		}
 	}
-	j.p.g.offered(j.p, offers, tools)
+	j.p.g.offered(j.p, offers, offered)
 	return nil
 }
 

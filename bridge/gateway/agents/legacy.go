@@ -88,7 +88,8 @@ func (h *HTTP) sessionFor(w http.ResponseWriter, r *http.Request, m bridge.Incom
 // serve hands over what a POST has brought, and returns when its requests are answered, or its client has gone.
 func (s *session) serve(w http.ResponseWriter, r *http.Request, texts []json.RawMessage, all []bridge.Incoming) {
 	p := &post{stream: stream{w: w, control: http.NewResponseController(w), events: true}, done: make(chan struct{})}
-	if !s.expect(p, all) {
+	requests, ok := s.expect(p, all)
+	if !ok {
 		s.refuse(w, all)
 		return
 	}
@@ -98,7 +99,7 @@ func (s *session) serve(w http.ResponseWriter, r *http.Request, texts []json.Raw
 			s.cancelled(m.Params.Get("requestId"))
 		}
 	}
-	if slices.ContainsFunc(all, func(m bridge.Incoming) bool { return m.Method != "" && len(m.ID) > 0 }) {
+	if requests > 0 {
 		p.wait(r.Context(), s.h.opt.aliveEvery)
 	} else {
 		w.WriteHeader(http.StatusAccepted)

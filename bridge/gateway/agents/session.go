@@ -228,9 +228,9 @@ func (s *session) out() {
 	}
 }
 
-// expect remembers who waits for the answers to requests. It reports false, and remembers none, where one of them has
-// an id that is waited for already, and where the session is over.
-func (s *session) expect(p *post, all []bridge.Incoming) bool {
+// expect remembers who waits for the answers to the requests among messages, and returns how many these are. It reports
+// false, and remembers none, where one of them has an id that is waited for already, and where the session is over.
+func (s *session) expect(p *post, all []bridge.Incoming) (requests int, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	before := len(s.waiting)
@@ -240,12 +240,12 @@ func (s *session) expect(p *post, all []bridge.Incoming) bool {
 		}
 		if s.over || slices.ContainsFunc(s.waiting, func(a asked) bool { return a.id.Equal(m.ID) }) {
 			s.waiting = slices.Delete(s.waiting, before, len(s.waiting))
-			return false
+			return 0, false
 		}
 		s.waiting = append(s.waiting, asked{m.ID, m.Params.Get("_meta").Get("progressToken"), p})
 	}
 	p.left = len(s.waiting) - before
-	return true
+	return p.left, true
 }
 
 // take finds who waits for the answer to a request. Its id is free again.
