@@ -36,7 +36,8 @@ var rows = []row{
 	{"back/forward cache, history, reload", "TestBackForwardCache TestPushStateAndReload", nil},
 	{"a hidden tab, whose timers are throttled", "TestHiddenTab", nil},
 	{"a gateway over a WebSocket, with reload", "TestPageThatIsLoadedAnew TestGatewaysThatComeInOneTurn", nil},
-	{"a service's nodes, with its tickets", "TestPageOfAFleet TestPageWithoutATicket", nil},
+	{"a service's nodes, with its tickets", "TestPageOfAFleet", map[string]string{
+		"chromium": "TestPageWithoutATicket", "firefox": "TestPageWithoutATicket"}}, // which reads the console
 	{"the npm package, in an app of Vite and React", "TestNpm", nil},
 	{"Web IDL, and tests for the web platform's own", "TestWebPlatform TestIDL", nil},
 	{"the extension: allow, list, read, be told, revoke", "", map[string]string{
