@@ -64,7 +64,7 @@ var leftOut = []exclusion{
 		"they look into Chromium's service worker, or its processes; Firefox's build has the same scripts"},
 	{"TestAnotherUserOfTheMachine TestForeignPort TestServeEndsWithItsParent TestWakeEndsWithItsProgram " +
 		"TestTypeScriptClient TestInspector TestConformance TestGoSDKClient TestGoSDKDefects " +
-		"TestTypeScriptClientAtAFleet TestConformanceOfAFleet",
+		"TestTypeScriptClientAtAFleet TestConformanceOfAFleet TestWhatOthersDoNot",
 		"they are about agents and gateways: what a page's engine is makes no difference"},
 	{"TestViewsSubscribe TestViewsFollow TestViewsFifty TestViewsNavigate TestViewsCallsSubscribedAndPolled " +
 		"TestViewsSwitchWhenTheHostIsLoadedAnew TestViewsOutliveTheConnection TestViewsWithoutTheWasm " +
