@@ -33,6 +33,8 @@ func bundleAll(root, dist string, tc toolchain) error {
 		// A classic worker: module workers obey other rules of the page's policy, and need a newer browser.
 		{"js/core/worker.ts", "pagewire.worker.js", api.FormatIIFE, api.PlatformBrowser},
 		{"js/react/index.ts", "react.js", api.FormatESModule, api.PlatformBrowser},
+		{"js/share/store.ts", "store.js", api.FormatESModule, api.PlatformBrowser},
+		{"js/share/elements.ts", "pagewire.elements.js", api.FormatESModule, api.PlatformBrowser},
 		{"js/views/index.ts", "views.js", api.FormatESModule, api.PlatformBrowser},
 		{"js/view/index.ts", "view.js", api.FormatESModule, api.PlatformBrowser},
 		{"js/inject/inject.ts", "pagewire.inject.js", api.FormatIIFE, api.PlatformBrowser},
@@ -56,9 +58,10 @@ func bundleAll(root, dist string, tc toolchain) error {
 			options.Alias = map[string]string{"wasm_exec": "./js/test/tinygo/wasm_exec.mjs"}
 			options.Plugins = []api.Plugin{virtualModule("wasm_exec.go", wasmExecOfGo)}
 		}
+		// They lie beside pagewire.mjs, and import it.
+		options.Plugins = append(options.Plugins, neighbour("^\\.\\./page/module\\.ts$", "./pagewire.mjs"))
 		if b.out == "react.js" {
 			options.External = []string{"react"}
-			options.Plugins = []api.Plugin{neighbour("/page/module\\.ts$", "./pagewire.mjs")}
 			options.Banner = map[string]string{"js": clientDirective}
 		}
 		if b.out == "pagewire.inject.js" {
@@ -68,7 +71,8 @@ func bundleAll(root, dist string, tc toolchain) error {
 		errs = append(errs, bundle(options))
 	}
 	errs = append(errs, leaveImports(filepath.Join(dist, "pagewire.mjs")))
-	for _, name := range []string{"pagewire.d.ts", "react.d.ts", "iife.d.ts", "views.d.ts", "view.d.ts"} {
+	for _, name := range []string{"pagewire.d.ts", "react.d.ts", "store.d.ts", "elements.d.ts", "iife.d.ts", "views.d.ts",
+		"view.d.ts"} {
 		errs = append(errs, copyFile(filepath.Join(dist, name), filepath.Join(root, "js", name)))
 	}
 	return errors.Join(errs...)
