@@ -37,6 +37,8 @@ var rows = []row{
 	{"a hidden tab, whose timers are throttled", "TestHiddenTab", nil},
 	{"a gateway over a WebSocket, with reload", "TestPageThatIsLoadedAnew TestGatewaysThatComeInOneTurn", nil},
 	{"the npm package, in an app of Vite and React", "TestNpm", nil},
+	{"resources by attributes: pagewire.elements.js", "TestElements TestElementsForm TestElementsTableAndText " +
+		"TestElementsComeAndGo TestElementsBesideOthers", nil},
 	{"Web IDL, and tests for the web platform's own", "TestWebPlatform TestIDL", nil},
 	{"the extension: allow, list, read, be told, revoke", "", map[string]string{
 		"chromium": "TestExtensionReachesStrictPages TestExtensionAsksItsUser", "firefox": "TestFirefoxExtension"}},

@@ -56,6 +56,9 @@ export function rememberAll(element: Element): void {
     if (isField(field) && field.type === "password") remember(field);
 }
 
+/** What the browser fills in of that kind. As an attribute: Firefox's property does not know one-time-code. */
+const filledIn = /\b(cc-|one-time-code|(current|new)-password)/i;
+
 /**
  * Whether a field's value is for nobody but the page: by its type, by what the browser is to fill in, by what it was,
  * by its mark, or since it shows dots.
@@ -63,7 +66,7 @@ export function rememberAll(element: Element): void {
 export function isSecret(field: Field): boolean {
   return (
     /^(password|hidden)$/.test(field.type) ||
-    /\b(cc-|one-time-code|(current|new)-password)/i.test(field.autocomplete) ||
+    filledIn.test(attribute(field, "autocomplete") ?? "") ||
     passwords.get(field.form ?? field)?.has(field.name) ||
     isPrivate(field) ||
     !/^(none)?$/.test(getComputedStyle(field).getPropertyValue("-webkit-text-security"))

@@ -53,7 +53,7 @@ function offerOf(element: Element): Offer | undefined {
   const of = (name: string) => attribute(element, name) || undefined;
   const uri = of(named) ?? "";
   const refuse = (why: string) =>
-    console.error(`pagewire: ${named}="${uri}" is not offered to agents: ${why}`, element);
+    console.error(`pagewire: ${named} does not offer '${uri}' to agents: ${why}`, element);
   if (isPrivate(element)) return void refuse(`it is within ${privately}`);
   if (isField(element) && isSecret(element)) return void refuse("it is a field that no agent may read");
   if (uri.includes("{")) return void refuse("a template needs registerResource, with a read that knows its variables");
@@ -97,16 +97,16 @@ function mattersToForm(form: HTMLFormElement, { attributeName, target, addedNode
 
 /** What has happened in the document. What has gone goes first: what is there instead may have its URI. */
 function see(records: MutationRecord[]): void {
-  for (const element of [...shown.keys()]) {
-    const told = ({ type, target }: MutationRecord) => type === "attributes" && target.contains(element);
-    if (!document.contains(element) || records.some(told)) vanish(element);
-  }
-  for (const { type, target, addedNodes } of records)
-    for (const node of type === "attributes" ? [target] : addedNodes) if (isElement(node)) find(node);
+  const marked = records.filter(({ type }) => type === "attributes").map(({ target }) => target);
+  for (const element of [...shown.keys()])
+    if (!document.contains(element) || marked.some((target) => target.contains(element))) vanish(element);
+  for (const { addedNodes } of records) for (const node of addedNodes) find(node);
+  marked.forEach(find);
 }
 
-function find(root: Element): void {
+function find(root: Node): void {
   const selector = `[${named}]`;
+  if (!isElement(root)) return;
   if (is(root, selector)) appear(root);
   if (root.firstElementChild) for (const element of all(root, selector)) appear(element);
 }
