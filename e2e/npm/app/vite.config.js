@@ -1,5 +1,12 @@
 import react from "@vitejs/plugin-react";
+import { compileModule } from "svelte/compiler";
 import { defineConfig } from "vite";
 
+/** What is used of Svelte's own plugin: runes in a module. */
+const svelte = {
+  name: "svelte",
+  transform: (code, filename) => (filename.endsWith(".svelte.js") ? compileModule(code, { filename }).js : null),
+};
+
 // Nothing about Pagewire: it needs nothing here.
-export default defineConfig({ plugins: [react()] });
+export default defineConfig({ plugins: [react(), svelte] });

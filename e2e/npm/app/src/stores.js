@@ -12,6 +12,7 @@ import { writable } from "svelte/store";
 import { ref, watch } from "vue";
 import { create } from "zustand";
 import { shareStore } from "pagewire/store";
+import { add, runes } from "./runes.svelte.js";
 
 const redux = createStore((items = ["tea"], { item }) => (item ? [...items, item] : items));
 const useZustand = create(() => ({ items: ["tea"] }));
@@ -28,6 +29,7 @@ const all = {
   redux: [redux, (item) => redux.dispatch({ type: "add", item })],
   zustand: [useZustand, (item) => useZustand.setState(({ items }) => ({ items: [...items, item] }))],
   svelte: [svelte, (item) => svelte.update((items) => [...items, item])],
+  runes: [runes, add],
   nanostores: [nano, (item) => nano.set([...nano.get(), item])],
   rxjs: [subject, (item) => subject.next([...subject.value, item])],
   signals: [preact, (item) => (preact.value = [...preact.value, item])],
