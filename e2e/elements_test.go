@@ -178,10 +178,15 @@ func TestElementsTableAndText(t *testing.T) {
 				<tr><td>4<td>2<td>SECRET<td data-resource-private>SECRET</tr></tbody>
 			<tbody><tr><td>Milk<td colspan=2>none<td>SECRET<td><input value=SECRET></tr>
 				<tr hidden><td>SECRET</tr><tr class=gone><td>SECRET</tr><tr data-resource-private><td>SECRET</tr></tbody>
+			<tbody class=gone><tr><td>SECRET</tr></tbody>
+			<tbody><tr style="visibility: collapse"><td>SECRET</tr></tbody>
 			<tfoot><tr><td>Sum</tr></tfoot>
 		</table>
 		<table id=plain data-resource="/plain"><tr><td>1<td>2<tr><td>3</table>
 		<table id=empty data-resource="/empty"></table>
+		<table data-resource="/holes"><tr><th>A<th>B<tr><td>1<td rowspan=3>2<tr><tr><td>3<td>4<td>5</table>
+		<table data-resource="/first"><tr></tr><tr><td>1</table>
+		<table data-resource="/columns"><tr><th>A<th class=gone>B<tr><td>1<td class=gone>SECRET<tr><td class=gone>2<td>SECRET</table>
 		<section id=status data-resource="/status"><h2>Order  <i>7</i></h2><p>Paid,
 			<span data-resource-private>SECRET</span>sent</p><p hidden>SECRET</p><div><p class=gone>SECRET</p>
 			<input value=SECRET><textarea>SECRET</textarea><select><option>SECRET</select><b>bold</b></div>
@@ -191,8 +196,11 @@ func TestElementsTableAndText(t *testing.T) {
 		<svg id=drawing data-resource="/svg"><text><tspan>Pie</tspan></text></svg>`)
 	b.expectations(`
 		const tea = (shop, again, more) => ({ Name: "Tea", Shop: shop, "Shop 3": again, ...more });
-		expect("rows", await json("/stock"), [tea("3 boxes", "1", { 5: "x" }), tea("4", "2"), { Name: "Milk", Shop: "none", "Shop 3": "none", 5: "" }].map(({ 5: last, ...rest }) => (last === undefined ? rest : { 5: last, ...rest })));
+		expect("rows", await json("/stock"), [tea("3 boxes", "1", { 5: "x" }), tea("4", "2"), { Name: "Milk", Shop: "none", "Shop 3": "none", 5: "" }]);
 		expect("without a header", await json("/plain"), [["1", "2"], ["3"]]);
+		expect("with holes", await json("/holes"), [{ A: "1", B: "2" }, { B: "2" }, { A: "3", B: "2", 3: "4", 4: "5" }]);
+		expect("an empty row first", await json("/first"), [[], ["1"]]);
+		expect("columns that are hidden", await json("/columns"), [{ A: "1" }, {}]);
 		expect("without rows", await json("/empty"), []);
 		expect("a text in lines", await a.read(at("/status")), "Order 7\nPaid, sent\nbold");
 		expect("a text", await a.read(at("/simple")), "one two");
@@ -258,8 +266,8 @@ func TestElementsComeAndGo(t *testing.T) {
 		expect("all gone", await change(() => main.remove()), []);
 		expect("nothing kept", pagewire.stats().resources, 0);
 	`)
-	for _, want := range []string{"SecurityError", "TypeError", "InvalidStateError", "a template needs registerResource",
-		"it is within data-resource-private"} {
+	for _, want := range []string{"SecurityError", "TypeError", "InvalidStateError",
+		"a template needs registerResource", "it is within data-resource-private"} {
 		if !b.said(want) {
 			t.Errorf("no %q on the console", want)
 		}

@@ -3,7 +3,7 @@
  *
  * All of it is what a person sees there, and less: no password, card number, one-time code or file, no hidden field,
  * and nothing within `data-resource-private`. What cannot be told from the page any more is remembered: a field that
- * was a password once stays one, since buttons that show a password make a text field of it.
+ * was a password once stays one, since the button that shows a password makes a text field of it.
  *
  * Methods are called on prototypes: in a form, a field's name hides the form's own member of that name.
  */
@@ -16,6 +16,9 @@ export const all = (within: Element, selector: string): Iterable<Element> =>
   Element.prototype.querySelectorAll.call(within, selector);
 const fieldsOf = (form: HTMLFormElement): Iterable<Element> =>
   Object.getOwnPropertyDescriptor(HTMLFormElement.prototype, "elements")!.get!.call(form);
+
+/** What a form has of its own: fields, and what they are made of. */
+export const fields = "input, select, textarea, option";
 
 export type Field = HTMLInputElement | HTMLSelectElement | HTMLTextAreaElement;
 export const isForm = (element: Element): element is HTMLFormElement => element instanceof HTMLFormElement;
@@ -113,12 +116,15 @@ function entriesOf(field: Field): unknown[] {
 function rowsOf(table: HTMLTableElement): unknown[] {
   const rows = Array.from(table.tBodies, (body) => gridOf(body.rows)).flat();
   const head = table.tHead?.rows.length ? gridOf(table.tHead.rows).at(-1) : headIn(rows);
-  const names = head?.cells.map(textOf);
-  const hidden = head?.cells.map(isPrivate) ?? [];
+  const names = head?.cells.map((cell) => textOf(cell));
+  const columns = head?.cells.map(isShown) ?? [];
   return rows
-    .filter(({ row }) => isShown(row))
+    .filter(({ row }) => isShown(row) && isShown(row.parentElement!))
     .map(({ cells }) => {
-      const texts = cells.map((cell, x) => (hidden[x] || isPrivate(cell) ? undefined : textOf(cell)));
+      // A row may have no cell in a column, and more cells than the header.
+      const texts = Array.from(cells, (cell, x) =>
+        cell && isShown(cell) && (columns[x] ?? true) ? textOf(cell) : undefined,
+      );
       return names ? Object.fromEntries(texts.map((text, x) => [nameOf(names, x), text])) : texts;
     });
 }
@@ -135,7 +141,7 @@ interface Row {
 
 /** The first row of a table without <thead>, where that has headers alone. It is none of the rows then. */
 const headIn = (rows: Row[]): Row | undefined =>
-  rows[0]?.cells.every((cell) => cell.tagName === "TH") ? rows.shift() : undefined;
+  rows[0]?.cells[0] && rows[0].cells.every((cell) => cell.tagName === "TH") ? rows.shift() : undefined;
 
 function gridOf(rows: HTMLCollectionOf<HTMLTableRowElement>): Row[] {
   const grid: Row[] = Array.from(rows, (row) => ({ row, cells: [] }));
@@ -150,7 +156,11 @@ function gridOf(rows: HTMLCollectionOf<HTMLTableRowElement>): Row[] {
   return grid;
 }
 
-const isShown = (element: Element): boolean => getComputedStyle(element).display !== "none" && !isPrivate(element);
+/** Whether an element within another is seen there. The other one is offered on purpose, seen or not. */
+function isShown(element: Element): boolean {
+  const { display, visibility } = getComputedStyle(element);
+  return display !== "none" && visibility === "visible" && !isPrivate(element);
+}
 
 /** What is no text of the element around it. */
 const apart = `[${privately}], input, select, textarea, script, style, noscript`;
@@ -161,7 +171,8 @@ const apart = `[${privately}], input, select, textarea, script, style, noscript`
  */
 function textOf(element: HTMLElement): string {
   if (!element.firstElementChild) return element.textContent!.trim();
-  if (!element.querySelector(apart)) return (element.innerText ?? element.textContent).trim(); // SVG has no innerText
+  // SVG has no innerText.
+  if (!Element.prototype.querySelector.call(element, apart)) return (element.innerText ?? element.textContent).trim();
   let text = "";
   for (const node of element.childNodes) {
     if (node instanceof Text) text += node.data.replace(/\s+/g, " ");

@@ -8,7 +8,7 @@
  *
  * It does not see values that scripts set without an event, nor what is in shadow trees.
  */
-import { all, attribute, contentsOf, is, privately, remember, rememberAll } from "./contents.ts";
+import { all, attribute, contentsOf, fields, is, privately, remember, rememberAll } from "./contents.ts";
 import { type Field, isField, isForm, isList, isPrivate, isSecret, isTable } from "./contents.ts";
 import { type Offer, offer } from "./offer.ts";
 
@@ -19,7 +19,7 @@ const described = [named, `${named}-name`, `${named}-description`, `${named}-typ
 const looks = ["hidden", "open", "class", "style", privately];
 const values = ["value", "checked", "selected", "multiple", "disabled", "name", "type", "autocomplete", privately];
 
-/** What is offered now, by its element, and the end of that. */
+/** The elements that are in the document; what is wrong with one is said, and it is not offered. */
 const shown = new Map<Element, { offered: Offer | undefined; observer: MutationObserver }>();
 
 const isElement = (node: Node): node is Element => node.nodeType === Node.ELEMENT_NODE;
@@ -63,7 +63,7 @@ function offerOf(element: Element): Offer | undefined {
     named,
     {
       uri,
-      name: of(`${named}-name`) ?? of("aria-label") ?? (caption || (of("id") ?? uri)),
+      name: of(`${named}-name`) ?? of("aria-label") ?? (caption || of("id")) ?? uri,
       description: of(`${named}-description`),
       mimeType: of(`${named}-type`) ?? (json ? "application/json" : "text/plain"),
       read: () => contentsOf(element),
@@ -77,22 +77,20 @@ function matters(element: Element, record: MutationRecord): boolean {
   const { attributeName, oldValue } = record;
   const target = record.target as Element;
   if (attributeName === "type" && oldValue?.toLowerCase() === "password") remember(target as Field);
-  if (isForm(element)) return mattersToForm(element, record);
+  if (isForm(element)) return mattersToForm(record);
   if (attributeName !== "style") return true;
   // Styles change with each frame of an animation; what matters is whether it is shown.
   const shows = (style: string | null) => `${style?.match(/(display|visibility) *:[^;]*/g)}`;
   return shows(oldValue) !== shows(attribute(target, "style"));
 }
 
-const fields = "input, select, textarea, option";
-
-function mattersToForm(form: HTMLFormElement, { attributeName, target, addedNodes, removedNodes }: MutationRecord) {
+function mattersToForm({ attributeName, target, addedNodes, removedNodes }: MutationRecord): boolean {
   if (isField(target) && attributeName) return !isSecret(target);
   if (attributeName) return attributeName === privately || is(target as Element, "option, optgroup, fieldset");
-  rememberAll(form);
-  return [...addedNodes, ...removedNodes].some(
-    (node) => isElement(node) && (is(node, fields) || [...all(node, fields)].length),
-  );
+  const nodes = [...addedNodes, ...removedNodes].filter(isElement);
+  const moved = nodes.flatMap((node) => [node, ...all(node, fields)]).filter((node) => is(node, fields));
+  moved.forEach(rememberAll);
+  return moved.length > 0;
 }
 
 /** What has happened in the document. What has gone goes first: what is there instead may have its URI. */
@@ -112,9 +110,9 @@ function find(root: Node): void {
 }
 
 function hear({ target }: Event): void {
-  if (!isElement(target as Node) || (isField(target) && isSecret(target))) return;
   for (const [element, { offered }] of shown)
-    if (element === target || (isForm(element) && element === (target as Field).form)) offered?.changed();
+    if (element === target || (isForm(element) && element === (target as Field).form))
+      if (!isField(target) || !isSecret(target)) offered?.changed();
 }
 
 /** So that a second copy of this module does not offer all of it once more. */

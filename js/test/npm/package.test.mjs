@@ -74,14 +74,15 @@ for (const resolution of ["node16", "bundler"]) {
   test(`stores of each library compile under ${resolution}`, () => compile(reactive, resolution, "store.ts", "esnext")); // MobX's own types need that
 }
 
-test("a server renders a component with the hook, beside a store and elements, and gets no page API", async () => {
+test("a server renders a component with the hook beside a store and elements, and gets no page API", async () => {
   const script = `
     import { createElement } from "react";
     import { renderToString } from "react-dom/server";
     import { useResource } from "pagewire/react";
     import { shareStore } from "pagewire/store";
     import "pagewire/elements";
-    shareStore({ get: () => [], subscribe() { throw new Error("subscribed on a server") } }, { uri: "/c", name: "C" })();
+    const store = { get: () => [], subscribe() { throw new Error("subscribed on a server") } };
+    shareStore(store, { uri: "/state/cart", name: "Cart" })();
     function Cart() {
       useResource({ uri: "/state/cart", name: "Cart", read: () => { throw new Error("read on a server") } }, ["tea"]);
       return createElement("p", null, "tea");
