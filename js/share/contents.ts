@@ -18,7 +18,7 @@ const fieldsOf = (form: HTMLFormElement): Iterable<Element> =>
   Object.getOwnPropertyDescriptor(HTMLFormElement.prototype, "elements")!.get!.call(form);
 
 /** What a form has of its own: fields, and what they are made of. */
-export const fields = "input, select, textarea, option";
+export const fields = "input,select,textarea,option";
 
 export type Field = HTMLInputElement | HTMLSelectElement | HTMLTextAreaElement;
 export const isForm = (element: Element): element is HTMLFormElement => element instanceof HTMLFormElement;
@@ -163,7 +163,7 @@ function isShown(element: Element): boolean {
 }
 
 /** What is no text of the element around it. */
-const apart = `[${privately}], input, select, textarea, script, style, noscript`;
+const apart = `[${privately}],input,select,textarea,script,style,noscript`;
 
 /**
  * The text that a person sees in an element. The browser's innerText knows about styles, lines and white space, but not

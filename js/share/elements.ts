@@ -86,7 +86,7 @@ function matters(element: Element, record: MutationRecord): boolean {
 
 function mattersToForm({ attributeName, target, addedNodes, removedNodes }: MutationRecord): boolean {
   if (isField(target) && attributeName) return !isSecret(target);
-  if (attributeName) return attributeName === privately || is(target as Element, "option, optgroup, fieldset");
+  if (attributeName) return attributeName === privately || is(target as Element, "option,optgroup,fieldset");
   const nodes = [...addedNodes, ...removedNodes].filter(isElement);
   const moved = nodes.flatMap((node) => [node, ...all(node, fields)]).filter((node) => is(node, fields));
   moved.forEach(rememberAll);
