@@ -29,6 +29,7 @@ func TestNpm(t *testing.T) {
 				shop(b)
 				hook(b)
 				cycles(b, 1)
+				stores(b)
 				b.quiet()
 				// The bundler has moved the files and given them new names; they were found all the same.
 				if s.fetched("/pagewire.core.js") || s.fetched("/pagewire.wasm") || s.fetched("(missing)") {
@@ -44,6 +45,7 @@ func TestNpm(t *testing.T) {
 		hook(b)
 		// Under development StrictMode mounts each component, unmounts it, and mounts it again.
 		cycles(b, 2)
+		stores(b)
 		b.quiet()
 	})
 }
@@ -240,6 +242,38 @@ func cycles(b *tab, times int) {
 	}
 }
 
+// stores offers a store of each library, and then what has an attribute, as the bundler has them.
+func stores(b *tab) {
+	b.t.Helper()
+	got := run[map[string]any](b, `
+		const out = {};
+		const at = (name) => location.origin + "/store/" + name;
+		for (const name of stores.names) {
+			const stop = stores.share(name);
+			await a.subscribe(at(name));
+			const first = await a.read(at(name));
+			stores.add(name, "milk");
+			await agent.until(() => a.updated.includes(at(name)));
+			const second = await a.read(at(name));
+			stop();
+			if (first !== '["tea"]' || second !== '["tea","milk"]') out[name] = [first, second];
+		}
+		await stores.elements();
+		document.body.insertAdjacentHTML("beforeend", "<p data-resource=/store/element>text</p>");
+		await agent.sleep(0);
+		const text = await a.read(at("element"));
+		if (text !== "text" || pagewire.stats().resources !== 2) out.element = [text, pagewire.stats()];
+		document.querySelector("[data-resource]").remove();
+		return out;
+	`)
+	for what, detail := range got {
+		b.t.Errorf("%s: %v", what, detail)
+	}
+}
+
+// libraries are what the app uses beside the package, and with what it is built; from js/, since that has them.
+var libraries = strings.Fields("react react-dom vite @vitejs redux zustand svelte nanostores rxjs @preact vue mobx jotai")
+
 // installApp copies npm/app, and installs into it what npm pack makes of dist/npm, without a network: the package needs
 // no other. The app's own tools are those of js/.
 func installApp(t *testing.T) string {
@@ -258,7 +292,7 @@ func installApp(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"react", "react-dom", "vite", "@vitejs"} {
+	for _, name := range libraries {
 		if err := os.Symlink(filepath.Join(modules, name), filepath.Join(app, "node_modules", name)); err != nil {
 			t.Fatal(err)
 		}

@@ -39,6 +39,8 @@ var rows = []row{
 	{"a service's nodes, with its tickets", "TestPageOfAFleet", map[string]string{
 		"chromium": "TestPageWithoutATicket", "firefox": "TestPageWithoutATicket"}}, // which reads the console
 	{"the npm package, in an app of Vite and React", "TestNpm", nil},
+	{"resources by attributes: pagewire.elements.js", "TestElements TestElementsForm TestElementsTableAndText " +
+		"TestElementsComeAndGo TestElementsBesideOthers", nil},
 	{"Web IDL, and tests for the web platform's own", "TestWebPlatform TestIDL", nil},
 	{"the extension: allow, list, read, be told, revoke", "", map[string]string{
 		"chromium": "TestExtensionReachesStrictPages TestExtensionAsksItsUser", "firefox": "TestFirefoxExtension"}},

@@ -269,6 +269,7 @@ func TestPackageHoldsWhatItSaysAndInstallsNothing(t *testing.T) {
 	}
 	for entry, file := range map[string]string{
 		"pagewire": "pagewire.mjs", "pagewire/react": "react.js", "pagewire/iife": "pagewire.js",
+		"pagewire/store": "store.js", "pagewire/elements": "pagewire.elements.js",
 		"pagewire/core":   "pagewire.core.js",
 		"pagewire/worker": "pagewire.worker.js", "pagewire/wasm": "pagewire.wasm",
 		"pagewire/views": "views.js", "pagewire/views.wasm": "pagewire.views.wasm", "pagewire/view": "view.js",

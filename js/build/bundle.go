@@ -12,6 +12,31 @@ import (
 	"github.com/evanw/esbuild/pkg/api"
 )
 
+// A script is an entry in js/ and what becomes of it in dist/.
+type script struct {
+	entry, out string
+	format     api.Format
+	platform   api.Platform
+}
+
+var bundled = []script{
+	{"js/page/script.ts", "pagewire.js", api.FormatIIFE, api.PlatformBrowser},
+	{"js/page/module.ts", "pagewire.mjs", api.FormatESModule, api.PlatformBrowser},
+	{"js/core/core.ts", "pagewire.core.js", api.FormatESModule, api.PlatformBrowser},
+	// A classic worker: module workers obey other rules of the page's policy, and need a newer browser.
+	{"js/core/worker.ts", "pagewire.worker.js", api.FormatIIFE, api.PlatformBrowser},
+	{"js/react/index.ts", "react.js", api.FormatESModule, api.PlatformBrowser},
+	{"js/share/store.ts", "store.js", api.FormatESModule, api.PlatformBrowser},
+	{"js/share/elements.ts", "pagewire.elements.js", api.FormatESModule, api.PlatformBrowser},
+	{"js/views/index.ts", "views.js", api.FormatESModule, api.PlatformBrowser},
+	{"js/view/index.ts", "view.js", api.FormatESModule, api.PlatformBrowser},
+	{"js/inject/inject.ts", "pagewire.inject.js", api.FormatIIFE, api.PlatformBrowser},
+	{"js/test/page.ts", "test/page.mjs", api.FormatESModule, api.PlatformNode},
+	{"js/extension/testing.ts", "test/extension.mjs", api.FormatESModule, api.PlatformNode},
+	{"js/core/core.ts", "test/tinygo.core.mjs", api.FormatESModule, api.PlatformNode},
+	{"js/views/edge.ts", "test/tinygo.views.mjs", api.FormatESModule, api.PlatformNode},
+}
+
 // bundleAll writes the scripts of dist/ and copies the types.
 func bundleAll(root, dist string, tc toolchain) error {
 	wasmExec, err := tc.wasmExecModule()
@@ -22,56 +47,45 @@ func bundleAll(root, dist string, tc toolchain) error {
 	if err != nil {
 		return err
 	}
-	bundles := []struct {
-		entry, out string
-		format     api.Format
-		platform   api.Platform
-	}{
-		{"js/page/script.ts", "pagewire.js", api.FormatIIFE, api.PlatformBrowser},
-		{"js/page/module.ts", "pagewire.mjs", api.FormatESModule, api.PlatformBrowser},
-		{"js/core/core.ts", "pagewire.core.js", api.FormatESModule, api.PlatformBrowser},
-		// A classic worker: module workers obey other rules of the page's policy, and need a newer browser.
-		{"js/core/worker.ts", "pagewire.worker.js", api.FormatIIFE, api.PlatformBrowser},
-		{"js/react/index.ts", "react.js", api.FormatESModule, api.PlatformBrowser},
-		{"js/views/index.ts", "views.js", api.FormatESModule, api.PlatformBrowser},
-		{"js/view/index.ts", "view.js", api.FormatESModule, api.PlatformBrowser},
-		{"js/inject/inject.ts", "pagewire.inject.js", api.FormatIIFE, api.PlatformBrowser},
-		{"js/test/page.ts", "test/page.mjs", api.FormatESModule, api.PlatformNode},
-		{"js/extension/testing.ts", "test/extension.mjs", api.FormatESModule, api.PlatformNode},
-		{"js/core/core.ts", "test/tinygo.core.mjs", api.FormatESModule, api.PlatformNode},
-		{"js/views/edge.ts", "test/tinygo.views.mjs", api.FormatESModule, api.PlatformNode},
-	}
 	var errs []error
-	for _, b := range bundles {
-		options := shared(root)
-		options.EntryPoints = []string{filepath.Join(root, b.entry)}
-		options.Outfile = filepath.Join(dist, b.out)
-		options.Format = b.format
-		options.Platform = b.platform
-		// External: written beside the script, not named in it. Whoever debugs can load the map by hand; a site
-		// that hosts the script alone has no 404 in its log.
-		options.Sourcemap = api.SourceMapExternal
-		options.Plugins = []api.Plugin{virtualModule("wasm_exec", wasmExec)}
-		if strings.HasPrefix(b.out, "test/tinygo.") {
+	for _, s := range bundled {
+		options := s.options(root, dist)
+		options.Plugins = append(options.Plugins, virtualModule("wasm_exec", wasmExec))
+		if strings.HasPrefix(s.out, "test/tinygo.") {
 			options.Alias = map[string]string{"wasm_exec": "./js/test/tinygo/wasm_exec.mjs"}
 			options.Plugins = []api.Plugin{virtualModule("wasm_exec.go", wasmExecOfGo)}
-		}
-		if b.out == "react.js" {
-			options.External = []string{"react"}
-			options.Plugins = []api.Plugin{neighbour("/page/module\\.ts$", "./pagewire.mjs")}
-			options.Banner = map[string]string{"js": clientDirective}
-		}
-		if b.out == "pagewire.inject.js" {
-			options.Plugins = append(options.Plugins, instead(filepath.Join(root, "js/page/load.ts"),
-				filepath.Join(root, "js/inject/load.ts")))
 		}
 		errs = append(errs, bundle(options))
 	}
 	errs = append(errs, leaveImports(filepath.Join(dist, "pagewire.mjs")))
-	for _, name := range []string{"pagewire.d.ts", "react.d.ts", "iife.d.ts", "views.d.ts", "view.d.ts"} {
+	for _, name := range []string{"pagewire.d.ts", "react.d.ts", "store.d.ts", "elements.d.ts", "iife.d.ts",
+		"views.d.ts", "view.d.ts"} {
 		errs = append(errs, copyFile(filepath.Join(dist, name), filepath.Join(root, "js", name)))
 	}
 	return errors.Join(errs...)
+}
+
+func (s script) options(root, dist string) api.BuildOptions {
+	options := shared(root)
+	options.EntryPoints = []string{filepath.Join(root, s.entry)}
+	options.Outfile = filepath.Join(dist, s.out)
+	options.Format = s.format
+	options.Platform = s.platform
+	// External: written beside the script, not named in it. Whoever debugs can load the map by hand; a site that hosts
+	// the script alone has no 404 in its log.
+	options.Sourcemap = api.SourceMapExternal
+	switch s.out {
+	case "react.js":
+		options.External = []string{"react"}
+		options.Banner = map[string]string{"js": clientDirective}
+		fallthrough
+	case "store.js", "pagewire.elements.js":
+		options.Plugins = []api.Plugin{neighbour("/page/module\\.ts$", "./pagewire.mjs")}
+	case "pagewire.inject.js":
+		options.Plugins = []api.Plugin{instead(filepath.Join(root, "js/page/load.ts"),
+			filepath.Join(root, "js/inject/load.ts"))}
+	}
+	return options
 }
 
 // clientDirective lets a server component of React import the hook: what it is about happens in the browser.

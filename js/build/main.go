@@ -2,13 +2,14 @@
 //
 //	dist/pagewire.js         script tag: the page layer, and nothing else
 //	dist/pagewire.mjs        the same for import
+//	dist/pagewire.elements.js  resources by attributes, for a script tag or an import
 //	dist/pagewire.core.js    the loader and wasm_exec, fetched with the core
 //	dist/pagewire.worker.js  the same for a page whose policy forbids WebAssembly
 //	dist/pagewire.wasm       the core
 //	dist/pagewire.d.ts       types
 //	dist/views.js            hosts of MCP Apps, with pagewire.views.wasm, and view.js for their Views; npm alone
 //	dist/pagewire.inject.js  the page layer as the gateway injects it; in the command alone
-//	dist/react.js            the React hook, for the npm package alone; so are react.d.ts and iife.d.ts
+//	dist/react.js, store.js  the React hook and shareStore, for the npm package alone; so are their types, iife.d.ts
 //	dist/npm/                the npm package, ready for npm pack
 //	dist/inspector/          the inspector page, in the command alone
 //	dist/extension/          the browser extension, as a browser loads it; pagewire-extension.zip is the same, packed
@@ -43,6 +44,7 @@ import (
 var shipped = []string{
 	"pagewire.js",
 	"pagewire.mjs",
+	"pagewire.elements.js",
 	"pagewire.core.js",
 	"pagewire.worker.js",
 	"pagewire.wasm",

@@ -51,6 +51,9 @@ type peerMeta struct {
 var packaged = []string{
 	"react.js",
 	"react.d.ts",
+	"store.js",
+	"store.d.ts",
+	"elements.d.ts",
 	"iife.d.ts",
 	"views.js",
 	"views.d.ts",
@@ -88,6 +91,8 @@ func manifestOf(pkg source) manifest {
 		Exports: map[string]export{
 			".":                  {types, "./pagewire.mjs"},
 			"./react":            {"./react.d.ts", "./react.js"},
+			"./store":            {"./store.d.ts", "./store.js"},
+			"./elements":         {"./elements.d.ts", "./pagewire.elements.js"},
 			"./iife":             {"./iife.d.ts", "./pagewire.js"},
 			"./views":            {"./views.d.ts", "./views.js"},
 			"./views.wasm":       {"", "./pagewire.views.wasm"},
@@ -101,9 +106,9 @@ func manifestOf(pkg source) manifest {
 			"./package.json":     {"", "./package.json"},
 		},
 		// The page layer installs itself when it is imported: a bundler must not drop `import 'pagewire'`. It may drop
-		// an import of the hook that nothing uses.
-		SideEffects: []string{"./pagewire.mjs", "./pagewire.js", "./pagewire.worker.js", "./extension.page.js",
-			"./extension.relay.js"},
+		// an import of the hook, or of shareStore, that nothing uses.
+		SideEffects: []string{"./pagewire.mjs", "./pagewire.js", "./pagewire.elements.js", "./pagewire.worker.js",
+			"./extension.page.js", "./extension.relay.js"},
 		Peers:     map[string]string{"react": ">=18"},
 		PeersMeta: map[string]peerMeta{"react": {Optional: true}},
 		Unpkg:     "./pagewire.js",

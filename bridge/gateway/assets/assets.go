@@ -17,6 +17,7 @@ import (
 var Names = []string{
 	"pagewire.js",
 	"pagewire.mjs",
+	"pagewire.elements.js",
 	"pagewire.core.js",
 	"pagewire.worker.js",
 	"pagewire.wasm",

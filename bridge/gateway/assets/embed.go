@@ -9,7 +9,7 @@ import (
 
 // Named one by one, so that a build in which one is missing fails and says which.
 //
-//go:embed dist/pagewire.js dist/pagewire.mjs dist/pagewire.core.js dist/pagewire.worker.js dist/pagewire.wasm dist/pagewire.d.ts
+//go:embed dist/pagewire.js dist/pagewire.mjs dist/pagewire.elements.js dist/pagewire.core.js dist/pagewire.worker.js dist/pagewire.wasm dist/pagewire.d.ts
 var dist embed.FS
 
 func files() (fs.FS, error) { return fs.Sub(dist, "dist") }

@@ -1,10 +1,10 @@
 // What npm pack makes of dist/npm, installed by npm without a network, as its consumers see it: compilers under both
-// module resolutions that know `exports`, with React's types and without, and servers that render.
+// module resolutions that know `exports`, with the types of React and stores and without, and servers that render.
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { cp, mkdir, mkdtemp, readdir, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
@@ -13,8 +13,10 @@ const here = (path) => fileURLToPath(new URL(path, import.meta.url));
 const modules = here("../../node_modules");
 const run = promisify(execFile);
 
-/** A consumer's directory, and another one that has React too. */
+/** A consumer's directory, and another one that has what the package's modules are for. */
 let plain, reactive;
+const others =
+  "react react-dom @types/react redux zustand svelte nanostores rxjs @preact/signals-core vue mobx jotai".split(" ");
 
 before(async () => {
   plain = await mkdtemp(join(tmpdir(), "pagewire-"));
@@ -25,9 +27,10 @@ before(async () => {
   await cp(here("consumer"), plain, { recursive: true });
   reactive = plain + "-react";
   await cp(plain, reactive, { recursive: true });
-  await mkdir(join(reactive, "node_modules/@types"));
-  for (const name of ["react", "react-dom", "@types/react"])
+  for (const name of others) {
+    await mkdir(dirname(join(reactive, "node_modules", name)), { recursive: true });
     await symlink(join(modules, name), join(reactive, "node_modules", name));
+  }
 });
 
 after(() => Promise.all([plain, reactive].map((dir) => rm(dir, { recursive: true, force: true }))));
@@ -40,7 +43,7 @@ test("installing it installs nothing else", async () => {
 });
 
 /** Compiles files in dir, strictly, the package's declarations included. */
-const compile = (dir, resolution, ...files) =>
+const compile = (dir, resolution, file, lib = "es2022") =>
   run(
     join(modules, ".bin/tsc"),
     [
@@ -50,7 +53,7 @@ const compile = (dir, resolution, ...files) =>
       "--target",
       "es2022",
       "--lib",
-      "es2022,dom,dom.iterable",
+      `${lib},dom,dom.iterable`,
       "--jsx",
       "react-jsx",
       "--types",
@@ -59,22 +62,27 @@ const compile = (dir, resolution, ...files) =>
       resolution,
       "--module",
       resolution === "node16" ? "node16" : "esnext",
-      ...files,
+      file,
     ],
     { cwd: dir },
   ).catch(({ stdout, stderr }) => assert.fail(stdout + stderr));
 
 for (const resolution of ["node16", "bundler"]) {
-  test(`it compiles under ${resolution} without React's types`, () =>
-    compile(plain, resolution, "plain.ts", "hook.ts"));
+  for (const file of ["plain.ts", "hook.ts"])
+    test(`${file} compiles under ${resolution} without React's types`, () => compile(plain, resolution, file));
   test(`it compiles under ${resolution} with React's types`, () => compile(reactive, resolution, "component.tsx"));
+  test(`stores of each library compile under ${resolution}`, () => compile(reactive, resolution, "store.ts", "esnext")); // MobX's own types need that
 }
 
-test("a server renders a component with the hook, and gets no page API", async () => {
+test("a server renders a component with the hook beside a store and elements, and gets no page API", async () => {
   const script = `
     import { createElement } from "react";
     import { renderToString } from "react-dom/server";
     import { useResource } from "pagewire/react";
+    import { shareStore } from "pagewire/store";
+    import "pagewire/elements";
+    const store = { get: () => [], subscribe() { throw new Error("subscribed on a server") } };
+    shareStore(store, { uri: "/state/cart", name: "Cart" })();
     function Cart() {
       useResource({ uri: "/state/cart", name: "Cart", read: () => { throw new Error("read on a server") } }, ["tea"]);
       return createElement("p", null, "tea");

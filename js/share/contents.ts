@@ -1,0 +1,184 @@
+/**
+ * What an element reads as: a form by its fields, a table by its rows, a field by its value, all else by its text.
+ *
+ * All of it is what a person sees there, and less: no password, card number, one-time code or file, no hidden field,
+ * and nothing within `data-resource-private`. What cannot be told from the page any more is remembered: a field that
+ * was a password once stays one, since the button that shows a password makes a text field of it.
+ *
+ * Methods are called on prototypes: in a form, a field's name hides the form's own member of that name.
+ */
+
+export const privately = "data-resource-private";
+
+export const attribute = (element: Element, name: string) => Element.prototype.getAttribute.call(element, name);
+export const is = (element: Element, selector: string): boolean => Element.prototype.matches.call(element, selector);
+export const all = (within: Element, selector: string): Iterable<Element> =>
+  Element.prototype.querySelectorAll.call(within, selector);
+const fieldsOf = (form: HTMLFormElement): Iterable<Element> =>
+  Object.getOwnPropertyDescriptor(HTMLFormElement.prototype, "elements")!.get!.call(form);
+
+/** What a form has of its own: fields, and what they are made of. */
+export const fields = "input,select,textarea,option";
+
+export type Field = HTMLInputElement | HTMLSelectElement | HTMLTextAreaElement;
+export const isForm = (element: Element): element is HTMLFormElement => element instanceof HTMLFormElement;
+export const isTable = (element: Element): element is HTMLTableElement => element instanceof HTMLTableElement;
+export const isField = (element: unknown): element is Field =>
+  element instanceof HTMLInputElement || element instanceof HTMLSelectElement || element instanceof HTMLTextAreaElement;
+/** A field whose value is a list. */
+export const isList = (element: Element): boolean => is(element, "select[multiple], input[type=file]");
+
+/** Whether an element, or what it is in, is marked as private. */
+export const isPrivate = (element: Element): boolean =>
+  Element.prototype.closest.call(element, `[${privately}]`) !== null;
+
+/** What agents read of an element now. Throws where nothing of it may be read. */
+export function contentsOf(element: Element): string {
+  if (isPrivate(element)) throw new Error(`it is within ${privately}`);
+  if (isForm(element)) return JSON.stringify(valuesOf(element));
+  if (isTable(element)) return JSON.stringify(rowsOf(element));
+  if (!isField(element)) return textOf(element as HTMLElement);
+  if (isSecret(element)) throw new Error("it is a field that no agent may read");
+  if (/^(checkbox|radio)$/.test(element.type)) return `${(element as HTMLInputElement).checked}`;
+  return isList(element) ? JSON.stringify(entriesOf(element)) : element.value;
+}
+
+/** The names of a form's fields (or of a field without one) that have been passwords. */
+const passwords = new WeakMap<Element, Set<string>>();
+
+/** Remembers a password's name: the field that shows it may be another one. */
+export function remember(field: Field): void {
+  const owner = field.form ?? field;
+  if (!passwords.has(owner)) passwords.set(owner, new Set());
+  passwords.get(owner)!.add(field.name);
+}
+
+/** Remembers a form's passwords, or the field if it is one. */
+export function rememberAll(element: Element): void {
+  for (const field of isForm(element) ? fieldsOf(element) : [element])
+    if (isField(field) && field.type === "password") remember(field);
+}
+
+/** What the browser fills in of that kind. As an attribute: Firefox's property does not know one-time-code. */
+const filledIn = /\b(cc-|one-time-code|(current|new)-password)/i;
+
+/**
+ * Whether a field's value is for nobody but the page: by its type, by what the browser is to fill in, by what it was,
+ * by its mark, or since it shows dots.
+ */
+export function isSecret(field: Field): boolean {
+  return (
+    /^(password|hidden)$/.test(field.type) ||
+    filledIn.test(attribute(field, "autocomplete") ?? "") ||
+    passwords.get(field.form ?? field)?.has(field.name) ||
+    isPrivate(field) ||
+    !/^(none)?$/.test(getComputedStyle(field).getPropertyValue("-webkit-text-security"))
+  );
+}
+
+/** A form's values as a submission would have them: a list where a name has several, or may have. */
+function valuesOf(form: HTMLFormElement): object {
+  const values = new Map<string, unknown>();
+  rememberAll(form);
+  for (const field of fieldsOf(form)) {
+    if (!isField(field) || !field.name || is(field, ":disabled, datalist *") || isSecret(field)) continue;
+    for (const entry of entriesOf(field)) {
+      const before = values.get(field.name);
+      if (before !== undefined) values.set(field.name, [before, entry].flat());
+      else values.set(field.name, isList(field) ? [entry] : entry);
+    }
+  }
+  return Object.fromEntries(values);
+}
+
+function entriesOf(field: Field): unknown[] {
+  if (field instanceof HTMLSelectElement)
+    return Array.from(field.selectedOptions)
+      .filter((option) => !is(option, ":disabled"))
+      .map((option) => option.value);
+  switch (field.type) {
+    case "submit":
+    case "reset":
+    case "button":
+    case "image":
+      return [];
+    case "checkbox":
+    case "radio":
+      return (field as HTMLInputElement).checked ? [field.value] : [];
+    case "file":
+      return Array.from((field as HTMLInputElement).files ?? [], ({ name, size, type }) => ({ name, size, type }));
+    default:
+      return [field.value];
+  }
+}
+
+/** The rows of a table's bodies that are shown: objects by the names in its header, or lists where it has none. */
+function rowsOf(table: HTMLTableElement): unknown[] {
+  const rows = Array.from(table.tBodies, (body) => gridOf(body.rows)).flat();
+  const head = table.tHead?.rows.length ? gridOf(table.tHead.rows).at(-1) : headIn(rows);
+  const names = head?.cells.map((cell) => textOf(cell));
+  const columns = head?.cells.map(isShown) ?? [];
+  return rows
+    .filter(({ row }) => isShown(row) && isShown(row.parentElement!))
+    .map(({ cells }) => {
+      // A row may have no cell in a column, and more cells than the header.
+      const texts = Array.from(cells, (cell, x) =>
+        cell && isShown(cell) && (columns[x] ?? true) ? textOf(cell) : undefined,
+      );
+      return names ? Object.fromEntries(texts.map((text, x) => [nameOf(names, x), text])) : texts;
+    });
+}
+
+/** The name of a column: with its number behind it where another has that name too, or alone where it has none. */
+const nameOf = (names: string[], x: number): string =>
+  names[x] && names.indexOf(names[x]!) === x ? names[x]! : `${names[x] ?? ""} ${x + 1}`.trim();
+
+interface Row {
+  row: HTMLTableRowElement;
+  /** By column; one that spans several is in each. */
+  cells: HTMLTableCellElement[];
+}
+
+/** The first row of a table without <thead>, where that has headers alone. It is none of the rows then. */
+const headIn = (rows: Row[]): Row | undefined =>
+  rows[0]?.cells[0] && rows[0].cells.every((cell) => cell.tagName === "TH") ? rows.shift() : undefined;
+
+function gridOf(rows: HTMLCollectionOf<HTMLTableRowElement>): Row[] {
+  const grid: Row[] = Array.from(rows, (row) => ({ row, cells: [] }));
+  grid.forEach(({ row, cells }, y) => {
+    let x = 0;
+    for (const cell of row.cells) {
+      while (cells[x]) x++;
+      const below = cell.rowSpan ? y + cell.rowSpan : grid.length; // 0: to the end
+      for (const each of grid.slice(y, below)) for (let i = 0; i < cell.colSpan; i++) each.cells[x + i] = cell;
+    }
+  });
+  return grid;
+}
+
+/** Whether an element within another is seen there. The other one is offered on purpose, seen or not. */
+function isShown(element: Element): boolean {
+  const { display, visibility } = getComputedStyle(element);
+  return display !== "none" && visibility === "visible" && !isPrivate(element);
+}
+
+/** What is no text of the element around it. */
+const apart = `[${privately}],input,select,textarea,script,style,noscript`;
+
+/**
+ * The text that a person sees in an element. The browser's innerText knows about styles, lines and white space, but not
+ * what is private: so it is asked for each part that has nothing of that.
+ */
+function textOf(element: HTMLElement): string {
+  if (!element.firstElementChild) return element.textContent!.trim();
+  // SVG has no innerText.
+  if (!Element.prototype.querySelector.call(element, apart)) return (element.innerText ?? element.textContent).trim();
+  let text = "";
+  for (const node of element.childNodes) {
+    if (node instanceof Text) text += node.data.replace(/\s+/g, " ");
+    if (!(node instanceof Element) || is(node, apart) || !isShown(node)) continue;
+    const inline = getComputedStyle(node).display.startsWith("inline");
+    text += inline ? textOf(node as HTMLElement) : `\n${textOf(node as HTMLElement)}\n`;
+  }
+  return text.replace(/ *\n\s*/g, "\n").trim();
+}

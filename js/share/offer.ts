@@ -1,0 +1,71 @@
+/**
+ * What `useResource`, `shareStore` and pagewire.elements.js have in common: a resource that is offered until it is
+ * ended, at a URI that may be a path.
+ *
+ * Importing this installs the page API, on a page; on a server that renders it does nothing. It never throws: that
+ * agents cannot see something is no reason for people not to.
+ */
+import "../page/module.ts"; // the package's own pagewire.mjs
+
+export interface Offer {
+  /** Says that what it reads as has changed. */
+  changed(): void;
+  /** Withdraws it. */
+  end(): void;
+}
+
+/** Attempts to register that failed because the URI was taken. They are made again whenever a resource is withdrawn. */
+const waiting = new Set<() => void>();
+
+/** The page API, if it is there: it is not without a secure context, nor after `pagewire.uninstall()`. */
+const api = (): Partial<ModelContext> => document.modelContext ?? navigator.modelContext ?? {};
+
+/**
+ * Registers a resource. What registerResource refuses is an error on the console, which says `by` whom it was to be
+ * offered and shows `what`. A URI that is taken is registered once it is free.
+ */
+export function offer(by: string, resource: ModelContextResource, ...what: unknown[]): Offer {
+  // Without any, let registerResource say so.
+  const uri = resource.uri?.startsWith("/") ? location.origin + resource.uri : resource.uri;
+  // Not unregisterResource: that would withdraw another's resource, where this one never had the URI.
+  const end = new AbortController();
+  let registered = false;
+  const attempt = () => {
+    const context = api();
+    if (!context.registerResource)
+      throw new Error("the page has no modelContext; it needs a secure context (https, or http on a loopback address)");
+    context.registerResource({ ...resource, uri }, { signal: end.signal });
+    registered = true;
+    waiting.delete(attempt);
+  };
+  try {
+    attempt();
+  } catch (error) {
+    console.error(`pagewire: ${by} does not offer '${uri}' to agents:`, error, ...what);
+    if ((error as Error).name === "InvalidStateError") waiting.add(attempt);
+  }
+  return {
+    changed() {
+      if (registered) api().notifyResourceUpdated?.(uri);
+    },
+    end() {
+      registered = false;
+      waiting.delete(attempt);
+      end.abort();
+      // Later, for it may be withdrawn only to be offered anew.
+      if (waiting.size) queueMicrotask(retry);
+    },
+  };
+}
+
+function retry(): void {
+  for (const attempt of waiting) {
+    try {
+      attempt();
+    } catch {} // still taken, and reported
+  }
+}
+
+/** What agents read of a value: a string as it is, all else as JSON. */
+export const textOf = (value: unknown): string =>
+  typeof value === "string" ? value : (JSON.stringify(value) ?? "null");

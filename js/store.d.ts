@@ -1,0 +1,51 @@
+/// <reference path="./pagewire.d.ts" />
+
+/** What a page offers of a store: what `registerResource` takes, with two differences. */
+export interface StoreDescriptor<T> extends Omit<ModelContextResource, "read"> {
+  /** As for `registerResource`, or a path: what starts with `/` is at the page's own origin. */
+  uri: string;
+  /** What of the state agents read. Without it, all of it. Called at each change, and at each read. */
+  select?: ((state: T) => unknown) | undefined;
+}
+
+/**
+ * A store: it has `subscribe`, and `getState`, `getSnapshot`, `getValue`, `get` or `peek`; or it passes its value to
+ * whoever subscribes. `subscribe` may return a function, or an object with `unsubscribe`.
+ */
+export interface AnyStore {
+  // biome-ignore lint/suspicious/noExplicitAny: what a listener is passed differs
+  subscribe(listener: (...args: any[]) => void): unknown;
+}
+
+/** The state of a store, as `select` gets it. */
+export type StateOf<S> = S extends { getState(): infer T }
+  ? T
+  : S extends { getSnapshot(): infer T }
+    ? T
+    : S extends { getValue(): infer T }
+      ? T
+      : S extends { get(): infer T }
+        ? T
+        : S extends { peek(): infer T }
+          ? T
+          : S extends { subscribe(run: (value: infer T) => void, ...rest: never): unknown }
+            ? T
+            : unknown;
+
+/**
+ * Offers a store to agents until the returned function is called or `signal` aborts. Importing this installs the page
+ * API; on a server that renders it does nothing.
+ *
+ * Agents read the state, or what `select` gives of it, as it is then: a string as text, all else as JSON (`mimeType` is
+ * "text/plain" or "application/json" unless the descriptor says otherwise; what has no JSON reads as null). They are
+ * told of a change when that is not the same as before by `Object.is`. If the store has no `getState` or `getSnapshot`,
+ * which promise that state is never changed in place, and calls with the object that it had before, they are told too.
+ *
+ * Throws `TypeError` if what it is given has no `subscribe`. What `registerResource` refuses is an error on the
+ * console, never an exception.
+ */
+export function shareStore<S extends AnyStore>(
+  store: S,
+  descriptor: StoreDescriptor<StateOf<S>>,
+  options?: ModelContextRegisterResourceOptions,
+): () => void;
