@@ -17,7 +17,7 @@ PEERS := e2e/peers/node_modules/.package-lock.json
 RIVALS := e2e/bench/node_modules/.package-lock.json
 # What the tests of Views run against: the MCP Apps SDK, and the official server.
 VIEWS := e2e/views/node_modules/.package-lock.json
-# The protocol's conformance suites, MCP Inspector, and the Node 22 that both need.
+# The protocol's conformance suites, MCP Inspector and the Node 22 that both need; and the web platform's test harness.
 SUITES := e2e/conformance/node_modules/.package-lock.json
 # Agent programs: the one that runs with all tests, and those of make test-agents, 1.6 GB.
 AGENT  := e2e/agents/gemini/node_modules/.package-lock.json
@@ -122,7 +122,7 @@ test-browser: $(BUILD) browser $(PEERS) $(VIEWS) $(SUITES) $(AGENT) ## Browser l
 test-agents: build $(AGENT_PROGRAMS) ## Agent programs of others, each with a scripted model; writes demo/docs/. RUN=TestPrograms/codex: one
 	$(call gotest,agents,env AGENTS=all go test -json -count=1 -timeout 30m $(if $(RUN),-run '$(RUN)') ./e2e/agents)
 
-test-engines: $(BUILD) browser engines ## The same tests in Chromium, Firefox and WebKitGTK; writes demo/docs/. ENGINES=firefox RUN=TestStory: one
+test-engines: $(BUILD) browser engines $(SUITES) ## The same tests in Chromium, Firefox and WebKitGTK; writes demo/docs/. ENGINES=firefox RUN=TestStory: one
 	@go vet -tags engines ./e2e/...
 	@mkdir -p $(RESULTS); failed=; for engine in $(or $(ENGINES),chromium firefox webkit); do \
 		ENGINE=$$engine $(GOTESTSUM) --jsonfile $(RESULTS)/engines-$$engine.json --raw-command -- go test -json -count=1 \
