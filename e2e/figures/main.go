@@ -80,10 +80,10 @@ func run(list bool) error {
 	return nil
 }
 
-// documents are the files that may hold figures: README.md and all Markdown of demo/docs.
+// documents are the files that may hold figures: README.md and all Markdown of demo/docs and idl/upstream.
 func documents(root string) ([]string, error) {
 	var files []string
-	for _, pattern := range []string{"README.md", "demo/docs/*.md", "demo/docs/*/*.md"} {
+	for _, pattern := range []string{"README.md", "demo/docs/*.md", "demo/docs/*/*.md", "idl/upstream/*/*.md"} {
 		found, err := filepath.Glob(filepath.Join(root, pattern))
 		if err != nil {
 			return nil, err
