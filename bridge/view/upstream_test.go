@@ -300,7 +300,8 @@ func (r *replay) gets(whom string, want map[string]any, times any) {
 		n++
 	}
 	if n < least {
-		r.t.Fatalf("step %d: %s got %d times %v, want %d at least; next is %v", r.at, whom, n, want, least, r.said[whom])
+		r.t.Fatalf("step %d: %s got %d times %v, want %d at least; next is %v", r.at, whom, n, want, least,
+			r.said[whom])
 	}
 }
 

@@ -84,8 +84,8 @@ func (b *bench) pages() []family {
 			// @mcp-b/global, asked for the same, has not ended after a minute.
 			name: "page: reads with many resources",
 			rows: []row{
-				{"longest", fmt.Sprintf("longest of %s reads with as many resources", figure.Number(float64(many))), "ms",
-					goal{most: 50}, ""},
+				{"longest", fmt.Sprintf("longest of %s reads with as many resources", figure.Number(float64(many))),
+					"ms", goal{most: 50}, ""},
 			},
 			contenders: []contender{
 				does("Pagewire, by a port", ours, we.path, "pause", "overPort", many),
@@ -108,8 +108,8 @@ func (b *bench) pages() []family {
 		{
 			name: fmt.Sprintf("page: %s random bursts of changes", figure.Number(float64(bursts))),
 			rows: []row{
-				{"announced", fmt.Sprintf("last state announced, of %s random bursts", figure.Number(float64(bursts))), "%",
-					goal{most: 100, least: true}, ""},
+				{"announced", fmt.Sprintf("last state announced, of %s random bursts", figure.Number(float64(bursts))),
+					"%", goal{most: 100, least: true}, ""},
 				{"delay", "last change of a burst until the reader holds it, p50", "ms", goal{}, ""},
 			},
 			contenders: both("bursts", bursts),

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/pagewire/pagewire/e2e/bench/figure"
 )
@@ -160,7 +161,7 @@ func (b *book) missed() (string, error) {
 	if text.Len() == 0 {
 		return "Every goal was met.", nil
 	}
-	return text.String(), nil
+	return wrapped(text.String()), nil
 }
 
 // worse lists what has no goal, and is worse than the best other.
@@ -174,7 +175,22 @@ func (b *book) worse() (string, error) {
 	if text.Len() == 0 {
 		return "There is nothing of that kind.", nil
 	}
-	return text.String(), nil
+	return wrapped(text.String()), nil
+}
+
+// wrapped breaks items of a list where lines have to end.
+func wrapped(list string) string {
+	const columns = 120
+	var text strings.Builder
+	for line := range strings.Lines(list) {
+		for utf8.RuneCountInString(line) > columns {
+			end := strings.LastIndexByte(line[:columns], ' ')
+			text.WriteString(line[:end] + "\n")
+			line = "  " + line[end+1:]
+		}
+		text.WriteString(line)
+	}
+	return text.String()
 }
 
 // Rows of a session, in each of which others are measured too.

@@ -185,8 +185,8 @@ func (c *camera) take(shown time.Duration) error {
 	return nil
 }
 
-// pagePicture is the part of the page in which the person types, as it is on the screen: chromedp's picture of an element
-// has the page laid out anew for it, and that may be under way still.
+// pagePicture is the part of the page in which the person types, as it is on the screen: chromedp's picture of an
+// element has the page laid out anew for it, and that may be under way still.
 func (c *camera) pagePicture() ([]byte, error) {
 	clip, err := chromedp.Run(c.page, chromedp.Evaluate[page.Viewport](
 		`(({x, y, width, height}) => ({x, y, width, height, scale: 1}))(document.querySelector("#note").getBoundingClientRect())`))

@@ -82,8 +82,8 @@ func do(root, core string, size bool) error {
 	return build(root, tc)
 }
 
-// sizes prints what dist/ weighs, and what of it each package of Go does. The weights go into dist/sizes.json too, which
-// make figures reads.
+// sizes prints what dist/ weighs, and what of it each package of Go does. The weights go into dist/sizes.json too,
+// which make figures reads.
 func sizes(w io.Writer, root string, tc toolchain) error {
 	dist := filepath.Join(root, "dist")
 	weights, err := weigh(dist, artefacts)
