@@ -168,6 +168,7 @@ bench-agents: build browser $(RIVALS) $(PEERS) # What a session adds to a model'
 bench-pages: build browser $(RIVALS) $(PEERS)
 	go test -run '^$$' -bench . -benchmem $(if $(SHORT),-short -benchtime=1ms) ./bridge ./bridge/wire ./bridge/coalesce ./bridge/resource
 	go run ./e2e/bench $(if $(SHORT),-short)
+	@$(if $(SHORT),,go run ./e2e/bench -picture demo/bench.png)
 	@$(MAKE) figures
 
 ##@ What is generated, and the rest:

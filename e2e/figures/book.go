@@ -70,6 +70,9 @@ func (b *book) save(file string) error {
 	return os.WriteFile(file, out.Bytes(), 0o644)
 }
 
+// runOrder are all runs, as they are kept and told.
+var runOrder = []string{"size", "bench", "models", "tests", "engines", "agents"}
+
 // replace puts the figures of a run in the place of those that the book has of it.
 func (b *book) replace(name string, r measurement, figures []entry) {
 	b.Figures = slices.DeleteFunc(b.Figures, func(e entry) bool { return e.Run == name })
@@ -78,9 +81,8 @@ func (b *book) replace(name string, r measurement, figures []entry) {
 		b.Figures = append(b.Figures, e)
 	}
 	b.Runs[name] = r
-	order := []string{"size", "bench", "models", "tests", "engines", "agents"}
 	slices.SortStableFunc(b.Figures, func(x, y entry) int {
-		return slices.Index(order, x.Run) - slices.Index(order, y.Run)
+		return slices.Index(runOrder, x.Run) - slices.Index(runOrder, y.Run)
 	})
 }
 

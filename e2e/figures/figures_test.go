@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -133,6 +134,53 @@ func TestUnmarkedNumbers(t *testing.T) {
 	want = strings.ReplaceAll(want, "5 ms, ", ", ") // the marked number is taken out
 	if got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+// A run is current until code has changed, and not one of code that was never committed.
+func TestCurrent(t *testing.T) {
+	dir := t.TempDir()
+	git := func(args ...string) string {
+		t.Helper()
+		command := exec.Command("git", append([]string{"-c", "user.name=t", "-c", "user.email=t@t.example"}, args...)...)
+		command.Dir = dir
+		out, err := command.CombinedOutput()
+		if err != nil {
+			t.Fatalf("git %q: %v\n%s", args, err, out)
+		}
+		return strings.TrimSpace(string(out))
+	}
+	change := func(name, text string) {
+		t.Helper()
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		git("add", "-A")
+		git("commit", "-qm", name)
+	}
+	git("init", "-q")
+	for _, name := range []string{"bridge", "wasm", "js", "idl", "e2e", "demo/docs", "go.mod", "go.sum"} {
+		change(name+map[bool]string{true: "", false: "/a"}[strings.HasPrefix(name, "go.")], "1")
+	}
+	b := &book{Runs: map[string]measurement{}}
+	for _, name := range runOrder {
+		b.Runs[name] = measurement{Command: "make " + name, Commit: git("rev-parse", "--short", "HEAD")}
+	}
+	change("bridge/doc.md", "1")
+	change("demo/docs/a", "2")
+	if err := b.current(dir); err != nil {
+		t.Errorf("documents have changed: %v", err)
+	}
+	change("bridge/a", "2")
+	if err := b.current(dir); err == nil || !strings.Contains(err.Error(), "make bench was run at ") {
+		t.Errorf("code has changed: %v", err)
+	}
+	b.Runs["bench"] = measurement{Command: "make bench", Commit: git("rev-parse", "HEAD") + "+"}
+	if err := b.current(dir); err == nil || !strings.Contains(err.Error(), "make bench was run with changes") {
+		t.Errorf("code was not committed: %v", err)
 	}
 }
 

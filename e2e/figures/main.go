@@ -1,10 +1,11 @@
 // Command figures keeps the numbers of README.md and demo/docs/ as old as the measurements, and no older. It measures
 // nothing itself: it takes what other targets have left (sources.go) into demo/docs/figures.json, which says of each
 // figure by which command, when, at which commit and on what machine it was measured, and writes figures.json's numbers
-// into the documents (document.go). make figures runs it; so do make bench and make size's own figures.
+// into the documents (document.go). make figures runs it, and make bench ends with that.
 //
-//	figures          take what is there, and write
-//	figures -list    print every figure by name
+//	figures           take what is there, and write
+//	figures -list     print every figure by name
+//	figures -current  fail, and say which runs are older than the code; for whoever makes a release
 //
 // A document marks its numbers in two ways. A part that is written whole:
 //
@@ -31,17 +32,21 @@ const bookFile = "demo/docs/figures.json"
 
 func main() {
 	list := flag.Bool("list", false, "print every figure by name, and write nothing")
+	current := flag.Bool("current", false, "fail if figures are older than the code, and write nothing")
 	flag.Parse()
-	if err := run(*list); err != nil {
+	if err := run(*list, *current); err != nil {
 		fmt.Fprintln(os.Stderr, "figures:", err)
 		os.Exit(1)
 	}
 }
 
-func run(list bool) error {
+func run(list, current bool) error {
 	b, err := open(bookFile)
 	if err != nil {
 		return err
+	}
+	if current {
+		return b.current(".")
 	}
 	if list {
 		for _, name := range b.names() {

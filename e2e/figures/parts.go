@@ -251,7 +251,7 @@ func (b *book) testsTable() (string, error) {
 // measuredWhen is a line for each run: the command, the date, the commit, the machine.
 func (b *book) measuredWhen() (string, error) {
 	t := newTable("command", "when", "commit", "where")
-	for _, name := range []string{"size", "bench", "models", "tests", "engines", "agents"} {
+	for _, name := range runOrder {
 		r, ok := b.Runs[name]
 		if !ok {
 			continue

@@ -1,0 +1,36 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os/exec"
+	"strings"
+)
+
+// measuredCode is what a figure can depend on: all but documents.
+var measuredCode = []string{"bridge", "wasm", "js", "idl", "e2e", "demo", "go.mod", "go.sum", ":!*.md", ":!demo/docs"}
+
+// current is an error that names the runs that are older than the code below root: what was measured has changed since,
+// or was never committed.
+func (b *book) current(root string) error {
+	var errs []error
+	for _, name := range runOrder {
+		r, ok := b.Runs[name]
+		if !ok {
+			errs = append(errs, fmt.Errorf("there are no figures of %s", name))
+			continue
+		}
+		commit, dirty := strings.CutSuffix(r.Commit, "+")
+		if dirty || commit == "" {
+			errs = append(errs, fmt.Errorf("%s was run with changes that were not committed", r.Command))
+			continue
+		}
+		diff := exec.Command("git", append([]string{"diff", "--shortstat", commit, "--"}, measuredCode...)...)
+		diff.Dir = root
+		out, err := diff.CombinedOutput()
+		if changed := strings.TrimSpace(string(out)); err != nil || changed != "" {
+			errs = append(errs, fmt.Errorf("%s was run at %s; since then: %s", r.Command, commit, changed))
+		}
+	}
+	return errors.Join(errs...)
+}
