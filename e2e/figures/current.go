@@ -5,10 +5,9 @@ import (
 	"fmt"
 	"os/exec"
 	"strings"
-)
 
-// measuredCode is what a figure can depend on: all but documents.
-var measuredCode = []string{"bridge", "wasm", "js", "idl", "e2e", "demo", "go.mod", "go.sum", ":!*.md", ":!demo/docs"}
+	"github.com/pagewire/pagewire/e2e/bench/figure"
+)
 
 // current is an error that names the runs that are older than the code below root: what was measured has changed since,
 // or was never committed.
@@ -25,7 +24,7 @@ func (b *book) current(root string) error {
 			errs = append(errs, fmt.Errorf("%s was run with changes that were not committed", r.Command))
 			continue
 		}
-		diff := exec.Command("git", append([]string{"diff", "--shortstat", commit, "--"}, measuredCode...)...)
+		diff := exec.Command("git", append([]string{"diff", "--shortstat", commit, "--"}, figure.Code...)...)
 		diff.Dir = root
 		out, err := diff.CombinedOutput()
 		if changed := strings.TrimSpace(string(out)); err != nil || changed != "" {

@@ -70,11 +70,19 @@ func value(file, key, sign, without string) string {
 	return without
 }
 
-// Commit is the one that is checked out, with "+" where files differ from it; empty outside of a repository.
+// Code is what a figure can depend on, in the words of git: all but documents and pictures.
+var Code = []string{"bridge", "wasm", "js", "idl", "e2e", "demo", "go.mod", "go.sum", ":!*.md", ":!*.png", ":!*.gif",
+	":!demo/docs"}
+
+// Commit is the one that is checked out, with "+" where code differs from it; empty outside of a repository.
 func Commit() string {
-	out, err := exec.Command("git", "describe", "--always", "--dirty=+", "--exclude=*", "--abbrev=10").Output()
+	head, err := exec.Command("git", "rev-parse", "--short=10", "HEAD").Output()
 	if err != nil {
 		return ""
 	}
-	return strings.TrimSpace(string(out))
+	changed, err := exec.Command("git", append([]string{"status", "--porcelain", "--"}, Code...)...).Output()
+	if err != nil || len(changed) > 0 {
+		return strings.TrimSpace(string(head)) + "+"
+	}
+	return strings.TrimSpace(string(head))
 }
