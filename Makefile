@@ -159,6 +159,7 @@ bench: $(if $(FLEET),bench-fleet,$(if $(AGENTS),bench-agents,bench-pages)) ## Me
 
 bench-fleet: build # Nodes of a fleet beside bare NATS and bare WebSockets
 	go build -o bin/ ./e2e/bench/fleet && bin/fleet
+	@$(MAKE) figures
 
 bench-agents: build browser $(RIVALS) $(PEERS) # What a session adds to a model's context, what deltas cost, and a hook
 	go run ./e2e/bench -agents -out dist/bench/models

@@ -39,6 +39,8 @@ type entry struct {
 	Met   *bool   `json:",omitempty"`
 	Ratio float64 `json:",omitempty"` // Value to what Of did
 	Of    string  `json:",omitempty"`
+	// Text, Beside and Quotient are a row that was measured as text; its Value says nothing.
+	Text, Beside, Quotient string `json:",omitempty"`
 	// Others are the medians of all others that were measured in the same rounds, by name; "floor: …" is a bare wire.
 	Others map[string]float64 `json:",omitempty"`
 }
@@ -71,7 +73,7 @@ func (b *book) save(file string) error {
 }
 
 // runOrder are all runs, as they are kept and told.
-var runOrder = []string{"size", "bench", "models", "tests", "engines", "agents"}
+var runOrder = []string{"size", "bench", "models", "fleet", "tests", "engines", "agents"}
 
 // replace puts the figures of a run in the place of those that the book has of it.
 func (b *book) replace(name string, r measurement, figures []entry) {
@@ -117,6 +119,9 @@ func (e entry) floor() (v float64, ok bool) {
 // quantities are the names under which documents find a row: its own for Pagewire's figure, and with a word behind it
 // what it is compared with.
 func (e entry) quantities() map[string]quantity {
+	if e.Text != "" {
+		return nil
+	}
 	all := map[string]quantity{e.Name: {e.Value, e.Unit}}
 	for name, v := range e.Others {
 		all[e.Name+": "+name] = quantity{v, e.Unit}

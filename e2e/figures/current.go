@@ -13,7 +13,7 @@ import (
 // or was never committed.
 func (b *book) current(root string) error {
 	var errs []error
-	for _, name := range runOrder {
+	for _, name := range runOrder[1:] { // sizes are compared by a test, with each build
 		r, ok := b.Runs[name]
 		if !ok {
 			errs = append(errs, fmt.Errorf("there are no figures of %s", name))

@@ -14,7 +14,7 @@ import (
 func (b *book) part(name string) (string, error) {
 	parts := map[string]func() (string, error){
 		"costs": b.costs, "sizes": b.sizesTable, "benchmark": b.benchmark, "models": b.modelsTable,
-		"missed": b.missed, "worse": b.worse, "tests": b.testsTable, "measured": b.measuredWhen,
+		"missed": b.missed, "worse": b.worse, "fleet": b.fleetTable, "tests": b.testsTable, "measured": b.measuredWhen,
 	}
 	write, ok := parts[name]
 	if !ok {
@@ -229,6 +229,17 @@ func (b *book) modelsTable() (string, error) {
 			turns = v
 		}
 		t.row(name, figure.Quantity(bytes[name], ""), figure.Number(turns))
+	}
+	return t.String(), nil
+}
+
+func (b *book) fleetTable() (string, error) {
+	if len(b.of("fleet")) == 0 {
+		return "Not measured yet: `make bench FLEET=1`.", nil
+	}
+	t := newTable("what", "fleet", "beside", "ratio")
+	for _, e := range b.of("fleet") {
+		t.row(e.Name, e.Text, e.Beside, e.Quotient)
 	}
 	return t.String(), nil
 }

@@ -19,7 +19,7 @@ import (
 // take brings the book up to date with what other targets have left below root. What was not run since is kept as it
 // is, with its date.
 func (b *book) take(root string) error {
-	for _, source := range []func(root string) error{b.sizes, b.bench, b.models, b.tests, b.engines, b.agents} {
+	for _, source := range []func(root string) error{b.sizes, b.bench, b.models, b.fleet, b.tests, b.engines, b.agents} {
 		if err := source(root); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
@@ -56,11 +56,14 @@ func (b *book) sizes(root string) error {
 			}
 		}
 	}
-	if b.Runs["size"].Core == file.Core && reflect.DeepEqual(b.of("size"), figures) {
+	commit := figure.Commit()
+	was, dirty := strings.CutSuffix(b.Runs["size"].Commit, "+")
+	replaced := dirty && was != "" && !strings.HasSuffix(commit, "+")
+	if !replaced && b.Runs["size"].Core == file.Core && reflect.DeepEqual(b.of("size"), figures) {
 		return nil
 	}
 	b.replace("size", measurement{Command: "make size", Date: modified(path), Machine: figure.Machine(),
-		Commit: figure.Commit(), Core: file.Core}, figures)
+		Commit: commit, Core: file.Core}, figures)
 	return nil
 }
 
@@ -99,6 +102,7 @@ func (b *book) measured(root, name, file string) error {
 		return err
 	}
 	have := b.Runs[name]
+	r.Began = r.Began.UTC().Truncate(time.Second)
 	if !r.Began.After(have.Date) || r.Short && !have.Short && len(b.of(name)) > 0 {
 		return nil
 	}
@@ -121,8 +125,30 @@ func (b *book) measured(root, name, file string) error {
 		}
 		figures = append(figures, e)
 	}
-	b.replace(name, measurement{Command: r.Command, Date: r.Began.Truncate(time.Second), Machine: r.Machine,
-		Commit: r.Commit, Rounds: r.Rounds, Short: r.Short}, figures)
+	b.replace(name, measurement{Command: r.Command, Date: r.Began, Machine: r.Machine, Commit: r.Commit,
+		Rounds: r.Rounds, Short: r.Short}, figures)
+	return nil
+}
+
+// fleet takes the rows of make bench FLEET=1, which are text.
+func (b *book) fleet(root string) error {
+	var r struct {
+		Began                    time.Time
+		Machine, Commit, Command string
+		Rows                     []struct{ What, Figure, Beside, Ratio string }
+	}
+	if err := read(filepath.Join(root, "dist/bench/fleet.json"), &r); err != nil {
+		return err
+	}
+	if !r.Began.After(b.Runs["fleet"].Date) {
+		return nil
+	}
+	var figures []entry
+	for _, row := range r.Rows {
+		figures = append(figures, entry{Name: row.What, Text: row.Figure, Beside: row.Beside, Quotient: row.Ratio})
+	}
+	b.replace("fleet", measurement{Command: r.Command, Date: r.Began.UTC().Truncate(time.Second), Machine: r.Machine,
+		Commit: r.Commit}, figures)
 	return nil
 }
 
