@@ -121,6 +121,7 @@ test-browser: $(BUILD) browser $(PEERS) $(VIEWS) $(SUITES) $(AGENT) ## Browser l
 
 test-agents: build $(AGENT_PROGRAMS) ## Agent programs of others, each with a scripted model; writes demo/docs/. RUN=TestPrograms/codex: one
 	$(call gotest,agents,env AGENTS=all go test -json -count=1 -timeout 30m $(if $(RUN),-run '$(RUN)') ./e2e/agents)
+	@go run ./e2e/figures
 
 test-engines: $(BUILD) browser engines $(SUITES) ## The same tests in Chromium, Firefox and WebKitGTK; writes demo/docs/. ENGINES=firefox RUN=TestStory: one
 	@go vet -tags engines ./e2e/...
@@ -128,7 +129,7 @@ test-engines: $(BUILD) browser engines $(SUITES) ## The same tests in Chromium, 
 		ENGINE=$$engine $(GOTESTSUM) --jsonfile $(RESULTS)/engines-$$engine.json --raw-command -- go test -json -count=1 \
 			-timeout 30m -parallel 3 -tags engines -run "$(or $(RUN),$$(go run ./e2e/engines -list $$engine))" \
 			$$([ $$engine = chromium ] || echo ./e2e/engine) ./e2e || failed=1; \
-	done; $(if $(ENGINES)$(RUN),,go run ./e2e/engines $(RESULTS);) test -z "$$failed"
+	done; $(if $(ENGINES)$(RUN),,go run ./e2e/engines $(RESULTS) && go run ./e2e/figures;) test -z "$$failed"
 
 ##@ What a night can prove:
 test-busy: build ## Every test, ROUNDS times (5), while two loops keep two processors busy

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -32,6 +34,24 @@ func TestDocumentsHaveTheNumbersOfTheBook(t *testing.T) {
 		} else if after != string(text) {
 			t.Errorf("%s: make figures would change %s", file, firstDifference(string(text), after))
 		}
+	}
+}
+
+// What the tests of engines and agents have written is what the figures say of them.
+func TestTheBookHasWhatOtherGeneratorsHaveWritten(t *testing.T) {
+	b, err := open(filepath.Join(root, bookFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	engines, agents := b.of("engines"), b.of("agents")
+	if err := errors.Join(b.engines(root), b.agents(root)); err != nil {
+		t.Fatal(err)
+	}
+	if now := b.of("engines"); !reflect.DeepEqual(now, engines) {
+		t.Errorf("figures.json has %v, engines.md %v: run make figures", engines, now)
+	}
+	if now := b.of("agents"); !reflect.DeepEqual(now, agents) {
+		t.Errorf("figures.json has %v, agents.md %v: run make figures", agents, now)
 	}
 }
 

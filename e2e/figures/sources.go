@@ -232,15 +232,20 @@ func (b *book) agents(root string) error {
 	return b.written("agents", "make test-agents", path, []entry{{Name: "agents", Value: float64(told), Run: "agents"}})
 }
 
-// written takes what another generator has written into a document, with the date of the document's last commit.
+// written takes what another generator has written into a document: now, or before its last commit.
 func (b *book) written(name, command, path string, figures []entry) error {
 	if reflect.DeepEqual(b.of(name), figures) {
 		return nil
 	}
-	date, commit := modified(path), ""
-	if out, err := exec.Command("git", "log", "-1", "--format=%cI %h", "--abbrev=10", "--", path).Output(); err == nil {
+	date, commit := modified(path), figure.Commit()
+	git := func(args ...string) string {
+		out, _ := exec.Command("git", append(args, "--", path)...).Output() // without git the file says when
+		return string(out)
+	}
+	if git("status", "--porcelain") == "" {
 		var when string
-		if n, _ := fmt.Sscan(string(out), &when, &commit); n == 2 {
+		out := git("log", "-1", "--format=%cI %h", "--abbrev=10")
+		if n, _ := fmt.Sscan(out, &when, &commit); n == 2 {
 			date, _ = time.Parse(time.RFC3339, when)
 		}
 	}
