@@ -452,7 +452,7 @@ func TestTheFiguresSayWhatTheBuildWeighs(t *testing.T) {
 			said[f.Name] = f.Value
 		}
 	}
-	core, err := os.ReadFile("../../dist/test/core")
+	core, err := os.ReadFile("../../dist/meta/core")
 	if err != nil {
 		t.Fatal(err)
 	}

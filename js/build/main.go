@@ -14,7 +14,8 @@
 //	dist/extension/          the browser extension, as a browser loads it; pagewire-extension.zip is the same, packed
 //	dist/extension-firefox/  the same for Firefox; pagewire-extension-firefox.zip
 //	dist/demo/               the demo pages, which load the files above from the root
-//	dist/test/               what the tests under Node import; and what compiled the core, in core
+//	dist/test/               what the tests under Node import
+//	dist/meta/               what compiled the core
 //	bin/pagewire             the command, with the files above inside
 //
 // Usage, from anywhere in the repository:
@@ -147,7 +148,10 @@ func build(root string, tc toolchain) error {
 	if err := buildCommands(root, dist, pkg.Version); err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(dist, "test/core"), []byte(tc.name), 0o644); err != nil {
+	if err := os.MkdirAll(filepath.Join(dist, "meta"), 0o755); err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(dist, "meta", "core"), []byte(tc.name), 0o644); err != nil {
 		return err
 	}
 	fmt.Printf("build: pagewire %s in %.1f s, core compiled by %s\n", pkg.Version, time.Since(start).Seconds(), tc.name)
