@@ -344,3 +344,33 @@ func (r *replay) quiet() {
 		}
 	}
 }
+
+// What is offered names the tests that show it: they are there.
+func TestUpstreamNamesTestsThatAreThere(t *testing.T) {
+	var code strings.Builder
+	for _, pattern := range []string{"../../e2e/*_test.go", "../view/*_test.go"} {
+		files, _ := filepath.Glob(pattern)
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			code.Write(text)
+		}
+	}
+	documents, _ := filepath.Glob("../../idl/upstream/*/*.md")
+	if len(documents) < 5 {
+		t.Fatalf("%d documents", len(documents))
+	}
+	for _, document := range documents {
+		text, err := os.ReadFile(document)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range regexp.MustCompile(`\bTest[A-Z]\w+`).FindAllString(string(text), -1) {
+			if !strings.Contains(code.String(), "func "+name) { // RUN= takes the beginning of a name
+				t.Errorf("%s names %s, which is no test", document, name)
+			}
+		}
+	}
+}
