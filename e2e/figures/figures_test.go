@@ -162,7 +162,8 @@ func TestCurrent(t *testing.T) {
 	dir := t.TempDir()
 	git := func(args ...string) string {
 		t.Helper()
-		command := exec.Command("git", append([]string{"-c", "user.name=t", "-c", "user.email=t@t.example"}, args...)...)
+		who := []string{"-c", "user.name=t", "-c", "user.email=t@t.example"}
+		command := exec.Command("git", append(who, args...)...)
 		command.Dir = dir
 		out, err := command.CombinedOutput()
 		if err != nil {

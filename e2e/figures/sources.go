@@ -19,7 +19,8 @@ import (
 // take brings the book up to date with what other targets have left below root. What was not run since is kept as it
 // is, with its date.
 func (b *book) take(root string) error {
-	for _, source := range []func(root string) error{b.sizes, b.bench, b.models, b.fleet, b.tests, b.engines, b.agents} {
+	sources := []func(root string) error{b.sizes, b.bench, b.models, b.fleet, b.tests, b.engines, b.agents}
+	for _, source := range sources {
 		if err := source(root); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
