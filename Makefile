@@ -6,8 +6,8 @@ SHELL         := /bin/bash
 MAKEFLAGS     += --no-print-directory
 .DEFAULT_GOAL := help
 .PHONY: help build demo pictures test test-native test-wasm test-js test-browser test-agents test-attacks test-busy \
-	test-engines test-rounds test-races test-fresh size bench bench-agents bench-fleet bench-pages imports generate check \
-	lint fmt clean browser engines node
+	test-engines test-rounds test-races test-fresh size bench bench-agents bench-fleet bench-pages figures imports generate \
+	check lint fmt clean browser engines node
 
 # npm writes this file last, so it is older than the lock file exactly when something has to be installed.
 NPM := js/node_modules/.package-lock.json
@@ -17,7 +17,7 @@ PEERS := e2e/peers/node_modules/.package-lock.json
 RIVALS := e2e/bench/node_modules/.package-lock.json
 # What the tests of Views run against: the MCP Apps SDK, and the official server.
 VIEWS := e2e/views/node_modules/.package-lock.json
-# The protocol's conformance suites, MCP Inspector, and the Node 22 that both need.
+# The protocol's conformance suites, MCP Inspector and the Node 22 that both need; and the web platform's test harness.
 SUITES := e2e/conformance/node_modules/.package-lock.json
 # Agent programs: the one that runs with all tests, and those of make test-agents, 1.6 GB.
 AGENT  := e2e/agents/gemini/node_modules/.package-lock.json
@@ -28,7 +28,7 @@ AGENT_PROGRAMS := $(AGENT) e2e/agents/programs/node_modules/.package-lock.json e
 LEVELS         := native wasm js browser
 # The levels that run the core as it is built do so once more with TinyGo's build, where tinygo is on PATH.
 TINYGO_LEVELS  := $(if $(shell command -v tinygo),tinygo/js tinygo/browser)
-DRIVES_BROWSER := /(e2e|e2e/agents|e2e/engine|bridge/gateway/(browser(/.*)?|pages/(cdp|socket)|inspect/look))$$
+DRIVES_BROWSER := /(e2e|e2e/agents|e2e/engine|e2e/picture|bridge/gateway/(browser(/.*)?|pages/(cdp|socket)|inspect/look))$$
 NEEDS_BUILD    := /js/build$$
 NATIVE_PACKAGES  = $$(go list ./... | grep -vE '$(DRIVES_BROWSER)|$(NEEDS_BUILD)')
 BROWSER_PACKAGES = $$(go list ./... | grep -E '$(DRIVES_BROWSER)')
@@ -121,14 +121,15 @@ test-browser: $(BUILD) browser $(PEERS) $(VIEWS) $(SUITES) $(AGENT) ## Browser l
 
 test-agents: build $(AGENT_PROGRAMS) ## Agent programs of others, each with a scripted model; writes demo/docs/. RUN=TestPrograms/codex: one
 	$(call gotest,agents,env AGENTS=all go test -json -count=1 -timeout 30m $(if $(RUN),-run '$(RUN)') ./e2e/agents)
+	@go run ./e2e/figures
 
-test-engines: $(BUILD) browser engines ## The same tests in Chromium, Firefox and WebKitGTK; writes demo/docs/. ENGINES=firefox RUN=TestStory: one
+test-engines: $(BUILD) browser engines $(SUITES) ## The same tests in Chromium, Firefox and WebKitGTK; writes demo/docs/. ENGINES=firefox RUN=TestStory: one
 	@go vet -tags engines ./e2e/...
 	@mkdir -p $(RESULTS); failed=; for engine in $(or $(ENGINES),chromium firefox webkit); do \
 		ENGINE=$$engine $(GOTESTSUM) --jsonfile $(RESULTS)/engines-$$engine.json --raw-command -- go test -json -count=1 \
 			-timeout 30m -parallel 3 -tags engines -run "$(or $(RUN),$$(go run ./e2e/engines -list $$engine))" \
 			$$([ $$engine = chromium ] || echo ./e2e/engine) ./e2e || failed=1; \
-	done; $(if $(ENGINES)$(RUN),,go run ./e2e/engines $(RESULTS);) test -z "$$failed"
+	done; $(if $(ENGINES)$(RUN),,go run ./e2e/engines $(RESULTS) && go run ./e2e/figures;) test -z "$$failed"
 
 ##@ What a night can prove:
 test-busy: build ## Every test, ROUNDS times (5), while two loops keep two processors busy
@@ -159,17 +160,27 @@ bench: $(if $(FLEET),bench-fleet,$(if $(AGENTS),bench-agents,bench-pages)) ## Me
 
 bench-fleet: build # Nodes of a fleet beside bare NATS and bare WebSockets
 	go build -o bin/ ./e2e/bench/fleet && bin/fleet
+	@$(MAKE) figures
 
 bench-agents: build browser $(RIVALS) $(PEERS) # What a session adds to a model's context, what deltas cost, and a hook
-	go run ./e2e/bench -agents
+	go run ./e2e/bench -agents -out dist/bench/models
 	go test -run '^$$' -bench Hook -benchtime=200x ./bridge/cmd/pagewire
+	@$(MAKE) figures
 
 bench-pages: build browser $(RIVALS) $(PEERS)
 	go test -run '^$$' -bench . -benchmem $(if $(SHORT),-short -benchtime=1ms) ./bridge ./bridge/wire ./bridge/coalesce ./bridge/resource
 	go run ./e2e/bench $(if $(SHORT),-short)
+	@$(if $(SHORT),,go run ./e2e/bench -picture demo/bench.png)
+	@$(MAKE) figures
 
 ##@ What is generated, and the rest:
-pictures: build browser ## Take the inspector's pictures anew, into demo/
+figures: ## Write README's and the docs' numbers anew, of make size, bench, test, test-engines and test-agents
+	@$(MAKE) build CORE=go # by which the sizes are compared, on every machine
+	@go run ./js/build -core=go -size > /dev/null
+	@go run ./e2e/figures
+
+pictures: build browser ## Take the pictures anew, into demo/: the inspector's, and the moving one of the README
+	@go run ./e2e/picture -out demo
 	@go test -count=1 ./bridge/gateway/inspect/look -run InspectorIsLive -pictures demo
 
 imports: ## Draw which packages import which, the higher above the lower; DOT=1 for Graphviz

@@ -2,41 +2,127 @@ package e2e
 
 import (
 	"encoding/json"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"net/http/httptest"
 	"os"
+	"path"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/evanw/esbuild/pkg/api"
+
+	"github.com/pagewire/pagewire/e2e/engine"
 )
 
-// wptResult is what the harness says of one test.
-type wptResult struct{ Name, Status, Message string }
+const (
+	// upstream is what is offered to the web platform's own tests, laid out as they are.
+	upstream = "../idl/upstream/wpt"
+	// ownTests are tests of the same kind, of what Pagewire has beyond that.
+	ownTests = "wpt"
+	// suitePackages has the harness as the web platform's tests have it, and the IDL of all specifications.
+	suitePackages = "conformance/node_modules"
+)
 
-// judge serves a page on the harness of wpt/resources, with Pagewire in front of it, and reports its tests.
-func judge(t *testing.T, m mode, html string, least int) {
-	t.Helper()
-	harness := map[string]string{}
-	for _, name := range []string{"testharness.js", "testharnessreport.js"} {
-		text, err := os.ReadFile(filepath.Join("wpt/resources", name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		harness["/resources/"+name] = string(text)
+// wptFiles are the files that a test may name by path, where they are not in upstream or ownTests.
+var wptFiles = map[string]string{
+	"/resources/testharness.js":       suitePackages + "/wpt-runner/testharness/testharness.js",
+	"/resources/idlharness.js":        suitePackages + "/wpt-runner/testharness/idlharness.js",
+	"/resources/WebIDLParser.js":      suitePackages + "/wpt-runner/testharness/webidl2.js",
+	"/resources/testharnessreport.js": ownTests + "/testharnessreport.js",
+}
+
+// wptFile finds the file of a path.
+func wptFile(name string) ([]byte, error) {
+	if file, ok := wptFiles[name]; ok {
+		return os.ReadFile(file)
 	}
+	if strings.HasPrefix(name, "/ours/") {
+		return os.ReadFile(ownTests + strings.TrimPrefix(name, "/ours"))
+	}
+	text, err := os.ReadFile(upstream + name)
+	if err != nil && path.Dir(name) == "/interfaces" {
+		return os.ReadFile(suitePackages + "/@webref/idl/" + path.Base(name))
+	}
+	return text, err
+}
+
+var metaScript = regexp.MustCompile(`(?m)^// META: script=(.+)$`)
+
+// wptDocument is a document, or what the web platform's server makes of a script of tests.
+func wptDocument(name string) (string, error) {
+	stem, generated := strings.CutSuffix(name, ".window.html")
+	if !generated {
+		text, err := wptFile(name)
+		return string(text), err
+	}
+	text, err := wptFile(stem + ".window.js")
+	if err != nil {
+		text = nil // a test has made it, and it names no other
+	}
+	html := "<!doctype html><meta charset=utf-8><script src=/resources/testharness.js></script>" +
+		"<script src=/resources/testharnessreport.js></script>"
+	for _, m := range metaScript.FindAllStringSubmatch(string(text), -1) {
+		html += "<script src=" + m[1] + "></script>"
+	}
+	return html + "<script src=" + path.Base(stem) + ".window.js></script>", nil
+}
+
+// serveWPT serves the web platform's tests. Every document has Pagewire in front of all other scripts, inline, as by
+// wpt run --inject-script: a frame of an opaque origin could not fetch it.
+func serveWPT(t *testing.T, further map[string]string) *site {
+	t.Helper()
 	script, err := os.ReadFile(filepath.Join(dist, "pagewire.js"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	// What `wpt run --inject-script` does: the script is in the document, before all others, and files can hand it on
-	// to frames that cannot fetch it.
-	inject := "<script data-inject>" + string(script) + "</script>"
-	html = strings.Replace(html, "<script", inject+"<script", 1)
-	b := open(t, m, serve(t, page{tag: html, script: "", scripts: harness}))
-	results := run[[]wptResult](b, `return tests`)
+	inject := "<script>" + string(script) + "</script>"
+	if thisEngine == "webkit" {
+		inject = "<script>" + engine.Recorder + "</script>" + inject
+	}
+	s := &site{}
+	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Origin-Agent-Cluster", "?1")
+		if text, ok := further[r.URL.Path]; ok {
+			w.Header().Set("Content-Type", "text/javascript")
+			fmt.Fprint(w, text)
+			return
+		}
+		if path.Ext(r.URL.Path) != ".html" {
+			text, err := wptFile(r.URL.Path)
+			if err != nil {
+				http.NotFound(w, r)
+				return
+			}
+			w.Header().Set("Content-Type", map[string]string{".js": "text/javascript"}[path.Ext(r.URL.Path)])
+			w.Write(text)
+			return
+		}
+		html, err := wptDocument(r.URL.Path)
+		if err != nil {
+			http.NotFound(w, r)
+			return
+		}
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		fmt.Fprint(w, strings.Replace(html, "<script", inject+"<script", 1))
+	}))
+	t.Cleanup(s.Close)
+	return s
+}
+
+// judge opens a document of tests, and reports them.
+func judge(t *testing.T, m mode, s *site, document string, least int) {
+	t.Helper()
+	s.URL += document
+	b := open(t, m, s)
+	results := run[[]struct{ Name, Status, Message string }](b, `return wptResults`)
 	for _, r := range results {
 		if r.Status != "PASS" {
-			t.Errorf("%s: %s", r.Name, r.Message)
+			t.Errorf("%s: %s: %s", r.Status, r.Name, r.Message)
 		}
 	}
 	if len(results) < least {
@@ -44,36 +130,63 @@ func judge(t *testing.T, m mode, html string, least int) {
 	}
 }
 
-// The files that are fit to be offered to the web platform's own tests, on Pagewire.
+// What is offered to the web platform's own tests, and ours of that kind, on Pagewire.
 func TestWebPlatform(t *testing.T) {
 	t.Parallel()
-	for _, file := range []struct {
-		name  string
+	const folder = "/webmcp/page-resources/"
+	// Chromium 156 crashes when a parsed document's native model context is read.
+	withoutNative := []mode{noFlag}
+	// There is a policy to deny where the browser has WebMCP.
+	withNative := inThisEngine([]mode{native}, func(m mode) mode { return m })
+	documents := map[string]struct {
 		least int // tests in it
 		modes []mode
 	}{
-		{"registerResource.https.html", 30, modes},
-		{"unregisterResource.https.html", 8, modes},
-		{"resources-model-context.https.html", 3, modes},
-		{"resources-opaque-origin.https.html", 1, modes},
-		// Chromium 156 crashes when a parsed document's native model context is read.
-		{"resources-inactive-document.https.html", 1, []mode{noFlag}},
-	} {
-		html, err := os.ReadFile(filepath.Join("wpt", file.name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, m := range file.modes {
-			t.Run(file.name+"/"+m.name, func(t *testing.T) {
+		folder + "registerResource.tentative.https.html":      {35, modes},
+		folder + "unregisterResource.tentative.https.html":    {5, modes},
+		folder + "notifyResourceUpdated.tentative.https.html": {4, modes},
+		folder + "opaque-origin.tentative.https.html":         {1, modes},
+		folder + "permissions-policy.tentative.https.html":    {1, withNative},
+		folder + "inactive-document.tentative.https.html":     {1, withoutNative},
+		folder + "idlharness.tentative.https.window.html":     {10, modes},
+		"/ours/members.https.html":                            {6, modes},
+		"/ours/model-context.https.html":                      {3, modes},
+	}
+	for name, d := range documents {
+		for _, m := range d.modes {
+			t.Run(path.Base(name)+"/"+m.name, func(t *testing.T) {
 				t.Parallel()
-				judge(t, m, string(html), file.least)
+				judge(t, m, serveWPT(t, nil), name, d.least)
 			})
 		}
 	}
-	files, err := filepath.Glob("wpt/*.html")
-	if err != nil || len(files) != 5 {
-		t.Errorf("%q (%v): a file that is not listed does not run", files, err)
+	for _, name := range testDocuments(t) {
+		if _, ok := documents[name]; !ok {
+			t.Errorf("%s is not listed, and so does not run", name)
+		}
 	}
+}
+
+// testDocuments are all that there are, by their paths.
+func testDocuments(t *testing.T) (all []string) {
+	for root, prefix := range map[string]string{upstream: "", ownTests: "/ours"} {
+		err := fs.WalkDir(os.DirFS(root), ".", func(name string, _ fs.DirEntry, err error) error {
+			parts := strings.Split(name, "/")
+			name = prefix + "/" + name
+			switch {
+			case slices.Contains(parts, "resources"):
+			case strings.HasSuffix(name, ".https.html"):
+				all = append(all, name)
+			case strings.HasSuffix(name, ".window.js"):
+				all = append(all, strings.TrimSuffix(name, ".js")+".html")
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return all
 }
 
 // Everything that the IDL names is where Web IDL puts it, and is converted as Web IDL converts.
@@ -88,18 +201,17 @@ func TestIDL(t *testing.T) {
 		t.Fatal(err)
 	}
 	modules, _ := filepath.Abs("../js/node_modules")
-	built := api.Build(api.BuildOptions{EntryPoints: []string{"wpt/idlharness.ts"}, Bundle: true,
+	built := api.Build(api.BuildOptions{EntryPoints: []string{ownTests + "/idlharness.ts"}, Bundle: true,
 		Format: api.FormatIIFE, Target: api.ES2022, NodePaths: []string{modules},
 		Define: map[string]string{"idl": string(text)}})
 	if len(built.Errors) > 0 {
 		t.Fatal(built.Errors[0].Text)
 	}
-	html := `<script src="/resources/testharness.js"></script><script>` +
-		strings.ReplaceAll(string(built.OutputFiles[0].Contents), "</script", "<\\/script") + `</script>`
+	scripts := map[string]string{"/ours/idl.window.js": string(built.OutputFiles[0].Contents)}
 	for _, m := range modes {
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()
-			judge(t, m, html, 13)
+			judge(t, m, serveWPT(t, scripts), "/ours/idl.window.html", 13)
 		})
 	}
 }

@@ -49,6 +49,26 @@ test("a changed comment is drift in the types only", (t) => {
   assert.match(stderr, /js\/pagewire\.d\.ts differs/);
 });
 
+// What is offered to web-platform-tests is a part of what Pagewire has: it cannot say anything else.
+test("the IDL that is offered upstream is a part of this one", async () => {
+  const { parse } = await import("../js/node_modules/webidl2/index.js");
+  const read = (file) => parse(readFileSync(join(root, "idl", file), "utf8"));
+  const ours = new Map(read("model-context-resources.idl").map((node) => [node.name, node]));
+  const text = (node) => JSON.stringify(node);
+  for (const node of read("upstream/wpt/interfaces/webmcp-page-resources.tentative.idl")) {
+    const own = ours.get(node.name);
+    assert.ok(own, `${node.name} is in Pagewire's IDL`);
+    if (node.type === "callback") {
+      assert.deepEqual(text([node.idlType, node.arguments]), text([own.idlType, own.arguments]));
+      continue;
+    }
+    for (const member of node.members) {
+      const twin = own.members.find(({ name }) => name === member.name);
+      assert.equal(text(twin), text(member), `${node.name}.${member.name} is the same in both`);
+    }
+  }
+});
+
 const unknown = {
   "a type": [/DOMString title;/, "octet title;", /type of ModelContextResource\.title/],
   "a nullable type": [/DOMString title;/, "DOMString? title;", /ModelContextResource\.title.*nullable/],

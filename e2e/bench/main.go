@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"github.com/pagewire/pagewire/bridge/gateway/browser"
+	"github.com/pagewire/pagewire/e2e/bench/figure"
 )
 
 // offline keeps a browser of the benchmark from everything but this machine.
@@ -72,7 +73,8 @@ func run(ctx context.Context, rounds int, short, agents bool, only, out string) 
 	defer closeBrowser()
 	b.chromium = chromium
 
-	report := Report{Began: began, Rounds: rounds, Short: short, Machine: machine(chromium)}
+	report := Report{Began: began, Rounds: rounds, Short: short, Machine: machine(chromium), Commit: figure.Commit(),
+		Command: command(short, agents)}
 	var failed []error
 	families := slices.Concat(b.sizes(), b.starts(), b.pages(), b.gateways(), b.renderers(), b.scales())
 	if agents {
@@ -100,6 +102,18 @@ func run(ctx context.Context, rounds int, short, agents bool, only, out string) 
 	}
 	fmt.Printf("\n%s/index.html has the plots, bench.json every figure.\n", out)
 	return errors.Join(failed...)
+}
+
+// command is what a person types for such a run.
+func command(short, agents bool) string {
+	name := "make bench"
+	if agents {
+		name += " AGENTS=1"
+	}
+	if short {
+		name += " SHORT=1"
+	}
+	return name
 }
 
 // print writes the ratios first, then all figures.

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/pagewire/pagewire/e2e/bench/figure"
 )
 
 // A family is work that every contender does in each round, and the rows that come of it.
@@ -269,7 +271,7 @@ func (g goal) text(unit string) string {
 	case g.most == 0:
 		return ""
 	case g.of == "":
-		return strings.TrimSpace(fmt.Sprintf("%s %s %s", sign, number(g.most), unit))
+		return strings.TrimSpace(fmt.Sprintf("%s %s %s", sign, figure.Number(g.most), unit))
 	case g.of == best:
 		return fmt.Sprintf("%s %g x best", sign, g.most)
 	}
@@ -308,24 +310,4 @@ func median(sorted []float64) float64 {
 func quantile(list []float64, q float64) float64 {
 	slices.Sort(list)
 	return list[min(len(list)-1, int(float64(len(list))*q))]
-}
-
-// number has three digits that count, and all of those before the point.
-func number(v float64) string {
-	digits := 0
-	if v != 0 {
-		digits = max(0, 2-int(math.Floor(math.Log10(math.Abs(v)))))
-	}
-	s := fmt.Sprintf("%.*f", min(digits, 3), v)
-	if strings.Contains(s, ".") {
-		s = strings.TrimRight(strings.TrimRight(s, "0"), ".")
-	}
-	whole, rest, dot := strings.Cut(s, ".")
-	for i := len(whole) - 3; i > 0 && whole[i-1] != '-'; i -= 3 {
-		whole = whole[:i] + "," + whole[i:]
-	}
-	if dot {
-		return whole + "." + rest
-	}
-	return whole
 }

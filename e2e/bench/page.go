@@ -10,6 +10,8 @@ import (
 
 	"github.com/chromedp/cdproto/target"
 	"github.com/chromedp/chromedp"
+
+	"github.com/pagewire/pagewire/e2e/bench/figure"
 )
 
 // pages are families in which a page and its agents are in one window. Both libraries get the same page and the same
@@ -82,8 +84,8 @@ func (b *bench) pages() []family {
 			// @mcp-b/global, asked for the same, has not ended after a minute.
 			name: "page: reads with many resources",
 			rows: []row{
-				{"longest", fmt.Sprintf("longest of %s reads with as many resources", number(float64(many))), "ms",
-					goal{most: 50}, ""},
+				{"longest", fmt.Sprintf("longest of %s reads with as many resources", figure.Number(float64(many))),
+					"ms", goal{most: 50}, ""},
 			},
 			contenders: []contender{
 				does("Pagewire, by a port", ours, we.path, "pause", "overPort", many),
@@ -104,10 +106,10 @@ func (b *bench) pages() []family {
 			contenders: both("notify", loop),
 		},
 		{
-			name: fmt.Sprintf("page: %s random bursts of changes", number(float64(bursts))),
+			name: fmt.Sprintf("page: %s random bursts of changes", figure.Number(float64(bursts))),
 			rows: []row{
-				{"announced", fmt.Sprintf("last state announced, of %s random bursts", number(float64(bursts))), "%",
-					goal{most: 100, least: true}, ""},
+				{"announced", fmt.Sprintf("last state announced, of %s random bursts", figure.Number(float64(bursts))),
+					"%", goal{most: 100, least: true}, ""},
 				{"delay", "last change of a burst until the reader holds it, p50", "ms", goal{}, ""},
 			},
 			contenders: both("bursts", bursts),

@@ -13,9 +13,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
-	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -24,6 +22,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/pagewire/pagewire/bridge/gateway/browser"
+	"github.com/pagewire/pagewire/e2e/bench/figure"
 )
 
 // A Report is one run, as it is in bench.json.
@@ -33,6 +32,8 @@ type Report struct {
 	Rounds  int
 	Short   bool
 	Machine string
+	Commit  string
+	Command string
 	Rows    []Result
 }
 
@@ -42,8 +43,7 @@ func machine(chromium context.Context) string {
 	if v, err := chromedp.CallBrowser(chromium, cdpbrowser.GetVersion, cdp.Empty{}); err == nil {
 		name = v.Product
 	}
-	return fmt.Sprintf("%s, %s/%s, %d processors, %s", name, runtime.GOOS, runtime.GOARCH, runtime.NumCPU(),
-		runtime.Version())
+	return figure.Machine() + ", " + name
 }
 
 // ratios writes a line for each row: Pagewire, what it is compared with, and the goal.
@@ -57,24 +57,16 @@ func (r *Report) ratios(w io.Writer) {
 		}
 		us, ratio, them := row.Who[0], "", ""
 		if row.Ratio > 0 {
-			ratio = ratioText(row.Ratio)
+			ratio = figure.Ratio(row.Ratio)
 		}
 		for _, m := range row.Who {
 			if m.Name == row.Of {
-				them = quantity(m.Median, row.Unit)
+				them = figure.Quantity(m.Median, row.Unit)
 			}
 		}
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", ratio, row.Name, us.text(row.Unit), row.Of, them, row.verdict())
 	}
 	t.Flush()
-}
-
-// ratioText has two digits that count.
-func ratioText(v float64) string {
-	if v < 0.1 {
-		return fmt.Sprintf("%.3f", v)
-	}
-	return fmt.Sprintf("%.2f", v)
 }
 
 func (r Result) verdict() string {
@@ -89,9 +81,6 @@ func (r Result) verdict() string {
 	return r.Goal + ", NOT MET"
 }
 
-// quantity is a figure with its unit.
-func quantity(v float64, unit string) string { return strings.TrimSpace(number(v) + " " + unit) }
-
 func (m Measured) text(unit string) string {
 	switch {
 	case m.Failed != "":
@@ -99,7 +88,7 @@ func (m Measured) text(unit string) string {
 	case m.Absent:
 		return "does not offer"
 	}
-	return quantity(m.Median, unit)
+	return figure.Quantity(m.Median, unit)
 }
 
 // figures writes what every contender did.
@@ -111,7 +100,7 @@ func (r *Report) figures(w io.Writer) {
 		for _, m := range row.Who {
 			spread := ""
 			if m.Rounds != nil && m.Least != m.Most {
-				spread = fmt.Sprintf("(%s to %s)", number(m.Least), number(m.Most))
+				spread = fmt.Sprintf("(%s to %s)", figure.Number(m.Least), figure.Number(m.Most))
 			}
 			if m.Lost > 0 && m.Failed == "" {
 				spread += fmt.Sprintf(" failed in %d", m.Lost)
@@ -120,7 +109,7 @@ func (r *Report) figures(w io.Writer) {
 			if m.Points != nil {
 				value = ""
 				for _, p := range m.Points {
-					value += fmt.Sprintf("%s: %s  ", number(p.X), number(p.Y))
+					value += fmt.Sprintf("%s: %s  ", figure.Number(p.X), figure.Number(p.Y))
 				}
 				spread = row.Unit + "; " + m.Growth
 			}

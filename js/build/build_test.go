@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/andybalholm/brotli"
 	"github.com/evanw/esbuild/pkg/api"
 )
 
@@ -400,8 +401,15 @@ func TestABrokenSourceIsNamedWithItsLine(t *testing.T) {
 func TestWeighNamesWhatIsAboveItsBudget(t *testing.T) {
 	dist := write(t, map[string]string{"small.js": "1", "large.js": strings.Repeat("0123456789", 9) +
 		"abcdefghijklmnopqrstuvwxyz"})
+	weights := func(list ...artefact) []weight {
+		all, err := weigh(dist, list)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return all
+	}
 	var table strings.Builder
-	_, err := weigh(&table, dist, []artefact{{"small.js", 100}, {"large.js", 10}})
+	err := printWeights(&table, weights(artefact{"small.js", 100}, artefact{"large.js", 10}))
 	if err == nil || !strings.Contains(err.Error(), "large.js weighs ") || strings.Contains(err.Error(), "small.js") {
 		t.Errorf("error %v; want one that names large.js alone", err)
 	}
@@ -410,11 +418,62 @@ func TestWeighNamesWhatIsAboveItsBudget(t *testing.T) {
 			t.Errorf("no %q in\n%s", word, &table)
 		}
 	}
-	if _, err := weigh(io.Discard, dist, []artefact{{"small.js", 100}, {"large.js", 0}}); err != nil {
+	if err := printWeights(io.Discard, weights(artefact{"small.js", 100}, artefact{"large.js", 0})); err != nil {
 		t.Errorf("within the budgets: %v", err)
 	}
-	if _, err := weigh(io.Discard, dist, []artefact{{"none.js", 0}}); err == nil ||
-		!strings.Contains(err.Error(), "make build") {
+	if _, err := weigh(dist, []artefact{{"none.js", 0}}); err == nil || !strings.Contains(err.Error(), "make build") {
 		t.Errorf("without a file: %v; want what to do", err)
+	}
+}
+
+// goless are scripts that hold nothing of Go's.
+var goless = []string{"pagewire.js", "pagewire.mjs", "view.js"}
+
+// The sizes in README and docs come from figures.json. Those of Go's code are compared where the same Go compiled it;
+// the page's own scripts hold none, and weigh the same everywhere.
+func TestTheFiguresSayWhatTheBuildWeighs(t *testing.T) {
+	text, err := os.ReadFile("../../demo/docs/figures.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var book struct {
+		Runs    map[string]struct{ Core string }
+		Figures []struct {
+			Name  string
+			Value float64
+			Run   string
+		}
+	}
+	if err := json.Unmarshal(text, &book); err != nil {
+		t.Fatal(err)
+	}
+	said := map[string]float64{}
+	for _, f := range book.Figures {
+		if f.Run == "size" {
+			said[f.Name] = f.Value
+		}
+	}
+	core, err := os.ReadFile("../../dist/meta/core")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range artefacts {
+		text, err := os.ReadFile(filepath.Join("../../dist", a.name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		is := map[string]int{"raw": len(text), "gzip": gzipped(text)}
+		same := book.Runs["size"].Core == string(core) || slices.Contains(goless, a.name)
+		if strings.HasPrefix(a.name, "test/") || !same {
+			continue
+		}
+		if len(text) < 100_000 { // for wasm it takes half a minute, and says no more
+			is["brotli"] = brotlied(text, brotli.BestCompression)
+		}
+		for form, bytes := range is {
+			if name := a.name + ", " + form; int(said[name]) != bytes {
+				t.Errorf("figures.json has %.0f for %s, which weighs %d: run make figures", said[name], name, bytes)
+			}
+		}
 	}
 }

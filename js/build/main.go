@@ -16,6 +16,7 @@
 //	dist/extension-firefox/  the same for Firefox; pagewire-extension-firefox.zip
 //	dist/demo/               the demo pages, which load the files above from the root
 //	dist/test/               what the tests under Node import
+//	dist/meta/               what compiled the core
 //	bin/pagewire             the command, with the files above inside
 //
 // Usage, from anywhere in the repository:
@@ -28,6 +29,7 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -83,14 +85,31 @@ func do(root, core string, size bool) error {
 	return build(root, tc)
 }
 
-// sizes prints what dist/ weighs, and what of it each package of Go does.
+// sizes prints what dist/ weighs, and what of it each package of Go does. The weights go into dist/sizes.json too,
+// which make figures reads.
 func sizes(w io.Writer, root string, tc toolchain) error {
-	brotlis, err := weigh(w, filepath.Join(root, "dist"), artefacts)
-	if brotlis == nil {
+	dist := filepath.Join(root, "dist")
+	weights, err := weigh(dist, artefacts)
+	if err != nil {
 		return err
 	}
-	return errors.Join(err, weighPackages(w, root, tc, "./wasm", brotlis["pagewire.wasm"]),
+	text, err := json.MarshalIndent(sizesFile{tc.name, weights}, "", "\t")
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dist, "sizes.json"), append(text, '\n'), 0o644)
+	}
+	brotlis := map[string]int{}
+	for _, a := range weights {
+		brotlis[a.Name] = a.Brotli
+	}
+	return errors.Join(err, printWeights(w, weights),
+		weighPackages(w, root, tc, "./wasm", brotlis["pagewire.wasm"]),
 		weighPackages(w, root, tc, "./wasm/views", brotlis["pagewire.views.wasm"]))
+}
+
+// A sizesFile is dist/sizes.json.
+type sizesFile struct {
+	Core    string // what compiled it, with its version
+	Weights []weight
 }
 
 // build makes dist/ and bin/ under root. The WebAssembly module is compiled while the scripts are bundled; neither
@@ -129,6 +148,12 @@ func build(root string, tc toolchain) error {
 		return fmt.Errorf("demo: %w", err)
 	}
 	if err := buildCommands(root, dist, pkg.Version); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Join(dist, "meta"), 0o755); err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(dist, "meta", "core"), []byte(tc.name), 0o644); err != nil {
 		return err
 	}
 	fmt.Printf("build: pagewire %s in %.1f s, core compiled by %s\n", pkg.Version, time.Since(start).Seconds(), tc.name)

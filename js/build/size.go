@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"compress/gzip"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -39,51 +40,56 @@ var artefacts = []artefact{
 	{"test/tinygo.wasm", 0},
 }
 
-// weigh prints a table of what each artefact in dist weighs raw, by gzip -9 and by brotli 11. It returns their brotli
-// by name, and an error that names those above their budget. The brotli is a Go one; on these files it is as small as
-// the reference coder, to the byte.
-func weigh(w io.Writer, dist string, list []artefact) (map[string]int, error) {
-	type weight struct {
-		raw, gzip, brotli int
-		err               error
-	}
+// A weight is what an artefact weighs, in bytes.
+type weight struct {
+	Name              string
+	Raw, Gzip, Brotli int
+	Budget            int `json:",omitempty"` // of the brotli; 0: none
+}
+
+// weigh weighs each artefact in dist: raw, by gzip -9 and by brotli 11. The brotli is a Go one; on these files it is as
+// small as the reference coder, to the byte.
+func weigh(dist string, list []artefact) ([]weight, error) {
 	weights := make([]weight, len(list))
+	failed := make([]error, len(list))
 	var wg sync.WaitGroup
 	for i, a := range list {
 		wg.Go(func() {
 			text, err := os.ReadFile(filepath.Join(dist, a.name))
-			weights[i] = weight{len(text), gzipped(text), brotlied(text, brotli.BestCompression), err}
+			if err != nil {
+				failed[i] = fmt.Errorf("%w (run make build first)", err)
+				return
+			}
+			weights[i] = weight{a.name, len(text), gzipped(text), brotlied(text, brotli.BestCompression), a.budget}
 		})
 	}
 	wg.Wait()
+	return weights, errors.Join(failed...)
+}
 
+// printWeights writes the table, and returns an error that names what is above its budget.
+func printWeights(w io.Writer, weights []weight) error {
 	var heavy []string
-	brotlis := map[string]int{}
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(table, "raw\tgzip\tbrotli\tbudget\t  artefact")
-	for i, a := range list {
-		got := weights[i]
-		if got.err != nil {
-			return nil, fmt.Errorf("%w (run make build first)", got.err)
-		}
-		brotlis[a.name] = got.brotli
+	for _, a := range weights {
 		budget := "-"
-		if a.budget > 0 {
-			budget = fmt.Sprint(a.budget)
+		if a.Budget > 0 {
+			budget = fmt.Sprint(a.Budget)
 		}
-		fmt.Fprintf(table, "%d\t%d\t%d\t%s\t  %s\n", got.raw, got.gzip, got.brotli, budget, a.name)
-		if a.budget > 0 && got.brotli > a.budget {
-			heavy = append(heavy, fmt.Sprintf("%s weighs %d bytes brotli, %d above its budget of %d", a.name,
-				got.brotli, got.brotli-a.budget, a.budget))
+		fmt.Fprintf(table, "%d\t%d\t%d\t%s\t  %s\n", a.Raw, a.Gzip, a.Brotli, budget, a.Name)
+		if a.Budget > 0 && a.Brotli > a.Budget {
+			heavy = append(heavy, fmt.Sprintf("%s weighs %d bytes brotli, %d above its budget of %d", a.Name, a.Brotli,
+				a.Brotli-a.Budget, a.Budget))
 		}
 	}
 	if err := table.Flush(); err != nil {
-		return nil, err
+		return err
 	}
 	if len(heavy) > 0 {
-		return brotlis, fmt.Errorf("%s", strings.Join(heavy, "; "))
+		return fmt.Errorf("%s", strings.Join(heavy, "; "))
 	}
-	return brotlis, nil
+	return nil
 }
 
 func gzipped(text []byte) int {

@@ -8,12 +8,15 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
 	"os/signal"
 	"slices"
 	"time"
+
+	"github.com/pagewire/pagewire/e2e/bench/figure"
 )
 
 func main() {
@@ -60,7 +63,7 @@ func measure(ctx context.Context, program, only string, pages int) error {
 			return fmt.Errorf("%s: %w", row.name, err)
 		}
 	}
-	return nil
+	return keep(only)
 }
 
 // quantile is that of durations, which it sorts.
@@ -74,7 +77,36 @@ func quantile(list []time.Duration, q float64) time.Duration {
 
 func ms(d time.Duration) string { return fmt.Sprintf("%.2f ms", float64(d.Microseconds())/1000) }
 
-// row prints one row: what was measured, the figure, beside what, and how they relate.
+// A Row is what was measured, the figure, beside what, and how they relate, as a person reads it.
+type Row struct{ What, Figure, Beside, Ratio string }
+
+// A Report is one run, as make figures reads it from dist/bench/fleet.json.
+type Report struct {
+	Began                    time.Time
+	Machine, Commit, Command string
+	Rows                     []Row
+}
+
+var report = Report{Began: time.Now(), Machine: figure.Machine(), Commit: figure.Commit(),
+	Command: "make bench FLEET=1"}
+
+// row prints one row, and keeps it.
 func row(what, figure, beside, ratio string) {
 	fmt.Printf("%-46s %-22s %-30s %s\n", what, figure, beside, ratio)
+	report.Rows = append(report.Rows, Row{what, figure, beside, ratio})
+}
+
+// keep writes the report, if it is of all rows.
+func keep(only string) error {
+	if only != "" {
+		return nil
+	}
+	text, err := json.MarshalIndent(report, "", "\t")
+	if err == nil {
+		err = os.MkdirAll("dist/bench", 0o755)
+	}
+	if err == nil {
+		err = os.WriteFile("dist/bench/fleet.json", append(text, '\n'), 0o644)
+	}
+	return err
 }
