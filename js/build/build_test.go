@@ -255,6 +255,11 @@ func TestPackageHoldsWhatItSaysAndInstallsNothing(t *testing.T) {
 		"\"./pagewire.mjs\"\n") {
 		t.Errorf("types do not come first in\n%s", text)
 	}
+	var programs map[string]string
+	if err := json.Unmarshal(members["optionalDependencies"], &programs); err != nil || len(programs) != 6 ||
+		programs["@pagewire/cli-win32-arm64"] != pkg.Version || string(members["bin"]) == "" {
+		t.Errorf("the programs that it may install are %q, of version %s", programs, pkg.Version)
+	}
 	if !strings.Contains(string(members["peerDependenciesMeta"]), `"optional": true`) {
 		t.Errorf("installing it installs React: %s", members["peerDependenciesMeta"])
 	}
@@ -321,6 +326,7 @@ func TestExtensionManifestAsksForLittle(t *testing.T) {
 	}
 	var m struct {
 		Version     string
+		Name        string `json:"version_name"`
 		Permissions []string
 		Hosts       []string `json:"host_permissions"`
 		CSP         struct {
@@ -331,7 +337,8 @@ func TestExtensionManifestAsksForLittle(t *testing.T) {
 	if err := json.Unmarshal(text, &m); err != nil {
 		t.Fatal(err)
 	}
-	if m.Version != "1.2.3" || !slices.Equal(m.Permissions, []string{"nativeMessaging", "sidePanel", "storage"}) ||
+	if m.Version != "1.2.3" || m.Name != "1.2.3-rc.1" ||
+		!slices.Equal(m.Permissions, []string{"nativeMessaging", "sidePanel", "storage"}) ||
 		m.Hosts != nil || m.Accessible != nil {
 		t.Errorf("the manifest: %+v", m)
 	}
@@ -347,7 +354,7 @@ func TestExtensionManifestAsksForLittle(t *testing.T) {
 	}
 	if m.Version != "1.2.3" || !slices.Equal(m.Permissions, []string{"nativeMessaging", "storage"}) ||
 		m.Hosts != nil || m.Accessible != nil || m.CSP.Pages != policy ||
-		strings.Contains(string(text), "service_worker") {
+		strings.Contains(string(text), "service_worker") || strings.Contains(string(text), "version_name") {
 		t.Errorf("Firefox's: %s", text)
 	}
 }
