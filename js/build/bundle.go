@@ -58,9 +58,7 @@ func bundleAll(root, dist string, tc toolchain) error {
 			options.Plugins = []api.Plugin{virtualModule("wasm_exec.go", wasmExecOfGo)}
 		}
 		if b.out == "react.js" {
-			options.External = []string{"react"}
-			options.Plugins = []api.Plugin{neighbour("/page/module\\.ts$", "./pagewire.mjs")}
-			options.Banner = map[string]string{"js": clientDirective}
+			besideTheModule(&options)
 		}
 		if b.out == "pagewire.inject.js" {
 			options.Plugins = append(options.Plugins, instead(filepath.Join(root, "js/page/load.ts"),
@@ -73,6 +71,13 @@ func bundleAll(root, dist string, tc toolchain) error {
 		errs = append(errs, copyFile(filepath.Join(dist, name), filepath.Join(root, "js", name)))
 	}
 	return errors.Join(errs...)
+}
+
+// besideTheModule is how the hook is bundled: it imports the page layer and React, and holds neither.
+func besideTheModule(options *api.BuildOptions) {
+	options.External = []string{"react"}
+	options.Plugins = []api.Plugin{neighbour("/page/module\\.ts$", "./pagewire.mjs")}
+	options.Banner = map[string]string{"js": clientDirective}
 }
 
 // clientDirective lets a server component of React import the hook: what it is about happens in the browser.

@@ -124,6 +124,7 @@ func (m *maker) build() error {
 	core, err := os.ReadFile(filepath.Join(dist, "meta", "core"))
 	m.core = string(core)
 	for _, platform := range m.platforms {
+		fmt.Fprintln(os.Stderr, "release: building for", platform) // each takes a minute where nothing is cached
 		err = errors.Join(err, commands.Link(m.root, m.version, platform, m.linked(platform)))
 	}
 	return err
