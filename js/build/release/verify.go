@@ -183,6 +183,12 @@ func (v *verifier) npm(of map[string]file) error {
 			return fmt.Errorf("it wants %s of version %q", p.Package(), its)
 		}
 	}
+	// These say it to who they connect to.
+	for _, name := range []string{"pagewire.core.js", "extension.page.js", "extension.worker.js"} {
+		if !bytes.Contains(of[name].text, []byte(v.version)) {
+			return fmt.Errorf("%s is of another version", name)
+		}
+	}
 	for _, name := range assets.Names {
 		if got := integrity(of[name].text); got != v.integrity[name] {
 			return fmt.Errorf("integrity of %s is %s, and in %s %q", name, got, sriFile, v.integrity[name])
