@@ -126,7 +126,8 @@ func manifestOf(pkg source) manifest {
 		Optional:  programs,
 		Unpkg:     "./pagewire.js",
 		Jsdelivr:  "./pagewire.js",
-		Files:     slices.Concat(shipped, packaged, []string{"README.md", "LICENSE"}),
+		// A release adds the licences of others.
+		Files: slices.Concat(shipped, packaged, []string{"README.md", "LICENSE", "THIRD-PARTY-LICENSES.txt"}),
 	}
 }
 
