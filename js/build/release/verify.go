@@ -24,8 +24,9 @@ import (
 )
 
 // verify looks at a release as it lies in a directory: that its sums are right and of all of it, that one version
-// stands everywhere, that each program is of its platform, and that those of this platform start.
-func verify(dir string) error {
+// stands everywhere, that each program is of its platform, that those of this platform start, and that nothing names
+// the directory in which it was built.
+func verify(dir, built string) error {
 	made, err := summed(dir)
 	if err != nil {
 		return err
@@ -37,7 +38,7 @@ func verify(dir string) error {
 	if err := json.Unmarshal(made[sriFile], &sri); err != nil {
 		return fmt.Errorf("%s: %w", sriFile, err)
 	}
-	v := verifier{version: sri.Version, integrity: sri.Integrity}
+	v := verifier{version: sri.Version, integrity: sri.Integrity, built: []byte(built)}
 	var errs []error
 	for name, text := range made {
 		if err := v.artefact(name, text); err != nil {
@@ -79,6 +80,7 @@ func summed(dir string) (map[string][]byte, error) {
 
 type verifier struct {
 	version                               string
+	built                                 []byte
 	integrity                             map[string]string
 	packages, programs, extensions, bills int // how many it has seen
 }
@@ -86,6 +88,9 @@ type verifier struct {
 func (v *verifier) artefact(name string, text []byte) error {
 	if name != sriFile && name != "install.sh" && !strings.Contains(name, "-"+v.version) {
 		return fmt.Errorf("its name is of another version than %s", v.version)
+	}
+	if bytes.Contains(text, v.built) {
+		return fmt.Errorf("it names %s", v.built)
 	}
 	switch {
 	case name == sriFile:
@@ -105,6 +110,9 @@ func (v *verifier) artefact(name string, text []byte) error {
 	}
 	of := map[string]file{}
 	for _, f := range files {
+		if bytes.Contains(f.text, v.built) {
+			return fmt.Errorf("its %s names %s", f.name, v.built)
+		}
 		_, below, _ := strings.Cut(f.name, "/") // package/, or the name of the archive
 		if strings.HasPrefix(name, "pagewire-extension-") {
 			below = f.name
