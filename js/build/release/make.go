@@ -253,8 +253,8 @@ func (m *maker) platformPackage(p commands.Platform, modules []module) (artefact
 	if err != nil {
 		return artefact{}, err
 	}
-	files := slices.Concat([]file{{"package.json", plain, append(manifest, '\n')}, {"README.md", plain, []byte(readme)}},
-		licence, below("bin", programs))
+	texts := []file{{"package.json", plain, append(manifest, '\n')}, {"README.md", plain, []byte(readme)}}
+	files := slices.Concat(texts, licence, below("bin", programs))
 	name := fmt.Sprintf("pagewire-cli-%s-%s-%s.tgz", system, cpu, m.version)
 	return m.archive(name, "package", files, modules)
 }

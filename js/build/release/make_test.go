@@ -21,7 +21,7 @@ func TestAnArchiveIsTheSameEachTimeAndKeepsModes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if two, err := packed(name, files, at.In(time.FixedZone("", 3600)).UTC()); err != nil || !bytes.Equal(one, two) {
+		if two, err := packed(name, files, at); err != nil || !bytes.Equal(one, two) {
 			t.Errorf("%s: the same files make two archives (%v)", name, err)
 		}
 		got, err := unpacked(name, one)
@@ -42,9 +42,9 @@ func TestAnArchiveIsTheSameEachTimeAndKeepsModes(t *testing.T) {
 // What verify says of a release with something wrong in it; a right one is TestRelease's.
 func TestWhatIsWrongWithARelease(t *testing.T) {
 	for want, spoil := range map[string]func(dir string) error{
-		"a.tgz has the sum":               func(dir string) error { return os.Truncate(filepath.Join(dir, "a.tgz"), 0) },
-		"extra is not in SHA256SUMS":      func(dir string) error { return os.Mkdir(filepath.Join(dir, "extra"), 0o755) },
-		"no such file":                    func(dir string) error { return os.Remove(filepath.Join(dir, "a.tgz")) },
+		"a.tgz has the sum":               func(dir string) error { return os.Truncate(dir+"/a.tgz", 0) },
+		"extra is not in SHA256SUMS":      func(dir string) error { return os.Mkdir(dir+"/extra", 0o755) },
+		"no such file":                    func(dir string) error { return os.Remove(dir + "/a.tgz") },
 		"a.tgz: its name is of another":   func(string) error { return nil },
 		"install.sh: it does not install": func(string) error { return nil },
 		"SRI.json: it names /built/here":  func(string) error { return nil },
@@ -75,7 +75,8 @@ func TestWhatIsWrongWithARelease(t *testing.T) {
 // Programs that do nothing, of the three formats and both processors: each is taken for what it is.
 func TestProgramsAreOfTheirPlatform(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "main.go"), []byte("package main\n\nfunc main() {}\n"), 0o644); err != nil {
+	source := []byte("package main\n\nfunc main() {}\n")
+	if err := os.WriteFile(filepath.Join(dir, "main.go"), source, 0o644); err != nil {
 		t.Fatal(err)
 	}
 	of := map[commands.Platform][]byte{}

@@ -127,8 +127,7 @@ func (p parts) addProgram(name, path string, known map[string]module) error {
 func coreRuntime(core string, std module) []module {
 	words := strings.Fields(core) // "tinygo version 0.39.0 linux/amd64 (...)", or "go1.26.8"
 	if len(words) > 2 && words[0] == "tinygo" {
-		out, _ := exec.Command("tinygo", "env", "TINYGOROOT").Output() // without it: no licence is found, and that is said
-		return []module{std, {system: "generic", path: "tinygo", version: words[2], dir: strings.TrimSpace(string(out))}}
+		return []module{std, {system: "generic", path: "tinygo", version: words[2]}}
 	}
 	return []module{std}
 }

@@ -112,8 +112,8 @@ func notesOf(changelog, version string) (string, error) {
 			return notes, nil
 		}
 	}
-	return "", fmt.Errorf("CHANGELOG.md has no section \"## %s\": write it, without %q (a candidate such as %s-rc.1 may "+
-		"have the section that ends so)", version, unreleased, final)
+	return "", fmt.Errorf("CHANGELOG.md has no section \"## %s\": write it, without %q (a candidate such as %s-rc.1 "+
+		"may have the section that ends so)", version, unreleased, final)
 }
 
 // git returns what a git command prints of the repository.

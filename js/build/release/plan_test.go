@@ -91,7 +91,7 @@ func TestWhatIsNotReleased(t *testing.T) {
 }
 
 func TestPlatforms(t *testing.T) {
-	if _, err := commands.Parse("plan9/amd64"); err == nil || !strings.Contains(err.Error(), "take one of linux/amd64, ") {
+	if _, err := commands.Parse("plan9/amd64"); err == nil || !strings.Contains(err.Error(), "one of linux/amd64,") {
 		t.Errorf("plan9: %v", err)
 	}
 	p, err := commands.Parse("windows/amd64")

@@ -163,7 +163,8 @@ func (m made) again(t *testing.T) {
 
 // bill compares the parts list with the schema of CycloneDX.
 func (m made) bill(t *testing.T) {
-	schemas := strings.TrimSpace(output(t, ".", "go", "list", "-m", "-f", "{{.Dir}}", "github.com/CycloneDX/cyclonedx-go"))
+	const library = "github.com/CycloneDX/cyclonedx-go"
+	schemas := strings.TrimSpace(output(t, ".", "go", "list", "-m", "-f", "{{.Dir}}", library))
 	load := func(uri *url.URL) (*jsonschema.Schema, error) {
 		name := strings.Replace(filepath.Base(uri.Path), "jsf-0.82.schema.json", "jsf-0.82.schemax.json", 1)
 		text, err := os.ReadFile(filepath.Join(schemas, "schema", name))
@@ -249,8 +250,8 @@ func (m made) npx(t *testing.T) {
 	alone := app("--omit=optional", m.file("pagewire-*.tgz"))
 	foreign := "data:text/javascript,Object.defineProperty(process,'arch',{value:'mips'})"
 	for want, args := range map[string][]string{
-		"without --omit=optional: npm install pagewire\n":                                           nil,
-		"pagewire: there is no program for " + system + " on mips\npagewire: build it: go install ": {"--import", foreign},
+		"without --omit=optional: npm install pagewire\n":                         nil,
+		"there is no program for " + system + " on mips\npagewire: build it: go ": {"--import", foreign},
 	} {
 		out, err := tool(alone, nil, "node", append(args, "node_modules/pagewire/cli.js", "version")...)
 		if err == nil || !strings.Contains(out, want) {
@@ -332,7 +333,8 @@ func (m made) install(t *testing.T) {
 		if its := output(t, dir, filepath.Join(dir, "pagewire"), "version"); !strings.Contains(its, m.version) {
 			t.Errorf("it has installed %q", its)
 		}
-		if its := output(t, dir, filepath.Join(dir, "pagewire"), "node", "--version"); !strings.Contains(its, m.version) {
+		its := output(t, dir, filepath.Join(dir, "pagewire"), "node", "--version")
+		if !strings.Contains(its, m.version) {
 			t.Errorf("of pagewire-node it has installed %q", its)
 		}
 		if entries, err := os.ReadDir(dir); err != nil || len(entries) != 2 {
