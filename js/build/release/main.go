@@ -98,7 +98,7 @@ func release(w io.Writer, root, version, only string) error {
 		return fmt.Errorf("what was made is not right: %w", err)
 	}
 	fmt.Fprintf(w, "release: pagewire %s of commit %.12s in %.0f s, core compiled by %s\n", m.version, m.commit,
-		time.Since(began).Seconds(), m.core)
+		time.Since(began).Seconds(), m.compiler())
 	return list(w, m.out)
 }
 
@@ -128,6 +128,14 @@ func (m *maker) build() error {
 		err = errors.Join(err, commands.Link(m.root, m.version, platform, m.linked(platform)))
 	}
 	return err
+}
+
+// compiler says what compiled the core.
+func (m *maker) compiler() string {
+	if strings.HasPrefix(m.core, "tinygo") {
+		return m.core
+	}
+	return m.core + " (tinygo, which makes it a tenth as large, is not on PATH)"
 }
 
 // linked is where the programs of a platform are.

@@ -54,7 +54,9 @@ func (m *maker) write() error {
 	for _, a := range made {
 		fmt.Fprintf(&sums, "%x  %s\n", sha256.Sum256(a.text), a.name)
 	}
-	made = append(made, artefact{sumsFile, sums.Bytes()}, artefact{notesFile, []byte(m.notes)})
+	notes := fmt.Sprintf("%s\nMade of commit %s; the core is compiled by %s. [How to install it, and to check what you got]"+
+		"(https://github.com/pagewire/pagewire/blob/main/demo/docs/install.md).\n", m.notes, m.commit, m.compiler())
+	made = append(made, artefact{sumsFile, sums.Bytes()}, artefact{notesFile, []byte(notes)})
 	if err := os.MkdirAll(m.out, 0o755); err != nil {
 		return err
 	}

@@ -136,6 +136,9 @@ func TestRelease(t *testing.T) {
 		m.version = sri.Version
 		t.Run("made again", func(t *testing.T) { m.again(t) })
 	}
+	if notes := m.read(t, notesFile); !bytes.Contains(notes, []byte("; the core is compiled by ")) {
+		t.Errorf("the notes: %s", notes)
+	}
 	t.Run("parts list", func(t *testing.T) { m.bill(t) })
 	t.Run("npm", func(t *testing.T) { m.npm(t) })
 	t.Run("npx", func(t *testing.T) { m.npx(t) })
