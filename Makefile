@@ -6,8 +6,8 @@ SHELL         := /bin/bash
 MAKEFLAGS     += --no-print-directory
 .DEFAULT_GOAL := help
 .PHONY: help build demo pictures test test-native test-wasm test-js test-browser test-agents test-attacks test-busy \
-	test-engines test-rounds test-races test-fresh size bench bench-agents bench-fleet bench-pages figures imports generate \
-	check lint fmt clean browser engines node
+	test-engines test-rounds test-races test-fresh test-release release size bench bench-agents bench-fleet bench-pages \
+	figures imports generate check lint fmt clean browser engines node
 
 # npm writes this file last, so it is older than the lock file exactly when something has to be installed.
 NPM := js/node_modules/.package-lock.json
@@ -29,14 +29,14 @@ LEVELS         := native wasm js browser
 # The levels that run the core as it is built do so once more with TinyGo's build, where tinygo is on PATH.
 TINYGO_LEVELS  := $(if $(shell command -v tinygo),tinygo/js tinygo/browser)
 DRIVES_BROWSER := /(e2e|e2e/agents|e2e/engine|e2e/picture|bridge/gateway/(browser(/.*)?|pages/(cdp|socket)|inspect/look))$$
-NEEDS_BUILD    := /js/build$$
+NEEDS_BUILD    := /js/build(/release)?$$
 NATIVE_PACKAGES  = $$(go list ./... | grep -vE '$(DRIVES_BROWSER)|$(NEEDS_BUILD)')
 BROWSER_PACKAGES = $$(go list ./... | grep -E '$(DRIVES_BROWSER)')
 WASM_PACKAGES    = $$(GOOS=js GOARCH=wasm go list ./bridge/... ./wasm/...)
 # What is linked into the core, tested once more where int has 32 bits, as TinyGo's has: natively, which needs amd64.
 INT32_PACKAGES  := ./bridge ./bridge/wire ./bridge/coalesce ./bridge/resource ./bridge/view
 INT32           := $(filter linux/amd64,$(shell go env GOHOSTOS)/$(shell go env GOHOSTARCH))
-BUILT_PACKAGES  := ./js/build ./bridge/gateway/assets ./bridge/cmd/pagewire
+BUILT_PACKAGES  := ./js/build ./js/build/release ./bridge/gateway/assets ./bridge/cmd/pagewire
 CONCURRENT_PACKAGES := ./bridge/gateway ./bridge/gateway/hub ./bridge/gateway/agents ./bridge/gateway/inspect \
 	./bridge/gateway/pages/extension ./bridge/viewhost ./e2e/home ./bridge/cmd/pagewire
 
@@ -151,6 +151,14 @@ test-fresh: ## Each level, and each command of the README, on a clone of its own
 
 # gotest LEVEL,COMMAND runs a go test and keeps its events for the tally.
 gotest = @mkdir -p $(RESULTS); $(GOTESTSUM) --jsonfile $(RESULTS)/$(1).json --raw-command -- $(2)
+
+##@ To release it:
+release: $(NPM) ## Make all that is released as VERSION (such as 0.2.0-rc.1) into dist/release/, check and list it
+	@go run ./js/build/release -version '$(VERSION)'
+
+test-release: release browser ## Make it twice, which gives the same bytes; install it by npm, npx and install.sh; run its Vite app
+	RELEASE=$(CURDIR)/dist/release go test -count=1 -timeout 60m ./js/build/release
+	RELEASE=$(CURDIR)/dist/release go test -count=1 -timeout 10m -run 'TestNpm$$' ./e2e
 
 ##@ What it costs:
 size: build ## Print raw, gzip and brotli size of each artefact, and of each package in the core; fail above a budget

@@ -32,6 +32,7 @@ var scripts = []scriptRow{
 	{"views", ""},
 	{"view", ""},
 	{"inspector", ""},
+	{"cli", ""},
 	{"extension", "page late link core inspector"},
 	{"test", "page late link"},
 }

@@ -127,7 +127,8 @@ var packages = []row{
 	{"bridge/cmd/pagewire-node", native, "bridge/gateway/fleet/process",
 		"github.com/spf13/cobra github.com/spf13/pflag"},
 	{"wasm/...", edge, "bridge bridge/view", "github.com/hack-pad/safejs"},
-	{"js/...", tool, "", "github.com/evanw/esbuild github.com/andybalholm/brotli"},
+	{"js/...", tool, "bridge/gateway/assets", "github.com/evanw/esbuild github.com/andybalholm/brotli " +
+		"github.com/CycloneDX/cyclonedx-go"},
 	// the SDK serves demo 7's Views
 	{"demo/...", tool, "bridge/gateway/...", "github.com/chromedp/chromedp github.com/chromedp/cdproto " +
 		"github.com/modelcontextprotocol/go-sdk"},

@@ -15,8 +15,9 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
-// What npm pack makes of dist/npm is installed into an app (npm/app) that says nothing special about it, and is used
-// from there: as Vite builds the app for production, and as Vite's development server serves it while it is edited.
+// What npm pack makes of dist/npm (or, with RELEASE, the package that make release has made) is installed into an app
+// (npm/app) that says nothing special about it, and is used from there: as Vite builds the app for production, and as
+// Vite's development server serves it while it is edited.
 func TestNpm(t *testing.T) {
 	t.Parallel()
 	app := installApp(t)
@@ -274,18 +275,22 @@ func stores(b *tab) {
 // libraries are what the app uses beside the package, and with what it is built; from js/, since that has them.
 var libraries = strings.Fields("react react-dom vite @vitejs redux zustand svelte nanostores rxjs @preact vue mobx jotai")
 
-// installApp copies npm/app, and installs into it what npm pack makes of dist/npm, without a network: the package needs
-// no other. The app's own tools are those of js/.
+// installApp copies npm/app, and installs the package into it without a network: it needs no other. The app's own tools
+// are those of js/.
 func installApp(t *testing.T) string {
 	t.Helper()
 	app := t.TempDir()
 	if err := os.CopyFS(app, os.DirFS("npm/app")); err != nil {
 		t.Fatal(err)
 	}
-	command(t, dist+"/npm", "npm", "pack", "--pack-destination", app)
-	packed, err := filepath.Glob(filepath.Join(app, "pagewire-*.tgz"))
+	from, name := os.Getenv("RELEASE"), "pagewire-[0-9]*.tgz"
+	if from == "" {
+		from = app
+		command(t, dist+"/npm", "npm", "pack", "--pack-destination", app)
+	}
+	packed, err := filepath.Glob(filepath.Join(from, name))
 	if err != nil || len(packed) != 1 {
-		t.Fatalf("npm pack made %q, %v", packed, err)
+		t.Fatalf("%s holds %q, %v", from, packed, err)
 	}
 	command(t, app, "npm", "install", "--offline", "--no-audit", "--no-fund", packed[0])
 	modules, err := filepath.Abs("../js/node_modules")

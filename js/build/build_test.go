@@ -256,11 +256,27 @@ func TestPackageHoldsWhatItSaysAndInstallsNothing(t *testing.T) {
 		"\"./pagewire.mjs\"\n") {
 		t.Errorf("types do not come first in\n%s", text)
 	}
+	offersPrograms(t, members, pkg.Version)
 	if !strings.Contains(string(members["peerDependenciesMeta"]), `"optional": true`) {
 		t.Errorf("installing it installs React: %s", members["peerDependenciesMeta"])
 	}
 
-	// Every entry resolves, as Node sees it, to a file that is there.
+	everyEntryResolves(t, dir)
+}
+
+// offersPrograms looks for the program of each platform among what a package may install.
+func offersPrograms(t *testing.T, members map[string]json.RawMessage, version string) {
+	t.Helper()
+	var programs map[string]string
+	if err := json.Unmarshal(members["optionalDependencies"], &programs); err != nil || len(programs) != 6 ||
+		programs["@pagewire/cli-win32-arm64"] != version || string(members["bin"]) == "" {
+		t.Errorf("the programs that it may install are %q, of version %s", programs, version)
+	}
+}
+
+// everyEntryResolves looks for the entries of the package in dir as Node does: each is a file that is there.
+func everyEntryResolves(t *testing.T, dir string) {
+	t.Helper()
 	app := write(t, nil)
 	if err := os.MkdirAll(filepath.Join(app, "node_modules"), 0o755); err != nil {
 		t.Fatal(err)
@@ -323,6 +339,7 @@ func TestExtensionManifestAsksForLittle(t *testing.T) {
 	}
 	var m struct {
 		Version     string
+		Name        string `json:"version_name"`
 		Permissions []string
 		Hosts       []string `json:"host_permissions"`
 		CSP         struct {
@@ -333,7 +350,8 @@ func TestExtensionManifestAsksForLittle(t *testing.T) {
 	if err := json.Unmarshal(text, &m); err != nil {
 		t.Fatal(err)
 	}
-	if m.Version != "1.2.3" || !slices.Equal(m.Permissions, []string{"nativeMessaging", "sidePanel", "storage"}) ||
+	if m.Version != "1.2.3" || m.Name != "1.2.3-rc.1" ||
+		!slices.Equal(m.Permissions, []string{"nativeMessaging", "sidePanel", "storage"}) ||
 		m.Hosts != nil || m.Accessible != nil {
 		t.Errorf("the manifest: %+v", m)
 	}
@@ -349,7 +367,7 @@ func TestExtensionManifestAsksForLittle(t *testing.T) {
 	}
 	if m.Version != "1.2.3" || !slices.Equal(m.Permissions, []string{"nativeMessaging", "storage"}) ||
 		m.Hosts != nil || m.Accessible != nil || m.CSP.Pages != policy ||
-		strings.Contains(string(text), "service_worker") {
+		strings.Contains(string(text), "service_worker") || strings.Contains(string(text), "version_name") {
 		t.Errorf("Firefox's: %s", text)
 	}
 }

@@ -25,6 +25,7 @@ var bundled = []script{
 	{"js/core/core.ts", "pagewire.core.js", api.FormatESModule, api.PlatformBrowser},
 	// A classic worker: module workers obey other rules of the page's policy, and need a newer browser.
 	{"js/core/worker.ts", "pagewire.worker.js", api.FormatIIFE, api.PlatformBrowser},
+	{"js/cli/cli.ts", "cli.js", api.FormatESModule, api.PlatformNode},
 	{"js/react/index.ts", "react.js", api.FormatESModule, api.PlatformBrowser},
 	{"js/share/store.ts", "store.js", api.FormatESModule, api.PlatformBrowser},
 	{"js/share/elements.ts", "pagewire.elements.js", api.FormatESModule, api.PlatformBrowser},
@@ -159,14 +160,28 @@ func shared(root string) api.BuildOptions {
 	}
 }
 
-// bundle runs esbuild. A warning fails the build: esbuild warns about code that does something else than it says.
+// bundle runs esbuild. A warning fails the build: esbuild warns about code that does something else than it says. What
+// went into the bundle is written to dist/meta/, for the parts list of a release.
 func bundle(options api.BuildOptions) error {
+	options.Metafile = true
 	result := api.Build(options)
 	var errs []error
 	for _, message := range append(result.Errors, result.Warnings...) {
 		errs = append(errs, messageError(message))
 	}
-	return errors.Join(errs...)
+	if len(errs) > 0 {
+		return errors.Join(errs...)
+	}
+	meta := filepath.Join(options.AbsWorkingDir, "dist", "meta")
+	if err := os.MkdirAll(meta, 0o755); err != nil {
+		return err
+	}
+	name, err := filepath.Rel(options.AbsWorkingDir, options.Outfile+options.Outdir)
+	if err != nil {
+		return err
+	}
+	name = strings.ReplaceAll(filepath.ToSlash(name), "/", "_") + ".json"
+	return os.WriteFile(filepath.Join(meta, name), []byte(result.Metafile), 0o644)
 }
 
 func messageError(m api.Message) error {

@@ -98,7 +98,7 @@ func firefoxManifest(chromium []byte) ([]byte, error) {
 	if err := json.Unmarshal(chromium, &manifest); err != nil {
 		return nil, err
 	}
-	for _, name := range []string{"key", "minimum_chrome_version", "side_panel"} {
+	for _, name := range []string{"key", "minimum_chrome_version", "side_panel", "version_name"} {
 		delete(manifest, name)
 	}
 	manifest["permissions"] = []string{"nativeMessaging", "storage"}
@@ -113,14 +113,14 @@ func firefoxManifest(chromium []byte) ([]byte, error) {
 var manifestVersion = regexp.MustCompile(`"version": "[^"]*"`)
 
 // extensionManifest is the manifest with the package's version. A browser wants one to four numbers: what follows a
-// hyphen goes.
+// hyphen is in version_name alone, which Chromium shows to people.
 func extensionManifest(path, version string) ([]byte, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
 	number, _, _ := strings.Cut(version, "-")
-	text = manifestVersion.ReplaceAll(text, []byte(`"version": "`+number+`"`))
+	text = manifestVersion.ReplaceAll(text, []byte(`"version": "`+number+`", "version_name": "`+version+`"`))
 	if !json.Valid(text) || !bytes.Contains(text, []byte(`"version": "`+number+`"`)) {
 		return nil, fmt.Errorf("%s: it is no JSON, or has no version", path)
 	}

@@ -16,13 +16,16 @@
 //	dist/extension-firefox/  the same for Firefox; pagewire-extension-firefox.zip
 //	dist/demo/               the demo pages, which load the files above from the root
 //	dist/test/               what the tests under Node import
-//	dist/meta/               what compiled the core
+//	dist/meta/               what compiled the core, and esbuild's metafile of each bundle; a release reads them
 //	bin/pagewire             the command, with the files above inside
 //
 // Usage, from anywhere in the repository:
 //
-//	go run ./js/build          build; -core=go or -core=tinygo says by what, else TinyGo is taken where it is on PATH
+//	go run ./js/build          build; -core=go or -core=tinygo says by what, else TinyGo is taken where it is on PATH;
+//	                           -version says what is stamped instead of the version in js/package.json
 //	go run ./js/build -size    print what dist/ weighs, and what of the core each package does; exit 1 above a budget
+//
+// What is released of this make release says (js/build/release).
 //
 // It needs Go and what js/package-lock.json names (make installs that). It downloads nothing, and it keeps no cache
 // of its own: go build has one, and esbuild needs none.
@@ -40,6 +43,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/pagewire/pagewire/js/build/commands"
 )
 
 // shipped are the files that a site hosts: what npm/ holds and what bin/pagewire embeds.
@@ -59,6 +64,7 @@ var inspector = []string{"inspector/index.html", "inspector/inspector.js", "insp
 func main() {
 	core := flag.String("core", "", "compile the core by `go` or tinygo; without it by tinygo where it is on PATH")
 	size := flag.Bool("size", false, "print what dist/ weighs raw, by gzip and by brotli, and each package in the core; fail above a budget")
+	flag.StringVar(&stamped, "version", "", "stamp this version on everything, instead of the one in js/package.json")
 	flag.Parse()
 	if flag.NArg() > 0 {
 		fmt.Fprintf(os.Stderr, "build: unexpected argument %q\n", flag.Arg(0))
@@ -150,9 +156,6 @@ func build(root string, tc toolchain) error {
 	if err := buildCommands(root, dist, pkg.Version); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(filepath.Join(dist, "meta"), 0o755); err != nil {
-		return err
-	}
 	if err := os.WriteFile(filepath.Join(dist, "meta", "core"), []byte(tc.name), 0o644); err != nil {
 		return err
 	}
@@ -169,16 +172,7 @@ func buildCommands(root, dist, version string) error {
 			return err
 		}
 	}
-	// Without cgo they are static files, and 1.5 MB of libc are not in their memory.
-	for name, tags := range map[string]string{"pagewire": "pagewire_assets", "pagewire-node": ""} {
-		err := run(root, []string{"CGO_ENABLED=0"}, "go", "build", "-trimpath", "-tags", tags,
-			"-ldflags", "-s -w -X main.version="+version,
-			"-o", filepath.Join(root, "bin")+string(filepath.Separator), "./bridge/cmd/"+name)
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return commands.Link(root, version, commands.Host, filepath.Join(root, "bin"))
 }
 
 // findRoot returns the directory that holds go.mod, so that the build works from any directory of the repository.

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+
+	"github.com/pagewire/pagewire/js/build/commands"
 )
 
 // source is what js/package.json says. That file is for development (private, with its tools); the package that is
@@ -21,6 +23,9 @@ type source struct {
 	Repository  json.RawMessage `json:"repository,omitempty"`
 }
 
+// stamped is the version of a release, which is stamped on everything instead of the one in js/package.json.
+var stamped string
+
 // export is one entry of "exports". Types come first: a resolver takes the first condition that it knows.
 type export struct {
 	Types   string `json:"types,omitempty"`
@@ -28,16 +33,19 @@ type export struct {
 }
 
 // manifest is the package.json that is published. It has no dependencies and no scripts, so that installing it runs
-// nothing. React is what pagewire/react needs, and nothing else; who does not use it does not get it.
+// nothing. What is optional is the program of each platform, of which npm installs the one that fits, or none
+// (--omit=optional). React is what pagewire/react needs, and nothing else; who does not use it does not get it.
 type manifest struct {
 	source
 	Type        string              `json:"type"`
 	Types       string              `json:"types"`
 	Main        string              `json:"main"`
+	Bin         map[string]string   `json:"bin"`
 	Exports     map[string]export   `json:"exports"`
 	SideEffects []string            `json:"sideEffects"`
 	Peers       map[string]string   `json:"peerDependencies"`
 	PeersMeta   map[string]peerMeta `json:"peerDependenciesMeta"`
+	Optional    map[string]string   `json:"optionalDependencies"`
 	Unpkg       string              `json:"unpkg"`
 	Jsdelivr    string              `json:"jsdelivr"`
 	Files       []string            `json:"files"`
@@ -49,6 +57,7 @@ type peerMeta struct {
 
 // packaged are the files that only the npm package holds, beside those that are shipped.
 var packaged = []string{
+	"cli.js",
 	"react.js",
 	"react.d.ts",
 	"store.js",
@@ -78,16 +87,24 @@ func readPackage(path string) (source, error) {
 	if pkg.Name == "" || pkg.Version == "" {
 		return source{}, fmt.Errorf("%s: name and version are required", path)
 	}
+	if stamped != "" {
+		pkg.Version = stamped
+	}
 	return pkg, nil
 }
 
 func manifestOf(pkg source) manifest {
 	const types = "./pagewire.d.ts"
+	programs := map[string]string{}
+	for _, platform := range commands.Platforms {
+		programs[platform.Package()] = pkg.Version
+	}
 	return manifest{
 		source: pkg,
 		Type:   "module",
 		Types:  types,
 		Main:   "./pagewire.mjs",
+		Bin:    map[string]string{"pagewire": "./cli.js"},
 		Exports: map[string]export{
 			".":                  {types, "./pagewire.mjs"},
 			"./react":            {"./react.d.ts", "./react.js"},
@@ -111,9 +128,11 @@ func manifestOf(pkg source) manifest {
 			"./extension.page.js", "./extension.relay.js"},
 		Peers:     map[string]string{"react": ">=18"},
 		PeersMeta: map[string]peerMeta{"react": {Optional: true}},
+		Optional:  programs,
 		Unpkg:     "./pagewire.js",
 		Jsdelivr:  "./pagewire.js",
-		Files:     slices.Concat(shipped, packaged, []string{"README.md", "LICENSE"}),
+		// A release adds the licences of others.
+		Files: slices.Concat(shipped, packaged, []string{"README.md", "LICENSE", "THIRD-PARTY-LICENSES.txt"}),
 	}
 }
 

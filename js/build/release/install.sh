@@ -1,0 +1,101 @@
+#!/bin/sh
+# Installs pagewire and pagewire-node, after it has checked their SHA-256 sums:
+#
+#   curl -fsSL https://github.com/pagewire/pagewire/releases/latest/download/install.sh | sh
+#
+# What follows `sh -s --`, or the variable, says otherwise than the default:
+#
+#   --version V    PAGEWIRE_VERSION    the version (default: the one that this file is of)
+#   --dir DIR      PAGEWIRE_DIR        where to (default: ~/.local/bin)
+#   --base-url U   PAGEWIRE_BASE_URL   from where: the directory of the release's files
+#
+# It never asks for another user's rights, and writes nothing but the two programs. For Linux and macOS; on Windows take
+# the zip, or npm.
+set -eu
+
+fail() {
+	printf 'install.sh: %s\n' "$1" >&2
+	exit 1
+}
+
+fetch() { # fetch URL FILE
+	if command -v curl >/dev/null 2>&1; then
+		curl -fsSL --retry 2 -o "$2" "$1"
+	elif command -v wget >/dev/null 2>&1; then
+		wget -q -O "$2" "$1"
+	else
+		fail "neither curl nor wget is here: install one of them"
+	fi || fail "$1 cannot be fetched: is there such a version, and a network?"
+}
+
+sum() {
+	if command -v sha256sum >/dev/null 2>&1; then
+		sha256sum "$1"
+	elif command -v shasum >/dev/null 2>&1; then
+		shasum -a 256 "$1"
+	else
+		fail "neither sha256sum nor shasum is here, so nothing can be checked: install one of them"
+	fi | cut -d ' ' -f 1
+}
+
+elsewhere="build it with go install github.com/pagewire/pagewire/bridge/cmd/pagewire@latest, on Windows take the zip"
+
+platform() {
+	case $(uname -s) in
+	Linux) system=linux ;;
+	Darwin) system=darwin ;;
+	*) fail "there is no program for $(uname -s) here: $elsewhere" ;;
+	esac
+	case $(uname -m) in
+	x86_64 | amd64) processor=amd64 ;;
+	aarch64 | arm64) processor=arm64 ;;
+	*) fail "there is no program for $(uname -s) on $(uname -m): $elsewhere" ;;
+	esac
+}
+
+# All of it is in a function: what arrives in part does nothing.
+main() {
+	version=${PAGEWIRE_VERSION:-@VERSION@}
+	dir=${PAGEWIRE_DIR:-${HOME:?}/.local/bin}
+	url=${PAGEWIRE_BASE_URL:-}
+	while [ $# -gt 0 ]; do
+		[ $# -gt 1 ] || fail "$1 has no value: see the head of this file"
+		case $1 in
+		--version) version=$2 ;;
+		--dir) dir=$2 ;;
+		--base-url) url=$2 ;;
+		*) fail "unknown option $1: --version, --dir and --base-url are known" ;;
+		esac
+		shift 2
+	done
+	version=${version#v}
+	url=${url:-https://github.com/pagewire/pagewire/releases/download/v$version}
+	platform
+	name=pagewire-$version-$system-$processor
+
+	work=$(mktemp -d)
+	trap 'rm -rf "$work"' EXIT
+	trap 'exit 1' HUP INT TERM
+	fetch "$url/SHA256SUMS" "$work/sums"
+	fetch "$url/$name.tar.gz" "$work/archive"
+	want=$(awk -v name="$name.tar.gz" '$2 == name { print $1 }' "$work/sums")
+	[ -n "$want" ] || fail "SHA256SUMS does not name $name.tar.gz: nothing was installed"
+	got=$(sum "$work/archive")
+	[ "$got" = "$want" ] || fail "$name.tar.gz has the sum $got and should have $want: nothing was installed"
+
+	tar -xzf "$work/archive" -C "$work"
+	mkdir -p "$dir" 2>/dev/null && [ -w "$dir" ] || fail "$dir is not yours to write: name another with --dir"
+	for program in pagewire pagewire-node; do
+		# Moved into place: a program that runs is not written over.
+		cp "$work/$name/$program" "$dir/.$program.new"
+		chmod 755 "$dir/.$program.new"
+		mv -f "$dir/.$program.new" "$dir/$program"
+	done
+	printf 'pagewire %s is in %s\n' "$version" "$dir"
+	case :$PATH: in
+	*":$dir:"*) ;;
+	*) printf 'which is not on PATH: add it with export PATH="%s:$PATH"\n' "$dir" ;;
+	esac
+}
+
+main "$@"

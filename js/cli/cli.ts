@@ -1,0 +1,47 @@
+#!/usr/bin/env node
+/**
+ * dist/npm/cli.js: `npx pagewire serve` runs the program of this platform, which is in a package of its own that npm
+ * installs as an optional dependency (@pagewire/cli-linux-x64 and so on). It downloads nothing, and nothing runs when
+ * it is installed.
+ */
+import { spawn } from "node:child_process";
+import { createRequire } from "node:module";
+
+const require = createRequire(import.meta.url);
+const { platform, arch } = process;
+const name = `@pagewire/cli-${platform}-${arch}`;
+
+/** Where the program is. Where it is not, two lines say why and what to do, and the process ends with status 1. */
+function find(): string {
+  try {
+    return require.resolve(`${name}/bin/pagewire${platform === "win32" ? ".exe" : ""}`);
+  } catch {
+    const { optionalDependencies } = require("./package.json");
+    const [what, todo] =
+      name in optionalDependencies
+        ? [
+            `${name}, which holds the program, is not installed`,
+            "install pagewire on this machine, without --omit=optional: npm install pagewire",
+          ]
+        : [
+            `there is no program for ${platform} on ${arch}`,
+            "build it: go install github.com/pagewire/pagewire/bridge/cmd/pagewire@latest",
+          ];
+    console.error(`pagewire: ${what}\npagewire: ${todo}`);
+    process.exit(1);
+  }
+}
+
+const program = spawn(find(), process.argv.slice(2), { stdio: "inherit" });
+program.on("error", (error) => {
+  console.error(`pagewire: ${name} does not start: ${error.message}`);
+  process.exit(1);
+});
+// A terminal sends these to the program too, which a second one would end at once.
+for (const signal of ["SIGINT", "SIGHUP"]) process.on(signal, () => {});
+process.on("SIGTERM", () => program.kill("SIGTERM"));
+program.on("exit", (status, signal) => {
+  if (!signal) process.exit(status ?? 1);
+  process.removeAllListeners(signal);
+  process.kill(process.pid, signal);
+});
