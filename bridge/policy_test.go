@@ -128,7 +128,7 @@ var packages = []row{
 		"github.com/spf13/cobra github.com/spf13/pflag"},
 	{"wasm/...", edge, "bridge bridge/view", "github.com/hack-pad/safejs"},
 	{"js/...", tool, "", "github.com/evanw/esbuild github.com/andybalholm/brotli"},
-	// the SDK serves demo 7's Views
+	// the SDK serves demo 8's Views
 	{"demo/...", tool, "bridge/gateway/...", "github.com/chromedp/chromedp github.com/chromedp/cdproto " +
 		"github.com/modelcontextprotocol/go-sdk"},
 	{"e2e/...", tool, "*", "*"},

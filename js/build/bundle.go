@@ -202,16 +202,16 @@ func buildInspector(root, out string) error {
 	return errors.Join(errs...)
 }
 
-// buildDemos copies each folder demo/<number>-<name>/ to out. Each .ts file that lies directly in it is an entry, and
-// becomes a script of the same name with .js; what entries share lies in a folder below. Maps are linked: a demo is
-// read.
+// buildDemos copies demo/index.html, and each folder demo/<number>-<name>/ and demo/common/, to out. Each .ts file that
+// lies directly in a folder is an entry, and becomes a script of the same name with .js; what entries share lies in a
+// folder below. Maps are linked: a demo is read.
 func buildDemos(root, out string) error {
 	pages, err := filepath.Glob(filepath.Join(root, "demo", "[0-9]*-*"))
 	if err != nil {
 		return err
 	}
-	var errs []error
-	for _, page := range pages {
+	errs := []error{copyFile(filepath.Join(out, "index.html"), filepath.Join(root, "demo", "index.html"))}
+	for _, page := range append(pages, filepath.Join(root, "demo", "common")) {
 		to := filepath.Join(out, filepath.Base(page))
 		entries, err := os.ReadDir(page)
 		if err != nil {

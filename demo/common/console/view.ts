@@ -4,13 +4,16 @@
  *   <html data-agent="connecting|subscribed|error">
  *   #steps li[data-kind="connected|listed|read|subscribed"]            what the agent did, as it stands now
  *   #resources li[data-uri][data-reads][data-updates]                  and .preview: what it last read as
+ *   #resources li[data-stale]                                          it has changed since, and was not read again
  *   #live-value[data-uri]                                              the whole text of the one that is selected
+ *   #tools li[data-tool][data-calls][data-failed]                      and output: what the last call gave
+ *   #ask-refused                                                       why a URI that was asked for cannot be read
  *   #notifications li[data-kind="updated|list_changed"][data-uri][data-at]   newest first
  *   #messages li[data-direction="sent|received"][data-method]                newest first
  *
  * data-at is `performance.now()` at the time of arrival.
  */
-import type { JSONRPCMessage, Resource } from "@modelcontextprotocol/client";
+import type { JSONRPCMessage, Resource, Tool } from "@modelcontextprotocol/client";
 import { changed } from "./diff.ts";
 import type { Era, Value, Watcher } from "./session.ts";
 import type { Direction } from "./tap.ts";
@@ -34,6 +37,10 @@ interface Row {
 export class View implements Watcher {
   /** The person picks a protocol version, or connects again. */
   onEra: (era: Era) => void = () => {};
+  /** The person has the agent call a tool, read a resource, or ask for one that is not listed. */
+  onCall: (tool: string, input: object) => void = () => {};
+  onRead: (uri: string) => void = () => {};
+  onAsk: (uri: string) => void = () => {};
 
   readonly #root = document.documentElement;
   readonly #steps = part("steps");
@@ -41,6 +48,9 @@ export class View implements Watcher {
   readonly #resources = part("resources");
   readonly #heading = part("live-heading");
   readonly #value = part("live-value");
+  readonly #again = part("read-again");
+  readonly #tools = part("tools");
+  readonly #asking = document.getElementById("ask");
   readonly #notifications = new Feed(part("notifications"), part("notification-count"));
   readonly #messages = new Feed(part("messages"), part("message-count"));
   readonly #rows = new Map<string, Row>();
@@ -49,11 +59,18 @@ export class View implements Watcher {
   #selected = "";
   #era: Era = "legacy";
 
-  constructor() {
+  /** `heard` is told of whatever was read. */
+  constructor(readonly heard: (uri: string, text: string) => void) {
     for (const radio of document.querySelectorAll<HTMLInputElement>("input[name=era]")) {
       radio.addEventListener("change", () => this.onEra(radio.value as Era));
     }
     part("reconnect").addEventListener("click", () => this.onEra(this.#era));
+    this.#again.addEventListener("click", () => this.onRead(this.#selected));
+    this.#asking?.addEventListener("submit", (event) => {
+      event.preventDefault();
+      part("ask-refused").textContent = "";
+      this.onAsk(part<HTMLInputElement>("ask-uri").value);
+    });
   }
 
   /** Starts over, for a new session. */
@@ -66,6 +83,7 @@ export class View implements Watcher {
     this.#steps.replaceChildren();
     this.#resources.replaceChildren();
     this.#rows.clear();
+    this.#tools.replaceChildren();
     this.#notifications.clear();
     this.#messages.clear();
     this.#asked.clear();
@@ -83,7 +101,7 @@ export class View implements Watcher {
 
   listed(resources: Resource[]): void {
     for (const [uri, row] of this.#rows) {
-      if (resources.some((resource) => resource.uri === uri)) continue;
+      if ("asked" in row.item.dataset || resources.some((resource) => resource.uri === uri)) continue;
       row.item.remove();
       this.#rows.delete(uri);
     }
@@ -95,9 +113,40 @@ export class View implements Watcher {
     if (!this.#rows.has(this.#selected)) this.#select(resources[0]?.uri ?? "");
   }
 
+  offered(templates: string[], tools: Tool[]): void {
+    if (this.#asking) part("templates").textContent = templates.map((template) => brief(template)).join(", ");
+    for (const item of [...this.#tools.children] as HTMLElement[])
+      if (!tools.some(({ name }) => name === item.dataset.tool)) item.remove();
+    for (const tool of tools)
+      if (!this.#tools.querySelector(`[data-tool="${CSS.escape(tool.name)}"]`)) this.#tools.append(this.#addTool(tool));
+    (this.#tools.parentElement as HTMLElement).hidden = tools.length === 0;
+  }
+
+  asked(uri: string): void {
+    if (!this.#rows.has(uri)) {
+      const row = this.#addRow({ uri, name: decodeURIComponent(uri.split("/").at(-1)!) });
+      row.item.dataset.asked = "";
+      this.#rows.set(uri, row);
+    }
+    this.#select(uri);
+  }
+
+  refused(_uri: string, reason: string): void {
+    part("ask-refused").textContent = reason;
+  }
+
+  called(tool: string, text: string, failed: boolean): void {
+    const item = this.#tools.querySelector<HTMLElement>(`[data-tool="${CSS.escape(tool)}"]`);
+    if (!item) return;
+    item.dataset.calls = String(Number(item.dataset.calls) + 1);
+    item.toggleAttribute("data-failed", failed);
+    item.querySelector("output")!.textContent = text;
+  }
+
   read(uri: string, value: Value): void {
     const row = this.#rows.get(uri);
     if (!row) return; // withdrawn while it was being read
+    delete row.item.dataset.stale;
     const text = pretty(value);
     if (row.reads > 0 && text !== row.text) row.change = changed(row.text, text);
     row.text = text;
@@ -110,6 +159,7 @@ export class View implements Watcher {
       ?.querySelector(".then")
       ?.replaceChildren(`read again in ${ms(value.took)}`);
     if (uri === this.#selected) this.#showValue();
+    this.heard(uri, value.text);
   }
 
   unreadable(uri: string, reason: string): void {
@@ -134,10 +184,12 @@ export class View implements Watcher {
     const row = this.#rows.get(uri);
     if (row) {
       row.updates++;
+      row.item.dataset.stale = "";
       row.item.dataset.updates = String(row.updates);
       row.count.textContent = `${row.updates}×`;
       row.count.title = count(row.updates, "update");
       flash(row.item);
+      if (uri === this.#selected) this.#showValue();
     }
     this.#notify("updated", uri, " changed");
   }
@@ -219,7 +271,8 @@ export class View implements Watcher {
     const preview = element("span", "preview", "…");
     const updates = element("span", "count", "");
     button.append(
-      element("span", "name", resource.title ?? resource.name),
+      // A gateway says behind it on which page of which tab that is.
+      element("span", "name", (resource.title ?? resource.name).split(" · ")[0]!),
       updates,
       element("code", "uri", brief(resource.uri)),
       preview,
@@ -228,6 +281,32 @@ export class View implements Watcher {
     item.append(button);
     this.#resources.append(item);
     return { item, button, preview, count: updates, text: "", change: { from: 0, to: 0 }, reads: 0, updates: 0 };
+  }
+
+  #addTool({ name, description, inputSchema }: Tool): HTMLElement {
+    const item = document.createElement("li");
+    item.dataset.tool = name;
+    item.dataset.calls = "0";
+    const form = element("form", "");
+    const call = element("button", "", "Call");
+    call.title = `Have the agent call ${name}`;
+    call.setAttribute("aria-label", call.title);
+    const [first] = Object.keys(inputSchema.properties ?? {});
+    const input = document.createElement("input");
+    input.setAttribute("aria-label", `Input of ${name}, as JSON`);
+    input.spellcheck = false;
+    input.value = first ? `{"${first}": 1}` : "{}";
+    form.append(element("code", "", name), ...(first ? [input] : []), call, element("p", "", description ?? ""));
+    form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      try {
+        this.onCall(name, JSON.parse(input.value));
+      } catch (error) {
+        this.called(name, String(error), true);
+      }
+    });
+    item.append(form, element("output", ""));
+    return item;
   }
 
   #select(uri: string): void {
@@ -242,6 +321,8 @@ export class View implements Watcher {
     const row = this.#rows.get(this.#selected);
     this.#heading.textContent = row ? `Live value of ${row.item.dataset.name}` : "Live value";
     this.#value.dataset.uri = this.#selected;
+    // While an agent follows, what is stale is so for a few milliseconds, in which a button would only flicker.
+    this.#again.hidden = !(row && "stale" in row.item.dataset && part("agent").dataset.follow === "no");
     if (!row) {
       this.#value.replaceChildren();
       return;
@@ -293,9 +374,9 @@ function pretty({ text, mimeType }: Value): string {
   }
 }
 
-/** The end of a URI, which tells the page's resources apart. */
+/** What a URI has behind that of the page, which tells its resources apart. */
 function brief(uri: string): string {
-  return `…/${uri.split("/").at(-1)}`;
+  return `…/${uri.slice(new URL(".", location.href).href.length)}`;
 }
 
 function count(n: number, noun: string): string {
