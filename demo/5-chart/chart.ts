@@ -30,7 +30,7 @@ function register(minUpdateInterval: number): void {
 
 function measure(): void {
   const calm = 14 + 6 * Math.sin(changes / 400);
-  knots = Math.max(0, knots + (calm - knots) * 0.02 + (Math.random() - 0.5));
+  knots = Math.max(0, knots + (calm - knots) * 0.03 + 1.6 * (Math.random() - 0.5));
   points.push(knots);
   if (points.length > kept) points.shift();
   gust = Math.max(...points);
@@ -44,6 +44,7 @@ const rate = document.getElementById("rate") as HTMLInputElement;
 const interval = document.getElementById("interval") as HTMLSelectElement;
 const run = document.getElementById("run") as HTMLButtonElement;
 const line = document.getElementById("line")!;
+const area = document.getElementById("area")!;
 const text = (id: string, value: string | number) => (document.getElementById(id)!.textContent = String(value));
 const steps = [1, 5, 20, 100, 500];
 
@@ -64,10 +65,9 @@ function tick(): void {
 }
 
 function draw(): void {
-  line.setAttribute(
-    "points",
-    points.map((y, x) => `${x + kept - points.length},${(120 - y * 4).toFixed(1)}`).join(" "),
-  );
+  const drawn = points.map((y, x) => `${x},${(120 - y * 4.5).toFixed(1)}`).join(" ");
+  line.setAttribute("points", drawn);
+  area.setAttribute("points", `0,120 ${drawn} ${kept},120`);
   const { reads } = pagewire.stats();
   text("knots", round(knots).toFixed(1));
   text("gust", round(gust).toFixed(1));
