@@ -103,7 +103,7 @@ func TestServeFilesIndex(t *testing.T) {
 	}
 }
 
-// The demos are numbered without gaps, each is a page with its number on it, and the index and the demo before lead to it.
+// The demos are numbered without gaps. Each is a page that says its number; the index and the demo before lead to it.
 func TestEachDemoIsInTheIndex(t *testing.T) {
 	read := func(name string) string {
 		text, err := os.ReadFile(name)
@@ -122,7 +122,8 @@ func TestEachDemoIsInTheIndex(t *testing.T) {
 		if !strings.HasPrefix(name, fmt.Sprintf("%d-", number)) {
 			t.Errorf("%s is demo %d", name, number)
 		}
-		if text := read(filepath.Join(name, "index.html")); !strings.Contains(text, fmt.Sprintf("<span>demo %d</span>", number)) {
+		says := fmt.Sprintf("<span>demo %d</span>", number)
+		if text := read(filepath.Join(name, "index.html")); !strings.Contains(text, says) {
 			t.Errorf("%s does not say that it is demo %d", name, number)
 		}
 		if !strings.Contains(index, fmt.Sprintf(`<a href="/demo/%s/">`, name)) {

@@ -68,8 +68,8 @@ var demos = map[string]func(demoed){
 	"5-chart": demoed.chart, "6-table": demoed.table, "7-game": demoed.game, "9-own-extension": demoed.visitors,
 }
 
-// TestDemos runs them in one browser, which one gateway is attached to; each has an agent of its own, whose gateway joins
-// that one.
+// TestDemos runs them in one browser, which one gateway is attached to; each has an agent of its own, whose gateway
+// joins that one.
 func TestDemos(t *testing.T) {
 	t.Parallel()
 	base := serveDemos(t)
@@ -332,15 +332,16 @@ func (d demoed) game() {
 	d.click("#plays")
 	d.types("#board > :nth-child(1)", "7"+kb.Enter) // 7 goes to the last column
 	d.reads("board", `"turn":"agent"`)
-	if text, failed := d.calls("play", map[string]int{"column": 9}); !failed || !strings.Contains(text, "no such column") {
+	play := func(column int) (string, bool) { return d.calls("play", map[string]int{"column": column}) }
+	if text, failed := play(9); !failed || !strings.Contains(text, "no such column") {
 		d.t.Errorf("play 9: %s", text)
 	}
-	if text, failed := d.calls("play", map[string]int{"column": 7}); failed {
+	if text, failed := play(7); failed {
 		d.t.Errorf("play 7: %s", text)
 	}
 	d.reads("board", `"......X"`)
 	d.sees("the disc on the page", `document.querySelector("#board > :nth-child(7) > :nth-child(5)").className.trim() === "agent"`)
-	if text, failed := d.calls("play", map[string]int{"column": 7}); !failed || !strings.Contains(text, "not your turn") {
+	if text, failed := play(7); !failed || !strings.Contains(text, "not your turn") {
 		d.t.Errorf("twice in a row: %s", text)
 	}
 }

@@ -15,8 +15,8 @@ const counts = new Map([
 ]);
 
 // Pagewire: the cart is a resource, and `checkout` depends on it. An agent that has read the cart as it was before its
-// last change is refused before `execute` runs, is told what has changed, and may call again. The gateway keeps what each
-// agent has seen; the page decides, in the turn in which the tool would run.
+// last change is refused before `execute` runs, is told what has changed, and may call again. The gateway keeps what
+// each agent has seen; the page decides, in the turn in which the tool would run.
 
 const context = navigator.modelContext;
 const cartURI = new URL("state/cart", location.href).href;

@@ -9,8 +9,8 @@ const fields = [...form.querySelectorAll("input")];
 const touched = new Set<HTMLInputElement>();
 let sent = false;
 
-// Pagewire: what the form says to the person, it says to agents: values, and the errors that show. A password is `filled`
-// and no more, whatever is typed; what is not in the text that `read` returns does not leave the page.
+// Pagewire: what the form says to the person, it says to agents: values, and the errors that show. A password is
+// `filled` and no more, whatever is typed; what is not in the text that `read` returns does not leave the page.
 
 const context = navigator.modelContext;
 const formURI = new URL("form", location.href).href;

@@ -33,8 +33,8 @@ const orders: Order[] = (
   ] as const
 ).map(([customer, city, status, total], i) => ({ id: 1041 + i, customer, city, status, total }));
 
-// Pagewire: one resource, whose `uriSchema` says which query parameters its URI takes. Pagewire checks them and hands them
-// to `read` typed; what the schema does not admit is refused before that. One call tells the watchers of every query.
+// Pagewire: one resource, whose `uriSchema` says which query parameters its URI takes. Pagewire checks them and hands
+// them to `read` typed; what the schema does not admit is refused before that. One call tells who watches any query.
 
 const context = navigator.modelContext;
 const rowsURI = new URL("table/rows", location.href).href;
@@ -90,13 +90,15 @@ function show(): void {
   document.getElementById("query")!.textContent = `rows?${new URLSearchParams(given as Record<string, string>)}`;
 }
 
+const options = statuses.map((status) => `<option>${status}</option>`).join("");
+
 function row(order: Order): HTMLElement {
   const tr = document.createElement("tr");
   tr.dataset.id = String(order.id);
   tr.innerHTML = `
     <td>${order.id}</td>
     <th scope="row">${order.customer}<span>${order.city}</span></th>
-    <td><select aria-label="Status of order ${order.id}">${statuses.map((s) => `<option>${s}</option>`).join("")}</select></td>
+    <td><select aria-label="Status of order ${order.id}">${options}</select></td>
     <td>${order.total.toFixed(2)}</td>`;
   const select = tr.querySelector("select")!;
   select.value = tr.dataset.status = order.status;

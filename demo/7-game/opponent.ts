@@ -32,7 +32,7 @@ function put(rows: string[], x: number, sign: string): string[] {
   return rows.map((row, i) => (i === y ? row.slice(0, x) + sign + row.slice(x + 1) : row));
 }
 
-/** A line is four of a sign that are 1 (beside), 7, 8 or 9 (below) apart in the rows' text, of eight characters each. */
+/** A line is four of a sign that are 1 (beside), 7, 8 or 9 (below) apart in the text of the rows, of eight each. */
 function wins(rows: string[], sign: string): boolean {
   const text = rows.join("|");
   return [1, 7, 8, 9].some((step) => new RegExp(`${sign}(.{${step - 1}}${sign}){3}`).test(text));

@@ -2,8 +2,8 @@
  * The agent console: an MCP client that watches this page, and a view of all that it sees.
  *
  * session.ts is the agent, and is what an agent that lives elsewhere would do too; view.ts draws, into what panel.ts
- * writes; tap.ts lets the view see the raw messages. This file puts them together, and starts over when the person picks
- * the other protocol version. `?era=legacy` or `?era=modern` picks one from the start.
+ * writes; tap.ts lets the view see the raw messages. This file puts them together, and starts over when the person
+ * picks the other protocol version. `?era=legacy` or `?era=modern` picks one from the start.
  *
  * The page's `<section id="agent">` may say:
  *

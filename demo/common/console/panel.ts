@@ -1,18 +1,5 @@
 /** What the console's section holds: the places that view.ts fills. */
 export function panel({ byGateway, ask }: { byGateway: boolean; ask: string | undefined }): string {
-  const eras = `
-    <fieldset class="eras">
-      <legend class="unseen">Protocol version</legend>
-      <label title="initialize, resources/subscribe"><input type="radio" name="era" value="legacy"><span>2025-11-25</span></label>
-      <label title="server/discover, subscriptions/listen"><input type="radio" name="era" value="modern"><span>2026-07-28</span></label>
-    </fieldset>`;
-  const asking = `
-    <form class="ask" id="ask">
-      <label for="ask-uri">Any URI of <code id="templates">…</code></label>
-      <input id="ask-uri" type="text" spellcheck="false" autocomplete="off" value="${ask}">
-      <button type="submit">Read and watch</button>
-      <p class="refused" id="ask-refused" role="alert"></p>
-    </form>`;
   return `
     <div class="side-head">
       <h2 id="agent-heading">The agent</h2>
@@ -21,16 +8,21 @@ export function panel({ byGateway, ask }: { byGateway: boolean; ask: string | un
     </div>
 
     <ol class="steps" id="steps" aria-label="What the agent did" aria-live="polite"></ol>
-    <p class="trouble" id="trouble" role="alert" hidden><span></span><button type="button" id="reconnect">Connect again</button></p>
+    <p class="trouble" id="trouble" role="alert" hidden>
+      <span></span><button type="button" id="reconnect">Connect again</button>
+    </p>
 
     <div class="state">
       <div>
         <h3>Resources</h3>
         <ul id="resources"></ul>
-        ${ask === undefined ? "" : asking}
+        ${ask === undefined ? "" : asking(ask)}
       </div>
       <div class="live">
-        <h3><span id="live-heading">Live value</span><button type="button" id="read-again" hidden>Read again</button></h3>
+        <h3>
+          <span id="live-heading">Live value</span>
+          <button type="button" id="read-again" hidden>Read again</button>
+        </h3>
         <pre id="live-value" tabindex="0" role="group" aria-labelledby="live-heading"></pre>
       </div>
     </div>
@@ -52,3 +44,21 @@ export function panel({ byGateway, ask }: { byGateway: boolean; ask: string | un
       </div>
     </div>`;
 }
+
+const era = (value: string, version: string, how: string) =>
+  `<label title="${how}"><input type="radio" name="era" value="${value}"><span>${version}</span></label>`;
+
+const eras = `
+  <fieldset class="eras">
+    <legend class="unseen">Protocol version</legend>
+    ${era("legacy", "2025-11-25", "initialize, resources/subscribe")}
+    ${era("modern", "2026-07-28", "server/discover, subscriptions/listen")}
+  </fieldset>`;
+
+const asking = (uri: string) => `
+  <form class="ask" id="ask">
+    <label for="ask-uri">Any URI of <code id="templates">…</code></label>
+    <input id="ask-uri" type="text" spellcheck="false" autocomplete="off" value="${uri.replaceAll("&", "&amp;")}">
+    <button type="submit">Read and watch</button>
+    <p class="refused" id="ask-refused" role="alert"></p>
+  </form>`;
