@@ -4,6 +4,7 @@
 export {};
 
 const columns = ["To do", "Doing", "Done"];
+const doing = 1;
 interface Card {
   id: number;
   title: string;
@@ -31,12 +32,7 @@ context.registerResource({
   title: "Board",
   description: "The titles of all cards by column, with their ids.",
   mimeType: "application/json",
-  read: () =>
-    JSON.stringify(
-      Object.fromEntries(
-        columns.map((name, column) => [name, inColumn(column).map(({ id, title }) => `${id}: ${title}`)]),
-      ),
-    ),
+  read: readBoard,
 });
 
 context.registerResource({
@@ -51,8 +47,8 @@ context.registerResource({
 function changed(card: Card, before: number | undefined): void {
   context.notifyResourceUpdated(boardURI);
   context.notifyResourceUpdated(cardURI(card.id));
-  if (before === 1) context.unregisterResource(cardURI(card.id));
-  if (card.column === 1) atHand(card);
+  if (before === doing) context.unregisterResource(cardURI(card.id));
+  if (card.column === doing) atHand(card);
 }
 
 function atHand({ id, title }: Card): void {
@@ -64,6 +60,11 @@ function atHand({ id, title }: Card): void {
     mimeType: "application/json",
     read: () => readCard(id),
   });
+}
+
+function readBoard(): string {
+  const titles = (column: number) => inColumn(column).map(({ id, title }) => `${id}: ${title}`);
+  return JSON.stringify(Object.fromEntries(columns.map((name, column) => [name, titles(column)])));
 }
 
 function readCard(id: number): string {
@@ -148,5 +149,5 @@ add.addEventListener("submit", (event) => {
   show();
 });
 
-inColumn(1).forEach(atHand);
+inColumn(doing).forEach(atHand);
 show();
