@@ -206,12 +206,13 @@ func buildInspector(root, out string) error {
 // lies directly in a folder is an entry, and becomes a script of the same name with .js; what entries share lies in a
 // folder below. Maps are linked: a demo is read.
 func buildDemos(root, out string) error {
-	pages, err := filepath.Glob(filepath.Join(root, "demo", "[0-9]*-*"))
+	demo := filepath.Join(root, "demo")
+	pages, err := filepath.Glob(filepath.Join(demo, "[0-9]*-*"))
 	if err != nil {
 		return err
 	}
-	errs := []error{copyFile(filepath.Join(out, "index.html"), filepath.Join(root, "demo", "index.html"))}
-	for _, page := range append(pages, filepath.Join(root, "demo", "common")) {
+	errs := []error{copyFile(filepath.Join(out, "index.html"), filepath.Join(demo, "index.html"))}
+	for _, page := range append(pages, filepath.Join(demo, "common")) {
 		to := filepath.Join(out, filepath.Base(page))
 		entries, err := os.ReadDir(page)
 		if err != nil {
