@@ -33,7 +33,8 @@ func serveDemos(t *testing.T) string {
 		"../demo").CombinedOutput(); err != nil {
 		t.Fatalf("build: %v\n%s", err, out)
 	}
-	cmd := exec.CommandContext(t.Context(), binary, "-story=false", "-addr", "127.0.0.1:0", "-dist", dist)
+	cmd := exec.CommandContext(t.Context(), binary, "-story=false", "-addr", "127.0.0.1:0")
+	cmd.Dir = ".." // where dist/ is
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
