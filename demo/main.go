@@ -16,6 +16,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"os/signal"
@@ -67,7 +68,7 @@ func run(ctx context.Context, addr, dist, gateway string, story, once bool) erro
 		return err
 	}
 	base := "http://" + l.Addr().String()
-	handler, closeGateway := routes(ctx, root.FS())
+	handler, closeGateway := routes(ctx, root.FS(), l.Addr().(*net.TCPAddr).Port)
 	defer closeGateway()
 	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}
 	served := make(chan error, 1)

@@ -52,8 +52,8 @@ func openDist(dir string) (*os.Root, error) {
 }
 
 // routes is what the demo serves: the files of dist; for demo 2 a gateway, by which its page and its agent meet; for
-// demo 8 an MCP server in both eras. close ends the gateway.
-func routes(ctx context.Context, dist fs.FS) (h http.Handler, closeGateway func()) {
+// demo 8 an MCP server in both eras. The gateway takes pages of this port alone; closeGateway ends it.
+func routes(ctx context.Context, dist fs.FS, port int) (h http.Handler, closeGateway func()) {
 	mux := http.NewServeMux()
 	files := serveFiles(dist)
 	mux.Handle("/", files)
@@ -66,7 +66,8 @@ func routes(ctx context.Context, dist fs.FS) (h http.Handler, closeGateway func(
 	mux.Handle("/mcp/legacy", legacy)
 	mux.Handle("/mcp/modern", modern)
 
-	g := gateway.New(gateway.Options{Allow: []string{weborigin.Loopback}})
+	g := gateway.New(gateway.Options{Allow: []string{fmt.Sprintf("http://127.0.0.1:%d", port),
+		fmt.Sprintf("http://localhost:%d", port)}})
 	pages := socket.New(g, socket.Options{})
 	clients := agents.NewHTTP(g, agents.HTTPOptions{Idle: time.Minute}) // a page that is closed ends no session
 	mux.Handle("/page", pages)
