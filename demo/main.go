@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/pagewire/pagewire/bridge/gateway/browser"
+	"github.com/pagewire/pagewire/demo/site"
 )
 
 const (
@@ -73,6 +74,9 @@ func run(ctx context.Context, addr, dist, gateway string, story, once bool) erro
 		w.Header().Set("Access-Control-Allow-Origin", "*")
 		files.ServeHTTP(w, r)
 	})
+	if err := serveManual(mux); err != nil {
+		return err
+	}
 	legacy, modern := serveLively(ctx) // demo 7's
 	mux.Handle("/mcp/legacy", legacy)
 	mux.Handle("/mcp/modern", modern)
@@ -102,7 +106,8 @@ func run(ctx context.Context, addr, dist, gateway string, story, once bool) erro
 		fmt.Fprintln(os.Stderr, "demo:", err)
 	}
 
-	fmt.Printf("\nOpen %s%s and edit, or %s%s and watch. Ctrl+C ends.\n", base, page, base, viewsPage)
+	fmt.Printf("\nOpen %s%s and edit, or %s%s and watch. The manual is at %s%s. Ctrl+C ends.\n", base, page, base, viewsPage,
+		base, site.Prefix)
 	select {
 	case <-ctx.Done():
 		return nil

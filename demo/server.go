@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+
+	"github.com/pagewire/pagewire/demo/site"
 )
 
 // contentTypes are stated here because the system's table, which package mime asks, differs between systems: some do
@@ -71,6 +73,20 @@ func serveFiles(dist fs.FS) http.Handler {
 		header.Set("Origin-Agent-Cluster", "?1")
 		files.ServeHTTP(w, r)
 	})
+}
+
+// serveManual adds the manual, rendered from the working tree that this runs in.
+func serveManual(mux *http.ServeMux) error {
+	root, err := os.OpenRoot(".")
+	if err != nil {
+		return err
+	}
+	manual, err := site.New(root.FS())
+	if err != nil {
+		return err
+	}
+	mux.Handle(site.Prefix, manual.Handler())
+	return nil
 }
 
 // listen opens addr; or, if addr is the default and something else has it, any free port.

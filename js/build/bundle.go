@@ -202,13 +202,16 @@ func buildInspector(root, out string) error {
 	return errors.Join(errs...)
 }
 
-// buildDemos copies each folder demo/<number>-<name>/ to out. Each .ts file that lies directly in it is an entry, and
+// buildDemos copies each folder demo/<number>-<name>/ to out, and demo/site/, which is the manual's. Each .ts file that lies directly in it is an entry, and
 // becomes a script of the same name with .js; what entries share lies in a folder below. Maps are linked: a demo is
 // read.
 func buildDemos(root, out string) error {
 	pages, err := filepath.Glob(filepath.Join(root, "demo", "[0-9]*-*"))
 	if err != nil {
 		return err
+	}
+	if site := filepath.Join(root, "demo", "site"); isDir(site) {
+		pages = append(pages, site)
 	}
 	var errs []error
 	for _, page := range pages {
@@ -221,7 +224,7 @@ func buildDemos(root, out string) error {
 		for _, entry := range entries {
 			name := entry.Name()
 			switch {
-			case entry.IsDir(), strings.HasSuffix(name, ".d.ts"), name == "tsconfig.json":
+			case entry.IsDir(), strings.HasSuffix(name, ".d.ts"), strings.HasSuffix(name, ".go"), name == "tsconfig.json":
 			case strings.HasSuffix(name, ".ts"):
 				options.EntryPoints = append(options.EntryPoints, filepath.Join(page, name))
 			default:
@@ -238,4 +241,9 @@ func buildDemos(root, out string) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+func isDir(name string) bool {
+	info, err := os.Stat(name)
+	return err == nil && info.IsDir()
 }
