@@ -175,8 +175,8 @@ pictures: build browser ## Take the inspector's pictures anew, into demo/
 imports: ## Draw which packages import which, the higher above the lower; DOT=1 for Graphviz
 	@go run ./e2e/imports $(if $(DOT),-dot)
 
-generate: $(NPM) ## Write what idl/ generates
-	node idl/generate.mjs
+generate: $(NPM) ## Write what idl/ generates, and the references of the manual: api.md and cli.md
+	node idl/generate.mjs && node idl/reference.mjs && go run ./demo/reference
 
 clean: ## Remove what is built; installed packages stay
 	rm -rf bin dist bridge/gateway/assets/dist

@@ -23,7 +23,9 @@ addEventListener("DOMContentLoaded", () => {
     menu.ariaExpanded = String(menu.ariaExpanded !== "true");
   });
   document.querySelector("#theme")?.addEventListener("click", () => {
-    const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+    const dark = root.dataset.theme
+      ? root.dataset.theme === "dark"
+      : matchMedia("(prefers-color-scheme: dark)").matches;
     root.dataset.theme = dark ? "light" : "dark";
     try {
       localStorage.setItem(key, root.dataset.theme);
