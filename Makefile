@@ -29,14 +29,14 @@ LEVELS         := native wasm js browser
 # The levels that run the core as it is built do so once more with TinyGo's build, where tinygo is on PATH.
 TINYGO_LEVELS  := $(if $(shell command -v tinygo),tinygo/js tinygo/browser)
 DRIVES_BROWSER := /(e2e|e2e/agents|e2e/engine|bridge/gateway/(browser(/.*)?|pages/(cdp|socket)|inspect/look))$$
-NEEDS_BUILD    := /js/build$$
+NEEDS_BUILD    := /(js/build|demo/messages)$$
 NATIVE_PACKAGES  = $$(go list ./... | grep -vE '$(DRIVES_BROWSER)|$(NEEDS_BUILD)')
 BROWSER_PACKAGES = $$(go list ./... | grep -E '$(DRIVES_BROWSER)')
 WASM_PACKAGES    = $$(GOOS=js GOARCH=wasm go list ./bridge/... ./wasm/...)
 # What is linked into the core, tested once more where int has 32 bits, as TinyGo's has: natively, which needs amd64.
 INT32_PACKAGES  := ./bridge ./bridge/wire ./bridge/coalesce ./bridge/resource ./bridge/view
 INT32           := $(filter linux/amd64,$(shell go env GOHOSTOS)/$(shell go env GOHOSTARCH))
-BUILT_PACKAGES  := ./js/build ./bridge/gateway/assets ./bridge/cmd/pagewire
+BUILT_PACKAGES  := ./js/build ./demo/messages ./bridge/gateway/assets ./bridge/cmd/pagewire
 CONCURRENT_PACKAGES := ./bridge/gateway ./bridge/gateway/hub ./bridge/gateway/agents ./bridge/gateway/inspect \
 	./bridge/gateway/pages/extension ./bridge/viewhost ./e2e/home ./bridge/cmd/pagewire
 
