@@ -149,7 +149,9 @@ func prose(about string) string {
 	return b.String() + "\n"
 }
 
-func escape(text string) string { return strings.NewReplacer("<", "&lt;", "*", `\*`, "|", `\|`).Replace(text) }
+func escape(text string) string {
+	return strings.NewReplacer("<", "&lt;", "*", `\*`, "|", `\|`).Replace(text)
+}
 
 func table(page *bytes.Buffer, command, flags []string) error {
 	var rows []string

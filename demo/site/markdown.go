@@ -140,6 +140,8 @@ var (
 	comment  = regexp.MustCompile(`(?s)<!--.*?-->\n?`)
 	table    = regexp.MustCompile(`(?s)<table>.*?</table>`)
 	heading1 = regexp.MustCompile(`<(h[2-4]) id="([^"]+)">`)
+	noHeader = regexp.MustCompile(`<th([^>]*)></th>`)
+	plainPre = []byte(`<pre><code>`)
 	alert    = regexp.MustCompile(`<blockquote>\s*<p>\[!(NOTE|TIP|IMPORTANT|WARNING|CAUTION)\]\s*`)
 )
 
@@ -151,7 +153,9 @@ func dress(out []byte, link func(string) string) []byte {
 		parts := rawLink.FindSubmatch(m)
 		return []byte(string(parts[1]) + link(html.UnescapeString(string(parts[2]))) + string(parts[3]))
 	})
-	out = table.ReplaceAll(out, []byte(`<div class="wide" tabindex="0" role="region" aria-label="Table">$0</div>`))
+	out = table.ReplaceAll(out, []byte(`<div class="wide" tabindex="0" role="group" aria-label="Table">$0</div>`))
+	out = noHeader.ReplaceAll(out, []byte(`<td$1></td>`)) // a header without text is none to a screen reader
+	out = bytes.ReplaceAll(out, plainPre, []byte(`<pre class="code" tabindex="0" role="group" aria-label="Code"><code>`))
 	out = heading1.ReplaceAll(out, []byte(`<$1 id="$2"><a class="anchor" href="#$2" aria-label="Link to this section">#</a>`))
 	return alert.ReplaceAllFunc(out, func(m []byte) []byte {
 		kind := string(alert.FindSubmatch(m)[1])
@@ -257,7 +261,7 @@ func (codeRenderer) render(w util.BufWriter, source []byte, n ast.Node, entering
 	if language != "" && language != "text" {
 		label = "Code: " + language
 	}
-	fmt.Fprintf(w, `<pre class="code" data-language="%s" tabindex="0" role="region" aria-label="%s"><code>`,
+	fmt.Fprintf(w, `<pre class="code" data-language="%s" tabindex="0" role="group" aria-label="%s"><code>`,
 		html.EscapeString(language), html.EscapeString(label))
 	lexer := lexers.Get(map[string]string{"sh": "bash", "jsonc": "json", "idl": "typescript", "text": "plaintext"}[language])
 	if lexer == nil {

@@ -1,0 +1,302 @@
+//go:build !js
+
+package docs
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/pagewire/pagewire/bridge/testkit"
+)
+
+// patience is how long a block may run.
+const patience = 30 * time.Second
+
+// runShell runs the sh blocks of a file, in their order, in one directory with a HOME of its own. A gateway runs beside
+// them, which has the pages of the world; it is started for the first block that asks one.
+func runShell(t *testing.T, blocks []block) {
+	var s *shell
+	for _, b := range blocks {
+		if b.language != "sh" {
+			continue
+		}
+		t.Run(fmt.Sprintf("sh line %d", b.line), func(t *testing.T) {
+			checkCommands(t, b)
+			if b.skipped() {
+				if out, err := exec.Command("bash", "-n", "-c", b.code).CombinedOutput(); err != nil {
+					t.Errorf("%v: bash cannot read it: %s", b, out)
+				}
+				return
+			}
+			if s == nil {
+				s = newShell(t)
+			}
+			s.run(t, b)
+		})
+	}
+	if s != nil {
+		s.close()
+	}
+}
+
+// A shell is where the sh blocks of one file run.
+type shell struct {
+	w         *world
+	dir, home string
+	hub, http string // the file's own addresses, in place of the usual ones
+	gateway   *exec.Cmd
+}
+
+func newShell(t *testing.T) *shell {
+	t.Helper()
+	s := &shell{w: there(t)}
+	var err error
+	if s.home, err = os.MkdirTemp("", "pw-"); err != nil { // short: a socket has its path in it
+		t.Fatal(err)
+	}
+	s.dir = filepath.Join(s.home, "work")
+	bin := filepath.Join(s.home, "bin")
+	for _, dir := range []string{s.dir, bin, filepath.Join(s.home, ".config")} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.hub, s.http = testkit.Addr(t), testkit.Addr(t)
+	// Each file has a hub at an address of its own, so that files run at the same time: what asks for none gets it.
+	wrapper := fmt.Sprintf("#!/bin/sh\ncase \"$1\" in serve|ls|read|watch|changes|inspect|doctor) ;; *) exec %[1]q \"$@\" ;; esac\n"+
+		"case \" $* \" in *\" --hub\"*|*\" --help \"*) exec %[1]q \"$@\" ;; esac\nexec %[1]q \"$@\" --hub %[2]s\n", binary("pagewire"), s.hub)
+	if err := os.WriteFile(filepath.Join(bin, "pagewire"), []byte(wrapper), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(binary("pagewire-node"), filepath.Join(bin, "pagewire-node")); err != nil {
+		t.Fatal(err)
+	}
+	s.startGateway(t)
+	return s
+}
+
+func (s *shell) env() []string {
+	kept := slices.DeleteFunc(os.Environ(), func(v string) bool {
+		return strings.HasPrefix(v, "HOME=") || strings.HasPrefix(v, "XDG_") || strings.HasPrefix(v, "PATH=") ||
+			strings.HasPrefix(v, "DISPLAY=") || strings.HasPrefix(v, "PAGEWIRE_")
+	})
+	return append(kept, "HOME="+s.home, "XDG_CONFIG_HOME="+s.home+"/.config", "PATH="+s.home+"/bin:"+os.Getenv("PATH"))
+}
+
+// startGateway runs the gateway that serves the pages of the world's browser to this file's commands.
+func (s *shell) startGateway(t *testing.T) {
+	t.Helper()
+	s.gateway = exec.Command(binary("pagewire"), "serve", "--hub", s.hub, "--chrome", s.w.commands.URL)
+	s.gateway.Env = s.env()
+	var log bytes.Buffer
+	s.gateway.Stderr = &log
+	if _, err := s.gateway.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.gateway.Start(); err != nil {
+		t.Fatal(err)
+	}
+	testkit.Eventually(t, "the gateway lists the shop", func() bool {
+		ls := exec.Command(binary("pagewire"), "ls", "--hub", s.hub)
+		ls.Env = s.env()
+		out, err := ls.Output()
+		return err == nil && bytes.Contains(out, []byte("https://shop.example/state/cart")) &&
+			bytes.Contains(out, []byte(s.w.demo+"/"))
+	})
+}
+
+func (s *shell) close() {
+	s.gateway.Process.Signal(syscall.SIGTERM)
+	s.gateway.Wait()
+	os.RemoveAll(s.home)
+}
+
+// run runs one block to its end, or until it has said what it is to say.
+func (s *shell) run(t *testing.T, b block) {
+	t.Helper()
+	cmd := exec.Command("bash", "-e", "-o", "pipefail", "-c", s.w.here(b.setup["sh"]+b.code, s.http, s.hub))
+	cmd.Dir, cmd.Env = s.dir, s.env()
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // it is ended with all that it has started
+	out := &output{}
+	cmd.Stdout, cmd.Stderr = out, out
+	if b.values["until"] != "" { // what serves an agent ends with its standard input
+		if _, err := cmd.StdinPipe(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	kill := func(signal syscall.Signal) { syscall.Kill(-cmd.Process.Pid, signal) }
+	defer kill(syscall.SIGKILL)
+	if until := s.w.here(b.values["until"], s.http, s.hub); until != "" {
+		for late := time.After(patience); !strings.Contains(out.String(), until); {
+			select {
+			case err := <-ended:
+				if !strings.Contains(out.String(), until) {
+					t.Fatalf("%v ended (%v) and had not said %q:\n%s", b, err, until, out)
+				}
+				return
+			case <-late:
+				t.Fatalf("%v has not said %q within %v:\n%s", b, until, patience, out)
+			case <-out.more():
+			}
+		}
+		kill(syscall.SIGINT)
+		return
+	}
+	select {
+	case err := <-ended:
+		status := 0
+		if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
+			status = exit.ExitCode()
+		}
+		if want, _ := strconv.Atoi(b.values["status"]); status != want {
+			t.Errorf("%v ended with status %d, want %d:\n%s\n%s", b, status, want, b.code, out)
+		}
+	case <-time.After(patience):
+		t.Errorf("%v has not ended within %v; does it go on by itself (until=\"…\")?\n%s", b, patience, out)
+	}
+}
+
+// An output is what a process prints, to be looked at while it goes on.
+type output struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+	news chan struct{}
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.news != nil {
+		close(o.news)
+		o.news = nil
+	}
+	return o.text.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
+}
+
+// more is closed with the next thing that is printed, or after a moment: that may have come before.
+func (o *output) more() <-chan struct{} {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.news == nil {
+		news := make(chan struct{})
+		o.news = news
+		time.AfterFunc(50*time.Millisecond, func() {
+			o.mu.Lock()
+			defer o.mu.Unlock()
+			if o.news == news {
+				close(news)
+				o.news = nil
+			}
+		})
+	}
+	return o.news
+}
+
+var (
+	ourCommand = regexp.MustCompile(`(?:^|[|;&(]\s*|\$\(|\bnpx\s+|\bexec\s+)(pagewire(?:-node)?)\s+([^|;&)\n]*)`)
+	makeTarget = regexp.MustCompile(`(?m)^\s*make\s+([^#\n]*)`)
+	anOption   = regexp.MustCompile(`(?:^|\s)(--[a-z][\w-]*)`)
+	rest       = regexp.MustCompile(`\s#.*$`)
+)
+
+// checkCommands looks whether what a block calls exists: commands and options of ours, and targets of the Makefile.
+func checkCommands(t *testing.T, b block) {
+	t.Helper()
+	code := strings.ReplaceAll(b.code, "\\\n", " ")
+	for line := range strings.Lines(code) {
+		line = rest.ReplaceAllString(strings.TrimSpace(line), "")
+		for _, m := range ourCommand.FindAllStringSubmatch(line, -1) {
+			checkCommand(t, b, m[1], strings.Fields(m[2]))
+		}
+	}
+	for _, m := range makeTarget.FindAllStringSubmatch(code, -1) {
+		for _, word := range strings.Fields(m[1]) {
+			if strings.Contains(word, "=") || strings.HasPrefix(word, "-") {
+				continue
+			}
+			if !regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(word) + `:`).Match(read(t, "Makefile")) {
+				t.Errorf("%v: make %s: there is no such target", b, word)
+			}
+		}
+	}
+}
+
+func checkCommand(t *testing.T, b block, program string, words []string) {
+	t.Helper()
+	var path []string
+	behind := slices.Index(words, "--")
+	served := words[len(words):]
+	if behind >= 0 {
+		words, served = words[:behind], words[behind+1:]
+	}
+	if program == "pagewire" {
+		if len(words) > 0 && words[0] == "node" {
+			program, words = "pagewire-node", words[1:]
+		} else {
+			for _, w := range words[:min(len(words), 2)] {
+				if regexp.MustCompile(`^[a-z][a-z-]*$`).MatchString(w) && strings.Contains(helpOf(t, program, path...), "\n  "+w+" ") {
+					path = append(path, w)
+				} else {
+					break
+				}
+			}
+			if len(path) == 0 && len(words) > 0 && !strings.HasPrefix(words[0], "-") {
+				t.Errorf("%v: pagewire %s: there is no such command", b, words[0])
+				return
+			}
+		}
+	}
+	checkOptions(t, b, words, program, path...)
+	if len(path) == 1 && path[0] == "config" {
+		checkOptions(t, b, served, "pagewire", "serve")
+	}
+}
+
+func checkOptions(t *testing.T, b block, words []string, program string, path ...string) {
+	t.Helper()
+	help := helpOf(t, program, path...)
+	for _, m := range anOption.FindAllStringSubmatch(strings.Join(words, " "), -1) {
+		if option := m[1]; option != "--help" && !regexp.MustCompile(`(?m)^\s+(-\w, )?`+option+`\b`).MatchString(help) {
+			t.Errorf("%v: %s %s has no option %s", b, program, strings.Join(path, " "), option)
+		}
+	}
+}
+
+var helps sync.Map
+
+func helpOf(t *testing.T, program string, path ...string) string {
+	t.Helper()
+	key := program + " " + strings.Join(path, " ")
+	if known, is := helps.Load(key); is {
+		return known.(string)
+	}
+	out, err := exec.Command(binary(program), append(slices.Clone(path), "--help")...).Output()
+	if err != nil {
+		t.Fatalf("%s --help: %v", key, err)
+	}
+	helps.Store(key, string(out))
+	return string(out)
+}
