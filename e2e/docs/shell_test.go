@@ -24,8 +24,8 @@ import (
 // patience is how long a block may run.
 const patience = 30 * time.Second
 
-// runShell runs the sh blocks of a file, in their order, in one directory with a HOME of its own. A gateway runs beside
-// them, which has the pages of the world; it is started for the first block that asks one.
+// runShell runs the sh blocks of a file, in their order, in one directory with a HOME of its own. The world's gateway
+// has pages for them.
 func runShell(t *testing.T, blocks []block) {
 	var s *shell
 	for _, b := range blocks {
@@ -55,8 +55,7 @@ func runShell(t *testing.T, blocks []block) {
 type shell struct {
 	w         *world
 	dir, home string
-	hub, http string // the file's own addresses, in place of the usual ones
-	gateway   *exec.Cmd
+	http      string // the file's own address, in place of the usual one
 }
 
 func newShell(t *testing.T) *shell {
@@ -73,17 +72,25 @@ func newShell(t *testing.T) *shell {
 			t.Fatal(err)
 		}
 	}
-	s.hub, s.http = testkit.Addr(t), testkit.Addr(t)
-	// Each file has a hub at an address of its own, so that files run at the same time: what asks for none gets it.
+	s.http = testkit.Addr(t)
+	// What speaks to the gateway finds the world's, which has its directory and address; what writes configuration does
+	// so in the file's own HOME.
 	wrapper := fmt.Sprintf("#!/bin/sh\ncase \"$1\" in serve|ls|read|watch|changes|inspect|doctor) ;; *) exec %[1]q \"$@\" ;; esac\n"+
-		"case \" $* \" in *\" --hub\"*|*\" --help \"*) exec %[1]q \"$@\" ;; esac\nexec %[1]q \"$@\" --hub %[2]s\n", binary("pagewire"), s.hub)
+		"export XDG_CONFIG_HOME=%[3]q\ncase \" $* \" in *\" --hub\"*|*\" --help \"*) exec %[1]q \"$@\" ;; esac\n"+
+		"exec %[1]q \"$@\" --hub %[2]s\n", binary("pagewire"), s.w.hub, s.w.hubHome)
 	if err := os.WriteFile(filepath.Join(bin, "pagewire"), []byte(wrapper), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Symlink(binary("pagewire-node"), filepath.Join(bin, "pagewire-node")); err != nil {
 		t.Fatal(err)
 	}
-	s.startGateway(t)
+	testkit.Eventually(t, "the gateway lists the shop and the demo", func() bool {
+		ls := exec.Command(filepath.Join(bin, "pagewire"), "ls")
+		ls.Env = s.env()
+		out, err := ls.Output()
+		return err == nil && bytes.Contains(out, []byte("https://shop.example/state/cart")) &&
+			bytes.Contains(out, []byte(s.w.demo+"/"))
+	})
 	return s
 }
 
@@ -92,41 +99,15 @@ func (s *shell) env() []string {
 		return strings.HasPrefix(v, "HOME=") || strings.HasPrefix(v, "XDG_") || strings.HasPrefix(v, "PATH=") ||
 			strings.HasPrefix(v, "DISPLAY=") || strings.HasPrefix(v, "PAGEWIRE_")
 	})
-	return append(kept, "HOME="+s.home, "XDG_CONFIG_HOME="+s.home+"/.config", "PATH="+s.home+"/bin:"+os.Getenv("PATH"))
+	return append(kept, "HOME="+s.home, "PATH="+s.home+"/bin:"+os.Getenv("PATH"))
 }
 
-// startGateway runs the gateway that serves the pages of the world's browser to this file's commands.
-func (s *shell) startGateway(t *testing.T) {
-	t.Helper()
-	s.gateway = exec.Command(binary("pagewire"), "serve", "--hub", s.hub, "--chrome", s.w.commands.URL)
-	s.gateway.Env = s.env()
-	var log bytes.Buffer
-	s.gateway.Stderr = &log
-	if _, err := s.gateway.StdinPipe(); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.gateway.Start(); err != nil {
-		t.Fatal(err)
-	}
-	testkit.Eventually(t, "the gateway lists the shop", func() bool {
-		ls := exec.Command(binary("pagewire"), "ls", "--hub", s.hub)
-		ls.Env = s.env()
-		out, err := ls.Output()
-		return err == nil && bytes.Contains(out, []byte("https://shop.example/state/cart")) &&
-			bytes.Contains(out, []byte(s.w.demo+"/"))
-	})
-}
-
-func (s *shell) close() {
-	s.gateway.Process.Signal(syscall.SIGTERM)
-	s.gateway.Wait()
-	os.RemoveAll(s.home)
-}
+func (s *shell) close() { os.RemoveAll(s.home) }
 
 // run runs one block to its end, or until it has said what it is to say.
 func (s *shell) run(t *testing.T, b block) {
 	t.Helper()
-	cmd := exec.Command("bash", "-e", "-o", "pipefail", "-c", s.w.here(b.setup["sh"]+b.code, s.http, s.hub))
+	cmd := exec.Command("bash", "-e", "-o", "pipefail", "-c", s.w.here(b.setup["sh"]+b.code, s.http, s.w.hub))
 	cmd.Dir, cmd.Env = s.dir, s.env()
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // it is ended with all that it has started
 	out := &output{}
@@ -143,7 +124,7 @@ func (s *shell) run(t *testing.T, b block) {
 	go func() { ended <- cmd.Wait() }()
 	kill := func(signal syscall.Signal) { syscall.Kill(-cmd.Process.Pid, signal) }
 	defer kill(syscall.SIGKILL)
-	if until := s.w.here(b.values["until"], s.http, s.hub); until != "" {
+	if until := s.w.here(b.values["until"], s.http, s.w.hub); until != "" {
 		for late := time.After(patience); !strings.Contains(out.String(), until); {
 			select {
 			case err := <-ended:

@@ -31,6 +31,8 @@ type world struct {
 	shop     *httptest.Server
 	modules  string // a directory with node_modules, of what js/ has and of pagewire as npm would have it
 	gateway  string // where pages find a gateway: 127.0.0.1:PORT
+	hub      string // where that of commands is, and its directory
+	hubHome  string
 	commands *browser.Browser
 	pages    context.Context // chromedp's, of the browser for html and js
 	blocks   sync.Map        // path to handler: what the shop serves of blocks
@@ -77,12 +79,14 @@ func makeWorld() (*world, error) {
 	if err := w.serveShop(); err != nil {
 		return nil, err
 	}
-	if w.gateway, err = w.serveGateway(); err != nil {
+	// Pages come to it by themselves, as data-gateway says.
+	if w.gateway, _, err = serveGateway("--allow-origin", "https://shop.example"); err != nil {
 		return nil, err
 	}
 	flags := []string{
 		"--host-resolver-rules=MAP shop.example " + strings.TrimPrefix(w.shop.URL, "https://") + ", MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
-		"--ignore-certificate-errors", "--force-prefers-reduced-motion",
+		"--ignore-certificate-errors", "--force-prefers-reduced-motion", "--disable-background-timer-throttling",
+		"--disable-renderer-backgrounding", "--disable-backgrounding-occluded-windows",
 		// the permission is Chromium's prompt, which nobody answers here
 		"--disable-features=LocalNetworkAccessChecks",
 	}
@@ -92,6 +96,9 @@ func makeWorld() (*world, error) {
 		return nil, err
 	}
 	ends = append(ends, func() { w.commands.Close() })
+	if w.hub, w.hubHome, err = serveGateway("--chrome", w.commands.URL); err != nil {
+		return nil, err
+	}
 	pages, closePages, err := browser.Launch(context.Background(), browser.Options{Flags: flags})
 	if err != nil {
 		return nil, err
@@ -158,24 +165,22 @@ func serveDemo() (string, error) {
 	return "", fmt.Errorf("the demo ended before it served")
 }
 
-// serveGateway runs a gateway that pages connect to by themselves, as data-gateway says.
-func (w *world) serveGateway() (string, error) {
-	home, err := os.MkdirTemp("", "pw-")
-	if err != nil {
-		return "", err
+// serveGateway runs a gateway at an address of its own, and returns that and its directory.
+func serveGateway(flags ...string) (addr, home string, err error) {
+	if home, err = os.MkdirTemp("", "pw-"); err != nil { // short: the path of a socket begins with it
+		return "", "", err
 	}
 	ends = append(ends, func() { os.RemoveAll(home) })
-	addr, err := freeAddr()
-	if err != nil {
-		return "", err
+	if addr, err = freeAddr(); err != nil {
+		return "", "", err
 	}
-	cmd := exec.Command(binary("pagewire"), "serve", "--hub", addr, "--allow-origin", "https://shop.example")
+	cmd := exec.Command(binary("pagewire"), append([]string{"serve", "--hub", addr}, flags...)...)
 	cmd.Env = append(os.Environ(), "HOME="+home, "XDG_CONFIG_HOME="+home)
 	if _, err := cmd.StdinPipe(); err != nil { // it ends with its standard input
-		return "", err
+		return "", "", err
 	}
 	_, err = started(cmd)
-	return addr, err
+	return addr, home, err
 }
 
 // started starts a process that ends with the tests, and returns what it prints.
