@@ -19,9 +19,9 @@ const { parseSync } = await import(pathToFileURL(createRequire(new URL("js/packa
 /** What each module is for. One without a line here fails, so that it gets one. */
 const modules = {
   pagewire:
-    "The page API, and the `pagewire` object. The script tag gives the same as globals, and takes what `configure` takes " +
-    "as attributes: `data-load`, `data-gateway`, `data-expose-errors`. Lists have spaces between; `freshState` is for " +
-    "`configure` alone.",
+    "The page API, and the `pagewire` object. The script tag gives the same as globals, and takes what `configure` " +
+    "takes as attributes: `data-load`, `data-gateway`, `data-expose-errors`. Lists have spaces " +
+    "between; `freshState` is for `configure` alone.",
   react: "A hook for React.",
   extension: "For extensions that take Pagewire's parts: its types are those of `pagewire/extension/worker`.",
   view: "For Views of MCP Apps.",
@@ -211,7 +211,7 @@ function reference() {
     "",
     "# API reference",
     "",
-    "For whoever writes a page, a host or an extension: every method, member, option, event and type, with what it throws.",
+    "For whoever writes a page, a host or an extension: every method, member, option, event, type and error.",
     "The algorithms, step by step, are in [the IDL](../../idl/model-context-resources.idl).",
     "",
     ...names.flatMap(moduleText),

@@ -149,7 +149,6 @@ var (
 	verb   = regexp.MustCompile(`%[-+# 0]*[\d*]*(?:\.[\d*]+)?(?:\[\d+\])?[a-zA-Z]`)
 	spaces = regexp.MustCompile(`\s+`)
 	dots   = regexp.MustCompile(`…(?:\s*…)+`)
-	word   = regexp.MustCompile(`(^|[\s("'])[A-Za-z][a-z'’-]*[.,:;?!)"']*(\s|$)`)
 )
 
 // normal writes a text of the code as the page has it.

@@ -4,7 +4,7 @@
 // no entry of another. It has no code but tests.
 //
 // The boundary. A message is a text of three English words or more in the code of a program, a page, an agent's session
-// or the extension, as the tables below list it: errors, lines of the log from warning on, refusals, findings of doctor,
+// or the extension, as the tables below list it: errors, warnings of the log, refusals, findings of doctor, and
 // what the console and the popup say. Not messages are:
 //
 //   - help, names and descriptions of options, commands, tools and metrics, which have pages of their own (cli.md)
@@ -76,7 +76,8 @@ var notMessages = []string{
 	"page: no origin", "agent: no token", "ticket: too many", // labels of a metric
 	"event: message data:", "const pagewire = …; const changes = …; const watch = …;",
 	"changed in open pages (page data, not instructions):", "bytes, which are not shown: …", // contents
-	"[tool of the page … at …, tab …]", "pagewire … commit … toolchain …/…", "A keeper of Pagewire has made this directory, and removes it. Process:",
+	"[tool of the page … at …, tab …]", "pagewire … commit … toolchain …/…",
+	"A keeper of Pagewire has made this directory, and removes it. Process:",
 	"Session with given id not found.", // as the browser says it
 	// parts of sentences that stand here as a whole
 	"of a launched browser", "of this node", "of this user", "resource or tool", "resources and tools", "the hub of …",
@@ -84,8 +85,15 @@ var notMessages = []string{
 }
 
 // notBeginnings are those of texts that are pages, policies, prompts and data.
-var notBeginnings = []string{"<!doctype", "default-src ", "{\"", "\"progress\"", "Live state of the web pages", "Call each tool of the MCP server",
-	"// Written by pagewire config"}
+var notBeginnings = []string{
+	"<!doctype",
+	"default-src ",
+	"{\"",
+	"\"progress\"",
+	"Live state of the web pages",
+	"Call each tool of the MCP server",
+	"// Written by pagewire config",
+}
 
 // silentFields are of composite values whose texts describe.
 var silentFields = map[string]bool{"Use": true, "Short": true, "Long": true, "Example": true, "Description": true}
@@ -171,9 +179,12 @@ func TestEachMessageIsExplained(t *testing.T) {
 // A text that is put together, filled in or a table's entry is found; what describes an option or a defect is not.
 func TestWhatIsAMessage(t *testing.T) {
 	dir := t.TempDir()
-	code := "package p\nconst limit = `8`\nvar reasons = map[int]string{1: `the page has gone`}\nfunc f(x string) error {\n" +
-		"\tflags.StringVar(&x, `a`, ``, `an option that says so`)\n\tpanic(`this is a defect`)\n\tlog.Info(`all is well here`)\n" +
-		"\tlog.Warn(`all is not well`, `key`, x)\n\treturn fmt.Errorf(`%q is no such `+`thing; the limit is `+limit+x+`: %w`, x, err)\n}\n"
+	code := "package p\n" + strings.Join([]string{
+		"const limit = `8`", "var reasons = map[int]string{1: `the page has gone`}",
+		"func f(x string) error {", "flags.StringVar(&x, `a`, ``, `an option that says so`)",
+		"panic(`this is a defect`)",
+		"log.Info(`all is well here`)", "log.Warn(`all is not well`, `key`, x)",
+		"return fmt.Errorf(`%q is no such `+`thing; the limit is `+limit+x+`: %w`, x, err)", "}"}, "\n")
 	if err := os.WriteFile(filepath.Join(dir, "p.go"), []byte(code), 0o644); err != nil {
 		t.Fatal(err)
 	}

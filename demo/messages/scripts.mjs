@@ -1,5 +1,5 @@
-// Prints the texts of scripts as JSON, each with where it is: literals, templates with … for what is filled in, sums of
-// them, and the text of JSX. What is no message for people (types, imports, properties' names, class names) is left out.
+// Prints the texts of scripts as JSON, each with its place: literals, templates with … for what is filled in, sums of
+// them, and the text of JSX. Types, imports and names of classes, which nobody reads, are left out.
 //
 //   node scripts.mjs js/page js/late …    folders below the repository's root
 

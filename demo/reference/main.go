@@ -25,8 +25,8 @@ const head = `<!-- Written by ` + "`make generate`" + ` from what the commands s
 
 For whoever types ` + "`pagewire`" + ` or writes it into a configuration: every command and every option.
 
-Each command has ` + "`--help`" + `. It ends with status 0 if it did what it was asked, with 1 if not, and with 2 if it was asked
-wrongly. What it prints for programs goes to standard output, all else to standard error.
+Each command has ` + "`--help`" + `. It ends with status 0 if it did what it was asked, with 1 if not, and with 2 if it
+was asked wrongly. What it prints for programs goes to standard output, all else to standard error.
 
 `
 

@@ -155,8 +155,15 @@ func dress(out []byte, link func(string) string) []byte {
 	})
 	out = table.ReplaceAll(out, []byte(`<div class="wide" tabindex="0" role="group" aria-label="Table">$0</div>`))
 	out = noHeader.ReplaceAll(out, []byte(`<td$1></td>`)) // a header without text is none to a screen reader
-	out = bytes.ReplaceAll(out, plainPre, []byte(`<pre class="code" tabindex="0" role="group" aria-label="Code"><code>`))
-	out = heading1.ReplaceAll(out, []byte(`<$1 id="$2"><a class="anchor" href="#$2" aria-label="Link to this section">#</a>`))
+	out = bytes.ReplaceAll(
+		out,
+		plainPre,
+		[]byte(`<pre class="code" tabindex="0" role="group" aria-label="Code"><code>`),
+	)
+	out = heading1.ReplaceAll(
+		out,
+		[]byte(`<$1 id="$2"><a class="anchor" href="#$2" aria-label="Link to this section">#</a>`),
+	)
 	return alert.ReplaceAllFunc(out, func(m []byte) []byte {
 		kind := string(alert.FindSubmatch(m)[1])
 		return []byte(`<blockquote class="alert"><p><strong>` + kind[:1] + strings.ToLower(kind[1:]) + `.</strong> `)
@@ -263,7 +270,9 @@ func (codeRenderer) render(w util.BufWriter, source []byte, n ast.Node, entering
 	}
 	fmt.Fprintf(w, `<pre class="code" data-language="%s" tabindex="0" role="group" aria-label="%s"><code>`,
 		html.EscapeString(language), html.EscapeString(label))
-	lexer := lexers.Get(map[string]string{"sh": "bash", "jsonc": "json", "idl": "typescript", "text": "plaintext"}[language])
+	lexer := lexers.Get(
+		map[string]string{"sh": "bash", "jsonc": "json", "idl": "typescript", "text": "plaintext"}[language],
+	)
 	if lexer == nil {
 		if lexer = lexers.Get(language); lexer == nil {
 			lexer = lexers.Fallback
@@ -301,7 +310,10 @@ func (s *Site) passages(name string, source []byte) []passage {
 			to += "#" + h.ID
 		}
 		found = append(found, passage{to, headings[0].Text, h.Text,
-			strings.TrimRight(strings.Join(strings.Fields(markOfLink.ReplaceAllString(string(body), "$1")), " "), " #")})
+			strings.TrimRight(
+				strings.Join(strings.Fields(markOfLink.ReplaceAllString(string(body), "$1")), " "),
+				" #",
+			)})
 	}
 	return found
 }

@@ -99,15 +99,20 @@ func open(t *testing.T) *Site {
 
 var small = fstest.MapFS{
 	index: {Data: []byte("# Manual\n\n## First\n\n- [One](one.md): it.\n- [`two`](clients/two.md)\n\n## Empty\n")},
-	"demo/docs/one.md": {Data: []byte("# One\n\nFor all.\n\n## A `b` & c\n\n[two](clients/two.md#t-w-o) [s](../../SECURITY.md)" +
-		" [d](../1-x) [g](../../go.mod) [e](https://e.example/a) [a](#a-b--c)\n\n" +
-		"<!-- setup js\nx\n-->\n```js no-run=\"why\"\nconst a = \"<b>\";\n```\n\n<img alt=x src=\"../p.png\">\n\n> [!NOTE]\n> Mind.\n")},
-	"demo/docs/clients/two.md": {Data: []byte("# Two\n\n## T w-o\n\n## T w-o\n\n[gone](gone.md) [here](#gone) [far](../one.md#gone)\n")},
-	"SECURITY.md":              {Data: []byte("# Security\n")},
-	"demo/1-x/index.html":      {},
-	"demo/p.png":               {Data: []byte("\x89PNG")},
-	"go.mod":                   {Data: []byte("module secret")},
-	".git/config.md":           {Data: []byte("secret")},
+	"demo/docs/one.md": {
+		Data: []byte("# One\n\nFor all.\n\n## A `b` & c\n\n[two](clients/two.md#t-w-o) [s](../../SECURITY.md)" +
+			" [d](../1-x) [g](../../go.mod) [e](https://e.example/a) [a](#a-b--c)\n\n" +
+			"<!-- setup js\nx\n-->\n```js no-run=\"why\"\nconst a = \"<b>\";\n```\n\n" +
+			"<img alt=x src=\"../p.png\">\n\n> [!NOTE]\n> Mind.\n"),
+	},
+	"demo/docs/clients/two.md": {
+		Data: []byte("# Two\n\n## T w-o\n\n## T w-o\n\n[gone](gone.md) [here](#gone) [far](../one.md#gone)\n"),
+	},
+	"SECURITY.md":         {Data: []byte("# Security\n")},
+	"demo/1-x/index.html": {},
+	"demo/p.png":          {Data: []byte("\x89PNG")},
+	"go.mod":              {Data: []byte("module secret")},
+	".git/config.md":      {Data: []byte("secret")},
 }
 
 func get(t *testing.T, s *Site, url string) *httptest.ResponseRecorder {
@@ -127,7 +132,8 @@ func TestAPageIsShownWithItsNeighbours(t *testing.T) {
 	for _, want := range []string{
 		`<h2 id="a-b--c"><a class="anchor" href="#a-b--c"`, `href="/docs/clients/two#t-w-o"`,
 		`href="/docs/repository/SECURITY.md"`, `href="/demo/1-x/"`, `href="` + forge + `blob/main/go.mod"`,
-		`href="https://e.example/a"`, `src="/docs/files/demo/p.png"`, `data-language="js"`, `<span class="s2">`, `&lt;b&gt;`,
+		`href="https://e.example/a"`, `src="/docs/files/demo/p.png"`, `data-language="js"`, `<span class="s2">`,
+		`&lt;b&gt;`,
 		`<blockquote class="alert"><p><strong>Note.</strong> Mind.`, `<title>One · Pagewire</title>`,
 		`<a rel="prev" href="/docs/">`, `<a rel="next" href="/docs/clients/two"><small>Next</small>two</a>`,
 		`<a href="/docs/one" aria-current="page">One</a>`, `<h2>First</h2>`,

@@ -18,9 +18,14 @@ import (
 // make test-readme runs it; make test-fresh does so in a clone.
 func TestReadme(t *testing.T) {
 	home, followed := t.TempDir(), 0
-	env := append(os.Environ(), "HOME="+home, "XDG_CONFIG_HOME="+home+"/.config", "PATH="+filepath.Dir(binary("pagewire"))+":"+os.Getenv("PATH"))
-	for variable, name := range map[string]string{"GOPATH": "GOPATH", "GOCACHE": "GOCACHE", "GOMODCACHE": "GOMODCACHE"} {
-		value, err := exec.Command("go", "env", name).Output()
+	env := append(
+		os.Environ(),
+		"HOME="+home,
+		"XDG_CONFIG_HOME="+home+"/.config",
+		"PATH="+filepath.Dir(binary("pagewire"))+":"+os.Getenv("PATH"),
+	)
+	for _, variable := range []string{"GOPATH", "GOCACHE", "GOMODCACHE"} {
+		value, err := exec.Command("go", "env", variable).Output()
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -21,8 +21,12 @@ import (
 	"github.com/pagewire/pagewire/demo/site"
 )
 
-var pictures = flag.String("pictures", "", "write a picture of each page, in both themes and widths, to this directory "+
-	"(its path from the module's root)")
+var pictures = flag.String(
+	"pictures",
+	"",
+	"write a picture of each page, in both themes and widths, to this directory "+
+		"(its path from the module's root)",
+)
 
 // places are all pages of the manual and of the demos, by their path.
 func places(t *testing.T) []string {
@@ -58,6 +62,10 @@ func TestLook(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	look, err := os.ReadFile("look.js")
+	if err != nil {
+		t.Fatal(err)
+	}
 	all := places(t)
 	// Two tabs at a time: a page is drawn by one processor.
 	for half := range 2 {
@@ -67,7 +75,7 @@ func TestLook(t *testing.T) {
 				if i%2 == half {
 					t.Run("at "+strings.Trim(place, "/"), func(t *testing.T) {
 						for _, theme := range []string{"light", "dark"} {
-							w.look(t, place, theme, string(axe))
+							w.look(t, place, theme, string(axe)+string(look))
 						}
 					})
 				}
@@ -77,7 +85,7 @@ func TestLook(t *testing.T) {
 }
 
 // look visits a page in one theme and both widths.
-func (w *world) look(t *testing.T, place, theme, axe string) {
+func (w *world) look(t *testing.T, place, theme, scripts string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(w.pages, 2*patience)
 	defer cancel()
@@ -90,22 +98,26 @@ func (w *world) look(t *testing.T, place, theme, axe string) {
 	if err := chromedp.Listen(tab, said.hear); err != nil {
 		t.Fatal(err)
 	}
-	_, err := chromedp.Call(tab, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{
-		{Name: "prefers-color-scheme", Value: theme}, {Name: "prefers-reduced-motion", Value: "reduce"}}})
+	_, err := chromedp.Call(
+		tab,
+		emulation.SetEmulatedMedia,
+		emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{
+			{Name: "prefers-color-scheme", Value: theme}, {Name: "prefers-reduced-motion", Value: "reduce"}}},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := chromedp.Do(tab, chromedp.EmulateViewport(1280, 900), chromedp.Navigate(w.demo+place)); err != nil {
 		t.Fatal(err)
 	}
-	if err := chromedp.Do(tab, evaluate(axe)); err != nil {
+	if err := chromedp.Do(tab, evaluate(scripts)); err != nil {
 		t.Fatal(err)
 	}
 	for _, width := range []int64{1280, 360} {
 		if err := chromedp.Do(tab, chromedp.EmulateViewport(width, 900)); err != nil {
 			t.Fatal(err)
 		}
-		found, err := chromedp.Run(tab, chromedp.Evaluate[string](lookScript, chromedp.EvalAwaitPromise))
+		found, err := chromedp.Run(tab, chromedp.Evaluate[string](`look()`, chromedp.EvalAwaitPromise))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -122,24 +134,6 @@ func (w *world) look(t *testing.T, place, theme, axe string) {
 		t.Errorf("%s, %s: the console: %s", place, theme, &said)
 	}
 }
-
-// lookScript waits until what is on the page has been drawn, and returns what is wrong with it.
-const lookScript = `(async () => {
-  await document.fonts.ready;
-  await Promise.all([...document.images].map((image) => image.complete || new Promise((end) => { image.onload = image.onerror = end; })));
-  await new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)));
-  const problems = [];
-  const root = document.documentElement;
-  if (root.scrollWidth > root.clientWidth) {
-    const wide = [...document.querySelectorAll("body *")].filter((e) => e.getBoundingClientRect().right > root.clientWidth + 1);
-    problems.push("it scrolls sideways: " + root.scrollWidth + " px, by " + wide.slice(-3).map((e) => e.outerHTML.slice(0, 120)));
-  }
-  for (const image of document.images) if (!image.naturalWidth) problems.push("a picture is not there: " + image.src);
-  const { violations } = await axe.run(document, { resultTypes: ["violations"] });
-  for (const { id, help, nodes } of violations)
-    problems.push("axe: " + id + ": " + help + ": " + nodes.slice(0, 3).map((n) => n.html.slice(0, 160) + " " + (n.any[0]?.message ?? "")).join(" | "));
-  return JSON.stringify(problems);
-})()`
 
 func evaluate(script string) chromedp.Action[chromedp.Void] {
 	return chromedp.Steps(func(ctx context.Context, t *chromedp.Target) (chromedp.Void, error) {
@@ -198,12 +192,18 @@ func TestSearchByKeyboard(t *testing.T) {
 	if err := chromedp.Do(tab, chromedp.KeyEvent(kb.ArrowDown)); err != nil {
 		t.Fatal(err)
 	}
-	sees("the second is chosen", `document.querySelector("#search").getAttribute("aria-activedescendant") === "found-1"`)
+	sees(
+		"the second is chosen",
+		`document.querySelector("#search").getAttribute("aria-activedescendant") === "found-1"`,
+	)
 	if err := chromedp.Do(tab, chromedp.KeyEvent(kb.ArrowUp+kb.Enter)); err != nil {
 		t.Fatal(err)
 	}
-	sees("the page that was chosen", `location.pathname !== "/docs/" && document.body.innerText.includes("notifyResourceUpdated")`)
-	if err := chromedp.Do(tab, chromedp.KeyEvent("/"), chromedp.KeyEvent("x"), chromedp.KeyEvent(kb.Escape)); err != nil {
+	sees(
+		"the page that was chosen",
+		`location.pathname !== "/docs/" && document.body.innerText.includes("notifyResourceUpdated")`,
+	)
+	if err := chromedp.Do(tab, chromedp.KeyEvent("/"), chromedp.KeyEvent("x"+kb.Escape)); err != nil {
 		t.Fatal(err)
 	}
 	sees("it is left", `document.activeElement.id !== "search" && document.querySelector("#found").hidden`)

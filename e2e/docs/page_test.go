@@ -54,7 +54,10 @@ func runInPage(t *testing.T, blocks []block, at int) {
 		}
 		return
 	}
-	text, err := chromedp.Run(tab, chromedp.Evaluate[string](`agent.readAll().then(JSON.stringify)`, chromedp.EvalAwaitPromise))
+	text, err := chromedp.Run(
+		tab,
+		chromedp.Evaluate[string](`agent.readAll().then(JSON.stringify)`, chromedp.EvalAwaitPromise),
+	)
 	if err != nil {
 		t.Fatalf("%v: an agent: %v", b, err)
 	}
@@ -96,11 +99,24 @@ func (w *world) serveBlock(t *testing.T, path string, chain []block) {
 			script += b.code + "\n"
 		}
 	}
-	body, setup, script = w.here(body, w.gateway, w.gateway), w.here(setup, w.gateway, w.gateway), w.here(script, w.gateway, w.gateway)
+	body, setup, script = w.here(
+		body,
+		w.gateway,
+		w.gateway,
+	), w.here(
+		setup,
+		w.gateway,
+		w.gateway,
+	), w.here(
+		script,
+		w.gateway,
+		w.gateway,
+	)
 	head := `<link rel="icon" href="data:,"><script src="/globals.js"></script><script src="/agent.js"></script>` +
 		"<script>globalThis.blockEnded = new Promise((end) => { globalThis.endBlock = end; });\n" +
 		"addEventListener('unhandledrejection', (event) => endBlock(String(event.reason)));\n" +
-		"addEventListener('error', (event) => endBlock(event.message || 'a file could not be loaded'), true);\n" + setup + "</script>"
+		"addEventListener('error', (event) => endBlock(event.message || 'a file failed'), true);\n" +
+		setup + "</script>"
 	module := strings.TrimSuffix(path, "/") + ".js"
 	if script == "" {
 		body += `<script>addEventListener("load", () => setTimeout(endBlock, 0, ""));</script>`
@@ -133,12 +149,21 @@ func javascript(code []byte) http.HandlerFunc {
 func (w *world) bundle(t *testing.T, b block, script string) []byte {
 	t.Helper()
 	result := api.Build(api.BuildOptions{
-		Stdin:  &api.StdinOptions{Contents: script, ResolveDir: w.modules, Sourcefile: b.String(), Loader: api.LoaderJS},
-		Bundle: true, Format: api.FormatESModule, Target: api.ES2022, Platform: api.PlatformBrowser, NodePaths: w.nodePaths(),
+		Stdin: &api.StdinOptions{
+			Contents:   script,
+			ResolveDir: w.modules,
+			Sourcefile: b.String(),
+			Loader:     api.LoaderJS,
+		},
+		Bundle: true, Format: api.FormatESModule, Target: api.ES2022, Platform: api.PlatformBrowser,
+		NodePaths: w.nodePaths(),
 		Plugins: []api.Plugin{{Name: "pagewire", Setup: func(p api.PluginBuild) {
-			p.OnResolve(api.OnResolveOptions{Filter: `^pagewire$`}, func(api.OnResolveArgs) (api.OnResolveResult, error) {
-				return api.OnResolveResult{Path: "/pagewire.mjs", External: true}, nil
-			})
+			p.OnResolve(
+				api.OnResolveOptions{Filter: `^pagewire$`},
+				func(api.OnResolveArgs) (api.OnResolveResult, error) {
+					return api.OnResolveResult{Path: "/pagewire.mjs", External: true}, nil
+				},
+			)
 		}}},
 	})
 	if len(result.Errors) > 0 {
@@ -183,8 +208,9 @@ func (c *complaints) hear(event any) {
 		}
 	case *cdplog.EventEntryAdded:
 		// A service's own gateway is somewhere else.
-		if event.Entry.Level == cdplog.EntryLevelError && !strings.Contains(event.Entry.Text+event.Entry.URL, "live.example") {
-			c.add(event.Entry.Text + " " + event.Entry.URL)
+		line := event.Entry.Text + " " + event.Entry.URL
+		if event.Entry.Level == cdplog.EntryLevelError && !strings.Contains(line, "live.example") {
+			c.add(line)
 		}
 	}
 }

@@ -92,11 +92,14 @@ func TestTypes(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	write("tsconfig.json", `{"compilerOptions": {"target": "ES2022", "lib": ["ES2023", "DOM", "DOM.Iterable"], "module": "ESNext",
-		"moduleResolution": "bundler", "strict": true, "noEmit": true, "jsx": "react-jsx", "allowJs": true, "checkJs": true,
-		"skipLibCheck": true, "types": ["node"]}, "include": ["*"]}`)
-	write("globals.d.ts", "import \"pagewire\";\ndeclare global {\n  interface Cart {\n    items: { sku: string; count: number }[];\n    "+
-		"total: number;\n    onchange: (() => void) | null;\n    add(sku: string): void;\n  }\n  var cart: Cart;\n  var uri: string;\n}\n")
+	for name, from := range map[string]string{"tsconfig.json": "shop/blocks.json",
+		"globals.d.ts": "shop/globals.d.ts"} {
+		text, err := os.ReadFile(from)
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(name, string(text))
+	}
 	blocks := all(t, "ts", "tsx", "jsx")
 	before := map[string]string{}
 	for _, b := range blocks {
@@ -109,7 +112,8 @@ func TestTypes(t *testing.T) {
 		name := fmt.Sprintf("%s-line-%d.%s", notInName.ReplaceAllString(b.file, "-"), b.line, b.language)
 		write(name, code+"\nexport {};\n")
 		result := api.Build(api.BuildOptions{EntryPoints: []string{filepath.Join(dir, name)}, Bundle: true,
-			Format: api.FormatESModule, Outdir: dir, JSX: api.JSXAutomatic, Target: api.ES2022, NodePaths: w.nodePaths()})
+			Format: api.FormatESModule, Outdir: dir, JSX: api.JSXAutomatic, Target: api.ES2022,
+			NodePaths: w.nodePaths()})
 		for _, message := range result.Errors {
 			t.Errorf("%v: %s", b, message.Text)
 		}
@@ -128,7 +132,10 @@ func TestComponents(t *testing.T) {
 const { descriptor, errors } = parse(code);
 if (errors.length) throw errors[0];
 if (descriptor.script || descriptor.scriptSetup) compileScript(descriptor, { id: "a" });
-if (descriptor.template) for (const e of compileTemplate({ source: descriptor.template.content, id: "a", filename: "a.vue" }).errors) throw e;`,
+if (descriptor.template) {
+  const { errors } = compileTemplate({ source: descriptor.template.content, id: "a", filename: "a.vue" });
+  if (errors.length) throw errors[0];
+}`,
 		"svelte": `import { compile } from "svelte/compiler";
 compile(code, {});`,
 	}
@@ -181,7 +188,9 @@ func TestGo(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "overlay.json"), text, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command("go", append([]string{"build", "-o", os.DevNull, "-overlay", filepath.Join(dir, "overlay.json")}, packages...)...)
+	cmd := exec.Command(
+		"go",
+		append([]string{"build", "-o", os.DevNull, "-overlay", filepath.Join(dir, "overlay.json")}, packages...)...)
 	cmd.Dir = root
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("go blocks: %v\n%s", err, out)

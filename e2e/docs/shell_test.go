@@ -75,9 +75,14 @@ func newShell(t *testing.T) *shell {
 	s.http = testkit.Addr(t)
 	// What speaks to the gateway finds the world's, which has its directory and address; what writes configuration does
 	// so in the file's own HOME.
-	wrapper := fmt.Sprintf("#!/bin/sh\ncase \"$1\" in serve|ls|read|watch|changes|inspect|doctor) ;; *) exec %[1]q \"$@\" ;; esac\n"+
-		"export XDG_CONFIG_HOME=%[3]q\ncase \" $* \" in *\" --hub\"*|*\" --help \"*) exec %[1]q \"$@\" ;; esac\n"+
-		"exec %[1]q \"$@\" --hub %[2]s\n", binary("pagewire"), s.w.hub, s.w.hubHome)
+	wrapper := fmt.Sprintf(
+		"#!/bin/sh\ncase \"$1\" in serve|ls|read|watch|changes|inspect|doctor) ;; *) exec %[1]q \"$@\" ;; esac\n"+
+			"export XDG_CONFIG_HOME=%[3]q\ncase \" $* \" in *\" --hub\"*|*\" --help \"*) exec %[1]q \"$@\" ;; esac\n"+
+			"exec %[1]q \"$@\" --hub %[2]s\n",
+		binary("pagewire"),
+		s.w.hub,
+		s.w.hubHome,
+	)
 	if err := os.WriteFile(filepath.Join(bin, "pagewire"), []byte(wrapper), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -200,6 +205,7 @@ var (
 	ourCommand = regexp.MustCompile(`(?:^|[|;&(]\s*|\$\(|\bnpx\s+|\bexec\s+)(pagewire(?:-node)?)\s+([^|;&)\n]*)`)
 	makeTarget = regexp.MustCompile(`(?m)^\s*make\s+([^#\n]*)`)
 	anOption   = regexp.MustCompile(`(?:^|\s)(--[a-z][\w-]*)`)
+	aCommand   = regexp.MustCompile(`^[a-z][a-z-]*$`)
 	rest       = regexp.MustCompile(`\s#.*$`)
 )
 
@@ -238,7 +244,7 @@ func checkCommand(t *testing.T, b block, program string, words []string) {
 			program, words = "pagewire-node", words[1:]
 		} else {
 			for _, w := range words[:min(len(words), 2)] {
-				if regexp.MustCompile(`^[a-z][a-z-]*$`).MatchString(w) && strings.Contains(helpOf(t, program, path...), "\n  "+w+" ") {
+				if aCommand.MatchString(w) && strings.Contains(helpOf(t, program, path...), "\n  "+w+" ") {
 					path = append(path, w)
 				} else {
 					break

@@ -84,7 +84,10 @@ func makeWorld() (*world, error) {
 		return nil, err
 	}
 	flags := []string{
-		"--host-resolver-rules=MAP shop.example " + strings.TrimPrefix(w.shop.URL, "https://") + ", MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
+		"--host-resolver-rules=MAP shop.example " + strings.TrimPrefix(
+			w.shop.URL,
+			"https://",
+		) + ", MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
 		"--ignore-certificate-errors", "--force-prefers-reduced-motion", "--disable-background-timer-throttling",
 		"--disable-renderer-backgrounding", "--disable-backgrounding-occluded-windows",
 		// the permission is Chromium's prompt, which nobody answers here
