@@ -125,9 +125,9 @@ func TestPrograms(t *testing.T) {
 			told, refused := runProgram(t, p.name)
 			page.rows = append(page.rows, version+" | in the next request | refused, with what has changed | it is "+
 				"paid, once")
-			page.told = append(page.told, "### "+version+"\n\n```text\n"+told+"\n```\n")
+			page.told = append(page.told, "### "+version+"\n\n```\n"+told+"\n```\n")
 			if p.name == storyOf {
-				page.story = "## The story of a stale checkout, in " + version + "\n\n```text\n" + refused + "\n```\n"
+				page.story = "## The story of a stale checkout, in " + version + "\n\n```\n" + refused + "\n```\n"
 			}
 		})
 	}

@@ -255,7 +255,7 @@ func TestLive(t *testing.T) {
 				woken := map[bool]string{true: "woken", false: "nothing"}[l.wakes]
 				rows = append(rows, fmt.Sprintf("| %s | %s | %s | told of %d changes of %d | nothing |", p.version(t),
 					l.by, woken, changes, changes))
-				excerpts = append(excerpts, "### "+p.version(t)+"\n\n```text\n"+idle+"\n```\n")
+				excerpts = append(excerpts, "### "+p.version(t)+"\n\n```\n"+idle+"\n```\n")
 			}
 		})
 	}
