@@ -74,13 +74,14 @@ func run(ctx context.Context, addr, dist, gateway string, story, once bool) erro
 		w.Header().Set("Access-Control-Allow-Origin", "*")
 		files.ServeHTTP(w, r)
 	})
-	if err := serveManual(mux); err != nil {
-		return err
-	}
 	legacy, modern := serveLively(ctx) // demo 7's
 	mux.Handle("/mcp/legacy", legacy)
 	mux.Handle("/mcp/modern", modern)
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
+	handler, err := withManual(mux)
+	if err != nil {
+		return err
+	}
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(l) }()
 	defer server.Close()

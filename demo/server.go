@@ -75,18 +75,20 @@ func serveFiles(dist fs.FS) http.Handler {
 	})
 }
 
-// serveManual adds the manual, rendered from the working tree that this runs in.
-func serveManual(mux *http.ServeMux) error {
+// withManual serves the manual, too, rendered from the working tree that this runs in.
+func withManual(demos http.Handler) (http.Handler, error) {
 	root, err := os.OpenRoot(".")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	manual, err := site.New(root.FS())
 	if err != nil {
-		return err
+		return nil, err
 	}
+	mux := http.NewServeMux()
+	mux.Handle("/", demos)
 	mux.Handle(site.Prefix, manual.Handler())
-	return nil
+	return mux, nil
 }
 
 // listen opens addr; or, if addr is the default and something else has it, any free port.
