@@ -149,7 +149,9 @@ test-fresh: ## Each level, and each command of the README, on a clone of its own
 	@.ci/fresh test-readme 'demo ONCE=1' test $(LEVELS:%=test-%) check lint size 'bench SHORT=1'
 
 test-readme: # What the README says, in this directory, as who has just cloned it: of its blocks those that take long, too
-	go test -count=1 -v -timeout 60m -tags fresh ./e2e/docs -run 'TestReadme|TestBlocks/README'
+	go test -count=1 -v -timeout 60m -tags fresh ./e2e/docs -run TestReadme
+	@$(MAKE) build
+	go test -count=1 -v ./e2e/docs -run TestBlocks/README
 
 # gotest LEVEL,COMMAND runs a go test and keeps its events for the tally.
 gotest = @mkdir -p $(RESULTS); $(GOTESTSUM) --jsonfile $(RESULTS)/$(1).json --raw-command -- $(2)

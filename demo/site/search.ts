@@ -5,9 +5,9 @@ import MiniSearch from "minisearch";
 
 type Passage = { id: string; page: string; title: string; text: string };
 
-const field = document.querySelector<HTMLInputElement>("#search") as HTMLInputElement;
-const list = document.querySelector<HTMLUListElement>("#found") as HTMLUListElement;
-const count = document.querySelector<HTMLElement>("#count") as HTMLElement;
+const field = document.querySelector<HTMLInputElement>("#site-search") as HTMLInputElement;
+const list = document.querySelector<HTMLUListElement>("#site-found") as HTMLUListElement;
+const count = document.querySelector<HTMLElement>("#site-count") as HTMLElement;
 const most = 12;
 
 let loading: Promise<MiniSearch<Passage>> | undefined;
@@ -38,7 +38,7 @@ function excerpt(text: string, terms: string[]): string {
 
 function option(result: { id: string; page: string; title: string; text: string; terms: string[] }, at: number) {
   const item = document.createElement("li");
-  item.id = `found-${at}`;
+  item.id = `site-found-${at}`;
   item.role = "option";
   item.ariaSelected = "false";
   item.dataset.href = result.id;
@@ -71,7 +71,7 @@ function select(at: number) {
     if (i === at) item.scrollIntoView({ block: "nearest" });
   });
   if (at < 0) field.removeAttribute("aria-activedescendant");
-  else field.setAttribute("aria-activedescendant", `found-${at}`);
+  else field.setAttribute("aria-activedescendant", `site-found-${at}`);
 }
 
 function close() {

@@ -9,6 +9,7 @@ import (
 	"bytes"
 	_ "embed"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"html/template"
 	"io/fs"
@@ -245,6 +246,9 @@ func (s *Site) serveSearch(w http.ResponseWriter, _ *http.Request) {
 	passages := []passage{}
 	for _, name := range pages {
 		text, err := fs.ReadFile(s.root, name)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // the index is ahead of whoever writes the page
+		}
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return

@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -51,6 +52,15 @@ func TestLinksOfTheDocumentsLeadSomewhere(t *testing.T) {
 	}
 	if seen < 10 || links < 20 {
 		t.Errorf("%d documents with %d links: the test sees nothing", seen, links)
+	}
+}
+
+// Headings make ids of their own; what a heading can be called the frame must not be.
+func TestIDsOfTheFrameAreItsOwn(t *testing.T) {
+	for _, m := range regexp.MustCompile(` id="([^"{]*)"`).FindAllStringSubmatch(pageHTML, -1) {
+		if !strings.HasPrefix(m[1], "site-") {
+			t.Errorf("the id %s could be a heading's: begin it with site-", m[1])
+		}
 	}
 }
 

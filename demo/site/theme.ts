@@ -18,11 +18,11 @@ if (chosen === "light" || chosen === "dark") root.dataset.theme = chosen;
 root.classList.add("scripted"); // the list of pages is behind a button, in a narrow window
 
 addEventListener("DOMContentLoaded", () => {
-  const menu = document.querySelector("#menu");
+  const menu = document.querySelector("#site-menu");
   menu?.addEventListener("click", () => {
     menu.ariaExpanded = String(menu.ariaExpanded !== "true");
   });
-  document.querySelector("#theme")?.addEventListener("click", () => {
+  document.querySelector("#site-theme")?.addEventListener("click", () => {
     const dark = root.dataset.theme
       ? root.dataset.theme === "dark"
       : matchMedia("(prefers-color-scheme: dark)").matches;

@@ -187,14 +187,14 @@ func TestSearchByKeyboard(t *testing.T) {
 			return err == nil && is
 		})
 	}
-	sees("results", `document.querySelectorAll("#found li").length > 1`)
-	sees("the first is chosen", `document.querySelector("#found li")?.ariaSelected === "true"`)
+	sees("results", `document.querySelectorAll("#site-found li").length > 1`)
+	sees("the first is chosen", `document.querySelector("#site-found li")?.ariaSelected === "true"`)
 	if err := chromedp.Do(tab, chromedp.KeyEvent(kb.ArrowDown)); err != nil {
 		t.Fatal(err)
 	}
 	sees(
 		"the second is chosen",
-		`document.querySelector("#search").getAttribute("aria-activedescendant") === "found-1"`,
+		`document.querySelector("#site-search").getAttribute("aria-activedescendant") === "site-found-1"`,
 	)
 	if err := chromedp.Do(tab, chromedp.KeyEvent(kb.ArrowUp+kb.Enter)); err != nil {
 		t.Fatal(err)
@@ -206,5 +206,5 @@ func TestSearchByKeyboard(t *testing.T) {
 	if err := chromedp.Do(tab, chromedp.KeyEvent("/"), chromedp.KeyEvent("x"+kb.Escape)); err != nil {
 		t.Fatal(err)
 	}
-	sees("it is left", `document.activeElement.id !== "search" && document.querySelector("#found").hidden`)
+	sees("it is left", `document.activeElement.id !== "site-search" && document.querySelector("#site-found").hidden`)
 }

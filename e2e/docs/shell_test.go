@@ -67,7 +67,8 @@ func newShell(t *testing.T) *shell {
 	}
 	s.dir = filepath.Join(s.home, "work")
 	bin := filepath.Join(s.home, "bin")
-	for _, dir := range []string{s.dir, bin, filepath.Join(s.home, ".config")} {
+	// A browser has been started once, as far as pagewire extension install sees.
+	for _, dir := range []string{s.dir, bin, filepath.Join(s.home, ".config/chromium")} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			t.Fatal(err)
 		}
