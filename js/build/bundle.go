@@ -202,9 +202,9 @@ func buildInspector(root, out string) error {
 	return errors.Join(errs...)
 }
 
-// buildDemos copies each folder demo/<number>-<name>/ to out, and demo/site/, which is the manual's. Each .ts file that lies directly in it is an entry, and
-// becomes a script of the same name with .js; what entries share lies in a folder below. Maps are linked: a demo is
-// read.
+// buildDemos copies each folder demo/<number>-<name>/ to out, and demo/site/, which is the manual's. Each .ts file that
+// lies directly in it is an entry, and becomes a script of the same name with .js; what entries share lies in a folder
+// below. Maps are linked: a demo is read.
 func buildDemos(root, out string) error {
 	pages, err := filepath.Glob(filepath.Join(root, "demo", "[0-9]*-*"))
 	if err != nil {
@@ -224,7 +224,8 @@ func buildDemos(root, out string) error {
 		for _, entry := range entries {
 			name := entry.Name()
 			switch {
-			case entry.IsDir(), strings.HasSuffix(name, ".d.ts"), strings.HasSuffix(name, ".go"), name == "tsconfig.json":
+			case entry.IsDir(), name == "tsconfig.json":
+			case strings.HasSuffix(name, ".d.ts"), strings.HasSuffix(name, ".go"):
 			case strings.HasSuffix(name, ".ts"):
 				options.EntryPoints = append(options.EntryPoints, filepath.Join(page, name))
 			default:
