@@ -289,7 +289,11 @@ func (codeRenderer) render(w util.BufWriter, source []byte, n ast.Node, entering
 	return ast.WalkContinue, err
 }
 
-var fence = regexp.MustCompile("(?m)^```.*$")
+var (
+	fence    = regexp.MustCompile("(?m)^```.*$")
+	codeRow  = regexp.MustCompile("(?m)^\\| (`[^|\n]+) \\| (.+) \\|$\n?")
+	codeSpan = regexp.MustCompile("`([^`]+)`")
+)
 
 // passages cuts a file at its headings.
 func (s *Site) passages(name string, source []byte) []passage {
@@ -309,11 +313,30 @@ func (s *Site) passages(name string, source []byte) []passage {
 		if i > 0 {
 			to += "#" + h.ID
 		}
-		found = append(found, passage{to, headings[0].Text, h.Text,
-			strings.TrimRight(
-				strings.Join(strings.Fields(markOfLink.ReplaceAllString(string(body), "$1")), " "),
-				" #",
-			)})
+		for _, row := range codeRow.FindAllSubmatch(body, -1) {
+			for _, span := range codeSpan.FindAllSubmatch(row[1], -1) {
+				found = append(found, passage{URL: to + toText(string(span[1]), i > 0), Page: headings[0].Text,
+					Title: string(span[1]), Text: words(string(row[2]))})
+			}
+		}
+		found = append(found, passage{URL: to, Page: headings[0].Text, Title: h.Text,
+			Text: words(string(codeRow.ReplaceAll(body, nil)))})
 	}
 	return found
+}
+
+// words is Markdown as search shows it.
+func words(text string) string {
+	text = strings.NewReplacer("|", " ", "`", "", "<br>", " ").Replace(markOfLink.ReplaceAllString(text, "$1"))
+	return strings.TrimRight(strings.Join(strings.Fields(text), " "), " #")
+}
+
+// toText is what to add to a URL so that a browser goes to a text, and marks it: its longest part without … .
+func toText(text string, hasAnchor bool) string {
+	part := slices.MaxFunc(strings.Split(text, "…"), func(a, b string) int { return len(a) - len(b) })
+	escaped := strings.NewReplacer("-", "%2D", ",", "%2C", "&", "%26").Replace(url.PathEscape(strings.TrimSpace(part)))
+	if hasAnchor {
+		return ":~:text=" + escaped
+	}
+	return "#:~:text=" + escaped
 }

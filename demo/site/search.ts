@@ -3,7 +3,7 @@
 
 import MiniSearch from "minisearch";
 
-type Passage = { id: string; page: string; title: string; text: string };
+type Passage = { id: number; url: string; page: string; title: string; text: string };
 
 const field = document.querySelector<HTMLInputElement>("#site-search") as HTMLInputElement;
 const list = document.querySelector<HTMLUListElement>("#site-found") as HTMLUListElement;
@@ -19,7 +19,7 @@ function load(): Promise<MiniSearch<Passage>> {
     .then((passages: Passage[]) => {
       const index = new MiniSearch<Passage>({
         fields: ["title", "page", "text"],
-        storeFields: ["page", "title", "text"],
+        storeFields: ["url", "page", "title", "text"],
         searchOptions: { boost: { title: 4, page: 2 }, prefix: true, fuzzy: 0.15, combineWith: "AND" },
       });
       index.addAll(passages);
@@ -36,12 +36,12 @@ function excerpt(text: string, terms: string[]): string {
   return (from > 0 ? "…" : "") + text.slice(from, from + 110);
 }
 
-function option(result: { id: string; page: string; title: string; text: string; terms: string[] }, at: number) {
+function option(result: { url: string; page: string; title: string; text: string; terms: string[] }, at: number) {
   const item = document.createElement("li");
   item.id = `site-found-${at}`;
   item.role = "option";
   item.ariaSelected = "false";
-  item.dataset.href = result.id;
+  item.dataset.href = result.url;
   const title = document.createElement("b");
   title.textContent = result.title === result.page ? result.page : `${result.page} › ${result.title}`;
   const words = document.createElement("span");

@@ -229,9 +229,10 @@ func (s *Site) show(name string, text []byte) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// A passage is what search finds: the text under one heading of a page.
+// A passage is what search finds: the text under one heading of a page, or a row of a table that begins with code.
 type passage struct {
-	ID    string `json:"id"` // the URL, with the heading's anchor
+	ID    int    `json:"id"`
+	URL   string `json:"url"` // with the heading's anchor; of a row with its text, which browsers then mark
 	Page  string `json:"page"`
 	Title string `json:"title"`
 	Text  string `json:"text"`
@@ -254,6 +255,9 @@ func (s *Site) serveSearch(w http.ResponseWriter, _ *http.Request) {
 			return
 		}
 		passages = append(passages, s.passages(name, text)...)
+	}
+	for i := range passages {
+		passages[i].ID = i
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-cache")

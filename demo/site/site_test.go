@@ -113,7 +113,8 @@ var small = fstest.MapFS{
 		Data: []byte("# One\n\nFor all.\n\n## A `b` & c\n\n[two](clients/two.md#t-w-o) [s](../../SECURITY.md)" +
 			" [d](../1-x) [g](../../go.mod) [e](https://e.example/a) [a](#a-b--c)\n\n" +
 			"<!-- setup js\nx\n-->\n```js no-run=\"why\"\nconst a = \"<b>\";\n```\n\n" +
-			"<img alt=x src=\"../p.png\">\n\n> [!NOTE]\n> Mind.\n"),
+			"<img alt=x src=\"../p.png\">\n\n> [!NOTE]\n> Mind.\n\n## Rows\n\n| a | b | c |\n|---|---|---|\n" +
+			"| `no … is here, or-so` | it is not there | put it there |\n"),
 	},
 	"demo/docs/clients/two.md": {
 		Data: []byte("# Two\n\n## T w-o\n\n## T w-o\n\n[gone](gone.md) [here](#gone) [far](../one.md#gone)\n"),
@@ -205,9 +206,14 @@ func TestSearchFindsPassages(t *testing.T) {
 	if err := json.Unmarshal(get(t, s, "/docs/search.json").Body.Bytes(), &passages); err != nil {
 		t.Fatal(err)
 	}
-	at := slices.IndexFunc(passages, func(p passage) bool { return p.ID == "/docs/one#a-b--c" })
+	at := slices.IndexFunc(passages, func(p passage) bool { return p.URL == "/docs/one#a-b--c" })
 	if at < 0 || passages[at].Page != "One" || !strings.Contains(passages[at].Text, "two s d g e a") ||
 		strings.Contains(passages[at].Text, "setup") {
 		t.Errorf("%+v", passages)
+	}
+	at = slices.IndexFunc(passages, func(p passage) bool { return p.Title == "no … is here, or-so" })
+	if want := "/docs/one#rows:~:text=is%20here%2C%20or%2Dso"; at < 0 || passages[at].URL != want ||
+		passages[at].Text != "it is not there put it there" {
+		t.Errorf("%+v, want %s", passages, want)
 	}
 }

@@ -207,4 +207,13 @@ func TestSearchByKeyboard(t *testing.T) {
 		t.Fatal(err)
 	}
 	sees("it is left", `document.activeElement.id !== "site-search" && document.querySelector("#site-found").hidden`)
+	// A message leads to its entry.
+	if err := chromedp.Do(tab, chromedp.KeyEvent("/"), chromedp.KeyEvent("nothing was written; quit")); err != nil {
+		t.Fatal(err)
+	}
+	sees("the message", `document.querySelector("#site-found b")?.textContent.includes("nothing was written; quit")`)
+	if err := chromedp.Do(tab, chromedp.KeyEvent(kb.Enter)); err != nil {
+		t.Fatal(err)
+	}
+	sees("its entry", `location.pathname === "/docs/troubleshooting" && location.hash === "#pagewire-config"`)
 }
