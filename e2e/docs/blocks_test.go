@@ -176,3 +176,29 @@ func TestBlocks(t *testing.T) {
 		})
 	}
 }
+
+// What is wrong is seen, in each language that has a rule of its own.
+func TestWhatIsWrongIsSeen(t *testing.T) {
+	for language, code := range map[string]string{"json": "{a: 1}", "jsonc": "{", "js": "const", "css": "a { b",
+		"toml": "a", "yaml": "\ta: 1", "diff": "a"} {
+		if parse(block{language: language, code: code}) == nil {
+			t.Errorf("%s: %s is not refused", language, code)
+		}
+	}
+	for code, want := range map[string]string{
+		"pagewire serve --lanch":                        "pagewire serve has no option --lanch",
+		"npx pagewire sreve":                            "pagewire has no command sreve",
+		"make no-such-thing ONCE=1":                     "make has no target no-such-thing",
+		"pagewire config cursor -- --chrome auto --nix": "pagewire serve has no option --nix",
+		"cat | pagewire node --nix # --not-seen":        "pagewire-node has no option --nix",
+		"pagewire extension install --nix":              "pagewire extension install has no option --nix",
+	} {
+		if got := unknown(t, block{code: code + "\n"}); len(got) != 1 || got[0] != want {
+			t.Errorf("%s: %q, want %q", code, got, want)
+		}
+	}
+	fine := "pagewire serve \\\n  --launch && make build\npagewire ls --json | jq .\n"
+	if got := unknown(t, block{code: fine}); len(got) != 0 {
+		t.Errorf("refused: %q", got)
+	}
+}

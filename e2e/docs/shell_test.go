@@ -33,7 +33,9 @@ func runShell(t *testing.T, blocks []block) {
 			continue
 		}
 		t.Run(fmt.Sprintf("sh line %d", b.line), func(t *testing.T) {
-			checkCommands(t, b)
+			for _, problem := range unknown(t, b) {
+				t.Errorf("%v: %s", b, problem)
+			}
 			if b.skipped() {
 				if out, err := exec.Command("bash", "-n", "-c", b.code).CombinedOutput(); err != nil {
 					t.Errorf("%v: bash cannot read it: %s", b, out)
@@ -210,14 +212,14 @@ var (
 	rest       = regexp.MustCompile(`\s#.*$`)
 )
 
-// checkCommands looks whether what a block calls exists: commands and options of ours, and targets of the Makefile.
-func checkCommands(t *testing.T, b block) {
+// unknown names what a block calls and does not exist: commands and options of ours, and targets of the Makefile.
+func unknown(t *testing.T, b block) (problems []string) {
 	t.Helper()
 	code := strings.ReplaceAll(b.code, "\\\n", " ")
 	for line := range strings.Lines(code) {
 		line = rest.ReplaceAllString(strings.TrimSpace(line), "")
 		for _, m := range ourCommand.FindAllStringSubmatch(line, -1) {
-			checkCommand(t, b, m[1], strings.Fields(m[2]))
+			problems = append(problems, unknownIn(t, m[1], strings.Fields(m[2]))...)
 		}
 	}
 	for _, m := range makeTarget.FindAllStringSubmatch(code, -1) {
@@ -226,51 +228,50 @@ func checkCommands(t *testing.T, b block) {
 				continue
 			}
 			if !regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(word) + `:`).Match(read(t, "Makefile")) {
-				t.Errorf("%v: make %s: there is no such target", b, word)
+				problems = append(problems, "make has no target "+word)
 			}
 		}
 	}
+	return problems
 }
 
-func checkCommand(t *testing.T, b block, program string, words []string) {
+func unknownIn(t *testing.T, program string, words []string) []string {
 	t.Helper()
-	var path []string
-	behind := slices.Index(words, "--")
-	served := words[len(words):]
-	if behind >= 0 {
+	var path, served []string
+	if behind := slices.Index(words, "--"); behind >= 0 {
 		words, served = words[:behind], words[behind+1:]
 	}
+	if program == "pagewire" && len(words) > 0 && words[0] == "node" {
+		return unknownOptions(t, words[1:], "pagewire-node")
+	}
 	if program == "pagewire" {
-		if len(words) > 0 && words[0] == "node" {
-			program, words = "pagewire-node", words[1:]
-		} else {
-			for _, w := range words[:min(len(words), 2)] {
-				if aCommand.MatchString(w) && strings.Contains(helpOf(t, program, path...), "\n  "+w+" ") {
-					path = append(path, w)
-				} else {
-					break
-				}
+		for _, w := range words[:min(len(words), 2)] {
+			if !aCommand.MatchString(w) || !strings.Contains(helpOf(t, program, path...), "\n  "+w+" ") {
+				break
 			}
-			if len(path) == 0 && len(words) > 0 && !strings.HasPrefix(words[0], "-") {
-				t.Errorf("%v: pagewire %s: there is no such command", b, words[0])
-				return
-			}
+			path = append(path, w)
+		}
+		if len(path) == 0 && len(words) > 0 && !strings.HasPrefix(words[0], "-") {
+			return []string{"pagewire has no command " + words[0]}
 		}
 	}
-	checkOptions(t, b, words, program, path...)
+	problems := unknownOptions(t, words, program, path...)
 	if len(path) == 1 && path[0] == "config" {
-		checkOptions(t, b, served, "pagewire", "serve")
+		problems = append(problems, unknownOptions(t, served, "pagewire", "serve")...)
 	}
+	return problems
 }
 
-func checkOptions(t *testing.T, b block, words []string, program string, path ...string) {
+func unknownOptions(t *testing.T, words []string, program string, path ...string) (problems []string) {
 	t.Helper()
 	help := helpOf(t, program, path...)
 	for _, m := range anOption.FindAllStringSubmatch(strings.Join(words, " "), -1) {
-		if option := m[1]; option != "--help" && !regexp.MustCompile(`(?m)^\s+(-\w, )?`+option+`\b`).MatchString(help) {
-			t.Errorf("%v: %s %s has no option %s", b, program, strings.Join(path, " "), option)
+		option := m[1]
+		if option != "--help" && !regexp.MustCompile(`(?m)^\s+(-\w, )?`+option+`\b`).MatchString(help) {
+			problems = append(problems, strings.Join(append([]string{program}, path...), " ")+" has no option "+option)
 		}
 	}
+	return problems
 }
 
 var helps sync.Map
