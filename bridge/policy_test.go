@@ -129,7 +129,8 @@ var packages = []row{
 	{"wasm/...", edge, "bridge bridge/view", "github.com/hack-pad/safejs"},
 	{"js/...", tool, "", "github.com/evanw/esbuild github.com/andybalholm/brotli"},
 	// the SDK serves demo 8's Views
-	{"demo/...", tool, "bridge/gateway/...", "github.com/chromedp/chromedp github.com/chromedp/cdproto " +
+	{"demo/site", tool, "", "github.com/yuin/goldmark github.com/alecthomas/chroma/v2"}, // the manual
+	{"demo/...", tool, "demo/site bridge/gateway/...", "github.com/chromedp/chromedp github.com/chromedp/cdproto " +
 		"github.com/modelcontextprotocol/go-sdk"},
 	{"e2e/...", tool, "*", "*"},
 }
