@@ -6,8 +6,8 @@ SHELL         := /bin/bash
 MAKEFLAGS     += --no-print-directory
 .DEFAULT_GOAL := help
 .PHONY: help build demo pictures test test-native test-wasm test-js test-browser test-agents test-attacks test-busy \
-	test-engines test-rounds test-races test-fresh test-release release size bench bench-agents bench-fleet bench-pages \
-	figures imports generate check lint fmt clean browser engines node
+	test-engines test-rounds test-races test-fresh test-readme test-release release size bench bench-agents bench-fleet \
+	bench-pages figures imports generate check lint fmt clean browser engines node
 
 # npm writes this file last, so it is older than the lock file exactly when something has to be installed.
 NPM := js/node_modules/.package-lock.json
@@ -28,15 +28,15 @@ AGENT_PROGRAMS := $(AGENT) e2e/agents/programs/node_modules/.package-lock.json e
 LEVELS         := native wasm js browser
 # The levels that run the core as it is built do so once more with TinyGo's build, where tinygo is on PATH.
 TINYGO_LEVELS  := $(if $(shell command -v tinygo),tinygo/js tinygo/browser)
-DRIVES_BROWSER := /(e2e|e2e/agents|e2e/engine|e2e/picture|bridge/gateway/(browser(/.*)?|pages/(cdp|socket)|inspect/look))$$
-NEEDS_BUILD    := /js/build(/release)?$$
+DRIVES_BROWSER := /(e2e|e2e/(agents|docs|engine|picture)|bridge/gateway/(browser(/.*)?|pages/(cdp|socket)|inspect/look))$$
+NEEDS_BUILD    := /(js/build(/release)?|demo/messages)$$
 NATIVE_PACKAGES  = $$(go list ./... | grep -vE '$(DRIVES_BROWSER)|$(NEEDS_BUILD)')
 BROWSER_PACKAGES = $$(go list ./... | grep -E '$(DRIVES_BROWSER)')
 WASM_PACKAGES    = $$(GOOS=js GOARCH=wasm go list ./bridge/... ./wasm/...)
 # What is linked into the core, tested once more where int has 32 bits, as TinyGo's has: natively, which needs amd64.
 INT32_PACKAGES  := ./bridge ./bridge/wire ./bridge/coalesce ./bridge/resource ./bridge/view
 INT32           := $(filter linux/amd64,$(shell go env GOHOSTOS)/$(shell go env GOHOSTARCH))
-BUILT_PACKAGES  := ./js/build ./js/build/release ./bridge/gateway/assets ./bridge/cmd/pagewire
+BUILT_PACKAGES  := ./js/build ./js/build/release ./demo/messages ./bridge/gateway/assets ./bridge/cmd/pagewire
 CONCURRENT_PACKAGES := ./bridge/gateway ./bridge/gateway/hub ./bridge/gateway/agents ./bridge/gateway/inspect \
 	./bridge/gateway/pages/extension ./bridge/viewhost ./e2e/home ./bridge/cmd/pagewire
 
@@ -147,7 +147,12 @@ test-attacks: $(BUILD) browser ## Raw peers do their worst by each transport; pr
 	go test -count=1 -v -timeout 60m -tags attacks ./e2e -run '$(or $(RUN),TestAttacks)'
 
 test-fresh: ## Each level, and each command of the README, on a clone of its own where nothing else has run
-	@.ci/fresh 'demo ONCE=1' test $(LEVELS:%=test-%) check lint size 'bench SHORT=1'
+	@.ci/fresh test-readme 'demo ONCE=1' test $(LEVELS:%=test-%) check lint size 'bench SHORT=1'
+
+test-readme: # What the README says, in this directory, as who has just cloned it: of its blocks those that take long, too
+	go test -count=1 -v -timeout 60m -tags fresh ./e2e/docs -run TestReadme
+	@$(MAKE) build
+	go test -count=1 -v ./e2e/docs -run TestBlocks/README
 
 # gotest LEVEL,COMMAND runs a go test and keeps its events for the tally.
 gotest = @mkdir -p $(RESULTS); $(GOTESTSUM) --jsonfile $(RESULTS)/$(1).json --raw-command -- $(2)
@@ -187,15 +192,16 @@ figures: ## Write README's and the docs' numbers anew, of make size, bench, test
 	@go run ./js/build -core=go -size > /dev/null
 	@go run ./e2e/figures
 
-pictures: build browser ## Take the pictures anew, into demo/: the inspector's, and the moving one of the README
+pictures: build browser ## Take pictures anew: the inspector's and the README's into demo/, those of manual and demos into dist/pictures/
 	@go run ./e2e/picture -out demo
 	@go test -count=1 ./bridge/gateway/inspect/look -run InspectorIsLive -pictures demo
+	@go test -count=1 ./e2e/docs -run TestLook -pictures dist/pictures
 
 imports: ## Draw which packages import which, the higher above the lower; DOT=1 for Graphviz
 	@go run ./e2e/imports $(if $(DOT),-dot)
 
-generate: $(NPM) ## Write what idl/ generates
-	node idl/generate.mjs
+generate: $(NPM) ## Write what idl/ generates, and the references of the manual: api.md and cli.md
+	node idl/generate.mjs && node idl/reference.mjs && go run ./demo/reference
 
 clean: ## Remove what is built; installed packages stay
 	rm -rf bin dist bridge/gateway/assets/dist

@@ -129,8 +129,9 @@ var packages = []row{
 	{"wasm/...", edge, "bridge bridge/view", "github.com/hack-pad/safejs"},
 	{"js/...", tool, "bridge/gateway/assets", "github.com/evanw/esbuild github.com/andybalholm/brotli " +
 		"github.com/CycloneDX/cyclonedx-go"},
-	// the SDK serves demo 7's Views
-	{"demo/...", tool, "bridge/gateway/...", "github.com/chromedp/chromedp github.com/chromedp/cdproto " +
+	{"demo/site", tool, "", "github.com/yuin/goldmark github.com/alecthomas/chroma/v2"}, // the manual
+	// the SDK serves demo 8's Views
+	{"demo/...", tool, "demo/site bridge/gateway/...", "github.com/chromedp/chromedp github.com/chromedp/cdproto " +
 		"github.com/modelcontextprotocol/go-sdk"},
 	{"e2e/...", tool, "*", "*"},
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// state is what the agent console shows. Its document, as described in 1-live-document/console/view.ts, is all that
+// state is what the agent console shows. Its document, as described in common/console/view.ts, is all that
 // the story knows of the agent.
 type state struct {
 	Agent         string            `json:"agent"`         // connecting, subscribed or error

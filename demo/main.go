@@ -2,9 +2,10 @@
 
 // Command demo serves the demo pages, and tells what an agent sees of them.
 //
-// It serves dist/, which make build writes, on 127.0.0.1; and where there is a browser, it opens the page of demo 1 in
-// it, acts the person who edits the page, and prints what the agent console on that page saw happen, and then what an
-// agent saw that started the gateway (bin/pagewire) and is no part of the page.
+// It serves dist/, which make build writes, on 127.0.0.1, with an index of the demos at /, and a gateway for those that
+// take one; and where there is a browser, it opens the page of demo 1 in it, acts the person who edits the page, and
+// prints what the agent console on that page saw happen, and then what an agent saw that started the gateway
+// (bin/pagewire) and is no part of the page.
 //
 //	go run ./demo           tell the story, then serve until interrupted
 //	go run ./demo -once     tell the story, and end: status 0 if all of it happened
@@ -15,6 +16,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"os/signal"
@@ -22,13 +24,14 @@ import (
 	"time"
 
 	"github.com/pagewire/pagewire/bridge/gateway/browser"
+	"github.com/pagewire/pagewire/demo/site"
 )
 
 const (
 	// page is where demo 1 is served.
 	page = "/demo/1-live-document/"
-	// viewsPage is where demo 7 is served, with an MCP server of its own beside it.
-	viewsPage = "/demo/7-views/"
+	// viewsPage is where demo 8 is served, with an MCP server of its own beside it.
+	viewsPage = "/demo/8-views/"
 	// defaultAddr is the same each time, so that a tab that was left open finds the demo again.
 	defaultAddr = "127.0.0.1:8151"
 )
@@ -65,27 +68,20 @@ func run(ctx context.Context, addr, dist, gateway string, story, once bool) erro
 	if err != nil {
 		return err
 	}
-	mux := http.NewServeMux()
-	files := serveFiles(root.FS())
-	mux.Handle("/", files)
-	mux.HandleFunc(viewsPage, func(w http.ResponseWriter, r *http.Request) {
-		// a sandboxed frame's origin is opaque, and its scripts are modules
-		w.Header().Set("Access-Control-Allow-Origin", "*")
-		files.ServeHTTP(w, r)
-	})
-	legacy, modern := serveLively(ctx) // demo 7's
-	mux.Handle("/mcp/legacy", legacy)
-	mux.Handle("/mcp/modern", modern)
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
+	base := "http://" + l.Addr().String()
+	handler, closeGateway := routes(ctx, root.FS(), l.Addr().(*net.TCPAddr).Port)
+	defer closeGateway()
+	if handler, err = withManual(handler); err != nil {
+		return err
+	}
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(l) }()
 	defer server.Close()
 
-	base := "http://" + l.Addr().String()
-	if !once {
-		fmt.Printf("demo at %s%s\n\n", base, page)
-	}
+	fmt.Printf("demo at %s/\n", base)
 	if story {
+		fmt.Println()
 		err = tell(ctx, os.Stdout, base, gateway)
 	}
 	switch {
@@ -102,7 +98,7 @@ func run(ctx context.Context, addr, dist, gateway string, story, once bool) erro
 		fmt.Fprintln(os.Stderr, "demo:", err)
 	}
 
-	fmt.Printf("\nOpen %s%s and edit, or %s%s and watch. Ctrl+C ends.\n", base, page, base, viewsPage)
+	fmt.Printf("\nOpen %s/ and pick a demo; the manual is at %s%s. Ctrl+C ends.\n", base, base, site.Prefix)
 	select {
 	case <-ctx.Done():
 		return nil

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -13,6 +14,13 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
+
+	"github.com/pagewire/pagewire/bridge/gateway"
+	"github.com/pagewire/pagewire/bridge/gateway/agents"
+	"github.com/pagewire/pagewire/bridge/gateway/pages/socket"
+	"github.com/pagewire/pagewire/bridge/gateway/weborigin"
+	"github.com/pagewire/pagewire/demo/site"
 )
 
 // contentTypes are stated here because the system's table, which package mime asks, differs between systems: some do
@@ -35,7 +43,7 @@ func openDist(dir string) (*os.Root, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w (run make build first)", err)
 	}
-	for _, name := range []string{"pagewire.js", filepath.FromSlash(strings.Trim(page, "/")) + "/index.html"} {
+	for _, name := range []string{"pagewire.js", filepath.FromSlash("demo/index.html")} {
 		if _, err := root.Stat(name); err != nil {
 			root.Close()
 			return nil, fmt.Errorf("%s holds no %s (run make build first)", dir, name)
@@ -44,13 +52,56 @@ func openDist(dir string) (*os.Root, error) {
 	return root, nil
 }
 
+// routes is what the demo serves: the files of dist; for demo 2 a gateway, by which its page and its agent meet; for
+// demo 8 an MCP server in both eras. The gateway takes pages of this port alone; closeGateway ends it.
+func routes(ctx context.Context, dist fs.FS, port int) (h http.Handler, closeGateway func()) {
+	mux := http.NewServeMux()
+	files := serveFiles(dist)
+	mux.Handle("/", files)
+	mux.HandleFunc(viewsPage, func(w http.ResponseWriter, r *http.Request) {
+		// a sandboxed frame's origin is opaque, and its scripts are modules
+		w.Header().Set("Access-Control-Allow-Origin", "*")
+		files.ServeHTTP(w, r)
+	})
+	legacy, modern := serveLively(ctx)
+	mux.Handle("/mcp/legacy", legacy)
+	mux.Handle("/mcp/modern", modern)
+
+	g := gateway.New(gateway.Options{Allow: []string{fmt.Sprintf("http://127.0.0.1:%d", port),
+		fmt.Sprintf("http://localhost:%d", port)}})
+	pages := socket.New(g, socket.Options{})
+	clients := agents.NewHTTP(g, agents.HTTPOptions{Idle: time.Minute}) // a page that is closed ends no session
+	mux.Handle("/page", pages)
+	mux.Handle("/mcp", ownPages(clients))
+	return mux, func() {
+		pages.Close()
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		_ = clients.Close(ctx) // else it is cut off
+		g.Close()
+	}
+}
+
+// ownPages admits who asks by a name of this machine, and of browsers' pages the demo's own. What the gateway shows is
+// no secret; a site must not get at it all the same, by a name that it points here.
+func ownPages(next http.Handler) http.Handler {
+	next = http.NewCrossOriginProtection().Handler(next)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !weborigin.IsLoopback("http://" + r.Host) {
+			http.Error(w, "the demo is served at names of this machine alone", http.StatusForbidden)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
 // serveFiles serves the files of dist, and the index.html of its directories, but no listings.
 func serveFiles(dist fs.FS) http.Handler {
 	files := http.FileServerFS(dist)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/" {
-			http.Redirect(w, r, page, http.StatusFound)
-			return
+			r = r.Clone(r.Context())
+			r.URL.Path = "/demo/"
 		}
 		name := strings.Trim(path.Clean(r.URL.Path), "/")
 		if info, err := fs.Stat(dist, name); err == nil && info.IsDir() {
@@ -71,6 +122,22 @@ func serveFiles(dist fs.FS) http.Handler {
 		header.Set("Origin-Agent-Cluster", "?1")
 		files.ServeHTTP(w, r)
 	})
+}
+
+// withManual serves the manual, too, rendered from the working tree that this runs in.
+func withManual(demos http.Handler) (http.Handler, error) {
+	root, err := os.OpenRoot(".")
+	if err != nil {
+		return nil, err
+	}
+	manual, err := site.New(root.FS())
+	if err != nil {
+		return nil, err
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/", demos)
+	mux.Handle(site.Prefix, manual.Handler())
+	return mux, nil
 }
 
 // listen opens addr; or, if addr is the default and something else has it, any free port.

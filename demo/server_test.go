@@ -3,6 +3,7 @@
 package main
 
 import (
+	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -21,9 +22,11 @@ func fakeDist(t *testing.T) string {
 		"dist/pagewire.js":                      "script",
 		"dist/pagewire.mjs":                     "module",
 		"dist/pagewire.wasm":                    "\x00asm",
+		"dist/demo/index.html":                  "<!doctype html>index",
 		"dist/demo/1-live-document/index.html":  "<!doctype html>page",
 		"dist/demo/1-live-document/style.css":   "body {}",
 		"dist/demo/1-live-document/document.js": "document",
+		"dist/demo/common/style.css":            "body {}",
 	} {
 		path := filepath.Join(parent, filepath.FromSlash(name))
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -91,10 +94,71 @@ func TestServeFiles(t *testing.T) {
 	}
 }
 
-func TestServeFilesHome(t *testing.T) {
-	w := get(serveFake(t, fakeDist(t)), "/")
-	if w.Code != http.StatusFound || w.Header().Get("Location") != page {
-		t.Errorf("status %d to %q, want a redirect to %s", w.Code, w.Header().Get("Location"), page)
+func TestServeFilesIndex(t *testing.T) {
+	for _, path := range []string{"/", "/demo/"} {
+		w := get(serveFake(t, fakeDist(t)), path)
+		if w.Code != http.StatusOK || !strings.HasSuffix(w.Body.String(), "index") {
+			t.Errorf("%s: status %d, body %q, want the index", path, w.Code, w.Body)
+		}
+	}
+}
+
+// The demos are numbered without gaps. Each is a page that says its number; the index and the demo before lead to it.
+func TestEachDemoIsInTheIndex(t *testing.T) {
+	read := func(name string) string {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	demos, err := filepath.Glob("[0-9]*-*")
+	if err != nil || len(demos) == 0 {
+		t.Fatalf("no demos: %v", err)
+	}
+	index := read("index.html")
+	for i, name := range demos {
+		number := i + 1
+		if !strings.HasPrefix(name, fmt.Sprintf("%d-", number)) {
+			t.Errorf("%s is demo %d", name, number)
+		}
+		says := fmt.Sprintf("<span>demo %d</span>", number)
+		if text := read(filepath.Join(name, "index.html")); !strings.Contains(text, says) {
+			t.Errorf("%s does not say that it is demo %d", name, number)
+		}
+		if !strings.Contains(index, fmt.Sprintf(`<a href="/demo/%s/">`, name)) {
+			t.Errorf("the index has no link to %s", name)
+		}
+		if i > 0 && !strings.Contains(read(filepath.Join(demos[i-1], "index.html")), fmt.Sprintf(`href="../%s/"`, name)) {
+			t.Errorf("%s does not lead to %s", demos[i-1], name)
+		}
+	}
+	if n := strings.Count(index, `<a href="/demo/`); n != len(demos) {
+		t.Errorf("the index has %d links, and there are %d demos", n, len(demos))
+	}
+}
+
+// The gateway's agents come by a name of this machine, and from no other site.
+func TestOwnPages(t *testing.T) {
+	h := ownPages(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	for _, c := range []struct {
+		host, origin string
+		want         int
+	}{
+		{"127.0.0.1:8151", "", http.StatusOK},
+		{"localhost:8151", "http://localhost:8151", http.StatusOK},
+		{"127.0.0.1:8151", "https://evil.example", http.StatusForbidden},
+		{"127.0.0.1:8151", "http://127.0.0.1:9999", http.StatusForbidden},
+		{"rebound.example:8151", "", http.StatusForbidden},
+	} {
+		r := httptest.NewRequest("POST", "http://"+c.host+"/mcp", nil)
+		if c.origin != "" {
+			r.Header.Set("Origin", c.origin)
+		}
+		w := httptest.NewRecorder()
+		if h.ServeHTTP(w, r); w.Code != c.want {
+			t.Errorf("host %s, origin %q: status %d, want %d", c.host, c.origin, w.Code, c.want)
+		}
 	}
 }
 
@@ -110,8 +174,8 @@ func TestServeFilesRefuses(t *testing.T) {
 		`/..\secret.txt`,
 		"/link.txt",
 		"/missing.js",
-		"/demo/", // no listings
-		"/demo",
+		"/demo/common/", // no listings
+		"/demo/common",
 	} {
 		w := get(h, path)
 		if w.Code == http.StatusOK || strings.Contains(w.Body.String(), "secret") {

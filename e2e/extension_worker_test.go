@@ -20,7 +20,7 @@ import (
 func TestExtensionWorker(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS("../demo/8-own-extension")); err != nil {
+	if err := os.CopyFS(dir, os.DirFS("../demo/9-own-extension")); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Mkdir(filepath.Join(dir, "pagewire"), 0o755); err != nil {

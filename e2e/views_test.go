@@ -793,37 +793,14 @@ func TestViewsOfANativeHost(t *testing.T) {
 	}
 }
 
-// Demo 7 does what it says: three Views are live with subscriptions, and with polling take several times the calls.
+// Demo 8 does what it says: three Views are live with subscriptions, and with polling take several times the calls.
 func TestViewsDemo(t *testing.T) {
 	t.Parallel()
-	binary := filepath.Join(t.TempDir(), "demo")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary,
-		"../demo").CombinedOutput(); err != nil {
-		t.Fatalf("build: %v\n%s", err, out)
-	}
-	cmd := exec.CommandContext(t.Context(), binary, "-story=false", "-addr", "127.0.0.1:0", "-dist", dist)
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		cmd.Process.Kill()
-		cmd.Wait()
-	})
-	lines := bufio.NewScanner(out)
-	base := ""
-	for base == "" && lines.Scan() {
-		if _, address, ok := strings.Cut(lines.Text(), "demo at "); ok {
-			base = strings.TrimSuffix(address, "1-live-document/")
-		}
-	}
+	base := serveDemos(t)
 	for _, era := range []string{"legacy", "modern"} {
 		t.Run(era, func(t *testing.T) {
 			t.Parallel()
-			b := open(t, noFlag, &site{Server: &httptest.Server{URL: base + "7-views/"}})
+			b := open(t, noFlag, &site{Server: &httptest.Server{URL: base + "demo/8-views/"}})
 			got := run[struct{ On, Off, Shown int }](b, `
 				const cell = (row, of) => Number(document.querySelector("#row-" + row + " [data-of=" + of + "]").textContent);
 				const until = async (what, condition) => { for (const end = performance.now() + 60000; !condition(); ) { if (performance.now() > end) throw new Error("waited a minute for " + what); await new Promise((done) => setTimeout(done, 20)); } };

@@ -1,6 +1,6 @@
 /**
  * pagewire/extension/worker: the documents of an extension's tabs, for its service worker, and a core for each that it
- * opens a session with, which needs pagewire.wasm and `'wasm-unsafe-eval'` in the extension's policy. The two other
+ * opens a session with, which needs pagewire.wasm and `'wasm-unsafe-eval'` in the extension's policy. The two
  * other files, pagewire/extension/page and pagewire/extension/relay, are content scripts, and export nothing.
  */
 

@@ -57,7 +57,7 @@ var leftOut = []exclusion{
 		"TestHubThatIsKilledLeavesTheTabs TestGatewaysThatEndTogether TestGatewaysThatEndInAnyOrder " +
 		"TestWhatEndsAnAgentEndsItsBrowserToo TestABrowserThatDiesAndOneThatIsClosed " +
 		"TestABrowserThatDiesAgainAndAgain TestHubThatIsStoppedForAWhile TestLaunchedBrowserListensNowhere " +
-		"TestHostileTabBesideATrustedOne TestAttacks TestPeers",
+		"TestHostileTabBesideATrustedOne TestAttacks TestPeers TestDemos",
 		"the gateway, or a peer, drives the browser by the Chrome DevTools Protocol"},
 	{"TestExtensionForgingPage TestExtensionTakenOverPage TestExtensionAnotherExtension " +
 		"TestExtensionLeavesAStoppedHub TestExtensionHasNoWasm TestExtensionRemembers TestExtensionWorkerStopped " +

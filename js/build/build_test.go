@@ -375,11 +375,15 @@ func TestExtensionManifestAsksForLittle(t *testing.T) {
 func TestDemosAreBundledByFolder(t *testing.T) {
 	root := write(t, map[string]string{
 		"demo/main.go":                  "package main",
+		"demo/index.html":               "<a href=1-first/>",
+		"demo/common/style.css":         "body { color: black }",
 		"demo/1-first/index.html":       "<script type=module src=agent.js></script>",
-		"demo/1-first/agent.ts":         `import { name } from "peer"; import { greet } from "./shared/greet.ts"; console.log(greet(name))`,
-		"demo/1-first/shared/greet.ts":  "export const greet = (who: string) => `hello ${who}`",
+		"demo/1-first/agent.ts":         `import { name } from "peer"; import { greet } from "../common/words/greet.ts"; console.log(greet(name))`,
+		"demo/common/words/greet.ts":    "export const greet = (who: string) => `hello ${who}`",
 		"demo/1-first/tsconfig.json":    "{}",
 		"demo/2-second/style.css":       "body { color: black }",
+		"demo/site/site.go":             "package site",
+		"demo/site/style.css":           "body { color: white }",
 		"js/node_modules/peer/index.js": `export const name = "peer"`,
 	})
 	out := filepath.Join(root, "dist/demo")
@@ -397,8 +401,8 @@ func TestDemosAreBundledByFolder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := []string{"1-first/agent.js", "1-first/agent.js.map", "1-first/index.html",
-		"2-second/style.css"}; !slices.Equal(got, want) {
+	if want := []string{"1-first/agent.js", "1-first/agent.js.map", "1-first/index.html", "2-second/style.css",
+		"common/style.css", "index.html", "site/style.css"}; !slices.Equal(got, want) {
 		t.Errorf("dist/demo holds %q, want %q", got, want)
 	}
 	if got := output(t, out, nil, "node", "--input-type=module", "-e",
@@ -408,7 +412,8 @@ func TestDemosAreBundledByFolder(t *testing.T) {
 }
 
 func TestABrokenSourceIsNamedWithItsLine(t *testing.T) {
-	root := write(t, map[string]string{"demo/1-first/agent.ts": "const a = 1\nimport \"absent\"\n"})
+	root := write(t, map[string]string{"demo/1-first/agent.ts": "const a = 1\nimport \"absent\"\n",
+		"demo/index.html": "", "demo/common/style.css": ""})
 	err := buildDemos(root, filepath.Join(root, "out"))
 	if err == nil ||
 		!strings.Contains(err.Error(), `demo/1-first/agent.ts:2:7: Could not resolve "absent" (a package? run npm ci`) {

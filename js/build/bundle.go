@@ -231,16 +231,20 @@ func buildInspector(root, out string) error {
 	return errors.Join(errs...)
 }
 
-// buildDemos copies each folder demo/<number>-<name>/ to out. Each .ts file that lies directly in it is an entry, and
-// becomes a script of the same name with .js; what entries share lies in a folder below. Maps are linked: a demo is
-// read.
+// buildDemos copies demo/index.html, and each folder demo/<number>-<name>/, demo/common/ and demo/site/, which is the
+// manual's, to out. Each .ts file that lies directly in a folder is an entry, and becomes a script of the same name
+// with .js; what entries share lies in a folder below. Maps are linked: a demo is read.
 func buildDemos(root, out string) error {
-	pages, err := filepath.Glob(filepath.Join(root, "demo", "[0-9]*-*"))
+	demo := filepath.Join(root, "demo")
+	pages, err := filepath.Glob(filepath.Join(demo, "[0-9]*-*"))
 	if err != nil {
 		return err
 	}
-	var errs []error
-	for _, page := range pages {
+	if site := filepath.Join(demo, "site"); isDir(site) {
+		pages = append(pages, site)
+	}
+	errs := []error{copyFile(filepath.Join(out, "index.html"), filepath.Join(demo, "index.html"))}
+	for _, page := range append(pages, filepath.Join(demo, "common")) {
 		to := filepath.Join(out, filepath.Base(page))
 		entries, err := os.ReadDir(page)
 		if err != nil {
@@ -250,7 +254,8 @@ func buildDemos(root, out string) error {
 		for _, entry := range entries {
 			name := entry.Name()
 			switch {
-			case entry.IsDir(), strings.HasSuffix(name, ".d.ts"), name == "tsconfig.json":
+			case entry.IsDir(), name == "tsconfig.json":
+			case strings.HasSuffix(name, ".d.ts"), strings.HasSuffix(name, ".go"):
 			case strings.HasSuffix(name, ".ts"):
 				options.EntryPoints = append(options.EntryPoints, filepath.Join(page, name))
 			default:
@@ -267,4 +272,9 @@ func buildDemos(root, out string) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+func isDir(name string) bool {
+	info, err := os.Stat(name)
+	return err == nil && info.IsDir()
 }

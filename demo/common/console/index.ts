@@ -1,0 +1,68 @@
+/**
+ * The agent console: an MCP client that watches this page, and a view of all that it sees.
+ *
+ * session.ts is the agent, and is what an agent that lives elsewhere would do too; view.ts draws, into what panel.ts
+ * writes; tap.ts lets the view see the raw messages. This file puts them together, and starts over when the person
+ * picks the other protocol version. `?era=legacy` or `?era=modern` picks one from the start.
+ *
+ * The page's `<section id="agent">` may say:
+ *
+ *   data-way="gateway"     connect by the demo server's gateway, over HTTP, as an agent on the desktop does
+ *   data-follow="no"       do not read again what has changed, until the person has the agent do so
+ *   data-ask="rows?x=1"    let the person ask for a URI that a template makes; this one to begin with
+ */
+import { StreamableHTTPClientTransport, type Transport } from "@modelcontextprotocol/client";
+import { panel } from "./panel.ts";
+import { Session, type Era } from "./session.ts";
+import { tapped } from "./tap.ts";
+import { View } from "./view.ts";
+
+/** What a script may do with the console's agent: see 7-game/opponent.ts. */
+export interface Agent {
+  /** Calls one of the page's tools, and shows what it answers. */
+  call(tool: string, input: object): Promise<void>;
+}
+
+/** Fills the page's section and connects. `onRead` hears of whatever the agent has read. */
+export function startConsole(onRead: (uri: string, text: string) => void = () => {}): Agent {
+  const place = document.getElementById("agent")!;
+  const { way, follow, ask } = place.dataset;
+  place.innerHTML = panel({ byGateway: way === "gateway", ask });
+  const view = new View(onRead);
+  let session: Session | undefined;
+  /** Runs after the switches before it, so that two quick ones do not leave two sessions. */
+  let last: Promise<void> = Promise.resolve();
+
+  function connect(era: Era): void {
+    last = last.then(async () => {
+      await session?.close();
+      view.reset(era);
+      try {
+        const transport: Transport =
+          way === "gateway"
+            ? new StreamableHTTPClientTransport(new URL("/mcp", location.href))
+            : (pagewire.connect() as Transport);
+        session = new Session(
+          era,
+          tapped(transport, (direction, message) => view.message(direction, message)),
+          view,
+          { follow: follow !== "no", within: new URL(".", location.href).href },
+        );
+        void session.start();
+      } catch (error) {
+        view.failed(String(error));
+      }
+    });
+  }
+
+  const call = async (tool: string, input: object): Promise<void> => session?.call(tool, input);
+  view.onEra = (era) => {
+    history.replaceState(null, "", `?era=${era}`);
+    connect(era);
+  };
+  view.onCall = call;
+  view.onRead = (uri) => void session?.read(uri);
+  view.onAsk = (uri) => void session?.ask(new URL(uri, location.href).href);
+  connect(new URLSearchParams(location.search).get("era") === "modern" && way !== "gateway" ? "modern" : "legacy");
+  return { call };
+}

@@ -1,0 +1,356 @@
+package e2e
+
+// The demos as people see them: each is driven by real input, and an agent that is no part of the page, behind
+// `pagewire serve`, says what it saw.
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http/httptest"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/input"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+	"github.com/chromedp/chromedp/remote"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/pagewire/pagewire/bridge/gateway/browser"
+	"github.com/pagewire/pagewire/bridge/testkit"
+)
+
+// serveDemos runs the demo server and returns where it is, with a / at the end.
+func serveDemos(t *testing.T) string {
+	t.Helper()
+	binary := filepath.Join(t.TempDir(), "demo")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary,
+		"../demo").CombinedOutput(); err != nil {
+		t.Fatalf("build: %v\n%s", err, out)
+	}
+	cmd := exec.CommandContext(t.Context(), binary, "-story=false", "-addr", "127.0.0.1:0")
+	cmd.Dir = ".." // where dist/ is
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		cmd.Process.Kill()
+		cmd.Wait()
+	})
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		if _, base, ok := strings.Cut(lines.Text(), "demo at "); ok {
+			return base
+		}
+	}
+	t.Fatal("the demo server says nowhere that it serves")
+	return ""
+}
+
+// A demoed is a demo that is open, and an agent that sees it.
+type demoed struct {
+	*tab
+	*testkit.Agent
+	t  *testing.T
+	at string // of the page, with a / at the end
+}
+
+// demos are what happens in each, by its folder; TestViewsDemo has the one that is left.
+var demos = map[string]func(demoed){
+	"1-live-document": demoed.liveDocument, "2-cart": demoed.cart, "3-kanban": demoed.kanban, "4-form": demoed.form,
+	"5-chart": demoed.chart, "6-table": demoed.table, "7-game": demoed.game, "9-own-extension": demoed.visitors,
+}
+
+// TestDemos runs them in one browser, which one gateway is attached to; each has an agent of its own, whose gateway
+// joins that one.
+func TestDemos(t *testing.T) {
+	t.Parallel()
+	base := serveDemos(t)
+	chromium, err := browser.Start(t.Context(), browser.StartOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { chromium.Close() })
+	allocator, detach := remote.NewAllocator(context.Background(), chromium.URL)
+	t.Cleanup(detach)
+	first, closeFirst := chromedp.NewContext(allocator)
+	t.Cleanup(closeFirst)
+	if err := chromedp.Do(first); err != nil {
+		t.Fatal(err)
+	}
+	h := newHome(t)
+	h.serve(t, "--chrome", chromium.URL)
+	if folders, err := filepath.Glob("../demo/[0-9]*-*"); err != nil || len(folders) != len(demos)+1 {
+		t.Errorf("%d demos are tested here, and there are %q", len(demos), folders)
+	}
+	for name, story := range demos {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			at := base + "demo/" + name + "/"
+			d := demoed{openIn(t, first, &site{Server: &httptest.Server{URL: at}}), h.serve(t).Agent, t, at}
+			subscribed := `document.documentElement.dataset.agent === "subscribed"`
+			d.sees("the agent beside it has subscribed", subscribed)
+			story(d)
+			if name != "2-cart" { // its agent's gateway remembers sessions, which one era alone has
+				d.navigate(at + "?era=modern")
+				d.sees("so has one of the modern era", subscribed+
+					` && !!document.querySelector("#steps [data-version='2026-07-28']")`)
+			}
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			if len(d.console) > 0 {
+				t.Errorf("the page's console: %q", d.console)
+			}
+		})
+	}
+}
+
+// sees waits for what a person would see.
+func (d demoed) sees(what, expression string) {
+	d.t.Helper()
+	testkit.Eventually(d.t, what, func() bool { return run[bool](d.tab, "return "+expression) })
+}
+
+// keeps reads whenever it is told of a change, until what it reads fits.
+func (d demoed) keeps(what, path string, fits func(text string) bool) (text string) {
+	d.t.Helper()
+	for text = d.Text(d.at + path); !fits(text); text = d.Text(d.at + path) {
+		testkit.Receive(d.t, fmt.Sprintf("%s, after it has read %s", what, text), d.Updates)
+	}
+	return text
+}
+
+// reads is keeps until there is a word in the text.
+func (d demoed) reads(path, want string) string {
+	d.t.Helper()
+	return d.keeps("the agent reads "+want, path, func(text string) bool { return strings.Contains(text, want) })
+}
+
+// lists waits until a URI is in the agent's list, or is not.
+func (d demoed) lists(path string, want bool) {
+	d.t.Helper()
+	testkit.Eventually(d.t, fmt.Sprintf("%s is listed: %t", path, want), func() bool {
+		return d.Offers(d.at+path) == want
+	})
+}
+
+// calls has the agent call a tool of the page.
+func (d demoed) calls(tool string, input any) (text string, failed bool) {
+	d.t.Helper()
+	testkit.Eventually(d.t, "the tool "+tool, func() bool { return slices.Contains(d.ToolNames(), tool) })
+	r, err := d.CallTool(d.Context(), &mcp.CallToolParams{Name: tool, Arguments: input})
+	if err != nil {
+		d.t.Fatalf("%s: %v", tool, err)
+	}
+	for _, c := range r.Content {
+		text += c.(*mcp.TextContent).Text + "\n"
+	}
+	return text, r.IsError
+}
+
+// drags takes something with the mouse and drops it on something else.
+func (d demoed) drags(from, to string) {
+	d.t.Helper()
+	held := make(chan *input.DragData, 1)
+	d.must(chromedp.Listen(d.ctx, func(event any) {
+		if event, ok := event.(*input.EventDragIntercepted); ok {
+			held <- event.Data
+		}
+	}))
+	_, err := chromedp.Call(d.ctx, input.SetInterceptDrags, input.SetInterceptDragsParams{Enabled: true})
+	d.must(err)
+	at := func(selector string) (x, y float64) {
+		p := run[[2]float64](d.tab, fmt.Sprintf(`const r = document.querySelector(%q).getBoundingClientRect();
+			return [r.x + r.width / 2, r.y + 10]`, selector))
+		return p[0], p[1]
+	}
+	x, y := at(from)
+	d.do(chromedp.Steps(chromedp.MouseEvent(input.DispatchMouseEventTypeMousePressed, x, y, chromedp.ButtonLeft),
+		chromedp.MouseEvent(input.DispatchMouseEventTypeMouseMoved, x+20, y+5, chromedp.ButtonLeft)))
+	data := testkit.Receive(d.t, "it is dragged", held)
+	x, y = at(to)
+	for _, event := range []input.DispatchDragEventType{input.DispatchDragEventTypeDragEnter,
+		input.DispatchDragEventTypeDragOver, input.DispatchDragEventTypeDrop} {
+		_, err := chromedp.Call(d.ctx, input.DispatchDragEvent, input.DispatchDragEventParams{Type: event, X: x, Y: y,
+			Data: data})
+		d.must(err)
+	}
+}
+
+// What is typed is read; what is selected, too; what is withdrawn is gone.
+func (d demoed) liveDocument() {
+	d.lists("state/order", true)
+	d.Watch(d.at+"state/document", d.at+"state/selection")
+	d.types("#document-title", kb.End+" and swim")
+	d.reads("state/document", "picnic and swim")
+	d.click("#document-text")
+	// Naming the command makes the key work on macOS too.
+	d.do(chromedp.KeyEvent("a", chromedp.KeyModifiers(chromedp.ModifierCtrl), func(p *input.DispatchKeyEventParams) {
+		p.Commands = []string{"selectAll"}
+	}))
+	d.reads("state/selection", `"text":"Twelve people`)
+	d.click("#order-shared")
+	d.lists("state/order", false)
+}
+
+// An agent whose cart is older than the page's is refused, and told; then it may order. The agent beside the page, by a
+// gateway of its own, fares the same.
+func (d demoed) cart() {
+	d.lists("state/cart", true)
+	d.reads("state/cart", `"total":"€ 11.40"`)
+	d.click("[data-sku=croissant] .more")
+	if text, failed := d.calls("checkout", struct{}{}); !failed || !strings.Contains(text, "was not run") ||
+		!strings.Contains(text, `"value":"€ 13.20"`) {
+		d.t.Errorf("a checkout of the cart as it was: %s", text)
+	}
+	d.click("#tools button")
+	d.sees("the agent beside it is refused", `document.querySelector("#tools [data-failed] output")?.textContent.includes("was not run")`)
+	if said := run[string](d.tab, `return document.getElementById("ordered").textContent`); said != "" {
+		d.t.Errorf("the page says %q, though nobody may have ordered", said)
+	}
+	const done = "Ordered by an agent: 6 items for € 13.20."
+	if text, failed := d.calls("checkout", struct{}{}); failed || !strings.Contains(text, done) {
+		d.t.Errorf("a checkout of the cart as it is: %s", text)
+	}
+	d.sees("the page says so", fmt.Sprintf(`document.getElementById("ordered").textContent === %q`, done))
+}
+
+// Cards in progress come and go; every card can be read and watched by the template.
+func (d demoed) kanban() {
+	card := func(id int) string { return fmt.Sprintf("board/card/%d", id) }
+	d.lists(card(2), true)
+	d.lists(card(3), false)
+	d.click(`[data-key="3 1"]`)
+	d.lists(card(3), true)
+	d.Watch(d.at + card(5))
+	d.reads(card(5), `"column":"To do"`)
+	d.types(`[data-key="5 1"]`, kb.Enter)
+	d.reads(card(5), `"column":"Doing"`)
+	d.types(`[data-key="5 1"]`, kb.Enter) // the focus has gone with the card
+	d.reads(card(5), `"column":"Done"`)
+	d.drags("[data-card='2']", "#board section:nth-child(3)")
+	d.lists(card(2), false)
+	d.reads(card(2), `"column":"Done"`)
+	d.types("#add input", "Fit the lock"+kb.Enter)
+	d.reads(card(6), `"title":"Fit the lock"`)
+}
+
+// An error is read when it arises and is gone when it is; the password is in nothing that an agent gets.
+func (d demoed) form() {
+	const secret = "correct-horse-7"
+	d.lists("form", true)
+	d.Watch(d.at + "form")
+	d.types("[name=email]", "ada")
+	d.types("[name=password]", "short"+kb.Tab)
+	d.reads("form", `An address looks like`)
+	text := d.reads("form", `Ten characters at least`)
+	d.types("[name=email]", "@example.org")
+	d.types("[name=password]", "-"+secret)
+	d.types("[name=name]", "Ada")
+	d.click("[name=rules]")
+	d.types("[name=name]", kb.Enter)
+	text += d.reads("form", `"sent":true`)
+	seen := text + run[string](d.tab, `return document.getElementById("agent").textContent`)
+	if strings.Contains(seen, "short") || strings.Contains(seen, secret) || strings.Contains(text[len(text)-200:], "error") {
+		d.t.Errorf("the agent saw %s", seen)
+	}
+}
+
+// Hundreds of changes are a few messages, and the last change is among them.
+func (d demoed) chart() {
+	type wind struct{ Measured int }
+	read := func(text string) (w wind) {
+		if err := json.Unmarshal([]byte(text), &w); err != nil {
+			d.t.Fatalf("%v: %s", err, text)
+		}
+		return w
+	}
+	d.lists("wind", true)
+	d.types("#rate", kb.End) // 500 a second
+	d.sees("it is so", `document.getElementById("per-second").textContent.startsWith("500")`)
+	d.Watch(d.at + "wind")
+	testkit.Receive(d.t, "the agent is told", d.Updates)
+	from, told := read(d.Text(d.at+"wind")).Measured, 0
+	for ; told < 2; told++ {
+		testkit.Receive(d.t, "the agent is told again", d.Updates)
+	}
+	if to := read(d.Text(d.at + "wind")).Measured; to-from < 100*told {
+		d.t.Errorf("told %d times of %d changes", told, to-from)
+	}
+	d.click("#run")
+	last := run[int](d.tab, `return Number(document.getElementById("changes").textContent.replace(/,/g, ""))`)
+	d.keeps("the agent reads the last state", "wind", func(text string) bool { return read(text).Measured >= last })
+}
+
+// An agent watches its own query while the person works; a query that the schema does not admit is refused.
+func (d demoed) table() {
+	const query = "table/rows?status=open&sort=-total"
+	ids := func(text string) (ids []int) {
+		var rows []struct{ ID int }
+		if err := json.Unmarshal([]byte(text), &rows); err != nil {
+			d.t.Fatalf("%v: %s", err, text)
+		}
+		for _, row := range rows {
+			ids = append(ids, row.ID)
+		}
+		return ids
+	}
+	d.lists("table/rows", true)
+	d.Watch(d.at + query)
+	if got := ids(d.Text(d.at + query)); !slices.Equal(got, []int{1046, 1049, 1041}) {
+		d.t.Errorf("open orders, the largest first: %v", got)
+	}
+	d.types("[data-id='1046'] select", "sent")
+	d.keeps("an order less", query, func(text string) bool { return slices.Equal(ids(text), []int{1049, 1041}) })
+	if _, err := d.Read(d.at + "table/rows?status=lost"); err == nil ||
+		!strings.Contains(err.Error(), "status is not one of the values allowed") {
+		d.t.Errorf("a status that there is not: %v", err)
+	}
+	// The person's filter, and a query that the agent beside it is asked for.
+	d.types("[name=customer]", "ada")
+	d.sees("two rows", `document.querySelectorAll("#rows tr").length === 2`)
+	d.click("#ask button")
+	d.sees("the agent beside it watches what was asked for",
+		`document.querySelector("#resources [data-asked]")?.dataset.uri.endsWith("`+query+`")`)
+}
+
+// The agent beside the page answers a move; then another agent takes its place.
+func (d demoed) game() {
+	d.lists("board", true)
+	d.Watch(d.at + "board")
+	d.click("#board > :nth-child(1)")
+	d.keeps("the agent beside it has played", "board", func(text string) bool {
+		return strings.Contains(text, "X") && strings.Contains(text, `"turn":"you"`)
+	})
+	d.click("#plays")
+	d.types("#board > :nth-child(1)", "7"+kb.Enter) // 7 goes to the last column
+	d.reads("board", `"turn":"agent"`)
+	play := func(column int) (string, bool) { return d.calls("play", map[string]int{"column": column}) }
+	if text, failed := play(9); !failed || !strings.Contains(text, "no such column") {
+		d.t.Errorf("play 9: %s", text)
+	}
+	if text, failed := play(7); failed {
+		d.t.Errorf("play 7: %s", text)
+	}
+	d.reads("board", `"......X"`)
+	d.sees("the disc on the page", `document.querySelector("#board > :nth-child(7) > :nth-child(5)").className.trim() === "agent"`)
+	if text, failed := play(7); !failed || !strings.Contains(text, "not your turn") {
+		d.t.Errorf("twice in a row: %s", text)
+	}
+}
+
+// The page that the extension of demo 9 is tried on: an agent sees it, too.
+func (d demoed) visitors() {
+	d.lists("visitors", true)
+	d.Watch(d.at + "visitors")
+	d.click("#more")
+	d.reads("visitors", "13")
+}

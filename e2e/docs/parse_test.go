@@ -1,0 +1,198 @@
+//go:build !js
+
+package docs
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/BurntSushi/toml"
+	"github.com/evanw/esbuild/pkg/api"
+	"golang.org/x/tools/imports"
+)
+
+// parseOnly checks a block that is not run by itself: it must be what its language says. Types are checked for all
+// blocks at once (TestTypes).
+func parseOnly(t *testing.T, b block) {
+	t.Helper()
+	if err := parse(b); err != nil {
+		t.Errorf("%v: %v\n%s", b, err, b.code)
+	}
+}
+
+func parse(b block) error {
+	switch b.language {
+	case "json":
+		var v any
+		return json.Unmarshal([]byte(b.code), &v)
+	case "jsonc":
+		return transforms(api.LoaderJS, "("+b.code+"\n)")
+	case "js":
+		return transforms(api.LoaderJS, b.code)
+	case "css":
+		return transforms(api.LoaderCSS, b.code)
+	case "toml":
+		var v any
+		_, err := toml.Decode(b.code, &v)
+		return err
+	case "yaml":
+		if strings.Contains(b.code, "\t") {
+			return fmt.Errorf("YAML has no tabs")
+		}
+	case "diff":
+		for line := range strings.Lines(b.code) {
+			if !strings.ContainsRune(" +-@\\\n", rune(line[0])) {
+				return fmt.Errorf("a line of a diff begins with a blank, +, - or @, and not: %s", line)
+			}
+		}
+	}
+	return nil
+}
+
+func transforms(loader api.Loader, code string) error {
+	result := api.Transform(code, api.TransformOptions{Loader: loader, Format: api.FormatESModule, Target: api.ES2022})
+	for _, message := range append(result.Errors, result.Warnings...) {
+		return fmt.Errorf("line %d: %s", message.Location.Line, message.Text)
+	}
+	return nil
+}
+
+// all are the blocks of all documents that are of one of these languages.
+func all(t *testing.T, languages ...string) (found []block) {
+	t.Helper()
+	for _, name := range documents(t) {
+		for _, b := range blocksOf(name, read(t, name)) {
+			if slices.Contains(languages, b.language) {
+				found = append(found, b)
+			}
+		}
+	}
+	return found
+}
+
+var notInName = regexp.MustCompile(`\W+`)
+
+// TestTypes has TypeScript check all ts, tsx and jsx blocks as modules of one project, and bundles each.
+func TestTypes(t *testing.T) {
+	t.Parallel()
+	w := there(t)
+	dir, err := os.MkdirTemp(w.modules, "types-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func(name, text string) {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, from := range map[string]string{"tsconfig.json": "shop/blocks.json",
+		"globals.d.ts": "shop/globals.d.ts"} {
+		text, err := os.ReadFile(from)
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(name, string(text))
+	}
+	blocks := all(t, "ts", "tsx", "jsx")
+	before := map[string]string{}
+	for _, b := range blocks {
+		code := b.setup["ts"]
+		if b.has("continues") {
+			code = before[b.file] + code
+		}
+		code += b.code
+		before[b.file] = code
+		name := fmt.Sprintf("%s-line-%d.%s", notInName.ReplaceAllString(b.file, "-"), b.line, b.language)
+		write(name, code+"\nexport {};\n")
+		result := api.Build(api.BuildOptions{EntryPoints: []string{filepath.Join(dir, name)}, Bundle: true,
+			Format: api.FormatESModule, Outdir: dir, JSX: api.JSXAutomatic, Target: api.ES2022,
+			NodePaths: w.nodePaths()})
+		for _, message := range result.Errors {
+			t.Errorf("%v: %s", b, message.Text)
+		}
+	}
+	tsc, _ := filepath.Abs(filepath.Join(root, "js/node_modules/.bin/tsc"))
+	if out, err := exec.Command(tsc, "-p", dir).CombinedOutput(); err != nil && len(blocks) > 0 {
+		t.Errorf("tsc: %v\n%s", err, out)
+	}
+}
+
+// TestComponents has Vue and Svelte compile their blocks.
+func TestComponents(t *testing.T) {
+	t.Parallel()
+	compilers := map[string]string{
+		"vue": `import { compileScript, compileTemplate, parse } from "vue/compiler-sfc";
+const { descriptor, errors } = parse(code);
+if (errors.length) throw errors[0];
+if (descriptor.script || descriptor.scriptSetup) compileScript(descriptor, { id: "a" });
+if (descriptor.template) {
+  const { errors } = compileTemplate({ source: descriptor.template.content, id: "a", filename: "a.vue" });
+  if (errors.length) throw errors[0];
+}`,
+		"svelte": `import { compile } from "svelte/compiler";
+compile(code, {});`,
+	}
+	for _, b := range all(t, "vue", "svelte") {
+		text, _ := json.Marshal(b.code)
+		runInNode(t, block{file: b.file, line: b.line,
+			code: strings.Replace(compilers[b.language], "\n", "\nconst code = "+string(text)+";\n", 1)})
+	}
+}
+
+// TestIDL has webidl2 parse all idl blocks.
+func TestIDL(t *testing.T) {
+	t.Parallel()
+	for _, b := range all(t, "idl") {
+		text, _ := json.Marshal(b.code)
+		runInNode(t, block{file: b.file, line: b.line,
+			code: `import { parse } from "webidl2"; parse(` + string(text) + `);`})
+	}
+}
+
+// TestGo has go vet check all go blocks, as packages that lie in the module.
+func TestGo(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	overlay := map[string]map[string]string{"Replace": {}}
+	var packages []string
+	for i, b := range all(t, "go") {
+		code := b.setup["go"] + b.code
+		if !strings.HasPrefix(strings.TrimSpace(code), "package ") {
+			code = "package main\n\nfunc main() {\n" + code + "\n}\n"
+		}
+		complete, err := imports.Process(filepath.Join(dir, "main.go"), []byte(code), nil)
+		if err != nil {
+			t.Errorf("%v: %v", b, err)
+			continue
+		}
+		file := filepath.Join(dir, fmt.Sprintf("%d.go", i))
+		if err := os.WriteFile(file, complete, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		place := fmt.Sprintf("e2e/docs/block%d", i)
+		absolute, _ := filepath.Abs(filepath.Join(root, place, "main.go"))
+		overlay["Replace"][absolute] = file
+		packages = append(packages, "./"+place)
+	}
+	if len(packages) == 0 {
+		return
+	}
+	text, _ := json.Marshal(overlay)
+	if err := os.WriteFile(filepath.Join(dir, "overlay.json"), text, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(
+		"go",
+		append([]string{"build", "-o", os.DevNull, "-overlay", filepath.Join(dir, "overlay.json")}, packages...)...)
+	cmd.Dir = root
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("go blocks: %v\n%s", err, out)
+	}
+}

@@ -1,0 +1,291 @@
+//go:build !js
+
+package docs
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/pagewire/pagewire/bridge/testkit"
+)
+
+// patience is how long a block may run.
+const patience = 30 * time.Second
+
+// runShell runs the sh blocks of a file, in their order, in one directory with a HOME of its own. The world's gateway
+// has pages for them.
+func runShell(t *testing.T, blocks []block) {
+	var s *shell
+	for _, b := range blocks {
+		if b.language != "sh" {
+			continue
+		}
+		t.Run(fmt.Sprintf("sh line %d", b.line), func(t *testing.T) {
+			for _, problem := range unknown(t, b) {
+				t.Errorf("%v: %s", b, problem)
+			}
+			if b.skipped() {
+				if out, err := exec.Command("bash", "-n", "-c", b.code).CombinedOutput(); err != nil {
+					t.Errorf("%v: bash cannot read it: %s", b, out)
+				}
+				return
+			}
+			if s == nil {
+				s = newShell(t)
+			}
+			s.run(t, b)
+		})
+	}
+	if s != nil {
+		s.close()
+	}
+}
+
+// A shell is where the sh blocks of one file run.
+type shell struct {
+	w         *world
+	dir, home string
+	http      string // the file's own address, in place of the usual one
+}
+
+func newShell(t *testing.T) *shell {
+	t.Helper()
+	s := &shell{w: there(t)}
+	var err error
+	if s.home, err = os.MkdirTemp("", "pw-"); err != nil { // short: a socket has its path in it
+		t.Fatal(err)
+	}
+	s.dir = filepath.Join(s.home, "work")
+	bin := filepath.Join(s.home, "bin")
+	// A browser has been started once, as far as pagewire extension install sees.
+	for _, dir := range []string{s.dir, bin, filepath.Join(s.home, ".config/chromium")} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.http = testkit.Addr(t)
+	// What speaks to the gateway finds the world's, which has its directory and address; what writes configuration does
+	// so in the file's own HOME.
+	wrapper := fmt.Sprintf(
+		"#!/bin/sh\ncase \"$1\" in serve|ls|read|watch|changes|inspect|doctor) ;; *) exec %[1]q \"$@\" ;; esac\n"+
+			"export XDG_CONFIG_HOME=%[3]q\ncase \" $* \" in *\" --hub\"*|*\" --help \"*) exec %[1]q \"$@\" ;; esac\n"+
+			"exec %[1]q \"$@\" --hub %[2]s\n",
+		binary("pagewire"),
+		s.w.hub,
+		s.w.hubHome,
+	)
+	if err := os.WriteFile(filepath.Join(bin, "pagewire"), []byte(wrapper), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(binary("pagewire-node"), filepath.Join(bin, "pagewire-node")); err != nil {
+		t.Fatal(err)
+	}
+	testkit.Eventually(t, "the gateway lists the shop and the demo", func() bool {
+		ls := exec.Command(filepath.Join(bin, "pagewire"), "ls")
+		ls.Env = s.env()
+		out, err := ls.Output()
+		return err == nil && bytes.Contains(out, []byte("https://shop.example/state/cart")) &&
+			bytes.Contains(out, []byte(s.w.demo+"/"))
+	})
+	return s
+}
+
+func (s *shell) env() []string {
+	kept := slices.DeleteFunc(os.Environ(), func(v string) bool {
+		return strings.HasPrefix(v, "HOME=") || strings.HasPrefix(v, "XDG_") || strings.HasPrefix(v, "PATH=") ||
+			strings.HasPrefix(v, "DISPLAY=") || strings.HasPrefix(v, "PAGEWIRE_")
+	})
+	return append(kept, "HOME="+s.home, "PATH="+s.home+"/bin:"+os.Getenv("PATH"))
+}
+
+func (s *shell) close() { os.RemoveAll(s.home) }
+
+// run runs one block to its end, or until it has said what it is to say.
+func (s *shell) run(t *testing.T, b block) {
+	t.Helper()
+	cmd := exec.Command("bash", "-e", "-o", "pipefail", "-c", s.w.here(b.setup["sh"]+b.code, s.http, s.w.hub))
+	cmd.Dir, cmd.Env = s.dir, s.env()
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // it is ended with all that it has started
+	out := &output{}
+	cmd.Stdout, cmd.Stderr = out, out
+	if b.values["until"] != "" { // what serves an agent ends with its standard input
+		if _, err := cmd.StdinPipe(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	kill := func(signal syscall.Signal) { syscall.Kill(-cmd.Process.Pid, signal) }
+	defer kill(syscall.SIGKILL)
+	if until := s.w.here(b.values["until"], s.http, s.w.hub); until != "" {
+		for late := time.After(patience); !strings.Contains(out.String(), until); {
+			select {
+			case err := <-ended:
+				if !strings.Contains(out.String(), until) {
+					t.Fatalf("%v ended (%v) and had not said %q:\n%s", b, err, until, out)
+				}
+				return
+			case <-late:
+				t.Fatalf("%v has not said %q within %v:\n%s", b, until, patience, out)
+			case <-out.more():
+			}
+		}
+		kill(syscall.SIGINT)
+		return
+	}
+	select {
+	case err := <-ended:
+		status := 0
+		if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
+			status = exit.ExitCode()
+		}
+		if want, _ := strconv.Atoi(b.values["status"]); status != want {
+			t.Errorf("%v ended with status %d, want %d:\n%s\n%s", b, status, want, b.code, out)
+		}
+	case <-time.After(patience):
+		t.Errorf("%v has not ended within %v; does it go on by itself (until=\"…\")?\n%s", b, patience, out)
+	}
+}
+
+// An output is what a process prints, to be looked at while it goes on.
+type output struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+	news chan struct{}
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.news != nil {
+		close(o.news)
+		o.news = nil
+	}
+	return o.text.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
+}
+
+// more is closed with the next thing that is printed, or after a moment: that may have come before.
+func (o *output) more() <-chan struct{} {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.news == nil {
+		news := make(chan struct{})
+		o.news = news
+		time.AfterFunc(50*time.Millisecond, func() {
+			o.mu.Lock()
+			defer o.mu.Unlock()
+			if o.news == news {
+				close(news)
+				o.news = nil
+			}
+		})
+	}
+	return o.news
+}
+
+var (
+	ourCommand = regexp.MustCompile(`(?:^|[|;&(]\s*|\$\(|\bnpx\s+|\bexec\s+)(pagewire(?:-node)?)\s+([^|;&)\n]*)`)
+	makeTarget = regexp.MustCompile(`(?m)^\s*make\s+([^#\n]*)`)
+	anOption   = regexp.MustCompile(`(?:^|\s)(--[a-z][\w-]*)`)
+	aCommand   = regexp.MustCompile(`^[a-z][a-z-]*$`)
+	rest       = regexp.MustCompile(`\s#.*$`)
+)
+
+// unknown names what a block calls and does not exist: commands and options of ours, and targets of the Makefile.
+func unknown(t *testing.T, b block) (problems []string) {
+	t.Helper()
+	code := strings.ReplaceAll(b.code, "\\\n", " ")
+	for line := range strings.Lines(code) {
+		line = rest.ReplaceAllString(strings.TrimSpace(line), "")
+		for _, m := range ourCommand.FindAllStringSubmatch(line, -1) {
+			problems = append(problems, unknownIn(t, m[1], strings.Fields(m[2]))...)
+		}
+	}
+	for _, m := range makeTarget.FindAllStringSubmatch(code, -1) {
+		for _, word := range strings.Fields(m[1]) {
+			if strings.Contains(word, "=") || strings.HasPrefix(word, "-") {
+				continue
+			}
+			if !regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(word) + `:`).Match(read(t, "Makefile")) {
+				problems = append(problems, "make has no target "+word)
+			}
+		}
+	}
+	return problems
+}
+
+func unknownIn(t *testing.T, program string, words []string) []string {
+	t.Helper()
+	var path, served []string
+	if behind := slices.Index(words, "--"); behind >= 0 {
+		words, served = words[:behind], words[behind+1:]
+	}
+	if program == "pagewire" && len(words) > 0 && words[0] == "node" {
+		return unknownOptions(t, words[1:], "pagewire-node")
+	}
+	if program == "pagewire" {
+		for _, w := range words[:min(len(words), 2)] {
+			if !aCommand.MatchString(w) || !strings.Contains(helpOf(t, program, path...), "\n  "+w+" ") {
+				break
+			}
+			path = append(path, w)
+		}
+		if len(path) == 0 && len(words) > 0 && !strings.HasPrefix(words[0], "-") {
+			return []string{"pagewire has no command " + words[0]}
+		}
+	}
+	problems := unknownOptions(t, words, program, path...)
+	if len(path) == 1 && path[0] == "config" {
+		problems = append(problems, unknownOptions(t, served, "pagewire", "serve")...)
+	}
+	return problems
+}
+
+func unknownOptions(t *testing.T, words []string, program string, path ...string) (problems []string) {
+	t.Helper()
+	help := helpOf(t, program, path...)
+	for _, m := range anOption.FindAllStringSubmatch(strings.Join(words, " "), -1) {
+		option := m[1]
+		if option != "--help" && !regexp.MustCompile(`(?m)^\s+(-\w, )?`+option+`\b`).MatchString(help) {
+			problems = append(problems, strings.Join(append([]string{program}, path...), " ")+" has no option "+option)
+		}
+	}
+	return problems
+}
+
+var helps sync.Map
+
+func helpOf(t *testing.T, program string, path ...string) string {
+	t.Helper()
+	key := program + " " + strings.Join(path, " ")
+	if known, is := helps.Load(key); is {
+		return known.(string)
+	}
+	out, err := exec.Command(binary(program), append(slices.Clone(path), "--help")...).Output()
+	if err != nil {
+		t.Fatalf("%s --help: %v", key, err)
+	}
+	helps.Store(key, string(out))
+	return string(out)
+}

@@ -1,0 +1,261 @@
+//go:build !js
+
+package docs
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/evanw/esbuild/pkg/api"
+
+	"github.com/pagewire/pagewire/bridge/gateway/browser"
+	"github.com/pagewire/pagewire/bridge/testkit"
+)
+
+// A world is what blocks find when they run: the demo, a shop at https://shop.example, two browsers, packages.
+type world struct {
+	demo     string // http://127.0.0.1:PORT
+	shop     *httptest.Server
+	modules  string // a directory with node_modules, of what js/ has and of pagewire as npm would have it
+	gateway  string // where pages find a gateway: 127.0.0.1:PORT
+	hub      string // where that of commands is, and its directory
+	hubHome  string
+	commands *browser.Browser
+	pages    context.Context // chromedp's, of the browser for html and js
+	blocks   sync.Map        // path to handler: what the shop serves of blocks
+}
+
+var (
+	theWorld *world
+	worldErr error
+	build    sync.Once
+	ends     []func()
+)
+
+func TestMain(m *testing.M) {
+	testkit.Main()
+	code := m.Run()
+	for i := len(ends) - 1; i >= 0; i-- {
+		ends[i]()
+	}
+	os.Exit(code)
+}
+
+// there is the world, which is made once.
+func there(t *testing.T) *world {
+	t.Helper()
+	build.Do(func() { theWorld, worldErr = makeWorld() })
+	if worldErr != nil {
+		t.Fatal(worldErr)
+	}
+	return theWorld
+}
+
+func makeWorld() (*world, error) {
+	if _, err := os.Stat(filepath.Join(root, "dist/pagewire.wasm")); err != nil {
+		return nil, fmt.Errorf("dist/ is not built: run make build")
+	}
+	w := &world{}
+	var err error
+	if w.modules, err = packages(); err != nil {
+		return nil, err
+	}
+	if w.demo, err = serveDemo(); err != nil {
+		return nil, err
+	}
+	if err := w.serveShop(); err != nil {
+		return nil, err
+	}
+	// Pages come to it by themselves, as data-gateway says.
+	if w.gateway, _, err = serveGateway("--allow-origin", "https://shop.example"); err != nil {
+		return nil, err
+	}
+	flags := []string{
+		"--host-resolver-rules=MAP shop.example " + strings.TrimPrefix(
+			w.shop.URL,
+			"https://",
+		) + ", MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
+		"--ignore-certificate-errors", "--force-prefers-reduced-motion", "--disable-background-timer-throttling",
+		"--disable-renderer-backgrounding", "--disable-backgrounding-occluded-windows",
+		// the permission is Chromium's prompt, which nobody answers here
+		"--disable-features=LocalNetworkAccessChecks",
+	}
+	w.commands, err = browser.Start(context.Background(), browser.StartOptions{Options: browser.Options{Flags: flags},
+		Open: []string{"https://shop.example/", w.demo + "/demo/1-live-document/"}})
+	if err != nil {
+		return nil, err
+	}
+	ends = append(ends, func() { w.commands.Close() })
+	if w.hub, w.hubHome, err = serveGateway("--chrome", w.commands.URL); err != nil {
+		return nil, err
+	}
+	pages, closePages, err := browser.Launch(context.Background(), browser.Options{Flags: flags})
+	if err != nil {
+		return nil, err
+	}
+	ends = append(ends, closePages)
+	w.pages = pages
+	return w, chromedp.Do(pages)
+}
+
+// packages makes a node_modules: js/'s, and pagewire as npm installs it.
+func packages() (string, error) {
+	dir, err := os.MkdirTemp("", "pagewire-docs-")
+	if err != nil {
+		return "", err
+	}
+	ends = append(ends, func() { os.RemoveAll(dir) })
+	modules := filepath.Join(dir, "node_modules")
+	installed, _ := filepath.Abs(filepath.Join(root, "js/node_modules"))
+	own, _ := filepath.Abs(filepath.Join(root, "dist/npm"))
+	entries, err := os.ReadDir(installed)
+	if err != nil {
+		return "", fmt.Errorf("%w (run make build)", err)
+	}
+	if err := os.Mkdir(modules, 0o755); err != nil {
+		return "", err
+	}
+	for _, entry := range entries {
+		if err := os.Symlink(filepath.Join(installed, entry.Name()), filepath.Join(modules, entry.Name())); err != nil {
+			return "", err
+		}
+	}
+	return dir, os.Symlink(own, filepath.Join(modules, "pagewire"))
+}
+
+// nodePaths is where esbuild looks for what pagewire/react imports: a linked package is taken at its own place, beside
+// which there is no react.
+func (w *world) nodePaths() []string { return []string{filepath.Join(w.modules, "node_modules")} }
+
+var demoURL = regexp.MustCompile(`http://127\.0\.0\.1:\d+`)
+
+// serveDemo runs the demo's program, and returns where it serves.
+func serveDemo() (string, error) {
+	dir, err := os.MkdirTemp("", "pagewire-demo-")
+	if err != nil {
+		return "", err
+	}
+	ends = append(ends, func() { os.RemoveAll(dir) })
+	program := filepath.Join(dir, "demo")
+	if out, err := exec.Command("go", "build", "-o", program, root+"/demo").CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build the demo: %w\n%s", err, out)
+	}
+	cmd := exec.Command(program, "-addr", "127.0.0.1:0", "-story=false")
+	cmd.Dir = root
+	out, err := started(cmd)
+	if err != nil {
+		return "", err
+	}
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		if url := demoURL.FindString(lines.Text()); url != "" {
+			go io.Copy(io.Discard, out)
+			return url, nil
+		}
+	}
+	return "", fmt.Errorf("the demo ended before it served")
+}
+
+// serveGateway runs a gateway at an address of its own, and returns that and its directory.
+func serveGateway(flags ...string) (addr, home string, err error) {
+	if home, err = os.MkdirTemp("", "pw-"); err != nil { // short: the path of a socket begins with it
+		return "", "", err
+	}
+	ends = append(ends, func() { os.RemoveAll(home) })
+	if addr, err = freeAddr(); err != nil {
+		return "", "", err
+	}
+	cmd := exec.Command(binary("pagewire"), append([]string{"serve", "--hub", addr}, flags...)...)
+	cmd.Env = append(os.Environ(), "HOME="+home, "XDG_CONFIG_HOME="+home)
+	if _, err := cmd.StdinPipe(); err != nil { // it ends with its standard input
+		return "", "", err
+	}
+	_, err = started(cmd)
+	return addr, home, err
+}
+
+// started starts a process that ends with the tests, and returns what it prints.
+func started(cmd *exec.Cmd) (io.Reader, error) {
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	ends = append(ends, func() { cmd.Process.Signal(syscall.SIGTERM); cmd.Wait() })
+	return out, nil
+}
+
+func freeAddr() (string, error) {
+	l := httptest.NewServer(nil)
+	defer l.Close()
+	return strings.TrimPrefix(l.URL, "http://"), nil
+}
+
+func binary(name string) string {
+	path, _ := filepath.Abs(filepath.Join(root, "bin", name))
+	return path
+}
+
+// bundled is a script of this folder as one file.
+func bundled(name string) ([]byte, error) {
+	modules, _ := filepath.Abs(filepath.Join(root, "js/node_modules"))
+	result := api.Build(api.BuildOptions{EntryPoints: []string{name}, Bundle: true, Format: api.FormatIIFE,
+		GlobalName: "agent", Target: api.ES2022, NodePaths: []string{modules}})
+	if len(result.Errors) > 0 {
+		return nil, fmt.Errorf("bundle %s: %s", name, result.Errors[0].Text)
+	}
+	return result.OutputFiles[0].Contents, nil
+}
+
+// serveShop serves dist/, a page with a cart, and the pages and scripts of blocks.
+func (w *world) serveShop() error {
+	agent, err := bundled("shop/agent.ts")
+	if err != nil {
+		return err
+	}
+	files := http.FileServer(http.Dir(filepath.Join(root, "dist")))
+	w.shop = httptest.NewTLSServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
+		out.Header().Set("Origin-Agent-Cluster", "?1")
+		if block, is := w.blocks.Load(r.URL.Path); is {
+			block.(http.HandlerFunc)(out, r)
+			return
+		}
+		switch r.URL.Path {
+		case "/":
+			http.ServeFile(out, r, "shop/index.html")
+		case "/globals.js":
+			http.ServeFile(out, r, "shop/globals.js")
+		case "/agent.js":
+			out.Header().Set("Content-Type", "text/javascript")
+			out.Write(agent)
+		case "/pagewire-ticket":
+			fmt.Fprint(out, `{"ticket":"e30.e30.e30"}`)
+		default:
+			files.ServeHTTP(out, r)
+		}
+	}))
+	ends = append(ends, w.shop.Close)
+	return nil
+}
+
+// here puts the tests' own addresses where a document has the usual ones.
+func (w *world) here(code, http, hub string) string {
+	debug := strings.TrimPrefix(strings.SplitN(w.commands.URL, "/devtools", 2)[0], "ws://")
+	return strings.NewReplacer("127.0.0.1:8151", strings.TrimPrefix(w.demo, "http://"),
+		"localhost:8151", strings.TrimPrefix(w.demo, "http://"),
+		"127.0.0.1:7433", hub, "127.0.0.1:8080", http, "127.0.0.1:9222", debug).Replace(code)
+}

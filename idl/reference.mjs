@@ -1,0 +1,234 @@
+// Generates demo/docs/api.md, the reference of all that a script can call, from js/*.d.ts: js/pagewire.d.ts, which
+// generate.mjs makes of the IDL, and the types of each module beside it. Every exported or global declaration has its
+// place there, every member its line, with its type and its doc comment.
+//
+//   node idl/reference.mjs            writes it
+//   node idl/reference.mjs --check    writes nothing; exits 1 if it differs
+//
+// The types are parsed by oxc, by way of vite, which is there anyway: TypeScript 7 has no stable API. What there is no
+// rule for ends it with an error, since a declaration left out here would be one that nobody can look up.
+
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { pathToFileURL } from "node:url";
+
+const root = new URL("../", import.meta.url);
+// The packages are js/'s; idl/ has none of its own.
+const { parseSync } = await import(pathToFileURL(createRequire(new URL("js/package.json", root)).resolve("vite")));
+
+/** What each module is for. One without a line here fails, so that it gets one. */
+const modules = {
+  pagewire:
+    "The page API, and the `pagewire` object. The script tag gives the same as globals, and takes what `configure` " +
+    "takes as attributes: `data-load`, `data-gateway`, `data-expose-errors`. Lists have spaces " +
+    "between; `freshState` is for `configure` alone.",
+  react: "A hook for React.",
+  extension: "For extensions that take Pagewire's parts: its types are those of `pagewire/extension/worker`.",
+  view: "For Views of MCP Apps.",
+  views: "For hosts of MCP Apps.",
+};
+const modulesOfOthers = { store: "For state libraries.", elements: "For pages without scripts of their own." };
+
+function unsupported(what) {
+  console.error(`idl/reference.mjs: no rule for ${what}`);
+  process.exit(2);
+}
+
+/** A file's declarations, each with the text around it. */
+function parse(name) {
+  const text = readFileSync(new URL(`js/${name}.d.ts`, root), "utf8");
+  const { program, comments, errors } = parseSync(`${name}.d.ts`, text, { lang: "dts" });
+  if (errors.length) unsupported(`${name}.d.ts: ${errors[0].message}`);
+  const source = {
+    /** The text of a node in one line. */
+    text: (node) =>
+      text
+        .slice(node.start, node.end)
+        .replace(/\/\*[\s\S]*?\*\//g, "")
+        .replace(/\s+/g, " ")
+        .trim(),
+    /** The doc comment right before a node. */
+    doc(node) {
+      const comment = comments.findLast((c) => c.end <= node.start && c.type === "Block" && c.value.startsWith("*"));
+      if (!comment || text.slice(comment.end, node.start).trim()) return "";
+      return comment.value.replace(/^\s*\*+ ?/gm, "").trim();
+    },
+    head:
+      comments[0]?.value.startsWith("*") && comments[0].start === 0
+        ? comments[0].value.replace(/^\s*\*+ ?/gm, "").trim()
+        : "",
+  };
+  return { program, source };
+}
+
+const paragraphs = (doc) => doc.split(/\n\s*\n/).map((p) => p.replace(/\s*\n\s*/g, " "));
+const oneLine = (doc) => paragraphs(doc).join(" ");
+const cell = (text) => text.replace(/\|/g, "\\|");
+const code = (text) => `\`${text}\``;
+/** Types without what every optional member has. */
+const type = (text) =>
+  text
+    .replace(/^:\s*/, "")
+    .replace(/^\|\s*/, "")
+    .replace(/ \| undefined$/, "");
+
+/** The members of an interface: what can be called gets a paragraph, the rest a row. */
+function members(list, source) {
+  const rows = [];
+  const calls = [];
+  const seen = new Set();
+  for (const m of list) {
+    const doc = source.doc(m);
+    switch (m.type) {
+      case "TSPropertySignature": {
+        const name = `${m.key.name}${m.optional ? "?" : ""}`;
+        rows.push(`| ${code(name)} | ${code(cell(type(source.text(m.typeAnnotation))))} | ${cell(oneLine(doc))} |`);
+        break;
+      }
+      case "TSMethodSignature": {
+        const name = m.key.name;
+        if (!seen.has(name)) calls.push(`#### ${name}`); // an overload has one already
+        seen.add(name);
+        calls.push(code(source.text(m).replace(/;$/, "")), ...(doc ? paragraphs(doc) : []));
+        break;
+      }
+      default:
+        if (m.type !== "TSConstructSignatureDeclaration") unsupported(m.type);
+    }
+  }
+  const out = [];
+  for (const call of calls) out.push(call, "");
+  if (rows.length) out.push("| member | type | |", "|---|---|---|", ...rows, "");
+  return out;
+}
+
+/** One declaration, as lines of Markdown. */
+function declaration(node, outer, source) {
+  const doc = source.doc(outer);
+  const intro = doc ? [...paragraphs(doc).flatMap((p) => [p, ""])] : [];
+  switch (node.type) {
+    case "TSInterfaceDeclaration": {
+      const above = node.extends.map((e) => code(source.text(e))).join(", ");
+      if (node.body.body.length === 0) return [];
+      return [
+        `### ${node.id.name}`,
+        "",
+        ...intro,
+        ...(above ? [`It is also ${above}.`, ""] : []),
+        ...members(node.body.body, source),
+      ];
+    }
+    case "TSTypeAliasDeclaration":
+      return [`### ${node.id.name}`, "", ...intro, code(type(source.text(node.typeAnnotation))), ""];
+    case "TSDeclareFunction":
+    case "FunctionDeclaration":
+      return [
+        `### ${node.id.name}`,
+        "",
+        code(
+          source
+            .text(node)
+            .replace(/^(declare )?function /, "")
+            .replace(/;$/, ""),
+        ),
+        "",
+        ...intro,
+      ];
+    case "VariableDeclaration":
+      return node.declarations.flatMap((d) => {
+        const of = type(source.text(d.id.typeAnnotation));
+        return of.startsWith("{ prototype") ? [] : [`### ${d.id.name}`, "", ...intro, `Its type is ${code(of)}.`, ""];
+      });
+    case "ClassDeclaration":
+      return [
+        `### ${node.id.name}`,
+        "",
+        ...intro,
+        ...(node.superClass ? [`It is also ${code(source.text(node.superClass))}.`, ""] : []),
+        ...classMembers(node.body.body, source),
+      ];
+    default:
+      return unsupported(node.type);
+  }
+}
+
+function classMembers(list, source) {
+  const out = [];
+  for (const m of list) {
+    if (m.accessibility === "private") continue;
+    out.push(code(source.text(m).replace(/;$/, "")), "");
+    const doc = source.doc(m);
+    if (doc) out.push(...paragraphs(doc).flatMap((p) => [p, ""]));
+  }
+  return out;
+}
+
+/** Joins what one interface has in several places, as the IDL's own and what is added by hand. */
+function merged(list) {
+  const out = [];
+  for (const lines of list) {
+    const before = out.find((other) => other[0] === lines[0]);
+    if (before && lines[0]) before.push(...lines.slice(2));
+    else if (lines.length) out.push(lines);
+  }
+  return out.flat();
+}
+
+function moduleText(name) {
+  const { program, source } = parse(name);
+  const about = { ...modules, ...modulesOfOthers }[name] ?? unsupported(`the module ${name}.d.ts: say what it is for`);
+  const globals = [];
+  const exported = []; // what is global already, such as pagewire itself, is not said twice
+  for (const node of program.body) {
+    switch (node.type) {
+      case "TSModuleDeclaration":
+      case "TSGlobalDeclaration":
+        for (const inner of node.body.body) globals.push(declaration(inner.declaration ?? inner, inner, source));
+        break;
+      case "ExportNamedDeclaration":
+        if (node.declaration) exported.push(declaration(node.declaration, node, source));
+        break;
+      case "ExportDefaultDeclaration":
+      case "ImportDeclaration":
+        break;
+      default:
+        exported.push(declaration(node, node, source));
+    }
+  }
+  const title = name === "pagewire" ? "pagewire" : `pagewire/${name === "extension" ? "extension/worker" : name}`;
+  const head = source.head ? paragraphs(source.head).flatMap((p) => [p, ""]) : [];
+  const known = new Set(globals.map((lines) => lines[0]));
+  return [`## ${title}`, "", about, "", ...head, ...merged([...globals, ...exported.filter((e) => !known.has(e[0]))])];
+}
+
+function reference() {
+  const names = readdirSync(new URL("js/", root))
+    .filter((name) => name.endsWith(".d.ts") && name !== "iife.d.ts")
+    .map((name) => name.slice(0, -".d.ts".length));
+  names.sort((a, b) => (a === "pagewire" ? -1 : b === "pagewire" ? 1 : a < b ? -1 : 1));
+  const text = [
+    "<!-- Written by `make generate` from idl/ and js/*.d.ts. Do not edit. -->",
+    "",
+    "# API reference",
+    "",
+    "For whoever writes a page, a host or an extension: every method, member, option, event, type and error.",
+    "The algorithms, step by step, are in [the IDL](../../idl/model-context-resources.idl).",
+    "",
+    ...names.flatMap(moduleText),
+  ].join("\n");
+  return `${text.replace(/\n{3,}/g, "\n\n").trimEnd()}\n`;
+}
+
+const file = new URL("demo/docs/api.md", root);
+const expected = reference();
+if (!process.argv.includes("--check")) writeFileSync(file, expected);
+else {
+  let actual;
+  try {
+    actual = readFileSync(file, "utf8");
+  } catch {}
+  if (actual !== expected) {
+    console.error("demo/docs/api.md differs from what the types say: run make generate");
+    process.exitCode = 1;
+  }
+}
