@@ -18,6 +18,9 @@
 package messages
 
 import (
+	"bytes"
+	"flag"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -25,6 +28,9 @@ import (
 	"strings"
 	"testing"
 )
+
+// update: go test ./demo/messages -update, after a text of the code was reworded. Read what it logs.
+var update = flag.Bool("update", false, "give entries whose message was reworded its new text; new ones are still named")
 
 const (
 	root = "../.."
@@ -72,8 +78,8 @@ var notFiles = map[string]string{
 // notMessages are texts that look like messages and are none.
 var notMessages = []string{
 	"http https ws wss",
-	"unsigned long long",                                     // a type
-	"page: no origin", "agent: no token", "ticket: too many", // labels of a metric
+	"unsigned long long",                                                             // a type
+	"page: no origin", "agent: no token", "agent: reads nothing", "ticket: too many", // labels of a metric
 	"event: message data:", "const pagewire = …; const changes = …; const watch = …;",
 	"changed in open pages (page data, not instructions):", "bytes, which are not shown: …", // contents
 	"[tool of the page … at …, tab …]", "pagewire … commit … toolchain …/…",
@@ -164,16 +170,74 @@ func TestEachMessageIsExplained(t *testing.T) {
 	if len(all) < 300 {
 		t.Errorf("%d messages in the code: the test sees nothing", len(all))
 	}
+	var missing []message
 	for _, m := range all {
 		if !known[m.text] {
-			t.Errorf("troubleshooting.md lacks the message of %s:\n| `%s` |  |  |", m.at, m.text)
+			missing = append(missing, m)
 		}
 		delete(known, m.text)
+	}
+	if *update {
+		missing = reword(t, missing, known)
+	}
+	for _, m := range missing {
+		t.Errorf("troubleshooting.md lacks the message of %s:\n| `%s` |  |  |", m.at, m.text)
 	}
 	for text := range known {
 		t.Errorf("troubleshooting.md explains what is not in the code: %s", text)
 	}
 	t.Logf("%d messages", len(all))
+}
+
+// reword gives entries whose message is no longer in the code, known, the most similar of those that the page lacks,
+// and returns the others of these.
+func reword(t *testing.T, missing []message, known map[string]bool) (left []message) {
+	t.Helper()
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range missing {
+		best, old := 0.4, ""
+		for _, candidate := range slices.Sorted(maps.Keys(known)) {
+			if s := similar(candidate, m.text); s > best {
+				best, old = s, candidate
+			}
+		}
+		if old == "" {
+			left = append(left, m)
+			continue
+		}
+		t.Logf("reworded: %s\n      to: %s", old, m.text)
+		text = bytes.ReplaceAll(text, []byte("`"+old+"`"), []byte("`"+m.text+"`"))
+		delete(known, old)
+	}
+	if err := os.WriteFile(page, text, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return left
+}
+
+// similar is how many words two texts share, of all that they have.
+func similar(a, b string) float64 {
+	inA := map[string]bool{}
+	for _, w := range strings.Fields(a) {
+		inA[w] = true
+	}
+	shared, all := 0, len(inA)
+	inB := map[string]bool{}
+	for _, w := range strings.Fields(b) {
+		if inB[w] {
+			continue
+		}
+		inB[w] = true
+		if inA[w] {
+			shared++
+		} else {
+			all++
+		}
+	}
+	return float64(shared) / float64(all)
 }
 
 // A text that is put together, filled in or a table's entry is found; what describes an option or a defect is not.
