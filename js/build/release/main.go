@@ -3,11 +3,12 @@
 //	pagewire-VERSION.tgz                      the npm package
 //	pagewire-cli-SYSTEM-CPU-VERSION.tgz       the program of a platform, as the npm package @pagewire/cli-SYSTEM-CPU
 //	pagewire-VERSION-SYSTEM-CPU.tar.gz, .zip  both programs of a platform
-//	pagewire-extension-BROWSER-VERSION.zip    the extension for the stores of Chrome, Edge and Firefox
+//	pagewire-extension-VERSION.zip            the extension, to be loaded unpacked
+//	pagewire-extension-BROWSER-VERSION.zip    the same for the stores of Chrome, Edge and Firefox
 //	install.sh                                installs a platform's programs, whose sums it checks
 //	pagewire-VERSION.cdx.json                 what of others is in which file: a CycloneDX parts list (SBOM)
 //	SRI.json                                  subresource integrity of the files that a site hosts
-//	NOTES.md                                  the section of CHANGELOG.md
+//	NOTES.md                                  the section of CHANGELOG.md, and what compiled the core
 //	SHA256SUMS                                of all but NOTES.md
 //
 // Usage, from anywhere in the repository:
@@ -16,8 +17,9 @@
 //
 // It builds what is committed, and refuses a tree that differs from it, a version that is none, and one that
 // CHANGELOG.md does not know. The version is stamped on everything, and no file of the tree is written but those that
-// git ignores: dist/, bin/ and bridge/gateway/assets/dist/. The same commit gives the same bytes wherever it is built,
-// with the same versions of Go and TinyGo. It publishes nothing: .github/workflows/release.yml does.
+// git ignores: bin/, and dist/ and bridge/gateway/assets/dist/, which are emptied first. The same commit gives the same
+// bytes wherever it is built, with the same versions of Go and TinyGo. It publishes nothing:
+// .github/workflows/release.yml does.
 package main
 
 import (

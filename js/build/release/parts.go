@@ -62,43 +62,56 @@ func sorted(all map[string]module) []module {
 // collect finds out what is in what was built: of the programs Go tells it by what is linked into each, of the wasm by
 // what its packages import, and of bundles esbuild does.
 func (m *maker) collect() (parts, error) {
-	known, err := goModules(m.root)
+	std, err := standard()
 	if err != nil {
 		return nil, err
 	}
 	all := parts{}
 	for _, platform := range m.platforms {
+		known, err := imported(m.root, platform.OS, platform.Arch, "./bridge/cmd/...")
+		if err != nil {
+			return nil, err
+		}
 		for name := range commands.Programs {
+			all.add(name, std)
 			if err := all.addProgram(name, filepath.Join(m.linked(platform), platform.File(name)), known); err != nil {
 				return nil, err
 			}
 		}
 	}
-	runtimes := coreRuntime(m.core, known["std"])
+	runtimes := coreRuntime(m.core, std)
 	for file, pkg := range map[string]string{"pagewire.wasm": "./wasm", "pagewire.views.wasm": "./wasm/views"} {
-		if err := all.addWasm(m.root, file, pkg, known, runtimes); err != nil {
+		known, err := imported(m.root, "js", "wasm", pkg)
+		if err != nil {
 			return nil, err
+		}
+		for _, its := range append(sorted(known), runtimes...) {
+			all.add(file, its)
 		}
 	}
 	return all, all.addBundles(m.root, runtimes)
 }
 
-// goModules returns the modules of go.mod by path, and Go's own packages as std.
-func goModules(root string) (map[string]module, error) {
-	list := exec.Command("go", "list", "-m", "-f", "{{.Path}}\t{{.Version}}\t{{.Dir}}", "all")
-	list.Dir = root
-	out, err := list.Output()
-	if err != nil {
-		return nil, fmt.Errorf("go list -m all: %w", err)
-	}
+// standard is the library of Go, with its runtime.
+func standard() (module, error) {
 	env, err := exec.Command("go", "env", "GOVERSION", "GOROOT").Output()
 	if err != nil {
-		return nil, fmt.Errorf("go env: %w", err)
+		return module{}, fmt.Errorf("go env: %w", err)
 	}
-	version, goroot, _ := strings.Cut(strings.TrimSpace(string(env)), "\n")
-	known := map[string]module{
-		"std": {system: "golang", path: "std", version: strings.TrimPrefix(version, "go"), dir: goroot},
+	version, root, _ := strings.Cut(strings.TrimSpace(string(env)), "\n")
+	return module{system: "golang", path: "std", version: strings.TrimPrefix(version, "go"), dir: root}, nil
+}
+
+// imported returns the modules that packages import on a system, by path.
+func imported(root, system, processor, packages string) (map[string]module, error) {
+	list := exec.Command("go", "list", "-deps", "-f",
+		`{{with .Module}}{{if not .Main}}{{.Path}}{{"\t"}}{{.Version}}{{"\t"}}{{.Dir}}{{end}}{{end}}`, packages)
+	list.Dir, list.Env = root, append(os.Environ(), "GOOS="+system, "GOARCH="+processor, "CGO_ENABLED=0")
+	out, err := list.Output()
+	if err != nil {
+		return nil, fmt.Errorf("go list -deps %s for %s/%s: %w", packages, system, processor, err)
 	}
+	known := map[string]module{}
 	for line := range strings.Lines(string(out)) {
 		if field := strings.Split(strings.TrimSpace(line), "\t"); len(field) == 3 {
 			known[field[0]] = module{system: "golang", path: field[0], version: field[1], dir: field[2]}
@@ -112,11 +125,10 @@ func (p parts) addProgram(name, path string, known map[string]module) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	p.add(name, known["std"])
 	for _, dep := range info.Deps {
 		m := known[dep.Path]
 		if m.version != dep.Version || dep.Replace != nil {
-			return fmt.Errorf("%s has %s %s, and go.mod %q", path, dep.Path, dep.Version, m.version)
+			return fmt.Errorf("%s has %s %s, and the tree %q", path, dep.Path, dep.Version, m.version)
 		}
 		p.add(name, m)
 	}
@@ -130,22 +142,6 @@ func coreRuntime(core string, std module) []module {
 		return []module{std, {system: "generic", path: "tinygo", version: words[2]}}
 	}
 	return []module{std}
-}
-
-func (p parts) addWasm(root, file, pkg string, known map[string]module, runtimes []module) error {
-	list := exec.Command("go", "list", "-deps", "-f", "{{with .Module}}{{if not .Main}}{{.Path}}{{end}}{{end}}", pkg)
-	list.Dir, list.Env = root, append(os.Environ(), "GOOS=js", "GOARCH=wasm")
-	out, err := list.Output()
-	if err != nil {
-		return fmt.Errorf("go list -deps %s: %w", pkg, err)
-	}
-	for _, m := range runtimes {
-		p.add(file, m)
-	}
-	for _, path := range strings.Fields(string(out)) {
-		p.add(file, known[path])
-	}
-	return nil
 }
 
 // addBundles reads what esbuild has written about each bundle that is shipped.
