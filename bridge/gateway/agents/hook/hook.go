@@ -90,7 +90,7 @@ func Changes(ctx context.Context, addr string, q gateway.Ask) (string, error) {
 }
 
 // ErrNoAgent is what Unknown fails with where it is not known which agent has started this process.
-var ErrNoAgent = errors.New("no agent with a pagewire serve has started this process, or one with several")
+var ErrNoAgent = errors.New("this process was not started by an agent with exactly one pagewire serve")
 
 // Unknown asks, of URIs that have changed, which of them the agent that has started this process was not told of, as
 // gateway.Gateway.Unknown does. It fails with ErrNoAgent, with ctx's error, or with a sentence.

@@ -202,7 +202,7 @@ func (o *Options) cluster(opts *server.Options) error {
 	host, port, err := net.SplitHostPort(o.Cluster)
 	n, numErr := strconv.Atoi(port)
 	if err != nil || numErr != nil {
-		return fmt.Errorf("%q is no address for other nodes: it is like 10.0.0.5:7434", o.Cluster)
+		return fmt.Errorf("%q is not an address for other nodes: it must be like 10.0.0.5:7434", o.Cluster)
 	}
 	if o.Secret == "" {
 		return errors.New("nodes that speak to each other need a secret that all of them know")
@@ -215,7 +215,7 @@ func (o *Options) cluster(opts *server.Options) error {
 	for _, peer := range o.Join {
 		h, _, err := net.SplitHostPort(peer)
 		if err != nil {
-			return fmt.Errorf("%q is no address of a node: it is like 10.0.0.5:7434", peer)
+			return fmt.Errorf("%q is not an address of a node: it must be like 10.0.0.5:7434", peer)
 		}
 		local = local && loopback(h)
 		opts.Routes = append(opts.Routes, &url.URL{Scheme: "nats", Host: peer, User: url.UserPassword(user, o.Secret)})

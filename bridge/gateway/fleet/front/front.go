@@ -89,7 +89,7 @@ func New(o Options) (*Handler, error) {
 	u, err := url.Parse(o.PublicURL)
 	if err != nil || u.Host == "" || u.Path != "" || u.RawQuery != "" ||
 		u.Scheme != "https" && !weborigin.IsLoopback(o.PublicURL) {
-		return nil, fmt.Errorf("%q is no public URL: it is like https://live.example, without a path", o.PublicURL)
+		return nil, fmt.Errorf("%q is not a public URL: it must be like https://live.example, without a path", o.PublicURL)
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)

@@ -150,7 +150,7 @@ func (o *Options) check() error {
 	host, _, err := net.SplitHostPort(o.Listen)
 	switch {
 	case err != nil:
-		return usage("%q is no address to listen at: it is like 0.0.0.0:8443", o.Listen)
+		return usage("%q is not an address to listen at: it must be like 0.0.0.0:8443", o.Listen)
 	case o.PublicURL == "":
 		return usage("clients must know where the fleet is: name its --public-url")
 	case len(o.Issuers) == 0:

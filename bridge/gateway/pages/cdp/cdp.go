@@ -111,7 +111,7 @@ func reach(ctx context.Context, o Options) (Conn, error) {
 func socketOf(ctx context.Context, address string) (string, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" {
-		return "", fmt.Errorf("%q is no URL of a browser: it is like http://127.0.0.1:9222", address)
+		return "", fmt.Errorf("%q is not the URL of a browser: it must be like http://127.0.0.1:9222", address)
 	}
 	switch u.Scheme {
 	case "ws", "wss":
@@ -121,7 +121,7 @@ func socketOf(ctx context.Context, address string) (string, error) {
 		u.Scheme = "http" + strings.TrimPrefix(u.Scheme, "ws")
 	case "http", "https":
 	default:
-		return "", fmt.Errorf("%q is no URL of a browser: it begins with http:// or ws://", address)
+		return "", fmt.Errorf("%q is not the URL of a browser: it must begin with http:// or ws://", address)
 	}
 	u.Path, u.RawQuery, u.Fragment = "/json/version", "", ""
 	r, err := http.NewRequestWithContext(ctx, "GET", u.String(), nil)
