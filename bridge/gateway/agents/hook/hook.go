@@ -3,11 +3,11 @@
 // Package hook lets an agent program's hook ask what has changed in the open pages since its agent was told last:
 // pagewire changes.
 //
-// The program has started a `pagewire serve`, which has the agent's record of what it has seen, and starts the hook,
-// each perhaps by a shell, the first also by npx or another wrapper. So each serve with an agent listens on a socket of
-// its own in the user's directory (package userdir), named by its process id, and the hook asks the one that descends
-// from the process which has started the hook (ancestry.go). Where there is none, or several, it asks the hub for the
-// record of its conversation, which the program names.
+// The program has started a `pagewire serve`, which keeps the record of what its agent has seen. The program also
+// starts the hook. A shell, or npx, may be in between. So each serve with an agent listens on a socket of its own in
+// the user's directory (package userdir), named by its process id. The hook asks the serve that descends from the
+// process which started the hook (ancestry.go). If there is none, or more than one, it asks the hub for the record
+// of the conversation, which the program names.
 //
 // It never waits for longer than its context, never sends anything to a process of another user, and never deletes a
 // socket but its own and those whose lock says that their process is dead.

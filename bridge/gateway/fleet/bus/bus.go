@@ -3,10 +3,10 @@
 // Package bus carries messages between the nodes of a fleet: over NATS, whose server is in the process unless there is
 // a cluster already.
 //
-// A node by itself needs nothing: its server listens nowhere. (One of several has to listen for clients too, since
-// nats-server starts no cluster without that: on loopback, for who knows a secret of this process.) With
-// Options.Cluster it takes other nodes in, with Options.Join it goes to them, and those that one of them knows are
-// known to all. Each node has one connection to its server.
+// A single node needs nothing: its server listens nowhere. One of several has to listen for clients too, because
+// nats-server starts no cluster without that. It listens on loopback, and wants a secret of this process. With
+// Options.Cluster a node lets other nodes join, with Options.Join it joins them. All learn of the nodes that one of
+// them knows. Each node has one connection to its server.
 //
 // Messages of one sender to one subject come in order. They may get lost, and are then lost whole: a message that is
 // larger than the server's limit travels in parts (split.go). The package never stores a message, never blocks a

@@ -2,9 +2,9 @@
 
 // Package process makes one process of a fleet's parts: what `pagewire node` runs.
 //
-// It listens, for pages and agents at one address and for whoever looks after it at another, joins the bus, and ends in
-// order: when it is told to, it is not ready any more, its pages go elsewhere, its agents have answers to what they
-// asked, and then it leaves the bus. It decides nothing that one of the parts could decide.
+// It listens at one address for pages and agents, and at another for health checks and metrics. It joins the bus.
+// When it is told to end, it first reports that it is not ready. Then its pages go to other nodes, its agents get
+// the answers that they wait for, and it leaves the bus. It decides nothing that one of the parts could decide.
 package process
 
 import (

@@ -8,8 +8,8 @@
 // read from it, and dropped where it is too much, link.go who waits for what, tabs.go what is known of the browser,
 // document.go one document, attach.js what is run in each.
 //
-// Which origin a document has is the browser's word, never the page's. One document cannot speak for another: each has
-// a binding of its own, and is cut off alone when it floods it.
+// The browser says which origin a document has, never the page. One document cannot speak for another. Each has a
+// binding of its own, and only that is cut off when the document floods it.
 //
 // It never enables what makes a browser keep a copy of a page or show that it is watched (DOM, CSS, Network, Debugger),
 // never closes a tab, and never waits for a page while it reads from the browser.
