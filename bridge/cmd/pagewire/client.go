@@ -58,7 +58,7 @@ func resourceError(uri string, err error) error {
 	}
 	err = errors.New(plain(uri + ": " + wire.Message))
 	if wire.Code == -32002 || wire.Code == -32602 {
-		return hintError{err, "what there is: pagewire ls"}
+		return hintError{err, "pagewire ls lists what there is"}
 	}
 	return err
 }

@@ -289,7 +289,7 @@ func (c client) findNotifier(p places) finding {
 	case !has && there == 0:
 		return warn(c.title+" does not know of pagewire", "if agents of it are to see pages: "+live)
 	case !has:
-		return warn(c.title+" has what tells it of changes, and no entry of pagewire", live)
+		return warn(c.title+" has hooks or a plugin of pagewire, and no entry that starts it", live)
 	case there == 0:
 		return warn(c.title+": results of tools alone say what has changed", "to have it "+c.notifier.says+": "+live)
 	case there < len(parts):

@@ -222,7 +222,7 @@ func (g *Gate) free(r *http.Request) bool {
 func (g *Gate) tokenMissing() *refusal {
 	says := "Send the token of whoever runs this server, as Authorization: Bearer TOKEN."
 	if g.o.Token == "" {
-		says = "This server could not read its token, and can admit nobody: its log says why."
+		says = "This server could not read its token and admits nobody: see its log."
 	}
 	return &refusal{http.StatusUnauthorized, "token", says}
 }

@@ -205,7 +205,7 @@ const (
 // hub; log says why.
 func Serve(ctx context.Context, addr string, g *gateway.Gateway, log *slog.Logger) {
 	if err := serve(ctx, addr, g, log); err != nil {
-		log.Warn("hooks of this agent cannot ask here: what they and reminders tell it may be the same", "reason", err)
+		log.Warn("hooks of this agent cannot ask here: it may be told the same by hooks and by reminders", "reason", err)
 	}
 }
 

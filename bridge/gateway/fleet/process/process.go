@@ -154,7 +154,7 @@ func (o *Options) check() error {
 	case o.PublicURL == "":
 		return usage("clients must know where the fleet is: name its --public-url")
 	case len(o.Issuers) == 0:
-		return usage("without an issuer nobody is let in: list at least one in the configuration file")
+		return usage("without an issuer nobody can connect: list at least one in the configuration file")
 	case (o.TLSCert == "") != (o.TLSKey == ""):
 		return usage("a certificate needs its key: name both --tls-cert and --tls-key")
 	case o.TLSCert == "" && !o.InsecureHTTP && !weborigin.IsLoopback("http://"+net.JoinHostPort(host, "1")):
@@ -164,7 +164,7 @@ func (o *Options) check() error {
 		return usage("%.100q is no URL of a node: it is like https://10.0.0.7:8443", o.NodeURL)
 	case strings.HasPrefix(o.NodeURL, "http:") && !o.InsecureHTTP && !weborigin.IsLoopback(o.NodeURL):
 		return usage("at %s other nodes would pass tokens on without TLS: use https, with --tls-cert and --tls-key, or say "+
-			"--insecure-http if nobody else is on the way between nodes", o.NodeURL)
+			"--insecure-http if nobody else is on the network between nodes", o.NodeURL)
 	case o.NATS != "" && (o.Cluster != "" || len(o.Join) > 0):
 		return usage("nodes meet in a cluster of NATS that exists, or in their own: --nats, or --cluster and --join")
 	}

@@ -169,7 +169,7 @@ func (h *Handler) take(w http.ResponseWriter, r *http.Request, extension bool,
 	if prove != nil {
 		if err := prove(r, conn); err != nil {
 			h.o.Refused("proof", r)
-			d.log.Warn("refused who says that it is the extension", "error", err)
+			d.log.Warn("refused a connection that claims to be the extension", "error", err)
 			conn.CloseWith(websocket.StatusPolicyViolation, notProved)
 			return
 		}
