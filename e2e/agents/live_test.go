@@ -333,6 +333,15 @@ const liveDocs = "../../demo/docs/live.md"
 // writeSection writes what stands between two marks of a page.
 func writeSection(t *testing.T, file, name, text string) {
 	t.Helper()
+	before, after := aroundSection(t, file, name)
+	if err := os.WriteFile(file, []byte(before+"\n"+text+"\n"+after), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// aroundSection is what a page has before and behind a section, its marks included.
+func aroundSection(t *testing.T, file, name string) (before, after string) {
+	t.Helper()
 	page, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
@@ -343,8 +352,16 @@ func writeSection(t *testing.T, file, name, text string) {
 	if !ok || !ok2 {
 		t.Fatalf("%s has no section %s", file, name)
 	}
-	if err := os.WriteFile(file, []byte(before+begin+"\n"+text+"\n"+end+after), 0o644); err != nil {
-		t.Fatal(err)
+	return before + begin, end + after
+}
+
+// A run of all programs takes half an hour, and writes at its end: the marks are looked for in each run.
+func TestPagesHaveTheirSections(t *testing.T) {
+	for file, names := range map[string][]string{agentsDocs: {"programs", "story", "told"}, liveDocs: {"ways",
+		"requests", "reports"}} {
+		for _, name := range names {
+			aroundSection(t, file, name)
+		}
 	}
 }
 
