@@ -81,8 +81,8 @@ func watchCommand() *cobra.Command {
 		"there yet")
 	f.BoolVar(&o.all, "all", false, "watch all that is listed, also what comes later; 1,000 resources at most")
 	f.BoolVar(&o.lines, "lines", false, "print one short line of URIs for what has changed")
-	f.DurationVar(&o.every, "min-interval", 0, "print at most once in this `time`, such as 30s, what has changed by "+
-		"then (with --lines 30s, on a terminal none)")
+	f.DurationVar(&o.every, "min-interval", 0, "print what has changed at most once in this `time`, "+
+		"such as 30s (default with --lines 30s, on a terminal none)")
 	h.add(cmd)
 	return cmd
 }
