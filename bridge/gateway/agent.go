@@ -234,7 +234,7 @@ func (a *Agent) send(message []byte) {
 	if a.client.waiting.Load() > maxWaiting {
 		a.g.fullest(a.client).end("its client does not read what it asks for", true)
 	} else if a.g.waiting.Load() > maxWaitingAll {
-		a.g.fullest(nil).end("all agents together do not read what they ask for, and it least of all", true)
+		a.g.fullest(nil).end("all agents together leave too much unread, and this one most of all", true)
 	}
 	if !a.blocked.Load() && a.out.Size() > highWater {
 		a.blocked.Store(true)

@@ -198,7 +198,7 @@ func (j *joined) entries(ctx context.Context, method, member string, each func(e
 		case next == "":
 			return nil
 		case next == cursor:
-			return fmt.Errorf("its list goes round in a circle at the cursor %q", next)
+			return fmt.Errorf("its list repeats the cursor %q", next)
 		}
 		cursor = next
 		left -= max(n, 1)

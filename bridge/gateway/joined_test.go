@@ -79,7 +79,7 @@ func TestAHubWhoseListHasNoEnd(t *testing.T) {
 	many := strings.Repeat(`,{"uri":"https://x.test/a","name":"n"}`, 10_000)[1:]
 	asked := 0
 	for want, resources := range map[string]func(string) (string, string){
-		`goes round in a circle at the cursor "same"`: func(string) (string, string) { return "", "same" },
+		`repeats the cursor "same"`: func(string) (string, string) { return "", "same" },
 		"has no end: 200000 entries": func(string) (string, string) {
 			asked++
 			return many, fmt.Sprint(asked)

@@ -3,11 +3,11 @@
 // Package home runs an engine natively: one lock, one clock, one timer. In a page JavaScript does that
 // (js/core/edge.ts).
 //
-// Whoever holds the lock may call the engine, which calls its own host from within. What that must not do while the
-// lock is held (write to a socket, call another home) it leaves to what New is given.
+// Whoever holds the lock may call the engine, and the engine calls its host from within. The host must not write to
+// a socket or call another home while the lock is held: it hands that to the functions that New is given.
 //
-// It never calls the engine of its own accord but when the engine's own time has come, never blocks but for the lock,
-// and never knows what the engine serves, or to whom.
+// It calls the engine by itself only when the engine's own time has come. It blocks only for the lock, and never
+// knows what the engine serves, or to whom.
 package home
 
 import (

@@ -3,13 +3,13 @@
 // Package viewhost lets the Views of a host written in Go subscribe to the resources of the server that they came from,
 // by the rules of package view. The server's side is a client of the official Go SDK.
 //
-// A Host belongs to one client. New puts a middleware into that client, by which the Host hears what the server
-// announces and opens its own listens; the client's handlers stay what they are. Each View is a channel of JSON-RPC
-// messages that the home has, to a webview say: what comes from it goes through View.Receive, what the home sends to it
-// through View.Sent.
+// A Host belongs to one client. New adds a middleware to that client. By it the Host hears what the server
+// announces, and opens listens of its own. The client's handlers stay as they are. Each View is a channel of
+// JSON-RPC messages that the home has, for example to a webview. What the View sends goes through View.Receive, and
+// what the home sends to it goes through View.Sent.
 //
-// What a Host never does: read a resource by itself, carry anything from one server to another's Views, or keep a
-// View's subscriptions when that is closed. All of it is safe for concurrent use; nothing of it blocks but Close.
+// A Host never reads a resource by itself, never carries anything from one server to the Views of another, and keeps
+// no subscription of a View that is closed. All methods are safe for concurrent use, and only Close blocks.
 package viewhost
 
 import (

@@ -1,7 +1,7 @@
 //go:build !js
 
-// Command fleet shows Pagewire past one machine, on one: three nodes, a balancer before them, a service with two users,
-// and for each of them a page in a browser and a hosted agent. It prints what the agents see, kills the node that has a
+// Command fleet shows a fleet on one machine: three nodes, a balancer in front of them, a service with two users,
+// and for each user a page in a browser and a hosted agent. It prints what the agents see, kills the node that has a
 // user's page (SIGKILL), and prints what the agents see then.
 //
 // Nothing of it leaves loopback. The login is a name in the URL, which is no login: see the service's own.

@@ -125,9 +125,9 @@ func TestPrograms(t *testing.T) {
 			told, refused := runProgram(t, p.name)
 			page.rows = append(page.rows, version+" | in the next request | refused, with what has changed | it is "+
 				"paid, once")
-			page.told = append(page.told, "### "+version+"\n\n```\n"+told+"\n```\n")
+			page.told = append(page.told, "#### "+version+"\n\n```text\n"+told+"\n```\n")
 			if p.name == storyOf {
-				page.story = "## The story of a stale checkout, in " + version + "\n\n```\n" + refused + "\n```\n"
+				page.story = "```text\n" + refused + "\n```\n"
 			}
 		})
 	}
@@ -139,40 +139,22 @@ func TestPrograms(t *testing.T) {
 // storyOf is the program of which the docs have the whole story.
 const storyOf = "gemini-cli"
 
-// docs is what a reader of the page that the tests write sees: it has been seen.
+// docs is what the sections of the page that the test writes show: it has been seen.
 type docs struct {
 	rows, told []string
 	story      string
 }
 
-const docsFile = "../../demo/docs/agents.md"
+// agentsDocs is the page whose sections TestPrograms writes.
+const agentsDocs = "../../demo/docs/agents.md"
 
 func (d docs) write(t *testing.T) {
 	t.Helper()
-	text := `# What reaches the model of an agent program
-
-Written by ` + "`make test-agents`" + `, which runs these programs as their makers publish them, against a model that is a script.
-Each model reads a cart and calls a tool that has nothing to do with it. The user has changed the cart meanwhile, and so
-that is in the next request, unasked. When the model then calls a tool that depends on the cart, which has changed once
-more, the tool does not run, and the model is told what has changed; when it calls it again, the tool runs. Programs
-whose terms are their own are run where they are installed already.
-
-| program | what has changed, unasked | a call with the old cart | with what it was told |
-|---|---|---|---|
-| ` + strings.Join(d.rows, " |\n| ") + ` |
-
-` + d.story + `
-## The request body in which the change is, for each
-
-Without the escapes that a string in JSON has, and with … for what is different each time.
-
-` + strings.Join(d.told, "\n")
-	if err := os.MkdirAll(filepath.Dir(docsFile), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(docsFile, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	writeSection(t, agentsDocs, "programs", "Last run: "+time.Now().UTC().Format("2 January 2006")+".\n\n"+
+		"| program | what has changed, unasked | a call with the old cart | with what it was told |\n|---|---|---|---|\n| "+
+		strings.Join(d.rows, " |\n| ")+" |\n")
+	writeSection(t, agentsDocs, "story", d.story)
+	writeSection(t, agentsDocs, "told", strings.Join(d.told, "\n"))
 }
 
 // runProgram tells the story, and gives what the model was told unasked, and of the call that was refused.

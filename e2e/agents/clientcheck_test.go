@@ -76,6 +76,6 @@ func TestClientCheck(t *testing.T) {
 		})
 	}
 	if len(reports) == len(checked) && !t.Failed() {
-		writeSection(t, "reports", strings.Join(reports, "\n"))
+		writeSection(t, liveDocs, "reports", strings.Join(reports, "\n"))
 	}
 }

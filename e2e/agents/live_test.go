@@ -255,14 +255,14 @@ func TestLive(t *testing.T) {
 				woken := map[bool]string{true: "woken", false: "nothing"}[l.wakes]
 				rows = append(rows, fmt.Sprintf("| %s | %s | %s | told of %d changes of %d | nothing |", p.version(t),
 					l.by, woken, changes, changes))
-				excerpts = append(excerpts, "### "+p.version(t)+"\n\n```\n"+idle+"\n```\n")
+				excerpts = append(excerpts, "### "+p.version(t)+"\n\n```text\n"+idle+"\n```\n")
 			}
 		})
 	}
 	if len(rows) == len(lastings) && !t.Failed() {
-		writeSection(t, "ways", "| program | by | while idle | at the next prompt | after `--remove` "+
+		writeSection(t, liveDocs, "ways", "| program | by | while idle | at the next prompt | after `--remove` "+
 			"|\n|---|---|---|---|---|\n"+strings.Join(rows, "\n")+"\n")
-		writeSection(t, "requests", strings.Join(excerpts, "\n"))
+		writeSection(t, liveDocs, "requests", strings.Join(excerpts, "\n"))
 	}
 }
 
@@ -330,10 +330,19 @@ func excerptOf(body, from, to string) string {
 // liveDocs is the page whose tables these tests write.
 const liveDocs = "../../demo/docs/live.md"
 
-// writeSection writes what stands between two marks of the page.
-func writeSection(t *testing.T, name, text string) {
+// writeSection writes what stands between two marks of a page.
+func writeSection(t *testing.T, file, name, text string) {
 	t.Helper()
-	page, err := os.ReadFile(liveDocs)
+	before, after := aroundSection(t, file, name)
+	if err := os.WriteFile(file, []byte(before+"\n"+text+"\n"+after), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// aroundSection is what a page has before and behind a section, its marks included.
+func aroundSection(t *testing.T, file, name string) (before, after string) {
+	t.Helper()
+	page, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -341,10 +350,18 @@ func writeSection(t *testing.T, name, text string) {
 	before, rest, ok := strings.Cut(string(page), begin)
 	_, after, ok2 := strings.Cut(rest, end)
 	if !ok || !ok2 {
-		t.Fatalf("%s has no section %s", liveDocs, name)
+		t.Fatalf("%s has no section %s", file, name)
 	}
-	if err := os.WriteFile(liveDocs, []byte(before+begin+"\n"+text+"\n"+end+after), 0o644); err != nil {
-		t.Fatal(err)
+	return before + begin, end + after
+}
+
+// A run of all programs takes half an hour, and writes at its end: the marks are looked for in each run.
+func TestPagesHaveTheirSections(t *testing.T) {
+	for file, names := range map[string][]string{agentsDocs: {"programs", "story", "told"}, liveDocs: {"ways",
+		"requests", "reports"}} {
+		for _, name := range names {
+			aroundSection(t, file, name)
+		}
 	}
 }
 

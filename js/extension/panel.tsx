@@ -33,7 +33,7 @@ const feed = new Feed(
   () => draw(),
   async (talk) => {
     if (typeof secret !== "string")
-      throw new Error("the native host has not told the secret: pagewire extension install");
+      throw new Error("the native host has not given the secret: run pagewire extension install");
     await prove(secret, url, talk);
   },
   url,

@@ -54,7 +54,7 @@ export async function permissions(): Promise<Permissions> {
       return stopped;
     },
     async allow(origin, grant) {
-      if (!isOrigin(origin)) throw new TypeError(`${origin} is no origin of a web page`);
+      if (!isOrigin(origin)) throw new TypeError(`${origin} is not the origin of a web page`);
       (grant === "always" ? always : once).add(origin);
       (grant === "always" ? once : always).delete(origin);
       await keep();

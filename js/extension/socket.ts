@@ -25,7 +25,7 @@ interface Served {
 }
 
 export function socket(url: string, secret: string | undefined, name: TabName, changed: () => void): Transport {
-  const unknown = "the native host is not installed, and was never there: run pagewire extension install";
+  const unknown = "the native host is not installed, and never was: run pagewire extension install";
   let state: State = { transport: "WebSocket", connected: false, why: secret ? "" : unknown };
   const served = new Map<number, Served>();
 

@@ -290,7 +290,7 @@ export function gateway({ settings, emit }: Early, { epoch }: Revisions, cores: 
       wanted = new URL(given, document.baseURI);
     } catch {}
     if (wanted?.protocol !== "ws:" && wanted?.protocol !== "wss:")
-      return report(`'${given}' is no gateway: its URL is like ws://127.0.0.1:7433`);
+      return report(`'${given}' is not the URL of a gateway: it must be like ws://127.0.0.1:7433`);
     if (wanted.pathname === "/") wanted.pathname = "/page";
     if (wanted.href === url && !over) return;
     if (settings.origin === "null")

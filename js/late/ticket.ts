@@ -39,7 +39,7 @@ export async function fetchTicket(url: string): Promise<Ticket> {
 function ticketOf(text: string): Ticket {
   if (text[0] === "{") text = String((parse(text) as { ticket?: unknown }).ticket);
   const claims = exec(/^\s*([\w-]+\.([\w-]+)\.[\w-]+)\s*$/, text);
-  if (!claims) throw new Error("what it gives is no ticket");
+  if (!claims) throw new Error("its answer is not a ticket");
   let end = 0;
   try {
     end = +(parse(atob(claims[2]!.replace(/-/g, "+").replace(/_/g, "/"))) as { exp?: number }).exp! * 1000;

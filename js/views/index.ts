@@ -139,7 +139,7 @@ class Server {
       dead: (reason: string) => {
         // Subscriptions are gone. Views that notice, by an error or a change of the host, poll; the next attachment
         // starts a new core.
-        console.error(`pagewire: ${reason}: Views are told of changes no more`);
+        console.error(`pagewire: ${reason}: Views are no longer told of changes`);
         this.host = undefined;
         this.failed = true;
         core = undefined;

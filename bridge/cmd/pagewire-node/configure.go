@@ -35,7 +35,7 @@ func configure(cmd *cobra.Command, o *process.Options, env func(string) (string,
 			return fmt.Errorf("%s is no JSON object: %w", file, err)
 		}
 		if _, err := d.Token(); !errors.Is(err, io.EOF) {
-			return fmt.Errorf("%s has something behind its object", file)
+			return fmt.Errorf("%s has more text after its JSON object", file)
 		}
 	}
 	if issuers := members["issuers"]; issuers != nil {
@@ -79,7 +79,7 @@ func setFrom(f *pflag.Flag, member json.RawMessage) error {
 	if list, ok := f.Value.(pflag.SliceValue); ok {
 		var texts []string
 		if err := json.Unmarshal(member, &texts); err != nil {
-			return errors.New("it is a list of texts")
+			return errors.New("it must be a list of strings")
 		}
 		return list.Replace(texts)
 	}
@@ -91,5 +91,5 @@ func setFrom(f *pflag.Flag, member json.RawMessage) error {
 	case string, bool, float64:
 		return f.Value.Set(fmt.Sprint(value))
 	}
-	return errors.New("it is a text, a number, true or false")
+	return errors.New("it must be a string, a number, true or false")
 }

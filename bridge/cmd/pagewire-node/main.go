@@ -78,10 +78,11 @@ func command(o *process.Options, env func(string) (string, bool)) *cobra.Command
 	cmd := &cobra.Command{
 		Use:   "pagewire-node",
 		Short: "Serve a service's open pages to its own agents",
-		Long: "A node of a fleet: a service's pages dial in to it with a ticket of the service, the service's agents\n" +
-			"come by Streamable HTTP with an OAuth access token, and each sees the pages of its own user, at\n" +
-			"whatever node they are. Each flag is also a variable of the environment (PAGEWIRE_PUBLIC_URL) and a\n" +
-			"member of the configuration file (\"public-url\"), where the issuers of tickets and tokens are.",
+		Long: "A node is one process of a fleet. The pages of a service connect to it with a ticket of the service.\n" +
+			"The agents of the service connect by Streamable HTTP with an OAuth access token. Each agent sees the\n" +
+			"pages of its own user, at whatever node they are. Each flag is also an environment variable\n" +
+			"(PAGEWIRE_PUBLIC_URL) and a member of the configuration file (\"public-url\"). The file also lists the\n" +
+			"issuers of tickets and tokens.",
 		Example: "  pagewire-node --config node.json --listen 127.0.0.1:8443 --public-url https://live.example",
 		Version: versionName(), SilenceErrors: true, SilenceUsage: true, Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

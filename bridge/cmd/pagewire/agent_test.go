@@ -187,7 +187,7 @@ func TestReadPrintsWhatThePageGave(t *testing.T) {
 
 	status, out, errs := r.command("read", "https://shop.example/none")
 	if status != exitFailed || out != "" || !strings.HasPrefix(errs, "pagewire: https://shop.example/none: ") ||
-		!strings.HasSuffix(errs, "\npagewire: what there is: pagewire ls\n") {
+		!strings.HasSuffix(errs, "\npagewire: pagewire ls lists what there is\n") {
 		t.Errorf("what is not there: status %d, stdout %q, stderr %q", status, out, errs)
 	}
 }
@@ -336,7 +336,7 @@ func TestWatchOfWhatIsNotThere(t *testing.T) {
 	r := start(t, "", "x")
 	status, out, errs := r.command("watch", "https://shop.example/none")
 	if status != exitFailed || out != "" || !strings.HasPrefix(errs, "pagewire: https://shop.example/none: ") ||
-		!strings.HasSuffix(errs, "pagewire: what there is: pagewire ls\n") {
+		!strings.HasSuffix(errs, "pagewire: pagewire ls lists what there is\n") {
 		t.Errorf("status %d, stdout %q, stderr %q", status, out, errs)
 	}
 }

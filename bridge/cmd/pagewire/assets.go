@@ -21,10 +21,10 @@ func assetsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "assets",
 		Short: "List or write the files that a site hosts",
-		Long: "The files that a page loads are inside this binary. A site hosts them side by side and adds\n" +
-			"one script tag for pagewire.js; that finds the others beside itself, when an agent comes.\n\n" +
-			"Serve them compressed, pagewire.wasm as application/wasm, and, where their path has the version in it,\n" +
-			"with Cache-Control: public, max-age=31536000, immutable.",
+		Long: "This binary contains the files that a page loads. A site hosts them in one directory and adds one script\n" +
+			"tag for pagewire.js. When an agent comes, pagewire.js finds the other files beside itself.\n\n" +
+			"Serve them compressed, and pagewire.wasm as application/wasm. If their path has the version in it, add\n" +
+			"Cache-Control: public, max-age=31536000, immutable.",
 		Example: "  pagewire assets write ./public",
 		RunE:    func(cmd *cobra.Command, args []string) error { return cmd.Help() },
 		Args:    noArguments,
@@ -50,7 +50,7 @@ func assetsCommand() *cobra.Command {
 	write := &cobra.Command{
 		Use:     "write DIR",
 		Short:   "Write the files into a directory",
-		Long:    "Writes the files into DIR, which is made if it is not there, and prints the path of each.",
+		Long:    "Writes the files into DIR, which is created if needed, and prints the path of each.",
 		Example: "  pagewire assets write ./public",
 		Args:    oneArgument("DIR"),
 		RunE: func(cmd *cobra.Command, args []string) error {

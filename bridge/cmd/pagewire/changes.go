@@ -27,12 +27,12 @@ func changesCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "changes",
 		Short: "Say what has changed in open pages since the agent was told last",
-		Long: "Says what has changed in the open pages since the agent was told last that has started this\n" +
-			"process: URI and revision of each resource, contents of those that are chosen, nothing if nothing\n" +
-			"has changed. What is there the first time is no change.\n\n" +
-			"With --hook it is a program's hook: it reads what the program tells its hooks, prints what the\n" +
-			"program takes, and keeps no prompt back: status 0 whatever happens, within a second, and without\n" +
-			"a word where no pagewire serve runs.",
+		Long: "Finds the agent that started this process, and prints what has changed in the open pages since that\n" +
+			"agent was last told: URI and revision of each resource, and the contents of those that --inline and\n" +
+			"--uri name. It prints nothing if nothing has changed. What is there at the first call is no change.\n\n" +
+			"With --hook it acts as a hook of that program: it reads the program's input for hooks and prints the\n" +
+			"output that the program takes. It never holds up a prompt: it ends within a second, with status 0\n" +
+			"whatever happens, and prints nothing where no pagewire serve runs.",
 		Example: "  pagewire changes",
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -62,7 +62,7 @@ func changesCommand() *cobra.Command {
 	f.SortFlags = false
 	f.StringVar(&c.program, "hook", "", "be a hook of this `program`: "+strings.Join(gateway.HookPrograms, ", "))
 	f.StringArrayVar(&c.Inline, "inline", nil, "tell contents of pages of this `origin` too (https://*.example.com "+
-		"for all below); may be repeated")
+		"for all subdomains); may be repeated")
 	f.StringArrayVar(&c.URIs, "uri", nil, "tell contents of this `URI` too; may be repeated")
 	f.BoolVar(&c.Forget, "forget", false, "forget what the agent has seen, and say nothing: a hook of a conversation "+
 		"that was cleared or compacted")

@@ -33,8 +33,8 @@ func (h *hubFlags) connect(ctx context.Context, o *mcp.ClientOptions) (*mcp.Clie
 	case errors.Is(err, hub.ErrNoHub):
 		return nil, hintError{err, startOne}
 	case errors.Is(err, hub.ErrSilent):
-		return nil, hintError{err, "it is stopped, or hangs: any other pagewire serve that runs takes its place, " +
-			"else end it and start one"}
+		return nil, hintError{err, "it is stopped, or hangs: another pagewire serve takes its place; if there is " +
+			"none, end it and start one"}
 	case err != nil:
 		return nil, err
 	}
@@ -58,7 +58,7 @@ func resourceError(uri string, err error) error {
 	}
 	err = errors.New(plain(uri + ": " + wire.Message))
 	if wire.Code == -32002 || wire.Code == -32602 {
-		return hintError{err, "what there is: pagewire ls"}
+		return hintError{err, "pagewire ls lists what there is"}
 	}
 	return err
 }

@@ -30,14 +30,14 @@ func clientCheckCommand() *cobra.Command {
 	var report string
 	cmd := &cobra.Command{
 		Use:   "client-check [-- COMMAND [ARG...]]",
-		Short: "Report what of an MCP server reaches a client and its model",
-		Long: "Plays an MCP server with a page that changes, and reports in Markdown what a client asked of it and\n" +
-			"what its model was shown. COMMAND starts an agent program, with these words in its arguments:\n" +
+		Short: "Report what a client and its model receive from an MCP server",
+		Long: "Acts as an MCP server with a page that changes, and reports in Markdown what a client asked for and what\n" +
+			"its model was shown. COMMAND starts an agent program. These words in its arguments are replaced:\n" +
 			"  {config}   a file with the server as {\"mcpServers\": ...}\n" +
 			"  {command}  the server's command, {args} its arguments as a JSON array, {words} both in one\n" +
 			"  {prompt}   what to ask the model\n" +
-			"Without COMMAND it is that server, on standard input and output, for a client that is set up by hand:\n" +
-			"--report says where to, and is written anew with each thing that the client does.",
+			"Without COMMAND it is that server, on standard input and output, for a client that is set up by hand. It\n" +
+			"writes the report to the file of --report, and updates it after each thing that the client does.",
 		Example: "  pagewire client-check -- claude -p {prompt} --mcp-config {config} --allowedTools " +
 			"mcp__pagewire-check\n" +
 			"  pagewire client-check -- codex exec -c " +
@@ -45,14 +45,14 @@ func clientCheckCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case cmd.ArgsLenAtDash() > 0 || cmd.ArgsLenAtDash() < 0 && len(args) > 0:
-				return usageError{cmd, fmt.Errorf("unexpected argument %s: COMMAND stands behind --", quoted(args[0]))}
+				return usageError{cmd, fmt.Errorf("unexpected argument %s: COMMAND comes after --", quoted(args[0]))}
 			case len(args) > 0 && report != "":
 				return usageError{cmd,
 					errors.New("with COMMAND the report goes to standard output: leave --report out")}
 			case len(args) > 0:
 				return checkProgram(cmd, args)
 			case report == "":
-				return usageError{cmd, errors.New("COMMAND is missing; or, to be the server, --report FILE")}
+				return usageError{cmd, errors.New("COMMAND is missing; to be the server, give --report FILE")}
 			}
 			return serveCheck(cmd, report)
 		},

@@ -33,10 +33,10 @@ func configCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "config CLIENT [-- FLAG...]",
 		Short: "Print, write or remove what an MCP client needs",
-		Long: "Prints what a client's configuration needs in order to start pagewire serve, with the flags behind --;\n" +
-			"with --write it is put there, and all else in that file is left as it is. With --live it also gets what\n" +
-			"tells its model by itself that a page has changed: hooks, or a plugin; names only, and contents of the\n" +
-			"origins that --inline names. --remove takes back what was written. Clients:\n" +
+		Long: "Prints the entry with which a client starts pagewire serve; flags after -- are for pagewire serve. With\n" +
+			"--write it puts the entry into the client's file and leaves the rest of the file alone. With --live it\n" +
+			"also writes hooks or a plugin that tell the client's model when a page has changed: by name, and with\n" +
+			"contents for the origins of --inline. --remove takes back what was written. Clients:\n" +
 			oneOf(clientNames(anyClient)) + ".\n" +
 			"With --live: " + strings.Join(clientNames(isLive), ", ") + ".",
 		Example: "  pagewire config claude-desktop --write -- --chrome auto\n  pagewire config codex --live",
@@ -55,11 +55,11 @@ func configCommand() *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	flags.BoolVar(&c.write, "write", false, "merge it into the client's file, and print the path")
-	flags.BoolVar(&c.live, "live", false, "write that, and what tells the model of changes; print the paths")
-	flags.StringArrayVar(&c.inline, "inline", nil, "with --live: tell the contents of this `origin`, too; repeatable")
-	flags.BoolVar(&c.remove, "remove", false, "take back what --live has written, else the entry")
-	flags.BoolVar(&c.force, "force", false, "replace or take out an entry of that name that says something else")
+	flags.BoolVar(&c.write, "write", false, "put the entry into the client's file, and print the path")
+	flags.BoolVar(&c.live, "live", false, "write the entry, and what tells the model of changes; print the paths")
+	flags.StringArrayVar(&c.inline, "inline", nil, "with --live: also tell contents of this `origin`; may be repeated")
+	flags.BoolVar(&c.remove, "remove", false, "take back what --live wrote, or else the entry")
+	flags.BoolVar(&c.force, "force", false, "replace or remove an entry of the same name that is different")
 	flags.StringVar(&c.http, "http", "",
 		"the client connects over HTTP to a pagewire serve that runs, with the token (default `address` "+hub.DefaultAddr+")")
 	flags.StringVar(&c.tokenFile, "token-file", "",
@@ -81,7 +81,7 @@ func (c *configuration) check(name string) error {
 	case c.remove:
 		return nil
 	case c.live && c.client.notifier == nil:
-		return fmt.Errorf("nothing is known by which %s could be told: --live is for %s", c.client.title,
+		return fmt.Errorf("%s has no known way to be told of changes: --live is for %s", c.client.title,
 			strings.Join(clientNames(isLive), ", "))
 	case len(c.inline) > 0 && !c.live:
 		return errors.New("--inline says whose contents --live tells: add --live, or leave it out")

@@ -65,9 +65,9 @@ func doctorCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Look for what keeps pages and agents apart",
-		Long: "Checks what pagewire serve needs on this machine, says what to do about what is missing, and how each\n" +
-			"agent program that is installed learns of changes. Each line is ok, warn (something else will do as\n" +
-			"well) or fail; status 1 if one of them is fail.",
+		Long: "Checks what pagewire serve needs on this machine, and says what to do about what is missing. It also says\n" +
+			"how each installed agent program learns of changes. Each line is ok, warn (another way will do) or fail.\n" +
+			"The status is 1 if a line is fail.",
 		Example: "  pagewire doctor",
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -193,14 +193,15 @@ func checkHub(ctx context.Context, c checkup) finding {
 	s, err := hub.Ask(ctx, c.addr)
 	switch {
 	case errors.Is(err, hub.ErrNoHub) && listening(ctx, c.addr):
-		return warn("none runs, and another program has "+c.addr+", where pages would look for it", anotherPort)
+		return warn("no pagewire serve runs, and another program has "+c.addr+", where pages look for one", anotherPort)
 	case errors.Is(err, hub.ErrNoHub):
-		return ok("none runs, and " + c.addr + " is free")
+		return ok("no pagewire serve runs, and " + c.addr + " is free")
 	case errors.Is(err, hub.ErrSilent):
-		return fail(err.Error(), "it is stopped, or hangs: any other pagewire serve that runs takes its place, else "+
-			"end it")
+		return fail(err.Error(), "it is stopped, or hangs: another pagewire serve takes its place; if there is "+
+			"none, end it")
 	case err != nil:
-		return fail(err.Error(), "until that is mended each pagewire serve is alone, without the pages of the others")
+		return fail(err.Error(), "until this is fixed, each pagewire serve works alone and does not see the pages "+
+			"of the others")
 	}
 	says := fmt.Sprintf("%s runs, pages: %d, agents: %d", s.Build, s.Pages, s.Agents)
 	switch {
@@ -212,8 +213,8 @@ func checkHub(ctx context.Context, c checkup) finding {
 	return ok(says + ", pages find it at " + s.Addr)
 }
 
-const anotherPort = "only --chrome, --launch and the extension bring pages now: stop what has the port, or give " +
-	"every serve another one: --hub 127.0.0.1:PORT"
+const anotherPort = "pages now come only by --chrome, --launch and the extension: stop the program that has the " +
+	"port, or start every serve with --hub 127.0.0.1:PORT"
 
 // listening reports whether a program listens at an address.
 func listening(ctx context.Context, addr string) bool {
@@ -288,7 +289,7 @@ func (c client) findNotifier(p places) finding {
 	case !has && there == 0:
 		return warn(c.title+" does not know of pagewire", "if agents of it are to see pages: "+live)
 	case !has:
-		return warn(c.title+" has what tells it of changes, and no entry of pagewire", live)
+		return warn(c.title+" has hooks or a plugin of pagewire, and no entry that starts it", live)
 	case there == 0:
 		return warn(c.title+": results of tools alone say what has changed", "to have it "+c.notifier.says+": "+live)
 	case there < len(parts):

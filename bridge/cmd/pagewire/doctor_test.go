@@ -181,7 +181,7 @@ func TestDoctorSaysWhatFails(t *testing.T) {
 		args                          []string
 	}{
 		{"no hub", "hub", "ok", "is free", "", with("--hub", testkit.Addr(t))},
-		{"another program", "hub", "warn", "none runs, and another program has", "--hub 127.0.0.1:PORT",
+		{"another program", "hub", "warn", "no pagewire serve runs, and another program has", "--hub 127.0.0.1:PORT",
 			with("--hub", strings.TrimPrefix(other.URL, "http://"))},
 		{"a hub that hangs", "hub", "fail", "the hub does not answer", "takes its place", with("--hub", silent)},
 		{"a readable token", "token", "fail", "others may read", "chmod 600", with("--token-file", open)},
@@ -209,7 +209,7 @@ func TestDoctorSaysWhatFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, all, _ := examine(t, args...); all["hub"].Status != "fail" ||
-		!strings.Contains(all["hub"].Says, "others may write to") || !strings.Contains(all["hub"].Do, "is alone") {
+		!strings.Contains(all["hub"].Says, "others may write to") || !strings.Contains(all["hub"].Do, "works alone") {
 		t.Errorf("a directory that cannot be used: %+v", all["hub"])
 	}
 	if err := os.Chmod(dir, 0o700); err != nil {

@@ -110,8 +110,8 @@ func extensionCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "extension",
 		Short: "Let the browser extension reach agents",
-		Long: "The extension brings in pages of every site that the user allows. A browser starts this program for\n" +
-			"it where a file says so: install writes that file for each browser that is there.",
+		Long: "The browser extension shows agents the pages of every site that the user allows. A browser starts this\n" +
+			"program for the extension if a file names it. install writes that file for each browser.",
 		Example: "  pagewire extension install",
 		RunE:    func(cmd *cobra.Command, args []string) error { return cmd.Help() },
 		Args:    noArguments,
@@ -121,9 +121,9 @@ func extensionCommand() *cobra.Command {
 	install := &cobra.Command{
 		Use:   "install",
 		Short: "Make this program known to browsers as the extension's native host",
-		Long: "Writes a file for each of Chrome, Chromium, Edge, Brave and Firefox that is there, and prints its path.\n" +
-			"Only our extension may start the host. It also makes the secret by which the extension and your gateways know\n" +
-			"each other.",
+		Long: "Writes a file for each of Chrome, Chromium, Edge, Brave and Firefox that is installed, and prints its\n" +
+			"path. Only our extension may start the host. It also makes the secret by which the extension and your\n" +
+			"gateways recognize each other.",
 		Example: "  pagewire extension install",
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -132,7 +132,7 @@ func extensionCommand() *cobra.Command {
 				binary, err = filepath.EvalSymlinks(binary)
 			}
 			if err != nil {
-				return fmt.Errorf("where this program is: %w", err)
+				return fmt.Errorf("find the path of this program: %w", err)
 			}
 			if err := makeSecret(); err != nil {
 				return err
@@ -140,7 +140,7 @@ func extensionCommand() *cobra.Command {
 			return forHosts(dir, func(h hostPlace) error { return h.install(cmd, binary, force) })
 		},
 	}
-	install.Flags().BoolVar(&force, "force", false, "replace what names another program")
+	install.Flags().BoolVar(&force, "force", false, "replace a file that names another program")
 	uninstall := &cobra.Command{
 		Use:     "uninstall",
 		Short:   "Remove what install has written",

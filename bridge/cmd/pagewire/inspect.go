@@ -26,8 +26,8 @@ func inspectCommand() *cobra.Command {
 		Use:   "inspect",
 		Short: "Open the inspector in a browser",
 		Long: "Opens the inspector of the pagewire serve that runs: pages, resources with their values, agents and\n" +
-			"messages. The browser is shown a file that only you can read, with a ticket in it that is good once\n" +
-			"and for a minute; the file goes when it was used. Without a browser to start, its path is printed.",
+			"messages. The browser opens a file that only you can read. The file has a ticket that works once, within a\n" +
+			"minute, and is removed after use. Where no browser can be started, its path is printed.",
 		Example: "  pagewire inspect",
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -399,7 +399,7 @@ func TestLiveLosesNothing(t *testing.T) {
 				0o640),
 			"--live", "has another entry named pagewire", true},
 		{"a plugin of that name", "opencode", write(".config/opencode/plugin/pagewire.js", "mine", 0o640), "--live",
-			"is there already, and is not what pagewire writes", true},
+			"is there already, and pagewire did not write it", true},
 		{"a record that is none", "codex", write(".config/pagewire/live/codex.json", "oops", 0o600), "--live",
 			"is no record of pagewire", false},
 		{"an edited entry", "gemini-cli",

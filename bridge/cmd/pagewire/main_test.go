@@ -69,9 +69,9 @@ func TestWhatIsNotUnderstoodIsStatus2(t *testing.T) {
 		{"config", "pagewire: CLIENT is missing\npagewire: see pagewire config --help\n"},
 		{"config -- --launch", "pagewire: CLIENT is missing\npagewire: see pagewire config --help\n"},
 		{"config cursor zed", "pagewire: unexpected argument \"zed\"\npagewire: see pagewire config --help\n"},
-		{"client-check", "pagewire: COMMAND is missing; or, to be the server, --report FILE\npagewire: see pagewire " +
+		{"client-check", "pagewire: COMMAND is missing; to be the server, give --report FILE\npagewire: see pagewire " +
 			"client-check --help\n"},
-		{"client-check claude", "pagewire: unexpected argument \"claude\": COMMAND stands behind --\npagewire: see " +
+		{"client-check claude", "pagewire: unexpected argument \"claude\": COMMAND comes after --\npagewire: see " +
 			"pagewire client-check --help\n"},
 		{"client-check --report x -- claude", "pagewire: with COMMAND the report goes to standard output: leave " +
 			"--report out\npagewire: see pagewire client-check --help\n"},

@@ -21,8 +21,9 @@ func nodeCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "node",
 		Short: "Serve a service's open pages to its own agents, on several machines",
-		Long: "Runs " + nodeProgram + ", which lies beside this program: a node of a fleet, to which a service's pages\n" +
-			"dial in, and its agents come by HTTP. All that follows is for it.",
+		Long: "Runs " + nodeProgram + ", the program beside this one. A node is one process of a fleet: the\n" +
+			"pages of a service connect to it, and so do the agents of the service, over HTTP. All arguments are\n" +
+			"passed on to it.",
 		Example:            "  pagewire node --help",
 		DisableFlagParsing: true,
 		RunE: func(cmd *cobra.Command, args []string) error {

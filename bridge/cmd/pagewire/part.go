@@ -27,7 +27,7 @@ type part struct {
 var (
 	errOther  = errors.New("has another entry named " + serverName)
 	errEdited = errors.New("has an entry named " + serverName + " that was edited since")
-	errNotOwn = errors.New("is there already, and is not what pagewire writes")
+	errNotOwn = errors.New("is there already, and pagewire did not write it")
 )
 
 // name is the member's, and "" for an element of a list.

@@ -21,8 +21,8 @@ func readCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "read URI",
 		Short: "Print what a resource reads as now",
-		Long: "Reads a resource and prints it as its page gave it. What is no text goes to a file or a pipe, and\n" +
-			"not to a terminal.",
+		Long: "Reads a resource and prints it as its page gave it. Contents that are not text go to a file or a pipe,\n" +
+			"never to a terminal.",
 		Example: "  pagewire read https://shop.example/state/cart",
 		Args:    oneArgument("URI"),
 		RunE: func(cmd *cobra.Command, args []string) error {

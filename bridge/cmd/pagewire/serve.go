@@ -36,13 +36,13 @@ func serveInto(o *node.Options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve the pages that are open to an agent",
-		Long: "Serves the resources and tools of open pages over MCP: to the agent that started this process, by\n" +
-			"standard input and output, or with --http to any number of them. All that run on a machine share\n" +
-			"their pages. pagewire inspect shows what there is.\n\n" +
+		Long: "Serves the resources and tools of open pages over MCP. The agent that started this process uses its\n" +
+			"standard input and output; with --http any number of agents connect over HTTP. All processes of pagewire\n" +
+			"serve that a user runs share their pages. pagewire inspect shows what there is.\n\n" +
 			"Agents on HTTP send the token, on this machine too (pagewire config CLIENT --http writes it).\n" +
-			"Pages come from a browser (--chrome, --launch), and by themselves if they have the script tag\n" +
-			"with data-gateway. A browser that is launched listens on no port, is used by all that run, and is\n" +
-			"closed with the last of them.",
+			"Pages come from a browser (--chrome, --launch), or connect by themselves if their script tag has\n" +
+			"data-gateway. A browser that --launch starts listens on no port. All processes of pagewire serve use\n" +
+			"it, and it is closed with the last of them.",
 		Example: "  pagewire serve --launch --open https://example.com",
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -75,8 +75,8 @@ func serveInto(o *node.Options) *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
-	f.BoolVar(&o.Stdio, "stdio", true, "serve one agent on standard input and output, and end with it; without it "+
-		"with --http alone")
+	f.BoolVar(&o.Stdio, "stdio", true, "serve one agent on standard input and output, and end with it; off by "+
+		"default where --http is given")
 	f.StringVar(&o.Chrome, "chrome", "", "attach to a running browser: its DevTools `URL`, or auto")
 	f.BoolVar(&o.Launch, "launch", false, "launch a browser, with a profile of its own")
 	f.BoolVar(&o.Headless, "headless", false, "launch it without a window")
@@ -85,15 +85,15 @@ func serveInto(o *node.Options) *cobra.Command {
 		"this TCP `port`; 0 picks one")
 	f.BoolVar(&o.Inject, "inject", false, "add the page layer to pages of that browser that lack it")
 	f.StringArrayVar(&o.AllowOrigins, "allow-origin", nil, "serve pages of this `origin` only (https://*.example.com "+
-		"for all below), which may ask at /mcp, with the token; may be repeated")
+		"for all subdomains), and let their scripts use /mcp, with the token; may be repeated")
 	f.StringArrayVar(&o.DenyOrigins, "deny-origin", nil, "never serve pages of this `origin`; may be repeated")
-	f.StringVar(&o.Hub, "hub", hub.DefaultAddr, "`address` on this machine where pages find the hub; those with "+
-		"another one share nothing")
+	f.StringVar(&o.Hub, "hub", hub.DefaultAddr, "`address` on this machine where pages find the hub; processes "+
+		"with different addresses share nothing")
 	f.StringVar((*string)(&o.Reminders), "reminders", string(gateway.RemindersInline),
-		"how `much` tools' results say of what has changed since the agent looked: off, names, inline")
-	f.IntVar(&o.ReminderChars, "reminder-chars", 600, "`number` of characters that this may take")
-	f.IntVar(&o.Seen.URIs, "seen-uris", 256, "`number` of URIs of which it is kept what an agent has seen")
-	f.IntVar(&o.Seen.Bytes, "seen-bytes", 8<<20, "`number` of bytes that their texts may take, of each agent")
+		"how `much` the results of tools say about changes since the agent looked: off, names, inline")
+	f.IntVar(&o.ReminderChars, "reminder-chars", 600, "`number` of characters that they may use for it")
+	f.IntVar(&o.Seen.URIs, "seen-uris", 256, "`number` of URIs for which an agent's last texts are kept")
+	f.IntVar(&o.Seen.Bytes, "seen-bytes", 8<<20, "`number` of bytes of text that are kept for each agent")
 	httpFlags(cmd, o)
 	f.StringVar(&o.TokenFile, "token-file", "", "`file` of the token for agents on HTTP (default in the user's "+
 		"configuration directory)")
@@ -116,10 +116,10 @@ func httpFlags(cmd *cobra.Command, o *node.Options) {
 	f.StringVar(&o.TLSCert, "tls-cert", "", "`file` of the certificate for --http, in PEM; it is read again when it "+
 		"changes")
 	f.StringVar(&o.TLSKey, "tls-key", "", "`file` of its key")
-	f.BoolVar(&o.InsecureHTTP, "insecure-http", false, "let --http be reached from other machines without TLS: who "+
-		"is on the way reads all of it")
-	f.BoolVar(&o.NoToken, "no-token", false, "ask no token of your own programs on this machine (Linux: elsewhere "+
-		"they are not known)")
+	f.BoolVar(&o.InsecureHTTP, "insecure-http", false, "let --http be reached from other machines without TLS: "+
+		"anybody on the network path can read everything")
+	f.BoolVar(&o.NoToken, "no-token", false, "do not ask your own programs on this machine for the token (Linux "+
+		"only: elsewhere the kernel does not say whose they are)")
 	f.IntVar(&o.Shares.Sessions, "max-sessions", agents.DefaultShares.Sessions,
 		"`number` of sessions that one agent on HTTP may have")
 	f.IntVar(&o.Shares.Listens, "max-listens", agents.DefaultShares.Listens, "`number` of listens that it may have")

@@ -47,12 +47,11 @@ func watchCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "watch URI...",
 		Short: "Show changes of resources as they happen",
-		Long: "Subscribes to resources and prints each change: when, how long after the last, how large it is\n" +
-			"now, updates per second, and what is different in the text. Goes on when the hub is restarted.\n" +
-			"Ctrl+C ends.\n\n" +
-			"--changes --all --lines is for programs that wake an agent: one line names what has changed that the\n" +
-			"agent was not told yet which has started this process, and nothing else is printed. It waits for\n" +
-			"pagewire serve, and ends with the program that has started it.",
+		Long: "Subscribes to resources and prints each change: the time, the time since the last change, the new size,\n" +
+			"updates per second, and the difference in the text. It goes on when the hub is restarted. Ctrl+C ends it.\n\n" +
+			"--changes --all --lines is for programs that wake an agent. Each line names what has changed and was not\n" +
+			"yet told to the agent that started this process. Nothing else is printed. It waits for pagewire serve,\n" +
+			"and ends with the program that started it.",
 		Example: "  pagewire watch https://shop.example/state/cart",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if o.all {
@@ -82,8 +81,8 @@ func watchCommand() *cobra.Command {
 		"there yet")
 	f.BoolVar(&o.all, "all", false, "watch all that is listed, also what comes later; 1,000 resources at most")
 	f.BoolVar(&o.lines, "lines", false, "print one short line of URIs for what has changed")
-	f.DurationVar(&o.every, "min-interval", 0, "print at most once in this `time`, such as 30s, what has changed by "+
-		"then (with --lines 30s, on a terminal none)")
+	f.DurationVar(&o.every, "min-interval", 0, "print what has changed at most once in this `time`, "+
+		"such as 30s (default with --lines 30s, on a terminal none)")
 	h.add(cmd)
 	return cmd
 }

@@ -2,7 +2,7 @@
 
 // Package access decides who may ask at a gateway's TCP ports, the same on every path.
 //
-// Three things are looked at, in this order, and the first that does not fit is the answer:
+// It makes three checks, in this order. The first that fails gives the answer:
 //
 //   - Host: the name by which the port was asked must be one of this machine's on loopback, or one that the user has
 //     allowed. A page that has pointed its own name here (DNS rebinding) asks by that name.
@@ -11,10 +11,10 @@
 //     must have the token, or what was given in exchange for it; with NoToken not those on this machine whom the kernel
 //     knows as this user's.
 //
-// Pages have no token, and cannot be asked for one: a browser sends their Origin, and package socket decides by that. A
-// program can forge an Origin. So on Linux it must be this user's to be heard at all. Where the kernel does not tell
-// (macOS, Windows), or where root is in the way (the proxies of Docker and WSL), any program of the machine can say
-// that it is a page of an origin that may connect; what it offers is then shown as that origin's.
+// Pages have no token, and cannot be asked for one. A browser sends their Origin, and package socket decides by
+// that. A program can forge an Origin. So on Linux the program must be this user's. Where the kernel does not tell
+// (macOS, Windows), or where root is in between (the proxies of Docker and WSL), any program of the machine can
+// claim to be a page of an origin that may connect. What it offers is then shown as that origin's.
 //
 // The package never says what is behind it: a refusal names what would help. It sends no CORS header but to origins
 // that the user has allowed, compares secrets in constant time, and puts none into a log or an address.
@@ -222,7 +222,7 @@ func (g *Gate) free(r *http.Request) bool {
 func (g *Gate) tokenMissing() *refusal {
 	says := "Send the token of whoever runs this server, as Authorization: Bearer TOKEN."
 	if g.o.Token == "" {
-		says = "This server could not read its token, and can admit nobody: its log says why."
+		says = "This server could not read its token and admits nobody: see its log."
 	}
 	return &refusal{http.StatusUnauthorized, "token", says}
 }

@@ -225,7 +225,7 @@ func TestToken(t *testing.T) {
 func TestNoTokenThere(t *testing.T) {
 	d := open(t, Options{})
 	for _, header := range []string{"Authorization: Bearer ", "Authorization: Bearer", "X-None: 1"} {
-		if r := d.ask("GET", "/mcp", header); r.StatusCode != 401 || !strings.Contains(text(t, r), "its log says why") {
+		if r := d.ask("GET", "/mcp", header); r.StatusCode != 401 || !strings.Contains(text(t, r), "see its log") {
 			t.Errorf("%s: HTTP %d", header, r.StatusCode)
 		}
 	}

@@ -229,7 +229,7 @@ func (t *Ticket) Opened() error {
 	var n ticketNote
 	err := t.in.Decode(&n)
 	if err == nil && !n.Opened {
-		err = errors.New("the gateway says something else")
+		err = errors.New("the gateway did not say that the ticket was used")
 	}
 	return err
 }

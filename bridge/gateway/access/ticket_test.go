@@ -179,7 +179,7 @@ func TestTicketsThatAreGone(t *testing.T) {
 // Where there is no token there can be no session, and no ticket for one; and a ticket is for who asks by POST.
 func TestTicketsOfWhoHasNoToken(t *testing.T) {
 	get, _ := openFeeds(t, Options{}).tickets()
-	if _, err := get(); err == nil || !strings.Contains(err.Error(), "its log says why") {
+	if _, err := get(); err == nil || !strings.Contains(err.Error(), "see its log") {
 		t.Errorf("without a token: %v", err)
 	}
 	_, url := openFeeds(t, Options{Token: token}).tickets()

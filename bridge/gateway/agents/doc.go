@@ -11,5 +11,5 @@
 // codes, headers, a session that is not there), keeps no message that the engine could keep, and never lets one agent
 // wait for another.
 //
-// go-sdk's transports carry none of it: bridge/RATIONALE.md says why.
+// It does not use go-sdk's transports; bridge/RATIONALE.md says why.
 package agents

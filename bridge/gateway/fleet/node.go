@@ -148,8 +148,8 @@ var spaceShape = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}(\.[A-Za-z0-9_-]{1,64})
 func Open(o Options) (*Node, error) {
 	o = o.withDefaults()
 	if !spaceShape.MatchString(o.Space) {
-		return nil, fmt.Errorf("%.100q is no name for subjects: it is like pagewire or live.prod, of at most 64 letters, "+
-			"digits, - and _", o.Space)
+		return nil, fmt.Errorf("%.100q is not a name for subjects: it must be like pagewire or live.prod, of at most "+
+			"64 letters, digits, - and _", o.Space)
 	}
 	n := &Node{
 		o: o, id: rand.Text()[:16], began: time.Now(), stop: make(chan struct{}), peers: map[string]*peer{},

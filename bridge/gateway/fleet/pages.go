@@ -347,7 +347,7 @@ func (f *farCore) obey(frame []byte) {
 		p.end(goneOver)
 	default:
 		n.counts.refuse("core")
-		n.o.Log.Error("a core says what is no frame of one", "node", f.node)
+		n.o.Log.Error("a core sends something that is not a frame", "node", f.node)
 		n.tell(f.node, head(kindGone, n.id, f.session), []byte(goneOver))
 		f.end()
 	}

@@ -386,7 +386,8 @@ const (
 func (n *node) hub() bool {
 	said := n.log.String()
 	last := strings.LastIndex(said, isHub)
-	return last >= 0 && last > strings.LastIndex(said, isJoined) && last > strings.LastIndex(said, "is the hub no more")
+	return last >= 0 && last > strings.LastIndex(said, isJoined) &&
+		last > strings.LastIndex(said, "is no longer the hub")
 }
 
 // joined reports whether it has joined a hub, of whose end it has not heard, by the last that it has said.

@@ -39,7 +39,7 @@ type Options struct {
 	// Gateway is this process's own.
 	Gateway *gateway.Gateway
 	// Handler is what the hub serves at Addr. May be nil. It checks who asks. The contexts of its requests end when
-	// this process is the hub no more.
+	// this process is no longer the hub.
 	Handler http.Handler
 	// Local is what the hub serves on its socket, besides what is in this package: to processes of this user alone. May
 	// be nil.

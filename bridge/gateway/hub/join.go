@@ -106,7 +106,7 @@ func Ask(ctx context.Context, addr string) (s Status, err error) {
 	}
 	defer answer.Body.Close()
 	if err := json.NewDecoder(io.LimitReader(answer.Body, maxHello)).Decode(&s); err != nil {
-		return Status{}, fmt.Errorf("%w to say how it is: it answers %.80q", ErrRefused, answer.Status)
+		return Status{}, fmt.Errorf("%w to say its state: it answers %.80q", ErrRefused, answer.Status)
 	}
 	return s, nil
 }

@@ -81,7 +81,7 @@ func (m *member) lead(parent context.Context, s *seat) (deposed bool, err error)
 	parts.Wait()
 	err = causeOf(parent, ctx)
 	if errors.Is(err, errDeposed) {
-		m.o.Log.Warn("this process is the hub no more: it was stopped, or its lock was removed, and another one has "+
+		m.o.Log.Warn("this process is no longer the hub: it was stopped, or its lock was removed, and another one has "+
 			"begun",
 			"generation", s.at)
 		return true, nil

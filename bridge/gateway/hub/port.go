@@ -83,7 +83,7 @@ func (p *port) accept(ctx context.Context, l net.Listener, late bool) {
 	p.at.Store(nil)
 	if stop() { // ctx goes on
 		server.Close()
-		p.o.Log.Warn("the port could not be listened on any more, and is taken again", "addr", at, "error", err)
+		p.o.Log.Warn("listening on the port has failed, and is tried again", "addr", at, "error", err)
 		return
 	}
 	<-ended

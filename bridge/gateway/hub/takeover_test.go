@@ -137,7 +137,7 @@ func stopped(t *testing.T, hang, wake func(hub *node)) {
 	}
 	wake(hub)
 	testkit.Eventually(t, "the old hub steps aside", func() bool {
-		return hub.log.Has("is the hub no more") && hub.log.Count(isJoined) == 1
+		return hub.log.Has("is no longer the hub") && hub.log.Count(isJoined) == 1
 	})
 	one(t, nodes)
 	// Its agent heard of nothing while it was stopped, and has the last state.

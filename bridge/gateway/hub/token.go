@@ -21,7 +21,7 @@ func TokenFile() (string, error) {
 	}
 	dir, err := os.UserConfigDir()
 	if err != nil {
-		return "", fmt.Errorf("where to keep the token: %w; set %s", err, TokenFileEnv)
+		return "", fmt.Errorf("find a place for the token: %w; set %s", err, TokenFileEnv)
 	}
 	return filepath.Join(dir, "pagewire", "token"), nil
 }

@@ -243,7 +243,7 @@ func (v *viewer) listen(ctx context.Context) error {
 			Log         *bool
 		}
 		if json.Unmarshal(text, &m) != nil {
-			return fmt.Errorf("the page sent what is no command: %q", clip(string(text), 100))
+			return fmt.Errorf("the page sent something that is not a command: %q", clip(string(text), 100))
 		}
 		switch {
 		case m.Log != nil && *m.Log:

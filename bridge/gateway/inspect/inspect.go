@@ -3,14 +3,14 @@
 // Package inspect shows a person, and a monitoring system, what a gateway holds and does: the inspector page at /,
 // metrics for Prometheus at /metrics, and a word of life at /healthz.
 //
-// It shows that to whoever asks: who may is decided by package access. The page itself holds nothing, and its files are
-// the same for everybody; what it shows comes over the feed, behind Options.Admit.
+// It shows that to everybody who asks. Package access decides who may ask. The page itself holds nothing, and its
+// files are the same for everybody. What it shows comes over the feed, behind Options.Admit.
 //
-// The page is data's way out to a person's eyes, and pages are not trusted: what they say is shown as text and nothing
-// else, under a policy that lets the inspector run its own script and talk to its own server, no more. The package
-// watches only while somebody looks: without an open inspector it taps no message, takes no snapshot and holds no
-// session; all that it holds for one is bounded. It never changes anything: it lists, reads and subscribes, as an agent
-// does.
+// The inspector shows a person what pages say, and pages are not trusted. What they say is shown as text and nothing
+// else, under a policy that lets the inspector run its own script and talk to its own server, and no more. The
+// package watches only while somebody looks. Without an open inspector it taps no message, takes no snapshot and
+// holds no session. What it holds for one is bounded. It never changes anything: it lists, reads and subscribes, as
+// an agent does.
 package inspect
 
 import (

@@ -1,7 +1,7 @@
 //go:build !js
 
-// Package mcpconn carries whole MCP messages: the Conn that every way into and out of the gateway is, go-sdk's view of
-// one, and the Outbox in which messages wait for a reader without holding up their writer.
+// Package mcpconn carries whole MCP messages. A Conn is any way into or out of the gateway; there is go-sdk's view
+// of one; and in an Outbox messages wait for a reader without holding up their writer.
 //
 // It never looks into a message, and opens nothing.
 package mcpconn

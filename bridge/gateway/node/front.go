@@ -96,7 +96,7 @@ type port struct {
 func openPort(o Options) (*port, error) {
 	host, _, err := net.SplitHostPort(o.HTTP)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %q is no address to listen on: it is like 127.0.0.1:8080", ErrUsage, o.HTTP)
+		return nil, fmt.Errorf("%w: %q is not an address to listen on: it must be like 127.0.0.1:8080", ErrUsage, o.HTTP)
 	}
 	p := &port{public: !weborigin.IsLoopback("http://" + net.JoinHostPort(host, "1"))}
 	if o.TLSCert != "" || o.TLSKey != "" {

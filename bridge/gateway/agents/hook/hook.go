@@ -3,11 +3,11 @@
 // Package hook lets an agent program's hook ask what has changed in the open pages since its agent was told last:
 // pagewire changes.
 //
-// The program has started a `pagewire serve`, which has the agent's record of what it has seen, and starts the hook,
-// each perhaps by a shell, the first also by npx or another wrapper. So each serve with an agent listens on a socket of
-// its own in the user's directory (package userdir), named by its process id, and the hook asks the one that descends
-// from the process which has started the hook (ancestry.go). Where there is none, or several, it asks the hub for the
-// record of its conversation, which the program names.
+// The program has started a `pagewire serve`, which keeps the record of what its agent has seen. The program also
+// starts the hook. A shell, or npx, may be in between. So each serve with an agent listens on a socket of its own in
+// the user's directory (package userdir), named by its process id. The hook asks the serve that descends from the
+// process which started the hook (ancestry.go). If there is none, or more than one, it asks the hub for the record
+// of the conversation, which the program names.
 //
 // It never waits for longer than its context, never sends anything to a process of another user, and never deletes a
 // socket but its own and those whose lock says that their process is dead.
@@ -90,7 +90,7 @@ func Changes(ctx context.Context, addr string, q gateway.Ask) (string, error) {
 }
 
 // ErrNoAgent is what Unknown fails with where it is not known which agent has started this process.
-var ErrNoAgent = errors.New("no agent with a pagewire serve has started this process, or one with several")
+var ErrNoAgent = errors.New("this process was not started by an agent with exactly one pagewire serve")
 
 // Unknown asks, of URIs that have changed, which of them the agent that has started this process was not told of, as
 // gateway.Gateway.Unknown does. It fails with ErrNoAgent, with ctx's error, or with a sentence.
@@ -205,7 +205,7 @@ const (
 // hub; log says why.
 func Serve(ctx context.Context, addr string, g *gateway.Gateway, log *slog.Logger) {
 	if err := serve(ctx, addr, g, log); err != nil {
-		log.Warn("hooks of this agent cannot ask here: what they and reminders tell it may be the same", "reason", err)
+		log.Warn("hooks of this agent cannot ask here: it may be told the same by hooks and by reminders", "reason", err)
 	}
 }
 

@@ -25,7 +25,7 @@ type Input struct {
 }
 
 // ErrInput is what Read fails with.
-var ErrInput = errors.New("what the hook was given is no JSON object of at most 4 MiB")
+var ErrInput = errors.New("the input of the hook is not a JSON object of at most 4 MiB")
 
 // Read reads a hook's standard input: a JSON object, which all programs write, and some leave open behind it. It fails
 // with ErrInput, or when ctx ends.

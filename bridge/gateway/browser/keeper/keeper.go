@@ -2,20 +2,20 @@
 
 // Package keeper is the process that has a launched browser, and what gateways need to find and use it.
 //
-// A browser that listens on a TCP port is everybody's on the machine. Ours takes its commands on a pipe, and ends with
-// it. But a gateway may die before its browser, which the other gateways go on with: so a small process of its own, the
-// keeper, holds the pipe and offers it on a socket in the directory that this user's processes share (package userdir).
-// Every gateway holds a connection to it; the keeper ends the browser with the last of them, and half a second later if
-// that one was killed: so long a successor has to come. Whoever is the hub speaks with the browser besides, as a
-// client; so may others, each as if it were alone (relay.go).
+// A browser that listens on a TCP port is open to every user of the machine. Ours takes its commands on a pipe, and
+// ends with it. But a gateway may end before its browser, while other gateways still use that browser. So a small
+// process, the keeper, holds the pipe and offers it on a socket in the directory that this user's processes share
+// (package userdir). Every gateway holds a connection to it. The keeper ends the browser when the last of them has
+// gone. If that one was killed, the keeper waits half a second for a successor. The hub also speaks with the
+// browser, as a client. Others may do so too, each as if it were alone (relay.go).
 //
-// The keeper belongs to no terminal and to no group of processes but its own, and writes to nothing that somebody else
-// might not read. It makes the browser's profile and removes it, that directory and no other (profile.go). If it is
+// The keeper belongs to no terminal and has a process group of its own. It writes to nothing that may have no
+// reader. It makes the browser's profile and removes it, that directory and no other (profile.go). If the keeper is
 // killed, the browser ends with the pipe, and the next keeper removes the profile.
 //
-// What gateways tell each other of a browser is its keeper's name, which leads to a socket in a directory of this user
-// and to nothing else. It never removes, runs or writes to what somebody has named to it, and never keeps a browser
-// that nobody uses.
+// Gateways name a browser to each other by the name of its keeper. That name leads to a socket in a directory of
+// this user, and to nothing else. The keeper never removes, runs or writes to a thing that somebody has named to it,
+// and never keeps a browser that nobody uses.
 package keeper
 
 import (

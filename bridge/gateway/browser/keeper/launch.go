@@ -198,7 +198,7 @@ func (h *Hold) first(said *frames, o options) error {
 	}
 	var s started
 	if err := readFrame(said, &s); err != nil {
-		return fmt.Errorf("the process that keeps the browser has ended without a word: %w", err)
+		return fmt.Errorf("the process that keeps the browser has ended and said nothing: %w", err)
 	}
 	if s.Failed != "" {
 		return errors.New(s.Failed)

@@ -45,7 +45,7 @@ const maxSessions = 1 << 16
 
 var (
 	errEnded     = errors.New("the browser has ended")
-	errNoMessage = errors.New("it says what is no message")
+	errNoMessage = errors.New("it sends something that is not a message")
 	errSessions  = errors.New("it is attached to too many targets")
 )
 

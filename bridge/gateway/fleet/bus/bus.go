@@ -3,10 +3,10 @@
 // Package bus carries messages between the nodes of a fleet: over NATS, whose server is in the process unless there is
 // a cluster already.
 //
-// A node by itself needs nothing: its server listens nowhere. (One of several has to listen for clients too, since
-// nats-server starts no cluster without that: on loopback, for who knows a secret of this process.) With
-// Options.Cluster it takes other nodes in, with Options.Join it goes to them, and those that one of them knows are
-// known to all. Each node has one connection to its server.
+// A single node needs nothing: its server listens nowhere. One of several has to listen for clients too, because
+// nats-server starts no cluster without that. It listens on loopback, and wants a secret of this process. With
+// Options.Cluster a node lets other nodes join, with Options.Join it joins them. All learn of the nodes that one of
+// them knows. Each node has one connection to its server.
 //
 // Messages of one sender to one subject come in order. They may get lost, and are then lost whole: a message that is
 // larger than the server's limit travels in parts (split.go). The package never stores a message, never blocks a
@@ -202,7 +202,7 @@ func (o *Options) cluster(opts *server.Options) error {
 	host, port, err := net.SplitHostPort(o.Cluster)
 	n, numErr := strconv.Atoi(port)
 	if err != nil || numErr != nil {
-		return fmt.Errorf("%q is no address for other nodes: it is like 10.0.0.5:7434", o.Cluster)
+		return fmt.Errorf("%q is not an address for other nodes: it must be like 10.0.0.5:7434", o.Cluster)
 	}
 	if o.Secret == "" {
 		return errors.New("nodes that speak to each other need a secret that all of them know")
@@ -215,7 +215,7 @@ func (o *Options) cluster(opts *server.Options) error {
 	for _, peer := range o.Join {
 		h, _, err := net.SplitHostPort(peer)
 		if err != nil {
-			return fmt.Errorf("%q is no address of a node: it is like 10.0.0.5:7434", peer)
+			return fmt.Errorf("%q is not an address of a node: it must be like 10.0.0.5:7434", peer)
 		}
 		local = local && loopback(h)
 		opts.Routes = append(opts.Routes, &url.URL{Scheme: "nats", Host: peer, User: url.UserPassword(user, o.Secret)})

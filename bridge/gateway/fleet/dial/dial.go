@@ -7,8 +7,8 @@
 // Before a ticket ends the page sends another, of the same user, in the same way; without one its connection ends with
 // it. A node that is to end says {"type":"pagewire:elsewhere"}: the page then connects anew, to whatever node there is.
 //
-// It takes no cookie, and nothing of a URL but its path. What a page says is bounded before it is known who it is, and
-// before it is parsed; it is never looked at here.
+// It takes no cookie, and uses nothing of a URL but the path. What a page says is bounded before it is known whose
+// page it is, and before it is parsed. This package never looks at it.
 package dial
 
 import (

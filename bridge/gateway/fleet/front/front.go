@@ -3,11 +3,12 @@
 // Package front serves the agents of a fleet over Streamable HTTP, in both eras, with OAuth 2.1 access tokens, as MCP's
 // authorization specification says: protected resource metadata, WWW-Authenticate, audience and scopes.
 //
-// An agent sees the pages of its token's user. With the scope pages:read it lists, reads and is told; pages' tools are
-// there with pages:act. With pages:any-user a request may name another user of the token's tenant, in the header
-// Pagewire-User. A session of the legacy era is its user's, and names its node in Mcp-Session-Id: a request that comes
-// to another node is passed on to that one, which looks at its token anew, or answered with 404 if that is dead, so
-// that the client begins another session. So no balancer needs to know where a session is, and MCP stays off the bus.
+// An agent sees the pages of its token's user. With the scope pages:read it lists, reads and is told of changes.
+// With pages:act it has the pages' tools too. With pages:any-user a request may name another user of the token's
+// tenant, in the header Pagewire-User. A session of the legacy era belongs to its user, and its Mcp-Session-Id names
+// its node. Another node passes a request for it on to that node, which checks the token again. If that node is
+// dead, the answer is 404, and the client begins another session. So no balancer needs to know where a session is,
+// and MCP stays off the bus.
 //
 // The package never decides what an agent is told (package agents and its engine do), and never passes a request on
 // twice, nor to any address but those of nodes that are alive.
@@ -89,7 +90,7 @@ func New(o Options) (*Handler, error) {
 	u, err := url.Parse(o.PublicURL)
 	if err != nil || u.Host == "" || u.Path != "" || u.RawQuery != "" ||
 		u.Scheme != "https" && !weborigin.IsLoopback(o.PublicURL) {
-		return nil, fmt.Errorf("%q is no public URL: it is like https://live.example, without a path", o.PublicURL)
+		return nil, fmt.Errorf("%q is not a public URL: it must be like https://live.example, without a path", o.PublicURL)
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)

@@ -2,9 +2,9 @@
 
 // Package process makes one process of a fleet's parts: what `pagewire node` runs.
 //
-// It listens, for pages and agents at one address and for whoever looks after it at another, joins the bus, and ends in
-// order: when it is told to, it is not ready any more, its pages go elsewhere, its agents have answers to what they
-// asked, and then it leaves the bus. It decides nothing that one of the parts could decide.
+// It listens at one address for pages and agents, and at another for health checks and metrics. It joins the bus.
+// When it is told to end, it first reports that it is not ready. Then its pages go to other nodes, its agents get
+// the answers that they wait for, and it leaves the bus. It decides nothing that one of the parts could decide.
 package process
 
 import (
@@ -150,11 +150,11 @@ func (o *Options) check() error {
 	host, _, err := net.SplitHostPort(o.Listen)
 	switch {
 	case err != nil:
-		return usage("%q is no address to listen at: it is like 0.0.0.0:8443", o.Listen)
+		return usage("%q is not an address to listen at: it must be like 0.0.0.0:8443", o.Listen)
 	case o.PublicURL == "":
 		return usage("clients must know where the fleet is: name its --public-url")
 	case len(o.Issuers) == 0:
-		return usage("without an issuer nobody is let in: list at least one in the configuration file")
+		return usage("without an issuer nobody can connect: list at least one in the configuration file")
 	case (o.TLSCert == "") != (o.TLSKey == ""):
 		return usage("a certificate needs its key: name both --tls-cert and --tls-key")
 	case o.TLSCert == "" && !o.InsecureHTTP && !weborigin.IsLoopback("http://"+net.JoinHostPort(host, "1")):
@@ -164,7 +164,7 @@ func (o *Options) check() error {
 		return usage("%.100q is no URL of a node: it is like https://10.0.0.7:8443", o.NodeURL)
 	case strings.HasPrefix(o.NodeURL, "http:") && !o.InsecureHTTP && !weborigin.IsLoopback(o.NodeURL):
 		return usage("at %s other nodes would pass tokens on without TLS: use https, with --tls-cert and --tls-key, or say "+
-			"--insecure-http if nobody else is on the way between nodes", o.NodeURL)
+			"--insecure-http if nobody else is on the network between nodes", o.NodeURL)
 	case o.NATS != "" && (o.Cluster != "" || len(o.Join) > 0):
 		return usage("nodes meet in a cluster of NATS that exists, or in their own: --nats, or --cluster and --join")
 	}

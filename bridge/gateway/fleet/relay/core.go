@@ -116,7 +116,7 @@ func (c *Core) Receive(frame []byte) error {
 // nesting is how deep JSON of a core may be: arguments are texts.
 const nesting = 8
 
-var errNoFrame = errors.New("a core has said what is no frame of one")
+var errNoFrame = errors.New("a core has sent something that is not a frame")
 
 // A Refused is why a core wants nothing of the page: the page is to be told, and its link ended.
 type Refused struct{ Reason string }

@@ -1,8 +1,8 @@
 //go:build !js
 
-// Package relay lets one page have any number of cores elsewhere: on one side it is the page's core, on the other the
-// page of each of them. A node of a fleet has one for each page that dials in; its cores are the gateways of the page's
-// user, on whatever nodes there are agents.
+// Package relay lets one page have any number of cores elsewhere. To the page it is the core, and to each core it is
+// the page. A node of a fleet has one relay for each page that dials in. Its cores are the gateways of the page's
+// user, on all nodes that have agents of that user.
 //
 // A page's way: Receive takes a frame, package link holds it against the limits, and what it says goes to the cores
 // that it concerns (page.go). A core's way: Core.Receive takes a frame, and what it asks becomes a call of the one link

@@ -46,7 +46,7 @@ func newKeys(where string, o Options) (*keys, error) {
 	k := &keys{o: o, where: where, file: !strings.Contains(where, "://")}
 	if u, err := url.Parse(where); !k.file &&
 		(err != nil || u.Scheme != "https" && !weborigin.IsLoopback(u.Scheme+"://"+u.Host)) {
-		return nil, fmt.Errorf("%q is no place for keys: it is a file, or a URL of https", where)
+		return nil, fmt.Errorf("%q is not a place for keys: it must be a file, or an https URL", where)
 	}
 	_, err := k.get(context.Background(), "")
 	if k.file {

@@ -318,7 +318,7 @@ func (v *Verifier) valid(token jwt.Token, use string) error {
 	case !slices.ContainsFunc(audience, func(a string) bool { return v.isUs(a, use) }):
 		return refusal("audience", "the token is not for "+v.o.Audience)
 	case subject == "":
-		return refusal("subject", "the token says nobody's name")
+		return refusal("subject", "the token names no subject")
 	}
 	return nil
 }

@@ -2,10 +2,10 @@
 
 // Package hubclient is the agent's side of the MCP session between a gateway and the hub that it has joined.
 //
-// go-sdk's client shakes hands, and hears that a list has changed. Lists, reads, tool calls and subscriptions go beside
-// it, on the same connection under ids of their own: what a page says then goes to the agent as the page wrote it.
-// Through go-sdk a read of 1 MB would be decoded and encoded again, and a list would lose the members that go-sdk's
-// types have no field for, and most zeros (RATIONALE.md has the figures).
+// go-sdk's client makes the handshake, and hears that a list has changed. Lists, reads, tool calls and subscriptions
+// go past it, on the same connection under ids of their own. So what a page says goes to the agent as the page wrote
+// it. Through go-sdk a read of 1 MB would be decoded and encoded again, and a list would lose most zeros and the
+// members that go-sdk's types have no field for (RATIONALE.md has the figures).
 //
 // It knows of no page and of no agent, and holds its lock for no longer than it takes to note a request: whoever calls
 // Request or Close may hold one of its own.

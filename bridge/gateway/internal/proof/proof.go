@@ -2,18 +2,19 @@
 
 // Package proof lets the two ends of a connection show each other that they know the same secret, without telling it.
 //
-// It is for connections to a port of loopback, where anybody may listen and anybody may connect. The end that was
-// connected to goes first, so that who connects says nothing to a stranger. On a channel of whole messages there are
-// three:
+// It is for connections to a port of loopback, where anybody may listen and anybody may connect. The end that
+// listens proves itself first, so that the other end tells nothing to a stranger. On a channel of whole messages
+// there are three:
 //
 //	> {"type":"pagewire:hello","nonce":C}
 //	< {"type":"pagewire:proof","nonce":S,"proof":HMAC("gateway", where, C, S)}
 //	> {"type":"pagewire:proof","proof":HMAC("client", where, C, S)}
 //
-// HMAC is that with SHA-256 under the secret, over the words, each on a line of its own behind "pagewire proof 1"; it
-// and the nonces, 32 random bytes each, are base64url. where is the address that was connected to, as the dialling end
-// has it and as the other sees it: a squatter that passes all of it on to the true gateway at another port has the
-// wrong one. js/extension/ prove.ts is the same for a browser; testdata/vectors.json is read by the tests of both.
+// HMAC uses SHA-256 and the secret, over the words, one a line, after the line "pagewire proof 1". It and the
+// nonces, 32 random bytes each, are base64url. where is the address of the connection, as the dialling end has it
+// and as the other end sees it. A squatter that passes everything on to the true gateway at another port has the
+// wrong address. js/extension/prove.ts does the same in a browser; testdata/vectors.json is read by the tests of
+// both.
 //
 // Sign and Verify make and check tokens of limited life for a purpose, under the same secret.
 //

@@ -2,9 +2,9 @@
 
 // Package taburi makes the URIs by which agents tell tabs apart, and takes them apart.
 //
-// What several tabs have under one URI, each has under a path of its own besides: ORIGIN/.pagewire/tab/N/PATH for
-// ORIGIN/PATH, with N.FRAME for a frame. It is in the path since agent programs drop a URI's fragment, and some compare
-// no more than the path. Templates are taken like URIs: the package parses neither, and knows of no page.
+// If several tabs have one URI, each has it under a path of its own as well: ORIGIN/.pagewire/tab/N/PATH for
+// ORIGIN/PATH, with N.FRAME for a frame. The tab is in the path, because agent programs drop a URI's fragment, and
+// some compare the path alone. Templates are treated like URIs. The package parses neither, and knows of no page.
 package taburi
 
 import (

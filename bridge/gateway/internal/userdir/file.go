@@ -28,10 +28,10 @@ func (d *Dir) check(name string, info fs.FileInfo, want fs.FileMode) error {
 	uid, known := owner(info)
 	switch {
 	case info.Mode().Type() != want:
-		return fmt.Errorf("%s is %s and not %s: look who has put it there, and move it away",
+		return fmt.Errorf("%s is %s and not %s: find out who put it there, and move it away",
 			d.full(name), kind(info.Mode()), kind(want))
 	case known && uid != os.Geteuid():
-		return fmt.Errorf("%s belongs to another user (its uid is %d, ours is %d): look who has put it there, and "+
+		return fmt.Errorf("%s belongs to another user (its uid is %d, ours is %d): find out who put it there, and "+
 			"move it away",
 			d.full(name), uid, os.Geteuid())
 	case known && want == 0 && info.Mode().Perm()&0o022 != 0:
@@ -70,7 +70,7 @@ func (d *Dir) open(name string, flag int, create bool) (*os.File, error) {
 		}
 		f.Close()
 	}
-	return nil, fmt.Errorf("%s is made and removed all the time", d.full(name))
+	return nil, fmt.Errorf("%s is created and removed again and again", d.full(name))
 }
 
 // ReadFile gives what a file holds. It fails with fs.ErrNotExist if there is none, and with a sentence if it is no file
@@ -83,7 +83,7 @@ func (d *Dir) ReadFile(name string) ([]byte, error) {
 	defer f.Close()
 	text, err := io.ReadAll(io.LimitReader(f, MaxFile+1))
 	if err == nil && len(text) > MaxFile {
-		return nil, fmt.Errorf("%s is longer than %d bytes, and nothing of ours is: look what it is, and remove it",
+		return nil, fmt.Errorf("%s is longer than %d bytes, so Pagewire did not write it: look at it, and remove it",
 			d.full(name), MaxFile)
 	}
 	return text, err
@@ -195,7 +195,7 @@ func (d *Dir) TryLock(name string) (*Lock, error) {
 		}
 		f.Close()
 	}
-	return nil, fmt.Errorf("%s is made and removed all the time", d.full(name))
+	return nil, fmt.Errorf("%s is created and removed again and again", d.full(name))
 }
 
 // Lock waits for a lock until ctx ends.

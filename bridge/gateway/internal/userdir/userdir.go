@@ -28,7 +28,7 @@ type Dir struct {
 func Path() (string, error) {
 	config, err := os.UserConfigDir()
 	if err != nil {
-		return "", fmt.Errorf("where this user's files are: %w; set it to a directory of yours", err)
+		return "", fmt.Errorf("find this user's configuration directory: %w; set it to a directory of yours", err)
 	}
 	return filepath.Join(config, "pagewire"), nil
 }
@@ -89,14 +89,14 @@ func checkDir(root *os.Root, path string, before fs.FileInfo, log *slog.Logger) 
 	mode := info.Mode().Perm()
 	switch uid, known := owner(info); {
 	case !os.SameFile(info, before):
-		return fmt.Errorf("%s was exchanged while it was opened: look who does that, and try again", path)
+		return fmt.Errorf("%s was exchanged while it was opened: find out what does that, and try again", path)
 	case !known:
 		return nil
 	case uid != os.Geteuid():
 		return fmt.Errorf("%s belongs to another user (its uid is %d, ours is %d): "+
 			"set XDG_CONFIG_HOME to a directory of this user", path, uid, os.Geteuid())
 	case mode&0o022 != 0:
-		return fmt.Errorf("others may write to %s (its mode is %04o): look what is in it, then chmod 700 %s", path,
+		return fmt.Errorf("others may write to %s (its mode is %04o): check what is in it, then chmod 700 %s", path,
 			mode, path)
 	case mode&0o077 != 0:
 		if err := root.Chmod(".", 0o700); err != nil {

@@ -1,8 +1,7 @@
 //go:build !js
 
-// Package delta says what has become of a text that somebody has already: as a JSON patch (RFC 6902) where both are
-// JSON, as a unified diff else, or not at all where that would be no shorter; and it takes parts of a text, by pointer,
-// lines or page.
+// Package delta says how a text has changed: as a JSON patch (RFC 6902) if both versions are JSON, as a unified diff
+// otherwise, and not at all if that would not be shorter. It also takes parts of a text, by pointer, lines or page.
 //
 // It never decodes: it walks the raw text of both, and goes only into what is different. So a change of 1 MB of JSON
 // costs a few scans and next to no memory, and numbers are what the page wrote. Time and memory are bounded whatever

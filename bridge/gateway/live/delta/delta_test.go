@@ -326,9 +326,9 @@ func TestLines(t *testing.T) {
 	text := "one\ntwo\nthree"
 	for _, c := range []struct{ span, want string }{
 		{"1-2", "one\ntwo\n"}, {"2", "two\n"}, {"3-9", "three"}, {"2-", "two\nthree"},
-		{"4-5", "it has 3 lines, and none is number 4"},
-		{"0-1", `lines "0-1" is no range such as 10-20`}, {"2-1", `lines "2-1" is no range such as 10-20`},
-		{"x", `lines "x" is no range such as 10-20`},
+		{"4-5", "it has 3 lines: there is no line 4"},
+		{"0-1", `lines "0-1" is not a range such as 10-20`}, {"2-1", `lines "2-1" is not a range such as 10-20`},
+		{"x", `lines "x" is not a range such as 10-20`},
 	} {
 		got, err := Lines(text, c.span)
 		if err != nil {

@@ -17,7 +17,7 @@ import (
 func At(text, pointer string) (string, error) {
 	v, err := wire.Parse([]byte(text), maxDepth)
 	if err != nil {
-		return "", errors.New("it is not JSON, so it has no pointer; lines takes a part of a text")
+		return "", errors.New("it is not JSON, so pointer does not work: use lines")
 	}
 	if pointer != "" && pointer[0] != '/' {
 		return "", fmt.Errorf("the pointer %q does not begin with /", shorten(pointer))
@@ -113,7 +113,7 @@ func Lines(text, span string) (string, error) {
 		}
 	}
 	if err != nil || from < 1 || to < from {
-		return "", fmt.Errorf("lines %q is no range such as 10-20", shorten(span))
+		return "", fmt.Errorf("lines %q is not a range such as 10-20", shorten(span))
 	}
 	at, n, start, end := 0, 0, -1, len(text)
 	for line := range strings.Lines(text) {
@@ -126,7 +126,7 @@ func Lines(text, span string) (string, error) {
 		}
 	}
 	if start < 0 {
-		return "", fmt.Errorf("it has %d lines, and none is number %d", n, from)
+		return "", fmt.Errorf("it has %d lines: there is no line %d", n, from)
 	}
 	return text[start:end], nil
 }

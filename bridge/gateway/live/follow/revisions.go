@@ -1,8 +1,8 @@
 //go:build !js
 
-// Package follow knows what is old of what agents have been given. Revisions count the changes of the resources that
-// somebody has been given, or waits for; a Memory is what is kept of one agent from one of its calls to the next, and
-// says what is news to it.
+// Package follow knows which of the things that agents have been given are old by now. Revisions count the changes
+// of resources that an agent has been given, or waits for. A Memory is what is kept of one agent from one call to
+// the next. It says what is news to that agent.
 //
 // It asks the gateway for what it needs through a Source, and never reads a page itself. It has no lock, no goroutine
 // and no timer: all of it, and what it calls, runs under the gateway's lock.

@@ -1,10 +1,11 @@
 //go:build !js
 
-// Package seen keeps what one agent has seen: of which URI it was given what, at which revision. With that a gateway
-// can say what has become of it, and that something which the agent knows is old.
+// Package seen keeps what one agent has seen: which URI it was given, with which text, at which revision. So a
+// gateway can say what has changed since, and whether what the agent knows is old.
 //
-// A Record is one agent's, and is gone with it. It holds no more than its limits: the texts that were given longest ago
-// go first, then the URIs. It is plain data: it reads no page and no clock, and is not safe for concurrent use.
+// A Record belongs to one agent, and ends with it. It holds no more than its limits: the texts that were given
+// longest ago go first, then the URIs. It is plain data: it reads no page and no clock, and is not safe for
+// concurrent use.
 package seen
 
 import "encoding/hex"

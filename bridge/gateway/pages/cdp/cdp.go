@@ -8,8 +8,8 @@
 // read from it, and dropped where it is too much, link.go who waits for what, tabs.go what is known of the browser,
 // document.go one document, attach.js what is run in each.
 //
-// Which origin a document has is the browser's word, never the page's. One document cannot speak for another: each has
-// a binding of its own, and is cut off alone when it floods it.
+// The browser says which origin a document has, never the page. One document cannot speak for another. Each has a
+// binding of its own, and only that is cut off when the document floods it.
 //
 // It never enables what makes a browser keep a copy of a page or show that it is watched (DOM, CSS, Network, Debugger),
 // never closes a tab, and never waits for a page while it reads from the browser.
@@ -111,7 +111,7 @@ func reach(ctx context.Context, o Options) (Conn, error) {
 func socketOf(ctx context.Context, address string) (string, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" {
-		return "", fmt.Errorf("%q is no URL of a browser: it is like http://127.0.0.1:9222", address)
+		return "", fmt.Errorf("%q is not the URL of a browser: it must be like http://127.0.0.1:9222", address)
 	}
 	switch u.Scheme {
 	case "ws", "wss":
@@ -121,7 +121,7 @@ func socketOf(ctx context.Context, address string) (string, error) {
 		u.Scheme = "http" + strings.TrimPrefix(u.Scheme, "ws")
 	case "http", "https":
 	default:
-		return "", fmt.Errorf("%q is no URL of a browser: it begins with http:// or ws://", address)
+		return "", fmt.Errorf("%q is not the URL of a browser: it must begin with http:// or ws://", address)
 	}
 	u.Path, u.RawQuery, u.Fragment = "/json/version", "", ""
 	r, err := http.NewRequestWithContext(ctx, "GET", u.String(), nil)

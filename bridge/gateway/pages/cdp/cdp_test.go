@@ -224,7 +224,7 @@ func TestNoBrowser(t *testing.T) {
 	other := httptest.NewServer(http.NotFoundHandler())
 	defer other.Close()
 	for url, want := range map[string]string{
-		"9222":                "is no URL of a browser",
+		"9222":                "is not the URL of a browser",
 		"ftp://127.0.0.1/":    "begins with",
 		"http://127.0.0.1:1/": "--remote-debugging-port",
 		other.URL:             "is no browser",

@@ -50,7 +50,7 @@ func (s *socket) Next() (io.Reader, error) {
 		return nil, err
 	}
 	if kind != websocket.MessageText {
-		return nil, errors.New("the browser sends what is no text")
+		return nil, errors.New("the browser sends something that is not text")
 	}
 	s.now = r
 	return r, nil

@@ -140,7 +140,9 @@ func (d *decoder) call(binding string) (*message, error) {
 		said: &said{binding, m.Params.ExecutionContextID, payload}}, nil
 }
 
-func noMessage(err error) error { return fmt.Errorf("the browser says what is no message: %w", err) }
+func noMessage(err error) error {
+	return fmt.Errorf("the browser sends something that is not a message: %w", err)
+}
 
 // unquote reads the rest of a JSON string, and its quote. It returns nil for one that is too long.
 func (d *decoder) unquote() ([]byte, error) {

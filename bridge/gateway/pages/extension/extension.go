@@ -3,12 +3,12 @@
 // Package extension brings in the pages of the browser extension: it is the process that the browser starts for the
 // extension, and speaks with it over standard input and output.
 //
-// It passes frames on and does nothing else: for each document that the extension opens it connects with the hub's
-// /page as the document would, over the hub's socket, so that the hub believes whose it is; and again when another
-// process has become the hub. What is in a frame it never looks at: the extension's worker has put into the first one
-// what the browser says of the document, and the hub bounds and checks them all. What the extension itself says is
-// bounded here: a message that is too long or makes no sense is refused, counted and logged, and nothing else comes of
-// it.
+// It passes frames on and does nothing else. For each document that the extension opens, it connects to the hub's
+// /page as the document would, over the hub's socket, so that the hub knows whose it is. It connects again when
+// another process has become the hub. It never looks at what is in a frame. The extension's worker has put what the
+// browser says of the document into the first frame, and the hub bounds and checks all of them. What the extension
+// itself says is bounded here: a message that is too long or makes no sense is refused, counted and logged, and has
+// no other effect.
 //
 // The messages are JSON objects with a type. From the extension:
 //

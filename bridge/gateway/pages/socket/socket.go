@@ -3,19 +3,20 @@
 // Package socket brings in the pages that come by themselves, by WebSocket: those with data-gateway in their script
 // tag, and those that a browser extension speaks for. One WebSocket is one document, and one link with it.
 //
-// Who a page is says the browser, in the Origin header, and nobody else: a page's own word counts for what concerns
-// nobody but it, such as its title. Pages of this machine may connect at once; others only when the user has allowed
-// their origin. It takes no cookie and no token of a page: one has neither, and the origin cannot be forged by one. A
-// program can forge it; package access, before this one, lets no other user's in where the kernel tells.
+// The browser says whose a page is, in the Origin header, and nobody else does. The page's own word counts only for
+// what concerns the page alone, such as its title. Pages of this machine may connect at once; others only if the
+// user has allowed their origin. It takes no cookie and no token: a page has neither, and cannot forge its origin. A
+// program can forge an origin. Package access, before this one, lets no program of another user in where the kernel
+// tells.
 //
-// The extension speaks for pages of any origin that its user allows. Its worker comes here, with the extension's
-// origin: both ends then prove first that they know the secret that `pagewire extension install` has made (package
-// proof), before anything of a page is said. Its native host has no origin, and comes by a door that only this user's
-// programs reach (Host).
+// The extension speaks for pages of any origin that its user allows. Its worker connects with the extension's
+// origin. Before anything is said of a page, both ends prove that they know the secret that `pagewire extension
+// install` has made (package proof). The extension's native host has no origin, and connects by a door that only
+// this user's programs reach (Host).
 //
-// What is said is the link (package link), one frame a message. The page's hello says which tab and frame it is in,
-// what it is called and when its window had the focus; for a page of the extension its origin, too. A page that says a
-// tab in which another document is has been duplicated with it, sessionStorage included: it is given a tab of its own.
+// They speak the link (package link), one frame a message. The page's hello says its tab and frame, its title, and
+// when its window had the focus; for a page of the extension also its origin. If a page names a tab that another
+// document is in, it is a duplicate of that tab, with a copy of its sessionStorage: it gets a tab of its own.
 package socket
 
 import (
@@ -168,7 +169,7 @@ func (h *Handler) take(w http.ResponseWriter, r *http.Request, extension bool,
 	if prove != nil {
 		if err := prove(r, conn); err != nil {
 			h.o.Refused("proof", r)
-			d.log.Warn("refused who says that it is the extension", "error", err)
+			d.log.Warn("refused a connection that claims to be the extension", "error", err)
 			conn.CloseWith(websocket.StatusPolicyViolation, notProved)
 			return
 		}

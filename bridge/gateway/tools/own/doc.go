@@ -1,8 +1,10 @@
 //go:build !js
 
-// Package own is the gateway's own tools, which offer what pages show to agents that know nothing of resources: list,
-// read and wait; and what each result of a tool, a page's too, says of what has changed since the agent looked.
+// Package own has the gateway's own tools: list, read and wait. They offer what pages show to agents that know
+// nothing of resources. It also makes the text at the end of each tool's result, a page's too, that says what has
+// changed since the agent looked.
 //
-// It asks for pages and agents through a Call, and never reads a page or speaks MCP itself. It has no lock, and what it
-// starts ends with its Call: all of it runs under the gateway's lock, but for the comparison of large texts.
+// It asks for pages and agents through a Call, and never reads a page or speaks MCP itself. It has no lock, and
+// everything that it starts ends with its Call. It runs under the gateway's lock, except for the comparison of large
+// texts.
 package own

@@ -34,7 +34,8 @@ func (t *Tools) read(c Call, args []byte) {
 		t.fail(c, Read+": uri must be the URI of a resource")
 		return
 	case in.Cursor != "" && !isCursor:
-		t.fail(c, fmt.Sprintf("%s: cursor %.80q is none that a page before gave; read without it", Read, in.Cursor))
+		t.fail(c, fmt.Sprintf("%s: cursor %.80q does not come from an earlier page of this text: leave it out", Read,
+			in.Cursor))
 		return
 	case in.Pointer != nil && in.Lines != "":
 		t.fail(c, Read+": pointer is for JSON, and lines for text: give one of them")
