@@ -216,7 +216,18 @@ function reference() {
     "",
     ...names.flatMap(moduleText),
   ].join("\n");
-  return `${text.replace(/\n{3,}/g, "\n\n").trimEnd()}\n`;
+  return `${text
+    .replace(/\n{3,}/g, "\n\n")
+    .split("\n")
+    .map(wrapped)
+    .join("\n")
+    .trimEnd()}\n`;
+}
+
+/** Prose within the columns of every document. Rows of tables and signatures stay whole. */
+function wrapped(line) {
+  if (/^[|`#<]/.test(line)) return line;
+  return line.replace(/(.{1,118})(?:\s+|$)/g, "$1\n").trimEnd();
 }
 
 const file = new URL("demo/docs/api.md", root);

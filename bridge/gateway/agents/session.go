@@ -306,8 +306,8 @@ func (s *session) tell() {
 	}
 }
 
-// opens begins a GET stream, if the agent may have it: it has no other, or says by lastID that it has lost that. What is
-// returned is closed when another takes its place; nil is none.
+// opens begins a GET stream, if the agent may have it: it has no other, or says by lastID that it has lost that. What
+// is returned is closed when another takes its place; nil is none.
 func (s *session) opens(lastID string) (replaced chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -357,8 +357,8 @@ func (s *session) unfollow(stream chan struct{}) {
 	}
 }
 
-// note is the next notification for a stream, with its number, and whether no more will come. It counts as sent before it
-// is written: a client may come back with its number at once, and says what it has not had.
+// note is the next notification for a stream, with its number, and whether no more will come. It counts as sent before
+// it is written: a client may come back with its number at once, and says what it has not had.
 func (s *session) note(stream chan struct{}) (note []byte, number uint64, over bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
