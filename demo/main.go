@@ -77,7 +77,7 @@ func run(ctx context.Context, addr, dist, gateway string, story, once bool) erro
 	legacy, modern := serveLively(ctx) // demo 7's
 	mux.Handle("/mcp/legacy", legacy)
 	mux.Handle("/mcp/modern", modern)
-	handler, err := withManual(mux)
+	handler, err := withManual(mux, dist)
 	if err != nil {
 		return err
 	}
