@@ -71,7 +71,7 @@ func run(ctx context.Context, addr, dist, gateway string, story, once bool) erro
 	base := "http://" + l.Addr().String()
 	handler, closeGateway := routes(ctx, root.FS(), l.Addr().(*net.TCPAddr).Port)
 	defer closeGateway()
-	if handler, err = withManual(handler); err != nil {
+	if handler, err = withManual(handler, dist); err != nil {
 		return err
 	}
 	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}

@@ -124,9 +124,9 @@ func serveFiles(dist fs.FS) http.Handler {
 	})
 }
 
-// withManual serves the manual, too, rendered from the working tree that this runs in.
-func withManual(demos http.Handler) (http.Handler, error) {
-	root, err := os.OpenRoot(".")
+// withManual serves the manual, too, rendered from the working tree in which dist is.
+func withManual(demos http.Handler, dist string) (http.Handler, error) {
+	root, err := os.OpenRoot(filepath.Join(dist, ".."))
 	if err != nil {
 		return nil, err
 	}

@@ -34,6 +34,8 @@ function unsupported(what) {
   process.exit(2);
 }
 
+const plain = (comment) => comment.value.replace(/^\s*\*+ ?/gm, "").trim();
+
 /** A file's declarations, each with the text around it. */
 function parse(name) {
   const text = readFileSync(new URL(`js/${name}.d.ts`, root), "utf8");
@@ -46,17 +48,17 @@ function parse(name) {
         .slice(node.start, node.end)
         .replace(/\/\*[\s\S]*?\*\//g, "")
         .replace(/\s+/g, " ")
+        .replace(/\( /g, "(")
+        .replace(/,? \)/g, ")")
         .trim(),
     /** The doc comment right before a node. */
     doc(node) {
       const comment = comments.findLast((c) => c.end <= node.start && c.type === "Block" && c.value.startsWith("*"));
-      if (!comment || text.slice(comment.end, node.start).trim()) return "";
-      return comment.value.replace(/^\s*\*+ ?/gm, "").trim();
+      if (!comment || text.slice(comment.end, node.start).match(/\S|\n\s*\n/)) return "";
+      return plain(comment);
     },
-    head:
-      comments[0]?.value.startsWith("*") && comments[0].start === 0
-        ? comments[0].value.replace(/^\s*\*+ ?/gm, "").trim()
-        : "",
+    /** A doc comment at the file's beginning that is no declaration's, but the module's. */
+    head: text.startsWith("/**") && /^\n\s*\n/.test(text.slice(comments[0].end)) ? plain(comments[0]) : "",
   };
   return { program, source };
 }
@@ -187,6 +189,7 @@ function moduleText(name) {
         break;
       case "ExportNamedDeclaration":
         if (node.declaration) exported.push(declaration(node.declaration, node, source));
+        else if (source.doc(node)) globals.push(["", ...paragraphs(source.doc(node)).flatMap((p) => [p, ""])]);
         break;
       case "ExportDefaultDeclaration":
       case "ImportDeclaration":

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -228,7 +229,7 @@ func (w *world) serveShop() error {
 		return err
 	}
 	files := http.FileServer(http.Dir(filepath.Join(root, "dist")))
-	w.shop = httptest.NewTLSServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
+	w.shop = httptest.NewUnstartedServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
 		out.Header().Set("Origin-Agent-Cluster", "?1")
 		if block, is := w.blocks.Load(r.URL.Path); is {
 			block.(http.HandlerFunc)(out, r)
@@ -248,6 +249,8 @@ func (w *world) serveShop() error {
 			files.ServeHTTP(out, r)
 		}
 	}))
+	w.shop.Config.ErrorLog = log.New(io.Discard, "", 0) // Chromium tries once whether the certificate is good
+	w.shop.StartTLS()
 	ends = append(ends, w.shop.Close)
 	return nil
 }
