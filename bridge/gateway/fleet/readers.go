@@ -80,7 +80,8 @@ type session struct {
 	sent   uint64
 }
 
-// maxTodo bounds what waits for one user's gateway, in bytes; what is above that is lost, and then repaired.
+// maxTodo bounds what waits for one user's gateway, in bytes, as Options.WaitingBytes does for all of them; what is
+// above that is lost, and then repaired.
 const maxTodo = 64 << 20
 
 // Reader returns the gateway for a user's agents here, and makes it if there is none, with what serve, which may be
@@ -178,15 +179,18 @@ func (r *Reader) check() {
 func (r *Reader) do(bytes int, what func()) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if bytes > 0 && r.bytes+bytes > maxTodo {
+	all := &r.node.todo
+	if bytes > 0 && (r.bytes+bytes > maxTodo || all.Load()+int64(bytes) > r.node.o.WaitingBytes) {
 		return false
 	}
 	r.bytes += bytes
+	all.Add(int64(bytes))
 	r.todo = append(r.todo, func() {
 		what()
 		r.mu.Lock()
 		r.bytes -= bytes
 		r.mu.Unlock()
+		all.Add(int64(-bytes))
 	})
 	if !r.doing {
 		r.doing = true

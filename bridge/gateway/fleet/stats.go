@@ -37,6 +37,8 @@ type Stats struct {
 	// held now
 	Nodes, Pages, Users, Readers, Cores, Sessions, Watched, Agents int
 	OfferedBytes                                                   int64
+	// WaitingBytes are what agents, and their users' gateways, have not taken yet.
+	WaitingBytes int64
 	// BusLatency is how long the last beat took on the bus and back.
 	BusLatency time.Duration
 	// since Open: messages said, those that the bus did not take, and heard; of those said, with touches
@@ -51,7 +53,8 @@ type Stats struct {
 func (n *Node) Stats() Stats {
 	n.mu.Lock()
 	s := Stats{Nodes: len(n.peers), Pages: len(n.pages), Users: len(n.users), Readers: len(n.readers),
-		Sessions: len(n.sessions), OfferedBytes: n.quota.Held.Load(), BusLatency: n.latency}
+		Sessions: len(n.sessions), OfferedBytes: n.quota.Held.Load(),
+		WaitingBytes: n.o.Gateway.Pool.Waiting() + n.todo.Load(), BusLatency: n.latency}
 	watched := map[*Page]bool{}
 	for _, cores := range n.cores {
 		s.Cores += len(cores)

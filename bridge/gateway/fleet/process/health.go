@@ -55,6 +55,7 @@ func (p *process) measure(w io.Writer) {
 		{"pagewire_node_users_with_pages", s.Users}, {"pagewire_node_users_with_agents", s.Readers},
 		{"pagewire_node_cores", s.Cores}, {"pagewire_node_sessions", s.Sessions}, {"pagewire_node_watched", s.Watched},
 		{"pagewire_node_agents", s.Agents}, {"pagewire_node_offered_bytes", int(s.OfferedBytes)},
+		{"pagewire_node_waiting_bytes", int(s.WaitingBytes)},
 	} {
 		metrics.WriteGaugeUint64(w, g.name, uint64(g.value))
 	}
