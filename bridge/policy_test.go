@@ -107,7 +107,7 @@ var packages = []row{
 	// Past one machine: of NATS the bus alone knows, and nothing that the desktop's serve links knows of the fleet.
 	{"bridge/gateway/fleet/bus", native, "", "github.com/nats-io/nats-server/v2 github.com/nats-io/nats.go"},
 	{"bridge/gateway/fleet/relay", native, "bridge bridge/link bridge/wire", ""},
-	{"bridge/gateway/fleet", native, "bridge bridge/link bridge/gateway bridge/gateway/fleet/bus " +
+	{"bridge/gateway/fleet", native, "bridge bridge/link bridge/wire bridge/gateway bridge/gateway/fleet/bus " +
 		"bridge/gateway/fleet/relay", ""},
 	{"bridge/gateway/fleet/tickets/...", native, "bridge/gateway/weborigin", "github.com/lestrrat-go/jwx/v3"},
 	{"bridge/gateway/fleet/dial", native, "bridge/link bridge/gateway/fleet bridge/gateway/fleet/tickets " +

@@ -45,6 +45,9 @@ type Options struct {
 	WaitingBytes int64
 	// Pages bounds the pages of the node, and UserPages those that one user has there. Default 100,000 and 256.
 	Pages, UserPages int
+	// UserMessages is how many messages a second what one user's pages say may cost on the bus, and five times as many at
+	// once: above that they are not heard for a while. Default 2,000.
+	UserMessages int
 	// Users bounds for how many users there are agents at the node, and OtherUsers for how many others there are agents
 	// of one user who may act for others. Default 20,000 and 1,000.
 	Users, OtherUsers int
@@ -62,6 +65,7 @@ func (o Options) withDefaults() Options {
 	}
 	pick(&o.Pages, 100_000)
 	pick(&o.UserPages, 256)
+	pick(&o.UserMessages, defaultPace)
 	pick(&o.Users, 20_000)
 	pick(&o.OtherUsers, 1000)
 	if o.OfferedBytes == 0 {

@@ -66,7 +66,7 @@ func (n *Node) Attach(user, origin string, send func(frame []byte)) (*Page, erro
 	}
 	u := n.users[user]
 	if u == nil {
-		u = &userPages{name: user, pages: map[*Page]bool{}}
+		u = &userPages{name: user, pages: map[*Page]bool{}, budget: budget{pace: n.o.UserMessages}}
 		u.quota.Most, u.quota.Whose, u.quota.Of = n.o.UserBytes, "of this user", &n.quota
 		n.users[user] = u
 	}
@@ -114,7 +114,13 @@ func (p *Page) Receive(frame []byte) error {
 
 // Pause says for how long the page is not to be heard, at most a second: its user's pages have said so much that the
 // node's others would wait for it on the bus.
-func (p *Page) Pause() time.Duration { return p.user.budget.pause(time.Now()) }
+func (p *Page) Pause() time.Duration {
+	pause := p.user.budget.pause(time.Now())
+	if pause > 0 {
+		p.node.counts.pauses.Add(1)
+	}
+	return pause
+}
 
 // short is a reason without what the page has said in it, and without numbers.
 func short(reason string) string {

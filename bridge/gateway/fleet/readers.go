@@ -12,6 +12,7 @@ import (
 
 	"github.com/pagewire/pagewire/bridge/gateway"
 	"github.com/pagewire/pagewire/bridge/link"
+	"github.com/pagewire/pagewire/bridge/wire"
 )
 
 // The side of a node that has agents.
@@ -289,6 +290,7 @@ func (n *Node) readersUsers() []string {
 
 // hasPages takes which pages a node has of users.
 func (n *Node) hasPages(m *message) {
+	n.counts.has.Add(1)
 	for _, line := range m.lines() {
 		words := strings.Split(line, " ")
 		for _, acts := range []bool{true, false} {
@@ -498,8 +500,35 @@ func (s *session) send(frame []byte) {
 	if s.over {
 		return
 	}
-	s.sent++
-	n.tell(s.at.node, head(kindCore, n.id, s.number, s.sent), frame)
+	for _, part := range parted(frame) {
+		s.sent++
+		n.tell(s.at.node, head(kindCore, n.id, s.number, s.sent), part)
+	}
+}
+
+// maxCoreFrame bounds a frame of a core, but for its last call: 64 calls of tools may have 4 MiB each, and a message of
+// the bus 18.
+const maxCoreFrame = 1 << 20
+
+// parted makes several frames of one that is too long.
+func parted(frame []byte) (parts [][]byte) {
+	if len(frame) <= maxCoreFrame {
+		return [][]byte{frame}
+	}
+	var part wire.Text
+	wire.Value(frame).Elements(func(call wire.Value) bool {
+		if len(part) > maxCoreFrame {
+			parts = append(parts, part.Raw("]"))
+			part = nil
+		}
+		if len(part) == 0 {
+			part = part.Raw("[").Bytes(call)
+		} else {
+			part = part.Raw(",").Bytes(call)
+		}
+		return true
+	})
+	return append(parts, part.Raw("]"))
 }
 
 // sumSessions says what was sent to each node's pages.

@@ -4,11 +4,14 @@ package fleet
 
 import (
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/pagewire/pagewire/bridge/gateway"
 	"github.com/pagewire/pagewire/bridge/testkit"
+	"github.com/pagewire/pagewire/bridge/wire"
 )
 
 // A slowServer takes its time to close.
@@ -80,4 +83,31 @@ func TestReadersForOthers(t *testing.T) {
 		}
 		return err == nil
 	})
+}
+
+// Calls with more arguments together than one message of the bus has travel in frames of some each, in order.
+func TestCallsWithMuch(t *testing.T) {
+	call := func(i int) string { return fmt.Sprintf(`["callTool",%d,"%s"]`, i, strings.Repeat("x", 400<<10)) }
+	small := []byte("[" + `["end",1]` + "]")
+	if got := parted(small); len(got) != 1 || string(got[0]) != string(small) {
+		t.Errorf("a small frame becomes %s", got)
+	}
+	var calls []string
+	for i := range 10 {
+		calls = append(calls, call(i))
+	}
+	parts := parted([]byte("[" + strings.Join(calls, ",") + "]"))
+	var got []string
+	for _, part := range parts {
+		if len(part) > 2<<20 {
+			t.Errorf("a part has %d bytes", len(part))
+		}
+		wire.Value(part).Elements(func(v wire.Value) bool {
+			got = append(got, string(v))
+			return true
+		})
+	}
+	if len(parts) < 3 || !slices.Equal(got, calls) {
+		t.Errorf("%d parts with %d calls", len(parts), len(got))
+	}
 }
