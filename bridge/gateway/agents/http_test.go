@@ -4,6 +4,7 @@ package agents
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -693,6 +694,17 @@ func TestCloseHanging(t *testing.T) {
 		t.Errorf("Close returns %v", err)
 	}
 	s.server.CloseClientConnections()
+}
+
+// What waits for a stream that is not read is one notification for each resource, but for that which is being written.
+func TestNotificationsThatWait(t *testing.T) {
+	var s session
+	for _, text := range []string{"a", "a", "b", "a", "b", "c"} {
+		s.keep([]byte(text))
+	}
+	if got := string(bytes.Join(s.notes, []byte(" "))); got != "a a b c" {
+		t.Errorf("there wait %s", got)
+	}
 }
 
 // A client that does not read its stream delays nobody, and gets the last state when it does.

@@ -221,11 +221,20 @@ func (s *session) out() {
 			s.progressed(text)
 		default:
 			s.mu.Lock()
-			s.notes = append(s.notes, text)
+			s.keep(text)
 			s.steer()
 			s.mu.Unlock()
 		}
 	}
+}
+
+// keep has a notification wait for the stream, unless the same one does: who is told once, reads what is there then. The
+// first may be being written, and does not count. It is called with mu held.
+func (s *session) keep(text []byte) {
+	if len(s.notes) > 0 && slices.ContainsFunc(s.notes[1:], func(o []byte) bool { return bytes.Equal(o, text) }) {
+		return
+	}
+	s.notes = append(s.notes, text)
 }
 
 // expect remembers who waits for the answers to the requests among messages, and returns how many these are. It reports

@@ -3,10 +3,7 @@
 package dial
 
 import (
-	"context"
 	"fmt"
-	"net"
-	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -18,21 +15,11 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
-// takesLittle makes connections for which little waits in the kernel.
-var takesLittle = &http.Client{Transport: &http.Transport{
-	DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
-		c, err := (&net.Dialer{}).DialContext(ctx, network, addr)
-		if err == nil {
-			err = c.(*net.TCPConn).SetReadBuffer(4 << 10)
-		}
-		return c, err
-	}}}
-
 // A page that takes nothing of what it is sent is given up when too much waits for it; other pages of its user go on.
 func TestPageThatTakesNothing(t *testing.T) {
 	p := openPlace(t)
 	p.pages.backlog = wsconn.NewBacklog(1 << 20)
-	p.dialBy(app, takesLittle).begin(p.login.Ticket("alice", app), "tab-slow", nil).SetTool("take", testkit.Tool{})
+	p.dialBy(app, testkit.TakesLittle(t)).begin(p.login.Ticket("alice", app), "tab-slow", nil).SetTool("take", testkit.Tool{})
 	page := p.dial(app).run(p.login.Ticket("alice", app), "tab-quick", map[string]string{app + "/doc": "one"})
 	a, told := p.agent("alice"), p.agent("alice")
 	told.Shows(app + "/doc")
