@@ -114,6 +114,8 @@ var packages = []row{
 		"bridge/gateway/internal/...", "github.com/coder/websocket"},
 	{"bridge/gateway/fleet/front", native, "bridge/gateway bridge/gateway/agents bridge/gateway/weborigin " +
 		"bridge/gateway/fleet bridge/gateway/fleet/tickets", "github.com/modelcontextprotocol/go-sdk"},
+	{"bridge/gateway/fleet/traces", native, "", "go.opentelemetry.io/otel go.opentelemetry.io/otel/sdk " +
+		"go.opentelemetry.io/otel/trace go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"},
 	{"bridge/gateway/fleet/process", native, "bridge/gateway bridge/gateway/agents bridge/gateway/weborigin " +
 		"bridge/gateway/fleet/...",
 		"github.com/VictoriaMetrics/metrics"},
@@ -228,7 +230,8 @@ func TestDesktopLinksNothingOfTheFleet(t *testing.T) {
 	}
 	foreign := func(pkg string) bool {
 		return strings.HasPrefix(pkg, module+"/bridge/gateway/fleet") || strings.HasPrefix(graph[pkg].module,
-			"github.com/nats-io/") || strings.HasPrefix(graph[pkg].module, "github.com/lestrrat-go/")
+			"github.com/nats-io/") || strings.HasPrefix(graph[pkg].module, "github.com/lestrrat-go/") ||
+			strings.HasPrefix(graph[pkg].module, "go.opentelemetry.io/")
 	}
 	for pkg := range of(module + "/bridge/cmd/pagewire") {
 		if foreign(pkg) {

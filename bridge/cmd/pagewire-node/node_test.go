@@ -98,3 +98,25 @@ func TestOptionsThatAreNone(t *testing.T) {
 		}
 	}
 }
+
+// OpenTelemetry's own variables say where traces go, unless the flag does; and without either there are none.
+func TestWhereTracesGo(t *testing.T) {
+	const base, own = "OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"
+	for name, c := range map[string]struct {
+		env  map[string]string
+		args []string
+		want string
+	}{
+		"nothing":       {},
+		"the endpoint":  {env: map[string]string{base: "http://a:4318/"}, want: "http://a:4318/v1/traces"},
+		"that of these": {env: map[string]string{base: "http://a", own: "http://b/x"}, want: "http://b/x"},
+		"the flag":      {env: map[string]string{base: "http://a"}, args: []string{"--traces", "http://c"}, want: "http://c"},
+		"disabled":      {env: map[string]string{base: "http://a", "OTEL_SDK_DISABLED": "true"}},
+		"no traces":     {env: map[string]string{base: "http://a", "OTEL_TRACES_EXPORTER": "none"}},
+	} {
+		o, status, errs := try(t, c.env, c.args...)
+		if status != 0 || o.Traces != c.want {
+			t.Errorf("%s: %q, %s", name, o.Traces, errs)
+		}
+	}
+}

@@ -228,8 +228,8 @@ func (s *session) out() {
 	}
 }
 
-// keep has a notification wait for the stream, unless the same one does: who is told once, reads what is there then. The
-// first may be being written, and does not count. It is called with mu held.
+// keep has a notification wait for the stream, unless the same one does: who is told once, reads what is there then.
+// The first may be being written, and does not count. It is called with mu held.
 func (s *session) keep(text []byte) {
 	if len(s.notes) > 0 && slices.ContainsFunc(s.notes[1:], func(o []byte) bool { return bytes.Equal(o, text) }) {
 		return

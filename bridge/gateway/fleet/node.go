@@ -45,12 +45,14 @@ type Options struct {
 	WaitingBytes int64
 	// Pages bounds the pages of the node, and UserPages those that one user has there. Default 100,000 and 256.
 	Pages, UserPages int
-	// UserMessages is how many messages a second what one user's pages say may cost on the bus, and five times as many at
-	// once: above that they are not heard for a while. Default 2,000.
+	// UserMessages is how many messages a second what one user's pages say may cost on the bus, and five times as many
+	// at once: above that they are not heard for a while. Default 2,000.
 	UserMessages int
 	// Users bounds for how many users there are agents at the node, and OtherUsers for how many others there are agents
 	// of one user who may act for others. Default 20,000 and 1,000.
 	Users, OtherUsers int
+	// Tracer follows what agents ask for. Default none.
+	Tracer Tracer
 	// Gateway is how the gateways of users behave.
 	Gateway gateway.Options
 	// Log receives what happens. Default none.

@@ -50,6 +50,7 @@ type farCore struct {
 	touched uint64 // frames of touches
 	heard   uint64
 	left    bool
+	trail   trail
 }
 
 // Attach takes a page of a user on, at the other end of a link: Receive takes its frames, of which the first is its
@@ -176,6 +177,7 @@ func (p *Page) end(how string) {
 	n.mu.Unlock()
 	for _, f := range p.cores {
 		f.left = true
+		f.trail.end()
 		n.tell(f.node, head(kindGone, n.id, f.session), []byte(how))
 	}
 	p.cores = nil
@@ -234,6 +236,7 @@ func (n *Node) toCore(c *relay.Core, frame []byte, touch bool) {
 		return
 	}
 	f.sent++
+	f.trail.answered(frame)
 	n.tell(f.node, head(kindPage, n.id, f.session, f.sent), frame)
 }
 
@@ -332,6 +335,11 @@ func (n *Node) fromCore(m *message) {
 		f.gap()
 	default:
 		f.heard++
+		if n.o.Tracer != nil {
+			f.trail.asked(m.body, func(call string) (done func(ok bool)) {
+				return n.o.Tracer.Answers(m.word(2), call, p.user.name)
+			})
+		}
 		f.obey(m.body)
 	}
 	if !p.ended {
@@ -373,6 +381,7 @@ func (f *farCore) end() {
 		return
 	}
 	f.left = true
+	f.trail.end()
 	p := f.page
 	p.node.forgetCore(f)
 	for i, o := range p.cores {

@@ -38,6 +38,8 @@ type Reader struct {
 	users  int    // guarded by the node's lock, as is used
 	used   time.Time
 
+	requests requests // of its agents, while they are traced
+
 	// Done by one goroutine at a time, while there is something to do: all below is that one's.
 	mu      sync.Mutex
 	todo    []func()
@@ -79,6 +81,7 @@ type session struct {
 	opened bool
 	over   bool
 	sent   uint64
+	trail  trail
 }
 
 // maxTodo bounds what waits for one user's gateway, in bytes, as Options.WaitingBytes does for all of them; what is
@@ -420,6 +423,7 @@ func (s *session) end(reason string) {
 	n.mu.Unlock()
 	s.mu.Lock()
 	s.over = true
+	s.trail.end()
 	s.mu.Unlock()
 	n.tell(s.at.node, head(kindLeave, n.id, s.number))
 	if s.page != nil {
@@ -429,6 +433,11 @@ func (s *session) end(reason string) {
 
 // receive takes a frame of the page.
 func (s *session) receive(frame []byte) {
+	if s.r.node.o.Tracer != nil {
+		s.mu.Lock()
+		s.trail.answered(frame)
+		s.mu.Unlock()
+	}
 	if s.page == nil && !s.introduced(frame) {
 		return
 	}
@@ -502,8 +511,25 @@ func (s *session) send(frame []byte) {
 	}
 	for _, part := range parted(frame) {
 		s.sent++
-		n.tell(s.at.node, head(kindCore, n.id, s.number, s.sent), part)
+		line := head(kindCore, n.id, s.number, s.sent)
+		if carry := s.traced(part); carry != "" {
+			line = append(append(line[:len(line)-1], " "+carry...), '\n')
+		}
+		n.tell(s.at.node, line, part)
 	}
+}
+
+// traced follows the calls of a frame, and returns what is to go with it. It is called with s.mu held.
+func (s *session) traced(frame []byte) (carry string) {
+	tracer := s.r.node.o.Tracer
+	if tracer == nil {
+		return ""
+	}
+	s.trail.asked(frame, func(call string) (done func(ok bool)) {
+		carry, done = tracer.Asks(s.r.requests.only(), call, s.r.key.user)
+		return done
+	})
+	return carry
 }
 
 // maxCoreFrame bounds a frame of a core, but for its last call: 64 calls of tools may have 4 MiB each, and a message of

@@ -45,8 +45,8 @@ type Stats struct {
 	Said, Unsaid, Heard, Touches int64
 	// since Open: sessions that something was lost of, touches that were said again, messages that were dropped
 	Gaps, Again, Lost int64
-	// since Open: how often a page was not heard for a while, because its user's pages said too much; and how many words
-	// there were about which pages other nodes have
+	// since Open: how often a page was not heard for a while, because its user's pages said too much; and how many
+	// words there were about which pages other nodes have
 	Pauses, Has int64
 	// what was refused, by reason
 	Refused map[string]int64

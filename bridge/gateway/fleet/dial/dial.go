@@ -106,7 +106,8 @@ func New(o Options) *Handler {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Handler{o: o, room: wsconn.NewRoom(room), backlog: wsconn.NewBacklog(maxUnsent), most: maxStrangers, pages: map[*document]bool{},
+	return &Handler{o: o, room: wsconn.NewRoom(room), backlog: wsconn.NewBacklog(maxUnsent),
+		most: maxStrangers, pages: map[*document]bool{},
 		seats: map[seat]*document{}}
 }
 

@@ -19,7 +19,8 @@ import (
 func TestPageThatTakesNothing(t *testing.T) {
 	p := openPlace(t)
 	p.pages.backlog = wsconn.NewBacklog(1 << 20)
-	p.dialBy(app, testkit.TakesLittle(t)).begin(p.login.Ticket("alice", app), "tab-slow", nil).SetTool("take", testkit.Tool{})
+	slow := p.dialBy(app, testkit.TakesLittle(t)).begin(p.login.Ticket("alice", app), "tab-slow", nil)
+	slow.SetTool("take", testkit.Tool{})
 	page := p.dial(app).run(p.login.Ticket("alice", app), "tab-quick", map[string]string{app + "/doc": "one"})
 	a, told := p.agent("alice"), p.agent("alice")
 	told.Shows(app + "/doc")

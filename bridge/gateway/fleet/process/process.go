@@ -29,6 +29,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/fleet/dial"
 	"github.com/pagewire/pagewire/bridge/gateway/fleet/front"
 	"github.com/pagewire/pagewire/bridge/gateway/fleet/tickets"
+	"github.com/pagewire/pagewire/bridge/gateway/fleet/traces"
 	"github.com/pagewire/pagewire/bridge/gateway/weborigin"
 )
 
@@ -60,9 +61,12 @@ type Options struct {
 	ClusterCert, ClusterKey, ClusterCA string
 	NATS, NATSCreds, NATSCA            string
 	Space                              string
-	// Pages, UserPages, Users are those of fleet.Options, Shares those of agents.HTTPOptions.
-	Pages, UserPages, Users int
-	Shares                  agents.Shares
+	// Pages, UserPages, Users, OtherUsers and UserMessages are those of fleet.Options, Shares those of
+	// agents.HTTPOptions.
+	Pages, UserPages, Users, OtherUsers, UserMessages int
+	Shares                                            agents.Shares
+	// Traces is the URL of a receiver of traces, by OTLP over HTTP. Default none.
+	Traces string
 	// AnyScheme is gateway.Options.AnyScheme, for conformance suites.
 	AnyScheme bool
 	// Drain is how long pages may take to go elsewhere. Default DefaultDrain.
@@ -88,6 +92,7 @@ type process struct {
 	node   *fleet.Node
 	pages  *dial.Handler
 	agents *front.Handler
+	traces *traces.Traces // nil where there are none
 	leaves atomic.Bool
 }
 
@@ -210,24 +215,46 @@ func newProcess(o Options, listen net.Listener) (*process, error) {
 	}
 	self := o.nodeURL(listen)
 	p := &process{o: o}
-	p.node, err = fleet.Open(fleet.Options{Version: o.Version, Bus: at, Space: o.Space, URL: self, Pages: o.Pages,
-		UserPages: o.UserPages, Users: o.Users, Interval: o.interval, Log: o.Log,
-		Gateway: gateway.Options{AnyScheme: o.AnyScheme}})
-	if err != nil {
+	if err := p.trace(); err != nil {
 		return nil, err
 	}
+	members := fleet.Options{Version: o.Version, Bus: at, Space: o.Space, URL: self, Pages: o.Pages,
+		UserPages: o.UserPages, Users: o.Users, OtherUsers: o.OtherUsers, UserMessages: o.UserMessages,
+		Interval: o.interval, Log: o.Log, Gateway: gateway.Options{AnyScheme: o.AnyScheme}}
+	doors := front.Options{Tickets: verifier, PublicURL: o.PublicURL, Origins: o.AllowOrigins, Roots: roots,
+		Shares: o.Shares, Log: o.Log}
+	if p.traces != nil {
+		members.Tracer, doors.Seen = p.traces, p.traces.Seen
+	}
+	if p.node, err = fleet.Open(members); err != nil {
+		return nil, err
+	}
+	doors.Node = p.node
 	hosts := o.AllowHosts
 	if u, err := url.Parse(self); err == nil && u.Hostname() != "" {
 		hosts = append([]string{u.Hostname()}, hosts...)
 	}
-	p.agents, err = front.New(front.Options{Node: p.node, Tickets: verifier, PublicURL: o.PublicURL, Hosts: hosts,
-		Origins: o.AllowOrigins, Roots: roots, Shares: o.Shares, Log: o.Log})
-	if err != nil {
+	doors.Hosts = hosts
+	if p.agents, err = front.New(doors); err != nil {
 		p.node.Close()
 		return nil, usage("%w", err)
 	}
 	p.pages = dial.New(dial.Options{Node: p.node, Tickets: verifier, Log: o.Log})
 	return p, nil
+}
+
+// trace begins to export traces, if it is to.
+func (p *process) trace() (err error) {
+	if p.o.Traces == "" {
+		return nil
+	}
+	p.traces, err = traces.New(traces.Options{Endpoint: p.o.Traces, Version: p.o.Version, Failed: func(err error) {
+		p.o.Log.Warn("traces could not be exported", "error", err)
+	}})
+	if err != nil {
+		return usage("%w", err)
+	}
+	return nil
 }
 
 // nodeURL is where other nodes reach this one, "" where that cannot be known.
@@ -299,10 +326,17 @@ func rootsOf(file string) (*x509.CertPool, error) {
 func (p *process) public() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/page", p.pages)
-	mux.Handle("/mcp", p.agents)
+	mux.Handle("/mcp", p.traced(p.agents))
 	mux.Handle("/.well-known/", p.agents)
 	p.health(mux)
 	return mux
+}
+
+func (p *process) traced(h http.Handler) http.Handler {
+	if p.traces == nil {
+		return h
+	}
+	return p.traces.Agents(h)
 }
 
 // serve serves a handler until the server is shut down.
@@ -345,4 +379,9 @@ func (p *process) end(public, private *http.Server) {
 		}
 	}
 	p.agents.Close()
+	if p.traces != nil {
+		if err := p.traces.Close(); err != nil {
+			p.o.Log.Warn("the last traces could not be exported", "error", err)
+		}
+	}
 }

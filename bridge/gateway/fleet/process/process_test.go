@@ -35,6 +35,7 @@ type place struct {
 	login  *issuertest.Issuer
 	keys   string
 	secret string
+	traces string // where nodes that are started from now on export them
 	nodes  []*member
 }
 
@@ -71,13 +72,13 @@ func newFleet(t *testing.T, size int) *place {
 
 // A setup is what the nodes of a place differ in from those of others, and each from the last.
 type setup struct {
-	Issuer, Keys, Secret string
-	Join                 []string
+	Issuer, Keys, Secret, Traces string
+	Join                         []string
 }
 
 // next is the setup of the next node.
 func (f *place) next() setup {
-	s := setup{Issuer: f.login.Name, Keys: f.keys, Secret: f.secret}
+	s := setup{Issuer: f.login.Name, Keys: f.keys, Secret: f.secret, Traces: f.traces}
 	for _, other := range f.nodes {
 		s.Join = append(s.Join, other.cluster)
 	}
@@ -88,6 +89,7 @@ func (s setup) options() Options {
 	return Options{
 		Listen: "127.0.0.1:0", Admin: "127.0.0.1:0", PublicURL: public, Cluster: "127.0.0.1:0", SecretFile: s.Secret,
 		Issuers: []tickets.Issuer{{Issuer: s.Issuer, JWKS: s.Keys}}, Drain: 2 * time.Second, Join: s.Join,
+		Traces:   s.Traces,
 		interval: 200 * time.Millisecond,
 	}
 }
@@ -166,8 +168,13 @@ func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 
 func (f *place) agent(m *member, subject string) *testkit.Agent {
 	f.t.Helper()
+	return f.agentBy(m, bearer(f.login.Token(subject, "pages:read pages:act")), testkit.Legacy)
+}
+
+func (f *place) agentBy(m *member, by http.RoundTripper, version string) *testkit.Agent {
+	f.t.Helper()
 	return testkit.Connect(f.t, &mcp.StreamableClientTransport{Endpoint: "http://" + m.listen + "/mcp",
-		HTTPClient: &http.Client{Transport: bearer(f.login.Token(subject, "pages:read pages:act"))}}, testkit.Legacy)
+		HTTPClient: &http.Client{Transport: by}}, version)
 }
 
 // Three nodes, two users: each agent sees its user's page; a node is told to end, its page goes elsewhere, and the
@@ -259,6 +266,7 @@ func TestOptionsThatAreRefused(t *testing.T) {
 		"a short secret":      func(o *Options) { o.SecretFile = short },
 		"no such certificate": func(o *Options) { o.ClusterCert = "/nowhere" },
 		"no such authority":   func(o *Options) { o.NATSCA = "/nowhere" },
+		"no receiver":         func(o *Options) { o.Traces = "here" },
 		"no authority":        func(o *Options) { o.NATSCA = short },
 	} {
 		o := good

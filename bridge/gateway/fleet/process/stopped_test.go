@@ -125,7 +125,9 @@ func TestProcessThatIsStopped(t *testing.T) {
 	knows(3)
 	a.Reads(app+"/doc", "alice's change 2")
 	slow.Reads(app+"/doc", "bob's last")
-	testkit.Eventually(t, "who was not served is told", func() bool { return len(a.Updates) > 0 && len(slow.Updates) > 0 })
+	testkit.Eventually(t, "who was not served is told", func() bool {
+		return len(a.Updates) > 0 && len(slow.Updates) > 0
+	})
 	testkit.Eventually(t, "all is watched again", func() bool {
 		return strings.Contains(get(t, stopped.admin, "/metrics"), "pagewire_node_watched 1\n") &&
 			strings.Contains(get(t, f.nodes[0].admin, "/metrics"), "pagewire_node_cores 2\n")

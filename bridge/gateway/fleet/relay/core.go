@@ -365,8 +365,8 @@ func (s saying) Bytes(text []byte) saying {
 	return s
 }
 
-// maxOut bounds what is written as one frame, but for its last call, in bytes: a page offers up to 20 MiB, twice that as
-// texts of JSON, and a message of the bus has 18.
+// maxOut bounds what is written as one frame, but for its last call, in bytes: a page offers up to 20 MiB, twice that
+// as texts of JSON, and a message of the bus has 18.
 const maxOut = 1 << 20
 
 func (s saying) end() {
