@@ -110,9 +110,10 @@ func TestWhereTracesGo(t *testing.T) {
 		"nothing":       {},
 		"the endpoint":  {env: map[string]string{base: "http://a:4318/"}, want: "http://a:4318/v1/traces"},
 		"that of these": {env: map[string]string{base: "http://a", own: "http://b/x"}, want: "http://b/x"},
-		"the flag":      {env: map[string]string{base: "http://a"}, args: []string{"--traces", "http://c"}, want: "http://c"},
-		"disabled":      {env: map[string]string{base: "http://a", "OTEL_SDK_DISABLED": "true"}},
-		"no traces":     {env: map[string]string{base: "http://a", "OTEL_TRACES_EXPORTER": "none"}},
+		"the flag": {env: map[string]string{base: "http://a"}, args: []string{"--traces", "http://c"},
+			want: "http://c"},
+		"disabled":  {env: map[string]string{base: "http://a", "OTEL_SDK_DISABLED": "true"}},
+		"no traces": {env: map[string]string{base: "http://a", "OTEL_TRACES_EXPORTER": "none"}},
 	} {
 		o, status, errs := try(t, c.env, c.args...)
 		if status != 0 || o.Traces != c.want {

@@ -73,6 +73,7 @@ type session struct {
 	began   time.Time
 	page    *gateway.Page // nil until it has introduced itself
 	about   link.About
+	tab     string // by which the gateway knows it
 	heard   uint64 // frames
 	touches uint64
 	ended   bool
@@ -470,8 +471,11 @@ func (s *session) introduced(frame []byte) bool {
 		s.end("it has connected anew")
 		return false
 	}
+	if s.tab = s.r.tabOf(s); before != nil {
+		s.tab = before.tab
+	}
 	info := gateway.PageInfo{
-		Tab: "page " + about.Origin + " " + about.Tab, Frame: about.Frame, Origin: about.Origin, URL: about.URL,
+		Tab: s.tab, Frame: about.Frame, Origin: about.Origin, URL: about.URL,
 		Transport: "fleet",
 	}
 	if about.Title != nil {
@@ -492,6 +496,26 @@ func (s *session) introduced(frame []byte) bool {
 		s.r.do(0, func() { before.end("the page has connected anew") })
 	}
 	return true
+}
+
+// tabOf names the tab of a page: as the page does, unless another document, at another node, has that. Then one of the
+// two is in a copy of the tab, which the browser gave the same id, and both are to be seen. The name is another
+// document's when that has gone: so the next one in a copy has the same.
+func (r *Reader) tabOf(s *session) string {
+	taken := func(name string) bool {
+		for _, o := range r.pages {
+			if o != s && o.page != nil && o.tab == name && o.about.Frame == s.about.Frame {
+				return true
+			}
+		}
+		return false
+	}
+	name := "page " + s.about.Origin + " " + s.about.Tab
+	copied := name
+	for i := 2; taken(copied); i++ {
+		copied = name + " copy " + strconv.Itoa(i)
+	}
+	return copied
 }
 
 // send says a frame to the page, which answers nothing that is empty.
