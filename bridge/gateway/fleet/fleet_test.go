@@ -226,6 +226,7 @@ func TestDuplicatedTabAtAnotherNode(t *testing.T) {
 	copied := document(nodes[1], "copied", "two")
 	a.Reads(own(2), "two")
 	a.Reads(own(1), "one")
+	copied.cut()
 	copied.dial(nodes[0]) // the same document
 	copied.Set(app+"/doc", "three")
 	a.Reads(own(2), "three")
