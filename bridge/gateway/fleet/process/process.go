@@ -93,6 +93,7 @@ type process struct {
 	pages  *dial.Handler
 	agents *front.Handler
 	traces *traces.Traces // nil where there are none
+	shown  *certificate   // nil without TLS
 	leaves atomic.Bool
 }
 
@@ -114,10 +115,10 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	failed := make(chan error, 2)
-	public := p.serve(listen, p.public(), o.TLSCert != "", failed)
+	public := p.serve(listen, p.public(), p.shown, failed)
 	var private *http.Server
 	if admin != nil {
-		private = p.serve(admin, p.admin(), false, failed)
+		private = p.serve(admin, p.admin(), nil, failed)
 	}
 	o.started(listen, admin, p.node)
 	select {
@@ -215,6 +216,11 @@ func newProcess(o Options, listen net.Listener) (*process, error) {
 	}
 	self := o.nodeURL(listen)
 	p := &process{o: o}
+	if o.TLSCert != "" {
+		if p.shown, err = newCertificate(o.TLSCert, o.TLSKey, o.Log); err != nil {
+			return nil, usage("--tls-cert and --tls-key: %w", err)
+		}
+	}
 	if err := p.trace(); err != nil {
 		return nil, err
 	}
@@ -298,7 +304,7 @@ func (o *Options) bus() (b bus.Options, err error) {
 	if o.ClusterCert == "" {
 		return b, nil
 	}
-	pair, err := tls.LoadX509KeyPair(o.ClusterCert, o.ClusterKey)
+	shown, err := newCertificate(o.ClusterCert, o.ClusterKey, o.Log)
 	if err != nil {
 		return b, usage("--cluster-cert and --cluster-key: %w", err)
 	}
@@ -306,7 +312,8 @@ func (o *Options) bus() (b bus.Options, err error) {
 	if err != nil {
 		return b, err
 	}
-	b.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, RootCAs: roots, MinVersion: tls.VersionTLS12}
+	b.TLS = shown.config()
+	b.TLS.RootCAs = roots
 	return b, nil
 }
 
@@ -339,16 +346,17 @@ func (p *process) traced(h http.Handler) http.Handler {
 	return p.traces.Agents(h)
 }
 
-// serve serves a handler until the server is shut down.
-func (p *process) serve(l net.Listener, h http.Handler, secure bool, failed chan<- error) *http.Server {
+// serve serves a handler until the server is shut down, with TLS where there is a certificate.
+func (p *process) serve(l net.Listener, h http.Handler, shown *certificate, failed chan<- error) *http.Server {
 	s := &http.Server{
 		Handler: h, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
 		ErrorLog: slog.NewLogLogger(p.o.Log.Handler(), slog.LevelDebug),
 	}
 	go func() {
 		var err error
-		if secure {
-			err = s.ServeTLS(l, p.o.TLSCert, p.o.TLSKey)
+		if shown != nil {
+			s.TLSConfig = shown.config()
+			err = s.ServeTLS(l, "", "")
 		} else {
 			err = s.Serve(l)
 		}
