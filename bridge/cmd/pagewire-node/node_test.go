@@ -8,9 +8,13 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/spf13/pflag"
 
 	"github.com/pagewire/pagewire/bridge/gateway/fleet/process"
 	"github.com/pagewire/pagewire/bridge/gateway/fleet/tickets"
@@ -119,5 +123,31 @@ func TestWhereTracesGo(t *testing.T) {
 		if status != 0 || o.Traces != c.want {
 			t.Errorf("%s: %q, %s", name, o.Traces, errs)
 		}
+	}
+}
+
+// The page for operators has each flag, and none that is not there any more.
+func TestFlagsInTheDocs(t *testing.T) {
+	text, err := os.ReadFile("../../../demo/docs/nodes.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(text), "<!-- flags:")
+	table, _, _ = strings.Cut(table, "<!-- end of flags -->")
+	var listed []string
+	for _, line := range strings.Split(table, "\n") {
+		first, _, _ := strings.Cut(strings.TrimPrefix(line, "|"), "|")
+		if strings.HasPrefix(line, "| `--") {
+			for _, name := range regexp.MustCompile("`--([a-z-]+)`").FindAllStringSubmatch(first, -1) {
+				listed = append(listed, name[1])
+			}
+		}
+	}
+	var flags []string
+	command(&process.Options{}, os.LookupEnv).Flags().VisitAll(func(f *pflag.Flag) { flags = append(flags, f.Name) })
+	slices.Sort(listed)
+	slices.Sort(flags)
+	if !slices.Equal(listed, flags) {
+		t.Errorf("the docs list %v, and there are %v", listed, flags)
 	}
 }
