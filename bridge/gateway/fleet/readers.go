@@ -150,10 +150,18 @@ func (n *Node) newReader(key readerKey) (*Reader, error) {
 	for id := range n.peers {
 		r.awaited[id] = true
 	}
+	if n.isNew() {
+		r.awaited[""] = true // nodes that it has not heard yet: it waits as long as it waits for any
+	}
 	n.readers[key] = r
 	n.askFor(n.subject("ask"), []string{key.user})
 	time.AfterFunc(n.o.Interval, func() { r.do(0, r.beReady) })
 	return r, nil
+}
+
+// isNew reports whether there may be nodes that this one has not heard yet: each says once an interval that it is there.
+func (n *Node) isNew() bool {
+	return !n.o.Bus.Alone() && time.Since(n.began) < 2*n.o.Interval
 }
 
 // Ready is closed when the pages that were there at the beginning have come, or an interval later.

@@ -8,8 +8,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/pagewire/pagewire/bridge/gateway"
+	"github.com/pagewire/pagewire/bridge/gateway/fleet/bus"
 	"github.com/pagewire/pagewire/bridge/testkit"
 	"github.com/pagewire/pagewire/bridge/wire"
 )
@@ -109,5 +111,24 @@ func TestCallsWithMuch(t *testing.T) {
 	}
 	if len(parts) < 3 || !slices.Equal(got, calls) {
 		t.Errorf("%d parts with %d calls", len(parts), len(got))
+	}
+}
+
+// A node that has just begun has not heard the others yet: an agent that comes at once is shown their pages too.
+func TestReaderOfANodeThatHasJustBegun(t *testing.T) {
+	first := openFleetOf(t, 1, time.Second)[0]
+	openTab(t, first, alice, map[string]string{app + "/doc": "one"})
+	for range 3 {
+		n := openNode(t, Options{Interval: time.Second,
+			Bus: bus.Options{Cluster: "127.0.0.1:0", Join: []string{first.ClusterAddr()}}})
+		testkit.Eventually(t, "the two are connected", func() bool {
+			before := first.Stats().Heard
+			n.askFor(n.subject("ask"), []string{bob})
+			return first.Stats().Heard > before
+		})
+		if got := openAgent(t, n, alice).URIs(); len(got) != 1 {
+			t.Errorf("it is shown %v", got)
+		}
+		n.Close()
 	}
 }
