@@ -103,8 +103,8 @@ func (l *login) token(w http.ResponseWriter, r *http.Request) {
 		"scope": asked.Get("scope")})
 }
 
-// The official TypeScript client, unmodified, knows where the fleet is and nothing else: by 401, the resource's metadata
-// and the authorization server's it finds its login, and then what its user has open.
+// The official TypeScript client, unmodified, knows where the fleet is and nothing else: by 401, the resource's
+// metadata and the authorization server's it finds its login, and then what its user has open.
 func TestClientThatFindsItsLogin(t *testing.T) {
 	t.Parallel()
 	l := openLogin(t)

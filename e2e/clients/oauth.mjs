@@ -1,6 +1,7 @@
 /**
- * The official TypeScript client, unmodified, that knows the URL of an MCP server and nothing else: it is refused, finds
- * out where to log in, registers, has its user log in, and then lists, reads and is told. Anything else is a failure.
+ * The official TypeScript client, unmodified, that knows the URL of an MCP server and nothing else: it is refused,
+ * finds out where to log in, registers, has its user log in, and then lists, reads and is told. Anything else is a
+ * failure.
  */
 import assert from "node:assert/strict";
 import { Client, StreamableHTTPClientTransport, UnauthorizedError } from "@modelcontextprotocol/client";

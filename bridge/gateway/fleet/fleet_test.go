@@ -214,7 +214,8 @@ func TestDocumentWithTwoLinks(t *testing.T) {
 func TestDuplicatedTabAtAnotherNode(t *testing.T) {
 	nodes := openFleet(t, 3)
 	document := func(n *Node, epoch, text string) *tab {
-		b := &tab{Page: testkit.NewPage(t, map[string]string{app + "/doc": text}), t: t, user: alice, name: "tab-of-two"}
+		b := &tab{Page: testkit.NewPage(t, map[string]string{app + "/doc": text}), t: t, user: alice,
+			name: "tab-of-two"}
 		b.Epoch(epoch)
 		b.dial(n)
 		return b

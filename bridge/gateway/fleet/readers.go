@@ -159,7 +159,8 @@ func (n *Node) newReader(key readerKey) (*Reader, error) {
 	return r, nil
 }
 
-// isNew reports whether there may be nodes that this one has not heard yet: each says once an interval that it is there.
+// isNew reports whether there may be nodes that this one has not heard yet: each says once an interval that it is
+// there.
 func (n *Node) isNew() bool {
 	return !n.o.Bus.Alone() && time.Since(n.began) < 2*n.o.Interval
 }
