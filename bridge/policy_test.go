@@ -107,13 +107,15 @@ var packages = []row{
 	// Past one machine: of NATS the bus alone knows, and nothing that the desktop's serve links knows of the fleet.
 	{"bridge/gateway/fleet/bus", native, "", "github.com/nats-io/nats-server/v2 github.com/nats-io/nats.go"},
 	{"bridge/gateway/fleet/relay", native, "bridge bridge/link bridge/wire", ""},
-	{"bridge/gateway/fleet", native, "bridge bridge/link bridge/gateway bridge/gateway/fleet/bus " +
+	{"bridge/gateway/fleet", native, "bridge bridge/link bridge/wire bridge/gateway bridge/gateway/fleet/bus " +
 		"bridge/gateway/fleet/relay", ""},
 	{"bridge/gateway/fleet/tickets/...", native, "bridge/gateway/weborigin", "github.com/lestrrat-go/jwx/v3"},
 	{"bridge/gateway/fleet/dial", native, "bridge/link bridge/gateway/fleet bridge/gateway/fleet/tickets " +
 		"bridge/gateway/internal/...", "github.com/coder/websocket"},
 	{"bridge/gateway/fleet/front", native, "bridge/gateway bridge/gateway/agents bridge/gateway/weborigin " +
 		"bridge/gateway/fleet bridge/gateway/fleet/tickets", "github.com/modelcontextprotocol/go-sdk"},
+	{"bridge/gateway/fleet/traces", native, "", "go.opentelemetry.io/otel go.opentelemetry.io/otel/sdk " +
+		"go.opentelemetry.io/otel/trace go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"},
 	{"bridge/gateway/fleet/process", native, "bridge/gateway bridge/gateway/agents bridge/gateway/weborigin " +
 		"bridge/gateway/fleet/...",
 		"github.com/VictoriaMetrics/metrics"},
@@ -230,7 +232,8 @@ func TestDesktopLinksNothingOfTheFleet(t *testing.T) {
 	}
 	foreign := func(pkg string) bool {
 		return strings.HasPrefix(pkg, module+"/bridge/gateway/fleet") || strings.HasPrefix(graph[pkg].module,
-			"github.com/nats-io/") || strings.HasPrefix(graph[pkg].module, "github.com/lestrrat-go/")
+			"github.com/nats-io/") || strings.HasPrefix(graph[pkg].module, "github.com/lestrrat-go/") ||
+			strings.HasPrefix(graph[pkg].module, "go.opentelemetry.io/")
 	}
 	for pkg := range of(module + "/bridge/cmd/pagewire") {
 		if foreign(pkg) {

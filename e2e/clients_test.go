@@ -79,13 +79,13 @@ func TestTypeScriptClient(t *testing.T) {
 	typeScriptClients(t, agentsHub(t))
 }
 
-// typeScriptClients runs it where agents go, by stdio where they go there so.
-func typeScriptClients(t *testing.T, at meeting) {
+// clientScript bundles a script with the official client.
+func clientScript(t *testing.T, entry string) (script string) {
 	t.Helper()
 	modules, _ := filepath.Abs("../js/node_modules")
-	script := filepath.Join(t.TempDir(), "client.mjs")
+	script = filepath.Join(t.TempDir(), "client.mjs")
 	built := api.Build(api.BuildOptions{
-		EntryPoints: []string{"clients/client.mjs"}, Bundle: true, Format: api.FormatESModule,
+		EntryPoints: []string{entry}, Bundle: true, Format: api.FormatESModule,
 		Platform:  api.PlatformNode,
 		NodePaths: []string{modules}, Outfile: script, Write: true,
 		Banner: map[string]string{
@@ -94,6 +94,13 @@ func typeScriptClients(t *testing.T, at meeting) {
 	if len(built.Errors) > 0 {
 		t.Fatal(built.Errors[0].Text)
 	}
+	return script
+}
+
+// typeScriptClients runs it where agents go, by stdio where they go there so.
+func typeScriptClients(t *testing.T, at meeting) {
+	t.Helper()
+	script := clientScript(t, "clients/client.mjs")
 	for _, mode := range []string{"legacy", "auto", "modern"} {
 		for transport, target := range map[string][]string{"stdio": at.stdio, "http": {at.url, at.header}} {
 			if target == nil {

@@ -82,7 +82,11 @@ func (g *Gateway) ConnectAs(transport, name string) (*Agent, error) {
 	if c == nil {
 		c = &client{name: name}
 	}
-	a := &Agent{g: g, id: g.lastPort, transport: transport, client: c, out: mcpconn.NewOutbox(&c.waiting, &g.waiting),
+	sums := []*atomic.Int64{&c.waiting, &g.waiting}
+	if g.opt.Pool != nil {
+		sums = append(sums, &g.opt.Pool.waiting)
+	}
+	a := &Agent{g: g, id: g.lastPort, transport: transport, client: c, out: mcpconn.NewOutbox(sums...),
 		done: make(chan struct{})}
 	if err := g.engine.Open(g.now(), a.id); err != nil {
 		return nil, err
@@ -235,6 +239,9 @@ func (a *Agent) send(message []byte) {
 		a.g.fullest(a.client).end("its client does not read what it asks for", true)
 	} else if a.g.waiting.Load() > maxWaitingAll {
 		a.g.fullest(nil).end("all agents together leave too much unread, and this one most of all", true)
+	}
+	if p := a.g.opt.Pool; p != nil && p.waiting.Load() > p.most {
+		p.relieve()
 	}
 	if !a.blocked.Load() && a.out.Size() > highWater {
 		a.blocked.Store(true)

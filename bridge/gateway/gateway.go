@@ -51,6 +51,8 @@ type Options struct {
 	// PageChars is how many characters a result of our own tools has at most, unless the agent wants more. Default
 	// 8,000.
 	PageChars int
+	// Pool bounds what waits for agents, of this gateway and others. Default nil: this one's own bound alone, 256 MiB.
+	Pool *Pool
 	// progressEvery is how often who waits is told that it is waited: some clients give a call up that says nothing for
 	// a minute, and count anew with each word. Default 5 s.
 	progressEvery time.Duration
@@ -177,6 +179,9 @@ func New(o Options) *Gateway {
 		},
 	}, (*host)(g))
 	g.mu = home.New(g.engine, g.leave)
+	if o.Pool != nil {
+		o.Pool.enter(g)
+	}
 	g.mu.Lock()
 	defer g.unlock()
 	g.retool()
@@ -216,6 +221,9 @@ func (g *Gateway) Close() {
 	}
 	g.engine.Shutdown(g.now())
 	g.closed = true
+	if g.opt.Pool != nil {
+		g.opt.Pool.leave(g)
+	}
 	g.mu.End()
 	g.tools.revisions.Clear() // with the engine's sessions
 	for _, a := range g.agents {

@@ -94,6 +94,9 @@ func command(o *process.Options, env func(string) (string, bool)) *cobra.Command
 				return fmt.Errorf("%w: %w", errUsage, err)
 			}
 			o.Version, o.Log = versionName(), log
+			if o.Traces == "" {
+				o.Traces = tracesByEnvironment(env)
+			}
 			return serve(cmd.Context(), *o)
 		},
 	}
@@ -117,10 +120,33 @@ func command(o *process.Options, env func(string) (string, bool)) *cobra.Command
 	f.IntVar(&o.Pages, "max-pages", 0, "`number` of pages at this node (default 100,000)")
 	f.IntVar(&o.UserPages, "max-user-pages", 0, "`number` of pages that one user has at this node (default 256)")
 	f.IntVar(&o.Users, "max-users", 0, "`number` of users that have agents at this node (default 20,000)")
+	f.IntVar(&o.OtherUsers, "max-other-users", 0, "`number` of users for whom one agent that may act for any has agents "+
+		"at this node (default 1,000)")
+	f.IntVar(&o.UserMessages, "user-messages", 0, "`number` of messages a second that one user's pages may cost on the "+
+		"bus (default 2,000)")
+	f.StringVar(&o.Traces, "traces", "", "`URL` of a receiver of traces, by OTLP over HTTP (default that of "+
+		"OTEL_EXPORTER_OTLP_ENDPOINT; without either there are none)")
 	busFlags(cmd, o)
 	f.StringVar(&level, "log-level", "info", "log to standard error from this `level` on: debug, info, warn, error")
 	f.StringVar(&format, "log-format", "json", "log as text or json")
 	return cmd
+}
+
+// tracesByEnvironment is where OpenTelemetry's own variables want traces; "" where they say nothing of it, or not to.
+func tracesByEnvironment(env func(string) (string, bool)) string {
+	if off, _ := env("OTEL_SDK_DISABLED"); strings.EqualFold(off, "true") {
+		return ""
+	}
+	if exporter, ok := env("OTEL_TRACES_EXPORTER"); ok && exporter != "otlp" && exporter != "" {
+		return ""
+	}
+	if at, _ := env("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"); at != "" {
+		return at
+	}
+	if at, _ := env("OTEL_EXPORTER_OTLP_ENDPOINT"); at != "" {
+		return strings.TrimSuffix(at, "/") + "/v1/traces"
+	}
+	return ""
 }
 
 // busFlags are those of where the other nodes are.

@@ -8,9 +8,13 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/spf13/pflag"
 
 	"github.com/pagewire/pagewire/bridge/gateway/fleet/process"
 	"github.com/pagewire/pagewire/bridge/gateway/fleet/tickets"
@@ -96,5 +100,54 @@ func TestOptionsThatAreNone(t *testing.T) {
 		if status == 0 || !strings.Contains(errs, c.says) || !strings.HasPrefix(errs, "pagewire-node: ") {
 			t.Errorf("%s: status %d, %q", name, status, errs)
 		}
+	}
+}
+
+// OpenTelemetry's own variables say where traces go, unless the flag does; and without either there are none.
+func TestWhereTracesGo(t *testing.T) {
+	const base, own = "OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"
+	for name, c := range map[string]struct {
+		env  map[string]string
+		args []string
+		want string
+	}{
+		"nothing":       {},
+		"the endpoint":  {env: map[string]string{base: "http://a:4318/"}, want: "http://a:4318/v1/traces"},
+		"that of these": {env: map[string]string{base: "http://a", own: "http://b/x"}, want: "http://b/x"},
+		"the flag": {env: map[string]string{base: "http://a"}, args: []string{"--traces", "http://c"},
+			want: "http://c"},
+		"disabled":  {env: map[string]string{base: "http://a", "OTEL_SDK_DISABLED": "true"}},
+		"no traces": {env: map[string]string{base: "http://a", "OTEL_TRACES_EXPORTER": "none"}},
+	} {
+		o, status, errs := try(t, c.env, c.args...)
+		if status != 0 || o.Traces != c.want {
+			t.Errorf("%s: %q, %s", name, o.Traces, errs)
+		}
+	}
+}
+
+// The page for operators has each flag, and none that is not there any more.
+func TestFlagsInTheDocs(t *testing.T) {
+	text, err := os.ReadFile("../../../demo/docs/nodes.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(text), "<!-- flags:")
+	table, _, _ = strings.Cut(table, "<!-- end of flags -->")
+	var listed []string
+	for _, line := range strings.Split(table, "\n") {
+		first, _, _ := strings.Cut(strings.TrimPrefix(line, "|"), "|")
+		if strings.HasPrefix(line, "| `--") {
+			for _, name := range regexp.MustCompile("`--([a-z-]+)`").FindAllStringSubmatch(first, -1) {
+				listed = append(listed, name[1])
+			}
+		}
+	}
+	var flags []string
+	command(&process.Options{}, os.LookupEnv).Flags().VisitAll(func(f *pflag.Flag) { flags = append(flags, f.Name) })
+	slices.Sort(listed)
+	slices.Sort(flags)
+	if !slices.Equal(listed, flags) {
+		t.Errorf("the docs list %v, and there are %v", listed, flags)
 	}
 }

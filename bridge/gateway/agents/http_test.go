@@ -4,6 +4,7 @@ package agents
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,6 +12,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -758,6 +760,44 @@ func TestCloseHanging(t *testing.T) {
 		t.Errorf("Close returns %v", err)
 	}
 	s.server.CloseClientConnections()
+}
+
+// What waits for a stream that is not read is one notification for each resource, and what a stream may have lost is one
+// for each too.
+func TestNotificationsThatWait(t *testing.T) {
+	var n notes
+	waits := func(want string) {
+		t.Helper()
+		if got := string(bytes.Join(n.waiting, []byte(" "))); got != want {
+			t.Errorf("there wait %q, want %q", got, want)
+		}
+	}
+	for _, text := range []string{"a", "a", "b", "a", "b", "c"} {
+		n.add([]byte(text))
+	}
+	waits("a b c")
+	n.take() // a, 1
+	n.take() // b, 2
+	n.add([]byte("a"))
+	waits("c a")
+	n.resume("1")
+	waits("b c a")
+	for range 3 {
+		n.take() // b, 3; c, 4; a, 5
+	}
+	n.resume("5")
+	waits("")
+	n.add([]byte("d"))
+	n.take()
+	n.resume("no number")
+	waits("d")
+	for i := range 2 * manySent {
+		n.add([]byte(strconv.Itoa(i)))
+		n.take()
+	}
+	if len(n.sent) > manySent {
+		t.Errorf("%d are kept", len(n.sent))
+	}
 }
 
 // A client that does not read its stream delays nobody, and gets the last state when it does.

@@ -3,6 +3,7 @@
 package agents
 
 import (
+	"bytes"
 	"cmp"
 	"slices"
 	"strconv"
@@ -22,6 +23,13 @@ type notes struct {
 // manySent is how many different ones are kept, of which the older half goes at a time: a session can subscribe to half
 // as many.
 const manySent = 2048
+
+// add has a notification wait, unless the same one does: an agent that is told once reads what is there then.
+func (n *notes) add(text []byte) {
+	if !slices.ContainsFunc(n.waiting, func(o []byte) bool { return bytes.Equal(o, text) }) {
+		n.waiting = append(n.waiting, text)
+	}
+}
 
 // take takes the first of those that wait, which is sent now under the number that is then the last.
 func (n *notes) take() []byte {
@@ -60,12 +68,13 @@ func (n *notes) resume(lastID string) {
 		after = n.began
 	}
 	n.began = n.number
-	var again [][]byte
+	waited := n.waiting
+	n.waiting = nil
 	for _, text := range n.since(after) {
 		delete(n.sent, text)
-		if !slices.ContainsFunc(n.waiting, func(w []byte) bool { return string(w) == text }) {
-			again = append(again, []byte(text))
-		}
+		n.add([]byte(text))
 	}
-	n.waiting = append(again, n.waiting...)
+	for _, text := range waited {
+		n.add(text)
+	}
 }

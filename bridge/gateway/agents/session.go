@@ -221,7 +221,7 @@ func (s *session) out() {
 			s.progressed(text)
 		default:
 			s.mu.Lock()
-			s.notes.waiting = append(s.notes.waiting, text)
+			s.notes.add(text)
 			s.steer()
 			s.mu.Unlock()
 		}

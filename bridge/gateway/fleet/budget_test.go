@@ -9,7 +9,8 @@ import (
 
 // A user's pages say so much at once, and from then on so much a second.
 func TestBudget(t *testing.T) {
-	var b budget
+	const budgetAtOnce, budgetPace = 10_000, 2_000
+	b := budget{pace: budgetPace}
 	now := time.Now()
 	for range budgetAtOnce {
 		b.spend(now)
@@ -39,7 +40,7 @@ func TestBudgetOfAUser(t *testing.T) {
 	n := openNode(t, Options{})
 	openReader(t, n, alice)
 	tabs := []*tab{openTab(t, n, alice, nil), openTab(t, n, alice, nil), openTab(t, n, bob, nil)}
-	for range budgetAtOnce + budgetPace {
+	for range 12_000 {
 		tabs[0].page.user.budget.spend(time.Now())
 	}
 	if tabs[1].page.Pause() == 0 || tabs[2].page.Pause() != 0 {

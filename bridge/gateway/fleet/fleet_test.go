@@ -209,6 +209,43 @@ func TestDocumentWithTwoLinks(t *testing.T) {
 	a.Reads(app+"/doc", "three")
 }
 
+// A tab that is duplicated takes its id with it, and its document may dial in elsewhere: agents see both, and the next
+// document in either tab takes its place.
+func TestDuplicatedTabAtAnotherNode(t *testing.T) {
+	nodes := openFleet(t, 3)
+	document := func(n *Node, epoch, text string) *tab {
+		b := &tab{Page: testkit.NewPage(t, map[string]string{app + "/doc": text}), t: t, user: alice,
+			name: "tab-of-two"}
+		b.Epoch(epoch)
+		b.dial(n)
+		return b
+	}
+	first := document(nodes[0], "first", "one")
+	a := openAgent(t, nodes[2], alice)
+	own := func(number int) string { return fmt.Sprintf("%s/.pagewire/tab/%d/doc", app, number) }
+	a.Reads(own(1), "one")
+	copied := document(nodes[1], "copied", "two")
+	a.Reads(own(2), "two")
+	a.Reads(own(1), "one")
+	copied.cut()
+	copied.dial(nodes[0]) // the same document
+	copied.Set(app+"/doc", "three")
+	a.Reads(own(2), "three")
+	leaves := func(b *tab) { // and its next document comes after that is known
+		b.say("bye", false)
+		b.cut()
+		testkit.Eventually(t, "it has left", func() bool { return nodes[2].Stats().Sessions == 1 })
+	}
+	leaves(copied)
+	document(nodes[2], "its next", "four")
+	a.Reads(own(2), "four")
+	a.Reads(own(1), "one")
+	leaves(first)
+	document(nodes[2], "the first's next", "five")
+	a.Reads(own(1), "five")
+	a.Reads(own(2), "four")
+}
+
 // A core is refused the page of another user, whatever it knows of it.
 func TestForeignSession(t *testing.T) {
 	nodes := openFleet(t, 2)

@@ -40,11 +40,19 @@ type Options struct {
 	// one user do. Default link.Limits', 1 GiB and 64 MiB.
 	Limits                  link.Limits
 	OfferedBytes, UserBytes int64
+	// WaitingBytes bounds what waits for all agents at the node that do not read, and as much may wait for the gateways
+	// of their users: what comes from other nodes. Default 512 MiB.
+	WaitingBytes int64
 	// Pages bounds the pages of the node, and UserPages those that one user has there. Default 100,000 and 256.
 	Pages, UserPages int
+	// UserMessages is how many messages a second what one user's pages say may cost on the bus, and five times as many
+	// at once: above that they are not heard for a while. Default 2,000.
+	UserMessages int
 	// Users bounds for how many users there are agents at the node, and OtherUsers for how many others there are agents
 	// of one user who may act for others. Default 20,000 and 1,000.
 	Users, OtherUsers int
+	// Tracer follows what agents ask for. Default none.
+	Tracer Tracer
 	// Gateway is how the gateways of users behave.
 	Gateway gateway.Options
 	// Log receives what happens. Default none.
@@ -59,6 +67,7 @@ func (o Options) withDefaults() Options {
 	}
 	pick(&o.Pages, 100_000)
 	pick(&o.UserPages, 256)
+	pick(&o.UserMessages, defaultPace)
 	pick(&o.Users, 20_000)
 	pick(&o.OtherUsers, 1000)
 	if o.OfferedBytes == 0 {
@@ -66,6 +75,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.UserBytes == 0 {
 		o.UserBytes = 64 << 20
+	}
+	if o.WaitingBytes == 0 {
+		o.WaitingBytes = 512 << 20
 	}
 	if o.Interval == 0 {
 		o.Interval = time.Second
@@ -93,7 +105,8 @@ type Node struct {
 	bus   *bus.Bus
 	began time.Time
 	relay relay.Options
-	quota relay.Quota // of all pages
+	quota relay.Quota  // of all pages
+	todo  atomic.Int64 // bytes that wait for the gateways of users
 
 	// drops, in tests, reports whether a message gets lost.
 	drops atomic.Pointer[func(text []byte) bool]
@@ -159,6 +172,7 @@ func Open(o Options) (*Node, error) {
 	}
 	n.relay = relay.Options{Build: o.Version, Limits: o.Limits, Send: n.toCore, AnyScheme: o.Gateway.AnyScheme}
 	n.quota.Most, n.quota.Whose = o.OfferedBytes, "of this node"
+	n.o.Gateway.Pool = gateway.NewPool(o.WaitingBytes, func() { n.counts.refuse("agent: reads nothing") })
 	if o.Bus.Name == "" {
 		o.Bus.Name = n.id
 	}

@@ -50,6 +50,7 @@ type farCore struct {
 	touched uint64 // frames of touches
 	heard   uint64
 	left    bool
+	trail   trail
 }
 
 // Attach takes a page of a user on, at the other end of a link: Receive takes its frames, of which the first is its
@@ -66,7 +67,7 @@ func (n *Node) Attach(user, origin string, send func(frame []byte)) (*Page, erro
 	}
 	u := n.users[user]
 	if u == nil {
-		u = &userPages{name: user, pages: map[*Page]bool{}}
+		u = &userPages{name: user, pages: map[*Page]bool{}, budget: budget{pace: n.o.UserMessages}}
 		u.quota.Most, u.quota.Whose, u.quota.Of = n.o.UserBytes, "of this user", &n.quota
 		n.users[user] = u
 	}
@@ -114,7 +115,13 @@ func (p *Page) Receive(frame []byte) error {
 
 // Pause says for how long the page is not to be heard, at most a second: its user's pages have said so much that the
 // node's others would wait for it on the bus.
-func (p *Page) Pause() time.Duration { return p.user.budget.pause(time.Now()) }
+func (p *Page) Pause() time.Duration {
+	pause := p.user.budget.pause(time.Now())
+	if pause > 0 {
+		p.node.counts.pauses.Add(1)
+	}
+	return pause
+}
 
 // short is a reason without what the page has said in it, and without numbers.
 func short(reason string) string {
@@ -170,6 +177,7 @@ func (p *Page) end(how string) {
 	n.mu.Unlock()
 	for _, f := range p.cores {
 		f.left = true
+		f.trail.end()
 		n.tell(f.node, head(kindGone, n.id, f.session), []byte(how))
 	}
 	p.cores = nil
@@ -228,6 +236,7 @@ func (n *Node) toCore(c *relay.Core, frame []byte, touch bool) {
 		return
 	}
 	f.sent++
+	f.trail.answered(frame)
 	n.tell(f.node, head(kindPage, n.id, f.session, f.sent), frame)
 }
 
@@ -326,6 +335,11 @@ func (n *Node) fromCore(m *message) {
 		f.gap()
 	default:
 		f.heard++
+		if n.o.Tracer != nil {
+			f.trail.asked(m.body, func(call string) (done func(ok bool)) {
+				return n.o.Tracer.Answers(m.word(2), call, p.user.name)
+			})
+		}
 		f.obey(m.body)
 	}
 	if !p.ended {
@@ -367,6 +381,7 @@ func (f *farCore) end() {
 		return
 	}
 	f.left = true
+	f.trail.end()
 	p := f.page
 	p.node.forgetCore(f)
 	for i, o := range p.cores {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pagewire/pagewire/bridge/gateway"
 	"github.com/pagewire/pagewire/bridge/link"
+	"github.com/pagewire/pagewire/bridge/wire"
 )
 
 // The side of a node that has agents.
@@ -36,6 +37,8 @@ type Reader struct {
 	cancel func() // the subscription
 	users  int    // guarded by the node's lock, as is used
 	used   time.Time
+
+	requests requests // of its agents, while they are traced
 
 	// Done by one goroutine at a time, while there is something to do: all below is that one's.
 	mu      sync.Mutex
@@ -70,6 +73,7 @@ type session struct {
 	began   time.Time
 	page    *gateway.Page // nil until it has introduced itself
 	about   link.About
+	tab     string // by which the gateway knows it
 	heard   uint64 // frames
 	touches uint64
 	ended   bool
@@ -78,9 +82,11 @@ type session struct {
 	opened bool
 	over   bool
 	sent   uint64
+	trail  trail
 }
 
-// maxTodo bounds what waits for one user's gateway, in bytes; what is above that is lost, and then repaired.
+// maxTodo bounds what waits for one user's gateway, in bytes, as Options.WaitingBytes does for all of them; what is
+// above that is lost, and then repaired.
 const maxTodo = 64 << 20
 
 // Reader returns the gateway for a user's agents here, and makes it if there is none, with what serve, which may be
@@ -144,10 +150,19 @@ func (n *Node) newReader(key readerKey) (*Reader, error) {
 	for id := range n.peers {
 		r.awaited[id] = true
 	}
+	if n.isNew() {
+		r.awaited[""] = true // nodes that it has not heard yet: it waits as long as it waits for any
+	}
 	n.readers[key] = r
 	n.askFor(n.subject("ask"), []string{key.user})
 	time.AfterFunc(n.o.Interval, func() { r.do(0, r.beReady) })
 	return r, nil
+}
+
+// isNew reports whether there may be nodes that this one has not heard yet: each says once an interval that it is
+// there.
+func (n *Node) isNew() bool {
+	return !n.o.Bus.Alone() && time.Since(n.began) < 2*n.o.Interval
 }
 
 // Ready is closed when the pages that were there at the beginning have come, or an interval later.
@@ -178,15 +193,18 @@ func (r *Reader) check() {
 func (r *Reader) do(bytes int, what func()) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if bytes > 0 && r.bytes+bytes > maxTodo {
+	all := &r.node.todo
+	if bytes > 0 && (r.bytes+bytes > maxTodo || all.Load()+int64(bytes) > r.node.o.WaitingBytes) {
 		return false
 	}
 	r.bytes += bytes
+	all.Add(int64(bytes))
 	r.todo = append(r.todo, func() {
 		what()
 		r.mu.Lock()
 		r.bytes -= bytes
 		r.mu.Unlock()
+		all.Add(int64(-bytes))
 	})
 	if !r.doing {
 		r.doing = true
@@ -285,6 +303,7 @@ func (n *Node) readersUsers() []string {
 
 // hasPages takes which pages a node has of users.
 func (n *Node) hasPages(m *message) {
+	n.counts.has.Add(1)
 	for _, line := range m.lines() {
 		words := strings.Split(line, " ")
 		for _, acts := range []bool{true, false} {
@@ -414,6 +433,7 @@ func (s *session) end(reason string) {
 	n.mu.Unlock()
 	s.mu.Lock()
 	s.over = true
+	s.trail.end()
 	s.mu.Unlock()
 	n.tell(s.at.node, head(kindLeave, n.id, s.number))
 	if s.page != nil {
@@ -423,6 +443,11 @@ func (s *session) end(reason string) {
 
 // receive takes a frame of the page.
 func (s *session) receive(frame []byte) {
+	if s.r.node.o.Tracer != nil {
+		s.mu.Lock()
+		s.trail.answered(frame)
+		s.mu.Unlock()
+	}
 	if s.page == nil && !s.introduced(frame) {
 		return
 	}
@@ -455,8 +480,11 @@ func (s *session) introduced(frame []byte) bool {
 		s.end("it has connected anew")
 		return false
 	}
+	if s.tab = s.r.tabOf(s); before != nil {
+		s.tab = before.tab
+	}
 	info := gateway.PageInfo{
-		Tab: "page " + about.Origin + " " + about.Tab, Frame: about.Frame, Origin: about.Origin, URL: about.URL,
+		Tab: s.tab, Frame: about.Frame, Origin: about.Origin, URL: about.URL,
 		Transport: "fleet",
 	}
 	if about.Title != nil {
@@ -479,6 +507,26 @@ func (s *session) introduced(frame []byte) bool {
 	return true
 }
 
+// tabOf names the tab of a page: as the page does, unless another document, at another node, has that. Then one of the
+// two is in a copy of the tab, which the browser gave the same id, and both are to be seen. The name is another
+// document's when that has gone: so the next one in a copy has the same.
+func (r *Reader) tabOf(s *session) string {
+	taken := func(name string) bool {
+		for _, o := range r.pages {
+			if o != s && o.page != nil && o.tab == name && o.about.Frame == s.about.Frame {
+				return true
+			}
+		}
+		return false
+	}
+	name := "page " + s.about.Origin + " " + s.about.Tab
+	copied := name
+	for i := 2; taken(copied); i++ {
+		copied = name + " copy " + strconv.Itoa(i)
+	}
+	return copied
+}
+
 // send says a frame to the page, which answers nothing that is empty.
 func (s *session) send(frame []byte) {
 	n := s.r.node
@@ -494,8 +542,52 @@ func (s *session) send(frame []byte) {
 	if s.over {
 		return
 	}
-	s.sent++
-	n.tell(s.at.node, head(kindCore, n.id, s.number, s.sent), frame)
+	for _, part := range parted(frame) {
+		s.sent++
+		line := head(kindCore, n.id, s.number, s.sent)
+		if carry := s.traced(part); carry != "" {
+			line = append(append(line[:len(line)-1], " "+carry...), '\n')
+		}
+		n.tell(s.at.node, line, part)
+	}
+}
+
+// traced follows the calls of a frame, and returns what is to go with it. It is called with s.mu held.
+func (s *session) traced(frame []byte) (carry string) {
+	tracer := s.r.node.o.Tracer
+	if tracer == nil {
+		return ""
+	}
+	s.trail.asked(frame, func(call string) (done func(ok bool)) {
+		carry, done = tracer.Asks(s.r.requests.only(), call, s.r.key.user)
+		return done
+	})
+	return carry
+}
+
+// maxCoreFrame bounds a frame of a core, but for its last call: 64 calls of tools may have 4 MiB each, and a message of
+// the bus 18.
+const maxCoreFrame = 1 << 20
+
+// parted makes several frames of one that is too long.
+func parted(frame []byte) (parts [][]byte) {
+	if len(frame) <= maxCoreFrame {
+		return [][]byte{frame}
+	}
+	var part wire.Text
+	wire.Value(frame).Elements(func(call wire.Value) bool {
+		if len(part) > maxCoreFrame {
+			parts = append(parts, part.Raw("]"))
+			part = nil
+		}
+		if len(part) == 0 {
+			part = part.Raw("[").Bytes(call)
+		} else {
+			part = part.Raw(",").Bytes(call)
+		}
+		return true
+	})
+	return append(parts, part.Raw("]"))
 }
 
 // sumSessions says what was sent to each node's pages.

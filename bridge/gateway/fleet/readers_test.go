@@ -4,11 +4,16 @@ package fleet
 
 import (
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/pagewire/pagewire/bridge/gateway"
+	"github.com/pagewire/pagewire/bridge/gateway/fleet/bus"
 	"github.com/pagewire/pagewire/bridge/testkit"
+	"github.com/pagewire/pagewire/bridge/wire"
 )
 
 // A slowServer takes its time to close.
@@ -80,4 +85,50 @@ func TestReadersForOthers(t *testing.T) {
 		}
 		return err == nil
 	})
+}
+
+// Calls with more arguments together than one message of the bus has travel in frames of some each, in order.
+func TestCallsWithMuch(t *testing.T) {
+	call := func(i int) string { return fmt.Sprintf(`["callTool",%d,"%s"]`, i, strings.Repeat("x", 400<<10)) }
+	small := []byte("[" + `["end",1]` + "]")
+	if got := parted(small); len(got) != 1 || string(got[0]) != string(small) {
+		t.Errorf("a small frame becomes %s", got)
+	}
+	var calls []string
+	for i := range 10 {
+		calls = append(calls, call(i))
+	}
+	parts := parted([]byte("[" + strings.Join(calls, ",") + "]"))
+	var got []string
+	for _, part := range parts {
+		if len(part) > 2<<20 {
+			t.Errorf("a part has %d bytes", len(part))
+		}
+		wire.Value(part).Elements(func(v wire.Value) bool {
+			got = append(got, string(v))
+			return true
+		})
+	}
+	if len(parts) < 3 || !slices.Equal(got, calls) {
+		t.Errorf("%d parts with %d calls", len(parts), len(got))
+	}
+}
+
+// A node that has just begun has not heard the others yet: an agent that comes at once is shown their pages too.
+func TestReaderOfANodeThatHasJustBegun(t *testing.T) {
+	first := openFleetOf(t, 1, time.Second)[0]
+	openTab(t, first, alice, map[string]string{app + "/doc": "one"})
+	for range 3 {
+		n := openNode(t, Options{Interval: time.Second,
+			Bus: bus.Options{Cluster: "127.0.0.1:0", Join: []string{first.ClusterAddr()}}})
+		testkit.Eventually(t, "the two are connected", func() bool {
+			before := first.Stats().Heard
+			n.askFor(n.subject("ask"), []string{bob})
+			return first.Stats().Heard > before
+		})
+		if got := openAgent(t, n, alice).URIs(); len(got) != 1 {
+			t.Errorf("it is shown %v", got)
+		}
+		n.Close()
+	}
 }

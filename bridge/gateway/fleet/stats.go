@@ -11,7 +11,7 @@ import (
 
 // counts are what a node has done since Open.
 type counts struct {
-	said, unsaid, heard, touches, gaps, again, lost atomic.Int64
+	said, unsaid, heard, touches, gaps, again, lost, pauses, has atomic.Int64
 
 	mu      sync.Mutex
 	refused map[string]int64
@@ -37,12 +37,17 @@ type Stats struct {
 	// held now
 	Nodes, Pages, Users, Readers, Cores, Sessions, Watched, Agents int
 	OfferedBytes                                                   int64
+	// WaitingBytes are what agents, and their users' gateways, have not taken yet.
+	WaitingBytes int64
 	// BusLatency is how long the last beat took on the bus and back.
 	BusLatency time.Duration
 	// since Open: messages said, those that the bus did not take, and heard; of those said, with touches
 	Said, Unsaid, Heard, Touches int64
 	// since Open: sessions that something was lost of, touches that were said again, messages that were dropped
 	Gaps, Again, Lost int64
+	// since Open: how often a page was not heard for a while, because its user's pages said too much; and how many
+	// words there were about which pages other nodes have
+	Pauses, Has int64
 	// what was refused, by reason
 	Refused map[string]int64
 }
@@ -51,7 +56,8 @@ type Stats struct {
 func (n *Node) Stats() Stats {
 	n.mu.Lock()
 	s := Stats{Nodes: len(n.peers), Pages: len(n.pages), Users: len(n.users), Readers: len(n.readers),
-		Sessions: len(n.sessions), OfferedBytes: n.quota.Held.Load(), BusLatency: n.latency}
+		Sessions: len(n.sessions), OfferedBytes: n.quota.Held.Load(),
+		WaitingBytes: n.o.Gateway.Pool.Waiting() + n.todo.Load(), BusLatency: n.latency}
 	watched := map[*Page]bool{}
 	for _, cores := range n.cores {
 		s.Cores += len(cores)
@@ -72,6 +78,7 @@ func (n *Node) Stats() Stats {
 	c := &n.counts
 	s.Said, s.Unsaid, s.Heard, s.Touches = c.said.Load(), c.unsaid.Load(), c.heard.Load(), c.touches.Load()
 	s.Gaps, s.Again, s.Lost = c.gaps.Load(), c.again.Load(), c.lost.Load()
+	s.Pauses, s.Has = c.pauses.Load(), c.has.Load()
 	c.mu.Lock()
 	s.Refused = maps.Clone(c.refused)
 	c.mu.Unlock()

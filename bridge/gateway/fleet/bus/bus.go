@@ -63,6 +63,9 @@ type Options struct {
 	noGossip bool
 }
 
+// Alone reports whether there can be no other node.
+func (o *Options) Alone() bool { return o.URL == "" && o.Cluster == "" }
+
 // A Bus is a node's connection to the others. Its methods may be called concurrently.
 type Bus struct {
 	conn     *nats.Conn

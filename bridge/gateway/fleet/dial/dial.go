@@ -48,6 +48,9 @@ const (
 	firstTimeout = 10 * time.Second
 	// room bounds what all pages together have under way, in bytes: eight of the largest frames.
 	room = 8 * maxFrame
+	// maxUnsent bounds, in bytes, what waits for all pages that do not take what they are sent: a call of a tool may
+	// have 4 MiB of arguments, and one page 32 MiB waiting.
+	maxUnsent = 256 << 20
 	// maxStrangers bounds the connections that have not said yet whose they are. Where there is one more the oldest
 	// goes: a page says it at once, and were the newest refused, 410 a second that are silent would keep all pages out.
 	maxStrangers = 4096
@@ -66,8 +69,9 @@ const (
 
 // A Handler takes the WebSockets of pages.
 type Handler struct {
-	o    Options
-	room *wsconn.Room
+	o       Options
+	room    *wsconn.Room
+	backlog *wsconn.Backlog
 
 	mu        sync.Mutex
 	draining  bool
@@ -102,7 +106,8 @@ func New(o Options) *Handler {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Handler{o: o, room: wsconn.NewRoom(room), most: maxStrangers, pages: map[*document]bool{},
+	return &Handler{o: o, room: wsconn.NewRoom(room), backlog: wsconn.NewBacklog(maxUnsent),
+		most: maxStrangers, pages: map[*document]bool{},
 		seats: map[seat]*document{}}
 }
 
@@ -150,7 +155,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	d := &document{h: h, origin: origin, began: time.Now(), done: make(chan struct{})}
-	conn, err := wsconn.Accept(w, r, wsconn.Options{MaxMessage: maxFirst, Note: d.note, Room: h.room, Whose: origin})
+	conn, err := wsconn.Accept(w, r, wsconn.Options{MaxMessage: maxFirst, Note: d.note, Room: h.room,
+		Backlog: h.backlog, Whose: origin})
 	if err != nil {
 		return // it has been answered
 	}

@@ -39,6 +39,11 @@ type place struct {
 
 func openPlace(t *testing.T) *place {
 	t.Helper()
+	return openPlaceWith(t, fleet.Options{})
+}
+
+func openPlaceWith(t *testing.T, o fleet.Options) *place {
+	t.Helper()
 	log := slog.New(slog.NewTextHandler(testkit.LogOf(t, "the node"), nil))
 	login, err := issuertest.New("https://login.example", audience)
 	if err != nil {
@@ -54,7 +59,8 @@ func openPlace(t *testing.T) *place {
 		t.Fatal(err)
 	}
 	p := &place{t: t, login: login}
-	if p.node, err = fleet.Open(fleet.Options{Log: log}); err != nil {
+	o.Log = log
+	if p.node, err = fleet.Open(o); err != nil {
 		t.Fatal(err)
 	}
 	p.pages = New(Options{Node: p.node, Tickets: verifier, Log: log})
@@ -77,8 +83,13 @@ type socket struct {
 
 func (p *place) dial(origin string) *socket {
 	p.t.Helper()
-	ws, _, err := websocket.Dial(p.t.Context(), p.server.URL,
-		&websocket.DialOptions{HTTPHeader: http.Header{"Origin": {origin}}, Subprotocols: []string{"pagewire.v1"}})
+	return p.dialBy(origin, http.DefaultClient)
+}
+
+func (p *place) dialBy(origin string, by *http.Client) *socket {
+	p.t.Helper()
+	ws, _, err := websocket.Dial(p.t.Context(), p.server.URL, &websocket.DialOptions{HTTPClient: by,
+		HTTPHeader: http.Header{"Origin": {origin}}, Subprotocols: []string{"pagewire.v1"}})
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -130,12 +141,18 @@ func unwrap(err error) error {
 	return nil
 }
 
-// run makes the socket a page's: it introduces itself, and is heard until its end.
-func (s *socket) run(ticket, tab string, state map[string]string) *testkit.Page {
+// begin makes the socket a page's: it introduces itself, and hears nothing.
+func (s *socket) begin(ticket, tab string, state map[string]string) *testkit.Page {
 	s.say(note(ticket))
 	page := testkit.NewPage(s.t, state)
 	page.Epoch("epoch of " + tab)
 	page.Connect(func(frame []byte) { s.say(string(frame)) }, map[string]any{"tab": tab, "url": app + "/"})
+	return page
+}
+
+// run is begin for one that is heard until its end.
+func (s *socket) run(ticket, tab string, state map[string]string) *testkit.Page {
+	page := s.begin(ticket, tab, state)
 	go func() {
 		for {
 			_, text, err := s.Read(context.Background())

@@ -64,6 +64,8 @@ type Options struct {
 	Hosts, Origins []string
 	// Roots are the authorities of other nodes' certificates. Default the system's.
 	Roots *x509.CertPool
+	// Seen is called with each request that is served here, and its user's hash. May be nil.
+	Seen func(r *http.Request, user string)
 	// Shares bound what one agent may have.
 	Shares agents.Shares
 	// Log receives what happens. Default none.
@@ -209,6 +211,12 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer release()
+	if h.o.Seen != nil {
+		h.o.Seen(r, user)
+	}
+	if r.Method == http.MethodPost && r.Header.Get("Mcp-Method") != "subscriptions/listen" {
+		defer reader.Under(r.Context())()
+	}
 	ctx, cancel := context.WithDeadline(r.Context(), claim.Until.Add(time.Minute))
 	defer cancel()
 	select {

@@ -45,11 +45,12 @@ type place struct {
 
 func openPlace(t *testing.T, size int) *place {
 	t.Helper()
-	return openPlaceAt(t, size, httptest.NewServer, nil)
+	return openPlaceAt(t, size, httptest.NewServer, nil, 200*time.Millisecond)
 }
 
 // openPlaceAt opens one whose nodes are servers that start makes, of an authority.
-func openPlaceAt(t *testing.T, size int, start func(http.Handler) *httptest.Server, roots *x509.CertPool) *place {
+func openPlaceAt(t *testing.T, size int, start func(http.Handler) *httptest.Server, roots *x509.CertPool,
+	interval time.Duration) *place {
 	t.Helper()
 	login, err := issuertest.New("https://login.example", public)
 	if err != nil {
@@ -72,7 +73,7 @@ func openPlaceAt(t *testing.T, size int, start func(http.Handler) *httptest.Serv
 		server := start(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			handler.Load().ServeHTTP(w, r)
 		}))
-		n, err := fleet.Open(fleet.Options{Log: log, URL: server.URL, Interval: 200 * time.Millisecond,
+		n, err := fleet.Open(fleet.Options{Log: log, URL: server.URL, Interval: interval,
 			Bus: bus.Options{Cluster: "127.0.0.1:0", Join: join, Secret: "secret"}})
 		if err != nil {
 			t.Fatal(err)
@@ -374,7 +375,7 @@ func TestNodesOfAnAuthority(t *testing.T) {
 		roots  *x509.CertPool
 		status int
 	}{"named": {roots, 200}, "not named": {nil, 404}} {
-		p := openPlaceAt(t, 2, httptest.NewTLSServer, c.roots)
+		p := openPlaceAt(t, 2, httptest.NewTLSServer, c.roots, 200*time.Millisecond)
 		ask := func(node int, session, body string) *http.Response {
 			answer, _ := p.post(node, func(r *http.Request) {
 				r.Header.Set("Authorization", "Bearer "+p.login.Token("alice", "pages:read"))

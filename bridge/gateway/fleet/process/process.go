@@ -29,6 +29,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/fleet/dial"
 	"github.com/pagewire/pagewire/bridge/gateway/fleet/front"
 	"github.com/pagewire/pagewire/bridge/gateway/fleet/tickets"
+	"github.com/pagewire/pagewire/bridge/gateway/fleet/traces"
 	"github.com/pagewire/pagewire/bridge/gateway/weborigin"
 )
 
@@ -60,9 +61,12 @@ type Options struct {
 	ClusterCert, ClusterKey, ClusterCA string
 	NATS, NATSCreds, NATSCA            string
 	Space                              string
-	// Pages, UserPages, Users are those of fleet.Options, Shares those of agents.HTTPOptions.
-	Pages, UserPages, Users int
-	Shares                  agents.Shares
+	// Pages, UserPages, Users, OtherUsers and UserMessages are those of fleet.Options, Shares those of
+	// agents.HTTPOptions.
+	Pages, UserPages, Users, OtherUsers, UserMessages int
+	Shares                                            agents.Shares
+	// Traces is the URL of a receiver of traces, by OTLP over HTTP. Default none.
+	Traces string
 	// AnyScheme is gateway.Options.AnyScheme, for conformance suites.
 	AnyScheme bool
 	// Drain is how long pages may take to go elsewhere. Default DefaultDrain.
@@ -88,6 +92,8 @@ type process struct {
 	node   *fleet.Node
 	pages  *dial.Handler
 	agents *front.Handler
+	traces *traces.Traces // nil where there are none
+	shown  *certificate   // nil without TLS
 	leaves atomic.Bool
 }
 
@@ -109,10 +115,10 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	failed := make(chan error, 2)
-	public := p.serve(listen, p.public(), o.TLSCert != "", failed)
+	public := p.serve(listen, p.public(), p.shown, failed)
 	var private *http.Server
 	if admin != nil {
-		private = p.serve(admin, p.admin(), false, failed)
+		private = p.serve(admin, p.admin(), nil, failed)
 	}
 	o.started(listen, admin, p.node)
 	select {
@@ -210,24 +216,51 @@ func newProcess(o Options, listen net.Listener) (*process, error) {
 	}
 	self := o.nodeURL(listen)
 	p := &process{o: o}
-	p.node, err = fleet.Open(fleet.Options{Version: o.Version, Bus: at, Space: o.Space, URL: self, Pages: o.Pages,
-		UserPages: o.UserPages, Users: o.Users, Interval: o.interval, Log: o.Log,
-		Gateway: gateway.Options{AnyScheme: o.AnyScheme}})
-	if err != nil {
+	if o.TLSCert != "" {
+		if p.shown, err = newCertificate(o.TLSCert, o.TLSKey, o.Log); err != nil {
+			return nil, usage("--tls-cert and --tls-key: %w", err)
+		}
+	}
+	if err := p.trace(); err != nil {
 		return nil, err
 	}
+	members := fleet.Options{Version: o.Version, Bus: at, Space: o.Space, URL: self, Pages: o.Pages,
+		UserPages: o.UserPages, Users: o.Users, OtherUsers: o.OtherUsers, UserMessages: o.UserMessages,
+		Interval: o.interval, Log: o.Log, Gateway: gateway.Options{AnyScheme: o.AnyScheme}}
+	doors := front.Options{Tickets: verifier, PublicURL: o.PublicURL, Origins: o.AllowOrigins, Roots: roots,
+		Shares: o.Shares, Log: o.Log}
+	if p.traces != nil {
+		members.Tracer, doors.Seen = p.traces, p.traces.Seen
+	}
+	if p.node, err = fleet.Open(members); err != nil {
+		return nil, err
+	}
+	doors.Node = p.node
 	hosts := o.AllowHosts
 	if u, err := url.Parse(self); err == nil && u.Hostname() != "" {
 		hosts = append([]string{u.Hostname()}, hosts...)
 	}
-	p.agents, err = front.New(front.Options{Node: p.node, Tickets: verifier, PublicURL: o.PublicURL, Hosts: hosts,
-		Origins: o.AllowOrigins, Roots: roots, Shares: o.Shares, Log: o.Log})
-	if err != nil {
+	doors.Hosts = hosts
+	if p.agents, err = front.New(doors); err != nil {
 		p.node.Close()
 		return nil, usage("%w", err)
 	}
 	p.pages = dial.New(dial.Options{Node: p.node, Tickets: verifier, Log: o.Log})
 	return p, nil
+}
+
+// trace begins to export traces, if it is to.
+func (p *process) trace() (err error) {
+	if p.o.Traces == "" {
+		return nil
+	}
+	p.traces, err = traces.New(traces.Options{Endpoint: p.o.Traces, Version: p.o.Version, Failed: func(err error) {
+		p.o.Log.Warn("traces could not be exported", "error", err)
+	}})
+	if err != nil {
+		return usage("%w", err)
+	}
+	return nil
 }
 
 // nodeURL is where other nodes reach this one, "" where that cannot be known.
@@ -271,7 +304,7 @@ func (o *Options) bus() (b bus.Options, err error) {
 	if o.ClusterCert == "" {
 		return b, nil
 	}
-	pair, err := tls.LoadX509KeyPair(o.ClusterCert, o.ClusterKey)
+	shown, err := newCertificate(o.ClusterCert, o.ClusterKey, o.Log)
 	if err != nil {
 		return b, usage("--cluster-cert and --cluster-key: %w", err)
 	}
@@ -279,7 +312,8 @@ func (o *Options) bus() (b bus.Options, err error) {
 	if err != nil {
 		return b, err
 	}
-	b.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, RootCAs: roots, MinVersion: tls.VersionTLS12}
+	b.TLS = shown.config()
+	b.TLS.RootCAs = roots
 	return b, nil
 }
 
@@ -299,22 +333,30 @@ func rootsOf(file string) (*x509.CertPool, error) {
 func (p *process) public() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/page", p.pages)
-	mux.Handle("/mcp", p.agents)
+	mux.Handle("/mcp", p.traced(p.agents))
 	mux.Handle("/.well-known/", p.agents)
 	p.health(mux)
 	return mux
 }
 
-// serve serves a handler until the server is shut down.
-func (p *process) serve(l net.Listener, h http.Handler, secure bool, failed chan<- error) *http.Server {
+func (p *process) traced(h http.Handler) http.Handler {
+	if p.traces == nil {
+		return h
+	}
+	return p.traces.Agents(h)
+}
+
+// serve serves a handler until the server is shut down, with TLS where there is a certificate.
+func (p *process) serve(l net.Listener, h http.Handler, shown *certificate, failed chan<- error) *http.Server {
 	s := &http.Server{
 		Handler: h, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
 		ErrorLog: slog.NewLogLogger(p.o.Log.Handler(), slog.LevelDebug),
 	}
 	go func() {
 		var err error
-		if secure {
-			err = s.ServeTLS(l, p.o.TLSCert, p.o.TLSKey)
+		if shown != nil {
+			s.TLSConfig = shown.config()
+			err = s.ServeTLS(l, "", "")
 		} else {
 			err = s.Serve(l)
 		}
@@ -345,4 +387,9 @@ func (p *process) end(public, private *http.Server) {
 		}
 	}
 	p.agents.Close()
+	if p.traces != nil {
+		if err := p.traces.Close(); err != nil {
+			p.o.Log.Warn("the last traces could not be exported", "error", err)
+		}
+	}
 }

@@ -35,11 +35,13 @@ type place struct {
 	login  *issuertest.Issuer
 	keys   string
 	secret string
+	traces string // where nodes that are started from now on export them
 	nodes  []*member
 }
 
 type member struct {
 	listen, admin, cluster string
+	own                    *os.Process // of its own, or nil
 	stop                   context.CancelFunc
 	ended                  chan error
 }
@@ -68,18 +70,36 @@ func newFleet(t *testing.T, size int) *place {
 	return f
 }
 
+// A setup is what the nodes of a place differ in from those of others, and each from the last.
+type setup struct {
+	Issuer, Keys, Secret, Traces string
+	Join                         []string
+}
+
+// next is the setup of the next node.
+func (f *place) next() setup {
+	s := setup{Issuer: f.login.Name, Keys: f.keys, Secret: f.secret, Traces: f.traces}
+	for _, other := range f.nodes {
+		s.Join = append(s.Join, other.cluster)
+	}
+	return s
+}
+
+func (s setup) options() Options {
+	return Options{
+		Listen: "127.0.0.1:0", Admin: "127.0.0.1:0", PublicURL: public, Cluster: "127.0.0.1:0", SecretFile: s.Secret,
+		Issuers: []tickets.Issuer{{Issuer: s.Issuer, JWKS: s.Keys}}, Drain: 2 * time.Second, Join: s.Join,
+		Traces:   s.Traces,
+		interval: 200 * time.Millisecond,
+	}
+}
+
 func (f *place) start() *member {
 	f.t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
 	m := &member{stop: stop, ended: make(chan error, 1)}
-	o := Options{
-		Listen: "127.0.0.1:0", Admin: "127.0.0.1:0", PublicURL: public, Cluster: "127.0.0.1:0", SecretFile: f.secret,
-		Issuers: []tickets.Issuer{{Issuer: f.login.Name, JWKS: f.keys}}, Drain: 2 * time.Second,
-		Log: slog.New(slog.NewTextHandler(testkit.LogOf(f.t, "a node"), nil)), interval: 200 * time.Millisecond,
-	}
-	for _, other := range f.nodes {
-		o.Join = append(o.Join, other.cluster)
-	}
+	o := f.next().options()
+	o.Log = slog.New(slog.NewTextHandler(testkit.LogOf(f.t, "a node"), nil))
 	started := make(chan [3]net.Addr, 1)
 	o.Started = func(listen, admin, cluster net.Addr) { started <- [3]net.Addr{listen, admin, cluster} }
 	go func() { m.ended <- Run(ctx, o) }()
@@ -148,8 +168,13 @@ func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 
 func (f *place) agent(m *member, subject string) *testkit.Agent {
 	f.t.Helper()
+	return f.agentBy(m, bearer(f.login.Token(subject, "pages:read pages:act")), testkit.Legacy)
+}
+
+func (f *place) agentBy(m *member, by http.RoundTripper, version string) *testkit.Agent {
+	f.t.Helper()
 	return testkit.Connect(f.t, &mcp.StreamableClientTransport{Endpoint: "http://" + m.listen + "/mcp",
-		HTTPClient: &http.Client{Transport: bearer(f.login.Token(subject, "pages:read pages:act"))}}, testkit.Legacy)
+		HTTPClient: &http.Client{Transport: by}}, version)
 }
 
 // Three nodes, two users: each agent sees its user's page; a node is told to end, its page goes elsewhere, and the
@@ -202,7 +227,8 @@ func TestMetrics(t *testing.T) {
 	text := get(t, m.admin, "/metrics")
 	for _, line := range []string{"pagewire_node_pages 1\n", "pagewire_node_agents 1\n", "pagewire_node_cores 1\n",
 		"pagewire_node_bus_up 1\n", `pagewire_node_refused_total{reason="page: no origin"} 1` + "\n",
-		"pagewire_node_messages_said_total ", "pagewire_node_bus_latency_seconds "} {
+		"pagewire_node_messages_said_total ", "pagewire_node_bus_latency_seconds ", "pagewire_node_waiting_bytes ",
+		"pagewire_node_pauses_total 0\n", "pagewire_node_announcements_total "} {
 		if !strings.Contains(text, line) {
 			t.Errorf("the metrics lack %q:\n%s", line, text)
 		}
@@ -240,6 +266,7 @@ func TestOptionsThatAreRefused(t *testing.T) {
 		"a short secret":      func(o *Options) { o.SecretFile = short },
 		"no such certificate": func(o *Options) { o.ClusterCert = "/nowhere" },
 		"no such authority":   func(o *Options) { o.NATSCA = "/nowhere" },
+		"no receiver":         func(o *Options) { o.Traces = "here" },
 		"no authority":        func(o *Options) { o.NATSCA = short },
 	} {
 		o := good

@@ -365,7 +365,15 @@ func (s saying) Bytes(text []byte) saying {
 	return s
 }
 
-func (s saying) end() { s.c.out = s.c.out.Raw("]") }
+// maxOut bounds what is written as one frame, but for its last call, in bytes: a page offers up to 20 MiB, twice that
+// as texts of JSON, and a message of the bus has 18.
+const maxOut = 1 << 20
+
+func (s saying) end() {
+	if s.c.out = s.c.out.Raw("]"); len(s.c.out) > maxOut {
+		s.c.flush()
+	}
+}
 
 // flush sends what has been written as one frame.
 func (c *Core) flush() {

@@ -4,6 +4,7 @@ package relay
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -293,5 +294,40 @@ func TestFramesThatAreNone(t *testing.T) {
 	}
 	if err := c.Receive([]byte(`[["end",9],["watched","x",false],["hello",1,"0",{}],[]]`)); err == nil {
 		t.Error("an empty call is taken")
+	}
+}
+
+// What a page offers comes in frames that a message of the bus has room for, in order, however much it is.
+func TestMuchThatIsOffered(t *testing.T) {
+	var frames [][]byte
+	quota := Quota{Most: 1 << 30}
+	r := New(0, app, &quota, &Options{Build: "1", Send: func(_ *Core, frame []byte, _ bool) {
+		frames = append(frames, frame)
+	}})
+	say := func(frame string) {
+		if err := r.Receive(0, link.Parse([]byte(frame), link.Limits{})); err != nil {
+			t.Fatal(err)
+		}
+	}
+	say(`[["hello",1,"0",{"epoch":"e","tab":"tab-tab-1"}]]`)
+	const many = 20
+	for i := range many {
+		say(fmt.Sprintf(`[["register","{\"uri\":\"%s/%02d\",\"name\":\"%s\"}"]]`, app, i, strings.Repeat("x", 200<<10)))
+	}
+	r.Join(nil, true)
+	all := ""
+	for i, frame := range frames {
+		if len(frame) > 2<<20 || !json.Valid(frame) {
+			t.Errorf("frame %d of %d has %d bytes, or is none", i, len(frames), len(frame))
+		}
+		all += string(frame)
+	}
+	last := 0
+	for i := range many {
+		at := strings.Index(all, fmt.Sprintf("%s/%02d", app, i))
+		if at < last {
+			t.Fatalf("resource %d is at %d, behind %d", i, at, last)
+		}
+		last = at
 	}
 }

@@ -58,7 +58,9 @@ type Options struct {
 	Note func(c *Conn, note []byte)
 	// Room bounds what several connections hold of large messages together. Nil does not.
 	Room *Room
-	// Whose it is, to the Room: those of one share what they hold.
+	// Backlog bounds what waits to be sent by Send on several connections together. Nil does not.
+	Backlog *Backlog
+	// Whose it is, to the Room and the Backlog: those of one share what they hold.
 	Whose string
 }
 
@@ -192,7 +194,11 @@ func (c *Conn) run(ws *websocket.Conn) {
 
 // Limit sets Options.MaxMessage and Options.Whose anew, for the messages that come from now on. It must not be called
 // beside a Read.
-func (c *Conn) Limit(most int64, whose string) { c.opt.MaxMessage, c.opt.Whose = most, whose }
+func (c *Conn) Limit(most int64, whose string) {
+	c.mu.Lock() // Send looks whose it is
+	defer c.mu.Unlock()
+	c.opt.MaxMessage, c.opt.Whose = most, whose
+}
 
 // Notes is c for who speaks in notes alone.
 func (c *Conn) Notes() Notes { return Notes{c} }
@@ -365,6 +371,7 @@ func (c *Conn) Send(message []byte) {
 	defer c.mu.Unlock()
 	c.unsent = append(c.unsent, message)
 	c.bytes += len(message)
+	c.opt.Backlog.add(c, len(message))
 	switch {
 	case c.bytes > maxUnsent:
 		go c.end(0, "")
@@ -388,9 +395,8 @@ func (c *Conn) send() {
 		}
 		c.mu.Unlock()
 		for _, message := range list {
-			if c.Write(context.Background(), message) != nil {
-				break // it has ended: the next ones fail at once
-			}
+			_ = c.Write(context.Background(), message) // once it has ended the next ones fail at once
+			c.opt.Backlog.add(c, -len(message))
 		}
 	}
 }

@@ -18,11 +18,14 @@ import (
 )
 
 // pair connects two ends.
-func pair(t *testing.T) (client, server *Conn) {
+func pair(t *testing.T) (client, server *Conn) { return pairOf(t, Options{MaxMessage: 8 << 20}) }
+
+// pairOf connects two ends, of which the server's has options.
+func pairOf(t *testing.T, o Options) (client, server *Conn) {
 	t.Helper()
 	accepted := make(chan *Conn, 1)
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		c, err := Accept(w, r, Options{MaxMessage: 8 << 20})
+		c, err := Accept(w, r, o)
 		if err != nil {
 			t.Error(err)
 			return
@@ -235,4 +238,30 @@ func TestRoomIsTakenFromWhoHoldsMost(t *testing.T) {
 	if last := room.last(other); last != honest {
 		t.Errorf("it is %+v that ends beside one that has", last)
 	}
+}
+
+// Of connections whose peers take nothing one ends above the bound of all: of who leaves most, the one that does.
+func TestBacklogEndsWhoLeavesMost(t *testing.T) {
+	b := NewBacklog(24 << 20)
+	conn := func(whose string, message int) *Conn {
+		_, c := pairOf(t, Options{MaxMessage: 8 << 20, Backlog: b, Whose: whose}) // whose peer reads nothing
+		c.Send(make([]byte, message))
+		return c
+	}
+	honest, evil, worse := conn("honest", 9<<20), conn("evil", 7<<20), conn("evil", 8<<20)
+	if got := b.Held(); got != 24<<20 {
+		t.Fatalf("%d bytes are counted", got)
+	}
+	honest.Send([]byte("one more"))
+	testkit.Ends(t, "the one ends", worse.Closed())
+	testkit.Eventually(t, "what waited for it is given back", func() bool { return b.Held() == 16<<20+len("one more") })
+	for _, c := range []*Conn{honest, evil} {
+		select {
+		case <-c.Closed():
+			t.Error("another one has ended")
+		default:
+		}
+		c.end(0, "")
+	}
+	testkit.Eventually(t, "nothing is counted any more", func() bool { return b.Held() == 0 && len(b.of) == 0 })
 }

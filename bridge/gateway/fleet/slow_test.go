@@ -1,0 +1,191 @@
+//go:build !js
+
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/pagewire/pagewire/bridge/gateway"
+	"github.com/pagewire/pagewire/bridge/gateway/fleet/bus"
+	"github.com/pagewire/pagewire/bridge/testkit"
+)
+
+// hang makes a node take and say nothing, as one whose processor is taken away, until the test wakes it.
+func hang(t *testing.T, n *Node) (wake func()) {
+	t.Helper()
+	n.mu.Lock()
+	hangs := true
+	wake = func() {
+		if hangs {
+			hangs = false
+			n.mu.Unlock()
+		}
+	}
+	t.Cleanup(wake) // before the node is closed
+	return wake
+}
+
+// The node of an agent hangs for so long that others give it up: those are told meanwhile, and it holds the last state
+// when it goes on.
+func TestAgentsNodeThatHangs(t *testing.T) {
+	nodes := openFleet(t, 3)
+	b := openTab(t, nodes[0], alice, map[string]string{app + "/doc": "one"})
+	of := openTab(t, nodes[0], bob, map[string]string{app + "/doc": "bob's"})
+	slow, quick, bobs := openAgent(t, nodes[1], alice), openAgent(t, nodes[2], alice), openAgent(t, nodes[2], bob)
+	for _, a := range []*testkit.Agent{slow, quick, bobs} {
+		a.Shows(app + "/doc")
+		a.Watch(app + "/doc")
+	}
+	wake := hang(t, nodes[1])
+	b.Set(app+"/doc", "two")
+	quick.Told(app + "/doc")
+	testkit.Eventually(t, "it is given up", func() bool {
+		return nodes[0].Stats().Nodes == 2 && nodes[2].Stats().Nodes == 2 && nodes[0].Stats().Cores == 2
+	})
+	b.Set(app+"/doc", "three")
+	quick.Told(app + "/doc")
+	of.Set(app+"/doc", "bob's two")
+	bobs.Told(app + "/doc")
+	wake()
+	slow.Reads(app+"/doc", "three")
+	testkit.Eventually(t, "its sessions are there again", func() bool { return nodes[0].Stats().Cores == 3 })
+	testkit.Eventually(t, "it watches", func() bool { return len(slow.Updates) > 0 })
+	for len(slow.Updates) > 0 {
+		<-slow.Updates
+	}
+	b.Set(app+"/doc", "four")
+	slow.Told(app + "/doc")
+	quick.Told(app + "/doc")
+	if got := slow.Text(app + "/doc"); got != "four" || bobs.Text(app+"/doc") != "bob's two" || len(bobs.Updates) > 0 {
+		t.Errorf("it reads %q, and bob's agent %q", got, bobs.Text(app+"/doc"))
+	}
+}
+
+// The node of a page hangs: other pages' watchers are told meanwhile, and this one's when it goes on.
+func TestPagesNodeThatHangs(t *testing.T) {
+	nodes := openFleet(t, 3)
+	b := openTab(t, nodes[0], alice, map[string]string{app + "/doc": "one"})
+	other := openTab(t, nodes[2], alice, map[string]string{app + "/other": "one"})
+	a := openAgent(t, nodes[1], alice)
+	a.Shows(app+"/doc", app+"/other")
+	a.Watch(app+"/doc", app+"/other")
+	wake := hang(t, nodes[0])
+	testkit.Eventually(t, "it is given up", func() bool {
+		return nodes[1].Stats().Nodes == 2 && nodes[1].Stats().Sessions == 1
+	})
+	for len(a.Updates) > 0 {
+		<-a.Updates // the page has gone
+	}
+	b.Set(app+"/doc", "two")
+	other.Set(app+"/other", "two")
+	a.Told(app + "/other")
+	if got := a.Text(app + "/other"); got != "two" {
+		t.Errorf("the other page reads %q", got)
+	}
+	wake()
+	a.Shows(app+"/doc", app+"/other")
+	a.Reads(app+"/doc", "two")
+	testkit.Eventually(t, "it is watched again", func() bool { return b.Watches(app + "/doc") })
+	for len(a.Updates) > 0 {
+		<-a.Updates
+	}
+	b.Set(app+"/doc", "three")
+	a.Told(app + "/doc")
+}
+
+// A page answers a read when its reader has gone long ago: nobody has that answer, and all others are served meanwhile.
+func TestPageThatAnswersLate(t *testing.T) {
+	testkit.NoLeak(t)
+	nodes := openFleet(t, 2)
+	late, reading := make(chan struct{}), make(chan struct{}, 100)
+	slow := openTab(t, nodes[0], alice, map[string]string{app + "/doc": "one"})
+	slow.Add(app+"/late", func(context.Context, string) (string, error) {
+		reading <- struct{}{}
+		<-late
+		return "late", nil
+	})
+	other := openTab(t, nodes[0], alice, map[string]string{app + "/other": "one"})
+	a, second := openAgent(t, nodes[1], alice), openAgent(t, nodes[1], alice)
+	a.Shows(app+"/doc", app+"/late", app+"/other")
+	second.Watch(app+"/doc", app+"/other")
+	const gaveUp = 80 // more than a page is asked at once
+	ended := make(chan error, gaveUp)
+	ctx, giveUp := context.WithCancel(t.Context())
+	for range gaveUp {
+		go func() {
+			_, err := a.ReadResource(ctx, &mcp.ReadResourceParams{URI: app + "/late"})
+			ended <- err
+		}()
+	}
+	testkit.Receive(t, "the page is asked", reading)
+	for i := range 3 {
+		text := fmt.Sprint("change ", i)
+		slow.Set(app+"/doc", text)
+		other.Set(app+"/other", text)
+		second.Told(app+"/doc", app+"/other")
+		if got := second.Text(app + "/other"); got != text {
+			t.Errorf("the other page reads %q", got)
+		}
+	}
+	giveUp()
+	for range gaveUp {
+		if err := testkit.Receive(t, "a read is given up", ended); err == nil {
+			t.Error("a read that was given up has an answer")
+		}
+	}
+	close(late)
+	for _, one := range []*testkit.Agent{a, second} {
+		if got := one.Text(app + "/late"); got != "late" {
+			t.Errorf("then it reads %q", got)
+		}
+		if got := one.Text(app + "/doc"); got != "change 2" {
+			t.Errorf("the page reads %q", got)
+		}
+	}
+}
+
+// Agents of many users that ask and read nothing have one bound: the one for which most waits ends, and no other.
+func TestAgentsThatReadNothing(t *testing.T) {
+	const most = 4 << 20
+	nodes := openFleet(t, 1)
+	n := openNode(t, Options{WaitingBytes: most,
+		Bus: bus.Options{Cluster: "127.0.0.1:0", Join: []string{nodes[0].ClusterAddr()}}})
+	meet(t, nodes[0], n)
+	large := strings.Repeat("x", 600<<10)
+	open := func(user string) (*tab, *gateway.Gateway) {
+		return openTab(t, nodes[0], user, map[string]string{app + "/large": large}), openReader(t, n, user).Gateway
+	}
+	_, of := open(alice)
+	_, ofBob := open(bob)
+	honest := agentOf(t, ofBob)
+	honest.Shows(app + "/large")
+	greedy, err := of.Connect("test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	agentOf(t, of).Shows(app + "/large")
+	for i := range 20 {
+		ask := fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"resources/read","params":{"uri":"%s/large",`+
+			`"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",`+
+			`"io.modelcontextprotocol/clientCapabilities":{}}}}`, i+1, app)
+		if greedy.Write(t.Context(), []byte(ask)) != nil {
+			break // it has ended
+		}
+		if got := n.Stats().WaitingBytes; got > most+most/2 {
+			t.Errorf("%d bytes wait", got)
+		}
+	}
+	testkit.Ends(t, "who reads nothing has ended", greedy.Done())
+	if got := honest.Text(app + "/large"); got != large {
+		t.Errorf("another user's agent reads %d bytes", len(got))
+	}
+	testkit.Eventually(t, "nothing waits", func() bool { return n.Stats().WaitingBytes == 0 })
+	if got := n.Stats().Refused["agent: reads nothing"]; got != 1 {
+		t.Errorf("it is counted %d times", got)
+	}
+}

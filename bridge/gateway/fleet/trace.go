@@ -1,0 +1,143 @@
+//go:build !js
+
+package fleet
+
+import (
+	"context"
+	"strings"
+	"sync"
+
+	"github.com/pagewire/pagewire/bridge/wire"
+)
+
+// A Tracer follows what agents ask pages for, from node to node. It learns of no contents and no URI: of a user's hash
+// alone. Its methods may be called concurrently, and must not block.
+type Tracer interface {
+	// Asks begins a call of a page, "read" or "callTool", at the node of its reader. ctx is of the agent's request,
+	// where there is one alone that it can be for. carry, a word without spaces, goes to the page's node with it. done
+	// is called once, with whether it has been answered.
+	Asks(ctx context.Context, call, user string) (carry string, done func(ok bool))
+	// Answers begins the same call at the page's node.
+	Answers(carry, call, user string) (done func(ok bool))
+}
+
+// Under says that a request of an agent, which may ask pages for something, is under way until end is called.
+func (r *Reader) Under(ctx context.Context) (end func()) {
+	if r.node.o.Tracer == nil {
+		return func() {}
+	}
+	return r.requests.enter(ctx)
+}
+
+// requests are those under way at a Reader.
+type requests struct {
+	mu   sync.Mutex
+	last uint64
+	all  map[uint64]context.Context
+}
+
+func (q *requests) enter(ctx context.Context) (leave func()) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.all == nil {
+		q.all = map[uint64]context.Context{}
+	}
+	q.last++
+	number := q.last
+	q.all[number] = ctx
+	return func() {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		delete(q.all, number)
+	}
+}
+
+// only is the one request that is under way: of several none can be named, since the engine asks a page once for all
+// who read the same.
+func (q *requests) only() context.Context {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.all) == 1 {
+		for _, ctx := range q.all {
+			return ctx
+		}
+	}
+	return context.Background()
+}
+
+// A trail is the calls of one session that are followed, by number. Its zero value is empty; it is guarded by who has
+// it.
+type trail map[int64]func(ok bool)
+
+// begin notes a call, in place of one with its number.
+func (t *trail) begin(id int64, done func(ok bool)) {
+	t.done(id, false)
+	if *t == nil {
+		*t = trail{}
+	}
+	(*t)[id] = done
+}
+
+func (t *trail) done(id int64, ok bool) {
+	if done := (*t)[id]; done != nil {
+		delete(*t, id)
+		done(ok)
+	}
+}
+
+// end ends all.
+func (t *trail) end() {
+	for id := range *t {
+		t.done(id, false)
+	}
+}
+
+// answered ends those that a frame of the page answers.
+func (t *trail) answered(frame []byte) {
+	if len(*t) == 0 {
+		return
+	}
+	if text, whole := strings.CutPrefix(string(frame[:min(len(frame), 24)]), "="); whole {
+		number, _, _ := strings.Cut(text, " ")
+		id, _ := wire.Value(number).Int() // 0, which no call has, for what is no number
+		t.done(id, true)
+		return
+	}
+	eachCall(frame, func(name wire.Value, id int64) {
+		if name.Is("complete") {
+			t.done(id, false)
+		}
+	})
+}
+
+// asked begins those that a frame of a core asks for, by begin, and ends those that it gives up.
+func (t *trail) asked(frame []byte, begin func(call string) (done func(ok bool))) {
+	eachCall(frame, func(name wire.Value, id int64) {
+		switch {
+		case name.Is("read"):
+			t.begin(id, begin("read"))
+		case name.Is("callTool"):
+			t.begin(id, begin("callTool"))
+		case name.Is("end"):
+			t.done(id, false)
+		}
+	})
+}
+
+// eachCall calls f with the name and the number of each call in a frame.
+func eachCall(frame []byte, f func(name wire.Value, id int64)) {
+	wire.Value(frame).Elements(func(call wire.Value) bool {
+		var name wire.Value
+		i := 0
+		call.Elements(func(v wire.Value) bool {
+			if i == 0 {
+				name = v
+			} else if id, ok := v.Int(); ok {
+				f(name, id)
+			}
+			i++
+			return i < 2
+		})
+		return true
+	})
+}

@@ -1,0 +1,23 @@
+//go:build !js
+
+package testkit
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"testing"
+)
+
+// TakesLittle is a client for whose connections little waits in the kernel: who reads nothing from one is soon noticed.
+func TakesLittle(t testing.TB) *http.Client {
+	transport := &http.Transport{DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+		c, err := (&net.Dialer{}).DialContext(ctx, network, addr)
+		if err == nil {
+			err = c.(*net.TCPConn).SetReadBuffer(4 << 10)
+		}
+		return c, err
+	}}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Transport: transport}
+}
