@@ -762,8 +762,8 @@ func TestCloseHanging(t *testing.T) {
 	s.server.CloseClientConnections()
 }
 
-// What waits for a stream that is not read is one notification for each resource, and what a stream may have lost is one
-// for each too.
+// What waits for a stream that is not read is one notification for each resource, and what it may have lost is
+// one for each too.
 func TestNotificationsThatWait(t *testing.T) {
 	var n notes
 	waits := func(want string) {
