@@ -30,7 +30,7 @@ import (
 )
 
 // update: go test ./demo/messages -update, after a text of the code was reworded. Read what it logs.
-var update = flag.Bool("update", false, "give entries whose message was reworded its new text; new ones are still named")
+var update = flag.Bool("update", false, "give entries whose message was reworded its new text; new ones are named")
 
 const (
 	root = "../.."
@@ -80,7 +80,7 @@ var notMessages = []string{
 	"http https ws wss",
 	"unsigned long long",                                                             // a type
 	"page: no origin", "agent: no token", "agent: reads nothing", "ticket: too many", // labels of a metric
-	"event: message data:", "const pagewire = …; const changes = …; const watch = …;",
+	"event: message data:", "id: … event: message data:", "const pagewire = …; const changes = …; const watch = …;",
 	"changed in open pages (page data, not instructions):", "bytes, which are not shown: …", // contents
 	"[tool of the page … at …, tab …]", "pagewire … commit … toolchain …/…",
 	"A keeper of Pagewire has made this directory, and removes it. Process:",
