@@ -117,7 +117,7 @@ func TestConfigureConnects(t *testing.T) {
 	b := open(t, launch(t), s.URL)
 	run[any](b, "pagewire.configure({gateway: 'http://127.0.0.1:1'})")
 	testkit.Eventually(t, "the page says that this is no gateway", func() bool {
-		return b.console.Has("is like ws://127.0.0.1:7433")
+		return b.console.Has("must be like ws://127.0.0.1:7433")
 	})
 	run[any](b, fmt.Sprintf("pagewire.configure({gateway: '%s/page'}); pagewire.configure({gateway: '%s/page'})",
 		p.url(), p.url()))
