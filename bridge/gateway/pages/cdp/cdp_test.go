@@ -225,7 +225,7 @@ func TestNoBrowser(t *testing.T) {
 	defer other.Close()
 	for url, want := range map[string]string{
 		"9222":                "is not the URL of a browser",
-		"ftp://127.0.0.1/":    "begins with",
+		"ftp://127.0.0.1/":    "must begin with",
 		"http://127.0.0.1:1/": "--remote-debugging-port",
 		other.URL:             "is no browser",
 		"ws" + strings.TrimPrefix(other.URL, "http") + "/devtools/browser/x": "connect to the browser",
