@@ -891,7 +891,7 @@ func TestSnapshotCounts(t *testing.T) {
 	var got []Way
 	for _, p := range s.Passed {
 		got = append(got, p.Way)
-		if p.Messages < 4 || p.Bytes < 40*p.Messages {
+		if p.Messages < 4 || p.Bytes < 160 { // some are "[]", and how many depends on the time
 			t.Errorf("%s: %d messages in %d bytes", p.Way, p.Messages, p.Bytes)
 		}
 	}
