@@ -345,17 +345,7 @@ func (f *siege) bySocket(ctx context.Context) {
 	f.evil.Store(&origin)
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), raidersName+"="+f.attack.name, raidersHub+"="+f.h.hub)
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		f.t.Fatal(err)
-	}
+	in, out := testkit.Pipes(f.t, cmd)
 	context.AfterFunc(ctx, func() { in.Close() })
 	var all sync.WaitGroup
 	all.Go(func() {

@@ -340,17 +340,7 @@ func develop(t *testing.T, app string) string {
 	cmd := exec.Command("node", "dev.mjs")
 	cmd.Dir = app
 	cmd.Stderr = os.Stderr
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	in, out := testkit.Pipes(t, cmd)
 	t.Cleanup(func() {
 		in.Close()
 		cmd.Wait()

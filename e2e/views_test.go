@@ -81,17 +81,7 @@ func typescriptServer(t *testing.T) viewServer {
 	cmd := exec.Command("node", "server.mjs")
 	cmd.Dir = "views"
 	cmd.Stderr = os.Stderr
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	in, out := testkit.Pipes(t, cmd)
 	t.Cleanup(func() {
 		in.Close()
 		cmd.Wait()

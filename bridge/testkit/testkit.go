@@ -4,9 +4,11 @@ package testkit
 
 import (
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net"
 	"os"
+	"os/exec"
 	"runtime"
 	"strings"
 	"sync"
@@ -163,3 +165,20 @@ func (l *Log) Has(text string) bool { return strings.Contains(l.String(), text) 
 
 // Count returns how often a text was written.
 func (l *Log) Count(text string) int { return strings.Count(l.String(), text) }
+
+// Pipes starts a process whose standard input and output are the test's.
+func Pipes(t testing.TB, cmd *exec.Cmd) (in io.WriteCloser, out io.ReadCloser) {
+	t.Helper()
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err = cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return in, out
+}

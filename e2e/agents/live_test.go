@@ -54,17 +54,7 @@ func (p program) start(t *testing.T, home string, args ...string) *running {
 	cmd.Env, cmd.Dir = p.environment(home), home
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Stderr = testkit.LogOf(t, p.name)
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	in, out := testkit.Pipes(t, cmd)
 	r := &running{cmd: cmd, home: home, in: in, out: bufio.NewScanner(out)}
 	r.out.Buffer(nil, 64<<20)
 	t.Cleanup(r.stop)

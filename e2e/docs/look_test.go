@@ -87,17 +87,7 @@ func TestLook(t *testing.T) {
 // look visits a page in one theme and both widths.
 func (w *world) look(t *testing.T, place, theme, scripts string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(w.pages, 2*patience)
-	defer cancel()
-	tab, closeTab := chromedp.NewContext(ctx)
-	defer closeTab()
-	var said complaints
-	if err := chromedp.Do(tab); err != nil {
-		t.Fatal(err)
-	}
-	if err := chromedp.Listen(tab, said.hear); err != nil {
-		t.Fatal(err)
-	}
+	tab, said := w.tab(t, 2*patience)
 	_, err := chromedp.Call(
 		tab,
 		emulation.SetEmulatedMedia,
@@ -131,7 +121,7 @@ func (w *world) look(t *testing.T, place, theme, scripts string) {
 		takePicture(t, tab, place, theme, width)
 	}
 	if said.String() != "" {
-		t.Errorf("%s, %s: the console: %s", place, theme, &said)
+		t.Errorf("%s, %s: the console: %s", place, theme, said)
 	}
 }
 

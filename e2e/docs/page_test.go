@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	cdplog "github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/runtime"
@@ -27,17 +28,7 @@ func runInPage(t *testing.T, blocks []block, at int) {
 	chain := chainOf(blocks, at)
 	path := fmt.Sprintf("/blocks/%s/%d/", b.file, b.line)
 	w.serveBlock(t, path, chain)
-	ctx, cancel := context.WithTimeout(w.pages, patience)
-	defer cancel()
-	tab, closeTab := chromedp.NewContext(ctx)
-	defer closeTab()
-	var said complaints
-	if err := chromedp.Do(tab); err != nil {
-		t.Fatal(err)
-	}
-	if err := chromedp.Listen(tab, said.hear); err != nil {
-		t.Fatal(err)
-	}
+	tab, said := w.tab(t, patience)
 	if err := chromedp.Do(tab, chromedp.Navigate("https://shop.example"+path)); err != nil {
 		t.Fatalf("%v: %v", b, err)
 	}
@@ -50,7 +41,7 @@ func runInPage(t *testing.T, blocks []block, at int) {
 	}
 	if wanted := b.values["error"]; wanted != "" {
 		if !strings.Contains(said.String(), wanted) {
-			t.Errorf("%v was to fail with %q: %s", b, wanted, &said)
+			t.Errorf("%v was to fail with %q: %s", b, wanted, said)
 		}
 		return
 	}
@@ -66,7 +57,7 @@ func runInPage(t *testing.T, blocks []block, at int) {
 		t.Fatal(err)
 	}
 	if len(seen.Failed) > 0 || said.String() != "" {
-		t.Errorf("%v: not readable: %q; the page says: %s\n%s", b, seen.Failed, &said, b.code)
+		t.Errorf("%v: not readable: %q; the page says: %s\n%s", b, seen.Failed, said, b.code)
 	}
 }
 
@@ -170,6 +161,23 @@ func (w *world) bundle(t *testing.T, b block, script string) []byte {
 		t.Fatalf("%v: %s", b, result.Errors[0].Text)
 	}
 	return result.OutputFiles[0].Contents
+}
+
+// tab opens a tab that ends with the test, or before, and hears what its page complains of.
+func (w *world) tab(t *testing.T, within time.Duration) (context.Context, *complaints) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(w.pages, within)
+	t.Cleanup(cancel)
+	tab, closeTab := chromedp.NewContext(ctx)
+	t.Cleanup(closeTab)
+	said := new(complaints)
+	if err := chromedp.Do(tab); err != nil {
+		t.Fatal(err)
+	}
+	if err := chromedp.Listen(tab, said.hear); err != nil {
+		t.Fatal(err)
+	}
+	return tab, said
 }
 
 // Complaints are what a page has said that it should not.

@@ -268,17 +268,7 @@ func (m made) told(t *testing.T, app string) {
 	cmd := exec.Command("node", "node_modules/pagewire/cli.js", "serve", "--hub", testkit.Addr(t))
 	cmd.Dir = app
 	cmd.Env = append(os.Environ(), "XDG_CONFIG_HOME="+t.TempDir())
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	in, out := testkit.Pipes(t, cmd)
 	const hello = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25",` +
 		`"capabilities":{},"clientInfo":{"name":"a","version":"1"}}}` + "\n"
 	if _, err := io.WriteString(in, hello); err != nil {

@@ -73,17 +73,7 @@ func run(t *testing.T, as func(testing.TB, *exec.Cmd), act, name string) *proces
 	}
 	cmd.Env = append(os.Environ(), "USERDIR_TEST="+act, "USERDIR_TEST_NAME="+name,
 		"GORACE=atexit_sleep_ms=0") // else a process under -race takes a second to end
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	in, out := testkit.Pipes(t, cmd)
 	t.Cleanup(func() { in.Close(); cmd.Wait() })
 	line := make([]byte, 1000)
 	n, _ := out.Read(line)
