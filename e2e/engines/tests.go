@@ -66,7 +66,8 @@ var leftOut = []exclusion{
 		"they look into Chromium's service worker, or its processes; Firefox's build has the same scripts"},
 	{"TestAnotherUserOfTheMachine TestForeignPort TestServeEndsWithItsParent TestWakeEndsWithItsProgram " +
 		"TestTypeScriptClient TestInspector TestConformance TestGoSDKClient TestGoSDKDefects " +
-		"TestTypeScriptClientAtAFleet TestConformanceOfAFleet TestWhatOthersDoNot",
+		"TestTypeScriptClientAtAFleet TestConformanceOfAFleet TestWhatOthersDoNot " +
+		"TestClientThatFindsItsLogin",
 		"they are about agents and gateways: what a page's engine is makes no difference"},
 	{"TestViewsSubscribe TestViewsFollow TestViewsFifty TestViewsNavigate TestViewsCallsSubscribedAndPolled " +
 		"TestViewsSwitchWhenTheHostIsLoadedAnew TestViewsOutliveTheConnection TestViewsWithoutTheWasm " +
