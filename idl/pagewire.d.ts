@@ -64,6 +64,12 @@ export interface PagewireOptions {
    * none.
    */
   gateway?: string | undefined;
+  /**
+   * Where the page has a ticket for the gateway, if that is one of its service (`pagewire node`): a URL of the page's own
+   * service, which answers with a JWT, as text or as {"ticket":"…"}. It is fetched when the page connects, and again
+   * before the ticket ends. Default: none.
+   */
+  ticket?: string | undefined;
 }
 
 /** What a tool depends on, and what becomes of a call by an agent that has seen something older. Default: refuse. */

@@ -36,6 +36,8 @@ var rows = []row{
 	{"back/forward cache, history, reload", "TestBackForwardCache TestPushStateAndReload", nil},
 	{"a hidden tab, whose timers are throttled", "TestHiddenTab", nil},
 	{"a gateway over a WebSocket, with reload", "TestPageThatIsLoadedAnew TestGatewaysThatComeInOneTurn", nil},
+	{"a service's nodes, with its tickets", "TestPageOfAFleet", map[string]string{
+		"chromium": "TestPageWithoutATicket", "firefox": "TestPageWithoutATicket"}}, // which reads the console
 	{"the npm package, in an app of Vite and React", "TestNpm", nil},
 	{"Web IDL, and tests for the web platform's own", "TestWebPlatform TestIDL", nil},
 	{"the extension: allow, list, read, be told, revoke", "", map[string]string{
@@ -61,7 +63,8 @@ var leftOut = []exclusion{
 		"TestExtensionLongMessages TestExtensionNavigation TestExtensionWorker",
 		"they look into Chromium's service worker, or its processes; Firefox's build has the same scripts"},
 	{"TestAnotherUserOfTheMachine TestForeignPort TestServeEndsWithItsParent TestWakeEndsWithItsProgram " +
-		"TestTypeScriptClient TestInspector TestConformance TestGoSDKClient TestGoSDKDefects",
+		"TestTypeScriptClient TestInspector TestConformance TestGoSDKClient TestGoSDKDefects " +
+		"TestTypeScriptClientAtAFleet TestConformanceOfAFleet",
 		"they are about agents and gateways: what a page's engine is makes no difference"},
 	{"TestViewsSubscribe TestViewsFollow TestViewsFifty TestViewsNavigate TestViewsCallsSubscribedAndPolled " +
 		"TestViewsSwitchWhenTheHostIsLoadedAnew TestViewsOutliveTheConnection TestViewsWithoutTheWasm " +

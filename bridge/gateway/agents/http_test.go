@@ -497,6 +497,71 @@ func TestLegacyStream(t *testing.T) {
 	}
 }
 
+// What a stream took with it when it broke is said on the next one, by what the agent says that it has: nothing of that
+// again, and all where it has nothing. One that the agent has lost, and that we have not, makes room for the next.
+func TestLegacyStreamThatBreaks(t *testing.T) {
+	s := serveHTTP(t, HTTPOptions{})
+	session := s.begin()
+	for i := range 3 {
+		s.Offer(fmt.Sprint(origin, "/doc", i), "")
+		s.do("POST", legacyCall("1", "resources/subscribe", fmt.Sprintf(`"uri":"%s/doc%d"`, origin, i)), session).
+			want(200, 0)
+	}
+	told := func(stream *reply, docs ...int) (id uint64) {
+		t.Helper()
+		for len(docs) > 0 {
+			line, _ := stream.lines.ReadString('\n')
+			if _, err := fmt.Sscanf(line, "id: %d", &id); err != nil {
+				if line == "" {
+					t.Fatal("the stream has ended")
+				}
+				continue
+			}
+			m := stream.message()
+			if m.Method == "notifications/resources/list_changed" { // of the three
+				continue
+			}
+			if m.Params.URI != fmt.Sprint(origin, "/doc", docs[0]) {
+				t.Fatalf("told %+v, want doc%d", m, docs[0])
+			}
+			docs = docs[1:]
+		}
+		return id
+	}
+	change := func(i int) { s.Set(fmt.Sprint(origin, "/doc", i), time.Now().String()) }
+	sent := func(many uint64) { // and nobody reads it
+		testkit.Eventually(t, "it has been written", func() bool {
+			s.h.mu.Lock()
+			defer s.h.mu.Unlock()
+			for _, session := range s.h.sessions {
+				session.mu.Lock()
+				defer session.mu.Unlock()
+				return session.notes.number >= many
+			}
+			return false
+		})
+	}
+	first := s.do("GET", "", session)
+	change(0)
+	had := told(first, 0)
+	change(1)
+	change(2)
+	sent(had + 2)
+	second := s.do("GET", "", session, fmt.Sprint("Last-Event-ID: ", had)) // the first is still there
+	had = told(second, 1, 2)
+	first.lines.ReadString(0) // what was written, and its end
+	second.cancel()
+	third := s.do("GET", "", session, fmt.Sprint("Last-Event-ID: ", had))
+	change(1)
+	told(third, 1) // and neither 0 nor 2
+	third.cancel()
+	testkit.Eventually(t, "an agent that says nothing of what it has is told all of the last stream", func() bool {
+		fourth := s.do("GET", "", session)
+		defer fourth.cancel()
+		return fourth.StatusCode == 200 && told(fourth, 1) > had
+	})
+}
+
 // Progress comes on the stream of its request, before the result, whether or not there is a stream for the rest.
 func TestLegacyProgress(t *testing.T) {
 	for name, stream := range map[string]bool{"with a stream": true, "without one": false} {
@@ -696,14 +761,19 @@ func TestCloseHanging(t *testing.T) {
 	s.server.CloseClientConnections()
 }
 
-// What waits for a stream that is not read is one notification for each resource, but for that which is being written.
+// What waits for a stream that is not read is one notification for each resource.
 func TestNotificationsThatWait(t *testing.T) {
-	var s session
+	var n notes
 	for _, text := range []string{"a", "a", "b", "a", "b", "c"} {
-		s.keep([]byte(text))
+		n.add([]byte(text))
 	}
-	if got := string(bytes.Join(s.notes, []byte(" "))); got != "a a b c" {
+	if got := string(bytes.Join(n.waiting, []byte(" "))); got != "a b c" {
 		t.Errorf("there wait %s", got)
+	}
+	n.take()
+	n.add([]byte("a")) // the first is on its way, and may be read before this change
+	if got := string(bytes.Join(n.waiting, []byte(" "))); got != "b c a" {
+		t.Errorf("then there wait %s", got)
 	}
 }
 

@@ -192,11 +192,12 @@ func (h *HTTP) legacyStreamOrEnd(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusNotAcceptable, nil, codeInvalidRequest, "Accept must have text/event-stream", nil)
 		return
 	}
-	if !s.opens() {
+	replaced := s.opens(r.Header.Get("Last-Event-ID"))
+	if replaced == nil {
 		refuse(w, http.StatusConflict, nil, codeInvalidRequest, "The session has a stream already", nil)
 		return
 	}
-	s.follow(r.Context(), &stream{w: w, control: http.NewResponseController(w), events: true})
+	s.follow(r.Context(), replaced, &stream{w: w, control: http.NewResponseController(w), events: true})
 }
 
 func knownVersion(w http.ResponseWriter, r *http.Request, id bridge.JSON) bool {

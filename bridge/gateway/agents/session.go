@@ -34,9 +34,9 @@ type session struct {
 
 	mu      sync.Mutex
 	over    bool
-	waiting []asked       // requests that are not answered yet
-	notes   [][]byte      // what waits for a GET stream
-	open    bool          // there is one
+	waiting []asked // requests that are not answered yet
+	notes   notes
+	stream  chan struct{} // the GET stream; closed when another takes its place
 	news    chan struct{} // for it: there are notes, or the session is over
 }
 
@@ -221,20 +221,11 @@ func (s *session) out() {
 			s.progressed(text)
 		default:
 			s.mu.Lock()
-			s.keep(text)
+			s.notes.add(text)
 			s.steer()
 			s.mu.Unlock()
 		}
 	}
-}
-
-// keep has a notification wait for the stream, unless the same one does: who is told once, reads what is there then.
-// The first may be being written, and does not count. It is called with mu held.
-func (s *session) keep(text []byte) {
-	if len(s.notes) > 0 && slices.ContainsFunc(s.notes[1:], func(o []byte) bool { return bytes.Equal(o, text) }) {
-		return
-	}
-	s.notes = append(s.notes, text)
 }
 
 // expect remembers who waits for the answers to the requests among messages, and returns how many these are. It reports
@@ -303,7 +294,7 @@ func (s *session) progressed(text []byte) {
 
 // steer brings the engine and the GET stream in line with what has changed. It is called with mu held.
 func (s *session) steer() {
-	s.agent.Hold(!s.open || len(s.notes) >= manyNotes)
+	s.agent.Hold(s.stream == nil || len(s.notes.waiting) >= manyNotes)
 	s.tell()
 }
 
@@ -315,35 +306,32 @@ func (s *session) tell() {
 	}
 }
 
-// opens reports whether the agent may have a GET stream, which it then has: it has no other.
-func (s *session) opens() bool {
+// opens begins a GET stream, if the agent may have it: it has no other, or says by lastID that it has lost that. What
+// is returned is closed when another takes its place; nil is none.
+func (s *session) opens(lastID string) (replaced chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.open {
-		return false
+	if s.stream != nil {
+		if lastID == "" {
+			return nil
+		}
+		close(s.stream)
 	}
-	s.open = true
+	s.stream = make(chan struct{})
+	s.notes.resume(lastID)
 	s.steer()
-	return true
+	return s.stream
 }
 
-// follow sends notifications on the GET stream until the client goes, or the session ends. One that is not taken is the
-// next stream's.
-func (s *session) follow(ctx context.Context, out *stream) {
-	defer func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.open = false
-		s.steer()
-	}()
+// follow sends notifications on a GET stream until the client goes, another takes its place, or the session ends.
+func (s *session) follow(ctx context.Context, replaced chan struct{}, out *stream) {
+	defer s.unfollow(replaced)
 	alive := time.NewTicker(s.h.opt.aliveEvery)
 	defer alive.Stop()
 	for err := out.alive(); err == nil && ctx.Err() == nil; {
-		note, over := s.note()
+		note, number, over := s.note(replaced)
 		if note != nil {
-			if err = out.event(note); err == nil {
-				s.noted()
-			}
+			err = out.numbered(number, note)
 			continue
 		} else if over {
 			return
@@ -352,24 +340,34 @@ func (s *session) follow(ctx context.Context, out *stream) {
 		case <-s.news:
 		case <-alive.C:
 			err = out.alive()
+		case <-replaced:
 		case <-ctx.Done():
 		}
 	}
 }
 
-// note is the first notification that waits, and whether no more will.
-func (s *session) note() (note []byte, over bool) {
+func (s *session) unfollow(stream chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.notes) > 0 {
-		note = s.notes[0]
+	if s.stream == stream {
+		s.stream = nil
+		s.steer()
+	} else {
+		s.tell() // what it was told may have been meant for the other
 	}
-	return note, s.over
 }
 
-func (s *session) noted() {
+// note is the next notification for a stream, with its number, and whether no more will come. It counts as sent before
+// it is written: a client may come back with its number at once, and says what it has not had.
+func (s *session) note(stream chan struct{}) (note []byte, number uint64, over bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.notes = s.notes[1:]
-	s.steer()
+	if s.stream != stream {
+		return nil, 0, true
+	}
+	if len(s.notes.waiting) > 0 {
+		note = s.notes.take()
+		s.steer()
+	}
+	return note, s.notes.number, s.over
 }

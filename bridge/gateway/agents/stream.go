@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/pagewire/pagewire/bridge/gateway"
@@ -38,6 +39,11 @@ func (s *stream) next(ctx context.Context, agent *gateway.Agent) ([]byte, error)
 // event sends one message. A client that takes no events goes without.
 func (s *stream) event(message []byte) error {
 	return s.write("event: message\ndata: ", oneLine(message), "\n\n")
+}
+
+// numbered sends one with its id, by which a client says what was the last that it had.
+func (s *stream) numbered(id uint64, message []byte) error {
+	return s.write("id: "+strconv.FormatUint(id, 10)+"\nevent: message\ndata: ", oneLine(message), "\n\n")
 }
 
 // alive sends what clients ignore.

@@ -119,16 +119,30 @@ func (h *home) mine(pid int) bool {
 	return strings.Contains(string(text), "TMPDIR="+h.temp)
 }
 
-// keeper and browser are the pids of the two.
+// pid is that of the one process of which of says so. One that such a process has begun has its line too, until it
+// executes another program, and is not meant.
 func (h *home) pid(of func(line string) bool) int {
 	h.t.Helper()
-	for pid, line := range h.processes() {
-		if of(line) {
+	all := h.processes()
+	for pid, line := range all {
+		if of(line) && !of(all[parent(pid)]) {
 			return pid
 		}
 	}
-	h.t.Fatalf("there is no such process among %v", h.processes())
+	h.t.Fatalf("there is no such process among %v", all)
 	return 0
+}
+
+// parent is the process that has begun another; 0 if that one has gone.
+func parent(pid int) int {
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	_, behind, _ := strings.Cut(string(text), ") ") // PID (NAME) STATE PPID …
+	fields := strings.Fields(behind)
+	if len(fields) < 2 {
+		return 0
+	}
+	ppid, _ := strconv.Atoi(fields[1])
+	return ppid
 }
 
 func (h *home) keeper() int {
