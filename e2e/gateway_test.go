@@ -111,7 +111,15 @@ type userHome struct {
 	dir, hub string
 }
 
-func newHome(t *testing.T) userHome { return userHome{testkit.ShortDir(t), testkit.Addr(t)} }
+func newHome(t *testing.T) userHome {
+	h := userHome{testkit.ShortDir(t), testkit.Addr(t)}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("left behind: %q", h.left(t))
+		}
+	})
+	return h
+}
 
 // A started is a `pagewire serve` on stdio with the agent that started it.
 type started struct {
