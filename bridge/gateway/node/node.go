@@ -271,8 +271,8 @@ const settleTimeout = time.Second
 // busy. Some clients kill a server 2 s after they have closed its input.
 const endTimeout = 1800 * time.Millisecond
 
-// browsersTimeout is how much of that browsers have. The rest is for what would be left behind otherwise: the sockets of
-// the hub and of hooks. They take milliseconds, and were left (2 of 30 runs, at load 20) when a browser took it all.
+// browsersTimeout is how much of that browsers have. The rest is for what would be left behind otherwise: the sockets
+// of the hub and of hooks. They take milliseconds, and were left (2 of 30 runs, at load 20) when a browser took it all.
 const browsersTimeout = 1200 * time.Millisecond
 
 // withLoopback admits this machine's own pages besides those that are listed; no list means all.
