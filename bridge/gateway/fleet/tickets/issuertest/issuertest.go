@@ -59,10 +59,11 @@ func (i *Issuer) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	_, _ = w.Write(i.public) // who asked may have gone
 }
 
-// Claims are those of a ticket or token for ten minutes, which more replaces; a nil value removes one.
+// Claims are those of a ticket or token, which more replaces; a nil value removes one. They are good for as long as a
+// ticket may be, but for a minute: a test may wait ten for its turn.
 func (i *Issuer) Claims(subject string, more map[string]any) map[string]any {
 	all := map[string]any{"iss": i.Name, "aud": i.Audience, "sub": subject, "iat": time.Now(),
-		"exp": time.Now().Add(10 * time.Minute)}
+		"exp": time.Now().Add(59 * time.Minute)}
 	for name, value := range more {
 		if all[name] = value; value == nil {
 			delete(all, name)
