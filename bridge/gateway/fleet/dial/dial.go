@@ -13,13 +13,11 @@ package dial
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"io"
 	"log/slog"
 	"net/http"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -29,6 +27,7 @@ import (
 
 	"github.com/pagewire/pagewire/bridge/gateway/fleet"
 	"github.com/pagewire/pagewire/bridge/gateway/fleet/tickets"
+	"github.com/pagewire/pagewire/bridge/gateway/internal/seats"
 	"github.com/pagewire/pagewire/bridge/gateway/internal/wsconn"
 	"github.com/pagewire/pagewire/bridge/link"
 )
@@ -58,8 +57,6 @@ const (
 	fewTickets, ticketPause = 5, 4 * time.Second
 	// drainPace is how many pages are told each time, every drainPause, to go elsewhere: 1,000 a second.
 	drainPace, drainPause = 50, 50 * time.Millisecond
-	// aliveTimeout is how long a document may take to show that it still has a tab that another one claims.
-	aliveTimeout = 2 * time.Second
 )
 
 const (
@@ -78,12 +75,10 @@ type Handler struct {
 	most      int         // strangers
 	strangers []*document // in order of coming
 	pages     map[*document]bool
-	seats     map[seat]*document
 	gone      sync.WaitGroup
-}
 
-// A seat is the place of a document in one of a user's tabs.
-type seat struct{ user, origin, tab, frame string }
+	seats seats.Seats[*document]
+}
 
 // A document is one that is connected.
 type document struct {
@@ -91,7 +86,7 @@ type document struct {
 	conn   *wsconn.Conn
 	origin string
 	user   string
-	epoch  string        // once it has a seat
+	epoch  string        // of its hello
 	done   chan struct{} // closed when it has gone
 	// said is how many tickets, since began.
 	said  int
@@ -107,8 +102,7 @@ func New(o Options) *Handler {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	return &Handler{o: o, room: wsconn.NewRoom(room), backlog: wsconn.NewBacklog(maxUnsent),
-		most: maxStrangers, pages: map[*document]bool{},
-		seats: map[seat]*document{}}
+		most: maxStrangers, pages: map[*document]bool{}}
 }
 
 // Drain tells the pages to go elsewhere, and takes no more. It returns when they are gone, or when ctx ends: those that
@@ -235,13 +229,13 @@ func (d *document) serve() {
 	}
 	hello, err := d.conn.Read(ctx)
 	about, ok := link.Parse(hello, link.Limits{}).Hello()
-	if err != nil || !ok || !tabShape.MatchString(about.Tab) || !frameShape.MatchString(about.Frame) {
+	if err != nil || !ok || !seats.IsNamed(about.Tab, about.Frame) {
 		d.refuse("hello", "the first frame is to be the link's hello, with the page's tab and frame")
 		return
 	}
 	cancel()
 	at, given := d.sit(about)
-	defer d.rise(at)
+	defer d.h.seats.Rise(d, at)
 	d.h.known(d)
 	d.conn.Limit(maxFrame, d.user)
 	page, err := d.h.o.Node.Attach(d.user, d.origin, d.send)
@@ -255,46 +249,20 @@ func (d *document) serve() {
 	d.hear(page, hello)
 }
 
-// sit gives a document its place in a tab, and returns it, and the id of the tab if it is another than it says. The tab
-// that it names may have one: its own connection of before, that of the document that is being left, or that of the tab
-// which was duplicated, sessionStorage included. That one answers a ping; then the newcomer's tab is another one.
-func (d *document) sit(about link.About) (s seat, given string) {
-	h := d.h
-	s = seat{d.user, d.origin, strings.Clone(about.Tab), strings.Clone(about.Frame)}
-	epoch := strings.Clone(about.Epoch)
-	for {
-		h.mu.Lock()
-		holder := h.seats[s]
-		if holder == nil || holder.epoch == epoch {
-			d.epoch = epoch
-			h.seats[s] = d
-		}
-		h.mu.Unlock()
-		switch {
-		case holder == nil, holder.epoch == epoch: // of a document's connections agents are told of the later one
-			return s, given
-		case holder.conn.Ping(aliveTimeout) != nil:
-			holder.conn.Close()
-			<-holder.done
-		default:
-			given = rand.Text()
-			s.tab = given
-		}
-	}
+// sit gives a document its place in one of its user's tabs, which a later connection of the document takes over.
+func (d *document) sit(about link.About) (at seats.Seat, given string) {
+	d.epoch = strings.Clone(about.Epoch)
+	at = seats.Seat{Of: d.user + " " + d.origin, Tab: about.Tab, Frame: about.Frame}
+	return d.h.seats.Sit(d, at, func(holder *document) bool { return holder.epoch == d.epoch })
 }
 
-func (d *document) rise(s seat) {
-	d.h.mu.Lock()
-	defer d.h.mu.Unlock()
-	if d.h.seats[s] == d {
-		delete(d.h.seats, s)
-	}
-}
+// Ping and End are for who claims its seat.
+func (d *document) Ping(within time.Duration) error { return d.conn.Ping(within) }
 
-var (
-	tabShape   = regexp.MustCompile(`^[A-Za-z0-9-]{8,64}$`)
-	frameShape = regexp.MustCompile(`^([0-9]{1,4}(\.[0-9]{1,4}){0,7})?$`)
-)
+func (d *document) End() {
+	d.conn.Close()
+	<-d.done
+}
 
 // hear hands over what the document says, until its end.
 func (d *document) hear(page *fleet.Page, frame []byte) {

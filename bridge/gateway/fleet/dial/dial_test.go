@@ -19,6 +19,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/fleet"
 	"github.com/pagewire/pagewire/bridge/gateway/fleet/tickets"
 	"github.com/pagewire/pagewire/bridge/gateway/fleet/tickets/issuertest"
+	"github.com/pagewire/pagewire/bridge/gateway/internal/seats"
 	"github.com/pagewire/pagewire/bridge/gateway/mcpconn"
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
@@ -314,7 +315,7 @@ func TestDuplicatedTab(t *testing.T) {
 		t.Fatalf("the first tab is given %q", tab)
 	}
 	copied, other := given(alice, "copied")
-	if !tabShape.MatchString(other) {
+	if !seats.IsNamed(other, "") {
 		t.Fatalf("the copy is given %q", other)
 	}
 	if _, tab := given(alice, "first"); tab != "" {

@@ -103,9 +103,9 @@ func (p *place) end() {
 	p.pages.Close()
 	p.pages.mu.Lock()
 	defer p.pages.mu.Unlock()
-	if len(p.pages.pages)+len(p.pages.origins)+len(p.pages.seats) > 0 {
+	if len(p.pages.pages)+len(p.pages.origins)+p.pages.seats.Len() > 0 {
 		p.t.Errorf("left when the handler is closed: %d pages, %v, %d seats", len(p.pages.pages), p.pages.origins,
-			len(p.pages.seats))
+			p.pages.seats.Len())
 	}
 	p.g.Close()
 }

@@ -21,7 +21,6 @@ package socket
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -29,7 +28,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"regexp"
 	"strings"
 	"sync"
 	"time"
@@ -38,6 +36,7 @@ import (
 
 	"github.com/pagewire/pagewire/bridge/gateway"
 	"github.com/pagewire/pagewire/bridge/gateway/internal/proof"
+	"github.com/pagewire/pagewire/bridge/gateway/internal/seats"
 	"github.com/pagewire/pagewire/bridge/gateway/internal/wsconn"
 	"github.com/pagewire/pagewire/bridge/gateway/weborigin"
 	"github.com/pagewire/pagewire/bridge/link"
@@ -67,8 +66,6 @@ const (
 	maxPerOrigin, maxPages = 256, 1024
 	// helloTimeout is how long a page may take to introduce itself.
 	helloTimeout = 10 * time.Second
-	// aliveTimeout is how long a document may take to show that it still has a tab that another one claims.
-	aliveTimeout = 2 * time.Second
 	maxURL       = 8 << 10
 	// room bounds what all pages together have under way, in bytes: two of the largest frames.
 	room = 2 * maxFrame
@@ -84,12 +81,10 @@ type Handler struct {
 	room    *wsconn.Room
 	pages   map[*document]bool
 	origins map[string]*origin
-	seats   map[seat]*document // who is where
 	gone    sync.WaitGroup
-}
 
-// A seat is a place for one document.
-type seat struct{ tab, frame string }
+	seats seats.Seats[*document]
+}
 
 // A document is one that is connected.
 type document struct {
@@ -109,8 +104,7 @@ func New(g *gateway.Gateway, o Options) *Handler {
 	if o.Refused == nil {
 		o.Refused = func(string, *http.Request) {}
 	}
-	return &Handler{g: g, o: o, room: wsconn.NewRoom(room), pages: map[*document]bool{}, origins: map[string]*origin{},
-		seats: map[seat]*document{}}
+	return &Handler{g: g, o: o, room: wsconn.NewRoom(room), pages: map[*document]bool{}, origins: map[string]*origin{}}
 }
 
 // Close ends all connections and takes no more. It returns when they are gone, within a second.
@@ -270,20 +264,10 @@ func (h *Handler) leave(d *document) {
 	if d.of != nil {
 		h.release(d.of)
 	}
-	for s, holder := range h.seats {
-		if holder == d {
-			delete(h.seats, s)
-		}
-	}
 	h.mu.Unlock()
 	close(d.done)
 	h.gone.Done()
 }
-
-var (
-	tabShape   = regexp.MustCompile(`^[A-Za-z0-9-]{8,64}$`)
-	frameShape = regexp.MustCompile(`^([0-9]{1,4}(\.[0-9]{1,4}){0,7})?$`)
-)
 
 // serve is the life of a document.
 func (d *document) serve(origin string, extension bool) {
@@ -320,7 +304,9 @@ func (d *document) serve(origin string, extension bool) {
 		info.Title = *about.Title
 	}
 	// An id is unique among the pages of an origin. Nobody learns another's, but nothing may depend on that.
-	info.Tab, info.Given = d.sit(about, info.Origin)
+	seat, given := d.h.seats.Sit(d, seats.Seat{Of: info.Origin, Tab: about.Tab, Frame: about.Frame}, nil)
+	defer d.h.seats.Rise(d, seat)
+	info.Tab, info.Given = "page "+info.Origin+" "+seat.Tab, given
 	d.h.g.FocusAt(info.Tab, about.Focused)
 	page, err := d.h.g.Attach(info, d.send)
 	if err != nil {
@@ -356,7 +342,7 @@ func (d *document) introduced() (first []byte, about link.About, ok bool) {
 	defer end()
 	first, err := d.conn.Read(limited)
 	about, ok = link.Parse(first, link.Limits{}).Hello()
-	if err == nil && ok && tabShape.MatchString(about.Tab) && frameShape.MatchString(about.Frame) {
+	if err == nil && ok && seats.IsNamed(about.Tab, about.Frame) {
 		return first, about, true
 	}
 	d.log.Warn("refused a page that did not introduce itself", "error", err)
@@ -413,28 +399,10 @@ func (d *document) send(frame []byte) {
 	d.conn.Send(frame)
 }
 
-// sit gives a document its place in a tab, and returns the tab's key, and the id of the tab if it is another than it
-// says. The tab that it names may have one: of the document that is being left (its connection is ending, and is waited
-// for), or of the tab that was duplicated, whose document answers a ping; then the newcomer's tab is another one.
-func (d *document) sit(about link.About, origin string) (tab, given string) {
-	h := d.h
-	for id := about.Tab; ; {
-		s := seat{"page " + origin + " " + id, about.Frame}
-		h.mu.Lock()
-		holder := h.seats[s]
-		if holder == nil {
-			h.seats[s] = d
-		}
-		h.mu.Unlock()
-		if holder == nil {
-			return s.tab, given
-		}
-		if holder.conn.Ping(aliveTimeout) != nil {
-			holder.conn.Close()
-			<-holder.done
-			continue
-		}
-		id = rand.Text()
-		given = id
-	}
+// Ping and End are for who claims its seat.
+func (d *document) Ping(within time.Duration) error { return d.conn.Ping(within) }
+
+func (d *document) End() {
+	d.conn.Close()
+	<-d.done
 }

@@ -21,6 +21,7 @@ import (
 
 	"github.com/pagewire/pagewire/bridge/gateway"
 	"github.com/pagewire/pagewire/bridge/gateway/internal/proof"
+	"github.com/pagewire/pagewire/bridge/gateway/internal/seats"
 	"github.com/pagewire/pagewire/bridge/gateway/internal/wsconn"
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
@@ -200,7 +201,7 @@ func TestTabOfTwoDocuments(t *testing.T) {
 		t.Fatalf("the second document was told %s, %v", text, err)
 	}
 	given, _ := calls[0][3].(map[string]any)["tab"].(string)
-	if !tabShape.MatchString(given) || given == "0123456789" {
+	if !seats.IsNamed(given, "") || given == "0123456789" {
 		t.Fatalf("the second document was given the tab %q", given)
 	}
 	offer(t, c, local+"/doc")
@@ -215,11 +216,7 @@ func TestTabOfTwoDocuments(t *testing.T) {
 	}
 	// One that answers nothing has no tab: its successor waits for it, but not long.
 	p.connect(local, hi("abcdefghij"))
-	testkit.Eventually(t, "it has its place", func() bool {
-		p.pages.mu.Lock()
-		defer p.pages.mu.Unlock()
-		return len(p.pages.seats) == 3
-	})
+	testkit.Eventually(t, "it has its place", func() bool { return p.pages.seats.Len() == 3 })
 	offer(t, p.connect(local, hi("abcdefghij")), local+"/doc")
 	p.waitFor(3)
 }
