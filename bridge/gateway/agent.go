@@ -42,6 +42,8 @@ const (
 	// maxWaitingAll for all clients. Above it the session ends for which most waits; of all of them, that of the client
 	// for which most waits.
 	maxWaiting, maxWaitingAll = 64 << 20, 256 << 20
+	// allLeaveTooMuch is why that one ends, and why one does above a Pool's bound.
+	allLeaveTooMuch = "all agents together leave too much unread, and this one most of all"
 )
 
 // A client is a program that may have several sessions.
@@ -238,7 +240,7 @@ func (a *Agent) send(message []byte) {
 	if a.client.waiting.Load() > maxWaiting {
 		a.g.fullest(a.client).end("its client does not read what it asks for", true)
 	} else if a.g.waiting.Load() > maxWaitingAll {
-		a.g.fullest(nil).end("all agents together leave too much unread, and this one most of all", true)
+		a.g.fullest(nil).end(allLeaveTooMuch, true)
 	}
 	if p := a.g.opt.Pool; p != nil && p.waiting.Load() > p.most {
 		p.relieve()

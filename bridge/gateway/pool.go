@@ -88,6 +88,6 @@ func (g *Gateway) endFullest() bool {
 	if a == nil || a.out.Held() == 0 {
 		return false
 	}
-	a.end("all agents together do not read what they ask for, and it least of all", true)
+	a.end(allLeaveTooMuch, true)
 	return true
 }

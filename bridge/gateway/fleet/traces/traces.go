@@ -27,8 +27,7 @@ import (
 
 // Options say where traces go.
 type Options struct {
-	// Endpoint is the receiver's URL, such as http://127.0.0.1:4318: below it is /v1/traces. Default what
-	// OTEL_EXPORTER_OTLP_ENDPOINT and the other variables of OpenTelemetry say.
+	// Endpoint is the receiver's URL, such as http://127.0.0.1:4318: below it is /v1/traces.
 	Endpoint string
 	// Version is the node's.
 	Version string
@@ -48,18 +47,14 @@ const stopTimeout = 2 * time.Second
 
 // New returns one. It connects when there is something to export. An error says that Endpoint is no URL.
 func New(o Options) (*Traces, error) {
-	var options []otlptracehttp.Option
-	if o.Endpoint != "" {
-		u, err := url.Parse(o.Endpoint)
-		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-			return nil, fmt.Errorf("%.100q is no URL of a receiver of traces: it is like http://127.0.0.1:4318", o.Endpoint)
-		}
-		if strings.Trim(u.Path, "/") == "" {
-			u.Path = "/v1/traces"
-		}
-		options = append(options, otlptracehttp.WithEndpointURL(u.String()))
+	u, err := url.Parse(o.Endpoint)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return nil, fmt.Errorf("%.100q is no URL of a receiver of traces: it is like http://127.0.0.1:4318", o.Endpoint)
 	}
-	exporter, err := otlptracehttp.New(context.Background(), options...)
+	if strings.Trim(u.Path, "/") == "" {
+		u.Path = "/v1/traces"
+	}
+	exporter, err := otlptracehttp.New(context.Background(), otlptracehttp.WithEndpointURL(u.String()))
 	if err != nil {
 		return nil, err
 	}
