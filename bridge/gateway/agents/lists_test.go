@@ -106,6 +106,16 @@ func onStdio(t *testing.T, g *gateway.Gateway) mcp.Transport {
 		if err := testkit.Receive(t, "the session on stdio ends", done); err != nil {
 			t.Error(err)
 		}
+		theirOut.Close()
 	})
-	return &mcp.IOTransport{Reader: out, Writer: in}
+	return &mcp.IOTransport{Reader: drained{out}, Writer: in}
+}
+
+// A drained pipe takes what is written to it when its reader has gone, too: an agent that leaves in the middle of a
+// message ends by what it says, and not by what it does not hear.
+type drained struct{ *io.PipeReader }
+
+func (d drained) Close() error {
+	go io.Copy(io.Discard, d.PipeReader)
+	return nil
 }
