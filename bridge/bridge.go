@@ -98,7 +98,7 @@ type Failure string
 const (
 	ReadFailed      Failure = "read_failed"      // it threw, or could not be done
 	InvalidContents Failure = "invalid_contents" // it returned something else than contents
-	NotFound        Failure = "not_found"        // of a home that forwards reads: where it asked there is none
+	NotFound        Failure = "not_found"        // of a home that forwards reads, or has unlisted tools: there is none
 )
 
 // Options say how an engine behaves. The zero value is a working default, but for Rule, which admits nothing.
@@ -115,10 +115,17 @@ type Options struct {
 	// Relay says that the home stands before a server and does not know all that is there: it is asked for reads of
 	// URIs that no resource answers for, too. Only what is registered can be subscribed to.
 	Relay bool
+	// Several says that several engines serve the same agents. A modern one may come to another with each request, and
+	// may have been told of a change there before this engine is. So its reads share none that has begun, and the home
+	// is asked for reads of URIs that no resource answers for, too.
+	Several bool
 	// SubscriptionLimitCode is the error code for a subscription above Limits.Subscriptions. Default InternalError.
 	SubscriptionLimitCode int
 	// Tools carries the tools of the home, which must be a ToolHost.
 	Tools bool
+	// UnlistedTools says that the home has tools besides those that it lists: it is asked for calls of any name, and
+	// fails with NotFound where there is no such tool.
+	UnlistedTools bool
 	// ExposeErrors lets agents see why a read failed. Off, because a page's messages may hold secrets.
 	ExposeErrors bool
 	// UpdateInterval is the least time between two updates of one URI. Default 100 ms; negative means none, for a

@@ -11,6 +11,8 @@ type call struct {
 	kind     callKind
 	uri      string          // of a read or a subscription
 	entry    *resource.Entry // of a read
+	tool     string          // of a tool call, its name
+	fresh    bool            // it is one of Engine.fresh
 	waits    []*wait
 	deadline Time
 
@@ -83,14 +85,20 @@ func (a *ages) remove(c *call) {
 
 // ask makes a call that dies after timeout and queues the question.
 func (e *Engine) ask(kind callKind, list *ages, timeout Time, question op) *call {
+	c := e.newCall(kind, list, timeout)
+	question.call = c.id
+	e.queue.ops = append(e.queue.ops, question)
+	return c
+}
+
+// newCall makes a call that dies after timeout.
+func (e *Engine) newCall(kind callKind, list *ages, timeout Time) *call {
 	if e.lastCall++; e.lastCall == 0 {
 		e.lastCall++
 	}
 	c := &call{id: e.lastCall, kind: kind, deadline: e.now + timeout}
 	e.calls[c.id] = c
 	list.add(c)
-	question.call = c.id
-	e.queue.ops = append(e.queue.ops, question)
 	return c
 }
 
@@ -141,6 +149,8 @@ func (e *Engine) Complete(now Time, id CallID, r Result) {
 	switch {
 	case r.Failure == NotFound && c.kind == callRead:
 		e.vanish(c)
+	case r.Failure == NotFound && c.kind == callTool:
+		e.finish(c, unknownTool(c.tool))
 	case r.Failure != "":
 		message := "Read failed"
 		if c.kind == callTool {
@@ -197,7 +207,9 @@ func (e *Engine) endCall(c *call) {
 	delete(e.calls, c.id)
 	c.ages.remove(c)
 	e.seal(c)
-	e.queue.ops = append(e.queue.ops, op{kind: opEnd, call: c.id})
+	if !c.fresh || e.endFresh(c) {
+		e.queue.ops = append(e.queue.ops, op{kind: opEnd, call: c.id})
+	}
 }
 
 // expire ends the calls that took too long.

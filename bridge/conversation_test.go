@@ -75,6 +75,8 @@ func (c *conversation) setOptions(o *bridge.Options) (asks bool) {
 			o.Limits.Tools = n
 		case "Tools":
 			o.Tools = true
+		case "UnlistedTools":
+			o.UnlistedTools = true
 		case "ToolTimeout":
 			o.ToolTimeout = bridge.Time(n)
 		case "Relay":

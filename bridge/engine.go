@@ -22,6 +22,7 @@ type Engine struct {
 
 	calls    map[CallID]*call
 	joinable map[string]*call // URI -> the read that a further reader of it may share
+	fresh    map[string]*freshReads
 	lastCall CallID
 
 	reads, toolCalls ages // reads has the consents to subscriptions too
@@ -52,6 +53,7 @@ func New(o Options, host Host) *Engine {
 		wide:     map[*resource.Entry][]*watch{},
 		calls:    map[CallID]*call{},
 		joinable: map[string]*call{},
+		fresh:    map[string]*freshReads{},
 	}
 	for kind := range e.list {
 		e.list[kind].Value = listKind(kind)

@@ -125,9 +125,7 @@ func (e *Engine) vanish(c *call) {
 func (e *Engine) Touch(now Time, uri string) {
 	e.enter(now)
 	e.stats.Touches++
-	if c := e.joinable[uri]; c != nil {
-		e.seal(c)
-	}
+	e.Seal(uri)
 	w := e.watches[uri]
 	if w != nil && w.entry != nil {
 		e.changed(w)

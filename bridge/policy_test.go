@@ -144,12 +144,11 @@ var pure = strings.Fields(
 	`bytes cmp errors iter maps math math/bits slices sort strconv strings unicode unicode/utf16 unicode/utf8`)
 
 // heavy are packages that code in the core's wasm does not import itself, though safejs brings some of them to Go's
-// build: what they cost, above all in TinyGo's, and what does instead. strconv, errors, strings and bytes together were
-// 9 KB brotli of Go's core, 16 of Views.
+// build: what they cost in TinyGo's, and what does instead.
 var heavy = map[string]string{
 	"bytes":   "it brings tables of unicode; string(a) == string(b) copies nothing",
 	"errors":  "Is and As bring reflection, 11 KB of TinyGo's wasm; an error that is its text is a type of one line",
-	"fmt":     "+138 KB brotli with reflect and os; wire.Text writes what is to be written",
+	"fmt":     "it brings reflect and os; wire.Text writes what is to be written",
 	"reflect": "TinyGo has a part of it, and each program with it is larger by all of that part",
 	"sort":    "it sorts by reflection, or by interfaces; slices does without",
 	"strconv": "23 KB of TinyGo's wasm, half of it tables for floats; wire.Itoa writes integers",
@@ -161,31 +160,9 @@ var heavy = map[string]string{
 var edgeOnly = strings.Fields(`syscall/js unsafe github.com/hack-pad/safejs`)
 
 // paid are the packages of the standard library that may be linked into the core: pure, and what safejs brings
-// anyway (fmt with reflect and os, together 138 KB brotli over syscall/js alone).
+// anyway.
 var paid = slices.Concat(pure,
 	strings.Fields(`fmt io io/fs os path reflect runtime sync sync/atomic syscall syscall/js time unsafe`))
-
-// prices are what linking a package into the core adds in KB of brotli at quality 11, over syscall/js and safejs:
-// measured with Go 1.26.8, -trimpath -ldflags='-s -w', each with one ordinary use.
-var prices = map[string]int{
-	"context":         38, // and time's timers with it
-	"crypto/sha256":   41,
-	"encoding/base64": 5,
-	"encoding/gob":    87,
-	"encoding/json":   114,
-	"encoding/xml":    78,
-	"log":             17,
-	"log/slog":        142,
-	"net/http":        1403,
-	"net/url":         40,
-	"regexp":          102,
-
-	"github.com/modelcontextprotocol/go-sdk":         1877,
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc": 227,
-}
-
-// safejsKB is the weight that prices are over.
-const safejsKB = 576
 
 // Things that page code does not contain, with the reason that a failure prints.
 const (
@@ -396,7 +373,7 @@ func checkImports(graph map[string]node) []string {
 			case ours:
 				if row.ours != "*" && !within(row.path, target) && !slices.ContainsFunc(strings.Fields(row.ours),
 					func(p string) bool { return within(p, target) }) {
-					refuse("the table allows " + orNothing(row.ours) + price(to))
+					refuse("the table allows " + orNothing(row.ours))
 				}
 			case row.home >= page && slices.Contains(edgeOnly, to):
 				if row.home != edge {
@@ -404,11 +381,11 @@ func checkImports(graph map[string]node) []string {
 				}
 			case graph[to].standard || to == "unsafe":
 				if row.home >= page && !slices.Contains(pure, to) {
-					refuse("page code imports what computes and no more" + price(to))
+					refuse("page code imports what computes and no more")
 				}
 			default:
 				if row.others != "*" && !slices.Contains(strings.Fields(row.others), graph[to].module) {
-					refuse("of others' modules the table allows " + orNothing(row.others) + price(to))
+					refuse("of others' modules the table allows " + orNothing(row.others))
 				}
 			}
 		}
@@ -441,13 +418,11 @@ func checkCore(graph map[string]node) []string {
 			}
 			importer[to] = from
 			if graph[to].standard && !internal(to) && !slices.Contains(paid, to) {
-				violations = append(violations, fmt.Sprintf("wasm depends on %s, which %s imports%s", to, from,
-					price(to)))
-				continue // what it brings is in its price
+				violations = append(violations, fmt.Sprintf("wasm depends on %s, which %s imports", to, from))
+				continue
 			}
 			if mod := graph[to].module; mod != "" && mod != module && !slices.Contains(edgeOnly, mod) {
-				violations = append(violations, fmt.Sprintf("wasm depends on %s, which %s imports%s", to, from,
-					price(to)))
+				violations = append(violations, fmt.Sprintf("wasm depends on %s, which %s imports", to, from))
 				continue
 			}
 			queue = append(queue, to)
@@ -472,16 +447,6 @@ func orNothing(allowed string) string {
 		return "none"
 	}
 	return allowed
-}
-
-// price returns what linking a package into the core adds, in words; packages of a module cost what their root does.
-func price(pkg string) string {
-	for p := pkg; p != "."; p = path.Dir(p) {
-		if kb, ok := prices[p]; ok {
-			return fmt.Sprintf(" (in the page: +%d KB brotli, over %d for syscall/js and safejs)", kb, safejsKB)
-		}
-	}
-	return ""
 }
 
 // checkConstraint says whether the file compiles where its home says, and nowhere else.
@@ -564,7 +529,7 @@ func checkSource(h home, name string, text []byte) []string {
 		if why := heavy[imported]; h == edge && why != "" {
 			refuse(spec.Pos(), "import "+imported, why)
 		} else if !allowed {
-			refuse(spec.Pos(), "import "+imported, "page code imports what computes and no more"+price(imported))
+			refuse(spec.Pos(), "import "+imported, "page code imports what computes and no more")
 		}
 	}
 	for _, group := range file.Comments {
@@ -647,8 +612,7 @@ func TestImportCheckRefuses(t *testing.T) {
 		{"bridge/wire", module + "/bridge", "bridge/wire imports " + module + "/bridge: the table allows none"},
 		{"bridge/coalesce", module + "/bridge/wire", "the table allows none"},
 		{"bridge", module + "/bridge/gateway/browser", "the table allows bridge/wire bridge/coalesce bridge/resource"},
-		{"bridge", "encoding/json", "bridge imports encoding/json: page code imports what computes and no more (in " +
-			"the page: +"},
+		{"bridge", "encoding/json", "bridge imports encoding/json: page code imports what computes and no more"},
 		{"bridge", "reflect", "page code imports what computes"},
 		{"bridge", "time", "page code imports what computes"},
 		{"bridge", "syscall/js", "only wasm/ touches JavaScript"},
@@ -658,14 +622,14 @@ func TestImportCheckRefuses(t *testing.T) {
 			"github.com/chromedp/chromedp"},
 		{"bridge/cmd/pagewire", module + "/bridge", "the table allows bridge/gateway/..."},
 		{"wasm", module + "/bridge/wire", "the table allows bridge bridge/view"},
-		{"wasm", "net/http", "wasm depends on net/http, which " + module + "/wasm imports (in the page: +"},
+		{"wasm", "net/http", "wasm depends on net/http, which " + module + "/wasm imports"},
 		{"wasm", "github.com/modelcontextprotocol/go-sdk/mcp", "wasm depends on " +
-			"github.com/modelcontextprotocol/go-sdk/mcp, which " + module + "/wasm imports (in the page: +"},
-		{"bridge/wire", "net/url", "wasm depends on net/url, which " + module + "/bridge/wire imports (in the page: +"},
+			"github.com/modelcontextprotocol/go-sdk/mcp, which " + module + "/wasm imports"},
+		{"bridge/wire", "net/url", "wasm depends on net/url, which " + module + "/bridge/wire imports"},
 		{"github.com/hack-pad/safejs", "encoding/json", "wasm depends on encoding/json, which " +
-			"github.com/hack-pad/safejs imports (in the page: +"},
+			"github.com/hack-pad/safejs imports"},
 		{"github.com/hack-pad/safejs", "example.com/other", "wasm depends on example.com/other"},
-		{"bridge/wire", "fmt", module + "/bridge/wire imports fmt, and is in the core's wasm: +138 KB brotli"},
+		{"bridge/wire", "fmt", module + "/bridge/wire imports fmt, and is in the core's wasm: it brings reflect"},
 		{"bridge", "strconv", module + "/bridge imports strconv, and is in the core's wasm: 23 KB"},
 		{"bridge/new", "strconv", "bridge/new is in no row of the table"},
 	} {
@@ -701,13 +665,12 @@ func TestSourceCheckRefuses(t *testing.T) {
 		{edge, "//go:build js && wasm\n\npackage main\n\nfunc main() { select {} }", "select"},
 		{edge, "//go:build js && wasm && !tinygo\n\npackage main\n\nfunc main() { select { default: } }", "select"},
 		{page, "package p\n\nimport \"reflect\"", "import reflect: page code imports what computes"},
-		{page, "package p\n\nimport \"net/url\"", "import net/url: page code imports what computes and no more (in " +
-			"the page: +"},
+		{page, "package p\n\nimport \"net/url\"", "import net/url: page code imports what computes and no more"},
 		{page, "package p\n\nimport \"unsafe\"", "import unsafe"},
 		{page, "package p\n\nimport \"syscall/js\"", "import syscall/js"},
 		{page, "package p\n\nimport \"github.com/hack-pad/safejs\"", "import github.com/hack-pad/safejs"},
 		{edge, "package p\n\nimport \"encoding/json\"", "import encoding/json"},
-		{edge, "package p\n\nimport \"fmt\"", "import fmt: +138 KB"},
+		{edge, "package p\n\nimport \"fmt\"", "import fmt: it brings reflect"},
 		{edge, "package p\n\nimport rt \"runtime\"\n\nfunc f() { rt.SetFinalizer(nil, nil) }", "runtime.SetFinalizer"},
 		{edge, "package p\n\nimport \"runtime\"\n\nfunc f() { runtime.AddCleanup(nil, nil, nil) }",
 			"runtime.AddCleanup"},

@@ -11,20 +11,80 @@ func (e *Engine) read(r *request) *wire.Error {
 		return err
 	}
 	entry, params, resolveErr := e.registry.Resolve(uri)
-	if resolveErr != nil && !(e.opt.Relay && entry == nil) {
+	if resolveErr != nil && !((e.opt.Relay || e.opt.Several) && entry == nil) {
 		return refused(r.modern, uri, resolveErr)
 	}
 	if err := e.full(r.port); err != nil {
 		return err
 	}
+	fresh := e.opt.Several && r.modern
 	c := e.joinable[uri]
+	if fresh {
+		if c = nil; e.fresh[uri] != nil {
+			c = e.fresh[uri].next
+		}
+	}
 	if c == nil || c.entry != entry {
-		c = e.ask(callRead, &e.reads, e.opt.ReadTimeout, op{kind: opRead, request: requestOf(uri, entry, params)})
-		c.uri, c.entry = uri, entry
-		e.joinable[uri] = c
+		c = e.newCall(callRead, &e.reads, e.opt.ReadTimeout)
+		c.uri, c.entry, c.fresh = uri, entry, fresh
+		question := op{kind: opRead, call: c.id, request: requestOf(uri, entry, params)}
+		if !fresh || e.begins(c, question) {
+			e.beginRead(c, question)
+		}
 	}
 	e.await(r, c)
 	return nil
+}
+
+// beginRead asks the home. Who reads from now on may share it, but for those who share none that has begun.
+func (e *Engine) beginRead(c *call, question op) {
+	e.joinable[c.uri] = c
+	e.queue.ops = append(e.queue.ops, question)
+}
+
+// A freshReads is the reads of a URI by those who share none that has begun (Options.Several): those that are under
+// way, and the next, which waits for the end of one of them, and which all share who come meanwhile. Many agents that
+// are told of one change read it at the same moment, and each would have the contents sent for itself.
+type freshReads struct {
+	running  int
+	next     *call
+	question op
+}
+
+// maxFresh is how many are under way at once: one that takes long keeps no other waiting.
+const maxFresh = 4
+
+// begins counts such a read, and reports whether it is to begin at once.
+func (e *Engine) begins(c *call, question op) bool {
+	f := e.fresh[c.uri]
+	if f == nil {
+		f = &freshReads{}
+		e.fresh[c.uri] = f
+	}
+	if f.running == maxFresh {
+		f.next, f.question = c, question
+		return false
+	}
+	f.running++
+	return true
+}
+
+// endFresh begins the next read where one has ended. It reports false for one that had not begun.
+func (e *Engine) endFresh(c *call) bool {
+	f := e.fresh[c.uri]
+	next := f.next
+	f.next = nil
+	switch {
+	case next == c:
+		return false
+	case next != nil:
+		e.beginRead(next, f.question)
+	default:
+		if f.running--; f.running == 0 {
+			delete(e.fresh, c.uri)
+		}
+	}
+	return true
 }
 
 func requestOf(uri string, entry *resource.Entry, params []resource.Param) Request {
@@ -69,6 +129,13 @@ func (e *Engine) answerRead(w *wait, r Result) {
 		text = text.Raw("," + cacheable)
 	}
 	e.sendContents(w.port, e.end(&q, text), w.call.id, hole, r.Contents)
+}
+
+// Seal lets no further reader of a URI share a read of it that is under way: it may have changed since that began.
+func (e *Engine) Seal(uri string) {
+	if c := e.joinable[uri]; c != nil {
+		e.seal(c)
+	}
 }
 
 // seal lets no further reader share a call: its resource has changed since it began, and whoever asks now must see

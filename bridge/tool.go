@@ -32,59 +32,86 @@ type Tool struct {
 	Name string
 	// JSON is MCP's Tool object, with the name.
 	JSON []byte
-	// Unlisted keeps the tool out of the listing. It can be called all the same.
-	Unlisted bool
 }
 
 // DecodeTools reads the JSON text of an array of MCP's Tool objects. It keeps nothing of text.
-func DecodeTools(text []byte) ([]Tool, error) {
-	v, err := wire.Parse(text, 64)
+func DecodeTools(text []byte) (tools []Tool, err error) {
+	err = EachTool(text, func(t Tool) { tools = append(tools, Tool{Name: t.Name, JSON: clone(t.JSON)}) })
 	if err != nil {
 		return nil, err
-	}
-	bad := v.Kind() != wire.Array
-	var tools []Tool
-	v.Elements(func(m wire.Value) bool {
-		name, ok := m.Get("name").Text()
-		bad = bad || !ok
-		tools = append(tools, Tool{Name: name, JSON: clone(m)})
-		return ok
-	})
-	if bad {
-		return nil, failure("bridge: tools must be an array of objects with a name")
 	}
 	return tools, nil
 }
 
+// EachTool calls f with each tool of such a text. The JSON is a part of text. With an error, what f was called with is
+// not all.
+func EachTool(text []byte, f func(Tool)) error {
+	v, err := wire.Parse(text, 64)
+	if err != nil {
+		return err
+	}
+	bad := v.Kind() != wire.Array
+	v.Elements(func(m wire.Value) bool {
+		name, ok := m.Get("name").Text()
+		if bad = bad || !ok; !bad {
+			f(Tool{Name: name, JSON: m})
+		}
+		return !bad
+	})
+	if bad {
+		return failure("bridge: tools must be an array of objects with a name")
+	}
+	return nil
+}
+
 // SetTools says what tools there are, in place of what was said before. Agents are told if that is something else. It
-// fails above Limits.Tools, and for names that are empty or doubled; then all stays as it was.
+// fails above Limits.Tools, where tools that were listed before are kept first, and for names that are empty or
+// doubled. Those tools are left out, and all others are taken: a list that was refused as a whole would keep what is
+// gone.
 func (e *Engine) SetTools(now Time, tools []Tool) error {
 	e.enter(now)
 	defer e.drain()
-	if len(tools) > e.opt.Limits.Tools {
-		return failure("bridge: too many tools: the limit is " + wire.Itoa(e.opt.Limits.Tools))
-	}
+	var err error
+	leftOut := 0
 	// Inserted one by one: a page has few, and slices.SortFunc takes 5 KB of wasm.
 	var sorted []Tool
-	for _, t := range tools {
-		i := toolAfter(sorted, t.Name)
-		if t.Name == "" || i > 0 && sorted[i-1].Name == t.Name {
-			return failure("bridge: the name of a tool is empty or doubled: " + t.Name)
+	for _, before := range [...]bool{true, false} {
+		for _, t := range tools {
+			if named(e.tools, t.Name) != before {
+				continue
+			}
+			switch {
+			case t.Name == "" || named(sorted, t.Name):
+				err = failure("bridge: the name of a tool is empty or doubled: " + t.Name)
+			case len(sorted) == e.opt.Limits.Tools:
+				leftOut++
+			default:
+				i := toolAfter(sorted, t.Name)
+				sorted = append(sorted, Tool{})
+				copy(sorted[i+1:], sorted[i:])
+				sorted[i] = t
+			}
 		}
-		sorted = append(sorted, Tool{})
-		copy(sorted[i+1:], sorted[i:])
-		sorted[i] = t
 	}
 	same := len(sorted) == len(e.tools)
 	for i := 0; same && i < len(sorted); i++ {
-		same = sorted[i].Name == e.tools[i].Name && sorted[i].Unlisted == e.tools[i].Unlisted &&
-			string(sorted[i].JSON) == string(e.tools[i].JSON)
+		same = sorted[i].Name == e.tools[i].Name && string(sorted[i].JSON) == string(e.tools[i].JSON)
 	}
 	if !same {
 		e.tools = sorted
 		e.listChanged(listTools)
 	}
-	return nil
+	if leftOut > 0 {
+		err = failure("bridge: too many tools: the limit is " + wire.Itoa(e.opt.Limits.Tools) + ", and " +
+			wire.Itoa(leftOut) + " are left out")
+	}
+	return err
+}
+
+// named reports whether a list that is ordered by name has a tool of that name.
+func named(tools []Tool, name string) bool {
+	i := toolAfter(tools, name)
+	return i > 0 && tools[i-1].Name == name
 }
 
 // toolAfter is the index of the first tool whose name is greater than name, in a list that is ordered by name.
@@ -121,9 +148,6 @@ func (e *Engine) listTools(r *request) *wire.Error {
 	p := e.newPage(e.result(r).Raw(`"tools":[`), len(e.tools), bytes)
 	next := ""
 	for _, t := range e.tools[from:] {
-		if t.Unlisted {
-			continue
-		}
 		if !p.take(p.begin().Bytes(t.JSON)) {
 			next = cursor
 			break
@@ -147,8 +171,8 @@ func (e *Engine) callTool(r *request) *wire.Error {
 	default:
 		return invalidParams("arguments must be an object")
 	}
-	if i := toolAfter(e.tools, name); i == 0 || e.tools[i-1].Name != name {
-		return &wire.Error{Code: wire.InvalidParams, Message: "Unknown tool: " + name}
+	if !e.opt.UnlistedTools && !named(e.tools, name) {
+		return unknownTool(name)
 	}
 	meta := r.params.Get("_meta")
 	token := meta.Get("progressToken")
@@ -160,11 +184,16 @@ func (e *Engine) callTool(r *request) *wire.Error {
 	}
 	c := e.ask(callTool, &e.toolCalls, e.opt.ToolTimeout,
 		op{kind: opTool, request: Request{Key: name, Params: string(meta)}, contents: clone(args)})
+	c.tool = name
 	w := e.await(r, c)
 	if token.Kind() == wire.String || token.Integer() {
 		w.progress = clone(token)
 	}
 	return nil
+}
+
+func unknownTool(name string) *wire.Error {
+	return &wire.Error{Code: wire.InvalidParams, Message: "Unknown tool: " + name}
 }
 
 // Progress passes on how far a tool has come: members is the JSON text of the members of MCP's progress notification

@@ -26,6 +26,9 @@ type Agent struct {
 	// client is who else's sessions it shares a bound with.
 	client *client
 	done   chan struct{} // closed when the session has ended
+	// dropped is closed when it has ended at once. Guarded by the gateway's lock, as is isDropped.
+	dropped   chan struct{}
+	isDropped bool
 	// blocked is set while the engine knows the port as not writable.
 	blocked atomic.Bool
 	// name is what the agent calls itself, once it has. Guarded by the gateway's lock.
@@ -89,7 +92,7 @@ func (g *Gateway) ConnectAs(transport, name string) (*Agent, error) {
 		sums = append(sums, &g.opt.Pool.waiting)
 	}
 	a := &Agent{g: g, id: g.lastPort, transport: transport, client: c, out: mcpconn.NewOutbox(sums...),
-		done: make(chan struct{})}
+		done: make(chan struct{}), dropped: make(chan struct{})}
 	if err := g.engine.Open(g.now(), a.id); err != nil {
 		return nil, err
 	}
@@ -173,6 +176,9 @@ func (a *Agent) Settled() bool {
 // Done is closed when the session has ended, which may be before all that it was sent has been read.
 func (a *Agent) Done() <-chan struct{} { return a.done }
 
+// Dropped is closed when the session has ended and nothing that it was sent is to be read any more.
+func (a *Agent) Dropped() <-chan struct{} { return a.dropped }
+
 // Dismiss ends the session as a server does that goes away: each request that waits gets an error, each listen its
 // result. Read returns these, and then io.EOF.
 func (a *Agent) Dismiss() {
@@ -208,6 +214,10 @@ func (a *Agent) end(reason string, drop bool) {
 		close(a.done)
 		g.log.Log(context.Background(), a.level(), "agent gone", "agent", int(a.id), "transport", a.transport, "reason",
 			reason)
+	}
+	if drop && !a.isDropped {
+		a.isDropped = true
+		close(a.dropped)
 	}
 	a.out.Close(drop)
 }

@@ -3,11 +3,14 @@
 package gateway
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
+	"math"
 	"net/url"
 	"reflect"
 	"slices"
+	"sort"
 	"strconv"
 	"strings"
 
@@ -18,19 +21,27 @@ import (
 // The catalog is what the pages offer, as one list: the same URI in several tabs belongs to the tab that was focused
 // last; the others have it under the path of their tab (package taburi). Such a URI also answers where it is not
 // listed, so that who holds one keeps it.
+//
+// Browsers have hundreds of tabs of one application. So a change of a page costs as much as the page offers, and does
+// not grow with the tabs that have the same URIs: each place keeps its order, and what is shown of an offer is kept.
 type catalog struct {
 	pages     map[*Page]bool
 	tabs      map[string]*tab // by key
-	numbers   map[string]int  // of tabs, by key; kept when the tab is gone: numbers are never used for another
+	numbers   map[string]int  // of tabs, by key; kept when the tab is gone (tabnumbers.go)
 	owners    map[string]bool // the tabs of the hub before us: whether they owned all their URIs
 	lastTab   int
 	arrivals  int
 	focuses   int
 	focusNext string            // a tab that was focused before it had a page
-	focusedAt int64             // when one was, by those who say when
+	focusedAt bridge.Time       // when one was, by those who say when
 	told      bool              // which tab is focused, by who knows
 	routes    map[string]*route // by the key in the engine
-	places    map[string]*place // by the pages' own URI
+	places    map[string]*place // the same
+	changed   []*place          // that the engine does not show as they are now
+	lostHubs  map[*Page]bool    // that are absent
+	waiting   map[*Page]bool    // that have reads which wait for their successor
+	retitled  []*Page           // whose titles are to be told anew
+	described int               // how often an offer was described
 }
 
 type tab struct {
@@ -38,7 +49,7 @@ type tab struct {
 	number  int
 	focused int // the later the greater
 	closed  bool
-	stale   bool // its title is to be told anew
+	pages   map[*Page]bool
 }
 
 // A route is a URI or template in the engine, and where it leads.
@@ -57,8 +68,15 @@ func (r *route) own(uri string) string {
 	return uri
 }
 
-// A place is one URI or template with all that offer it.
-type place struct{ keys []string } // of routes
+// A place is a key of the engine with all offers that claim it, of which the first has it: the tab that was focused
+// last, then the document before its frames, then the page that came last. Pages that are absent keep their place, lest
+// a reload in one of two tabs be two changes of owner; so does a hub that is gone, until its tabs have come. A hub
+// claims a URI once for each of its tabs that has it.
+type place struct {
+	key     string
+	offers  []*offer
+	changed bool // it is in catalog.changed
+}
 
 func (c *catalog) init() {
 	c.pages = map[*Page]bool{}
@@ -67,6 +85,9 @@ func (c *catalog) init() {
 	c.owners = map[string]bool{}
 	c.routes = map[string]*route{}
 	c.places = map[string]*place{}
+	c.lostHubs = map[*Page]bool{}
+	c.waiting = map[*Page]bool{}
+	c.focusedAt = math.MinInt64
 }
 
 func (c *catalog) add(p *Page) {
@@ -75,13 +96,14 @@ func (c *catalog) add(p *Page) {
 	p.order = c.arrivals
 	t := c.tabs[p.Tab]
 	if t == nil || t.closed {
-		t = &tab{key: p.Tab}
+		t = &tab{key: p.Tab, pages: map[*Page]bool{}}
 		if !p.Hub {
 			t.number = c.numbers[p.Tab]
 			if t.number == 0 {
 				c.lastTab++
 				t.number = c.lastTab
 				c.numbers[p.Tab] = t.number
+				c.trimNumbers()
 			}
 		}
 		c.tabs[p.Tab] = t
@@ -91,6 +113,7 @@ func (c *catalog) add(p *Page) {
 		}
 	}
 	p.tab = t
+	t.pages[p] = true
 }
 
 // learn keeps the number that a hub has given to a tab, and whether that owns all its URIs, in case that we are the hub
@@ -106,12 +129,9 @@ func (c *catalog) learn(key string, number int, owner bool) {
 
 func (c *catalog) remove(p *Page) {
 	delete(c.pages, p)
-	for other := range c.pages {
-		if other.tab == p.tab {
-			return
-		}
-	}
-	if c.tabs[p.tab.key] == p.tab {
+	delete(c.lostHubs, p)
+	delete(p.tab.pages, p)
+	if len(p.tab.pages) == 0 && c.tabs[p.tab.key] == p.tab {
 		delete(c.tabs, p.tab.key)
 	}
 }
@@ -126,22 +146,15 @@ func (c *catalog) focus(t *tab) bool {
 	return true
 }
 
-// holders lists who offers a URI, the owner first: the tab that was focused last, then the document before its frames,
-// then who came last. Who is absent keeps its place, lest a reload in one of two tabs be two changes of owner; so does
-// a hub that is gone, until its tabs have come. A hub is in the list once for each of its tabs that has the URI.
-func (c *catalog) holders(uri string) []*offer {
-	var list []*offer
-	for p := range c.pages {
-		list = append(list, p.bases[uri]...)
-	}
-	slices.SortFunc(list, func(a, b *offer) int {
-		rank := func(o *offer) []int {
-			return []int{truth(!o.page.Hub), -o.page.tab.focused, truth(o.page.Frame != ""),
-				truth(o.resource.URI != uri), -o.page.order}
-		}
-		return slices.Compare(rank(a), rank(b))
-	})
-	return list
+// before orders the offers that claim a place.
+func (o *offer) before(other *offer) int {
+	p, q := o.page, other.page
+	return cmp.Or(
+		cmp.Compare(truth(!p.Hub), truth(!q.Hub)),
+		cmp.Compare(q.tab.focused, p.tab.focused),
+		cmp.Compare(truth(p.Frame != ""), truth(q.Frame != "")),
+		cmp.Compare(truth(o.resource.URI != o.base), truth(other.resource.URI != other.base)),
+		cmp.Compare(q.order, p.order))
 }
 
 func truth(b bool) int {
@@ -153,26 +166,88 @@ func truth(b bool) int {
 
 // offer puts a resource of a page into the catalog, in place of the one that the page had under that URI.
 func (g *Gateway) offer(o *offer) {
-	p, uri := o.page, o.resource.URI
+	c, p, uri := &g.catalog, o.page, o.resource.URI
 	if before := p.offers[uri]; before != nil {
-		p.bases[before.base] = slices.DeleteFunc(p.bases[before.base], func(b *offer) bool { return b == before })
+		c.release(before)
 	}
 	p.offers[uri] = o
-	p.bases[o.base] = append(p.bases[o.base], o)
-	g.succeed(p, o.base)
-	g.place(o.base)
+	for _, key := range o.keys() {
+		c.claim(key, o)
+	}
+	c.succeed(o)
+	g.refresh()
 	g.unpark()
 }
 
 // withdraw takes it out.
 func (g *Gateway) withdraw(o *offer) {
-	p := o.page
-	delete(p.offers, o.resource.URI)
-	p.bases[o.base] = slices.DeleteFunc(p.bases[o.base], func(b *offer) bool { return b == o })
-	if len(p.bases[o.base]) == 0 {
-		delete(p.bases, o.base)
+	delete(o.page.offers, o.resource.URI)
+	g.catalog.release(o)
+	g.refresh()
+}
+
+// keys are those of the engine that an offer claims: its URI, and the same under the path of its tab.
+func (o *offer) keys() []string {
+	if o.segment == "" {
+		return []string{o.base}
 	}
-	g.place(o.base)
+	return []string{o.base, taburi.Of(o.base, o.segment)}
+}
+
+func (c *catalog) claim(key string, o *offer) {
+	at := c.places[key]
+	if at == nil {
+		at = &place{key: key}
+		c.places[key] = at
+	}
+	o.places = append(o.places, at)
+	if at.insert(o) == 0 {
+		c.led(at, at.offers[:min(2, len(at.offers))]...)
+	}
+}
+
+// insert puts an offer behind those that come before it, or are equal.
+func (at *place) insert(o *offer) (i int) {
+	i = sort.Search(len(at.offers), func(i int) bool { return at.offers[i].before(o) > 0 })
+	at.offers = slices.Insert(at.offers, i, o)
+	return i
+}
+
+// release ends what an offer claims.
+func (c *catalog) release(o *offer) {
+	for _, at := range o.places {
+		i := slices.Index(at.offers, o)
+		at.offers = slices.Delete(at.offers, i, i+1)
+		if i == 0 {
+			c.led(at, at.offers[:min(1, len(at.offers))]...)
+		}
+	}
+	o.places = nil
+}
+
+// led notes that a place has another first offer. What those offers claim besides is listed otherwise: the owner of a
+// URI has it unlisted under the path of its tab.
+func (c *catalog) led(at *place, of ...*offer) {
+	c.note(at)
+	for _, o := range of {
+		c.redo(o)
+	}
+}
+
+// redo notes all places that an offer is the first of.
+func (c *catalog) redo(o *offer) {
+	for _, at := range o.places {
+		if at.offers[0] == o {
+			c.note(at)
+		}
+	}
+}
+
+func (c *catalog) note(at *place) {
+	if !at.changed {
+		at.changed = true
+		c.changed = append(c.changed, at)
+	}
 }
 
 // segment tells a page's URIs from those of other tabs, and of the other frames of its own, in the path of its tab.
@@ -180,51 +255,36 @@ func (p *Page) segment() string {
 	return taburi.Segment(p.tab.number, p.Frame)
 }
 
-// place brings the engine in line with who offers a URI now.
-func (g *Gateway) place(uri string) {
+// refresh brings the engine in line with the places that have changed.
+func (g *Gateway) refresh() {
 	c := &g.catalog
-	holders := c.holders(uri)
-	wanted := map[string]*route{}
-	var keys []string
-	want := func(key string, r *route) {
-		if wanted[key] == nil {
-			wanted[key] = r
-			keys = append(keys, key)
+	changed := c.changed
+	c.changed = nil
+	for _, at := range changed {
+		at.changed = false
+		if len(at.offers) == 0 {
+			delete(c.places, at.key)
+			delete(c.routes, at.key)
+			g.engine.Unregister(g.now(), at.key)
 		}
 	}
-	for i, h := range holders {
-		r := route{page: h.page, shown: h.shown()}
-		if !h.page.Hub {
-			r.segment = h.segment
-		}
-		if i == 0 {
-			plain := r
-			plain.shown.URI = uri
-			want(uri, &plain)
-		}
-		if h.segment != "" {
-			r.shown.URI = taburi.Of(uri, h.segment)
-			r.shown.Unlisted = i == 0
-			want(r.shown.URI, &r)
+	for _, at := range changed {
+		if len(at.offers) > 0 {
+			g.lead(at.key, c.route(at))
 		}
 	}
-	old := c.places[uri]
-	if old != nil {
-		for _, key := range old.keys {
-			if wanted[key] == nil {
-				delete(c.routes, key)
-				g.engine.Unregister(g.now(), key)
-			}
-		}
+}
+
+// route is where the key of a place leads.
+func (c *catalog) route(at *place) *route {
+	o := at.offers[0]
+	r := &route{page: o.page, shown: o.shown(c)}
+	if !o.page.Hub {
+		r.segment = o.segment
 	}
-	if len(keys) == 0 {
-		delete(c.places, uri)
-		return
-	}
-	c.places[uri] = &place{keys}
-	for _, key := range keys {
-		g.lead(key, wanted[key])
-	}
+	r.shown.URI = at.key
+	r.shown.Unlisted = at.key != o.base && c.places[o.base].offers[0] == o
+	return r
 }
 
 // lead makes a key of the engine lead where r says.
@@ -254,27 +314,65 @@ func (g *Gateway) lead(key string, r *route) {
 }
 
 // shown is the resource as agents see it: its title says where it is. A hub has seen to that.
-func (o *offer) shown() bridge.Resource {
-	r, p := o.resource, o.page
+func (o *offer) shown(c *catalog) bridge.Resource {
+	if !o.described {
+		o.described = true
+		c.described++
+		o.describe()
+	}
+	r := o.resource
+	r.Title, r.Meta = o.title, o.meta
+	return r
+}
+
+func (o *offer) describe() {
+	r, p := &o.resource, o.page
 	if p.Hub {
+		o.title, o.meta = r.Title, r.Meta
 		if p.absent {
-			r.Meta = withMeta(r.Meta, map[string]any{metaAbsent: true})
+			o.meta = withMeta(r.Meta, map[string]any{metaAbsent: true})
 		}
-		return r
+		return
 	}
 	title := r.Title
 	if title == "" {
 		title = r.Name
 	}
+	// A long name is in the list once: 16 MiB of an origin's descriptors would be 32 in the list, and in whatever holds
+	// it.
+	p.locate()
+	o.title = shorten(title) + p.where
+	if o.meta = p.meta; len(r.Meta) > 0 {
+		o.meta = withMeta(r.Meta, p.tabMeta())
+	}
+}
+
+// locate sees to it that the page has what stands behind the title of each resource, and its _meta: these are the same
+// for all that it offers.
+func (p *Page) locate() {
+	if p.where != "" {
+		return
+	}
 	host := p.Origin
 	if u, err := url.Parse(p.Origin); err == nil && u.Host != "" {
 		host = u.Host
 	}
-	// A long name is in the list once: 16 MiB of an origin's descriptors would be 32 in the list, and in whatever holds
-	// it.
-	r.Title = shorten(title) + " · " + pageTitle(p) + " (tab " + strconv.Itoa(p.tab.number) + ", " + host + ")"
-	r.Meta = o.meta()
-	return r
+	p.where = " · " + pageTitle(p) + " (tab " + strconv.Itoa(p.tab.number) + ", " + host + ")"
+	p.meta = withMeta(nil, p.tabMeta())
+}
+
+func (p *Page) tabMeta() map[string]any {
+	return map[string]any{metaTab: p.tab.number, metaKey: p.Tab, metaSegment: p.segment()}
+}
+
+// redescribe has all that a page offers described anew.
+func (g *Gateway) redescribe(p *Page) {
+	p.where = ""
+	for _, o := range p.offers {
+		o.described = false
+		g.catalog.redo(o)
+	}
+	g.refresh()
 }
 
 func pageTitle(p *Page) string {
@@ -298,11 +396,6 @@ const (
 	// not take that: it has it from the same dead hub, and the tab's coming is to be news there once, too.
 	metaAbsent = "pagewire/absent"
 )
-
-func (o *offer) meta() []byte {
-	return withMeta(o.resource.Meta, map[string]any{metaTab: o.page.tab.number, metaKey: o.page.Tab,
-		metaSegment: o.page.segment()})
-}
 
 // withMeta is a _meta with more members.
 func withMeta(meta []byte, more map[string]any) []byte {
@@ -342,37 +435,65 @@ func (o *offer) find() {
 	o.page.g.catalog.learn(meta.Key, meta.Tab, o.base == o.resource.URI)
 }
 
-// succeed lets a page take over a URI from one that its tab has left, or from a hub that is gone.
-func (g *Gateway) succeed(p *Page, uri string) {
-	for old := range g.catalog.pages {
-		if old.absent {
-			old.cede(p, uri)
+// succeed lets an offer take over its URI from a page that its tab has left, or from a hub that is gone.
+func (c *catalog) succeed(o *offer) {
+	for p := range o.page.tab.pages {
+		if old := p.offers[o.resource.URI]; old != nil && o.succeeds(old) {
+			c.cede(old)
+		}
+	}
+	for hub := range c.lostHubs {
+		for _, uri := range o.keys() {
+			if old := hub.offers[uri]; old != nil && o.succeeds(old) {
+				c.cede(old)
+			}
 		}
 	}
 }
 
-// cede gives a URI of a page that is absent to one that has come in its place.
-func (p *Page) cede(to *Page, uri string) {
-	if !p.Hub && (p.tab != to.tab || p.Frame != to.Frame && to.Frame != "") {
-		return
+// succeeds reports whether an offer takes the place of one whose page is absent.
+func (o *offer) succeeds(old *offer) bool {
+	p, q := old.page, o.page
+	switch {
+	case !p.absent || q.absent || old.base != o.base:
+		return false
+	case p.Hub:
+		return old.segment == o.segment // another tab's, which has not come, stays
 	}
-	p.bases[uri] = slices.DeleteFunc(p.bases[uri], func(o *offer) bool {
-		if p.Hub && !slices.ContainsFunc(to.bases[uri], func(n *offer) bool { return n.segment == o.segment }) {
-			return false // another tab's, which has not come
+	return p.tab == q.tab && (p.Frame == q.Frame || q.Frame == "")
+}
+
+// succeeded reports whether the page that takes the place of an absent one has come already.
+func (c *catalog) succeeded(old *offer) bool {
+	if old.page.Hub {
+		return slices.ContainsFunc(c.places[old.base].offers, func(o *offer) bool { return o.succeeds(old) })
+	}
+	for p := range old.page.tab.pages {
+		if o := p.offers[old.resource.URI]; o != nil && o.succeeds(old) {
+			return true
 		}
-		delete(p.offers, o.resource.URI)
-		return true
-	})
+	}
+	return false
+}
+
+// cede takes the offer of a page that is absent out of the catalog, for one that has come in its place.
+func (c *catalog) cede(old *offer) {
+	delete(old.page.offers, old.resource.URI)
+	c.release(old)
+}
+
+// park keeps a read for the page that takes the place of an absent one.
+func (p *Page) park(c *call, asked bridge.Request) {
+	p.parked = append(p.parked, parked{c, asked})
+	p.g.catalog.waiting[p] = true
 }
 
 // unpark sends on the reads that waited for a page which has come.
 func (g *Gateway) unpark() {
-	for old := range g.catalog.pages {
+	for _, old := range slices.Collect(maps.Keys(g.catalog.waiting)) {
 		waiting := old.parked
-		if len(waiting) == 0 {
-			continue
-		}
 		old.parked = nil
+		delete(g.catalog.waiting, old)
 		for _, w := range waiting {
 			if g.calls[w.call.id] == nil {
 				continue // nobody waits any more
@@ -388,17 +509,35 @@ func (g *Gateway) unpark() {
 
 // reown brings the engine in line with a change of focus.
 func (g *Gateway) reown(t *tab) {
-	for p := range g.catalog.pages {
-		if p.tab == t {
-			for uri := range p.bases {
-				if len(g.catalog.holders(uri)) > 1 {
-					g.place(uri)
-				}
+	c := &g.catalog
+	for p := range t.pages {
+		for _, o := range p.offers {
+			for _, at := range o.places {
+				c.reorder(at, t)
 			}
 		}
 	}
+	g.refresh()
 	g.retool()
 	g.settle()
+}
+
+// reorder puts the offers of a tab where they belong after a change of focus.
+func (c *catalog) reorder(at *place, t *tab) {
+	first := at.offers[0]
+	var moved []*offer
+	at.offers = slices.DeleteFunc(at.offers, func(o *offer) bool {
+		if o.page.tab == t {
+			moved = append(moved, o)
+		}
+		return o.page.tab == t
+	})
+	for _, o := range moved {
+		at.insert(o)
+	}
+	if now := at.offers[0]; now != first {
+		c.led(at, now, first)
+	}
 }
 
 // tab is the number of the tab that a route leads to.

@@ -3,6 +3,7 @@
 package gateway
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/pagewire/pagewire/bridge"
@@ -43,10 +44,12 @@ func (g *Gateway) changed(p *Page, own string) {
 		g.touch(own)
 		return
 	}
+	r := g.catalog.routes[own] // of a template too, which is no URI that the engine finds
 	if key, ok := g.engine.Find(own); ok {
-		if r := g.catalog.routes[key]; r != nil && r.page == p {
-			g.touch(own)
-		}
+		r = g.catalog.routes[key]
+	}
+	if r != nil && r.page == p {
+		g.touch(own)
 	}
 	g.touch(taburi.Of(own, p.segment()))
 }
@@ -57,6 +60,43 @@ func (g *Gateway) touch(uri string) {
 		in.updates++
 	}
 	g.engine.Touch(g.now(), uri)
+}
+
+// Touch tells who watches an agents' URI that it may read differently now.
+func (g *Gateway) Touch(uri string) {
+	g.mu.Lock()
+	defer g.unlock()
+	g.touch(uri)
+}
+
+// maxMissed bounds the URIs that were asked for in vain and are remembered.
+const maxMissed = 256
+
+// miss notes a URI that an agent has asked for in vain.
+func (g *Gateway) miss(uri string) {
+	if g.opt.Found == nil || slices.Contains(g.missed, uri) {
+		return
+	}
+	if len(g.missed) == maxMissed {
+		g.missed = slices.Delete(g.missed, 0, 1)
+	}
+	g.missed = append(g.missed, uri)
+}
+
+// find tells of what was asked for in vain and that a key of the engine answers for now.
+func (g *Gateway) find(key string, r *bridge.Resource) {
+	wide := answersForMore(key, r)
+	g.missed = slices.DeleteFunc(g.missed, func(uri string) bool {
+		found := uri == key
+		if wide {
+			k, ok := g.engine.Find(uri)
+			found = ok && k == key
+		}
+		if found {
+			g.opt.Found(uri)
+		}
+		return found
+	})
 }
 
 // Subscribe asks the page first: an agent that has its answer misses no change.
@@ -208,23 +248,31 @@ func (g *Gateway) settle() {
 }
 
 // led sees to it that the page which now answers for a key tells of changes of what is watched of it, and, where that
-// was another page before, that those who watch are told.
+// was another page before, that those who watch are told. Those who have been told already, since the resource has
+// come, may have read it elsewhere before the page tells of changes: they are told again, if there was one.
 func (g *Gateway) led(key string, r *route, moved bool) {
 	if r.page.absent {
 		return
 	}
+	g.find(key, &r.shown)
 	for _, uri := range g.watchedOf(key, &r.shown) {
-		g.follow(r.page, r.own(uri), func() {
-			if moved {
+		own := r.own(uri)
+		g.follow(r.page, own, func() {
+			if moved || g.opt.Found != nil && r.page.hasTouched(own) {
 				g.moved[uri] = true
 			}
 		})
 	}
 }
 
+// answersForMore reports whether a key of the engine answers for more URIs than itself.
+func answersForMore(key string, r *bridge.Resource) bool {
+	return strings.Contains(key, "{") || r.Schema != nil
+}
+
 // watchedOf are the URIs of interest that a key of the engine answers for.
 func (g *Gateway) watchedOf(key string, r *bridge.Resource) (uris []string) {
-	if !strings.Contains(key, "{") && r.Schema == nil {
+	if !answersForMore(key, r) {
 		if g.interest[key] != nil {
 			uris = append(uris, key)
 		}

@@ -530,6 +530,57 @@ func TestWaitForPageUpdate(t *testing.T) {
 	}
 }
 
+// A change of a template is one of each URI that it answers for, by either of its names.
+func TestChangeOfATemplate(t *testing.T) {
+	g := newGateway(t, Options{})
+	p := openPage(t, g, tabInfo("a"), map[string]string{app + "/item/{id}": ""})
+	a := openAgent(t, g)
+	of := func(own string) string { return strings.Replace(own, app, app+"/.pagewire/tab/1", 1) }
+	a.Watch(app+"/item/7", of(app+"/item/8"))
+	p.page.Touch(app + "/item/{id}")
+	a.Told(app+"/item/7", of(app+"/item/8"))
+}
+
+// A read that began before a change does not answer who begins to watch after it, though the word of the change crosses
+// the question of who watches.
+func TestWatchDuringARead(t *testing.T) {
+	g := newGateway(t, Options{})
+	doc := app + "/doc"
+	p := openPage(t, g, tabInfo("a"), nil)
+	var state atomic.Value
+	state.Store("one")
+	begun, end := make(chan string, 10), make(chan struct{})
+	p.page.Add(doc, func(context.Context, string) (string, error) {
+		text := state.Load().(string)
+		begun <- text
+		if text == "one" {
+			<-end
+		}
+		return text, nil
+	})
+	p.page.HoldWatch = make(chan struct{})
+	first, second := openAgentBy(t, g, TransportRequest), openAgentBy(t, g, TransportRequest)
+	answers := make(chan string, 2)
+	go func() { answers <- first.Text(doc) }()
+	testkit.Receive(t, "the first read has begun", begun)
+	watching := make(chan bool, 1)
+	go func() { second.Watch(doc); watching <- true }()
+	testkit.Eventually(t, "the page is asked", func() bool { return p.subscriptions(doc) == 1 })
+	state.Store("two")
+	p.page.Touch(doc) // since it is being read; taken for the answer that is still to come
+	testkit.Receive(t, "it watches", watching)
+	calls := g.Snapshot().Reads
+	go func() { answers <- second.Text(doc) }()
+	if text := testkit.Receive(t, "it is answered while the first read goes on", answers); text != "two" {
+		t.Errorf("it reads %q", text)
+	}
+	close(p.page.HoldWatch)
+	close(end)
+	if text := testkit.Receive(t, "the first read has ended", answers); text != "one" || g.Snapshot().Reads != calls+1 {
+		t.Errorf("the first reads %q", text)
+	}
+}
+
 // A change between the agent's subscription and the page's must not be lost, so the agent's answer waits for the
 // page's.
 func TestSubscribeWaitsForThePage(t *testing.T) {

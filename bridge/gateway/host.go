@@ -62,7 +62,12 @@ func (h *host) Read(id bridge.CallID, r bridge.Request) {
 	g.calls[id] = c
 	route := g.catalog.routes[r.Key]
 	if route == nil {
-		g.engine.Complete(g.now(), id, bridge.Result{Failure: bridge.ReadFailed, Detail: "the page has gone"})
+		g.miss(r.URI)
+		failure := bridge.ReadFailed
+		if _, known := g.engine.Find(r.URI); !known {
+			failure = bridge.NotFound
+		}
+		g.engine.Complete(g.now(), id, bridge.Result{Failure: failure, Detail: "the page has gone"})
 		return
 	}
 	g.counts.reads++
@@ -75,7 +80,7 @@ func (h *host) Read(id bridge.CallID, r bridge.Request) {
 func (g *Gateway) readAt(c *call, r *route, asked bridge.Request) {
 	p := r.page
 	if p.absent {
-		p.parked = append(p.parked, parked{c, asked})
+		p.park(c, asked)
 		return
 	}
 	c.cancel = p.src.read(r.own(asked.Key), r.own(asked.URI), asked.Params, func(answer reply) {
@@ -95,9 +100,12 @@ func (g *Gateway) answerRead(c *call, p *Page, asked bridge.Request, answer repl
 			}
 		}
 		if !p.gone {
-			p.parked = append(p.parked, parked{c, asked})
+			p.park(c, asked)
 			return
 		}
+	}
+	if answer.gone {
+		g.miss(asked.URI)
 	}
 	c.epoch, c.count = p.epoch, answer.revision
 	g.complete(c, answer)

@@ -166,11 +166,12 @@ func hubTool(entry wire.Value) (toolOffer, error) {
 		return o, err
 	}
 	if entry.Get("annotations") == nil {
-		o.shown.plain = slices.Clone(entry)
+		o.shown.text = slices.Clone(entry)
 	} else {
 		claimed := tools.Claimed(o.tool)
-		o.shown.plain = text(&claimed, true)
+		o.shown.text = text(&claimed, true)
 	}
+	o.shown.as = name
 	o.fresh = freshnessOf(o.tool.Meta, func(string) bool { return true })
 	return o, nil
 }
@@ -263,7 +264,7 @@ func (g *Gateway) offered(p *Page, offers map[string]*offer, tools []toolOffer) 
 	}
 	// In one order, so that the same pages always make the same list; and who owns a URI before the other tabs that
 	// have it, of which one would have it here until then.
-	for _, uri := range slices.SortedFunc(maps.Keys(offers), taburi.Compare) {
+	for _, uri := range taburi.Sorted(maps.Keys(offers)) {
 		g.offer(offers[uri])
 	}
 	p.published = tools

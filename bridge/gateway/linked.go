@@ -3,6 +3,7 @@
 package gateway
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -21,7 +22,8 @@ type linked struct {
 	// send is called by whoever has set sending, without the lock.
 	send    func(frame []byte)
 	sending bool
-	late    *time.Timer // for what is due though nothing else happens
+	full    func() error // why the page is to be asked no more; nil while nobody says
+	late    *time.Timer  // for what is due though nothing else happens
 	closed  bool
 	ended   bool // and send has been told
 	held    int  // bytes of descriptors that Gateway.held counts
@@ -127,7 +129,22 @@ func replyOf(a link.Answer) reply {
 		gone: a.Gone}
 }
 
+// refuses answers a call where too much waits for the transport already.
+func (l *linked) refuses(done func(reply)) bool {
+	if l.full == nil {
+		return false
+	}
+	err := l.full()
+	if err != nil {
+		done(reply{failure: bridge.ReadFailed, detail: err.Error()})
+	}
+	return err != nil
+}
+
 func (l *linked) read(key, uri, params string, done func(reply)) (end func()) {
+	if l.refuses(done) {
+		return func() {}
+	}
 	_, finish := l.peer.Read(key, uri, params, func(a link.Answer) {
 		r := replyOf(a)
 		if r.failure == "" && r.contents[0] != '[' {
@@ -140,6 +157,9 @@ func (l *linked) read(key, uri, params string, done func(reply)) (end func()) {
 
 func (l *linked) callTool(id bridge.CallID, name string, args []byte, unless []condition,
 	done func(reply)) (end func()) {
+	if l.refuses(done) {
+		return func() {}
+	}
 	g := l.p.g
 	var seen []link.Seen
 	for _, c := range unless {
@@ -204,6 +224,12 @@ func (l *linked) unwatch(uri string) {
 	delete(l.watches, uri)
 	l.peer.Watched(uri, false)
 	l.p.g.outgoing(l)
+}
+
+// hasTouched reports whether a page has told a change of a URI that is watched there.
+func (p *Page) hasTouched(own string) bool {
+	l, ok := p.src.(*linked)
+	return ok && l.watches[own] != nil && l.watches[own].revision > 0
 }
 
 // pageCore is a linked as the page sees it: its methods are called from within Page.Receive, with the lock held.
@@ -281,6 +307,7 @@ func (c *pageCore) Touch(uri string, revision int64) {
 	if w := c.watches[uri]; w != nil {
 		if then := w.then; !w.active {
 			w.active, w.then, w.revision = true, nil, revision
+			c.seal(uri)
 			for _, f := range then {
 				f(true)
 			}
@@ -297,22 +324,35 @@ func (c *pageCore) Touch(uri string, revision int64) {
 	}
 }
 
-func (c *pageCore) SetTools(tools []bridge.Tool) error {
-	if err := c.p.setTools(tools); err != nil {
-		return err
+// seal lets nobody who begins to watch a URI share a read from before that: the word of a change since then may have
+// been taken for the answer to watched, and is not told.
+func (c *pageCore) seal(own string) {
+	g := c.p.g
+	g.engine.Seal(own)
+	if c.p.tab != nil {
+		g.engine.Seal(taburi.Of(own, c.p.segment()))
 	}
+	if c.agents != nil {
+		c.agents.engine.Seal(own)
+	}
+}
+
+func (c *pageCore) SetTools(tools []bridge.Tool) error {
+	err := c.p.setTools(tools)
 	c.tools = tools
 	if c.agents != nil {
-		return c.agents.engine.SetTools(c.p.g.now(), tools)
+		return cmp.Or(c.agents.engine.SetTools(c.p.g.now(), tools), err)
 	}
-	return nil
+	return err
 }
 
 func (c *pageCore) Note(a link.About) {
 	if a.Title != nil {
 		c.p.retitle(*a.Title)
 	}
-	if a.Focused > 0 {
+	// The extension says it again with each title. Only when it is said first is it news.
+	if a.Focused > 0 && a.Focused != c.p.Focused {
+		c.p.Focused = a.Focused
 		c.p.g.focusAt(c.p.Tab, a.Focused)
 	}
 }

@@ -5,10 +5,12 @@ package gateway
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -294,5 +296,48 @@ func TestParametersAreTheOwners(t *testing.T) {
 			r, err := agent.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: uri})
 			return err == nil && r.Contents[0].Text == tab+" reads "+uri
 		})
+	}
+}
+
+// While a page's transport has too much to send, an agent that asks the page is told so at once.
+func TestCallsOfAPageWhoseTransportIsFull(t *testing.T) {
+	g := newGateway(t, Options{})
+	p := openPage(t, g, tabInfo("a"), map[string]string{app + "/doc": "text"})
+	p.page.SetTool("save", testkit.Tool{})
+	var full atomic.Bool
+	p.LimitCalls(func() error {
+		if full.Load() {
+			return errors.New("too much waits")
+		}
+		return nil
+	})
+	a := openAgent(t, g)
+	calls := map[string]func() error{
+		"a read": func() error {
+			_, err := a.Read(app + "/doc")
+			return err
+		},
+		"a tool call": func() error {
+			r, err := a.CallTool(t.Context(), &mcp.CallToolParams{Name: "save"})
+			if err == nil && r.IsError {
+				err = errors.New(r.Content[0].(*mcp.TextContent).Text)
+			}
+			return err
+		},
+		"a read as a tool": func() error {
+			if texts, isError := a.tool("read_page_resource", map[string]any{"uri": app + "/doc"}); isError {
+				return errors.New(texts[0])
+			}
+			return nil
+		},
+	}
+	for _, now := range []bool{false, true, false} {
+		full.Store(now)
+		for what, call := range calls {
+			err := call()
+			if now != (err != nil) || now && !strings.Contains(err.Error(), "too much waits") {
+				t.Errorf("%s, full: %t, gives %v", what, now, err)
+			}
+		}
 	}
 }

@@ -102,7 +102,8 @@ type Snapshot struct {
 	Pages     []PageState
 	Resources []ResourceState
 	Agents    []AgentState
-	Tools     []string
+	Tools     []string     // all names by which agents can call tools of pages
+	Unlisted  int          // how many tools of pages are not listed, for want of places
 	Stats     bridge.Stats // its Subscriptions and Calls are those of agents
 	// Since New: reads and tool calls that agents asked for, changes that pages told.
 	Reads, ToolCalls, Updates int
@@ -211,6 +212,7 @@ func (g *Gateway) Snapshot() Snapshot {
 		s.Tools = append(s.Tools, name)
 	}
 	slices.Sort(s.Tools)
+	s.Unlisted = g.tools.unlisted
 	return s
 }
 

@@ -14,7 +14,7 @@ import (
 )
 
 // PageInfo says what page is attached. Who attaches it vouches for it: nothing in it is the page's own word, but for
-// Title.
+// Title and Focused.
 type PageInfo struct {
 	// Tab is the tab that the page is in: any text that stays the same for the tab's life, and is no other tab's.
 	Tab string
@@ -27,6 +27,8 @@ type PageInfo struct {
 	Origin string
 	// URL and Title are for people.
 	URL, Title string
+	// Focused is when the page's window had the focus, in ms since 1970, by the page's own clock; 0 if nobody says.
+	Focused int64
 	// Transport says how the page came: "cdp", "websocket", "extension".
 	Transport string
 	// Serves says that agents in the page are served here, since it has no core of its own.
@@ -56,9 +58,10 @@ type source interface {
 // A Page is a page that is attached.
 type Page struct {
 	PageInfo
-	g    *Gateway
-	src  source
-	done chan struct{}
+	g      *Gateway
+	src    source
+	done   chan struct{}
+	worked time.Duration // of Receive's caller
 
 	// Guarded by the gateway's lock.
 	tab       *tab   // nil until it has offered something
@@ -67,9 +70,13 @@ type Page struct {
 	absent    bool
 	gone      bool
 	parked    []parked
-	offers    map[string]*offer   // by the page's own URI
-	bases     map[string][]*offer // the same, by the URI outside the path of a tab
+	retitled  bool   // it is in catalog.retitled
+	where     string // of locate, as meta; "" until it is asked for
+	meta      []byte
+	offers    map[string]*offer // by the page's own URI
 	published []toolOffer
+	toolBytes int                  // what published is accounted for: toolRoom
+	crowded   bool                 // its developer has been told that not all of them are listed
 	upstream  map[string]*upstream // by the page's own URI: what is watched there
 }
 
@@ -78,6 +85,10 @@ type offer struct {
 	page          *Page
 	resource      bridge.Resource // as the page describes it
 	base, segment string          // its URI, and the segment of its tab, in whose path it is besides; "" if it is not
+	places        []*place        // that it claims
+	described     bool            // title and meta are as agents are to see them
+	title         string
+	meta          []byte
 }
 
 // parked is a read that waits for the page's successor.
@@ -104,7 +115,7 @@ var ErrDenied = errors.New("pages of this origin are not served")
 
 func (g *Gateway) newPage(info PageInfo) *Page {
 	return &Page{PageInfo: info, g: g, done: make(chan struct{}), offers: map[string]*offer{},
-		bases: map[string][]*offer{}, upstream: map[string]*upstream{}}
+		upstream: map[string]*upstream{}}
 }
 
 // Attach takes a page on, at the other end of a link: Receive takes its frames, of which the first is its hello, and
@@ -128,6 +139,9 @@ func (g *Gateway) attach(info PageInfo, src func(*Page) source) (*Page, error) {
 	}
 	p.src = src(p)
 	g.silent[p] = true
+	if info.Focused > 0 {
+		g.focusAt(p.Tab, info.Focused)
+	}
 	return p, nil
 }
 
@@ -135,15 +149,23 @@ func (g *Gateway) attach(info PageInfo, src func(*Page) source) (*Page, error) {
 // told.
 func (p *Page) Receive(frame []byte) error {
 	g, l := p.g, p.src.(*linked)
+	began := g.opt.wallClock()
 	g.tap(Event{Way: FromPage, Page: p.URL, Text: frame})
 	f := link.Parse(frame, g.opt.PageLimits)
 	f.Check(p.owns)
+	parsed := g.opt.wallClock()
 	g.mu.Lock()
 	defer g.unlock()
+	locked := g.opt.wallClock()
 	err := l.peer.Apply(g.now(), f)
 	l.settle(err)
+	p.worked += parsed.Sub(began) + g.opt.wallClock().Sub(locked)
 	return err
 }
+
+// Worked is how long the gateway has been at work on the page's frames, without what it waited for its lock. It is for
+// the goroutine that calls Receive.
+func (p *Page) Worked() time.Duration { return p.worked }
 
 // Refuse ends the page's link for what its transport did not take of it, such as a frame that was too long. The page
 // and those who wait for it are told why, as they are where Receive finds it.
@@ -164,6 +186,17 @@ func (g *Gateway) CountRefused(reason string) {
 	g.mu.Lock()
 	defer g.unlock()
 	g.countRefused(reason)
+}
+
+// LimitCalls has full asked before each read and tool call of the page: an error is what the agent is told in place of
+// an answer, since too much waits for the page's transport already. It is called with the gateway's lock held, and must
+// not block.
+func (p *Page) LimitCalls(full func() error) {
+	p.g.mu.Lock()
+	defer p.g.unlock()
+	if l, ok := p.src.(*linked); ok {
+		l.full = full
+	}
 }
 
 // maxReasons bounds how many reasons are told apart: some name what the page has said.
@@ -187,11 +220,13 @@ func (p *Page) owns(uri string) bool {
 	return p.g.opt.AnyScheme && !strings.HasPrefix(uri, "http:") && !strings.HasPrefix(uri, "https:")
 }
 
-// setTools takes the page's tools, in place of what it had before.
+// setTools takes the page's tools, in place of what it had before. An error says which are left out: all others are
+// taken.
 func (p *Page) setTools(tools []bridge.Tool) error {
 	if p.absent {
 		return nil
 	}
+	var refused error
 	var offers []toolOffer
 	for _, t := range tools {
 		if p.g.tools.names.LookLikeOurs(t.Name) {
@@ -201,7 +236,8 @@ func (p *Page) setTools(tools []bridge.Tool) error {
 		}
 		o, err := decodeTool(t)
 		if err != nil {
-			return err
+			refused = err
+			continue
 		}
 		o.fresh = freshnessOf(o.tool.Meta, p.owns)
 		offers = append(offers, o)
@@ -211,9 +247,12 @@ func (p *Page) setTools(tools []bridge.Tool) error {
 	}
 	if p.tab != nil {
 		p.published = offers
+		if err := p.g.fitTools(p); err != nil {
+			refused = err
+		}
 		p.g.retool()
 	}
-	return nil
+	return refused
 }
 
 // Done is closed when the page is no longer attached.
@@ -274,15 +313,16 @@ func (p *Page) depart(reason string, mayReturn bool) {
 		g.drop(p)
 		return
 	}
-	for uri := range p.bases {
-		// Whoever takes its place may have come before its end was noticed.
-		for q := range g.catalog.pages {
-			if !q.absent && len(q.bases[uri]) > 0 {
-				p.cede(q, uri)
-			}
+	for _, o := range p.offers {
+		if g.catalog.succeeded(o) { // its successor came before its end was noticed
+			g.catalog.cede(o)
 		}
-		g.place(uri)
 	}
+	if p.Hub {
+		g.catalog.lostHubs[p] = true
+		g.redescribe(p)
+	}
+	g.refresh()
 	g.retool()
 	time.AfterFunc(g.opt.Grace, func() {
 		g.mu.Lock()
@@ -300,16 +340,19 @@ func (g *Gateway) drop(p *Page) {
 	if l, ok := p.src.(*linked); ok {
 		l.count()
 	}
-	bases := p.bases
-	p.offers, p.bases = map[string]*offer{}, nil
+	for _, o := range p.offers {
+		g.catalog.release(o)
+	}
+	p.offers = map[string]*offer{}
 	g.catalog.remove(p)
-	for uri := range bases {
-		g.place(uri)
-	}
-	for _, parked := range p.parked {
-		g.complete(parked.call, lost)
-	}
+	g.refresh()
+	waiting := p.parked
 	p.parked = nil
+	delete(g.catalog.waiting, p)
+	for _, w := range waiting {
+		g.miss(w.asked.URI)
+		g.complete(w.call, lost)
+	}
 	g.retool()
 	g.settle()
 }
@@ -323,10 +366,8 @@ func (g *Gateway) CloseTab(key string) {
 		return
 	}
 	t.closed = true
-	for p := range g.catalog.pages {
-		if p.tab == t {
-			p.depart("its tab was closed", false)
-		}
+	for p := range t.pages {
+		p.depart("its tab was closed", false)
 	}
 }
 
@@ -334,19 +375,17 @@ func (g *Gateway) CloseTab(key string) {
 func (g *Gateway) Focus(key string) {
 	g.mu.Lock()
 	defer g.unlock()
+	g.catalog.focusedAt = g.now()
 	g.focus(key)
 }
 
-// FocusAt is Focus for who knows when that was, in ms since 1970, and not whether another tab has had the focus since.
-func (g *Gateway) FocusAt(key string, at int64) {
-	g.mu.Lock()
-	defer g.unlock()
-	g.focusAt(key, at)
-}
-
+// focusAt is Focus for a page that says when that was, in ms since 1970, and does not know whether another tab has had
+// the focus since. How long ago it was is counted back on our own clock, which is never set: if wall time was compared,
+// a clock that had been ahead for a while would decide until it is as late again.
 func (g *Gateway) focusAt(key string, at int64) {
-	if at = min(at, time.Now().UnixMilli()); at > g.catalog.focusedAt {
-		g.catalog.focusedAt = at
+	ago := max(0, g.opt.wallClock().UnixMilli()-at)
+	if when := g.now() - bridge.Time(ago); when >= g.catalog.focusedAt {
+		g.catalog.focusedAt = when
 		g.focus(key)
 	}
 }
@@ -384,18 +423,31 @@ func (p *Page) retitle(title string) {
 		return
 	}
 	p.Title = title
-	if p.tab == nil || p.tab.stale {
+	if p.tab == nil || p.retitled {
 		return
 	}
-	p.tab.stale = true
-	time.AfterFunc(retitleDelay, func() {
-		g.mu.Lock()
-		defer g.unlock()
-		p.tab.stale = false
-		for uri := range p.bases {
-			g.place(uri)
-		}
-	})
+	p.retitled = true
+	if g.catalog.retitled = append(g.catalog.retitled, p); len(g.catalog.retitled) == 1 {
+		time.AfterFunc(retitleDelay, g.tellTitles)
+	}
 }
 
+// retitleDelay is how long pages' titles are collected before agents are told. All pages are told at once: each would
+// else have agents list everything anew.
 const retitleDelay = 3 * time.Second
+
+// tellTitles describes the pages anew whose titles have changed. The lock is held for one page at a time.
+func (g *Gateway) tellTitles() {
+	g.mu.Lock()
+	pages := g.catalog.retitled
+	g.catalog.retitled = nil
+	g.mu.Release()
+	for _, p := range pages {
+		g.mu.Lock()
+		p.retitled = false
+		if !p.gone {
+			g.redescribe(p)
+		}
+		g.unlock()
+	}
+}

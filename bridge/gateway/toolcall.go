@@ -75,7 +75,7 @@ func (g *Gateway) after(d time.Duration, f func()) (stop func()) {
 
 // listed are the resources and templates that pages list, in order.
 func (g *Gateway) listed(yield func(own.Resource) bool) {
-	for _, key := range slices.SortedFunc(maps.Keys(g.catalog.routes), taburi.Compare) {
+	for _, key := range taburi.Sorted(maps.Keys(g.catalog.routes)) {
 		r := g.catalog.routes[key]
 		s := &r.shown
 		if !s.Unlisted && !yield(own.Resource{URI: key, Title: s.Title, Description: s.Description,

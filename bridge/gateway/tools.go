@@ -3,11 +3,13 @@
 package gateway
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -24,9 +26,11 @@ import (
 //
 // In several tabs of one origin the tab that was focused last has a tool's name, the others have it with _tabN.
 type agentTools struct {
-	names  *tools.Names
-	routes map[string]toolOffer
-	own    *own.Tools
+	names *tools.Names
+	// listing chooses which of the pages' are listed. routes are all, by each name that they answer to.
+	listing *tools.Listing
+	routes  map[string]toolOffer
+	own     *own.Tools
 	// revisions are of what agents read by tools; port is their session at the engine.
 	revisions *follow.Revisions
 	port      bridge.PortID
@@ -34,6 +38,8 @@ type agentTools struct {
 	changes *rate.Limiter
 	told    int
 	pending bool
+	// unlisted is how many tools have no place in the list.
+	unlisted int
 }
 
 type toolOffer struct {
@@ -41,14 +47,15 @@ type toolOffer struct {
 	tool  *mcp.Tool
 	page  *Page
 	fresh *freshness // nil if it depends on nothing
+	bytes int        // of what the page said, toolBytes at least
 	shown shownTool
 }
 
-// A shownTool is a page's tool as agents are shown it, kept since the list of all tools is made anew for each change of
-// one: with 1,000 of 4 KB that takes 23 ms, and 73 ms if each is encoded again (BenchmarkRetool).
+// A shownTool is a page's tool as agents are shown it, kept since the list of all tools is made anew for each change
+// of one: with 1,000 of 4 KB that takes 4 ms, and 35 ms if each is encoded again (BenchmarkRetool).
 type shownTool struct {
-	as, at        string // the name and the page's title that it was encoded for
-	plain, tabbed []byte // under its plain name, and under that of its tab; nil if its schema is no JSON
+	as, at string // the name and the page's title that it was encoded for
+	text   []byte // nil if its schema is no JSON
 }
 
 // decodeTool makes an offer of a tool that a page describes.
@@ -57,7 +64,64 @@ func decodeTool(t bridge.Tool) (toolOffer, error) {
 	if err := json.Unmarshal(t.JSON, &decoded); err != nil {
 		return toolOffer{}, fmt.Errorf("%s is not described as MCP has it: %w", t.Name, err)
 	}
-	return toolOffer{name: t.Name, tool: &decoded}, nil
+	return toolOffer{name: t.Name, tool: &decoded, bytes: max(toolBytes, len(t.JSON))}, nil
+}
+
+const (
+	// toolBytes is what a tool counts for at least, of Options.OriginBytes and AllBytes: its names and its decoded form
+	// take as much.
+	toolBytes = 1 << 10
+	// toolsAlways are the bytes of tools that each page has room for, whatever others have: 64 small ones.
+	toolsAlways = 64 * toolBytes
+)
+
+// fitTools leaves out those of a page's new tools for which there is no room beside those of other pages, and says so
+// in an error.
+func (g *Gateway) fitTools(p *Page) error {
+	origin, all, ceded := 0, 0, 0
+	for other := range g.catalog.pages {
+		if other == p {
+			continue
+		}
+		if other.absent && other.tab == p.tab && other.Frame == p.Frame {
+			ceded += other.cedeTools(p)
+		}
+		all += other.toolBytes
+		if other.Origin == p.Origin {
+			origin += other.toolBytes
+		}
+	}
+	room := max(toolsAlways, ceded, min(g.opt.OriginBytes-origin, g.opt.AllBytes-all))
+	p.toolBytes = 0
+	before := len(p.published)
+	p.published = slices.DeleteFunc(p.published, func(o toolOffer) bool {
+		if p.toolBytes+o.bytes > room {
+			return true
+		}
+		p.toolBytes += o.bytes
+		return false
+	})
+	if out := before - len(p.published); out > 0 {
+		return fmt.Errorf("%d of %d are left out: the open pages have too long tools; the limit is %d bytes for those "+
+			"of %s together, and %d for all", out, before, g.opt.OriginBytes, p.Origin, g.opt.AllBytes)
+	}
+	return nil
+}
+
+// cedeTools gives the tools of a page that is absent to the one that has come in its place, and returns their bytes.
+func (p *Page) cedeTools(to *Page) (bytes int) {
+	theirs := map[string]bool{}
+	for _, o := range to.published {
+		theirs[o.name] = true
+	}
+	p.published = slices.DeleteFunc(p.published, func(o toolOffer) bool {
+		if theirs[o.name] {
+			bytes += o.bytes
+		}
+		return theirs[o.name]
+	})
+	p.toolBytes -= bytes
+	return bytes
 }
 
 // ownTools are all of ours.
@@ -69,6 +133,7 @@ func (b *agentTools) init(g *Gateway) {
 		ours = append(ours, t.Name)
 	}
 	b.names = tools.NewNames(ours...)
+	b.listing = tools.NewListing(maxTools - len(ownTools))
 	b.changes = rate.NewLimiter(rate.Every(toolsEvery), toolsBurst)
 	b.revisions = follow.New((*follower)(g))
 	b.own = own.New(own.Options{
@@ -105,24 +170,49 @@ const (
 	toolsBurst = 20 // changes that are told at once, as when a browser with many tabs is attached
 )
 
+// maxTools is how many tools agents are listed, ours and those of all pages: bridge.Limits' default.
+const maxTools = 1000
+
 func (g *Gateway) setTools() {
 	b := &g.tools
 	b.told++
+	wanted, entries := g.routeTools()
+	b.names.Sweep()
+	var all []bridge.Tool
+	for _, t := range ownTools {
+		all = append(all, bridge.Tool{Name: t.Name, JSON: text(t, true)})
+	}
+	var left []*toolOffer
+	for i, chosen := range b.listing.Choose(entries) {
+		if o := wanted[i]; chosen {
+			all = append(all, bridge.Tool{Name: o.shown.as, JSON: o.shown.text})
+		} else {
+			left = append(left, o)
+		}
+	}
+	slices.SortFunc(all, func(a, c bridge.Tool) int { return strings.Compare(a.Name, c.Name) })
+	if err := g.engine.SetTools(g.now(), all); err != nil {
+		g.log.Warn("the pages' tools could not be offered", "error", err)
+	}
+	g.leaveOut(left)
+}
+
+// routeTools says anew which tool has which name, and returns those that are to be listed, if there is room.
+func (g *Gateway) routeTools() (wanted []*toolOffer, entries []tools.Entry) {
+	b := &g.tools
+	b.routes = map[string]toolOffer{}
+	want := func(o *toolOffer, tabbed bool) {
+		if o.shown.text != nil {
+			wanted = append(wanted, o)
+			entries = append(entries, tools.Entry{Name: o.shown.as, Origin: o.origin(), Page: o.page.order,
+				Tabbed: tabbed, Bytes: len(o.shown.text)})
+		}
+	}
 	pages := slices.SortedFunc(maps.Keys(g.catalog.pages), func(a, c *Page) int {
 		return slices.Compare(
 			[]int{truth(a.absent), -a.tab.focused, truth(a.Frame != ""), -a.order},
 			[]int{truth(c.absent), -c.tab.focused, truth(c.Frame != ""), -c.order})
 	})
-	b.routes = map[string]toolOffer{}
-	var all []bridge.Tool
-	offer := func(name string, described []byte, unlisted bool) {
-		if described != nil {
-			all = append(all, bridge.Tool{Name: name, JSON: described, Unlisted: unlisted})
-		}
-	}
-	for _, t := range ownTools {
-		offer(t.Name, text(t, true), false)
-	}
 	for _, p := range pages {
 		title := pageTitle(p)
 		for i := range p.published {
@@ -132,35 +222,68 @@ func (g *Gateway) setTools() {
 				b.learn(*o)
 				if !b.names.Ours(o.name) && b.routes[o.name].tool == nil {
 					b.routes[o.name] = *o
-					offer(o.name, o.shown.plain, false)
+					want(o, o.tool.Meta[metaTool] == nil)
 				}
 				continue
 			}
 			name := b.names.Of(p.Origin, o.name)
-			if name == "" {
-				continue
-			}
-			tabbed := tools.Fit(name, "_tab"+strconv.Itoa(p.tab.number))
-			o.show(name, tabbed, title)
+			tabbed := tools.OfTab(name, p.tab.number)
 			named := b.routes[name].tool == nil
 			if named {
 				b.routes[name] = *o
-				offer(name, o.shown.plain, false)
+				o.show(name, title, true)
+				want(o, false)
 			}
 			// It answers by its tab also while that has the plain name.
 			if b.routes[tabbed].tool == nil {
 				b.routes[tabbed] = *o
-				offer(tabbed, o.shown.tabbed, named)
+				if !named {
+					o.show(tabbed, title, false)
+					want(o, true)
+				}
 			}
 		}
 	}
-	if err := g.engine.SetTools(g.now(), all); err != nil {
-		g.log.Warn("the pages' tools could not be offered", "error", err)
+	return wanted, entries
+}
+
+// leaveOut says which tools are not listed for want of places: to agents, with list_page_resources, and to each page,
+// once in its life, on its console.
+func (g *Gateway) leaveOut(left []*toolOffer) {
+	b := &g.tools
+	b.unlisted = len(left)
+	delete(g.notices, "tools")
+	if len(left) == 0 {
+		return
+	}
+	count := map[string]int{}
+	for _, o := range left {
+		count[o.origin()]++
+	}
+	origins := slices.SortedFunc(maps.Keys(count), func(a, c string) int {
+		return cmp.Or(cmp.Compare(count[c], count[a]), strings.Compare(a, c))
+	})
+	g.notices["tools"] = fmt.Sprintf("%d tools of open pages are not listed, since a list has places for %d; the most, "+
+		"%d, are of %s. Each can be called by its name with _tabN behind it, N being its tab's number. Fewer open tabs "+
+		"make room.", len(left), maxTools, count[origins[0]], origins[0])
+	for _, o := range left {
+		p := o.page
+		l, ok := p.src.(*linked)
+		if !ok || p.crowded {
+			continue
+		}
+		p.crowded = true
+		g.log.Warn("tools of a page are not listed, for want of places", "origin", p.Origin, "url", p.URL, "places",
+			maxTools)
+		l.peer.Report(fmt.Sprintf("not all tools of this page are listed to agents: the list has %d places for the "+
+			"tools of all open pages, and one of more than %d KiB takes several. They can be called all the same. "+
+			"Register fewer tools, or close other tabs.", maxTools, tools.PlaceBytes>>10))
+		g.outgoing(l)
 	}
 }
 
-// show sees to it that o.shown is what agents are shown of a page's tool.
-func (o *toolOffer) show(name, tabbed, title string) {
+// show sees to it that o.shown is what agents are shown of a page's tool, by its plain name or by that of its tab.
+func (o *toolOffer) show(name, title string, plain bool) {
 	if o.shown.as == name && o.shown.at == title {
 		return
 	}
@@ -175,12 +298,12 @@ func (o *toolOffer) show(name, tabbed, title string) {
 		shown.Meta[metaFresh] = freshness{o.fresh.URIs, o.fresh.OnStale, p.segment()}
 	}
 	shown.Meta[metaOrigin] = p.Origin
+	if plain {
+		shown.Meta[metaTool] = []any{p.Origin, o.name}
+	}
 	shown.Description += " [tool of the page " + title + " at " + p.Origin + ", tab " + strconv.Itoa(p.tab.number) + "]"
-	plain := shown
-	plain.Name, plain.Meta = name, maps.Clone(shown.Meta)
-	plain.Meta[metaTool] = []any{p.Origin, o.name}
-	shown.Name = tabbed
-	o.shown = shownTool{as: name, at: title, plain: text(&plain, true), tabbed: text(&shown, true)}
+	shown.Name = name
+	o.shown = shownTool{as: name, at: title, text: text(&shown, true)}
 }
 
 // metaTool is the key of a tool's _meta by which one gateway learns of another whose tool it is: the page's origin, and
@@ -238,7 +361,12 @@ func (g *Gateway) callTool(c *toolCall, t bridge.ToolCall) {
 		return
 	}
 	o, ok := g.tools.routes[t.Name]
-	if !ok || o.page.absent {
+	if !ok {
+		g.engine.Complete(g.now(), c.id, bridge.Result{Failure: bridge.NotFound})
+		return
+	}
+	g.tools.listing.Called(t.Name)
+	if o.page.absent {
 		g.engine.Complete(g.now(), c.id, bridge.Result{Failure: bridge.ReadFailed, Detail: "the page that has this " +
 			"tool is gone or is being reloaded"})
 		return

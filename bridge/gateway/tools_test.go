@@ -3,9 +3,15 @@
 package gateway
 
 import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/pagewire/pagewire/bridge"
 	"github.com/pagewire/pagewire/bridge/testkit"
@@ -71,5 +77,375 @@ func BenchmarkRetool(b *testing.B) {
 				g.unlock()
 			}
 		})
+	}
+}
+
+// toolList is the JSON text of so many tools, as a page says it.
+func toolList(prefix string, n int, words string) string {
+	var list []map[string]any
+	for i := range n {
+		list = append(list, map[string]any{"name": prefix + strconv.Itoa(i), "description": words,
+			"inputSchema": map[string]any{"type": "object"}})
+	}
+	text, _ := json.Marshal(list)
+	return string(text)
+}
+
+// A toolPeer is a page that says its tools in one call, and answers each call of one with the tab that it is in.
+type toolPeer struct {
+	*Page
+	t    *testing.T
+	sent chan string
+}
+
+func openTools(t *testing.T, g *Gateway, tab, origin string) *toolPeer {
+	t.Helper()
+	p := &toolPeer{t: t, sent: make(chan string, 1000)}
+	page, err := g.Attach(PageInfo{Tab: tab, Origin: origin, URL: origin + "/" + tab, Transport: "websocket"},
+		func(frame []byte) {
+			p.sent <- string(frame)
+			var calls [][]any
+			if json.Unmarshal(frame, &calls) != nil {
+				return
+			}
+			for _, c := range calls {
+				if c[0] == "callTool" {
+					go p.Receive(fmt.Appendf(nil, `=%d 1 {"content":[{"type":"text","text":%q}]}`, int(c[1].(float64)), tab))
+				}
+			}
+		})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Page = page
+	p.receive([]any{"hello", 1, "0", map[string]any{"epoch": tab}})
+	return p
+}
+
+func (p *toolPeer) receive(call []any) {
+	p.t.Helper()
+	text, _ := json.Marshal([]any{call})
+	if err := p.Receive(text); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+func (p *toolPeer) say(list string) { p.t.Helper(); p.receive([]any{"setTools", list}) }
+
+// reported are what the page's console has had since it was called last.
+func (p *toolPeer) reported() (reports []string) {
+	for {
+		select {
+		case frame := <-p.sent:
+			if strings.Contains(frame, `"report"`) {
+				reports = append(reports, frame)
+			}
+		default:
+			return reports
+		}
+	}
+}
+
+// told waits until the page's console has had these words.
+func (p *toolPeer) told(words string) {
+	p.t.Helper()
+	testkit.Eventually(p.t, "the page is told "+words, func() bool {
+		return strings.Contains(strings.Join(p.reported(), ""), words)
+	})
+}
+
+// has is how many tools the gateway has of the page.
+func (p *toolPeer) has() int {
+	p.g.mu.Lock()
+	defer p.g.unlock()
+	return len(p.published)
+}
+
+// toolNames are the names that an agent is listed.
+func toolNames(t *testing.T, a *testAgent) map[string]bool {
+	t.Helper()
+	names := map[string]bool{}
+	for tool, err := range a.Tools(t.Context(), nil) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		names[tool.Name] = true
+	}
+	return names
+}
+
+// whoRuns is the tab that runs a tool, or the error.
+func whoRuns(t *testing.T, a *testAgent, name string) string {
+	t.Helper()
+	r, err := a.CallTool(t.Context(), &mcp.CallToolParams{Name: name})
+	if err != nil {
+		return err.Error()
+	}
+	return r.Content[0].(*mcp.TextContent).Text
+}
+
+// However many tools pages have, those of others come, go and can be called.
+func TestManyToolsOfOthers(t *testing.T) {
+	tabs := func(tabs, n int) func(g *Gateway) {
+		return func(g *Gateway) {
+			for tab := range tabs {
+				openTools(t, g, "app"+strconv.Itoa(tab), "https://app.example").say(toolList("do", n, ""))
+			}
+		}
+	}
+	for name, crowd := range map[string]func(g *Gateway){
+		"19 tabs of 50 tools": tabs(19, 50),
+		"30 tabs of 50 tools": tabs(30, 50),
+		"one page of 500":     tabs(1, 500),
+		"one page of 1,000":   tabs(1, 1000),
+		"frames of 60 subdomains": func(g *Gateway) {
+			for n := range 60 {
+				openTools(t, g, "frame"+strconv.Itoa(n), "https://f"+strconv.Itoa(n)+".evil.example").
+					say(toolList("t", 30, ""))
+			}
+		},
+		"3 MB of schemas, three times": func(g *Gateway) {
+			for n := range 3 {
+				openTools(t, g, "long"+strconv.Itoa(n), "https://l"+strconv.Itoa(n)+".example").
+					say(toolList("t"+strconv.Itoa(n)+"_", 15, strings.Repeat("word ", 40_000)))
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := newGateway(t, Options{})
+			bank := openTools(t, g, "bank", "https://bank.example")
+			bank.say(toolList("transfer", 5, ""))
+			a := openAgent(t, g)
+			crowd(g)
+			shop := openTools(t, g, "shop", "https://shop.example")
+			shop.say(toolList("buy", 50, ""))
+			var names map[string]bool
+			testkit.Eventually(t, "the shop's tools are listed", func() bool {
+				names = toolNames(t, a)
+				for n := range 50 {
+					if !names["buy"+strconv.Itoa(n)] {
+						return false
+					}
+				}
+				return true
+			})
+			if !names["transfer4"] {
+				t.Error("the bank's tools are not listed any more")
+			}
+			if len(names) > maxTools {
+				t.Errorf("%d tools are listed", len(names))
+			}
+			if got := whoRuns(t, a, "buy49"); got != "shop" {
+				t.Errorf("the shop's tool gives %q", got)
+			}
+			bank.Close("closed")
+			testkit.Eventually(t, "the bank's tools are gone", func() bool { return !toolNames(t, a)["transfer0"] })
+			if got := whoRuns(t, a, "transfer0"); !strings.Contains(got, "Unknown tool: transfer0") {
+				t.Errorf("the bank's tool gives %q", got)
+			}
+		})
+	}
+}
+
+// A tool without a place in the list answers to its names all the same, and agents, and the page once, are told.
+func TestToolsWithoutPlace(t *testing.T) {
+	g := newGateway(t, Options{})
+	a := openAgent(t, g)
+	var tabs []*toolPeer
+	for n := range 25 {
+		p := openTools(t, g, "app"+strconv.Itoa(n), "https://app.example")
+		p.say(toolList("do", 50, ""))
+		tabs = append(tabs, p)
+	}
+	testkit.Eventually(t, "all tools that have no place are counted", func() bool {
+		return g.Snapshot().Unlisted == 25*50+len(ownTools)-maxTools
+	})
+	names := toolNames(t, a)
+	if len(names) != maxTools {
+		t.Errorf("%d tools are listed", len(names))
+	}
+	for n := range 50 {
+		if !names["do"+strconv.Itoa(n)] {
+			t.Errorf("do%d is not listed under its plain name", n)
+		}
+	}
+	for n := range 25 {
+		tool := fmt.Sprintf("do49_tab%d", n+1)
+		if got, want := whoRuns(t, a, tool), "app"+strconv.Itoa(n); !strings.HasSuffix(got, want) {
+			t.Errorf("%s, listed: %t, is run by %q", tool, names[tool], got)
+		}
+	}
+	texts, _ := a.tool("list_page_resources", nil)
+	if all := strings.Join(texts, "\n"); !strings.Contains(all, "tools of open pages are not listed") ||
+		!strings.Contains(all, "https://app.example") {
+		t.Errorf("agents are told %s", all)
+	}
+	crowded := slices.IndexFunc(tabs, func(p *toolPeer) bool {
+		g.mu.Lock()
+		defer g.unlock()
+		return p.crowded
+	})
+	tabs[crowded].told("not all tools of this page are listed")
+	tabs[crowded].say(toolList("do", 50, "once more"))
+	tabs[crowded].say(`{}`)
+	testkit.Eventually(t, "its next report comes", func() bool {
+		reports := strings.Join(tabs[crowded].reported(), "")
+		if strings.Contains(reports, "not all tools") {
+			t.Fatalf("it is told once more: %s", reports)
+		}
+		return strings.Contains(reports, "must be an array")
+	})
+	for _, p := range tabs[1:] {
+		p.Close("closed")
+	}
+	testkit.Eventually(t, "the notice goes with its reason", func() bool {
+		texts, _ := a.tool("list_page_resources", nil)
+		return !strings.Contains(strings.Join(texts, "\n"), "not listed")
+	})
+}
+
+// What is listed and was called stays as other tabs come and go.
+func TestListedToolsStay(t *testing.T) {
+	g := newGateway(t, Options{})
+	a := openAgent(t, g)
+	var tabs []*toolPeer
+	open := func() {
+		p := openTools(t, g, "app"+strconv.Itoa(len(tabs)), "https://app.example")
+		p.say(toolList("do", 50, ""))
+		tabs = append(tabs, p)
+	}
+	for range 22 {
+		open()
+	}
+	var before map[string]bool
+	testkit.Eventually(t, "the list is full", func() bool {
+		before = toolNames(t, a)
+		return len(before) == maxTools
+	})
+	for range 3 {
+		open()
+		last := tabs[len(tabs)-1]
+		testkit.Eventually(t, "the tab has come", func() bool {
+			return strings.HasSuffix(whoRuns(t, a, "do0_tab"+strconv.Itoa(len(tabs))), last.Tab)
+		})
+		if now := toolNames(t, a); !maps.Equal(now, before) {
+			t.Error("the list is another one for a new tab")
+		}
+		last.Close("closed")
+		testkit.Eventually(t, "the tab has gone", func() bool {
+			return strings.Contains(whoRuns(t, a, "do0_tab"+strconv.Itoa(len(tabs))), "Unknown")
+		})
+		if now := toolNames(t, a); !maps.Equal(now, before) {
+			t.Error("the list is another one when that has gone")
+		}
+	}
+}
+
+// Pages hold as many bytes of tools as an origin may, however many pages it has, and each has room for some.
+func TestToolsHaveRoom(t *testing.T) {
+	g := newGateway(t, Options{OriginBytes: 1 << 20, AllBytes: 2 << 20})
+	held := func() (bytes int) {
+		g.mu.Lock()
+		defer g.unlock()
+		for p := range g.catalog.pages {
+			bytes += p.toolBytes
+			if len(p.published) == 0 {
+				t.Errorf("%s has no tool at all", p.URL)
+			}
+		}
+		return bytes
+	}
+	const each = 600 << 10
+	list := toolList("t", 3, strings.Repeat("d", each/3))
+	first := openTools(t, g, "first", "https://many.example")
+	first.say(list)
+	if n := first.has(); n != 3 {
+		t.Errorf("%d tools of the first page are taken", n)
+	}
+	second := openTools(t, g, "second", "https://many.example")
+	second.say(list)
+	second.told("1 of 3 are left out")
+	for n := range 6 {
+		p := openTools(t, g, "other"+strconv.Itoa(n), "https://o"+strconv.Itoa(n)+".example")
+		p.say(toolList("o", 30, strings.Repeat("d", 20<<10)))
+	}
+	if n := held(); n > 2<<20+8*toolsAlways {
+		t.Errorf("%d bytes are held", n)
+	}
+	// Pages that are loaded anew have the room that they had.
+	first.Lost("a reload")
+	again := openTools(t, g, "first", "https://many.example")
+	again.say(list)
+	if n := again.has(); n != 3 {
+		t.Errorf("%d tools of a page that is loaded anew are taken", n)
+	}
+}
+
+// A page's list takes effect but for what is wrong in it.
+func TestToolsThatAreNone(t *testing.T) {
+	g := newGateway(t, Options{})
+	a := openAgent(t, g)
+	p := openTools(t, g, "app", "https://app.example")
+	p.say(toolList("do", 3, ""))
+	p.say(`[{"name":"do1","inputSchema":{"type":"object"}},{"name":"bad","description":5}]`)
+	testkit.Eventually(t, "what is gone is gone", func() bool {
+		names := toolNames(t, a)
+		return names["do1"] && !names["do0"] && !names["bad"]
+	})
+	p.told("bad is not described as MCP has it")
+}
+
+// Numbers of tabs that are gone are kept for a while, and no number is another tab's.
+func TestNumbersHaveABound(t *testing.T) {
+	g := newGateway(t, Options{})
+	stays := openTools(t, g, "stays", app)
+	stays.say(toolList("stay", 1, ""))
+	g.mu.Lock()
+	defer g.unlock()
+	c := &g.catalog
+	for n := range 3 * maxNumbers {
+		p := g.newPage(PageInfo{Tab: "tab" + strconv.Itoa(n), Origin: app})
+		c.add(p)
+		if p.tab.number != n+2 {
+			t.Fatalf("tab %d has the number %d", n, p.tab.number)
+		}
+		c.remove(p)
+	}
+	if len(c.numbers) > maxNumbers {
+		t.Errorf("the numbers of %d tabs are kept", len(c.numbers))
+	}
+	for key, want := range map[string]int{"stays": 1, "tab29999": 30_001} {
+		if c.numbers[key] != want {
+			t.Errorf("%s has the number %d, not %d", key, c.numbers[key], want)
+		}
+	}
+}
+
+// A gateway that has joined lists what its hub lists.
+func TestAHubsFullListOfTools(t *testing.T) {
+	hub := newGateway(t, Options{})
+	for n := range 25 {
+		openTools(t, hub, "app"+strconv.Itoa(n), "https://app.example").say(toolList("do", 50, ""))
+	}
+	at := openAgent(t, hub)
+	var names map[string]bool
+	testkit.Eventually(t, "the hub's list is full", func() bool {
+		names = toolNames(t, at)
+		return len(names) == maxTools
+	})
+	g := newGateway(t, Options{})
+	port, err := hub.Connect(TransportGateway)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := g.Join(t.Context(), PageInfo{Tab: "hub"}, port); err != nil {
+		t.Fatal(err)
+	}
+	a := openAgent(t, g)
+	testkit.Eventually(t, "it is the joiner's", func() bool { return maps.Equal(toolNames(t, a), names) })
+	openTools(t, hub, "shop", "https://shop.example").say(toolList("buy", 50, ""))
+	testkit.Eventually(t, "the shop's are listed too", func() bool { return toolNames(t, a)["buy49"] })
+	if got := whoRuns(t, a, "buy0"); got != "shop" {
+		t.Errorf("the shop's tool gives %q", got)
 	}
 }

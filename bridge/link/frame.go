@@ -256,24 +256,46 @@ func (f *Frame) register(descriptor string, l *Limits) {
 	f.tell(func(p *Peer) { p.register(r, descriptor, err) })
 }
 
+// setTools takes those tools that are within the limits, in their order, and says why others are left out.
 func (f *Frame) setTools(text string, l *Limits) {
 	var tools []bridge.Tool
-	var err error
-	switch {
-	case len(text) > l.ToolsBytes:
-		err = errors.New(above("they have "+wire.Itoa(len(text))+" bytes", l.ToolsBytes, ""))
-	default:
-		tools, err = bridge.DecodeTools([]byte(text))
-	}
-	if err == nil && len(tools) > l.Tools {
-		err = errors.New(above("there are "+wire.Itoa(len(tools)), l.Tools, ""))
-	}
-	for _, t := range tools {
-		if err == nil && len(t.JSON) > l.DescriptorBytes {
-			err = errors.New(above(t.Name+" has "+wire.Itoa(len(t.JSON))+" bytes", l.DescriptorBytes, ""))
+	var why string
+	all, bytes := 0, len("]")
+	err := bridge.EachTool([]byte(text), func(t bridge.Tool) {
+		all++
+		length := len(",") + len(t.JSON)
+		switch {
+		case len(t.JSON) > l.DescriptorBytes:
+			why = above(t.Name+" has "+wire.Itoa(len(t.JSON))+" bytes", l.DescriptorBytes, "")
+		case len(tools) == l.Tools:
+			why = above("there are more", l.Tools, "")
+		case bytes+length > l.ToolsBytes:
+			why = above("they have "+wire.Itoa(len(text))+" bytes", l.ToolsBytes, "")
+		default:
+			bytes += length
+			tools = append(tools, bridge.Tool{Name: t.Name, JSON: append([]byte(nil), t.JSON...)})
 		}
+	})
+	switch {
+	case err != nil:
+		f.tell(func(p *Peer) { p.refuseTools(err) })
+		return
+	case all > len(tools):
+		err = errors.New(wire.Itoa(all-len(tools)) + " of " + wire.Itoa(all) + " are left out: " + why)
+		text = arrayOf(tools)
 	}
 	f.tell(func(p *Peer) { p.setTools(tools, text, err) })
+}
+
+func arrayOf(tools []bridge.Tool) string {
+	text := wire.Text("[")
+	for i, t := range tools {
+		if i > 0 {
+			text = text.Raw(",")
+		}
+		text = text.Bytes(t.JSON)
+	}
+	return string(text.Raw("]"))
 }
 
 // complete takes an answer that is a failure.

@@ -329,7 +329,7 @@ func TestLimits(t *testing.T) {
 		}
 		return `[["setTools","[` + strings.Join(list, ",") + `]"]]`
 	}
-	l := Limits{FrameBytes: 4000, DescriptorBytes: 300, Resources: 3, ResourcesBytes: 700, Tools: 2, ToolsBytes: 800,
+	l := Limits{FrameBytes: 4000, DescriptorBytes: 300, Resources: 3, ResourcesBytes: 700, Tools: 2, ToolsBytes: 550,
 		URIBytes: 60}
 	for _, c := range []struct {
 		name   string
@@ -351,9 +351,10 @@ func TestLimits(t *testing.T) {
 		{"another's", []string{descriptor("https://evil.test/1", 1)}, "https://evil.test/1: not at its origin", "", 0},
 		{"room again", []string{descriptor("https://x.test/1", 250), descriptor("https://x.test/2", 250),
 			`[["unregister","https://x.test/1"]]`, descriptor("https://x.test/3", 250)}, "", "", 4},
-		{"tools", []string{tools(3, 1)}, "there are 3; the limit is 2", "", 0},
-		{"long tools", []string{tools(2, 400)}, "bytes; the limit is 800", "", 0},
-		{"a long tool", []string{tools(1, 300)}, "t0 has 330 bytes; the limit is 300", "", 0},
+		{"tools", []string{tools(3, 1)}, "tools refused: 1 of 3 are left out: there are more; the limit is 2", "", 1},
+		{"long tools", []string{tools(2, 400)}, "2 of 2 are left out: t1 has 430 bytes; the limit is 300", "", 1},
+		{"tools that are too long together", []string{tools(2, 260)}, "bytes; the limit is 550", "", 1},
+		{"a long tool", []string{tools(1, 300)}, "t0 has 330 bytes; the limit is 300", "", 1},
 		{"a frame", []string{strings.Repeat(" ", 4001)}, "", "a frame has 4001 bytes; the limit is 4000", 0},
 		{"nesting", []string{strings.Repeat("[", 70) + strings.Repeat("]", 70)}, "",
 			"a frame that is neither calls nor contents", 0},
@@ -379,6 +380,12 @@ func TestLimits(t *testing.T) {
 				t.Errorf("the core was told %q", core.log)
 			}
 		})
+	}
+	// What is above a limit is left out, and what is gone does not stay.
+	core := &recorder{}
+	begun(t, core, l).Receive(1, []byte(tools(3, 1)))
+	if got := core.log[len(core.log)-1]; got != "tools 2" {
+		t.Errorf("of too many tools the core was told %q", got)
 	}
 	p := New(0, &recorder{}, "test", Limits{})
 	if got := outcome(p.Receive(0, []byte(strings.Repeat(" ", 65<<10)))); got != "a frame has 66560 bytes; the limit "+

@@ -218,18 +218,23 @@ func (p *Peer) unregister(uri string) {
 	p.core.Unregister(uri)
 }
 
-func (p *Peer) setTools(tools []bridge.Tool, written string, err error) {
-	if err == nil {
-		if text, passesOn := p.core.(TextCore); passesOn {
-			err = text.SetToolsText(written)
-		} else {
-			err = p.core.SetTools(tools)
-		}
+// setTools passes on tools, which written is the text of; leftOut says of others why they are not among them.
+func (p *Peer) setTools(tools []bridge.Tool, written string, leftOut error) {
+	if leftOut != nil {
+		p.refuseTools(leftOut)
+	}
+	var err error
+	if text, passesOn := p.core.(TextCore); passesOn {
+		err = text.SetToolsText(written)
+	} else {
+		err = p.core.SetTools(tools)
 	}
 	if err != nil {
-		p.Report("tools refused: " + err.Error())
+		p.refuseTools(err)
 	}
 }
+
+func (p *Peer) refuseTools(err error) { p.Report("tools refused: " + err.Error()) }
 
 // Held is how many bytes of descriptors are kept for the page.
 func (p *Peer) Held() int { return p.bytes }

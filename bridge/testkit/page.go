@@ -40,10 +40,16 @@ type Page struct {
 	order   []string // of the tools
 	watched map[string]bool
 	asked   int
-	calls   map[int64]context.CancelFunc
+	calls   map[int64]call
 	reports []string
 	refusal string
 	raw     func(uri string) string
+}
+
+// A call is one of the core's that has not ended.
+type call struct {
+	uri string // of a read
+	end context.CancelFunc
 }
 
 // A Tool is one of a Page.
@@ -60,7 +66,7 @@ func NewPage(t testing.TB, state map[string]string) *Page {
 		t: t, epoch: "epoch" + strconv.Itoa(len(t.Name())), state: map[string]string{},
 		reads: map[string]func(context.Context, string) (string, error){}, members: map[string]map[string]any{},
 		changed: map[string]int64{}, tools: map[string]Tool{}, watched: map[string]bool{},
-		calls: map[int64]context.CancelFunc{},
+		calls: map[int64]call{},
 	}
 	p.uris = slices.Sorted(maps.Keys(state))
 	maps.Copy(p.state, state)
@@ -193,8 +199,8 @@ func (p *Page) obey(call []json.RawMessage) {
 		p.run(number(1), text(2), json.RawMessage(text(3)), text(4))
 	case "end":
 		p.mu.Lock()
-		if cancel := p.calls[number(1)]; cancel != nil {
-			cancel()
+		if c, ok := p.calls[number(1)]; ok {
+			c.end()
 			delete(p.calls, number(1))
 		}
 		p.mu.Unlock()
@@ -228,10 +234,10 @@ func (p *Page) obey(call []json.RawMessage) {
 }
 
 // begin notes a call, which runs on a goroutine of its own.
-func (p *Page) begin(id int64, f func(ctx context.Context)) {
+func (p *Page) begin(id int64, uri string, f func(ctx context.Context)) {
 	ctx, cancel := context.WithCancel(p.t.Context())
 	p.mu.Lock()
-	p.calls[id] = cancel
+	p.calls[id] = call{uri, cancel}
 	hold := p.Hold
 	p.mu.Unlock()
 	go func() {
@@ -250,7 +256,7 @@ func (p *Page) read(id int64, key, uri string) {
 	if p.OnRead != nil {
 		p.OnRead(uri)
 	}
-	p.begin(id, func(ctx context.Context) {
+	p.begin(id, uri, func(ctx context.Context) {
 		p.mu.Lock()
 		text, ok := p.state[uri]
 		read, raw, count := p.reads[key], p.raw, p.count
@@ -308,7 +314,7 @@ func (p *Page) run(id int64, name string, args json.RawMessage, unless string) {
 		p.say([]any{"complete", id, 3, count, string(list)})
 		return
 	}
-	p.begin(id, func(ctx context.Context) {
+	p.begin(id, "", func(ctx context.Context) {
 		if !ok {
 			p.say([]any{"complete", id, 1, count, ""})
 			return
@@ -381,7 +387,7 @@ func (p *Page) Withdraw(uri string) {
 	p.say([]any{"unregister", uri})
 }
 
-// Set changes what a URI reads as, and says so where somebody watches.
+// Set changes what a URI reads as, and says so where that matters.
 func (p *Page) Set(uri, text string) {
 	p.mu.Lock()
 	p.state[uri] = text
@@ -401,16 +407,27 @@ func (p *Page) Edit(uri, text string) {
 // Epoch sets the document's, for the next hello.
 func (p *Page) Epoch(epoch string) { p.epoch = epoch }
 
-// Touch says that a URI has changed, where somebody watches it.
+// Touch says that a URI, or a template, has changed, where that matters to who watches or reads.
 func (p *Page) Touch(uri string) {
 	p.mu.Lock()
 	p.count++
 	p.changed[uri] = p.count
-	revision, watched := p.count, p.watched[uri]
+	revision, matters := p.count, p.matters(uri)
 	p.mu.Unlock()
-	if watched {
+	if matters {
 		p.say([]any{"touch", uri, revision})
 	}
+}
+
+// matters is called with mu held.
+func (p *Page) matters(uri string) bool {
+	wide := strings.Contains(uri, "{")
+	for _, c := range p.calls {
+		if c.uri == uri || wide && c.uri != "" {
+			return true
+		}
+	}
+	return p.watched[uri] || wide && len(p.watched) > 0
 }
 
 // SetTool adds a tool, or replaces it.

@@ -348,7 +348,7 @@ func (r *replay) quiet() {
 // What is offered names the tests that show it: they are there.
 func TestUpstreamNamesTestsThatAreThere(t *testing.T) {
 	var code strings.Builder
-	for _, pattern := range []string{"../../e2e/*_test.go", "../view/*_test.go"} {
+	for _, pattern := range []string{"../../e2e/*_test.go", "../view/*_test.go", "../../js/build/*_test.go"} {
 		files, _ := filepath.Glob(pattern)
 		for _, file := range files {
 			text, err := os.ReadFile(file)

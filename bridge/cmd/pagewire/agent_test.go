@@ -16,7 +16,10 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"github.com/spf13/cobra"
 
 	"github.com/pagewire/pagewire/bridge/gateway"
 	"github.com/pagewire/pagewire/bridge/gateway/agents/hook"
@@ -358,4 +361,23 @@ func TestWatchInColour(t *testing.T) {
 		!strings.Contains(out.String(), cart+"  gone\n") {
 		t.Errorf("without colour: %q", out.String())
 	}
+}
+
+// Of updates no more is kept than their rate is counted over, although no read comes that would count them.
+func TestUpdatesOfWhatCannotBeReadAreNotKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWatcher(t.Context(), func() {}, &cobra.Command{}, hubFlags{}, watchFlags{}, []string{cart})
+		one := w.watched[cart]
+		const every, hour = 100 * time.Millisecond, 36_000
+		for range hour {
+			time.Sleep(every)
+			w.touch(cart)
+		}
+		if most := int(rateOver/every) + 1; len(one.stamps) > most || cap(one.stamps) > 4*most {
+			t.Errorf("%d updates are kept, in room for %d; want %d at most", len(one.stamps), cap(one.stamps), most)
+		}
+		if rate := w.rate(one, time.Now()); rate < 9.9 || rate > 10.1 {
+			t.Errorf("%.1f updates per second, want 10", rate)
+		}
+	})
 }

@@ -39,7 +39,7 @@ type places struct {
 // here are the places of this process.
 func here() (places, error) {
 	home, err := os.UserHomeDir()
-	return places{runtime.GOOS, home, os.Getenv}, err
+	return places{runtime.GOOS, absolute(home), os.Getenv}, err
 }
 
 // config is the directory in which programs of a person keep their settings.
@@ -58,7 +58,7 @@ func (p places) config() string {
 
 func (p places) xdg() string {
 	if dir := p.env("XDG_CONFIG_HOME"); dir != "" {
-		return dir
+		return absolute(dir)
 	}
 	return filepath.Join(p.home, ".config")
 }
@@ -66,9 +66,17 @@ func (p places) xdg() string {
 // or is the directory that a variable names, else one below the home directory.
 func (p places) or(variable, below string) string {
 	if dir := p.env(variable); dir != "" {
-		return dir
+		return absolute(dir)
 	}
 	return filepath.Join(p.home, below)
+}
+
+// absolute is a path that stands for the same file wherever it is read: it goes on record.
+func absolute(path string) string {
+	if abs, err := filepath.Abs(path); err == nil && path != "" {
+		return abs
+	}
+	return path
 }
 
 // Where programs keep more than one file of ours.

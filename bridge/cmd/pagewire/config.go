@@ -51,7 +51,7 @@ func configCommand() *cobra.Command {
 			if err := c.check(args[0]); err != nil {
 				return usageError{cmd, err}
 			}
-			return c.run()
+			return interruptible(cmd.Context(), c.run)
 		},
 	}
 	flags := cmd.Flags()
@@ -106,6 +106,9 @@ func (c *configuration) run() (err error) {
 	if c.places, err = here(); err != nil {
 		return err
 	}
+	if c.remove || c.live || c.write {
+		defer takeTurn(c.cmd.Context(), c.places.home)()
+	}
 	if c.remove {
 		return c.takeBack()
 	}
@@ -143,23 +146,24 @@ func (c *configuration) server() (part, error) {
 	return part{file: c.client.file(c.places), at: []string{c.client.key, serverName}, value: e}, err
 }
 
-// writeServer merges the entry into the client's file.
+// writeServer merges the entry into the client's file. An entry that --live has written stays its to take back.
 func (c *configuration) writeServer(server part) error {
-	files := &fileChange{title: c.client.title}
-	f, err := files.file(server.file)
+	s, err := newSetup(c.client, c.places, liveRecord)
+	if err == nil && !s.has(server) {
+		s, err = newSetup(c.client, c.places, entryRecord)
+	}
 	if err != nil {
 		return err
 	}
-	if f.is, err = server.put(f.is, c.force); err != nil {
-		return server.said(err, c.client.name)
+	if err := s.put([]part{server}, c.force); err != nil {
+		return err
 	}
-	f.secret = server.secret()
-	return c.do(files, server.file)
+	return c.do(s, server.file)
 }
 
 // writeLive writes the entry and the notifier. What an earlier --live has written is taken back first.
 func (c *configuration) writeLive(server part) error {
-	s, err := newSetup(c.client, c.places)
+	s, err := newSetup(c.client, c.places, liveRecord)
 	if err != nil {
 		return err
 	}
@@ -180,7 +184,7 @@ func (c *configuration) writeLive(server part) error {
 		}
 	}
 	changes := len(s.files.changed()) > 0
-	if err := c.do(s.files, paths...); err != nil || !changes {
+	if err := c.do(s, paths...); err != nil || !changes {
 		return err
 	}
 	if allow := c.client.notifier.allowed(c.places); allow != "" {
@@ -216,9 +220,16 @@ func (c *configuration) parts(s *setup, server part) ([]part, error) {
 
 // takeBack takes back what --live has written, and if it has written nothing, the entry.
 func (c *configuration) takeBack() error {
-	s, err := newSetup(c.client, c.places)
+	s, err := newSetup(c.client, c.places, liveRecord)
 	if err != nil {
 		return err
+	}
+	entry, err := newSetup(c.client, c.places, entryRecord)
+	if err != nil {
+		return err
+	}
+	if !s.exists() {
+		s, entry = entry, nil
 	}
 	var paths []string
 	for _, r := range s.record.Files {
@@ -235,14 +246,20 @@ func (c *configuration) takeBack() error {
 	if err != nil {
 		return err
 	}
-	if err := c.do(s.files, paths...); err != nil {
+	if err := c.do(s, paths...); err != nil {
 		return err
 	}
-	if err := s.handOn(removeEmpty(dirs)); err != nil {
+	if err := s.handOn(c.cmd.Context(), removeEmpty(dirs)); err != nil {
 		return err
 	}
 	f, err := s.files.file(server.file)
-	if err == nil && server.found(f.is) != "" {
+	switch {
+	case err != nil:
+	case server.found(f.is) == "":
+		if entry != nil && entry.exists() {
+			return c.takeBack() // its entry is gone, and its record is still there
+		}
+	default:
 		fmt.Fprintf(c.cmd.ErrOrStderr(), "pagewire: %s has had its entry before --live, and keeps it; "+
 			"--remove once more takes it out\n", server.file)
 	}
@@ -265,9 +282,9 @@ func (c *configuration) takeServer(files *fileChange, server part) error {
 	return nil
 }
 
-// do changes files, and says what came of it.
-func (c *configuration) do(files *fileChange, paths ...string) error {
-	if len(files.changed()) == 0 {
+// do changes the files, and says what came of it.
+func (c *configuration) do(s *setup, paths ...string) error {
+	if len(s.files.changed()) == 0 {
 		has := "has it already"
 		if c.remove {
 			has = "has nothing of pagewire"
@@ -275,11 +292,14 @@ func (c *configuration) do(files *fileChange, paths ...string) error {
 		fmt.Fprintf(c.cmd.ErrOrStderr(), "pagewire: %s %s\n", paths[0], has)
 		return nil
 	}
-	if err := files.do(); err != nil {
+	if err := s.files.do(c.cmd.Context()); err != nil {
 		return err
 	}
 	for _, path := range paths {
 		fmt.Fprintln(c.cmd.OutOrStdout(), path)
+	}
+	for _, sentence := range s.kept {
+		fmt.Fprintln(c.cmd.ErrOrStderr(), "pagewire:", sentence)
 	}
 	fmt.Fprintf(c.cmd.ErrOrStderr(), "pagewire: restart %s to have it noticed\n", c.client.title)
 	return nil

@@ -73,15 +73,24 @@ func doctorCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var all []finding
 			failed := 0
-			for _, check := range checks {
-				f := check.run(cmd.Context(), c)
-				f.Check = check.name
-				if f.Status == "fail" {
-					failed++
+			err := interruptible(cmd.Context(), func() error {
+				for _, check := range checks {
+					f := check.run(cmd.Context(), c)
+					f.Check = check.name
+					if f.Status == "fail" {
+						failed++
+					}
+					all = append(all, f)
 				}
-				all = append(all, f)
+				all = append(all, programs()...)
+				return nil
+			})
+			if cmd.Context().Err() != nil {
+				err = errInterrupted
 			}
-			all = append(all, programs()...)
+			if err != nil {
+				return err
+			}
 			if err := printFindings(cmd.OutOrStdout(), all, asJSON); err != nil {
 				return err
 			}
@@ -207,6 +216,9 @@ func checkHub(ctx context.Context, c checkup) finding {
 	switch {
 	case s.Build != versionName():
 		return warn(says+", and this is "+versionName(), "restart the agents, so that all of them run one version")
+	case s.Addr == "" && !listening(ctx, c.addr):
+		return warn(says+", and cannot listen on "+c.addr+", where pages look for it", "its log says why; until then "+
+			"pages come only by --chrome, --launch and the extension, unless every serve has another --hub 127.0.0.1:PORT")
 	case s.Addr == "":
 		return warn(says+", and another program has "+c.addr+", where pages look for it", anotherPort)
 	}
@@ -267,6 +279,9 @@ func (c client) installed(p places) bool {
 }
 
 func (c client) findNotifier(p places) finding {
+	if _, err := settings(c.file(p)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return warn(err.Error(), "mend that: until then "+c.title+" may not read its settings, and config refuses them")
+	}
 	has := part{file: c.file(p), at: []string{c.key, serverName}}.has()
 	if c.notifier == nil {
 		if !has {

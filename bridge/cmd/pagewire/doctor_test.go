@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"net"
 	"net/http"
@@ -14,6 +15,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pagewire/pagewire/bridge/gateway"
 	"github.com/pagewire/pagewire/bridge/gateway/hub"
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
@@ -123,6 +125,21 @@ func hung(t *testing.T) (addr, dir string) {
 	return was.addr, dir
 }
 
+// installed has a program look as if it had been run: an empty home is left empty by config.
+func installed(t *testing.T, home, name string) {
+	t.Helper()
+	i := slices.IndexFunc(clients, func(c client) bool { return c.name == name })
+	file := clients[i].file(places{runtime.GOOS, home, os.Getenv})
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if filepath.Dir(file) == home {
+		if err := os.WriteFile(file, []byte("{}"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 func TestDoctorSaysHowProgramsLearnOfChanges(t *testing.T) {
 	home := atHome(t)
 	look := func(name string) finding {
@@ -139,6 +156,7 @@ func TestDoctorSaysHowProgramsLearnOfChanges(t *testing.T) {
 	}
 	for _, name := range clientNames(anyClient) {
 		live := slices.Contains(clientNames(isLive), name)
+		installed(t, home, name)
 		done(t, "config", name, "--write")
 		if f := look(name); live && (f.Status != "warn" || !strings.Contains(f.Do, "config "+name+" --live")) ||
 			!live && f.Status != "ok" {
@@ -162,6 +180,31 @@ func TestDoctorSaysHowProgramsLearnOfChanges(t *testing.T) {
 	}
 	if f := look("claude-code"); f.Status != "warn" || !strings.Contains(f.Says, "3 of the 4 parts") {
 		t.Errorf("a plugin without its monitor: %+v", f)
+	}
+}
+
+// Nobody looks for another program where the system has refused the port.
+func TestDoctorOfAHubWithoutItsPort(t *testing.T) {
+	testkit.Home(t)
+	addr := "127.0.0.1:99999" // no port
+	ctx, cancel := context.WithCancel(t.Context())
+	g, over := gateway.New(gateway.Options{}), make(chan error, 1)
+	defer g.Close()
+	go func() {
+		over <- hub.Run(ctx, hub.Options{Addr: addr, Build: versionName(), Gateway: g, Handler: http.NotFoundHandler()})
+	}()
+	testkit.Eventually(t, "it is the hub", func() bool {
+		_, err := hub.Ask(ctx, addr)
+		return err == nil
+	})
+	c := checkup{hubFlags: hubFlags{addr}}
+	if f := checkHub(ctx, c); f.Status != "warn" || !strings.Contains(f.Says, "cannot listen on "+addr) ||
+		!strings.Contains(f.Do, "its log says why") {
+		t.Errorf("it says %+v", f)
+	}
+	cancel()
+	if err := testkit.Receive(t, "the hub ends", over); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -23,8 +23,8 @@ import (
 // A chromium is a browser that takes the extension: where it looks for native hosts.
 type chromium struct {
 	name string
-	// linux is below the user's configuration directory, mac below Library/Application Support; both hold the browser's
-	// profiles.
+	// linux is below the user's configuration directory, mac below Library/Application Support; both hold the
+	// browser's profiles.
 	linux, mac string
 	// windows is below HKEY_CURRENT_USER\Software.
 	windows string
@@ -137,7 +137,9 @@ func extensionCommand() *cobra.Command {
 			if err := makeSecret(); err != nil {
 				return err
 			}
-			return forHosts(dir, func(h hostPlace) error { return h.install(cmd, binary, force) })
+			return interruptible(cmd.Context(), func() error {
+				return forHosts(dir, func(h hostPlace) error { return h.install(cmd, binary, force) })
+			})
 		},
 	}
 	install.Flags().BoolVar(&force, "force", false, "replace a file that names another program")
@@ -147,14 +149,12 @@ func extensionCommand() *cobra.Command {
 		Example: "  pagewire extension uninstall",
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := forHosts(dir, func(h hostPlace) error { return h.uninstall(cmd) }); err != nil || dir != "" {
-				return err // other browsers may go on
-			}
-			file, err := hub.TokenFile()
-			if err != nil {
-				return err
-			}
-			return remove(cmd, extension.SecretFile(file))
+			return interruptible(cmd.Context(), func() error {
+				if err := forHosts(dir, func(h hostPlace) error { return h.uninstall(cmd) }); err != nil || dir != "" {
+					return err // other browsers may go on
+				}
+				return removeSecret(cmd)
+			})
 		},
 	}
 	for _, c := range []*cobra.Command{install, uninstall} {
@@ -172,6 +172,22 @@ func makeSecret() error {
 		_, err = extension.MakeSecret(file)
 	}
 	return err
+}
+
+// removeSecret removes what makeSecret has made. What is no secret is not ours: the token can be in any directory.
+func removeSecret(cmd *cobra.Command) error {
+	file, err := hub.TokenFile()
+	if err != nil {
+		return err
+	}
+	secret := extension.SecretFile(file)
+	if _, err := os.Lstat(secret); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if _, err := extension.Secret(file); err != nil {
+		return err
+	}
+	return remove(cmd, secret)
 }
 
 // A hostPlace is where one browser looks.
@@ -234,22 +250,18 @@ func forHosts(dir string, do func(hostPlace) error) error {
 }
 
 func (h hostPlace) install(cmd *cobra.Command, binary string, force bool) error {
-	want := manifestFor(binary, h.firefox)
-	before, err := os.ReadFile(h.file())
-	switch {
-	case err == nil && !bytes.Equal(before, want) && !force:
-		return hintError{fmt.Errorf("%s is there already, and names another program", h.file()),
-			"nothing was written there; --force replaces it"}
-	case err != nil && !errors.Is(err, fs.ErrNotExist):
+	files := &fileChange{title: h.browser}
+	f, err := files.file(h.file())
+	if err != nil {
 		return err
 	}
-	if !bytes.Equal(before, want) {
-		if err := os.MkdirAll(h.dir, 0o755); err != nil {
-			return err
-		}
-		if err := os.WriteFile(h.file(), want, 0o644); err != nil {
-			return err
-		}
+	f.is = manifestFor(binary, h.firefox)
+	if f.was != nil && f.changed() && !force {
+		return hintError{fmt.Errorf("%s is there already, and names another program", h.file()),
+			"nothing was written there; --force replaces it"}
+	}
+	if err := files.do(cmd.Context()); err != nil {
+		return err
 	}
 	if h.key != "" {
 		if out, err := exec.CommandContext(cmd.Context(), "reg", "add", h.key, "/ve", "/t", "REG_SZ", "/d", h.file(),
@@ -264,6 +276,16 @@ func (h hostPlace) install(cmd *cobra.Command, binary string, force bool) error 
 func (h hostPlace) uninstall(cmd *cobra.Command) error {
 	if h.key != "" {
 		_ = exec.CommandContext(cmd.Context(), "reg", "delete", h.key, "/f").Run() // it fails where there is none
+	}
+	text, err := settings(h.file())
+	var m hostManifest
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case json.Unmarshal(text, &m) != nil || !m.ours(h.firefox):
+		return hintError{fmt.Errorf("%s does not name our extension, and stays", h.file()), "remove it by hand"}
 	}
 	return remove(cmd, h.file())
 }
@@ -288,9 +310,12 @@ func checkHost(home string) finding {
 	}
 	var known []string
 	for _, h := range all {
-		text, err := os.ReadFile(h.file())
-		if err != nil {
+		text, err := settings(h.file())
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
 			continue
+		case err != nil:
+			return fail(err.Error(), "mend that, and then: pagewire extension install")
 		}
 		var m hostManifest
 		if json.Unmarshal(text, &m) != nil || !m.ours(h.firefox) {

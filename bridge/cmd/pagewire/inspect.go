@@ -44,7 +44,11 @@ func inspect(cmd *cobra.Command, h hubFlags, start bool) error {
 	if err != nil {
 		return hintError{err, "pagewire doctor says what is there"}
 	}
-	if is.Addr == "" {
+	switch {
+	case is.Addr == "" && !listening(cmd.Context(), h.addr):
+		return hintError{fmt.Errorf("the hub cannot listen on %s, where the inspector would be", h.addr),
+			"its log says why, and pagewire doctor what to do"}
+	case is.Addr == "":
 		return hintError{fmt.Errorf("another program has %s, where the inspector would be", h.addr),
 			"stop it: the hub takes the port as soon as it is free"}
 	}

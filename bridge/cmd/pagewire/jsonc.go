@@ -42,8 +42,8 @@ func putJSON(text []byte, p part, force bool) ([]byte, error) {
 	return splice(text, s.from, s.end, jsonValue(p.value, indent, d.unit(), d.newline())), nil
 }
 
-// takeJSON takes a part out again, and with it the objects and lists that are empty then and that base, the text as it
-// was before the part was put there, has not.
+// takeJSON takes a part out again, and with it the objects and lists that are empty then and were not there before: in
+// base, the text as it was then, or by what the part says.
 func takeJSON(text, base []byte, p part, force bool) ([]byte, error) {
 	d := newDocument(text)
 	if len(bytes.TrimSpace(d.blank)) == 0 {
@@ -60,7 +60,7 @@ func takeJSON(text, base []byte, p part, force bool) ([]byte, error) {
 	case !same && !force:
 		return nil, errEdited
 	}
-	had := depth(base, p)
+	had := max(depth(base, p), p.held)
 	at := len(chain) - 1
 	for ; at > had && len(chain[at].members) == 1; at-- {
 		found = chain[at-1].index(p.at[at-1])

@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 )
 
@@ -20,6 +19,8 @@ type part struct {
 	value any
 	// text is all of the file; at is empty then.
 	text string
+	// held is how many of holders were there before the part, where what the file held then is not known any more.
+	held int
 }
 
 // errOther and errEdited say that there is something of our name, and that it is not what we would write, or have
@@ -111,7 +112,7 @@ func (p part) found(text []byte) string {
 
 // has reports whether a part is in its file. What cannot be read holds nothing of ours.
 func (p part) has() bool {
-	text, _ := os.ReadFile(p.file)
+	text, _ := settings(p.file)
 	return p.found(text) != ""
 }
 

@@ -243,8 +243,8 @@ func (w *watcher) touch(uri string) {
 	for _, one := range w.watched {
 		switch {
 		case one.uri == uri:
-			one.dirty = true
-			one.stamps = append(one.stamps, time.Now())
+			now := time.Now()
+			one.dirty, one.stamps = true, append(recent(one.stamps, now), now)
 		case uri == "" && !one.subscribed:
 			one.dirty = true
 		}
@@ -419,10 +419,16 @@ func (w *watcher) fail(one *watched, err error) {
 func (w *watcher) rate(one *watched, now time.Time) float64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for len(one.stamps) > 0 && now.Sub(one.stamps[0]) > rateOver {
-		one.stamps = one.stamps[1:]
-	}
+	one.stamps = recent(one.stamps, now)
 	return float64(len(one.stamps)) / rateOver.Seconds()
+}
+
+// recent are those of the last rateOver. No read need come for them to be trimmed: one that fails never comes.
+func recent(stamps []time.Time, now time.Time) []time.Time {
+	for len(stamps) > 0 && now.Sub(stamps[0]) > rateOver {
+		stamps = stamps[1:]
+	}
+	return stamps
 }
 
 // difference is a unified diff without its header, which would say nothing.

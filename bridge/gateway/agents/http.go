@@ -31,6 +31,8 @@ type HTTPOptions struct {
 	// aliveEvery is how often a stream that is silent says that it is there: proxies cut what is silent for a minute.
 	// Default 15 s.
 	aliveEvery time.Duration
+	// bodyTimeout is BodyTimeout, but in tests.
+	bodyTimeout time.Duration
 	// Log receives what happens. Default none.
 	Log *slog.Logger
 }
@@ -58,6 +60,9 @@ func NewHTTP(g *gateway.Gateway, o HTTPOptions) *HTTP {
 	}
 	if o.aliveEvery == 0 {
 		o.aliveEvery = 15 * time.Second
+	}
+	if o.bodyTimeout == 0 {
+		o.bodyTimeout = BodyTimeout
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -151,6 +156,7 @@ type reason struct {
 
 // ServeHTTP answers one request.
 func (h *HTTP) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	LimitBody(w, r, h.opt.bodyTimeout)
 	h.mu.Lock()
 	if h.closed {
 		h.mu.Unlock()
@@ -179,10 +185,7 @@ func (h *HTTP) post(w http.ResponseWriter, r *http.Request) {
 			nil)
 		return
 	}
-	control := http.NewResponseController(w)
-	_ = control.SetReadDeadline(time.Now().Add(bodyTimeout)) // what cannot have one has no network either
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, int64(h.g.MessageBytes())))
-	_ = control.SetReadDeadline(time.Time{})
+	body, err := ReadBody(w, r, h.g.MessageBytes())
 	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
 		h.ask(w, r, question{who: who(r, bridge.Incoming{}), oversize: body[:min(beginning, len(body))]})
 		return
@@ -202,6 +205,24 @@ func (h *HTTP) post(w http.ResponseWriter, r *http.Request) {
 	default:
 		h.serveLegacy(w, r, body, m)
 	}
+}
+
+// LimitBody bounds how long a client may take to send the body of a request. It is to be called before anything refuses
+// the request: the server reads what is left of the body before it sends an answer.
+func LimitBody(w http.ResponseWriter, r *http.Request, timeout time.Duration) {
+	if r.ContentLength != 0 {
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(timeout)) // what has none has no network
+	}
+}
+
+// ReadBody reads the body of a request, and ends LimitBody's limit. Of a body that is longer than most it returns the
+// beginning, with a *http.MaxBytesError.
+func ReadBody(w http.ResponseWriter, r *http.Request, most int) ([]byte, error) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, int64(most)))
+	if err == nil {
+		_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
+	}
+	return body, err
 }
 
 // parse reads a message of an agent, whose id must be text or a whole number.

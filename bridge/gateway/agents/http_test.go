@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
@@ -481,7 +482,6 @@ func TestLegacyStream(t *testing.T) {
 		if m := stream.message(); m.Method != "notifications/resources/updated" || m.Params.URI != origin+"/doc" {
 			t.Fatalf("told %+v", m)
 		}
-		s.do("GET", "", session).want(409, -32600) // there is one
 		s.Set(origin+"/doc", "now")
 		if m := stream.message(); m.Method != "notifications/resources/updated" {
 			t.Fatalf("told %+v", m)
@@ -561,6 +561,159 @@ func TestLegacyStreamThatBreaks(t *testing.T) {
 		defer fourth.cancel()
 		return fourth.StatusCode == 200 && told(fourth, 1) > had
 	})
+}
+
+// A client that never ends the body of a request is told so.
+func TestBodyThatNeverEnds(t *testing.T) {
+	s := serveHTTP(t, HTTPOptions{bodyTimeout: 50 * time.Millisecond})
+	for name, c := range map[string]struct {
+		head   string
+		status int
+	}{
+		"of a length":       {"Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{", 400},
+		"in chunks":         {"Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n{\r\n", 400},
+		"that nobody reads": {"Content-Type: text/plain\r\nContent-Length: 100\r\n\r\n{", 415},
+	} {
+		conn, err := net.Dial("tcp", s.server.Listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		fmt.Fprintf(conn, "POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\n%s", c.head)
+		_ = conn.SetReadDeadline(time.Now().Add(testkit.Patience))
+		if answer, err := http.ReadResponse(bufio.NewReader(conn), nil); err != nil || answer.StatusCode != c.status {
+			t.Errorf("a body %s: %v, %v", name, answer, err)
+		}
+	}
+}
+
+// A stream is cut at each byte, and we do not notice. The agent comes back as clients do, with the id of the last event
+// that it had of this stream, or without one. It is told of all that it lacks.
+func TestLegacyStreamIsCutAtEachByte(t *testing.T) {
+	s := serveHTTP(t, HTTPOptions{})
+	session := s.begin()
+	const docs = 3
+	for i := range docs {
+		s.Offer(fmt.Sprint(origin, "/doc", i), "")
+		s.do("POST", legacyCall("1", "resources/subscribe", fmt.Sprintf(`"uri":"%s/doc%d"`, origin, i)), session).
+			want(200, 0)
+	}
+	// follow reads a stream until it has told of all that is lacking, or of so many bytes.
+	follow := func(stream *reply, lacks map[string]bool, bytes int) (lastID string) {
+		t.Helper()
+		var line, id, uri string
+		for read := 0; read != bytes && (bytes >= 0 || len(lacks) > 0); read++ {
+			c, err := stream.lines.ReadByte()
+			if err != nil {
+				t.Fatalf("after %d bytes, when it was not told of %v: %v", read, lacks, err)
+			}
+			if c != '\n' {
+				line += string(c)
+				continue
+			}
+			if text, ok := strings.CutPrefix(line, "id: "); ok {
+				id = text
+			} else if text, ok := strings.CutPrefix(line, "data: "); ok {
+				uri = decode(t, []byte(text)).Params.URI
+			} else if line == "" && id != "" { // only a whole event counts
+				lastID = id
+				delete(lacks, uri)
+				id, uri = "", ""
+			}
+			line = ""
+		}
+		return lastID
+	}
+	stream := s.do("GET", "", session)
+	lacks := map[string]bool{}
+	change := func(round int) {
+		for i := range docs {
+			uri := fmt.Sprint(origin, "/doc", i)
+			lacks[uri] = true
+			s.Set(uri, fmt.Sprint("round ", round))
+		}
+	}
+	change(-1)
+	follow(stream, lacks, -1)
+	event := len("id: 10\nevent: message\ndata: " + `{"jsonrpc":"2.0","method":"notifications/resources/updated",` +
+		`"params":{"uri":"https://x.test/doc0"}}` + "\n\n")
+	for cut := range len(": keepalive\n\n") + 2*event {
+		first := s.do("GET", "", session)
+		change(cut)
+		lastID := follow(first, lacks, cut)
+		var again []string
+		if lastID != "" {
+			again = []string{"Last-Event-ID: " + lastID}
+		}
+		second := s.do("GET", "", append(again, session)...)
+		if second.StatusCode != 200 {
+			t.Fatalf("cut at %d: HTTP %d", cut, second.StatusCode)
+		}
+		follow(second, lacks, -1)
+	}
+}
+
+// A request waits, and its client may not wait any longer, as when its access token ends: it is told so.
+func TestMayNotWait(t *testing.T) {
+	s := serveHTTP(t, HTTPOptions{aliveEvery: time.Hour})
+	session := s.begin()
+	ends := make(chan context.CancelFunc, 1)
+	s.server.Close()
+	s.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithCancel(r.Context())
+		defer cancel()
+		ends <- cancel
+		s.h.ServeHTTP(w, r.WithContext(ctx))
+	}))
+	s.tool("work", testkit.Tool{Run: func(ctx context.Context, _ json.RawMessage, progress func(map[string]any)) any {
+		progress(map[string]any{"progress": 1})
+		<-ctx.Done()
+		return nil
+	}})
+	read := func(i int) string { // each its own: what two ask for the page is asked once
+		uri := fmt.Sprint(origin, "/wait", i)
+		s.Add(uri, func(ctx context.Context, _ string) (string, error) {
+			s.reading <- struct{}{}
+			<-ctx.Done()
+			return "", ctx.Err()
+		})
+		return `"uri":"` + uri + `"`
+	}
+	work := legacyCall("2", "tools/call", `"name":"work","_meta":{"progressToken":"p"}`)
+	modernWork := strings.Replace(call("1", "tools/call", `"name":"work"`), `"_meta":{`, `"_meta":{"progressToken":"p",`, 1)
+	for name, c := range map[string]struct {
+		begins bool // its answer does, before it may not wait
+		status int
+		ask    func() *reply
+	}{
+		"modern":            {false, 503, func() *reply { return s.ask(call("1", "resources/read", read(1))) }},
+		"modern, has begun": {true, 200, func() *reply { return s.ask(modernWork, "Mcp-Name: work") }},
+		"legacy": {false, 200, func() *reply {
+			return s.do("POST", legacyCall("1", "resources/read", read(2)), session)
+		}},
+		"legacy, has begun": {true, 200, func() *reply { return s.do("POST", work, session) }},
+		"legacy, in a batch": {false, 200, func() *reply {
+			return s.do("POST", "["+legacyCall("3", "resources/read", read(3))+"]", session)
+		}},
+	} {
+		answers := make(chan *reply, 1)
+		go func() { answers <- c.ask() }()
+		end := testkit.Receive(t, "it is asked", ends)
+		if c.begins {
+			answer := testkit.Receive(t, "an answer", answers)
+			answer.message() // its progress
+			end()
+			answers <- answer
+		} else {
+			testkit.Receive(t, "the page is asked", s.reading)
+			end()
+		}
+		answer := testkit.Receive(t, name, answers)
+		if m := answer.want(c.status, codeInternal); m.Error == nil || m.Error.Message != endedUnanswered {
+			t.Errorf("%s: it is told %+v", name, m)
+		}
+		answer.end()
+	}
 }
 
 // Progress comes on the stream of its request, before the result, whether or not there is a stream for the rest.
@@ -746,6 +899,61 @@ func TestClose(t *testing.T) {
 		t.Error("something is left")
 	}
 }
+
+// An answer that is being written when the gateway goes away is written whole, to who takes it in time.
+func TestCloseWhileAnAnswerIsWritten(t *testing.T) {
+	for name, ask := range map[string]func(*site, string) *reply{
+		"modern": func(s *site, read string) *reply { return s.ask(call("1", "resources/read", read)) },
+		"legacy": func(s *site, read string) *reply {
+			return s.do("POST", legacyCall("1", "resources/read", read), s.begin())
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := serveHTTP(t, HTTPOptions{aliveEvery: time.Hour}) // nothing begins before the answer
+			big := strings.Repeat("x", 5<<20)                     // more than the sockets take
+			s.Offer(origin+"/big", big)
+			answer := ask(s, `"uri":"`+origin+`/big"`)
+			var closed sync.WaitGroup
+			closed.Go(func() {
+				if err := s.h.Close(t.Context()); err != nil {
+					t.Error(err)
+				}
+			})
+			testkit.Eventually(t, "its session has ended", func() bool { return len(s.g.Snapshot().Agents) == 0 })
+			if m := answer.want(200, 0); m.Result == nil || m.Result.Contents[0].Text != big {
+				t.Error("it is not whole")
+			}
+			closed.Wait()
+		})
+	}
+}
+
+// A client that takes an answer slowly, and goes on to take it, gets all of it.
+func TestEachPieceHasItsTime(t *testing.T) {
+	w := &pieces{ResponseWriter: httptest.NewRecorder()}
+	s := &stream{w: w, control: http.NewResponseController(w), events: true}
+	if err := s.event(bytes.Repeat([]byte("x"), 10*piece)); err != nil || w.deadlines < 10 || w.largest > piece {
+		t.Errorf("%d deadlines, a write of %d bytes, %v", w.deadlines, w.largest, err)
+	}
+}
+
+// pieces counts how an answer is written.
+type pieces struct {
+	http.ResponseWriter
+	deadlines, largest int
+}
+
+func (w *pieces) SetWriteDeadline(time.Time) error {
+	w.deadlines++
+	return nil
+}
+
+func (w *pieces) Write(text []byte) (int, error) {
+	w.largest = max(w.largest, len(text))
+	return len(text), nil
+}
+
+func (w *pieces) FlushError() error { return nil }
 
 // Close does not wait for who takes nothing.
 func TestCloseHanging(t *testing.T) {

@@ -101,6 +101,11 @@ func (s *session) serve(w http.ResponseWriter, r *http.Request, texts []json.Raw
 	}
 	if requests > 0 {
 		p.wait(r.Context(), s.h.opt.aliveEvery)
+		for _, id := range s.abandon(p) {
+			p.send(failure(id, codeInternal, endedUnanswered, reason{"shutdown"}))
+		}
+		<-p.done // an answer may be being written
+		p.end()
 	} else {
 		w.WriteHeader(http.StatusAccepted)
 	}
@@ -144,7 +149,8 @@ func (p *post) write(what func() error) {
 	}
 }
 
-// wait returns when all is answered or the client has gone. Meanwhile the client is told now and then that we are here.
+// wait returns when all is answered, or when the client has gone or may not wait any longer. Meanwhile the client is
+// told now and then that we are here.
 func (p *post) wait(ctx context.Context, aliveEvery time.Duration) {
 	alive := time.NewTicker(aliveEvery)
 	defer alive.Stop()
@@ -158,6 +164,10 @@ func (p *post) wait(ctx context.Context, aliveEvery time.Duration) {
 			p.write(p.alive)
 		}
 	}
+}
+
+// end ends the stream.
+func (p *post) end() {
 	p.write(p.begin) // where all was cancelled there is a stream without events
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -193,10 +203,6 @@ func (h *HTTP) legacyStreamOrEnd(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	replaced := s.opens(r.Header.Get("Last-Event-ID"))
-	if replaced == nil {
-		refuse(w, http.StatusConflict, nil, codeInvalidRequest, "The session has a stream already", nil)
-		return
-	}
 	s.follow(r.Context(), replaced, &stream{w: w, control: http.NewResponseController(w), events: true})
 }
 

@@ -174,6 +174,9 @@ func (q question) status(answer []byte) int {
 	return http.StatusOK
 }
 
+// endedUnanswered is what a client is told that waits, and whose session or access token ends.
+const endedUnanswered = "The session ended before there was an answer"
+
 // ask puts a question and answers the request with what the engine says: as JSON where that is the answer alone, as an
 // event stream where notifications come before it, or where it takes long.
 func (h *HTTP) ask(w http.ResponseWriter, r *http.Request, q question) {
@@ -219,16 +222,16 @@ func (h *HTTP) ask(w http.ResponseWriter, r *http.Request, q question) {
 		switch {
 		case errors.Is(err, errSilent):
 			err = s.alive()
-		case err != nil && ctx.Err() == nil && !s.begun:
-			refuse(w, http.StatusServiceUnavailable, nil, codeInternal, "The session ended before there was an answer",
-				reason{"shutdown"})
-			return
+		case err != nil && s.begun && q.listen:
+			return // its client listens anew where it ends without a result
 		case err != nil:
+			s.answer(http.StatusServiceUnavailable, failure(q.id, codeInternal, endedUnanswered, reason{"shutdown"}),
+				agent.Dropped())
 			return
 		case bytes.HasPrefix(message, notification):
 			err = s.event(message)
 		default:
-			s.answer(q.status(message), message, agent.Done())
+			s.answer(q.status(message), message, agent.Dropped())
 			return
 		}
 		if err != nil {

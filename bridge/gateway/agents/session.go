@@ -270,6 +270,23 @@ func (s *session) answered(a asked) {
 	}
 }
 
+// abandon returns which requests of a POST are not answered, and has nobody wait for their answers. Their ids are not
+// free before those come.
+func (s *session) abandon(p *post) (ids []bridge.JSON) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, a := range s.waiting {
+		if a.in == p {
+			ids = append(ids, a.id)
+			s.waiting[i].in = &post{left: 1, done: make(chan struct{}), gone: true}
+		}
+	}
+	if p.left -= len(ids); p.left == 0 && len(ids) > 0 {
+		close(p.done)
+	}
+	return ids
+}
+
 // cancelled is for a request that gets no answer any more.
 func (s *session) cancelled(id bridge.JSON) {
 	if a, ok := s.take(id); ok {
@@ -306,15 +323,13 @@ func (s *session) tell() {
 	}
 }
 
-// opens begins a GET stream, if the agent may have it: it has no other, or says by lastID that it has lost that. What
-// is returned is closed when another takes its place; nil is none.
+// opens begins a GET stream in place of the one before, which the agent has lost, as a client has one. We may not know
+// of that yet: what is written to a connection that is dead goes nowhere without an error, for minutes. lastID is the
+// last event that the agent has. What is returned is closed when another stream takes the place of this one.
 func (s *session) opens(lastID string) (replaced chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.stream != nil {
-		if lastID == "" {
-			return nil
-		}
 		close(s.stream)
 	}
 	s.stream = make(chan struct{})

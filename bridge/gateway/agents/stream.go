@@ -5,21 +5,24 @@ package agents
 import (
 	"context"
 	"errors"
+	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
 	"github.com/pagewire/pagewire/bridge/gateway"
 )
 
-// A stream is the answer to a request: JSON, or once it has begun as one, an event stream. A write that a client does
-// not take in writeTimeout fails, and the client is gone.
+// A stream is the answer to a request: JSON, or once it has begun as one, an event stream. A piece that a client does
+// not take in writeTimeout is its end: the client is gone.
 type stream struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
-	every   time.Duration // that the client is told that we are there
-	events  bool          // the client takes them
-	begun   bool          // as an event stream
+	every   time.Duration   // that the client is told that we are there
+	events  bool            // the client takes them
+	begun   bool            // as an event stream
+	cut     <-chan struct{} // closed when no more is to be written; nil for never
 }
 
 // errSilent is what next returns when nothing has come for stream.every.
@@ -36,14 +39,15 @@ func (s *stream) next(ctx context.Context, agent *gateway.Agent) ([]byte, error)
 	return message, err
 }
 
+// An event is eventHead, a message on one line, and eventTail.
+const eventHead, eventTail = "event: message\ndata: ", "\n\n"
+
 // event sends one message. A client that takes no events goes without.
-func (s *stream) event(message []byte) error {
-	return s.write("event: message\ndata: ", oneLine(message), "\n\n")
-}
+func (s *stream) event(message []byte) error { return s.write(eventHead, oneLine(message), eventTail) }
 
 // numbered sends one with its id, by which a client says what was the last that it had.
 func (s *stream) numbered(id uint64, message []byte) error {
-	return s.write("id: "+strconv.FormatUint(id, 10)+"\nevent: message\ndata: ", oneLine(message), "\n\n")
+	return s.write("id: "+strconv.FormatUint(id, 10)+"\n"+eventHead, oneLine(message), eventTail)
 }
 
 // alive sends what clients ignore.
@@ -54,12 +58,29 @@ func (s *stream) write(head string, message []byte, tail string) error {
 		return nil
 	}
 	_ = s.begin()
-	_ = s.control.SetWriteDeadline(time.Now().Add(writeTimeout))
-	_, err := s.w.Write(append(append([]byte(head), message...), tail...))
+	err := s.send(append(append([]byte(head), message...), tail...))
 	if err == nil {
 		err = s.control.Flush()
 	}
 	return err
+}
+
+// piece is what a client has writeTimeout for: 8 KiB a second are fast enough, however long the answer is.
+const piece = 256 << 10
+
+func (s *stream) send(text []byte) error {
+	for part := range slices.Chunk(text, piece) {
+		_ = s.control.SetWriteDeadline(time.Now().Add(writeTimeout))
+		select {
+		case <-s.cut: // after the deadline was set: who sees it closed sets another, which then holds
+			return io.ErrClosedPipe
+		default:
+		}
+		if _, err := s.w.Write(part); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // begin begins it as an event stream, if it has not.
@@ -83,6 +104,7 @@ const large = 1 << 20
 // closed.
 func (s *stream) answer(status int, message []byte, cut <-chan struct{}) {
 	if len(message) > large {
+		s.cut = cut
 		written := make(chan struct{})
 		defer close(written)
 		go func() {
@@ -99,7 +121,6 @@ func (s *stream) answer(status int, message []byte, cut <-chan struct{}) {
 	}
 	s.w.Header().Set("Content-Type", "application/json")
 	s.w.Header().Set("Cache-Control", "no-store")
-	_ = s.control.SetWriteDeadline(time.Now().Add(writeTimeout))
 	s.w.WriteHeader(status)
-	_, _ = s.w.Write(message)
+	_ = s.send(message)
 }

@@ -3,6 +3,8 @@
 package fleet
 
 import (
+	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -169,13 +171,137 @@ func openAgent(t *testing.T, n *Node, user string) *testkit.Agent {
 
 // kill ends a node as a power cut does: nobody is told.
 func kill(n *Node) {
-	all := func([]byte) bool { return true }
+	all := func(string, []byte) bool { return true }
 	n.drops.Store(&all)
 	n.bus.Close()
 }
 
 // lose has a node's messages of a kind get lost, each once that what says so is true.
 func lose(n *Node, kind string, which func() bool) {
-	drops := func(text []byte) bool { return strings.HasPrefix(string(text), kind+" ") && which() }
+	drops := func(_ string, text []byte) bool { return kindOf(text) == kind && which() }
 	n.drops.Store(&drops)
+}
+
+func kindOf(text []byte) string {
+	m, _ := parse(text)
+	return m.kind
+}
+
+// A roamer is a modern agent behind a balancer: it listens by one gateway, and each of its reads comes to another. It
+// reads whenever it is told of a change, and asks for nothing otherwise.
+type roamer struct {
+	t     *testing.T
+	reads func() *gateway.Gateway // where the next read comes
+	told  chan string             // what it has read after it was told
+	asks  atomic.Int64            // reads that a gateway has taken
+
+	mu   sync.Mutex
+	held map[string]string // what each URI reads as, or the error
+}
+
+// ask sends a gateway a request of the modern era, calls asked when it has it, and hands each answer over until that
+// says that it was the last.
+func ask(ctx context.Context, g *gateway.Gateway, method, params string, asked func(),
+	take func(message string) (last bool)) {
+	a, err := g.Connect(gateway.TransportRequest)
+	if err != nil {
+		return // the node has gone
+	}
+	defer a.Close()
+	if a.Write(ctx, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":1,"method":%q,"params":{%s,"_meta":{`+
+		`"io.modelcontextprotocol/protocolVersion":%q,"io.modelcontextprotocol/clientCapabilities":{}}}}`,
+		method, params, testkit.Modern)) != nil {
+		return
+	}
+	asked()
+	for {
+		message, err := a.Read(ctx)
+		if err != nil || take(string(message)) {
+			return
+		}
+	}
+}
+
+// roam begins to listen, and returns when what is watched is watched.
+func roam(t *testing.T, listens *gateway.Gateway, reads func() *gateway.Gateway, uris ...string) *roamer {
+	t.Helper()
+	m, _ := roamUntil(t, listens, reads, uris...)
+	return m
+}
+
+// roamUntil is roam for who ends it before the test does.
+func roamUntil(t *testing.T, listens *gateway.Gateway, reads func() *gateway.Gateway,
+	uris ...string) (m *roamer, end func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	m = &roamer{t: t, reads: reads, told: make(chan string, 100_000), held: map[string]string{}}
+	listening := make(chan bool, 1)
+	updates := make(chan string, 100_000)
+	take := func(message string) bool {
+		switch {
+		case strings.Contains(message, "subscriptions/acknowledged"):
+			listening <- true
+		case strings.Contains(message, "resources/updated"):
+			_, uri, _ := strings.Cut(message, `"uri":"`)
+			uri, _, _ = strings.Cut(uri, `"`)
+			updates <- uri
+		}
+		return false
+	}
+	filter := `"notifications":{"resourceSubscriptions":["` + strings.Join(uris, `","`) + `"]}`
+	running.Go(func() { ask(ctx, listens, "subscriptions/listen", filter, func() {}, take) })
+	testkit.Receive(t, "the listen is acknowledged", listening)
+	running.Go(func() {
+		for {
+			select {
+			case uri := <-updates:
+				m.told <- m.look(uri)
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+	return m, func() { cancel(); running.Wait() }
+}
+
+// look reads a URI once.
+func (m *roamer) look(uri string) (text string) {
+	asked := func() { m.asks.Add(1) }
+	ask(m.t.Context(), m.reads(), "resources/read", `"uri":"`+uri+`"`, asked, func(message string) bool {
+		var answer struct {
+			Result struct{ Contents []struct{ Text string } }
+			Error  *struct{ Message string }
+		}
+		if err := json.Unmarshal([]byte(message), &answer); err != nil {
+			m.t.Error(err)
+		}
+		if answer.Error != nil {
+			text = answer.Error.Message
+		} else if len(answer.Result.Contents) > 0 {
+			text = answer.Result.Contents[0].Text
+		}
+		return true
+	})
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.held[uri] = text
+	return text
+}
+
+// holds waits until it holds a state that it was told of.
+func (m *roamer) holds(uri, want string) {
+	m.t.Helper()
+	got := ""
+	defer func() {
+		if m.t.Failed() {
+			m.t.Logf("it holds %q", got)
+		}
+	}()
+	testkit.Eventually(m.t, fmt.Sprintf("it holds %q", want), func() bool {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		got = m.held[uri]
+		return got == want
+	})
 }

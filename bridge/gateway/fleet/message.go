@@ -26,7 +26,32 @@ const (
 	kindGone  = "gone"
 	kindPages = "pages"
 	kindCores = "cores"
+	kindFound = "found"
 )
+
+// A kind is what there is to know of a kind of messages: what takes one, and whether it is told to all nodes, whatever
+// their version, as only beat and bye are.
+type kind struct {
+	take  func(*Node, *message)
+	toAll bool
+}
+
+// kinds are all of them.
+var kinds map[string]kind
+
+func init() { // what takes a message may say another
+	kinds = map[string]kind{
+		kindBeat: {(*Node).hearBeat, true}, kindBye: {(*Node).hearBye, true},
+		kindAsk: {take: (*Node).answerAsk}, kindHas: {take: (*Node).hasPages},
+		kindFound: {take: (*Node).hasFound},
+		// of a core, to the page's node
+		kindOpen: {take: (*Node).openCore}, kindCore: {take: (*Node).fromCore}, kindAgain: {take: (*Node).fromCore},
+		kindLeave: {take: (*Node).fromCore}, kindCores: {take: (*Node).compareCores},
+		// of a page, to the core's node
+		kindPage: {take: (*Node).fromPage}, kindTouch: {take: (*Node).fromPage}, kindGone: {take: (*Node).fromPage},
+		kindPages: {take: (*Node).comparePages},
+	}
+}
 
 // How a session ends at its page's node.
 const (
@@ -89,7 +114,7 @@ func head(kind, from string, session uint64, rest ...uint64) []byte {
 }
 
 // numbers are those of a line, 0 for what is none.
-func numbers(line string) (list [3]uint64) {
+func numbers(line string) (list [4]uint64) {
 	i := 0
 	for word := range strings.SplitSeq(line, " ") {
 		if i < len(list) {

@@ -109,7 +109,7 @@ type Node struct {
 	todo  atomic.Int64 // bytes that wait for the gateways of users
 
 	// drops, in tests, reports whether a message gets lost.
-	drops atomic.Pointer[func(text []byte) bool]
+	drops atomic.Pointer[func(subject string, text []byte) bool]
 
 	stop    chan struct{}
 	running sync.WaitGroup
@@ -131,6 +131,8 @@ type Node struct {
 	readers  map[readerKey]*Reader          // users that have agents here
 	others   map[string]int                 // how many of those were made for a user who is another
 	asking   []string                       // users that are asked for, interval by interval
+	found    []finding                      // that are to be said again
+	finds    uint64                         // all that there have been
 }
 
 // A peer is a node that is alive, this one too.
@@ -268,7 +270,7 @@ func (n *Node) now() bridge.Time { return bridge.Time(time.Since(n.began).Millis
 
 // post says something on the bus. What does not get there is noticed by who misses it.
 func (n *Node) post(subject string, pieces ...[]byte) {
-	if drops := n.drops.Load(); drops != nil && (*drops)(slices.Concat(pieces...)) {
+	if drops := n.drops.Load(); drops != nil && (*drops)(subject, slices.Concat(pieces...)) {
 		return
 	}
 	if n.bus.Publish(subject, pieces...) == nil {
@@ -288,21 +290,8 @@ func (n *Node) inbox(text []byte) {
 		return
 	}
 	n.counts.heard.Add(1)
-	switch m.kind {
-	case kindAsk:
-		n.answerAsk(&m)
-	case kindOpen:
-		n.openCore(&m)
-	case kindCore, kindAgain, kindLeave:
-		n.fromCore(&m)
-	case kindCores:
-		n.compareCores(&m)
-	case kindHas:
-		n.hasPages(&m)
-	case kindPage, kindTouch, kindGone:
-		n.fromPage(m)
-	case kindPages:
-		n.comparePages(&m)
+	if k := kinds[m.kind]; k.take != nil && !k.toAll {
+		k.take(n, &m)
 	}
 }
 
@@ -327,12 +316,19 @@ func (n *Node) hear(text []byte) {
 		}
 		return
 	}
-	if m.kind == kindBye {
-		n.bury(id, "its node has ended")
-		return
+	if k := kinds[m.kind]; k.toAll {
+		k.take(n, &m)
 	}
+}
+
+// hearBye takes the last word of a node.
+func (n *Node) hearBye(m *message) { n.bury(m.words[0], "its node has ended") }
+
+// hearBeat takes a node's word that it is there.
+func (n *Node) hearBeat(m *message) {
+	id, count := m.words[0], m.number(1)
 	n.mu.Lock()
-	p, count := n.peers[id], m.number(1)
+	p := n.peers[id]
 	news := p == nil || count != p.count+1
 	if p == nil {
 		p = &peer{dead: make(chan struct{})}
@@ -395,6 +391,7 @@ func (n *Node) beat(late time.Duration) {
 	}
 	n.sumCores()
 	n.sumSessions()
+	n.sayFound()
 	n.askSome()
 	n.rest()
 }

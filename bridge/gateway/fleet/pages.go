@@ -49,6 +49,7 @@ type farCore struct {
 	sent    uint64 // frames
 	touched uint64 // frames of touches
 	heard   uint64
+	again   uint64 // the number of the last again that has come
 	left    bool
 	trail   trail
 }
@@ -330,6 +331,7 @@ func (n *Node) fromCore(m *message) {
 		f.end()
 	case m.kind == kindAgain:
 		n.counts.again.Add(1)
+		f.again = max(f.again, m.number(1))
 		f.core.Repeat()
 	case m.number(1) != f.heard+1:
 		f.gap()
@@ -423,7 +425,8 @@ func (n *Node) sumCores() {
 			if !f.left && f.core != nil {
 				text = strconv.AppendUint(text, f.session, 10)
 				text = strconv.AppendUint(append(text, ' '), f.sent, 10)
-				text = append(strconv.AppendUint(append(text, ' '), f.touched, 10), '\n')
+				text = strconv.AppendUint(append(text, ' '), f.touched, 10)
+				text = append(strconv.AppendUint(append(text, ' '), f.again, 10), '\n')
 			}
 			f.page.mu.Unlock()
 		}

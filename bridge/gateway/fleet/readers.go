@@ -5,6 +5,7 @@ package fleet
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -50,6 +51,9 @@ type Reader struct {
 	ready   chan struct{}   // closed when all that was there at the beginning has come
 	isReady bool
 	over    bool
+
+	findings [maxFindings]string // the last that were heard, and how many there were
+	found    int
 }
 
 // A Server serves the agents of a Reader: its own handler, for who makes it. It is closed before the Gateway. While it
@@ -76,6 +80,7 @@ type session struct {
 	tab     string // by which the gateway knows it
 	heard   uint64 // frames
 	touches uint64
+	asked   uint64 // how often for the revisions of what is watched
 	ended   bool
 
 	mu     sync.Mutex
@@ -139,8 +144,11 @@ func (n *Node) ReaderBy(by, user string, acts bool, serve func(*gateway.Gateway)
 
 // newReader is called with the node's lock held.
 func (n *Node) newReader(key readerKey) (*Reader, error) {
-	r := &Reader{Gateway: gateway.New(n.o.Gateway), node: n, key: key, pages: map[pageKey]*session{},
-		awaited: map[string]bool{}, ready: make(chan struct{})}
+	r := &Reader{node: n, key: key, pages: map[pageKey]*session{}, awaited: map[string]bool{},
+		ready: make(chan struct{})}
+	o := n.o.Gateway
+	o.Found = func(uri string) { r.do(0, func() { n.addFound(key.user, uri) }) }
+	r.Gateway = gateway.New(o)
 	var err error
 	r.cancel, err = n.bus.Subscribe(n.subject("user", key.user), n.inbox)
 	if err != nil {
@@ -350,7 +358,7 @@ func (r *Reader) open(at pageKey) {
 }
 
 // fromPage takes what a page says, or its node of it.
-func (n *Node) fromPage(m message) {
+func (n *Node) fromPage(m *message) {
 	number := m.number(0)
 	n.mu.Lock()
 	s := n.sessions[number]
@@ -361,7 +369,7 @@ func (n *Node) fromPage(m message) {
 		}
 		return
 	}
-	if !s.r.do(len(m.body)+1, func() { s.take(&m) }) {
+	if !s.r.do(len(m.body)+1, func() { s.take(m) }) {
 		n.counts.lost.Add(1)
 	}
 }
@@ -373,10 +381,9 @@ func (s *session) take(m *message) {
 	case m.kind == kindGone:
 		s.gone(string(m.body))
 	case m.kind == kindTouch:
-		if n := m.number(1); n != s.touches+1 {
-			s.again(n)
-		} else {
-			s.touches = n
+		whole := m.number(1) == s.touches+1
+		if s.touches = m.number(1); !whole {
+			s.again()
 		}
 		s.receive(m.body)
 	case m.number(1) != s.heard+1:
@@ -389,10 +396,10 @@ func (s *session) take(m *message) {
 	}
 }
 
-// again asks for what touches said that were lost: so many were sent.
-func (s *session) again(sent uint64) {
-	s.touches = sent
-	s.r.node.tell(s.at.node, head(kindAgain, s.r.node.id, s.number))
+// again asks for the revisions of what is watched: a touch was lost, or the last such question.
+func (s *session) again() {
+	s.asked++
+	s.r.node.tell(s.at.node, head(kindAgain, s.r.node.id, s.number, s.asked))
 }
 
 // gone follows the end of a session at the page's node.
@@ -485,12 +492,11 @@ func (s *session) introduced(frame []byte) bool {
 	}
 	info := gateway.PageInfo{
 		Tab: s.tab, Frame: about.Frame, Origin: about.Origin, URL: about.URL,
-		Transport: "fleet",
+		Transport: "fleet", Focused: about.Focused,
 	}
 	if about.Title != nil {
 		info.Title = *about.Title
 	}
-	s.r.Gateway.FocusAt(info.Tab, about.Focused)
 	page, err := s.r.Gateway.Attach(info, s.send)
 	if err != nil {
 		if !errors.Is(err, gateway.ErrClosed) {
@@ -626,8 +632,74 @@ func (n *Node) comparePages(m *message) {
 			case of[1] > s.heard:
 				n.counts.gaps.Add(1)
 				s.reopen()
-			case of[2] > s.touches:
-				s.again(of[2])
+			case of[2] > s.touches || of[3] < s.asked:
+				s.touches = max(s.touches, of[2])
+				s.again()
+			}
+		})
+	}
+}
+
+// A finding is a URI that an agent has asked for here in vain, and that has a page since.
+type finding struct {
+	user, uri string
+	number    uint64
+	said      int
+}
+
+// saidFound is how often a finding is said, once an interval: nobody knows whether one gets lost. maxFindings is how
+// many of them a gateway remembers, so that its agents are told once.
+const saidFound, maxFindings = 3, 64
+
+// addFound has nodes with agents of the user told of a URI: one may have been told of the page there before it asked
+// here, and is told again.
+func (n *Node) addFound(user, uri string) {
+	n.mu.Lock()
+	n.finds++
+	f := finding{user: user, uri: uri, number: n.finds, said: 1}
+	n.found = append(n.found, f)
+	n.mu.Unlock()
+	n.say(f)
+}
+
+func (n *Node) say(f finding) {
+	n.post(n.subject("user", f.user), []byte(kindFound+" "+n.id+" "+strconv.FormatUint(f.number, 10)+" "+f.user+"\n"),
+		[]byte(f.uri))
+}
+
+// sayFound says again what was found lately.
+func (n *Node) sayFound() {
+	n.mu.Lock()
+	var again []finding
+	kept := n.found[:0]
+	for _, f := range n.found {
+		if f.said++; f.said < saidFound {
+			kept = append(kept, f)
+		}
+		again = append(again, f)
+	}
+	clear(n.found[len(kept):])
+	n.found = kept
+	n.mu.Unlock()
+	for _, f := range again {
+		n.say(f)
+	}
+}
+
+// hasFound takes what another node has found: who watches it here is told.
+func (n *Node) hasFound(m *message) {
+	for _, acts := range []bool{true, false} {
+		n.mu.Lock()
+		r := n.readers[readerKey{m.word(1), acts}]
+		n.mu.Unlock()
+		if r == nil {
+			continue
+		}
+		r.do(len(m.body)+1, func() {
+			if which := m.from + " " + m.word(0); !slices.Contains(r.findings[:], which) {
+				r.findings[r.found%len(r.findings)] = which
+				r.found++
+				r.Gateway.Touch(string(m.body))
 			}
 		})
 	}

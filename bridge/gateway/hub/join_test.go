@@ -426,6 +426,22 @@ func TestThePortIsTakenWhenItIsFree(t *testing.T) {
 	}
 }
 
+// What the system says is passed on: nobody looks for another program where there is none.
+func TestAPortThatCannotBeHad(t *testing.T) {
+	m := newMachine(t, nil)
+	m.addr = "192.0.2.1:7433" // for documentation: no machine's
+	n := m.start()
+	testkit.Eventually(t, "it says that it does without", func() bool {
+		return n.log.Has("the system does not let us have the port: agents go on")
+	})
+	if note := n.note(); !strings.Contains(note, "cannot listen on "+m.addr+" (bind: ") {
+		t.Errorf("the agent is told %q", note)
+	}
+	if n.log.Has("something else has the port") || n.log.Count("does not let us have the port") != 1 {
+		t.Error("it is said twice, or of another program")
+	}
+}
+
 // Nothing of one who serves alone is missing but the others: pages find it at the port.
 func TestAloneItHasThePort(t *testing.T) {
 	m := newMachine(t, nil)

@@ -4,8 +4,10 @@ package hub
 
 import (
 	"context"
+	"errors"
 	"net"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -37,23 +39,20 @@ func (p *port) serve(ctx context.Context) {
 	if p.o.Handler == nil {
 		return
 	}
-	said := false
+	said := ""
 	for waited := time.Duration(0); ctx.Err() == nil; {
 		l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", p.o.Addr)
 		if err == nil {
-			p.accept(ctx, l, said)
-			said, waited = false, 0
+			p.accept(ctx, l, said != "")
+			said, waited = "", 0
 			continue
 		}
 		pause := portSoon
 		if waited >= portPatience {
 			pause = portEvery
-			if !said {
-				said = true
-				p.o.Gateway.Notice("port", "Another program has "+p.o.Addr+": pages that connect by themselves do "+
-					"not get here until it ends.")
-				p.o.Log.Warn("something else has the port: agents go on, without pages that connect by themselves, "+
-					"the inspector and agents on HTTP, until it is free", "addr", p.o.Addr, "error", err)
+			if said != err.Error() {
+				said = err.Error()
+				p.without(err)
 			}
 		}
 		waited += pause
@@ -62,6 +61,32 @@ func (p *port) serve(ctx context.Context) {
 		case <-time.After(pause):
 		}
 	}
+}
+
+// without says that the hub does not have the port, and why.
+func (p *port) without(err error) {
+	if inUse(err) {
+		p.o.Gateway.Notice("port", "Another program has "+p.o.Addr+": pages that connect by themselves do not get "+
+			"here until it ends.")
+		p.o.Log.Warn("something else has the port: agents go on, without pages that connect by themselves, the "+
+			"inspector and agents on HTTP, until it is free", "addr", p.o.Addr, "error", err)
+		return
+	}
+	why := err
+	if failed := (*net.OpError)(nil); errors.As(err, &failed) {
+		why = failed.Err // without the address, which is said
+	}
+	p.o.Gateway.Notice("port", "Pagewire cannot listen on "+p.o.Addr+" ("+why.Error()+"): pages that connect by "+
+		"themselves do not get here until it can.")
+	p.o.Log.Warn("the system does not let us have the port: agents go on, without pages that connect by themselves, "+
+		"the inspector and agents on HTTP; choose another with --hub, or allow this one", "addr", p.o.Addr,
+		"error", err)
+}
+
+// inUse reports whether listening has failed since somebody else listens there.
+func inUse(err error) bool {
+	const ofWindows = syscall.Errno(10048) // WSAEADDRINUSE, which syscall has no name for
+	return errors.Is(err, syscall.EADDRINUSE) || errors.Is(err, ofWindows)
 }
 
 // accept serves at the port until ctx ends, or the listener fails.

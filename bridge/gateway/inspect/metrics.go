@@ -52,6 +52,8 @@ var families = []family{
 		one(func(s *gateway.Snapshot) int { return len(s.Resources) })},
 	{gauge, "page_tools", "Names by which agents can call tools of pages.",
 		one(func(s *gateway.Snapshot) int { return len(s.Tools) })},
+	{gauge, "page_tools_unlisted", "Tools of pages that are not listed to agents, for want of places.",
+		one(func(s *gateway.Snapshot) int { return s.Unlisted })},
 	{gauge, "agents", "Agents that are connected, by the transport on which they came.", agentsByTransport},
 	{gauge, "subscriptions", "Subscriptions that agents hold, those of listens included.",
 		one(func(s *gateway.Snapshot) int { return s.Stats.Subscriptions })},

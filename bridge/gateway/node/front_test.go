@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"github.com/pagewire/pagewire/bridge/gateway"
+	"github.com/pagewire/pagewire/bridge/gateway/hub"
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
@@ -261,21 +262,36 @@ func TestSlowClients(t *testing.T) {
 // A token file that cannot be used keeps nobody on stdio from being served, and is said once, with what to do; the file
 // stays.
 func TestAgentsGoOnWithoutAToken(t *testing.T) {
-	for name, text := range map[string]string{"empty": "", "half": token[:20]} {
+	config := testkit.ShortDir(t)
+	for name, c := range map[string]struct{ text, config, why string }{
+		"empty":                 {"", config, "remove it, and a new one is made"},
+		"half":                  {token[:20], config, "remove it, and a new one is made"},
+		"no home":               {"", "", "find a place for the token"},
+		"a relative config dir": {"", "relative", "find a place for the token"},
+	} {
 		t.Run(name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "token")
-			if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			if err := os.WriteFile(file, []byte(c.text), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			t.Setenv("XDG_CONFIG_HOME", testkit.ShortDir(t))
+			t.Chdir(filepath.Dir(file)) // where nothing is to be made
+			t.Setenv("XDG_CONFIG_HOME", c.config)
+			if c.config != config {
+				file = ""
+				for _, name := range []string{"HOME", "AppData", "home", hub.TokenFileEnv} {
+					t.Setenv(name, "")
+				}
+			}
 			log := testkit.LogOf(t, "the gateway")
 			in, agent := io.Pipe()
 			out, gateway := io.Pipe()
 			over := make(chan error, 1)
 			addr := testkit.Addr(t)
 			go func() {
-				over <- Run(context.Background(), Options{Stdio: true, In: in, Out: gateway, Hub: addr, TokenFile: file,
+				err := Run(context.Background(), Options{Stdio: true, In: in, Out: gateway, Hub: addr, TokenFile: file,
 					Log: slog.New(slog.NewTextHandler(log, nil))})
+				in.CloseWithError(err)
+				over <- err
 			}()
 			if _, err := io.WriteString(agent, ping+"\n"); err != nil {
 				t.Fatal(err)
@@ -289,22 +305,24 @@ func TestAgentsGoOnWithoutAToken(t *testing.T) {
 			if _, err := io.WriteString(agent, list+"\n"); err != nil {
 				t.Fatal(err)
 			}
-			if line, err := lines.ReadString('\n'); err != nil || !strings.Contains(line, "remove it, and a new one "+
-				"is made") {
+			if line, err := lines.ReadString('\n'); err != nil || !strings.Contains(line, c.why) {
 				t.Errorf("the agent is told %q, %v", line, err)
 			}
-			if n := log.Count("there is no token"); n != 1 || !log.Has("remove it, and a new one is made") {
+			if n := log.Count("there is no token"); n != 1 || !log.Has(c.why) {
 				t.Errorf("it is said %d times: %s", n, log)
 			}
 			agent.Close()
 			if err := testkit.Receive(t, "it ends", over); err != nil {
 				t.Error(err)
 			}
-			if now, _ := os.ReadFile(file); string(now) != text {
+			if now, _ := os.ReadFile("token"); string(now) != c.text {
 				t.Errorf("the file holds %q now", now)
 			}
+			if made, _ := os.ReadDir("."); len(made) != 1 {
+				t.Errorf("there are %v", made)
+			}
 			if err := Run(context.Background(), Options{Hub: addr, TokenFile: file}); err == nil ||
-				!strings.Contains(err.Error(), "remove it, and a new one is made") {
+				!strings.Contains(err.Error(), c.why) {
 				t.Errorf("without an agent it ends with %v", err)
 			}
 		})

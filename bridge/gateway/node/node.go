@@ -133,19 +133,29 @@ type secrets struct {
 
 func secretsOf(o *Options) (s secrets, err error) {
 	if s.file = o.TokenFile; s.file == "" {
-		if s.file, err = hub.TokenFile(); err != nil {
-			return s, err
-		}
+		s.file, s.missing = hub.TokenFile()
 	}
-	if s.token, s.missing = hub.Token(s.file); s.missing != nil {
-		if !o.Stdio {
-			return s, s.missing
-		}
+	if s.missing == nil {
+		s.token, s.missing = hub.Token(s.file)
+	}
+	switch {
+	case s.missing == nil:
+	case !o.Stdio:
+		return s, s.missing
+	default:
 		// The agent on stdio needs none, nor do the other gateways.
 		o.Log.Error("there is no token: what needs it, agents on HTTP and the inspector, is not served", "error",
 			s.missing)
 	}
 	return s, nil
+}
+
+// extension is what the extension must know. Where nobody knows where the token is, it is not looked for elsewhere.
+func (s secrets) extension() (string, error) {
+	if s.file == "" {
+		return "", s.missing
+	}
+	return extension.Secret(s.file)
 }
 
 // A process is a gateway with all its parts.
@@ -173,7 +183,7 @@ func newProcess(parent context.Context, o Options, known secrets) *process {
 	p := &process{o: o, g: g, browsers: newBrowsers(g, o), failed: make(chan error, 4)}
 	// The parts go on until what has to be in order is done, also where parent has ended.
 	p.ctx, p.cancel = context.WithCancel(context.WithoutCancel(parent))
-	p.front = newFront(g, o, known.token, func() (string, error) { return extension.Secret(known.file) })
+	p.front = newFront(g, o, known.token, known.extension)
 	local := http.NewServeMux()
 	local.Handle("/page", p.front.pages.Host())
 	local.Handle(access.TicketPath, p.front.local.Tickets())

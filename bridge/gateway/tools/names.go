@@ -3,7 +3,12 @@
 package tools
 
 import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -11,12 +16,23 @@ import (
 // Names gives the tools of pages the names by which agents know them. It is guarded by its owner.
 //
 // A page's tool keeps its name. Where pages of two origins have one of the same name, who came second has its host
-// behind it, for good: a name that an agent has learned never changes its meaning.
+// behind it: a name that an agent has learned does not change its meaning. That is so for as long as a page has the
+// tool, and as a rule for good: Sweep forgets names that no page has had for long.
 type Names struct {
 	ours   []string
-	given  map[string]string // origin, space, the page's name -> name that agents see
-	owners map[string]string // the reverse; us for ours
-	count  map[string]int    // origin -> how many names its tools have
+	given  map[pageTool]*given
+	owners map[string]pageTool // the reverse; us for ours
+	sweeps int
+	inUse  int // of given, since the last sweep
+}
+
+// A pageTool is a tool by what its page calls it.
+type pageTool struct{ origin, tool string }
+
+// given is the name that agents see.
+type given struct {
+	name string
+	used int // sweeps, when it was asked for last
 }
 
 // us is whose our own tools' names are.
@@ -24,56 +40,119 @@ const us = "pagewire"
 
 // NewNames returns one that gives none of ours away.
 func NewNames(ours ...string) *Names {
-	n := &Names{ours: ours, given: map[string]string{}, owners: map[string]string{}, count: map[string]int{}}
+	n := &Names{ours: ours, given: map[pageTool]*given{}, owners: map[string]pageTool{}}
 	for _, name := range ours {
-		n.owners[name] = us
+		n.owners[name] = pageTool{us, name}
 	}
 	return n
 }
 
 // Ours reports whether a name is that of one of our own tools.
-func (n *Names) Ours(name string) bool { return n.owners[name] == us }
+func (n *Names) Ours(name string) bool { return n.owners[name].origin == us }
 
 // Learn keeps the name that somebody else has given to a page's tool, unless one of them is taken.
 func (n *Names) Learn(origin, tool, name string) {
-	if key := origin + " " + tool; n.given[key] == "" && n.owners[name] == "" {
-		n.given[key], n.owners[name] = name, key
+	key := pageTool{origin, tool}
+	if g := n.given[key]; g != nil {
+		n.use(g)
+	} else if !n.taken(name) {
+		n.give(key, name)
 	}
 }
 
-// maxNames is how many tools of an origin get a name. A name is kept for good, and an origin may have new tools all the
-// time: without a bound it takes 3 MB a second.
-const maxNames = 10_000
-
-// Of gives a page's tool the name by which agents know it, the same whenever it is asked; none if its origin has had
-// maxNames.
+// Of gives a page's tool the name by which agents know it, the same whenever it is asked, until Sweep forgets it.
 func (n *Names) Of(origin, tool string) string {
-	key := origin + " " + tool
-	if name := n.given[key]; name != "" {
-		return name
+	key := pageTool{origin, tool}
+	if g := n.given[key]; g != nil {
+		n.use(g)
+		return g.name
 	}
-	if n.count[origin] >= maxNames {
-		return ""
-	}
-	n.count[origin]++
 	name := Fit(tool, "")
-	for i := 1; n.owners[name] != ""; i++ {
-		host := origin
-		if u, err := url.Parse(origin); err == nil {
-			host = u.Host
-		}
-		suffix := "_" + host
-		if n.LookLikeOurs(Fit(tool, suffix)) { // for its host's name
-			suffix = "_site"
-		}
-		if i > 1 {
-			suffix += "_" + strconv.Itoa(i)
-		}
-		name = Fit(tool, suffix)
+	for i := 1; n.taken(name); i++ {
+		name = Fit(tool, n.suffix(key, i))
 	}
-	n.given[key], n.owners[name] = name, key
+	n.give(key, name)
 	return name
 }
+
+// suffix is what is put behind a name that is taken: the host, or, from the second try on, the beginning of that and a
+// hash of the tool. Numbers would be tried one after the other: a page can have 1,000 tools whose names begin alike.
+func (n *Names) suffix(key pageTool, try int) string {
+	host := key.origin
+	if u, err := url.Parse(key.origin); err == nil {
+		host = u.Host
+	}
+	if n.LookLikeOurs(Fit(key.tool, "_"+host)) {
+		host = "site"
+	}
+	if try == 1 {
+		return "_" + host
+	}
+	hash := sha256.Sum256(fmt.Append(nil, try, " ", key.origin, " ", key.tool))
+	return "_" + host[:min(len(host), maxSuffix-10)] + "_" + hex.EncodeToString(hash[:4])
+}
+
+// taken reports whether a name cannot be given: it is another tool's, or would be taken for that of a tab.
+func (n *Names) taken(name string) bool {
+	_, taken := n.owners[name]
+	i := strings.LastIndex(name, tabSuffix)
+	return taken || i >= 0 && strings.Trim(name[i+len(tabSuffix):], "0123456789") == ""
+}
+
+const tabSuffix = "_tab"
+
+// OfTab is the name of a tool in a tab of that number.
+func OfTab(name string, tab int) string { return Fit(name, tabSuffix+strconv.Itoa(tab)) }
+
+func (n *Names) give(key pageTool, name string) {
+	// Not the text that they are parts of: a page's whole list of tools.
+	key.tool = strings.Clone(key.tool)
+	g := &given{name: strings.Clone(name), used: -1}
+	n.given[key], n.owners[g.name] = g, key
+	n.use(g)
+}
+
+func (n *Names) use(g *given) {
+	if g.used != n.sweeps {
+		g.used = n.sweeps
+		n.inUse++
+	}
+}
+
+// maxIdle is how many names are kept that no page has. Without a bound a page that has new tools all the time takes
+// 3 MB a second.
+const maxIdle = 10_000
+
+// Sweep says that the names of all tools that pages have were asked for since it was called last. It forgets some of
+// the others where these are more than maxIdle: those of the sites and origins that have the most, so that no page can
+// have another's forgotten, and of an origin those that were not asked for the longest.
+func (n *Names) Sweep() {
+	if len(n.given)-n.inUse > maxIdle {
+		n.forget()
+	}
+	n.sweeps++
+	n.inUse = 0
+}
+
+func (n *Names) forget() {
+	var idle []pageTool
+	for key, g := range n.given {
+		if g.used != n.sweeps {
+			idle = append(idle, key)
+		}
+	}
+	slices.SortFunc(idle, func(a, b pageTool) int {
+		return cmp.Or(cmp.Compare(n.given[b].used, n.given[a].used), strings.Compare(a.tool, b.tool))
+	})
+	origin := func(key pageTool) string { return key.origin }
+	kept := bySite(grouped(idle, origin), origin, func(pageTool) int { return 1 })
+	for _, key := range kept[maxIdle/2:] {
+		delete(n.owners, n.given[key].name)
+		delete(n.given, key)
+	}
+}
+
+const maxSuffix = 48
 
 // Fit makes a name that every client takes: letters, digits, _ and -, 64 at most.
 func Fit(name, suffix string) string {
@@ -86,7 +165,7 @@ func Fit(name, suffix string) string {
 		}, s)
 	}
 	suffix = clean(suffix)
-	suffix = suffix[:min(len(suffix), 48)]
+	suffix = suffix[:min(len(suffix), maxSuffix)]
 	name = clean(name)
 	return name[:min(len(name), 64-len(suffix))] + suffix
 }

@@ -11,18 +11,65 @@ import (
 
 var own = []string{"list_page_resources", "read_page_resource", "wait_for_page_update"}
 
+// Names that no page has are bounded, however many an origin has had. What is forgotten is that origin's, and nothing
+// that a page still has.
 func TestNamesOfAnOriginHaveABound(t *testing.T) {
 	b := NewNames(own...)
-	for n := range maxNames {
-		if b.Of("https://app.example", strconv.Itoa(n)) == "" {
+	b.Of("https://bank.example", "pay") // whose page is closed then
+	b.Sweep()
+	for n := range 4 * maxIdle {
+		for _, lasting := range []string{"search", "add"} {
+			b.Of("https://app.example", lasting)
+		}
+		if b.Of("https://app.example", "item"+strconv.Itoa(n)) == "" {
 			t.Fatalf("tool %d has no name", n)
 		}
+		b.Sweep()
 	}
-	if name := b.Of("https://app.example", "one more"); name != "" {
-		t.Errorf("a tool beyond the bound is called %q", name)
+	if n := len(b.given); n > maxIdle+10 || n != len(b.owners)-len(own) {
+		t.Errorf("%d names of %d tools are kept", len(b.owners), n)
 	}
-	if b.Of("https://app.example", "0") != "0" || b.Of("https://other.example", "tool") != "tool" {
-		t.Error("names that there are, or those of another origin, suffer")
+	for name, want := range map[string]string{"search": "search_other_example", "pay": "pay_other_example",
+		"item0": "item0", "item" + strconv.Itoa(4*maxIdle-1): "item39999_other_example"} {
+		if got := b.Of("https://other.example", name); got != want {
+			t.Errorf("another origin's %s is called %s, want %s", name, got, want)
+		}
+	}
+	if got := b.Of("https://bank.example", "pay"); got != "pay" {
+		t.Errorf("the bank's tool is called %s", got)
+	}
+}
+
+// Names that begin alike, or whose host is long, are told apart at once: each name is one that agents can call, and no
+// more are tried than a few for each.
+func TestNamesThatBeginAlike(t *testing.T) {
+	b := NewNames(own...)
+	tried := 0
+	names := map[string]bool{}
+	for _, origin := range []string{"https://" + strings.Repeat("a", 60) + ".example",
+		"https://" + strings.Repeat("a", 60) + ".test"} {
+		for n := range 1000 {
+			name := b.Of(origin, strings.Repeat("x", 70)+strconv.Itoa(n))
+			if len(name) > 64 || names[name] {
+				t.Fatalf("%d. tool is called %q", n, name)
+			}
+			names[name] = true
+			tried++
+		}
+	}
+	if len(names) != tried {
+		t.Errorf("%d names for %d tools", len(names), tried)
+	}
+}
+
+// A page's tool has no name that would be taken for that of another one's tab.
+func TestNamesThatLookLikeATabs(t *testing.T) {
+	b := NewNames(own...)
+	for tool, want := range map[string]string{"pay_tab2": "pay_tab2_shop_example", "pay_tab": "pay_tab_shop_example",
+		"pay_tab2x": "pay_tab2x", "pay_table": "pay_table"} {
+		if got := b.Of("https://shop.example", tool); got != want {
+			t.Errorf("%s is called %s, want %s", tool, got, want)
+		}
 	}
 }
 

@@ -174,11 +174,11 @@ func abandoned(path string) (*profile, error) {
 	if err != nil {
 		return nil, nil // it has just been removed
 	}
+	if !userdir.OwnedByUs(before) {
+		return nil, nil // another user's, who launches browsers too, or wants our log to say something
+	}
 	if !before.IsDir() {
 		return nil, fmt.Errorf("%s stays: it has the name of a profile of ours, and is no directory", path)
-	}
-	if !userdir.OwnedByUs(before) {
-		return nil, nil // another user's, who launches browsers too
 	}
 	root, err := os.OpenRoot(path)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/pagewire/pagewire/bridge/testkit"
@@ -191,6 +192,33 @@ func TestSweep(t *testing.T) {
 		if said == nil || !strings.Contains(said.Error(), profilePrefix+name+" stays") {
 			t.Errorf("nothing is said of %s: %v", name, said)
 		}
+	}
+}
+
+// What another user has put beside our profiles is not touched, whatever it is, and not a word of it gets into our log.
+func TestSweepSaysNothingOfAnotherUser(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("not shown: only root can give a file away")
+	}
+	dir := temporary(t)
+	for name, make := range map[string]func(path string) error{
+		"file":      func(path string) error { return os.WriteFile(path, []byte(markText), 0o600) },
+		"link":      func(path string) error { return os.Symlink(dir, path) },
+		"dangling":  func(path string) error { return os.Symlink("nowhere", path) },
+		"fifo":      func(path string) error { return syscall.Mkfifo(path, 0o600) },
+		"directory": func(path string) error { return os.Mkdir(path, 0o700) },
+	} {
+		path := filepath.Join(dir, profilePrefix+name)
+		if err := errors.Join(make(path), os.Lchown(path, testkit.OtherUID, -1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before, _ := os.ReadDir(dir)
+	if said := sweep(); len(said) > 0 {
+		t.Errorf("it says %v", said)
+	}
+	if after, _ := os.ReadDir(dir); len(after) != len(before) || len(after) != 5 {
+		t.Errorf("left: %v", after)
 	}
 }
 

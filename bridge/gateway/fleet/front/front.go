@@ -7,8 +7,8 @@
 // With pages:act it has the pages' tools too. With pages:any-user a request may name another user of the token's
 // tenant, in the header Pagewire-User. A session of the legacy era belongs to its user, and its Mcp-Session-Id names
 // its node. Another node passes a request for it on to that node, which checks the token again. If that node is
-// dead, the answer is 404, and the client begins another session. So no balancer needs to know where a session is,
-// and MCP stays off the bus.
+// dead, the answer is 404, and the client begins another session; where it may have carried out the request, 502. So no
+// balancer needs to know where a session is, and MCP stays off the bus.
 //
 // The package never decides what an agent is told (package agents and its engine do), and never passes a request on
 // twice, nor to any address but those of nodes that are alive.
@@ -18,13 +18,10 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
-	"net/http/httputil"
 	"net/url"
 	"slices"
 	"strings"
@@ -77,13 +74,22 @@ type Handler struct {
 	o     Options
 	mux   *http.ServeMux
 	proxy *http.Transport
+	held  held // bodies of requests that are passed on
 	names []string
+
+	closed context.Context // ends with Close
+	close  context.CancelFunc
+	// bodyTimeout is agents.BodyTimeout, but in tests.
+	bodyTimeout time.Duration
 }
 
 const (
 	metadataPath = "/.well-known/oauth-protected-resource"
 	// proxyTimeout is how long another node may take to take a connection.
 	proxyTimeout = 2 * time.Second
+	// silence is how long another node may say nothing: each says every 15 s that it is there, also to who waits for an
+	// answer. The bus need not know that the way between two nodes is blocked.
+	silence = 45 * time.Second
 )
 
 // New returns a Handler. It fails where PublicURL is none.
@@ -100,7 +106,10 @@ func New(o Options) (*Handler, error) {
 	h := &Handler{o: o, mux: http.NewServeMux(), names: append([]string{u.Hostname()}, o.Hosts...),
 		proxy: &http.Transport{DialContext: (&net.Dialer{Timeout: proxyTimeout}).DialContext, ForceAttemptHTTP2: true,
 			TLSClientConfig:     &tls.Config{RootCAs: o.Roots, MinVersion: tls.VersionTLS12},
-			MaxIdleConnsPerHost: 64, IdleConnTimeout: time.Minute}}
+			MaxIdleConnsPerHost: 64, IdleConnTimeout: time.Minute, ResponseHeaderTimeout: silence,
+			HTTP2: &http.HTTP2Config{SendPingTimeout: silence / 2, PingTimeout: silence / 2}},
+		bodyTimeout: agents.BodyTimeout}
+	h.closed, h.close = context.WithCancel(context.Background())
 	for path, resource := range map[string]string{"": o.PublicURL, "/mcp": o.PublicURL + "/mcp"} {
 		h.mux.Handle(metadataPath+path, auth.ProtectedResourceMetadataHandler(&oauthex.ProtectedResourceMetadata{
 			Resource: resource, AuthorizationServers: o.Tickets.AgentIssuers(),
@@ -115,14 +124,18 @@ func New(o Options) (*Handler, error) {
 	return h, nil
 }
 
-// Close gives up the connections to other nodes.
-func (h *Handler) Close() { h.proxy.CloseIdleConnections() }
+// Close ends what is passed on to other nodes, each request with an error, and gives up the connections to them.
+func (h *Handler) Close() {
+	h.close()
+	h.proxy.CloseIdleConnections()
+}
 
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.mux.ServeHTTP(w, r) }
 
 // known refuses who calls this node by a name that is not its own, and pages of other origins.
 func (h *Handler) known(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		agents.LimitBody(w, r, h.bodyTimeout)
 		host := r.Host
 		if name, _, err := net.SplitHostPort(host); err == nil {
 			host = name
@@ -189,11 +202,11 @@ func (h *Handler) verify(ctx context.Context, text string, _ *http.Request) (*au
 // serve serves a request whose token is good.
 func (h *Handler) serve(w http.ResponseWriter, r *http.Request) {
 	w.(*challenge).passed = true
+	claim := auth.TokenInfoFromContext(r.Context()).Extra["claim"].(tickets.Claim)
 	if node, ok := h.elsewhere(r); ok {
-		h.pass(w, r, node)
+		h.pass(w, r, node, claim.User)
 		return
 	}
-	claim := auth.TokenInfoFromContext(r.Context()).Extra["claim"].(tickets.Claim)
 	user := claim.User
 	if name := r.Header.Get(HeaderUser); name != "" {
 		if !slices.Contains(claim.Scopes, ScopeAnyUser) {
@@ -221,8 +234,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) {
 	defer cancel()
 	select {
 	case <-reader.Ready():
-	case <-ctx.Done():
-		return
+	case <-ctx.Done(): // who serves it says so
 	}
 	reader.Server.(*server).ServeHTTP(w, r.WithContext(ctx))
 }
@@ -251,47 +263,4 @@ func (h *Handler) elsewhere(r *http.Request) (node string, ok bool) {
 	}
 	node, _, ok = strings.Cut(r.Header.Get("Mcp-Session-Id"), ".")
 	return node, ok && node != h.o.Node.ID()
-}
-
-// pass passes a request on to the node of its session, until that is dead: one that hangs would keep it for good.
-func (h *Handler) pass(w http.ResponseWriter, r *http.Request, node string) {
-	at, dead, alive := h.o.Node.URLOf(node)
-	target, err := url.Parse(at)
-	if !alive || at == "" || err != nil || r.Header.Get(headerVia) != "" {
-		lost(w)
-		return
-	}
-	client := r.Context()
-	p := &httputil.ReverseProxy{
-		Transport: h.proxy, FlushInterval: -1, ErrorLog: slog.NewLogLogger(h.o.Log.Handler(), slog.LevelDebug),
-		Rewrite: func(out *httputil.ProxyRequest) {
-			out.SetURL(target)
-			out.Out.Header.Set(headerVia, h.o.Node.ID())
-			out.SetXForwarded()
-		},
-		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
-			if client.Err() == nil && !errors.Is(err, http.ErrAbortHandler) {
-				h.o.Log.Warn("the node of a session does not answer", "node", node, "error", err)
-				lost(w)
-			}
-		},
-	}
-	ctx, cancel := context.WithCancel(client)
-	defer cancel()
-	go func() {
-		select {
-		case <-dead:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
-	p.ServeHTTP(w, r.WithContext(ctx))
-}
-
-// lost says that a session's node is dead: the client begins anew.
-func lost(w http.ResponseWriter) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(http.StatusNotFound)
-	_ = json.NewEncoder(w).Encode(map[string]any{"jsonrpc": "2.0", "error": map[string]any{"code": -32600,
-		"message": "There is no such session any more: begin with initialize"}}) // who asked may have gone
 }

@@ -381,12 +381,15 @@ func (p *process) end(public, private *http.Server) {
 	p.node.Close() // the agents are told, and have what they asked for
 	ctx, cancel := context.WithTimeout(context.Background(), EndTimeout)
 	defer cancel()
+	half, cancelHalf := context.WithTimeout(ctx, EndTimeout/2)
+	_ = public.Shutdown(half) // what is passed on to other nodes may have its answers
+	cancelHalf()
+	p.agents.Close() // and has an error where there is none
 	for _, s := range []*http.Server{public, private} {
 		if s != nil && s.Shutdown(ctx) != nil {
 			s.Close()
 		}
 	}
-	p.agents.Close()
 	if p.traces != nil {
 		if err := p.traces.Close(); err != nil {
 			p.o.Log.Warn("the last traces could not be exported", "error", err)

@@ -313,10 +313,10 @@ func (r *Relay) unwatch(c *Core, uri string) {
 	}
 }
 
-// reads reports whether the core waits for what a URI reads as.
-func (c *Core) reads(uri string) bool {
+// reads reports whether the core waits for what one of some URIs reads as.
+func (c *Core) reads(some func(uri string) bool) bool {
 	for _, call := range c.calls {
-		if call.uri == uri {
+		if call.uri != "" && some(call.uri) {
 			return true
 		}
 	}

@@ -106,11 +106,35 @@ func (r *pageSide) Touch(uri string, revision int64) {
 		w.active = true
 		w.revision = max(w.revision, revision)
 	}
+	begins := r.begins(uri)
+	touches := func(other string) bool { return other == uri || begins != "" && strings.HasPrefix(other, begins) }
+	var wide []*watch
+	if begins != "" {
+		for other, o := range r.watches {
+			if o != w && touches(other) {
+				o.revision = max(o.revision, revision)
+				wide = append(wide, o)
+			}
+		}
+	}
 	for _, c := range r.cores {
-		if w != nil && slices.Contains(w.cores, c) || c.reads(uri) {
+		watches := func(o *watch) bool { return slices.Contains(o.cores, c) }
+		if w != nil && watches(w) || slices.ContainsFunc(wide, watches) || c.reads(touches) {
 			c.touch(uri, revision)
 		}
 	}
+}
+
+// begins is what all URIs begin with that are touched by a touch of this one: of a template, or of a resource that
+// takes parameters. It is "" where there are none but itself. Cores know which exactly.
+func (r *pageSide) begins(uri string) string {
+	if head, _, template := strings.Cut(uri, "{"); template {
+		return head
+	}
+	if strings.Contains(r.offers[uri].descriptor, `"uriSchema"`) {
+		return uri + "?"
+	}
+	return ""
 }
 
 func (r *pageSide) Note(a link.About) {

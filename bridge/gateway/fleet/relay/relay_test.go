@@ -3,6 +3,7 @@
 package relay
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -188,6 +189,38 @@ func TestTwoCoresOfOnePage(t *testing.T) {
 	testkit.Eventually(t, "the page is left alone", func() bool {
 		return !p.page.Watches(app+"/doc") && p.page.Running() == 0
 	})
+}
+
+// A change of a template, or of a resource with parameters, is told to each core that watches or reads a URI of it.
+func TestTouchOfATemplate(t *testing.T) {
+	p := openPlace(t, map[string]string{app + "/doc": "one"})
+	p.page.Describe(app+"/search", map[string]any{"uriSchema": map[string]any{"type": "object",
+		"properties": map[string]any{"q": map[string]any{"type": "string"}}}})
+	for _, uri := range []string{app + "/item/{id}", app + "/search"} {
+		p.page.Add(uri, func(_ context.Context, uri string) (string, error) { return "text of " + uri, nil })
+	}
+	h1, h2 := p.join(true), p.join(true)
+	one, other := p.agent(h1), p.agent(h2)
+	testkit.Eventually(t, "all is there", func() bool {
+		return one.Offers(app+"/search") && other.Offers(app+"/search")
+	})
+	one.Watch(app+"/item/7", app+"/search?q=x")
+	other.Watch(app + "/item/8")
+	p.watched(3)
+	p.page.Touch(app + "/item/{id}")
+	one.Told(app + "/item/7")
+	other.Told(app + "/item/8")
+	p.page.Post(`[["touch","` + app + `/search",9]]`)
+	one.Told(app + "/search?q=x")
+	p.lose.Store(true)
+	p.page.Touch(app + "/item/{id}")
+	p.lose.Store(false)
+	p.mu.Lock()
+	h1.core.Repeat()
+	p.mu.Unlock()
+	one.Told(app+"/item/7", app+"/search?q=x") // of which its core knows no revision
+	one.Silent()
+	other.Silent()
 }
 
 // A touch that is lost on its way is said again.

@@ -72,6 +72,8 @@ type Conn struct {
 	once   sync.Once
 	closed chan struct{}
 	alive  *time.Timer // looks whether the peer is still there
+	// reads is odd while a message is read.
+	reads atomic.Int64
 	// partial is the message of which WritePiece has written a beginning; nil if there is none.
 	partial io.WriteCloser
 
@@ -189,7 +191,7 @@ func (c *shyConn) Close() error {
 func (c *Conn) run(ws *websocket.Conn) {
 	c.ws = ws
 	ws.SetReadLimit(-1) // readAll has it: the library would name another number
-	c.alive = time.AfterFunc(pingEvery, c.look)
+	c.alive = time.AfterFunc(pingEvery, func() { c.look(pingTimeout) })
 }
 
 // Limit sets Options.MaxMessage and Options.Whose anew, for the messages that come from now on. It must not be called
@@ -215,10 +217,11 @@ func (n Notes) Write(ctx context.Context, note []byte) error { return n.c.Write(
 // Closed is closed when the connection has ended by our Close or by a peer that did not answer.
 func (c *Conn) Closed() <-chan struct{} { return c.closed }
 
-// look ends the connection when the peer answers no ping. A goroutine that waited for the next one would cost each idle
-// connection 4 KB.
-func (c *Conn) look() {
-	if c.Ping(pingTimeout) != nil {
+// look ends the connection when the peer answers no ping, though it was read all the time: a peer whose messages wait
+// for their turn cannot answer. A goroutine that waited for the next look would cost each idle connection 4 KB.
+func (c *Conn) look(timeout time.Duration) {
+	reads := c.reads.Load()
+	if c.Ping(timeout) != nil && reads%2 == 1 && c.reads.Load() == reads {
 		c.end(0, "")
 		return
 	}
@@ -266,6 +269,8 @@ func (c *Conn) ReadNote(ctx context.Context) ([]byte, error) {
 
 func (c *Conn) next(ctx context.Context) ([]byte, error) {
 	c.opt.Room.leave(c)
+	c.reads.Add(1)
+	defer c.reads.Add(1)
 	kind, r, err := c.ws.Reader(ctx)
 	var text []byte
 	if err == nil {

@@ -154,6 +154,35 @@ func TestRoomIsNotHeldByTheUnfinished(t *testing.T) {
 	}
 }
 
+// A peer whose messages wait for their turn cannot answer a ping. One that is read and does not answer is gone.
+func TestOnlyAPeerThatIsReadMustAnswerAPing(t *testing.T) {
+	client, server := pair(t)
+	go client.Read(t.Context()) // which answers pings
+	server.look(time.Second)
+	select {
+	case <-server.Closed():
+		t.Fatal("it is given up though nobody has read it")
+	default:
+	}
+	if err := client.Write(t.Context(), []byte("still here")); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := server.Read(t.Context()); err != nil || string(text) != "still here" {
+		t.Fatalf("%q, %v", text, err)
+	}
+
+	silent, server := pair(t)
+	go server.Read(t.Context())
+	testkit.Eventually(t, "it is read", func() bool { return server.reads.Load()%2 == 1 })
+	server.look(time.Second)
+	select {
+	case <-server.Closed():
+	default:
+		t.Error("one that does not answer is not given up")
+	}
+	silent.Close()
+}
+
 // Of a peer that never stops not much is read when it has been let go; nor does it get rid of its connection.
 func TestPeerThatNeverStopsIsNotReadOn(t *testing.T) {
 	ours, theirs := net.Pipe()

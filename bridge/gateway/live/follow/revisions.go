@@ -65,8 +65,8 @@ func New(s Source) *Revisions {
 // Clock is the last revision of all.
 func (v *Revisions) Clock() int64 { return v.clock }
 
-// advance makes the next revision.
-func (v *Revisions) advance() int64 {
+// Advance makes the next revision. It is no other's: not a resource's, unless it is made for a change of that.
+func (v *Revisions) Advance() int64 {
 	v.clock = max(v.clock+1, v.source.Now().UnixMicro())
 	return v.clock
 }
@@ -95,7 +95,7 @@ func (v *Revisions) Found(uri string, revision int64, hash [32]byte) int64 {
 
 // change counts one.
 func (v *Revisions) change(t *tracked) {
-	t.revision, t.known = v.advance(), false
+	t.revision, t.known = v.Advance(), false
 	v.source.Changed()
 }
 
@@ -179,7 +179,7 @@ func (v *Revisions) Track(uris []string, then func(failed map[string]string)) {
 		})
 		if !t.asked {
 			// Whatever an agent saw before is older than that.
-			t.revision, t.known, t.asked = v.advance(), false, true
+			t.revision, t.known, t.asked = v.Advance(), false, true
 			v.source.Subscribe(uri)
 		}
 	}

@@ -100,17 +100,12 @@ type addBinding struct {
 
 // tell hands JSON text, as a value, to the document. It may be called without the lock once there is a prefix.
 func (d *document) tell(value string) {
-	if d.prefix != nil {
-		d.enqueue(value)
-		d.b.link.signal()
+	if d.prefix == nil {
+		return
 	}
-}
-
-// enqueue is tell for who calls the link's flush next.
-func (d *document) enqueue(value string) {
 	call := make(jsonv2.Value, 0, len(d.prefix)+len(value)+4)
 	call = append(append(append(call, d.prefix...), value...), "}]}"...)
-	d.b.link.enqueue(d.s.id, runtime.CommandCallFunctionOn, call, nil)
+	d.b.link.post(d.s.id, runtime.CommandCallFunctionOn, call, nil)
 }
 
 // send hands a frame of the gateway to the document's link, or nil, which ends that. It holds no lock of ours.
@@ -118,12 +113,7 @@ func (d *document) send(frame []byte) {
 	if frame == nil {
 		frame = []byte("null")
 	}
-	d.enqueue(string(frame))
-	if d.b.handling.Load() {
-		d.b.link.signal() // it may be the reader who sends
-	} else {
-		d.b.link.flush()
-	}
+	d.tell(string(frame))
 }
 
 // hear takes what the document says, or nil for what was too long. It is called by the reader, with the lock held.
@@ -251,6 +241,7 @@ func (d *document) attach(serves bool) {
 			d.refused(err)
 			return
 		}
+		page.LimitCalls(d.b.link.full)
 		d.page = page
 		frames := d.frames
 		d.frames, d.waiting = nil, 0

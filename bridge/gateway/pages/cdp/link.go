@@ -13,20 +13,20 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// A link is the connection to a browser: commands go out in the order in which they are posted, and whoever posts one
-// never waits, since it may be the reader, which alone makes the browser read on.
+// A link is the connection to a browser: commands go out in the order in which they are posted, by a goroutine of its
+// own. To post one never waits. The goroutine may be the reader, which alone makes the browser read on, or an agent's,
+// whose other requests have nothing to do with a browser that stands still.
 //
 // chromedp.Browser is not used: it copies each tab's DOM, and it takes a listener and three goroutine switches for a
 // call, where a read of a page should take 0.3 ms.
 type link struct {
-	conn    Conn
-	writing sync.Mutex // held by who writes to conn
+	conn Conn
 
 	mu      sync.Mutex
 	last    int64
 	waiting map[int64]pending
 	queue   [][]byte
-	bytes   int // of the queue
+	bytes   int // that the browser has not taken
 	failed  error
 	wake    chan struct{}
 }
@@ -36,12 +36,15 @@ type pending struct {
 	done    func(result jsonv2.Value, err error)
 }
 
-// maxUnsent bounds what waits for a browser that does not read: 128 MiB, eight reads' worth of the largest contents.
-const maxUnsent = 128 << 20
+// maxQueued bounds, in bytes, what waits for a browser that does not read: it gets no further calls from there on. What
+// else it is to be sent is little. A browser that leaves maxUnsent of all is given up.
+const maxQueued, maxUnsent = 64 << 20, 128 << 20
 
 var (
 	errNotReading = errors.New("it does not read what it is sent")
 	errDetached   = errors.New("the page has gone")
+	errFull       = errors.New("the browser stands still, and too much waits for it already; the limit is " +
+		strconv.Itoa(maxQueued) + " bytes: try again when it goes on")
 )
 
 func newLink(conn Conn) *link {
@@ -51,14 +54,6 @@ func newLink(conn Conn) *link {
 // post sends a command. params is JSON text, or a value that becomes it, or nil. done, unless it is nil, is called with
 // the answer by the reader: it must not block.
 func (l *link) post(session target.SessionID, method string, params any,
-	done func(result jsonv2.Value, err error)) error {
-	err := l.enqueue(session, method, params, done)
-	l.signal()
-	return err
-}
-
-// enqueue is post for who calls flush next.
-func (l *link) enqueue(session target.SessionID, method string, params any,
 	done func(result jsonv2.Value, err error)) error {
 	text, raw := params.(jsonv2.Value)
 	if !raw && params != nil {
@@ -80,8 +75,23 @@ func (l *link) enqueue(session target.SessionID, method string, params any,
 	if done != nil {
 		l.waiting[l.last] = pending{session, done}
 	}
-	l.queue = append(l.queue, command(l.last, session, method, text))
-	l.bytes += len(text)
+	m := command(l.last, session, method, text)
+	l.queue = append(l.queue, m)
+	l.bytes += len(m)
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+	return nil
+}
+
+// full is why the browser is to get no further calls, or nil.
+func (l *link) full() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.bytes > maxQueued {
+		return errFull
+	}
 	return nil
 }
 
@@ -99,17 +109,6 @@ func command(id int64, session target.SessionID, method string, params jsonv2.Va
 	return append(text, '}')
 }
 
-func (l *link) signal() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.failed == nil {
-		select {
-		case l.wake <- struct{}{}:
-		default:
-		}
-	}
-}
-
 // fail ends the link. The lock is held.
 func (l *link) fail(err error) {
 	if l.failed != nil {
@@ -124,37 +123,20 @@ func (l *link) fail(err error) {
 // write sends what is posted, until the link fails.
 func (l *link) write() {
 	for range l.wake {
-		l.writing.Lock()
-		l.drain()
-		l.writing.Unlock()
-	}
-}
-
-// flush sends what is posted, as write does, but at once, which saves a switch of goroutines. It may wait for the
-// browser, so that the reader, and who holds a lock that the reader takes, must not call it.
-func (l *link) flush() {
-	if !l.writing.TryLock() {
-		l.signal()
-		return
-	}
-	l.drain()
-	l.writing.Unlock()
-}
-
-func (l *link) drain() {
-	for {
 		l.mu.Lock()
 		queue := l.queue
-		l.queue, l.bytes = nil, 0
+		l.queue = nil
 		l.mu.Unlock()
-		if len(queue) == 0 {
-			return
-		}
-		for _, m := range queue {
-			if err := l.conn.Write(m); err != nil {
-				l.mu.Lock()
+		for i, m := range queue {
+			queue[i] = nil
+			err := l.conn.Write(m)
+			l.mu.Lock()
+			l.bytes -= len(m)
+			if err != nil {
 				l.fail(err)
-				l.mu.Unlock()
+			}
+			l.mu.Unlock()
+			if err != nil {
 				return
 			}
 		}

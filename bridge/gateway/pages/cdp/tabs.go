@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"log/slog"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	protocol "github.com/chromedp/cdproto/cdp"
@@ -30,9 +29,6 @@ type attachment struct {
 	ctx     context.Context // ends with Run
 	inject  string          // the page layer, or ""
 	gateway string          // Options.Gateway
-
-	// handling is set while the reader handles what the browser said.
-	handling atomic.Bool
 
 	mu       sync.Mutex // guards all below and what they hold; taken before the gateway's lock
 	sessions map[string]*session
@@ -120,8 +116,6 @@ func (s *session) clear() {
 func (b *attachment) handle(m *message, answered func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.handling.Store(true)
-	defer b.handling.Store(false)
 	if answered != nil {
 		answered()
 		return

@@ -170,7 +170,10 @@ func (n *webmcpTools) RunTool(name string, args []byte, done func(result []byte)
 	i := &invocation{done: done}
 	input := append(jsonv2.Value(nil), args...)
 	params := &webmcp.InvokeToolParams{FrameID: protocol.FrameID(n.d.frameID), ToolName: name, Input: input}
-	err := n.d.b.link.post(n.d.s.id, webmcp.CommandInvokeTool, params, func(result jsonv2.Value, err error) {
+	why := ""
+	if err := n.d.b.link.full(); err != nil {
+		why = err.Error()
+	} else if n.d.b.link.post(n.d.s.id, webmcp.CommandInvokeTool, params, func(result jsonv2.Value, err error) {
 		var r webmcp.InvokeToolResult
 		if err == nil {
 			err = jsonv2.Unmarshal(result, &r, decodeOptions)
@@ -180,9 +183,11 @@ func (n *webmcpTools) RunTool(name string, args []byte, done func(result []byte)
 			return
 		}
 		n.begun(i, r.InvocationID)
-	})
-	if err != nil {
-		go n.finish(i, failed("The browser is gone."))
+	}) != nil {
+		why = "The browser is gone."
+	}
+	if why != "" {
+		go n.finish(i, failed(why))
 	}
 	return func() {
 		n.mu.Lock()

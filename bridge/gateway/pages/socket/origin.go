@@ -16,8 +16,11 @@ type origin struct {
 
 	// held while what one of its pages says is looked at: it has one processor, however many pages it has
 	turn   sync.Mutex
-	credit time.Duration // of work for calls; guarded by turn, as is paid
+	credit time.Duration // of work for calls; guarded by turn, as are paid and rests
 	paid   time.Time
+	rests  time.Time // until then its calls are not heard
+	// queue is full while a call of one of its pages waits to be heard, or is heard: others wait in order.
+	queue chan struct{}
 
 	letGo int       // pages that were, with no longer pause than letGoTime
 	last  time.Time // when
@@ -42,7 +45,34 @@ const (
 )
 
 // newOrigin returns one with all the credit that there is.
-func newOrigin(name string) *origin { return &origin{name: name, credit: maxCredit} }
+func newOrigin(name string) *origin {
+	return &origin{name: name, credit: maxCredit, queue: make(chan struct{}, 1)}
+}
+
+// await waits until a call of the origin is heard, and reports false if the connection ends before. Else awaited is to
+// be called behind it.
+func (o *origin) await(closed <-chan struct{}) bool {
+	select {
+	case o.queue <- struct{}{}:
+	case <-closed:
+		return false
+	}
+	o.turn.Lock()
+	pause := time.Until(o.rests)
+	o.turn.Unlock()
+	if pause <= 0 {
+		return true
+	}
+	select {
+	case <-time.After(pause):
+		return true
+	case <-closed:
+		o.awaited()
+		return false
+	}
+}
+
+func (o *origin) awaited() { <-o.queue }
 
 // spend counts work that is over by now, and returns for how long the origin is not to be heard.
 func (o *origin) spend(now time.Time, work time.Duration) (pause time.Duration) {

@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -291,6 +292,38 @@ func TestPagesThatBeginAnewAtOnce(t *testing.T) {
 	p.pages.mu.Lock()
 	p.pages.release(o)
 	p.pages.mu.Unlock()
+}
+
+// While an origin is not heard for what its pages have called, what agents ask of them is answered.
+func TestAnOriginThatRestsIsRead(t *testing.T) {
+	t.Parallel()
+	p := openPlace(t, Options{})
+	busy := p.connect(local, hello(`{"tab":"busy012345","title":"Before"}`))
+	offer(t, busy, local+"/busy")
+	offer(t, p.connect(local, hi("read012345")), local+"/doc")
+	p.waitFor(2)
+	a := p.agent()
+	a.Watch(local + "/doc") // the touch that answers it is a call
+	p.pages.mu.Lock()
+	o := p.pages.origins[local]
+	p.pages.mu.Unlock()
+	o.turn.Lock()
+	o.credit, o.paid = -time.Hour, time.Now()
+	o.turn.Unlock()
+	titled := func(title string) bool {
+		return slices.ContainsFunc(p.attached(), func(s gateway.PageState) bool { return s.Title == title })
+	}
+	say(t, busy, `[["note",{"title":"Heard"}]]`)
+	testkit.Eventually(t, "the last call before the rest is heard", func() bool { return titled("Heard") })
+	say(t, busy, `[["note",{"title":"Too early"}]]`)
+	for range 10 {
+		if got := a.Text(local + "/doc"); got != "raw" {
+			t.Errorf("read %q", got)
+		}
+	}
+	if titled("Too early") {
+		t.Error("the origin is heard while it rests")
+	}
 }
 
 func TestPagesThatAreTooMuch(t *testing.T) {

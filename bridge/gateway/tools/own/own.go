@@ -64,13 +64,14 @@ type Tools struct {
 	Options
 	// waiters look whether what they wait for has changed.
 	waiters map[*waiting]bool
-	// given has the revisions that were told to those who have no memory.
-	given *seen.Record
+	// issued has the revisions that were told to those who have no memory, and given what they were given.
+	issued *seen.Record
+	given  given
 }
 
 // New returns tools that nobody has called.
 func New(o Options) *Tools {
-	return &Tools{Options: o, waiters: map[*waiting]bool{}, given: seen.New(seen.Limits{})}
+	return &Tools{Options: o, waiters: map[*waiting]bool{}, issued: seen.New(seen.Limits{})}
 }
 
 // Run runs the tool of a name. It reports false if there is none.
@@ -101,14 +102,16 @@ func (t *Tools) issues(c Call) *seen.Record {
 	if m := c.Memory(); m != nil {
 		return m.Record
 	}
-	return t.given
+	return t.issued
 }
 
-// give notes that the agent of a call is given a part of a URI, or with "" all of it.
-func give(c Call, l *live.Look, part string) {
+// give notes that the agent of a call is given a part of a URI, or with "" all of it, under a revision.
+func (t *Tools) give(c Call, l *live.Look, part string, revision int64) {
 	if m := c.Memory(); m != nil {
 		m.Given(l, part)
+		return
 	}
+	t.given.add(l.URI, part, revision, l.Hash)
 }
 
 // fail completes a call that could not be done, with a sentence.

@@ -4,7 +4,9 @@ package own_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -161,6 +163,116 @@ func TestRemind(t *testing.T) {
 		d.tools.Remind(d, "https://shop.example", func(said string) { block = said })
 		if strings.Contains(block, cart) != o.Reminders || strings.Contains(block, `two`) != o.Inline {
 			t.Errorf("%s: it says %q", name, block)
+		}
+	}
+}
+
+// Those who have no memory cannot be told apart: a revision that one of them names says that it has what was told under
+// it, of that resource and that part, and nothing else.
+func TestSinceWithoutAMemory(t *testing.T) {
+	const list, tab = "https://shop.example/list", "https://shop.example/cart/_tab2"
+	read := func(uri, more string) string { return `{"uri":"` + uri + `"` + more + `}` }
+	pointer, lines := `,"pointer":"/a"`, `,"lines":"1-1"`
+	for name, c := range map[string]struct {
+		first, then, args string // two calls, and the one that names the revision of the second
+		wait              bool   // the second is a wait, whose time is over
+		has               bool
+	}{
+		"the same":                     {"", read(cart, ""), read(cart, ""), false, true},
+		"another":                      {"", read(list, ""), read(cart, ""), false, false},
+		"another, read before":         {read(cart, ""), read(list, ""), read(cart, ""), false, false},
+		"another tab's":                {"", read(tab, ""), read(cart, ""), false, false},
+		"a part of what it has":        {"", read(cart, ""), read(cart, pointer), false, true},
+		"the part":                     {"", read(cart, pointer), read(cart, pointer), false, true},
+		"all, of which it has a part":  {"", read(cart, pointer), read(cart, ""), false, false},
+		"all, of which it has lines":   {"", read(cart, lines), read(cart, ""), false, false},
+		"another part":                 {"", read(cart, `,"pointer":"/b"`), read(cart, pointer), false, false},
+		"lines, and it has others":     {"", read(cart, `,"lines":"2-3"`), read(cart, lines), false, false},
+		"a part, named like another's": {"", read(list, pointer), read(cart, pointer), false, false},
+		"a wait for another":           {"", `{"uris":["` + list + `"],"timeout_ms":9}`, read(cart, ""), true, false},
+		"a wait for another, told before": {read(cart, ""), `{"uris":["` + list + `"],"timeout_ms":9}`, read(cart, ""),
+			true, false},
+		"a wait for what it has not": {"", `{"uris":["` + cart + `"],"timeout_ms":9}`, read(cart, ""), true, false},
+		"a wait since what it has": {read(cart, ""), `{"uris":["` + cart + `"],"timeout_ms":9,"since":SINCE}`,
+			read(cart, ""), true, true},
+		"a wait since what it has of another": {read(list, ""), `{"uris":["` + cart + `"],"timeout_ms":9,"since":SINCE}`,
+			read(cart, ""), true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := open(t, own.Options{})
+			d.memory = nil
+			d.page.text = "{\"a\":[1],\n\"b\":[2],\n\"c\":[3]}"
+			d.run(own.Read, read(cart, lines)) // somebody else
+			var head struct {
+				Revision  int64
+				Unchanged bool
+			}
+			since := func(args string) string {
+				return strings.ReplaceAll(args, "SINCE", strconv.FormatInt(head.Revision, 10))
+			}
+			for _, args := range []string{c.first, c.then} {
+				tool := own.Read
+				if strings.Contains(args, "uris") {
+					tool = own.Wait
+				}
+				if args == "" {
+					continue
+				}
+				if d.run(tool, since(args)); c.wait && tool == own.Wait {
+					d.later[9*time.Millisecond]()
+				}
+				if len(d.said) == 0 || json.Unmarshal([]byte(d.said[0]), &head) != nil || head.Revision == 0 {
+					t.Fatalf("%s says %q", args, d.said)
+				}
+			}
+			d.run(own.Read, since(strings.TrimSuffix(c.args, "}")+`,"since":SINCE}`))
+			if json.Unmarshal([]byte(d.said[0]), &head); head.Unchanged != c.has || (len(d.said) == 1) != c.has {
+				t.Errorf("it says %q", d.said)
+			}
+		})
+	}
+}
+
+// Pages of a part go on without a memory, too.
+func TestPagesOfAPartWithoutAMemory(t *testing.T) {
+	d := open(t, own.Options{})
+	d.memory = nil
+	d.page.text = strings.Repeat("0123456789abcdef\n", 200)
+	args, got := `{"uri":"`+cart+`","lines":"2-190","max_chars":2000`, ""
+	for cursor := ""; ; {
+		var head struct{ Next *live.Next }
+		said := d.run(own.Read, args+cursor+`}`)
+		if json.Unmarshal([]byte(said[0]), &head); len(said) != 2 || strings.Contains(said[0], "note") {
+			t.Fatalf("behind %d characters it says %q", len(got), said)
+		}
+		if got += said[1]; head.Next == nil {
+			break
+		}
+		cursor = `,"cursor":"` + head.Next.Cursor + `"`
+	}
+	if want := d.page.text[17 : 190*17]; strings.TrimSpace(got) != strings.TrimSpace(want) {
+		t.Errorf("its pages are %q", got)
+	}
+}
+
+// What is known of those who have no memory is bounded, and the last that was given stays.
+func TestSinceWithoutAMemoryIsBounded(t *testing.T) {
+	d := open(t, own.Options{})
+	d.memory = nil
+	d.page.text = `{"a":1}`
+	var first, last string
+	for i := range 1100 {
+		said := d.run(own.Read, fmt.Sprintf(`{"uri":"%s/%d"}`, cart, i))
+		_, said[0], _ = strings.Cut(said[0], `"revision":`)
+		if last, _, _ = strings.Cut(said[0], ","); i == 0 {
+			first = last
+		}
+	}
+	for args, unchanged := range map[string]bool{
+		`{"uri":"` + cart + `/0","since":` + first + `}`: false, `{"uri":"` + cart + `/1099","since":` + last + `}`: true,
+	} {
+		if said := d.run(own.Read, args); strings.Contains(said[0], `"unchanged":true`) != unchanged {
+			t.Errorf("%s says %q", args, said)
 		}
 	}
 }

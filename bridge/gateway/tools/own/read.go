@@ -117,27 +117,27 @@ func paged(h *live.Head, w live.Wish, text string) []any {
 // grant makes what an agent wishes of what it reads as, and notes that it has that: then is called once,
 // or with why there is no such part.
 func (t *Tools) grant(c Call, l *live.Look, w live.Wish, then func(h live.Head, content []any, why string)) {
-	h := live.Head{Revision: l.Revision, URI: w.URI}
+	h := live.Head{Revision: t.revision(c, l, w.Part), URI: w.URI}
 	text, err := live.PartOf(l.Text, w.Part)
 	if err != nil {
 		then(h, nil, err.Error())
 		return
 	}
-	if w.At.From > 0 && w.At.Revision != l.Revision {
+	if w.At.From > 0 && w.At.Revision != l.Revision && !t.given.has(w.URI, w.Part, w.At.Revision, l.Hash) {
 		h.Note = "it has changed since the page before: this is its beginning"
 		w.At = live.Cursor{}
 	}
 	before, how := t.before(c.Memory(), l, w, text)
-	t.issues(c).Issue(l.Revision)
+	t.issues(c).Issue(h.Revision)
 	all := func() {
-		give(c, l, w.Part)
+		t.give(c, l, w.Part, h.Revision)
 		content := live.Page(&h, w, text)
 		then(h, append(content, l.Images...), "")
 	}
 	switch how {
 	case hasNow:
 		h.Unchanged, h.Since = true, *w.Since
-		give(c, l, w.Part)
+		t.give(c, l, w.Part, h.Revision)
 		then(h, nil, "")
 	case hasOld:
 		t.differ(c, before.text, text, func(kind delta.Kind, difference string) {
@@ -145,7 +145,7 @@ func (t *Tools) grant(c Call, l *live.Look, w live.Wish, then func(h live.Head, 
 				all()
 				return
 			}
-			give(c, l, w.Part)
+			t.give(c, l, w.Part, h.Revision)
 			h.Since, h.Delta = before.revision, string(kind)
 			content := live.Page(&h, w, difference)
 			then(h, content, "")
@@ -153,6 +153,15 @@ func (t *Tools) grant(c Call, l *live.Look, w live.Wish, then func(h live.Head, 
 	default:
 		all()
 	}
+}
+
+// revision is the one under which an agent is given a part, or with "" all. To those without a memory a part has one of
+// its own: by the resource's it would be taken for all, which another one of them was given.
+func (t *Tools) revision(c Call, l *live.Look, part string) int64 {
+	if part == "" || c.Memory() != nil || t.Revisions.Revision(l.URI) != l.Revision { // a change is to come after it
+		return l.Revision
+	}
+	return t.Revisions.Advance()
 }
 
 // What an agent has that names a revision.
@@ -169,14 +178,14 @@ type earlier struct {
 	revision int64
 }
 
-// before finds what an agent has of what it wishes. Of one without a memory nothing is known but the number that it
-// names: it has all up to that.
+// before finds what an agent has of what it wishes. Of one without a memory nothing is known but what anybody was given
+// under the number that it names.
 func (t *Tools) before(m *follow.Memory, l *live.Look, w live.Wish, text string) (earlier, has) {
 	if w.Since == nil || w.At.From > 0 {
 		return earlier{}, hasNothing
 	}
 	if m == nil {
-		if l.Revision <= *w.Since && t.given.Issued(*w.Since) {
+		if t.given.has(w.URI, w.Part, *w.Since, l.Hash) {
 			return earlier{}, hasNow
 		}
 		return earlier{}, hasNothing

@@ -93,7 +93,7 @@ func (w *waiting) begin() {
 	w.after(w.timeout, func() {
 		if w.late = true; !w.looking {
 			w.stop()
-			w.answer(live.Head{}, nil, nil)
+			w.answer(live.Head{}, nil, nil, nil)
 		}
 	})
 	began := time.Now()
@@ -126,7 +126,7 @@ func (w *waiting) look() {
 		return
 	}
 	w.looking = true
-	h := live.Head{Revision: w.t.Revisions.Clock()}
+	h := live.Head{Revision: w.revision()}
 	w.t.Looks(w.c, changed[:min(len(changed), maxGranted)], w.t.ReadTimeout, func(found map[string]*live.Look) {
 		w.looking = false
 		changed = slices.DeleteFunc(changed, func(uri string) bool { return w.has(found[uri]) })
@@ -183,6 +183,15 @@ func (w *waiting) grant(h live.Head, changed []string, found map[string]*live.Lo
 	step(0)
 }
 
+// revision is one that stands for all that is waited for. It is made for this wait: a resource's own would say, of
+// somebody without a memory, that it was given that resource.
+func (w *waiting) revision() int64 {
+	if w.c.Memory() != nil {
+		return w.t.Revisions.Clock()
+	}
+	return w.t.Revisions.Advance()
+}
+
 // give answers with what has changed. Where that is one resource, its head is the first line.
 func (w *waiting) give(h live.Head, changed []string, heads []live.Head, contents [][]any) {
 	var content []any
@@ -198,15 +207,25 @@ func (w *waiting) give(h live.Head, changed []string, heads []live.Head, content
 			h.Note = "read the others with " + Read
 		}
 	}
-	w.answer(h, changed, content)
+	w.answer(h, changed, heads, content)
 }
 
 // answer is the end of the wait. Without a change its time is over.
-func (w *waiting) answer(h live.Head, changed []string, content []any) {
+func (w *waiting) answer(h live.Head, changed []string, heads []live.Head, content []any) {
 	if h.Revision == 0 {
-		h.Revision = w.t.Revisions.Clock()
+		h.Revision = w.revision()
 	}
 	w.t.issues(w.c).Issue(h.Revision)
+	if w.c.Memory() == nil {
+		if w.since != nil {
+			for _, uri := range w.uris {
+				w.t.given.again(uri, *w.since, h.Revision)
+			}
+		}
+		for _, one := range heads {
+			w.t.given.again(one.URI, one.Revision, h.Revision)
+		}
+	}
 	first := waited{append([]string{}, changed...), h, len(changed) == 0}
 	w.t.Say(w.c, "", false, append([]any{live.AsJSON(first)}, content...)...)
 }

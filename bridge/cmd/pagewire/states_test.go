@@ -1,0 +1,688 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"reflect"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/pagewire/pagewire/bridge/testkit"
+)
+
+// others are the settings of a person whose program is not in lived.
+var others = map[string]string{
+	"claude-desktop": "{\n  \"mcpServers\": {\n    \"other\": { \"command\": \"x\" }\n  }\n}\n",
+	"cursor":         "{}",
+	"vscode":         "// mine\n{\n\t\"servers\": {},\n\t\"inputs\": [ { \"id\": \"key\" } ],\n}",
+	"windsurf":       "{ \"mcpServers\": { \"other\": { \"serverUrl\": \"http://x\" } } }",
+	"zed":            "// mine\n{\n  \"theme\": \"One Dark\", // dark\n}\n",
+}
+
+// A household is a home in which config has written, with what was changed there of a person's files.
+type household struct {
+	home, client string
+	flag         []string
+	before       map[string]string // all that there was before
+	files        []string          // that were there before, and are not as they were
+	records      []string
+	copies       []string
+}
+
+// inhabited has config write in a home of a person who has settings of all programs.
+func inhabited(t *testing.T, client string, flag ...string) *household {
+	t.Helper()
+	h := &household{home: atHome(t), client: client, flag: flag}
+	fill(t, h.home, lived)
+	for _, c := range clients {
+		if text := others[c.name]; text != "" {
+			name, _ := filepath.Rel(h.home, c.file(places{runtime.GOOS, h.home, os.Getenv}))
+			fill(t, h.home, map[string]string{name: text})
+		}
+	}
+	if slices.Contains(flag, "--force") { // a person's own under our name, which --force replaces
+		fill(t, h.home, map[string]string{
+			".config/opencode/plugin/pagewire.js":                "export const Mine = 1;\n",
+			".claude/skills/pagewire/hooks/hooks.json":           "{ \"mine\": 1 }",
+			".claude/skills/pagewire/.claude-plugin/plugin.json": "{ \"name\": \"mine\" }",
+			".config/opencode/opencode.json":                     `{"mcp": {"pagewire": {"command": ["mine"]}}}`,
+			".gemini/settings.json":                              `{"mcpServers": {"pagewire": {"command": "mine"}}, "a": 1}`,
+			".codex/config.toml":                                 "[mcp_servers.pagewire]\ncommand = \"mine\"\nx = 1\n",
+		})
+	}
+	h.before = tree(t, h.home)
+	done(t, append([]string{"config", client}, flag...)...)
+	for path, text := range tree(t, h.home) {
+		switch was, there := h.before[path]; {
+		case there && was != text && text[0] == '-':
+			h.files = append(h.files, path)
+		case there || text[0] != '-' || !strings.Contains(path, "pagewire/live/"):
+		case strings.Count(filepath.Base(path), ".") == 1 || strings.HasSuffix(path, ".entry.json"):
+			h.records = append(h.records, path)
+		default:
+			h.copies = append(h.copies, path)
+		}
+	}
+	slices.Sort(h.files)
+	if len(h.records) != 1 || len(h.files) != len(h.copies) {
+		t.Fatalf("%s %q changes %q, with the records %q and the copies %q", client, flag, h.files, h.records, h.copies)
+	}
+	return h
+}
+
+// config runs a command line that must not hang.
+func (h *household) config(t *testing.T, args ...string) (status int, stderr string) {
+	t.Helper()
+	type result struct {
+		status int
+		stderr string
+	}
+	over := make(chan result, 1)
+	go func() {
+		status, _, stderr := run(append([]string{"config", h.client}, args...)...)
+		over <- result{status, stderr}
+	}()
+	r := testkit.Receive(t, strings.Join(args, " ")+" ends", over)
+	return r.status, r.stderr
+}
+
+// each does something to each of some files.
+func each(paths func(h *household) []string, do func(path, text string) error) func(h *household) error {
+	return func(h *household) (err error) {
+		for _, path := range paths(h) {
+			path = filepath.Join(h.home, path)
+			text, _ := os.ReadFile(path)
+			err = errors.Join(err, do(path, string(text)))
+		}
+		return err
+	}
+}
+
+func theFiles(h *household) []string   { return h.files }
+func theCopies(h *household) []string  { return h.copies }
+func theRecords(h *household) []string { return h.records }
+
+func rewritten(change func(text string) string) func(path, text string) error {
+	return func(path, text string) error { return os.WriteFile(path, []byte(change(text)), 0o600) }
+}
+
+// replacedBy moves a file away and puts something else in its place.
+func replacedBy(with func(path string) error) func(path, text string) error {
+	return func(path, _ string) error { return errors.Join(os.Rename(path, path+".away"), with(path)) }
+}
+
+func fifo(path string) error      { return syscall.Mkfifo(path, 0o600) }
+func directory(path string) error { return os.Mkdir(path, 0o700) }
+func dangling(path string) error  { return os.Symlink(path+".nowhere", path) }
+func device(path string) error    { return os.Symlink("/dev/null", path) }
+func linked(path string) error    { return os.Symlink(path+".away", path) }
+func half(text string) string     { return text[:len(text)/2] }
+func always(text string) func(string) string {
+	return func(string) string { return text }
+}
+
+// What is left of a person's file after all.
+const (
+	exact   = "each byte of it"
+	merged  = "all that it says"    // and what it says since
+	kept    = "a copy of each byte" // where somebody else has emptied it
+	refused = "all as it was, and an error"
+)
+
+// states are what can have become of files between two runs of config.
+var states = map[string]struct {
+	spoil func(h *household) error
+	left  string
+}{
+	"as it was written":     {func(*household) error { return nil }, exact},
+	"the copy is gone":      {each(theCopies, func(path, _ string) error { return os.Remove(path) }), exact},
+	"the copy is empty":     {each(theCopies, rewritten(always(""))), exact},
+	"the copy is cut":       {each(theCopies, rewritten(half)), exact},
+	"the copy is another":   {each(theCopies, rewritten(always("{\"other\": 1}\n"))), exact},
+	"the copy is a link":    {each(theCopies, replacedBy(linked)), exact},
+	"the copy is a FIFO":    {each(theCopies, replacedBy(fifo)), refused},
+	"the copy is none":      {each(theCopies, replacedBy(directory)), refused},
+	"the record is gone":    {each(theRecords, func(path, _ string) error { return os.Remove(path) }), merged},
+	"the record is cut":     {each(theRecords, rewritten(half)), refused},
+	"the record is empty":   {each(theRecords, rewritten(always(""))), refused},
+	"the record says null":  {each(theRecords, rewritten(always("null"))), merged},
+	"the record is a list":  {each(theRecords, rewritten(always("[]"))), refused},
+	"the record has no end": {each(theRecords, rewritten(func(s string) string { return s + "{" })), refused},
+	"the record is of somewhere": {each(theRecords, rewritten(func(s string) string {
+		return strings.ReplaceAll(s, `"file": "/`, `"file": "`)
+	})), refused},
+	"the record is of a home before": {each(theRecords, rewritten(func(s string) string {
+		return strings.ReplaceAll(s, `"file": "/`, `"file": "/nowhere/`)
+	})), merged},
+	"the record is an old one": {each(theRecords, rewritten(func(s string) string {
+		var r map[string]any
+		json.Unmarshal([]byte(s), &r)
+		for _, file := range r["files"].([]any) {
+			for _, name := range []string{"from", "to", "was"} {
+				delete(file.(map[string]any), name)
+			}
+		}
+		text, _ := json.Marshal(r)
+		return string(text)
+	})), exact},
+	"the record lies": {each(theRecords, rewritten(func(s string) string {
+		return strings.ReplaceAll(s, `"to": `, `"to": 99`)
+	})), merged},
+	"the record is a FIFO":  {each(theRecords, replacedBy(fifo)), refused},
+	"the record is none":    {each(theRecords, replacedBy(directory)), refused},
+	"the record leads away": {each(theRecords, replacedBy(dangling)), refused},
+	"record and copy are gone": {func(h *household) error {
+		return os.RemoveAll(filepath.Dir(filepath.Join(h.home, h.records[0])))
+	}, merged},
+	"the file has changed": {each(theFiles, since), merged},
+	"the file has changed, and the copy is gone": {func(h *household) error {
+		return errors.Join(each(theFiles, since)(h), each(theCopies, func(path, _ string) error {
+			return os.Remove(path)
+		})(h))
+	}, merged},
+	"the file is empty":       {each(theFiles, rewritten(always(""))), kept},
+	"the file is blank":       {each(theFiles, rewritten(always("\n"))), kept},
+	"the file is cut":         {each(theFiles, rewritten(half)), kept},
+	"the file is gone":        {each(theFiles, func(path, _ string) error { return os.Remove(path) }), kept},
+	"the file is read-only":   {each(theFiles, func(path, _ string) error { return os.Chmod(path, 0o440) }), refused},
+	"the file is a link":      {each(theFiles, replacedBy(linked)), exact},
+	"the file leads away":     {each(theFiles, replacedBy(dangling)), refused},
+	"the file is a FIFO":      {each(theFiles, replacedBy(fifo)), refused},
+	"the file is a directory": {each(theFiles, replacedBy(directory)), refused},
+	"the file is a device":    {each(theFiles, replacedBy(device)), refused},
+}
+
+// since changes a file as a person does who adds to it.
+func since(path, text string) error {
+	comment := "\n// since\n"
+	if strings.HasSuffix(path, ".toml") {
+		comment = "\n# since\n"
+	}
+	return os.WriteFile(path, []byte(text+comment), 0o640)
+}
+
+// says reports whether a file says all that it said before.
+func says(path, text, before string) bool {
+	if filepath.Ext(path) != ".json" {
+		for line := range strings.Lines(before) {
+			rest, ok := "", false
+			if _, rest, ok = strings.Cut(text, strings.TrimSpace(line)); !ok {
+				return false
+			}
+			text = rest
+		}
+		return true
+	}
+	return has(saying([]byte(text)), saying([]byte(before)))
+}
+
+// has reports whether a value has all that another one has. What is empty may have gone with ours, which was in it.
+func has(now, before any) bool {
+	switch before := before.(type) {
+	case map[string]any:
+		members, _ := now.(map[string]any)
+		for name, value := range before {
+			if !has(members[name], value) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		list, _ := now.([]any)
+		for _, value := range before {
+			if !slices.ContainsFunc(list, func(one any) bool { return reflect.DeepEqual(one, value) }) {
+				return false
+			}
+		}
+		return true
+	}
+	return reflect.DeepEqual(now, before)
+}
+
+// left checks what is left of a person's files; last says that config is to have taken back all.
+func (h *household) left(t *testing.T, what, want string, last bool) {
+	t.Helper()
+	now := tree(t, h.home)
+	for _, path := range h.files {
+		before, text := h.before[path], now[path]
+		if _, ok := now[path+".away"]; ok && want != refused { // a link leads there
+			text = now[path+".away"]
+		}
+		switch {
+		case want == exact && last && text != before:
+			t.Errorf("%s: %s is %q, want %q", what, path, text, before)
+		case slices.Contains(h.flag, "--force") && !last: // it has replaced what was there
+		case want == exact || want == merged:
+			if text == "" || text[:10] != before[:10] || !says(path, text[11:], before[11:]) {
+				t.Errorf("%s: %s is %q, want all of %q", what, path, text, before)
+			}
+		case want == kept:
+			found := false
+			for _, text := range now {
+				found = found || text[0] == '-' && text[11:] == before[11:]
+			}
+			if !found {
+				t.Errorf("%s: %s is %q, and nothing is kept of %q", what, path, text, before)
+			}
+		}
+	}
+	for path, before := range h.before { // what was not changed
+		if !slices.Contains(h.files, path) && before[0] == '-' && now[path] != before {
+			t.Errorf("%s: %s is %q, want %q", what, path, now[path], before)
+		}
+	}
+}
+
+func TestNothingOfAPersonsFilesIsLost(t *testing.T) {
+	if info, err := os.Stat("/dev/shm"); err == nil && info.IsDir() {
+		t.Setenv("TMPDIR", "/dev/shm") // where waiting for the disk takes no time: 6 s instead of 45
+	}
+	for _, c := range clients {
+		for _, flag := range [][]string{{"--write"}, {"--live"}, {"--live", "--force"}} {
+			if flag[0] == "--live" && c.notifier == nil {
+				continue
+			}
+			for name, s := range states {
+				if slices.Contains(flag, "--force") && s.left != exact {
+					continue // what --force has replaced is in what is kept alone
+				}
+				// What comes next is the same for all, but for tables, members and whole files of ours.
+				thens := [][]string{{"--remove"}}
+				if slices.Contains([]string{"codex", "gemini-cli", "opencode"}, c.name) {
+					thens = append(thens, flag)
+				}
+				if c.name == "codex" {
+					thens = append(thens, []string{"--remove", "--force"})
+				}
+				for _, then := range thens {
+					t.Run(strings.Join(append(append([]string{c.name}, flag...), append(then, name)...), " "),
+						func(t *testing.T) {
+							h := inhabited(t, c.name, flag...)
+							if err := s.spoil(h); err != nil {
+								t.Fatal(err)
+							}
+							h.meets(t, s.left, then)
+						})
+				}
+			}
+		}
+	}
+}
+
+// meets runs config in a household where something has happened.
+func (h *household) meets(t *testing.T, left string, then []string) {
+	t.Helper()
+	spoilt := tree(t, h.home)
+	status, errs := h.config(t, then...)
+	if status != exitDone {
+		same(t, "after a refusal", tree(t, h.home), spoilt)
+		if !strings.Contains(errs, "nothing was written") || left == exact {
+			t.Errorf("status %d, stderr %q", status, errs)
+		}
+		return
+	}
+	if left == refused && len(h.files) > 0 {
+		same(t, "it is done", tree(t, h.home), spoilt) // there was nothing to do
+		return
+	}
+	last := then[0] == "--remove"
+	h.left(t, strings.Join(then, " "), left, last)
+	if !last {
+		if status, errs := h.config(t, "--remove"); status != exitDone {
+			t.Errorf("--remove: status %d, %q", status, errs)
+		}
+		h.left(t, "--remove", left, true)
+	}
+}
+
+// What config writes in an empty home is gone afterwards, with every directory that it has made.
+func TestAnEmptyHomeIsEmptyAfterRemove(t *testing.T) {
+	for _, c := range clients {
+		ways := [][][]string{{{"--write"}, {"--remove"}},
+			{{"--write"}, {"--write", "--force", "--", "--launch"}, {"--remove"}}}
+		if c.notifier != nil {
+			ways = append(ways, [][]string{{"--write", "--live"}, {"--remove"}},
+				[][]string{{"--write"}, {"--live"}, {"--remove"}, {"--remove"}},
+				[][]string{{"--live"}, {"--write", "--force", "--", "--launch"}, {"--remove"}, {"--remove"}},
+				[][]string{{"--write"}, {"--live", "--force", "--", "--launch"}, {"--remove"}, {"--remove"}})
+		}
+		for _, way := range ways {
+			home := atHome(t)
+			before := tree(t, home)
+			for _, args := range way {
+				done(t, append([]string{"config", c.name}, args...)...)
+			}
+			same(t, c.name+" after all", tree(t, home), before)
+		}
+	}
+	// Whoever is taken back last removes what was made for all.
+	home := atHome(t)
+	before := tree(t, home)
+	for _, args := range []string{"zed --write", "opencode --live", "codex --write", "codex --live",
+		"opencode --remove", "zed --remove", "codex --remove", "codex --remove"} {
+		done(t, append([]string{"config"}, strings.Fields(args)...)...)
+	}
+	same(t, "after several", tree(t, home), before)
+}
+
+// written is what --live is to write for a client, and has not written yet.
+func written(t *testing.T, name string) *setup {
+	t.Helper()
+	p, err := here()
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(clients, func(c client) bool { return c.name == name })
+	c := &configuration{client: clients[i], places: p}
+	server, err1 := c.server()
+	s, err2 := newSetup(c.client, p, liveRecord)
+	parts, err3 := c.parts(s, server)
+	if err := errors.Join(err1, err2, err3, s.put(parts, false)); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// step does the first so many of some changes, as a process does that is killed then. It reports whether there are
+// more.
+func step(t *testing.T, s *setup, n int) (more bool) {
+	t.Helper()
+	all := s.files.changed()
+	for _, f := range all[:n] {
+		if err := errors.Join(f.stage(), f.replace(s.client.title)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return n < len(all)
+}
+
+func TestConfigIsKilledBetweenTwoSteps(t *testing.T) {
+	for _, name := range clientNames(isLive) {
+		for what, files := range map[string]map[string]string{"empty": {}, "lived in": lived} {
+			for _, args := range [][]string{{"--remove"}, {"--live"}} {
+				for n, more := 0, true; more; n++ {
+					home := atHome(t)
+					fill(t, home, files)
+					before := tree(t, home)
+					more = step(t, written(t, name), n)
+					if args[0] == "--live" {
+						done(t, "config", name, "--live")
+					}
+					done(t, "config", name, "--remove")
+					now := tree(t, home)
+					for path, text := range before {
+						if now[path] != text {
+							t.Errorf("%s, %s, after %d steps and %s: %s is %q, want %q", name, what, n, args, path,
+								now[path], text)
+						}
+					}
+				}
+			}
+			for n, more := 0, true; more; n++ {
+				home := atHome(t)
+				fill(t, home, files)
+				before := tree(t, home)
+				done(t, "config", name, "--live")
+				p, _ := here()
+				s, err := newSetup(written(t, name).client, p, liveRecord)
+				if err := errors.Join(err, s.undo(false)); err != nil {
+					t.Fatal(err)
+				}
+				more = step(t, s, n)
+				done(t, "config", name, "--remove")
+				now := tree(t, home)
+				for path, text := range before {
+					if now[path] != text {
+						t.Errorf("%s, %s, after %d steps of --remove: %s is %q, want %q", name, what, n, path,
+							now[path], text)
+					}
+				}
+				for path, text := range now {
+					if before[path] == "" && text[0] == '-' {
+						t.Errorf("%s, %s, after %d steps of --remove: %s stays: %q", name, what, n, path, text)
+					}
+				}
+			}
+		}
+	}
+}
+
+// Of several that write at once each writes all or nothing, and what there was before can be had again.
+func TestConfigsThatWriteAtOnce(t *testing.T) {
+	home := atHome(t)
+	fill(t, home, lived)
+	before := tree(t, home)
+	args := [][]string{{"codex", "--live"}, {"codex", "--write"}, {"codex", "--remove"}, {"gemini-cli", "--live"},
+		{"gemini-cli", "--write", "--force", "--", "--launch"}, {"gemini-cli", "--remove", "--force"}}
+	var all sync.WaitGroup
+	for i := range 30 {
+		all.Go(func() {
+			if status, _, errs := run(append([]string{"config"}, args[i%len(args)]...)...); status != exitDone &&
+				!strings.Contains(errs, "nothing was written") {
+				t.Errorf("%q: status %d, %q", args[i%len(args)], status, errs)
+			}
+		})
+	}
+	all.Wait()
+	for _, name := range []string{"codex", "gemini-cli"} {
+		for range 2 {
+			done(t, "config", name, "--remove", "--force")
+		}
+	}
+	now := tree(t, home)
+	for path, text := range before {
+		if is := now[path]; text[0] == '-' && (is == "" || is[:10] != text[:10] || !says(path, is[11:], text[11:])) {
+			t.Errorf("%s is %q, want all of %q", path, now[path], text)
+		}
+	}
+}
+
+// A disk that is full, wherever it is: all stays as it was, and nothing half written is left.
+func TestADiskThatIsFull(t *testing.T) {
+	if os.Geteuid() != 0 || runtime.GOOS != "linux" {
+		t.Skip("not shown: only root can mount a small disk")
+	}
+	for _, full := range []string{".codex", ".config"} {
+		for _, c := range []struct{ first, then []string }{{nil, []string{"--live"}}, {nil, []string{"--write"}},
+			{[]string{"--live"}, []string{"--live", "--", "--launch"}}, {[]string{"--live"}, []string{"--remove"}}} {
+			home := atHome(t)
+			disk := filepath.Join(home, full)
+			if err := errors.Join(os.Mkdir(disk, 0o700), mount(disk)); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { syscall.Unmount(disk, 0) })
+			fill(t, home, lived)
+			if c.first != nil {
+				done(t, append([]string{"config", "codex"}, c.first...)...)
+			}
+			text := []byte(strings.Repeat("x", 4096))
+			f, err := os.Create(filepath.Join(disk, "filler"))
+			for err == nil {
+				_, err = f.Write(text)
+			}
+			f.Close()
+			before := tree(t, home)
+			status, _, errs := run(append([]string{"config", "codex"}, c.then...)...)
+			if status == exitDone {
+				continue // there was enough for that
+			}
+			if !strings.Contains(errs, "no space left") || !strings.Contains(errs, "nothing was written") {
+				t.Errorf("%s, %q: status %d, %q", full, c.then, status, errs)
+			}
+			same(t, full+" is full", tree(t, home), before)
+		}
+	}
+}
+
+// Run with root's rights in a user's home, config leaves it the user's: what it replaces, and what it makes.
+func TestConfigKeepsOwners(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("not shown: only root can give a file away")
+	}
+	for _, files := range []map[string]string{{}, lived} {
+		home := atHome(t)
+		fill(t, home, files)
+		given := func(path string, _ fs.DirEntry, err error) error {
+			return errors.Join(err, os.Lchown(path, testkit.OtherUID, testkit.OtherUID))
+		}
+		if err := filepath.WalkDir(home, given); err != nil {
+			t.Fatal(err)
+		}
+		before := tree(t, home)
+		for _, args := range []string{"--write", "--live", "--remove", "--remove"} {
+			for _, name := range []string{"codex", "opencode"} {
+				done(t, "config", name, args)
+			}
+			filepath.WalkDir(home, func(path string, _ fs.DirEntry, _ error) error {
+				info, err := os.Lstat(path)
+				if err != nil || ownerOf(info) != (owner{testkit.OtherUID, testkit.OtherUID}) {
+					t.Errorf("after %s %s belongs to %v, %v", args, path, ownerOf(info), err)
+				}
+				return nil
+			})
+		}
+		same(t, "at the end", tree(t, home), before)
+	}
+}
+
+// A file of another user's is not replaced by one of ours, though its directory would let us.
+func TestAFileOfAnotherUser(t *testing.T) {
+	home := atHome(t)
+	fill(t, home, map[string]string{".cursor/mcp.json": "{}"})
+	if err := os.Chmod(filepath.Join(home, ".cursor", "mcp.json"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	cmd := process("command", "config", "cursor", "--write")
+	testkit.AsOther(t, cmd)
+	var errs strings.Builder
+	cmd.Path, cmd.Err, cmd.Stderr = testkit.Self(t), nil, &errs
+	for _, path := range []string{home, filepath.Join(home, ".cursor")} {
+		if err := os.Chmod(path, 0o777); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Chmod(filepath.Dir(home), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	before := tree(t, home)
+	if err := cmd.Run(); err == nil || !strings.Contains(errs.String(), "belongs to another user (its uid is 0") {
+		t.Errorf("%v, %s", err, errs.String())
+	}
+	same(t, "after the refusal", tree(t, home), before)
+}
+
+// What is no file, or leads nowhere, stops the doctor as little as the rest, and is said.
+func TestDoctorNamesWhatIsNoFile(t *testing.T) {
+	home := atHome(t)
+	for path, make := range map[string]func(string) error{".codex/config.toml": fifo, ".cursor/mcp.json": directory,
+		".gemini/settings.json": dangling, ".copilot/settings.json": fifo, ".claude/skills/pagewire/.mcp.json": fifo,
+		".config/chromium/NativeMessagingHosts/" + hostFile: fifo} {
+		path = filepath.Join(home, path)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), make(path)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	over := make(chan []finding, 1)
+	go func() { over <- append(programs(), checkHost(home)) }()
+	says := ""
+	for _, f := range testkit.Receive(t, "the doctor", over) {
+		says += f.Check + ": " + f.Says + "\n"
+	}
+	for _, want := range []string{"config.toml is a FIFO, and must be a file", "mcp.json is a directory",
+		"settings.json is a link to", hostFile + " is a FIFO"} {
+		if !strings.Contains(says, want) {
+			t.Errorf("no %q in %s", want, says)
+		}
+	}
+}
+
+// The manifest of a native host is a file like any other: what is not ours stays, and what is no file is refused.
+func TestExtensionKeepsWhatIsNotOurs(t *testing.T) {
+	for name, c := range map[string]struct {
+		make              func(path string) error
+		install, removing string
+	}{
+		"another's": {func(path string) error { return os.WriteFile(path, []byte(`{"path": "/mine"}`), 0o600) },
+			"names another program", "does not name our extension"},
+		"no JSON": {func(path string) error { return os.WriteFile(path, []byte("mine"), 0o600) },
+			"names another program", "does not name our extension"},
+		"a FIFO":        {fifo, "is a FIFO", "is a FIFO"},
+		"a directory":   {directory, "is a directory", "is a directory"},
+		"leads nowhere": {dangling, "which is not there", "which is not there"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			home := atHome(t)
+			t.Setenv("PAGEWIRE_TOKEN_FILE", "")
+			dir := filepath.Join(home, "profiles", "NativeMessagingHosts")
+			if err := errors.Join(os.MkdirAll(dir, 0o700), c.make(filepath.Join(dir, hostFile))); err != nil {
+				t.Fatal(err)
+			}
+			before := tree(t, filepath.Join(home, "profiles"))
+			for command, want := range map[string]string{"install": c.install, "uninstall": c.removing} {
+				over := make(chan string, 1)
+				go func() {
+					_, _, errs := run("extension", command, "--user-data-dir", filepath.Join(home, "profiles"))
+					over <- errs
+				}()
+				if errs := testkit.Receive(t, command, over); !strings.Contains(errs, want) {
+					t.Errorf("%s says %q, want %q", command, errs, want)
+				}
+				same(t, command, tree(t, filepath.Join(home, "profiles")), before)
+			}
+		})
+	}
+	// A person's file beside the token is no secret of ours, whatever its name.
+	home := atHome(t)
+	fill(t, home, map[string]string{"notes/extension": "mine", ".config/chromium/Local State": "{}"})
+	t.Setenv("PAGEWIRE_TOKEN_FILE", filepath.Join(home, "notes", "token"))
+	before := tree(t, home)
+	if status, _, errs := run("extension", "uninstall"); status != exitFailed || !strings.Contains(errs, "extension") {
+		t.Errorf("status %d, %q", status, errs)
+	}
+	same(t, "beside the token", tree(t, home), before)
+}
+
+// A link in the place of a directory that was made is the person's who has put it there.
+func TestADirectoryThatBecameALink(t *testing.T) {
+	home := atHome(t)
+	done(t, "config", "codex", "--live")
+	codex, away := filepath.Join(home, ".codex"), filepath.Join(home, "dotfiles")
+	if err := errors.Join(os.Rename(codex, away), os.Symlink(away, codex)); err != nil {
+		t.Fatal(err)
+	}
+	done(t, "config", "codex", "--remove")
+	if to, err := os.Readlink(codex); err != nil || to != away {
+		t.Errorf("it leads to %q, %v", to, err)
+	}
+}
+
+// A signal ends what waits for a file, and before the first file is replaced all of it.
+func TestConfigIsInterrupted(t *testing.T) {
+	home := atHome(t)
+	fill(t, home, lived)
+	before := tree(t, home)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	var errs strings.Builder
+	if status := pagewire(ctx, []string{"config", "codex", "--live"}, strings.NewReader(""), &errs, &errs); status !=
+		exitFailed || !strings.Contains(errs.String(), "interrupted, and nothing was written") {
+		t.Errorf("status %d, %q", status, errs.String())
+	}
+	same(t, "after a signal", tree(t, home), before)
+	blocked := make(chan error)
+	defer close(blocked)
+	if err := interruptible(ctx, func() error { return <-blocked }); err == nil ||
+		!strings.Contains(err.Error(), "has not answered") {
+		t.Errorf("it ends with %v", err)
+	}
+}

@@ -1,0 +1,86 @@
+//go:build !js
+
+package agents
+
+import (
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/pagewire/pagewire/bridge"
+)
+
+// For who passes requests of the legacy era on to another gateway's HTTP.
+
+// A Passed is a request that another gateway answers. Whatever becomes of that gateway, it has an answer.
+type Passed struct{ id bridge.JSON }
+
+// NewPassed takes the body of a request. A batch has no answer of its own where the other gateway breaks off: its
+// client's connection ends.
+func NewPassed(body []byte) Passed {
+	m, ok := parse(body)
+	if !ok || m.Method == "" {
+		return Passed{}
+	}
+	return Passed{m.ID}
+}
+
+// Refuse answers the request with an error, where nothing of an answer has been sent. why is a word for programs, or
+// "".
+func (p Passed) Refuse(w http.ResponseWriter, status int, sentence, why string) {
+	code := codeInternal
+	if status < http.StatusInternalServerError {
+		code = codeInvalidRequest
+	}
+	var data any
+	if why != "" {
+		data = reason{why}
+	}
+	refuse(w, status, p.id, code, sentence, data)
+}
+
+// Stream is the other gateway's stream of events for a client. If it breaks between two events and before the answer,
+// an error is the answer, and the stream ends as others do.
+func (p Passed) Stream(from io.ReadCloser, sentence, why string) io.ReadCloser {
+	if len(p.id) == 0 {
+		return from
+	}
+	text := eventHead + string(failure(p.id, codeInternal, sentence, reason{why})) + eventTail
+	return &passedStream{ReadCloser: from, failure: strings.NewReader(text)}
+}
+
+type passedStream struct {
+	io.ReadCloser
+	failure  *strings.Reader
+	broken   bool   // failure is what is left to say
+	event    []byte // the beginning of the event that has not ended yet
+	last     byte   // of that
+	answered bool
+}
+
+func (s *passedStream) Read(p []byte) (int, error) {
+	if s.broken {
+		return s.failure.Read(p)
+	}
+	n, err := s.ReadCloser.Read(p)
+	s.follow(p[:n])
+	if err != nil && err != io.EOF && len(s.event) == 0 && !s.answered {
+		s.broken, err = true, nil
+	}
+	return n, err
+}
+
+// follow looks for the answer: an event that is no notification.
+func (s *passedStream) follow(text []byte) {
+	for _, c := range text {
+		if len(s.event) < len(eventHead)+len(notification) {
+			s.event = append(s.event, c)
+		}
+		if c == '\n' && s.last == '\n' {
+			message, ok := strings.CutPrefix(string(s.event), eventHead)
+			s.answered = s.answered || ok && !strings.HasPrefix(message, string(notification))
+			s.event, c = s.event[:0], 0
+		}
+		s.last = c
+	}
+}

@@ -1,0 +1,52 @@
+//go:build !js
+
+package agents
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"testing/iotest"
+)
+
+// A stream of another gateway breaks at each byte: the client has an answer, or its connection ends.
+func TestPassedStreamThatBreaks(t *testing.T) {
+	const request = `{"jsonrpc":"2.0","id":"r","method":"tools/call"}`
+	event := func(message string) string { return eventHead + message + eventTail }
+	before := ": keepalive\n\n" + event(`{"jsonrpc":"2.0","method":"notifications/progress"}`) + ": keepalive\n\n"
+	all := before + event(`{"jsonrpc":"2.0","id":"r","result":{"text":"a\\n\\nb"}}`) + ": keepalive\n\n"
+	broken := errors.New("broken")
+	for name, pieces := range map[string]func(io.Reader) io.Reader{
+		"at once": func(r io.Reader) io.Reader { return r }, "byte by byte": iotest.OneByteReader,
+		"with the error": iotest.DataErrReader,
+	} {
+		for cut := range len(all) + 1 {
+			text := all[:cut]
+			from := io.NopCloser(pieces(io.MultiReader(strings.NewReader(text), iotest.ErrReader(broken))))
+			got, err := io.ReadAll(NewPassed([]byte(request)).Stream(from, "It broke", "broke_off"))
+			rest, ok := strings.CutPrefix(string(got), text)
+			answered := err == nil && rest == event(
+				`{"jsonrpc":"2.0","id":"r","error":{"code":-32603,"message":"It broke","data":{"reason":"broke_off"}}}`)
+			ends := errors.Is(err, broken) && rest == ""
+			between := cut == 0 || strings.HasSuffix(text, "\n\n")
+			if !ok || answered != (between && cut <= len(before)) || answered == ends {
+				t.Errorf("%s, cut at %d: %q, %v", name, cut, rest, err)
+			}
+			// One that ends is as it was.
+			from = io.NopCloser(pieces(strings.NewReader(text)))
+			got, err = io.ReadAll(NewPassed([]byte(request)).Stream(from, "", ""))
+			if string(got) != text || err != nil {
+				t.Errorf("%s, ends at %d: %q, %v", name, cut, got, err)
+			}
+		}
+	}
+	// What has no answer of its own is passed on as it is.
+	for _, request := range []string{"", "[" + request + "]", `{"jsonrpc":"2.0","method":"x"}`, `{"id":{},"method":"x"}`} {
+		from := io.NopCloser(bytes.NewReader(nil))
+		if NewPassed([]byte(request)).Stream(from, "", "") != from {
+			t.Errorf("%s has an answer", request)
+		}
+	}
+}

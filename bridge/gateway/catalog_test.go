@@ -1,0 +1,292 @@
+//go:build !js
+
+package gateway
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/pagewire/pagewire/bridge/gateway/internal/taburi"
+	"github.com/pagewire/pagewire/bridge/testkit"
+)
+
+// sharedURIs are what each tab of one application has.
+func sharedURIs() map[string]string {
+	state := map[string]string{}
+	for i := range 20 {
+		state[app+"/state/"+strconv.Itoa(i)] = "text"
+	}
+	return state
+}
+
+// What a tab costs does not grow with the tabs that have the same URIs.
+func TestManyTabsWithTheSameURIs(t *testing.T) {
+	const few, many = 20, 200
+	g := newGateway(t, Options{})
+	g.tools.pending = true // their list is made anew every 200 ms at most, and costs as much as there are tabs
+	state := sharedURIs()
+	costs := map[string][2]uint64{} // by what is done: with few tabs, and with many
+	tabs := map[int]*testPage{}
+	open := func(n int) { tabs[n] = openPage(t, g, tabInfo(strconv.Itoa(n)), state) }
+	measure := func(column, n int) {
+		for _, step := range []struct {
+			what string
+			do   func()
+		}{
+			{"a tab comes", func() { open(n) }},
+			{"an older one has the focus", func() { g.Focus("1") }},
+			{"the new one has it again", func() { g.Focus(strconv.Itoa(n)) }},
+			{"it offers something anew", func() { tabs[n].page.Offer(app+"/state/7", "other") }},
+			{"it is loaded anew", func() {
+				tabs[n].crash()
+				open(n)
+			}},
+			{"it is closed", func() { g.CloseTab(strconv.Itoa(n)) }},
+		} {
+			cost := costs[step.what]
+			cost[column] = mallocs(step.do)
+			costs[step.what] = cost
+		}
+	}
+	for n := range many {
+		if n == few {
+			measure(0, n)
+		}
+		open(n)
+	}
+	measure(1, many)
+	for what, cost := range costs {
+		t.Logf("%s: %d allocations with %d tabs, %d with %d", what, cost[0], few, cost[1], many)
+		if cost[1] > 3*cost[0]+200 { // others may run beside
+			t.Errorf("%s: %d allocations with %d tabs, %d with %d", what, cost[0], few, cost[1], many)
+		}
+	}
+	if got, want := len(openAgent(t, g).URIs()), many*len(state); got != want {
+		t.Errorf("%d URIs are listed, want %d", got, want)
+	}
+}
+
+// mallocs is how often f, and what runs beside it, allocates.
+func mallocs(f func()) uint64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	f()
+	runtime.ReadMemStats(&after)
+	return after.Mallocs - before.Mallocs
+}
+
+// Each offer is described once when it comes, and once when the title of its page has changed, however often that was
+// and however many tabs have the same URIs. A change of focus needs no description.
+func TestTitlesThatTick(t *testing.T) {
+	const tabs = 50
+	g := newGateway(t, Options{})
+	state := sharedURIs()
+	var pages []*testPage
+	for n := range tabs {
+		pages = append(pages, openPage(t, g, tabInfo(strconv.Itoa(n)), state))
+	}
+	all := tabs * len(state)
+	described := func() int {
+		g.mu.Lock()
+		defer g.mu.Release()
+		return g.catalog.described
+	}
+	came := described()
+	if came != all {
+		t.Errorf("%d descriptions of %d offers that have come", came, all)
+	}
+	g.Focus("7")
+	if n := described() - came; n != 0 {
+		t.Errorf("%d descriptions when a tab has got the focus", n)
+	}
+	for tick := range 10 {
+		for _, p := range pages {
+			p.Retitle("tick " + strconv.Itoa(tick))
+		}
+	}
+	renewed := func() (n int) {
+		for _, r := range g.Snapshot().Resources {
+			n += truth(strings.Contains(r.Title, "tick 9"))
+		}
+		return n
+	}
+	testkit.Eventually(t, "all titles are told", func() bool { return renewed() == all })
+	if n := described() - came; n != all {
+		t.Errorf("%d descriptions of %d offers whose titles have changed", n, all)
+	}
+}
+
+// After each step of pages, in any order, the catalog is the same as one made anew of all that they offer.
+func TestCatalogIsWhatPagesOffer(t *testing.T) {
+	for seed := range uint64(200) {
+		random := rand.New(rand.NewPCG(1, seed))
+		g := New(Options{Grace: time.Hour})
+		var pages []*testPage
+		var did []string
+		for range 60 {
+			uri := app + "/" + strconv.Itoa(random.IntN(3))
+			tab := strconv.Itoa(random.IntN(4))
+			info := tabInfo(tab)
+			if random.IntN(3) == 0 {
+				info.Frame = strconv.Itoa(random.IntN(2))
+			}
+			var p *testPage
+			if len(pages) > 0 {
+				p = pages[random.IntN(len(pages))]
+			}
+			step := random.IntN(9)
+			did = append(did, fmt.Sprint(step, " ", tab, info.Frame, " ", uri))
+			switch {
+			case step < 2 || p == nil:
+				pages = append(pages, openPage(t, g, info, map[string]string{uri: "text"}))
+			case step < 4:
+				p.offer(uri, "text")
+			case step == 4:
+				p.page.Withdraw(uri)
+			case step == 5:
+				g.Focus(tab)
+			case step == 6:
+				p.crash()
+			case step == 7 && random.IntN(4) == 0:
+				g.CloseTab(tab)
+			case step == 7:
+				p.Close("closed")
+			default:
+				p.Retitle("title " + uri)
+				g.tellTitles()
+			}
+			if wrong := g.wrongInCatalog(); wrong != "" {
+				t.Fatalf("seed %d: %s\n%s", seed, wrong, strings.Join(did, "\n"))
+			}
+		}
+		g.Close()
+		if n := len(g.catalog.places) + len(g.catalog.tabs) + len(g.catalog.routes); n != 0 {
+			t.Fatalf("seed %d: %d places, tabs and routes are left", seed, n)
+		}
+	}
+}
+
+// wrongInCatalog compares the catalog with what all its pages offer, and says what is wrong, or "".
+func (g *Gateway) wrongInCatalog() string {
+	g.mu.Lock()
+	defer g.mu.Release()
+	byURI := map[string][]*offer{}
+	for p := range g.catalog.pages {
+		for uri, o := range p.offers {
+			byURI[uri] = append(byURI[uri], o)
+		}
+	}
+	left, done := maps.Clone(g.catalog.routes), map[string]bool{}
+	for uri, offers := range byURI {
+		slices.SortFunc(offers, (*offer).before)
+		for i, o := range offers {
+			keys := []string{taburi.Of(uri, o.page.segment())}
+			if i == 0 {
+				keys = append(keys, uri)
+			}
+			for _, key := range keys {
+				if done[key] {
+					continue // two documents are in one place for a moment: the later one has it
+				}
+				done[key] = true
+				r := left[key]
+				delete(left, key)
+				switch {
+				case r == nil:
+					return key + " leads nowhere"
+				case r.page != o.page || r.own(key) != uri:
+					return key + " leads to " + r.own(key) + " of " + r.page.Tab + ", and not of " + o.page.Tab
+				case r.shown.Unlisted != (i == 0 && key != uri):
+					return fmt.Sprintf("%s is unlisted: %t", key, r.shown.Unlisted)
+				case !strings.Contains(r.shown.Title, pageTitle(o.page)):
+					return key + " has the title " + r.shown.Title
+				}
+				if found, ok := g.engine.Find(key); !ok || found != key {
+					return key + " is not in the engine"
+				}
+			}
+		}
+	}
+	for key := range left {
+		return key + " is offered by nobody"
+	}
+	return ""
+}
+
+// A wall clock that was ahead does not decide which tab has the focus when it has been set right.
+func TestFocusByAClockThatWasAhead(t *testing.T) {
+	now := time.Now()
+	g := newGateway(t, Options{wallClock: func() time.Time { return now }})
+	a := openPage(t, g, tabInfo("a"), map[string]string{app + "/doc": "a"})
+	b := openPage(t, g, tabInfo("b"), map[string]string{app + "/doc": "b"})
+	focused := func(p *testPage, at time.Time) {
+		p.page.Post(fmt.Sprintf(`[["note",{"focused":%d}]]`, at.UnixMilli()))
+	}
+	owner := func() string {
+		g.mu.Lock()
+		defer g.mu.Release()
+		return g.catalog.routes[app+"/doc"].page.Tab
+	}
+	focused(a, now)
+	if got := owner(); got != "a" {
+		t.Fatalf("the URI is tab %s's", got)
+	}
+	now = now.Add(-2 * time.Hour) // it is set
+	focused(b, now)
+	if got := owner(); got != "b" {
+		t.Errorf("the URI is tab %s's when b has got the focus after the clock was set", got)
+	}
+	focused(a, now.Add(2*time.Hour)) // it says again what it has said before
+	if got := owner(); got != "b" {
+		t.Errorf("the URI is tab %s's when a has said again when it had the focus", got)
+	}
+	focused(a, now.Add(-time.Minute))
+	if got := owner(); got != "b" {
+		t.Errorf("the URI is tab %s's though a had the focus a minute before", got)
+	}
+	focused(a, now.Add(time.Hour)) // by a clock of its own that is ahead: no later than now
+	focused(b, now.Add(time.Second))
+	if got := owner(); got != "b" {
+		t.Errorf("the URI is tab %s's when b has got the focus again", got)
+	}
+}
+
+// A fakeClock stands still but for add.
+type fakeClock struct{ passed, asked atomic.Int64 }
+
+func (c *fakeClock) now() time.Time {
+	defer c.asked.Add(1)
+	return time.Unix(0, c.passed.Load())
+}
+
+func (c *fakeClock) add(d time.Duration) { c.passed.Add(int64(d)) }
+
+// A page is not charged for the time for which it waits for the gateway.
+func TestWaitingIsNotWork(t *testing.T) {
+	var clock fakeClock
+	g := newGateway(t, Options{wallClock: clock.now})
+	p := openPage(t, g, tabInfo("a"), map[string]string{app + "/doc": "text"})
+	g.Tap(func(Event) { clock.add(time.Millisecond) }) // what is said is at work
+	before, asked := p.Worked(), clock.asked.Load()
+	received := make(chan struct{})
+	g.mu.Lock()
+	go func() {
+		defer close(received)
+		p.page.Post(`[["note",{}]]`)
+	}()
+	testkit.Eventually(t, "the frame is parsed", func() bool { return clock.asked.Load() == asked+2 })
+	clock.add(time.Hour)
+	g.mu.Release()
+	testkit.Ends(t, "it is received", received)
+	if got := p.Worked() - before; got != time.Millisecond {
+		t.Errorf("it was charged with %v, want 1ms", got)
+	}
+}

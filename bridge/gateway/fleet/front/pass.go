@@ -1,0 +1,168 @@
+//go:build !js
+
+package front
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptrace"
+	"net/http/httputil"
+	"net/url"
+	"sync"
+	"sync/atomic"
+
+	"github.com/pagewire/pagewire/bridge/gateway"
+	"github.com/pagewire/pagewire/bridge/gateway/agents"
+)
+
+// brokeOff is what an agent is told whose request another node had, and did not answer.
+const brokeOff = "The node of this session broke off before it answered. The request may have been carried out: look " +
+	"before you send it again"
+
+// pass passes a request of a user on to the node of its session, until that is dead: one that hangs would keep it for
+// good. Whatever becomes of that node, or of this one, the agent gets an answer or an error.
+//
+// The body is read before anything is passed on. The transport reads a body once more when it has sent all of it; if
+// the answer had begun by then, the server would have closed the incoming body, the transport would take that for a
+// failure, and the answer would end in its middle: 30 of 15,000, where the processors were busy.
+func (h *Handler) pass(w http.ResponseWriter, r *http.Request, node, user string) {
+	room := r.ContentLength
+	if room < 0 || room > gateway.MaxMessageBytes {
+		room = gateway.MaxMessageBytes
+	}
+	if !h.held.take(user, room) {
+		w.Header().Set("Retry-After", "1")
+		h.refuse(w, "full", http.StatusServiceUnavailable, "This node passes on as much as it may: ask again.")
+		return
+	}
+	defer h.held.give(user, room)
+	body, err := agents.ReadBody(w, r, gateway.MaxMessageBytes)
+	request := agents.NewPassed(body)
+	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
+		body = append(body, ' ') // the session's node says of one byte too many what it says of all
+	} else if err != nil {
+		request.Refuse(w, http.StatusBadRequest, "The body could not be read: "+err.Error(), "")
+		return
+	}
+	at, dead, alive := h.o.Node.AwaitURLOf(r.Context(), node)
+	target, err := url.Parse(at)
+	if !alive || at == "" || err != nil || r.Header.Get(headerVia) != "" {
+		lost(w, request)
+		return
+	}
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	defer context.AfterFunc(h.closed, cancel)()
+	go func() {
+		select {
+		case <-dead:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	p := &passing{h: h, Passed: request, client: r, node: node, target: target, body: body}
+	p.serve(ctx, w)
+}
+
+// A passing is a request that is passed on.
+type passing struct {
+	h *Handler
+	agents.Passed
+	client *http.Request
+	node   string
+	target *url.URL
+	body   []byte
+	sent   atomic.Bool // it may have been carried out
+}
+
+func (p *passing) serve(ctx context.Context, w http.ResponseWriter) {
+	proxy := &httputil.ReverseProxy{
+		Transport: p.h.proxy, FlushInterval: -1, ErrorLog: slog.NewLogLogger(p.h.o.Log.Handler(), slog.LevelDebug),
+		Rewrite: p.rewrite, ModifyResponse: p.answered, ErrorHandler: p.failed,
+	}
+	proxy.ServeHTTP(w, p.client.WithContext(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GetConn:      func(string) { p.sent.Store(false) }, // once more, where nothing was sent
+		WroteHeaders: func() { p.sent.Store(true) },
+	})))
+}
+
+func (p *passing) rewrite(r *httputil.ProxyRequest) {
+	r.SetURL(p.target)
+	r.SetXForwarded()
+	out := r.Out
+	out.Header.Set(headerVia, p.h.o.Node.ID())
+	out.Header.Del("Expect") // the body is here
+	// With GetBody the transport can send it once more where nothing of it was sent: where another node has closed a
+	// connection that was idle.
+	out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(p.body)), nil }
+	out.Body, _ = out.GetBody()
+	if out.ContentLength = int64(len(p.body)); len(p.body) == 0 {
+		out.Body = nil
+	}
+	out.TransferEncoding = nil
+}
+
+func (p *passing) answered(answer *http.Response) error {
+	if p.client.Method == http.MethodPost && answer.Header.Get("Content-Type") == "text/event-stream" {
+		answer.Body = p.Stream(answer.Body, brokeOff, "broke_off")
+	}
+	return nil
+}
+
+func (p *passing) failed(w http.ResponseWriter, _ *http.Request, err error) {
+	if p.client.Context().Err() == nil {
+		p.h.o.Log.Warn("the node of a session does not answer", "node", p.node, "error", err)
+	}
+	switch {
+	case p.client.Method == http.MethodPost && p.sent.Load():
+		p.Refuse(w, http.StatusBadGateway, brokeOff, "broke_off")
+	case p.h.closed.Err() != nil:
+		p.Refuse(w, http.StatusServiceUnavailable, "The server goes away", "shutdown")
+	default:
+		lost(w, p.Passed)
+	}
+}
+
+// lost says that a session's node is dead: the client begins anew.
+func lost(w http.ResponseWriter, request agents.Passed) {
+	request.Refuse(w, http.StatusNotFound, "There is no such session any more: begin with initialize", "")
+}
+
+// held counts the bytes of bodies that are passed on: of all, and of each user.
+type held struct {
+	mu  sync.Mutex
+	all int64
+	of  map[string]int64
+}
+
+// maxHeld bounds the bodies that are passed on, in bytes, and maxHeldEach those of one user: 64 and 16 of the largest.
+const maxHeld, maxHeldEach = 64 * gateway.MaxMessageBytes, 16 * gateway.MaxMessageBytes
+
+// take reports whether there is room for so many bytes.
+func (h *held) take(user string, bytes int64) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.all+bytes > maxHeld || h.of[user]+bytes > maxHeldEach {
+		return false
+	}
+	if h.of == nil {
+		h.of = map[string]int64{}
+	}
+	h.all += bytes
+	h.of[user] += bytes
+	return true
+}
+
+// give gives back what was taken.
+func (h *held) give(user string, bytes int64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.all -= bytes
+	if h.of[user] -= bytes; h.of[user] == 0 {
+		delete(h.of, user)
+	}
+}

@@ -1,0 +1,190 @@
+//go:build !js
+
+package fleet
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pagewire/pagewire/bridge/gateway"
+	"github.com/pagewire/pagewire/bridge/gateway/fleet/bus"
+	"github.com/pagewire/pagewire/bridge/testkit"
+)
+
+// A loser stands between some nodes and the bus. Of the kinds that it is given it has one message each get lost, the
+// next one when the one before is.
+type loser struct {
+	mu    sync.Mutex
+	kinds []string
+}
+
+func (l *loser) drops(_ string, text []byte) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.kinds) == 0 || kindOf(text) != l.kinds[0] {
+		return false
+	}
+	l.kinds = l.kinds[1:]
+	return true
+}
+
+func (l *loser) between(n *Node) {
+	drops := l.drops
+	n.drops.Store(&drops)
+}
+
+func (l *loser) lose(kinds ...string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.kinds = kinds
+}
+
+func (l *loser) left() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.kinds)
+}
+
+// A lossy is a fleet of which messages get lost: at the first and the second node is a page, a modern agent listens at
+// the second and reads at the third, where a legacy one is.
+type lossy struct {
+	t      *testing.T
+	loser  loser
+	nodes  []*Node
+	x, y   *Reader
+	page   *tab
+	at     int
+	legacy *testkit.Agent
+	rounds int
+}
+
+func openLossy(t *testing.T) *lossy {
+	t.Helper()
+	l := &lossy{t: t, nodes: openFleetOf(t, 3, interval/2)}
+	for _, n := range l.nodes {
+		l.loser.between(n)
+	}
+	l.x, l.y = openReader(t, l.nodes[1], alice), openReader(t, l.nodes[2], alice)
+	l.page = openTab(t, l.nodes[0], alice, map[string]string{app + "/doc": "0"})
+	l.legacy = agentOf(t, l.y.Gateway)
+	testkit.Eventually(t, "the page is there", func() bool { return l.legacy.Offers(app + "/doc") })
+	l.legacy.Watch(app + "/doc")
+	return l
+}
+
+// set changes what both agents watch, and waits until they hold that: without having asked but for being told.
+func (l *lossy) set(m *roamer, uri, text string) {
+	l.t.Helper()
+	l.page.Set(uri, text)
+	l.page.Set(app+"/doc", text)
+	m.holds(uri, text)
+	held := ""
+	testkit.Eventually(l.t, fmt.Sprintf("the legacy agent holds %q, which is told", text), func() bool {
+		for len(l.legacy.Updates) > 0 {
+			<-l.legacy.Updates
+			held, _ = l.legacy.Read(app + "/doc")
+		}
+		return held == text
+	})
+}
+
+// round has all happen that messages are said for: a page comes, changes, and goes to another node; an agent begins to
+// listen, reads what is not there yet, and ends; a node comes and goes.
+func (l *lossy) round(kinds ...string) {
+	l.t.Helper()
+	l.rounds++
+	uri := fmt.Sprint(app, "/round", l.rounds)
+	m, end := roamUntil(l.t, l.x.Gateway, func() *gateway.Gateway { return l.y.Gateway }, uri)
+	defer end()
+	m.look(uri)
+	if slices.Contains(kinds, kindBye) {
+		n := openNode(l.t, Options{Interval: interval / 2,
+			Bus: bus.Options{Cluster: "127.0.0.1:0", Join: []string{l.nodes[0].ClusterAddr()}}})
+		l.loser.between(n)
+		defer n.Close()
+		testkit.Eventually(l.t, "one more is there", func() bool { return l.nodes[0].Stats().Nodes == 4 })
+	}
+	l.page.Offer(uri, "one")
+	m.holds(uri, "one")
+	l.set(m, uri, fmt.Sprint("two of ", l.rounds))
+	l.page.cut()
+	l.at = 1 - l.at
+	l.page.dial(l.nodes[l.at])
+	l.set(m, uri, fmt.Sprint("three of ", l.rounds))
+	end()
+	testkit.Eventually(l.t, "nobody listens", func() bool { return l.x.Gateway.Agents() == 0 })
+	l.page.Withdraw(uri)
+}
+
+// clean waits until there is nothing but what there is to be.
+func (l *lossy) clean() {
+	l.t.Helper()
+	l.loser.lose()
+	var said string
+	defer func() {
+		if l.t.Failed() {
+			l.t.Log(said)
+		}
+	}()
+	testkit.Eventually(l.t, "nothing is left of what was lost", func() bool {
+		var s Stats
+		said = ""
+		for _, n := range l.nodes {
+			of := n.Stats()
+			said += fmt.Sprintf("%+v\n", of)
+			s.Cores += of.Cores
+			s.Sessions += of.Sessions
+			s.Watched += of.Watched
+			s.Agents += of.Agents
+			s.WaitingBytes += of.WaitingBytes
+			s.Nodes += of.Nodes
+			s.Pages += of.Pages
+		}
+		return s.Cores == 2 && s.Sessions == 2 && s.Watched == 1 && s.Agents == 1 && s.WaitingBytes == 0 &&
+			s.Nodes == 9 && s.Pages == 1
+	})
+}
+
+// Whatever is lost, once or with something else behind it: each agent ends with the last state, without asking again,
+// and nothing is left over. A kind that is new is among them.
+func TestWhateverIsLost(t *testing.T) {
+	t.Parallel()
+	all := slices.Sorted(maps.Keys(kinds))
+	var single, pairs [][]string
+	for _, first := range all {
+		single = append(single, []string{first})
+		for _, second := range all {
+			pairs = append(pairs, []string{first, second})
+		}
+	}
+	rand.Shuffle(len(pairs), func(i, j int) { pairs[i], pairs[j] = pairs[j], pairs[i] })
+	some := 5
+	if given, err := strconv.Atoi(os.Getenv("FLEET_PAIRS")); err == nil { // all of them, 225, take 200 s
+		some = given
+	}
+	l := openLossy(t)
+	for _, lost := range slices.Concat(single, pairs[:min(some, len(pairs))]) {
+		if lost[0] == kindAgain {
+			lost = append([]string{kindTouch}, lost...) // it is said when one was lost
+		}
+		began := time.Now()
+		l.loser.lose(lost...)
+		for l.loser.left() > 0 {
+			l.round(lost...)
+			if lost[len(lost)-1] == kindAgain && l.loser.left() == 1 {
+				break // of the first no touch may follow
+			}
+		}
+		l.clean()
+		if took := time.Since(began); took > 10*time.Second {
+			t.Logf("%v took %v", lost, took)
+		}
+	}
+}

@@ -1,0 +1,26 @@
+//go:build !js
+
+package gateway
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+)
+
+// maxNumbers is how many tabs' numbers are kept. A tab that comes back has the number that it had, and no number is
+// ever another tab's; but a page may come in a new tab each time, and a key and its number take 150 bytes.
+const maxNumbers = 10_000
+
+// trimNumbers forgets, where they are more, the numbers of half of the tabs that are gone, the oldest: the greatest
+// number ever given is kept apart.
+func (c *catalog) trimNumbers() {
+	if len(c.numbers) <= maxNumbers {
+		return
+	}
+	gone := slices.DeleteFunc(slices.Collect(maps.Keys(c.numbers)), func(key string) bool { return c.tabs[key] != nil })
+	slices.SortFunc(gone, func(a, b string) int { return cmp.Compare(c.numbers[a], c.numbers[b]) })
+	for _, key := range gone[:len(gone)/2] {
+		delete(c.numbers, key)
+	}
+}

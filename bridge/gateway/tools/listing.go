@@ -1,0 +1,167 @@
+//go:build !js
+
+package tools
+
+import (
+	"cmp"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// A Listing chooses which tools of pages are listed, where they are more than a list has places for. It is guarded by
+// its owner.
+//
+// Each site has the same share, in it each origin, and there each page; what one does not need is the others'. Nobody's
+// tools go off the list as long as there are no more of them than its share. Of an origin's the plain names come first,
+// then those with a tab behind them. What agents have called stays before what was listed, and that before what is new:
+// tabs that come and go do not change the list more than they must.
+type Listing struct {
+	places int
+	before map[string]standing // of those that there were when Choose was called last, and of what was called since
+}
+
+// standing is what a tool was before Choose is called, in the order in which tools keep their places.
+type standing int
+
+const (
+	unlisted standing = iota
+	listed
+	called
+)
+
+// NewListing returns one of so many places.
+func NewListing(places int) *Listing { return &Listing{places: places, before: map[string]standing{}} }
+
+// An Entry is a tool that a page would have listed.
+type Entry struct {
+	Name   string // as agents know it
+	Origin string
+	Page   int  // tells the pages of an origin apart
+	Tabbed bool // Name has the tab behind it: the plain name is another tab's
+	Bytes  int  // of its description
+}
+
+// PlaceBytes is how long a description may be that takes one place; a longer one takes several. A list of 1,000 places
+// is 8 MiB at most.
+const PlaceBytes = 8 << 10
+
+func (e *Entry) places() int { return 1 + max(0, e.Bytes-1)/PlaceBytes }
+
+// Called notes that an agent has called a tool.
+func (l *Listing) Called(name string) { l.before[name] = called }
+
+// Choose reports of each entry whether it is to be listed. What it remembers of them is of these entries alone.
+func (l *Listing) Choose(entries []Entry) []bool {
+	chosen := make([]bool, len(entries))
+	left := l.places
+	for _, i := range l.ranked(entries) {
+		if n := entries[i].places(); n <= left {
+			left -= n
+			chosen[i] = true
+		}
+	}
+	now := make(map[string]standing, len(entries))
+	for i, e := range entries {
+		switch {
+		case l.before[e.Name] == called:
+			now[e.Name] = called
+		case chosen[i]:
+			now[e.Name] = listed
+		}
+	}
+	l.before = now
+	return chosen
+}
+
+// ranked is the order in which entries are listed, as far as there are places.
+func (l *Listing) ranked(entries []Entry) []int {
+	order := make([]int, len(entries))
+	standings := make([]standing, len(entries))
+	all := 0
+	for i, e := range entries {
+		order[i], standings[i] = i, l.before[e.Name]
+		all += e.places()
+	}
+	if all <= l.places {
+		return order
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(standings[b], standings[a]) })
+	cost := func(i int) int { return entries[i].places() }
+	var origins [][]int
+	for _, of := range grouped(order, func(i int) string { return entries[i].Origin }) {
+		var plain, tabbed []int
+		for _, i := range of {
+			if entries[i].Tabbed {
+				tabbed = append(tabbed, i)
+			} else {
+				plain = append(plain, i)
+			}
+		}
+		pages := grouped(plain, func(i int) int { return entries[i].Page })
+		origins = append(origins, append(fair(pages, cost), tabbed...))
+	}
+	return bySite(origins, func(i int) string { return entries[i].Origin }, cost)
+}
+
+// bySite is fair to the sites of lists that are each of one origin, and to the origins of a site.
+func bySite[T any](origins [][]T, origin func(T) string, cost func(T) int) []T {
+	var sites [][]T
+	for _, of := range grouped(origins, func(list []T) string { return site(origin(list[0])) }) {
+		sites = append(sites, fair(of, cost))
+	}
+	return fair(sites, cost)
+}
+
+// site is what the origins of one owner mostly have in common, the last two labels of the host: a page can have frames
+// of any number of subdomains. Where two owners share it, as below a public suffix, each origin has its part.
+func site(origin string) string {
+	u, err := url.Parse(origin)
+	if err != nil {
+		return origin
+	}
+	labels := strings.Split(u.Hostname(), ".")
+	return strings.Join(labels[max(0, len(labels)-2):], ".")
+}
+
+// grouped splits a list by a key, in order of keys. The lists keep its order, and none is empty.
+func grouped[K cmp.Ordered, T any](list []T, key func(T) K) [][]T {
+	groups := map[K][]T{}
+	var keys []K
+	for _, v := range list {
+		k := key(v)
+		if groups[k] == nil {
+			keys = append(keys, k)
+		}
+		groups[k] = append(groups[k], v)
+	}
+	slices.Sort(keys)
+	all := make([][]T, len(keys))
+	for n, k := range keys {
+		all[n] = groups[k]
+	}
+	return all
+}
+
+// fair makes one list of several, each kept in its order. Wherever it is cut, the sum of costs before the cut is as
+// great for each of them as for any other that has more behind it, give or take one entry.
+func fair[T any](lists [][]T, cost func(T) int) []T {
+	type ranked struct {
+		value T
+		sum   int // of costs, in its own list
+	}
+	var all []ranked
+	for _, list := range lists {
+		sum := 0
+		for _, v := range list {
+			sum += cost(v)
+			all = append(all, ranked{v, sum})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b ranked) int { return cmp.Compare(a.sum, b.sum) })
+	merged := make([]T, len(all))
+	for i := range all {
+		merged[i] = all[i].value
+	}
+	return merged
+}
