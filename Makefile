@@ -5,9 +5,10 @@ SHELL         := /bin/bash
 .SHELLFLAGS   := -o pipefail -c
 MAKEFLAGS     += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help build demo pictures test test-native test-wasm test-js test-browser test-agents test-attacks test-busy \
-	test-engines test-rounds test-races test-fresh test-readme test-release release size bench bench-agents bench-fleet \
-	bench-pages figures imports generate check lint fmt clean browser engines node
+.PHONY: help build demo pictures test test-native test-wasm test-js test-browser test-page test-agents test-attacks \
+	test-busy test-ecosystem test-engines test-rounds test-races test-fresh test-readme test-release release size bench \
+	bench-agents bench-fleet bench-pages figures imports generate check lint fmt clean browser engines node tinygo \
+	tinygo-unless-go
 
 # npm writes this file last, so it is older than the lock file exactly when something has to be installed.
 NPM := js/node_modules/.package-lock.json
@@ -19,6 +20,8 @@ RIVALS := e2e/bench/node_modules/.package-lock.json
 VIEWS := e2e/views/node_modules/.package-lock.json
 # The protocol's conformance suites, MCP Inspector and the Node 22 that both need; and the web platform's test harness.
 SUITES := e2e/conformance/node_modules/.package-lock.json
+# The bundlers, server runtimes and test environments that the npm package is tried in, 660 MB.
+ECOSYSTEM := e2e/ecosystem/node_modules/.package-lock.json
 # Agent programs: the one that runs with all tests, and those of make test-agents, 1.6 GB.
 AGENT  := e2e/agents/gemini/node_modules/.package-lock.json
 AGENT_PROGRAMS := $(AGENT) e2e/agents/programs/node_modules/.package-lock.json e2e/agents/libraries/node_modules/.package-lock.json
@@ -26,8 +29,9 @@ AGENT_PROGRAMS := $(AGENT) e2e/agents/programs/node_modules/.package-lock.json e
 # The packages of each level. Those whose tests drive a browser are a level of their own, and so are those that test what
 # a build makes; what js/wasm can compile is tested there as well as natively.
 LEVELS         := native wasm js browser
-# The levels that run the core as it is built do so once more with TinyGo's build, where tinygo is on PATH.
-TINYGO_LEVELS  := $(if $(shell command -v tinygo),tinygo/js tinygo/browser)
+# The tests of the browser level that have a core in the page: .ci/run runs them with the one that Go compiles, too.
+IN_PAGE := ^Test(Story|InlineScript|NotifyLoop|TwoClients|Worker|NoPlace|CoreDeath|TabClient|Envelope|HiddenTab|BackForward|Push$\
+	State|Bad|Contents|Uninstall|Start|TheFirstSign|WhatWaits|Frame|OpenedWindow|ListedOrigin|PageLeft|Views)
 DRIVES_BROWSER := /(e2e|e2e/(agents|docs|engine|picture)|bridge/gateway/(browser(/.*)?|pages/(cdp|socket)|inspect/look))$$
 NEEDS_BUILD    := /(js/build(/release)?|demo/messages)$$
 NATIVE_PACKAGES  = $$(go list ./... | grep -vE '$(DRIVES_BROWSER)|$(NEEDS_BUILD)')
@@ -59,19 +63,22 @@ demo: build ## Serve the demo and tell its story headless; ONCE=1 ends after the
 	@go build -o bin/ ./bridge/gateway/browser/ensure && { bin/ensure $(if $(ONCE),,|| true); }
 	@go run ./demo$(if $(FLEET),/fleet) $(if $(ONCE),-once)
 
-test: $(NPM) ## Run every test, with TinyGo's build of the core too where tinygo is on PATH; say how many ran at each level
-	@rm -rf $(RESULTS) && mkdir -p $(RESULTS)/tinygo
-	@$(if $(TINYGO_LEVELS),,echo "test: tinygo is not on PATH: what stands in for its build is tested")
-	@built=; for level in $(LEVELS) $(TINYGO_LEVELS); do \
-		began=$$SECONDS core=go; [[ $$level != tinygo/* ]] || core=tinygo; \
-		[[ $$built == $$core ]] || $(MAKE) build CORE=$$core || exit; built=$$core; \
-		$(MAKE) test-$${level##*/} BUILT=1 RESULTS=$$(dirname $(RESULTS)/$$level); \
+test: build ## Run every test; say how many ran at each level, and what had compiled the core
+	@rm -rf $(RESULTS) && mkdir -p $(RESULTS) && cp dist/meta/core $(RESULTS)/core
+	@for level in $(LEVELS); do \
+		began=$$SECONDS; $(MAKE) test-$$level BUILT=1; \
 		echo $$? > $(RESULTS)/$$level.status; echo $$((SECONDS - began)) > $(RESULTS)/$$level.seconds; \
-	done; .ci/tally $(RESULTS) $(LEVELS) $(TINYGO_LEVELS)
+	done; .ci/tally $(RESULTS) $(LEVELS)
 
 ##@ While you work on it:
-build: $(NPM) ## Build dist/ and bin/pagewire (by tinygo when it is on PATH, else by go; CORE=go or CORE=tinygo says which)
+build: $(NPM) ## Build dist/ and bin/pagewire (the core by TinyGo where it is, else by Go; CORE=go or CORE=tinygo says which)
 	@go run ./js/build -core=$(CORE)
+
+tinygo: ## Install TinyGo, which compiles the core that ships, below the user's cache directory: 750 MB, once
+	@go run ./js/build -install-tinygo
+
+tinygo-unless-go:
+	@$(if $(filter go,$(CORE)),,$(MAKE) tinygo)
 
 check: ## Go alone, in seconds: format, vet and staticcheck, natively and for js/wasm, and the engine's tests
 	@unformatted=$$($(GOFMT) -l $(GO_FILES)); \
@@ -119,9 +126,16 @@ test-browser: $(BUILD) browser $(PEERS) $(VIEWS) $(SUITES) $(AGENT) ## Browser l
 	$(call gotest,browser,go test -json -count=1 -timeout 60m -parallel 4 $(if $(RUN),-run '$(RUN)') \
 		$(or $(PKG),$(BROWSER_PACKAGES)))
 
+test-page: $(BUILD) browser $(VIEWS) # Of the browser level, what runs a core in the page
+	$(call gotest,page,go test -json -count=1 -timeout 30m -parallel 4 -run '$(or $(RUN),$(IN_PAGE))' ./e2e)
+
 test-agents: build $(AGENT_PROGRAMS) ## Agent programs of others, each with a scripted model; writes demo/docs/. RUN=TestPrograms/codex: one
 	$(call gotest,agents,env AGENTS=all go test -json -count=1 -timeout 30m $(if $(RUN),-run '$(RUN)') ./e2e/agents)
 	@go run ./e2e/figures
+
+test-ecosystem: $(BUILD) browser $(ECOSYSTEM) ## The npm package in bundlers, server runtimes and test environments of others. RUN=TestEcosystemPages narrows it
+	@go vet -tags ecosystem ./e2e
+	$(call gotest,ecosystem,go test -json -count=1 -timeout 30m -tags ecosystem -run '$(or $(RUN),TestEcosystem)' ./e2e)
 
 test-engines: $(BUILD) browser engines $(SUITES) ## The same tests in Chromium, Firefox and WebKitGTK; writes demo/docs/. ENGINES=firefox RUN=TestStory: one
 	@go vet -tags engines ./e2e/...
@@ -158,7 +172,7 @@ test-readme: # What the README says, in this directory, as who has just cloned i
 gotest = @mkdir -p $(RESULTS); $(GOTESTSUM) --jsonfile $(RESULTS)/$(1).json --raw-command -- $(2)
 
 ##@ To release it:
-release: $(NPM) ## Make all that is released as VERSION (such as 0.2.0-rc.1) into dist/release/, check and list it
+release: $(NPM) tinygo ## Make all that is released as VERSION (such as 0.2.0-rc.1) into dist/release/, check and list it
 	@go run ./js/build/release -version '$(VERSION)'
 
 test-release: release browser ## Make it twice, which gives the same bytes; install it by npm, npx and install.sh; run its Vite app
@@ -169,7 +183,7 @@ test-release: release browser ## Make it twice, which gives the same bytes; inst
 size: build ## Print raw, gzip and brotli size of each artefact, and of each package in the core; fail above a budget
 	@go run ./js/build -core=$(CORE) -size
 
-bench: $(if $(FLEET),bench-fleet,$(if $(AGENTS),bench-agents,bench-pages)) ## Measure beside others; SHORT=1: 3 minutes; AGENTS=1: what models pay; FLEET=1: past one machine
+bench: tinygo-unless-go $(if $(FLEET),bench-fleet,$(if $(AGENTS),bench-agents,bench-pages)) ## Measure beside others; SHORT=1: 3 minutes; AGENTS=1: what models pay; FLEET=1: past one machine
 
 bench-fleet: build # Nodes of a fleet beside bare NATS and bare WebSockets
 	go build -o bin/ ./e2e/bench/fleet && bin/fleet
@@ -187,9 +201,8 @@ bench-pages: build browser $(RIVALS) $(PEERS)
 	@$(MAKE) figures
 
 ##@ What is generated, and the rest:
-figures: ## Write README's and the docs' numbers anew, of make size, bench, test, test-engines and test-agents
-	@$(MAKE) build CORE=go # by which the sizes are compared, on every machine
-	@go run ./js/build -core=go -size > /dev/null
+figures: tinygo ## Write README's and the docs' numbers anew, of make size, bench, test, test-engines and test-agents
+	@$(MAKE) size > /dev/null
 	@go run ./e2e/figures
 
 pictures: build browser ## Take pictures anew: the inspector's and the README's into demo/, those of manual and demos into dist/pictures/
@@ -217,6 +230,6 @@ node:
 	@command -v npm > /dev/null && node -e 'process.exitCode = +(parseInt(process.versions.node) < 20)' || \
 		{ echo "node: Node 20 or newer with npm is needed (found: $$(node --version 2>/dev/null || echo none))" >&2; exit 1; }
 
-$(NPM) $(PEERS) $(RIVALS) $(VIEWS) $(SUITES) $(AGENT_PROGRAMS): %/node_modules/.package-lock.json: %/package.json %/package-lock.json | node
+$(NPM) $(PEERS) $(RIVALS) $(VIEWS) $(SUITES) $(ECOSYSTEM) $(AGENT_PROGRAMS): %/node_modules/.package-lock.json: %/package.json %/package-lock.json | node
 	cd $* && npm ci
 	@touch $@

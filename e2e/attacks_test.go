@@ -86,7 +86,7 @@ var attacks = []attack{
 	{name: "200,000 resources", told: "it says more calls than it may; the limit is 5000 a second",
 		socket: func(p *rawPeer) { p.register(200, 1000, 1) },
 		page:   `for (let k = 0; k < 200; k++) say(...Array.from({ length: 1000 }, (_, n) => register(k * 1000 + n, 1)));`},
-	{name: "100,000 tools", told: "tools refused: they have|tools refused: there are",
+	{name: "100,000 tools", told: "tools refused: 99000 of 100000 are left out",
 		socket: func(p *rawPeer) { p.say([]any{"setTools", manyTools()}); p.stay() },
 		page:   `say(["setTools", JSON.stringify(Array.from({ length: 100000 }, (_, n) => ({ name: "t" + n, inputSchema: { type: "object" } })))]); await stay();`},
 	{name: "endless bytes before the hello", told: "the limit is 65536", peers: 60, silent: true,

@@ -1,6 +1,8 @@
 package e2e
 
 import (
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -53,33 +55,27 @@ func TestNoPlaceForTheCore(t *testing.T) {
 	}
 }
 
-// A core that dies is replaced: sessions end cleanly, registrations are replayed, the next agent finds all of them.
-// Where the build recovers, a panic is reported as death; in TinyGo's it is a trap.
+// A core that dies is replaced: sessions end cleanly, the next agent finds all registrations and tools, and the console
+// has the reason. A panic is recovered from in Go's build, and a trap in TinyGo's.
 func TestCoreDeath(t *testing.T) {
 	t.Parallel()
-	for name, emulated := range map[string]bool{"as built": false, "TinyGo, emulated": true} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			coreDeath(t, emulated)
-		})
-	}
-}
-
-func coreDeath(t *testing.T, emulated bool) {
 	s := serve(t, page{
-		emulated: emulated,
 		// The instance is caught on its way in, so that the test can make the core fail as a bug would: a length beyond
 		// the buffer makes its code panic.
 		head: `<script>
 			const instantiate = WebAssembly.instantiate;
 			WebAssembly.instantiate = async (...args) => {
 				const instance = await instantiate(...args);
-				globalThis.recovers = "mem" in instance.exports; // it is Go's
 				const unregister = (now, n) => instance.exports.unregister(now, globalThis.fatal ? 1 << 29 : n);
 				return Object.create(instance, { exports: { value: { ...instance.exports, unregister } } });
 			};
+			const said = [];
+			const { error } = console;
+			console.error = (...args) => (said.push(args.join(" ")), error(...args));
 		</script>`,
 		script: field.script + `
+			navigator.modelContext.registerTool({ name: "greet", description: "Greets", execute: () => "hello" });
+			navigator.modelContext.registerResource({ uri: new URL("/kept", location.href).href, name: "kept", read: () => "" });
 			const events = [];
 			let reason = "";
 			for (const type of ["ready", "coredead", "corerestart", "portclose", "error"]) pagewire.addEventListener(type, (e) => {
@@ -89,9 +85,9 @@ func coreDeath(t *testing.T, emulated bool) {
 	})
 	b := open(t, noFlag, s)
 	got := run[struct {
-		Recovers, Closed bool
-		Reason           string
-		Listed, Events   []string
+		Closed                      bool
+		Reason                      string
+		Listed, Tools, Events, Said []string
 	}](b, `
 		const first = await agent.connect("legacy");
 		await first.list();
@@ -104,20 +100,20 @@ func coreDeath(t *testing.T, emulated bool) {
 		await agent.until(() => first.closed);
 		const second = await agent.connect("modern");
 		const listed = await second.list();
-		return { recovers, reason, closed: first.closed, listed, events };
+		const tools = (await second.client.listTools()).tools.map(({ name }) => name);
+		return { reason, closed: first.closed, listed, tools, events, said };
 	`)
-	want := "RuntimeError: unreachable"
-	if got.Recovers && !emulated {
-		want = "internal error"
+	if !strings.HasPrefix(got.Reason, "the core stopped") {
+		t.Errorf("the core died of %q", got.Reason)
 	}
-	if !strings.Contains(got.Reason, want) {
-		t.Errorf("the core died of %q, want %q", got.Reason, want)
+	if said := strings.Join(got.Said, "\n"); !regexp.MustCompile(`core stopped: .*slice.* out of range`).MatchString(said) {
+		t.Errorf("the console has not why it died: %q", said)
 	}
-	if !got.Closed || len(got.Listed) != 1 {
+	if !got.Closed || len(got.Listed) != 2 || !slices.Contains(got.Tools, "greet") {
 		t.Errorf("%+v", got)
 	}
 	for _, want := range []string{"ready", "coredead", "corerestart", "portclose"} {
-		if !strings.Contains(strings.Join(got.Events, " "), want) {
+		if !slices.Contains(got.Events, want) {
 			t.Errorf("no event %s among %q", want, got.Events)
 		}
 	}

@@ -56,14 +56,37 @@ func TestTabClient(t *testing.T) {
 				len(got.Again) != 0 {
 				t.Errorf("%+v", got)
 			}
-			if got.Foreign != 0 || got.Ready != 2 || got.Version != "2025-11-25" {
-				t.Errorf("%+v: want ready once at the start and once when asked", got)
+			if got.Foreign != 0 || got.Ready != 1 || got.Version != "2025-11-25" {
+				t.Errorf("%+v: want ready once, when asked", got)
 			}
 		})
 	}
 }
 
-// A client that asked before Pagewire was loaded does not ask again, and is served all the same.
+// A page's other listeners hear what is posted to the window, and some take all for JSON text: nothing is posted before
+// somebody asks, and nothing at the end if nobody has.
+func TestNothingIsPostedUnasked(t *testing.T) {
+	t.Parallel()
+	b := open(t, noFlag, serve(t, page{head: `<script>
+		const heard = [];
+		addEventListener("message", ({ data }) => { heard.push(data); JSON.parse(data); });
+	</script>`, script: field.script}))
+	got := run[[]any](b, `
+		navigator.modelContext.notifyResourceUpdated(uri);
+		await agent.sleep(0);
+		pagewire.uninstall();
+		postMessage('"the last message"', location.origin);
+		await agent.until(() => heard.includes('"the last message"'));
+		return heard;
+	`)
+	if len(got) != 1 {
+		t.Errorf("the page hears %v", got)
+	}
+	b.quiet()
+}
+
+// A client of @mcp-b asks once, when it starts, and then waits. One that has asked before Pagewire was loaded is served
+// as soon as somebody asks again.
 func TestTabClientBeforeThePage(t *testing.T) {
 	t.Parallel()
 	b := open(t, noFlag, serve(t, page{
@@ -71,7 +94,7 @@ func TestTabClientBeforeThePage(t *testing.T) {
 			`<script src=/agent.js></script><script>const early = agent.connect("legacy", agent.tab()); early.catch(() => {});</script>`,
 		script: field.script,
 	}))
-	if listed := run[[]string](b, `return (await early).list()`); len(listed) != 1 {
+	if listed := run[[]string](b, `toServer("mcp-check-ready"); return (await early).list()`); len(listed) != 1 {
 		t.Errorf("listed %q", listed)
 	}
 }

@@ -61,7 +61,12 @@ func extendFirefox(t *testing.T, h userHome) firefox {
 	if err := f.Install(ctx, dir); err != nil {
 		t.Fatal(err)
 	}
-	return firefox{f, t, ctx}
+	x := firefox{f, t, ctx}
+	options := x.tab(firefoxPages + "/options.html")
+	testkit.Eventually(t, "the content scripts are registered", func() bool {
+		return run[int](options, registered) == 2
+	})
+	return x
 }
 
 func (f firefox) tab(url string) *tab {
@@ -106,7 +111,7 @@ func TestFirefoxExtension(t *testing.T) {
 	h := newHome(t)
 	agent := h.serve(t)
 	f := extendFirefox(t, h)
-	s := serveStrict(t, "default-src 'none'; script-src 'self'", counting)
+	s := serveStrict(t, "default-src 'none'; script-src 'self'", countingIfAny)
 	uri := s.URL + "/count"
 	p := f.tab(s.URL)
 	popup := f.popup(s.URL)
@@ -132,4 +137,19 @@ func TestFirefoxExtension(t *testing.T) {
 	if got, err := agent.Read(uri); err == nil {
 		t.Errorf("what is revoked reads as %q", got)
 	}
+
+	// Only in pages of allowed sites. Firefox has no ports in what it matches.
+	options := f.tab(firefoxPages + "/options.html")
+	testkit.Eventually(t, "the options are there", func() bool {
+		return run[bool](options, `return document.getElementById("only") !== null`)
+	})
+	options.click("#only")
+	testkit.Eventually(t, "no page has the content scripts", func() bool { return run[int](options, registered) == 0 })
+	p.reload()
+	if run[bool](p, `return "pagewire" in globalThis || "modelContext" in document`) {
+		t.Error("a page of a site that is not allowed has the extension")
+	}
+	popup.reload()
+	f.press(popup, s.URL, "once")
+	testkit.Eventually(t, "the agent lists it again", func() bool { return agent.Offers(uri) })
 }

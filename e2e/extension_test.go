@@ -6,11 +6,13 @@ package e2e
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -63,9 +65,18 @@ func extend(t *testing.T, h userHome, hosted bool, flags ...string) *extended {
 	t.Cleanup(end)
 	x := &extended{t: t, home: h, ctx: ctx}
 	testkit.Eventually(t, "the extension is there", func() bool { return x.worker() != "" })
-	x.attachWorker()
+	x.placed(x.attachWorker())
 	return x
 }
+
+// placed waits until pages that are loaded from now on have the content scripts. b is one of the extension's own.
+func (x *extended) placed(b *tab) {
+	x.t.Helper()
+	testkit.Eventually(x.t, "the content scripts are registered", func() bool { return run[int](b, registered) == 2 })
+}
+
+// registered is how many content scripts there are.
+const registered = `return (await chrome.scripting.getRegisteredContentScripts()).length`
 
 // worker is the target of the extension's service worker, "" while it does not run.
 func (x *extended) worker() target.ID {
@@ -198,6 +209,9 @@ const counting = `
 	navigator.modelContext.registerResource({ uri: location.origin + "/count", name: "count", read: () => String(count) });
 	globalThis.set = (n) => { count = n; navigator.modelContext.notifyResourceUpdated(location.origin + "/count"); };
 `
+
+// countingIfAny is the same where there may be no page API.
+const countingIfAny = `if ("modelContext" in document) {` + counting + `}`
 
 // The pages that no other transport reaches: neither wasm nor a worker nor a connection is allowed to them.
 func TestExtensionReachesStrictPages(t *testing.T) {
@@ -364,6 +378,167 @@ func TestExtensionAsksItsUser(t *testing.T) {
 	testkit.Eventually(t, "all is stopped", func() bool { return !agent.Offers(uri) })
 	p2.do(chromedp.Click("#stop"))
 	testkit.Eventually(t, "it goes on", func() bool { return agent.Offers(uri) })
+}
+
+// watchful is a page that looks at all that it can reach of its own world: its first script puts itself in the place of
+// what scripts call, and of every name that ours use. `seen` is what was used since it was asked last.
+const watchful = `
+	let log = { __proto__: null };
+	const { apply, construct, getOwnPropertyDescriptor, defineProperty, ownKeys } = Reflect;
+	const note = (what) => { log[what] = (log[what] ?? 0) + 1; };
+	const spied = (what, f) => new Proxy(f, {
+		__proto__: null,
+		apply: (f, self, args) => (note(what), apply(f, self, args)),
+		construct: (f, args, as) => (note("new " + what), construct(f, args, as)),
+	});
+	const spy = (holder, owner) => {
+		for (const key of ownKeys(owner)) {
+			if (typeof key === "string" && /^(constructor|hasOwnProperty|__proto__)$/.test(key)) continue;
+			const d = getOwnPropertyDescriptor(owner, key), what = holder + "." + String(key);
+			// Ours looks what stands in document.modelContext: another library may have put its own there.
+			if (!d.configurable || key === "modelContext") continue;
+			if (typeof d.value === "function" && !/^[A-Z]/.test(String(key))) defineProperty(owner, key, { ...d, value: spied(what, d.value) });
+			else if (d.get) defineProperty(owner, key, { ...d, get: spied(what, d.get) });
+		}
+	};
+	const text = { entries: Object.entries, stringify: JSON.stringify };
+	globalThis.seen = () => { const was = log; log = { __proto__: null }; return text.stringify(text.entries(was)); };
+	for (const name of NAMES) {
+		if (name in Object.prototype || /^(get|set|value|writable|enumerable|configurable|enumeration|dictionary)$/.test(name)) continue; // nothing works then
+		defineProperty(Object.prototype, name, {
+			configurable: true,
+			get() { note("a missing " + name); },
+			set(value) { defineProperty(this, name, { value, writable: true, enumerable: true, configurable: true }); },
+		});
+	}
+	for (const name of ["Promise", "JSON", "Reflect", "Object", "Date", "Performance", "Crypto", "Array", "Map", "Set", "WeakMap", "String", "RegExp",
+		"Function", "URL", "Document", "Node", "Element", "EventTarget", "Event", "MessageEvent", "MessagePort", "AbortController", "AbortSignal",
+		"Window", "MutationObserver", "CustomEvent", "Storage", "Location", "History"]) {
+		const of = globalThis[name];
+		if (typeof of === "function" && name !== "Object") spy(name + ".prototype", of.prototype);
+		else spy(name, of);
+	}
+	for (const name of ["setTimeout", "clearTimeout", "queueMicrotask", "postMessage", "requestIdleCallback", "structuredClone"])
+		globalThis[name] = spied(name, globalThis[name]);
+	document.modelContext.addEventListener("toolchange", () => note("toolchange"));
+	addEventListener("message", () => note("a message"));
+	for (const type of ["ready", "coredead", "corerestart", "portclose", "error"]) pagewire.addEventListener(type, () => note(type));
+`
+
+// A page sees that the extension is there, and not whether its user has allowed the site: not by what is called, read
+// or dispatched in its world when that is given and taken back, nor by what its own calls do then.
+func TestExtensionHidesWhatIsAllowed(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	agent := h.serve(t)
+	x := extend(t, h, true)
+	script, err := os.ReadFile(filepath.Join(dist, "extension", "page.js"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := regexp.MustCompile(`[A-Za-z_$][\w$]{2,}`).FindAllString(string(script), -1)
+	slices.Sort(names)
+	quoted, err := json.Marshal(slices.Compact(names))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := serveStrict(t, "script-src 'self'", strings.Replace(watchful, "NAMES", string(quoted), 1)+counting)
+	p := x.tab(s.URL)
+	uri := s.URL + "/count"
+	acts := func() string {
+		t.Helper()
+		run[string](p, "return seen()")
+		run[any](p, "set(1); set(2); await null; set(3)")
+		return run[string](p, "return seen()")
+	}
+	acts()
+	denied := acts()
+	quiet := func() string { run[string](p, "return seen()"); return run[string](p, "return seen()") }()
+	x.allow(s.URL)
+	testkit.Eventually(t, "the agent lists it", func() bool { return agent.Offers(uri) })
+	if got := run[string](p, "return seen()"); got != quiet {
+		t.Errorf("while it is allowed the page sees\n%s\nand while nothing happens\n%s", got, quiet)
+	}
+	if got := acts(); got != denied {
+		t.Errorf("a page that is allowed sees of its own calls\n%s\nand one that is denied\n%s", got, denied)
+	}
+	revoke := x.popup(s.URL)
+	revoke.shows("[data-do=revoke]")
+	revoke.do(chromedp.Click("[data-do=revoke]"))
+	testkit.Eventually(t, "it is no longer listed", func() bool { return !agent.Offers(uri) })
+	if got := run[string](p, "return seen()"); got != quiet {
+		t.Errorf("when it is taken back the page sees\n%s\nand while nothing happens\n%s", got, quiet)
+	}
+}
+
+// With the option "Only in pages of allowed sites" a page of another site sees what it sees without the extension, and
+// one that is allowed is loaded again and works as ever.
+func TestExtensionOnlyInAllowedSites(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	agent := h.serve(t)
+	x := extend(t, h, true)
+	// Two ports are two sites.
+	s, other := serveStrict(t, "script-src 'self'", countingIfAny), serveStrict(t, "script-src 'self'", countingIfAny)
+	uri := s.URL + "/count"
+	const world = `return [globalThis, Document.prototype, Navigator.prototype].map((owner) => Reflect.ownKeys(owner).map(String).join()).join("\n")`
+	without := run[string](open(t, noFlag, &site{Server: other}), world)
+
+	options := x.tab(host.ExtensionOrigin + "/options.html")
+	options.shows("#only")
+	scripts := func(n int) {
+		t.Helper()
+		testkit.Eventually(t, fmt.Sprintf("there are %d content scripts", n), func() bool {
+			return run[int](options, registered) == n
+		})
+	}
+	options.do(chromedp.Click("#only"))
+	scripts(0)
+	p, q := x.tab(s.URL), x.tab(other.URL)
+	for name, b := range map[string]*tab{"the one": p, "the other": q} {
+		if got := run[string](b, world); got != without {
+			t.Errorf("%s page sees\n%s\nand without the extension\n%s", name, got, without)
+		}
+	}
+
+	// press clicks a button of the popup's for a site, of which the extension knows nothing but the tab.
+	press := func(origin, button string) {
+		t.Helper()
+		number := run[int](options, fmt.Sprintf(
+			`return (await chrome.tabs.query({})).find(({ url }) => url?.startsWith(%q)).id`, origin+"/"))
+		popup := x.tab(host.ExtensionOrigin + "/popup.html?tab=" + strconv.Itoa(number))
+		selector := fmt.Sprintf("[aria-label='%s'] [data-do=%s]", origin, button)
+		popup.shows(selector)
+		popup.do(chromedp.Click(selector))
+	}
+	press(s.URL, "once")
+	testkit.Eventually(t, "the agent lists it", func() bool { return agent.Offers(uri) })
+	if got, err := agent.Read(uri); got != "0" || err != nil {
+		t.Errorf("it reads as %q, %v", got, err)
+	}
+	q.do(chromedp.Reload())
+	if got := run[string](q, world); got != without {
+		t.Errorf("when one site is allowed, a page of another sees\n%s\nand without the extension\n%s", got, without)
+	}
+	press(other.URL, "always")
+	testkit.Eventually(t, "the agent lists both", func() bool {
+		return agent.Offers(uri) && agent.Offers(other.URL+"/count")
+	})
+
+	press(s.URL, "revoke")
+	testkit.Eventually(t, "the agent lists one", func() bool { return !agent.Offers(uri) })
+	p.do(chromedp.Reload())
+	if got := run[string](p, world); got != without {
+		t.Errorf("when it is taken back the page sees\n%s\nand without the extension\n%s", got, without)
+	}
+	press(other.URL, "revoke")
+	scripts(0)
+	options.do(chromedp.Click("#only"))
+	scripts(2)
+	q.do(chromedp.Reload())
+	if !run[bool](q, `return "pagewire" in globalThis`) {
+		t.Error("the option is off, and the extension is not in the page")
+	}
 }
 
 // The core is the gateway's: what a page shares costs the browser no wasm, in the page or in the worker.
@@ -578,6 +753,28 @@ func TestExtensionBesideThePagesOwn(t *testing.T) {
 	if got := run[string](p, inPage); got != "2025-11-25" {
 		t.Errorf("once the extension has begun an agent in the page gets %q", got)
 	}
+}
+
+// Agents in the page are served by the page's own core beside the extension too: in each demo, also before the document
+// is complete, and in a page that a bundler has made of the npm package.
+func TestExtensionBesideAgentsInThePage(t *testing.T) {
+	t.Parallel()
+	x := extend(t, newHome(t), false)
+	base := serveDemos(t)
+	for name := range demos {
+		d := demoed{tab: x.tab(base + "demo/" + name + "/"), t: t}
+		d.sees("the agent in demo "+name+" has subscribed", `document.documentElement.dataset.agent === "subscribed"`)
+	}
+	early := serve(t, page{tag: " ", script: `
+		document.write('<script>' + "globalThis.answered = new Promise((done) => { const { port1, port2 } = new MessageChannel(); port1.onmessage = ({ data }) => done(data); port1.postMessage({ jsonrpc: '2.0', id: 1, method: 'ping' }); postMessage({ type: 'pagewire:connect' }, location.origin, [port2]); });" + '</' + 'script><script src=/pagewire.js async></' + 'script>');`})
+	if got := run[map[string]any](x.tab(early.URL), `return await answered`); got["result"] == nil {
+		t.Errorf("an agent that came before the page's Pagewire gets %v", got)
+	}
+	app := installApp(t)
+	command(t, app, "node", "node_modules/vite/bin/vite.js", "build", "--logLevel", "warn")
+	b := x.tab(serveApp(t, filepath.Join(app, "dist")).URL)
+	prepareApp(b)
+	shop(b)
 }
 
 // What the transport costs, beside a page that connects by itself. Printed: a machine's time is no test.

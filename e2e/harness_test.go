@@ -85,16 +85,8 @@ type page struct {
 	also map[string]string
 	// scripts has further scripts, by path.
 	scripts map[string]string
-	// emulated gives the page the core that stands in for TinyGo's (js/test/tinygo).
-	emulated bool
 	// hold is called before a file is given, and may wait.
 	hold func(*http.Request)
-}
-
-// standIns has what an emulated page is given instead, by path.
-var standIns = map[string]string{
-	"/pagewire.core.js": "/test/tinygo.core.mjs",
-	"/pagewire.wasm":    "/test/tinygo.wasm",
 }
 
 func serve(t *testing.T, p page) *site {
@@ -146,9 +138,6 @@ func serve(t *testing.T, p page) *site {
 			}
 			if p.hold != nil {
 				p.hold(r)
-			}
-			if path, ok := standIns[r.URL.Path]; ok && p.emulated {
-				r.URL.Path = path
 			}
 			files.ServeHTTP(w, r)
 		}

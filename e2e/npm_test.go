@@ -283,16 +283,7 @@ func installApp(t *testing.T) string {
 	if err := os.CopyFS(app, os.DirFS("npm/app")); err != nil {
 		t.Fatal(err)
 	}
-	from, name := os.Getenv("RELEASE"), "pagewire-[0-9]*.tgz"
-	if from == "" {
-		from = app
-		command(t, dist+"/npm", "npm", "pack", "--pack-destination", app)
-	}
-	packed, err := filepath.Glob(filepath.Join(from, name))
-	if err != nil || len(packed) != 1 {
-		t.Fatalf("%s holds %q, %v", from, packed, err)
-	}
-	command(t, app, "npm", "install", "--offline", "--no-audit", "--no-fund", packed[0])
+	installPackage(t, app)
 	modules, err := filepath.Abs("../js/node_modules")
 	if err != nil {
 		t.Fatal(err)
@@ -303,6 +294,21 @@ func installApp(t *testing.T) string {
 		}
 	}
 	return app
+}
+
+// installPackage installs the package into an app, without a network.
+func installPackage(t *testing.T, app string) {
+	t.Helper()
+	from, name := os.Getenv("RELEASE"), "pagewire-[0-9]*.tgz"
+	if from == "" {
+		from = app
+		command(t, dist+"/npm", "npm", "pack", "--pack-destination", app)
+	}
+	packed, err := filepath.Glob(filepath.Join(from, name))
+	if err != nil || len(packed) != 1 {
+		t.Fatalf("%s holds %q, %v", from, packed, err)
+	}
+	command(t, app, "npm", "install", "--offline", "--no-audit", "--no-fund", packed[0])
 }
 
 // command runs a tool, which must succeed.
@@ -359,7 +365,13 @@ func develop(t *testing.T, app string) string {
 func openApp(t *testing.T, m mode, s *site) *tab {
 	t.Helper()
 	b := open(t, m, s)
-	testkit.Eventually(t, "the app is there", func() bool {
+	prepareApp(b)
+	return b
+}
+
+func prepareApp(b *tab) {
+	b.t.Helper()
+	testkit.Eventually(b.t, "the app is there", func() bool {
 		there, err := try[bool](b, `return document.getElementById("items") !== null`)
 		return there && err == nil
 	})
@@ -372,7 +384,6 @@ func openApp(t *testing.T, m mode, s *site) *tab {
 			return instance;
 		};
 	`, agentScript))
-	return b
 }
 
 // forgive forgets what the console has with both texts, and reports whether there was any.

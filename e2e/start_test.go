@@ -37,12 +37,8 @@ func TestStart(t *testing.T) {
 			`)
 			t.Logf("the API was usable %.1f ms after its script was there, the first list %.0f ms after connecting",
 				got.Usable, got.Listed)
-			want := 1
-			if thisEngine == "webkit" {
-				want = 2 // a fetch does not find there what a link preloads, whatever its mode
-			}
-			if n := s.fetches("/pagewire.wasm"); got.WasmStart > got.LoaderDone || n != want {
-				t.Errorf("%+v: the wasm is fetched behind the loader, or not %d times but %d", got, want, n)
+			if n := s.fetches("/pagewire.wasm"); got.WasmStart > got.LoaderDone || n != 1 {
+				t.Errorf("%+v: the wasm is fetched behind the loader, or not once but %d times", got, n)
 			}
 		})
 	}

@@ -156,25 +156,25 @@ func TestWaitTool(t *testing.T) {
 			got := run[map[string]any](b, `
 				const out = {};
 				const { revision } = await call("resources_list");
-				const time = async (what, promise) => { const start = performance.now(); const { revision: _, ...rest } = await promise; out[what] = JSON.stringify(rest).replaceAll(location.origin, ""); out[what + " ms"] = performance.now() - start; };
+				// The clock starts before what it measures: a page may rest between two statements.
+				const time = async (what, begin) => { const start = performance.now(); const { revision: _, ...rest } = await begin(); out[what] = JSON.stringify(rest).replaceAll(location.origin, ""); out[what + " ms"] = performance.now() - start; };
 				const soon = (f) => setTimeout(f, 100);
-				soon(() => context.notifyResourceUpdated(at("a")));
-				await time("woken", call("resources_wait", { uris: [at("a")], since: revision }));
-				await time("missed", call("resources_wait", { since: revision }));
-				await time("other", call("resources_wait", { uris: [at("b")], since: revision, timeoutMs: 150 }));
-				await time("since now", call("resources_wait", { timeoutMs: 150 }));
-				await time("another page's", call("resources_wait", { uris: [at("b")], since: "old-7", timeoutMs: 150 }));
+				await time("woken", () => { soon(() => context.notifyResourceUpdated(at("a"))); return call("resources_wait", { uris: [at("a")], since: revision }); });
+				await time("missed", () => call("resources_wait", { since: revision }));
+				await time("other", () => call("resources_wait", { uris: [at("b")], since: revision, timeoutMs: 150 }));
+				await time("since now", () => call("resources_wait", { timeoutMs: 150 }));
+				await time("another page's", () => call("resources_wait", { uris: [at("b")], since: "old-7", timeoutMs: 150 }));
 				// Who waits from now on is not told of what was before, and the call may take longer than any time to
 				// get there.
-				const meanwhile = async (f, what, promise) => { const again = setInterval(f, 100); await time(what, promise); clearInterval(again); };
+				const meanwhile = async (f, what, begin) => { let again; await time(what, () => { again = setInterval(f, 100); return begin(); }); clearInterval(again); };
 				const burst = () => { for (let i = 0; i < 1000; i++) context.notifyResourceUpdated(at(i % 2 ? "a" : "b")); };
-				await meanwhile(burst, "burst", call("resources_wait", {}));
-				await meanwhile(() => context.notifyResourceUpdated(at("t/5")), "template", call("resources_wait", { uris: [at("t/5")] }));
-				await time("unknown", call("resources_wait", { uris: [at("x")] }));
+				await meanwhile(burst, "burst", () => call("resources_wait", {}));
+				await meanwhile(() => context.notifyResourceUpdated(at("t/5")), "template", () => call("resources_wait", { uris: [at("t/5")] }));
+				await time("unknown", () => call("resources_wait", { uris: [at("x")] }));
 				out.expansion = JSON.stringify((await call("resources_read", { uri: at("t/5") })).contents).replaceAll(location.origin, "");
 				const stop = new AbortController();
-				soon(() => stop.abort());
 				const start = performance.now();
+				soon(() => stop.abort());
 				out.aborted = await call("resources_wait", {}, { signal: stop.signal }).then(JSON.stringify, (e) => e.name);
 				out["aborted ms"] = performance.now() - start;
 				return out;

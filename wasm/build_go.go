@@ -1,41 +1,6 @@
-//go:build js && wasm && !tinygo && !lean
+//go:build js && wasm && !tinygo
 
 package main
 
-import (
-	"github.com/hack-pad/safejs"
-
-	"github.com/pagewire/pagewire/bridge"
-)
-
 // recovers: a panic in an export is caught there.
 const recovers = true
-
-// init starts the engine with the options that the loader has left in the global object, which is a private one
-// (js/build wraps wasm_exec.js so). It is the one place where values of JavaScript are read, and safejs turns what
-// is wrong with them into errors.
-func init() {
-	options, err := safejs.Global().Get("pagewireOptions")
-	if err != nil {
-		report("core not started: " + err.Error())
-		died = true
-		return
-	}
-	text := func(name string) string {
-		v, err := options.Get(name)
-		if err != nil || v.Type() != safejs.TypeString {
-			return ""
-		}
-		s, _ := v.String()
-		return s
-	}
-	o := bridge.Options{
-		Name:    text("name"),
-		Version: text("version"),
-		Rule:    bridge.Rule{Origin: text("origin")},
-	}
-	if v, err := options.Get("tools"); err == nil {
-		o.Tools, _ = v.Truthy()
-	}
-	start(o)
-}

@@ -33,7 +33,7 @@ var (
 	armed  float64 = -1 // the time that wake was last told, or -1 for none
 )
 
-// start makes the engine. Its options come in another way in each build: build_go.go, build_tinygo.go.
+// start makes the engine.
 func start(o bridge.Options) {
 	o.ExposeErrors = true // the page layer says no more than agents may know
 	engine = bridge.New(o, host{})

@@ -1,10 +1,12 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -63,9 +65,19 @@ func launchWebkit() (*webkit, error) {
 	if browser == "" {
 		return nil, errors.New("there is a WebKitWebDriver, and no MiniBrowser below /usr/lib")
 	}
-	w := &webkit{driver: driver, browser: browser, names: httptest.NewServer(&httputil.ReverseProxy{
+	proxy := &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) { r.Out.URL.Host = "127.0.0.1:" + r.In.URL.Port() },
-	})}
+	}
+	w := &webkit{driver: driver, browser: browser, names: httptest.NewServer(http.HandlerFunc(
+		func(w http.ResponseWriter, r *http.Request) {
+			// Before anything is passed on: else an answer that begins early may end in its middle.
+			body, err := io.ReadAll(r.Body)
+			if err != nil {
+				panic(http.ErrAbortHandler) // the browser has gone
+			}
+			r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+			proxy.ServeHTTP(w, r)
+		}))}
 	// The server chooses a display that is free, and writes its number.
 	says, number, err := os.Pipe()
 	if err != nil {

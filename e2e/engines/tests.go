@@ -26,7 +26,7 @@ var rows = []row{
 	{"bad input, bad reads, contents, uninstall", "TestBadInput TestBadReads TestContents TestUninstall", nil},
 	{"two clients on one page", "TestTwoClients", nil},
 	{"clients of @mcp-b, by window.postMessage", "TestTabClient TestTabClientBeforeThePage TestEnvelopeReadiness " +
-		"TestEnvelopeIsStrict TestEnvelopeClientsTogether TestEnvelopeStops", nil},
+		"TestEnvelopeIsStrict TestEnvelopeClientsTogether TestEnvelopeStops TestNothingIsPostedUnasked", nil},
 	{"hostile pages", "TestHostilePages TestHostileTools", nil},
 	{"tools", "TestProjectedTools TestWaitTool TestHint TestPageTools TestToolMethods TestToolListPages", nil},
 	{"beside other libraries, under each Content Security Policy", "TestMatrix TestPolyfillIsExtended " +
@@ -62,13 +62,15 @@ var leftOut = []exclusion{
 	{"TestExtensionForgingPage TestExtensionTakenOverPage TestExtensionAnotherExtension " +
 		"TestExtensionLeavesAStoppedHub TestExtensionHasNoWasm TestExtensionRemembers TestExtensionWorkerStopped " +
 		"TestExtensionOnAPublicPage TestExtensionBesideThePagesOwn TestExtensionLatency TestExtensionLook " +
-		"TestExtensionLongMessages TestExtensionNavigation TestExtensionWorker",
+		"TestExtensionLongMessages TestExtensionNavigation TestExtensionWorker TestExtensionHidesWhatIsAllowed " +
+		"TestExtensionOnlyInAllowedSites TestExtensionBesideAgentsInThePage",
 		"they look into Chromium's service worker, or its processes; Firefox's build has the same scripts"},
 	{"TestAnotherUserOfTheMachine TestForeignPort TestServeEndsWithItsParent TestWakeEndsWithItsProgram " +
 		"TestTypeScriptClient TestInspector TestConformance TestGoSDKClient TestGoSDKDefects " +
 		"TestTypeScriptClientAtAFleet TestConformanceOfAFleet TestWhatOthersDoNot " +
 		"TestClientThatFindsItsLogin",
 		"they are about agents and gateways: what a page's engine is makes no difference"},
+	{"TestEcosystemPages TestEcosystemServers", "they are about bundlers and servers: make test-ecosystem runs them"},
 	{"TestViewsSubscribe TestViewsFollow TestViewsFifty TestViewsNavigate TestViewsCallsSubscribedAndPolled " +
 		"TestViewsSwitchWhenTheHostIsLoadedAnew TestViewsOutliveTheConnection TestViewsWithoutTheWasm " +
 		"TestViewsOfAPlainHost TestViewsOfANativeHost TestViewsDemo",

@@ -15,8 +15,6 @@ const differences = `
 * **WebMCP.** Firefox and WebKit have no ` + "`document.modelContext`" + ` of their own: Pagewire brings a minimal one there.
 * **A policy without 'wasm-unsafe-eval'.** WebKit compiles wasm there and refuses to instantiate it, where the others
   refuse both. Pagewire takes either for what it is, and runs its core in a worker.
-* **The first agent of a page's life.** The wasm is fetched beside its loader, by a link that preloads it. In WebKit a
-  fetch does not find that, so the wasm is fetched twice.
 * **Two clients with the same ids on one window** (a transport of @mcp-b, which has no sessions). WebKit runs timers
   between the messages that wait in a window's queue, so that a read may be answered before the other client's request
   with the same id is there; that client then takes the answer for its own. In Chromium and Firefox such a request is

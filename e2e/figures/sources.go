@@ -44,9 +44,6 @@ func (b *book) sizes(root string) error {
 	}
 	var figures []entry
 	for _, w := range file.Weights {
-		if strings.HasPrefix(w.Name, "test/") {
-			continue
-		}
 		for _, form := range []struct {
 			name  string
 			value float64

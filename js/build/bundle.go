@@ -22,20 +22,25 @@ type script struct {
 var bundled = []script{
 	{"js/page/script.ts", "pagewire.js", api.FormatIIFE, api.PlatformBrowser},
 	{"js/page/module.ts", "pagewire.mjs", api.FormatESModule, api.PlatformBrowser},
+	{"js/page/module.ts", "pagewire.cjs", api.FormatCommonJS, api.PlatformBrowser},
+	{"js/page/server.ts", "pagewire.server.mjs", api.FormatESModule, api.PlatformNeutral},
+	{"js/page/server.ts", "pagewire.server.cjs", api.FormatCommonJS, api.PlatformNeutral},
 	{"js/core/core.ts", "pagewire.core.js", api.FormatESModule, api.PlatformBrowser},
 	// A classic worker: module workers obey other rules of the page's policy, and need a newer browser.
 	{"js/core/worker.ts", "pagewire.worker.js", api.FormatIIFE, api.PlatformBrowser},
 	{"js/cli/cli.ts", "cli.js", api.FormatESModule, api.PlatformNode},
 	{"js/react/index.ts", "react.js", api.FormatESModule, api.PlatformBrowser},
+	{"js/react/index.ts", "react.cjs", api.FormatCommonJS, api.PlatformBrowser},
 	{"js/share/store.ts", "store.js", api.FormatESModule, api.PlatformBrowser},
+	{"js/share/store.ts", "store.cjs", api.FormatCommonJS, api.PlatformBrowser},
 	{"js/share/elements.ts", "pagewire.elements.js", api.FormatESModule, api.PlatformBrowser},
+	{"js/share/elements.ts", "elements.cjs", api.FormatCommonJS, api.PlatformBrowser},
 	{"js/views/index.ts", "views.js", api.FormatESModule, api.PlatformBrowser},
 	{"js/view/index.ts", "view.js", api.FormatESModule, api.PlatformBrowser},
 	{"js/inject/inject.ts", "pagewire.inject.js", api.FormatIIFE, api.PlatformBrowser},
 	{"js/test/page.ts", "test/page.mjs", api.FormatESModule, api.PlatformNode},
 	{"js/extension/testing.ts", "test/extension.mjs", api.FormatESModule, api.PlatformNode},
-	{"js/core/core.ts", "test/tinygo.core.mjs", api.FormatESModule, api.PlatformNode},
-	{"js/views/edge.ts", "test/tinygo.views.mjs", api.FormatESModule, api.PlatformNode},
+	{"js/views/edge.ts", "test/views.mjs", api.FormatESModule, api.PlatformNode},
 }
 
 // bundleAll writes the scripts of dist/ and copies the types.
@@ -44,21 +49,14 @@ func bundleAll(root, dist string, tc toolchain) error {
 	if err != nil {
 		return err
 	}
-	wasmExecOfGo, err := findGo().wasmExecModule()
-	if err != nil {
-		return err
-	}
 	var errs []error
 	for _, s := range bundled {
 		options := s.options(root, dist)
 		options.Plugins = append(options.Plugins, virtualModule("wasm_exec", wasmExec))
-		if strings.HasPrefix(s.out, "test/tinygo.") {
-			options.Alias = map[string]string{"wasm_exec": "./js/test/tinygo/wasm_exec.mjs"}
-			options.Plugins = []api.Plugin{virtualModule("wasm_exec.go", wasmExecOfGo)}
-		}
 		errs = append(errs, bundle(options))
 	}
-	errs = append(errs, leaveImports(filepath.Join(dist, "pagewire.mjs")))
+	errs = append(errs, leaveImports(filepath.Join(dist, "pagewire.mjs")),
+		leaveImports(filepath.Join(dist, "pagewire.cjs")))
 	for _, name := range []string{"pagewire.d.ts", "react.d.ts", "store.d.ts", "elements.d.ts", "iife.d.ts",
 		"views.d.ts", "view.d.ts"} {
 		errs = append(errs, copyFile(filepath.Join(dist, name), filepath.Join(root, "js", name)))
@@ -76,11 +74,19 @@ func (s script) options(root, dist string) api.BuildOptions {
 	// the script alone has no 404 in its log.
 	options.Sourcemap = api.SourceMapExternal
 	switch s.out {
-	case "react.js":
+	case "pagewire.mjs", "pagewire.cjs":
+		options.Plugins = []api.Plugin{whenCalled(filepath.Join(root, "js/page/pagewire.ts"), "enter", shared(root))}
+		if s.format == api.FormatCommonJS {
+			options.Define["import.meta.url"] = "undefined" // a syntax error there
+		}
+	case "react.js", "react.cjs":
 		options.External = []string{"react"}
 		options.Banner = map[string]string{"js": clientDirective}
 		fallthrough
-	case "store.js", "pagewire.elements.js":
+	case "store.js", "store.cjs", "elements.cjs":
+		// By the package's name: on a server its exports lead to another file.
+		options.Plugins = []api.Plugin{neighbour("/page/module\\.ts$", "pagewire")}
+	case "pagewire.elements.js":
 		options.Plugins = []api.Plugin{neighbour("/page/module\\.ts$", "./pagewire.mjs")}
 	case "pagewire.inject.js":
 		options.Plugins = []api.Plugin{instead(filepath.Join(root, "js/page/load.ts"),
@@ -104,20 +110,49 @@ func neighbour(filter, path string) api.Plugin {
 	}
 }
 
-// instead puts one file of ours in the place of another.
+// instead puts one file of ours in the place of another, for whoever imports that. What imports both gets one module.
 func instead(of, file string) api.Plugin {
 	return api.Plugin{
 		Name: "instead",
 		Setup: func(b api.PluginBuild) {
-			b.OnLoad(api.OnLoadOptions{Filter: "/" + regexp.QuoteMeta(filepath.Base(of)) + "$"},
+			b.OnResolve(api.OnResolveOptions{Filter: "/" + regexp.QuoteMeta(filepath.Base(of)) + "$"},
+				func(args api.OnResolveArgs) (api.OnResolveResult, error) {
+					if filepath.Join(args.ResolveDir, args.Path) != of {
+						return api.OnResolveResult{}, nil
+					}
+					return api.OnResolveResult{Path: file}, nil
+				})
+		},
+	}
+}
+
+// whenCalled makes a file's function evaluate the file, and all that it imports, when it is called and not when it is
+// imported: who calls it can catch what goes wrong there.
+func whenCalled(file, function string, options api.BuildOptions) api.Plugin {
+	const page = "page"
+	options.EntryPoints = []string{file}
+	options.Define["PAGEWIRE_BUNDLED"] = "true"
+	options.Format = api.FormatIIFE
+	options.GlobalName = page
+	options.Platform = api.PlatformBrowser
+	options.Banner = map[string]string{"js": "export const " + function + " = (base, options) => {"}
+	options.Footer = map[string]string{"js": "return " + page + "." + function + "(base, options)}"}
+	options.Sourcemap = api.SourceMapInline
+	options.Write = false
+	return api.Plugin{
+		Name: "when called",
+		Setup: func(b api.PluginBuild) {
+			b.OnLoad(api.OnLoadOptions{Filter: "/" + regexp.QuoteMeta(filepath.Base(file)) + "$"},
 				func(args api.OnLoadArgs) (api.OnLoadResult, error) {
-					if args.Path != of {
+					if args.Path != file {
 						return api.OnLoadResult{}, nil
 					}
-					text, err := os.ReadFile(file)
-					contents := string(text)
-					return api.OnLoadResult{Contents: &contents, ResolveDir: filepath.Dir(file), Loader: api.LoaderTS},
-						err
+					result := api.Build(options)
+					if len(result.Errors) > 0 {
+						return api.OnLoadResult{}, messageError(result.Errors[0])
+					}
+					contents := string(result.OutputFiles[0].Contents)
+					return api.OnLoadResult{Contents: &contents, Loader: api.LoaderJS}, nil
 				})
 		},
 	}
@@ -145,7 +180,8 @@ func shared(root string) api.BuildOptions {
 		version = pkg.Version // else build says what is wrong with it
 	}
 	return api.BuildOptions{
-		Define:            map[string]string{"PAGEWIRE_VERSION": strconv.Quote(version)},
+		Define: map[string]string{"PAGEWIRE_VERSION": strconv.Quote(version),
+			"PAGEWIRE_BUNDLED": "false"},
 		AbsWorkingDir:     root,
 		Bundle:            true,
 		Write:             true,
@@ -205,7 +241,9 @@ func virtualModule(name, source string) api.Plugin {
 					return api.OnResolveResult{Path: args.Path, Namespace: name}, nil
 				})
 			b.OnLoad(api.OnLoadOptions{Filter: ".*", Namespace: name}, func(api.OnLoadArgs) (api.OnLoadResult, error) {
-				return api.OnLoadResult{Contents: &source, Loader: api.LoaderJS}, nil
+				// What it imports itself has an absolute path, which esbuild resolves from any directory.
+				return api.OnLoadResult{Contents: &source, Loader: api.LoaderJS,
+					ResolveDir: string(filepath.Separator)}, nil
 			})
 		},
 	}

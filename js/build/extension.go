@@ -101,7 +101,7 @@ func firefoxManifest(chromium []byte) ([]byte, error) {
 	for _, name := range []string{"key", "minimum_chrome_version", "side_panel", "version_name"} {
 		delete(manifest, name)
 	}
-	manifest["permissions"] = []string{"nativeMessaging", "storage"}
+	manifest["permissions"] = []string{"nativeMessaging", "scripting", "storage"}
 	manifest["background"] = map[string]any{"scripts": []string{"worker.js"}}
 	manifest["sidebar_action"] = map[string]any{"default_panel": "panel.html", "default_title": "Pagewire",
 		"default_icon": "icon-32.png", "open_at_install": false}

@@ -1,7 +1,7 @@
 // Command build makes everything that Pagewire ships, into dist/ and bin/:
 //
 //	dist/pagewire.js         script tag: the page layer, and nothing else
-//	dist/pagewire.mjs        the same for import
+//	dist/pagewire.mjs        the same for import; pagewire.cjs for require; pagewire.server.mjs, .cjs for servers
 //	dist/pagewire.elements.js  resources by attributes, for a script tag or an import
 //	dist/pagewire.core.js    the loader and wasm_exec, fetched with the core
 //	dist/pagewire.worker.js  the same for a page whose policy forbids WebAssembly
@@ -21,14 +21,16 @@
 //
 // Usage, from anywhere in the repository:
 //
-//	go run ./js/build          build; -core=go or -core=tinygo says by what, else TinyGo is taken where it is on PATH;
+//	go run ./js/build          build; -core=go or -core=tinygo says by what, else TinyGo is taken where it is there;
 //	                           -version says what is stamped instead of the version in js/package.json
 //	go run ./js/build -size    print what dist/ weighs, and what of the core each package does; exit 1 above a budget
 //
+//	go run ./js/build -install-tinygo   install TinyGo, unless it is there
+//
 // What is released of this make release says (js/build/release).
 //
-// It needs Go and what js/package-lock.json names (make installs that). It downloads nothing, and it keeps no cache
-// of its own: go build has one, and esbuild needs none.
+// It needs Go and what js/package-lock.json names (make installs that). But for -install-tinygo it downloads nothing,
+// and it keeps no cache of its own: go build has one, and esbuild needs none.
 package main
 
 import (
@@ -62,7 +64,8 @@ var shipped = []string{
 var inspector = []string{"inspector/index.html", "inspector/inspector.js", "inspector/inspector.css"}
 
 func main() {
-	core := flag.String("core", "", "compile the core by `go` or tinygo; without it by tinygo where it is on PATH")
+	core := flag.String("core", "", "compile the core by `go` or tinygo; without it by TinyGo where it is installed")
+	tinygo := flag.Bool("install-tinygo", false, "install TinyGo below the user's cache directory, and build nothing")
 	size := flag.Bool("size", false, "print what dist/ weighs raw, by gzip and by brotli, and each package in the core; fail above a budget")
 	flag.StringVar(&stamped, "version", "", "stamp this version on everything, instead of the one in js/package.json")
 	flag.Parse()
@@ -71,7 +74,11 @@ func main() {
 		os.Exit(2)
 	}
 	root, err := findRoot()
-	if err == nil {
+	switch {
+	case err != nil:
+	case *tinygo:
+		err = installTinyGo(os.Stdout)
+	default:
 		err = do(root, *core, *size)
 	}
 	if err != nil {
@@ -88,14 +95,25 @@ func do(root, core string, size bool) error {
 	if size {
 		return sizes(os.Stdout, root, tc)
 	}
-	return build(root, tc)
+	err = build(root, tc)
+	if err == nil && core == "" && !tc.tiny {
+		fmt.Printf("build: without TinyGo %s the core is 14 times as large as what ships; make tinygo installs it (750 MB)\n",
+			tinyGoVersion)
+	}
+	return err
 }
 
 // sizes prints what dist/ weighs, and what of it each package of Go does. The weights go into dist/sizes.json too,
-// which make figures reads.
+// which make figures reads. What Go has compiled does not ship: it is weighed as a whole, and has no budget.
 func sizes(w io.Writer, root string, tc toolchain) error {
 	dist := filepath.Join(root, "dist")
-	weights, err := weigh(dist, artefacts)
+	list := slices.Clone(artefacts)
+	for i, a := range list {
+		if !tc.tiny && strings.HasSuffix(a.name, ".wasm") {
+			list[i].budget = 0
+		}
+	}
+	weights, err := weigh(dist, list)
 	if err != nil {
 		return err
 	}
@@ -103,12 +121,15 @@ func sizes(w io.Writer, root string, tc toolchain) error {
 	if err == nil {
 		err = os.WriteFile(filepath.Join(dist, "sizes.json"), append(text, '\n'), 0o644)
 	}
+	err = errors.Join(err, printWeights(w, weights))
+	if !tc.tiny {
+		return err
+	}
 	brotlis := map[string]int{}
 	for _, a := range weights {
 		brotlis[a.Name] = a.Brotli
 	}
-	return errors.Join(err, printWeights(w, weights),
-		weighPackages(w, root, tc, "./wasm", brotlis["pagewire.wasm"]),
+	return errors.Join(err, weighPackages(w, root, tc, "./wasm", brotlis["pagewire.wasm"]),
 		weighPackages(w, root, tc, "./wasm/views", brotlis["pagewire.views.wasm"]))
 }
 
@@ -126,11 +147,8 @@ func build(root string, tc toolchain) error {
 
 	compiled := make(chan error, 1)
 	go func() {
-		emulated := findGo("lean") // js/test/tinygo/wasm_exec.mjs
 		compiled <- errors.Join(tc.compile(root, filepath.Join(dist, "pagewire.wasm"), "./wasm"),
-			tc.compile(root, filepath.Join(dist, "pagewire.views.wasm"), "./wasm/views"),
-			emulated.compile(root, filepath.Join(dist, "test/tinygo.wasm"), "./wasm"),
-			emulated.compile(root, filepath.Join(dist, "test/tinygo.views.wasm"), "./wasm/views"))
+			tc.compile(root, filepath.Join(dist, "pagewire.views.wasm"), "./wasm/views"))
 	}()
 	err := errors.Join(bundleAll(root, dist, tc), bundleWorker(root, dist, tc))
 	if err := errors.Join(err, <-compiled); err != nil {

@@ -26,10 +26,38 @@ type source struct {
 // stamped is the version of a release, which is stamped on everything instead of the one in js/package.json.
 var stamped string
 
-// export is one entry of "exports". Types come first: a resolver takes the first condition that it knows.
+// export is one entry of "exports". A resolver takes the first condition that it knows. So types come first, then the
+// servers that call themselves browsers too, and a browser comes before node, which Electron's windows are as well.
 type export struct {
-	Types   string `json:"types,omitempty"`
+	Types     string `json:"types,omitempty"`
+	Workerd   string `json:"workerd,omitempty"`    // Cloudflare
+	EdgeLight string `json:"edge-light,omitempty"` // Vercel, Next.js
+	Browser   *files `json:"browser,omitempty"`
+	Node      *files `json:"node,omitempty"`
+	files
+}
+
+// files are an export's by the kind of module that is asked for. Bundlers know "module", and take that for require,
+// too: the file by which they find the core is a module.
+type files struct {
+	Module  string `json:"module,omitempty"`
+	Require string `json:"require,omitempty"`
 	Default string `json:"default"`
+}
+
+// elsewhere is the export of what pages alone use: servers get a file that does nothing.
+func elsewhere(types string, page files) export {
+	const server = "./pagewire.server.mjs"
+	return export{types, server, server, &page, &files{Require: "./pagewire.server.cjs", Default: server}, page}
+}
+
+// everywhere is the export of one file, or of two that are the same.
+func everywhere(types, file, require string) export {
+	f := files{Default: file}
+	if require != "" {
+		f.Module, f.Require = file, require
+	}
+	return export{Types: types, files: f}
 }
 
 // manifest is the package.json that is published. It has no dependencies and no scripts, so that installing it runs
@@ -58,10 +86,16 @@ type peerMeta struct {
 // packaged are the files that only the npm package holds, beside those that are shipped.
 var packaged = []string{
 	"cli.js",
+	"pagewire.cjs",
+	"pagewire.server.mjs",
+	"pagewire.server.cjs",
 	"react.js",
+	"react.cjs",
 	"react.d.ts",
 	"store.js",
+	"store.cjs",
 	"store.d.ts",
+	"elements.cjs",
 	"elements.d.ts",
 	"iife.d.ts",
 	"views.js",
@@ -106,26 +140,29 @@ func manifestOf(pkg source) manifest {
 		Main:   "./pagewire.mjs",
 		Bin:    map[string]string{"pagewire": "./cli.js"},
 		Exports: map[string]export{
-			".":                  {types, "./pagewire.mjs"},
-			"./react":            {"./react.d.ts", "./react.js"},
-			"./store":            {"./store.d.ts", "./store.js"},
-			"./elements":         {"./elements.d.ts", "./pagewire.elements.js"},
-			"./iife":             {"./iife.d.ts", "./pagewire.js"},
-			"./views":            {"./views.d.ts", "./views.js"},
-			"./views.wasm":       {"", "./pagewire.views.wasm"},
-			"./view":             {"./view.d.ts", "./view.js"},
-			"./extension/page":   {"", "./extension.page.js"},
-			"./extension/relay":  {"", "./extension.relay.js"},
-			"./extension/worker": {"./extension.d.ts", "./extension.worker.js"},
-			"./core":             {"", "./pagewire.core.js"},
-			"./worker":           {"", "./pagewire.worker.js"},
-			"./wasm":             {"", "./pagewire.wasm"},
-			"./package.json":     {"", "./package.json"},
+			".":       elsewhere(types, files{"./pagewire.mjs", "./pagewire.cjs", "./pagewire.mjs"}),
+			"./react": everywhere("./react.d.ts", "./react.js", "./react.cjs"),
+			"./store": everywhere("./store.d.ts", "./store.js", "./store.cjs"),
+			"./elements": elsewhere("./elements.d.ts",
+				files{"./pagewire.elements.js", "./elements.cjs", "./pagewire.elements.js"}),
+			"./iife":             elsewhere("./iife.d.ts", files{Default: "./pagewire.js"}),
+			"./views":            everywhere("./views.d.ts", "./views.js", ""),
+			"./views.wasm":       everywhere("", "./pagewire.views.wasm", ""),
+			"./view":             everywhere("./view.d.ts", "./view.js", ""),
+			"./extension/page":   everywhere("", "./extension.page.js", ""),
+			"./extension/relay":  everywhere("", "./extension.relay.js", ""),
+			"./extension/worker": everywhere("./extension.d.ts", "./extension.worker.js", ""),
+			"./core":             everywhere("", "./pagewire.core.js", ""),
+			"./worker":           everywhere("", "./pagewire.worker.js", ""),
+			"./wasm":             everywhere("", "./pagewire.wasm", ""),
+			"./package.json":     everywhere("", "./package.json", ""),
 		},
 		// The page layer installs itself when it is imported: a bundler must not drop `import 'pagewire'`. It may drop
-		// an import of the hook, or of shareStore, that nothing uses.
-		SideEffects: []string{"./pagewire.mjs", "./pagewire.js", "./pagewire.elements.js", "./pagewire.worker.js",
-			"./extension.page.js", "./extension.relay.js"},
+		// an import of the hook, or of shareStore, that nothing uses. Servers' files have none, but esbuild warns of
+		// each import without a name from a file that is not named here.
+		SideEffects: []string{"./pagewire.mjs", "./pagewire.cjs", "./pagewire.server.mjs", "./pagewire.server.cjs",
+			"./pagewire.js", "./pagewire.elements.js", "./elements.cjs", "./pagewire.worker.js", "./extension.page.js",
+			"./extension.relay.js"},
 		Peers:     map[string]string{"react": ">=18"},
 		PeersMeta: map[string]peerMeta{"react": {Optional: true}},
 		Optional:  programs,

@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -44,7 +43,7 @@ func weighPackages(w io.Writer, root string, tc toolchain, pkg string, whole int
 	if err != nil {
 		return err
 	}
-	paths, err := tc.dependencies(root, pkg)
+	paths, err := dependencies(root, pkg)
 	if err != nil {
 		return err
 	}
@@ -59,23 +58,21 @@ func weighPackages(w io.Writer, root string, tc toolchain, pkg string, whole int
 
 // named is tc with the names of functions left in what it compiles.
 func (tc toolchain) named() toolchain {
-	tc.command = slices.DeleteFunc(slices.Clone(tc.command), func(arg string) bool {
-		return strings.HasPrefix(arg, "-ldflags=") || arg == "-no-debug"
-	})
+	tc.names = true
 	return tc
 }
 
-// dependencies are the paths of all packages that may be in what is compiled of pkg.
-func (tc toolchain) dependencies(root, pkg string) ([]string, error) {
-	cmd := exec.Command("go", "list", "-deps", pkg)
+// dependencies are the paths of all packages that may be in what TinyGo compiles of pkg.
+func dependencies(root, pkg string) ([]string, error) {
+	cmd := exec.Command("go", "list", "-deps", "-tags=tinygo", pkg)
 	cmd.Dir = root
 	cmd.Env = append(os.Environ(), "GOOS=js", "GOARCH=wasm")
 	text, err := cmd.Output()
 	if err != nil {
 		return nil, fmt.Errorf("go list -deps %s: %w", pkg, err)
 	}
-	// What the compilers add stands in no list.
-	return append(strings.Fields(string(text)), "type", "internal/task", "internal/gclayout"), nil
+	// What the compiler adds stands in no list.
+	return append(strings.Fields(string(text)), "internal/task", "internal/gclayout"), nil
 }
 
 // sharesOf splits the code of a module by package, and has its data.
@@ -172,7 +169,7 @@ func imported(all []section) (n int) {
 		for range r.number() {
 			r.bytes(r.number())
 			r.bytes(r.number())
-			if r.byte() != 0 { // a memory or a table: Go and TinyGo import functions alone
+			if r.byte() != 0 { // a memory or a table: TinyGo imports functions alone
 				return n
 			}
 			r.number()
@@ -208,30 +205,19 @@ func functionNames(all []section) (map[int]string, error) {
 	return nil, errors.New("names: the module has none")
 }
 
-// unnamable is what Go's linker writes as _ in the names of functions.
-var unnamable = regexp.MustCompile(`[^\w.]`)
-
-// packagesBy returns what says to which of the packages a function belongs, by its name. Go writes
-// "github.com_pagewire_pagewire_bridge.__Engine_.Open", TinyGo "(*github.com/pagewire/pagewire/bridge.Engine).Open".
+// packagesBy returns what says to which of the packages a function belongs, by the name that TinyGo gives it:
+// "(*github.com/pagewire/pagewire/bridge.Engine).Open", "main.open#wasmexport". C has names without packages.
 func packagesBy(paths []string) func(function string) string {
-	written := map[string]string{}
-	for _, path := range paths {
-		written[unnamable.ReplaceAllLiteralString(path, "_")] = path
-	}
 	return func(function string) string {
-		name := strings.TrimLeft(unnamable.ReplaceAllLiteralString(function, "_"), "_")
-		for end := len(name); end > 0; {
-			end = strings.LastIndexByte(name[:end], '.')
-			if end < 0 {
-				break
-			}
-			if path, ok := written[name[:end]]; ok {
+		name := strings.TrimLeft(function, "(*")
+		if i := strings.IndexAny(name, "[#$"); i >= 0 { // type arguments, and parts of a function
+			name = name[:i]
+		}
+		for end := strings.LastIndexByte(name, '.'); end > 0; end = strings.LastIndexByte(name[:end], '.') {
+			if path := name[:end]; path == "main" || slices.Contains(paths, path) {
 				return path
 			}
 		}
-		if strings.HasPrefix(name, "main.") {
-			return "main"
-		}
-		return "(assembly)"
+		return "(libc)"
 	}
 }

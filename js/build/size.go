@@ -21,23 +21,22 @@ type artefact struct {
 	budget int // bytes of brotli at quality 11; 0: none
 }
 
-// artefacts and their budgets. pagewire.js is paid by every page that uses Pagewire, agent or not; pagewire.wasm (as Go
-// builds it, safejs included) only by pages that an agent visits; pagewire.views.wasm only by pages that host Views. A
-// budget is raised with the reason in the commit, or not at all.
+// artefacts and their budgets. pagewire.js is paid by every page that uses Pagewire, agent or not; pagewire.wasm only
+// by pages that an agent visits; pagewire.mjs has 400 bytes more than pagewire.js for places without a page, where
+// importing it must not throw; pagewire.views.wasm only by pages that host Views. Their budgets are of TinyGo's build.
+// A budget is raised with the reason in the commit, or not at all.
 var artefacts = []artefact{
 	{"pagewire.js", 6_100},
-	{"pagewire.mjs", 6_100},
+	{"pagewire.mjs", 6_550},
 	{"pagewire.core.js", 0},
 	{"pagewire.worker.js", 0},
-	{"pagewire.wasm", 562_000},
+	{"pagewire.wasm", 46_000},
 	{"pagewire.elements.js", 0},
 	{"store.js", 0},
 	{"react.js", 0},
 	{"views.js", 0},
 	{"view.js", 0},
-	{"pagewire.views.wasm", 459_300},
-	// The core by Go without safejs, which no page loads: what safejs costs is the difference.
-	{"test/tinygo.wasm", 0},
+	{"pagewire.views.wasm", 55_000},
 }
 
 // A weight is what an artefact weighs, in bytes.
@@ -47,8 +46,8 @@ type weight struct {
 	Budget            int `json:",omitempty"` // of the brotli; 0: none
 }
 
-// weigh weighs each artefact in dist: raw, by gzip -9 and by brotli 11. The brotli is a Go one; on these files it is as
-// small as the reference coder, to the byte.
+// weigh weighs each artefact in dist: raw, by gzip -9 and by brotli 11. The brotli is a Go one; on these files it is
+// as small as the reference coder, to the byte.
 func weigh(dist string, list []artefact) ([]weight, error) {
 	weights := make([]weight, len(list))
 	failed := make([]error, len(list))

@@ -1,14 +1,17 @@
 import type { CoreOptions } from "../link/link.ts";
 
 /**
- * Fetches and compiles pagewire.wasm: while it arrives if it has the right content type, from its bytes otherwise.
- * Rejects with a CompileError exactly where wasm is forbidden or the bytes are not wasm. (WebKit compiles it where it
- * is forbidden, and throws the CompileError when it is instantiated.)
+ * Fetches and compiles pagewire.wasm, or takes what the page layer has fetched: while it arrives if it has the right
+ * content type, from its bytes otherwise. Rejects with a CompileError exactly where wasm is forbidden or the bytes
+ * are not wasm. (WebKit compiles it where it is forbidden, and throws the CompileError when it is instantiated.)
  */
-export async function compile(options: CoreOptions): Promise<WebAssembly.Module> {
+export async function compile(options: CoreOptions, given?: Promise<Response>): Promise<WebAssembly.Module> {
   let response: Response;
   try {
-    response = await fetch(options.wasm, options.integrity ? { integrity: options.integrity } : {});
+    const first = await given?.catch(() => undefined);
+    // What has failed is fetched again: then the error says why.
+    const usable = first?.ok && !first.bodyUsed;
+    response = usable ? first : await fetch(options.wasm, { integrity: options.integrity ?? "" });
   } catch (cause) {
     const why = options.integrity
       ? "unreachable, forbidden by connect-src, or not what the integrity value says"

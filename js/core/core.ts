@@ -9,16 +9,21 @@
 import { attach } from "./edge.ts";
 import { compile } from "./compile.ts";
 import { remote } from "./remote.ts";
+import { arrive } from "../late/late.ts";
 import type { CoreOptions, PortCore, PortSource } from "../link/link.ts";
 
-export { arrive } from "../late/late.ts";
+export { arrive };
+
+// For a page layer in a bundle that has dropped the exports of this file: load.ts waits for this call.
+const GIVE = Symbol.for("pagewire.core");
+(globalThis as { [GIVE]?: (module: object) => void })[GIVE]?.({ arrive, start });
 
 /** What was compiled last, and from where. */
 let compiled: { url: string; module: Promise<WebAssembly.Module> } | undefined;
 
 /** Starts a core. Rejects with an error that says what to do about it. */
-export async function start(page: PortSource, options: CoreOptions): Promise<PortCore> {
-  if (compiled?.url !== options.wasm) compiled = { url: options.wasm, module: compile(options) };
+export async function start(page: PortSource, options: CoreOptions, given?: Promise<Response>): Promise<PortCore> {
+  if (compiled?.url !== options.wasm) compiled = { url: options.wasm, module: compile(options, given) };
   try {
     return await attach(page, await compiled.module, options);
   } catch (cause) {

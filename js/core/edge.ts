@@ -16,9 +16,6 @@ import type { CoreOptions, PortCore, PortSource } from "../link/link.ts";
 interface Exports {
   mem?: WebAssembly.Memory;
   memory?: WebAssembly.Memory;
-  /** TinyGo's build takes its options by these two; Go's reads them from its global object. */
-  option?(which: number, bytes: number): number;
-  begin?(tools: number): number;
   limit(): number;
   buffer(bytes: number): number;
   register(now: number, bytes: number): number;
@@ -32,6 +29,9 @@ interface Exports {
   complete(now: number, call: number, status: number, size: number, bytes: number): number;
   tick(now: number): number;
 }
+
+/** A core that Go has compiled has reported itself why it returns dead. */
+const reported = "the core stopped on an internal error";
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
@@ -51,11 +51,27 @@ export async function attach(page: PortSource, module: WebAssembly.Module, optio
     exports = undefined;
     clearTimeout(timer);
   };
+  /** What ended the core, until the page has been told. */
+  let failure: (() => string) | undefined;
+  const tell = (): void => {
+    const why = failure;
+    if (!why) return;
+    failure = undefined;
+    try {
+      clearTimeout(timer);
+      ended = why();
+      if (ended !== reported) page.report(ended);
+      page.dead(ended);
+    } catch (cause) {
+      failure = why;
+      throw cause;
+    }
+  };
   const die = (reason: string): void => {
     if (!exports) return;
-    ended = reason;
-    stop();
-    guarded(() => page.dead(reason));
+    exports = undefined;
+    failure = () => reason;
+    guarded(tell);
   };
   // What the page layer throws must not unwind Go's frames. It throws nothing by contract; this is for its bugs.
   const guarded = (call: () => void): void => {
@@ -72,14 +88,23 @@ export async function attach(page: PortSource, module: WebAssembly.Module, optio
 
   /**
    * Calls an export, unless the core has ended: whatever is not alive is the end of it. In TinyGo's build a panic is a
-   * trap, which is an exception here.
+   * trap, which is an exception here; so are a stack and a memory that are full, in both.
    */
   const enter = (call: (e: Exports) => number): void => {
-    if (!exports) return;
+    if (!exports) return tell();
     try {
-      if (call(exports) !== 0) die("the core stopped on an internal error");
+      if (call(exports) === 0) return;
+      failure = () => reported;
     } catch (cause) {
-      die(`the core stopped: ${cause}`);
+      failure = () => `the core stopped: ${go.said || cause}`;
+    }
+    // Where the stack is full, the call of a function throws: so nothing is called before this. Who tells the page then
+    // is a timer, and if not even that can be set, the page's next call.
+    exports = undefined;
+    try {
+      tell();
+    } catch {
+      setTimeout(tell);
     }
   };
   /** Writes `s` to the instance and returns its length in bytes, or -1 if it is longer than `most`. */
@@ -162,18 +187,14 @@ export async function attach(page: PortSource, module: WebAssembly.Module, optio
   memory = (up.mem ?? up.memory)!;
   exports = up;
   go.exit = (code) => die(`the core exited with status ${code}`);
-  // run returns control when Go's main blocks, and its promise settles only if the program ends, which is a failure.
-  // TinyGo's c-shared mode has no main that goes on: there it resolves at once, and an end is told by exited alone.
-  go.run(instance).then(
-    () => go.exited && die("the core ended"),
-    (cause) => die(`the core ended: ${cause}`),
-  );
-  await undefined; // a start that has thrown is told by then
-  if (up.begin) {
-    [options.name, options.version, options.origin].forEach((text, which) =>
-      enter((e) => e.option!(which, write(e, text ?? "", whole))),
+  // A promise settles only if the program ends, which is a failure.
+  try {
+    go.run(instance)?.then(
+      () => die("the core ended"),
+      (cause) => die(`the core ended: ${cause}`),
     );
-    enter((e) => e.begin!(options.tools ? 1 : 0));
+  } catch (cause) {
+    die(`the core ended: ${go.said || cause}`);
   }
   if (!exports) throw new Error(`pagewire: ${ended}`);
   const messageBytes = up.limit();

@@ -1,16 +1,22 @@
-/** The virtual module that js/build makes of the toolchain's wasm_exec.js. */
+/**
+ * The virtual module that js/build makes for the toolchain that compiles the core: of Go's wasm_exec.js, or tinygo.ts.
+ */
 declare module "wasm_exec" {
   /** A Go program in waiting. */
   export interface Go {
     importObject: WebAssembly.Imports;
-    /** The environment variables of a Go program; TinyGo's runtime looks at none. */
-    env: Record<string, string>;
-    /** Called when the program ends, which a core never does unless it has failed. */
-    exit: (code: number) => void;
-    /** Whether the program has ended. */
-    exited: boolean;
-    run(instance: WebAssembly.Instance): Promise<void>;
+    /** What a panic has said. Go's build reports it itself. */
+    said?: string;
+    /** The environment variables of a program that Go has compiled. */
+    env?: Record<string, string>;
+    /** Called when such a program ends, which a core never does unless it has failed. */
+    exit?: (code: number) => void;
+    /**
+     * Starts the program. Go's runs on: the promise is settled when it ends. TinyGo's has started when this returns,
+     * and may throw.
+     */
+    run(instance: WebAssembly.Instance): Promise<void> | void;
   }
-  /** Evaluates wasm_exec.js with `scope` as its global object, so that the page's own is left alone. */
+  /** `scope` is what a program that Go has compiled sees as its global object, so that the page's own is left alone. */
   export function load(scope: object): new () => Go;
 }

@@ -9,6 +9,7 @@
 import { documents, Live } from "./documents.ts";
 import { nativeMessaging } from "./nativemessaging.ts";
 import { permissions } from "./permissions.ts";
+import { place } from "./scripts.ts";
 import type { Transport } from "./transport.ts";
 import { socket } from "./socket.ts";
 import type { Shown, Request } from "./state.ts";
@@ -21,6 +22,16 @@ const lookAgain = 60_000;
 
 const granted = permissions();
 const views = new Set<chrome.runtime.Port>();
+
+/** Has the content scripts where the user wants them. */
+const placed = async () => {
+  const p = await granted;
+  await place(p.only ? (p.stopped ? [] : p.list().map(({ origin }) => origin)) : undefined);
+};
+void placed();
+// Has the browser start the worker, which is all.
+chrome.runtime.onInstalled.addListener(() => {});
+chrome.runtime.onStartup.addListener(() => {});
 
 const pages = documents(
   {
@@ -142,6 +153,7 @@ async function show(all: readonly Live[]): Promise<Shown> {
   const p = await granted;
   return {
     stopped: p.stopped,
+    only: p.only,
     origins: p.list(),
     gateway: {
       transport: transport!.state.transport,
@@ -192,6 +204,9 @@ chrome.runtime.onConnect.addListener((port) => {
     if (said.do === "allow") await p.allow(said.origin, said.grant);
     else if (said.do === "revoke") await p.revoke(said.origin);
     else if (said.do === "stop") await p.stop(said.on);
+    else if (said.do === "only") await p.keepOut(said.on);
+    await placed();
+    if (said.do === "allow" && said.tab !== undefined) await chrome.tabs.reload(said.tab);
     await pages.look();
     await update();
   });

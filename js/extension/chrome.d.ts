@@ -46,13 +46,31 @@ declare namespace chrome {
     const local: Area;
     const session: Area;
   }
+  namespace scripting {
+    interface ContentScript {
+      readonly id: string;
+      readonly js: readonly string[];
+      readonly matches: readonly string[];
+      readonly allFrames: boolean;
+      readonly runAt: "document_start";
+      readonly world: "MAIN" | "ISOLATED";
+    }
+    function getRegisteredContentScripts(): Promise<ContentScript[]>;
+    function registerContentScripts(scripts: readonly ContentScript[]): Promise<void>;
+    function updateContentScripts(scripts: readonly ContentScript[]): Promise<void>;
+    function unregisterContentScripts(): Promise<void>;
+  }
   namespace tabs {
     interface Tab {
       readonly id?: number;
+      readonly url?: string;
       readonly windowId: number;
     }
     function query(what: { active?: boolean; currentWindow?: boolean; windowId?: number }): Promise<Tab[]>;
+    function get(tab: number): Promise<Tab>;
+    function reload(tab: number): Promise<void>;
     function sendMessage(tab: number, message: unknown): Promise<unknown>;
+    const onUpdated: Event<(tab: number) => void>;
     const onActivated: Event<(info: { tabId: number; windowId: number }) => void>;
   }
   namespace windows {

@@ -157,7 +157,7 @@ export class Live implements Omit<Document, "open" | "sessions"> {
     if (typeof frame === "string" && /^(\d{1,4}(\.\d{1,4}){0,7})?$/.test(frame)) this.frame = frame;
     if (typeof url === "string" && url.length <= 8192 && url.startsWith(this.origin + "/")) this.url = url;
     if (typeof title === "string") this.title = title.slice(0, maxTitle);
-    if (typeof focused === "number" && focused > this.focused) this.focused = Math.min(Math.floor(focused), Date.now());
+    if (typeof focused === "number" && focused > 0) this.focused = Math.min(Math.floor(focused), Date.now());
     if (this.greeted && (this.title !== before || this.focused !== then))
       this.ends?.frame(JSON.stringify([["note", { title: this.title, focused: this.focused }]]));
     this.keeper.changed();

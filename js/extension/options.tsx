@@ -1,6 +1,6 @@
 // The options: every site that the user has allowed, the switch that stops all, and what was refused.
 import { render } from "preact";
-import { Gateway, Stop } from "./parts.tsx";
+import { Gateway, Only, Stop } from "./parts.tsx";
 import { follow, type Shown } from "./state.ts";
 
 const root = document.getElementById("app")!;
@@ -15,8 +15,13 @@ const draw = (shown: Shown) =>
         <section aria-labelledby="sites">
           <h2 id="sites">Allowed sites</h2>
           <Stop shown={shown} act={act} />
+          <Only shown={shown} act={act} />
           {!shown.origins.length && (
-            <p class="empty">None. A site asks by the badge on Pagewire's button; allow it in the popup.</p>
+            <p class="empty">
+              {shown.only
+                ? "None. Allow the site in front in the popup."
+                : "None. A site asks by the badge on Pagewire's button; allow it in the popup."}
+            </p>
           )}
           <ul class="origins">
             {shown.origins.map(({ origin, grant }) => (

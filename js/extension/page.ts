@@ -12,23 +12,25 @@
  * its own.)
  */
 import {
+  apply,
+  defineProperty,
+  exec,
   listen,
   messageData,
   messagePorts,
   microtask,
   parse,
   postToPort,
+  SafeURL,
   startPort,
   unlisten,
 } from "../page/intrinsics.ts";
-import type { PagewireOptions } from "../pagewire.d.ts";
 import { boot } from "../page/pagewire.ts";
-import { type Post, shared } from "../page/shared.ts";
-import { nowhere, onstart } from "./load.ts";
+import { type Adopt, type Post, shared } from "../page/shared.ts";
+import { nowhere, serveBy } from "./load.ts";
 import { type Down, handover } from "./messages.ts";
 
 const preventDefault = Event.prototype.preventDefault;
-const { apply } = Reflect;
 
 // Not in a document that has no origin of its own (a sandboxed frame).
 if (globalThis.isSecureContext && /^https?:/.test(globalThis.origin)) {
@@ -41,33 +43,24 @@ if (globalThis.isSecureContext && /^https?:/.test(globalThis.origin)) {
       const port = messagePorts(event)[0];
       if (!port) return;
       apply(preventDefault, event, []); // tells the relay that it has arrived
-      run(port, (post) => configure({ gateway: post as unknown as string }));
+      run(port, (post) => configure({ __proto__: null, gateway: post } as object));
     };
     listen(window, handover, take);
-    // A page's own script tag finds ours, and does nothing: what it says is done here.
+    // A page's own script finds ours, and does nothing: what it says is done here.
     let adopted = false;
-    const adopt = () => {
+    const adopt: Adopt = (base, options, load) => {
       if (adopted) return;
-      const script = document.querySelector<HTMLScriptElement>(
-        "script[src$='/pagewire.js'], script[src^='pagewire.js']",
-      );
-      if (!script) return;
       adopted = true;
-      const beside = (file: string) => new URL(file, script.src).href;
-      const { exposeErrors, ...rest } = { ...script.dataset };
-      const files = {
+      serveBy(load);
+      const beside = (file: string) => new SafeURL(file, base).href;
+      configure({
         core: beside("pagewire.core.js"),
         wasm: beside("pagewire.wasm"),
         worker: beside("pagewire.worker.js"),
-      };
-      pagewire.configure({
-        ...files,
-        ...rest,
-        ...(exposeErrors !== undefined && { exposeErrors: exposeErrors !== "false" }),
-      } as PagewireOptions);
+        ...options,
+      });
     };
-    onstart(adopt);
-    listen(document, "DOMContentLoaded", adopt);
+    defineProperty(pagewire, "adopt", { __proto__: null, value: adopt } as PropertyDescriptor);
   }
 }
 
@@ -115,7 +108,7 @@ function run(port: MessagePort, begin: (post: Post) => void): void {
     try {
       let n = 0;
       const all = await context!.getTools!();
-      for (let i = 0; i < all.length; i++) if (!ours.test(all[i]!.name)) n++;
+      for (let i = 0; i < all.length; i++) if (!exec(ours, all[i]!.name)) n++;
       tools = n;
       soon();
     } catch {} // a context without tools, or a page that has replaced it

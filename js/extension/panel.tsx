@@ -3,7 +3,7 @@ import { render } from "preact";
 import { App } from "../inspector/app.tsx";
 import { Feed } from "../inspector/feed.ts";
 import { startTheme } from "../inspector/theme.ts";
-import { Gateway, Sites, Stop } from "./parts.tsx";
+import { Gateway, originOf, Sites, Stop } from "./parts.tsx";
 import { prove } from "./prove.ts";
 import { follow, type Shown } from "./state.ts";
 
@@ -11,13 +11,15 @@ const root = document.getElementById("app")!;
 const query = new URLSearchParams(location.search);
 let tab = Number(query.get("tab")) || undefined;
 let shown: Shown | undefined;
+/** The tab's origin. */
+let here = "";
 
 const draw = () =>
   render(
     <>
       {shown && (
         <div class="sites">
-          <Sites shown={shown} tab={tab} act={act} />
+          <Sites shown={shown} tab={tab} here={here} act={act} />
           <Stop shown={shown} act={act} />
           <Gateway shown={shown} />
         </div>
@@ -42,12 +44,14 @@ const act = follow((now) => {
   shown = now;
   draw();
 });
-if (!tab) {
-  const look = async () => {
-    tab = (await chrome.tabs.query({ active: true, currentWindow: true }))[0]?.id;
-    draw();
-  };
-  chrome.tabs.onActivated.addListener(() => void look());
-  await look();
-}
-draw();
+const follows = !tab;
+const look = async () => {
+  if (follows) tab = (await chrome.tabs.query({ active: true, currentWindow: true }))[0]?.id;
+  here = await originOf(tab);
+  draw();
+};
+chrome.tabs.onActivated.addListener(() => void look());
+chrome.tabs.onUpdated.addListener((id) => {
+  if (id === tab) void look();
+});
+await look();

@@ -23,8 +23,26 @@ function sitesOf(shown: Shown, tab: number | undefined): Site[] {
   return [...sites.values()];
 }
 
-export function Sites({ shown, tab, act }: { shown: Shown; tab: number | undefined; act: Do }) {
+/** The origin of the page that a tab shows, if it is one of the web. */
+export async function originOf(tab: number | undefined): Promise<string> {
+  const { url = "" } = tab === undefined ? {} : await chrome.tabs.get(tab);
+  return /^https?:/.test(url) ? new URL(url).origin : "";
+}
+
+/** `here` is the tab's origin. */
+export function Sites({ shown, tab, here, act }: { shown: Shown; tab: number | undefined; here: string; act: Do }) {
   const sites = sitesOf(shown, tab);
+  if (shown.only && here && !shown.origins.some(({ origin }) => origin === here))
+    return (
+      <section class="site" aria-label={here}>
+        <h2>{here}</h2>
+        <p class="state" role="status">
+          Not allowed: Pagewire is not in this page, and cannot say what it offers. Allowing the site loads the page
+          again.
+        </p>
+        <Grants origin={here} tab={tab} act={act} />
+      </section>
+    );
   if (!sites.length)
     return (
       <p class="empty">
@@ -37,6 +55,22 @@ export function Sites({ shown, tab, act }: { shown: Shown; tab: number | undefin
         <SiteCard key={site.origin} site={site} shown={shown} act={act} />
       ))}
     </>
+  );
+}
+
+/** Allows a site; `tab` is loaded again then. */
+function Grants({ origin, tab, act }: { origin: string; tab?: number | undefined; act: Do }) {
+  const allow = (grant: "once" | "always") => () =>
+    act({ do: "allow", origin, grant, ...(tab !== undefined && { tab }) });
+  return (
+    <div class="buttons">
+      <button data-do="once" class="first" onClick={allow("once")}>
+        Allow once
+      </button>
+      <button data-do="always" onClick={allow("always")}>
+        Allow always
+      </button>
+    </div>
   );
 }
 
@@ -76,14 +110,7 @@ function SiteCard({ site: { origin, pages }, shown, act }: { site: Site; shown: 
           )}
         </div>
       ) : (
-        <div class="buttons">
-          <button data-do="once" class="first" onClick={() => act({ do: "allow", origin, grant: "once" })}>
-            Allow once
-          </button>
-          <button data-do="always" onClick={() => act({ do: "allow", origin, grant: "always" })}>
-            Allow always
-          </button>
-        </div>
+        <Grants origin={origin} act={act} />
       )}
       {admitted && resources.length > 0 && (
         <ul class="resources" aria-label="What it shows agents" tabIndex={0}>
@@ -111,6 +138,21 @@ export function Stop({ shown, act }: { shown: Shown; act: Do }) {
         onChange={(e) => act({ do: "stop", on: e.currentTarget.checked })}
       />
       Stop all sites
+    </label>
+  );
+}
+
+export function Only({ shown, act }: { shown: Shown; act: Do }) {
+  return (
+    <label class="switch">
+      <input
+        id="only"
+        type="checkbox"
+        role="switch"
+        checked={shown.only}
+        onChange={(e) => act({ do: "only", on: e.currentTarget.checked })}
+      />
+      Only in pages of allowed sites: other sites cannot see that Pagewire is installed
     </label>
   );
 }

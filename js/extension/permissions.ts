@@ -1,7 +1,8 @@
 /**
  * Which origins the user has allowed: none until he says so, then for good, or until the browser ends. Kept in the
  * browser's own storage for the extension, which pages cannot reach: for good in `local`, else in `session`, which is
- * in memory only. One switch stops all, and forgets nothing.
+ * in memory only. One switch stops all, and forgets nothing. Another has the extension in pages of allowed origins
+ * alone.
  */
 export type Grant = "once" | "always";
 
@@ -9,13 +10,17 @@ export interface Permissions {
   of(origin: string): Grant | undefined;
   list(): { origin: string; grant: Grant }[];
   readonly stopped: boolean;
+  /** Whether only pages of allowed origins have the content scripts. */
+  readonly only: boolean;
   allow(origin: string, grant: Grant): Promise<void>;
   revoke(origin: string): Promise<void>;
   stop(on: boolean): Promise<void>;
+  keepOut(on: boolean): Promise<void>;
 }
 
 const key = "origins";
 const stop = "stopped";
+const only = "only";
 
 const isOrigin = (origin: string) => {
   try {
@@ -35,10 +40,11 @@ const origins = (kept: unknown) =>
 
 export async function permissions(): Promise<Permissions> {
   const { local, session } = chrome.storage;
-  const kept = await local.get([key, stop]);
+  const kept = await local.get([key, stop, only]);
   const always = origins(kept[key]);
   const once = origins((await session.get(key))[key]);
   let stopped = kept[stop] === true;
+  let isOnly = kept[only] === true;
 
   const keep = async () => {
     await Promise.all([local.set({ [key]: [...always] }), session.set({ [key]: [...once] })]);
@@ -52,6 +58,9 @@ export async function permissions(): Promise<Permissions> {
       ].sort((a, b) => (a.origin < b.origin ? -1 : 1)),
     get stopped() {
       return stopped;
+    },
+    get only() {
+      return isOnly;
     },
     async allow(origin, grant) {
       if (!isOrigin(origin)) throw new TypeError(`${origin} is not the origin of a web page`);
@@ -67,6 +76,10 @@ export async function permissions(): Promise<Permissions> {
     async stop(on) {
       stopped = on;
       await local.set({ [stop]: on });
+    },
+    async keepOut(on) {
+      isOnly = on;
+      await local.set({ [only]: on });
     },
   };
 }

@@ -1,6 +1,6 @@
 // The popup: what the page in front offers, and the user's word on it.
 import { render } from "preact";
-import { Gateway, Sites, Stop } from "./parts.tsx";
+import { Gateway, originOf, Sites, Stop } from "./parts.tsx";
 import { follow, type Shown } from "./state.ts";
 
 const root = document.getElementById("app")!;
@@ -8,6 +8,8 @@ const root = document.getElementById("app")!;
 const asked = Number(new URLSearchParams(location.search).get("tab"));
 let tab = asked || undefined;
 let shown: Shown | undefined;
+/** The tab's origin. */
+let here = "";
 
 const openPanel = async () => {
   if (!chrome.sidePanel) return chrome.sidebarAction.open();
@@ -28,7 +30,7 @@ const draw = () => {
         </button>
       </header>
       <main>
-        <Sites shown={shown} tab={tab} act={act} />
+        <Sites shown={shown} tab={tab} here={here} act={act} />
       </main>
       <footer>
         <Stop shown={shown} act={act} />
@@ -42,7 +44,6 @@ const act = follow((now) => {
   shown = now;
   draw();
 });
-if (!tab) {
-  tab = (await chrome.tabs.query({ active: true, currentWindow: true }))[0]?.id;
-  draw();
-}
+tab ??= (await chrome.tabs.query({ active: true, currentWindow: true }))[0]?.id;
+here = await originOf(tab);
+draw();

@@ -4,6 +4,8 @@ import { fromPanel } from "./messages.ts";
 /** What the worker tells. */
 export interface Shown {
   readonly stopped: boolean;
+  /** Whether pages of sites that are not allowed have nothing of the extension. */
+  readonly only: boolean;
   readonly origins: readonly { readonly origin: string; readonly grant: "once" | "always" }[];
   readonly gateway: { readonly transport: string; readonly connected: boolean; readonly why: string };
   readonly refused: readonly (readonly [why: string, times: number])[];
@@ -31,9 +33,11 @@ export interface ShownPage {
 
 /** What one of these pages asks for. */
 export type Request =
-  | { do: "allow"; origin: string; grant: "once" | "always" }
+  /** `tab` is loaded again then. */
+  | { do: "allow"; origin: string; grant: "once" | "always"; tab?: number }
   | { do: "revoke"; origin: string }
   | { do: "stop"; on: boolean }
+  | { do: "only"; on: boolean }
   | { do: "look" };
 
 /** Connects with the worker, again when the browser has suspended it. The result asks for something. */

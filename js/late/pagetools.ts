@@ -43,7 +43,7 @@ type Serving = Required<Tooling> & EventTarget;
 
 /** `tell` hands the JSON text of the tools to the cores. */
 export function pageTools(
-  { settings, tooling, projected, own }: Early,
+  { settings, shared, tooling, projected, own }: Early,
   revisions: Revisions,
   tell: (tools: string) => void,
 ) {
@@ -57,7 +57,8 @@ export function pageTools(
 
   /** Looks what tools there are. Changes while it looks make it look once more. */
   async function look(): Promise<void> {
-    if (!served) return;
+    // Nobody has registered anything in ours yet, and to ask it is to register ours, which the page sees.
+    if (!served || served === shared.unused) return;
     again = true;
     if (busy) return;
     busy = true;
@@ -104,7 +105,7 @@ export function pageTools(
     }
   }
   const onchange = () => void look();
-  let fresh = settings.freshState;
+  let fresh = hasOwn(settings, "freshState") ? settings.freshState : undefined;
   // Set by configure(), which every page carries: a hook there would be 25 bytes for all.
   defineProperty(settings, "freshState", {
     enumerable: false, // a worker is sent the settings

@@ -37,6 +37,8 @@ export function readsOf({ shared, own }: Early, revisions: Revisions) {
   const { stats, entries } = shared;
   interface Running extends Reading {
     users: number;
+    /** Whose callback it is: the page may have registered the URI anew. */
+    readonly entry: unknown;
   }
   /** What runs, by what it was asked for. */
   const running = new SafeMap<string, Running>();
@@ -61,13 +63,15 @@ export function readsOf({ shared, own }: Early, revisions: Revisions) {
   }
 
   /**
-   * Reads, or joins a read that is under way: not one that began before the last change, for what that gives may be
-   * older. It calls page code, so it is not to be called from a core's stack.
+   * Reads, or joins a read that is under way: not one that began before the last change, or before the URI was
+   * registered anew, for what that gives may be older. It calls page code, so it is not to be called from a core's
+   * stack.
    */
   function read(key: string, uri: string, params: string): Reading {
     const what = `${key} ${uri} ${params}`;
     const before = running.get(what);
-    if (before && before.revision >= revisions.of(uri)) {
+    const entry = entries.get(key);
+    if (before && before.entry === entry && before.revision >= revisions.of(uri)) {
       before.users++;
       return before;
     }
@@ -86,6 +90,7 @@ export function readsOf({ shared, own }: Early, revisions: Revisions) {
     };
     const reading: Running = {
       users: 1,
+      entry,
       revision: revisions.now(),
       outcome: undefined as never,
       contents: () => contents,

@@ -117,7 +117,8 @@ export interface CoreOptions {
 }
 
 /**
- * What dist/pagewire.core.js exports: starts a core, on the page or in a worker. Rejects with an error that says what
+ * What dist/pagewire.core.js exports: starts a core, on the page or in a worker, of what is fetched as `wasm` if it is
+ * there. Rejects with an error that says what
  * to do.
  */
-export type Start = (page: PortSource, options: CoreOptions) => Promise<PortCore>;
+export type Start = (page: PortSource, options: CoreOptions, wasm?: Promise<Response>) => Promise<PortCore>;

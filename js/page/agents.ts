@@ -52,7 +52,7 @@ export function agents(early: Omit<Early, "start" | "failed">) {
     const { stats } = shared;
     if (core && stats.core === "none") {
       stats.core = "loading";
-      preload(settings);
+      void preload(settings);
     }
     try {
       return await (loaded ??= begin());
@@ -99,6 +99,7 @@ export function agents(early: Omit<Early, "start" | "failed">) {
      *   - the envelope of @mcp-b's tab transport, from the page's own window only. Where another server answers those
      *     (`beside`, or one that shows itself by saying that it is ready), Pagewire does not.
      *
+     * Nothing is posted before somebody asks: a page's other listeners hear it, too, and some parse all that they hear.
      * The result ends that.
      */
     accept(beside?: boolean): () => void {
@@ -107,6 +108,7 @@ export function agents(early: Omit<Early, "start" | "failed">) {
       let silent = beside;
       /** How often we have said that we are ready, and not seen it: every message of the window comes here too. */
       let said = 0;
+      let asked = false;
       const say = (payload: string) =>
         silent || postToWindow({ channel: "mcp-default", type: "mcp", direction: "server-to-client", payload }, origin);
 
@@ -125,6 +127,7 @@ export function agents(early: Omit<Early, "start" | "failed">) {
           warn("pagewire: another MCP server answers on 'mcp-default'; Pagewire does not.");
         }
         if (direction !== "client-to-server") return;
+        asked = true;
         try {
           const sessions = await arrive(true);
           if (payload !== "mcp-check-ready") return await sessions.envelope(payload);
@@ -156,14 +159,9 @@ export function agents(early: Omit<Early, "start" | "failed">) {
           void onenvelope(direction, payload);
       };
       listen(window, "message", onmessage);
-      // A client that asked before this script ran does not ask again. The core comes with its first message.
-      if (!silent && origin !== "null") {
-        said++;
-        say(ready);
-      }
       return () => {
         unlisten(window, "message", onmessage);
-        say("mcp-server-stopped");
+        if (asked) say("mcp-server-stopped");
       };
     },
 

@@ -1,19 +1,31 @@
 /**
- * dist/pagewire.mjs: the module. Importing it installs the page API; it exports the same object as
- * `globalThis.pagewire`, under its name and as the default.
+ * dist/pagewire.mjs and .cjs: the module. Importing it installs the page API; it exports the same object as
+ * `globalThis.pagewire`, under its name and as the default. Where there is no page it exports absent.ts'. It never
+ * throws: a page works without agents, and so do a server and a test.
  */
-import { boot } from "./pagewire.ts";
+import type { Pagewire } from "../pagewire.d.ts";
+import { absent } from "./absent.ts";
+// The build evaluates it when `enter` is called: that throws where the DOM lacks a class.
+import { enter } from "./pagewire.ts";
 
-// Spelled out, since this pattern is how bundlers find files, move them, and put in where they are then. A server that
-// renders has no core, and no document that the options could be relative to.
-const files =
-  typeof document === "object"
-    ? {
-        core: new URL("./pagewire.core.js", import.meta.url).href,
-        wasm: new URL("./pagewire.wasm", import.meta.url).href,
-        worker: new URL("./pagewire.worker.js", import.meta.url).href,
-      }
-    : {};
+function install(): Pagewire {
+  if (typeof document !== "object") return absent();
+  try {
+    // Spelled out, since this pattern is how bundlers find files, move them, and put in where they are then. A bundle
+    // that is no module has no import.meta: then the files are looked for beside the script.
+    const files = import.meta.url
+      ? {
+          core: new URL("./pagewire.core.js", import.meta.url).href,
+          wasm: new URL("./pagewire.wasm", import.meta.url).href,
+          worker: new URL("./pagewire.worker.js", import.meta.url).href,
+        }
+      : {};
+    const script = document.currentScript as HTMLScriptElement | null;
+    return enter(import.meta.url || script?.src || document.baseURI, files);
+  } catch (cause) {
+    return absent(cause);
+  }
+}
 
-export const pagewire = boot(import.meta.url, files);
+export const pagewire = install();
 export default pagewire;

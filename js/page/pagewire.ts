@@ -11,7 +11,8 @@ import { getter } from "./basics.ts";
 import { define, foreignContext, install } from "./install.ts";
 import { Custom, dispatch, listen, microtask, SafeURL, unlisten, warn } from "./intrinsics.ts";
 import { notify, type Permission, register, unregister, withdrawAll } from "./registry.ts";
-import { type CoreSettings, kept, shared, type Tooling } from "./shared.ts";
+import { load } from "./load.ts";
+import { type Adopt, type CoreSettings, kept, shared, type Tooling } from "./shared.ts";
 import { project } from "./resourcetools.ts";
 import { canonical, isAt, requireOrigin } from "./uri.ts";
 
@@ -131,5 +132,12 @@ export function boot(base: string, options: PagewireOptions): Pagewire {
     };
   }
   pagewire.configure(options);
+  return pagewire;
+}
+
+/** The same for a page's own script. */
+export function enter(base: string, options: PagewireOptions): Pagewire {
+  const pagewire: Pagewire & { adopt?: Adopt } = boot(base, options);
+  pagewire.adopt?.(base, options, load);
   return pagewire;
 }

@@ -3,14 +3,14 @@
  *
  * The other files are looked for beside the script. It exports nothing; `globalThis.pagewire` is there when it has run.
  */
-import { boot } from "./pagewire.ts";
+import { enter } from "./pagewire.ts";
 import type { PagewireOptions } from "../pagewire.d.ts";
 
 // Inline, or injected by an extension, the script has no URL: then the files are looked for beside the page. (Not by
 // location: about:srcdoc is no base.)
 const script = document.currentScript as HTMLScriptElement | null;
 const { exposeErrors, ...rest }: Record<string, string | undefined> = { ...script?.dataset };
-boot(script?.src || document.baseURI, {
+enter(script?.src || document.baseURI, {
   ...rest,
   ...(exposeErrors !== undefined && { exposeErrors: exposeErrors !== "false" }),
 } as PagewireOptions);

@@ -172,6 +172,21 @@ export interface Port {
   close(reason: string): void;
 }
 
+/** dist/pagewire.core.js. */
+export interface LateModule {
+  arrive(early: Early): Late;
+  start: Start;
+}
+
+/** Imports it: load.ts. */
+export type Load = (settings: CoreSettings) => Promise<LateModule>;
+
+/**
+ * How a page's own script hands over to a page layer that was there before it and has no core: the extension's, as its
+ * member `adopt`.
+ */
+export type Adopt = (base: string, options: PagewireOptions, load: Load) => void;
+
 /** What late.ts offers. */
 export interface Late {
   /** Sees to it that there is a core. Rejects with what `failed` gives. */

@@ -8,6 +8,7 @@ export { channel } from "../link/channel.ts";
 export { partOf } from "../late/pointer.ts";
 export { gateway } from "../late/gateway.ts";
 export { jsonLength, lengthForLimit, toContents } from "../late/contents.ts";
+export { readsOf } from "../late/reads.ts";
 export { resourceTools } from "../late/resourcetools.ts";
 export { revisionsOf } from "../late/revisions.ts";
 export { convert } from "../page/convert.ts";

@@ -115,13 +115,22 @@ async function attach(module: WebAssembly.Module): Promise<Core> {
       console.error("pagewire:", cause);
     }
   };
+  /** What ended the core, until the hosts have been told. */
+  let failure: (() => string) | undefined;
+  const tell = (): void => {
+    if (!failure) return;
+    ended = failure();
+    clearTimeout(timer);
+    console.error(`pagewire: ${ended}`);
+    failure = undefined;
+    for (const home of homes.values()) guarded(() => home.dead(ended));
+    homes.clear();
+  };
   const die = (reason: string): void => {
     if (!exports) return;
-    ended = reason;
     exports = undefined;
-    clearTimeout(timer);
-    for (const home of homes.values()) guarded(() => home.dead(reason));
-    homes.clear();
+    failure = () => reason;
+    tell();
   };
   // Memory that grows detaches its buffer, so the view is taken again whenever it is not of the present one.
   const bytes = (): Uint8Array => (view.buffer === memory.buffer ? view : (view = new Uint8Array(memory.buffer)));
@@ -129,14 +138,17 @@ async function attach(module: WebAssembly.Module): Promise<Core> {
     length ? decoder.decode(bytes().subarray(at >>> 0, (at >>> 0) + length)) : "";
   /** Calls an export, unless the core has ended. In TinyGo's build a panic is a trap, which is an exception here. */
   const enter = (call: (e: Exports) => number): number => {
-    if (!exports) return 0;
-    try {
-      const result = call(exports);
-      if (result >= 0) return result;
-      die("the core stopped on an internal error");
-    } catch (cause) {
-      die(`the core stopped: ${cause}`);
+    if (exports) {
+      try {
+        const result = call(exports);
+        if (result >= 0) return result;
+        failure = () => "the core stopped on an internal error";
+      } catch (cause) {
+        failure = () => `the core stopped: ${go.said || cause}`;
+      }
+      exports = undefined; // before any call, which throws where the stack is full: then the next one tells
     }
+    tell();
     return 0;
   };
   /**
@@ -178,13 +190,15 @@ async function attach(module: WebAssembly.Module): Promise<Core> {
   memory = (up.mem ?? up.memory)!;
   exports = up;
   go.exit = (code) => die(`the core exited with status ${code}`);
-  // run returns control when Go's main blocks, and its promise settles only if the program ends, which is a failure.
-  // TinyGo's c-shared mode has no main that goes on: there it resolves at once, and an end is told by exited alone.
-  go.run(instance).then(
-    () => go.exited && die("the core ended"),
-    (cause) => die(`the core ended: ${cause}`),
-  );
-  await undefined; // a start that has thrown is told by then
+  // A promise settles only if the program ends, which is a failure.
+  try {
+    go.run(instance)?.then(
+      () => die("the core ended"),
+      (cause) => die(`the core ended: ${cause}`),
+    );
+  } catch (cause) {
+    die(`the core ended: ${go.said || cause}`);
+  }
   if (!exports) throw new Error(`pagewire: the core of Views did not start: ${ended}`);
 
   return (home, o) => {
@@ -193,7 +207,7 @@ async function attach(module: WebAssembly.Module): Promise<Core> {
     );
     if (!host) throw new Error("pagewire: the core of Views has ended; attach again, and a new one is started");
     homes.set(host, home);
-    const tell = (counts: number): string => (enter((e) => e.tell(host, counts)) ? answer : "{}");
+    const ask = (counts: number): string => (enter((e) => e.tell(host, counts)) ? answer : "{}");
     return {
       open: (id) => enter((e) => e.open(now(), host, id)) > 0,
       shut: (id) => void enter((e) => e.shut(now(), host, id)),
@@ -202,8 +216,8 @@ async function attach(module: WebAssembly.Module): Promise<Core> {
       fromServer: (message) => enter((e) => e.fromServer(now(), host, write(e, message))) > 0,
       learn: (uri) => void enter((e) => e.learn(now(), host, write(e, uri))),
       connection: (era) => void enter((e) => e.connection(now(), host, era)),
-      capabilities: () => tell(0),
-      stats: () => tell(1),
+      capabilities: () => ask(0),
+      stats: () => ask(1),
       end: () => {
         homes.delete(host);
         enter((e) => e.destroy(host));

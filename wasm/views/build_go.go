@@ -1,4 +1,4 @@
-//go:build js && wasm && !tinygo && !lean
+//go:build js && wasm && !tinygo
 
 package main
 

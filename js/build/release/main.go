@@ -137,7 +137,7 @@ func (m *maker) compiler() string {
 	if strings.HasPrefix(m.core, "tinygo") {
 		return m.core
 	}
-	return m.core + " (tinygo is not on PATH)"
+	return m.core + " (make tinygo installs what it should be)"
 }
 
 // linked is where the programs of a platform are.

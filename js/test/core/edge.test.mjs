@@ -1,16 +1,11 @@
 /**
- * The edge by itself, with a core of each build: text through linear memory, re-entry, limits, and what becomes of a
+ * The edge by itself, with the core that was built: text through linear memory, re-entry, limits, and what becomes of a
  * core that fails.
  */
 import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
 import { test } from "node:test";
-import { builds, origin, page as pageOf, sleep } from "./harness.mjs";
-
-/** A test of each build, or of some: `run` is given what starts a page with it, and the build. */
-const each = (name, run, of = builds) => {
-  for (const build of of)
-    test(`${name} (${build.name})`, () => run((reads, options) => pageOf(reads, options, build), build));
-};
+import { origin, page, recovers, sleep, wasm } from "./harness.mjs";
 
 const uri = `${origin}/a`;
 const request = (id, method, params) => JSON.stringify({ jsonrpc: "2.0", id, method, params });
@@ -22,7 +17,7 @@ const initialize = request(0, "initialize", {
 const sent = (p, port) =>
   p.log.filter(([what, to]) => what === "send" && to === port).map(([, , text]) => JSON.parse(text));
 
-each("text of every kind crosses the edge unharmed", async (page) => {
+test("text of every kind crosses the edge unharmed", async () => {
   const p = await page({ [uri]: () => [{ uri, text: "x" }] });
   const name = 'é😀\u2028"\\\n\t\u0001 end';
   p.core.register(JSON.stringify({ uri, name }));
@@ -34,7 +29,7 @@ each("text of every kind crosses the edge unharmed", async (page) => {
   assert.equal(answer.result.resources[0].name, name);
 });
 
-each("a lone surrogate from JavaScript becomes U+FFFD, not a dead core", async (page) => {
+test("a lone surrogate from JavaScript becomes U+FFFD, not a dead core", async () => {
   const p = await page();
   p.core.register(JSON.stringify({ uri, name: "n" }).replace('"n"', '"\ud800"'));
   p.core.open(1);
@@ -43,7 +38,7 @@ each("a lone surrogate from JavaScript becomes U+FFFD, not a dead core", async (
   assert.equal(sent(p, 1)[1].result.resources[0].name, "\ufffd");
 });
 
-each("memory may grow at any time", async (page) => {
+test("memory may grow at any time", async () => {
   const p = await page({}, {});
   p.core.open(1);
   p.core.receive(1, initialize);
@@ -61,7 +56,7 @@ each("memory may grow at any time", async (page) => {
   assert.equal(listed, 300);
 });
 
-each("a message above the limit is answered under its id without being copied in", async (page) => {
+test("a message above the limit is answered under its id without being copied in", async () => {
   const p = await page();
   p.core.open(1);
   p.core.receive(1, request(7, "ping", { padding: "x".repeat(2 << 20) }));
@@ -77,7 +72,7 @@ each("a message above the limit is answered under its id without being copied in
   );
 });
 
-each("the page may call the core from within the core's calls", async (page) => {
+test("the page may call the core from within the core's calls", async () => {
   const p = await page();
   p.core.register(JSON.stringify({ uri, name: "n" }));
   p.core.open(1);
@@ -106,7 +101,7 @@ each("the page may call the core from within the core's calls", async (page) => 
   );
 });
 
-each("timers: the trailing update comes by itself", async (page) => {
+test("timers: the trailing update comes by itself", async () => {
   const p = await page();
   p.core.register(JSON.stringify({ uri, name: "n" }));
   p.core.open(1);
@@ -128,7 +123,7 @@ each("timers: the trailing update comes by itself", async (page) => {
   assert.equal(updates(), 4);
 });
 
-each("tools of the page are carried: listed, called, and their change announced", async (page) => {
+test("tools of the page are carried: listed, called, and their change announced", async () => {
   const p = await page({}, { tools: true });
   const tool = { name: "greet", description: "Greets", inputSchema: { type: "object" } };
   p.core.open(1);
@@ -145,7 +140,7 @@ each("tools of the page are carried: listed, called, and their change announced"
   assert.ok(p.log.some(([what, text]) => what === "report" && text.includes("tools refused")));
 });
 
-each("what the engine refuses is reported, and nothing else suffers", async (page) => {
+test("what the engine refuses is reported, and nothing else suffers", async () => {
   const p = await page();
   p.core.register(JSON.stringify({ uri: "https://evil.example/x", name: "n" }));
   p.core.register("{");
@@ -158,30 +153,128 @@ each("what the engine refuses is reported, and nothing else suffers", async (pag
   assert.equal(p.dead, undefined);
 });
 
-each("a panic is the core's death: it says so once, and is never called again", async (page, { recovers }) => {
+/** Runs `start` while instances are made otherwise: `make` gets what makes them, and its arguments. */
+async function instantiating(make, start = page) {
   const instantiate = WebAssembly.instantiate;
-  // A length beyond the buffer, as a bug of the edge might give it.
-  WebAssembly.instantiate = async (...args) => {
-    const instance = await instantiate(...args);
-    const exports = { ...instance.exports, touch: (now) => instance.exports.touch(now, 1 << 29) };
-    return Object.create(instance, { exports: { value: exports } });
-  };
-  const p = await page();
-  WebAssembly.instantiate = instantiate;
-  p.core.open(1);
-  p.core.receive(1, initialize);
-  p.core.touch(uri, 1);
-  assert.match(p.dead, recovers ? /internal error/ : /RuntimeError: unreachable/);
+  // Node's own fetch makes an instance, too.
+  WebAssembly.instantiate = (...args) => (args[1]?.pagewire ? make(instantiate, ...args) : instantiate(...args));
+  try {
+    return await start();
+  } finally {
+    WebAssembly.instantiate = instantiate;
+  }
+}
+
+/** A page whose core has died of `cause` asks it nothing more, and the console has the cause, once. */
+async function died(p, cause) {
+  assert.match(p.dead ?? "it lives", recovers ? /internal error|exited with status|the core stopped: / : cause);
   const reported = p.log.filter(([what]) => what === "report");
-  assert.equal(reported.length, recovers ? 1 : 0, "TinyGo's text is on the console alone");
-  if (recovers) assert.match(reported[0][1], /core stopped: .*slice bounds out of range/);
+  assert.equal(reported.length, 1);
+  assert.match(reported[0][1], cause);
   const before = p.log.length;
   p.core.receive(1, request(1, "ping"));
   await sleep(50);
   assert.equal(p.log.length, before);
+}
+
+test("a panic is the core's death: it says so once, and is never called again", async () => {
+  // A length beyond the buffer, as a bug of the edge might give it.
+  const p = await instantiating(async (instantiate, ...args) => {
+    const instance = await instantiate(...args);
+    const exports = { ...instance.exports, touch: (now) => instance.exports.touch(now, 1 << 29) };
+    return Object.create(instance, { exports: { value: exports } });
+  });
+  p.core.open(1);
+  p.core.receive(1, initialize);
+  p.core.touch(uri, 1);
+  await died(
+    p,
+    recovers ? /core stopped: .*slice bounds out of range/ : /the core stopped: panic: .*slice out of range$/,
+  );
 });
 
-each("an exception that leaves an export is death", async (page) => {
+/** The module with a memory that grows by `pages` and no more. */
+function capped(module, pages) {
+  const text = [...module];
+  const number = (at) => {
+    let value = 0;
+    for (let shift = 0; ; shift += 7, at++) {
+      value |= (text[at] & 127) << shift;
+      if (text[at] < 128) return [value, at + 1];
+    }
+  };
+  const leb = (value) => (value < 128 ? [value] : [(value & 127) | 128, ...leb(value >> 7)]);
+  for (let at = 8; at < text.length; ) {
+    const id = text[at];
+    const [size, body] = number(at + 1);
+    if (id === 5) {
+      const [least] = number(body + 2); // behind the count, 1, and the flags
+      const limits = [1, 1, ...leb(least), ...leb(least + pages)];
+      text.splice(at + 1, body - at - 1 + size, ...leb(limits.length), ...limits);
+      return new Uint8Array(text);
+    }
+    at = body + size;
+  }
+  throw new Error("the module has no memory of its own");
+}
+
+// Of Go's build the runtime prints its goroutines, and does not come back from that.
+test("a memory that is full is the core's death", { skip: recovers }, async () => {
+  const small = await WebAssembly.compile(capped(await readFile(wasm), 64));
+  const p = await instantiating((instantiate, _module, imports) => instantiate(small, imports));
+  p.core.open(1);
+  p.core.receive(1, initialize);
+  const description = "d".repeat(100_000);
+  for (let i = 0; i < 300 && !p.dead; i++)
+    p.core.register(JSON.stringify({ uri: `${origin}/${i}`, name: "n", description }));
+  await died(p, /the core stopped: panic: .*out of memory/);
+});
+
+// A dead instance of Go's keeps a timer of its runtime, which holds the process of the test.
+test("a stack that is full is the core's death, or leaves it as it was", { skip: recovers }, async () => {
+  const p = await page();
+  p.core.open(1);
+  p.core.receive(1, initialize);
+  let calls = 0;
+  const dive = () => {
+    try {
+      dive();
+    } catch (full) {
+      // Up from where the stack is full, each frame has a little more room for the call.
+      if (calls++ < 500 && !p.dead) p.core.receive(1, request(calls, "ping", { padding: "x".repeat(100) }));
+      throw full;
+    }
+  };
+  assert.throws(dive, RangeError);
+  p.core.receive(1, request(0, "ping")); // the next call, if nobody could be told at once
+  if (p.dead) return await died(p, /RangeError|call stack/);
+  p.core.receive(1, request("last", "ping"));
+  assert.equal(sent(p, 1).at(-1).id, "last");
+});
+
+test("a message that is nested too deeply is refused, and the core goes on", async () => {
+  const p = await page();
+  p.core.open(1);
+  p.core.receive(1, initialize);
+  const nested = (depth) => JSON.parse("[".repeat(depth) + "]".repeat(depth));
+  p.core.receive(1, request(1, "ping", { deep: nested(60) }));
+  p.core.receive(1, request(2, "ping", { deep: nested(100) }));
+  p.core.receive(1, `{"jsonrpc":"2.0","id":3,"method":"ping","params":{"deep":${"[".repeat(900_000)}`);
+  p.core.receive(1, request(4, "ping"));
+  assert.deepEqual(
+    sent(p, 1)
+      .slice(1)
+      .map(({ id, error }) => [id, error?.code]),
+    [
+      [1, undefined],
+      [2, -32700],
+      [3, -32700],
+      [4, undefined],
+    ],
+  );
+});
+
+test("an exception that leaves an export is death", async () => {
   const p = await page();
   p.core.open(1);
   p.core.receive(1, initialize);
@@ -200,41 +293,30 @@ each("an exception that leaves an export is death", async (page) => {
   assert.match(p.dead, /RangeError/);
 });
 
-const exits = async (page) => {
+// By the import with which Go's runtime ends its program; TinyGo's has none.
+test("a core whose program exits is dead", { skip: !recovers }, async () => {
   let imports;
-  const instantiate = WebAssembly.instantiate;
-  WebAssembly.instantiate = async (module, given) => instantiate(module, (imports = given));
-  const p = await page();
-  WebAssembly.instantiate = instantiate;
+  const p = await instantiating((instantiate, module, given) => instantiate(module, (imports = given)));
   imports.gojs["runtime.wasmExit"](0);
   assert.match(p.dead, /exited with status/);
-};
-// By the import with which Go's runtime ends its program; TinyGo's has none.
-each(
-  "a core whose program exits is dead",
-  exits,
-  builds.filter(({ recovers }) => recovers),
-);
+});
 
-each("a wasm that cannot be fetched says which and what to do", async (page) => {
+test("a wasm that cannot be fetched says which and what to do", async () => {
   await assert.rejects(
     page({}, { wasm: "http://127.0.0.1:9/pagewire.wasm" }),
     /could not fetch http:\/\/127\.0\.0\.1:9\/pagewire\.wasm/,
   );
 });
 
-each("ports above the limit are closed with a reason", async (page) => {
+test("ports above the limit are closed with a reason", async () => {
   const p = await page();
   for (let i = 1; i <= 1025; i++) p.core.open(i);
   assert.deepEqual(p.log, [["closed", 1025, "bridge: too many ports: the limit is 1024"]]);
 });
 
-each("a clock that jumps, as a sleeping laptop's does, does not stop the garbage collector", async (page) => {
+test("a clock that jumps, as a sleeping laptop's does, does not stop the garbage collector", async () => {
   let instance;
-  const instantiate = WebAssembly.instantiate;
-  WebAssembly.instantiate = async (...args) => (instance = await instantiate(...args));
-  const p = await page();
-  WebAssembly.instantiate = instantiate;
+  const p = await instantiating(async (instantiate, ...args) => (instance = await instantiate(...args)));
   const size = () => (instance.exports.mem ?? instance.exports.memory).buffer.byteLength;
   const now = performance.now;
   let ahead = 0;
@@ -255,12 +337,9 @@ each("a clock that jumps, as a sleeping laptop's does, does not stop the garbage
   }
 });
 
-each("nothing leaks: sessions that come and go leave the memory as it was", async (page) => {
+test("nothing leaks: sessions that come and go leave the memory as it was", async () => {
   let instance;
-  const instantiate = WebAssembly.instantiate;
-  WebAssembly.instantiate = async (...args) => (instance = await instantiate(...args));
-  const p = await page();
-  WebAssembly.instantiate = instantiate;
+  const p = await instantiating(async (instantiate, ...args) => (instance = await instantiate(...args)));
   p.core.register(JSON.stringify({ uri, name: "n" }));
   const session = (port) => {
     p.core.open(port);

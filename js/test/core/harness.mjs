@@ -6,19 +6,15 @@ import { createServer } from "node:http";
 import { after } from "node:test";
 import { readFile } from "node:fs/promises";
 import { start } from "../../../dist/pagewire.core.js";
-import { start as startEmulated } from "../../../dist/test/tinygo.core.mjs";
 
 export const origin = "https://x.test";
 
-const module = await WebAssembly.compile(await readFile(new URL("../../../dist/pagewire.wasm", import.meta.url)));
+export const wasm = new URL("../../../dist/pagewire.wasm", import.meta.url);
+const module = await WebAssembly.compile(await readFile(wasm));
 const byGo = WebAssembly.Module.exports(module).some(({ name }) => name === "mem");
 
-/**
- * The cores that are tested: what was built, and, where that is Go's, what stands in for TinyGo's (../tinygo). A panic
- * is contained where the build recovers, and its text reported; else it is a trap.
- */
-export const builds = [{ name: byGo ? "Go" : "TinyGo", start, wasm: "/pagewire.wasm", recovers: byGo }];
-if (byGo) builds.push({ name: "TinyGo, emulated", start: startEmulated, wasm: "/test/tinygo.wasm", recovers: false });
+/** Whether a panic is contained, and reported by the core: where Go has compiled it. In TinyGo's build it is a trap. */
+export const recovers = byGo;
 
 /** What ends the cores of a file, whose timers would hold its process for 30 s. */
 const stops = [];
@@ -45,7 +41,7 @@ export async function serve() {
  * Starts a core. `reads` maps a URI to a function that returns (a promise of) contents. Everything that the core
  * asks of the page is recorded in `log`; messages go to the port's transport.
  */
-export async function page(reads = {}, options = {}, build = builds[0]) {
+export async function page(reads = {}, options = {}) {
   const base = await serve();
   const p = {
     log: [],
@@ -108,8 +104,8 @@ export async function page(reads = {}, options = {}, build = builds[0]) {
       p.dead = reason;
     },
   };
-  p.core = await build.start(callbacks, {
-    wasm: base + build.wasm,
+  p.core = await start(callbacks, {
+    wasm: base + "/pagewire.wasm",
     worker: base + "/pagewire.worker.js",
     origin,
     ...options,

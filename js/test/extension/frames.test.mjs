@@ -43,6 +43,9 @@ test("the first frame says what the browser says, whatever the page does", async
   assert.deepEqual(heard.slice(1), ['[["touch","https://a.test/x",1]]', '=1 2 [{"text":"[["}]']);
   page.say({ url: "https://b.test/", frame: "x", title: "C" });
   assert.deepEqual(JSON.parse(heard[3]), [["note", { title: "C", focused: 5 }]]);
+  page.say({ focused: 0 });
+  page.say({ focused: 3 }); // its clock was set meanwhile
+  assert.deepEqual(JSON.parse(heard[4]), [["note", { title: "C", focused: 3 }]]);
 });
 
 test("what a page says before its link, or of one that is over, is not passed on", async (t) => {
@@ -100,6 +103,8 @@ for (const [name, frames] of [
   test(`${name} is refused, and ends the document`, async (t) => {
     const { page, heard, closed } = await linked(t);
     const before = [...documents.refused.values()].reduce((a, b) => a + b, 0);
+    const now = performance.now();
+    t.mock.method(performance, "now", () => now); // what a page may say grows with the time
     for (const frame of frames) page.say(frame);
     assert.ok(page.ended);
     assert.equal(closed(), "the page has gone");

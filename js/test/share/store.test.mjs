@@ -11,7 +11,7 @@ import { BehaviorSubject, Observable, Subject } from "rxjs";
 import { derived, readable, writable } from "svelte/store";
 import { nextTick, reactive, ref, watch } from "vue";
 import { createStore as createZustand } from "zustand/vanilla";
-import { shareStore } from "../../../dist/store.js";
+import { shareStore } from "../../../dist/npm/store.js";
 import { notify, register, shared } from "../../../dist/test/page.mjs";
 
 const uri = "https://x.test/state/cart";

@@ -1,0 +1,228 @@
+//go:build ecosystem
+
+package e2e
+
+// The npm package in the bundlers, the servers and the tests of others, each as its own documents say and without a
+// word about Pagewire: ecosystem/ has the tools, and the app that they build.
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/pagewire/pagewire/bridge/testkit"
+)
+
+// inEcosystem is the path of a file of ecosystem/.
+func inEcosystem(t *testing.T, name string) string {
+	t.Helper()
+	path, err := filepath.Abs(filepath.Join("ecosystem", filepath.FromSlash(name)))
+	if err == nil {
+		_, err = os.Stat(path)
+	}
+	if err != nil {
+		t.Fatalf("%v; make test-ecosystem installs it", err)
+	}
+	return path
+}
+
+// ecosystemApp is the app with the package installed.
+func ecosystemApp(t *testing.T) string {
+	t.Helper()
+	app := t.TempDir()
+	if err := os.CopyFS(app, os.DirFS("ecosystem/app")); err != nil {
+		t.Fatal(err)
+	}
+	installPackage(t, app)
+	return app
+}
+
+// bundled builds an entry of the app, and returns the directory with what became of it.
+func bundled(t *testing.T, app, tool, format, entry string) string {
+	t.Helper()
+	out := filepath.Join(app, strings.NewReplacer(",", "-", ".", "-").Replace(tool+" "+format+" "+entry))
+	command(t, app, "node", inEcosystem(t, "build.mjs"), tool, format, entry, out)
+	return out
+}
+
+// A page of each bundler: an agent in it lists and reads what it offers, in a plain browser and in one with the
+// extension. Where the bundler leaves the core's files where they are, they are copied beside the bundle, which is all
+// that the manual asks for.
+func TestEcosystemPages(t *testing.T) {
+	app := ecosystemApp(t)
+	x := extend(t, newHome(t), false)
+	for _, of := range []struct {
+		tool, format, entry string
+		copied              bool
+	}{
+		{"esbuild", "iife", "page.js", true},
+		{"esbuild", "esm", "page.js", true},
+		{"rollup", "iife", "page.js", true},
+		{"rollup", "es", "page.js", true},
+		{"webpack", "web", "page.js", false},
+		{"vite", "web", "index.html", false},
+		{"parcel", "web", "index.html", false},
+	} {
+		t.Run(of.tool+" "+of.format, func(t *testing.T) {
+			out := bundled(t, app, of.tool, of.format, of.entry)
+			if of.copied {
+				for _, name := range []string{"pagewire.core.js", "pagewire.wasm", "pagewire.worker.js"} {
+					text, err := os.ReadFile(filepath.Join(app, "node_modules/pagewire", name))
+					if err == nil {
+						err = os.WriteFile(filepath.Join(out, name), text, 0o644)
+					}
+					if err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			s := serveApp(t, out)
+			for name, b := range map[string]*tab{"plain": open(t, noFlag, s), "with the extension": x.tab(s.URL)} {
+				if got := readByAgentInPage(t, b); got != "/state text, /store stored" {
+					t.Errorf("%s: an agent in the page reads %q", name, got)
+				}
+			}
+			if s.fetched("(missing)") {
+				t.Errorf("requests: %q", s.requests)
+			}
+		})
+	}
+}
+
+// readByAgentInPage connects an agent in the page, and returns each path that it lists with what it reads as.
+func readByAgentInPage(t *testing.T, b *tab) string {
+	t.Helper()
+	testkit.Eventually(t, "the page's script has run", func() bool {
+		there, err := try[bool](b, `return "imported" in globalThis`)
+		return there && err == nil
+	})
+	return run[string](b, fmt.Sprintf(`
+		const agent = (() => { %s; return agent; })();
+		const a = await agent.connect("modern");
+		const all = [];
+		for (const uri of (await a.list()).sort()) all.push(new URL(uri).pathname + " " + await a.read(uri));
+		return all.join(", ");
+	`, agentScript))
+}
+
+// What app/server.js finds.
+type found struct {
+	Same                          bool
+	Connect, Others, Core, Shares string
+}
+
+// A server's bundle, or a test's: importing the package throws nowhere, connect() says what is missing, and all else
+// does nothing. With a server's own conditions the bundle has nothing of the page layer.
+func TestEcosystemServers(t *testing.T) {
+	app := ecosystemApp(t)
+	node := func(t *testing.T, script string) *exec.Cmd {
+		cmd := exec.CommandContext(t.Context(), "node", "--input-type=module", "-e", script)
+		cmd.Dir = app
+		return cmd
+	}
+	// Bundles by their format, and of those that a server's conditions have made.
+	const print = `; console.log(JSON.stringify(globalThis.found))`
+	for _, of := range []struct {
+		place, tool, format string
+		inert               bool
+	}{
+		{"node", "esbuild", "iife", false}, // what esbuild makes without options
+		{"node", "esbuild", "cjs", false},
+		{"node", "esbuild", "node", true},
+		{"node", "rollup", "cjs", true},
+		{"node", "webpack", "node", true},
+		{"node", "vite", "ssr", false}, // leaves the import to Node
+		{"workerd", "esbuild", "esm", false},
+		{"workerd", "esbuild", "esm,workerd,worker,browser", true}, // Wrangler's
+		{"edge", "esbuild", "iife", false},
+		{"edge", "esbuild", "iife,edge-light", true},
+		{"jsdom", "esbuild", "iife", false},
+		{"happy-dom", "esbuild", "iife", false},
+	} {
+		t.Run(of.place+" "+of.tool+" "+of.format, func(t *testing.T) {
+			file := filepath.Join(bundled(t, app, of.tool, of.format, "server.js"), "bundle.js")
+			cmd := exec.CommandContext(t.Context(), inEcosystem(t, "node_modules/.bin/node"), inEcosystem(t, "run.mjs"),
+				of.place, file)
+			switch {
+			case of.tool == "vite":
+				cmd = node(t, fmt.Sprintf("await import(%q)", filepath.Join(filepath.Dir(file), "server.mjs"))+print)
+			case of.place == "node":
+				script := strings.TrimSuffix(file, ".js") + ".cjs"
+				if err := os.Rename(file, script); err != nil {
+					t.Fatal(err)
+				}
+				file = script
+				cmd = node(t, fmt.Sprintf("await import(%q)", file)+print)
+			}
+			finds(t, cmd, !of.inert && (of.place == "jsdom" || of.place == "happy-dom"))
+			text, err := os.ReadFile(file)
+			if of.inert && (err != nil || strings.Contains(string(text), "pagewire.wasm") || len(text) > 8<<10) {
+				t.Errorf("its bundle has %d bytes, or some of the page layer (%v)", len(text), err)
+			}
+		})
+	}
+	t.Run("node", func(t *testing.T) { finds(t, node(t, `await import("./server.js")`+print), false) })
+	t.Run("node 22", func(t *testing.T) {
+		cmd := node(t, `await import("./server.js")`+print)
+		cmd.Path = inEcosystem(t, "node_modules/.bin/node")
+		finds(t, cmd, false)
+	})
+	t.Run("node, each export", func(t *testing.T) {
+		cmd := node(t, `import { createRequire } from "node:module";
+			const require = createRequire(process.cwd() + "/");
+			for (const name of ["", "/store", "/elements", "/iife"]) {
+				await import("pagewire" + name);
+				require("pagewire" + name);
+			}
+			console.log(Object.getOwnPropertyNames(globalThis).filter((name) => /pagewire|modelcontext/i.test(name)).join())`)
+		if out, err := cmd.CombinedOutput(); err != nil || strings.TrimSpace(string(out)) != "" {
+			t.Errorf("%v: %s", err, out)
+		}
+	})
+	for _, environment := range []string{"node", "jsdom"} {
+		t.Run("jest "+environment, func(t *testing.T) {
+			config, err := json.Marshal(map[string]any{
+				"testEnvironment": inEcosystem(t, "node_modules/jest-environment-"+environment),
+				"transform": map[string]any{`\.js$`: []any{inEcosystem(t, "node_modules/babel-jest"), map[string]any{
+					"presets": []any{[]any{inEcosystem(t, "node_modules/@babel/preset-env"),
+						map[string]any{"targets": map[string]any{"node": "current"}}}},
+				}}},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			cmd := exec.CommandContext(t.Context(), "node", inEcosystem(t, "node_modules/jest/bin/jest.js"), "--ci",
+				"--rootDir", app, "--config", string(config))
+			finds(t, cmd, environment == "jsdom")
+		})
+	}
+}
+
+// finds runs what prints, among other things, what app/server.js has found. `dom` says that there is a document.
+func finds(t *testing.T, cmd *exec.Cmd, dom bool) {
+	t.Helper()
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	text := string(out)
+	at := strings.Index(text, `{"same":`)
+	if at < 0 {
+		t.Fatalf("it finds nothing: %s", text)
+	}
+	var got found
+	if err := json.NewDecoder(strings.NewReader(text[at:])).Decode(&got); err != nil {
+		t.Fatalf("%v: %s", err, text)
+	}
+	const says = "Error: pagewire: there is no page here (a server, a worker or a test"
+	if !got.Same || !strings.HasPrefix(got.Connect, says) || got.Others+got.Shares != "" || got.Core != "none" {
+		t.Errorf("%+v", got)
+	}
+	if reason := !strings.HasPrefix(got.Connect, says+")"); reason != dom {
+		t.Errorf("connect() says %q: it names what is missing, if there is a document", got.Connect)
+	}
+}

@@ -1,0 +1,27 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+// What TinyGo links of safejs, beside TinyGo's own syscall/js. A package of Go's is what makes it large.
+func TestSafejsIsCompiledWithoutFmt(t *testing.T) {
+	root, err := findRoot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	flags, err := patchSafejs(root, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	env := []string{"GOOS=js", "GOARCH=wasm", "GOFLAGS=" + flags}
+	for _, pkg := range []string{safejs, safejs + "/internal/catch", safejs + "/internal/stackerr"} {
+		imports := output(t, root, env, "go", "list", "-tags=tinygo", "-f", "{{join .Imports \" \"}}", pkg)
+		for _, name := range strings.Fields(imports) {
+			if name != "syscall/js" && !strings.HasPrefix(name, safejs) {
+				t.Errorf("%s imports %s", pkg, name)
+			}
+		}
+	}
+}

@@ -1,0 +1,210 @@
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// standIn is a program that says that it is a version of TinyGo, and writes down what it is asked to build.
+func standIn(version string) string {
+	return `#!/bin/sh
+case $1 in
+version) echo tinygo version ` + version + ` linux/amd64;;
+build)
+	echo "$@" > "${0%/*}"/built
+	while [ "$1" != -o ]; do shift; done
+	printf '\0asm\1\0\0\0\0\1n' > "$2"
+	;;
+esac
+`
+}
+
+// machine is one with these programs, by path below its PATH ("bin/") and its user's cache ("cache/").
+func machine(t *testing.T, programs map[string]string) string {
+	t.Helper()
+	if runtime.GOOS != "linux" {
+		t.Skip("the stand-ins are shell scripts, and the cache's place is that of Linux")
+	}
+	root := write(t, programs)
+	for name := range programs {
+		if err := os.Chmod(filepath.Join(root, name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("XDG_CACHE_HOME", filepath.Join(root, "cache"))
+	path := os.Getenv("PATH")
+	if tinygo, err := exec.LookPath("tinygo"); err == nil {
+		path = strings.ReplaceAll(path, filepath.Dir(tinygo), "")
+	}
+	t.Setenv("PATH", filepath.Join(root, "bin")+":"+path)
+	return root
+}
+
+const installed = "cache/pagewire/tinygo/" + tinyGoVersion + "/bin/tinygo"
+
+func TestTinyGoIsFoundInTheCacheAndOnPath(t *testing.T) {
+	for _, c := range []struct {
+		programs map[string]string
+		want     string
+	}{
+		{map[string]string{installed: standIn(tinyGoVersion), "bin/tinygo": standIn(tinyGoVersion)}, installed},
+		{map[string]string{"bin/tinygo": standIn(tinyGoVersion)}, "bin/tinygo"},
+		{map[string]string{"bin/tinygo": standIn("0.39.0")}, ""},
+		{map[string]string{"bin/other": ""}, ""},
+	} {
+		root := machine(t, c.programs)
+		got := strings.TrimPrefix(findTinyGo(), root+"/")
+		if got != c.want {
+			t.Errorf("of %d programs, %q is found, want %q", len(c.programs), got, c.want)
+		}
+		if _, err := findToolchain("tinygo"); (err == nil) != (c.want != "") || err != nil &&
+			!strings.Contains(err.Error(), "make tinygo installs it") {
+			t.Errorf("-core=tinygo: %v", err)
+		}
+	}
+}
+
+func TestTinyGoIsNotInstalledTwice(t *testing.T) {
+	root := machine(t, map[string]string{installed: standIn(tinyGoVersion)})
+	var said strings.Builder
+	if err := installTinyGo(&said); err != nil || said.String() != "tinygo: "+filepath.Join(root, installed)+"\n" {
+		t.Errorf("it says %q, %v", &said, err)
+	}
+}
+
+func TestTinyGoCompilesTheCore(t *testing.T) {
+	root := machine(t, map[string]string{installed: standIn(tinyGoVersion)})
+	tc, err := findToolchain("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "tinygo version " + tinyGoVersion + " linux/amd64"; tc.name != want {
+		t.Errorf("the toolchain is called %q, want %q", tc.name, want)
+	}
+	repository, err := findRoot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := filepath.Join(root, "out.wasm")
+	if err := tc.compile(repository, out, "./wasm"); err != nil {
+		t.Fatal(err)
+	}
+	built, _ := os.ReadFile(filepath.Join(root, filepath.Dir(installed), "built"))
+	if want := "build -target=wasm -scheduler=none -gc=conservative -opt=z -no-debug -buildmode=c-shared -o " + out +
+		" ./wasm\n"; string(built) != want {
+		t.Errorf("it ran with %q, want %q", built, want)
+	}
+	if module, err := os.ReadFile(out); err != nil || !bytes.Equal(module, wasmHeader) {
+		t.Errorf("%q is left, %v; want no custom section", module, err)
+	}
+}
+
+// packed is an archive like the forge's, of these files by name.
+func packed(t *testing.T, files map[string]string) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	z := gzip.NewWriter(&out)
+	w := tar.NewWriter(z)
+	for name, text := range files {
+		header := tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: 0o755, Size: int64(len(text))}
+		if err := w.WriteHeader(&header); err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprint(w, text)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+func TestAnArchiveIsUnpackedIfItsSumIsRight(t *testing.T) {
+	text := packed(t, map[string]string{"tinygo/bin/tinygo": "#!/bin/sh\n", "tinygo/src/a.go": "package a"})
+	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/archive" {
+			w.WriteHeader(http.StatusNotFound)
+		}
+		w.Write(text)
+	}))
+	t.Cleanup(site.Close)
+	dir := t.TempDir()
+	path := filepath.Join(dir, "archive")
+	if err := download(site.Client(), site.URL+"/none", path); err == nil || !strings.Contains(err.Error(), "404") {
+		t.Errorf("an archive that there is not: %v", err)
+	}
+	if err := download(site.Client(), site.URL+"/archive", path); err != nil {
+		t.Fatal(err)
+	}
+	if err := unpack(path, strings.Repeat("0", 64), dir); err == nil || !strings.Contains(err.Error(), "SHA-256 sum") {
+		t.Errorf("another sum: %v", err)
+	}
+	if left, _ := os.ReadDir(dir); len(left) != 1 {
+		t.Errorf("of an archive with another sum there is %v", left)
+	}
+	sum := sha256.Sum256(text)
+	if err := unpack(path, hex.EncodeToString(sum[:]), dir); err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(filepath.Join(dir, "tinygo", "bin", "tinygo"))
+	if err != nil || info.Mode().Perm()&0o100 == 0 {
+		t.Errorf("the command: %v, %v", info, err)
+	}
+}
+
+func TestAnArchiveStaysInItsDirectory(t *testing.T) {
+	text := packed(t, map[string]string{"../outside": "x"})
+	dir := filepath.Join(t.TempDir(), "inside")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "archive")
+	if err := os.WriteFile(path, text, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	sum := sha256.Sum256(text)
+	if err := unpack(path, hex.EncodeToString(sum[:]), dir); err == nil {
+		t.Error("a file outside was written")
+	}
+}
+
+func TestDebiansLibrariesAreLinked(t *testing.T) {
+	root := write(t, map[string]string{"wasm.json": `{"llvm-target": "wasm32-unknown-wasi", "libc": "wasi-libc",
+		"rtlib": "compiler-rt", "features": "+bulk-memory,+bulk-memory-opt,-multivalue", "cflags": ["-mbulk-memory"]}`})
+	path := filepath.Join(root, "wasm.json")
+	if err := linkDebian(path); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got struct {
+		Target          string `json:"llvm-target"`
+		Features        string
+		Libc, Rtlib     *string
+		Cflags, Ldflags []string
+	}
+	if err := json.Unmarshal(text, &got); err != nil {
+		t.Fatal(err)
+	}
+	if got.Target == "" || got.Libc != nil || got.Rtlib != nil || got.Features != "+bulk-memory,-multivalue" ||
+		len(got.Cflags) != 3 || len(got.Ldflags) != 2 {
+		t.Errorf("got %s", text)
+	}
+}

@@ -1,0 +1,31 @@
+/**
+ * What `import "pagewire"` gives where there is no page: on a server that renders, in a worker, in a test whose DOM lacks
+ * what the page layer needs. Importing it must do no harm there, and connect() says what is missing.
+ */
+import type { Pagewire } from "../pagewire.d.ts";
+
+/** `cause` is what the page layer failed with, if it was tried. */
+export const absent = (cause?: unknown): Pagewire => ({
+  connect() {
+    throw new Error(
+      `pagewire: there is no page here (a server, a worker or a test${cause ? `: ${cause}` : ""}): call connect() only in a browser's page`,
+      { cause },
+    );
+  },
+  configure() {},
+  uninstall() {},
+  stats: () => ({
+    core: "none",
+    ports: 0,
+    resources: 0,
+    reading: 0,
+    watched: 0,
+    reads: 0,
+    notified: 0,
+    unknown: 0,
+    deaths: 0,
+  }),
+  addEventListener() {},
+  removeEventListener() {},
+  dispatchEvent: () => true,
+});
