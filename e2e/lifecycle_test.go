@@ -50,7 +50,8 @@ func TestHiddenTab(t *testing.T) {
 				}](b, `
 					const channel = new MessageChannel();
 					const turn = () => new Promise((done) => { channel.port1.onmessage = done; channel.port2.postMessage(0); });
-					for (const end = performance.now() + 350; performance.now() < end; await turn()) { n++; navigator.modelContext.notifyResourceUpdated(uri); }
+					// Twice at least: a page that rests for so long would else have changed once.
+					for (const end = performance.now() + 350; n < 2 || performance.now() < end; await turn()) { n++; navigator.modelContext.notifyResourceUpdated(uri); }
 					const ended = performance.now(), last = n;
 					let text = "";
 					for (let seen = -1; text !== String(last) && performance.now() < ended + 60000; await turn()) {

@@ -237,8 +237,9 @@ func cycles(b *tab, times int) {
 	if got.Calls != 1000*times || got.Resources != 1 || got.Listed != 1 || got.Text != "still works" {
 		b.t.Errorf("after 1,000 cycles %+v", got)
 	}
-	const slack = 4 * 65536 // pages that the allocator takes for itself
-	if got.Early == 0 || got.Late > got.Early+slack {
+	// TinyGo's heap doubles when no free run of it is as long as what is asked for. It is of 1 MB here, and what was
+	// left of each cycle would be 90 MB: one step is the allocator's.
+	if got.Early == 0 || got.Late > 2*got.Early {
 		b.t.Errorf("the core's memory was %d bytes after 100 cycles and is %d after 1,000", got.Early, got.Late)
 	}
 }
