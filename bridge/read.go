@@ -89,11 +89,11 @@ func (e *Engine) endFresh(c *call) bool {
 
 func requestOf(uri string, entry *resource.Entry, params []resource.Param) Request {
 	q := Request{Key: uri, URI: uri}
-	if entry != nil {
+	if entry != nil && entry.URI != uri { // where they are the same, a home has to copy one text only
 		q.Key = entry.URI
-		if entry.Wide {
-			q.Params = paramsJSON(params)
-		}
+	}
+	if entry != nil && entry.Wide {
+		q.Params = paramsJSON(params)
 	}
 	return q
 }

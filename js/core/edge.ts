@@ -131,10 +131,11 @@ export async function attach(page: PortSource, module: WebAssembly.Module, optio
   };
 
   const imports = {
-    send(port: number, head: number, headLength: number, call: number, tail: number, tailLength: number): void {
-      const front = text(head, headLength);
-      const message = call ? front + text(tail, tailLength) : front;
-      guarded(() => page.send(port, message, call, front.length));
+    send(port: number, at: number, length: number, call: number, hole: number): void {
+      const message = text(at, length);
+      // The hole is told in bytes. Where all is ASCII, those are the UTF-16 units.
+      const before = call && message.length !== length ? text(at, hole).length : hole;
+      guarded(() => page.send(port, message, call, before));
     },
     read(
       call: number,
@@ -145,7 +146,9 @@ export async function attach(page: PortSource, module: WebAssembly.Module, optio
       params: number,
       paramsLength: number,
     ): void {
-      const [k, u, p] = [text(key, keyLength), text(uri, uriLength), text(params, paramsLength)];
+      const u = text(uri, uriLength);
+      const k = key === uri && keyLength === uriLength ? u : text(key, keyLength);
+      const p = text(params, paramsLength);
       guarded(() => page.read(call, k, u, p));
     },
     callTool(call: number, name: number, nameLength: number, args: number, argsLength: number): void {

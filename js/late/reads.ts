@@ -7,7 +7,7 @@
  */
 import { Status } from "../link/link.ts";
 import { type Item, jsonText, toContents } from "./contents.ts";
-import { aborted, apply, error, microtask, parse, SafeAbortController, SafeMap } from "./intrinsics.ts";
+import { apply, error, microtask, parse, SafeAbortController, SafeMap } from "./intrinsics.ts";
 import type { Revisions } from "./revisions.ts";
 import type { Early } from "../page/shared.ts";
 
@@ -43,17 +43,17 @@ export function readsOf({ shared, own }: Early, revisions: Revisions) {
   /** What runs, by what it was asked for. */
   const running = new SafeMap<string, Running>();
 
-  async function perform(key: string, uri: string, params: string, signal: AbortSignal): Promise<Outcome> {
+  async function perform(key: string, uri: string, params: string, abort: Abort): Promise<Outcome> {
     let status = Status.failed;
     try {
       const entry = entries.get(key);
       if (!entry) throw new TypeError("it is no longer registered");
-      const value = await apply(entry.read, undefined, [uri, { params: params ? parse(params) : {}, signal }]);
+      const value = await apply(entry.read, undefined, [uri, optionsOf(params, abort)]);
       status = Status.invalid;
       return { status: Status.ok, contents: await toContents(value, uri, entry.mimeType, own) };
     } catch (cause) {
       // What the page makes of a signal that is aborted is of no interest.
-      if (!aborted(signal))
+      if (!abort.over)
         error(
           `pagewire: reading '${uri}' ${status === Status.failed ? "failed" : "gave no resource contents"}:`,
           cause,
@@ -75,11 +75,11 @@ export function readsOf({ shared, own }: Early, revisions: Revisions) {
       before.users++;
       return before;
     }
-    const abort: AbortController = new SafeAbortController();
+    const abort: Abort = { over: false };
     let contents: readonly Item[] | undefined;
     let text: string | undefined;
     const ended = async () => {
-      const outcome = await perform(key, uri, params, abort.signal);
+      const outcome = await perform(key, uri, params, abort);
       contents = outcome.contents;
       finish();
       return outcome;
@@ -98,7 +98,8 @@ export function readsOf({ shared, own }: Early, revisions: Revisions) {
       leave() {
         if (--reading.users || contents) return;
         finish();
-        microtask(() => abort.abort());
+        abort.over = true;
+        microtask(() => abort.controller?.abort());
       },
     };
     stats.reads++;
@@ -110,6 +111,22 @@ export function readsOf({ shared, own }: Early, revisions: Revisions) {
 
   return { read };
 }
+
+/** What aborts a callback's signal. */
+interface Abort {
+  over: boolean;
+  controller?: AbortController;
+}
+
+/** The callback's second argument. Most callbacks never ask for the signal, and to make one is an eighth of a read. */
+const optionsOf = (params: string, abort: Abort) => ({
+  params: params ? (parse(params) as object) : {},
+  get signal(): AbortSignal {
+    const { signal } = (abort.controller ??= new SafeAbortController());
+    if (abort.over) abort.controller.abort();
+    return signal;
+  },
+});
 
 /** A copy by its members: of an object without a prototype, spreading takes 2 us. */
 function copyOf({ uri, mimeType, text, blob }: Item): Item {
