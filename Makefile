@@ -6,7 +6,7 @@ SHELL         := /bin/bash
 MAKEFLAGS     += --no-print-directory
 .DEFAULT_GOAL := help
 .PHONY: help build demo pictures test test-native test-wasm test-js test-browser test-page test-agents test-attacks \
-	test-busy test-ecosystem test-engines test-rounds test-races test-fresh test-readme test-release release size bench \
+	test-busy test-docs test-ecosystem test-engines test-rounds test-races test-fresh test-readme test-release release size bench \
 	bench-agents bench-fleet bench-pages figures imports generate check lint fmt clean browser engines node tinygo \
 	tinygo-unless-go
 
@@ -133,6 +133,10 @@ test-agents: build $(AGENT_PROGRAMS) ## Agent programs of others, each with a sc
 	$(call gotest,agents,env AGENTS=all go test -json -count=1 -timeout 30m $(if $(RUN),-run '$(RUN)') ./e2e/agents)
 	@go run ./e2e/figures
 
+test-docs: $(BUILD) browser ## How each page of the manual and the demos looks: both themes, two widths, axe-core. PICTURES=DIR keeps pictures
+	@go vet -tags look ./e2e/docs
+	$(call gotest,docs,go test -json -count=1 -timeout 30m -tags look -run TestLook ./e2e/docs $(if $(PICTURES),-pictures $(PICTURES)))
+
 test-ecosystem: $(BUILD) browser $(ECOSYSTEM) ## The npm package in bundlers, server runtimes and test environments of others. RUN=TestEcosystemPages narrows it
 	@go vet -tags ecosystem ./e2e
 	$(call gotest,ecosystem,go test -json -count=1 -timeout 30m -tags ecosystem -run '$(or $(RUN),TestEcosystem)' ./e2e)
@@ -208,7 +212,7 @@ figures: tinygo ## Write README's and the docs' numbers anew, of make size, benc
 pictures: build browser ## Take pictures anew: the inspector's and the README's into demo/, those of manual and demos into dist/pictures/
 	@go run ./e2e/picture -out demo
 	@go test -count=1 ./bridge/gateway/inspect/look -run InspectorIsLive -pictures demo
-	@go test -count=1 ./e2e/docs -run TestLook -pictures dist/pictures
+	@$(MAKE) test-docs PICTURES=dist/pictures
 
 imports: ## Draw which packages import which, the higher above the lower; DOT=1 for Graphviz
 	@go run ./e2e/imports $(if $(DOT),-dot)
