@@ -33,14 +33,14 @@ LEVELS         := native wasm js browser
 IN_PAGE := ^Test(Story|InlineScript|NotifyLoop|TwoClients|Worker|NoPlace|CoreDeath|TabClient|Envelope|HiddenTab|BackForward|Push$\
 	State|Bad|Contents|Uninstall|Start|TheFirstSign|WhatWaits|Frame|OpenedWindow|ListedOrigin|PageLeft|Views)
 DRIVES_BROWSER := /(e2e|e2e/(agents|docs|engine|picture)|bridge/gateway/(browser(/.*)?|pages/(cdp|socket)|inspect/look))$$
-NEEDS_BUILD    := /(js/build(/release)?|demo/messages)$$
+NEEDS_BUILD    := /js/build(/release)?$$
 NATIVE_PACKAGES  = $$(go list ./... | grep -vE '$(DRIVES_BROWSER)|$(NEEDS_BUILD)')
 BROWSER_PACKAGES = $$(go list ./... | grep -E '$(DRIVES_BROWSER)')
 WASM_PACKAGES    = $$(GOOS=js GOARCH=wasm go list ./bridge/... ./wasm/...)
 # What is linked into the core, tested once more where int has 32 bits, as TinyGo's has: natively, which needs amd64.
 INT32_PACKAGES  := ./bridge ./bridge/wire ./bridge/coalesce ./bridge/resource ./bridge/view
 INT32           := $(filter linux/amd64,$(shell go env GOHOSTOS)/$(shell go env GOHOSTARCH))
-BUILT_PACKAGES  := ./js/build ./js/build/release ./demo/messages ./bridge/gateway/assets ./bridge/cmd/pagewire
+BUILT_PACKAGES  := ./js/build ./js/build/release ./bridge/gateway/assets ./bridge/cmd/pagewire
 CONCURRENT_PACKAGES := ./bridge/gateway ./bridge/gateway/hub ./bridge/gateway/agents ./bridge/gateway/inspect \
 	./bridge/gateway/pages/extension ./bridge/viewhost ./e2e/home ./bridge/cmd/pagewire
 
