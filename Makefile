@@ -7,7 +7,7 @@ MAKEFLAGS     += --no-print-directory
 .DEFAULT_GOAL := help
 .PHONY: help build demo pictures test test-native test-wasm test-js test-browser test-page test-agents test-attacks \
 	test-busy test-docs test-ecosystem test-engines test-rounds test-races test-fresh test-readme test-release release size bench \
-	bench-agents bench-fleet bench-pages figures imports generate check lint fmt clean browser engines node tinygo \
+	bench-agents bench-fleet bench-pages imports generate check lint fmt clean browser engines node tinygo \
 	tinygo-unless-go
 
 # npm writes this file last, so it is older than the lock file exactly when something has to be installed.
@@ -131,7 +131,6 @@ test-page: $(BUILD) browser $(VIEWS) # Of the browser level, what runs a core in
 
 test-agents: build $(AGENT_PROGRAMS) ## Agent programs of others, each with a scripted model; writes demo/docs/. RUN=TestPrograms/codex: one
 	$(call gotest,agents,env AGENTS=all go test -json -count=1 -timeout 30m $(if $(RUN),-run '$(RUN)') ./e2e/agents)
-	@go run ./e2e/figures
 
 test-docs: $(BUILD) browser ## How each page of the manual and the demos looks: both themes, two widths, axe-core. PICTURES=DIR keeps pictures
 	@go vet -tags look ./e2e/docs
@@ -147,7 +146,7 @@ test-engines: $(BUILD) browser engines $(SUITES) ## The same tests in Chromium, 
 		ENGINE=$$engine $(GOTESTSUM) --jsonfile $(RESULTS)/engines-$$engine.json --raw-command -- go test -json -count=1 \
 			-timeout 30m -parallel 3 -tags engines -run "$(or $(RUN),$$(go run ./e2e/engines -list $$engine))" \
 			$$([ $$engine = chromium ] || echo ./e2e/engine) ./e2e || failed=1; \
-	done; $(if $(ENGINES)$(RUN),,go run ./e2e/engines $(RESULTS) && go run ./e2e/figures;) test -z "$$failed"
+	done; $(if $(ENGINES)$(RUN),,go run ./e2e/engines $(RESULTS);) test -z "$$failed"
 
 ##@ What a night can prove:
 test-busy: build ## Every test, ROUNDS times (5), while two loops keep two processors busy
@@ -191,24 +190,16 @@ bench: tinygo-unless-go $(if $(FLEET),bench-fleet,$(if $(AGENTS),bench-agents,be
 
 bench-fleet: build # Nodes of a fleet beside bare NATS and bare WebSockets
 	go build -o bin/ ./e2e/bench/fleet && bin/fleet
-	@$(MAKE) figures
 
 bench-agents: build browser $(RIVALS) $(PEERS) # What a session adds to a model's context, what deltas cost, and a hook
-	go run ./e2e/bench -agents -out dist/bench/models
+	go run ./e2e/bench -agents
 	go test -run '^$$' -bench Hook -benchtime=200x ./bridge/cmd/pagewire
-	@$(MAKE) figures
 
-bench-pages: build browser $(RIVALS) $(PEERS)
+bench-pages: size browser $(RIVALS) $(PEERS)
 	go test -run '^$$' -bench . -benchmem $(if $(SHORT),-short -benchtime=1ms) ./bridge ./bridge/wire ./bridge/coalesce ./bridge/resource
 	go run ./e2e/bench $(if $(SHORT),-short)
-	@$(if $(SHORT),,go run ./e2e/bench -picture demo/bench.png)
-	@$(MAKE) figures
 
 ##@ What is generated, and the rest:
-figures: tinygo ## Write README's and the docs' numbers anew, of make size, bench, test, test-engines and test-agents
-	@$(MAKE) size > /dev/null
-	@go run ./e2e/figures
-
 pictures: build browser ## Take pictures anew: the inspector's and the README's into demo/, those of manual and demos into dist/pictures/
 	@go run ./e2e/picture -out demo
 	@go test -count=1 ./bridge/gateway/inspect/look -run InspectorIsLive -pictures demo
