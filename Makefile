@@ -5,10 +5,10 @@ SHELL         := /bin/bash
 .SHELLFLAGS   := -o pipefail -c
 MAKEFLAGS     += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help build demo pictures test test-native test-wasm test-js test-browser test-page test-agents test-attacks \
-	test-busy test-docs test-ecosystem test-engines test-rounds test-races test-fresh test-readme test-release release size bench \
-	bench-agents bench-fleet bench-pages imports generate check lint fmt clean browser engines node tinygo \
-	tinygo-unless-go
+.PHONY: help build demo pictures test test-native test-wasm test-js test-browser test-page test-agents \
+	test-attacks test-busy test-docs test-ecosystem test-engines test-rounds test-races test-fresh test-readme \
+	test-release release size bench bench-agents bench-fleet bench-pages site imports generate check lint fmt clean \
+	browser engines node tinygo tinygo-unless-go
 
 # npm writes this file last, so it is older than the lock file exactly when something has to be installed.
 NPM := js/node_modules/.package-lock.json
@@ -20,6 +20,8 @@ RIVALS := e2e/bench/node_modules/.package-lock.json
 VIEWS := e2e/views/node_modules/.package-lock.json
 # The protocol's conformance suites, MCP Inspector and the Node 22 that both need; and the web platform's test harness.
 SUITES := e2e/conformance/node_modules/.package-lock.json
+# What makes the manual's site, and README's picture.
+DOCS := demo/docs/node_modules/.package-lock.json
 # The bundlers, server runtimes and test environments that the npm package is tried in, 660 MB.
 ECOSYSTEM := e2e/ecosystem/node_modules/.package-lock.json
 # Agent programs: the one that runs with all tests, and those of make test-agents, 1.6 GB.
@@ -32,7 +34,7 @@ LEVELS         := native wasm js browser
 # The tests of the browser level that have a core in the page: .ci/run runs them with the one that Go compiles, too.
 IN_PAGE := ^Test(Story|InlineScript|NotifyLoop|TwoClients|Worker|NoPlace|CoreDeath|TabClient|Envelope|HiddenTab|BackForward|Push$\
 	State|Bad|Contents|Uninstall|Start|TheFirstSign|WhatWaits|Frame|OpenedWindow|ListedOrigin|PageLeft|Views)
-DRIVES_BROWSER := /(e2e|e2e/(agents|docs|engine|picture)|bridge/gateway/(browser(/.*)?|pages/(cdp|socket)|inspect/look))$$
+DRIVES_BROWSER := /(e2e|e2e/(agents|docs|engine)|bridge/gateway/(browser(/.*)?|pages/(cdp|socket)|inspect/look))$$
 NEEDS_BUILD    := /js/build(/release)?$$
 NATIVE_PACKAGES  = $$(go list ./... | grep -vE '$(DRIVES_BROWSER)|$(NEEDS_BUILD)')
 BROWSER_PACKAGES = $$(go list ./... | grep -E '$(DRIVES_BROWSER)')
@@ -59,7 +61,7 @@ help: ## List the targets, and say which to use when
 		/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 ##@ To see it, and to know that it works (both install what they need):
-demo: build ## Serve the demo and tell its story headless; ONCE=1 ends after the story, FLEET=1: of three nodes
+demo: build $(if $(ONCE)$(FLEET),,site) ## Serve the demo and the manual, and tell the story headless; ONCE=1 ends after the story, FLEET=1: of three nodes
 	@go build -o bin/ ./bridge/gateway/browser/ensure && { bin/ensure $(if $(ONCE),,|| true); }
 	@go run ./demo$(if $(FLEET),/fleet) $(if $(ONCE),-once)
 
@@ -132,7 +134,7 @@ test-page: $(BUILD) browser $(VIEWS) # Of the browser level, what runs a core in
 test-agents: build $(AGENT_PROGRAMS) ## Agent programs of others, each with a scripted model; writes demo/docs/. RUN=TestPrograms/codex: one
 	$(call gotest,agents,env AGENTS=all go test -json -count=1 -timeout 30m $(if $(RUN),-run '$(RUN)') ./e2e/agents)
 
-test-docs: $(BUILD) browser ## How each page of the manual and the demos looks: both themes, two widths, axe-core. PICTURES=DIR keeps pictures
+test-docs: $(BUILD) site browser ## How each page of the manual and the demos looks: both themes, two widths, axe-core. PICTURES=DIR keeps pictures
 	@go vet -tags look ./e2e/docs
 	$(call gotest,docs,go test -json -count=1 -timeout 30m -tags look -run TestLook ./e2e/docs $(if $(PICTURES),-pictures $(PICTURES)))
 
@@ -200,16 +202,20 @@ bench-pages: size browser $(RIVALS) $(PEERS)
 	go run ./e2e/bench $(if $(SHORT),-short)
 
 ##@ What is generated, and the rest:
-pictures: build browser ## Take pictures anew: the inspector's and the README's into demo/, those of manual and demos into dist/pictures/
-	@go run ./e2e/picture -out demo
+pictures: build browser $(DOCS) ## Take pictures anew: the inspector's and the README's into demo/, those of manual and demos into dist/pictures/
+	@node demo/docs/picture.mjs "$${PAGEWIRE_BROWSER:-$$(command -v chromium google-chrome chrome | head -n 1)}"
 	@go test -count=1 ./bridge/gateway/inspect/look -run InspectorIsLive -pictures demo
 	@$(MAKE) test-docs PICTURES=dist/pictures
+
+site: $(DOCS) ## Make the manual's site from demo/docs/ into dist/docs/
+	@cd demo/docs && node_modules/.bin/vitepress build
 
 imports: ## Draw which packages import which, the higher above the lower; DOT=1 for Graphviz
 	@go run ./e2e/imports $(if $(DOT),-dot)
 
-generate: $(NPM) ## Write what idl/ generates, and the references of the manual: api.md and cli.md
-	node idl/generate.mjs && node idl/reference.mjs && go run ./demo/reference
+generate: $(NPM) ## Write what idl/ generates, and the references of the manual: api.md, cli.md and cli-node.md
+	node idl/generate.mjs && node idl/reference.mjs && \
+		go test -count=1 -run 'TestReference$$' ./bridge/cmd/pagewire ./bridge/cmd/pagewire-node -update
 
 clean: ## Remove what is built; installed packages stay
 	rm -rf bin dist bridge/gateway/assets/dist
@@ -225,6 +231,6 @@ node:
 	@command -v npm > /dev/null && node -e 'process.exitCode = +(parseInt(process.versions.node) < 20)' || \
 		{ echo "node: Node 20 or newer with npm is needed (found: $$(node --version 2>/dev/null || echo none))" >&2; exit 1; }
 
-$(NPM) $(PEERS) $(RIVALS) $(VIEWS) $(SUITES) $(ECOSYSTEM) $(AGENT_PROGRAMS): %/node_modules/.package-lock.json: %/package.json %/package-lock.json | node
+$(NPM) $(PEERS) $(RIVALS) $(VIEWS) $(SUITES) $(DOCS) $(ECOSYSTEM) $(AGENT_PROGRAMS): %/node_modules/.package-lock.json: %/package.json %/package-lock.json | node
 	cd $* && npm ci
 	@touch $@

@@ -6,6 +6,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -14,8 +15,6 @@ import (
 
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
-
-	"github.com/pagewire/pagewire/demo/site"
 )
 
 var pictures = flag.String(
@@ -28,24 +27,18 @@ var pictures = flag.String(
 // places are all pages of the manual and of the demos, by their path.
 func places(t *testing.T) []string {
 	t.Helper()
-	manual, err := site.New(os.DirFS(root))
-	if err != nil {
-		t.Fatal(err)
-	}
-	files, err := manual.Pages()
-	if err != nil {
-		t.Fatal(err)
-	}
-	found := []string{"/", site.URL("README.md"), site.URL("SECURITY.md"), site.URL("CONTRIBUTING.md")}
-	for _, file := range files {
-		found = append(found, site.URL(file))
-	}
-	demos, err := filepath.Glob(filepath.Join(root, "dist/demo/*/index.html"))
-	if err != nil || len(demos) == 0 {
-		t.Fatalf("no demos in dist/ (%v): run make build", err)
-	}
-	for _, demo := range demos {
-		found = append(found, "/demo/"+filepath.Base(filepath.Dir(demo))+"/")
+	found := []string{"/"}
+	dist := os.DirFS(filepath.Join(root, "dist"))
+	for _, pattern := range []string{"docs/*.html", "docs/*/*.html", "demo/*/index.html"} {
+		pages, err := fs.Glob(dist, pattern)
+		if err != nil || len(pages) == 0 {
+			t.Fatalf("dist/ has no %s (%v): run make build site", pattern, err)
+		}
+		for _, page := range pages {
+			if page != "docs/404.html" {
+				found = append(found, "/"+strings.TrimSuffix(page, "index.html"))
+			}
+		}
 	}
 	return found
 }

@@ -308,8 +308,6 @@ func TestDemosAreBundledByFolder(t *testing.T) {
 		"demo/common/words/greet.ts":    "export const greet = (who: string) => `hello ${who}`",
 		"demo/1-first/tsconfig.json":    "{}",
 		"demo/2-second/style.css":       "body { color: black }",
-		"demo/site/site.go":             "package site",
-		"demo/site/style.css":           "body { color: white }",
 		"js/node_modules/peer/index.js": `export const name = "peer"`,
 	})
 	out := filepath.Join(root, "dist/demo")
@@ -328,7 +326,7 @@ func TestDemosAreBundledByFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	if want := []string{"1-first/agent.js", "1-first/agent.js.map", "1-first/index.html", "2-second/style.css",
-		"common/style.css", "index.html", "site/style.css"}; !slices.Equal(got, want) {
+		"common/style.css", "index.html"}; !slices.Equal(got, want) {
 		t.Errorf("dist/demo holds %q, want %q", got, want)
 	}
 	if got := output(t, out, nil, "node", "--input-type=module", "-e",
