@@ -95,6 +95,15 @@ func TestLook(t *testing.T) {
 	}
 }
 
+// take returns what was said since it was last called.
+func (c *complaints) take() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	lines := c.lines
+	c.lines = nil
+	return lines
+}
+
 func evaluate(script string) chromedp.Action[chromedp.Void] {
 	return chromedp.Steps(func(ctx context.Context, t *chromedp.Target) (chromedp.Void, error) {
 		_, err := chromedp.Evaluate[any](script+"\n;0")(ctx, t)

@@ -198,15 +198,6 @@ func (c *complaints) String() string {
 	return strings.Join(c.lines, "\n")
 }
 
-// take returns what was said since it was last called.
-func (c *complaints) take() []string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	lines := c.lines
-	c.lines = nil
-	return lines
-}
-
 func (c *complaints) hear(event any) {
 	switch event := event.(type) {
 	case *runtime.EventExceptionThrown:
