@@ -5,10 +5,10 @@ SHELL         := /bin/bash
 .SHELLFLAGS   := -o pipefail -c
 MAKEFLAGS     += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help build demo pictures test test-native test-wasm test-js test-browser test-page test-agents test-attacks \
-	test-busy test-ecosystem test-engines test-rounds test-races test-fresh test-readme test-release release size bench \
-	bench-agents bench-fleet bench-pages figures imports generate check lint fmt clean browser engines node tinygo \
-	tinygo-unless-go
+.PHONY: help build demo pictures test test-native test-wasm test-js test-browser test-page test-agents \
+	test-attacks test-busy test-docs test-ecosystem test-engines test-rounds test-races test-fresh test-readme \
+	test-release release size bench bench-agents bench-fleet bench-pages site imports generate check lint fmt clean \
+	browser engines node tinygo tinygo-unless-go
 
 # npm writes this file last, so it is older than the lock file exactly when something has to be installed.
 NPM := js/node_modules/.package-lock.json
@@ -20,6 +20,8 @@ RIVALS := e2e/bench/node_modules/.package-lock.json
 VIEWS := e2e/views/node_modules/.package-lock.json
 # The protocol's conformance suites, MCP Inspector and the Node 22 that both need; and the web platform's test harness.
 SUITES := e2e/conformance/node_modules/.package-lock.json
+# What makes the manual's site, and README's picture.
+DOCS := demo/docs/node_modules/.package-lock.json
 # The bundlers, server runtimes and test environments that the npm package is tried in, 660 MB.
 ECOSYSTEM := e2e/ecosystem/node_modules/.package-lock.json
 # Agent programs: the one that runs with all tests, and those of make test-agents, 1.6 GB.
@@ -32,15 +34,15 @@ LEVELS         := native wasm js browser
 # The tests of the browser level that have a core in the page: .ci/run runs them with the one that Go compiles, too.
 IN_PAGE := ^Test(Story|InlineScript|NotifyLoop|TwoClients|Worker|NoPlace|CoreDeath|TabClient|Envelope|HiddenTab|BackForward|Push$\
 	State|Bad|Contents|Uninstall|Start|TheFirstSign|WhatWaits|Frame|OpenedWindow|ListedOrigin|PageLeft|Views)
-DRIVES_BROWSER := /(e2e|e2e/(agents|docs|engine|picture)|bridge/gateway/(browser(/.*)?|pages/(cdp|socket)|inspect/look))$$
-NEEDS_BUILD    := /(js/build(/release)?|demo/messages)$$
+DRIVES_BROWSER := /(e2e|e2e/(agents|docs|engine)|bridge/gateway/(browser(/.*)?|pages/(cdp|socket)|inspect/look))$$
+NEEDS_BUILD    := /js/build(/release)?$$
 NATIVE_PACKAGES  = $$(go list ./... | grep -vE '$(DRIVES_BROWSER)|$(NEEDS_BUILD)')
 BROWSER_PACKAGES = $$(go list ./... | grep -E '$(DRIVES_BROWSER)')
 WASM_PACKAGES    = $$(GOOS=js GOARCH=wasm go list ./bridge/... ./wasm/...)
 # What is linked into the core, tested once more where int has 32 bits, as TinyGo's has: natively, which needs amd64.
 INT32_PACKAGES  := ./bridge ./bridge/wire ./bridge/coalesce ./bridge/resource ./bridge/view
 INT32           := $(filter linux/amd64,$(shell go env GOHOSTOS)/$(shell go env GOHOSTARCH))
-BUILT_PACKAGES  := ./js/build ./js/build/release ./demo/messages ./bridge/gateway/assets ./bridge/cmd/pagewire
+BUILT_PACKAGES  := ./js/build ./js/build/release ./bridge/gateway/assets ./bridge/cmd/pagewire
 CONCURRENT_PACKAGES := ./bridge/gateway ./bridge/gateway/hub ./bridge/gateway/agents ./bridge/gateway/inspect \
 	./bridge/gateway/pages/extension ./bridge/viewhost ./e2e/home ./bridge/cmd/pagewire
 
@@ -59,7 +61,7 @@ help: ## List the targets, and say which to use when
 		/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 ##@ To see it, and to know that it works (both install what they need):
-demo: build ## Serve the demo and tell its story headless; ONCE=1 ends after the story, FLEET=1: of three nodes
+demo: build $(if $(ONCE)$(FLEET),,site) ## Serve the demo and the manual, and tell the story headless; ONCE=1 ends after the story, FLEET=1: of three nodes
 	@go build -o bin/ ./bridge/gateway/browser/ensure && { bin/ensure $(if $(ONCE),,|| true); }
 	@go run ./demo$(if $(FLEET),/fleet) $(if $(ONCE),-once)
 
@@ -131,7 +133,10 @@ test-page: $(BUILD) browser $(VIEWS) # Of the browser level, what runs a core in
 
 test-agents: build $(AGENT_PROGRAMS) ## Agent programs of others, each with a scripted model; writes demo/docs/. RUN=TestPrograms/codex: one
 	$(call gotest,agents,env AGENTS=all go test -json -count=1 -timeout 30m $(if $(RUN),-run '$(RUN)') ./e2e/agents)
-	@go run ./e2e/figures
+
+test-docs: $(BUILD) site browser ## How each page of the manual and the demos looks: both themes, two widths, axe-core. PICTURES=DIR keeps pictures
+	@go vet -tags look ./e2e/docs
+	$(call gotest,docs,go test -json -count=1 -timeout 30m -tags look -run TestLook ./e2e/docs $(if $(PICTURES),-pictures $(PICTURES)))
 
 test-ecosystem: $(BUILD) browser $(ECOSYSTEM) ## The npm package in bundlers, server runtimes and test environments of others. RUN=TestEcosystemPages narrows it
 	@go vet -tags ecosystem ./e2e
@@ -143,7 +148,7 @@ test-engines: $(BUILD) browser engines $(SUITES) ## The same tests in Chromium, 
 		ENGINE=$$engine $(GOTESTSUM) --jsonfile $(RESULTS)/engines-$$engine.json --raw-command -- go test -json -count=1 \
 			-timeout 30m -parallel 3 -tags engines -run "$(or $(RUN),$$(go run ./e2e/engines -list $$engine))" \
 			$$([ $$engine = chromium ] || echo ./e2e/engine) ./e2e || failed=1; \
-	done; $(if $(ENGINES)$(RUN),,go run ./e2e/engines $(RESULTS) && go run ./e2e/figures;) test -z "$$failed"
+	done; $(if $(ENGINES)$(RUN),,go run ./e2e/engines $(RESULTS);) test -z "$$failed"
 
 ##@ What a night can prove:
 test-busy: build ## Every test, ROUNDS times (5), while two loops keep two processors busy
@@ -187,34 +192,30 @@ bench: tinygo-unless-go $(if $(FLEET),bench-fleet,$(if $(AGENTS),bench-agents,be
 
 bench-fleet: build # Nodes of a fleet beside bare NATS and bare WebSockets
 	go build -o bin/ ./e2e/bench/fleet && bin/fleet
-	@$(MAKE) figures
 
 bench-agents: build browser $(RIVALS) $(PEERS) # What a session adds to a model's context, what deltas cost, and a hook
-	go run ./e2e/bench -agents -out dist/bench/models
+	go run ./e2e/bench -agents
 	go test -run '^$$' -bench Hook -benchtime=200x ./bridge/cmd/pagewire
-	@$(MAKE) figures
 
-bench-pages: build browser $(RIVALS) $(PEERS)
+bench-pages: size browser $(RIVALS) $(PEERS)
 	go test -run '^$$' -bench . -benchmem $(if $(SHORT),-short -benchtime=1ms) ./bridge ./bridge/wire ./bridge/coalesce ./bridge/resource
 	go run ./e2e/bench $(if $(SHORT),-short)
-	@$(if $(SHORT),,go run ./e2e/bench -picture demo/bench.png)
-	@$(MAKE) figures
 
 ##@ What is generated, and the rest:
-figures: tinygo ## Write README's and the docs' numbers anew, of make size, bench, test, test-engines and test-agents
-	@$(MAKE) size > /dev/null
-	@go run ./e2e/figures
-
-pictures: build browser ## Take pictures anew: the inspector's and the README's into demo/, those of manual and demos into dist/pictures/
-	@go run ./e2e/picture -out demo
+pictures: build browser $(DOCS) ## Take pictures anew: the inspector's and the README's into demo/, those of manual and demos into dist/pictures/
+	@node demo/docs/picture.mjs "$${PAGEWIRE_BROWSER:-$$(command -v chromium google-chrome chrome | head -n 1)}"
 	@go test -count=1 ./bridge/gateway/inspect/look -run InspectorIsLive -pictures demo
-	@go test -count=1 ./e2e/docs -run TestLook -pictures dist/pictures
+	@$(MAKE) test-docs PICTURES=dist/pictures
+
+site: $(DOCS) ## Make the manual's site from demo/docs/ into dist/docs/
+	@cd demo/docs && node_modules/.bin/vitepress build
 
 imports: ## Draw which packages import which, the higher above the lower; DOT=1 for Graphviz
 	@go run ./e2e/imports $(if $(DOT),-dot)
 
-generate: $(NPM) ## Write what idl/ generates, and the references of the manual: api.md and cli.md
-	node idl/generate.mjs && node idl/reference.mjs && go run ./demo/reference
+generate: $(NPM) ## Write what idl/ generates, and the references of the manual: api.md, cli.md and cli-node.md
+	node idl/generate.mjs && node idl/reference.mjs && \
+		go test -count=1 -run 'TestReference$$' ./bridge/cmd/pagewire ./bridge/cmd/pagewire-node -update
 
 clean: ## Remove what is built; installed packages stay
 	rm -rf bin dist bridge/gateway/assets/dist
@@ -230,6 +231,6 @@ node:
 	@command -v npm > /dev/null && node -e 'process.exitCode = +(parseInt(process.versions.node) < 20)' || \
 		{ echo "node: Node 20 or newer with npm is needed (found: $$(node --version 2>/dev/null || echo none))" >&2; exit 1; }
 
-$(NPM) $(PEERS) $(RIVALS) $(VIEWS) $(SUITES) $(ECOSYSTEM) $(AGENT_PROGRAMS): %/node_modules/.package-lock.json: %/package.json %/package-lock.json | node
+$(NPM) $(PEERS) $(RIVALS) $(VIEWS) $(SUITES) $(DOCS) $(ECOSYSTEM) $(AGENT_PROGRAMS): %/node_modules/.package-lock.json: %/package.json %/package-lock.json | node
 	cd $* && npm ci
 	@touch $@

@@ -131,9 +131,9 @@ var packages = []row{
 	{"wasm/...", edge, "bridge bridge/view", "github.com/hack-pad/safejs"},
 	{"js/...", tool, "bridge/gateway/assets", "github.com/evanw/esbuild github.com/andybalholm/brotli " +
 		"github.com/CycloneDX/cyclonedx-go"},
-	{"demo/site", tool, "", "github.com/yuin/goldmark github.com/alecthomas/chroma/v2"}, // the manual
+	{"demo/reference", tool, "", "github.com/spf13/cobra"}, // for tests of the commands
 	// the SDK serves demo 8's Views
-	{"demo/...", tool, "demo/site bridge/gateway/...", "github.com/chromedp/chromedp github.com/chromedp/cdproto " +
+	{"demo/...", tool, "bridge/gateway/...", "github.com/chromedp/chromedp github.com/chromedp/cdproto " +
 		"github.com/modelcontextprotocol/go-sdk"},
 	{"e2e/...", tool, "*", "*"},
 }

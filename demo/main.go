@@ -24,7 +24,6 @@ import (
 	"time"
 
 	"github.com/pagewire/pagewire/bridge/gateway/browser"
-	"github.com/pagewire/pagewire/demo/site"
 )
 
 const (
@@ -71,9 +70,6 @@ func run(ctx context.Context, addr, dist, gateway string, story, once bool) erro
 	base := "http://" + l.Addr().String()
 	handler, closeGateway := routes(ctx, root.FS(), l.Addr().(*net.TCPAddr).Port)
 	defer closeGateway()
-	if handler, err = withManual(handler, dist); err != nil {
-		return err
-	}
 	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(l) }()
@@ -98,7 +94,7 @@ func run(ctx context.Context, addr, dist, gateway string, story, once bool) erro
 		fmt.Fprintln(os.Stderr, "demo:", err)
 	}
 
-	fmt.Printf("\nOpen %s/ and pick a demo; the manual is at %s%s. Ctrl+C ends.\n", base, base, site.Prefix)
+	fmt.Printf("\nOpen %s/ and pick a demo; the manual is at %s/docs/. Ctrl+C ends.\n", base, base)
 	select {
 	case <-ctx.Done():
 		return nil

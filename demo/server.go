@@ -20,7 +20,6 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/agents"
 	"github.com/pagewire/pagewire/bridge/gateway/pages/socket"
 	"github.com/pagewire/pagewire/bridge/gateway/weborigin"
-	"github.com/pagewire/pagewire/demo/site"
 )
 
 // contentTypes are stated here because the system's table, which package mime asks, differs between systems: some do
@@ -122,22 +121,6 @@ func serveFiles(dist fs.FS) http.Handler {
 		header.Set("Origin-Agent-Cluster", "?1")
 		files.ServeHTTP(w, r)
 	})
-}
-
-// withManual serves the manual, too, rendered from the working tree in which dist is.
-func withManual(demos http.Handler, dist string) (http.Handler, error) {
-	root, err := os.OpenRoot(filepath.Join(dist, ".."))
-	if err != nil {
-		return nil, err
-	}
-	manual, err := site.New(root.FS())
-	if err != nil {
-		return nil, err
-	}
-	mux := http.NewServeMux()
-	mux.Handle("/", demos)
-	mux.Handle(site.Prefix, manual.Handler())
-	return mux, nil
 }
 
 // listen opens addr; or, if addr is the default and something else has it, any free port.

@@ -4,7 +4,7 @@
 //
 // It needs dist/ and bin/pagewire (make build), the packages of package.json and of e2e/peers, which are the others as
 // npm has them, and a browser. Run it from the top of the repository: make bench, which is go run ./e2e/bench. It
-// writes dist/bench/bench.json and dist/bench/index.html, which needs no network.
+// writes demo/docs/bench.md and bench.json; a short run writes both to dist/bench.
 //
 // What is measured is in families: start.go and page.go in pages, gateway.go at the gateway, renderers.go in the
 // browser's processes, scale.go as all grow; with -agents those of models.go alone. To add a row is to add an element.
@@ -16,7 +16,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"regexp"
@@ -35,24 +34,16 @@ func main() {
 	short := flag.Bool("short", false, "less of everything: two minutes in all")
 	agents := flag.Bool("agents", false, "measure what a model pays for knowing what a page shows, and nothing else")
 	only := flag.String("row", "", "measure only families whose name matches this `regexp`")
-	picture := flag.String("picture", "", "measure nothing: take a picture of the report in -out, as this PNG `file`")
-	out := flag.String("out", "dist/bench", "write bench.json and index.html into this `directory`")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	err := error(nil)
-	if *picture != "" {
-		err = photograph(ctx, *out, *picture)
-	} else {
-		err = run(ctx, *rounds, *short, *agents, *only, *out)
-	}
-	if err != nil {
+	if err := run(ctx, *rounds, *short, *agents, *only); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, rounds int, short, agents bool, only, out string) error {
+func run(ctx context.Context, rounds int, short, agents bool, only string) error {
 	match, err := regexp.Compile(only)
 	if err != nil {
 		return fmt.Errorf("-row: %w", err)
@@ -73,8 +64,12 @@ func run(ctx context.Context, rounds int, short, agents bool, only, out string) 
 	defer closeBrowser()
 	b.chromium = chromium
 
-	report := Report{Began: began, Rounds: rounds, Short: short, Machine: machine(chromium), Commit: figure.Commit(),
-		Command: command(short, agents)}
+	part, how := "bench", fmt.Sprintf("; medians of %d rounds that take turns", rounds)
+	if agents {
+		part = "models"
+	}
+	report := figure.Run{Command: command(short, agents), Began: began, Machine: machine(chromium),
+		Commit: figure.Commit(), How: how}
 	var failed []error
 	families := slices.Concat(b.sizes(), b.starts(), b.pages(), b.gateways(), b.renderers(), b.scales())
 	if agents {
@@ -92,15 +87,38 @@ func run(ctx context.Context, rounds int, short, agents bool, only, out string) 
 		if err != nil {
 			failed = append(failed, fmt.Errorf("%s: %w", f.name, err))
 		}
-		report.Rows = append(report.Rows, results...)
+		for _, r := range results {
+			report.Rows = append(report.Rows, r.row())
+		}
 	}
 	b.close()
-	report.Took = time.Since(began).Seconds()
-	report.print(os.Stdout)
-	if err := report.write(out); err != nil {
+	// What is not whole does not take the place of what is.
+	out := figure.Docs
+	if short || only != "" {
+		out = "dist/bench"
+	}
+	if part == "bench" {
+		rows, core, err := weights()
+		if err != nil {
+			return err
+		}
+		sizes := figure.Run{Command: "make size", Began: began, Machine: "core compiled by " + core,
+			Commit: report.Commit, Rows: rows}
+		if err := figure.Keep(out, "size", sizes); err != nil {
+			return err
+		}
+	}
+	if err := figure.Keep(out, part, report); err != nil {
 		return err
 	}
-	fmt.Printf("\n%s/index.html has the plots, bench.json every figure.\n", out)
+	for _, row := range report.Rows {
+		missed := ""
+		if row.Missed {
+			missed = ", missed"
+		}
+		fmt.Printf("%s: %s; beside %s; goal %s%s\n", row.Name, row.Figure, row.Beside, row.Goal, missed)
+	}
+	fmt.Printf("\n%s/bench.md has every contender.\n", out)
 	return errors.Join(failed...)
 }
 
@@ -114,10 +132,4 @@ func command(short, agents bool) string {
 		name += " SHORT=1"
 	}
 	return name
-}
-
-// print writes the ratios first, then all figures.
-func (r *Report) print(w io.Writer) {
-	r.ratios(w)
-	r.figures(w)
 }

@@ -1,5 +1,7 @@
-// What TestLook asks of a page, which has axe-core by then: what is wrong with it, as JSON, when all of it is drawn.
-globalThis.look = async () => {
+// What TestLook asks of a page, which has axe-core by then. Each answers with a list of what is wrong.
+
+// layoutProblems waits until all of the page is drawn.
+globalThis.layoutProblems = async () => {
   await document.fonts.ready;
   const loaded = (image) =>
     image.complete ||
@@ -20,10 +22,13 @@ globalThis.look = async () => {
   }
   for (const image of document.images)
     if (!image.naturalWidth && image.checkVisibility()) problems.push(`a picture is not there: ${image.src}`);
+  return problems;
+};
+
+globalThis.axeProblems = async () => {
   const { violations } = await globalThis.axe.run(document, { resultTypes: ["violations"] });
-  for (const { id, help, nodes } of violations) {
+  return violations.map(({ id, help, nodes }) => {
     const where = nodes.slice(0, 3).map((n) => `${n.html.slice(0, 160)} ${n.any[0]?.message ?? ""}`);
-    problems.push(`axe: ${id}: ${help}: ${where.join(" | ")}`);
-  }
-  return JSON.stringify(problems);
+    return `axe: ${id}: ${help}: ${where.join(" | ")}`;
+  });
 };

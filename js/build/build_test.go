@@ -12,7 +12,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/andybalholm/brotli"
 	"github.com/evanw/esbuild/pkg/api"
 )
 
@@ -309,8 +308,6 @@ func TestDemosAreBundledByFolder(t *testing.T) {
 		"demo/common/words/greet.ts":    "export const greet = (who: string) => `hello ${who}`",
 		"demo/1-first/tsconfig.json":    "{}",
 		"demo/2-second/style.css":       "body { color: black }",
-		"demo/site/site.go":             "package site",
-		"demo/site/style.css":           "body { color: white }",
 		"js/node_modules/peer/index.js": `export const name = "peer"`,
 	})
 	out := filepath.Join(root, "dist/demo")
@@ -329,7 +326,7 @@ func TestDemosAreBundledByFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	if want := []string{"1-first/agent.js", "1-first/agent.js.map", "1-first/index.html", "2-second/style.css",
-		"common/style.css", "index.html", "site/style.css"}; !slices.Equal(got, want) {
+		"common/style.css", "index.html"}; !slices.Equal(got, want) {
 		t.Errorf("dist/demo holds %q, want %q", got, want)
 	}
 	if got := output(t, out, nil, "node", "--input-type=module", "-e",
@@ -394,57 +391,5 @@ func TestWeighNamesWhatIsAboveItsBudget(t *testing.T) {
 	}
 	if _, err := weigh(dist, []artefact{{"none.js", 0}}); err == nil || !strings.Contains(err.Error(), "make build") {
 		t.Errorf("without a file: %v; want what to do", err)
-	}
-}
-
-// goless are scripts that hold nothing of Go's.
-var goless = []string{"pagewire.js", "pagewire.mjs", "view.js"}
-
-// The sizes in README and docs come from figures.json. Those of Go's code are compared where the same Go compiled it;
-// the page's own scripts hold none, and weigh the same everywhere.
-func TestTheFiguresSayWhatTheBuildWeighs(t *testing.T) {
-	text, err := os.ReadFile("../../demo/docs/figures.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var book struct {
-		Runs    map[string]struct{ Core string }
-		Figures []struct {
-			Name  string
-			Value float64
-			Run   string
-		}
-	}
-	if err := json.Unmarshal(text, &book); err != nil {
-		t.Fatal(err)
-	}
-	said := map[string]float64{}
-	for _, f := range book.Figures {
-		if f.Run == "size" {
-			said[f.Name] = f.Value
-		}
-	}
-	core, err := os.ReadFile("../../dist/meta/core")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, a := range artefacts {
-		text, err := os.ReadFile(filepath.Join("../../dist", a.name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		is := map[string]int{"raw": len(text), "gzip": gzipped(text)}
-		same := book.Runs["size"].Core == string(core) || slices.Contains(goless, a.name)
-		if !same {
-			continue
-		}
-		if len(text) < 100_000 { // for wasm it takes half a minute, and says no more
-			is["brotli"] = brotlied(text, brotli.BestCompression)
-		}
-		for form, bytes := range is {
-			if name := a.name + ", " + form; int(said[name]) != bytes {
-				t.Errorf("figures.json has %.0f for %s, which weighs %d: run make figures", said[name], name, bytes)
-			}
-		}
 	}
 }

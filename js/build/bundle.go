@@ -269,17 +269,13 @@ func buildInspector(root, out string) error {
 	return errors.Join(errs...)
 }
 
-// buildDemos copies demo/index.html, and each folder demo/<number>-<name>/, demo/common/ and demo/site/, which is the
-// manual's, to out. Each .ts file that lies directly in a folder is an entry, and becomes a script of the same name
+// buildDemos copies demo/index.html, and each folder demo/<number>-<name>/ and demo/common/, to out. Each .ts file that lies directly in a folder is an entry, and becomes a script of the same name
 // with .js; what entries share lies in a folder below. Maps are linked: a demo is read.
 func buildDemos(root, out string) error {
 	demo := filepath.Join(root, "demo")
 	pages, err := filepath.Glob(filepath.Join(demo, "[0-9]*-*"))
 	if err != nil {
 		return err
-	}
-	if site := filepath.Join(demo, "site"); isDir(site) {
-		pages = append(pages, site)
 	}
 	errs := []error{copyFile(filepath.Join(out, "index.html"), filepath.Join(demo, "index.html"))}
 	for _, page := range append(pages, filepath.Join(demo, "common")) {
@@ -310,9 +306,4 @@ func buildDemos(root, out string) error {
 		}
 	}
 	return errors.Join(errs...)
-}
-
-func isDir(name string) bool {
-	info, err := os.Stat(name)
-	return err == nil && info.IsDir()
 }

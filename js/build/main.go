@@ -104,7 +104,7 @@ func do(root, core string, size bool) error {
 }
 
 // sizes prints what dist/ weighs, and what of it each package of Go does. The weights go into dist/sizes.json too,
-// which make figures reads. What Go has compiled does not ship: it is weighed as a whole, and has no budget.
+// which make bench reads. What Go has compiled does not ship: it is weighed as a whole, and has no budget.
 func sizes(w io.Writer, root string, tc toolchain) error {
 	dist := filepath.Join(root, "dist")
 	list := slices.Clone(artefacts)

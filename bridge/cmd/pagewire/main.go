@@ -49,28 +49,7 @@ const (
 // ends serve and watch, and no failure.
 func pagewire(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	stderr = visible{stderr}
-	root := &cobra.Command{
-		Use:   "pagewire",
-		Short: "Live page state for AI agents",
-		Long: "Pagewire wires live page state to AI agents: a page says what it can show and when that changes,\n" +
-			"and any MCP agent can list it, read it, and be told.",
-		Example:       "  pagewire config claude-desktop --write\n  pagewire ls",
-		SilenceErrors: true,
-		SilenceUsage:  true,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return cmd.Help()
-		},
-		Args: noArguments,
-	}
-	root.CompletionOptions.DisableDefaultCmd = true
-	root.SetHelpCommand(&cobra.Command{Hidden: true}) // --help is the one way
-	root.SetHelpFunc(help)
-	root.AddCommand(serveCommand(), lsCommand(), readCommand(), watchCommand(), changesCommand(), inspectCommand(),
-		configCommand(), doctorCommand(), clientCheckCommand(), extensionCommand(), nativeHostCommand(),
-		keeperCommand(), nodeCommand(), assetsCommand(), versionCommand())
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return usageError{cmd, err}
-	})
+	root := commands()
 	if startedByBrowser(args) {
 		args = []string{"native-host"}
 	}
@@ -97,6 +76,33 @@ func pagewire(ctx context.Context, args []string, stdin io.Reader, stdout, stder
 		fmt.Fprintln(stderr, "pagewire:", hint.hint)
 	}
 	return exitFailed
+}
+
+// commands is the command line as a whole.
+func commands() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "pagewire",
+		Short: "Live page state for AI agents",
+		Long: "Pagewire wires live page state to AI agents: a page says what it can show and when that changes,\n" +
+			"and any MCP agent can list it, read it, and be told.",
+		Example:       "  pagewire config claude-desktop --write\n  pagewire ls",
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return cmd.Help()
+		},
+		Args: noArguments,
+	}
+	root.CompletionOptions.DisableDefaultCmd = true
+	root.SetHelpCommand(&cobra.Command{Hidden: true}) // --help is the one way
+	root.SetHelpFunc(help)
+	root.AddCommand(serveCommand(), lsCommand(), readCommand(), watchCommand(), changesCommand(), inspectCommand(),
+		configCommand(), doctorCommand(), clientCheckCommand(), extensionCommand(), nativeHostCommand(),
+		keeperCommand(), nodeCommand(), assetsCommand(), versionCommand())
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return usageError{cmd, err}
+	})
+	return root
 }
 
 // usageError says that a command line was not understood: exit status 2, and a pointer to the help.

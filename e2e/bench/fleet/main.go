@@ -8,7 +8,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
@@ -77,23 +76,13 @@ func quantile(list []time.Duration, q float64) time.Duration {
 
 func ms(d time.Duration) string { return fmt.Sprintf("%.2f ms", float64(d.Microseconds())/1000) }
 
-// A Row is what was measured, the figure, beside what, and how they relate, as a person reads it.
-type Row struct{ What, Figure, Beside, Ratio string }
-
-// A Report is one run, as make figures reads it from dist/bench/fleet.json.
-type Report struct {
-	Began                    time.Time
-	Machine, Commit, Command string
-	Rows                     []Row
-}
-
-var report = Report{Began: time.Now(), Machine: figure.Machine(), Commit: figure.Commit(),
-	Command: "make bench FLEET=1"}
+var report = figure.Run{Command: "make bench FLEET=1", Began: time.Now(), Machine: figure.Machine(),
+	Commit: figure.Commit()}
 
 // row prints one row, and keeps it.
-func row(what, figure, beside, ratio string) {
-	fmt.Printf("%-46s %-22s %-30s %s\n", what, figure, beside, ratio)
-	report.Rows = append(report.Rows, Row{what, figure, beside, ratio})
+func row(what, is, beside, ratio string) {
+	fmt.Printf("%-46s %-22s %-30s %s\n", what, is, beside, ratio)
+	report.Rows = append(report.Rows, figure.Row{Name: what, Figure: is, Beside: beside, Ratio: ratio})
 }
 
 // keep writes the report, if it is of all rows.
@@ -101,12 +90,5 @@ func keep(only string) error {
 	if only != "" {
 		return nil
 	}
-	text, err := json.MarshalIndent(report, "", "\t")
-	if err == nil {
-		err = os.MkdirAll("dist/bench", 0o755)
-	}
-	if err == nil {
-		err = os.WriteFile("dist/bench/fleet.json", append(text, '\n'), 0o644)
-	}
-	return err
+	return figure.Keep(figure.Docs, "fleet", report)
 }

@@ -1,0 +1,62 @@
+//go:build !js
+
+// Package reference compares the manual's references of commands with the commands, and writes them: make generate. It
+// is for tests alone.
+package reference
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/cobra/doc"
+)
+
+var update = flag.Bool("update", false, "write the reference")
+
+var fence = regexp.MustCompile("(?ms)^```\n(.*?)^```$")
+
+// Check fails if the file is not what cobra writes of a command and of those below it, behind the file's first lines up
+// to the first "## ". With -update it writes that.
+func Check(t *testing.T, file string, root *cobra.Command) {
+	t.Helper()
+	is, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, _, _ := strings.Cut(string(is), "## "+root.Name()+"\n")
+	var out bytes.Buffer
+	if err := write(&out, root); err != nil {
+		t.Fatal(err)
+	}
+	text := fence.ReplaceAllString(out.String(), "```text\n$1```")
+	text = strings.ReplaceAll(text, "### Examples\n\n```text", "```sh no-run=\"an example out of --help\"")
+	want := head + strings.TrimRight(text, "\n") + "\n"
+	if *update {
+		err = os.WriteFile(file, []byte(want), 0o644)
+	}
+	if err != nil || !*update && string(is) != want {
+		t.Errorf("%s is not what the commands say (%v): run make generate", file, err)
+	}
+}
+
+func write(out *bytes.Buffer, c *cobra.Command) error {
+	c.DisableAutoGenTag = true
+	c.Flags().SortFlags = false
+	link := func(file string) string { return "#" + strings.ReplaceAll(strings.TrimSuffix(file, ".md"), "_", "-") }
+	if err := doc.GenMarkdownCustom(c, out, link); err != nil {
+		return err
+	}
+	for _, below := range c.Commands() {
+		if below.IsAvailableCommand() {
+			if err := write(out, below); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

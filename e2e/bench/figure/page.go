@@ -1,0 +1,160 @@
+package figure
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// Docs is where the page and its data are kept, from the top of the repository.
+const Docs = "demo/docs"
+
+// A Run is what one command has measured.
+type Run struct {
+	Command string
+	Began   time.Time
+	Machine string
+	Commit  string `json:",omitempty"` // "+" behind it: with changes that were not committed
+	How     string `json:",omitempty"`
+	Rows    []Row  `json:",omitempty"`
+}
+
+// A Row is a line of the page, in the words in which it stands there.
+type Row struct {
+	Name   string
+	Figure string // Pagewire's
+	Beside string `json:",omitempty"` // the best other's, or the bare wire's, if that is what the goal names
+	Ratio  string `json:",omitempty"` // Figure to Beside
+	Goal   string `json:",omitempty"`
+	Missed bool   `json:",omitempty"`
+	All    string `json:",omitempty"` // every contender's median, with the least and the most
+}
+
+// parts are the runs of which the page consists, in its order.
+var parts = []struct{ name, title string }{
+	{"size", "Bytes"}, {"bench", "Pages and the gateway"}, {"models", "What a model pays"}, {"fleet", "A fleet"},
+}
+
+// limits says what keeps a row from its goal, by the beginning of the row's name. MEASURED.md says how it was found.
+var limits = []struct{ row, factor string }{
+	{"script tag to API used", "the fetch, which is most of it and as long for a small script"},
+	{"first agent: connect to first list", "the core is compiled and started then; the other has none"},
+	{"read over window.postMessage, mean", "the browser compiles the core's functions during the first reads"},
+	{"read over window.postMessage", "the wire alone is more than half; the rest is JavaScript and wasm alike"},
+	{"read over a MessagePort", "the engine and the decoding of text, 30 us, beside a wire of 20"},
+	{"gateway: read", "one process more than the wire has: an agent is behind the gateway's standard input"},
+	{"gateway: tool call", "the browser's own share, and one process more than the wire has"},
+	{"visible after reload", "the late part of the page layer is fetched after the document, then says hello"},
+	{"renderer memory", "the page layer's late part and its link"},
+	{"10,000 changes: main thread", "the loop itself, before the browser has compiled it"},
+}
+
+func limit(row string) string {
+	for _, l := range limits {
+		if strings.HasPrefix(row, l.row) {
+			return l.factor
+		}
+	}
+	return "not known"
+}
+
+// Open reads the runs of a directory's bench.json, by part. There are none where there is no such file.
+func Open(dir string) (map[string]Run, error) {
+	runs := map[string]Run{}
+	text, err := os.ReadFile(filepath.Join(dir, "bench.json"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return runs, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(text, &runs); err != nil {
+		return nil, fmt.Errorf("%s/bench.json: %w", dir, err)
+	}
+	return runs, nil
+}
+
+// Keep puts a run in the place of the last one of its part, in bench.json and bench.md of a directory.
+func Keep(dir, part string, run Run) error {
+	runs, err := Open(dir)
+	if err != nil {
+		return err
+	}
+	run.Began = run.Began.UTC().Truncate(time.Second)
+	runs[part] = run
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(dir, "bench.json"), data(runs), 0o644); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, "bench.md"), page(runs), 0o644)
+}
+
+// data is bench.json, with one line for each row.
+func data(runs map[string]Run) []byte {
+	var out bytes.Buffer
+	encoder := json.NewEncoder(&out) // it ends each value with a line break
+	encoder.SetEscapeHTML(false)
+	before := "{"
+	for _, part := range parts {
+		run, ok := runs[part.name]
+		if !ok {
+			continue
+		}
+		rows := run.Rows
+		run.Rows = nil
+		fmt.Fprintf(&out, "%s%q:", before, part.name)
+		encoder.Encode(run)
+		out.Truncate(out.Len() - len("}\n"))
+		between := ",\"Rows\":[\n"
+		for _, row := range rows {
+			out.WriteString(between)
+			encoder.Encode(row)
+			between = ","
+		}
+		out.WriteString("]}\n")
+		before = ","
+	}
+	out.WriteString("}\n")
+	return out.Bytes()
+}
+
+func page(runs map[string]Run) []byte {
+	var out bytes.Buffer
+	line := func(cells ...string) { fmt.Fprintf(&out, "| %s |\n", strings.Join(cells, " | ")) }
+	head := func(cells ...string) {
+		line(cells...)
+		line(strings.Split(strings.Repeat("---,", len(cells)-1)+"---", ",")...)
+	}
+	out.WriteString("# Benchmark\n\n<!-- Written by make bench. -->\n\nFor people who want every figure, and how it was " +
+		"measured. [Costs](costs.md) explains the main ones.\n\nRatios are Pagewire to the figure beside it: on a busy " +
+		"machine they say more than milliseconds.\n\n## Goals that are missed\n\n")
+	head("what", "Pagewire", "beside", "ratio", "goal", "limiting factor")
+	for _, part := range parts {
+		for _, r := range runs[part.name].Rows {
+			if r.Missed {
+				line(r.Name, r.Figure, r.Beside, r.Ratio, r.Goal, limit(r.Name))
+			}
+		}
+	}
+	for _, part := range parts {
+		run, ok := runs[part.name]
+		if !ok {
+			continue
+		}
+		fmt.Fprintf(&out, "\n## %s\n\n`%s` of %s at commit %s; %s%s.\n\n", part.title, run.Command,
+			run.Began.Format(time.DateOnly), run.Commit, run.Machine, run.How)
+		head("what", "Pagewire", "beside", "ratio", "goal", "every contender: median (least to most)")
+		for _, r := range run.Rows {
+			line(r.Name, "**"+r.Figure+"**", r.Beside, r.Ratio, r.Goal, r.All)
+		}
+	}
+	return out.Bytes()
+}

@@ -1,0 +1,56 @@
+package figure
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+const root = "../../.."
+
+// quoted are the rows of README's table: the row of bench.json that has Pagewire's figure, and the one that has the best
+// other's, if README names it.
+var quoted = map[string][2]string{
+	"every page: script to download, brotli":                     {"pagewire.js, brotli", "bytes before the API exists, brotli"},
+	"every page: from the script's start until the API is there": {"start of the script to API there", "start of the script to API there"},
+	"the first agent in the page: wasm to download, brotli":      {"pagewire.wasm, brotli"},
+	"the gateway: memory with 10 tabs":                           {"gateway: resident memory with 10 tabs, by WebSocket"},
+	"an agent's read through the gateway, p50":                   {"gateway: read by WebSocket, p50", "gateway: read by WebSocket, p50"},
+	"a model's context: page state added in 40 turns": {"model: page state added in 40 turns, beside snapshots",
+		"model: page state added in 40 turns, beside snapshots"},
+}
+
+func TestReadmeQuotesTheBenchmark(t *testing.T) {
+	runs, err := Open(root + "/demo/docs")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := map[string]Row{}
+	for _, run := range runs {
+		for _, row := range run.Rows {
+			rows[row.Name] = row
+		}
+	}
+	readme, err := os.ReadFile(root + "/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, names := range quoted {
+		want := strings.Join([]string{"|", what, "| **" + rows[names[0]].Figure + "** |", rows[names[1]].Beside}, " ")
+		if !strings.Contains(string(readme), "\n"+strings.TrimRight(want, " ")+" |") {
+			t.Errorf("README.md lacks what bench.json has: %s |", want)
+		}
+	}
+}
+
+// The page is what make bench has written from bench.json.
+func TestThePageHasTheFiguresOfItsData(t *testing.T) {
+	runs, err := Open(root + "/demo/docs")
+	if err != nil {
+		t.Fatal(err)
+	}
+	is, err := os.ReadFile(root + "/demo/docs/bench.md")
+	if err != nil || string(is) != string(page(runs)) {
+		t.Errorf("bench.md is not the page of bench.json (%v): run make bench", err)
+	}
+}

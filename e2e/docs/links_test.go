@@ -1,0 +1,103 @@
+//go:build !js
+
+package docs
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"unicode"
+
+	"github.com/yuin/goldmark"
+	"github.com/yuin/goldmark/ast"
+	"github.com/yuin/goldmark/extension"
+	"github.com/yuin/goldmark/text"
+)
+
+// TestLinksOfTheDocuments follows each link of each Markdown file to a file that is there, and to a heading that it has.
+func TestLinksOfTheDocuments(t *testing.T) {
+	list := exec.Command("git", "ls-files", "--cached", "--others", "--exclude-standard", "*.md")
+	list.Dir = root
+	out, err := list.Output()
+	if err != nil {
+		t.Fatalf("git ls-files: %v", err)
+	}
+	seen := 0
+	for name := range strings.FieldsSeq(string(out)) {
+		if _, err := os.Stat(filepath.Join(root, name)); err != nil || strings.Contains(name, "testdata/") {
+			continue
+		}
+		_, links := outline(read(t, name))
+		for _, link := range links {
+			file, anchor, _ := strings.Cut(link, "#")
+			if strings.Contains(link, ":") || strings.HasPrefix(link, "/") {
+				continue
+			}
+			seen++
+			target := name
+			if file != "" {
+				target = path.Join(path.Dir(name), file)
+			}
+			if _, err := os.Stat(filepath.Join(root, target)); err != nil {
+				t.Errorf("%s: a link to %s, which is not there", name, link)
+			} else if anchor != "" && path.Ext(target) == ".md" {
+				if anchors, _ := outline(read(t, target)); !slices.Contains(anchors, anchor) {
+					t.Errorf("%s: a link to %s, and there is no such heading", name, link)
+				}
+			}
+		}
+	}
+	if seen < 100 {
+		t.Errorf("%d links: the test sees nothing", seen)
+	}
+}
+
+// outline is what a Markdown file can be linked to by, as GitHub makes anchors, and what it links to.
+func outline(source []byte) (anchors, links []string) {
+	tree := goldmark.New(goldmark.WithExtensions(extension.GFM)).Parser().Parse(text.NewReader(source))
+	times := map[string]int{}
+	ast.Walk(tree, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
+		if !entering {
+			return ast.WalkContinue, nil
+		}
+		switch n := n.(type) {
+		case *ast.Heading:
+			id := strings.Map(func(r rune) rune {
+				switch {
+				case r == ' ':
+					return '-'
+				case r == '-', r == '_', unicode.IsLetter(r), unicode.IsDigit(r):
+					return unicode.ToLower(r)
+				}
+				return -1
+			}, plain(n, source))
+			if times[id]++; times[id] > 1 {
+				id = fmt.Sprintf("%s-%d", id, times[id]-1)
+			}
+			anchors = append(anchors, id)
+		case *ast.Link:
+			links = append(links, string(n.Destination))
+		case *ast.Image:
+			links = append(links, string(n.Destination))
+		}
+		return ast.WalkContinue, nil
+	})
+	return anchors, links
+}
+
+// plain is the text of a node, without marks.
+func plain(n ast.Node, source []byte) string {
+	var b strings.Builder
+	ast.Walk(n, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
+		if t, is := n.(*ast.Text); is && entering {
+			b.Write(t.Value(source))
+		}
+		return ast.WalkContinue, nil
+	})
+	return b.String()
+}
