@@ -59,8 +59,6 @@ var notScripts = map[string]string{
 // notFiles are files of programs and scripts whose texts are no messages, each with the reason.
 var notFiles = map[string]string{
 	"bridge/descriptor.go":                            "reasons behind: a resource could not be offered",
-	"bridge/cmd/pagewire/checkreport.go":              "the report of client-check is content",
-	"bridge/cmd/pagewire/checkserver.go":              "the server that client-check plays",
 	"bridge/cmd/pagewire/jsonc.go":                    "where in a client's file the mistake is; behind: mend the file",
 	"bridge/cmd/pagewire/toml.go":                     "where in a client's file the mistake is; behind: mend the file",
 	"bridge/gateway/prompt.go":                        "what hooks add to a prompt is content",

@@ -66,7 +66,7 @@ func pagewire(ctx context.Context, args []string, stdin io.Reader, stdout, stder
 	root.SetHelpCommand(&cobra.Command{Hidden: true}) // --help is the one way
 	root.SetHelpFunc(help)
 	root.AddCommand(serveCommand(), lsCommand(), readCommand(), watchCommand(), changesCommand(), inspectCommand(),
-		configCommand(), doctorCommand(), clientCheckCommand(), extensionCommand(), nativeHostCommand(),
+		configCommand(), doctorCommand(), extensionCommand(), nativeHostCommand(),
 		keeperCommand(), nodeCommand(), assetsCommand(), versionCommand())
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usageError{cmd, err}
