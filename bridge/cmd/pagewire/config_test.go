@@ -531,12 +531,12 @@ func TestConfigKeepsLinksAndPermissions(t *testing.T) {
 
 // What config checks of the flags behind -- is what serve gets, each of them.
 func TestConfigChecksAsServeDoes(t *testing.T) {
-	args := []string{"--launch", "--debug-port", "9222", "--token-file", "/t", "--reminder-chars", "300"}
+	args := []string{"--launch", "--debug-port", "9222", "--token-file", "/t"}
 	o, err := parseServe(args)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !o.Launch || o.DebugPort != "9222" || o.TokenFile != "/t" || o.ReminderChars != 300 || o.Hub != hub.DefaultAddr {
+	if !o.Launch || o.DebugPort != "9222" || o.TokenFile != "/t" || o.Hub != hub.DefaultAddr {
 		t.Errorf("it takes %q as %+v", args, o)
 	}
 	if _, err := parseServe([]string{"--launch", "--debug-port", "x"}); err == nil {
