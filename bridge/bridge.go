@@ -153,7 +153,6 @@ type Options struct {
 type Limits struct {
 	MessageBytes  int // of a message from an agent. Default 1 MiB
 	Depth         int // of nesting in a message. Default 64; never unbounded
-	Batch         int // messages in one batch. Default 64
 	IDBytes       int // of the id of a request, or a progress token, as JSON text. Default 1,024
 	URIBytes      int // of a URI. Default 8,192
 	Resources     int // registered at once. Default 10,000
@@ -182,7 +181,6 @@ func (o Options) withDefaults() Options {
 	pick(&l.MessageBytes, 1<<20)
 	pick(&l.Depth, 64)
 	l.Depth = min(l.Depth, maxDepth)
-	pick(&l.Batch, 64)
 	pick(&l.IDBytes, 1024)
 	pick(&l.URIBytes, 8192)
 	pick(&l.Resources, 10_000)

@@ -85,8 +85,6 @@ func (c *conversation) setOptions(o *bridge.Options) (asks bool) {
 			asks = true
 		case "Limits.ResultBytes":
 			o.Limits.ResultBytes = n
-		case "Limits.Batch":
-			o.Limits.Batch = n
 		case "Limits.IDBytes":
 			o.Limits.IDBytes = n
 		case "Limits.UpdateRate":

@@ -16,7 +16,6 @@ const (
 	reasonSubscriptions = "subscription_limit"
 	reasonListens       = "listen_limit"
 	reasonMessageSize   = "message_size"
-	reasonBatchSize     = "batch_size"
 	reasonIDSize        = "id_size"
 )
 

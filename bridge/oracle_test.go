@@ -159,17 +159,6 @@ func isID(id json.RawMessage) bool {
 
 // hears notes what an agent sends.
 func (s *session) hears(text []byte) {
-	var batch []json.RawMessage
-	if json.Unmarshal(text, &batch) == nil {
-		for _, m := range batch {
-			s.hears(m)
-		}
-		if len(batch) == 0 {
-			s.nonsense++
-		}
-		s.nonsense++ // it may be refused as a whole
-		return
-	}
 	var m envelope
 	if err := json.Unmarshal(text, &m); err != nil || m.JSONRPC != "2.0" || m.Result != nil || m.Error != nil ||
 		m.Method == "" || m.ID != nil && !isID(m.ID) {

@@ -161,30 +161,6 @@ func (e *Engine) Receive(now Time, id PortID, text []byte) error {
 		e.refuse(p, text)
 		return nil
 	}
-	if wire.Batch(text) && p.legacy == "2025-03-26" { // the one version that has batches
-		batch, err := wire.Parse(text, e.opt.Limits.Depth)
-		if err != nil {
-			e.fail(p, nil, err.(*wire.Error))
-			return nil
-		}
-		n := 0
-		batch.Elements(func(wire.Value) bool {
-			n++
-			return n <= e.opt.Limits.Batch
-		})
-		switch {
-		case n == 0:
-			e.fail(p, nil, &wire.Error{Code: wire.InvalidRequest, Message: "Invalid request: a batch of nothing"})
-		case n > e.opt.Limits.Batch: // all answers lie in the queue at once
-			e.fail(p, nil, tooLarge("Too many messages in a batch", reasonBatchSize, "maxBatch", e.opt.Limits.Batch))
-		default:
-			batch.Elements(func(m wire.Value) bool {
-				e.message(p, m)
-				return true
-			})
-		}
-		return nil
-	}
 	e.message(p, text)
 	return nil
 }

@@ -97,10 +97,10 @@ func (g *Gateway) ConnectAs(transport, name string) (*Agent, error) {
 		return nil, err
 	}
 	if transport == TransportGateway {
-		a.given = seen.New(g.opt.Seen)
+		a.given = seen.New(seen.Limits{})
 	}
 	if remembers(transport) {
-		a.memory = g.tools.revisions.NewMemory(g.opt.Seen)
+		a.memory = g.tools.revisions.NewMemory(seen.Limits{})
 		g.remembering++
 	}
 	c.sessions++

@@ -11,7 +11,6 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/pagewire/pagewire/bridge"
-	"github.com/pagewire/pagewire/bridge/gateway/live/seen"
 	"github.com/pagewire/pagewire/bridge/gateway/weborigin"
 	"github.com/pagewire/pagewire/bridge/home"
 	"github.com/pagewire/pagewire/bridge/link"
@@ -44,10 +43,6 @@ type Options struct {
 	// Reminders say how much agents are told, behind the results of tools, of what has changed since they looked.
 	// Default inline.
 	Reminders Reminders
-	// ReminderChars is how long what they are told may be. Default 600.
-	ReminderChars int
-	// Seen bounds what is kept for each agent of what it has seen: by default 256 URIs and 8 MiB.
-	Seen seen.Limits
 	// PageChars is how many characters a result of our own tools has at most, unless the agent wants more. Default
 	// 8,000.
 	PageChars int
@@ -134,9 +129,6 @@ func New(o Options) *Gateway {
 	}
 	if o.Reminders == "" {
 		o.Reminders = RemindersInline
-	}
-	if o.ReminderChars == 0 {
-		o.ReminderChars = 600
 	}
 	if o.PageChars == 0 {
 		o.PageChars = 8000

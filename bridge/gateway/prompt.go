@@ -137,7 +137,7 @@ func (g *Gateway) asking(session string, now time.Time) *Agent {
 	c := g.conversations[session]
 	if c == nil {
 		g.endConversations(now)
-		limits := seen.Limits{URIs: g.opt.Seen.URIs, Bytes: conversationBytes}
+		limits := seen.Limits{Bytes: conversationBytes}
 		c = &conversation{agent: &Agent{g: g, memory: g.tools.revisions.NewMemory(limits)}}
 		g.remembering++
 		g.conversations[session] = c

@@ -139,7 +139,7 @@ func (b *agentTools) init(g *Gateway) {
 	b.own = own.New(own.Options{
 		Revisions: b.revisions, Listed: g.listed, Notices: g.noticed,
 		Reminders: g.opt.Reminders != RemindersOff, Inline: g.opt.Reminders == RemindersInline,
-		ReminderChars: g.opt.ReminderChars, PageChars: g.opt.PageChars,
+		PageChars:   g.opt.PageChars,
 		ReadTimeout: g.opt.ReadTimeout, ProgressEvery: g.opt.progressEvery,
 	})
 }

@@ -13,12 +13,6 @@ type Message struct {
 // Request reports whether m must be answered.
 func (m *Message) Request() bool { return m.Method != "" && len(m.ID) > 0 }
 
-// Batch reports whether text looks like a JSON-RPC batch, an array of messages.
-func Batch(text []byte) bool {
-	i := blank(text, 0)
-	return i < len(text) && text[i] == '['
-}
-
 // Decode reads one message, nested at most depth arrays and objects deep. Where it fails it still returns the id,
 // if that much could be read, so that the error can be answered: ParseError for what is not JSON, InvalidRequest
 // for what is not a JSON-RPC 2.0 message, InvalidParams for params that are not an object.

@@ -8,10 +8,10 @@ const (
 	Legacy = "2025-11-25"
 )
 
-// IsLegacy reports whether initialize may settle on version.
+// IsLegacy reports whether initialize may settle on version. 2025-03-26 is none: it alone would need batches.
 func IsLegacy(version string) bool {
 	switch version {
-	case "2024-11-05", "2025-03-26", "2025-06-18", Legacy:
+	case "2024-11-05", "2025-06-18", Legacy:
 		return true
 	}
 	return false

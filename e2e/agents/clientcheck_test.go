@@ -11,7 +11,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
-// checked are programs and how pagewire client-check starts each: what its help says, with the flags of these tests.
+// checked are programs and how clientcheck starts each: what its doc says, with the flags of these tests.
 var checked = []struct {
 	name string
 	args func(program string) []string
@@ -34,6 +34,10 @@ var checked = []struct {
 // The report says the same of a program as its requests to the model: a word is in the one if it is in the other.
 func TestClientCheck(t *testing.T) {
 	all := os.Getenv("AGENTS") == "all"
+	binary := filepath.Join(t.TempDir(), "clientcheck")
+	if out, err := exec.Command("go", "build", "-o", binary, "./clientcheck").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
 	var reports []string
 	for _, c := range checked {
 		if c.name != "gemini-cli" && !all {
@@ -53,8 +57,7 @@ func TestClientCheck(t *testing.T) {
 				step{say: "DONE"})...)
 			p := programNamed(t, c.name, m.URL, []string{"none"})
 			p.install(t, home)
-			cmd := exec.Command(dir(t, "../../bin/pagewire"),
-				append([]string{"client-check", "--"}, c.args(p.command[0])...)...)
+			cmd := exec.Command(binary, c.args(p.command[0])...)
 			cmd.Env, cmd.Dir = p.environment(home), filepath.Join(home, "work")
 			if err := os.Mkdir(cmd.Dir, 0o700); err != nil {
 				t.Fatal(err)

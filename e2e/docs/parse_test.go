@@ -13,8 +13,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/BurntSushi/toml"
 	"github.com/evanw/esbuild/pkg/api"
+	"github.com/pelletier/go-toml/v2"
+	"github.com/tailscale/hujson"
 	"golang.org/x/tools/imports"
 )
 
@@ -33,15 +34,15 @@ func parse(b block) error {
 		var v any
 		return json.Unmarshal([]byte(b.code), &v)
 	case "jsonc":
-		return transforms(api.LoaderJS, "("+b.code+"\n)")
+		_, err := hujson.Parse([]byte(b.code))
+		return err
 	case "js":
 		return transforms(api.LoaderJS, b.code)
 	case "css":
 		return transforms(api.LoaderCSS, b.code)
 	case "toml":
 		var v any
-		_, err := toml.Decode(b.code, &v)
-		return err
+		return toml.Unmarshal([]byte(b.code), &v)
 	case "yaml":
 		if strings.Contains(b.code, "\t") {
 			return fmt.Errorf("YAML has no tabs")

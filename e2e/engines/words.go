@@ -21,9 +21,8 @@ const differences = `
   refused. Clients with a port, or with ids of their own, are not concerned.
 * **Hidden tabs.** Chromium and Firefox throttle each timer, WebKit those that are nested deeply. The last change is
   announced in all.
-* **The extension.** Firefox runs an event page in place of a service worker, and a sidebar in place of the side panel.
-  Its content scripts can read what an extension keeps for good, which no setting forbids there: so the secret for the
-  way without a native host is not kept, and the native host is the one way to a gateway. The sites that are allowed for
-  good are kept, and a web page that has taken its process over can read which those are. WebKitGTK has no extensions;
-  Safari's were not tried.
+* **The extension.** Firefox runs an event page in place of a service worker. Its content scripts can read what an
+  extension keeps for good, which no setting forbids there: so the secret for the way without a native host is not kept,
+  and the native host is the one way to a gateway. The sites that are allowed for good are kept, and a web page that has
+  taken its process over can read which those are. WebKitGTK has no extensions; Safari's were not tried.
 `

@@ -277,7 +277,7 @@ func TestExtensionManifestAsksForLittle(t *testing.T) {
 		t.Fatal(err)
 	}
 	if m.Version != "1.2.3" || m.Name != "1.2.3-rc.1" ||
-		!slices.Equal(m.Permissions, []string{"nativeMessaging", "scripting", "sidePanel", "storage"}) ||
+		!slices.Equal(m.Permissions, []string{"nativeMessaging", "scripting", "storage"}) ||
 		!slices.Equal(m.Hosts, everywhere) || m.Accessible != nil {
 		t.Errorf("the manifest: %+v", m)
 	}

@@ -49,8 +49,7 @@ func buildExtension(root, dist, version string) error {
 	from, out := filepath.Join(root, "js/extension"), filepath.Join(dist, "extension")
 	var errs []error
 	for entry, name := range map[string]string{
-		"popup.tsx": "popup.js", "options.tsx": "options.js", "panel.tsx": "panel.js", "style.css": "style.css",
-		"panel.css": "panel.css",
+		"popup.tsx": "popup.js", "options.tsx": "options.js", "style.css": "style.css",
 	} {
 		o := shared(root)
 		o.EntryPoints = []string{filepath.Join(from, entry)}
@@ -64,8 +63,7 @@ func buildExtension(root, dist, version string) error {
 	for name, path := range map[string]string{"page.js": "extension.page.js", "relay.js": "extension.relay.js"} {
 		errs = append(errs, copyFile(filepath.Join(out, name), filepath.Join(dist, path)))
 	}
-	for _, name := range []string{"popup.html", "options.html", "panel.html", "icon-16.png", "icon-32.png",
-		"icon-128.png"} {
+	for _, name := range []string{"popup.html", "options.html", "icon-16.png", "icon-32.png", "icon-128.png"} {
 		errs = append(errs, copyFile(filepath.Join(out, name), filepath.Join(from, name)))
 	}
 	manifest, err := extensionManifest(filepath.Join(from, "manifest.json"), version)
@@ -92,19 +90,16 @@ func buildExtension(root, dist, version string) error {
 const firefoxID = "extension@pagewire.github.io"
 
 // firefoxManifest makes Firefox's of Chromium's: an event page instead of a service worker, which Firefox has not for
-// extensions, and a sidebar instead of the side panel. From 128 on Firefox runs content scripts in the page's world.
+// extensions. From 128 on Firefox runs content scripts in the page's world.
 func firefoxManifest(chromium []byte) ([]byte, error) {
 	var manifest map[string]any
 	if err := json.Unmarshal(chromium, &manifest); err != nil {
 		return nil, err
 	}
-	for _, name := range []string{"key", "minimum_chrome_version", "side_panel", "version_name"} {
+	for _, name := range []string{"key", "minimum_chrome_version", "version_name"} {
 		delete(manifest, name)
 	}
-	manifest["permissions"] = []string{"nativeMessaging", "scripting", "storage"}
 	manifest["background"] = map[string]any{"scripts": []string{"worker.js"}}
-	manifest["sidebar_action"] = map[string]any{"default_panel": "panel.html", "default_title": "Pagewire",
-		"default_icon": "icon-32.png", "open_at_install": false}
 	manifest["browser_specific_settings"] = map[string]any{"gecko": map[string]any{"id": firefoxID,
 		"strict_min_version": "128.0", "data_collection_permissions": map[string]any{"required": []string{"none"}}}}
 	return json.MarshalIndent(manifest, "", "  ")

@@ -1,7 +1,7 @@
 /**
  * dist/extension/worker.js: the extension's service worker. It puts together the documents, what the user allows, and
- * the transport to the gateway, where the core is, and tells the extension's own pages (popup, options, side panel)
- * what there is.
+ * the transport to the gateway, where the core is, and tells the extension's own pages (popup, options) what there
+ * is.
  *
  * Listeners are there before anything is awaited: the browser starts a suspended worker for an event, and drops it
  * otherwise.

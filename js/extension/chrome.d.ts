@@ -64,24 +64,15 @@ declare namespace chrome {
     interface Tab {
       readonly id?: number;
       readonly url?: string;
-      readonly windowId: number;
     }
-    function query(what: { active?: boolean; currentWindow?: boolean; windowId?: number }): Promise<Tab[]>;
+    function query(what: { active?: boolean; currentWindow?: boolean }): Promise<Tab[]>;
     function get(tab: number): Promise<Tab>;
     function reload(tab: number): Promise<void>;
     function sendMessage(tab: number, message: unknown): Promise<unknown>;
-    const onUpdated: Event<(tab: number) => void>;
-    const onActivated: Event<(info: { tabId: number; windowId: number }) => void>;
-  }
-  namespace windows {
-    function getCurrent(): Promise<{ readonly id?: number }>;
   }
   namespace action {
     function setBadgeText(to: { text: string; tabId?: number }): Promise<void>;
     function setBadgeBackgroundColor(to: { color: string; tabId?: number }): Promise<void>;
     function setTitle(to: { title: string; tabId?: number }): Promise<void>;
   }
-  /** Not in Firefox, which has a sidebar instead. */
-  const sidePanel: { open(where: { windowId: number }): Promise<void> } | undefined;
-  const sidebarAction: { open(): Promise<void> };
 }

@@ -1,4 +1,4 @@
-// What the popup, the options and the side panel have in common. Whatever pages call themselves and their resources is
+// What the popup and the options have in common. Whatever pages call themselves and their resources is
 // shown as text: nothing here makes markup, an address or a style of it.
 import type { Shown, ShownPage, Request } from "./state.ts";
 

@@ -11,20 +11,12 @@ let shown: Shown | undefined;
 /** The tab's origin. */
 let here = "";
 
-const openPanel = async () => {
-  if (!chrome.sidePanel) return chrome.sidebarAction.open();
-  return chrome.sidePanel.open({ windowId: (await chrome.windows.getCurrent()).id! });
-};
-
 const draw = () => {
   if (!shown) return;
   render(
     <>
       <header>
         <h1>Pagewire</h1>
-        <button id="panel" class="quiet" onClick={openPanel}>
-          Side panel
-        </button>
         <button id="options" class="quiet" onClick={() => void chrome.runtime.openOptionsPage()}>
           Options
         </button>

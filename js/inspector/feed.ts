@@ -90,12 +90,6 @@ type Message =
   | { type: "log"; entries: Omit<Entry, "n">[]; dropped: number }
   | ({ type: "value" } & Value);
 
-/** A WebSocket that is open: what is sent, and the next text that comes. */
-export interface Talk {
-  send(text: string): void;
-  next(): Promise<string>;
-}
-
 /** The close code of a gateway that does not admit us. */
 const policyViolation = 1008;
 
@@ -154,25 +148,22 @@ export class Feed {
   private scheduled = false;
 
   // changed is called at most once per frame.
-  // introduce tells the gateway who we are, when the socket is open and before anything else; it throws to give up.
+  // introduction says who we are: it is sent before anything else, and throws to give up.
   constructor(
     private readonly changed: () => void,
-    private readonly introduce: (talk: Talk) => Promise<void>,
-    private readonly url = `${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/feed`,
+    private readonly introduction: () => Promise<string>,
   ) {
     this.connect();
     setInterval(() => this.sample(), 1000);
   }
 
   private connect() {
-    const socket = new WebSocket(this.url);
+    const socket = new WebSocket(`${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/feed`);
     this.socket = socket;
     let gaveUp = "";
-    let hear: ((text: string) => void) | undefined;
-    const next = () => new Promise<string>((done) => (hear = done));
     socket.onopen = async () => {
       try {
-        await this.introduce({ send: (text) => socket.send(text), next });
+        socket.send(await this.introduction());
       } catch (cause) {
         gaveUp = (cause as Error).message;
         return socket.close();
@@ -182,11 +173,6 @@ export class Feed {
       for (const uri of this.open.keys()) this.say({ open: uri });
     };
     socket.onmessage = (event) => {
-      if (hear) {
-        const to = hear;
-        hear = undefined;
-        return to(event.data);
-      }
       this.status = "connected"; // who is refused is sent nothing
       this.take(JSON.parse(event.data) as Message);
       this.touch();

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -167,32 +168,9 @@ func (c client) entry(command string, args []string, url, token string) entry {
 }
 
 // generic is a value as encoding/json would read it, so that what is there can be compared with what would be.
-func generic(value any) any {
-	switch v := value.(type) {
-	case entry:
-		m := map[string]any{}
-		for _, one := range v {
-			m[one.name] = generic(one.value)
-		}
-		return m
-	case header:
-		return map[string]any{v.name: v.value}
-	case []string:
-		list := []any{}
-		for _, s := range v {
-			list = append(list, s)
-		}
-		return list
-	case []any:
-		list := []any{}
-		for _, one := range v {
-			list = append(list, generic(one))
-		}
-		return list
-	case int:
-		return float64(v)
-	}
-	return value
+func generic(value any) (is any) {
+	_ = json.Unmarshal([]byte(jsonText(value)), &is) // it has just been written
+	return is
 }
 
 // serverName is the name under which clients know us.

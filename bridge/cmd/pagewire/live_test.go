@@ -12,6 +12,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/tailscale/hujson"
 )
 
 // tree is all that is below a directory: by its path a file's mode and contents, a link's end, or that it is a
@@ -210,7 +212,7 @@ func TestLiveIsTakenOutOfWhatHasChangedSince(t *testing.T) {
 // parsed is what a JSON text with comments says.
 func parsed(t *testing.T, text string) (root map[string]any) {
 	t.Helper()
-	if err := json.Unmarshal(newDocument([]byte(text)).blank, &root); err != nil {
+	if err := json.Unmarshal(standard([]byte(text)), &root); err != nil {
 		t.Fatalf("%v in %q", err, text)
 	}
 	return root
@@ -383,9 +385,9 @@ func TestLiveLosesNothing(t *testing.T) {
 		forced       bool // --force does it
 	}{
 		{"hooks that do not parse", "codex", write(".codex/hooks.json", "{\n  oops", 0o640), "--live",
-			"hooks.json: line 2: it is no JSON", false},
+			"hooks.json: it is no JSON: line 2", false},
 		{"a table that does not parse", "codex", write(".codex/config.toml", "a = ", 0o640), "--live",
-			"config.toml: line 1: it is no TOML", false},
+			"config.toml: it is no TOML: line 1", false},
 		{"hooks of another kind", "codex", write(".codex/hooks.json", `{"hooks": {"UserPromptSubmit": {}}}`, 0o640),
 			"--live", `"UserPromptSubmit" holds no list`, false},
 		{"read-only hooks", "codex", write(".codex/hooks.json", "{}", 0o440), "--live",
@@ -419,7 +421,7 @@ func TestLiveLosesNothing(t *testing.T) {
 			write(".cursor/mcp.json", `{"mcpServers": {"pagewire": {"command": "mine"}}}`, 0o640), "--remove",
 			"has an entry named pagewire that was edited since", true},
 		{"what does not parse any more", "gemini-cli", live("gemini-cli", edit(".gemini/settings.json", "{", "")),
-			"--remove", "settings.json: line 2: the file holds no object", false},
+			"--remove", "settings.json: it is no JSON: line 2", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			home := atHome(t)
@@ -525,9 +527,18 @@ func FuzzTake(f *testing.F) {
 	})
 }
 
+// standard is a JSON text without comments and trailing commas.
+func standard(text []byte) []byte {
+	out, err := hujson.Standardize(append(bytes.TrimPrefix(text, byteOrderMark), '\n'))
+	if err != nil {
+		return text
+	}
+	return out
+}
+
 // saying is what a JSON text says; nothing is an object without members.
 func saying(text []byte) any {
 	var root any = map[string]any{}
-	_ = json.Unmarshal(newDocument(text).blank, &root)
+	_ = json.Unmarshal(standard(text), &root)
 	return root
 }

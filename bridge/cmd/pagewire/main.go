@@ -97,7 +97,7 @@ func commands() *cobra.Command {
 	root.SetHelpCommand(&cobra.Command{Hidden: true}) // --help is the one way
 	root.SetHelpFunc(help)
 	root.AddCommand(serveCommand(), lsCommand(), readCommand(), watchCommand(), changesCommand(), inspectCommand(),
-		configCommand(), doctorCommand(), clientCheckCommand(), extensionCommand(), nativeHostCommand(),
+		configCommand(), doctorCommand(), extensionCommand(), nativeHostCommand(),
 		keeperCommand(), nodeCommand(), assetsCommand(), versionCommand())
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usageError{cmd, err}

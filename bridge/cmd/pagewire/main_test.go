@@ -17,7 +17,7 @@ func run(args ...string) (status int, stdout, stderr string) {
 
 func TestHelpEndsInAnExample(t *testing.T) {
 	for _, args := range [][]string{
-		{}, {"serve"}, {"ls"}, {"read"}, {"watch"}, {"changes"}, {"inspect"}, {"config"}, {"doctor"}, {"client-check"},
+		{}, {"serve"}, {"ls"}, {"read"}, {"watch"}, {"changes"}, {"inspect"}, {"config"}, {"doctor"},
 		{"extension"}, {"extension", "install"}, {"extension", "uninstall"}, {"native-host"}, {"version"},
 		{"assets"}, {"assets", "list"}, {"assets", "write"},
 	} {
@@ -69,12 +69,6 @@ func TestWhatIsNotUnderstoodIsStatus2(t *testing.T) {
 		{"config", "pagewire: CLIENT is missing\npagewire: see pagewire config --help\n"},
 		{"config -- --launch", "pagewire: CLIENT is missing\npagewire: see pagewire config --help\n"},
 		{"config cursor zed", "pagewire: unexpected argument \"zed\"\npagewire: see pagewire config --help\n"},
-		{"client-check", "pagewire: COMMAND is missing; to be the server, give --report FILE\npagewire: see pagewire " +
-			"client-check --help\n"},
-		{"client-check claude", "pagewire: unexpected argument \"claude\": COMMAND comes after --\npagewire: see " +
-			"pagewire client-check --help\n"},
-		{"client-check --report x -- claude", "pagewire: with COMMAND the report goes to standard output: leave " +
-			"--report out\npagewire: see pagewire client-check --help\n"},
 		{"help", "pagewire: unknown command \"help\"\npagewire: see pagewire --help\n"},
 		{"completion bash", "pagewire: unknown command \"completion\"\npagewire: see pagewire --help\n"},
 	} {

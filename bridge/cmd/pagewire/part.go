@@ -92,12 +92,15 @@ func (p part) found(text []byte) string {
 		return string(text)
 	}
 	if p.toml() {
-		if table, err := findTOML(text, p.at); err == nil && table.header != nil {
-			return string(text[table.header.begin:table.end])
+		if table, err := findTOML(text, p.at); err == nil && table.header >= 0 {
+			return string(text[table.header:table.end])
 		}
 		return ""
 	}
-	d := newDocument(text)
+	d, err := parseJSON(text)
+	if err != nil {
+		return ""
+	}
 	chain, rest, err := d.walk(p)
 	if err != nil || len(rest) > 0 {
 		return ""
@@ -107,7 +110,7 @@ func (p part) found(text []byte) string {
 	if err != nil || at < 0 {
 		return ""
 	}
-	return string(text[c.members[at].from:c.members[at].end])
+	return string(d.source(c.value(at)))
 }
 
 // has reports whether a part is in its file. What cannot be read holds nothing of ours.

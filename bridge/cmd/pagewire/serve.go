@@ -91,9 +91,6 @@ func serveInto(o *node.Options) *cobra.Command {
 		"with different addresses share nothing")
 	f.StringVar((*string)(&o.Reminders), "reminders", string(gateway.RemindersInline),
 		"how `much` the results of tools say about changes since the agent looked: off, names, inline")
-	f.IntVar(&o.ReminderChars, "reminder-chars", 600, "`number` of characters that they may use for it")
-	f.IntVar(&o.Seen.URIs, "seen-uris", 256, "`number` of URIs for which an agent's last texts are kept")
-	f.IntVar(&o.Seen.Bytes, "seen-bytes", 8<<20, "`number` of bytes of text that are kept for each agent")
 	httpFlags(cmd, o)
 	f.StringVar(&o.TokenFile, "token-file", "", "`file` of the token for agents on HTTP (default in the user's "+
 		"configuration directory)")
@@ -238,14 +235,6 @@ func checkReminders(o *node.Options) error {
 	case "", gateway.RemindersOff, gateway.RemindersNames, gateway.RemindersInline:
 	default:
 		return fmt.Errorf("--reminders %s: want off, names or inline", quoted(string(o.Reminders)))
-	}
-	for name, n := range map[string][3]int{
-		"reminder-chars": {o.ReminderChars, 200, 4000}, "seen-uris": {o.Seen.URIs, 1, 10_000},
-		"seen-bytes": {o.Seen.Bytes, 1, 1 << 30},
-	} {
-		if n[0] < n[1] || n[0] > n[2] {
-			return fmt.Errorf("--%s %d: want a number from %d to %d", name, n[0], n[1], n[2])
-		}
 	}
 	return nil
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway"
 	"github.com/pagewire/pagewire/bridge/gateway/agents"
 	"github.com/pagewire/pagewire/bridge/gateway/hub"
-	"github.com/pagewire/pagewire/bridge/gateway/live/seen"
 	"github.com/pagewire/pagewire/bridge/gateway/node"
 )
 
@@ -52,8 +51,6 @@ func TestServeFlagsReachTheNode(t *testing.T) {
 		{"--http :7444 --insecure-http", node.Options{HTTP: ":7444", InsecureHTTP: true}},
 		{"--stdio=false", node.Options{}},
 		{"--reminders off", node.Options{Stdio: true, Reminders: gateway.RemindersOff}},
-		{"--reminder-chars 900 --seen-uris 1000 --seen-bytes 1024",
-			node.Options{Stdio: true, ReminderChars: 900, Seen: seen.Limits{URIs: 1000, Bytes: 1024}}},
 		{"--chrome auto --inject", node.Options{Stdio: true, Chrome: "auto", Inject: true}},
 		{"--chrome ws://127.0.0.1:9222/devtools/browser/x",
 			node.Options{Stdio: true, Chrome: "ws://127.0.0.1:9222/devtools/browser/x"}},
@@ -73,8 +70,6 @@ func TestServeFlagsReachTheNode(t *testing.T) {
 			c.want.Hub = hub.DefaultAddr
 		}
 		c.want.Reminders = cmp.Or(c.want.Reminders, gateway.RemindersInline)
-		c.want.ReminderChars = cmp.Or(c.want.ReminderChars, 600)
-		c.want.Seen = cmp.Or(c.want.Seen, seen.Limits{URIs: 256, Bytes: 8 << 20})
 		s := agents.DefaultShares
 		s.Listens = cmp.Or(c.want.Shares.Listens, s.Listens)
 		c.want.Shares = s
@@ -125,9 +120,6 @@ func TestServeRefusesWhatContradictsItself(t *testing.T) {
 		"--max-sessions -1":                                  "--max-sessions -1: want",
 		"--log-level loud":                                   `--log-level "loud": want debug, info, warn or error`,
 		"--log-level info+2":                                 "want debug",
-		"--reminder-chars 199":                               "--reminder-chars 199: want a number from 200 to 4000",
-		"--seen-uris 0":                                      "--seen-uris 0: want a number from 1 to 10000",
-		"--seen-bytes -1":                                    "--seen-bytes -1: want a number from 1 to 1073741824",
 		"--reminders loud":                                   `--reminders "loud": want off, names or inline`,
 		"--log-format xml":                                   `--log-format "xml": want text or json`,
 		"https://a.example":                                  `unexpected argument "https://a.example"`,

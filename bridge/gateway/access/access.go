@@ -51,9 +51,6 @@ type Options struct {
 	Hosts []string
 	// Origins are further origins whose pages may ask, with the token, by CORS: patterns as in gateway.Options.Allow.
 	Origins []string
-	// Extension is the origin of the browser extension, whose side panel may have the feed, and Secret what it knows.
-	Extension string
-	Secret    func() (string, error)
 	// Log receives who is refused. Default none.
 	Log *slog.Logger
 }
@@ -177,9 +174,6 @@ func (g *Gate) origin(r *http.Request) (why *refusal, foreign bool) {
 	if len(origins) == 1 &&
 		slices.ContainsFunc(g.o.Origins, func(p string) bool { return weborigin.Match(p, strings.ToLower(origin)) }) {
 		return nil, true
-	}
-	if len(origins) == 1 && origin == g.o.Extension && origin != "" && r.URL.Path == FeedPath {
-		return nil, false
 	}
 	return &refusal{http.StatusForbidden, "origin",
 			"Pages of " + strconv.Quote(short(origin)) + " may not ask here: allow them (--allow-origin) if they " +

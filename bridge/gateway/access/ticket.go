@@ -155,8 +155,7 @@ var errNoSession = errors.New("open it with: pagewire inspect")
 func (g *Gate) Feed(next http.Handler) http.Handler { return g.admit(next, g.present) }
 
 // AdmitFeed returns nil if who has opened a feed may see it: by the token in its request, or by its first message,
-// which holds a session ({"session":S}), or is how the extension begins to prove itself. The error's text is for the
-// other end.
+// which holds a session ({"session":S}). The error's text is for the other end.
 func (g *Gate) AdmitFeed(ctx context.Context, r *http.Request, m proof.Messages) error {
 	if bearer.Has(r, g.o.Token) {
 		return nil
@@ -167,21 +166,11 @@ func (g *Gate) AdmitFeed(ctx context.Context, r *http.Request, m proof.Messages)
 	if err != nil {
 		return err
 	}
-	var in struct{ Type, Session string }
+	var in struct{ Session string }
 	if json.Unmarshal(first, &in) != nil {
 		in.Session = ""
 	}
-	switch {
-	case r.Header.Get("Origin") == g.o.Extension && g.o.Extension != "" && g.o.Secret != nil:
-		var known string
-		if known, err = g.o.Secret(); err == nil {
-			err = proof.Accept(ctx, m, first, known, where(r))
-		}
-		if err != nil {
-			g.Count("proof", r)
-		}
-		return err
-	case g.free(r), proof.Verify(g.o.Token, sessionUse, where(r), in.Session, time.Now()):
+	if g.free(r) || proof.Verify(g.o.Token, sessionUse, where(r), in.Session, time.Now()) {
 		return nil
 	}
 	g.Count("token", r)

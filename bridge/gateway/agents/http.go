@@ -196,11 +196,10 @@ func (h *HTTP) post(w http.ResponseWriter, r *http.Request) {
 	body = bytes.TrimSpace(body)
 	m, ok := parse(body)
 	version := r.Header.Get("Mcp-Protocol-Version")
-	batch := bytes.HasPrefix(body, []byte("["))
 	switch {
-	case !ok && !(batch && batches(version)):
+	case !ok:
 		h.ask(w, r, question{who: who(r, m), text: body}) // the engine says what is wrong with it
-	case ok && (claims(m) || m.Method == "server/discover" || m.Method == "subscriptions/listen") || Modern(version):
+	case claims(m) || m.Method == "server/discover" || m.Method == "subscriptions/listen" || Modern(version):
 		h.serveModern(w, r, body, m)
 	default:
 		h.serveLegacy(w, r, body, m)
@@ -240,15 +239,11 @@ const metaVersion = "io.modelcontextprotocol/protocolVersion"
 func claims(m bridge.Incoming) bool { return len(m.Params.Get("_meta").Get(metaVersion)) > 0 }
 
 // legacyVersions are those whose sessions are served, oldest first.
-var legacyVersions = []string{"2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"}
+var legacyVersions = []string{"2024-11-05", "2025-06-18", "2025-11-25"}
 
 // Modern reports whether a Mcp-Protocol-Version header is one of the modern era, known or not: versions are dates, and
 // compare as text.
 func Modern(version string) bool { return version > legacyVersions[len(legacyVersions)-1] }
-
-// batches reports whether a Mcp-Protocol-Version header is of the one version that has batches, which is also the one
-// that is meant without it.
-func batches(version string) bool { return version == "" || version == "2025-03-26" }
 
 // accepts reports whether a client takes answers of a type, by its Accept header. Without one it takes all.
 func accepts(r *http.Request, kind string) bool {

@@ -438,11 +438,11 @@ func TestLegacyErrors(t *testing.T) {
 		"no events":           {legacyCall("1", "ping", ""), []string{"Accept: application/json"}, 406, -32600},
 		"an unknown version": {legacyCall("1", "ping", ""), []string{"Mcp-Protocol-Version: 2025-01-01"}, 400,
 			-32600},
-		"a batch, new version": {`[` + legacyCall("1", "ping", "") + `]`, []string{"Mcp-Protocol-Version: 2025-06-18"},
-			400, -32600},
-		"a bad batch": {`[{]`, []string{"Mcp-Protocol-Version: 2025-03-26"}, 400, -32600},
-		"a replay":    {legacyCall("1", "ping", ""), []string{"Last-Event-ID: x_1"}, 200, 0},
-		"good":        {legacyCall("1", "ping", ""), []string{"Mcp-Protocol-Version: 2025-11-25"}, 200, 0},
+		"the version of batches": {legacyCall("1", "ping", ""), []string{"Mcp-Protocol-Version: 2025-03-26"}, 400,
+			-32600},
+		"a batch":  {`[` + legacyCall("1", "ping", "") + `]`, nil, 400, -32600},
+		"a replay": {legacyCall("1", "ping", ""), []string{"Last-Event-ID: x_1"}, 200, 0},
+		"good":     {legacyCall("1", "ping", ""), []string{"Mcp-Protocol-Version: 2025-11-25"}, 200, 0},
 	} {
 		t.Run(what, func(t *testing.T) {
 			s.t = t
@@ -460,11 +460,6 @@ func TestLegacyErrors(t *testing.T) {
 	s.do("GET", "", "Mcp-Session-Id: none").want(404, -32600)
 	s.do("GET", "").want(400, -32600)
 	s.do("DELETE", "").want(400, -32600)
-	batch := s.do("POST", `[`+legacyCall("1", "ping", "")+`,`+legacyCall("2", "ping", "")+`]`, session)
-	for range 2 {
-		batch.message()
-	}
-	batch.end()
 }
 
 // An agent hears of each change once, whenever it opens the stream: what happens while it has none waits, as one
@@ -692,9 +687,6 @@ func TestMayNotWait(t *testing.T) {
 			return s.do("POST", legacyCall("1", "resources/read", read(2)), session)
 		}},
 		"legacy, has begun": {true, 200, func() *reply { return s.do("POST", work, session) }},
-		"legacy, in a batch": {false, 200, func() *reply {
-			return s.do("POST", "["+legacyCall("3", "resources/read", read(3))+"]", session)
-		}},
 	} {
 		answers := make(chan *reply, 1)
 		go func() { answers <- c.ask() }()
@@ -781,28 +773,6 @@ func TestLegacyCancel(t *testing.T) {
 			t.Errorf("still waited for: %v", session.waiting)
 		}
 	}
-}
-
-// A batch is answered on one stream, which ends with the last of the answers that there will be.
-func TestLegacyBatch(t *testing.T) {
-	s := serveHTTP(t, HTTPOptions{})
-	session := s.begin()
-	ping, slow := legacyCall("1", "ping", ""), legacyCall(`"s"`, "resources/read", `"uri":"`+origin+`/slow"`)
-	const cancelled = `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"s"}}`
-	r := s.do("POST", "["+slow+", "+ping+"]", session)
-	if m := r.want(200, 0); string(m.ID) != "1" || m.Result == nil {
-		t.Errorf("answered %+v", m)
-	}
-	<-s.reading
-	if r := s.do("POST", "["+cancelled+"]", session); r.StatusCode != 202 {
-		t.Errorf("HTTP %d for a notification", r.StatusCode)
-	}
-	r.end()
-	<-s.gaveUp
-	s.do("POST", "["+ping+","+ping+"]", session).want(400, -32600)
-	s.do("POST", "["+ping+",1]", session).want(400, -32600)
-	s.do("POST", "[]", session).want(400, -32600)
-	s.do("POST", ping, session).want(200, 0) // what was refused waits for nothing
 }
 
 // Deleting a session ends all that it has under way, each with an answer, and nothing of another's.

@@ -4,7 +4,6 @@ package agents
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"net/http"
 	"slices"
@@ -16,10 +15,10 @@ import (
 	"github.com/pagewire/pagewire/bridge"
 )
 
-// The legacy era has sessions: initialize begins one, a POST brings requests and is answered by a stream of events that
-// ends with the last of their answers, a GET opens the stream of what answers nothing, a DELETE ends the session.
+// The legacy era has sessions: initialize begins one, a POST brings a message and is answered by a stream of events
+// that ends with its answer, a GET opens the stream of what answers nothing, a DELETE ends the session.
 
-// serveLegacy answers a POST of the legacy era. m is not set for a batch.
+// serveLegacy answers a POST of the legacy era.
 func (h *HTTP) serveLegacy(w http.ResponseWriter, r *http.Request, body []byte, m bridge.Incoming) {
 	if !knownVersion(w, r, m.ID) {
 		return
@@ -27,15 +26,6 @@ func (h *HTTP) serveLegacy(w http.ResponseWriter, r *http.Request, body []byte, 
 	if !accepts(r, "text/event-stream") {
 		refuse(w, http.StatusNotAcceptable, m.ID, codeInvalidRequest, "Accept must have text/event-stream", nil)
 		return
-	}
-	texts, all := []json.RawMessage{body}, []bridge.Incoming{m}
-	if body[0] == '[' {
-		var ok bool
-		if texts, all, ok = batch(body); !ok {
-			refuse(w, http.StatusBadRequest, nil, codeInvalidRequest,
-				"Invalid request: a batch must have messages, and nothing else", nil)
-			return
-		}
 	}
 	s := h.sessionFor(w, r, m)
 	if s == nil {
@@ -48,22 +38,7 @@ func (h *HTTP) serveLegacy(w http.ResponseWriter, r *http.Request, body []byte, 
 		return
 	}
 	defer release()
-	s.serve(w, r, texts, all)
-}
-
-// batch takes a batch apart. It reports false where that has no message, or something that is none.
-func batch(body []byte) (texts []json.RawMessage, all []bridge.Incoming, ok bool) {
-	if json.Unmarshal(body, &texts) != nil || len(texts) == 0 {
-		return nil, nil, false
-	}
-	for _, text := range texts {
-		m, ok := parse(text)
-		if !ok {
-			return nil, nil, false
-		}
-		all = append(all, m)
-	}
-	return texts, all, true
+	s.serve(w, r, body, m)
 }
 
 // sessionFor finds the session of a POST, or begins it. It answers the request itself where there is none.
@@ -85,41 +60,35 @@ func (h *HTTP) sessionFor(w http.ResponseWriter, r *http.Request, m bridge.Incom
 	return s
 }
 
-// serve hands over what a POST has brought, and returns when its requests are answered, or its client has gone.
-func (s *session) serve(w http.ResponseWriter, r *http.Request, texts []json.RawMessage, all []bridge.Incoming) {
+// serve hands over what a POST has brought, and returns when its request is answered, or its client has gone.
+func (s *session) serve(w http.ResponseWriter, r *http.Request, body []byte, m bridge.Incoming) {
 	p := &post{stream: stream{w: w, control: http.NewResponseController(w), events: true}, done: make(chan struct{})}
-	requests, ok := s.expect(p, all)
-	if !ok {
-		s.refuse(w, all)
+	request := m.Method != "" && len(m.ID) > 0
+	if request && !s.expect(p, m) {
+		s.refuse(w, m.ID)
 		return
 	}
-	for i, m := range all {
-		_ = s.agent.Write(r.Context(), texts[i]) // it fails when the session has ended; end answers then
-		if m.Method == "notifications/cancelled" {
-			s.cancelled(m.Params.Get("requestId"))
-		}
+	_ = s.agent.Write(r.Context(), body) // it fails when the session has ended; end answers then
+	if m.Method == "notifications/cancelled" {
+		s.cancelled(m.Params.Get("requestId"))
 	}
-	if requests > 0 {
-		p.wait(r.Context(), s.h.opt.aliveEvery)
-		for _, id := range s.abandon(p) {
-			p.send(failure(id, codeInternal, endedUnanswered, reason{"shutdown"}))
-		}
-		<-p.done // an answer may be being written
-		p.end()
-	} else {
+	if !request {
 		w.WriteHeader(http.StatusAccepted)
+		return
 	}
+	p.wait(r.Context(), s.h.opt.aliveEvery)
+	if s.abandon(p) {
+		p.send(failure(m.ID, codeInternal, endedUnanswered, reason{"shutdown"}))
+	}
+	<-p.done // an answer may be being written
+	p.end()
 }
 
-// refuse says why requests are not expected.
-func (s *session) refuse(w http.ResponseWriter, all []bridge.Incoming) {
+// refuse says why a request is not expected.
+func (s *session) refuse(w http.ResponseWriter, id bridge.JSON) {
 	s.mu.Lock()
 	over := s.over
 	s.mu.Unlock()
-	var id bridge.JSON
-	if len(all) == 1 {
-		id = all[0].ID
-	}
 	if over {
 		refuse(w, http.StatusNotFound, id, codeInternal, "The session has ended", reason{"shutdown"})
 		return
@@ -128,10 +97,9 @@ func (s *session) refuse(w http.ResponseWriter, all []bridge.Incoming) {
 		"Invalid request: a request with this id is under way", nil)
 }
 
-// A post is a POST whose requests are being answered.
+// A post is a POST whose request is being answered.
 type post struct {
-	left int           // that are not answered yet; guarded by session.mu
-	done chan struct{} // closed when there is none left
+	done chan struct{} // closed when it is, or gets no answer any more
 
 	mu sync.Mutex
 	stream
@@ -149,7 +117,7 @@ func (p *post) write(what func() error) {
 	}
 }
 
-// wait returns when all is answered, or when the client has gone or may not wait any longer. Meanwhile the client is
+// wait returns when it is answered, or when the client has gone or may not wait any longer. Meanwhile the client is
 // told now and then that we are here.
 func (p *post) wait(ctx context.Context, aliveEvery time.Duration) {
 	alive := time.NewTicker(aliveEvery)
@@ -168,7 +136,7 @@ func (p *post) wait(ctx context.Context, aliveEvery time.Duration) {
 
 // end ends the stream.
 func (p *post) end() {
-	p.write(p.begin) // where all was cancelled there is a stream without events
+	p.write(p.begin) // where it was cancelled there is a stream without events
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.gone = true

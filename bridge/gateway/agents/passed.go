@@ -15,8 +15,7 @@ import (
 // A Passed is a request that another gateway answers. Whatever becomes of that gateway, it has an answer.
 type Passed struct{ id bridge.JSON }
 
-// NewPassed takes the body of a request. A batch has no answer of its own where the other gateway breaks off: its
-// client's connection ends.
+// NewPassed takes the body of a request.
 func NewPassed(body []byte) Passed {
 	m, ok := parse(body)
 	if !ok || m.Method == "" {

@@ -200,7 +200,7 @@ func (s *session) end() {
 	s.mu.Unlock()
 	for _, a := range unheard {
 		a.in.send(failure(a.id, codeInternal, "The session has ended", reason{"shutdown"}))
-		s.answered(a)
+		close(a.in.done)
 	}
 }
 
@@ -215,7 +215,7 @@ func (s *session) out() {
 		case !bytes.HasPrefix(text, notification):
 			if a, ok := s.take(bridge.JSON(text).Get("id")); ok {
 				a.in.send(text)
-				s.answered(a)
+				close(a.in.done)
 			}
 		case bridge.JSON(text).Get("method").Is("notifications/progress"):
 			s.progressed(text)
@@ -228,24 +228,16 @@ func (s *session) out() {
 	}
 }
 
-// expect remembers who waits for the answers to the requests among messages, and returns how many these are. It reports
-// false, and remembers none, where one of them has an id that is waited for already, and where the session is over.
-func (s *session) expect(p *post, all []bridge.Incoming) (requests int, ok bool) {
+// expect remembers who waits for the answer to a request. It reports false, and remembers nobody, where its id is
+// waited for already, and where the session is over.
+func (s *session) expect(p *post, m bridge.Incoming) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	before := len(s.waiting)
-	for _, m := range all {
-		if m.Method == "" || len(m.ID) == 0 {
-			continue
-		}
-		if s.over || slices.ContainsFunc(s.waiting, func(a asked) bool { return a.id.Equal(m.ID) }) {
-			s.waiting = slices.Delete(s.waiting, before, len(s.waiting))
-			return 0, false
-		}
-		s.waiting = append(s.waiting, asked{m.ID, m.Params.Get("_meta").Get("progressToken"), p})
+	if s.over || slices.ContainsFunc(s.waiting, func(a asked) bool { return a.id.Equal(m.ID) }) {
+		return false
 	}
-	p.left = len(s.waiting) - before
-	return p.left, true
+	s.waiting = append(s.waiting, asked{m.ID, m.Params.Get("_meta").Get("progressToken"), p})
+	return true
 }
 
 // take finds who waits for the answer to a request. Its id is free again.
@@ -261,36 +253,24 @@ func (s *session) take(id bridge.JSON) (a asked, ok bool) {
 	return a, true
 }
 
-// answered ends the stream of requests of which this one was the last.
-func (s *session) answered(a asked) {
+// abandon reports whether the request of a POST is not answered, and has nobody wait for its answer then. Its id is not
+// free before that comes.
+func (s *session) abandon(p *post) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if a.in.left--; a.in.left == 0 {
-		close(a.in.done)
+	i := slices.IndexFunc(s.waiting, func(a asked) bool { return a.in == p })
+	if i < 0 {
+		return false
 	}
-}
-
-// abandon returns which requests of a POST are not answered, and has nobody wait for their answers. Their ids are not
-// free before those come.
-func (s *session) abandon(p *post) (ids []bridge.JSON) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for i, a := range s.waiting {
-		if a.in == p {
-			ids = append(ids, a.id)
-			s.waiting[i].in = &post{left: 1, done: make(chan struct{}), gone: true}
-		}
-	}
-	if p.left -= len(ids); p.left == 0 && len(ids) > 0 {
-		close(p.done)
-	}
-	return ids
+	s.waiting[i].in = &post{done: make(chan struct{}), gone: true}
+	close(p.done)
+	return true
 }
 
 // cancelled is for a request that gets no answer any more.
 func (s *session) cancelled(id bridge.JSON) {
 	if a, ok := s.take(id); ok {
-		s.answered(a)
+		close(a.in.done)
 	}
 }
 

@@ -41,8 +41,7 @@ type front struct {
 // newFront makes it. token is "" if there is none, secret what the extension must know.
 func newFront(g *gateway.Gateway, o Options, token string, secret func() (string, error)) *front {
 	gate := access.Options{
-		Token: token, NoToken: o.NoToken, Hosts: o.AllowHosts, Origins: o.AllowOrigins,
-		Extension: extension.ExtensionOrigin, Secret: secret, Log: o.Log,
+		Token: token, NoToken: o.NoToken, Hosts: o.AllowHosts, Origins: o.AllowOrigins, Log: o.Log,
 	}
 	f := &front{o: o, local: access.New(gate)}
 	gate.Public = true

@@ -18,7 +18,6 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/agents"
 	"github.com/pagewire/pagewire/bridge/gateway/agents/hook"
 	"github.com/pagewire/pagewire/bridge/gateway/hub"
-	"github.com/pagewire/pagewire/bridge/gateway/live/seen"
 	"github.com/pagewire/pagewire/bridge/gateway/pages/extension"
 	"github.com/pagewire/pagewire/bridge/gateway/weborigin"
 )
@@ -66,10 +65,8 @@ type Options struct {
 	TokenFile string
 	// AnyScheme is gateway.Options.AnyScheme.
 	AnyScheme bool
-	// Reminders, ReminderChars and Seen are those of gateway.Options.
-	Reminders     gateway.Reminders
-	ReminderChars int
-	Seen          seen.Limits
+	// Reminders are those of gateway.Options.
+	Reminders gateway.Reminders
 	// Log receives what happens. Default none.
 	Log *slog.Logger
 }
@@ -175,7 +172,7 @@ type process struct {
 func newProcess(parent context.Context, o Options, known secrets) *process {
 	g := gateway.New(gateway.Options{
 		Version: o.Version, Allow: withLoopback(o.AllowOrigins), Deny: o.DenyOrigins, AnyScheme: o.AnyScheme,
-		Reminders: o.Reminders, ReminderChars: o.ReminderChars, Seen: o.Seen, Log: o.Log,
+		Reminders: o.Reminders, Log: o.Log,
 	})
 	if known.missing != nil {
 		g.Notice("token", "Pages are served, agents on HTTP and the inspector are not: "+known.missing.Error()+".")

@@ -26,7 +26,7 @@ func (m module) purl() string {
 	return "pkg:" + m.system + "/" + strings.Replace(m.path, "@", "%40", 1) + "@" + m.version
 }
 
-// parts are the modules that are in each file that is shipped: a program, the wasm, a bundle (extension/panel.js).
+// parts are the modules that are in each file that is shipped: a program, the wasm, a bundle (extension/popup.js).
 type parts map[string]map[string]module // the inner by purl
 
 func (p parts) add(file string, m module) {

@@ -190,8 +190,6 @@ func TestNodeThatBreaksOff(t *testing.T) {
 		"breaks within an event":    {"POST", ask, events + chunk(told[:20]), 200, false, true},
 		"has answered":              {"POST", ask, events + chunk(result), 200, false, true},
 		"answers":                   {"POST", ask, events + chunk(result) + chunk(""), 200, false, false},
-		"a batch, says nothing":     {"POST", "[" + ask + "]", "", 502, false, false},
-		"a batch, begins":           {"POST", "[" + ask + "]", events, 200, false, true},
 		"a stream, has told":        {"GET", "", events + chunk(told), 200, false, true},
 		"a stream, says nothing":    {"GET", "", "", 404, false, false},
 		"an end, says nothing":      {"DELETE", "", "", 404, false, false},

@@ -43,6 +43,9 @@ type Resource struct {
 	Tab         int    `json:"-"` // the number of its tab
 }
 
+// ReminderChars is how long a reminder is at most.
+const ReminderChars = 600
+
 // Options say what the tools are of. All must be set.
 type Options struct {
 	Revisions *follow.Revisions
@@ -52,7 +55,6 @@ type Options struct {
 	// Reminders have agents told, behind results, of what has changed since they looked, in at most ReminderChars; with
 	// Inline also what it is now.
 	Reminders, Inline bool
-	ReminderChars     int
 	// PageChars is how long a result is unless the agent wants more, its reminder included.
 	PageChars int
 	// ReadTimeout is how long a page may take to answer; ProgressEvery is how often who waits is told so.

@@ -156,7 +156,6 @@ func TestRemind(t *testing.T) {
 	for name, o := range map[string]own.Options{"off": {}, "names": {Reminders: true}, "inline": {Reminders: true,
 		Inline: true}} {
 		d := open(t, o)
-		d.tools.ReminderChars = 600
 		d.run(own.Read, `{"uri":"`+cart+`"}`)
 		d.change("two")
 		var block string

@@ -45,7 +45,7 @@ func (t *Tools) read(c Call, args []byte) {
 	if in.Chars > 0 {
 		w.Chars = min(max(in.Chars, 2000), 100_000)
 	}
-	w.Chars -= t.ReminderChars
+	w.Chars -= ReminderChars
 	if in.Pointer != nil && *in.Pointer != "" {
 		w.Part = live.PartPointer + *in.Pointer
 	} else if in.Lines != "" {

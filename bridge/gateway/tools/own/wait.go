@@ -156,7 +156,7 @@ func (w *waiting) has(l *live.Look) bool {
 
 // grant gives what can be read of what has changed, one after the other, as long as there is room.
 func (w *waiting) grant(h live.Head, changed []string, found map[string]*live.Look) {
-	room := w.t.PageChars - w.t.ReminderChars
+	room := w.t.PageChars - ReminderChars
 	var heads []live.Head
 	var contents [][]any
 	var step func(i int)

@@ -15,16 +15,16 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
-// checking runs client-check as a server, with a client that has connected.
+// checking runs the server, with a client that has connected.
 func checking(t *testing.T, o *mcp.ClientOptions) (session *mcp.ClientSession, report func() string) {
 	t.Helper()
 	testkit.NoLeak(t)
 	path := filepath.Join(t.TempDir(), "report.md")
 	in, toServer := io.Pipe()
 	fromServer, out := io.Pipe()
-	over := make(chan int, 1)
+	over := make(chan error, 1)
 	go func() {
-		over <- pagewire(context.Background(), []string{"client-check", "--report", path}, in, out, io.Discard)
+		over <- serve(context.Background(), path, in, out)
 		out.Close()
 	}()
 	client := mcp.NewClient(&mcp.Implementation{Name: "test|er", Version: "1"}, o)
@@ -36,8 +36,8 @@ func checking(t *testing.T, o *mcp.ClientOptions) (session *mcp.ClientSession, r
 	t.Cleanup(func() {
 		session.Close()
 		toServer.Close()
-		if status := testkit.Receive(t, "client-check ends", over); status != exitDone {
-			t.Errorf("status %d", status)
+		if err := testkit.Receive(t, "the server ends", over); err != nil {
+			t.Error(err)
 		}
 	})
 	return session, func() string {
@@ -136,25 +136,18 @@ func TestClientCheckNotesWhoGivesUp(t *testing.T) {
 }
 
 func TestClientCheckOfAProgramThatConnectsToNothing(t *testing.T) {
-	status, out, errs := run("client-check", "--", "sh", "-c", "echo {prompt}; test -s {config} && cat {config}")
-	if status != exitFailed || out != "" || !strings.Contains(errs, "pagewire: sh started no server of that "+
-		"name\npagewire: say in its arguments where the server is") {
-		t.Errorf("status %d, stdout %q, stderr %q", status, out, errs)
+	seen := filepath.Join(t.TempDir(), "seen")
+	err := check(t.Context(), []string{"sh", "-c", "{ echo {prompt}; cat {config}; } > '" + seen + "'"}, io.Discard)
+	if err == nil || !strings.HasPrefix(err.Error(), "sh started no server") {
+		t.Error(err)
 	}
-	for _, want := range []string{"Call each tool of the MCP server pagewire-check", `"mcpServers"`,
-		`"client-check", "--report"`} {
-		if !strings.Contains(errs, want) {
-			t.Errorf("the program was not given %s: %s", want, errs)
+	text, _ := os.ReadFile(seen)
+	for _, want := range []string{"Call each tool of the MCP server pagewire-check", `"mcpServers"`, `"--report"`} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("the program was not given %s: %s", want, text)
 		}
 	}
-	if status, out, errs := run("client-check", "--", "/none/such"); status != exitFailed || out != "" ||
-		!strings.Contains(errs, "/none/such started no server") {
-		t.Errorf("a program that is not there: status %d, stdout %q, stderr %q", status, out, errs)
-	}
-	if status, _,
-		errs := run("client-check", "--report",
-		filepath.Join(t.TempDir(), "none", "report.md")); status != exitFailed ||
-		!strings.Contains(errs, "no such file or directory") {
-		t.Errorf("a report that cannot be written: status %d, stderr %q", status, errs)
+	if err := serve(t.Context(), filepath.Join(t.TempDir(), "none", "report.md"), nil, nil); err == nil {
+		t.Error("a report that cannot be written is no error")
 	}
 }

@@ -18,15 +18,15 @@ import (
 )
 
 const (
-	checkName = serverName + "-check"
+	checkName = "pagewire-check"
 	checkURI  = "https://check.example/counter"
 	// slowest is how long check_slow takes at most, in seconds; slowByDefault is below the 60 s after which some
 	// clients give up.
 	slowest, slowByDefault = 600, 50
 )
 
-// A check is an MCP server that notes what a client does with it.
-type check struct {
+// A checker is an MCP server that notes what a client does with it.
+type checker struct {
 	server *mcp.Server
 	write  func(report string) error
 	// words are what is shown, by the name of the place in the report: nobody can guess them.
@@ -111,13 +111,13 @@ var (
 		`{"type":"array","items":{"type":"string"}}},"required":["words"]}`)
 )
 
-// newCheck makes the server. write takes the report each time that there is more in it.
-func newCheck(write func(string) error) *check {
-	c := &check{write: write, words: map[string]string{}, asked: map[string]int{}, seen: map[string]bool{}}
+// newChecker makes the server. write takes the report each time that there is more in it.
+func newChecker(write func(string) error) *checker {
+	c := &checker{write: write, words: map[string]string{}, asked: map[string]int{}, seen: map[string]bool{}}
 	for _, name := range append([]string{inInstructions, inResource, inProgress, inSlow, inLate}, placeNames()...) {
 		c.words[name] = "pw-" + strings.ToLower(rand.Text()[:8])
 	}
-	c.server = mcp.NewServer(&mcp.Implementation{Name: checkName, Version: versionName()}, &mcp.ServerOptions{
+	c.server = mcp.NewServer(&mcp.Implementation{Name: checkName, Version: "1"}, &mcp.ServerOptions{
 		Instructions: "A test server. Its word: " + c.words[inInstructions],
 		SubscribeHandler: func(context.Context, *mcp.SubscribeRequest) error {
 			c.note(func() { c.subscribed = true })
@@ -154,7 +154,7 @@ func placeNames() (names []string) {
 }
 
 // tool adds one whose call changes the page.
-func (c *check) tool(name string, call func() *mcp.CallToolResult) {
+func (c *checker) tool(name string, call func() *mcp.CallToolResult) {
 	tool := &mcp.Tool{Name: name, Description: "Shows words", InputSchema: emptySchema,
 		Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true}}
 	c.server.AddTool(tool, func(ctx context.Context, _ *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
@@ -164,7 +164,7 @@ func (c *check) tool(name string, call func() *mcp.CallToolResult) {
 }
 
 // change changes the page, and says so by each way there is. With the first change a tool comes.
-func (c *check) change(ctx context.Context) {
+func (c *checker) change(ctx context.Context) {
 	first := false
 	c.note(func() {
 		c.changes++
@@ -180,7 +180,7 @@ func (c *check) change(ctx context.Context) {
 }
 
 // callSlow takes its time, tells its progress each second, and notes how long the client has waited.
-func (c *check) callSlow(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+func (c *checker) callSlow(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 	var given struct{ Seconds int }
 	_ = json.Unmarshal(r.Params.Arguments, &given)
 	if given.Seconds <= 0 {
@@ -209,7 +209,7 @@ func (c *check) callSlow(ctx context.Context, r *mcp.CallToolRequest) (*mcp.Call
 	return textResult(c.words[inSlow]), nil
 }
 
-func (c *check) callReport(_ context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+func (c *checker) callReport(_ context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 	var given struct{ Words []string }
 	if err := json.Unmarshal(r.Params.Arguments, &given); err != nil {
 		wrong := textResult("words: want a list of strings")
@@ -225,7 +225,7 @@ func (c *check) callReport(_ context.Context, r *mcp.CallToolRequest) (*mcp.Call
 	return textResult("Thank you. That is all."), nil
 }
 
-func (c *check) read(context.Context, *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+func (c *checker) read(context.Context, *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
 	changes := 0
 	c.note(func() {
 		if c.lastRead < c.changes && c.asked["resources/read"] > 1 {
@@ -239,7 +239,7 @@ func (c *check) read(context.Context, *mcp.ReadResourceRequest) (*mcp.ReadResour
 }
 
 // notes counts what a client asks for.
-func (c *check) notes(next mcp.MethodHandler) mcp.MethodHandler {
+func (c *checker) notes(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, r mcp.Request) (mcp.Result, error) {
 		if call, ok := r.GetParams().(*mcp.CallToolParamsRaw); ok {
 			method += " " + call.Name
@@ -255,7 +255,7 @@ func (c *check) notes(next mcp.MethodHandler) mcp.MethodHandler {
 }
 
 // know notes who the client is.
-func (c *check) know(p *mcp.InitializeParams) {
+func (c *checker) know(p *mcp.InitializeParams) {
 	if p.ClientInfo != nil {
 		c.client = p.ClientInfo.Name + " " + p.ClientInfo.Version
 	}
@@ -268,21 +268,21 @@ func (c *check) know(p *mcp.InitializeParams) {
 }
 
 // note changes what is known, and writes the report.
-func (c *check) note(change func()) {
+func (c *checker) note(change func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	change()
 	_ = c.write(c.report()) // the first time has told whether it can be written
 }
 
-func (c *check) save() error {
+func (c *checker) save() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.write(c.report())
 }
 
 // run serves until the client goes.
-func (c *check) run(ctx context.Context, in io.Reader, out io.Writer) error {
+func (c *checker) run(ctx context.Context, in io.Reader, out io.Writer) error {
 	err := c.server.Run(ctx, &mcp.IOTransport{Reader: io.NopCloser(in), Writer: nopCloser{out}})
 	if ctx.Err() != nil || err == nil || strings.Contains(err.Error(), "EOF") {
 		return nil

@@ -5,10 +5,11 @@ package main
 import (
 	"fmt"
 	"strings"
+	"unicode"
 )
 
 // report is what is known, as Markdown. What the client says of itself is data.
-func (c *check) report() string {
+func (c *checker) report() string {
 	var b strings.Builder
 	name := c.client
 	if name == "" {
@@ -45,7 +46,7 @@ func (c *check) report() string {
 }
 
 // shown says whether a place's word came back, for which a request of the client was needed.
-func (c *check) shown(place, needs string) string {
+func (c *checker) shown(place, needs string) string {
 	switch {
 	case c.seen[c.words[place]]:
 		return "yes"
@@ -74,7 +75,13 @@ func orNone(text, none string) string {
 	return text
 }
 
-// cell is a text as one cell of a table.
+// cell is a text as one cell of a table, in which nothing acts upon a terminal.
 func cell(text string) string {
-	return strings.NewReplacer("|", `\|`, "`", "'", "<", "&lt;").Replace(plain(text))
+	text = strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return ' '
+		}
+		return r
+	}, text)
+	return strings.NewReplacer("|", `\|`, "`", "'", "<", "&lt;").Replace(text)
 }
