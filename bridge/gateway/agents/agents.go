@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	// writeTimeout is how long a client may take nothing of what it is sent before its stream is cut.
-	writeTimeout = 30 * time.Second
+	// WriteTimeout is how long a client may take nothing of what it is sent before its stream is cut.
+	WriteTimeout = 30 * time.Second
 	// BodyTimeout is how long a client may take to send the body of a request.
 	BodyTimeout = 30 * time.Second
 	// beginning is how much is kept of a message that is too large, to look for its id.

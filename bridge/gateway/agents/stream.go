@@ -15,7 +15,7 @@ import (
 )
 
 // A stream is the answer to a request: JSON, or once it has begun as one, an event stream. A piece that a client does
-// not take in writeTimeout is its end: the client is gone.
+// not take in WriteTimeout is its end: the client is gone.
 type stream struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
@@ -65,12 +65,12 @@ func (s *stream) write(head string, message []byte, tail string) error {
 	return err
 }
 
-// piece is what a client has writeTimeout for: 8 KiB a second are fast enough, however long the answer is.
+// piece is what a client has WriteTimeout for: 8 KiB a second are fast enough, however long the answer is.
 const piece = 256 << 10
 
 func (s *stream) send(text []byte) error {
 	for part := range slices.Chunk(text, piece) {
-		_ = s.control.SetWriteDeadline(time.Now().Add(writeTimeout))
+		_ = s.control.SetWriteDeadline(time.Now().Add(WriteTimeout))
 		select {
 		case <-s.cut: // after the deadline was set: who sees it closed sets another, which then holds
 			return io.ErrClosedPipe

@@ -21,11 +21,15 @@ import (
 // A loser stands between some nodes and the bus. Of the kinds that it is given it has one message each get lost, the
 // next one when the one before is.
 type loser struct {
+	t     *testing.T
 	mu    sync.Mutex
 	kinds []string
 }
 
 func (l *loser) drops(_ string, text []byte) bool {
+	if kinds[kindOf(text)].take == nil {
+		l.t.Errorf("what is said is none of the kinds, and so is never lost here: %.100q", text)
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.kinds) == 0 || kindOf(text) != l.kinds[0] {
@@ -67,7 +71,7 @@ type lossy struct {
 
 func openLossy(t *testing.T) *lossy {
 	t.Helper()
-	l := &lossy{t: t, nodes: openFleetOf(t, 3, interval/2)}
+	l := &lossy{t: t, loser: loser{t: t}, nodes: openFleetOf(t, 3, interval/2)}
 	for _, n := range l.nodes {
 		l.loser.between(n)
 	}
@@ -176,7 +180,10 @@ func TestWhateverIsLost(t *testing.T) {
 		}
 		began := time.Now()
 		l.loser.lose(lost...)
-		for l.loser.left() > 0 {
+		for first := l.rounds; l.loser.left() > 0; {
+			if l.rounds == first+10 {
+				t.Fatalf("of %q, the last %d are said in no round", lost, l.loser.left())
+			}
 			l.round(lost...)
 			if lost[len(lost)-1] == kindAgain && l.loser.left() == 1 {
 				break // of the first no touch may follow

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -118,13 +119,20 @@ func TestCallsWithMuch(t *testing.T) {
 func TestReaderOfANodeThatHasJustBegun(t *testing.T) {
 	first := openFleetOf(t, 1, time.Second)[0]
 	openTab(t, first, alice, map[string]string{app + "/doc": "one"})
+	var asker atomic.Value // the last
+	_, err := first.bus.Subscribe(first.subject("ask"), func(text []byte) {
+		m, _ := parse(text)
+		asker.Store(m.from)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 	for range 3 {
 		n := openNode(t, Options{Interval: time.Second,
 			Bus: bus.Options{Cluster: "127.0.0.1:0", Join: []string{first.ClusterAddr()}}})
 		testkit.Eventually(t, "the two are connected", func() bool {
-			before := first.Stats().Heard
 			n.askFor(n.subject("ask"), []string{bob})
-			return first.Stats().Heard > before
+			return asker.Load() == n.id
 		})
 		if got := openAgent(t, n, alice).URIs(); len(got) != 1 {
 			t.Errorf("it is shown %v", got)

@@ -79,8 +79,8 @@ type Handler struct {
 
 	closed context.Context // ends with Close
 	close  context.CancelFunc
-	// bodyTimeout is agents.BodyTimeout, but in tests.
-	bodyTimeout time.Duration
+	// bodyTimeout and writeTimeout are those of package agents, but in tests.
+	bodyTimeout, writeTimeout time.Duration
 }
 
 const (
@@ -108,7 +108,7 @@ func New(o Options) (*Handler, error) {
 			TLSClientConfig:     &tls.Config{RootCAs: o.Roots, MinVersion: tls.VersionTLS12},
 			MaxIdleConnsPerHost: 64, IdleConnTimeout: time.Minute, ResponseHeaderTimeout: silence,
 			HTTP2: &http.HTTP2Config{SendPingTimeout: silence / 2, PingTimeout: silence / 2}},
-		bodyTimeout: agents.BodyTimeout}
+		bodyTimeout: agents.BodyTimeout, writeTimeout: agents.WriteTimeout}
 	h.closed, h.close = context.WithCancel(context.Background())
 	for path, resource := range map[string]string{"": o.PublicURL, "/mcp": o.PublicURL + "/mcp"} {
 		h.mux.Handle(metadataPath+path, auth.ProtectedResourceMetadataHandler(&oauthex.ProtectedResourceMetadata{

@@ -14,6 +14,7 @@ import (
 	"net/url"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/pagewire/pagewire/bridge/gateway"
 	"github.com/pagewire/pagewire/bridge/gateway/agents"
@@ -80,6 +81,7 @@ type passing struct {
 }
 
 func (p *passing) serve(ctx context.Context, w http.ResponseWriter) {
+	w = timed{w, p.h.writeTimeout}
 	proxy := &httputil.ReverseProxy{
 		Transport: p.h.proxy, FlushInterval: -1, ErrorLog: slog.NewLogLogger(p.h.o.Log.Handler(), slog.LevelDebug),
 		Rewrite: p.rewrite, ModifyResponse: p.answered, ErrorHandler: p.failed,
@@ -89,6 +91,31 @@ func (p *passing) serve(ctx context.Context, w http.ResponseWriter) {
 		WroteHeaders: func() { p.sent.Store(true) },
 	})))
 }
+
+// A timed has a client's connection end that takes nothing for a while. The client would hold the request for good, in
+// both nodes, and its body in this one.
+type timed struct {
+	http.ResponseWriter
+	timeout time.Duration
+}
+
+func (t timed) Write(text []byte) (int, error) {
+	t.limit()
+	return t.ResponseWriter.Write(text)
+}
+
+// FlushError is for http.ResponseController.
+func (t timed) FlushError() error {
+	t.limit()
+	return http.NewResponseController(t.ResponseWriter).Flush()
+}
+
+func (t timed) limit() {
+	_ = http.NewResponseController(t.ResponseWriter).SetWriteDeadline(time.Now().Add(t.timeout))
+}
+
+// Unwrap is for http.ResponseController.
+func (t timed) Unwrap() http.ResponseWriter { return t.ResponseWriter }
 
 func (p *passing) rewrite(r *httputil.ProxyRequest) {
 	r.SetURL(p.target)

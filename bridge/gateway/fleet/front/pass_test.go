@@ -270,6 +270,45 @@ func TestClientThatGoes(t *testing.T) {
 	}
 }
 
+// A client that takes nothing of an answer, but stays, has it end at both nodes, and nothing of its request is held.
+func TestClientThatTakesNothing(t *testing.T) {
+	for name, start := range map[string]func(http.Handler) *httptest.Server{
+		"HTTP/1.1": httptest.NewServer,
+		"HTTP/2.0": func(h http.Handler) *httptest.Server {
+			s := httptest.NewUnstartedServer(h)
+			s.EnableHTTP2 = true
+			s.StartTLS()
+			return s
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := openPlaceAt(t, 1, start, nil, 200*time.Millisecond)
+			p.fronts[0].writeTimeout = 100 * time.Millisecond
+			ended := make(chan struct{}, 1)
+			_, session := p.scripted(func(w http.ResponseWriter, r *http.Request) {
+				_, _ = io.Copy(io.Discard, r.Body)
+				w.Header().Set("Content-Type", "text/event-stream")
+				for err := error(nil); err == nil; {
+					_, err = io.WriteString(w, told)
+				}
+				ended <- struct{}{}
+			})
+			for _, method := range []string{"POST", "GET"} {
+				answer, err := p.send(0, method, `{"jsonrpc":"2.0","id":7,"method":"ping"}`, "Mcp-Session-Id", session)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer answer.Body.Close()
+				if answer.Proto != name {
+					t.Fatalf("it is answered by %s", answer.Proto)
+				}
+				testkit.Receive(t, "its node is told that nobody takes it", ended)
+				testkit.Eventually(t, "nothing is held", func() bool { return p.fronts[0].held.sum() == 0 })
+			}
+		})
+	}
+}
+
 // A body comes to the session's node as it was sent, in whatever way, and what is none is refused.
 func TestBodiesThatArePassedOn(t *testing.T) {
 	p := openPlace(t, 2)
