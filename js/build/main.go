@@ -190,7 +190,7 @@ func buildCommands(root, dist, version string) error {
 			return err
 		}
 	}
-	return commands.Link(root, version, commands.Host, filepath.Join(root, "bin"))
+	return commands.Link(root, version, filepath.Join(root, "bin"))
 }
 
 // findRoot returns the directory that holds go.mod, so that the build works from any directory of the repository.
