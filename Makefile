@@ -54,6 +54,7 @@ GO_FILES  = $$(find . -name '*.go' -not -path './js/node_modules/*')
 
 # Each level writes what ran here, and .ci/tally counts it.
 RESULTS   := bin/test
+GORELEASER := go run github.com/goreleaser/goreleaser/v2@v2.15.1
 GOTESTSUM := go tool gotestsum --format pkgname --format-hide-empty-pkg --hide-summary=skipped
 
 help: ## List the targets, and say which to use when
@@ -179,9 +180,14 @@ gotest = @mkdir -p $(RESULTS); $(GOTESTSUM) --jsonfile $(RESULTS)/$(1).json --ra
 ##@ To release it:
 release: $(NPM) tinygo ## Make all that is released as VERSION (such as 0.2.0-rc.1) into dist/release/, check and list it
 	@go run ./js/build/release -version '$(VERSION)'
+	@# It asks for a tag and a remote, neither of which a clone has to have.
+	@GORELEASER_CURRENT_TAG='v$(VERSION)' GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=remote.origin.url \
+		GIT_CONFIG_VALUE_0=https://github.com/pagewire/pagewire $(GORELEASER) release --skip=validate,publish,announce
+	@mv dist/goreleaser/*.tgz dist/goreleaser/*.tar.gz dist/goreleaser/*.zip dist/goreleaser/SHA256SUMS dist/release/
+	@cd dist/release && ls -l
 
 test-release: release browser ## Make it twice, which gives the same bytes; install it by npm, npx and install.sh; run its Vite app
-	RELEASE=$(CURDIR)/dist/release go test -count=1 -timeout 60m ./js/build/release
+	RELEASE=$(CURDIR)/dist/release go test -count=1 -timeout 60m -tags release ./js/build/release
 	RELEASE=$(CURDIR)/dist/release go test -count=1 -timeout 10m -run 'TestNpm$$' ./e2e
 
 ##@ What it costs:

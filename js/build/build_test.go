@@ -1,7 +1,6 @@
 package main
 
 import (
-	"archive/zip"
 	"cmp"
 	"encoding/json"
 	"io"
@@ -223,36 +222,6 @@ func everyEntryResolves(t *testing.T, dir string) {
 				t.Errorf("%s resolves to %q for %s, want %s", entry, got, condition, want)
 			}
 		}
-	}
-}
-
-func TestExtensionIsPackedTheSameEachTime(t *testing.T) {
-	dir := write(t, map[string]string{"manifest.json": "{}", "sub/a.js": "1", "z.js": strings.Repeat("2", 10_000)})
-	var zips [2][]byte
-	for i := range zips {
-		to := filepath.Join(t.TempDir(), "x.zip")
-		if err := pack(dir, to); err != nil {
-			t.Fatal(err)
-		}
-		var err error
-		if zips[i], err = os.ReadFile(to); err != nil {
-			t.Fatal(err)
-		}
-		z, err := zip.OpenReader(to)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var names []string
-		for _, f := range z.File {
-			names = append(names, f.Name)
-		}
-		z.Close()
-		if !slices.Equal(names, []string{"manifest.json", "sub/a.js", "z.js"}) {
-			t.Errorf("packed: %q", names)
-		}
-	}
-	if string(zips[0]) != string(zips[1]) {
-		t.Error("the same files make two archives")
 	}
 }
 

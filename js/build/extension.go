@@ -1,12 +1,10 @@
 package main
 
 import (
-	"archive/zip"
 	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -43,8 +41,8 @@ func bundleWorker(root, dist string, tc toolchain) error {
 	)
 }
 
-// buildExtension fills dist/extension/, which Chromium loads as it is, and packs it as dist/pagewire-extension.zip; and
-// dist/extension-firefox/ and dist/pagewire-extension-firefox.zip, which differ by their manifest alone.
+// buildExtension fills dist/extension/, which Chromium loads as it is, and dist/extension-firefox/, which differs by its
+// manifest alone.
 func buildExtension(root, dist, version string) error {
 	from, out := filepath.Join(root, "js/extension"), filepath.Join(dist, "extension")
 	var errs []error
@@ -81,8 +79,7 @@ func buildExtension(root, dist, version string) error {
 	if err == nil {
 		err = os.WriteFile(filepath.Join(forFirefox, "manifest.json"), manifest, 0o644)
 	}
-	return errors.Join(err, pack(out, filepath.Join(dist, "pagewire-extension.zip")),
-		pack(forFirefox, filepath.Join(dist, "pagewire-extension-firefox.zip")))
+	return err
 }
 
 // firefoxID is what Firefox knows the extension by, and its native host it by; Chromium's follows from the manifest's
@@ -120,32 +117,4 @@ func extensionManifest(path, version string) ([]byte, error) {
 		return nil, fmt.Errorf("%s: it is no JSON, or has no version", path)
 	}
 	return text, nil
-}
-
-// pack writes the files of dir as a zip that is the same, byte by byte, for the same files.
-func pack(dir, to string) error {
-	var text bytes.Buffer
-	z := zip.NewWriter(&text)
-	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
-			return err
-		}
-		name, err := filepath.Rel(dir, path)
-		if err != nil {
-			return err
-		}
-		content, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		w, err := z.CreateHeader(&zip.FileHeader{Name: filepath.ToSlash(name), Method: zip.Deflate})
-		if err == nil {
-			_, err = w.Write(content)
-		}
-		return err
-	})
-	if err := errors.Join(err, z.Close()); err != nil {
-		return err
-	}
-	return os.WriteFile(to, text.Bytes(), 0o644)
 }

@@ -12,8 +12,8 @@
 //	dist/react.js, store.js  the React hook and shareStore, for the npm package alone; so are their types, iife.d.ts
 //	dist/npm/                the npm package, ready for npm pack
 //	dist/inspector/          the inspector page, in the command alone
-//	dist/extension/          the browser extension, as a browser loads it; pagewire-extension.zip is the same, packed
-//	dist/extension-firefox/  the same for Firefox; pagewire-extension-firefox.zip
+//	dist/extension/          the browser extension, as a browser loads it
+//	dist/extension-firefox/  the same for Firefox
 //	dist/demo/               the demo pages, which load the files above from the root
 //	dist/test/               what the tests under Node import
 //	dist/meta/               what compiled the core, and esbuild's metafile of each bundle; a release reads them
@@ -190,7 +190,7 @@ func buildCommands(root, dist, version string) error {
 			return err
 		}
 	}
-	return commands.Link(root, version, commands.Host, filepath.Join(root, "bin"))
+	return commands.Link(root, version, filepath.Join(root, "bin"))
 }
 
 // findRoot returns the directory that holds go.mod, so that the build works from any directory of the repository.

@@ -1,25 +1,21 @@
 package main
 
 import (
-	"debug/buildinfo"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/pagewire/pagewire/js/build/commands"
 )
 
-// A module is somebody else's: of Go or of npm.
-type module struct {
-	system        string // golang, npm, or generic for a toolchain that is neither
-	path, version string
-	dir           string // where it is unpacked
-	integrity     string // npm's, of its tarball
-}
+// A module is somebody else's: of Go, of npm, or a toolchain that is neither. dir is where it is unpacked.
+type module struct{ system, path, version, dir string }
 
 // purl is the package URL, by which scanners know it.
 func (m module) purl() string {
@@ -27,130 +23,76 @@ func (m module) purl() string {
 }
 
 // parts are the modules that are in each file that is shipped: a program, the wasm, a bundle (extension/popup.js).
-type parts map[string]map[string]module // the inner by purl
+type parts map[string][]module
 
-func (p parts) add(file string, m module) {
-	if p[file] == nil {
-		p[file] = map[string]module{}
-	}
-	p[file][m.purl()] = m
-}
-
-// of returns the modules of the files that match a pattern, in order.
-func (p parts) of(matches func(file string) bool) []module {
-	all := map[string]module{}
+// of returns the modules of the files that match a pattern, each once and in order.
+func (p parts) of(matches func(file string) bool) (all []module) {
 	for file, its := range p {
 		if matches(file) {
-			for purl, m := range its {
-				all[purl] = m
-			}
+			all = append(all, its...)
 		}
 	}
-	return sorted(all)
+	slices.SortFunc(all, func(a, b module) int { return strings.Compare(a.purl(), b.purl()) })
+	return slices.Compact(all)
 }
 
-// sorted returns modules in the order of their package URLs.
-func sorted(all map[string]module) []module {
-	list := make([]module, 0, len(all))
-	for _, m := range all {
-		list = append(list, m)
-	}
-	slices.SortFunc(list, func(a, b module) int { return strings.Compare(a.purl(), b.purl()) })
-	return list
-}
-
-// collect finds out what is in what was built: of the programs Go tells it by what is linked into each, of the wasm by
-// what its packages import, and of bundles esbuild does.
-func (m *maker) collect() (parts, error) {
-	std, err := standard()
+// collect finds out what is in what is shipped: of programs and wasm Go tells it, and of bundles esbuild does.
+func collect(core string) (parts, error) {
+	env, err := exec.Command("go", "env", "GOVERSION", "GOROOT").Output()
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("go env: %w", err)
 	}
+	goVersion, root, _ := strings.Cut(strings.TrimSpace(string(env)), "\n")
+	runtime := []module{{"golang", "std", strings.TrimPrefix(goVersion, "go"), root}}
 	all := parts{}
-	for _, platform := range m.platforms {
-		known, err := imported(m.root, platform.OS, platform.Arch, "./bridge/cmd/...")
-		if err != nil {
-			return nil, err
-		}
+	for _, platform := range commands.Platforms {
 		for name := range commands.Programs {
-			all.add(name, std)
-			if err := all.addProgram(name, filepath.Join(m.linked(platform), platform.File(name)), known); err != nil {
+			all[name] = append(all[name], runtime...)
+			if err := all.addImports(name, platform.OS, platform.Arch, "./bridge/cmd/"+name); err != nil {
 				return nil, err
 			}
 		}
 	}
-	runtimes := coreRuntime(m.core, std)
+	// "tinygo version 0.39.0 linux/amd64 (...)", or "go1.26.8"
+	if words := strings.Fields(core); len(words) > 2 && words[0] == "tinygo" {
+		runtime = append(runtime, module{"generic", "tinygo", words[2], ""})
+	}
 	for file, pkg := range map[string]string{"pagewire.wasm": "./wasm", "pagewire.views.wasm": "./wasm/views"} {
-		known, err := imported(m.root, "js", "wasm", pkg)
-		if err != nil {
+		all[file] = append(all[file], runtime...)
+		if err := all.addImports(file, "js", "wasm", pkg); err != nil {
 			return nil, err
 		}
-		for _, its := range append(sorted(known), runtimes...) {
-			all.add(file, its)
-		}
 	}
-	return all, all.addBundles(m.root, runtimes)
+	return all, all.addBundles(runtime[len(runtime)-1])
 }
 
-// standard is the library of Go, with its runtime.
-func standard() (module, error) {
-	env, err := exec.Command("go", "env", "GOVERSION", "GOROOT").Output()
-	if err != nil {
-		return module{}, fmt.Errorf("go env: %w", err)
-	}
-	version, root, _ := strings.Cut(strings.TrimSpace(string(env)), "\n")
-	return module{system: "golang", path: "std", version: strings.TrimPrefix(version, "go"), dir: root}, nil
-}
-
-// imported returns the modules that packages import on a system, by path.
-func imported(root, system, processor, packages string) (map[string]module, error) {
+// addImports adds the modules that a package imports on a system.
+func (p parts) addImports(file, system, processor, pkg string) error {
 	list := exec.Command("go", "list", "-deps", "-f",
-		`{{with .Module}}{{if not .Main}}{{.Path}}{{"\t"}}{{.Version}}{{"\t"}}{{.Dir}}{{end}}{{end}}`, packages)
-	list.Dir, list.Env = root, append(os.Environ(), "GOOS="+system, "GOARCH="+processor, "CGO_ENABLED=0")
+		"{{with .Module}}{{if not .Main}}{{.Path}}\t{{.Version}}\t{{.Dir}}{{end}}{{end}}", pkg)
+	list.Env = append(os.Environ(), "GOOS="+system, "GOARCH="+processor, "CGO_ENABLED=0")
 	out, err := list.Output()
 	if err != nil {
-		return nil, fmt.Errorf("go list -deps %s for %s/%s: %w", packages, system, processor, err)
+		return fmt.Errorf("go list -deps %s for %s/%s: %w", pkg, system, processor, err)
 	}
-	known := map[string]module{}
 	for line := range strings.Lines(string(out)) {
 		if field := strings.Split(strings.TrimSpace(line), "\t"); len(field) == 3 {
-			known[field[0]] = module{system: "golang", path: field[0], version: field[1], dir: field[2]}
+			p[file] = append(p[file], module{"golang", field[0], field[1], field[2]})
 		}
-	}
-	return known, nil
-}
-
-func (p parts) addProgram(name, path string, known map[string]module) error {
-	info, err := buildinfo.ReadFile(path)
-	if err != nil {
-		return fmt.Errorf("%s: %w", path, err)
-	}
-	for _, dep := range info.Deps {
-		m := known[dep.Path]
-		if m.version != dep.Version || dep.Replace != nil {
-			return fmt.Errorf("%s has %s %s, and the tree %q", path, dep.Path, dep.Version, m.version)
-		}
-		p.add(name, m)
 	}
 	return nil
 }
 
-// coreRuntime is what is linked into the wasm whatever it imports, and brings the loader's wasm_exec.js.
-func coreRuntime(core string, std module) []module {
-	words := strings.Fields(core) // "tinygo version 0.39.0 linux/amd64 (...)", or "go1.26.8"
-	if len(words) > 2 && words[0] == "tinygo" {
-		return []module{std, {system: "generic", path: "tinygo", version: words[2]}}
-	}
-	return []module{std}
-}
+// inPackage is an input of a bundle that is not ours; what it captures is the package's key in package-lock.json.
+var inPackage = regexp.MustCompile(`js/(node_modules/(?:.*/node_modules/)?(?:@[^/]+/)?[^/]+)/`)
 
-// addBundles reads what esbuild has written about each bundle that is shipped.
-func (p parts) addBundles(root string, runtimes []module) error {
-	packages, err := npmPackages(filepath.Join(root, "js"))
+// addBundles reads what esbuild has written about each bundle that is shipped. The loader has the core's wasm_exec.js.
+func (p parts) addBundles(loader module) error {
+	lock, err := packageJSON("js/package-lock.json")
 	if err != nil {
 		return err
 	}
-	metas, err := filepath.Glob(filepath.Join(root, "dist", "meta", "*.json"))
+	metas, err := filepath.Glob("dist/meta/*.json")
 	if err != nil {
 		return err
 	}
@@ -160,9 +102,7 @@ func (p parts) addBundles(root string, runtimes []module) error {
 			return err
 		}
 		var meta struct {
-			Outputs map[string]struct {
-				Inputs map[string]struct{ BytesInOutput int }
-			}
+			Outputs map[string]struct{ Inputs map[string]any }
 		}
 		if err := json.Unmarshal(text, &meta); err != nil {
 			return fmt.Errorf("%s: %w", path, err)
@@ -173,7 +113,9 @@ func (p parts) addBundles(root string, runtimes []module) error {
 				continue // not shipped
 			}
 			for input := range its.Inputs {
-				if err := p.addInput(file, input, packages, runtimes); err != nil {
+				if strings.HasPrefix(input, "wasm_exec:") {
+					p[file] = append(p[file], loader)
+				} else if err := p.addInput(file, input, lock["packages"].(map[string]any)); err != nil {
 					return err
 				}
 			}
@@ -182,51 +124,57 @@ func (p parts) addBundles(root string, runtimes []module) error {
 	return nil
 }
 
-func (p parts) addInput(file, input string, packages map[string]module, runtimes []module) error {
-	if strings.HasPrefix(input, "wasm_exec:") {
-		p.add(file, runtimes[len(runtimes)-1])
+// addInput adds the npm package that an input of a bundle is of, unless it is ours.
+func (p parts) addInput(file, input string, packages map[string]any) error {
+	place := inPackage.FindStringSubmatch(input)
+	if place == nil {
 		return nil
 	}
-	_, place, is := strings.Cut(input, "js/node_modules/")
-	if !is {
-		return nil // ours
-	}
-	// js/node_modules/a/node_modules/@b/c/file.js is of a/node_modules/@b/c.
-	at := strings.LastIndex("/"+place, "/node_modules/") + 1
-	if at > 0 {
-		at += len("node_modules/") - 1
-	}
-	names := strings.SplitN(place[at:], "/", 3)
-	place = place[:at] + names[0]
-	if strings.HasPrefix(names[0], "@") {
-		place += "/" + names[1]
-	}
-	m, found := packages["node_modules/"+place]
+	its, found := packages[place[1]].(map[string]any)
 	if !found {
 		return fmt.Errorf("%s has %s, which is not in js/package-lock.json", file, input)
 	}
-	p.add(file, m)
+	name := place[1][strings.LastIndex(place[1], "node_modules/")+len("node_modules/"):]
+	p[file] = append(p[file], module{"npm", name, its["version"].(string), filepath.Join("js", place[1])})
 	return nil
 }
 
-// npmPackages returns what js/package-lock.json names, by place.
-func npmPackages(dir string) (map[string]module, error) {
-	text, err := os.ReadFile(filepath.Join(dir, "package-lock.json"))
-	if err != nil {
-		return nil, err
-	}
-	var lock struct {
-		Packages map[string]struct{ Version, Integrity string }
-	}
-	if err := json.Unmarshal(text, &lock); err != nil {
-		return nil, fmt.Errorf("js/package-lock.json: %w", err)
-	}
-	packages := map[string]module{}
-	for place, its := range lock.Packages {
-		if at := strings.LastIndex(place, "node_modules/"); at >= 0 {
-			name := place[at+len("node_modules/"):]
-			packages[place] = module{"npm", name, its.Version, filepath.Join(dir, place), its.Integrity}
+// licenceName is what the files are called that most licences want to be handed on.
+var licenceName = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice|copyright|patents)([.-].*)?$`)
+
+// licences writes the texts of the modules' licences and notices, each text once, behind the modules that it is of. It
+// refuses a module that has none: then it may not be shipped.
+func licences(dir string, modules []module) error {
+	var order []string
+	owners := map[string][]string{}
+	for _, m := range modules {
+		var texts []string
+		entries, err := os.ReadDir(m.dir)
+		for _, entry := range entries {
+			if licenceName.MatchString(entry.Name()) && !entry.IsDir() {
+				text, readErr := os.ReadFile(filepath.Join(m.dir, entry.Name()))
+				texts = append(texts, strings.TrimSpace(strings.ReplaceAll(string(text), "\r\n", "\n")))
+				err = errors.Join(err, readErr)
+			}
+		}
+		if m.path == "tinygo" { // its archives have no file for it
+			texts, err = []string{"BSD-3-Clause: https://github.com/tinygo-org/tinygo/blob/release/LICENSE"}, nil
+		}
+		if err != nil || len(texts) == 0 {
+			return errors.Join(err, fmt.Errorf("%s %s is linked and has no licence file in %s", m.path, m.version, m.dir))
+		}
+		for _, text := range texts {
+			if owners[text] == nil {
+				order = append(order, text)
+			}
+			owners[text] = append(owners[text], m.path+" "+m.version)
 		}
 	}
-	return packages, nil
+	var out strings.Builder
+	out.WriteString("What of others is in this package, and under which terms.\n")
+	rule := strings.Repeat("-", 80)
+	for _, text := range order {
+		fmt.Fprintf(&out, "\n%s\n%s\n%s\n\n%s\n", rule, strings.Join(slices.Compact(owners[text]), "\n"), rule, text)
+	}
+	return write(filepath.Join(dir, "THIRD-PARTY-LICENSES.txt"), []byte(out.String()))
 }

@@ -1,19 +1,22 @@
+//go:build release
+
 package main
 
 import (
+	"archive/zip"
 	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -25,81 +28,10 @@ import (
 	"github.com/pagewire/pagewire/js/build/commands"
 )
 
-// candidateOf is the version of the release that the tests make of the tree.
-const candidateOf = "7.8.9-rc.1"
-
-// root is the repository's.
-func root(t *testing.T) string {
-	t.Helper()
-	dir, err := filepath.Abs("../../..")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return dir
-}
-
-// output runs a tool, which must succeed, and returns what it prints on standard output.
-func output(t *testing.T, dir, name string, args ...string) string {
-	t.Helper()
-	cmd := exec.Command(name, args...)
-	cmd.Dir = dir
-	var errs strings.Builder
-	cmd.Stderr = &errs
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("%s %s: %v\n%s%s", name, strings.Join(args, " "), err, out, errs.String())
-	}
-	return string(out)
-}
-
-// tool runs a tool and returns all that it prints.
-func tool(dir string, env []string, name string, args ...string) (string, error) {
-	cmd := exec.Command(name, args...)
-	cmd.Dir, cmd.Env = dir, append(os.Environ(), env...)
-	out, err := cmd.CombinedOutput()
-	return string(out), err
-}
-
-// commit makes a directory a repository with one commit of all that is in it.
-func commit(t *testing.T, dir string) {
-	t.Helper()
-	output(t, dir, "git", "init", "-q")
-	// npm's packages are linked, and a link is no directory, which is all that .gitignore names.
-	if err := os.WriteFile(filepath.Join(dir, ".git/info/exclude"), []byte("node_modules\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	output(t, dir, "git", "add", "-A")
-	output(t, dir, "git", "-c", "user.name=a", "-c", "user.email=a@example.com", "commit", "-q", "-m", "a")
-}
-
-// snapshot copies the tree, with what is not committed yet, to a repository of its own, where it is committed.
-func snapshot(t *testing.T) string {
-	t.Helper()
-	from, to := root(t), t.TempDir()
-	for name := range strings.SplitSeq(output(t, from, "git", "ls-files", "-co", "--exclude-standard", "-z"), "\x00") {
-		text, err := os.ReadFile(filepath.Join(from, name))
-		if name == "" || errors.Is(err, os.ErrNotExist) { // removed, and not committed
-			continue
-		}
-		info, statErr := os.Stat(filepath.Join(from, name))
-		at := filepath.Join(to, name)
-		if err := errors.Join(err, statErr, os.MkdirAll(filepath.Dir(at), 0o755)); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(at, text, info.Mode()); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := os.Symlink(filepath.Join(from, "js/node_modules"), filepath.Join(to, "js/node_modules")); err != nil {
-		t.Fatal(err)
-	}
-	commit(t, to)
-	return to
-}
-
-// A made release: the files that make release wrote, by name.
+// A made release: the files that make release wrote, and what SRI.json says of it.
 type made struct {
 	dir, version string
+	integrity    map[string]string
 }
 
 // file is one of the release's, whose name has a star for the version.
@@ -116,37 +48,25 @@ func (m made) read(t *testing.T, name string) []byte {
 	return text
 }
 
-// A release of the tree as it is, for this platform; with RELEASE the one that make release has made, which is also
-// made once more, elsewhere. What is tested here is what people install.
+// The release that make release has made, in RELEASE: what is tested here is what people install.
 func TestRelease(t *testing.T) {
-	m := made{dir: os.Getenv("RELEASE"), version: candidateOf}
-	if m.dir == "" {
-		tree := snapshot(t)
-		t.Log(output(t, tree, "go", "run", "./js/build/release", "-version", m.version, "-platforms",
-			commands.Host.String()))
-		if changed := output(t, tree, "git", "status", "--porcelain"); changed != "" {
-			t.Errorf("it has changed the tree: %s", changed)
-		}
-		m.dir = filepath.Join(tree, "dist/release")
-	} else {
-		var sri struct{ Version string }
-		if err := json.Unmarshal(m.read(t, sriFile), &sri); err != nil {
-			t.Fatal(err)
-		}
-		m.version = sri.Version
-		t.Run("made again", func(t *testing.T) { m.again(t) })
+	m := made{dir: os.Getenv("RELEASE")}
+	var sri struct {
+		Version   string
+		Integrity map[string]string
 	}
-	if notes := m.read(t, notesFile); !bytes.Contains(notes, []byte("; the core is compiled by ")) {
-		t.Errorf("the notes: %s", notes)
+	if err := json.Unmarshal(m.read(t, "SRI.json"), &sri); err != nil {
+		t.Fatal(err)
 	}
+	m.version, m.integrity = sri.Version, sri.Integrity
+	t.Run("made again", func(t *testing.T) { m.again(t) })
+	t.Run("archives", func(t *testing.T) { m.archives(t) })
 	t.Run("parts list", func(t *testing.T) { m.bill(t) })
-	t.Run("npm", func(t *testing.T) { m.npm(t) })
 	t.Run("npx", func(t *testing.T) { m.npx(t) })
 	t.Run("install.sh", func(t *testing.T) { m.install(t) })
-	t.Run("stores", func(t *testing.T) { m.stores(t) })
 }
 
-// again makes the release of the same commit in another directory: each sum has to be the same.
+// again makes the release of the same commit in another directory: each byte has to be the same.
 func (m made) again(t *testing.T) {
 	from, to := root(t), filepath.Join(t.TempDir(), "a-clone")
 	output(t, from, "git", "clone", "-q", from, to)
@@ -154,14 +74,73 @@ func (m made) again(t *testing.T) {
 		os.Symlink(filepath.Join(from, "js/node_modules"), filepath.Join(to, "js/node_modules"))); err != nil {
 		t.Fatal(err)
 	}
-	t.Log(output(t, to, "go", "run", "./js/build/release", "-version", m.version))
-	sums, err := os.ReadFile(filepath.Join(to, "dist/release", sumsFile))
-	if err != nil {
-		t.Fatal(err)
+	// Without the rule for npm's packages, which would install them anew through the link.
+	t.Log(output(t, to, "make", "release", "NPM=", "VERSION="+m.version))
+	output(t, to, "diff", "-r", m.dir, filepath.Join(to, "dist/release"))
+}
+
+// archives says what is in each: the licences, the stamped version, and a key in the one extension that may have it. A
+// store gives an extension its own key, and refuses one that has another.
+func (m made) archives(t *testing.T) {
+	output(t, m.dir, "sha256sum", "--check", "--strict", "SHA256SUMS")
+	number, _, _ := strings.Cut(m.version, "-")
+	of := map[string]string{
+		"pagewire-*.tgz":                   `"version": "` + m.version + `"`,
+		"pagewire-extension-*.zip":         `"key"`,
+		"pagewire-extension-chrome-*.zip":  `"version": "` + number + `"`,
+		"pagewire-extension-edge-*.zip":    `"version": "` + number + `"`,
+		"pagewire-extension-firefox-*.zip": `"version": "` + number + `"`,
 	}
-	if first := m.read(t, sumsFile); !bytes.Equal(sums, first) {
-		t.Errorf("made twice, it has other sums:\n%s\n%s", first, sums)
+	for _, p := range commands.Platforms {
+		system, cpu := p.NPM()
+		of["pagewire-cli-"+system+"-"+cpu+"-*.tgz"] = `"name": "` + p.Package() + `"`
+		ending := ".tar.gz"
+		if p.OS == "windows" {
+			ending = ".zip"
+		}
+		of["pagewire-*-"+p.OS+"-"+p.Arch+ending] = ""
 	}
+	for name, want := range of {
+		files := m.unpacked(t, name)
+		for file, least := range map[string]int{"LICENSE": 500, "THIRD-PARTY-LICENSES.txt": 10_000} {
+			if text, err := fs.ReadFile(files, file); err != nil || len(text) < least {
+				t.Errorf("%s: %s has %d bytes, %v", name, file, len(text), err)
+			}
+		}
+		manifest := "package.json"
+		if strings.Contains(name, "extension") {
+			manifest = "manifest.json"
+		}
+		text, _ := fs.ReadFile(files, manifest)
+		if !bytes.Contains(text, []byte(want)) || bytes.Contains(text, []byte(`"key"`)) != (want == `"key"`) {
+			t.Errorf("%s: %s lacks %s, or has a key: %s", name, manifest, want, text)
+		}
+	}
+	if list, err := os.ReadDir(m.dir); err != nil || len(list) != len(of)+5 {
+		t.Errorf("the release has %d files, and %d archives are known: %v", len(list), len(of), err)
+	}
+}
+
+// unpacked is what an archive holds, without the directory in which all of it is.
+func (m made) unpacked(t *testing.T, name string) fs.FS {
+	t.Helper()
+	var files fs.FS
+	if strings.HasSuffix(name, ".zip") {
+		z, err := zip.OpenReader(m.file(name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { z.Close() })
+		files = z
+	} else {
+		dir := t.TempDir()
+		output(t, dir, "tar", "-xzf", m.file(name))
+		files = os.DirFS(dir)
+	}
+	if list, err := fs.ReadDir(files, "."); err == nil && len(list) == 1 {
+		files, _ = fs.Sub(files, list[0].Name())
+	}
+	return files
 }
 
 // bill compares the parts list with the schema of CycloneDX.
@@ -198,36 +177,6 @@ func (m made) bill(t *testing.T) {
 	}
 }
 
-// npm unpacks the package and has npm pack it: it has to hold the same files.
-func (m made) npm(t *testing.T) {
-	files, err := unpacked("a.tgz", m.read(t, "pagewire-*.tgz"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
-	var want, got []string
-	for _, f := range files {
-		name := strings.TrimPrefix(f.name, "package/")
-		want = append(want, name)
-		if err := os.WriteFile(filepath.Join(dir, name), f.text, f.mode); err != nil {
-			t.Fatal(err)
-		}
-	}
-	var packs []struct{ Files []struct{ Path string } }
-	said := output(t, dir, "npm", "pack", "--dry-run", "--json", "--offline")
-	if err := json.Unmarshal([]byte(said), &packs); err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range packs[0].Files {
-		got = append(got, f.Path)
-	}
-	slices.Sort(want)
-	slices.Sort(got)
-	if !slices.Equal(got, want) {
-		t.Errorf("npm would pack %q, and the package holds %q", got, want)
-	}
-}
-
 // npx installs the packages without a network, and runs what it has installed.
 func (m made) npx(t *testing.T) {
 	system, cpu := commands.Host.NPM()
@@ -243,6 +192,12 @@ func (m made) npx(t *testing.T) {
 	if out := output(t, here, "npx", "--offline", "pagewire", "version"); !strings.HasPrefix(out,
 		"pagewire "+m.version+"\n") {
 		t.Errorf("npx pagewire version says %q", out)
+	}
+	held := output(t, here, "npx", "--offline", "pagewire", "assets", "list")
+	for name, want := range m.integrity {
+		if !strings.Contains(held, want) {
+			t.Errorf("the program holds another %s than that of SRI.json", name)
+		}
 	}
 	out, err := tool(here, nil, "npx", "--offline", "pagewire", "nonsense")
 	if exit := (*exec.ExitError)(nil); !errors.As(err, &exit) || exit.ExitCode() != 2 {
@@ -282,20 +237,6 @@ func (m made) told(t *testing.T, app string) {
 	}
 	if err := cmd.Wait(); err != nil {
 		t.Errorf("told to end, it ends with %v", err)
-	}
-}
-
-// stores says which packages have the key: a store gives an extension its own, and refuses one that has another.
-func (m made) stores(t *testing.T) {
-	for name, keyed := range map[string]bool{"": true, "chrome-": false, "edge-": false, "firefox-": false} {
-		files, err := unpacked("a.zip", m.read(t, "pagewire-extension-"+name+"*.zip"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		i := slices.IndexFunc(files, func(f file) bool { return f.name == "manifest.json" })
-		if i < 0 || bytes.Contains(files[i].text, []byte(`"key"`)) != keyed {
-			t.Errorf("the manifest of %q has a key, or none: %s", name, files[max(i, 0)].text)
-		}
 	}
 }
 
@@ -379,11 +320,4 @@ func withoutCurl(t *testing.T) string {
 		}
 	}
 	return dir
-}
-
-// The workflows say what they mean to the forge that runs them.
-func TestWorkflows(t *testing.T) {
-	if out, err := tool(root(t), nil, "go", "tool", "actionlint", "-shellcheck=", "-pyflakes="); err != nil {
-		t.Errorf("%v\n%s", err, out)
-	}
 }
