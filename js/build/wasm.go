@@ -103,18 +103,22 @@ func (tc toolchain) compile(root, out, pkg string) error {
 	return os.WriteFile(out, module, 0o644)
 }
 
-// wasmExecModule returns the source of the module "wasm_exec", which exports one function: load(globalThis) returns
-// the class Go. For TinyGo that is js/core/tinygo.ts. For Go it is made of the wasm_exec.js of the same Go: the
+// wasmExecModule returns the source of the module "wasm_exec", which exports one function: load(given) returns the class
+// Go of a program that sees what is given as members of its global object. For TinyGo that is js/core/tinygo.ts. For Go it is made of the wasm_exec.js of the same Go: the
 // imports that the two agree on are private.
 //
 // As shipped, that file puts Go, fs, process and path onto the global object, and takes from there what the
 // program sees as js.Global(). Those names belong to the page (an inline `var path` breaks the module, and a
 // page's own `process` changes how it behaves), so here every name by which the file reaches the global object is a
-// parameter or a local of load, and the loader decides what the program sees. What the file uses but does not
+// local of load, and the program sees only what Go's runtime and that file ask for. What the file uses but does not
 // define (console, crypto, performance, setTimeout, TextDecoder) still comes from the real global.
 //
 // `fs` needs a line of its own: Go's file defines globalThis.fs and then prints a panic's trace through plain fs.
 // Without that line a panic would end in a ReferenceError and its trace be lost.
+//
+// Go's collector works in one go, not beside the program: the concurrent one stops for good when the clock jumps by more
+// than a second while it runs, as after a laptop's sleep, since nothing in a page starts it again. (Its limiter of
+// processor time is reset by a thread that js/wasm does not have.) Memory then grew from 15 to 122 MB.
 func (tc toolchain) wasmExecModule() (string, error) {
 	if tc.tiny {
 		root, err := findRoot()
@@ -129,11 +133,12 @@ func (tc toolchain) wasmExecModule() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("%w: is the installation of Go complete?", err)
 	}
-	return `export function load(globalThis) {
+	return `export function load(given) {
+const globalThis = { Object, Array, Uint8Array, Error, Date, console, crypto, performance, TextEncoder, TextDecoder, ...given };
 const fs = { writeSync: (fd, bytes) => globalThis.fs.writeSync(fd, bytes) };
 let process;
 ` + string(source) + `
-return globalThis.Go;
+return class extends globalThis.Go { env = { GODEBUG: "gcstoptheworld=1" } };
 }
 `, nil
 }

@@ -178,12 +178,8 @@ export async function attach(page: PortSource, module: WebAssembly.Module, optio
     },
   };
 
-  const Go = load(scope(options));
+  const Go = load({ pagewireOptions: options });
   const go = new Go();
-  // Collect in one go, not beside the program: the concurrent collector stops for good when the clock jumps by more
-  // than a second while it runs, as after a laptop's sleep, since nothing in a page starts it again. (Its limiter of
-  // processor time is reset by a thread that js/wasm does not have.) Memory then grew from 15 to 122 MB.
-  go.env = { GODEBUG: "gcstoptheworld=1" };
   go.importObject.pagewire = imports;
   const instance = await WebAssembly.instantiate(module, go.importObject);
   const up = instance.exports as unknown as Exports;
@@ -221,25 +217,5 @@ export async function attach(page: PortSource, module: WebAssembly.Module, optio
     complete: (call, status, _revision, size, detail) =>
       enter((e) => e.complete(now(), call, status, Math.min(size, 0x7fffffff), write(e, detail.slice(0, 1000), whole))),
     stop,
-  };
-}
-
-/**
- * The global object that Go sees: only what its runtime and wasm_exec.js ask for, so that neither finds what a page
- * has put into its own, nor leaves Go, fs and process behind there. The core reads its options from it at start.
- */
-function scope(options: CoreOptions): object {
-  return {
-    Object,
-    Array,
-    Uint8Array,
-    Error,
-    Date,
-    console,
-    crypto,
-    performance,
-    TextEncoder,
-    TextDecoder,
-    pagewireOptions: { ...options },
   };
 }

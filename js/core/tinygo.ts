@@ -11,11 +11,11 @@ const decoder = new TextDecoder();
 /** Values cross as NaNs that have a kind and a number in them; undefined as 0. */
 const ref = (kind: number, id: number): bigint => (BigInt(0x7ff80000 | kind) << 32n) | BigInt(id);
 
-export const load = (scope: object) =>
+export const load = (given: object) =>
   class implements Go {
     #memory!: WebAssembly.Memory;
     /** By number; the first are TinyGo's to choose. */
-    #values: unknown[] = [NaN, 0, null, true, false, scope];
+    #values: unknown[] = [NaN, 0, null, true, false, given];
     #view = () => new DataView(this.#memory.buffer);
     #bytes = (at: number, length: number) => new Uint8Array(this.#memory.buffer, at, length);
     #value = (of: bigint) => this.#values[Number(of & 0xffffffffn)];

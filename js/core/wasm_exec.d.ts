@@ -7,8 +7,6 @@ declare module "wasm_exec" {
     importObject: WebAssembly.Imports;
     /** What a panic has said. Go's build reports it itself. */
     said?: string;
-    /** The environment variables of a program that Go has compiled. */
-    env?: Record<string, string>;
     /** Called when such a program ends, which a core never does unless it has failed. */
     exit?: (code: number) => void;
     /**
@@ -17,6 +15,6 @@ declare module "wasm_exec" {
      */
     run(instance: WebAssembly.Instance): Promise<void> | void;
   }
-  /** `scope` is what a program that Go has compiled sees as its global object, so that the page's own is left alone. */
-  export function load(scope: object): new () => Go;
+  /** The program sees what is `given` as members of its global object, which is not the page's. */
+  export function load(given: object): new () => Go;
 }

@@ -94,8 +94,7 @@ export function envelopes({ settings }: Early, open: (carrier: Carrier) => Promi
           id,
           error: {
             code: -32600,
-            message:
-              "Another request of this window waits under the same id; a client that is not alone needs a port of its own",
+            message: "Another request of this window waits under this id: connect by a port instead",
           },
         });
         return;

@@ -161,10 +161,8 @@ async function attach(module: WebAssembly.Module): Promise<Core> {
   };
   const now = (): number => Math.floor(performance.now());
 
-  // Only what Go's runtime asks for, so that it finds nothing that the page put into its global object.
-  const Go = load({ Object, Array, Uint8Array, Error, Date, console, crypto, performance, TextEncoder, TextDecoder });
+  const Go = load({});
   const go = new Go();
-  go.env = { GODEBUG: "gcstoptheworld=1" }; // js/core/edge.ts says why
   go.importObject.pagewire = {
     toView(host: number, id: number, at: number, length: number): void {
       const message = text(at, length);
