@@ -92,7 +92,7 @@ func TestReadSince(t *testing.T) {
 
 func TestReadPart(t *testing.T) {
 	g := newGateway(t, Options{})
-	p := openPage(t, g, tabInfo("a"), map[string]string{cart: cartOf(1), app + "/doc": "one\ntwo\nthree\n"})
+	p := openPage(t, g, tabInfo("a"), map[string]string{cart: cartOf(1)})
 	a := openAgent(t, g)
 	texts := a.must(own.Read, map[string]any{"uri": cart, "pointer": "/items/0/quantity"})
 	if texts[1] != "1" {
@@ -103,13 +103,6 @@ func TestReadPart(t *testing.T) {
 	if texts = a.must(own.Read, map[string]any{"uri": cart, "pointer": "/items/0/quantity", "since": since}); !fields(t,
 		texts).Unchanged {
 		t.Errorf("another part has changed, and this one is %q", texts)
-	}
-	if texts, failed := a.tool(own.Read, map[string]any{"uri": cart, "pointer": "/itms"}); !failed ||
-		!strings.Contains(texts[0], `has "items"`) {
-		t.Errorf("a pointer to nothing: %q", texts)
-	}
-	if texts = a.must(own.Read, map[string]any{"uri": app + "/doc", "lines": "2-3"}); texts[1] != "two\nthree\n" {
-		t.Errorf("lines: %q", texts)
 	}
 }
 
