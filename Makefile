@@ -42,7 +42,8 @@ WASM_PACKAGES    = $$(GOOS=js GOARCH=wasm go list ./bridge/... ./wasm/...)
 # What is linked into the core, tested once more where int has 32 bits, as TinyGo's has: natively, which needs amd64.
 INT32_PACKAGES  := ./bridge ./bridge/wire ./bridge/coalesce ./bridge/resource ./bridge/view
 INT32           := $(filter linux/amd64,$(shell go env GOHOSTOS)/$(shell go env GOHOSTARCH))
-BUILT_PACKAGES  := ./js/build ./js/build/release ./bridge/gateway/assets ./bridge/cmd/pagewire
+ASSETS_PACKAGES := ./bridge/gateway/assets ./bridge/cmd/pagewire
+OF_ASSETS       := ^Test(Assets|FilesAreAll|InspectorIsThere|Doctor)
 CONCURRENT_PACKAGES := ./bridge/gateway ./bridge/gateway/hub ./bridge/gateway/agents ./bridge/gateway/inspect \
 	./bridge/gateway/pages/extension ./bridge/viewhost ./e2e/home ./bridge/cmd/pagewire
 
@@ -123,7 +124,9 @@ test-js: $(BUILD) $(VIEWS) $(RIVALS) ## JS level: tsc, node --test, and the buil
 	@files=$$(find js/test idl -name '*.test.mjs'); test -n "$$files" || { echo "no *.test.mjs in js/test or idl" >&2; exit 1; }; \
 		node --test $(if $(RUN),--test-name-pattern '$(RUN)') --test-reporter=spec --test-reporter-destination=stdout \
 		--test-reporter=tap --test-reporter-destination=$(RESULTS)/js.tap $$files
-	$(if $(RUN),,$(call gotest,js-build,go test -json -race -tags pagewire_assets $(BUILT_PACKAGES)))
+	$(if $(RUN),,$(call gotest,js-build,go test -json ./js/build/...))
+	@# The native level runs these packages without the files of the build, and these tests are about the files.
+	$(if $(RUN),,$(call gotest,js-assets,go test -json -tags pagewire_assets -run '$(OF_ASSETS)' $(ASSETS_PACKAGES)))
 
 test-browser: $(BUILD) browser $(PEERS) $(VIEWS) $(SUITES) $(AGENT) ## Browser level: headless Chromium. PKG=./e2e RUN=TestStory narrow it
 	$(call gotest,browser,go test -json -count=1 -timeout 60m -parallel 4 $(if $(RUN),-run '$(RUN)') \

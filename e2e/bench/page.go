@@ -46,16 +46,16 @@ func (b *bench) pages() []family {
 		{
 			name: "page: read over window.postMessage",
 			rows: []row{
-				{"p50", "read over window.postMessage, p50", "us", goal{most: 1.4, of: windowFloor}, ""},
-				{"first", "read over window.postMessage, mean of the first 300", "us", goal{most: 1.5, of: best}, ""},
-				{"p99", "read over window.postMessage, p99", "us", goal{most: 1, of: best}, ""},
+				{"p50", "read over window.postMessage, p50", "us", goal{most: 1.5, of: windowFloor}, ""},
+				{"first", "read over window.postMessage, mean of the first 300", "us", goal{most: 0.7, of: best}, ""},
+				{"p99", "read over window.postMessage, p99", "us", goal{most: 0.6, of: best}, ""},
 			},
 			contenders: append(both("read", reads), does(windowFloor, floor, "", "echo", "windowEcho", reads)),
 		},
 		{
 			name: "page: read over a MessagePort",
 			rows: []row{
-				{"p50", "read over a MessagePort, p50", "us", goal{most: 1.7, of: portFloor}, ""},
+				{"p50", "read over a MessagePort, p50", "us", goal{most: 1.5, of: portFloor}, ""},
 				{"first", "read over a MessagePort, mean of the first 300", "us", goal{}, ""},
 				{"p99", "read over a MessagePort, p99", "us", goal{}, ""},
 			},
@@ -97,7 +97,7 @@ func (b *bench) pages() []family {
 			rows: []row{
 				{"subscriber messages", "10,000 changes: messages to a subscriber", "", goal{most: 10}, ""},
 				{"nobody messages", "10,000 changes: messages to who has not subscribed", "", goal{exact: true}, ""},
-				{"subscriber busy", "10,000 changes: main thread busy", "ms", goal{most: 0.05, of: best}, ""},
+				{"subscriber busy", "10,000 changes: main thread busy", "ms", goal{most: 0.04, of: best}, ""},
 				{"nobody busy", "10,000 changes: busy while nobody has subscribed", "ms", goal{most: 0.05, of: best},
 					""},
 				{"subscriber gap", "10,000 changes: longest time without a frame", "ms", goal{most: 16}, ""},

@@ -45,6 +45,9 @@ var parts = []struct{ name, title string }{
 var limits = []struct{ row, factor string }{
 	{"script tag to API used", "the fetch, which is most of it and as long for a small script"},
 	{"first agent: connect to first list", "the core is compiled and started then; the other has none"},
+	{"first visit: connect to first list", "as the row above"},
+	{"second visit: connect to first list", "three fetches from the browser's cache, and the core's start"},
+	{"third visit: connect to first list", "as the row above"},
 	{"read over window.postMessage, mean", "the browser compiles the core's functions during the first reads"},
 	{"read over window.postMessage", "the wire alone is more than half; the rest is JavaScript and wasm alike"},
 	{"read over a MessagePort", "the engine and the decoding of text, 30 us, beside a wire of 20"},
