@@ -67,9 +67,12 @@ const before = Reflect.ownKeys(globalThis)
 const seen = {}
 const Go = load({ question: 21, seen })
 const go = new Go()
-go.exit = code => {
+let told
+go.ended = (why) => {
+  if (told) return
+  told = why
   const added = Reflect.ownKeys(globalThis).filter(key => !before.includes(key))
-  console.log(JSON.stringify({ code, answer: seen.answer, added, fresh: load({ Go: 0 }) !== Go }))
+  console.log(JSON.stringify({ why, answer: seen.answer, added, fresh: load({ Go: 0 }) !== Go }))
 }
 const { instance } = await WebAssembly.instantiate(readFileSync('probe.wasm'), go.importObject)
 go.run(instance)
@@ -94,7 +97,7 @@ go.run(instance)
 
 	got := output(t, root, nil, "node", "run.mjs")
 	trace, result, _ := strings.Cut(got, "{")
-	if want := `"code":2,"answer":42,"added":[],"fresh":true}` + "\n"; result != want {
+	if want := `"why":"the core exited with status 2","answer":42,"added":[],"fresh":true}` + "\n"; result != want {
 		t.Errorf("got %q, want %q", result, want)
 	}
 	// The runtime prints through a free variable fs, which on a page is not there.

@@ -138,7 +138,13 @@ const globalThis = { Object, Array, Uint8Array, Error, Date, console, crypto, pe
 const fs = { writeSync: (fd, bytes) => globalThis.fs.writeSync(fd, bytes) };
 let process;
 ` + string(source) + `
-return class extends globalThis.Go { env = { GODEBUG: "gcstoptheworld=1" } };
+return class extends globalThis.Go {
+	env = { GODEBUG: "gcstoptheworld=1" };
+	exit = (code) => this.ended("the core exited with status " + code);
+	run(instance) {
+		super.run(instance).then(() => this.ended("the core ended"), (cause) => this.ended("the core ended: " + cause));
+	}
+};
 }
 `, nil
 }

@@ -185,13 +185,9 @@ export async function attach(page: PortSource, module: WebAssembly.Module, optio
   const up = instance.exports as unknown as Exports;
   memory = (up.mem ?? up.memory)!;
   exports = up;
-  go.exit = (code) => die(`the core exited with status ${code}`);
-  // A promise settles only if the program ends, which is a failure.
+  go.ended = die;
   try {
-    go.run(instance)?.then(
-      () => die("the core ended"),
-      (cause) => die(`the core ended: ${cause}`),
-    );
+    go.run(instance);
   } catch (cause) {
     die(`the core ended: ${go.said || cause}`);
   }

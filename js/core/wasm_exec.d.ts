@@ -7,13 +7,10 @@ declare module "wasm_exec" {
     importObject: WebAssembly.Imports;
     /** What a panic has said. Go's build reports it itself. */
     said?: string;
-    /** Called when such a program ends, which a core never does unless it has failed. */
-    exit?: (code: number) => void;
-    /**
-     * Starts the program. Go's runs on: the promise is settled when it ends. TinyGo's has started when this returns,
-     * and may throw.
-     */
-    run(instance: WebAssembly.Instance): Promise<void> | void;
+    /** Called where the program of Go's build ends, which a core never does unless it has failed. */
+    ended?: (why: string) => void;
+    /** Starts the program. Go's runs on. TinyGo's has started when this returns, and may throw. */
+    run(instance: WebAssembly.Instance): void;
   }
   /** The program sees what is `given` as members of its global object, which is not the page's. */
   export function load(given: object): new () => Go;

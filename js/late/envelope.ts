@@ -94,7 +94,7 @@ export function envelopes({ settings }: Early, open: (carrier: Carrier) => Promi
           id,
           error: {
             code: -32600,
-            message: "Another request of this window waits under this id: connect by a port instead",
+            message: "Another request of this window waits under the same id: use a port",
           },
         });
         return;

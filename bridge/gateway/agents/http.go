@@ -238,8 +238,9 @@ const metaVersion = "io.modelcontextprotocol/protocolVersion"
 // claims reports whether a message says that it is of the modern era.
 func claims(m bridge.Incoming) bool { return len(m.Params.Get("_meta").Get(metaVersion)) > 0 }
 
-// legacyVersions are those whose sessions are served, oldest first.
-var legacyVersions = []string{"2024-11-05", "2025-06-18", "2025-11-25"}
+// legacyVersions are those that a legacy request may name, oldest first. 2025-03-26 is agreed on with nobody, but it is
+// what a request without the header means, and some clients name it in every session.
+var legacyVersions = []string{"2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"}
 
 // Modern reports whether a Mcp-Protocol-Version header is one of the modern era, known or not: versions are dates, and
 // compare as text.
