@@ -241,6 +241,6 @@ node:
 		{ echo "node: Node 20 or newer with npm is needed (found: $$(node --version 2>/dev/null || echo none))" >&2; exit 1; }
 
 $(NPM) $(PEERS) $(RIVALS) $(VIEWS) $(SUITES) $(DOCS) $(ECOSYSTEM) $(AGENT_PROGRAMS): %/node_modules/.package-lock.json: %/package.json %/package-lock.json | node
-	@# Of that one's packages for other systems some are not in each registry, nor in its lock file: npm 11's ci wants all.
-	cd $* && npm $(if $(filter $(ECOSYSTEM),$@),install --no-save,ci)
+	@# Of the packages of two for other systems some are not in each registry, nor in the lock file: npm 11's ci wants all.
+	cd $* && npm $(if $(filter $(DOCS) $(ECOSYSTEM),$@),install --no-save,ci)
 	@touch $@
