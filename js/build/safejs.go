@@ -23,6 +23,10 @@ func patchSafejs(root, dir string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	// On a machine where Go has built nothing yet the module is not there, and `go list -m` gives "" then.
+	if _, err := output("mod", "download", safejs); err != nil {
+		return "", err
+	}
 	from, err := output("list", "-m", "-f", "{{.Dir}}", safejs)
 	if err != nil {
 		return "", err

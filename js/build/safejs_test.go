@@ -1,6 +1,7 @@
 package main
 
 import (
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -23,5 +24,21 @@ func TestSafejsIsCompiledWithoutFmt(t *testing.T) {
 				t.Errorf("%s imports %s", pkg, name)
 			}
 		}
+	}
+}
+
+// On a fresh machine the core is the first thing that Go looks for modules for.
+func TestSafejsIsPatchedWhereNoModuleIsYet(t *testing.T) {
+	root, err := findRoot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	output(t, root, nil, "go", "mod", "download", safejs)
+	known := strings.TrimSpace(output(t, root, nil, "go", "env", "GOMODCACHE"))
+	t.Setenv("GOPROXY", "file://"+filepath.ToSlash(filepath.Join(known, "cache", "download")))
+	t.Setenv("GOMODCACHE", t.TempDir())
+	t.Setenv("GOFLAGS", "-modcacherw") // so that the test can remove it
+	if _, err := patchSafejs(root, t.TempDir()); err != nil {
+		t.Fatal(err)
 	}
 }
