@@ -1,6 +1,8 @@
 package bridge
 
 import (
+	"slices"
+
 	"github.com/pagewire/pagewire/bridge/coalesce"
 	"github.com/pagewire/pagewire/bridge/wire"
 )
@@ -30,11 +32,33 @@ type interest struct {
 	seen   int  // the revision that it has been told of, or began with
 }
 
-// listChanged announces that something came or went, now or when the interval of that is over.
-func (e *Engine) listChanged(kind listKind) {
+// listChanged announces that something came or went at some URIs, now or when the interval of that is over. "" is what
+// every port sees.
+func (e *Engine) listChanged(kind listKind, at ...string) {
 	e.revision[kind]++
+	if e.restricted > 0 {
+		e.spare(kind, at)
+	}
 	if e.lists.Touch(e.now, &e.list[kind], coalesce.Pace{Interval: e.opt.ListInterval}) {
 		e.announceList(kind)
+	}
+}
+
+// spare has the ports that see none of what came or went take the change for one that they were told of.
+func (e *Engine) spare(kind listKind, at []string) {
+	skip := func(i *interest) {
+		if i.seen == e.revision[kind]-1 {
+			i.seen++
+		}
+	}
+	for _, p := range e.order {
+		if p.sees == nil || slices.ContainsFunc(at, func(uri string) bool { return !p.hides(uri) }) {
+			continue
+		}
+		skip(&p.lists[kind])
+		for _, l := range p.listens {
+			skip(&l.lists[kind])
+		}
 	}
 }
 
