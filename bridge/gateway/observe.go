@@ -212,7 +212,9 @@ func (g *Gateway) Snapshot() Snapshot {
 		s.Tools = append(s.Tools, name)
 	}
 	slices.Sort(s.Tools)
-	s.Unlisted = g.tools.unlisted
+	for _, n := range g.tools.unlisted {
+		s.Unlisted += n
+	}
 	return s
 }
 
