@@ -36,6 +36,8 @@ type Agent struct {
 	name string
 	// memory is what it has seen; nil for who is not the same one at its next call. Guarded by the gateway's lock.
 	memory *follow.Memory
+	// record is that of its memory: it stays when the memory has ended.
+	record *seen.Record
 	// scope is what it sees, and sees the same for a URI; nil for all. reminders are how it is reminded.
 	scope     Scope
 	sees      func(uri string) bool
@@ -85,6 +87,9 @@ type AgentOptions struct {
 	Allow, Deny, Only []string
 	// Reminders are the agent's own. Default Options.Reminders.
 	Reminders Reminders
+	// Snapshot is what Agent.Snapshot gave of the agent's session at an earlier gateway; nil for none. It need not be
+	// sound: what cannot be taken over of it is left out, which at worst has calls refused, and contents given in full.
+	Snapshot []byte
 }
 
 // Connect opens a session for an agent that comes by a transport and sees all.
@@ -122,7 +127,13 @@ func (g *Gateway) ConnectWith(o AgentOptions) (*Agent, error) {
 	}
 	if remembers(o.Transport) {
 		a.memory = g.tools.revisions.NewMemory(seen.Limits{})
+		a.record = a.memory.Record
 		g.remembering++
+	}
+	if o.Snapshot != nil {
+		if err := a.restore(o.Snapshot); err != nil {
+			g.log.Warn("the snapshot of an agent's session is ignored", "agent", int(a.id), "reason", err)
+		}
 	}
 	c.sessions++
 	g.clients[name] = c

@@ -173,7 +173,11 @@ const maxTools = 1000
 func (g *Gateway) setTools() {
 	b := &g.tools
 	b.told++
+	named := b.names.Version()
 	wanted, entries := g.routeTools()
+	if b.names.Version() != named {
+		g.catalog.version.Add(1)
+	}
 	b.names.Sweep()
 	var all []bridge.Tool
 	for _, t := range ownTools {
