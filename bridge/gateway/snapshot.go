@@ -97,13 +97,13 @@ func (a *Agent) Snapshot() []byte {
 		return nil
 	}
 	a.settle()
-	agent := sessionAgent{Tag: a.memory.Tag, Issued: a.memory.Revisions()}
-	agent.Issued = agent.Issued[max(0, len(agent.Issued)-maxIssued):]
+	issued := a.memory.Revisions()
+	var list []sessionSeen
 	for uri, v := range a.memory.Settled {
-		agent.Seen = append(agent.Seen, sessionSeen{uri, v.Part, v.Revision, v.Current, v.Hash[:], v.Epoch, v.Count})
+		list = append(list, sessionSeen{uri, v.Part, v.Revision, v.Current, v.Hash[:], v.Epoch, v.Count})
 	}
-	agent.Seen = fitting(agent.Seen)
-	return fmt.Appendf(nil, `{"v":%d,"agent":%s,"shared":%s}`, snapshotVersion, text(agent, true), g.shared())
+	return fmt.Appendf(nil, `{"v":%d,"agent":{"tag":%q,"issued":%s,"seen":%s},"shared":%s}`, snapshotVersion,
+		a.memory.Tag, array(issued[max(0, len(issued)-maxIssued):]), array(list), g.shared())
 }
 
 // SnapshotVersion is another number whenever Snapshot gives something else. It takes no lock, unless what the agent was
@@ -127,36 +127,40 @@ func (a *Agent) settle() {
 	}
 }
 
-// fitting are as many of a list, from its beginning, as partBytes have room for. What is too long alone is left out.
-func fitting[T any](list []T) []T {
-	room := partBytes
-	return slices.DeleteFunc(list, func(one T) bool {
-		n := len(text(one, true)) + len(",")
-		if n > room {
-			return true
+// array is a list as JSON text, with as many of its entries, from the beginning, as partBytes have room for. One that is
+// too long alone is left out.
+func array[T any](list []T) []byte {
+	all := []byte("[")
+	for _, one := range list {
+		entry, err := json.Marshal(one)
+		if err != nil || len(all)+len(entry)+len(",]") > partBytes {
+			continue
 		}
-		room -= n
-		return false
-	})
+		if len(all) > 1 {
+			all = append(all, ',')
+		}
+		all = append(all, entry...)
+	}
+	return append(all, ']')
 }
 
 // shared is what the snapshots of all agents have.
 func (g *Gateway) shared() []byte {
 	c := &g.catalog
 	if version := c.version.Load(); c.snapshot == nil || c.made != version {
-		s := sessionTabs{Last: c.lastTab, Tabs: fitting(c.ranked())}
+		focused := int64(0)
 		if c.focusedAt != math.MinInt64 {
 			ago := time.Duration(g.now()-c.focusedAt) * time.Millisecond
-			s.Focused = g.opt.wallClock().Add(-ago).UnixMilli()
+			focused = g.opt.wallClock().Add(-ago).UnixMilli()
 		}
-		g.tools.names.Given(func(origin, tool, name string) {
-			s.Names = append(s.Names, sessionName{origin, tool, name})
-		})
-		slices.SortFunc(s.Names, func(a, b sessionName) int {
+		var names []sessionName
+		g.tools.names.Given(func(origin, tool, name string) { names = append(names, sessionName{origin, tool, name}) })
+		slices.SortFunc(names, func(a, b sessionName) int {
 			return cmp.Or(cmp.Compare(a.Origin, b.Origin), cmp.Compare(a.Tool, b.Tool))
 		})
-		s.Names = fitting(s.Names)
-		c.snapshot, c.made = text(s, true), version
+		c.snapshot = fmt.Appendf(nil, `{"tabs":%s,"last":%d,"focused":%d,"names":%s}`, array(c.ranked()), c.lastTab,
+			focused, array(names))
+		c.made = version
 	}
 	return c.snapshot
 }
