@@ -17,7 +17,12 @@ type opening struct {
 
 // askForListen asks for each URI of a listen that its port sees.
 func (e *Engine) askForListen(r *request, l *listen, uris []string) {
-	asked := slices.DeleteFunc(slices.Clone(uris), r.port.hides)
+	var asked []string
+	for _, uri := range uris {
+		if !r.port.hides(uri) {
+			asked = append(asked, uri)
+		}
+	}
 	if len(asked) == 0 {
 		e.acknowledge(l, uris)
 		return

@@ -1,8 +1,6 @@
 package bridge
 
 import (
-	"slices"
-
 	"github.com/pagewire/pagewire/bridge/coalesce"
 	"github.com/pagewire/pagewire/bridge/wire"
 )
@@ -46,19 +44,25 @@ func (e *Engine) listChanged(kind listKind, at ...string) {
 
 // spare has the ports that see none of what came or went take the change for one that they were told of.
 func (e *Engine) spare(kind listKind, at []string) {
-	skip := func(i *interest) {
-		if i.seen == e.revision[kind]-1 {
-			i.seen++
-		}
-	}
 	for _, p := range e.order {
-		if p.sees == nil || slices.ContainsFunc(at, func(uri string) bool { return !p.hides(uri) }) {
+		hidden := 0
+		for hidden < len(at) && p.hides(at[hidden]) {
+			hidden++
+		}
+		if hidden < len(at) {
 			continue
 		}
-		skip(&p.lists[kind])
+		e.skip(&p.lists[kind], kind)
 		for _, l := range p.listens {
-			skip(&l.lists[kind])
+			e.skip(&l.lists[kind], kind)
 		}
+	}
+}
+
+// skip passes over the last change, unless one before it is still to be told.
+func (e *Engine) skip(i *interest, kind listKind) {
+	if i.seen == e.revision[kind]-1 {
+		i.seen++
 	}
 }
 
