@@ -196,7 +196,7 @@ func seesApp(t *testing.T, a *testAgent) {
 				return fmt.Sprint(a.tool(own.Read, map[string]any{"uri": uri}))
 			},
 			own.Wait: func(uri string) string {
-				return fmt.Sprint(a.tool(own.Wait, map[string]any{"uris": []string{uri}}))
+				return fmt.Sprint(a.tool(own.Wait, map[string]any{"uris": []string{uri}, "timeout_ms": 1}))
 			},
 		} {
 			got, want := ask(bank+path), strings.ReplaceAll(ask(none+path), none, bank)
@@ -215,6 +215,30 @@ func seesApp(t *testing.T, a *testAgent) {
 		if err == nil || !strings.Contains(err.Error(), "Unknown tool: "+tool) {
 			t.Errorf("%s: %v", tool, err)
 		}
+	}
+}
+
+// A page that no agent sees is not asked to tell of changes, whatever agents and their hooks ask for.
+func TestPagesThatNobodySees(t *testing.T) {
+	g := newGateway(t, Options{})
+	end, err := g.ConnectWith(AgentOptions{Transport: "test", Deny: []string{bank}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := testAgent{testkit.Connect(t, mcpconn.Transport(end), testkit.Legacy), t}
+	info := PageInfo{Tab: "b", Origin: bank, URL: bank + "/", Transport: "test"}
+	p := openPage(t, g, info, map[string]string{bank + "/doc": "one"})
+	openPage(t, g, tabInfo("a"), map[string]string{app + "/doc": "one"})
+	uris := []string{bank + "/doc", app + "/doc"}
+	if _, err := end.Changes(t.Context(), Ask{URIs: uris}); err != nil {
+		t.Fatal(err)
+	}
+	end.Unknown(uris)
+	a.tool(own.Read, map[string]any{"uri": bank + "/doc"})
+	a.tool(own.Wait, map[string]any{"uris": uris, "timeout_ms": 1})
+	a.must(toolChanges, map[string]any{"uris": uris})
+	if n := p.page.Asked(); n != 0 {
+		t.Errorf("it was asked %d times", n)
 	}
 }
 

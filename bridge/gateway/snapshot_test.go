@@ -149,13 +149,16 @@ func TestRevisionsOfAnEarlierGateway(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := newGateway(t, Options{})
 			doc, other := app+"/doc", app+"/other"
-			p := openPage(t, g, tabInfo("a"), map[string]string{cart: cartOf(1), doc: "one", other: "one"})
+			p := openPage(t, g, tabInfo("a"), map[string]string{cart: cartOf(1), doc: "one", other: "one",
+				app + "/others": "one"})
 			p.tellTool("say", nil)
 			a, kept := openKept(t, g, nil)
 			since := map[string]int64{}
 			for _, uri := range []string{cart, doc, other} {
 				since[uri] = fields(t, a.must(own.Read, map[string]any{"uri": uri})).Revision
 			}
+			openAgent(t, g).must(own.Read, map[string]any{"uri": app + "/others"}) // makes a revision
+			waited := fields(t, a.must(own.Wait, map[string]any{"timeout_ms": 1})).Revision
 			g.Close()
 			p.page.Edit(doc, "two")
 
@@ -181,8 +184,11 @@ func TestRevisionsOfAnEarlierGateway(t *testing.T) {
 			if f := fields(t, a.must(own.Wait, args)); !f.TimedOut {
 				t.Errorf("since what it has read it is said to have changed: %+v", f)
 			}
-			if f := fields(t, a.must(own.Read, map[string]any{"uri": cart, "since": since[cart]})); !f.Unchanged {
-				t.Errorf("since what it has read: %+v", f)
+			for what, revision := range map[string]int64{"it has read": since[cart], "it has waited for": waited} {
+				f := fields(t, a.must(own.Read, map[string]any{"uri": cart, "since": revision}))
+				if !f.Unchanged || waited <= since[other] {
+					t.Errorf("since what %s, %d: %+v", what, revision, f)
+				}
 			}
 			if texts := a.must(own.Read, map[string]any{"uri": doc, "since": since[doc]}); texts[1] != "two" {
 				t.Errorf("what has changed is %q", texts)
