@@ -26,7 +26,7 @@ type keeper struct {
 	mu      sync.Mutex
 	version uint64
 	kept    []byte
-	taken   int
+	tag     string
 }
 
 func (k *keeper) Read(ctx context.Context) ([]byte, error) {
@@ -35,7 +35,6 @@ func (k *keeper) Read(ctx context.Context) ([]byte, error) {
 	defer k.mu.Unlock()
 	if v := k.SnapshotVersion(); err == nil && v != k.version {
 		k.version, k.kept = v, k.Snapshot()
-		k.taken++
 	}
 	return message, err
 }
@@ -53,7 +52,7 @@ func openKept(t *testing.T, g *Gateway, snapshot []byte) (*testAgent, *keeper) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k := &keeper{Agent: end}
+	k := &keeper{Agent: end, tag: end.memory.Tag}
 	return &testAgent{testkit.Connect(t, mcpconn.Transport(k), testkit.Legacy), t}, k
 }
 
@@ -145,6 +144,7 @@ func TestStaleCallAtTheNextGateway(t *testing.T) {
 func TestRevisionsOfAnEarlierGateway(t *testing.T) {
 	for name, clock := range map[string]func() time.Time{
 		"": nil, "the clock was set back": func() time.Time { return time.Now().Add(-time.Hour) },
+		"the page comes first": nil,
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := newGateway(t, Options{})
@@ -163,9 +163,14 @@ func TestRevisionsOfAnEarlierGateway(t *testing.T) {
 			p.page.Edit(doc, "two")
 
 			g = newGateway(t, Options{Reminders: RemindersNames, wallClock: clock})
+			if name == "the page comes first" {
+				p.attach(g, tabInfo("a"))
+			}
 			a, _ = openKept(t, g, kept.snapshot())
 			b := openAgent(t, g)
-			p.attach(g, tabInfo("a"))
+			if name != "the page comes first" {
+				p.attach(g, tabInfo("a"))
+			}
 			a.hasTool("say")
 			testkit.Eventually(t, "it is known what has changed", func() bool {
 				g.mu.Lock()
@@ -173,7 +178,7 @@ func TestRevisionsOfAnEarlierGateway(t *testing.T) {
 				return !slices.ContainsFunc([]string{cart, doc, other}, g.tools.revisions.Recalls)
 			})
 			if texts := a.must("say", map[string]any{}); len(texts) != 2 || !strings.Contains(texts[1], doc) ||
-				strings.Contains(texts[1], cart) || strings.Contains(texts[1], other) {
+				!strings.HasPrefix(texts[1], kept.tag) || strings.Contains(texts[1], cart) || strings.Contains(texts[1], other) {
 				t.Errorf("it is reminded of %q", texts)
 			}
 			args := map[string]any{"uris": []string{cart, other}, "timeout_ms": 1}
@@ -276,6 +281,54 @@ func TestTabsAtTheNextGateway(t *testing.T) {
 		}
 		g.Close()
 		kept.kept = snapshot
+	}
+}
+
+// Who owns a URI is as it was also where pages come before the agent, and a page tells of a focus that was before.
+func TestOwnersWhosePagesComeFirst(t *testing.T) {
+	g := newGateway(t, Options{})
+	info := func(tab string, focused int64) PageInfo {
+		return PageInfo{Tab: tab, Origin: app, URL: app + "/", Transport: "test", Focused: focused}
+	}
+	doc, old := app+"/doc", time.Now().Add(-time.Minute).UnixMilli()
+	open := func(g *Gateway, tab string, focused int64) {
+		openPage(t, g, info(tab, focused), map[string]string{doc: tab})
+	}
+	open(g, "a", 0)
+	open(g, "b", old)
+	open(g, "c", 0)
+	g.Focus("a")
+	a, kept := openKept(t, g, nil)
+	a.Text(doc)
+	g.Close()
+
+	g = newGateway(t, Options{})
+	open(g, "a", 0)
+	open(g, "c", 0)
+	a, _ = openKept(t, g, kept.snapshot())
+	if got := a.Text(doc); got != "a" {
+		t.Errorf("it reads %q, and a was focused last", got)
+	}
+	if open(g, "b", old); a.Text(doc) != "a" {
+		t.Errorf("it reads %q, and b was focused before a", a.Text(doc))
+	}
+	if open(g, "d", time.Now().Add(time.Minute).UnixMilli()); a.Text(doc) != "d" {
+		t.Errorf("it reads %q, and d was focused since", a.Text(doc))
+	}
+}
+
+// An agent that is not to see an origin any more knows nothing of it.
+func TestSnapshotOfWhatIsHiddenNow(t *testing.T) {
+	g := newGateway(t, Options{})
+	openShop(t, g)
+	a, kept := openKept(t, g, nil)
+	a.must(own.Read, map[string]any{"uri": cart})
+	end, err := g.ConnectWith(AgentOptions{Transport: "test", Deny: []string{app}, Snapshot: kept.snapshot()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if bytes.Contains(end.Snapshot(), []byte(cart)) {
+		t.Errorf("it knows %s", end.Snapshot())
 	}
 }
 
