@@ -15,11 +15,21 @@ type opening struct {
 	left    int      // answers that are still to come
 }
 
-// askForListen asks for each URI of a listen.
+// askForListen asks for each URI of a listen that its port sees.
 func (e *Engine) askForListen(r *request, l *listen, uris []string) {
-	o := &opening{listen: l, uris: uris, left: len(uris)}
+	var asked []string
+	for _, uri := range uris {
+		if !r.port.hides(uri) {
+			asked = append(asked, uri)
+		}
+	}
+	if len(asked) == 0 {
+		e.acknowledge(l, uris)
+		return
+	}
+	o := &opening{listen: l, uris: uris, left: len(asked)}
 	r.port.openings++
-	for _, uri := range slices.Clone(uris) {
+	for _, uri := range asked {
 		e.askToSubscribe(r, o, uri)
 	}
 }

@@ -193,6 +193,8 @@ func (c *conversation) line(line string) {
 		if err := e.OpenShaken(c.now, bridge.PortID(number(first))); err != nil {
 			c.Say("error: %v", err)
 		}
+	case "restrict":
+		e.Restrict(bridge.PortID(number(first)), func(uri string) bool { return strings.HasPrefix(uri, second) })
 	case "close":
 		e.Close(c.now, bridge.PortID(number(first)))
 	case "block":
@@ -213,6 +215,10 @@ func (c *conversation) line(line string) {
 		e.Progress(c.now, bridge.CallID(number(first)), []byte(second))
 	case "tools":
 		tools, err := bridge.DecodeTools([]byte(rest))
+		for i := range tools {
+			v, _ := wire.Parse(tools[i].JSON, 100)
+			tools[i].Origin, _ = v.Get("origin").Text()
+		}
 		if err == nil {
 			err = e.SetTools(c.now, tools)
 		}

@@ -15,6 +15,8 @@ type Engine struct {
 	registry *resource.Registry
 	ports    map[PortID]*port
 	order    []*port // all ports; port.index is the place of each
+	// restricted is how many ports do not see all.
+	restricted int
 
 	watches map[string]*watch // URI -> its watch, while somebody subscribes to it
 	// watches that a template or a resource with parameters answers for; under nil those that nothing answers for

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/pagewire/pagewire/bridge/wire"
@@ -19,8 +20,11 @@ func (e *Engine) check() error {
 	if len(e.order) != len(e.ports) {
 		return fmt.Errorf("%d ports in order, %d by id", len(e.order), len(e.ports))
 	}
-	subs, listens, waits := 0, 0, 0
+	subs, listens, waits, restricted := 0, 0, 0, 0
 	for i, p := range e.order {
+		if p.sees != nil {
+			restricted++
+		}
 		if p.index != i || e.ports[p.id] != p {
 			return fmt.Errorf("port %d is out of place", p.id)
 		}
@@ -152,6 +156,9 @@ func (e *Engine) check() error {
 			return fmt.Errorf("an ended read of %s can be joined", uri)
 		}
 	}
+	if restricted != e.restricted {
+		return fmt.Errorf("%d ports are restricted, %d are counted", restricted, e.restricted)
+	}
 	if at, ok := e.Deadline(); ok && at < e.now {
 		return fmt.Errorf("the deadline %d has passed at %d", at, e.now)
 	}
@@ -190,6 +197,9 @@ var worldURIs = []string{
 	"https://x.test/a", "https://x.test/b", "https://x.test/item/1", "https://x.test/item/2", "https://x.test/q",
 	"https://x.test/q?p=1", "https://evil.test/a", "nonsense",
 }
+
+// hidden begins the URIs that every third port does not see.
+const hidden = "https://x.test/item/"
 
 var worldKeys = []string{"https://x.test/a", "https://x.test/b", "https://x.test/item/{id}", "https://x.test/{any}/1",
 	"https://x.test/item/1", "https://x.test/q", "https://evil.test/a", "https://x.test/{any}{?p}"}
@@ -301,6 +311,9 @@ func (w *world) Send(to PortID, m Message) {
 	if (v.Method == "") == (v.Result == nil && v.Error == nil) {
 		w.t.Fatalf("neither notification nor answer: %s", text)
 	}
+	if w.engine.ports[to].sees != nil && v.Error == nil && bytes.Contains(text, []byte(`"uri":"`+hidden)) {
+		w.t.Fatalf("a port is told of what it does not see: %s", text)
+	}
 	if v.Method == wire.ResourceUpdated {
 		if w.blocked[to] {
 			w.t.Fatalf("an update for a port that is not writable: %s", text)
@@ -396,6 +409,8 @@ func (w *world) step() {
 		if w.engine.Open(w.now, w.last) != nil {
 			delete(w.open, w.last)
 			w.last--
+		} else if w.last%3 == 0 {
+			w.engine.Restrict(w.last, func(uri string) bool { return !strings.HasPrefix(uri, hidden) })
 		}
 	case 1:
 		if p := w.port(); w.byte()%4 == 0 {

@@ -68,6 +68,9 @@ func (e *Engine) listing(r *request, key string, templates bool) *wire.Error {
 	}
 	p := e.newPage(e.result(r).Raw(key).Raw(`[`), e.registry.Len(), e.registry.Bytes())
 	next, err := e.registry.Page(templates, cursor, func(entry *resource.Entry) bool {
+		if r.port.hides(entry.URI) {
+			return true
+		}
 		if templates {
 			return p.take(describe(p.begin(), "uriTemplate", entry.Pattern, &entry.Resource))
 		}

@@ -30,11 +30,39 @@ type interest struct {
 	seen   int  // the revision that it has been told of, or began with
 }
 
-// listChanged announces that something came or went, now or when the interval of that is over.
-func (e *Engine) listChanged(kind listKind) {
+// listChanged announces that something came or went at some URIs, now or when the interval of that is over. "" is what
+// every port sees.
+func (e *Engine) listChanged(kind listKind, at ...string) {
 	e.revision[kind]++
+	if e.restricted > 0 {
+		e.spare(kind, at)
+	}
 	if e.lists.Touch(e.now, &e.list[kind], coalesce.Pace{Interval: e.opt.ListInterval}) {
 		e.announceList(kind)
+	}
+}
+
+// spare has the ports that see none of what came or went take the change for one that they were told of.
+func (e *Engine) spare(kind listKind, at []string) {
+	for _, p := range e.order {
+		hidden := 0
+		for hidden < len(at) && p.hides(at[hidden]) {
+			hidden++
+		}
+		if hidden < len(at) {
+			continue
+		}
+		e.skip(&p.lists[kind], kind)
+		for _, l := range p.listens {
+			e.skip(&l.lists[kind], kind)
+		}
+	}
+}
+
+// skip passes over the last change, unless one before it is still to be told.
+func (e *Engine) skip(i *interest, kind listKind) {
+	if i.seen == e.revision[kind]-1 {
+		i.seen++
 	}
 }
 

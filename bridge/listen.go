@@ -20,8 +20,8 @@ func (p *port) listening(id wire.Value) *listen {
 }
 
 // listen opens a stream. It is acknowledged before it can carry anything, with what of the filter is honored: every
-// URI that could be here, whether something answers for it yet or not, and changes of the lists that there are. A
-// filter of which nothing is left is acknowledged empty and completed at once.
+// URI that could be here, whether or not something answers for it yet and the port sees it, and changes of the lists
+// that there are. A filter of which nothing is left is acknowledged empty and completed at once.
 func (e *Engine) listen(r *request) *wire.Error {
 	p, filter := r.port, r.params.Get("notifications")
 	if filter.Kind() != wire.Object {
@@ -81,7 +81,9 @@ func (e *Engine) acknowledge(l *listen, uris []string) {
 	p.listens = append(p.listens, l)
 	e.stats.Listens++
 	for _, uri := range uris {
-		l.subs = append(l.subs, e.watch(p, l, uri))
+		if !p.hides(uri) {
+			l.subs = append(l.subs, e.watch(p, l, uri))
+		}
 	}
 	text := l.begin(e.begin(), wire.Acknowledged).Raw(`,"notifications":{`)
 	separator := ""

@@ -10,8 +10,9 @@ type port struct {
 	index    int    // in Engine.order
 	legacy   string // the version that initialize settled on; "" before that
 	writable bool
-	held     bool                // only what belongs to a request reaches it
-	lists    [listKinds]interest // legacy: all of them, once it is initialized
+	held     bool                  // only what belongs to a request reaches it
+	lists    [listKinds]interest   // legacy: all of them, once it is initialized
+	sees     func(uri string) bool // nil sees all
 
 	subscribed map[string]*sub // legacy: URI -> subscription
 	listens    []*listen
@@ -41,6 +42,19 @@ func (e *Engine) Open(now Time, id PortID) error {
 	e.order = append(e.order, p)
 	return nil
 }
+
+// Restrict says of which URIs a port sees what is there, and by Tool.Origin which tools. What it does not see answers as
+// what does not exist. sees must say the same of a URI each time, and is called from within the engine's methods. It is
+// to be called before the port's first message.
+func (e *Engine) Restrict(id PortID, sees func(uri string) bool) {
+	if p := e.ports[id]; p != nil && p.sees == nil && sees != nil {
+		p.sees = sees
+		e.restricted++
+	}
+}
+
+// hides reports whether nothing is at a URI for a port.
+func (p *port) hides(uri string) bool { return p.sees != nil && uri != "" && !p.sees(uri) }
 
 // OpenShaken is Open for a port on which another handshake than MCP's settles who speaks, and the home has seen it, as
 // the ui/initialize of MCP Apps: requests are answered as in the newest legacy version, from the first on. Such a port
@@ -73,6 +87,9 @@ func (e *Engine) drop(p *port) {
 	}
 	if p.throttled {
 		e.throttled = remove(e.throttled, p)
+	}
+	if p.sees != nil {
+		e.restricted--
 	}
 	last := e.order[len(e.order)-1]
 	e.order[p.index], last.index = last, p.index

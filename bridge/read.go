@@ -108,7 +108,7 @@ func (e *Engine) Resolve(uri string) (Request, error) {
 	return requestOf(uri, entry, params), nil
 }
 
-// uri returns the uri of a request's params, if it is one that could be here.
+// uri returns the uri of a request's params, if it is one that could be here for its port.
 func (e *Engine) uri(r *request) (string, *wire.Error) {
 	uri, ok := r.params.Get("uri").Text()
 	if !ok {
@@ -116,6 +116,9 @@ func (e *Engine) uri(r *request) (string, *wire.Error) {
 	}
 	if err := e.registry.Check(uri); err != nil {
 		return "", refused(r.modern, uri, err)
+	}
+	if r.port.hides(uri) {
+		return "", notFound(r.modern, uri)
 	}
 	return uri, nil
 }

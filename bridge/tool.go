@@ -32,6 +32,8 @@ type Tool struct {
 	Name string
 	// JSON is MCP's Tool object, with the name.
 	JSON []byte
+	// Origin is that of the page that has the tool, by which ports see it that do not see all. "" is for every port.
+	Origin string
 }
 
 // DecodeTools reads the JSON text of an array of MCP's Tool objects. It keeps nothing of text.
@@ -93,19 +95,25 @@ func (e *Engine) SetTools(now Time, tools []Tool) error {
 			}
 		}
 	}
-	same := len(sorted) == len(e.tools)
-	for i := 0; same && i < len(sorted); i++ {
-		same = sorted[i].Name == e.tools[i].Name && string(sorted[i].JSON) == string(e.tools[i].JSON)
-	}
-	if !same {
+	if at := append(missing(e.tools, sorted), missing(sorted, e.tools)...); len(at) > 0 {
 		e.tools = sorted
-		e.listChanged(listTools)
+		e.listChanged(listTools, at...)
 	}
 	if leftOut > 0 {
 		err = failure("bridge: too many tools: the limit is " + wire.Itoa(e.opt.Limits.Tools) + ", and " +
 			wire.Itoa(leftOut) + " are left out")
 	}
 	return err
+}
+
+// missing are the origins of those tools of a list that another, ordered by name, does not have just so.
+func missing(list, from []Tool) (origins []string) {
+	for _, t := range list {
+		if i := toolAfter(from, t.Name); i == 0 || from[i-1].Name != t.Name || string(from[i-1].JSON) != string(t.JSON) {
+			origins = append(origins, t.Origin)
+		}
+	}
+	return origins
 }
 
 // named reports whether a list that is ordered by name has a tool of that name.
@@ -148,6 +156,9 @@ func (e *Engine) listTools(r *request) *wire.Error {
 	p := e.newPage(e.result(r).Raw(`"tools":[`), len(e.tools), bytes)
 	next := ""
 	for _, t := range e.tools[from:] {
+		if r.port.hides(t.Origin) {
+			continue
+		}
 		if !p.take(p.begin().Bytes(t.JSON)) {
 			next = cursor
 			break
@@ -171,7 +182,8 @@ func (e *Engine) callTool(r *request) *wire.Error {
 	default:
 		return invalidParams("arguments must be an object")
 	}
-	if !e.opt.UnlistedTools && !named(e.tools, name) {
+	listed := named(e.tools, name)
+	if listed && r.port.hides(e.tools[toolAfter(e.tools, name)-1].Origin) || !listed && !e.opt.UnlistedTools {
 		return unknownTool(name)
 	}
 	meta := r.params.Get("_meta")

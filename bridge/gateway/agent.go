@@ -3,6 +3,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"log/slog"
@@ -35,6 +36,12 @@ type Agent struct {
 	name string
 	// memory is what it has seen; nil for who is not the same one at its next call. Guarded by the gateway's lock.
 	memory *follow.Memory
+	// record is that of its memory: it stays when the memory has ended.
+	record *seen.Record
+	// scope is what it sees, and sees the same for a URI; nil for all. reminders are how it is reminded.
+	scope     Scope
+	sees      func(uri string) bool
+	reminders Reminders
 	// given is, of another gateway, what it was given, without the texts: what its agents have seen is of these.
 	given *seen.Record
 }
@@ -67,22 +74,38 @@ func (a *Agent) level() slog.Level {
 	return slog.LevelInfo
 }
 
-// Connect opens a session for an agent. transport says how it came ("stdio", "http"), for logs and metrics. It fails
-// above the limit of sessions and after Close.
-func (g *Gateway) Connect(transport string) (*Agent, error) { return g.ConnectAs(transport, "") }
+// AgentOptions say what an agent is to a Gateway.
+type AgentOptions struct {
+	// Transport says how it came ("stdio", "http"), for logs and metrics, and whether it is the same one at its next
+	// call: see TransportRequest and the others.
+	Transport string
+	// Client is any name of whose session this is: what waits to be read is bounded for all sessions of one client
+	// together. "" is nobody else.
+	Client string
+	// Allow, Deny and Only are those of the Scope of what the agent sees. What it does not see answers to it as what
+	// does not exist.
+	Allow, Deny, Only []string
+	// Reminders are the agent's own. Default Options.Reminders.
+	Reminders Reminders
+	// Snapshot is what Agent.Snapshot gave of the agent's session at an earlier gateway; nil for none. It need not be
+	// sound: what cannot be taken over of it is left out, which at worst has calls refused, and contents given in full.
+	Snapshot []byte
+}
 
-// ConnectAs is Connect for one of several sessions of a client, who is known by any name; what waits to be read is
-// bounded for all of them together. "" is nobody else.
-func (g *Gateway) ConnectAs(transport, name string) (*Agent, error) {
+// Connect opens a session for an agent that comes by a transport and sees all.
+func (g *Gateway) Connect(transport string) (*Agent, error) {
+	return g.ConnectWith(AgentOptions{Transport: transport})
+}
+
+// ConnectWith opens a session for an agent. It fails above the limit of sessions and after Close.
+func (g *Gateway) ConnectWith(o AgentOptions) (*Agent, error) {
 	g.mu.Lock()
 	defer g.unlock()
 	if g.closed {
 		return nil, ErrClosed
 	}
 	g.lastPort++
-	if name == "" {
-		name = strconv.Itoa(int(g.lastPort))
-	}
+	name := cmp.Or(o.Client, strconv.Itoa(int(g.lastPort)))
 	c := g.clients[name]
 	if c == nil {
 		c = &client{name: name}
@@ -91,17 +114,26 @@ func (g *Gateway) ConnectAs(transport, name string) (*Agent, error) {
 	if g.opt.Pool != nil {
 		sums = append(sums, &g.opt.Pool.waiting)
 	}
-	a := &Agent{g: g, id: g.lastPort, transport: transport, client: c, out: mcpconn.NewOutbox(sums...),
-		done: make(chan struct{}), dropped: make(chan struct{})}
+	a := &Agent{g: g, id: g.lastPort, transport: o.Transport, client: c, out: mcpconn.NewOutbox(sums...),
+		done: make(chan struct{}), dropped: make(chan struct{}), scope: Scope{o.Allow, o.Deny, o.Only},
+		reminders: cmp.Or(o.Reminders, g.opt.Reminders)}
+	a.sees = a.scope.sees()
 	if err := g.engine.Open(g.now(), a.id); err != nil {
 		return nil, err
 	}
-	if transport == TransportGateway {
+	g.engine.Restrict(a.id, a.sees)
+	if o.Transport == TransportGateway {
 		a.given = seen.New(seen.Limits{})
 	}
-	if remembers(transport) {
+	if remembers(o.Transport) {
 		a.memory = g.tools.revisions.NewMemory(seen.Limits{})
+		a.record = a.memory.Record
 		g.remembering++
+	}
+	if o.Snapshot != nil {
+		if err := a.restore(o.Snapshot); err != nil {
+			g.log.Warn("the snapshot of an agent's session is ignored", "agent", int(a.id), "reason", err)
+		}
 	}
 	c.sessions++
 	g.clients[name] = c

@@ -28,7 +28,7 @@ func ended(a *Agent) bool {
 
 func connectAs(t *testing.T, g *Gateway, client string) *Agent {
 	t.Helper()
-	a, err := g.ConnectAs("test", client)
+	a, err := g.ConnectWith(AgentOptions{Transport: "test", Client: client})
 	if err != nil {
 		t.Fatal(err)
 	}

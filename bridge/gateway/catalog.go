@@ -13,6 +13,7 @@ import (
 	"sort"
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	"github.com/pagewire/pagewire/bridge"
 	"github.com/pagewire/pagewire/bridge/gateway/internal/taburi"
@@ -42,12 +43,25 @@ type catalog struct {
 	waiting   map[*Page]bool    // that have reads which wait for their successor
 	retitled  []*Page           // whose titles are to be told anew
 	described int               // how often an offer was described
+	// ranks are the places of tabs in the order of focus at an earlier gateway, until they have come: tab.focused.
+	ranks   map[string]int
+	ordered bool // a snapshot has said so
+	// version counts what all agents' snapshots have: tabs' numbers and order, and tools' names. snapshot is that, as of
+	// version made.
+	version  atomic.Uint64
+	made     uint64
+	snapshot []byte
 }
 
+// firstFocus is below each focus that is told here, and above all ranks of earlier gateways.
+const firstFocus = 1 << 20
+
 type tab struct {
-	key     string
-	number  int
-	focused int // the later the greater
+	key    string
+	number int
+	// focused is the greater the later. Ranks of earlier gateways are below: above 0 where it was focused there, and
+	// negative where it only came before those that have come here.
+	focused int
 	closed  bool
 	pages   map[*Page]bool
 }
@@ -88,6 +102,8 @@ func (c *catalog) init() {
 	c.lostHubs = map[*Page]bool{}
 	c.waiting = map[*Page]bool{}
 	c.focusedAt = math.MinInt64
+	c.ranks = map[string]int{}
+	c.focuses = firstFocus
 }
 
 func (c *catalog) add(p *Page) {
@@ -96,7 +112,9 @@ func (c *catalog) add(p *Page) {
 	p.order = c.arrivals
 	t := c.tabs[p.Tab]
 	if t == nil || t.closed {
-		t = &tab{key: p.Tab, pages: map[*Page]bool{}}
+		t = &tab{key: p.Tab, pages: map[*Page]bool{}, focused: c.ranks[p.Tab]}
+		delete(c.ranks, p.Tab)
+		c.version.Add(1)
 		if !p.Hub {
 			t.number = c.numbers[p.Tab]
 			if t.number == 0 {
@@ -133,16 +151,18 @@ func (c *catalog) remove(p *Page) {
 	delete(p.tab.pages, p)
 	if len(p.tab.pages) == 0 && c.tabs[p.tab.key] == p.tab {
 		delete(c.tabs, p.tab.key)
+		c.version.Add(1)
 	}
 }
 
 // focus reports whether that changes anything.
 func (c *catalog) focus(t *tab) bool {
-	if t.focused == c.focuses && t.focused > 0 {
+	if t.focused == c.focuses {
 		return false
 	}
 	c.focuses++
 	t.focused = c.focuses
+	c.version.Add(1)
 	return true
 }
 

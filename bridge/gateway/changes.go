@@ -255,6 +255,7 @@ func (g *Gateway) led(key string, r *route, moved bool) {
 		return
 	}
 	g.find(key, &r.shown)
+	g.recall(key, &r.shown)
 	for _, uri := range g.watchedOf(key, &r.shown) {
 		own := r.own(uri)
 		g.follow(r.page, own, func() {
@@ -262,6 +263,27 @@ func (g *Gateway) led(key string, r *route, moved bool) {
 				g.moved[uri] = true
 			}
 		})
+	}
+}
+
+// recall has changes counted of what agents were given by an earlier gateway, now that a key of the engine answers for
+// it.
+func (g *Gateway) recall(key string, r *bridge.Resource) {
+	revisions := g.tools.revisions
+	var found []string
+	if !answersForMore(key, r) {
+		if revisions.Recalls(key) {
+			found = append(found, key)
+		}
+	} else {
+		for uri := range revisions.Recalled {
+			if k, ok := g.engine.Find(uri); ok && k == key {
+				found = append(found, uri)
+			}
+		}
+	}
+	if len(found) > 0 {
+		revisions.Track(found, func(map[string]string) {})
 	}
 }
 

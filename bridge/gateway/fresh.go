@@ -60,8 +60,8 @@ type condition struct {
 	hash  [32]byte
 }
 
-// conditions are those of a tool for an agent. What it has of another document cannot be compared by revision: it is
-// unsure.
+// conditions are those of a tool for an agent. What it has of another document, or from an earlier gateway, cannot be
+// compared by revision: it is unsure.
 func (g *Gateway) conditions(m *follow.Memory, o toolOffer) (list []condition, unsure []string) {
 	if m == nil || o.fresh == nil || o.fresh.OnStale == "tell" {
 		return nil, nil
@@ -71,7 +71,7 @@ func (g *Gateway) conditions(m *follow.Memory, o toolOffer) (list []condition, u
 		v, ok := m.Last(uri)
 		switch {
 		case !ok:
-		case !o.page.Hub && v.Epoch != o.page.epoch:
+		case v.Recalled || !o.page.Hub && v.Epoch != o.page.epoch:
 			unsure = append(unsure, uri)
 		default:
 			list = append(list, condition{uri, own, v.Count, v.Hash})

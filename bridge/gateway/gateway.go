@@ -11,7 +11,6 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/pagewire/pagewire/bridge"
-	"github.com/pagewire/pagewire/bridge/gateway/weborigin"
 	"github.com/pagewire/pagewire/bridge/home"
 	"github.com/pagewire/pagewire/bridge/link"
 )
@@ -23,11 +22,9 @@ var ErrClosed = errors.New("the gateway is closed")
 type Options struct {
 	// Version is what agents and pages are told. Default "0".
 	Version string
-	// Allow lists the origins whose pages are served, "*" in place of a host's first label meaning any
-	// ("https://*.example.com"), and weborigin.Loopback all of this machine. Empty means all.
-	Allow []string
-	// Deny lists origins whose pages are not served, whatever Allow says.
-	Deny []string
+	// Allow and Deny are those of the Scope of the pages that are served, whichever agents there are. An agent may see
+	// less: AgentOptions.
+	Allow, Deny []string
 	// AnyScheme admits URIs at no web origin at all, such as test://, from pages that offer them. It is for conformance
 	// suites.
 	AnyScheme bool
@@ -41,7 +38,7 @@ type Options struct {
 	PageLimits            link.Limits
 	OriginBytes, AllBytes int
 	// Reminders say how much agents are told, behind the results of tools, of what has changed since they looked.
-	// Default inline.
+	// Default inline. An agent may have its own: AgentOptions.
 	Reminders Reminders
 	// PageChars is how many characters a result of our own tools has at most, unless the agent wants more. Default
 	// 8,000.
@@ -256,18 +253,6 @@ func (g *Gateway) leave() (then func()) {
 
 // Admits reports whether pages of an origin are served.
 func (g *Gateway) Admits(origin string) bool {
-	if origin == "" || origin == "null" {
-		return false
-	}
-	for _, pattern := range g.opt.Deny {
-		if weborigin.Match(pattern, origin) {
-			return false
-		}
-	}
-	for _, pattern := range g.opt.Allow {
-		if weborigin.Match(pattern, origin) {
-			return true
-		}
-	}
-	return len(g.opt.Allow) == 0
+	s := Scope{Allow: g.opt.Allow, Deny: g.opt.Deny}
+	return s.Admits(origin)
 }

@@ -182,7 +182,7 @@ func (g *Gateway) Snapshot() Snapshot {
 		s.Pages = append(s.Pages, PageState{
 			PageInfo: p.PageInfo, Number: p.tab.number, Absent: p.absent, Resources: len(p.offers),
 			Tools:   len(p.published),
-			Focused: g.catalog.focuses > 0 && p.tab.focused == g.catalog.focuses,
+			Focused: p.tab.focused == g.catalog.focuses,
 		})
 	}
 	slices.SortFunc(s.Pages, func(a, b PageState) int {
@@ -212,7 +212,9 @@ func (g *Gateway) Snapshot() Snapshot {
 		s.Tools = append(s.Tools, name)
 	}
 	slices.Sort(s.Tools)
-	s.Unlisted = g.tools.unlisted
+	for _, n := range g.tools.unlisted {
+		s.Unlisted += n
+	}
 	return s
 }
 

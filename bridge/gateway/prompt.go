@@ -64,6 +64,16 @@ type conversation struct {
 // agent. It takes no longer than 250 ms, fails with ErrClosed or with ctx's error, and never waits for a page of which
 // contents were not chosen.
 func (g *Gateway) Changes(ctx context.Context, q Ask) (string, error) {
+	return g.changesOf(ctx, q, func() *Agent { return g.asking(q.Session, time.Now()) })
+}
+
+// Changes is Gateway.Changes for this agent, whatever q.Session is.
+func (a *Agent) Changes(ctx context.Context, q Ask) (string, error) {
+	return a.g.changesOf(ctx, q, func() *Agent { return a })
+}
+
+// changesOf answers for the agent that find finds, with the lock held.
+func (g *Gateway) changesOf(ctx context.Context, q Ask, find func() *Agent) (string, error) {
 	answer := make(chan string, 1)
 	c := &toolCall{call: &call{}, g: g}
 	g.mu.Lock()
@@ -71,7 +81,7 @@ func (g *Gateway) Changes(ctx context.Context, q Ask) (string, error) {
 		g.mu.Release()
 		return "", ErrClosed
 	}
-	if c.agent = g.asking(q.Session, time.Now()); c.agent == nil {
+	if c.agent = find(); c.Memory() == nil {
 		g.mu.Release()
 		return "", nil
 	}
@@ -96,19 +106,27 @@ func (g *Gateway) Changes(ctx context.Context, q Ask) (string, error) {
 func (g *Gateway) Unknown(uris []string) (unknown []string) {
 	g.mu.Lock()
 	defer g.unlock()
-	if g.closed {
+	return g.unknownTo(g.asking("", time.Now()), uris)
+}
+
+// Unknown is Gateway.Unknown for this agent. What it does not see is not in the list.
+func (a *Agent) Unknown(uris []string) (unknown []string) {
+	a.g.mu.Lock()
+	defer a.g.unlock()
+	return a.g.unknownTo(a, uris)
+}
+
+func (g *Gateway) unknownTo(a *Agent, uris []string) (unknown []string) {
+	if g.closed || a == nil || a.memory == nil {
 		return uris
 	}
-	a := g.asking("", time.Now())
-	if a == nil {
-		return uris
-	}
+	uris = a.seen(uris)
 	followed := map[string]bool{}
 	for _, uri := range uris {
 		followed[uri] = a.memory.ToldOf(uri)
 	}
 	news := map[string]int64{}
-	for _, n := range g.newsAtPrompt(a.memory, Ask{URIs: uris[:min(len(uris), maxChosen)]}) {
+	for _, n := range g.newsAtPrompt(a, Ask{URIs: uris[:min(len(uris), maxChosen)]}) {
 		news[n.URI] = n.Revision
 	}
 	for _, uri := range uris {
@@ -138,12 +156,32 @@ func (g *Gateway) asking(session string, now time.Time) *Agent {
 	if c == nil {
 		g.endConversations(now)
 		limits := seen.Limits{Bytes: conversationBytes}
-		c = &conversation{agent: &Agent{g: g, memory: g.tools.revisions.NewMemory(limits)}}
+		c = &conversation{agent: &Agent{g: g, memory: g.tools.revisions.NewMemory(limits), sees: g.allSee,
+			reminders: g.opt.Reminders}}
 		g.remembering++
 		g.conversations[session] = c
 	}
 	c.used = now
 	return c.agent
+}
+
+// allSee reports whether every connected agent sees what is at a URI. It is what a conversation sees, which is that of
+// one of them.
+func (g *Gateway) allSee(uri string) bool {
+	for _, a := range g.agents {
+		if a.sees != nil && !a.sees(uri) {
+			return false
+		}
+	}
+	return true
+}
+
+// seen are those of some URIs that the agent sees.
+func (a *Agent) seen(uris []string) []string {
+	if a.sees == nil {
+		return uris
+	}
+	return slices.DeleteFunc(slices.Clone(uris), func(uri string) bool { return !a.sees(uri) })
 }
 
 // endConversations makes room for one more.
@@ -175,7 +213,7 @@ func (g *Gateway) changesFor(c *toolCall, q Ask, then func(text string)) {
 		return
 	}
 	q.Inline, q.URIs = q.Inline[:min(len(q.Inline), maxChosen)], q.URIs[:min(len(q.URIs), maxChosen)]
-	list := g.newsAtPrompt(m, q)
+	list := g.newsAtPrompt(c.agent, q)
 	var ask []string
 	for _, n := range list {
 		if q.chooses(n.URI) && len(ask) < maxPromptLooks {
@@ -203,14 +241,16 @@ func (q *Ask) chooses(uri string) bool {
 }
 
 // newsAtPrompt lists what has changed of what the user chose, the agent has read, and pages list.
-func (g *Gateway) newsAtPrompt(m *follow.Memory, q Ask) []follow.News {
+func (g *Gateway) newsAtPrompt(a *Agent, q Ask) []follow.News {
 	var listed []string
 	for r := range g.listed {
 		if !strings.Contains(r.URI, "{") {
 			listed = append(listed, r.URI)
 		}
 	}
-	return m.NewsAtPrompt(q.URIs, listed)
+	list := a.memory.NewsAtPrompt(a.seen(q.URIs), a.seen(listed))
+	// What a conversation sees may have become less since it was told of that.
+	return slices.DeleteFunc(list, func(n follow.News) bool { return a.sees != nil && !a.sees(n.URI) })
 }
 
 // toolChanges is for hooks that are calls of a tool.

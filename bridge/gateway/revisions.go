@@ -43,6 +43,16 @@ func (f *follower) Unsubscribe(uri string) {
 // Changed has those look who wait.
 func (f *follower) Changed() { f.tools.own.Changed() }
 
+// Unchanged compares with what the page has told of a URI since it is watched, the answer to that included.
+func (f *follower) Unchanged(uri, epoch string, count int64) bool {
+	p, own := (*Gateway)(f).lookup(uri)
+	if p == nil || epoch == "" || p.epoch != epoch {
+		return false
+	}
+	l, ok := p.src.(*linked)
+	return ok && l.watches[own] != nil && l.watches[own].active && l.watches[own].revision <= count
+}
+
 func (f *follower) Now() time.Time { return f.opt.wallClock() }
 
 // ask sends a request of ours to the engine.

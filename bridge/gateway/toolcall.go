@@ -3,6 +3,7 @@
 package gateway
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -33,7 +34,24 @@ func (c *toolCall) Memory() *follow.Memory {
 
 func (c *toolCall) Older() map[string]bool { return c.older }
 
-func (c *toolCall) Look(uri string, done func(*live.Look)) (end func()) { return c.g.look(uri, done) }
+func (c *toolCall) Sees(uri string) bool {
+	return c.agent == nil || c.agent.sees == nil || c.agent.sees(uri)
+}
+
+func (c *toolCall) Reminds() (told, inline bool) {
+	if c.agent == nil {
+		return false, false
+	}
+	return c.agent.reminders != RemindersOff, c.agent.reminders == RemindersInline
+}
+
+func (c *toolCall) Look(uri string, done func(*live.Look)) (end func()) {
+	if !c.Sees(uri) {
+		done(&live.Look{URI: uri, Why: own.Unknown})
+		return func() {}
+	}
+	return c.g.look(uri, done)
+}
 
 func (c *toolCall) After(d time.Duration, f func()) (stop func()) { return c.g.after(d, f) }
 
@@ -85,11 +103,25 @@ func (g *Gateway) listed(yield func(own.Resource) bool) {
 	}
 }
 
-// noticed are the sentences of Notice, in order of what they are about.
-func (g *Gateway) noticed(yield func(string) bool) {
-	for _, about := range slices.Sorted(maps.Keys(g.notices)) {
-		if !yield(g.notices[about]) {
-			return
+// noticed are the sentences of Notice, in order of what they are about, and before them one about tools that an agent
+// sees and that have no place in the list.
+func (g *Gateway) noticed(c own.Call) (sentences []string) {
+	left, most := 0, ""
+	for _, origin := range slices.Sorted(maps.Keys(g.tools.unlisted)) {
+		if n := g.tools.unlisted[origin]; c.Sees(origin) {
+			left += n
+			if n > g.tools.unlisted[most] {
+				most = origin
+			}
 		}
 	}
+	if left > 0 {
+		sentences = append(sentences, fmt.Sprintf("%d tools of open pages are not listed, since a list has places for "+
+			"%d; the most, %d, are of %s. Each can be called by its name with _tabN behind it, N being its tab's "+
+			"number. Fewer open tabs make room.", left, maxTools, g.tools.unlisted[most], most))
+	}
+	for _, about := range slices.Sorted(maps.Keys(g.notices)) {
+		sentences = append(sentences, g.notices[about])
+	}
+	return sentences
 }

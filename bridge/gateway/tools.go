@@ -3,7 +3,6 @@
 package gateway
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -38,8 +37,8 @@ type agentTools struct {
 	changes *rate.Limiter
 	told    int
 	pending bool
-	// unlisted is how many tools have no place in the list.
-	unlisted int
+	// unlisted is how many tools have no place in the list, by origin.
+	unlisted map[string]int
 }
 
 type toolOffer struct {
@@ -138,9 +137,7 @@ func (b *agentTools) init(g *Gateway) {
 	b.revisions = follow.New((*follower)(g))
 	b.own = own.New(own.Options{
 		Revisions: b.revisions, Listed: g.listed, Notices: g.noticed,
-		Reminders: g.opt.Reminders != RemindersOff, Inline: g.opt.Reminders == RemindersInline,
-		PageChars:   g.opt.PageChars,
-		ReadTimeout: g.opt.ReadTimeout, ProgressEvery: g.opt.progressEvery,
+		PageChars: g.opt.PageChars, ReadTimeout: g.opt.ReadTimeout, ProgressEvery: g.opt.progressEvery,
 	})
 }
 
@@ -176,7 +173,11 @@ const maxTools = 1000
 func (g *Gateway) setTools() {
 	b := &g.tools
 	b.told++
+	named := b.names.Version()
 	wanted, entries := g.routeTools()
+	if b.names.Version() != named {
+		g.catalog.version.Add(1)
+	}
 	b.names.Sweep()
 	var all []bridge.Tool
 	for _, t := range ownTools {
@@ -185,7 +186,7 @@ func (g *Gateway) setTools() {
 	var left []*toolOffer
 	for i, chosen := range b.listing.Choose(entries) {
 		if o := wanted[i]; chosen {
-			all = append(all, bridge.Tool{Name: o.shown.as, JSON: o.shown.text})
+			all = append(all, bridge.Tool{Name: o.shown.as, JSON: o.shown.text, Origin: o.origin()})
 		} else {
 			left = append(left, o)
 		}
@@ -247,26 +248,12 @@ func (g *Gateway) routeTools() (wanted []*toolOffer, entries []tools.Entry) {
 	return wanted, entries
 }
 
-// leaveOut says which tools are not listed for want of places: to agents, with list_page_resources, and to each page,
-// once in its life, on its console.
+// leaveOut notes which tools are not listed for want of places, for noticed, and says so to each page, once in its life,
+// on its console.
 func (g *Gateway) leaveOut(left []*toolOffer) {
-	b := &g.tools
-	b.unlisted = len(left)
-	delete(g.notices, "tools")
-	if len(left) == 0 {
-		return
-	}
-	count := map[string]int{}
+	g.tools.unlisted = map[string]int{}
 	for _, o := range left {
-		count[o.origin()]++
-	}
-	origins := slices.SortedFunc(maps.Keys(count), func(a, c string) int {
-		return cmp.Or(cmp.Compare(count[c], count[a]), strings.Compare(a, c))
-	})
-	g.notices["tools"] = fmt.Sprintf("%d tools of open pages are not listed, since a list has places for %d; the most, "+
-		"%d, are of %s. Each can be called by its name with _tabN behind it, N being its tab's number. Fewer open tabs "+
-		"make room.", len(left), maxTools, count[origins[0]], origins[0])
-	for _, o := range left {
+		g.tools.unlisted[o.origin()]++
 		p := o.page
 		l, ok := p.src.(*linked)
 		if !ok || p.crowded {
@@ -361,7 +348,7 @@ func (g *Gateway) callTool(c *toolCall, t bridge.ToolCall) {
 		return
 	}
 	o, ok := g.tools.routes[t.Name]
-	if !ok {
+	if !ok || !c.Sees(o.origin()) {
 		g.engine.Complete(g.now(), c.id, bridge.Result{Failure: bridge.NotFound})
 		return
 	}

@@ -50,7 +50,7 @@ func newFront(g *gateway.Gateway, o Options, token string, secret func() (string
 	}
 	f.world = access.New(gate)
 	f.pages = socket.New(g, socket.Options{
-		AllowOrigins: o.AllowOrigins, Extensions: []string{extension.ExtensionID}, Secret: secret,
+		Extensions: []string{extension.ExtensionID}, Secret: secret,
 		Refused: f.local.Count, Log: o.Log,
 	})
 	f.looks = inspect.Handler(g, inspect.Options{Version: o.Version, Log: o.Log, Admit: f.local.AdmitFeed,

@@ -47,7 +47,7 @@ type Options struct {
 	DebugPort string
 	// Inject gives the page layer to the pages that have none.
 	Inject bool
-	// AllowOrigins and DenyOrigins are those of gateway.Options and socket.Options: a page that connects by itself must
+	// AllowOrigins and DenyOrigins are those of gateway.Options: a page that connects by itself must
 	// be at loopback or allowed; one in a browser that the user has handed over is served unless others are allowed and
 	// it is not.
 	AllowOrigins, DenyOrigins []string

@@ -24,6 +24,8 @@ type Names struct {
 	owners map[string]pageTool // the reverse; us for ours
 	sweeps int
 	inUse  int // of given, since the last sweep
+	// version counts the names that were given.
+	version int
 }
 
 // A pageTool is a tool by what its page calls it.
@@ -59,6 +61,33 @@ func (n *Names) Learn(origin, tool, name string) {
 		n.give(key, name)
 	}
 }
+
+// Recall is Learn for a name that a process before this one is said to have given: it must be one that Of can give.
+func (n *Names) Recall(origin, tool, name string) {
+	key := pageTool{origin, tool}
+	could := name == Fit(tool, "")
+	for i := 1; i <= maxTries && !could; i++ {
+		could = name == Fit(tool, n.suffix(key, i))
+	}
+	if could && !n.LookLikeOurs(name) {
+		n.Learn(origin, tool, name)
+	}
+}
+
+// maxTries is how many suffixes of a tool are recalled. The second has a hash: nobody has met a third.
+const maxTries = 3
+
+// Given calls f with each name that was asked for since the last Sweep but one, in no order.
+func (n *Names) Given(f func(origin, tool, name string)) {
+	for key, g := range n.given {
+		if g.used >= n.sweeps-1 {
+			f(key.origin, key.tool, g.name)
+		}
+	}
+}
+
+// Version is another number whenever a name was given.
+func (n *Names) Version() int { return n.version }
 
 // Of gives a page's tool the name by which agents know it, the same whenever it is asked, until Sweep forgets it.
 func (n *Names) Of(origin, tool string) string {
@@ -109,6 +138,7 @@ func (n *Names) give(key pageTool, name string) {
 	key.tool = strings.Clone(key.tool)
 	g := &given{name: strings.Clone(name), used: -1}
 	n.given[key], n.owners[g.name] = g, key
+	n.version++
 	n.use(g)
 }
 

@@ -113,3 +113,29 @@ func TestNamesAfterRenaming(t *testing.T) {
 		t.Errorf("the names are %q", names)
 	}
 }
+
+// Only names that Of can give are recalled, and the tool that had one has it, whichever page comes first.
+func TestRecallOfNames(t *testing.T) {
+	const first, second = "https://first.example", "https://second.example"
+	n := NewNames("read_page_resource")
+	version := n.Version()
+	for _, name := range []string{"pay", "read_page_resource", "Read-Page-Resources", "search_tab1", "", "search x"} {
+		n.Recall(first, "search", name)
+		n.Recall(first, name+"!", name)
+	}
+	if len(n.given) != 0 || n.Version() != version {
+		t.Fatalf("recalled: %v", n.given)
+	}
+	n.Recall(first, "search", "search")
+	n.Recall(second, "search", "search") // is taken
+	n.Recall(second, "search", "search_second_example")
+	if got := []string{n.Of(second, "search"), n.Of(first, "search")}; got[0] != "search_second_example" ||
+		got[1] != "search" || n.Version() == version {
+		t.Errorf("the tools are called %q", got)
+	}
+	given := map[string]string{}
+	n.Given(func(origin, tool, name string) { given[name] = origin + " " + tool })
+	if len(given) != 2 || given["search"] != first+" search" {
+		t.Errorf("given: %v", given)
+	}
+}

@@ -14,11 +14,12 @@ import (
 // A page that accepts each subscription.
 type page struct{ revisions *follow.Revisions }
 
-func (page) Open() error            { return nil }
-func (p page) Subscribe(uri string) { p.revisions.Answered(uri, "") }
-func (page) Unsubscribe(string)     {}
-func (page) Changed()               {}
-func (page) Now() time.Time         { return time.Now() }
+func (page) Open() error                          { return nil }
+func (p page) Subscribe(uri string)               { p.revisions.Answered(uri, "") }
+func (page) Unsubscribe(string)                   {}
+func (page) Unchanged(string, string, int64) bool { return false }
+func (page) Changed()                             {}
+func (page) Now() time.Time                       { return time.Now() }
 
 func Example() {
 	const cart = "https://shop.example/cart"

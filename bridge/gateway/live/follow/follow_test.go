@@ -53,6 +53,9 @@ func (p *pages) Unsubscribe(uri string) {
 
 func (p *pages) Changed() { p.changes++ }
 
+// Unchanged goes by the count alone: 1 is what there is now.
+func (p *pages) Unchanged(_, _ string, count int64) bool { return count == 1 }
+
 func (p *pages) Now() time.Time { return p.now }
 
 // read has an agent given what a URI reads as.
@@ -327,5 +330,52 @@ func TestFollowedAreBounded(t *testing.T) {
 	if p.Len() != MaxFollowed || p.watched[app+"/chosen"] != 1 || p.watched[app+"/read"] != 1 {
 		t.Errorf("%d are followed, %d and %d of those that come first", p.Len(), p.watched[app+"/chosen"],
 			p.watched[app+"/read"])
+	}
+}
+
+// What agents were given by an earlier process is followed when a page has it, and is old where it has changed since.
+func TestRecall(t *testing.T) {
+	p := open(t)
+	early, late := p.NewMemory(seen.Limits{}), p.NewMemory(seen.Limits{})
+	was := seen.Version{Revision: 10, Current: 20, Epoch: "e", Count: 1}
+	list := app + "/list"
+	early.Recall(cart, was)
+	early.Recall(cart, seen.Version{Revision: 30, Current: 30}) // the first counts
+	late.Recall(cart, seen.Version{Revision: 5, Current: 15, Epoch: "e"})
+	early.Recall(list, seen.Version{Revision: 10, Current: 20, Epoch: "e"})
+	if !p.Recalls(cart) || p.Revision(cart) != 20 || len(early.News(app)) != 0 || !p.follows(0, 0) {
+		t.Errorf("before a page has it: revision %d, news %v", p.Revision(cart), early.News(app))
+	}
+	p.Track([]string{cart, list}, func(map[string]string) {})
+	if p.Recalls(cart) || !slices.Equal(uris(early.News(app)), []string{list}) ||
+		!slices.Equal(uris(late.News(app)), []string{cart}) {
+		t.Errorf("the cart has not changed, and the list has: news %v, and to who has an older cart %v",
+			early.News(app), late.News(app))
+	}
+	if v, _ := early.Last(cart); !v.Recalled || v.Revision != 10 {
+		t.Errorf("it was given %+v", v)
+	}
+	// To a memory that comes when it is followed already.
+	third := p.NewMemory(seen.Limits{})
+	third.Recall(cart, was)
+	third.Recall(list, seen.Version{Revision: 10, Current: 20})
+	if p.Recalls(list) || !slices.Equal(uris(third.News(app)), []string{list}) {
+		t.Errorf("news to who comes later are %v", third.News(app))
+	}
+	p.read(third, list, "two")
+	if v, _ := third.Last(list); v.Recalled || len(third.News(app)) != 0 {
+		t.Errorf("it has read %+v", v)
+	}
+	// A time to come is not reached by the next revisions.
+	third.Recall(app+"/later", seen.Version{Revision: p.Clock() + 1e9, Current: p.Clock() + 2e9})
+	before := p.Clock()
+	if p.Updated(cart); p.Revision(cart) <= before {
+		t.Errorf("revision %d comes after %d", p.Revision(cart), before)
+	}
+	for _, m := range []*Memory{early, late, third} {
+		m.End()
+	}
+	if p.Len() != 0 || len(p.recalled) != 0 || !p.follows(0, 0) {
+		t.Errorf("left when all have ended: %d, %v", p.Len(), p.recalled)
 	}
 }

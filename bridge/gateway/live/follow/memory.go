@@ -44,6 +44,37 @@ func (m *Memory) Given(l *live.Look, part string) {
 	}
 }
 
+// Recall takes what the agent was given of a URI by an earlier process, without its text. It is not trusted: whether the
+// agent has what a page shows is decided by the hash alone, and by the page's revision no more than whether it is
+// reminded.
+func (m *Memory) Recall(uri string, was seen.Version) {
+	if _, had := m.Last(uri); had {
+		return
+	}
+	v := m.of
+	v.clock = max(v.clock, was.Revision, was.Current)
+	t := v.tracked[uri]
+	if t == nil {
+		t = &tracked{}
+		v.tracked[uri] = t
+	}
+	t.holders++
+	was.Recalled, was.Gone = true, true
+	now := was
+	now.Revision = was.Current
+	switch {
+	case t.ready && v.source.Unchanged(uri, was.Epoch, was.Count):
+		now.Revision = t.revision
+	case !t.asked && was.Current > t.revision:
+		t.revision = was.Current
+		v.recalled[uri] = was
+	}
+	if forgotten := m.Give(uri, was); forgotten != "" {
+		v.letGo(forgotten)
+	}
+	m.Renew(uri, now)
+}
+
 // Drop ends what is kept of one URI.
 func (m *Memory) Drop(uri string) {
 	m.Forget(uri)

@@ -8,7 +8,11 @@
 // and no timer: all of it, and what it calls, runs under the gateway's lock.
 package follow
 
-import "time"
+import (
+	"time"
+
+	"github.com/pagewire/pagewire/bridge/gateway/live/seen"
+)
 
 // A Source tells of changes. Its methods are called from within those of Revisions, and may call back at once.
 type Source interface {
@@ -20,6 +24,8 @@ type Source interface {
 	Unsubscribe(uri string)
 	// Changed is called after each change that was counted.
 	Changed()
+	// Unchanged reports whether a resource that is subscribed to has not changed since its page had that revision.
+	Unchanged(uri, epoch string, count int64) bool
 	// Now is the time.
 	Now() time.Time
 }
@@ -35,6 +41,8 @@ type Revisions struct {
 	source  Source
 	clock   int64
 	tracked map[string]*tracked
+	// recalled has what agents were given by an earlier process, until it is known whether that has changed since.
+	recalled map[string]seen.Version
 }
 
 type tracked struct {
@@ -59,7 +67,8 @@ const (
 
 // New returns revisions of which the last is now.
 func New(s Source) *Revisions {
-	return &Revisions{source: s, clock: s.Now().UnixMicro(), tracked: map[string]*tracked{}}
+	return &Revisions{source: s, clock: s.Now().UnixMicro(), tracked: map[string]*tracked{},
+		recalled: map[string]seen.Version{}}
 }
 
 // Clock is the last revision of all.
@@ -115,7 +124,25 @@ func (v *Revisions) Followed() (subscribed, waiting int) {
 }
 
 // Clear forgets all, when the source has ended.
-func (v *Revisions) Clear() { clear(v.tracked) }
+func (v *Revisions) Clear() {
+	clear(v.tracked)
+	clear(v.recalled)
+}
+
+// Recalls reports whether a resource that agents were given by an earlier process is to be tracked when a page has it.
+func (v *Revisions) Recalls(uri string) bool {
+	_, ok := v.recalled[uri]
+	return ok
+}
+
+// Recalled calls yield for all of these, in no order.
+func (v *Revisions) Recalled(yield func(uri string) bool) {
+	for uri := range v.recalled {
+		if !yield(uri) {
+			return
+		}
+	}
+}
 
 // hold counts an agent that has been given a URI.
 func (v *Revisions) hold(uri string) {
@@ -138,6 +165,7 @@ func (v *Revisions) letGo(uri string) {
 
 func (v *Revisions) untrack(uri string, t *tracked) {
 	delete(v.tracked, uri)
+	delete(v.recalled, uri)
 	if t.ready {
 		v.source.Unsubscribe(uri)
 	}
@@ -178,8 +206,11 @@ func (v *Revisions) Track(uris []string, then func(failed map[string]string)) {
 			arrived()
 		})
 		if !t.asked {
-			// Whatever an agent saw before is older than that.
-			t.revision, t.known, t.asked = v.Advance(), false, true
+			if !v.Recalls(uri) {
+				// Whatever an agent saw before is older than that.
+				t.revision, t.known = v.Advance(), false
+			}
+			t.asked = true
 			v.source.Subscribe(uri)
 		}
 	}
@@ -219,6 +250,11 @@ func (v *Revisions) Answered(uri, why string) {
 		t.asked = false
 		if t.holders == 0 {
 			delete(v.tracked, uri)
+		}
+	} else if was, ok := v.recalled[uri]; ok {
+		delete(v.recalled, uri)
+		if !v.source.Unchanged(uri, was.Epoch, was.Count) {
+			v.change(t)
 		}
 	}
 	then := t.then

@@ -4,11 +4,17 @@
 // gateway can say what has changed since, and whether what the agent knows is old.
 //
 // A Record belongs to one agent, and ends with it. It holds no more than its limits: the texts that were given
-// longest ago go first, then the URIs. It is plain data: it reads no page and no clock, and is not safe for
-// concurrent use.
+// longest ago go first, then the URIs. It is plain data: it reads no page and no clock, and but for Version and
+// Unsettled is not safe for concurrent use.
 package seen
 
-import "encoding/hex"
+import (
+	"cmp"
+	"encoding/hex"
+	"maps"
+	"slices"
+	"sync/atomic"
+)
 
 // Limits bound a Record.
 type Limits struct {
@@ -41,6 +47,8 @@ type Version struct {
 	// where they are not known.
 	Epoch string
 	Count int64
+	// Recalled says that an earlier process is said to have given it: Epoch and Count may be made up.
+	Recalled bool
 
 	given uint64
 }
@@ -53,12 +61,18 @@ type Record struct {
 	order   []int64 // of issued
 	bytes   int
 	clock   uint64 // counts what was given
+	// version counts the changes of what Settled and Revisions say; unsettled is whether Settle may change that.
+	version   atomic.Uint64
+	unsettled atomic.Bool
 }
 
 type entry struct {
 	versions  []Version // in the order in which they were given
 	given     uint64
 	mentioned int64
+	// unsettled is whether something was given since Settle, and settled, if there was one, the version before that.
+	unsettled bool
+	settled   *Version
 }
 
 // New returns an empty record.
@@ -77,6 +91,7 @@ func New(l Limits) *Record {
 // Clear forgets all: the agent's model has nothing of it any more.
 func (r *Record) Clear() {
 	r.entries, r.issued, r.order, r.bytes = map[string]*entry{}, map[int64]bool{}, nil, 0
+	r.version.Add(1)
 }
 
 // Give notes that the agent was given a version of a URI. It returns the URI that is forgotten for it, or "".
@@ -96,6 +111,7 @@ func (r *Record) Give(uri string, v Version) (forgotten string) {
 		r.entries[uri] = e
 	}
 	e.given = r.clock
+	r.unsettle(e, &v)
 	for i := len(e.versions) - 1; i >= 0; i-- {
 		old := &e.versions[i]
 		if old.Revision != v.Revision {
@@ -117,6 +133,61 @@ func (r *Record) Give(uri string, v Version) (forgotten string) {
 	r.trim()
 	return forgotten
 }
+
+// unsettle notes that an agent is being given a version. To be given the same once more is nothing new.
+func (r *Record) unsettle(e *entry, v *Version) {
+	if n := len(e.versions); n > 0 {
+		last := e.versions[n-1]
+		if last.Revision == v.Revision && last.Current == v.Current && last.Part == v.Part && last.Hash == v.Hash {
+			return
+		}
+		if !e.unsettled {
+			last.Text, last.Gone = "", true
+			e.settled = &last
+		}
+	}
+	e.unsettled = true
+	r.unsettled.Store(true)
+	r.version.Add(1)
+}
+
+// Settle says that the agent has received all that it was given.
+func (r *Record) Settle() {
+	r.unsettled.Store(false)
+	for _, e := range r.entries {
+		if e.unsettled = false; e.settled != nil {
+			e.settled = nil
+			r.version.Add(1)
+		}
+	}
+}
+
+// Settled calls yield for each URI with the version of which it is certain that the agent has it: what it was given
+// last before Settle. Where that is none it is what the agent was given since. What was given last comes first.
+func (r *Record) Settled(yield func(uri string, v Version) bool) {
+	order := slices.SortedFunc(maps.Keys(r.entries), func(a, b string) int {
+		return cmp.Compare(r.entries[b].given, r.entries[a].given)
+	})
+	for _, uri := range order {
+		e := r.entries[uri]
+		v := e.versions[len(e.versions)-1]
+		if e.settled != nil {
+			v = *e.settled
+		}
+		if !yield(uri, v) {
+			return
+		}
+	}
+}
+
+// Version is another number whenever Settled or Revisions say something else. It may be called at any time, as may
+// Unsettled, which is whether Settle may change what Settled says.
+func (r *Record) Version() uint64 { return r.version.Load() }
+
+func (r *Record) Unsettled() bool { return r.unsettled.Load() }
+
+// Revisions are those that were issued, in that order.
+func (r *Record) Revisions() []int64 { return r.order }
 
 func (r *Record) drop(e *entry, i int) {
 	r.bytes -= len(e.versions[i].Text)
@@ -158,6 +229,7 @@ func (r *Record) Issue(revision int64) {
 		delete(r.issued, r.order[0])
 		r.order = r.order[1:]
 	}
+	r.version.Add(1)
 	r.issued[revision] = true
 	r.order = append(r.order, revision)
 }
@@ -205,7 +277,8 @@ func (r *Record) At(uri string, revision int64) (v Version, ok bool) {
 func (r *Record) Renew(uri string, now Version) {
 	if e := r.entries[uri]; e != nil {
 		v := &e.versions[len(e.versions)-1]
-		v.Current, v.Epoch, v.Count, v.Hash = now.Revision, now.Epoch, now.Count, now.Hash
+		v.Current, v.Epoch, v.Count, v.Hash, v.Recalled = now.Revision, now.Epoch, now.Count, now.Hash, now.Recalled
+		r.version.Add(1)
 	}
 }
 
@@ -249,6 +322,7 @@ func (r *Record) Forget(uri string) {
 			r.bytes -= len(v.Text)
 		}
 		delete(r.entries, uri)
+		r.version.Add(1)
 	}
 }
 

@@ -140,6 +140,16 @@ func (p *place) waitFor(n int) []gateway.PageState {
 	return p.attached()
 }
 
+// allow has an agent come whose user allows some origins.
+func (p *place) allow(origins ...string) *gateway.Agent {
+	p.t.Helper()
+	a, err := p.g.ConnectWith(gateway.AgentOptions{Transport: "test", Allow: origins})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return a
+}
+
 type agent struct {
 	*testkit.Agent
 	t *testing.T

@@ -339,8 +339,8 @@ func TestForeignPage(t *testing.T) {
 		t.Error("the gateway did not refuse it, or did not say so")
 	}
 	p.stop()
-	p.options.AllowOrigins = []string{s.origin()}
 	p.start()
+	p.allow(s.origin())
 	p.waitFor(1)
 	if got := p.agent().Text(s.origin() + "/doc"); got != "one" {
 		t.Errorf("read %q", got)
@@ -354,7 +354,8 @@ func TestLocalNetworkAccess(t *testing.T) {
 	br := launch(t, "--host-resolver-rules=MAP app.example 127.0.0.1",
 		"--unsafely-treat-insecure-origin-as-secure="+s.origin(),
 		"--ip-address-space-overrides="+s.Listener.Addr().String()+"=public")
-	p := openPlace(t, Options{AllowOrigins: []string{s.origin()}})
+	p := openPlace(t, Options{})
+	p.allow(s.origin())
 	s.tag = `data-gateway="` + p.url() + `"`
 	b := open(t, br, s.origin())
 	testkit.Eventually(t, "the page says what to do", func() bool { return b.console.Has("local network access") })

@@ -5,9 +5,9 @@
 //
 // The browser says whose a page is, in the Origin header, and nobody else does. The page's own word counts only for
 // what concerns the page alone, such as its title. Pages of this machine may connect at once; others only if the
-// user has allowed their origin. It takes no cookie and no token: a page has neither, and cannot forge its origin. A
-// program can forge an origin. Package access, before this one, lets no program of another user in where the kernel
-// tells.
+// user has allowed their origin, to all agents or to one that is connected. It takes no cookie and no token: a page has
+// neither, and cannot forge its origin. A program can forge an origin. Package access, before this one, lets no program
+// of another user in where the kernel tells.
 //
 // The extension speaks for pages of any origin that its user allows. Its worker connects with the extension's
 // origin. Before anything is said of a page, both ends prove that they know the secret that `pagewire extension
@@ -44,9 +44,6 @@ import (
 
 // Options say whose pages are taken.
 type Options struct {
-	// AllowOrigins lists the origins, besides those of this machine, whose pages may connect; patterns as in
-	// gateway.Options.Allow.
-	AllowOrigins []string
 	// Extensions lists the ids of browser extensions that may bring pages of any origin: they ask their user, and prove
 	// that they know Secret.
 	Extensions []string
@@ -218,7 +215,7 @@ func (h *Handler) refuse(origin string, extension bool) string {
 		return "A page of no origin of its own, such as a file or a sandboxed frame, may not connect."
 	}
 	allowed := weborigin.IsLoopback(origin)
-	for _, pattern := range h.o.AllowOrigins {
+	for _, pattern := range h.g.AllowedOrigins() {
 		allowed = allowed || weborigin.Match(pattern, origin)
 	}
 	switch {

@@ -87,8 +87,9 @@ func offer(t *testing.T, c *wsconn.Conn, uri string) {
 
 func TestWhoMayConnect(t *testing.T) {
 	t.Parallel()
-	p := openPlace(t, Options{AllowOrigins: []string{"https://*.allowed.example", "https://denied.example"},
-		Extensions: []string{"abcdefghijklmnopabcdefghijklmnop"}})
+	p := openPlace(t, Options{Extensions: []string{"abcdefghijklmnopabcdefghijklmnop"}})
+	p.allow("https://denied.example")
+	allows := p.allow("https://*.allowed.example")
 	for origin, want := range map[string]string{
 		"http://localhost:3000":              "",
 		"http://127.0.0.1":                   "",
@@ -128,6 +129,11 @@ func TestWhoMayConnect(t *testing.T) {
 		if !p.log.Has("refused a page") {
 			t.Error("nothing was logged")
 		}
+	}
+	allows.Close()
+	if c, _, err := p.dial("https://a.allowed.example"); err == nil {
+		c.Close()
+		t.Error("a page may connect that the agent had allowed which has gone")
 	}
 	response, err := http.Get("http://" + p.addr + "/page")
 	if err != nil || response.StatusCode != http.StatusForbidden {

@@ -19,17 +19,21 @@ type page struct {
 	text string
 }
 
-func (page) Open() error            { return nil }
-func (p page) Subscribe(uri string) { p.Answered(uri, "") }
-func (page) Unsubscribe(string)     {}
-func (page) Changed()               {}
-func (page) Now() time.Time         { return time.Unix(1800000000, 0) }
+func (page) Open() error                          { return nil }
+func (p page) Subscribe(uri string)               { p.Answered(uri, "") }
+func (page) Unsubscribe(string)                   {}
+func (page) Changed()                             {}
+func (page) Unchanged(string, string, int64) bool { return false }
+func (page) Now() time.Time                       { return time.Unix(1800000000, 0) }
 
 // A call is answered at once, and nothing takes its time.
 type call struct {
 	page   *page
 	memory *follow.Memory
 }
+
+func (call) Sees(string) bool             { return true }
+func (call) Reminds() (told, inline bool) { return false, false }
 
 func (c call) Memory() *follow.Memory { return c.memory }
 func (call) Older() map[string]bool   { return nil }

@@ -17,6 +17,11 @@ import (
 type Call interface {
 	// Memory is what is kept of the agent; nil of one that has gone, or is not the same one at its next call.
 	Memory() *follow.Memory
+	// Sees reports whether the agent sees what is at a URI, or at an origin. What it does not see is not there for it.
+	Sees(uri string) bool
+	// Reminds says whether the agent is told, behind results, of what has changed since it looked, in at most
+	// ReminderChars, and inline, what that is now.
+	Reminds() (told, inline bool)
 	// Older is what the agent knew something old of when it called a page's tool.
 	Older() map[string]bool
 	// Look reads a URI at its page, whose changes are counted from then on. done is called once, unless end is called
@@ -43,18 +48,19 @@ type Resource struct {
 	Tab         int    `json:"-"` // the number of its tab
 }
 
+// Unknown is why a URI cannot be read that no page offers.
+const Unknown = "Resource not found"
+
 // ReminderChars is how long a reminder is at most.
 const ReminderChars = 600
 
 // Options say what the tools are of. All must be set.
 type Options struct {
 	Revisions *follow.Revisions
-	// Listed are the resources that pages list, in order, and Notices sentences about what is not as it should be.
+	// Listed are the resources that pages list, in order, and Notices sentences for an agent about what is not as it
+	// should be.
 	Listed  iter.Seq[Resource]
-	Notices iter.Seq[string]
-	// Reminders have agents told, behind results, of what has changed since they looked, in at most ReminderChars; with
-	// Inline also what it is now.
-	Reminders, Inline bool
+	Notices func(Call) []string
 	// PageChars is how long a result is unless the agent wants more, its reminder included.
 	PageChars int
 	// ReadTimeout is how long a page may take to answer; ProgressEvery is how often who waits is told so.
@@ -158,7 +164,7 @@ func (t *Tools) list(c Call, args []byte) {
 	}{Resources: []Resource{}}
 	const most = 200
 	for r := range t.Listed {
-		if in.Tab != 0 && r.Tab != in.Tab || in.Contains != "" && !strings.Contains(
+		if !c.Sees(r.URI) || in.Tab != 0 && r.Tab != in.Tab || in.Contains != "" && !strings.Contains(
 			strings.ToLower(r.URI+"\n"+r.Title+"\n"+r.Description), strings.ToLower(in.Contains)) {
 			continue
 		}
@@ -175,7 +181,7 @@ func (t *Tools) list(c Call, args []byte) {
 	if len(out.Resources)+len(out.Templates) == 0 {
 		out.Note = "No open page offers a resource that fits."
 	}
-	for notice := range t.Notices {
+	for _, notice := range t.Notices(c) {
 		out.Note = strings.TrimSpace(out.Note + " " + notice)
 	}
 	t.Say(c, "", false, live.AsJSON(out))

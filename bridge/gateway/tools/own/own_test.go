@@ -28,6 +28,8 @@ type desk struct {
 	said  []string                 // the texts of the result
 	told  []string                 // the progress
 	ends  []func()
+
+	reminded, inline bool
 }
 
 func open(t *testing.T, o own.Options) *desk {
@@ -63,6 +65,8 @@ func (d *desk) After(after time.Duration, f func()) (stop func()) {
 	d.later[after] = f
 	return func() { delete(d.later, after) }
 }
+
+func (d *desk) Reminds() (told, inline bool) { return d.reminded, d.inline }
 
 func (d *desk) OnEnd(f func())          { d.ends = append(d.ends, f) }
 func (d *desk) Progress(members string) { d.told = append(d.told, members) }
@@ -133,7 +137,7 @@ func TestAPageThatDoesNotAnswer(t *testing.T) {
 func TestList(t *testing.T) {
 	d := open(t, own.Options{
 		Listed:  slices.Values([]own.Resource{{URI: cart, Title: "Cart", Tab: 1}, {URI: cart + "/{id}", Tab: 2}}),
-		Notices: slices.Values([]string{"Something is wrong."}),
+		Notices: func(own.Call) []string { return []string{"Something is wrong."} },
 	})
 	for args, want := range map[string]string{
 		`{}`: `{"resources":[{"uri":"` + cart + `","title":"Cart"}],"templates":[{"uri":"` + cart +
@@ -153,14 +157,15 @@ func TestList(t *testing.T) {
 
 // Behind a result is said what else has changed, with what it is now where that is the origin that was asked.
 func TestRemind(t *testing.T) {
-	for name, o := range map[string]own.Options{"off": {}, "names": {Reminders: true}, "inline": {Reminders: true,
-		Inline: true}} {
-		d := open(t, o)
+	for name, how := range map[string]struct{ told, inline bool }{"off": {}, "names": {told: true},
+		"inline": {told: true, inline: true}} {
+		d := open(t, own.Options{})
+		d.reminded, d.inline = how.told, how.inline
 		d.run(own.Read, `{"uri":"`+cart+`"}`)
 		d.change("two")
 		var block string
 		d.tools.Remind(d, "https://shop.example", func(said string) { block = said })
-		if strings.Contains(block, cart) != o.Reminders || strings.Contains(block, `two`) != o.Inline {
+		if strings.Contains(block, cart) != how.told || strings.Contains(block, `two`) != how.inline {
 			t.Errorf("%s: it says %q", name, block)
 		}
 	}

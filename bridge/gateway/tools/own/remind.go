@@ -27,14 +27,15 @@ const (
 // with it, "" for nothing, unless the call ends before. origin is that of the page that the call is about.
 func (t *Tools) Remind(c Call, origin string, then func(block string)) {
 	m := c.Memory()
-	if m == nil || !t.Reminders {
+	told, inline := c.Reminds()
+	if m == nil || !told {
 		then("")
 		return
 	}
 	list := m.News(origin)
 	var ask []string
 	for _, n := range list {
-		if t.Inline && origin != "" && live.OriginOf(n.URI) == origin && len(ask) < maxLooks {
+		if inline && origin != "" && live.OriginOf(n.URI) == origin && len(ask) < maxLooks {
 			ask = append(ask, n.URI)
 		}
 	}

@@ -49,6 +49,11 @@ func (t *Tools) wait(c Call, args []byte) {
 		}
 	}
 	slices.Sort(in.URIs)
+	first := in.URIs[0]
+	if in.URIs = slices.DeleteFunc(in.URIs, func(uri string) bool { return !c.Sees(uri) }); len(in.URIs) == 0 {
+		t.fail(c, first+": "+Unknown)
+		return
+	}
 	w := &waiting{t: t, c: c, uris: slices.Compact(in.URIs), since: in.Since,
 		timeout: time.Duration(min(max(in.Timeout, 0), 25_000)) * time.Millisecond}
 	c.OnEnd(w.stop)

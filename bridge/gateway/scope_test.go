@@ -1,0 +1,310 @@
+//go:build !js
+
+package gateway
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/pagewire/pagewire/bridge/gateway/mcpconn"
+	"github.com/pagewire/pagewire/bridge/gateway/tools/own"
+	"github.com/pagewire/pagewire/bridge/testkit"
+)
+
+const (
+	bank = "https://bank.example"
+	// none is an origin of which there is no page.
+	none = "https://none.example"
+	here = "http://127.0.0.1:3000"
+)
+
+func TestScope(t *testing.T) {
+	origins := []string{app, bank, here, "https://a.bank.example"}
+	for name, c := range map[string]struct {
+		scope Scope
+		want  []string
+	}{
+		"all":                     {Scope{}, origins},
+		"denied":                  {Scope{Deny: []string{bank, here}}, []string{app, "https://a.bank.example"}},
+		"denied below":            {Scope{Deny: []string{"https://*.bank.example"}}, []string{app, bank, here}},
+		"allowed":                 {Scope{Allow: []string{app}}, []string{app, here}},
+		"allowed and denied":      {Scope{Allow: []string{app, bank}, Deny: []string{bank, "loopback"}}, []string{app}},
+		"only":                    {Scope{Only: []string{bank}}, []string{bank}},
+		"only what is here":       {Scope{Only: []string{"loopback"}}, []string{here}},
+		"only, of what is denied": {Scope{Only: []string{bank}, Deny: []string{bank}}, nil},
+		"only, and allowed":       {Scope{Only: []string{bank, app}, Allow: []string{app}}, []string{app}},
+		"only, and all this":      {Scope{Only: []string{here}, Allow: []string{app}}, []string{here}},
+	} {
+		var got []string
+		for _, origin := range append([]string{"null", ""}, origins...) {
+			if c.scope.Admits(origin) {
+				got = append(got, origin)
+			}
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: it admits %q, want %q", name, got, c.want)
+		}
+		sees := c.scope.sees()
+		if sees == nil {
+			continue
+		}
+		for _, origin := range origins {
+			for _, rest := range []string{"", "/", "/doc", "/.pagewire/tab/2/doc", "/{id}", "?a=http://" + bank} {
+				if sees(origin+rest) != slices.Contains(c.want, origin) {
+					t.Errorf("%s: it sees %s: %t", name, origin+rest, sees(origin+rest))
+				}
+			}
+		}
+		for _, uri := range []string{"test://static/text", "urn:a:b", app + ".evil.example/", app + ":1/", app + "@x/", ""} {
+			if sees(uri) && len(c.scope.Allow)+len(c.scope.Only) > 0 || sees("urn:a:b") {
+				t.Errorf("%s: it sees %q", name, uri)
+			}
+		}
+	}
+}
+
+// Each agent sees what is in its scope, whichever came first, and what is not answers as what does not exist.
+func TestAgentsSeeTheirScopes(t *testing.T) {
+	scopes := map[string]AgentOptions{
+		"all": {}, "deny": {Deny: []string{bank}}, "allow": {Allow: []string{app}}, "only": {Only: []string{app}},
+	}
+	for _, order := range [][]string{{"all", "deny", "allow", "only"}, {"only", "allow", "deny", "all"}} {
+		t.Run(strings.Join(order, " "), func(t *testing.T) {
+			g := newGateway(t, Options{})
+			agents, ends := map[string]*testAgent{}, map[string]*Agent{}
+			connect := func(names []string) {
+				for _, name := range names {
+					o := scopes[name]
+					o.Transport = "test"
+					end, err := g.ConnectWith(o)
+					if err != nil {
+						t.Fatal(err)
+					}
+					ends[name] = end
+					agents[name] = &testAgent{testkit.Connect(t, mcpconn.Transport(end), testkit.Legacy), t}
+				}
+			}
+			connect(order[:2]) // the others come when the pages are there
+			pages := map[string]*testPage{}
+			for _, tab := range []struct{ tab, origin string }{{"a", app}, {"b", bank}, {"c", bank}} {
+				info := PageInfo{Tab: tab.tab, Origin: tab.origin, URL: tab.origin + "/", Title: "A page", Transport: "test"}
+				p := openPage(t, g, info, map[string]string{tab.origin + "/doc": "one", tab.origin + "/item/{id}": "item "})
+				p.tellTool(map[string]string{app: "search", bank: "pay"}[tab.origin], nil)
+				pages[tab.tab] = p
+			}
+			connect(order[2:])
+			for name, a := range agents {
+				if name == "all" {
+					seesAll(t, a)
+				} else {
+					seesApp(t, a)
+				}
+			}
+			// What changes is told to all who see it, and to nobody else.
+			for name, a := range agents {
+				a.must(own.Read, map[string]any{"uri": app + "/doc"})
+				if a.Watch(app + "/doc"); name == "all" {
+					a.Watch(bank + "/doc")
+					a.must(own.Read, map[string]any{"uri": bank + "/doc"})
+				}
+			}
+			if got := ends["deny"].Unknown([]string{bank + "/doc", none + "/doc"}); !slices.Equal(got, []string{none + "/doc"}) {
+				t.Errorf("the changes of %q are said to be unknown", got)
+			}
+			for _, end := range ends {
+				if text, err := end.Changes(t.Context(), Ask{}); text != "" || err != nil {
+					t.Errorf("a hook is told %q, %v", text, err)
+				}
+			}
+			pages["c"].change(g, bank+"/doc", "two")
+			pages["a"].change(g, app+"/doc", "two")
+			for name, a := range agents {
+				want := map[string][]string{"all": {app + "/doc", bank + "/doc"}}[name]
+				if want == nil {
+					want = []string{app + "/doc"}
+				}
+				a.updated(want...)
+				text, err := ends[name].Changes(t.Context(), Ask{URIs: []string{bank + "/doc"}})
+				if err != nil || strings.Contains(text, bank) != (name == "all") || !strings.Contains(text, app+"/doc") {
+					t.Errorf("%s: a hook is told %q, %v", name, text, err)
+				}
+			}
+			// An agent that nobody knows by name may be any of them.
+			if prompt(t, g, Ask{Session: talk}); prompt(t, g, Ask{Session: talk}) != "" {
+				t.Error("nothing has changed for a conversation")
+			}
+			pages["c"].change(g, bank+"/doc", "three")
+			pages["a"].change(g, app+"/doc", "three")
+			if text := prompt(t, g, Ask{Session: talk}); strings.Contains(text, bank) || !strings.Contains(text, app) {
+				t.Errorf("a conversation is told %q", text)
+			}
+		})
+	}
+}
+
+func seesAll(t *testing.T, a *testAgent) {
+	t.Helper()
+	a.Shows(app+"/doc", bank+"/doc", bank+"/.pagewire/tab/2/doc")
+	for uri, want := range map[string]string{app + "/doc": "one", bank + "/doc": "one", bank + "/item/1": "item 1"} {
+		if got := a.Text(uri); got != want {
+			t.Errorf("%s reads %q", uri, got)
+		}
+	}
+	for _, tool := range []string{"search", "pay", "pay_tab2", "pay_tab3"} {
+		a.must(tool, map[string]any{})
+	}
+	if all := strings.Join(a.must(own.List, map[string]any{}), "\n"); !strings.Contains(all, app) || !strings.Contains(all, bank) {
+		t.Errorf("listed: %s", all)
+	}
+}
+
+func seesApp(t *testing.T, a *testAgent) {
+	t.Helper()
+	a.Shows(app + "/doc")
+	for template, err := range a.ResourceTemplates(t.Context(), nil) {
+		if err != nil || template.URITemplate != app+"/item/{id}" {
+			t.Errorf("a template: %+v, %v", template, err)
+		}
+	}
+	a.hasTool("search")
+	for _, name := range a.ToolNames() {
+		if strings.HasPrefix(name, "pay") {
+			t.Errorf("listed: the tool %s", name)
+		}
+	}
+	a.must("search", map[string]any{})
+	if all := strings.Join(a.must(own.List, map[string]any{}), "\n"); !strings.Contains(all, app) || strings.Contains(all, bank) {
+		t.Errorf("listed: %s", all)
+	}
+	for _, path := range []string{"/doc", "/item/1", "/.pagewire/tab/2/doc", "/.pagewire/tab/3/doc"} {
+		for what, ask := range map[string]func(uri string) string{
+			"read": func(uri string) string {
+				text, err := a.Read(uri)
+				return fmt.Sprint(text, err)
+			},
+			"subscribe": func(uri string) string {
+				return fmt.Sprint(a.Subscribe(t.Context(), &mcp.SubscribeParams{URI: uri}))
+			},
+			"unsubscribe": func(uri string) string {
+				return fmt.Sprint(a.Unsubscribe(t.Context(), &mcp.UnsubscribeParams{URI: uri}))
+			},
+			own.Read: func(uri string) string {
+				return fmt.Sprint(a.tool(own.Read, map[string]any{"uri": uri}))
+			},
+			own.Wait: func(uri string) string {
+				return fmt.Sprint(a.tool(own.Wait, map[string]any{"uris": []string{uri}, "timeout_ms": 1}))
+			},
+		} {
+			got, want := ask(bank+path), strings.ReplaceAll(ask(none+path), none, bank)
+			if got != want {
+				t.Errorf("%s of %s: %q, want %q", what, bank+path, got, want)
+			}
+		}
+	}
+	// Beside what it sees, it waits for nothing that it does not see.
+	args := map[string]any{"uris": []string{bank + "/doc", app + "/doc"}, "timeout_ms": 1}
+	if texts := a.must(own.Wait, args); !fields(t, texts).TimedOut {
+		t.Errorf("a wait for both says %q", texts)
+	}
+	for _, tool := range []string{"pay", "pay_tab2", "pay_tab3", "pay_tab4"} {
+		_, err := a.CallTool(t.Context(), &mcp.CallToolParams{Name: tool, Arguments: map[string]any{}})
+		if err == nil || !strings.Contains(err.Error(), "Unknown tool: "+tool) {
+			t.Errorf("%s: %v", tool, err)
+		}
+	}
+}
+
+// A page that no agent sees is not asked to tell of changes, whatever agents and their hooks ask for.
+func TestPagesThatNobodySees(t *testing.T) {
+	g := newGateway(t, Options{})
+	end, err := g.ConnectWith(AgentOptions{Transport: "test", Deny: []string{bank}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := testAgent{testkit.Connect(t, mcpconn.Transport(end), testkit.Legacy), t}
+	info := PageInfo{Tab: "b", Origin: bank, URL: bank + "/", Transport: "test"}
+	p := openPage(t, g, info, map[string]string{bank + "/doc": "one"})
+	openPage(t, g, tabInfo("a"), map[string]string{app + "/doc": "one"})
+	uris := []string{bank + "/doc", app + "/doc"}
+	if _, err := end.Changes(t.Context(), Ask{URIs: uris}); err != nil {
+		t.Fatal(err)
+	}
+	end.Unknown(uris)
+	a.tool(own.Read, map[string]any{"uri": bank + "/doc"})
+	a.tool(own.Wait, map[string]any{"uris": uris, "timeout_ms": 1})
+	a.must(toolChanges, map[string]any{"uris": uris})
+	if n := p.page.Asked(); n != 0 {
+		t.Errorf("it was asked %d times", n)
+	}
+}
+
+// A notice about tools for which the list has no places names no origin that the agent does not see.
+func TestToolsWithoutPlaceOfOthers(t *testing.T) {
+	g := newGateway(t, Options{})
+	for n, origin := range []string{bank, app} {
+		p := openTools(t, g, fmt.Sprint("tab", n), origin)
+		p.say(toolList(fmt.Sprint("do", n, "_"), 1000-400*n, ""))
+	}
+	testkit.Eventually(t, "the tools of both have no place", func() bool {
+		g.mu.Lock()
+		defer g.unlock()
+		return len(g.tools.unlisted) == 2
+	})
+	for deny, most := range map[string]string{"": bank, bank: app} {
+		end, err := g.ConnectWith(AgentOptions{Transport: "test", Deny: []string{deny}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := &testAgent{testkit.Connect(t, mcpconn.Transport(end), testkit.Legacy), t}
+		if text := a.must(own.List, map[string]any{})[0]; !strings.Contains(text, "are of "+most+".") || deny != "" &&
+			strings.Contains(text, deny) {
+			t.Errorf("without %q it is told %s", deny, text)
+		}
+	}
+}
+
+// Reminders are an agent's own.
+func TestRemindersOfEachAgent(t *testing.T) {
+	g := newGateway(t, Options{Reminders: RemindersNames})
+	p := openPage(t, g, tabInfo("a"), map[string]string{cart: cartOf(1)})
+	p.tellTool("say", nil)
+	agents := map[Reminders]*testAgent{}
+	for _, how := range []Reminders{RemindersOff, RemindersInline, ""} {
+		end, err := g.ConnectWith(AgentOptions{Transport: "test", Reminders: how})
+		if err != nil {
+			t.Fatal(err)
+		}
+		agents[how] = &testAgent{testkit.Connect(t, mcpconn.Transport(end), testkit.Legacy), t}
+		agents[how].must(own.Read, map[string]any{"uri": cart})
+	}
+	p.change(g, cart, cartOf(2))
+	for how, a := range agents {
+		said := strings.Join(a.must("say", map[string]any{}), "\n")
+		if strings.Contains(said, cart) != (how != RemindersOff) ||
+			strings.Contains(said, "quantity") != (how == RemindersInline) {
+			t.Errorf("%q: %s", how, said)
+		}
+	}
+}
+
+func TestAllowedOrigins(t *testing.T) {
+	g := newGateway(t, Options{Allow: []string{here}})
+	var last *Agent
+	for _, origins := range [][]string{{bank}, nil, {app, bank}} {
+		var err error
+		if last, err = g.ConnectWith(AgentOptions{Transport: "test", Allow: origins}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := g.AllowedOrigins(); !slices.Equal(got, []string{here, app, bank}) {
+		t.Errorf("allowed: %q", got)
+	}
+	last.Close()
+	if got := g.AllowedOrigins(); !slices.Equal(got, []string{here, bank}) {
+		t.Errorf("allowed when one has gone: %q", got)
+	}
+}
