@@ -66,9 +66,8 @@ var leftOut = []exclusion{
 		"TestExtensionOnlyInAllowedSites TestExtensionBesideAgentsInThePage",
 		"they look into Chromium's service worker, or its processes; Firefox's build has the same scripts"},
 	{"TestAnotherUserOfTheMachine TestForeignPort TestServeEndsWithItsParent TestWakeEndsWithItsProgram " +
-		"TestTypeScriptClient TestInspector TestConformance TestGoSDKClient TestGoSDKDefects " +
-		"TestTypeScriptClientAtAFleet TestConformanceOfAFleet TestWhatOthersDoNot " +
-		"TestClientThatFindsItsLogin",
+		"TestTypeScriptClient TestInspector TestConformance TestTypeScriptClientAtAFleet " +
+		"TestConformanceOfAFleet TestWhatOthersDoNot TestClientThatFindsItsLogin",
 		"they are about agents and gateways: what a page's engine is makes no difference"},
 	{"TestEcosystemPages TestEcosystemServers", "they are about bundlers and servers: make test-ecosystem runs them"},
 	{"TestViewsSubscribe TestViewsFollow TestViewsFifty TestViewsNavigate TestViewsCallsSubscribedAndPolled " +
