@@ -33,19 +33,22 @@ AGENT_PROGRAMS := $(AGENT) e2e/agents/programs/node_modules/.package-lock.json e
 LEVELS         := native wasm js browser
 # The tests of the browser level that have a core in the page: .ci/run runs them with the one that Go compiles, too.
 IN_PAGE := ^Test(Story|InlineScript|NotifyLoop|TwoClients|Worker|NoPlace|CoreDeath|TabClient|Envelope|HiddenTab|BackForward|Push$\
-	State|Bad|Contents|Uninstall|Start|TheFirstSign|WhatWaits|Frame|OpenedWindow|ListedOrigin|PageLeft|Views)
+	State|Bad|Contents|Uninstall|TheFirstSign|WhatWaits|Frame|OpenedWindow|ListedOrigin|PageLeft|Views)
 DRIVES_BROWSER := /(e2e|e2e/(agents|docs|engine)|bridge/gateway/(browser(/.*)?|pages/(cdp|socket)|inspect/look))$$
 NEEDS_BUILD    := /js/build(/release)?$$
-NATIVE_PACKAGES  = $$(go list ./... | grep -vE '$(DRIVES_BROWSER)|$(NEEDS_BUILD)')
+# TestPageSourcesStayFitForThePage keeps goroutines out of these, so that -race would find nothing, at several times the
+# price.
+SEQUENTIAL_PACKAGES := ./bridge ./bridge/wire ./bridge/coalesce ./bridge/resource ./bridge/view
+SEQUENTIAL     := /bridge(/(wire|coalesce|resource|view))?$$
+NATIVE_PACKAGES  = $$(go list ./... | grep -vE '$(DRIVES_BROWSER)|$(NEEDS_BUILD)|$(SEQUENTIAL)')
 BROWSER_PACKAGES = $$(go list ./... | grep -E '$(DRIVES_BROWSER)')
 WASM_PACKAGES    = $$(GOOS=js GOARCH=wasm go list ./bridge/... ./wasm/...)
 # What is linked into the core, tested once more where int has 32 bits, as TinyGo's has: natively, which needs amd64.
-INT32_PACKAGES  := ./bridge ./bridge/wire ./bridge/coalesce ./bridge/resource ./bridge/view
 INT32           := $(filter linux/amd64,$(shell go env GOHOSTOS)/$(shell go env GOHOSTARCH))
 ASSETS_PACKAGES := ./bridge/gateway/assets ./bridge/cmd/pagewire
 OF_ASSETS       := ^Test(Assets|FilesAreAll|InspectorIsThere|Doctor)
 CONCURRENT_PACKAGES := ./bridge/gateway ./bridge/gateway/hub ./bridge/gateway/agents ./bridge/gateway/inspect \
-	./bridge/gateway/pages/extension ./bridge/viewhost ./e2e/home ./bridge/cmd/pagewire
+	./bridge/gateway/pages/extension ./bridge/viewhost ./bridge/cmd/pagewire
 
 # What a level needs to be built first; make test has built it.
 BUILD = $(if $(BUILT),,build)
@@ -67,12 +70,15 @@ demo: build $(if $(ONCE)$(FLEET),,site) ## Serve the demo and the manual, and te
 	@go build -o bin/ ./bridge/gateway/browser/ensure && { bin/ensure $(if $(ONCE),,|| true); }
 	@go run ./demo$(if $(FLEET),/fleet) $(if $(ONCE),-once)
 
-test: build ## Run every test; say how many ran at each level, and what had compiled the core
+# Browsers wait more than they work: beside them the other levels run, one after the other. What two levels install is
+# there before.
+test: build $(VIEWS) ## Run every test; say how many ran at each level, and what had compiled the core
 	@rm -rf $(RESULTS) && mkdir -p $(RESULTS) && cp dist/meta/core $(RESULTS)/core
-	@for level in $(LEVELS); do \
+	@run() { for level; do \
 		began=$$SECONDS; $(MAKE) test-$$level BUILT=1; \
 		echo $$? > $(RESULTS)/$$level.status; echo $$((SECONDS - began)) > $(RESULTS)/$$level.seconds; \
-	done; .ci/tally $(RESULTS) $(LEVELS)
+	done; }; run $(filter browser page,$(LEVELS)) & run $(filter-out browser page,$(LEVELS)); wait; \
+	.ci/tally $(RESULTS) $(LEVELS)
 
 ##@ While you work on it:
 build: $(NPM) ## Build dist/ and bin/pagewire (the core by TinyGo where it is, else by Go; CORE=go or CORE=tinygo says which)
@@ -107,6 +113,7 @@ fmt: $(NPM) ## Format all sources
 test-native: ## Native level: go vet, go test -race; needs neither npm nor a build. PKG=./bridge/... RUN=TestX narrow it
 	@go vet $(or $(PKG),./...)
 	$(call gotest,native,go test -json -race $(if $(RUN),-run '$(RUN)') $(or $(PKG),$(NATIVE_PACKAGES)))
+	$(if $(PKG),,$(call gotest,native-sequential,go test -json $(if $(RUN),-run '$(RUN)') $(SEQUENTIAL_PACKAGES)))
 
 test-wasm: node ## Wasm level: go vet, and the engine and the edge under js/wasm in Node. PKG= and RUN= narrow it
 	@GOOS=js GOARCH=wasm go vet $(or $(PKG),$(WASM_PACKAGES))
@@ -115,7 +122,7 @@ test-wasm: node ## Wasm level: go vet, and the engine and the edge under js/wasm
 		'PATH=$$(dirname $$(command -v node)):/usr/bin:/bin' '$$(go env GOROOT)/lib/wasm/go_js_wasm_exec'" \
 		$(or $(PKG),$(WASM_PACKAGES)))
 	$(if $(PKG),,$(if $(INT32),$(call gotest,wasm-int32,env GOARCH=386 go test -json $(if $(RUN),-run '$(RUN)') \
-		$(INT32_PACKAGES))))
+		$(SEQUENTIAL_PACKAGES))))
 
 test-js: $(BUILD) $(VIEWS) $(RIVALS) ## JS level: tsc, node --test, and the build itself. RUN='a name' narrows it to one
 	@for project in $$(find js demo e2e -name tsconfig.json -not -path '*/node_modules/*'); do \

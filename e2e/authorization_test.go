@@ -108,7 +108,7 @@ func (l *login) token(w http.ResponseWriter, r *http.Request) {
 func TestClientThatFindsItsLogin(t *testing.T) {
 	t.Parallel()
 	l := openLogin(t)
-	at := agentsFleetOf(t, false, l.server.URL, func(i *issuertest.Issuer) { l.issuer = i })
+	at := agentsFleet(t, l.server.URL, func(i *issuertest.Issuer) { l.issuer = i })
 	script := clientScript(t, "clients/oauth.mjs")
 	for _, mode := range []string{"legacy", "modern"} {
 		ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)

@@ -159,64 +159,60 @@ func TestInspector(t *testing.T) {
 		}
 	})
 
-	for _, era := range []string{"legacy", "modern"} {
-		for transport, target := range map[string][]string{"stdio": at.stdio, "http": {at.url}} {
-			t.Run(era+"/"+transport, func(t *testing.T) {
-				t.Parallel()
-				var headers []string
-				if transport == "http" {
-					headers = []string{"--header", "Authorization: " + at.header}
+	// Each run is a process of Node, of a second: of eras and transports each comes once.
+	for era, transport := range map[string]string{"legacy": "stdio", "modern": "http"} {
+		target := map[string][]string{"stdio": at.stdio, "http": {at.url}}[transport]
+		t.Run(era+"/"+transport, func(t *testing.T) {
+			t.Parallel()
+			var headers []string
+			if transport == "http" {
+				headers = []string{"--header", "Authorization: " + at.header}
+			}
+			for _, test := range []struct {
+				args []string
+				want string
+			}{
+				{[]string{"resources/list"}, `"uri":"https://x.test/clock"`},
+				{[]string{"resources/read", "--uri", "https://x.test/square/12"}, `"text":"144"`},
+				{[]string{"tools/call", "--tool-name", "read_page_resource", "--tool-arg",
+					"uri=https://x.test/square/12"}, `"text":"144"`},
+			} {
+				args := append([]string{"--cli", "--protocol-era", era, "--format", "json", "-q", "--method"},
+					append(test.args, headers...)...)
+				if got := run(t, "launcher/build/index.js",
+					append(append(args, "--"), target...)...); !strings.Contains(got, test.want) {
+					t.Errorf("%s: %s", strings.Join(test.args, " "), got)
 				}
-				for _, test := range []struct {
-					args []string
-					want string
-				}{
-					{[]string{"resources/list"}, `"uri":"https://x.test/clock"`},
-					{[]string{"resources/templates/list"}, `"uriTemplate":"https://x.test/square/{n}"`},
-					{[]string{"resources/read", "--uri", "https://x.test/square/12"}, `"text":"144"`},
-					{[]string{"tools/list"}, `"name":"list_page_resources"`},
-					{[]string{"tools/call", "--tool-name", "test_simple_text"},
-						`"text":"This is a simple text response for testing."`},
-					{[]string{"tools/call", "--tool-name", "read_page_resource", "--tool-arg",
-						"uri=https://x.test/square/12"}, `"text":"144"`},
-				} {
-					args := append([]string{"--cli", "--protocol-era", era, "--format", "json", "-q", "--method"},
-						append(test.args, headers...)...)
-					if got := run(t, "launcher/build/index.js",
-						append(append(args, "--"), target...)...); !strings.Contains(got, test.want) {
-						t.Errorf("%s: %s", strings.Join(test.args, " "), got)
-					}
-				}
+			}
 
-				name := era + "-" + transport
-				run(t, mcpdo, append(append([]string{"connect", "@" + name, "--era", era}, headers...),
-					append([]string{"--"}, target...)...)...)
-				ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
-				defer cancel()
-				subscribe := exec.CommandContext(ctx, node, filepath.Join(clients, mcpdo), "--format", "json",
-					"--connection", name, "resources/subscribe", "https://x.test/clock")
-				subscribe.Env = env
-				subscribe.Stderr = os.Stderr
-				out, err := subscribe.StdoutPipe()
-				if err != nil || subscribe.Start() != nil {
-					t.Fatal(err)
+			name := era + "-" + transport
+			run(t, mcpdo, append(append([]string{"connect", "@" + name, "--era", era}, headers...),
+				append([]string{"--"}, target...)...)...)
+			ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
+			defer cancel()
+			subscribe := exec.CommandContext(ctx, node, filepath.Join(clients, mcpdo), "--format", "json",
+				"--connection", name, "resources/subscribe", "https://x.test/clock")
+			subscribe.Env = env
+			subscribe.Stderr = os.Stderr
+			out, err := subscribe.StdoutPipe()
+			if err != nil || subscribe.Start() != nil {
+				t.Fatal(err)
+			}
+			said := json.NewDecoder(bufio.NewReader(out))
+			for i := range 5 {
+				var m struct{ Type, URI string }
+				want := "resources/updated"
+				if i == 0 {
+					want = "subscribed"
 				}
-				said := json.NewDecoder(bufio.NewReader(out))
-				for i := range 5 {
-					var m struct{ Type, URI string }
-					want := "resources/updated"
-					if i == 0 {
-						want = "subscribed"
-					}
-					if err := said.Decode(&m); err != nil || m.Type != want || m.URI != "https://x.test/clock" {
-						t.Errorf("told %+v, %v; want %s", m, err, want)
-					}
+				if err := said.Decode(&m); err != nil || m.Type != want || m.URI != "https://x.test/clock" {
+					t.Errorf("told %+v, %v; want %s", m, err, want)
 				}
-				subscribe.Process.Signal(syscall.SIGINT)
-				io.Copy(io.Discard, out)
-				subscribe.Wait() // as it ends when it is interrupted
-				run(t, mcpdo, "disconnect", "@"+name)
-			})
-		}
+			}
+			subscribe.Process.Signal(syscall.SIGINT)
+			io.Copy(io.Discard, out)
+			subscribe.Wait() // as it ends when it is interrupted
+			run(t, mcpdo, "disconnect", "@"+name)
+		})
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
@@ -38,17 +37,16 @@ var inapplicable = map[string]string{
 	"input-required-result-*": "likewise, in the modern era",
 	"server-sse-polling": "streams are not replayed: a subscription outlives its stream, and the next one has " +
 		"what has changed meanwhile",
-	"tasks-*":           "an extension that is not offered",
-	"sep-2640-skills-*": "an extension that is not offered",
 }
 
-func isInapplicable(scenario string) bool {
+// whyNot is the entry of inapplicable that a scenario falls under, or "".
+func whyNot(scenario string) string {
 	for name := range inapplicable {
 		if stem, all := strings.CutSuffix(name, "*"); scenario == name || all && strings.HasPrefix(scenario, stem) {
-			return true
+			return name
 		}
 	}
-	return false
+	return ""
 }
 
 // node22 is what the suites and MCP Inspector run in.
@@ -64,79 +62,54 @@ func node22(t *testing.T) string {
 	return node
 }
 
-func (s suite) run(t *testing.T, args ...string) (string, error) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
-	defer cancel()
-	command := exec.CommandContext(ctx, node22(t),
-		append([]string{"conformance/node_modules/" + s.dir + "/dist/index.js"}, args...)...)
-	text, err := command.CombinedOutput()
-	return string(text), err
-}
-
-// scenarios lists those for servers that are of the suite's version of the protocol.
-func (s suite) scenarios(t *testing.T) (names []string) {
-	t.Helper()
-	text, err := s.run(t, "list")
-	if err != nil {
-		t.Fatalf("list: %v\n%s", err, text)
-	}
-	_, text, _ = strings.Cut(text, "Server scenarios")
-	text, _, _ = strings.Cut(text, "Client scenarios")
-	for _, m := range regexp.MustCompile(`(?m)^  - (\S+) \[(.*)\]$`).FindAllStringSubmatch(text, -1) {
-		if versions := strings.Split(m[2], ","); s.version == "" || slices.Contains(versions, s.version) ||
-			slices.Contains(versions, "extension") {
-			names = append(names, m[1])
-		}
-	}
-	if len(names) < 10 {
-		t.Fatalf("the suite lists %q", names)
-	}
-	return names
-}
-
-var passed = regexp.MustCompile(`Passed: (\d+)/(\d+), (\d+) failed, (\d+) warnings`)
+// What a suite prints at the end of its run: the checks of each scenario, and those that failed or warned and are not in
+// conformance/expected-failures.yml.
+var (
+	ofScenario = regexp.MustCompile(`(?m)^[✓✗] (\S+): (\d+) passed, \d+ failed$`)
+	unexpected = regexp.MustCompile(`(?m)^  ✗ ([^\s:]+)`)
+)
 
 // Every scenario of both suites that applies to a gateway passes, over HTTP, against the binary with the page of
 // clients/page. The checks within a scenario that cannot apply are in conformance/expected-failures.yml, and fail the
-// test once they pass.
+// test once they pass. A suite is one process of Node: each costs half a second of processor time to start.
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	conforms(t, agentsHub(t, "--no-token").url) // the suites have no way to send one
-}
-
-// conforms runs them at a URL.
-func conforms(t *testing.T, url string) {
-	t.Helper()
+	url := agentsHub(t, "--no-token").url // the suites have no way to send one
 	unused := map[string]bool{}
 	for name := range inapplicable {
 		unused[name] = true
 	}
 	for _, s := range suites {
 		t.Run(s.name, func(t *testing.T) {
-			for _, scenario := range s.scenarios(t) {
-				if isInapplicable(scenario) {
-					for name := range unused {
-						if stem, all := strings.CutSuffix(name, "*"); scenario == name || all &&
-							strings.HasPrefix(scenario, stem) {
-							delete(unused, name)
-						}
-					}
+			ctx, cancel := context.WithTimeout(t.Context(), 2*testkit.Patience)
+			defer cancel()
+			args := []string{"conformance/node_modules/" + s.dir + "/dist/index.js", "server", "--url", url, "--suite",
+				"all", "--expected-failures", "conformance/expected-failures.yml"}
+			if s.version != "" {
+				args = append(args, "--spec-version", s.version)
+			}
+			out, err := exec.CommandContext(ctx, node22(t), args...).CombinedOutput()
+			text := string(out)
+			failed := map[string]bool{}
+			for _, m := range unexpected.FindAllStringSubmatch(text, -1) {
+				failed[m[1]] = true
+			}
+			applied := 0
+			for _, m := range ofScenario.FindAllStringSubmatch(text, -1) {
+				if name := whyNot(m[1]); name != "" {
+					delete(unused, name)
 					continue
 				}
-				t.Run(scenario, func(t *testing.T) {
-					t.Parallel()
-					args := []string{"server", "--url", url, "--scenario", scenario}
-					if s.version != "" {
-						args = append(args, "--spec-version", s.version, "--expected-failures",
-							"conformance/expected-failures.yml")
-					}
-					text, err := s.run(t, args...)
-					m := passed.FindStringSubmatch(text)
-					if err != nil || m == nil || m[1] == "0" || m[4] != "0" {
-						t.Errorf("%v\n%s", err, text)
-					}
-				})
+				applied++
+				if failed[m[1]] || m[2] == "0" {
+					t.Errorf("%s fails, or checks nothing", m[1])
+				}
+			}
+			if applied < 10 || strings.Contains(text, "Stale baseline") || len(failed) > 0 == (err == nil) {
+				t.Errorf("%d scenarios apply; it ends with %v", applied, err)
+			}
+			if t.Failed() {
+				t.Log(text)
 			}
 		})
 	}

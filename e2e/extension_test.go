@@ -4,7 +4,6 @@ package e2e
 // agent that has started its own `pagewire serve --stdio`.
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -213,12 +212,32 @@ const counting = `
 // countingIfAny is the same where there may be no page API.
 const countingIfAny = `if ("modelContext" in document) {` + counting + `}`
 
-// The pages that no other transport reaches: neither wasm nor a worker nor a connection is allowed to them.
-func TestExtensionReachesStrictPages(t *testing.T) {
+// TestExtension has what needs no browser of its own: each has pages of its own origins, and an agent, in one browser.
+func TestExtension(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
-	agent := h.serve(t)
+	h.serve(t)
 	x := extend(t, h, true)
+	for name, test := range map[string]func(*extended, *testing.T){
+		"reaches strict pages": (*extended).reachesStrictPages, "hides what is allowed": (*extended).hidesWhatIsAllowed,
+		"beside the page's own": (*extended).besideThePagesOwn, "long messages": (*extended).longMessages,
+		"navigation": (*extended).navigation, "a page that forges": (*extended).forgingPage,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(x, t)
+		})
+	}
+}
+
+// in is the browser for one of several tests, and an agent for it.
+func (x *extended) in(t *testing.T) (*extended, *started) {
+	return &extended{t: t, home: x.home, ctx: x.ctx}, x.home.serve(t)
+}
+
+// The pages that no other transport reaches: neither wasm nor a worker nor a connection is allowed to them.
+func (x *extended) reachesStrictPages(t *testing.T) {
+	x, agent := x.in(t)
 	for _, policy := range []string{"script-src 'self'", "default-src 'none'; script-src 'self'",
 		"default-src 'none'"} {
 		t.Run(policy, func(t *testing.T) {
@@ -240,9 +259,19 @@ func TestExtensionReachesStrictPages(t *testing.T) {
 			agent.Watch(uri)
 			run[any](p, "set(7)")
 			agent.holds(uri, "7")
+			if fetched := run[[]string](p, fetches); len(fetched) > 0 {
+				t.Errorf("the page has fetched %q", fetched)
+			}
 		})
 	}
+	// The core is the gateway's: what a page shares costs the browser no wasm.
+	if fetched := run[[]string](x.attachWorker(), fetches); len(fetched) > 0 {
+		t.Errorf("the worker has fetched %q", fetched)
+	}
 }
+
+// fetches is what a page or a worker has fetched, but for the page's own script.
+const fetches = `return performance.getEntriesByType("resource").map(({ name }) => name).filter((name) => !name.endsWith("/script.js"))`
 
 // The pages of the extension are at the next hub when the one before is stopped.
 func TestExtensionLeavesAStoppedHub(t *testing.T) {
@@ -427,11 +456,8 @@ const watchful = `
 
 // A page sees that the extension is there, and not whether its user has allowed the site: not by what is called, read
 // or dispatched in its world when that is given and taken back, nor by what its own calls do then.
-func TestExtensionHidesWhatIsAllowed(t *testing.T) {
-	t.Parallel()
-	h := newHome(t)
-	agent := h.serve(t)
-	x := extend(t, h, true)
+func (x *extended) hidesWhatIsAllowed(t *testing.T) {
+	x, agent := x.in(t)
 	script, err := os.ReadFile(filepath.Join(dist, "extension", "page.js"))
 	if err != nil {
 		t.Fatal(err)
@@ -541,43 +567,6 @@ func TestExtensionOnlyInAllowedSites(t *testing.T) {
 	}
 }
 
-// The core is the gateway's: what a page shares costs the browser no wasm, in the page or in the worker.
-func TestExtensionHasNoWasm(t *testing.T) {
-	t.Parallel()
-	files, err := filepath.Glob(filepath.Join(dist, "extension", "*"))
-	if err != nil || len(files) == 0 {
-		t.Fatal(files, err)
-	}
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil || bytes.HasPrefix(text, []byte("\x00asm")) ||
-			bytes.Contains(bytes.ToLower(text), []byte("wasm-unsafe")) {
-			t.Errorf("%s is wasm, or allows it: %v", file, err)
-		}
-	}
-	worker, err := os.ReadFile(filepath.Join(dist, "extension", "worker.js"))
-	if err != nil || bytes.Contains(worker, []byte("WebAssembly")) {
-		t.Errorf("the worker uses wasm, or cannot be read: %v", err)
-	}
-	h := newHome(t)
-	agent := h.serve(t)
-	x := extend(t, h, true)
-	s := serveStrict(t, "script-src 'self'", counting)
-	p := x.tab(s.URL)
-	x.allow(s.URL)
-	testkit.Eventually(t, "the agent lists it", func() bool { return agent.Offers(s.URL + "/count") })
-	if got, err := agent.Read(s.URL + "/count"); got != "0" || err != nil {
-		t.Errorf("it reads as %q, %v", got, err)
-	}
-	for name, b := range map[string]*tab{"the page": p, "the worker": x.attachWorker()} {
-		fetched := run[[]string](b,
-			`return performance.getEntriesByType("resource").map(({ name }) => name).filter((name) => !name.endsWith("/script.js"))`)
-		if len(fetched) > 0 {
-			t.Errorf("%s has fetched %q", name, fetched)
-		}
-	}
-}
-
 // What was allowed once is forgotten with the browser, and what was allowed always is not.
 func TestExtensionRemembers(t *testing.T) {
 	t.Parallel()
@@ -630,7 +619,7 @@ func TestExtensionWorkerStopped(t *testing.T) {
 			x.allow(s.URL)
 			testkit.Eventually(t, "the agent lists it", func() bool { return agent.Offers(uri) })
 			agent.Watch(uri)
-			for i := 1; i <= 20; i++ {
+			for i := 1; i <= 5; i++ {
 				run[any](p, fmt.Sprintf("set(%d)", 10*i))
 				before := x.life()
 				x.stop(x.worker())
@@ -691,45 +680,36 @@ func TestExtensionOnAPublicPage(t *testing.T) {
 	s := serveStrict(t, "script-src 'self'", counting)
 	address := strings.TrimPrefix(s.URL, "http://")
 	origin := strings.Replace(s.URL, "127.0.0.1", "app.example", 1)
-	for _, transport := range []string{"native messaging", "WebSocket"} {
-		t.Run(transport, func(t *testing.T) {
-			t.Parallel()
-			h := newHome(t)
-			agent := h.serve(t)
-			x := extend(t, h, transport == "native messaging", "--host-resolver-rules=MAP app.example 127.0.0.1",
-				"--unsafely-treat-insecure-origin-as-secure="+origin, "--ip-address-space-overrides="+address+"=public")
-			if transport == "WebSocket" {
-				x.useSocket()
-			}
-			p := x.tab(origin)
-			x.allow(origin)
-			testkit.Eventually(t, "the agent lists it", func() bool { return agent.Offers(origin + "/count") })
-			if got, err := agent.Read(origin + "/count"); got != "0" || err != nil {
-				t.Errorf("it reads as %q, %v", got, err)
-			}
-			// The page itself does not get through to the port: that it is a public one is no mere name.
-			if got := run[string](p, `
-				const socket = new WebSocket("ws://`+h.hub+`/page", "pagewire.v1");
-				const opened = new Promise((done) => { socket.onopen = () => done("open"); });
-				const not = new Promise((done) => { socket.onerror = () => done("kept out"); setTimeout(() => done("asks"), 3000); });
-				return await Promise.race([opened, not])`); got == "open" {
-				t.Error("the browser lets the page itself through: this test shows nothing")
-			}
-			if state := run[string](p,
-				`return (await navigator.permissions.query({ name: "loopback-network" })).state`); state == "granted" {
-				t.Error("the page has got a permission")
-			}
-		})
+	h := newHome(t)
+	agent := h.serve(t)
+	// By WebSocket: native messaging takes no port.
+	x := extend(t, h, false, "--host-resolver-rules=MAP app.example 127.0.0.1",
+		"--unsafely-treat-insecure-origin-as-secure="+origin, "--ip-address-space-overrides="+address+"=public")
+	x.useSocket()
+	p := x.tab(origin)
+	x.allow(origin)
+	testkit.Eventually(t, "the agent lists it", func() bool { return agent.Offers(origin + "/count") })
+	if got, err := agent.Read(origin + "/count"); got != "0" || err != nil {
+		t.Errorf("it reads as %q, %v", got, err)
+	}
+	// The page itself does not get through to the port: that it is a public one is no mere name.
+	if got := run[string](p, `
+		const socket = new WebSocket("ws://`+h.hub+`/page", "pagewire.v1");
+		const opened = new Promise((done) => { socket.onopen = () => done("open"); });
+		const not = new Promise((done) => { socket.onerror = () => done("kept out"); setTimeout(() => done("asks"), 3000); });
+		return await Promise.race([opened, not])`); got == "open" {
+		t.Error("the browser lets the page itself through: this test shows nothing")
+	}
+	if state := run[string](p,
+		`return (await navigator.permissions.query({ name: "loopback-network" })).state`); state == "granted" {
+		t.Error("the page has got a permission")
 	}
 }
 
 // A page with a Pagewire of its own works with the extension as without: before it is allowed, and after.
-func TestExtensionBesideThePagesOwn(t *testing.T) {
-	t.Parallel()
-	h := newHome(t)
-	agent := h.serve(t)
-	x := extend(t, h, true)
-	s := serve(t, page{tag: `<script src="/pagewire.js" data-gateway="ws://` + h.hub + `"></script>`, script: counting})
+func (x *extended) besideThePagesOwn(t *testing.T) {
+	x, agent := x.in(t)
+	s := serve(t, page{tag: `<script src="/pagewire.js" data-gateway="ws://` + x.home.hub + `"></script>`, script: counting})
 	p := x.tab(s.URL)
 	uri := s.URL + "/count"
 	testkit.Eventually(t, "the page connects by itself", func() bool { return agent.Offers(uri) })
@@ -755,75 +735,19 @@ func TestExtensionBesideThePagesOwn(t *testing.T) {
 	}
 }
 
-// Agents in the page are served by the page's own core beside the extension too: in each demo, also before the document
-// is complete, and in a page that a bundler has made of the npm package.
+// Agents in the page are served by the page's own core beside the extension too: before the document is complete, and in
+// a page that a bundler has made of the npm package.
 func TestExtensionBesideAgentsInThePage(t *testing.T) {
 	t.Parallel()
 	x := extend(t, newHome(t), false)
-	base := serveDemos(t)
-	for name := range demos {
-		d := demoed{tab: x.tab(base + "demo/" + name + "/"), t: t}
-		d.sees("the agent in demo "+name+" has subscribed", `document.documentElement.dataset.agent === "subscribed"`)
-	}
 	early := serve(t, page{tag: " ", script: `
 		document.write('<script>' + "globalThis.answered = new Promise((done) => { const { port1, port2 } = new MessageChannel(); port1.onmessage = ({ data }) => done(data); port1.postMessage({ jsonrpc: '2.0', id: 1, method: 'ping' }); postMessage({ type: 'pagewire:connect' }, location.origin, [port2]); });" + '</' + 'script><script src=/pagewire.js async></' + 'script>');`})
 	if got := run[map[string]any](x.tab(early.URL), `return await answered`); got["result"] == nil {
 		t.Errorf("an agent that came before the page's Pagewire gets %v", got)
 	}
-	app := installApp(t)
-	command(t, app, "node", "node_modules/vite/bin/vite.js", "build", "--logLevel", "warn")
-	b := x.tab(serveApp(t, filepath.Join(app, "dist")).URL)
+	b := x.tab(serveApp(t, builtApp(t)).URL)
 	prepareApp(b)
 	shop(b)
-}
-
-// What the transport costs, beside a page that connects by itself. Printed: a machine's time is no test.
-func TestExtensionLatency(t *testing.T) {
-	t.Parallel()
-	h := newHome(t)
-	agent := h.serve(t)
-	p50 := func(name, uri string) time.Duration {
-		testkit.Eventually(t, name+" is listed", func() bool { return agent.Offers(uri) })
-		var all []time.Duration
-		for i := range 150 {
-			start := time.Now()
-			if _, err := agent.Read(uri); err != nil {
-				t.Fatal(err)
-			}
-			if i >= 50 {
-				all = append(all, time.Since(start))
-			}
-		}
-		slices.Sort(all)
-		t.Logf("a read, %s: p50 %v, p99 %v", name, all[len(all)/2], all[len(all)*99/100])
-		return all[len(all)/2]
-	}
-	direct := serve(t, page{tag: `<script src="/pagewire.js" data-gateway="ws://` + h.hub + `"></script>`,
-		script: counting})
-	open(t, noFlag, direct)
-	base := p50("direct", direct.URL+"/count")
-	strict := serveStrict(t, "script-src 'self'", counting)
-	for _, transport := range []string{"native messaging", "WebSocket"} {
-		t.Run(transport, func(t *testing.T) {
-			x := extend(t, h, transport == "native messaging")
-			if transport == "WebSocket" {
-				x.uninstall()
-				x.useSocket()
-			}
-			x.tab(strict.URL)
-			x.allow(strict.URL)
-			t.Logf("the extension adds %v", p50(transport, strict.URL+"/count")-base)
-		})
-	}
-}
-
-// uninstall removes the native host that an earlier browser of the home has had.
-func (x *extended) uninstall() {
-	x.t.Helper()
-	cmd, log := x.home.command(x.t, "extension", "uninstall", "--user-data-dir", filepath.Join(x.home.dir, "profile"))
-	if err := cmd.Run(); err != nil {
-		x.t.Fatalf("uninstall: %v\n%s", err, log)
-	}
 }
 
 // lookEnv names the environment variable with the directory where TestExtensionLook leaves its pictures: those in demo/
@@ -901,11 +825,8 @@ func TestExtensionLook(t *testing.T) {
 }
 
 // The browser takes 1 MB from a native host at once, and ends one that sends more.
-func TestExtensionLongMessages(t *testing.T) {
-	t.Parallel()
-	h := newHome(t)
-	agent := h.serve(t)
-	x := extend(t, h, true)
+func (x *extended) longMessages(t *testing.T) {
+	x, agent := x.in(t)
 	s := serveStrict(t, "script-src 'self'", counting+`
 		navigator.modelContext.registerResource({ uri: location.origin + "/long", name: "long", read: () => '"é𝄞'.repeat(1 << 20) });
 		navigator.modelContext.registerTool({ name: "measure", description: "Says how long a text is.", inputSchema: { type: "object", properties: { text: { type: "string" } } }, execute: ({ text }) => text.length + text.slice(-3) });`)
@@ -935,11 +856,8 @@ func TestExtensionLongMessages(t *testing.T) {
 }
 
 // A document comes and goes in more ways than one; who has subscribed goes on.
-func TestExtensionNavigation(t *testing.T) {
-	t.Parallel()
-	h := newHome(t)
-	agent := h.serve(t)
-	x := extend(t, h, true)
+func (x *extended) navigation(t *testing.T) {
+	x, agent := x.in(t)
 	s, elsewhere := serveStrict(t, "script-src 'self'", counting), serveStrict(t, "script-src 'self'", "")
 	uri := s.URL + "/count"
 	p := x.tab(s.URL)
@@ -951,7 +869,7 @@ func TestExtensionNavigation(t *testing.T) {
 		run[any](p, fmt.Sprintf("set(%d)", i))
 		agent.holds(uri, strconv.Itoa(i))
 		for r, err := range agent.Resources(t.Context(), nil) {
-			if err != nil || r.URI != uri {
+			if err != nil || r.URI != uri && strings.HasPrefix(r.URI, s.URL+"/") {
 				t.Errorf("after reload %d there is %+v, %v", i, r, err)
 			}
 		}

@@ -211,70 +211,34 @@ func (h userHome) left(t *testing.T) (files []string) {
 	return files
 }
 
+// What tools answer is tested at the gateway, and --inject where pages come by CDP.
 func TestServe(t *testing.T) {
 	t.Parallel()
-	for _, inject := range []bool{false, true} {
-		t.Run(fmt.Sprintf("inject=%t", inject), func(t *testing.T) {
-			t.Parallel()
-			h := newHome(t)
-			c := serveCounter(t)
-			args := []string{"--launch", "--headless", "--open", c.URL}
-			if inject {
-				args = append(args, "--inject")
-			}
-			a := h.serve(t, args...)
-			testkit.Eventually(t, "the page's resource is listed", func() bool { return a.Offers(c.uri()) })
-			c.set(1)
-			testkit.Eventually(t, "it reads 1", func() bool { got, _ := a.Read(c.uri()); return got == "1" })
-			a.Watch(c.uri())
-			c.set(2)
-			a.holds(c.uri(), "2")
+	h := newHome(t)
+	c := serveCounter(t)
+	a := h.serve(t, "--launch", "--headless", "--open", c.URL)
+	testkit.Eventually(t, "the page's resource is listed", func() bool { return a.Offers(c.uri()) })
+	a.Watch(c.uri())
+	c.set(2)
+	a.holds(c.uri(), "2")
 
-			tools, err := a.ListTools(t.Context(), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			var names []string
-			for _, tool := range tools.Tools {
-				names = append(names, tool.Name)
-			}
-			if want := []string{"list_page_resources", "page_changes", "read_page_resource",
-				"wait_for_page_update"}; !slices.Equal(names, want) {
-				t.Errorf("tools %v, want %v", names, want)
-			}
-			r, err := a.CallTool(t.Context(), &mcp.CallToolParams{Name: "read_page_resource",
-				Arguments: map[string]string{"uri": c.uri()}})
-			if err != nil || r.IsError || r.Content[1].(*mcp.TextContent).Text != "2" {
-				t.Fatalf("read_page_resource: %+v, %v", r, err)
-			}
-			var head struct{ Revision int64 }
-			json.Unmarshal([]byte(r.Content[0].(*mcp.TextContent).Text), &head)
-			c.set(3) // before the wait
-			r, err = a.CallTool(t.Context(), &mcp.CallToolParams{Name: "wait_for_page_update",
-				Arguments: map[string]any{"uris": []string{c.uri()}, "since": head.Revision}})
-			if err != nil || !strings.Contains(r.Content[0].(*mcp.TextContent).Text, `"changed":["`+c.uri()) {
-				t.Fatalf("wait_for_page_update: %+v, %v", r, err)
-			}
-
-			// The agent goes: so does everything else, within a second.
-			below := children(a.cmd.Process.Pid)
-			if len(below) < 3 {
-				t.Fatalf("a launched browser has processes, and these are all: %v", below)
-			}
-			began := time.Now()
-			a.Close()
-			t.Logf("it ended after %v", time.Since(began).Round(time.Millisecond))
-			testkit.Eventually(t, "the browser's processes are gone", func() bool {
-				return !slices.ContainsFunc(below, running)
-			})
-			var left []string
-			defer func() { t.Logf("in its home is %q", left) }()
-			testkit.Eventually(t, "nothing but the token is left behind", func() bool {
-				left = h.left(t)
-				return slices.Equal(left, []string{"pagewire/token"})
-			})
-		})
+	// The agent goes: so does everything else.
+	below := children(a.cmd.Process.Pid)
+	if len(below) < 3 {
+		t.Fatalf("a launched browser has processes, and these are all: %v", below)
 	}
+	began := time.Now()
+	a.Close()
+	t.Logf("it ended after %v", time.Since(began).Round(time.Millisecond))
+	testkit.Eventually(t, "the browser's processes are gone", func() bool {
+		return !slices.ContainsFunc(below, running)
+	})
+	var left []string
+	defer func() { t.Logf("in its home is %q", left) }()
+	testkit.Eventually(t, "nothing but the token is left behind", func() bool {
+		left = h.left(t)
+		return slices.Equal(left, []string{"pagewire/token"})
+	})
 }
 
 // A page that comes by itself, in a browser that the gateway is attached to, comes once.

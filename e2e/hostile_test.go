@@ -114,38 +114,37 @@ func TestHostilePages(t *testing.T) {
 				return String(pagewire.stats().resources);
 			};`, "1"},
 	}
-	for _, m := range modes {
-		for _, c := range cases {
-			t.Run(m.name+"/"+c.name, func(t *testing.T) {
-				t.Parallel()
-				b := open(t, m, serve(t, page{script: beside + c.attack}))
-				got := run[struct {
-					Attack       string
-					Read, Later  string
-					Told, Listed int
-					Deaths       int
-				}](b, `
-					globalThis.a = await agent.connect("legacy");
-					await a.subscribe(at("good"));
-					const attack = await globalThis.attack();
-					await agent.sleep(150);
-					a.updated.length = 0;
-					value = "second";
-					context.notifyResourceUpdated(at("good"));
-					await agent.until(() => a.updated.includes(at("good")));
-					const later = await agent.connect("modern");
-					return { attack, read: await a.read(at("good")), told: a.updated.filter((u) => u === at("good")).length, later: await later.read(at("good")),
-						listed: (await later.list()).filter((u) => u === at("good")).length, deaths: pagewire.stats().deaths };
-				`)
-				if got.Attack != c.want {
-					t.Errorf("the attack ended in %q, want %q", got.Attack, c.want)
-				}
-				if got.Read != "second" || got.Later != "second" || got.Told != 1 || got.Listed != 1 ||
-					got.Deaths != 0 {
-					t.Errorf("beside it: %+v", got)
-				}
-			})
-		}
+	m := modes[len(modes)-1] // with the browser's own model context, where it has one: more stands on what is attacked
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			b := open(t, m, serve(t, page{script: beside + c.attack}))
+			got := run[struct {
+				Attack       string
+				Read, Later  string
+				Told, Listed int
+				Deaths       int
+			}](b, `
+				globalThis.a = await agent.connect("legacy");
+				await a.subscribe(at("good"));
+				const attack = await globalThis.attack();
+				await agent.sleep(150);
+				a.updated.length = 0;
+				value = "second";
+				context.notifyResourceUpdated(at("good"));
+				await agent.until(() => a.updated.includes(at("good")));
+				const later = await agent.connect("modern");
+				return { attack, read: await a.read(at("good")), told: a.updated.filter((u) => u === at("good")).length, later: await later.read(at("good")),
+					listed: (await later.list()).filter((u) => u === at("good")).length, deaths: pagewire.stats().deaths };
+			`)
+			if got.Attack != c.want {
+				t.Errorf("the attack ended in %q, want %q", got.Attack, c.want)
+			}
+			if got.Read != "second" || got.Later != "second" || got.Told != 1 || got.Listed != 1 ||
+				got.Deaths != 0 {
+				t.Errorf("beside it: %+v", got)
+			}
+		})
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/pagewire/pagewire/bridge/testkit"
@@ -20,33 +21,26 @@ import (
 // Vite's development server serves it while it is edited.
 func TestNpm(t *testing.T) {
 	t.Parallel()
-	app := installApp(t)
 	t.Run("built", func(t *testing.T) {
-		command(t, app, "node", "node_modules/vite/bin/vite.js", "build", "--logLevel", "warn")
-		for _, m := range modes {
-			t.Run(m.name, func(t *testing.T) {
-				s := serveApp(t, filepath.Join(app, "dist"))
-				b := openApp(t, m, s)
-				shop(b)
-				hook(b)
-				cycles(b, 1)
-				stores(b)
-				b.quiet()
-				// The bundler has moved the files and given them new names; they were found all the same.
-				if s.fetched("/pagewire.core.js") || s.fetched("/pagewire.wasm") || s.fetched("(missing)") {
-					t.Errorf("requests: %q", s.requests)
-				}
-			})
+		s := serveApp(t, builtApp(t))
+		b := openApp(t, noFlag, s)
+		shop(b)
+		hook(b)
+		cycles(b, 1)
+		stores(b)
+		b.quiet()
+		// The bundler has moved the files and given them new names; they were found all the same.
+		if s.fetched("/pagewire.core.js") || s.fetched("/pagewire.wasm") || s.fetched("(missing)") {
+			t.Errorf("requests: %q", s.requests)
 		}
 	})
 	t.Run("edited", func(t *testing.T) {
+		app := installApp(t, t.TempDir())
 		b := openApp(t, noFlag, &site{Server: &httptest.Server{URL: develop(t, app)}})
 		shop(b)
 		edit(b, filepath.Join(app, "src/Cart.jsx"))
-		hook(b)
 		// Under development StrictMode mounts each component, unmounts it, and mounts it again.
 		cycles(b, 2)
-		stores(b)
 		b.quiet()
 	})
 }
@@ -278,9 +272,8 @@ var libraries = strings.Fields("react react-dom vite @vitejs redux zustand svelt
 
 // installApp copies npm/app, and installs the package into it without a network: it needs no other. The app's own tools
 // are those of js/.
-func installApp(t *testing.T) string {
+func installApp(t *testing.T, app string) string {
 	t.Helper()
-	app := t.TempDir()
 	if err := os.CopyFS(app, os.DirFS("npm/app")); err != nil {
 		t.Fatal(err)
 	}
@@ -295,6 +288,30 @@ func installApp(t *testing.T) string {
 		}
 	}
 	return app
+}
+
+var built struct {
+	sync.Once
+	dir string
+}
+
+// builtApp is the app as Vite builds it for production, which happens once.
+func builtApp(t *testing.T) string {
+	t.Helper()
+	built.Do(func() {
+		dir, err := os.MkdirTemp("", "pagewire-app-")
+		if err != nil {
+			t.Fatal(err)
+		}
+		atEnd(func() { os.RemoveAll(dir) })
+		app := installApp(t, dir)
+		command(t, app, "node", "node_modules/vite/bin/vite.js", "build", "--logLevel", "warn")
+		built.dir = filepath.Join(app, "dist")
+	})
+	if built.dir == "" {
+		t.Fatal("the app was not built, see the test that tried it")
+	}
+	return built.dir
 }
 
 // installPackage installs the package into an app, without a network.

@@ -280,9 +280,9 @@ func debuggable(t *testing.T) (m mode, address string) {
 		port, _, _ = strings.Cut(string(text), "\n")
 		return err == nil && port != ""
 	})
-	m = mode{name: "debuggable"}
+	m = mode{"debuggable", []string{"--remote-debugging-port=0"}}
 	browsers.Lock()
 	defer browsers.Unlock()
-	browsers.running[m.name] = ctx
+	browsers.running[m.flags[0]] = ctx
 	return m, "http://127.0.0.1:" + port
 }

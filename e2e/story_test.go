@@ -95,44 +95,51 @@ func TestInlineScriptBeforeCore(t *testing.T) {
 // change; and none at all while nobody subscribes.
 func TestNotifyLoop(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, m mode, era string) {
-		b := open(t, m, serve(t, page{script: `
-			let n = 0;
-			const uri = location.origin + "/counter";
-			navigator.modelContext.registerResource({ uri, name: "Counter", read: () => String(n) });
-			const loop = () => { for (let i = 0; i < 10000; i++) { n++; navigator.modelContext.notifyResourceUpdated(uri); } };
-		`}))
-		got := run[struct {
-			Nobody, Leading, All int
-			Text, Final          string
-		}](b, fmt.Sprintf(`
-			const a = await agent.connect(%q);
-			let received = 0;
-			const before = a.client.transport.onmessage;
-			a.client.transport.onmessage = (m, extra) => { received++; before(m, extra); };
-			loop();
-			await agent.sleep(300);
-			const nobody = received;
-			await a.subscribe(uri);
-			await agent.sleep(150);
-			loop();
-			const text = await a.read(uri);
-			const leading = a.updated.length;
-			await agent.until(() => a.updated.length > 1);
-			await agent.sleep(250);
-			return { nobody, leading, all: a.updated.length, text, final: await a.read(uri) };
-		`, era))
-		if got.Nobody != 0 {
-			t.Errorf("%d messages though nobody subscribed", got.Nobody)
-		}
-		// On a machine that is busy the second may have come before the read was answered.
-		if got.Leading < 1 || got.All != 2 {
-			t.Errorf("%d updates by the first read and %d in all, want 1 and 2", got.Leading, got.All)
-		}
-		if got.Text != "20000" || got.Final != "20000" {
-			t.Errorf("read %q right after the loop and %q behind the last update", got.Text, got.Final)
-		}
-	})
+	for _, era := range []string{"legacy", "modern"} {
+		t.Run(era, func(t *testing.T) {
+			t.Parallel()
+			notifyLoop(t, era)
+		})
+	}
+}
+
+func notifyLoop(t *testing.T, era string) {
+	b := open(t, noFlag, serve(t, page{script: `
+		let n = 0;
+		const uri = location.origin + "/counter";
+		navigator.modelContext.registerResource({ uri, name: "Counter", read: () => String(n) });
+		const loop = () => { for (let i = 0; i < 10000; i++) { n++; navigator.modelContext.notifyResourceUpdated(uri); } };
+	`}))
+	got := run[struct {
+		Nobody, Leading, All int
+		Text, Final          string
+	}](b, fmt.Sprintf(`
+		const a = await agent.connect(%q);
+		let received = 0;
+		const before = a.client.transport.onmessage;
+		a.client.transport.onmessage = (m, extra) => { received++; before(m, extra); };
+		loop();
+		await agent.sleep(300);
+		const nobody = received;
+		await a.subscribe(uri);
+		await agent.sleep(150);
+		loop();
+		const text = await a.read(uri);
+		const leading = a.updated.length;
+		await agent.until(() => a.updated.length > 1);
+		await agent.sleep(250);
+		return { nobody, leading, all: a.updated.length, text, final: await a.read(uri) };
+	`, era))
+	if got.Nobody != 0 {
+		t.Errorf("%d messages though nobody subscribed", got.Nobody)
+	}
+	// On a machine that is busy the second may have come before the read was answered.
+	if got.Leading < 1 || got.All != 2 {
+		t.Errorf("%d updates by the first read and %d in all, want 1 and 2", got.Leading, got.All)
+	}
+	if got.Text != "20000" || got.Final != "20000" {
+		t.Errorf("read %q right after the loop and %q behind the last update", got.Text, got.Final)
+	}
 }
 
 // Clients of one page never get each other's answers, whichever way they came in and though their ids are the same.

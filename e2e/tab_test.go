@@ -36,12 +36,12 @@ func inThisEngine[T any](cases []T, of func(T) mode) []T {
 	})
 }
 
-var browsers struct {
+var browsers = struct {
 	sync.Mutex
-	running map[string]context.Context // of Chromium, by mode
+	running map[string]context.Context // of Chromium, by its flags
 	others  engine.Browser
 	close   []func()
-}
+}{running: map[string]context.Context{}}
 
 func closeBrowsers() {
 	for _, close := range browsers.close {
@@ -49,19 +49,24 @@ func closeBrowsers() {
 	}
 }
 
-// launch returns the one Chromium of a mode.
+// atEnd has f called when all tests have ended.
+func atEnd(f func()) {
+	browsers.Lock()
+	defer browsers.Unlock()
+	browsers.close = append(browsers.close, f)
+}
+
+// launch returns the one Chromium that has the flags of a mode.
 func launch(t *testing.T, m mode) context.Context {
 	t.Helper()
 	browsers.Lock()
 	defer browsers.Unlock()
-	if ctx := browsers.running[m.name]; ctx != nil {
+	key := strings.Join(m.flags, " ")
+	if ctx := browsers.running[key]; ctx != nil {
 		return ctx
 	}
 	ctx, close := launchChromium(t, m)
-	if browsers.running == nil {
-		browsers.running = map[string]context.Context{}
-	}
-	browsers.running[m.name] = ctx
+	browsers.running[key] = ctx
 	browsers.close = append(browsers.close, close)
 	return ctx
 }

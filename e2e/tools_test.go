@@ -147,10 +147,10 @@ func TestProjectedTools(t *testing.T) {
 // Waiting: woken by the change, by what changed since the revision given, at the timeout, and by its signal.
 func TestWaitTool(t *testing.T) {
 	t.Parallel()
-	for _, m := range allToolModes(t) {
+	for _, m := range modes { // whoever has brought registerTool has no part in what the tool does
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()
-			b := open(t, m.mode, serve(t, page{head: m.head, tag: m.tag, script: tooling + `
+			b := open(t, m, serve(t, page{script: tooling + `
 				const context = document.modelContext;
 				for (const name of ["a", "b", "t/{id}"]) context.registerResource({ uri: at(name), name, read: (uri, { params }) => "text " + (params.id ?? "") });`}))
 			got := run[map[string]any](b, `
@@ -231,72 +231,71 @@ func TestHint(t *testing.T) {
 // The page's own tools, served over MCP: list, call, list_changed; and never the three that are Pagewire's.
 func TestPageTools(t *testing.T) {
 	t.Parallel()
-	for _, m := range allToolModes(t) {
-		for _, era := range []string{"legacy", "modern"} {
-			t.Run(m.name+"/"+era, func(t *testing.T) {
-				t.Parallel()
-				b := open(t, m.mode, serve(t, page{head: m.head, tag: m.tag, script: tooling + field.script + `
-					const context = document.modelContext;
-					const add = (name, execute, more, options) => context.registerTool({ name, description: "d", inputSchema: { type: "object", properties: { x: { type: "number" } } }, execute, ...more }, options);
-					add("double", ({ x }) => ({ twice: 2 * x }), { title: "Double", annotations: { readOnlyHint: true } });
-					add("text", () => "plain");
-					add("shaped", () => ({ content: [{ type: "text", text: "as MCP has it" }], structuredContent: { n: 1 } }));
-					add("throws", () => { throw new Error("secret"); });
-					let aborted = false, running = false;
-					add("hangs", (input, options) => new Promise(() => {
-						running = true;
-						options?.signal?.addEventListener("abort", () => { aborted = true; });
-					}));`}))
-				got := run[map[string]any](b, fmt.Sprintf(`
-					const a = await agent.connect(%q);
-					let changed = 0;
-					a.client.setNotificationHandler("notifications/tools/list_changed", () => void changed++);
-					if (a.era === "modern") await a.client.listen({ toolsListChanged: true });
-					const out = {};
-					const tools = (await a.client.listTools()).tools;
-					out.names = tools.map((t) => t.name).sort().join(" ");
-					const { execution, ...double } = tools.find((t) => t.name === "double");
-					out.double = JSON.stringify(Object.entries(double).sort());
-					for (const name of ["double", "text", "shaped", "throws"]) {
-						const { content, structuredContent, isError } = await a.client.callTool({ name, arguments: { x: 21 } });
-						out["call " + name] = JSON.stringify([content, structuredContent, isError]);
-					}
-					out.unknown = (await agent.refusal(a.client.callTool({ name: "unknown", arguments: {} })))[0];
-					out.projected = (await agent.refusal(a.client.callTool({ name: "resources_list", arguments: {} })))[0];
-					const stop = new AbortController();
-					const hanging = agent.refusal(a.client.callTool({ name: "hangs", arguments: {} }, { signal: stop.signal }));
-					await agent.until(() => running);
-					stop.abort();
-					await hanging;
-					// The polyfill gives its tools no signal.
-					if (%t) await agent.until(() => aborted);
-					out.aborted = aborted;
-					const remove = new AbortController();
-					add("late", () => "", {}, { signal: remove.signal });
-					await agent.until(() => changed === 1);
-					out.with = (await a.client.listTools()).tools.length;
-					remove.abort();
-					await agent.until(() => changed === 2);
-					out.without = (await a.client.listTools()).tools.length;
-					out.resources = (await a.list()).length;
-					return out;
-				`, era, m.name != "polyfill"))
-				for what, want := range map[string]any{
-					"names":       "double hangs shaped text throws",
-					"double":      `[["annotations",{"readOnlyHint":true}],["description","d"],["inputSchema",{"type":"object","properties":{"x":{"type":"number"}}}],["name","double"],["title","Double"]]`,
-					"call double": `[[{"type":"text","text":"{\"twice\":42}"}],null,null]`,
-					"call text":   `[[{"type":"text","text":"plain"}],null,null]`,
-					"call shaped": `[[{"type":"text","text":"as MCP has it"}],{"n":1},null]`,
-					"call throws": `[[{"type":"text","text":"The tool failed."}],null,true]`,
-					"unknown":     -32602.0, "projected": -32602.0, "aborted": m.name != "polyfill", "with": 6.0,
-					"without": 5.0, "resources": 1.0,
-				} {
-					if got[what] != want {
-						t.Errorf("%s: %v, want %v", what, got[what], want)
-					}
+	for i, m := range allToolModes(t) {
+		era := []string{"legacy", "modern"}[i%2] // the engine's: it knows nothing of who has brought registerTool
+		t.Run(m.name+"/"+era, func(t *testing.T) {
+			t.Parallel()
+			b := open(t, m.mode, serve(t, page{head: m.head, tag: m.tag, script: tooling + field.script + `
+				const context = document.modelContext;
+				const add = (name, execute, more, options) => context.registerTool({ name, description: "d", inputSchema: { type: "object", properties: { x: { type: "number" } } }, execute, ...more }, options);
+				add("double", ({ x }) => ({ twice: 2 * x }), { title: "Double", annotations: { readOnlyHint: true } });
+				add("text", () => "plain");
+				add("shaped", () => ({ content: [{ type: "text", text: "as MCP has it" }], structuredContent: { n: 1 } }));
+				add("throws", () => { throw new Error("secret"); });
+				let aborted = false, running = false;
+				add("hangs", (input, options) => new Promise(() => {
+					running = true;
+					options?.signal?.addEventListener("abort", () => { aborted = true; });
+				}));`}))
+			got := run[map[string]any](b, fmt.Sprintf(`
+				const a = await agent.connect(%q);
+				let changed = 0;
+				a.client.setNotificationHandler("notifications/tools/list_changed", () => void changed++);
+				if (a.era === "modern") await a.client.listen({ toolsListChanged: true });
+				const out = {};
+				const tools = (await a.client.listTools()).tools;
+				out.names = tools.map((t) => t.name).sort().join(" ");
+				const { execution, ...double } = tools.find((t) => t.name === "double");
+				out.double = JSON.stringify(Object.entries(double).sort());
+				for (const name of ["double", "text", "shaped", "throws"]) {
+					const { content, structuredContent, isError } = await a.client.callTool({ name, arguments: { x: 21 } });
+					out["call " + name] = JSON.stringify([content, structuredContent, isError]);
 				}
-			})
-		}
+				out.unknown = (await agent.refusal(a.client.callTool({ name: "unknown", arguments: {} })))[0];
+				out.projected = (await agent.refusal(a.client.callTool({ name: "resources_list", arguments: {} })))[0];
+				const stop = new AbortController();
+				const hanging = agent.refusal(a.client.callTool({ name: "hangs", arguments: {} }, { signal: stop.signal }));
+				await agent.until(() => running);
+				stop.abort();
+				await hanging;
+				// The polyfill gives its tools no signal.
+				if (%t) await agent.until(() => aborted);
+				out.aborted = aborted;
+				const remove = new AbortController();
+				add("late", () => "", {}, { signal: remove.signal });
+				await agent.until(() => changed === 1);
+				out.with = (await a.client.listTools()).tools.length;
+				remove.abort();
+				await agent.until(() => changed === 2);
+				out.without = (await a.client.listTools()).tools.length;
+				out.resources = (await a.list()).length;
+				return out;
+			`, era, m.name != "polyfill"))
+			for what, want := range map[string]any{
+				"names":       "double hangs shaped text throws",
+				"double":      `[["annotations",{"readOnlyHint":true}],["description","d"],["inputSchema",{"type":"object","properties":{"x":{"type":"number"}}}],["name","double"],["title","Double"]]`,
+				"call double": `[[{"type":"text","text":"{\"twice\":42}"}],null,null]`,
+				"call text":   `[[{"type":"text","text":"plain"}],null,null]`,
+				"call shaped": `[[{"type":"text","text":"as MCP has it"}],{"n":1},null]`,
+				"call throws": `[[{"type":"text","text":"The tool failed."}],null,true]`,
+				"unknown":     -32602.0, "projected": -32602.0, "aborted": m.name != "polyfill", "with": 6.0,
+				"without": 5.0, "resources": 1.0,
+			} {
+				if got[what] != want {
+					t.Errorf("%s: %v, want %v", what, got[what], want)
+				}
+			}
+		})
 	}
 }
 

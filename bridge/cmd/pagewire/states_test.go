@@ -296,6 +296,11 @@ func TestNothingOfAPersonsFilesIsLost(t *testing.T) {
 				if slices.Contains(flag, "--force") && s.left != exact {
 					continue // what --force has replaced is in what is kept alone
 				}
+				// Each program's file is changed by the same code, for TOML, JSON, and JSON with comments.
+				if flag[0] == "--write" && !slices.Contains([]string{"codex", "gemini-cli", "vscode"}, c.name) &&
+					name != "as it was written" && name != "the file has changed" {
+					continue
+				}
 				// What comes next is the same for all, but for tables, members and whole files of ours.
 				thens := [][]string{{"--remove"}}
 				if slices.Contains([]string{"codex", "gemini-cli", "opencode"}, c.name) {

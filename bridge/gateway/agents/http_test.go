@@ -986,8 +986,8 @@ func TestSlowStream(t *testing.T) {
 	if m := streams[1].message(); m.subscription() != "1" {
 		t.Fatalf("acknowledged %+v", m)
 	}
-	// More than the engine's rate, the queues and the sockets take.
-	const changes = 200_000
+	// More than the engine's rate and the queues take.
+	const changes = 20_000
 	for i := range changes {
 		s.Touch(origin + "/doc")
 		if i%1000 == 0 {
@@ -1019,46 +1019,6 @@ func TestSlowStream(t *testing.T) {
 			t.Errorf("%d updates for %d changes", n, changes)
 		}
 	}
-}
-
-// What go-sdk's own server does wrong on such transports, ours do not: empty text stays, lists of what there is none are unknown, the legacy era's results have nothing of the modern one, no
-// error has code 0.
-func TestNoDefectOfTheSDK(t *testing.T) {
-	s := serveHTTP(t, HTTPOptions{})
-	s.Offer(origin+"/empty", "")
-	session := s.begin()
-	body := func(r *reply) string {
-		t.Helper()
-		text, err := io.ReadAll(r.lines)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(text)
-	}
-	read := `"uri":"` + origin + `/empty"`
-	if got := body(s.do("POST", legacyCall("1", "resources/read", read), session)); !strings.Contains(got,
-		`"text":""`) ||
-		strings.Contains(got, "resultType") || strings.Contains(got, "ttlMs") || strings.Contains(got, "serverInfo") {
-		t.Errorf("legacy: %s", got)
-	}
-	if got := body(s.ask(call("1", "resources/read", read))); !strings.Contains(got, `"text":""`) ||
-		!strings.Contains(got, `"cacheScope":"private"`) {
-		t.Errorf("modern: %s", got)
-	}
-	for _, method := range []string{"prompts/list", "completion/complete", "logging/setLevel", "server/discover"} {
-		want := -32601
-		if method == "server/discover" {
-			want = -32602 // it claims no version
-		}
-		if m := s.do("POST", legacyCall("2", method, `"x":1`), session).message(); m.code() != want {
-			t.Errorf("%s: %+v", method, m.Error)
-		}
-	}
-	for _, method := range []string{"prompts/list", "completion/complete", "resources/subscribe"} {
-		s.ask(call("2", method, `"x":1`)).want(404, -32601)
-	}
-	// An initialize after modern requests, on one connection.
-	s.begin()
 }
 
 // What asks too much at once is told so.

@@ -244,7 +244,7 @@ func (w *world) step() {
 // Pages and agents come, go, change and read, and nodes die: nothing crosses users, and each agent that watches holds
 // the last state whenever it is quiet.
 func TestRandomOperations(t *testing.T) {
-	steps := 4_000
+	steps := 2_000
 	if given, err := strconv.Atoi(os.Getenv("FLEET_STEPS")); err == nil { // 20,000 take 45 s
 		steps = given
 	}

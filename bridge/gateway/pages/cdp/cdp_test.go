@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 	"unicode/utf16"
 
 	"github.com/chromedp/cdproto/target"
@@ -32,6 +31,9 @@ func TestListReadSubscribeUpdated(t *testing.T) {
 		r.checkText(r.uri, r.path+" 1")
 		p.eval("navigator.modelContext.unregisterResource(uri)")
 		r.listed()
+		if got := p.eval("performance.getEntriesByType('resource').filter(({ name }) => /wasm|worker/.test(name)).length"); got != "0" {
+			t.Errorf("the page fetched %s files of a core that it does not need", got)
+		}
 	})
 }
 
@@ -594,27 +596,4 @@ func TestDialogThatNobodySees(t *testing.T) {
 		`{"id":2,` + begin + `{"accept":true}}`}; !slices.Equal(sent, want) {
 		t.Errorf("sent %q, want %q", sent, want)
 	}
-}
-
-// What a read costs an agent in this process, its message and the answer read as go-sdk does. Nothing is asserted: see
-// the log.
-func TestReadRoundTrip(t *testing.T) {
-	t.Parallel()
-	kinds(t, func(t *testing.T, k kind) {
-		r := begin(t, k)
-		p := r.openListed()
-		for _, size := range []int{10, 100_000} {
-			p.eval(fmt.Sprintf("(document.title = 'x'.repeat(%d), 0)", size))
-			const rounds = 100 // make bench has more, and beside others
-			took := make([]time.Duration, rounds)
-			for i := range took {
-				from := time.Now()
-				r.Text(r.uri)
-				took[i] = time.Since(from)
-			}
-			slices.Sort(took)
-			t.Logf("%d reads of %d bytes: p50 %v, p90 %v, p99 %v", rounds, size, took[rounds/2], took[rounds*9/10],
-				took[rounds*99/100])
-		}
-	})
 }

@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -217,14 +218,42 @@ func (s *site) origin() string {
 	return strings.Replace(s.URL, "127.0.0.1", s.name, 1)
 }
 
-// launch runs a browser for the test.
+// shared is the browser of all tests that need no flags: a start takes a second of processor time.
+var shared struct {
+	sync.Once
+	ctx context.Context
+	end func()
+	err error
+}
+
+func TestMain(m *testing.M) {
+	status := m.Run()
+	if shared.end != nil {
+		shared.end()
+	}
+	os.Exit(status)
+}
+
+// launch gives the test a profile of its own in the shared browser, or with flags a browser of its own.
 func launch(t *testing.T, flags ...string) context.Context {
 	t.Helper()
-	ctx, end, err := browser.Launch(context.Background(), browser.Options{Flags: flags})
-	if err != nil {
+	if len(flags) > 0 {
+		ctx, end, err := browser.Launch(context.Background(), browser.Options{Flags: flags})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(end)
+		return ctx
+	}
+	shared.Do(func() { shared.ctx, shared.end, shared.err = browser.Launch(context.Background(), browser.Options{}) })
+	if shared.err != nil {
+		t.Fatal(shared.err)
+	}
+	ctx, end := chromedp.NewContext(shared.ctx, chromedp.WithNewBrowserContext())
+	t.Cleanup(end)
+	if err := chromedp.Do(ctx); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(end)
 	return ctx
 }
 

@@ -395,30 +395,3 @@ func TestInsecurePage(t *testing.T) {
 		return b.console.Has("a page needs a secure context")
 	})
 }
-
-// How long a read takes, from an agent's request to its answer, through gateway, socket, page and back.
-func TestReadTimes(t *testing.T) {
-	t.Parallel()
-	p := openPlace(t, Options{})
-	s := serve(t, &site{tag: `data-gateway="` + p.url() + `"`, page: `<script>
-		const megabyte = "x".repeat(1 << 20);
-		navigator.modelContext.registerResource({uri: location.origin + "/large", name: "large", read: () => megabyte});
-	</script>`})
-	open(t, launch(t), s.URL)
-	p.waitFor(1)
-	a := p.agent()
-	for _, c := range []struct {
-		path string
-		n    int
-	}{{"/doc", 100}, {"/large", 10}} {
-		took := make([]time.Duration, c.n)
-		for i := range took {
-			began := time.Now()
-			a.Text(s.URL + c.path)
-			took[i] = time.Since(began)
-		}
-		slices.Sort(took)
-		t.Logf("%d reads of %s: p50 %v, p99 %v", c.n, c.path, took[c.n/2].Round(time.Microsecond),
-			took[c.n*99/100].Round(time.Microsecond))
-	}
-}
