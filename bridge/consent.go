@@ -17,15 +17,13 @@ type opening struct {
 
 // askForListen asks for each URI of a listen that its port sees.
 func (e *Engine) askForListen(r *request, l *listen, uris []string) {
-	var asked []string
-	for _, uri := range uris {
-		if !r.port.hides(uri) {
-			asked = append(asked, uri)
+	asked := slices.Clone(uris)
+	if restricts {
+		asked = slices.DeleteFunc(asked, r.port.hides)
+		if len(asked) == 0 {
+			e.acknowledge(l, uris)
+			return
 		}
-	}
-	if len(asked) == 0 {
-		e.acknowledge(l, uris)
-		return
 	}
 	o := &opening{listen: l, uris: uris, left: len(asked)}
 	r.port.openings++

@@ -30,20 +30,20 @@ type interest struct {
 	seen   int  // the revision that it has been told of, or began with
 }
 
-// listChanged announces that something came or went at some URIs, now or when the interval of that is over. "" is what
-// every port sees.
-func (e *Engine) listChanged(kind listKind, at ...string) {
+// listChanged announces that something came or went, now or when the interval of that is over.
+func (e *Engine) listChanged(kind listKind) {
 	e.revision[kind]++
-	if e.restricted > 0 {
-		e.spare(kind, at)
-	}
 	if e.lists.Touch(e.now, &e.list[kind], coalesce.Pace{Interval: e.opt.ListInterval}) {
 		e.announceList(kind)
 	}
 }
 
-// spare has the ports that see none of what came or went take the change for one that they were told of.
-func (e *Engine) spare(kind listKind, at []string) {
+// spare has the ports that see none of what is about to come or go, at some URIs, take the change for one that they were
+// told of. "" is what every port sees. listChanged follows.
+func (e *Engine) spare(kind listKind, at ...string) {
+	if e.restricted == 0 {
+		return
+	}
 	for _, p := range e.order {
 		hidden := 0
 		for hidden < len(at) && p.hides(at[hidden]) {
@@ -59,9 +59,9 @@ func (e *Engine) spare(kind listKind, at []string) {
 	}
 }
 
-// skip passes over the last change, unless one before it is still to be told.
+// skip passes over the next change, unless one before it is still to be told.
 func (e *Engine) skip(i *interest, kind listKind) {
-	if i.seen == e.revision[kind]-1 {
+	if i.seen == e.revision[kind] {
 		i.seen++
 	}
 }

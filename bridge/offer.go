@@ -45,7 +45,10 @@ func (e *Engine) Register(now Time, r Resource) error {
 // offered tells of a resource that has come or gone, if the list shows it.
 func (e *Engine) offered(entry *resource.Entry) {
 	if !entry.Unlisted {
-		e.listChanged(listResources, entry.URI)
+		if restricts {
+			e.spare(listResources, entry.URI)
+		}
+		e.listChanged(listResources)
 	}
 }
 
@@ -57,7 +60,10 @@ func (e *Engine) Replace(now Time, r Resource) bool {
 	defer e.drain()
 	ok, listed := e.registry.Replace(r)
 	if listed {
-		e.listChanged(listResources, r.URI)
+		if restricts {
+			e.spare(listResources, r.URI)
+		}
+		e.listChanged(listResources)
 	}
 	return ok
 }

@@ -47,14 +47,14 @@ func (e *Engine) Open(now Time, id PortID) error {
 // what does not exist. sees must say the same of a URI each time, and is called from within the engine's methods. It is
 // to be called before the port's first message.
 func (e *Engine) Restrict(id PortID, sees func(uri string) bool) {
-	if p := e.ports[id]; p != nil && p.sees == nil && sees != nil {
+	if p := e.ports[id]; restricts && p != nil && p.sees == nil && sees != nil {
 		p.sees = sees
 		e.restricted++
 	}
 }
 
 // hides reports whether nothing is at a URI for a port.
-func (p *port) hides(uri string) bool { return p.sees != nil && uri != "" && !p.sees(uri) }
+func (p *port) hides(uri string) bool { return restricts && p.sees != nil && uri != "" && !p.sees(uri) }
 
 // OpenShaken is Open for a port on which another handshake than MCP's settles who speaks, and the home has seen it, as
 // the ui/initialize of MCP Apps: requests are answered as in the newest legacy version, from the first on. Such a port
@@ -88,7 +88,7 @@ func (e *Engine) drop(p *port) {
 	if p.throttled {
 		e.throttled = remove(e.throttled, p)
 	}
-	if p.sees != nil {
+	if restricts && p.sees != nil {
 		e.restricted--
 	}
 	last := e.order[len(e.order)-1]

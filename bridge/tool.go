@@ -95,15 +95,28 @@ func (e *Engine) SetTools(now Time, tools []Tool) error {
 			}
 		}
 	}
-	if at := append(missing(e.tools, sorted), missing(sorted, e.tools)...); len(at) > 0 {
+	same := len(sorted) == len(e.tools)
+	for i := 0; same && i < len(sorted); i++ {
+		same = sorted[i].Name == e.tools[i].Name && string(sorted[i].JSON) == string(e.tools[i].JSON)
+	}
+	if !same {
+		if restricts {
+			e.spare(listTools, append(missing(e.tools, sorted), missing(sorted, e.tools)...)...)
+		}
 		e.tools = sorted
-		e.listChanged(listTools, at...)
+		e.listChanged(listTools)
 	}
 	if leftOut > 0 {
 		err = failure("bridge: too many tools: the limit is " + wire.Itoa(e.opt.Limits.Tools) + ", and " +
 			wire.Itoa(leftOut) + " are left out")
 	}
 	return err
+}
+
+// hidesTool reports whether a tool is listed, and not for this port.
+func (p *port) hidesTool(e *Engine, name string) bool {
+	i := toolAfter(e.tools, name)
+	return i > 0 && e.tools[i-1].Name == name && p.hides(e.tools[i-1].Origin)
 }
 
 // missing are the origins of those tools of a list that another, ordered by name, does not have just so.
@@ -182,8 +195,7 @@ func (e *Engine) callTool(r *request) *wire.Error {
 	default:
 		return invalidParams("arguments must be an object")
 	}
-	listed := named(e.tools, name)
-	if listed && r.port.hides(e.tools[toolAfter(e.tools, name)-1].Origin) || !listed && !e.opt.UnlistedTools {
+	if !e.opt.UnlistedTools && !named(e.tools, name) || restricts && r.port.hidesTool(e, name) {
 		return unknownTool(name)
 	}
 	meta := r.params.Get("_meta")

@@ -4,6 +4,7 @@ package gateway
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -294,5 +295,30 @@ func (g *Gateway) restoreTabs(s *sessionTabs) {
 	c.version.Add(1)
 	for _, t := range came {
 		g.reown(t)
+	}
+}
+
+// tabsTimeout is how long tabs have to come back to a gateway that takes another's place. They take some 100 ms.
+const tabsTimeout = time.Second
+
+// AwaitTabs returns when the tabs are back that the snapshots of connected agents have, within a second: till then they
+// would be shown a list without them.
+func (g *Gateway) AwaitTabs(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, tabsTimeout)
+	defer cancel()
+	look := time.NewTicker(5 * time.Millisecond)
+	defer look.Stop()
+	for {
+		g.mu.Lock()
+		awaited := len(g.catalog.ranks)
+		g.mu.Release()
+		if awaited == 0 {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-look.C:
+		}
 	}
 }

@@ -32,9 +32,15 @@ func Stdio(ctx context.Context, g *gateway.Gateway, in io.Reader, out io.Writer)
 	if err != nil {
 		return err
 	}
+	return Lines(ctx, agent, g.MessageBytes(), in, out)
+}
+
+// Lines is Stdio for an agent whose session has begun, and ends here. most bounds a message, in bytes.
+func Lines(ctx context.Context, agent *gateway.Agent, most int, in io.Reader, out io.Writer) error {
 	defer agent.Close()
+	var err error
 	read := make(chan error, 1)
-	go func() { read <- readLines(agent, in, g.MessageBytes()) }()
+	go func() { read <- readLines(agent, in, most) }()
 	s := &lineWriter{agent: agent, wrote: make(chan struct{}, 1), done: make(chan struct{})}
 	go s.run(out)
 
@@ -55,7 +61,6 @@ func Stdio(ctx context.Context, g *gateway.Gateway, in io.Reader, out io.Writer)
 		return s.end()
 	}
 	s.wait(agent.Settled)
-	agent.Close()
 	return err
 }
 

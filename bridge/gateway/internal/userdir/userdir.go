@@ -140,6 +140,12 @@ func (d *Dir) name(name string) string {
 
 func (d *Dir) full(name string) string { return filepath.Join(d.path, d.name(name)) }
 
+// Path is where a file of ours is, or would be: one that is only opened by its path has a name that ends in its kind,
+// such as HASH.log.
+func (d *Dir) Path(kind string) string {
+	return filepath.Join(d.path, strings.TrimSuffix(d.prefix, "-")+"."+kind)
+}
+
 // kind says in words what is in place of a file.
 func kind(mode fs.FileMode) string {
 	switch mode.Type() {

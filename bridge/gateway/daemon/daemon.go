@@ -1,0 +1,367 @@
+//go:build !js
+
+package daemon
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+
+	"golang.org/x/mod/semver"
+
+	"github.com/pagewire/pagewire/bridge/gateway/internal/userdir"
+)
+
+const (
+	// Linger is how long a daemon stays when its last agent has gone: an agent program that is restarted finds it.
+	// firstLinger is how long it stays for its first.
+	Linger, firstLinger = 300 * time.Millisecond, 3 * time.Second
+	// retireTimeout is how long agents are given what they have asked a daemon that retires.
+	retireTimeout = time.Second
+)
+
+// Options say what a daemon serves.
+type Options struct {
+	// Hub is where pages find the daemon, and tells those who share it from others.
+	Hub     string
+	Version string
+	// Foreground is the address at which a person has had it serve, "" for a daemon that was started on demand: that one
+	// makes room for it, and ends with the last agent.
+	Foreground string
+	// Serve serves an agent until its input ends or ctx does. work is to be told its session.
+	Serve func(ctx context.Context, h Hello, in io.Reader, out io.Writer, work func(Session)) error
+	// Browser serves a process that has a share in the launched browser, until that ends the connection.
+	Browser func(*net.UnixConn)
+	// Local is what processes of this user are served that ask by HTTP. May be nil.
+	Local http.Handler
+	// Busy reports whether something besides an agent's pipe needs the daemon. It takes what a daemon that hangs does not
+	// give, and does not return then.
+	Busy func() bool
+	// Started is called when the daemon listens.
+	Started func()
+	Log     *slog.Logger
+}
+
+// A Session is what a daemon asks of an agent's session.
+type Session interface {
+	// Settled reports whether nothing is to be answered. It does not return in a gateway that hangs.
+	Settled() bool
+	// Snapshot is what the next daemon has to know, as of the message that is written next. SnapshotVersion counts how
+	// often that has changed.
+	Snapshot() []byte
+	SnapshotVersion() uint64
+}
+
+// ErrRuns is what Run fails with where a daemon runs that does not make room.
+var ErrRuns = userdir.ErrHeld
+
+// Run is the daemon, until ctx ends, the last agent has gone, or another one takes its place; all of these are nil. It
+// leaves nothing in the user's directory but its log.
+func Run(ctx context.Context, o Options) error {
+	dir, err := userdir.Open(o.Hub, o.Log)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	l, err := dir.Listen(socketName)
+	if err != nil {
+		return err
+	}
+	defer l.Remove()
+	d := &daemon{o: o, l: l, local: newInbox(l.Addr()), agents: map[*beating]bool{}}
+	d.linger = time.AfterFunc(firstLinger, d.idle)
+	if o.Foreground != "" {
+		d.linger.Stop()
+	}
+	var all sync.WaitGroup
+	server := &http.Server{Handler: o.Local, ReadHeaderTimeout: helloTimeout,
+		ErrorLog: slog.NewLogLogger(o.Log.Handler(), slog.LevelDebug)}
+	all.Go(func() { server.Serve(d.local) })
+	stop := context.AfterFunc(ctx, d.retire)
+	defer stop()
+	// Sessions go on until what they were asked is answered.
+	serving, end := context.WithCancel(context.WithoutCancel(ctx))
+	defer end()
+	o.Started()
+	for {
+		c, err := l.Accept()
+		if err != nil {
+			if !d.retires() {
+				return fmt.Errorf("the daemon's socket: %w", err)
+			}
+			break
+		}
+		all.Go(func() { d.serve(serving, newConn(c)) })
+	}
+	time.AfterFunc(retireTimeout, end)
+	server.Close()
+	all.Wait()
+	return nil
+}
+
+type daemon struct {
+	o      Options
+	l      *userdir.Listener
+	local  *inbox
+	linger *time.Timer
+
+	mu       sync.Mutex
+	retiring bool
+	agents   map[*beating]bool // true for those that the daemon stays for
+	staying  int               // how many these are
+}
+
+// retire has everybody go to the next daemon.
+func (d *daemon) retire() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.retiring {
+		return
+	}
+	d.retiring = true
+	d.l.Remove() // from here on another one can begin
+	for b := range d.agents {
+		go b.say(retireLine)
+	}
+}
+
+func (d *daemon) retires() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.retiring
+}
+
+// idle ends a daemon that nobody needs.
+func (d *daemon) idle() {
+	busy := d.o.Busy()
+	d.mu.Lock()
+	needed := d.staying > 0
+	d.mu.Unlock()
+	switch {
+	case busy:
+		d.linger.Reset(Linger)
+	case !needed: // an agent that connects just now finds the connection closed, and starts another daemon
+		d.retire()
+	}
+}
+
+// enter reports whether an agent is taken.
+func (d *daemon) enter(b *beating, stays bool) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.retiring {
+		return false
+	}
+	if d.agents[b] = stays; stays {
+		d.staying++
+		d.linger.Stop()
+	}
+	return true
+}
+
+func (d *daemon) leave(b *beating) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.agents[b] {
+		if d.staying--; d.staying == 0 && d.o.Foreground == "" {
+			d.linger.Reset(Linger)
+		}
+	}
+	delete(d.agents, b)
+}
+
+// serve serves whoever has connected.
+func (d *daemon) serve(ctx context.Context, c *Conn) {
+	c.SetReadDeadline(time.Now().Add(helloTimeout))
+	h, err := readHello(c.In)
+	if err != nil {
+		if !errors.Is(err, io.EOF) {
+			d.o.Log.Warn("refused a process at the daemon's socket", "reason", err)
+		}
+		c.Close()
+		return
+	}
+	c.SetReadDeadline(time.Time{})
+	b := &beating{c: c}
+	mine := d.answer(h, b)
+	defer d.leave(b)
+	if writeHello(c, mine) != nil || mine.Error != "" || mine.Retires || mine.Outdated || h.As == AsProbe {
+		c.Close()
+		return
+	}
+	switch h.As {
+	case AsHTTP:
+		d.local.put(c)
+		return
+	case AsBrowser:
+		d.o.Browser(c.Conn.(*net.UnixConn))
+		return
+	}
+	defer c.Close()
+	defer b.stop()
+	if err := d.o.Serve(ctx, h, c.In, b, b.begin); err != nil && ctx.Err() == nil {
+		d.o.Log.Info("an agent's session has ended", "reason", err)
+	}
+}
+
+// answer is the daemon's hello to a client. An agent that is taken has entered then.
+func (d *daemon) answer(h Hello, b *beating) (mine Hello) {
+	mine = Hello{Version: d.o.Version, PID: os.Getpid()}
+	isOnDemand := d.o.Foreground == ""
+	switch {
+	case h.Protocol != Protocol:
+		mine.Error = otherProtocol(Hello{Protocol: Protocol, Version: d.o.Version}, h)
+	case h.As == AsSuccessor && !isOnDemand:
+		mine.Error = fmt.Sprintf("pagewire serve --http runs already at %s (process %d): end that one first, or choose "+
+			"another --hub", d.o.Foreground, os.Getpid())
+	case h.As == AsSuccessor:
+		d.retire()
+		mine.Retires = true
+	case h.As == AsAgent && isOnDemand && isNewer(h.Version, d.o.Version):
+		mine.Outdated = true
+	case h.As == AsAgent, h.As == AsCommand:
+		mine.Retires = !d.enter(b, h.As == AsAgent)
+	case h.As == AsProbe:
+		d.o.Busy() // does not return in a gateway that hangs
+	case h.As == AsHTTP, h.As == AsBrowser && d.o.Browser != nil:
+		mine.Retires = d.retires()
+	default:
+		mine.Error = fmt.Sprintf("this pagewire serves nobody as %.40q", h.As)
+	}
+	return mine
+}
+
+// isNewer reports whether a client's version is above a daemon's. Of two builds of one version neither is.
+func isNewer(client, daemon string) bool { return semver.Compare("v"+client, "v"+daemon) > 0 }
+
+// A beating is what a daemon says to a pipe: the agent's messages, and between them that it works and what the next
+// daemon has to know.
+type beating struct {
+	c       *Conn
+	session Session // set by begin
+
+	mu      sync.Mutex // held while a line is written
+	within  bool       // a long line is, in several pieces
+	version uint64     // of the snapshot that the pipe has
+	quit    chan struct{}
+}
+
+// begin has the pipe hear that the gateway works.
+func (b *beating) begin(s Session) {
+	b.session, b.quit = s, make(chan struct{})
+	go func() {
+		t := time.NewTicker(beatEvery)
+		defer t.Stop()
+		for {
+			b.session.Settled() // takes the gateway's lock: one that is stuck is not heard
+			if b.say(beatLine) != nil {
+				return
+			}
+			select {
+			case <-b.quit:
+				return
+			case <-t.C:
+			}
+		}
+	}()
+}
+
+func (b *beating) stop() {
+	if b.quit != nil {
+		close(b.quit)
+	}
+}
+
+// Write writes messages of the agent, of which a long one comes in several pieces: nothing is put between those. Each
+// stands behind the snapshot, if that has changed: the next daemon is to know of nothing less than the agent does.
+func (b *beating) Write(p []byte) (n int, err error) {
+	if !b.within { // else this goroutine has the lock
+		b.mu.Lock()
+		err = b.tell()
+	}
+	if err == nil {
+		n, err = b.c.Write(p)
+	}
+	if b.within = err == nil && !bytes.HasSuffix(p, []byte("\n")); !b.within {
+		b.mu.Unlock()
+	}
+	return n, err
+}
+
+// say writes a line that is not the agent's.
+func (b *beating) say(line string) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	_, err := io.WriteString(b.c, line)
+	return err
+}
+
+// tell writes the snapshot if the pipe has an older one: it describes the session with the message that is about to be
+// written. The lock is held.
+func (b *beating) tell() error {
+	if b.session == nil {
+		return nil
+	}
+	version := b.session.SnapshotVersion()
+	if version == b.version {
+		return nil
+	}
+	snapshot := b.session.Snapshot()
+	b.version = version
+	_, err := b.c.Write(append(base64.StdEncoding.AppendEncode([]byte(snapshotHead), snapshot), '\n'))
+	return err
+}
+
+// An inbox is a listener whose connections come from elsewhere.
+type inbox struct {
+	addr   net.Addr
+	conns  chan net.Conn
+	closed chan struct{}
+	once   sync.Once
+}
+
+func newInbox(addr net.Addr) *inbox {
+	return &inbox{addr: addr, conns: make(chan net.Conn), closed: make(chan struct{})}
+}
+
+func (l *inbox) put(c *Conn) {
+	select {
+	case l.conns <- c.Buffered():
+	case <-l.closed:
+		c.Close()
+	}
+}
+
+func (l *inbox) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.conns:
+		return c, nil
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (l *inbox) Close() error {
+	l.once.Do(func() { close(l.closed) })
+	return nil
+}
+
+func (l *inbox) Addr() net.Addr { return l.addr }
+
+// A buffered connection is one of which the begin has been read.
+type buffered struct {
+	net.Conn
+	in *bufio.Reader
+}
+
+func (b buffered) Read(p []byte) (int, error) { return b.in.Read(p) }

@@ -1,0 +1,454 @@
+//go:build !js && unix
+
+package daemon
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/pagewire/pagewire/bridge/gateway/internal/userdir"
+	"github.com/pagewire/pagewire/bridge/testkit"
+)
+
+func TestOneDaemonForAll(t *testing.T) {
+	m := newMachine(t)
+	var all []*agent
+	for range 50 {
+		all = append(all, m.start("1.0.0"))
+	}
+	for _, a := range all {
+		a.in.Write([]byte(`{"jsonrpc":"2.0","id":1,"method":"ping"}` + "\n"))
+	}
+	for _, a := range all {
+		a.out.Read(make([]byte, 1))
+	}
+	if n := m.daemons(); len(n) != 1 {
+		t.Errorf("daemons %v, want 1", n)
+	}
+}
+
+func TestSessionOutlivesItsDaemon(t *testing.T) {
+	for _, era := range []string{testkit.Legacy, testkit.Modern} {
+		for name, sig := range map[string]syscall.Signal{"killed": syscall.SIGKILL, "stopped": syscall.SIGSTOP,
+			"hangs": syscall.SIGUSR1, "told to end": syscall.SIGTERM} {
+			t.Run(era+" "+name, func(t *testing.T) {
+				m := newMachine(t)
+				a, b := m.connect(era), m.connect(era)
+				for _, one := range []*agent{a, b} {
+					one.reads(t, "0")
+					one.Watch(uri)
+				}
+				if err := m.daemon().Signal(sig); err != nil {
+					t.Fatal(err)
+				}
+				m.tab.set(uri, "1")
+				for _, one := range []*agent{a, b} {
+					testkit.Receive(t, "an update", one.Updates)
+					one.reads(t, "1")
+				}
+				m.tab.set(uri, "2")
+				for _, one := range []*agent{a, b} {
+					testkit.Receive(t, "an update", one.Updates)
+					one.reads(t, "2")
+				}
+				if n := m.daemons(); len(n) != 2 {
+					t.Errorf("daemons %v, want 2", n)
+				}
+			})
+		}
+	}
+}
+
+// A tool call that has no answer when the daemon dies may have run: it gets an error, and never runs twice. A read is
+// sent again.
+func TestUnansweredWhenTheDaemonDies(t *testing.T) {
+	m := newMachine(t)
+	var ran atomic.Int32
+	m.tab.tools["buy"] = testkit.Tool{Run: func(ctx context.Context, _ json.RawMessage, _ func(map[string]any)) any {
+		if ran.Add(1) == 1 {
+			<-t.Context().Done() // the daemon dies meanwhile
+		}
+		return map[string]any{"content": []any{}}
+	}}
+	a := m.connect(testkit.Legacy)
+	a.reads(t, "0")
+	called := make(chan error, 1)
+	go func() {
+		_, err := a.CallTool(t.Context(), &mcp.CallToolParams{Name: "buy"})
+		called <- err
+	}()
+	testkit.Eventually(t, "the tool runs", func() bool { return ran.Load() == 1 })
+	m.daemon().Kill()
+	if err := testkit.Receive(t, "an answer", called); err == nil || !strings.Contains(err.Error(), "restarted") {
+		t.Errorf("the call is answered %v", err)
+	}
+	if _, err := a.CallTool(t.Context(), &mcp.CallToolParams{Name: "buy"}); err != nil {
+		t.Errorf("the next call: %v", err)
+	}
+	if n := ran.Load(); n != 2 {
+		t.Errorf("the tool ran %d times, want 2", n)
+	}
+}
+
+// Commands and processes that ask by HTTP do not keep a daemon alive, nor start one.
+func TestWhomTheDaemonStaysFor(t *testing.T) {
+	m := newMachine(t)
+	if _, err := m.dial(AsCommand); !errors.Is(err, ErrNone) {
+		t.Errorf("without a daemon: %v", err)
+	}
+	a := m.connect(testkit.Legacy)
+	command, err := m.dial(AsCommand)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer command.Close()
+	local, err := m.dial(AsHTTP)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer local.Close()
+	fmt.Fprintf(local, "GET / HTTP/1.1\r\nHost: daemon\r\n\r\n")
+	answer, err := http.ReadResponse(local.In, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text, _ := io.ReadAll(answer.Body); string(text) != strconv.Itoa(local.Daemon.PID) {
+		t.Errorf("by HTTP it says %q", text)
+	}
+	a.in.Close()
+	testkit.Eventually(t, "nothing is left of the daemon", func() bool { return len(m.files()) == 0 })
+	if _, err := io.Copy(io.Discard, command.In); err != nil {
+		t.Errorf("the command's connection: %v", err)
+	}
+}
+
+func TestNewerBuildTakesOver(t *testing.T) {
+	m := newMachine(t)
+	a := m.connect(testkit.Legacy)
+	a.reads(t, "0")
+	a.Watch(uri)
+	same, older := m.start("1.0.0"), m.start("0.9.0")
+	for _, other := range []*agent{same, older} {
+		other.in.Write([]byte(`{"jsonrpc":"2.0","id":1,"method":"ping"}` + "\n"))
+		other.out.Read(make([]byte, 1))
+	}
+	if n := m.daemons(); len(n) != 1 {
+		t.Errorf("daemons %v after the same build and an older one, want 1", n)
+	}
+	m.start("1.0.1")
+	testkit.Receive(t, "an update", a.Updates)
+	m.tab.set(uri, "1")
+	a.reads(t, "1")
+	if n := m.daemons(); len(n) != 2 {
+		t.Errorf("daemons %v after a newer build, want 2", n)
+	}
+}
+
+func TestForegroundTakesThePlace(t *testing.T) {
+	m := newMachine(t)
+	a := m.connect(testkit.Legacy)
+	a.reads(t, "0")
+	a.Watch(uri)
+	release, err := Succeed(t.Context(), m.hub, "1.0.0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := m.options(t)
+	o.Foreground, o.Started = "127.0.0.1:8000", func() { release() }
+	ctx, end := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- Run(ctx, o) }()
+	testkit.Receive(t, "an update", a.Updates)
+	if p := m.daemon(); p.Pid != os.Getpid() {
+		t.Errorf("the daemon is process %d, want %d", p.Pid, os.Getpid())
+	}
+	end()
+	if err := testkit.Receive(t, "its end", ended); err != nil {
+		t.Error(err)
+	}
+	testkit.Receive(t, "an update", a.Updates)
+	a.reads(t, "0")
+	if n := m.daemons(); len(n) != 2 {
+		t.Errorf("daemons %v, want 2", n)
+	}
+}
+
+func TestForegroundIsNotReplaced(t *testing.T) {
+	m := newMachine(t)
+	o := m.options(t)
+	o.Foreground = "127.0.0.1:8000"
+	started := make(chan struct{})
+	o.Started = func() { close(started) }
+	ctx, end := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- Run(ctx, o) }()
+	testkit.Ends(t, "it listens", started)
+	_, err := Succeed(t.Context(), m.hub, "2.0.0")
+	want := fmt.Sprintf("runs already at 127.0.0.1:8000 (process %d)", os.Getpid())
+	if !errors.Is(err, ErrOther) || !strings.Contains(err.Error(), want) {
+		t.Errorf("another one is told %v, want %q", err, want)
+	}
+	if c, err := (Dialer{Hub: m.hub}).Dial(t.Context(), Hello{Version: "2.0.0", As: AsAgent}); err != nil {
+		t.Errorf("a newer build: %v", err)
+	} else {
+		c.Close()
+	}
+	if err := Run(ctx, o); !errors.Is(err, ErrRuns) {
+		t.Errorf("a second one: %v", err)
+	}
+	end()
+	if err := testkit.Receive(t, "its end", ended); err != nil {
+		t.Error(err)
+	}
+}
+
+// The directory cannot be used: the agent is served alone, and moves to a daemon as soon as there can be one.
+func TestAloneAndBack(t *testing.T) {
+	m := newMachine(t)
+	place := filepath.Join(m.home, "pagewire")
+	if err := os.WriteFile(place, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	a := m.connect(testkit.Legacy)
+	a.reads(t, "0")
+	a.Watch(uri)
+	testkit.Eventually(t, "it says why", func() bool { return strings.Contains(a.log.String(), "is a file") })
+	if n := m.daemons(); len(n) != 0 {
+		t.Fatalf("daemons %v", n)
+	}
+	if err := os.Remove(place); err != nil {
+		t.Fatal(err)
+	}
+	testkit.Eventually(t, "there is a daemon", func() bool { return len(m.daemons()) == 1 })
+	testkit.Receive(t, "an update", a.Updates)
+	m.tab.set(uri, "1")
+	a.reads(t, "1")
+}
+
+func TestHellosThatAreNone(t *testing.T) {
+	m := newMachine(t)
+	m.connect(testkit.Legacy)
+	dir, err := userdir.Open(m.hub, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dir.Close()
+	long := strings.Repeat("x", maxHello+1)
+	for name, c := range map[string]struct{ send, want string }{
+		"no JSON":          {"hello\n", ""},
+		"a list":           {"[1]\n", ""},
+		"no version":       {"{}\n", ""},
+		"protocol 0":       {`{"pagewire":0}` + "\n", ""},
+		"another protocol": {`{"pagewire":7,"version":"9.9","flags":3}` + "\n", "end all agents"},
+		"endless":          {long, ""},
+		"too long":         {`{"pagewire":1,"version":"` + long + `"}` + "\n", ""},
+		"a long snapshot":  {`{"pagewire":1,"as":"agent","snapshot":"` + strings.Repeat("A", 400<<10) + `"}` + "\n", ""},
+		"flags of a shape": {`{"pagewire":1,"as":"agent","flags":{"allowOrigins":"x"}}` + "\n", ""},
+		"as nobody":        {`{"pagewire":1,"as":"king"}` + "\n", "serves nobody"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			raw, err := dir.Dial(t.Context(), socketName)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer raw.Close()
+			go func() {
+				io.WriteString(raw, c.send)
+				raw.(*net.UnixConn).CloseWrite()
+			}()
+			text, _ := io.ReadAll(raw) // closed with what was not read, it is an error
+			if (len(text) == 0) != (c.want == "") || !strings.Contains(string(text), c.want) {
+				t.Errorf("it says %q, want %q", text, c.want)
+			}
+		})
+	}
+	if n := m.daemons(); len(n) != 1 {
+		t.Errorf("daemons %v, want 1", n)
+	}
+}
+
+// A daemon that speaks another protocol is left alone.
+func TestDaemonOfAnotherProtocol(t *testing.T) {
+	m := newMachine(t)
+	dir, err := userdir.Open(m.hub, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dir.Close()
+	l, err := dir.Listen(socketName)
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			io.WriteString(c, `{"pagewire":2,"version":"5.0.0","error":{}}`+"\n")
+			io.Copy(io.Discard, c)
+			c.Close()
+		}
+	}()
+	a := m.connect(testkit.Legacy)
+	a.reads(t, "0")
+	if !strings.Contains(a.log.String(), "end all agents") {
+		t.Errorf("it says %s", a.log)
+	}
+	l.Remove()
+}
+
+func TestWhatCountsAsSilence(t *testing.T) {
+	begin := time.Now()
+	for _, c := range []struct {
+		name  string
+		steps []time.Duration
+		heard int // index of the step at which something was heard, or -1
+		want  bool
+	}{
+		{"for long enough", slices.Repeat([]time.Duration{lookEvery}, 16), -1, true},
+		{"heard in between", slices.Repeat([]time.Duration{lookEvery}, 16), 3, false},
+		{"this process was stopped for a minute", []time.Duration{lookEvery, time.Minute, lookEvery}, -1, false},
+	} {
+		s, now, got := silence{last: begin}, begin, false
+		for i, step := range c.steps {
+			now = now.Add(step)
+			got = s.look(now, i == c.heard)
+		}
+		if got != c.want {
+			t.Errorf("%s: %v, want %v", c.name, got, c.want)
+		}
+	}
+}
+
+// An agent that reads nothing, for longer than a daemon may be silent, does no harm to the daemon.
+func TestAgentThatReadsNothing(t *testing.T) {
+	m := newMachine(t)
+	m.tab.state[uri] = strings.Repeat("x", 256<<10)
+	other := m.connect(testkit.Legacy)
+	other.reads(t, m.tab.state[uri])
+	a := m.start("1.0.0")
+	for i := range 40 {
+		fmt.Fprintf(a.in, `{"jsonrpc":"2.0","id":%d,"method":"resources/read","params":{"uri":%q}}`+"\n", i, uri)
+	}
+	looked := time.Now()
+	testkit.Eventually(t, "it has been silent for long", func() bool { return time.Since(looked) > 2*maxSilence })
+	other.reads(t, m.tab.state[uri])
+	if n := m.daemons(); len(n) != 1 {
+		t.Errorf("daemons %v, want 1", n)
+	}
+	a.cmd.Process.Kill()
+}
+
+// Only the process that the kernel names is ended, and not this one, nor one that a debugger has.
+func TestEndOfThePeer(t *testing.T) {
+	if err := endPeer(memory{}); err == nil {
+		t.Error("what is no socket was ended")
+	}
+	m := newMachine(t)
+	a := m.connect(testkit.Legacy)
+	c, err := m.dial(AsCommand)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	runtime.LockOSThread() // whose debugger it is is a thread's
+	defer runtime.UnlockOSThread()
+	if err := syscall.PtraceAttach(c.Daemon.PID); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := syscall.Wait4(c.Daemon.PID, nil, syscall.WALL, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := endPeer(c.Conn); !errors.Is(err, errTraced) {
+		t.Errorf("a debugger has it: %v", err)
+	}
+	if err := syscall.PtraceDetach(c.Daemon.PID); err != nil {
+		t.Fatal(err)
+	}
+	if err := endPeer(c.Conn); err != nil {
+		t.Error(err)
+	}
+	io.Copy(io.Discard, c.In)
+	if err := endPeer(c.Conn); err != nil {
+		t.Errorf("it has gone: %v", err)
+	}
+	a.reads(t, "0")
+	if n := m.daemons(); len(n) != 2 {
+		t.Errorf("daemons %v, want 2", n)
+	}
+}
+
+func TestRandomEndsLeaveNothing(t *testing.T) {
+	m := newMachine(t)
+	random := rand.New(rand.NewPCG(1, 2))
+	var all []*agent
+	for range 200 {
+		switch n := random.IntN(6); {
+		case n < 3 || len(all) == 0:
+			all = append(all, m.start("1.0.0"))
+			continue
+		case n == 3:
+			all[0].in.Close()
+			all = all[1:]
+		case n == 4:
+			all[0].cmd.Process.Kill()
+			all = all[1:]
+		default:
+			if c, err := m.dial(AsProbe); err == nil {
+				c.Close()
+				syscall.Kill(c.Daemon.PID, []syscall.Signal{syscall.SIGKILL, syscall.SIGTERM}[random.IntN(2)])
+			}
+		}
+	}
+	for _, a := range all {
+		a.in.Write([]byte(`{"jsonrpc":"2.0","id":1,"method":"ping"}` + "\n"))
+		if _, err := a.out.Read(make([]byte, 1)); err != nil {
+			t.Errorf("an agent is not answered: %v", err)
+		}
+	}
+}
+
+func TestLogHasABound(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "log")
+	l, err := OpenLog(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	line := []byte(strings.Repeat("x", 99_999) + "\n")
+	for range 100 {
+		if _, err := l.Write(line); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all, err := filepath.Glob(path + "*")
+	if err != nil || len(all) != 2 {
+		t.Fatalf("files %v %v, want 2", all, err)
+	}
+	for _, name := range all {
+		if info, err := os.Stat(name); err != nil || info.Size() > maxLog+int64(len(line)) || info.Size() == 0 {
+			t.Errorf("%s: %v %v", name, info, err)
+		}
+	}
+	if _, err := OpenLog(t.TempDir()); err == nil {
+		t.Error("a directory was opened as a log")
+	}
+}

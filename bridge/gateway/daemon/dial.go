@@ -1,0 +1,313 @@
+//go:build !js
+
+package daemon
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/pagewire/pagewire/bridge/gateway/internal/userdir"
+)
+
+// ErrNone is what Dial fails with where no daemon runs, and none is to be started.
+var ErrNone = errors.New("no pagewire serve is running")
+
+// ErrSilent is that a daemon does not answer.
+var ErrSilent = errors.New("the daemon does not answer")
+
+// ErrOther is what Dial fails with where the daemon is of another version, or refuses.
+var ErrOther = errors.New("the daemon does not serve this process")
+
+const (
+	socketName, startLock = "daemon", "start"
+	// helloTimeout is how long the other end may take to introduce itself: it may be busy.
+	helloTimeout = 10 * time.Second
+	// startTimeout is how long a daemon may take to start: ours takes 10 ms, and up to a second on a busy machine.
+	startTimeout = 5 * time.Second
+	// retireEvery is the pause between two attempts while a daemon ends for another one.
+	retireEvery = 5 * time.Millisecond
+)
+
+// A Conn is a connection to a daemon, behind the hellos.
+type Conn struct {
+	net.Conn
+	In     *bufio.Reader
+	Daemon Hello // the daemon's
+	heard  atomic.Bool
+}
+
+func newConn(c net.Conn) *Conn {
+	conn := &Conn{Conn: c}
+	conn.In = bufio.NewReaderSize(conn, 64<<10)
+	return conn
+}
+
+// Messages are what the daemon says of MCP, a message on each line: what a command reads that keeps no session. The end
+// is a daemon that retires, or says nothing for longer than one that works.
+func (c *Conn) Messages() io.ReadCloser { return &messages{c: c} }
+
+type messages struct {
+	c    *Conn
+	rest []byte
+}
+
+func (m *messages) Read(p []byte) (int, error) {
+	for len(m.rest) == 0 {
+		m.c.SetReadDeadline(time.Now().Add(maxSilence + probeTimeout))
+		line, over, err := readLine(m.c.In, maxToAgent)
+		switch {
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			return 0, ErrSilent
+		case err != nil:
+			return 0, err
+		case over || string(line) == retireLine:
+			return 0, io.EOF
+		case line[0] != '!':
+			m.rest = line
+		}
+	}
+	n := copy(p, m.rest)
+	m.rest = m.rest[n:]
+	return n, nil
+}
+
+func (m *messages) Close() error { return m.c.Close() }
+
+// Buffered is the connection as one that is read without In.
+func (c *Conn) Buffered() net.Conn { return buffered{c.Conn, c.In} }
+
+// Read notes that something has come. It is In's.
+func (c *Conn) Read(p []byte) (n int, err error) {
+	n, err = c.Conn.Read(p)
+	c.heard.Store(true)
+	return n, err
+}
+
+// CloseWrite says that no more comes. Answers to what came before still do.
+func (c *Conn) CloseWrite() error {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return c.Close()
+}
+
+// A Dialer connects to the daemon of this user, for those who say the same hub.
+type Dialer struct {
+	Hub string
+	// Start is the command line that runs a daemon. nil starts none.
+	Start []string
+}
+
+// errOutdated is that the daemon is of an older build than the client.
+var errOutdated = errors.New("the daemon is of an older build")
+
+// Dial connects to the daemon, and starts one where there is none, or an older one; of several processes that find none
+// at the same time one does. It fails with ErrNone, with ErrOther and what the daemon says, with ctx's error, or with a
+// sentence.
+func (d Dialer) Dial(ctx context.Context, mine Hello) (*Conn, error) {
+	dir, err := userdir.Open(d.Hub, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	c, err := greet(ctx, dir, mine)
+	if d.Start == nil || !errors.Is(err, ErrNone) && !errors.Is(err, errOutdated) {
+		return c, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	lock, err := dir.Lock(ctx, startLock)
+	if err != nil {
+		return nil, fmt.Errorf("start a daemon: %w", err)
+	}
+	defer lock.Remove()
+	if c, err = greet(ctx, dir, mine); errors.Is(err, errOutdated) {
+		c, err = greet(ctx, dir, Hello{Version: mine.Version, As: AsSuccessor})
+	}
+	if !errors.Is(err, ErrNone) {
+		return c, err
+	}
+	if err := start(ctx, d.Start); err != nil {
+		return nil, fmt.Errorf("start a daemon: %w", err)
+	}
+	return greet(ctx, dir, mine)
+}
+
+// Succeed has the daemon that runs make room for this process. Until release no other is started. It fails with ErrOther
+// where the daemon was started by a person, too.
+func Succeed(ctx context.Context, hub, version string) (release func(), err error) {
+	dir, err := userdir.Open(hub, nil)
+	if err != nil {
+		return nil, err
+	}
+	lock, err := dir.Lock(ctx, startLock)
+	if err != nil {
+		dir.Close()
+		return nil, err
+	}
+	release = sync.OnceFunc(func() {
+		lock.Remove()
+		dir.Close()
+	})
+	if _, err = greet(ctx, dir, Hello{Version: version, As: AsSuccessor}); !errors.Is(err, ErrNone) {
+		release()
+		return nil, err
+	}
+	return release, nil
+}
+
+// greet connects and exchanges hellos. While the daemon retires, it connects again.
+func greet(ctx context.Context, dir *userdir.Dir, mine Hello) (*Conn, error) {
+	for {
+		c, err := greetOnce(ctx, dir, mine)
+		if err != nil {
+			return nil, err
+		}
+		if !c.Daemon.Retires {
+			return c, nil
+		}
+		c.Close()
+		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-time.After(retireEvery):
+		}
+	}
+}
+
+func greetOnce(ctx context.Context, dir *userdir.Dir, mine Hello) (*Conn, error) {
+	raw, err := dir.Dial(ctx, socketName)
+	if errors.Is(err, userdir.ErrNobody) {
+		return nil, ErrNone
+	} else if err != nil {
+		return nil, err
+	}
+	stop := context.AfterFunc(ctx, func() { raw.SetDeadline(time.Unix(1, 0)) })
+	defer stop()
+	c := newConn(raw)
+	if mine.As == AsBrowser { // what follows the hello may carry descriptors, which a buffer would lose
+		c.In = bufio.NewReader(oneByte{raw})
+	}
+	raw.SetReadDeadline(time.Now().Add(helloTimeout))
+	if err = writeHello(raw, mine); err == nil {
+		c.Daemon, err = readHello(c.In)
+	}
+	switch {
+	case err != nil:
+		raw.Close()
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			return nil, ErrSilent
+		} else if errors.Is(err, errNotHello) {
+			return nil, fmt.Errorf("%w: %w", ErrOther, err)
+		}
+		return nil, ErrNone // it has ended meanwhile
+	case c.Daemon.Protocol != Protocol:
+		err = fmt.Errorf("%w: %s", ErrOther, otherProtocol(c.Daemon, Hello{Protocol: Protocol, Version: mine.Version}))
+	case c.Daemon.Outdated:
+		err = errOutdated
+	case c.Daemon.Error != "":
+		err = fmt.Errorf("%w: %s", ErrOther, c.Daemon.Error)
+	}
+	if err != nil {
+		raw.Close()
+		return nil, err
+	}
+	raw.SetReadDeadline(time.Time{})
+	return c, nil
+}
+
+// A oneByte reader reads no more than was asked for.
+type oneByte struct{ io.Reader }
+
+func (r oneByte) Read(p []byte) (int, error) { return r.Reader.Read(p[:1]) }
+
+// DialBrowser connects to the daemon that runs as one that has a share in the launched browser.
+func (d Dialer) DialBrowser(ctx context.Context, version string) (*net.UnixConn, error) {
+	c, err := d.Dial(ctx, Hello{Version: version, As: AsBrowser})
+	if err != nil {
+		return nil, err
+	}
+	return c.Conn.(*net.UnixConn), nil
+}
+
+// environment is what a daemon gets of the variables of the agent that is first: those that say where this user's files
+// are, and Pagewire's and Go's own. The agent's secrets are not among them.
+var environment = []string{"HOME", "USER", "PATH", "TMPDIR", "LANG", "XDG_CONFIG_HOME", "XDG_CACHE_HOME",
+	"XDG_RUNTIME_DIR", "PAGEWIRE_TOKEN_FILE", "GOGC", "GOMEMLIMIT", "GODEBUG", "GOTRACEBACK", "GOCOVERDIR",
+	"SystemRoot", "SystemDrive", "USERPROFILE", "APPDATA", "LOCALAPPDATA", "TEMP", "TMP"}
+
+// started is what a daemon says on its standard output when it listens. Anything else there is why it does not.
+const started = "started\n"
+
+// SayStarted is for the daemon, which says so on its standard output when it listens.
+func SayStarted(out io.Writer) {
+	io.WriteString(out, started)
+	if c, ok := out.(io.Closer); ok {
+		c.Close()
+	}
+}
+
+// start runs a daemon, and returns when it listens. The daemon outlives this process.
+func start(ctx context.Context, command []string) error {
+	inheritNothing()
+	cmd := exec.Command(command[0], command[1:]...)
+	cmd.Env = slices.DeleteFunc(os.Environ(), func(entry string) bool {
+		name, _, _ := strings.Cut(entry, "=")
+		return !slices.Contains(environment, name)
+	})
+	detach(cmd)
+	said, its, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer said.Close()
+	cmd.Stdout = its
+	err = cmd.Start()
+	its.Close()
+	if err != nil {
+		return err
+	}
+	go cmd.Wait() // how it ends is in its log
+	stop := context.AfterFunc(ctx, func() { said.SetReadDeadline(time.Unix(1, 0)) })
+	defer stop()
+	text, err := io.ReadAll(io.LimitReader(said, 4<<10))
+	switch {
+	case bytes.Equal(text, []byte(started)):
+		return nil
+	case ctx.Err() != nil:
+		return errors.New("it does not listen in time")
+	case err != nil:
+		return err
+	}
+	return fmt.Errorf("it ended: %s", bytes.TrimSpace(text))
+}
+
+// Command is the command line of this program with other arguments: of its own file, or, where that has been removed by
+// an update, of the one that is found by its name.
+func Command(args ...string) ([]string, error) {
+	path, err := os.Executable()
+	if err == nil {
+		_, err = os.Stat(path)
+	}
+	if err != nil {
+		if path, err = exec.LookPath("pagewire"); err != nil {
+			return nil, fmt.Errorf("the program's own file is gone, and there is none on PATH: %w", err)
+		}
+	}
+	return append([]string{path}, args...), nil
+}

@@ -1,0 +1,75 @@
+//go:build !js
+
+package daemon
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"sync"
+
+	"github.com/pagewire/pagewire/bridge/gateway/internal/userdir"
+)
+
+// maxLog is where a log begins anew, in bytes. The one before is kept beside it, so that there are at most twice as many.
+const maxLog = 1 << 20
+
+// A logFile is a daemon's log, at a path in the user's directory.
+type logFile struct {
+	path string
+
+	mu   sync.Mutex
+	f    *os.File
+	size int64
+}
+
+// LogPath is where the log of the daemon for a hub is.
+func LogPath(hub string) (string, error) {
+	dir, err := userdir.Open(hub, nil)
+	if err != nil {
+		return "", err
+	}
+	defer dir.Close()
+	return dir.Path("log"), nil
+}
+
+// OpenLog opens the log at a path, and goes on with what is there.
+func OpenLog(path string) (*logFile, error) {
+	l := &logFile{path: path}
+	return l, l.open()
+}
+
+func (l *logFile) open() error {
+	if info, err := os.Lstat(l.path); err == nil && !info.Mode().IsRegular() {
+		return &fs.PathError{Op: "open", Path: l.path, Err: errors.New("it is no file: find out what put it there")}
+	}
+	f, err := os.OpenFile(l.path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	info, err := f.Stat()
+	if err != nil {
+		f.Close()
+		return err
+	}
+	l.f, l.size = f, info.Size()
+	return nil
+}
+
+// Write appends a record. A log that cannot be written is no reason to end.
+func (l *logFile) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.size > maxLog {
+		l.f.Close()
+		if os.Rename(l.path, l.path+".1") != nil {
+			_ = os.Truncate(l.path, 0) // the bound counts more than what it held
+		}
+		if err := l.open(); err != nil {
+			return 0, err
+		}
+	}
+	n, err := l.f.Write(p)
+	l.size += int64(n)
+	return n, err
+}

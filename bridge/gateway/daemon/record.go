@@ -1,0 +1,292 @@
+//go:build !js
+
+package daemon
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/pagewire/pagewire/bridge"
+)
+
+// A record is what a pipe keeps of its agent's session, so that the session outlives a daemon: the handshake, the log
+// level, the subscriptions, and the requests that have no answer yet. It is plain data: messages go in, and what is to
+// be sent comes out. Its methods are not safe for concurrent use.
+type record struct {
+	handshake   bridge.JSON // the params of initialize, once it is answered; nil in the modern era
+	version     string      // as negotiated then
+	initialized bool
+	level       bridge.JSON         // the params of the last logging/setLevel
+	subscribed  map[string]bool     // by URI
+	waiting     map[string]*request // by the text of the id
+	requests    int                 // counts them
+	kept        int                 // bytes of their lines
+
+	asked map[string]bool // ids of requests of the daemon that the agent has not answered
+
+	// What follows is about the daemon that has taken another's place.
+	own     map[string]ownRequest // requests of the record, by id
+	last    int                   // counts them
+	refused map[string]bool       // URIs that this daemon has no page for yet
+}
+
+// A request of the agent that has no answer.
+type request struct {
+	number  int
+	method  string
+	params  bridge.JSON
+	line    []byte // nil where it is not sent again
+	granted bool   // a listen that has been acknowledged
+}
+
+// An ownRequest repeats one of the agent's that an earlier daemon has answered.
+type ownRequest struct{ method, uri string }
+
+// maxKept bounds the lines that are kept to be sent again, in bytes. Above it a request gets an error instead.
+const maxKept = 8 << 20
+
+func newRecord() *record {
+	return &record{subscribed: map[string]bool{}, waiting: map[string]*request{}, asked: map[string]bool{}}
+}
+
+// An output is what is to be sent on account of a message, or of a daemon's end. Each message ends in a line feed.
+type output struct{ toDaemon, toAgent [][]byte }
+
+// fromAgent notes a line of the agent, and reports whether the daemon is to have it: an answer to a request of a daemon
+// that is dead is nobody's.
+func (r *record) fromAgent(line []byte) (pass bool) {
+	m, ok := bridge.DecodeMessage(bytes.TrimSpace(line))
+	if !ok {
+		return true // the daemon says what is wrong with it
+	}
+	id := string(m.ID)
+	if m.Method == "" {
+		pass = r.asked[id]
+		delete(r.asked, id)
+		return pass
+	}
+	switch m.Method {
+	case "notifications/initialized":
+		r.initialized = true
+	case "notifications/cancelled":
+		r.answer(string(m.Params.Get("requestId")))
+	case "resources/unsubscribe":
+		uri, _ := m.Params.Get("uri").Text()
+		delete(r.subscribed, uri)
+	}
+	if id != "" {
+		r.answer(id) // an id that is used twice gets an error
+		r.requests++
+		q := &request{number: r.requests, method: m.Method, params: slices.Clone(m.Params)}
+		if m.Method != "tools/call" && r.kept+len(line) <= maxKept {
+			q.line = slices.Clone(line)
+			r.kept += len(line)
+		}
+		r.waiting[id] = q
+	}
+	return true
+}
+
+// answer forgets a request, which is nil where none waits under that id.
+func (r *record) answer(id string) *request {
+	q := r.waiting[id]
+	if q != nil {
+		r.kept -= len(q.line)
+		delete(r.waiting, id)
+	}
+	return q
+}
+
+// A gateway writes the method of a notification there, and its results, which may have megabytes, behind the id.
+var notificationHead = []byte(`{"jsonrpc":"2.0","method":`)
+
+const subscriptionID = "io.modelcontextprotocol/subscriptionId"
+
+// fromDaemon notes a line of the daemon, and reports whether the agent is to have it. An error says that the session
+// cannot go on with this daemon.
+func (r *record) fromDaemon(line []byte) (pass bool, out output, err error) {
+	text := bridge.JSON(line)
+	if bytes.HasPrefix(line, notificationHead) {
+		switch method := text.Get("method"); {
+		case method.Is("notifications/subscriptions/acknowledged"):
+			pass, out = r.acknowledged(text.Get("params"))
+			return pass, out, nil
+		case method.Is("notifications/resources/list_changed"):
+			for _, uri := range slices.Sorted(maps.Keys(r.refused)) {
+				out.toDaemon = append(out.toDaemon, r.subscribe(uri))
+			}
+			clear(r.refused)
+		}
+		return true, out, nil
+	}
+	id := string(text.Get("id"))
+	if own, ok := r.own[id]; ok {
+		delete(r.own, id)
+		out, err = r.repeated(own, text)
+		return false, out, err
+	}
+	q := r.answer(id)
+	if q == nil {
+		if id != "" && len(text.Get("method")) > 0 {
+			r.asked[id] = true
+		}
+		return true, out, nil
+	}
+	switch q.method {
+	case "initialize", "logging/setLevel", "resources/subscribe":
+		r.granted(q, text.Get("result"))
+	}
+	return true, out, nil
+}
+
+// granted notes what the next daemon has to be asked for, too. A result is absent where it was refused.
+func (r *record) granted(q *request, result bridge.JSON) {
+	switch {
+	case len(result) == 0:
+	case q.method == "initialize":
+		r.handshake = q.params
+		r.version, _ = result.Get("protocolVersion").Text()
+	case q.method == "logging/setLevel":
+		r.level = q.params
+	default:
+		uri, _ := q.params.Get("uri").Text()
+		r.subscribed[uri] = true
+	}
+}
+
+// acknowledged notes that a listen has begun. One that began at an earlier daemon is nothing new to the agent, which may
+// have missed changes meanwhile.
+func (r *record) acknowledged(params bridge.JSON) (pass bool, out output) {
+	id := params.Get("_meta").Get(subscriptionID)
+	q := r.waiting[string(id)]
+	if q == nil || !q.granted {
+		if q != nil {
+			q.granted = true
+		}
+		return true, out
+	}
+	meta := map[string]any{subscriptionID: json.RawMessage(id)}
+	granted := params.Get("notifications")
+	for _, list := range []string{"resources", "tools"} {
+		if granted.Get(list + "ListChanged").True() {
+			out.toAgent = append(out.toAgent, message{Method: "notifications/" + list + "/list_changed",
+				Params: map[string]any{"_meta": meta}}.line())
+		}
+	}
+	for uri := range granted.Get("resourceSubscriptions").Elements {
+		out.toAgent = append(out.toAgent, message{Method: "notifications/resources/updated",
+			Params: map[string]any{"_meta": meta, "uri": json.RawMessage(uri)}}.line())
+	}
+	return false, out
+}
+
+// errVersion says that a daemon cannot go on with a session.
+var errVersion = errors.New("the pagewire that runs now cannot go on with this session")
+
+// repeated notes the answer to a request of the record.
+func (r *record) repeated(own ownRequest, answer bridge.JSON) (out output, err error) {
+	result := answer.Get("result")
+	switch own.method {
+	case "initialize":
+		if version, _ := result.Get("protocolVersion").Text(); version != r.version {
+			return out, fmt.Errorf("%w: it speaks MCP %q, and the agent was promised %q; start the agent again",
+				errVersion, version, r.version)
+		}
+	case "resources/subscribe":
+		switch {
+		case !r.subscribed[own.uri]: // unsubscribed meanwhile
+		case len(result) == 0:
+			r.refused[own.uri] = true
+		default: // it may have changed while there was no daemon
+			out.toAgent = append(out.toAgent, message{Method: "notifications/resources/updated",
+				Params: map[string]any{"uri": own.uri}}.line())
+		}
+	}
+	return out, nil
+}
+
+// replay is what a daemon that takes another's place is told, and what the agent is: requests that may run again are
+// sent again, and a tool call gets an error, since it may have run.
+func (r *record) replay() (out output) {
+	r.own, r.refused = map[string]ownRequest{}, map[string]bool{}
+	clear(r.asked)
+	if r.handshake != nil {
+		out.toDaemon = append(out.toDaemon, r.repeat(ownRequest{method: "initialize"}, json.RawMessage(r.handshake)))
+		if r.initialized {
+			out.toDaemon = append(out.toDaemon, message{Method: "notifications/initialized"}.line())
+			for _, list := range []string{"resources", "tools"} {
+				out.toAgent = append(out.toAgent, message{Method: "notifications/" + list + "/list_changed"}.line())
+			}
+		}
+		if r.level != nil {
+			out.toDaemon = append(out.toDaemon, r.repeat(ownRequest{method: "logging/setLevel"}, json.RawMessage(r.level)))
+		}
+		for _, uri := range slices.Sorted(maps.Keys(r.subscribed)) {
+			out.toDaemon = append(out.toDaemon, r.subscribe(uri))
+		}
+	}
+	byNumber := func(a, b string) int { return r.waiting[a].number - r.waiting[b].number }
+	for _, id := range slices.SortedFunc(maps.Keys(r.waiting), byNumber) {
+		if q := r.waiting[id]; q.line != nil {
+			out.toDaemon = append(out.toDaemon, q.line)
+			continue
+		}
+		r.answer(id)
+		out.toAgent = append(out.toAgent, message{ID: json.RawMessage(id), Error: restarted}.line())
+	}
+	return out
+}
+
+// repeat makes a request of the record.
+func (r *record) repeat(own ownRequest, params any) []byte {
+	r.last++
+	id := strconv.Quote("pagewire:" + strconv.Itoa(r.last)) // no agent's own
+	r.own[id] = own
+	return message{ID: json.RawMessage(id), Method: own.method, Params: params}.line()
+}
+
+func (r *record) subscribe(uri string) []byte {
+	return r.repeat(ownRequest{"resources/subscribe", uri}, map[string]string{"uri": uri})
+}
+
+// restarted answers what may have run, and is not run again.
+var restarted = map[string]any{
+	"code": -32603,
+	"message": "Pagewire was restarted while this ran, so it may have been done or not: look at the page before you " +
+		"ask for it again",
+	"data": map[string]string{"reason": "restarted"},
+}
+
+// settled reports whether every request has its answer, but for listens.
+func (r *record) settled() bool {
+	for _, q := range r.waiting {
+		if !q.granted {
+			return false
+		}
+	}
+	return true
+}
+
+// A message is one of the record.
+type message struct {
+	Version string          `json:"jsonrpc"`
+	ID      json.RawMessage `json:"id,omitempty"`
+	Method  string          `json:"method,omitempty"`
+	Params  any             `json:"params,omitempty"`
+	Error   any             `json:"error,omitempty"`
+}
+
+// line writes the message. Its parts are JSON that was read, strings and numbers, which always can be written.
+func (m message) line() []byte {
+	m.Version = "2.0"
+	text, err := json.Marshal(m)
+	if err != nil {
+		panic(err)
+	}
+	return append(text, '\n')
+}

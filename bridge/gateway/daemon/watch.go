@@ -1,0 +1,82 @@
+//go:build !js
+
+package daemon
+
+import (
+	"context"
+	"time"
+)
+
+const (
+	// beatEvery is how often a daemon that works is heard.
+	beatEvery = 500 * time.Millisecond
+	// maxSilence is how long a daemon may say nothing, in which it would have been heard three times.
+	maxSilence = 1600 * time.Millisecond
+	// lookEvery is how often that is looked at; twice of it is what counts of a time in which this process did not run.
+	lookEvery = 100 * time.Millisecond
+	// probeTimeout is how long a daemon that is silent may take to answer on a new connection.
+	probeTimeout = 700 * time.Millisecond
+)
+
+// A silence is how long a daemon has said nothing, of the time in which it would have been heard: while this process
+// runs, and its agent reads.
+type silence struct {
+	last time.Time
+	long time.Duration
+}
+
+// look is called every lookEvery, and reports whether that is too long.
+func (s *silence) look(now time.Time, heard bool) bool {
+	s.long += min(now.Sub(s.last), 2*lookEvery)
+	s.last = now
+	if heard {
+		s.long = 0
+	}
+	return s.long >= maxSilence
+}
+
+// watch ends a daemon that hangs, so that another can be started.
+func (p *pipe) watch(ctx context.Context, c *Conn, gone <-chan struct{}) {
+	t := time.NewTicker(lookEvery)
+	defer t.Stop()
+	s := silence{last: time.Now()}
+	for {
+		select {
+		case <-gone:
+			return
+		case <-t.C:
+		}
+		// What the agent does not take keeps the daemon from being read.
+		if !s.look(time.Now(), c.heard.Swap(false) || p.writing.Load()) {
+			continue
+		}
+		s.long = 0
+		if p.probe(ctx) {
+			p.o.Log.Warn("the daemon works, and this connection to it does not: another is made")
+			c.Close()
+			return
+		}
+		if c.heard.Load() {
+			continue
+		}
+		if err := endPeer(c.Conn); err != nil {
+			p.o.Log.Warn("the daemon is silent, and is left alone", "reason", err)
+		} else {
+			p.o.Log.Warn("the daemon hung, and was ended")
+		}
+	}
+}
+
+// probe reports whether a daemon answers on a new connection.
+func (p *pipe) probe(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	hello := p.o.Hello
+	hello.As = AsProbe
+	c, err := p.o.Probe(ctx, hello)
+	if err != nil {
+		return false
+	}
+	c.Close()
+	return true
+}

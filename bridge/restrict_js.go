@@ -1,0 +1,4 @@
+package bridge
+
+// restricts is false: see restrict.go.
+const restricts = false
