@@ -42,6 +42,7 @@ type request struct {
 	params  bridge.JSON
 	line    []byte // nil where it is not sent again
 	granted bool   // a listen that has been acknowledged
+	again   bool   // it was sent to another daemon
 }
 
 // An ownRequest repeats one of the agent's that an earlier daemon has answered.
@@ -159,17 +160,19 @@ func (r *record) granted(q *request, result bridge.JSON) {
 	}
 }
 
-// acknowledged notes that a listen has begun. One that began at an earlier daemon is nothing new to the agent, which may
-// have missed changes meanwhile.
+// acknowledged notes that a listen has begun. One that was sent to an earlier daemon may have missed changes since then;
+// that it begins is nothing new to the agent, if that daemon had acknowledged it.
 func (r *record) acknowledged(params bridge.JSON) (pass bool, out output) {
 	id := params.Get("_meta").Get(subscriptionID)
 	q := r.waiting[string(id)]
-	if q == nil || !q.granted {
-		if q != nil {
-			q.granted = true
-		}
+	if q == nil {
 		return true, out
 	}
+	pass = !q.granted
+	if q.granted = true; !q.again {
+		return pass, out
+	}
+	q.again = false
 	meta := map[string]any{subscriptionID: json.RawMessage(id)}
 	granted := params.Get("notifications")
 	for _, list := range []string{"resources", "tools"} {
@@ -182,7 +185,7 @@ func (r *record) acknowledged(params bridge.JSON) (pass bool, out output) {
 		out.toAgent = append(out.toAgent, message{Method: "notifications/resources/updated",
 			Params: map[string]any{"_meta": meta, "uri": json.RawMessage(uri)}}.line())
 	}
-	return false, out
+	return pass, out
 }
 
 // errVersion says that a daemon cannot go on with a session.
@@ -233,6 +236,7 @@ func (r *record) replay() (out output) {
 	byNumber := func(a, b string) int { return r.waiting[a].number - r.waiting[b].number }
 	for _, id := range slices.SortedFunc(maps.Keys(r.waiting), byNumber) {
 		if q := r.waiting[id]; q.line != nil {
+			q.again = true
 			out.toDaemon = append(out.toDaemon, q.line)
 			continue
 		}
