@@ -131,9 +131,9 @@ test-js: $(BUILD) $(VIEWS) $(RIVALS) ## JS level: tsc, node --test, and the buil
 	@files=$$(find js/test idl -name '*.test.mjs'); test -n "$$files" || { echo "no *.test.mjs in js/test or idl" >&2; exit 1; }; \
 		node --test $(if $(RUN),--test-name-pattern '$(RUN)') --test-reporter=spec --test-reporter-destination=stdout \
 		--test-reporter=tap --test-reporter-destination=$(RESULTS)/js.tap $$files
-	$(if $(RUN),,$(call gotest,js-build,go test -json ./js/build/...))
+	$(if $(RUN),,$(call gotest,js-build,go test -json -race ./js/build/...))
 	@# The native level runs these packages without the files of the build, and these tests are about the files.
-	$(if $(RUN),,$(call gotest,js-assets,go test -json -tags pagewire_assets -run '$(OF_ASSETS)' $(ASSETS_PACKAGES)))
+	$(if $(RUN),,$(call gotest,js-assets,go test -json -race -tags pagewire_assets -run '$(OF_ASSETS)' $(ASSETS_PACKAGES)))
 
 test-browser: $(BUILD) browser $(PEERS) $(VIEWS) $(SUITES) $(AGENT) ## Browser level: headless Chromium. PKG=./e2e RUN=TestStory narrow it
 	$(call gotest,browser,go test -json -count=1 -timeout 60m -parallel 4 $(if $(RUN),-run '$(RUN)') \
@@ -188,7 +188,7 @@ test-readme: # What the README says, in this directory, as who has just cloned i
 gotest = @mkdir -p $(RESULTS); $(GOTESTSUM) --jsonfile $(RESULTS)/$(1).json --raw-command -- $(2)
 
 ##@ To release it:
-release: $(NPM) tinygo ## Make all that is released as VERSION (such as 0.2.0-rc.1) into dist/release/, check and list it
+release: $(NPM) tinygo ## Make all that is released as VERSION (such as 0.2.0-rc.1) into dist/release/, and list it
 	@go run ./js/build/release -version '$(VERSION)'
 	@# It asks for a tag and a remote, neither of which a clone has to have.
 	@GORELEASER_CURRENT_TAG='v$(VERSION)' GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=remote.origin.url \

@@ -22,8 +22,8 @@ import (
 )
 
 // linked are the packages that are in the wasm of a page, each behind those that it imports.
-var linked = []string{"bridge/wire", "bridge/coalesce", "bridge/resource", "bridge", "bridge/view", "wasm",
-	"wasm/views"}
+var linked = []string{"bridge/wire", "bridge/coalesce", "bridge/resource", "bridge", "bridge/view",
+	"wasm/compiler", "wasm", "wasm/views"}
 
 func TestPageCodeNeedsNoReflection(t *testing.T) {
 	files := token.NewFileSet()

@@ -18,6 +18,7 @@ import (
 	"unsafe"
 
 	"github.com/pagewire/pagewire/bridge"
+	"github.com/pagewire/pagewire/wasm/compiler"
 )
 
 // What an export returns.
@@ -41,7 +42,7 @@ func start(o bridge.Options) {
 
 // contain ends every export: a panic becomes dead, and whatever fell due is told to JavaScript.
 func contain(status *int32) {
-	if recovers {
+	if compiler.Recovers {
 		if r := recover(); r != nil {
 			died = true
 			report("core stopped" + reason(r))

@@ -109,6 +109,7 @@ export async function attach(page: PortSource, module: WebAssembly.Module, optio
   };
   /** Writes `s` to the instance and returns its length in bytes, or -1 if it is longer than `most`. */
   const write = (e: Exports, s: string, most: number): number => {
+    if (!s) return 0;
     // A UTF-16 unit takes three bytes of UTF-8 at the most.
     const room = Math.min(s.length * 3, most);
     const at = e.buffer(room) >>> 0;

@@ -1,6 +1,6 @@
 // The options: every site that the user has allowed, the switch that stops all, and what was refused.
 import { render } from "preact";
-import { Gateway, Only, Stop } from "./parts.tsx";
+import { Gateway, Switch } from "./parts.tsx";
 import { follow, type Shown } from "./state.ts";
 
 const root = document.getElementById("app")!;
@@ -14,8 +14,8 @@ const draw = (shown: Shown) =>
       <main>
         <section aria-labelledby="sites">
           <h2 id="sites">Allowed sites</h2>
-          <Stop shown={shown} act={act} />
-          <Only shown={shown} act={act} />
+          <Switch id="stop" on={shown.stopped} act={act} />
+          <Switch id="only" on={shown.only} act={act} />
           {!shown.origins.length && (
             <p class="empty">
               {shown.only

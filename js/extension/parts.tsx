@@ -127,32 +127,23 @@ function SiteCard({ site: { origin, pages }, shown, act }: { site: Site; shown: 
   );
 }
 
-export function Stop({ shown, act }: { shown: Shown; act: Do }) {
-  return (
-    <label class="switch">
-      <input
-        id="stop"
-        type="checkbox"
-        role="switch"
-        checked={shown.stopped}
-        onChange={(e) => act({ do: "stop", on: e.currentTarget.checked })}
-      />
-      Stop all sites
-    </label>
-  );
-}
+const labels = {
+  stop: "Stop all sites",
+  only: "Only in pages of allowed sites: other sites cannot see that Pagewire is installed",
+};
 
-export function Only({ shown, act }: { shown: Shown; act: Do }) {
+/** A setting of the extension that is on or off. */
+export function Switch({ id, on, act }: { id: keyof typeof labels; on: boolean; act: Do }) {
   return (
     <label class="switch">
       <input
-        id="only"
+        id={id}
         type="checkbox"
         role="switch"
-        checked={shown.only}
-        onChange={(e) => act({ do: "only", on: e.currentTarget.checked })}
+        checked={on}
+        onChange={(e) => act({ do: id, on: e.currentTarget.checked })}
       />
-      Only in pages of allowed sites: other sites cannot see that Pagewire is installed
+      {labels[id]}
     </label>
   );
 }

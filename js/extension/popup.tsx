@@ -1,6 +1,6 @@
 // The popup: what the page in front offers, and the user's word on it.
 import { render } from "preact";
-import { Gateway, originOf, Sites, Stop } from "./parts.tsx";
+import { Gateway, originOf, Sites, Switch } from "./parts.tsx";
 import { follow, type Shown } from "./state.ts";
 
 const root = document.getElementById("app")!;
@@ -25,7 +25,7 @@ const draw = () => {
         <Sites shown={shown} tab={tab} here={here} act={act} />
       </main>
       <footer>
-        <Stop shown={shown} act={act} />
+        <Switch id="stop" on={shown.stopped} act={act} />
         <Gateway shown={shown} />
       </footer>
     </>,

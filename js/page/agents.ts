@@ -122,7 +122,7 @@ export function agents(early: Omit<Early, "start" | "failed">) {
       };
       const onenvelope = async (direction: unknown, payload: unknown) => {
         if (silent) return;
-        if (direction === "server-to-client" && payload === ready && !said--) {
+        if (direction === "server-to-client" && !said--) {
           silent = true;
           warn("pagewire: another MCP server answers on 'mcp-default'; Pagewire does not.");
         }
@@ -142,12 +142,14 @@ export function agents(early: Omit<Early, "start" | "failed">) {
       const onmessage = (event: MessageEvent) => {
         if (!event.isTrusted) return; // an origin that a script has made up
         const data = messageData(event);
+        if (!isObject(data)) return;
+        const { type, channel, direction, payload } = data as { [member: string]: unknown };
+        // Each answer of ours comes here too. The browser is not asked for its origin and source, which takes time.
+        if (direction === "server-to-client" && payload !== ready) return;
         const from = messageOrigin(event);
         const source = messageSource(event);
-        if (!isObject(data)) return;
         // Every opaque origin is called "null": equal names, different origins.
         const own = from === origin && from !== "null";
-        const { type, channel, direction, payload } = data as { [member: string]: unknown };
         if (type === "pagewire:connect") {
           const ports = messagePorts(event);
           let known = own;

@@ -38,13 +38,14 @@ export interface Enumeration {
 /** A method of the page API: its name, the types of its arguments, and how many of them it needs. */
 export type Operation = readonly [name: string, types: readonly Type[], required: number];
 
+const fail = (what: string): never => {
+  throw new TypeError(what);
+};
+
 /** Converts `value`, or throws a TypeError whose message starts with `where`. */
 export function convert(type: Type, value: unknown, where: string): unknown {
-  const fail = (what: string) => {
-    throw new TypeError(where + what);
-  };
   if (type === "DOMString" || type === "USVString") {
-    if (typeof value === "symbol") fail("Cannot convert a Symbol value to a string");
+    if (typeof value === "symbol") fail(where + "Cannot convert a Symbol value to a string");
     const text = `${value}`;
     return type === "DOMString" ? text : toWellFormed(text);
   }
@@ -52,31 +53,32 @@ export function convert(type: Type, value: unknown, where: string): unknown {
   if (type === "double" || type === "unsigned long" || type === "unsigned long long") {
     const number = +(value as number);
     const finite = number - number === 0;
-    if (type === "double") return finite ? number : fail("The provided double value is non-finite.");
+    if (type === "double") return finite ? number : fail(where + "The provided double value is non-finite.");
     // The integers are [EnforceRange]; the generator knows no other.
     const integer = number - (number % 1);
     if (!finite || integer < 0 || integer > (type === "unsigned long" ? 0xffffffff : 2 ** 53 - 1))
-      fail(`Value is outside the '${type}' value range.`);
+      fail(`${where}Value is outside the '${type}' value range.`);
     return integer || 0; // not -0
   }
-  if (type === "function") return typeof value === "function" ? value : fail("The given value is not a function.");
-  if (type === "object") return isObject(value) ? value : fail("Failed to convert value to 'object'.");
+  if (type === "function")
+    return typeof value === "function" ? value : fail(where + "The given value is not a function.");
+  if (type === "object") return isObject(value) ? value : fail(where + "Failed to convert value to 'object'.");
   if (type === "AbortSignal") {
     try {
       aborted(value);
     } catch {
-      fail("Failed to convert value to 'AbortSignal'.");
+      fail(where + "Failed to convert value to 'AbortSignal'.");
     }
     return value;
   }
   if ("enumeration" in type) {
     const text = convert("DOMString", value, where);
     for (let i = 0; i < type.values.length; i++) if (type.values[i] === text) return text;
-    fail(`The provided value '${text}' is not a valid enum value of type ${type.enumeration}.`);
+    fail(`${where}The provided value '${text}' is not a valid enum value of type ${type.enumeration}.`);
   }
   if ("dictionary" in type) {
     if (!isObject(value) && !(value == null && type.optional))
-      fail(`The provided value is not of type '${type.dictionary}'.`);
+      fail(`${where}The provided value is not of type '${type.dictionary}'.`);
     // No prototype, so that JSON.stringify finds no toJSON that a library put on Object.prototype.
     const out: Record<string, unknown> = { __proto__: null };
     for (let i = 0; i < type.members.length; i++) {
@@ -90,9 +92,9 @@ export function convert(type: Type, value: unknown, where: string): unknown {
     }
     return out;
   }
-  if (!isObject(value)) fail("The provided value cannot be converted to a sequence.");
+  if (!isObject(value)) fail(where + "The provided value cannot be converted to a sequence.");
   const iterate = (value as Iterable<unknown>)[Symbol.iterator];
-  if (typeof iterate !== "function") fail("The object must have a callable @@iterator property.");
+  if (typeof iterate !== "function") fail(where + "The object must have a callable @@iterator property.");
   const list: unknown[] = [];
   const once = { [Symbol.iterator]: () => apply(iterate, value, []) as Iterator<unknown> };
   for (const item of once) list[list.length] = convert((type as readonly [Type])[0], item, where);

@@ -118,17 +118,19 @@ const touch = (key: string) => {
 };
 
 export function notify(uri: string, where: string): void {
-  const key = keyOf(uri, where);
+  const known = entries.has(uri);
+  const key = known ? uri : canonical(uri, where);
   stats.notified++;
   // Unknown or not: it may be an expansion of a template, or carry the parameters of a uriSchema. The core matches
   // those. Without a core nobody can be watching.
-  if (!entries.has(key)) stats.unknown++;
+  if (!known && !entries.has(key)) stats.unknown++;
   // The core merges updates, over time. But a call of it costs up to 9 us while the wasm is cold, and a loop of 10,000
   // took 120 ms, longer than the core's interval. So what follows the first call within a turn makes one more at the
   // turn's end; no agent can tell, for reads do not run before.
-  const again = told.has(key);
-  told.set(key, again);
+  const again = told.get(key);
   if (again) return;
+  told.set(key, again === false);
+  if (again === false) return;
   touch(key);
   microtask(() => {
     if (told.get(key)) touch(key);

@@ -18,6 +18,7 @@ import (
 	"unsafe"
 
 	"github.com/pagewire/pagewire/bridge/view"
+	"github.com/pagewire/pagewire/wasm/compiler"
 )
 
 // What exports return: a number of their own, or dead.
@@ -36,7 +37,7 @@ var (
 
 // contain ends every export: a panic becomes dead, and what falls due next is told to JavaScript.
 func contain(status *int32) {
-	if recovers {
+	if compiler.Recovers {
 		if r := recover(); r != nil {
 			died = true
 			report("views stopped" + reason(r))

@@ -314,21 +314,25 @@ func (n *Node) hasPages(m *message) {
 	n.counts.has.Add(1)
 	for _, line := range m.lines() {
 		words := strings.Split(line, " ")
-		for _, acts := range []bool{true, false} {
-			n.mu.Lock()
-			r := n.readers[readerKey{words[0], acts}]
-			n.mu.Unlock()
-			if r == nil {
-				continue
+		n.eachReader(words[0], len(line), func(r *Reader) {
+			delete(r.awaited, m.from)
+			for _, word := range words[1:] {
+				page, _ := strconv.ParseUint(word, 10, 64) // 0, which is none, for what is no number
+				r.open(pageKey{m.from, page})
 			}
-			r.do(len(line), func() {
-				delete(r.awaited, m.from)
-				for _, word := range words[1:] {
-					page, _ := strconv.ParseUint(word, 10, 64) // 0, which is none, for what is no number
-					r.open(pageKey{m.from, page})
-				}
-				r.check()
-			})
+			r.check()
+		})
+	}
+}
+
+// eachReader has something done for each gateway of the user here, by its goroutine: what it holds has so many bytes.
+func (n *Node) eachReader(user string, bytes int, do func(*Reader)) {
+	for _, acts := range []bool{true, false} {
+		n.mu.Lock()
+		r := n.readers[readerKey{user, acts}]
+		n.mu.Unlock()
+		if r != nil {
+			r.do(bytes, func() { do(r) })
 		}
 	}
 }
@@ -688,19 +692,11 @@ func (n *Node) sayFound() {
 
 // hasFound takes what another node has found: who watches it here is told.
 func (n *Node) hasFound(m *message) {
-	for _, acts := range []bool{true, false} {
-		n.mu.Lock()
-		r := n.readers[readerKey{m.word(1), acts}]
-		n.mu.Unlock()
-		if r == nil {
-			continue
+	n.eachReader(m.word(1), len(m.body)+1, func(r *Reader) {
+		if which := m.from + " " + m.word(0); !slices.Contains(r.findings[:], which) {
+			r.findings[r.found%len(r.findings)] = which
+			r.found++
+			r.Gateway.Touch(string(m.body))
 		}
-		r.do(len(m.body)+1, func() {
-			if which := m.from + " " + m.word(0); !slices.Contains(r.findings[:], which) {
-				r.findings[r.found%len(r.findings)] = which
-				r.found++
-				r.Gateway.Touch(string(m.body))
-			}
-		})
-	}
+	})
 }

@@ -1,11 +1,12 @@
 //go:build js && wasm && tinygo
 
-package main
+// Package compiler has what differs between the two compilers of the wasm: Go and TinyGo.
+package compiler
 
 import "unsafe"
 
-// recovers: TinyGo cannot recover on wasm. A panic is a trap there, which JavaScript sees as an exception.
-const recovers = false
+// Recovers is false, since TinyGo cannot recover on wasm. A panic is a trap there, which JavaScript sees as an exception.
+const Recovers = false
 
 // arc4random takes the place of the C library's, from which the runtime has the seed of its maps: that one brings a
 // cipher, and printf, 7 KB of brotli.
