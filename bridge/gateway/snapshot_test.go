@@ -356,6 +356,8 @@ func TestSnapshotsOfSeveralAgents(t *testing.T) {
 			[]byte(`"b","n":1`))}, "", map[string]int{"a": 1, "c": 3, "b": 4, "new": 5}},
 		"one that has a number twice": {[][]byte{bytes.ReplaceAll(newer, []byte(`"n":2`), []byte(`"n":3`))}, "",
 			map[string]int{"a": 1, "c": 3, "b": 4, "new": 5}},
+		"tabs that nobody remembers": {[][]byte{bytes.ReplaceAll(newer, []byte(`"last":3`), []byte(`"last":9`))}, "",
+			map[string]int{"a": 1, "b": 2, "c": 3, "new": 10}},
 		"a tab that was first": {[][]byte{newer}, "new", map[string]int{"new": 1, "b": 2, "c": 3, "a": 4}},
 	} {
 		t.Run(name, func(t *testing.T) {
