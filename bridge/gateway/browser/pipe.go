@@ -27,7 +27,7 @@ type Piped struct {
 // profile, that goes with it.
 const maxTemp = 103 - 46
 
-// StartPiped runs a browser with WebMCP on, in a process group of its own. o.Profile must be a directory, which stays;
+// StartPiped runs a browser with WebMCP on, in a session of its own. o.Profile must be a directory, which stays;
 // of o.Open it opens the first. The browser's process has held, a file or nil, open for as long as it lives; on Windows
 // it has not.
 func StartPiped(o StartOptions, held *os.File) (*Piped, error) {

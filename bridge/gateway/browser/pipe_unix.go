@@ -14,7 +14,7 @@ func givePipe(cmd *exec.Cmd, its, _ [2]*os.File, held *os.File) error {
 	if held != nil {
 		cmd.ExtraFiles = append(cmd.ExtraFiles, held)
 	}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // what ends our group or our terminal does not reach it
 	return nil
 }
 

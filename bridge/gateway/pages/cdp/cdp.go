@@ -21,6 +21,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math/rand/v2"
 	"net/http"
 	"net/url"
 	"strings"
@@ -75,6 +76,9 @@ func Run(ctx context.Context, g *gateway.Gateway, o Options) error {
 	defer stop()
 	b := &attachment{link: newLink(conn), g: g, log: o.Log, ctx: ctx, inject: script, gateway: o.Gateway,
 		sessions: map[string]*session{}, tabs: map[string]*tab{}}
+	// Ids of commands begin anywhere, below the 31 bits that the browser takes: a launched one may still answer commands
+	// of a daemon that has died.
+	b.link.last = rand.Int64N(1 << 30)
 	var ended sync.WaitGroup
 	defer ended.Wait()
 	ended.Go(b.link.write)

@@ -132,6 +132,7 @@ type rig struct {
 	site    *site
 	uri     string // the state of a page of the site
 	browser *browser.Browser
+	dial    func(ctx context.Context) (Conn, error) // or nil, to browser.URL
 	killed  bool
 	g       *gateway.Gateway
 	log     *testkit.Log
@@ -225,7 +226,7 @@ func (r *rig) attach() {
 	g := gateway.New(gateway.Options{Log: log})
 	ctx, cancel := context.WithCancel(context.Background())
 	returned := make(chan error, 1)
-	go func() { returned <- Run(ctx, g, Options{URL: r.browser.URL, Inject: r.inject, Log: log}) }()
+	go func() { returned <- Run(ctx, g, Options{URL: r.browser.URL, Dial: r.dial, Inject: r.inject, Log: log}) }()
 	var once sync.Once
 	var result error
 	r.g = g

@@ -1,0 +1,323 @@
+//go:build !js && linux
+
+package launched
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/pagewire/pagewire/bridge/testkit"
+)
+
+// roles are the processes that tests kill.
+var roles = map[string]func(socket string){
+	// A daemon that says and hears as much as it can, and the tab's state.
+	"daemon": func(socket string) {
+		go func() {
+			io.Copy(io.Discard, os.Stdin)
+			os.Exit(0)
+		}()
+		l, err := listen(socket)
+		if err != nil {
+			panic(err)
+		}
+		serve(NewServer(func(ctx context.Context, b *Browser, _ bool) error {
+			conn, err := b.Dial(ctx)
+			if err != nil {
+				return err
+			}
+			tab, err := newDevtools(conn).tab()
+			if err != nil {
+				return err
+			}
+			text := strings.Repeat("x", 200_000)
+			for n := 0; ; n++ {
+				tab.evaluate("'" + text + "'")
+				if n%10 == 9 {
+					fmt.Println(tab.evaluate("globalThis.state"))
+				}
+			}
+		}, slog.New(slog.DiscardHandler)), l)
+	},
+	// A holder that leaves when its standard input ends.
+	"holder": func(socket string) {
+		h := NewHolder(Options{})
+		go hold(h, socket, nil)
+		io.Copy(io.Discard, os.Stdin)
+		h.Release(context.Background())
+	},
+}
+
+// A process is one that plays a role.
+type process struct {
+	*exec.Cmd
+	t    testing.TB
+	in   io.Closer
+	says <-chan string // line by line
+}
+
+func (h *home) process(role string) *process {
+	h.t.Helper()
+	p := &process{Cmd: exec.Command(os.Args[0], role, h.socket), t: h.t}
+	p.Stderr = h.log
+	in, err := p.StdinPipe()
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	out, err := p.StdoutPipe()
+	if err == nil {
+		err = p.Start()
+	}
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	h.t.Cleanup(p.leave)
+	says := make(chan string)
+	go func() {
+		defer close(says)
+		for scanner := bufio.NewScanner(out); scanner.Scan(); {
+			says <- scanner.Text()
+		}
+	}()
+	p.in, p.says = in, says
+	return p
+}
+
+func (p *process) kill() {
+	p.Process.Kill()
+	p.wait()
+}
+
+// leave has a holder leave, or a daemon end, and waits until it has gone.
+func (p *process) leave() {
+	p.in.Close()
+	p.wait()
+}
+
+func (p *process) wait() {
+	for range p.says {
+	}
+	p.Wait()
+}
+
+// Each daemon is killed while it speaks, in the middle of a command or of a message or between two.
+func TestABrowserOutlivesItsDaemons(t *testing.T) {
+	h := newHome(t)
+	first := h.daemon()
+	leave := h.holder(Options{Open: []string{document}})
+	defer leave()
+	tab := h.tab(first)
+	tab.loaded(t)
+	if got := tab.evaluate("globalThis.state = 'kept'"); got != "kept" {
+		t.Fatal(got)
+	}
+	second := h.holder(Options{})
+	defer second()
+	first.holding(2)
+	browser := h.browser()
+	first.retire()
+	for range 5 {
+		daemon := h.process("daemon")
+		if got := testkit.Receive(t, "the next daemon speaks with the browser", daemon.says); got != "kept" {
+			t.Errorf("it finds %q", got)
+		}
+		daemon.kill()
+		if err := os.Remove(h.socket); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := h.tab(h.daemon()).evaluate("globalThis.state"); got != "kept" || h.browser() != browser {
+		t.Errorf("the last daemon finds %q, in another browser than %d", got, browser)
+	}
+}
+
+// Agents that come at the same time share one browser, which the last of them ends, whoever has started it and however
+// that one has gone.
+func TestTheLastHolderEndsTheBrowser(t *testing.T) {
+	for name, goes := range map[string]func(*process){"leaves": (*process).leave, "is killed": (*process).kill} {
+		t.Run("the starter "+name, func(t *testing.T) {
+			h := newHome(t)
+			d := h.daemon()
+			starter := h.process("holder")
+			tab := h.tab(d)
+			browser := h.browser()
+			var others [3]*process
+			for i := range others {
+				others[i] = h.process("holder")
+			}
+			d.holding(4)
+			goes(starter)
+			d.holding(3)
+			for i, other := range others {
+				// What the browser says on standard error is heard by nobody.
+				if got := tab.evaluate("console.error('x'), 6*7"); got != "42" || h.browser() != browser {
+					t.Fatalf("%d of 3 have gone, and it says %q", i, got)
+				}
+				if i%2 == 0 {
+					other.leave()
+				} else {
+					other.kill()
+				}
+			}
+			h.nothingLeft()
+		})
+	}
+}
+
+// One that has died is replaced, by its starter or else by another holder.
+func TestABrowserThatCrashesIsReplaced(t *testing.T) {
+	h := newHome(t)
+	d := h.daemon()
+	starter := h.process("holder")
+	h.tab(d)
+	h.process("holder")
+	d.holding(2)
+	starter.kill()
+	d.holding(1)
+	for range maxCrashes {
+		kill(t, h.browser(), syscall.SIGKILL)
+		h.tab(d)
+		d.holding(1)
+	}
+	kill(t, h.browser(), syscall.SIGKILL)
+	testkit.Eventually(t, "it is not replaced any more", func() bool { return h.log.Has("again and again") })
+	h.nothingLeft()
+}
+
+// One that its user has closed stays closed, until a process comes that wants one: all holders have that.
+func TestABrowserThatIsClosedStaysClosed(t *testing.T) {
+	for name, end := range map[string]func(h *home, tab tab){
+		"by its user":   func(_ *home, tab tab) { tab.call("", "Browser.close", "{}") },
+		"by the system": func(h *home, _ tab) { kill(h.t, h.browser(), syscall.SIGTERM) },
+	} {
+		for _, starterIsThere := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s, the starter is there: %v", name, starterIsThere), func(t *testing.T) {
+				h := newHome(t)
+				d := h.daemon()
+				starter := h.process("holder")
+				tab := h.tab(d)
+				h.process("holder")
+				d.holding(2)
+				n := 3
+				if !starterIsThere {
+					starter.kill()
+					n--
+					d.holding(1)
+				}
+				end(h, tab)
+				h.nothingLeft()
+				h.process("holder")
+				h.tab(d)
+				d.holding(n)
+			})
+		}
+	}
+}
+
+// One that does not end when nobody has its pipe any more is killed.
+func TestABrowserThatIsStuck(t *testing.T) {
+	h := newHome(t)
+	d := h.daemon()
+	leave := h.holder(Options{})
+	h.tab(d)
+	kill(t, h.browser(), syscall.SIGSTOP)
+	leave()
+	if left := h.profiles(); len(left) > 0 {
+		t.Errorf("its starter leaves %v", left)
+	}
+}
+
+func TestABrowserThatCannotBeStarted(t *testing.T) {
+	h := newHome(t)
+	t.Setenv("PAGEWIRE_BROWSER", "/bin/false")
+	d := h.daemon()
+	for range 2 {
+		leave := h.holder(Options{})
+		defer leave()
+	}
+	testkit.Eventually(t, "each one tries, and says so", func() bool {
+		return h.log.Count("a browser cannot be launched") == 2
+	})
+	t.Setenv("PAGEWIRE_BROWSER", "")
+	leave := h.holder(Options{})
+	defer leave()
+	h.tab(d)
+}
+
+// What a daemon leaves that dies in the middle of all: half a command, half a message, commands without an answer, and
+// sessions with what was switched on in them.
+func TestWhatADeadDaemonLeaves(t *testing.T) {
+	newHome(t)
+	s, b, err := Start(t.Context(), Options{Open: []string{document}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.End(b)
+	dead := dialed(t, b)
+	dead.loaded(t)
+	for _, c := range [][2]string{
+		{"Runtime.enable", "{}"},
+		{"Runtime.addBinding", `{"name":"bound"}`},
+		{"Page.enable", "{}"},
+		{"Page.addScriptToEvaluateOnNewDocument", `{"source":"globalThis.added = true","runImmediately":true}`},
+		{"Runtime.evaluate", `{"expression":"globalThis.state = added && typeof bound"}`},
+	} {
+		if _, err := dead.call(dead.session, c[0], c[1]); err != nil {
+			t.Fatal(c[0], err)
+		}
+	}
+	b.use(nil)
+	half := make([]byte, 100_000)
+	evaluate := `,"sessionId":"` + dead.session + `","method":"Runtime.evaluate","params":{"awaitPromise":true,"expression":`
+	for _, command := range []string{
+		`{"id":1000` + evaluate + `"'x'.repeat(3e5)"}}` + "\x00",
+		`{"id":1001` + evaluate + `"new Promise(() => 0)"}}` + "\x00",
+		`{"id":1002,"method":"Target.createTarget","params":{"url":"about:bl`,
+	} {
+		if _, err := b.to.WriteString(command); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := io.ReadFull(b.from, half); err != nil {
+		t.Fatal(err)
+	}
+	tab := dialed(t, b)
+	if got := tab.evaluate("state"); got != "function" {
+		t.Errorf("the state is %q", got)
+	}
+	if _, err := tab.call(tab.session, "Page.reload", "{}"); err != nil {
+		t.Fatal(err)
+	}
+	testkit.Eventually(t, "the tab is as new", func() bool {
+		return tab.evaluate("typeof state + typeof bound + typeof added + document.readyState") ==
+			"undefinedundefinedundefinedcomplete"
+	})
+}
+
+func TestNothingListens(t *testing.T) {
+	for port, listens := range map[string]bool{"": false, "0": true} {
+		t.Run("port "+port, func(t *testing.T) {
+			h := newHome(t)
+			s, b, err := Start(t.Context(), Options{DebugPort: port, Open: []string{"data:,a", "data:,b"}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.End(b)
+			any := false
+			for pid := range h.processes() {
+				any = any || len(testkit.Listens(t, pid)) > 0
+			}
+			if any != listens || strings.HasPrefix(s.URL, "ws://127.0.0.1:") != listens {
+				t.Errorf("it listens: %v, at %q", any, s.URL)
+			}
+		})
+	}
+}

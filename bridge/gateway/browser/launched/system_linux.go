@@ -1,0 +1,51 @@
+//go:build !js
+
+package launched
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// adopt makes this process the parent of whatever its children leave behind, so that reap can wait for it: where the
+// first process of a container waits for nobody, each browser would leave four zombies.
+func adopt() { unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }
+
+// reapTime is how long a browser's other processes may go on when it has ended. They take some 20 ms.
+const reapTime = time.Second
+
+// reap waits until the processes are gone that a browser has left to this one: its zygotes, and its crash handlers,
+// which leave its session. The browser itself must have been waited for.
+func reap() {
+	for end := time.Now().Add(reapTime); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
+		left := adopted()
+		if len(left) == 0 {
+			return
+		}
+		for _, pid := range left {
+			syscall.Wait4(pid, nil, syscall.WNOHANG, nil)
+		}
+	}
+}
+
+// adopted lists the children of this process, but for those that run this program: who has started them waits for them.
+func adopted() (pids []int) {
+	ours, _ := os.ReadFile("/proc/self/comm")
+	lists, _ := filepath.Glob("/proc/self/task/*/children")
+	for _, list := range lists {
+		text, _ := os.ReadFile(list)
+		for _, field := range bytes.Fields(text) {
+			comm, err := os.ReadFile("/proc/" + string(field) + "/comm")
+			if pid, atoiErr := strconv.Atoi(string(field)); err == nil && atoiErr == nil && !bytes.Equal(comm, ours) {
+				pids = append(pids, pid)
+			}
+		}
+	}
+	return pids
+}
