@@ -96,6 +96,8 @@ var packages = []row{
 	{"bridge/gateway/pages/extension", native, "bridge/gateway/internal/...", "github.com/coder/websocket"},
 	{"bridge/gateway/agents", native, "bridge bridge/gateway", "github.com/modelcontextprotocol/go-sdk"},
 	{"bridge/gateway/access", native, "bridge/gateway/weborigin bridge/gateway/internal/...", ""},
+	{"bridge/gateway/daemon", native, "bridge bridge/gateway/internal/...", "github.com/fsnotify/fsnotify golang.org/x/mod " +
+		"golang.org/x/sys"},
 	{"bridge/gateway/hub", native, "bridge/gateway bridge/gateway/mcpconn bridge/gateway/access " +
 		"bridge/gateway/internal/...",
 		"github.com/coder/websocket github.com/go-json-experiment/json"},
@@ -228,6 +230,9 @@ func TestDesktopLinksNothingOfTheFleet(t *testing.T) {
 	}
 }
 
+// byTarget are the two files that say what a page's core lacks: one constant.
+var byTarget = []string{"bridge/restrict.go", "bridge/restrict_js.go"}
+
 func TestPageSourcesStayFitForThePage(t *testing.T) {
 	root, seen := "..", 0
 	for dir, files := range sources(t, root) {
@@ -242,7 +247,9 @@ func TestPageSourcesStayFitForThePage(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			report(t, checkConstraint(packages[row].home, dir+"/"+name, text))
+			if !slices.Contains(byTarget, dir+"/"+name) {
+				report(t, checkConstraint(packages[row].home, dir+"/"+name, text))
+			}
 			if packages[row].home >= page && !strings.HasSuffix(name, "_test.go") {
 				report(t, checkSource(packages[row].home, dir+"/"+name, text))
 				seen++
