@@ -13,7 +13,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -356,45 +355,6 @@ func TestAgentThatReadsNothing(t *testing.T) {
 		t.Errorf("daemons %v, want 1", n)
 	}
 	a.cmd.Process.Kill()
-}
-
-// Only the process that the kernel names is ended, and not this one, nor one that a debugger has.
-func TestEndOfThePeer(t *testing.T) {
-	if err := endPeer(memory{}); err == nil {
-		t.Error("what is no socket was ended")
-	}
-	m := newMachine(t)
-	a := m.connect(testkit.Legacy)
-	c, err := m.dial(AsCommand)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	runtime.LockOSThread() // whose debugger it is is a thread's
-	defer runtime.UnlockOSThread()
-	if err := syscall.PtraceAttach(c.Daemon.PID); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := syscall.Wait4(c.Daemon.PID, nil, syscall.WALL, nil); err != nil {
-		t.Fatal(err)
-	}
-	if err := endPeer(c.Conn); !errors.Is(err, errTraced) {
-		t.Errorf("a debugger has it: %v", err)
-	}
-	if err := syscall.PtraceDetach(c.Daemon.PID); err != nil {
-		t.Fatal(err)
-	}
-	if err := endPeer(c.Conn); err != nil {
-		t.Error(err)
-	}
-	io.Copy(io.Discard, c.In)
-	if err := endPeer(c.Conn); err != nil {
-		t.Errorf("it has gone: %v", err)
-	}
-	a.reads(t, "0")
-	if n := m.daemons(); len(n) != 2 {
-		t.Errorf("daemons %v, want 2", n)
-	}
 }
 
 func TestRandomEndsLeaveNothing(t *testing.T) {
