@@ -47,7 +47,7 @@ WASM_PACKAGES    = $$(GOOS=js GOARCH=wasm go list ./bridge/... ./wasm/...)
 INT32           := $(filter linux/amd64,$(shell go env GOHOSTOS)/$(shell go env GOHOSTARCH))
 ASSETS_PACKAGES := ./bridge/gateway/assets ./bridge/cmd/pagewire
 OF_ASSETS       := ^Test(Assets|FilesAreAll|InspectorIsThere|Doctor)
-CONCURRENT_PACKAGES := ./bridge/gateway ./bridge/gateway/hub ./bridge/gateway/agents ./bridge/gateway/inspect \
+CONCURRENT_PACKAGES := ./bridge/gateway ./bridge/gateway/daemon ./bridge/gateway/agents ./bridge/gateway/inspect \
 	./bridge/gateway/pages/extension ./bridge/viewhost ./bridge/cmd/pagewire
 
 # What a level needs to be built first; make test has built it.
@@ -70,15 +70,12 @@ demo: build $(if $(ONCE)$(FLEET),,site) ## Serve the demo and the manual, and te
 	@go build -o bin/ ./bridge/gateway/browser/ensure && { bin/ensure $(if $(ONCE),,|| true); }
 	@go run ./demo$(if $(FLEET),/fleet) $(if $(ONCE),-once)
 
-# Browsers wait more than they work: beside them the other levels run, one after the other. What two levels install is
-# there before.
-test: build $(VIEWS) ## Run every test; say how many ran at each level, and what had compiled the core
+test: build ## Run every test; say how many ran at each level, and what had compiled the core
 	@rm -rf $(RESULTS) && mkdir -p $(RESULTS) && cp dist/meta/core $(RESULTS)/core
-	@run() { for level; do \
+	@for level in $(LEVELS); do \
 		began=$$SECONDS; $(MAKE) test-$$level BUILT=1; \
 		echo $$? > $(RESULTS)/$$level.status; echo $$((SECONDS - began)) > $(RESULTS)/$$level.seconds; \
-	done; }; run $(filter browser page,$(LEVELS)) & run $(filter-out browser page,$(LEVELS)); wait; \
-	.ci/tally $(RESULTS) $(LEVELS)
+	done; .ci/tally $(RESULTS) $(LEVELS)
 
 ##@ While you work on it:
 build: $(NPM) ## Build dist/ and bin/pagewire (the core by TinyGo where it is, else by Go; CORE=go or CORE=tinygo says which)

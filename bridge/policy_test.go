@@ -86,7 +86,7 @@ var packages = []row{
 	// Its middle: it knows pages by their link and agents by their messages, and none of the ways in which they come.
 	{"bridge/gateway", native, "bridge bridge/wire bridge/link bridge/home " +
 		"bridge/gateway/weborigin bridge/gateway/mcpconn bridge/gateway/tools/... bridge/gateway/live/... " +
-		"bridge/gateway/internal/hubclient bridge/gateway/internal/taburi",
+		"bridge/gateway/internal/taburi",
 		"github.com/modelcontextprotocol/go-sdk golang.org/x/time"},
 	// The ways in, of which none knows another.
 	{"bridge/gateway/pages/cdp", native, "bridge bridge/gateway bridge/gateway/assets",
@@ -98,11 +98,7 @@ var packages = []row{
 	{"bridge/gateway/access", native, "bridge/gateway/weborigin bridge/gateway/internal/...", ""},
 	{"bridge/gateway/daemon", native, "bridge bridge/gateway/internal/...", "github.com/fsnotify/fsnotify golang.org/x/mod " +
 		"golang.org/x/sys"},
-	{"bridge/gateway/hub", native, "bridge/gateway bridge/gateway/mcpconn bridge/gateway/access " +
-		"bridge/gateway/internal/...",
-		"github.com/coder/websocket github.com/go-json-experiment/json"},
-	{"bridge/gateway/agents/hook", native, "bridge/gateway bridge/gateway/hub bridge/gateway/internal/...",
-		"golang.org/x/sys"},
+	{"bridge/gateway/agents/hook", native, "bridge/gateway", "golang.org/x/sys"},
 	{"bridge/gateway/inspect/...", native, "bridge/gateway bridge/gateway/mcpconn bridge/gateway/assets " +
 		"bridge/gateway/internal/...",
 		"github.com/coder/websocket github.com/modelcontextprotocol/go-sdk github.com/VictoriaMetrics/metrics"},
@@ -122,7 +118,7 @@ var packages = []row{
 		"bridge/gateway/fleet/...",
 		"github.com/VictoriaMetrics/metrics"},
 	// What puts them together.
-	{"bridge/gateway/node", native, "bridge/gateway/...", ""},
+	{"bridge/gateway/serve", native, "bridge/gateway/...", ""},
 	{"bridge/testkit", native, "", "github.com/modelcontextprotocol/go-sdk"}, // in nobody's row: tests alone import it
 	// where the tests of page code run too, so under js/wasm as well
 	{"bridge/testkit/script", tool, "", "golang.org/x/tools"},

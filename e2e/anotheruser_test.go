@@ -69,7 +69,7 @@ func TestAnotherUserOfTheMachine(t *testing.T) {
 	list := `{"jsonrpc":"2.0","id":1,"method":"resources/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`
 	for _, addr := range []string{h.hub, front} {
 		for _, path := range []string{"/mcp", "/page", "/feed", "/metrics", "/", "/healthz", "/session", "/ticket",
-			"/browsers", "/join", "/status"} {
+			"/status"} {
 			for _, headers := range []string{"", "Authorization: Bearer " + secret + "\r\n",
 				upgrade + "Origin: " + s.URL + "\r\n",
 				upgrade + "Origin: chrome-extension://cfcnkimmciafamoogfahooifkmmegfho\r\n"} {

@@ -4,7 +4,7 @@ package e2e
 
 // Raw peers: they speak the link's frames past the page layer, one by a WebSocket and one by the binding of a page that
 // the gateway is attached to. Each does its worst, again and again, while an honest page of the same transport is
-// listed, read and followed by an agent of the hub and by one of a gateway that has joined it.
+// listed, read and followed by two agents.
 
 import (
 	"bufio"
@@ -159,16 +159,16 @@ func TestAttacks(t *testing.T) {
 	}
 }
 
-// A siege has a hub, a gateway that has joined it, and an honest page.
+// A siege has two agents and an honest page. The first agent brings the attacker's browser.
 type siege struct {
-	t           *testing.T
-	attack      attack
-	h           userHome
-	hub, joiner *started
-	honest      *tab
-	uri         string
-	count       int
-	evil        atomic.Pointer[string] // the attacker's origin
+	t             *testing.T
+	attack        attack
+	h             userHome
+	first, second *started
+	honest        *tab
+	uri           string
+	count         int
+	evil          atomic.Pointer[string] // the attacker's origin
 
 	mu   sync.Mutex
 	told []string // to the attacker
@@ -177,9 +177,8 @@ type siege struct {
 func newSiege(t *testing.T, in context.Context, a attack, args ...string) *siege {
 	t.Helper()
 	f := &siege{t: t, attack: a, h: newHome(t)}
-	f.hub = f.h.serve(t, args...)
-	testkit.Eventually(t, "there is a hub", func() bool { return f.hub.log.Has("this process is the hub") })
-	f.joiner = f.h.serve(t)
+	f.first = f.h.serve(t, args...)
+	f.second = f.h.serve(t)
 	p := page{script: `
 		let count = "0";
 		const uri = location.origin + "/count";
@@ -191,7 +190,7 @@ func newSiege(t *testing.T, in context.Context, a attack, args ...string) *siege
 	s := serve(t, p)
 	f.uri = s.URL + "/count"
 	f.honest = openIn(t, in, s)
-	for _, a := range []*started{f.hub, f.joiner} {
+	for _, a := range []*started{f.first, f.second} {
 		testkit.Eventually(t, "the honest page is listed", func() bool { return a.Offers(f.uri) })
 		a.Watch(f.uri)
 	}
@@ -213,7 +212,7 @@ func (f *siege) fight(begin func(ctx context.Context)) {
 	if f.attack.told != "" {
 		want := regexp.MustCompile(f.attack.told)
 		testkit.Eventually(t, "the attacker is told, or the log says, "+f.attack.told, func() bool {
-			return slices.ContainsFunc(f.said(), want.MatchString) || want.MatchString(f.hub.log.String())
+			return slices.ContainsFunc(f.said(), want.MatchString) || want.MatchString(f.h.log())
 		})
 	}
 	for range 3 {
@@ -223,11 +222,11 @@ func (f *siege) fight(begin func(ctx context.Context)) {
 	f.unharmed()
 	reading.Wait()
 	stop()
-	hub, joiner := peak(t, f.hub), peak(t, f.joiner)
-	t.Logf("reads p50 %v, p99 %v without, %v, %v with the attacker; VmHWM %d MB, of the joined one %d MB",
-		calm[measured/2], calm[measured*99/100], harsh[measured/2], harsh[measured*99/100], hub, joiner)
-	if hub >= maxPeak || joiner >= maxPeak {
-		t.Errorf("VmHWM is %d MB, of the joined gateway %d MB, want below %d", hub, joiner, maxPeak)
+	daemon, pipe := peak(t, f.h.daemon(t)), peak(t, f.second.cmd.Process.Pid)
+	t.Logf("reads p50 %v, p99 %v without, %v, %v with the attacker; VmHWM of the daemon %d MB, of an agent's pipe %d MB",
+		calm[measured/2], calm[measured*99/100], harsh[measured/2], harsh[measured*99/100], daemon, pipe)
+	if daemon >= maxPeak || pipe >= maxPeak {
+		t.Errorf("VmHWM of the daemon is %d MB, of an agent's pipe %d MB, want below %d", daemon, pipe, maxPeak)
 	}
 }
 
@@ -237,7 +236,7 @@ func (f *siege) unharmed() {
 	f.count++
 	value := strconv.Itoa(f.count)
 	run[any](f.honest, "set("+strconv.Quote(value)+")")
-	for _, a := range []*started{f.hub, f.joiner} {
+	for _, a := range []*started{f.first, f.second} {
 		if !a.Offers(f.uri) {
 			f.t.Errorf("the honest page is not listed")
 		}
@@ -250,7 +249,7 @@ func (f *siege) reads(n int) (took []time.Duration) {
 	f.t.Helper()
 	for range n {
 		began := time.Now()
-		if _, err := f.hub.Read(f.uri); err != nil {
+		if _, err := f.first.Read(f.uri); err != nil {
 			f.t.Fatalf("read the honest page: %v", err)
 		}
 		took = append(took, time.Since(began).Round(10*time.Microsecond))
@@ -267,7 +266,7 @@ func (f *siege) readEvil(ctx context.Context) {
 			time.Sleep(testkit.Moment / 10)
 			continue
 		}
-		_, err := f.joiner.ReadResource(ctx, &mcp.ReadResourceParams{URI: *origin + "/evil/" + f.attack.reads})
+		_, err := f.second.ReadResource(ctx, &mcp.ReadResourceParams{URI: *origin + "/evil/" + f.attack.reads})
 		switch {
 		case err == nil && f.attack.fails == "":
 			asOften--
@@ -283,9 +282,9 @@ func (f *siege) readEvil(ctx context.Context) {
 }
 
 // peak is the most memory that a process has had, in MB.
-func peak(t *testing.T, s *started) int {
+func peak(t *testing.T, pid int) int {
 	t.Helper()
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.cmd.Process.Pid))
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,22 +23,21 @@ import (
 type meeting struct {
 	// url is the address for those on HTTP, and header what they need to send there as Authorization.
 	url, header string
-	// stdio is the command line for those on stdio, each of which starts a gateway of its own.
+	// stdio is the command line for those on stdio.
 	stdio []string
 	// env is what both need to have in their environment.
 	env []string
 }
 
-// agentsHub starts a hub with the page of clients/page.
+// agentsHub runs a gateway on HTTP, with the page of clients/page.
 func agentsHub(t *testing.T, more ...string) meeting {
 	t.Helper()
 	h := newHome(t)
 	// Clients start programs with few variables of their own environment: HOME is one of them, XDG_CONFIG_HOME is not.
 	env := append(os.Environ(), "HOME="+h.dir, "XDG_CONFIG_HOME=")
 	address := testkit.Addr(t)
-	arguments := []string{"serve", "--hub", h.hub, "--any-scheme", "--allow-origin", clients.Origin, "--log-level",
-		"warn"}
-	command, _ := h.command(t, append(append(arguments, "--http", address), more...)...)
+	arguments := []string{"serve", "--hub", h.hub, "--allow-origin", clients.Origin, "--log-level", "warn"}
+	command, _ := h.command(t, append(append(arguments, "--any-scheme", "--http", address), more...)...)
 	command.Env = env
 	if err := command.Start(); err != nil {
 		t.Fatal(err)

@@ -2,12 +2,18 @@ package e2e
 
 import (
 	"context"
+	"io"
+	"log"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 
+	"github.com/pagewire/pagewire/bridge/gateway/fleet/tickets/issuertest"
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
@@ -74,7 +80,28 @@ var (
 // test once they pass. A suite is one process of Node: each costs half a second of processor time to start.
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	url := agentsHub(t, "--no-token").url // the suites have no way to send one
+	conforms(t, agentsHub(t, "--no-token").url) // the suites have no way to send one
+}
+
+// Two nodes, of which each request comes to the next.
+func TestConformanceOfAFleet(t *testing.T) {
+	t.Parallel()
+	nodes := agentsFleet(t, "https://login.example", func(*issuertest.Issuer) {})
+	to, err := url.Parse(nodes.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bearer := httptest.NewServer(&httputil.ReverseProxy{FlushInterval: -1, ErrorLog: log.New(io.Discard, "", 0),
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = to.Scheme, to.Host, to.Host
+			r.Out.Header.Set("Authorization", nodes.header)
+		}})
+	t.Cleanup(bearer.Close)
+	conforms(t, bearer.URL+to.Path)
+}
+
+// conforms runs the suites against the server at a URL.
+func conforms(t *testing.T, url string) {
 	unused := map[string]bool{}
 	for name := range inapplicable {
 		unused[name] = true

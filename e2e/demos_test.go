@@ -69,8 +69,7 @@ var demos = map[string]func(demoed){
 	"5-chart": demoed.chart, "6-table": demoed.table, "7-game": demoed.game, "9-own-extension": demoed.visitors,
 }
 
-// TestDemos runs them in one browser, which one gateway is attached to; each has an agent of its own, whose gateway
-// joins that one.
+// TestDemos runs them in one browser, for which one agent has asked; each has an agent of its own, which sees it too.
 func TestDemos(t *testing.T) {
 	t.Parallel()
 	base := serveDemos(t)

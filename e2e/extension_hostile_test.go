@@ -64,8 +64,7 @@ func (x *extended) refused() map[string]int {
 
 // A page can dispatch what the relay dispatches, post what it posts, and replace what the page layer calls. It gets no
 // port by that, and nothing of what travels.
-func (x *extended) forgingPage(t *testing.T) {
-	x, agent := x.in(t)
+func (x *extended) forgingPage(t *testing.T, agent *started) {
 	other := x.bystander(agent)
 	s := serveStrict(t, "script-src 'self'", `
 		globalThis.stolen = [];
@@ -348,7 +347,7 @@ func TestExtensionAnotherExtension(t *testing.T) {
 	if n := x.refused()["another extension"]; n != 3 {
 		t.Errorf("three attempts were counted as %d", n)
 	}
-	if !strings.Contains(agent.log.String(), "This extension is not one that the gateway knows") {
+	if !strings.Contains(h.log(), "This extension is not one that the gateway knows") {
 		t.Error("the gateway has not logged that it refused another extension")
 	}
 	other.unharmed(t)

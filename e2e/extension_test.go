@@ -212,32 +212,32 @@ const counting = `
 // countingIfAny is the same where there may be no page API.
 const countingIfAny = `if ("modelContext" in document) {` + counting + `}`
 
-// TestExtension has what needs no browser of its own: each has pages of its own origins, and an agent, in one browser.
+// TestExtension has what needs no browser of its own: each has pages of its own origins, in one browser and with one
+// agent, after the other.
 func TestExtension(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
-	h.serve(t)
+	agent := h.serve(t)
 	x := extend(t, h, true)
-	for name, test := range map[string]func(*extended, *testing.T){
-		"reaches strict pages": (*extended).reachesStrictPages, "hides what is allowed": (*extended).hidesWhatIsAllowed,
-		"beside the page's own": (*extended).besideThePagesOwn, "long messages": (*extended).longMessages,
-		"navigation": (*extended).navigation, "a page that forges": (*extended).forgingPage,
+	for _, one := range []struct {
+		name string
+		test func(*extended, *testing.T, *started)
+	}{
+		{"long messages", (*extended).longMessages}, // the first: a tool's result would else have reminders behind it
+		{"reaches strict pages", (*extended).reachesStrictPages},
+		{"hides what is allowed", (*extended).hidesWhatIsAllowed},
+		{"beside the page's own", (*extended).besideThePagesOwn},
+		{"navigation", (*extended).navigation},
+		{"a page that forges", (*extended).forgingPage},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			test(x, t)
+		t.Run(one.name, func(t *testing.T) {
+			one.test(&extended{t, h, x.ctx}, t, &started{Agent: agent.Agent, t: t, cmd: agent.cmd, log: agent.log})
 		})
 	}
 }
 
-// in is the browser for one of several tests, and an agent for it.
-func (x *extended) in(t *testing.T) (*extended, *started) {
-	return &extended{t: t, home: x.home, ctx: x.ctx}, x.home.serve(t)
-}
-
 // The pages that no other transport reaches: neither wasm nor a worker nor a connection is allowed to them.
-func (x *extended) reachesStrictPages(t *testing.T) {
-	x, agent := x.in(t)
+func (x *extended) reachesStrictPages(t *testing.T, agent *started) {
 	for _, policy := range []string{"script-src 'self'", "default-src 'none'; script-src 'self'",
 		"default-src 'none'"} {
 		t.Run(policy, func(t *testing.T) {
@@ -273,29 +273,25 @@ func (x *extended) reachesStrictPages(t *testing.T) {
 // fetches is what a page or a worker has fetched, but for the page's own script.
 const fetches = `return performance.getEntriesByType("resource").map(({ name }) => name).filter((name) => !name.endsWith("/script.js"))`
 
-// The pages of the extension are at the next hub when the one before is stopped.
-func TestExtensionLeavesAStoppedHub(t *testing.T) {
+// The pages of the extension are at the next daemon when the one before hangs.
+func TestExtensionLeavesAStoppedDaemon(t *testing.T) {
+	t.Parallel()
 	h := newHome(t)
-	hub := h.serve(t)
-	x := extend(t, h, true)
 	agent := h.serve(t)
+	x := extend(t, h, true)
 	s := serveStrict(t, "script-src 'self'", counting)
 	p := x.tab(s.URL)
 	uri := s.URL + "/count"
 	x.allow(s.URL)
 	testkit.Eventually(t, "the agent lists it", func() bool { return agent.Offers(uri) })
 	agent.Watch(uri)
-	hub.cmd.Process.Signal(syscall.SIGSTOP)
-	t.Cleanup(func() { hub.cmd.Process.Signal(syscall.SIGCONT) }) // else it does not end
+	syscall.Kill(h.daemon(t), syscall.SIGSTOP)
 	stopped := time.Now()
 	run[any](p, "set(7)")
 	agent.holds(uri, "7")
-	t.Logf("the agent has the last state %v after the hub was stopped", time.Since(stopped).Round(time.Millisecond))
-	hub.cmd.Process.Signal(syscall.SIGCONT)
-	testkit.Eventually(t, "it steps aside", func() bool { return strings.Contains(hub.log.String(), "joined the hub") })
+	t.Logf("the agent has the last state %v after the daemon was stopped", time.Since(stopped).Round(time.Millisecond))
 	run[any](p, "set(8)")
 	agent.holds(uri, "8")
-	testkit.Eventually(t, "it lists the page, too", func() bool { return hub.Offers(uri) })
 }
 
 // traces is all that a page can see of whether somebody is there: run after it has registered, notified, and waited.
@@ -348,13 +344,24 @@ func TestExtensionAsksItsUser(t *testing.T) {
 	}
 	t.Run("the page cannot tell", func(t *testing.T) {
 		for name, hosted := range map[string]bool{"without a host": false, "with a host": true} {
-			alone := extend(t, newHome(t), hosted)
+			h := newHome(t)
+			if hosted {
+				daemon, _ := h.command(t, "serve", "--hub", h.hub, "--stdio=false")
+				if err := daemon.Start(); err != nil {
+					t.Fatal(err)
+				}
+				defer func() {
+					daemon.Process.Signal(syscall.SIGTERM)
+					daemon.Wait()
+				}()
+			}
+			alone := extend(t, h, hosted)
 			q := alone.tab(s.URL)
 			if got := run[string](q, traces); got != denied {
 				t.Errorf("a denied page sees\n%s\nand one without an agent, %s,\n%s", denied, name, got)
 			}
 			alone.allow(s.URL)
-			if hosted { // the host is a gateway without agents, and connected
+			if hosted {
 				testkit.Eventually(t, "a gateway is connected", func() bool { return alone.linked(s.URL) })
 			}
 			if got := run[string](q, traces); got != strings.Replace(denied, `"notified":2`, `"notified":4`, 1) {
@@ -456,8 +463,7 @@ const watchful = `
 
 // A page sees that the extension is there, and not whether its user has allowed the site: not by what is called, read
 // or dispatched in its world when that is given and taken back, nor by what its own calls do then.
-func (x *extended) hidesWhatIsAllowed(t *testing.T) {
-	x, agent := x.in(t)
+func (x *extended) hidesWhatIsAllowed(t *testing.T, agent *started) {
 	script, err := os.ReadFile(filepath.Join(dist, "extension", "page.js"))
 	if err != nil {
 		t.Fatal(err)
@@ -707,8 +713,7 @@ func TestExtensionOnAPublicPage(t *testing.T) {
 }
 
 // A page with a Pagewire of its own works with the extension as without: before it is allowed, and after.
-func (x *extended) besideThePagesOwn(t *testing.T) {
-	x, agent := x.in(t)
+func (x *extended) besideThePagesOwn(t *testing.T, agent *started) {
 	s := serve(t, page{tag: `<script src="/pagewire.js" data-gateway="ws://` + x.home.hub + `"></script>`, script: counting})
 	p := x.tab(s.URL)
 	uri := s.URL + "/count"
@@ -825,8 +830,7 @@ func TestExtensionLook(t *testing.T) {
 }
 
 // The browser takes 1 MB from a native host at once, and ends one that sends more.
-func (x *extended) longMessages(t *testing.T) {
-	x, agent := x.in(t)
+func (x *extended) longMessages(t *testing.T, agent *started) {
 	s := serveStrict(t, "script-src 'self'", counting+`
 		navigator.modelContext.registerResource({ uri: location.origin + "/long", name: "long", read: () => '"é𝄞'.repeat(1 << 20) });
 		navigator.modelContext.registerTool({ name: "measure", description: "Says how long a text is.", inputSchema: { type: "object", properties: { text: { type: "string" } } }, execute: ({ text }) => text.length + text.slice(-3) });`)
@@ -856,8 +860,7 @@ func (x *extended) longMessages(t *testing.T) {
 }
 
 // A document comes and goes in more ways than one; who has subscribed goes on.
-func (x *extended) navigation(t *testing.T) {
-	x, agent := x.in(t)
+func (x *extended) navigation(t *testing.T, agent *started) {
 	s, elsewhere := serveStrict(t, "script-src 'self'", counting), serveStrict(t, "script-src 'self'", "")
 	uri := s.URL + "/count"
 	p := x.tab(s.URL)

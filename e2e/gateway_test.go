@@ -3,9 +3,9 @@ package e2e
 // The gateway as its users meet it: the binary, started by agents, with pages in a browser that it has launched.
 
 import (
+	"crypto/rand"
 	"encoding/json"
 	"fmt"
-	"io/fs"
 	"net"
 	"net/http"
 	"os"
@@ -23,6 +23,7 @@ import (
 	"github.com/chromedp/cdproto"
 	"github.com/chromedp/cdproto/target"
 	"github.com/chromedp/chromedp/remote"
+	"github.com/coder/websocket"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/pagewire/pagewire/bridge/testkit"
@@ -106,46 +107,14 @@ func (c *counter) set(n int) {
 	c.moved = make(chan struct{})
 }
 
-// A userHome has what the processes of one user share, and is empty when the test begins.
-type userHome struct {
-	dir, hub string
-}
-
-func newHome(t *testing.T) userHome {
-	h := userHome{testkit.ShortDir(t), testkit.Addr(t)}
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Logf("left behind: %q", h.left(t))
-		}
-	})
-	return h
-}
-
-// A started is a `pagewire serve` on stdio with the agent that started it.
+// A started is a `pagewire serve` on stdio with the agent that started it. log is what that process says, and not what
+// the daemon does.
 type started struct {
 	*testkit.Agent
 	t    *testing.T
 	cmd  *exec.Cmd
 	log  *testkit.Log
 	have int // what holds has read last
-}
-
-func (h userHome) command(t *testing.T, args ...string) (*exec.Cmd, *testkit.Log) {
-	t.Helper()
-	binary, err := gatewayBinary()
-	if err != nil {
-		t.Fatal(err)
-	}
-	log := testkit.LogOf(t, fmt.Sprint(args))
-	cmd := exec.Command(binary, args...)
-	cmd.Env = append(os.Environ(), h.env()...)
-	cmd.Stderr = log
-	return cmd, log
-}
-
-// env is the environment of this user's processes.
-func (h userHome) env() []string {
-	return []string{"XDG_CONFIG_HOME=" + h.dir, "TMPDIR=" + h.dir, "PAGEWIRE_HUB=" + h.hub}
 }
 
 func (h userHome) serve(t *testing.T, args ...string) *started {
@@ -172,45 +141,6 @@ func (s *started) holds(uri, want string) int {
 	}
 }
 
-// running reports whether a process is there and not a zombie.
-func running(pid int) bool {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return false
-	}
-	_, rest, _ := strings.Cut(string(stat), ") ")
-	return !strings.HasPrefix(rest, "Z")
-}
-
-// children lists the processes below one, by what the system says.
-func children(pid int) (list []int) {
-	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
-	for _, file := range stats {
-		stat, err := os.ReadFile(file)
-		if err != nil {
-			continue
-		}
-		_, rest, _ := strings.Cut(string(stat), ") ")
-		if fields := strings.Fields(rest); len(fields) > 1 && fields[1] == strconv.Itoa(pid) {
-			child, _ := strconv.Atoi(strings.Split(file, "/")[2])
-			list = append(append(list, child), children(child)...)
-		}
-	}
-	return list
-}
-
-func (h userHome) left(t *testing.T) (files []string) {
-	filepath.WalkDir(h.dir, func(path string, d fs.DirEntry, err error) error {
-		rel, _ := filepath.Rel(h.dir, path)
-		// Chromium keeps the settings of its crash reporter for the user, whatever its profile.
-		if err == nil && !d.IsDir() && !strings.HasPrefix(rel, "chromium/") {
-			files = append(files, rel)
-		}
-		return nil
-	})
-	return files
-}
-
 // What tools answer is tested at the gateway, and --inject where pages come by CDP.
 func TestServe(t *testing.T) {
 	t.Parallel()
@@ -221,24 +151,11 @@ func TestServe(t *testing.T) {
 	a.Watch(c.uri())
 	c.set(2)
 	a.holds(c.uri(), "2")
-
 	// The agent goes: so does everything else.
-	below := children(a.cmd.Process.Pid)
-	if len(below) < 3 {
-		t.Fatalf("a launched browser has processes, and these are all: %v", below)
-	}
 	began := time.Now()
 	a.Close()
 	t.Logf("it ended after %v", time.Since(began).Round(time.Millisecond))
-	testkit.Eventually(t, "the browser's processes are gone", func() bool {
-		return !slices.ContainsFunc(below, running)
-	})
-	var left []string
-	defer func() { t.Logf("in its home is %q", left) }()
-	testkit.Eventually(t, "nothing but the token is left behind", func() bool {
-		left = h.left(t)
-		return slices.Equal(left, []string{"pagewire/token"})
-	})
+	h.nothingLeft(t)
 }
 
 // A page that comes by itself, in a browser that the gateway is attached to, comes once.
@@ -252,11 +169,11 @@ func TestPageWithTwoTransports(t *testing.T) {
 	a := h.serve(t, "--launch", "--headless", "--open", s.URL)
 	testkit.Eventually(t, "it is listed", func() bool { return a.Offers(s.URL + "/a") })
 	testkit.Eventually(t, "it came by itself", func() bool {
-		return strings.Contains(a.log.String(), "transport=websocket")
+		return strings.Contains(h.log(), "transport=websocket")
 	})
 	time.Sleep(2 * testkit.Moment) // for what must not come
 	if a.Offers(s.URL+"/.pagewire/tab/1/a") || a.Offers(s.URL+"/.pagewire/tab/2/a") ||
-		strings.Contains(a.log.String(), "transport=cdp") {
+		strings.Contains(h.log(), "transport=cdp") {
 		t.Errorf("it came twice")
 	}
 	if got, err := a.Read(s.URL + "/a"); got != "1" {
@@ -336,13 +253,7 @@ func TestServeEndsWithItsParent(t *testing.T) {
 	if _, err := fmt.Fscan(out, &pid); err != nil {
 		t.Fatal(err)
 	}
-	testkit.Eventually(t, "it is the hub", func() bool {
-		c, err := net.Dial("tcp", h.hub)
-		if err == nil {
-			c.Close()
-		}
-		return err == nil
-	})
+	testkit.Eventually(t, "it has started the daemon", func() bool { return len(h.daemons()) == 1 })
 	shell.Process.Kill()
 	shell.Wait()
 	testkit.Eventually(t, "it has ended", func() bool { return !running(pid) })
@@ -363,19 +274,17 @@ func TestForeignPort(t *testing.T) {
 	defer other.Close()
 	c := serveCounter(t)
 	args := []string{"--launch", "--headless", "--open", c.URL}
-	hub := h.serve(t, args...)
-	testkit.Eventually(t, "the hub lists the page", func() bool { return hub.Offers(c.uri()) })
-	joiner := h.serve(t, args...)
-	testkit.Eventually(t, "a joiner lists the page", func() bool { return joiner.Offers(c.uri()) })
-	joiner.Watch(c.uri())
+	a := h.serve(t, args...)
+	testkit.Eventually(t, "the agent lists the page", func() bool { return a.Offers(c.uri()) })
+	a.Watch(c.uri())
 	c.set(1)
-	joiner.holds(c.uri(), "1")
+	a.holds(c.uri(), "1")
 	testkit.Eventually(t, "it is said", func() bool {
-		return strings.Contains(hub.log.String(), "something else has the port: agents go on")
+		return strings.Contains(h.log(), "something else has the port: agents go on")
 	})
-	hub.cmd.Process.Signal(syscall.SIGKILL)
+	syscall.Kill(h.daemon(t), syscall.SIGKILL)
 	c.set(2)
-	joiner.holds(c.uri(), "2")
+	a.holds(c.uri(), "2")
 	if n := asked.Load(); n != 0 {
 		t.Errorf("the other program was told something: %d", n)
 	}
@@ -389,127 +298,65 @@ func TestForeignPort(t *testing.T) {
 	})
 }
 
-// Three agents, each with a gateway of its own, see the same pages; the hub is killed, and the others go on.
+// Three agents share one daemon and one browser. The daemon is killed, then it hangs, then it is told to end: each agent
+// goes on with the next one, and holds the last state.
 func TestThreeAgents(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	c := serveCounter(t)
 	args := []string{"--launch", "--headless", "--open", c.URL}
-	hub := h.serve(t, args...)
-	testkit.Eventually(t, "the hub lists the page", func() bool { return hub.Offers(c.uri()) })
-	others := []*started{h.serve(t, args...), h.serve(t, args...)}
-	for _, a := range others {
-		testkit.Eventually(t, "a joiner lists the page", func() bool { return a.Offers(c.uri()) })
-		a.Watch(c.uri())
-	}
-	c.set(1)
-	for _, a := range others {
-		a.holds(c.uri(), "1")
-	}
-	if browsers := len(profiles(h)); browsers != 1 {
-		t.Errorf("three agents have launched %d browsers, want 1", browsers)
-	}
-	hub.cmd.Process.Signal(syscall.SIGKILL)
-	killed := time.Now()
-	c.set(2)
-	for _, a := range others {
-		a.holds(c.uri(), "2")
-	}
-	t.Logf("both hold the last state %v after the hub was killed", time.Since(killed).Round(time.Millisecond))
-	for _, a := range others {
-		testkit.Eventually(t, "it still lists the page", func() bool { return a.Offers(c.uri()) })
-	}
-	c.set(3)
-	for _, a := range others {
-		a.holds(c.uri(), "3")
-	}
-	// They leave together, as those do whose machine is shut down; one of them closes the browser, which neither has
-	// launched.
-	below := profiles(h)
-	var left sync.WaitGroup
-	for _, a := range others {
-		left.Go(func() { a.Close() })
-	}
-	left.Wait()
-	testkit.Eventually(t, "the browser is gone with the last agent", func() bool { return len(profiles(h)) == 0 })
-	if len(below) != 1 {
-		t.Errorf("profiles before: %v", below)
-	}
-}
-
-// A client may end its server by a signal. What the hub has launched stays for those that go on.
-func TestHubThatIsTerminated(t *testing.T) {
-	t.Parallel()
-	h := newHome(t)
-	c := serveCounter(t)
-	args := []string{"--launch", "--headless", "--open", c.URL}
-	hub := h.serve(t, args...)
-	testkit.Eventually(t, "the hub lists the page", func() bool { return hub.Offers(c.uri()) })
-	other := h.serve(t, args...)
-	testkit.Eventually(t, "a joiner lists the page", func() bool { return other.Offers(c.uri()) })
-	other.Watch(c.uri())
-	before := profiles(h)
-	hub.cmd.Process.Signal(syscall.SIGTERM)
-	if err := hub.Wait(); err != nil {
-		t.Errorf("the hub ends with %v", err)
-	}
-	c.set(7)
-	other.holds(c.uri(), "7")
-	if after := profiles(h); !slices.Equal(after, before) {
-		t.Errorf("browsers %v, before the hub left %v", after, before)
-	}
-	other.Close()
-	testkit.Eventually(t, "the browser is gone with the last agent", func() bool { return len(profiles(h)) == 0 })
-}
-
-// A hub that is stopped is replaced, also for the pages of the browser that it has launched; when it goes on it is a
-// joiner.
-func TestStoppedHub(t *testing.T) {
-	h := newHome(t)
-	c := serveCounter(t)
-	args := []string{"--launch", "--headless", "--open", c.URL}
-	hub := h.serve(t, args...)
-	testkit.Eventually(t, "the hub lists the page", func() bool { return hub.Offers(c.uri()) })
-	others := []*started{h.serve(t, args...), h.serve(t, args...)}
-	for _, a := range append(others, hub) {
+	agents := []*started{h.serve(t, args...), h.serve(t, args...), h.serve(t)}
+	for _, a := range agents {
 		testkit.Eventually(t, "it lists the page", func() bool { return a.Offers(c.uri()) })
 		a.Watch(c.uri())
 	}
-	hub.cmd.Process.Signal(syscall.SIGSTOP)
-	t.Cleanup(func() { hub.cmd.Process.Signal(syscall.SIGCONT) }) // else it does not end
-	stopped := time.Now()
-	c.set(1)
-	for _, a := range others {
-		a.holds(c.uri(), "1")
-		t.Logf("an agent has the last state %v after the hub was stopped", time.Since(stopped).Round(time.Millisecond))
+	browsers := profiles(h)
+	if len(browsers) != 1 {
+		t.Errorf("two agents have launched %d browsers, want 1", len(browsers))
 	}
-	hub.cmd.Process.Signal(syscall.SIGCONT)
-	testkit.Eventually(t, "it steps aside", func() bool { return strings.Contains(hub.log.String(), "joined the hub") })
-	c.set(2)
-	for _, a := range append(others, hub) {
-		a.holds(c.uri(), "2")
-		settled(a)
+	for i, signal := range []syscall.Signal{syscall.SIGKILL, syscall.SIGSTOP, syscall.SIGTERM} {
+		daemon := h.daemon(t)
+		syscall.Kill(daemon, signal)
+		ended := time.Now()
+		c.set(2*i + 1)
+		for _, a := range agents {
+			a.holds(c.uri(), strconv.Itoa(2*i+1))
+		}
+		t.Logf("%v: all hold the last state after %v", signal, time.Since(ended).Round(time.Millisecond))
+		c.set(2*i + 2)
+		for _, a := range agents {
+			a.holds(c.uri(), strconv.Itoa(2*i+2))
+			settled(a)
+			if !a.Offers(c.uri()) {
+				t.Errorf("after %v it does not list the page", signal)
+			}
+		}
+		if h.daemon(t) == daemon {
+			t.Errorf("after %v the daemon is the same", signal)
+		}
 	}
-	if browsers := len(profiles(h)); browsers != 1 {
-		t.Errorf("there are %d browsers, want 1", browsers)
+	if after := profiles(h); !slices.Equal(after, browsers) {
+		t.Errorf("browsers %v, before %v", after, browsers)
 	}
+	// They leave together, as those do whose machine is shut down.
+	var left sync.WaitGroup
+	for _, a := range agents {
+		left.Go(func() { a.Close() })
+	}
+	left.Wait()
+	h.nothingLeft(t)
 }
 
-func profiles(h userHome) []string {
-	list, _ := filepath.Glob(filepath.Join(h.dir, "pagewire-browser-*"))
-	return list
-}
-
-// kill -9 of tab, browser and gateway in turn, during a stream of updates.
+// kill -9 of tab, browser, daemon and the process that has launched the browser in turn, during a stream of updates.
 func TestKills(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	c := serveCounter(t)
 	args := []string{"--launch", "--headless", "--debug-port", "0", "--open", c.URL}
-	hub := h.serve(t, args...)
-	testkit.Eventually(t, "the page is listed", func() bool { return hub.Offers(c.uri()) })
+	starter := h.serve(t, args...)
+	testkit.Eventually(t, "the page is listed", func() bool { return starter.Offers(c.uri()) })
 	a := h.serve(t, args...)
-	testkit.Eventually(t, "the joiner lists the page", func() bool { return a.Offers(c.uri()) })
+	testkit.Eventually(t, "another agent lists the page", func() bool { return a.Offers(c.uri()) })
 	a.Watch(c.uri())
 	value := 0
 	// stream changes the state all the time, until what is called returns; the state then is the last.
@@ -553,9 +400,7 @@ func TestKills(t *testing.T) {
 			renderer := rendererOf(t, h, conn, target)
 			syscall.Kill(renderer, syscall.SIGKILL)
 			// A reload before the browser has seen that is aborted.
-			testkit.Eventually(t, "the hub has seen it", func() bool {
-				return strings.Contains(hub.log.String(), "page gone")
-			})
+			testkit.Eventually(t, "the daemon has seen it", func() bool { return strings.Contains(h.log(), "page gone") })
 			session := call(t, conn, "", "Target.attachToTarget",
 				map[string]any{"targetId": target, "flatten": true})["sessionId"].(string)
 			call(t, conn, session, "Page.reload", nil)
@@ -566,13 +411,7 @@ func TestKills(t *testing.T) {
 	t.Run("browser", func(t *testing.T) {
 		before := browserURL(t, h)
 		last := stream(func() {
-			// The gateway that has launched it launches another.
-			for _, pid := range children(hub.cmd.Process.Pid) {
-				if cmdline, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); strings.Contains(string(cmdline),
-					"--remote-debugging-port") && !strings.Contains(string(cmdline), "--type=") {
-					syscall.Kill(pid, syscall.SIGKILL)
-				}
-			}
+			syscall.Kill(h.browser(t), syscall.SIGKILL)
 			testkit.Eventually(t, "another browser has the page", func() bool {
 				url := browserURLOrNone(h)
 				return url != "" && url != before && a.Offers(c.uri())
@@ -581,15 +420,22 @@ func TestKills(t *testing.T) {
 		a.holds(c.uri(), last)
 		settled(a)
 	})
-	t.Run("gateway", func(t *testing.T) {
-		last := stream(func() {
-			hub.cmd.Process.Signal(syscall.SIGKILL)
-			hub.Wait()
+	for name, kill := range map[string]func(){
+		"daemon": func() { syscall.Kill(h.daemon(t), syscall.SIGKILL) },
+		"serve":  func() { ends["KILL"](starter) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := h.browser(t)
+			last := stream(kill)
+			a.holds(c.uri(), last)
+			settled(a)
+			if h.browser(t) != before {
+				t.Error("the browser is another one")
+			}
 		})
-		a.holds(c.uri(), last)
-		settled(a)
-	})
+	}
 	a.Close()
+	h.nothingLeft(t)
 }
 
 // settled waits until updates no longer come, since nothing changes: behind the read of the last state may come what is
@@ -715,4 +561,65 @@ func rendererOf(t *testing.T, h userHome, conn *remote.Conn, target string) int 
 		t.Fatal("no renderer has worked")
 	}
 	return pid
+}
+
+// The flags of an agent are its own, whichever agent was first: what one denies, another sees. Of what origins pages may
+// come is what any of them allows.
+func TestFlagsOfEachAgent(t *testing.T) {
+	t.Parallel()
+	const local, shop = "http://localhost:3000", "https://shop.example"
+	const allows, denies, only = "--allow-origin=" + shop, "--deny-origin=" + local, "--only=" + local
+	sees := map[string][]string{"": {local, shop}, allows: {local, shop}, denies: {shop}, only: {local}}
+	for _, order := range [][]string{{"", denies, only, allows}, {allows, only, denies, ""}} {
+		t.Run(strings.Join(order, ","), func(t *testing.T) {
+			t.Parallel()
+			h := newHome(t)
+			agents := map[string]*started{}
+			for _, flag := range order {
+				agents[flag] = h.serve(t, strings.Fields(flag)...)
+			}
+			for _, origin := range []string{local, shop} {
+				h.page(t, origin, testkit.NewPage(t, map[string]string{origin + "/a": "1"}))
+			}
+			for flag, a := range agents {
+				var uris []string
+				for _, origin := range sees[flag] {
+					uris = append(uris, origin+"/a")
+				}
+				a.Shows(uris...)
+			}
+			for flag, a := range agents {
+				for _, origin := range []string{local, shop} {
+					got, err := a.Read(origin + "/a")
+					if may := slices.Contains(sees[flag], origin); (err == nil) != may || may && got != "1" {
+						t.Errorf("with %q, %s reads as %q, %v", flag, origin, got, err)
+					}
+				}
+			}
+		})
+	}
+}
+
+// page connects a page to the daemon, as one in a browser does, until the test ends.
+func (h userHome) page(t *testing.T, origin string, p *testkit.Page) {
+	t.Helper()
+	ctx := t.Context()
+	var conn *websocket.Conn
+	testkit.Eventually(t, "the daemon takes the page of "+origin, func() (ok bool) {
+		var err error
+		conn, _, err = websocket.Dial(ctx, "ws://"+h.hub+"/page", &websocket.DialOptions{
+			Subprotocols: []string{"pagewire.v1"}, HTTPHeader: http.Header{"Origin": {origin}}})
+		return err == nil
+	})
+	go func() {
+		for {
+			_, frame, err := conn.Read(ctx)
+			if err != nil {
+				return
+			}
+			p.Hear(frame)
+		}
+	}()
+	p.Connect(func(frame []byte) { _ = conn.Write(ctx, websocket.MessageText, frame) },
+		map[string]any{"tab": rand.Text(), "title": origin, "url": origin + "/"})
 }

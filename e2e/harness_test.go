@@ -4,11 +4,17 @@
 package e2e
 
 import (
+	"bytes"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -170,5 +176,163 @@ func each(t *testing.T, test func(t *testing.T, m mode, era string)) {
 				test(t, m, era)
 			})
 		}
+	}
+}
+
+// A userHome has what the processes of one user share, and is empty when the test begins.
+type userHome struct {
+	dir, hub string
+}
+
+// newHome is a user with a hub of its own. When the test ends, so must all processes of that user: a daemon does by
+// itself, a moment after its last agent.
+func newHome(t *testing.T) userHome {
+	h := userHome{testkit.ShortDir(t), testkit.Addr(t)}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("left behind: %q; the daemon said:\n%s", h.left(t), h.log())
+		}
+		testkit.Eventually(t, "no process of the user is left", func() bool { return len(h.belongings()) == 0 })
+	})
+	return h
+}
+
+func (h userHome) command(t *testing.T, args ...string) (*exec.Cmd, *testkit.Log) {
+	t.Helper()
+	binary, err := gatewayBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := testkit.LogOf(t, fmt.Sprint(args))
+	cmd := exec.Command(binary, args...)
+	cmd.Env = append(os.Environ(), h.env()...)
+	cmd.Stderr = log
+	return cmd, log
+}
+
+// env is the environment of this user's processes.
+func (h userHome) env() []string {
+	return []string{"HOME=" + h.dir, "XDG_CONFIG_HOME=" + h.dir, "TMPDIR=" + h.dir, "PAGEWIRE_HUB=" + h.hub}
+}
+
+// belongings lists the user's processes by their command lines: those that have the user's home directory.
+func (h userHome) belongings() map[int]string {
+	all := map[int]string{}
+	files, _ := filepath.Glob("/proc/[0-9]*/environ")
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil || !strings.Contains("\x00"+string(text), "\x00HOME="+h.dir+"\x00") {
+			continue
+		}
+		pid, _ := strconv.Atoi(strings.Split(file, "/")[2])
+		line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+		if running(pid) {
+			all[pid] = strings.ReplaceAll(string(line), "\x00", " ")
+		}
+	}
+	return all
+}
+
+// daemons are the processes that are one, or were, and have not ended yet.
+func (h userHome) daemons() (pids []int) {
+	for pid, line := range h.belongings() {
+		if strings.Contains(line, "pagewire daemon ") {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// daemon waits until there is exactly one.
+func (h userHome) daemon(t *testing.T) (pid int) {
+	t.Helper()
+	testkit.Eventually(t, "there is one daemon", func() bool {
+		pids := h.daemons()
+		if len(pids) == 1 {
+			pid = pids[0]
+		}
+		return len(pids) == 1
+	})
+	return pid
+}
+
+// log is what all daemons of the user have said.
+func (h userHome) log() string {
+	var all strings.Builder
+	files, _ := filepath.Glob(filepath.Join(h.dir, "pagewire", "*.log*"))
+	slices.Reverse(files) // what was said before is in HASH.log.1
+	for _, file := range files {
+		text, _ := os.ReadFile(file)
+		all.Write(text)
+	}
+	return all.String()
+}
+
+// isBrowser reports whether a command line is that of a launched browser, or of a child of it.
+func isBrowser(line string) bool {
+	return strings.Contains(line, "--remote-debugging-pipe") || strings.Contains(line, "--type=")
+}
+
+// browser is the one that an agent's process has started. A child of it has its command line, too, for a moment.
+func (h userHome) browser(t *testing.T) int {
+	t.Helper()
+	all := h.belongings()
+	for pid, line := range all {
+		if isBrowser(line) && !strings.Contains(line, "--type=") && !isBrowser(all[parent(pid)]) {
+			return pid
+		}
+	}
+	t.Fatalf("there is no browser among %v", all)
+	return 0
+}
+
+func profiles(h userHome) []string {
+	list, _ := filepath.Glob(filepath.Join(h.dir, "pagewire-browser-*"))
+	return list
+}
+
+// running reports whether a process is there and not a zombie.
+func running(pid int) bool {
+	fields := stat(pid)
+	return len(fields) > 0 && fields[0] != "Z"
+}
+
+func parent(pid int) int {
+	if fields := stat(pid); len(fields) > 1 {
+		parent, _ := strconv.Atoi(fields[1])
+		return parent
+	}
+	return 0
+}
+
+// stat is what the system says of a process behind its name: its state, its parent ...; nothing if it has ended.
+func stat(pid int) []string {
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	return strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
+}
+
+// left lists the files in the home directory, but for the daemon's log.
+func (h userHome) left(t *testing.T) (files []string) {
+	filepath.WalkDir(h.dir, func(path string, d fs.DirEntry, err error) error {
+		rel, _ := filepath.Rel(h.dir, path)
+		// Chromium keeps the settings of its crash reporter for the user, whatever its profile, and a cache for a profile
+		// that is in the user's configuration directory, as here.
+		if err == nil && !d.IsDir() && !strings.HasPrefix(rel, "chromium/") && !strings.HasPrefix(rel, ".cache/") &&
+			!daemonLog.MatchString(rel) {
+			files = append(files, rel)
+		}
+		return nil
+	})
+	return files
+}
+
+var daemonLog = regexp.MustCompile(`^pagewire/[0-9a-f]{8}\.log$`)
+
+// nothingLeft waits until there is no process, no profile, and nothing in the user's directory but the token and the log.
+func (h userHome) nothingLeft(t *testing.T) {
+	t.Helper()
+	testkit.Eventually(t, "no process is left", func() bool { return len(h.belongings()) == 0 })
+	if left := h.left(t); !slices.Equal(left, []string{"pagewire/token"}) || len(profiles(h)) > 0 {
+		t.Errorf("left behind: %v, %v", left, profiles(h))
 	}
 }

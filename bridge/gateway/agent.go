@@ -42,8 +42,6 @@ type Agent struct {
 	scope     Scope
 	sees      func(uri string) bool
 	reminders Reminders
-	// given is, of another gateway, what it was given, without the texts: what its agents have seen is of these.
-	given *seen.Record
 }
 
 const (
@@ -85,11 +83,11 @@ type AgentOptions struct {
 	// Allow, Deny and Only are those of the Scope of what the agent sees. What it does not see answers to it as what
 	// does not exist.
 	Allow, Deny, Only []string
+	Snapshot          []byte
 	// Reminders are the agent's own. Default Options.Reminders.
 	Reminders Reminders
 	// Snapshot is what Agent.Snapshot gave of the agent's session at an earlier gateway; nil for none. It need not be
 	// sound: what cannot be taken over of it is left out, which at worst has calls refused, and contents given in full.
-	Snapshot []byte
 }
 
 // Connect opens a session for an agent that comes by a transport and sees all.
@@ -122,9 +120,6 @@ func (g *Gateway) ConnectWith(o AgentOptions) (*Agent, error) {
 		return nil, err
 	}
 	g.engine.Restrict(a.id, a.sees)
-	if o.Transport == TransportGateway {
-		a.given = seen.New(seen.Limits{})
-	}
 	if remembers(o.Transport) {
 		a.memory = g.tools.revisions.NewMemory(seen.Limits{})
 		a.record = a.memory.Record

@@ -29,17 +29,14 @@ type catalog struct {
 	pages     map[*Page]bool
 	tabs      map[string]*tab // by key
 	numbers   map[string]int  // of tabs, by key; kept when the tab is gone (tabnumbers.go)
-	owners    map[string]bool // the tabs of the hub before us: whether they owned all their URIs
 	lastTab   int
 	arrivals  int
 	focuses   int
 	focusNext string            // a tab that was focused before it had a page
 	focusedAt bridge.Time       // when one was, by those who say when
-	told      bool              // which tab is focused, by who knows
 	routes    map[string]*route // by the key in the engine
 	places    map[string]*place // the same
 	changed   []*place          // that the engine does not show as they are now
-	lostHubs  map[*Page]bool    // that are absent
 	waiting   map[*Page]bool    // that have reads which wait for their successor
 	retitled  []*Page           // whose titles are to be told anew
 	described int               // how often an offer was described
@@ -68,9 +65,8 @@ type tab struct {
 
 // A route is a URI or template in the engine, and where it leads.
 type route struct {
-	page *Page
-	// of the page's tab, under whose path the page's own URIs are not; "" for a hub's, which are taken as they are
-	segment string
+	page    *Page
+	segment string // of the page's tab, under whose path the page's own URIs are not
 	shown   bridge.Resource
 }
 
@@ -84,8 +80,7 @@ func (r *route) own(uri string) string {
 
 // A place is a key of the engine with all offers that claim it, of which the first has it: the tab that was focused
 // last, then the document before its frames, then the page that came last. Pages that are absent keep their place, lest
-// a reload in one of two tabs be two changes of owner; so does a hub that is gone, until its tabs have come. A hub
-// claims a URI once for each of its tabs that has it.
+// a reload in one of two tabs be two changes of owner.
 type place struct {
 	key     string
 	offers  []*offer
@@ -96,10 +91,8 @@ func (c *catalog) init() {
 	c.pages = map[*Page]bool{}
 	c.tabs = map[string]*tab{}
 	c.numbers = map[string]int{}
-	c.owners = map[string]bool{}
 	c.routes = map[string]*route{}
 	c.places = map[string]*place{}
-	c.lostHubs = map[*Page]bool{}
 	c.waiting = map[*Page]bool{}
 	c.focusedAt = math.MinInt64
 	c.ranks = map[string]int{}
@@ -115,17 +108,15 @@ func (c *catalog) add(p *Page) {
 		t = &tab{key: p.Tab, pages: map[*Page]bool{}, focused: c.ranks[p.Tab]}
 		delete(c.ranks, p.Tab)
 		c.version.Add(1)
-		if !p.Hub {
-			t.number = c.numbers[p.Tab]
-			if t.number == 0 {
-				c.lastTab++
-				t.number = c.lastTab
-				c.numbers[p.Tab] = t.number
-				c.trimNumbers()
-			}
+		t.number = c.numbers[p.Tab]
+		if t.number == 0 {
+			c.lastTab++
+			t.number = c.lastTab
+			c.numbers[p.Tab] = t.number
+			c.trimNumbers()
 		}
 		c.tabs[p.Tab] = t
-		if c.focusNext == p.Tab || c.owners[p.Tab] && !c.told {
+		if c.focusNext == p.Tab {
 			c.focusNext = ""
 			c.focus(t)
 		}
@@ -134,20 +125,8 @@ func (c *catalog) add(p *Page) {
 	t.pages[p] = true
 }
 
-// learn keeps the number that a hub has given to a tab, and whether that owns all its URIs, in case that we are the hub
-// after it.
-func (c *catalog) learn(key string, number int, owner bool) {
-	c.numbers[key] = number
-	c.lastTab = max(c.lastTab, number)
-	if known, ok := c.owners[key]; ok {
-		owner = owner && known
-	}
-	c.owners[key] = owner
-}
-
 func (c *catalog) remove(p *Page) {
 	delete(c.pages, p)
-	delete(c.lostHubs, p)
 	delete(p.tab.pages, p)
 	if len(p.tab.pages) == 0 && c.tabs[p.tab.key] == p.tab {
 		delete(c.tabs, p.tab.key)
@@ -170,7 +149,6 @@ func (c *catalog) focus(t *tab) bool {
 func (o *offer) before(other *offer) int {
 	p, q := o.page, other.page
 	return cmp.Or(
-		cmp.Compare(truth(!p.Hub), truth(!q.Hub)),
 		cmp.Compare(q.tab.focused, p.tab.focused),
 		cmp.Compare(truth(p.Frame != ""), truth(q.Frame != "")),
 		cmp.Compare(truth(o.resource.URI != o.base), truth(other.resource.URI != other.base)),
@@ -298,10 +276,7 @@ func (g *Gateway) refresh() {
 // route is where the key of a place leads.
 func (c *catalog) route(at *place) *route {
 	o := at.offers[0]
-	r := &route{page: o.page, shown: o.shown(c)}
-	if !o.page.Hub {
-		r.segment = o.segment
-	}
+	r := &route{page: o.page, segment: o.segment, shown: o.shown(c)}
 	r.shown.URI = at.key
 	r.shown.Unlisted = at.key != o.base && c.places[o.base].offers[0] == o
 	return r
@@ -333,7 +308,7 @@ func (g *Gateway) lead(key string, r *route) {
 	}
 }
 
-// shown is the resource as agents see it: its title says where it is. A hub has seen to that.
+// shown is the resource as agents see it: its title says where it is.
 func (o *offer) shown(c *catalog) bridge.Resource {
 	if !o.described {
 		o.described = true
@@ -347,13 +322,6 @@ func (o *offer) shown(c *catalog) bridge.Resource {
 
 func (o *offer) describe() {
 	r, p := &o.resource, o.page
-	if p.Hub {
-		o.title, o.meta = r.Title, r.Meta
-		if p.absent {
-			o.meta = withMeta(r.Meta, map[string]any{metaAbsent: true})
-		}
-		return
-	}
 	title := r.Title
 	if title == "" {
 		title = r.Name
@@ -406,15 +374,12 @@ func pageTitle(p *Page) string {
 	return title
 }
 
-// Keys of _meta, by which a program tells tabs apart, and one gateway learns of another how it numbers them.
+// Keys of _meta, by which a program tells tabs apart.
 const (
 	metaTab = "pagewire/tab"    // a number
 	metaKey = "pagewire/tabKey" // what tells the tab from others for its life
 	// N, or N.FRAME, of the URI's form /.pagewire/tab/N/, under which it is listed or would be
 	metaSegment = "pagewire/tabSegment"
-	// metaAbsent is true for what a gateway has from a hub that is gone, until its tabs have come. Another gateway does
-	// not take that: it has it from the same dead hub, and the tab's coming is to be news there once, too.
-	metaAbsent = "pagewire/absent"
 )
 
 // withMeta is a _meta with more members.
@@ -432,41 +397,11 @@ func withMeta(meta []byte, more map[string]any) []byte {
 	return text(all, true)
 }
 
-// find says what an offer is called in a list with other tabs. A hub has decided that already, and says so in its
-// _meta; its numbers are kept, in case that we are the hub after it.
-func (o *offer) find() {
-	o.base = o.resource.URI
-	if !o.page.Hub {
-		o.segment = o.page.segment()
-		return
-	}
-	var meta struct {
-		Tab     int    `json:"pagewire/tab"`
-		Key     string `json:"pagewire/tabKey"`
-		Segment string `json:"pagewire/tabSegment"`
-	}
-	if json.Unmarshal(o.resource.Meta, &meta) != nil || meta.Segment == "" {
-		return
-	}
-	o.segment = meta.Segment
-	if own, segment := taburi.Split(o.base); segment == o.segment {
-		o.base = own
-	}
-	o.page.g.catalog.learn(meta.Key, meta.Tab, o.base == o.resource.URI)
-}
-
-// succeed lets an offer take over its URI from a page that its tab has left, or from a hub that is gone.
+// succeed lets an offer take over its URI from a page that its tab has left.
 func (c *catalog) succeed(o *offer) {
 	for p := range o.page.tab.pages {
 		if old := p.offers[o.resource.URI]; old != nil && o.succeeds(old) {
 			c.cede(old)
-		}
-	}
-	for hub := range c.lostHubs {
-		for _, uri := range o.keys() {
-			if old := hub.offers[uri]; old != nil && o.succeeds(old) {
-				c.cede(old)
-			}
 		}
 	}
 }
@@ -474,20 +409,11 @@ func (c *catalog) succeed(o *offer) {
 // succeeds reports whether an offer takes the place of one whose page is absent.
 func (o *offer) succeeds(old *offer) bool {
 	p, q := old.page, o.page
-	switch {
-	case !p.absent || q.absent || old.base != o.base:
-		return false
-	case p.Hub:
-		return old.segment == o.segment // another tab's, which has not come, stays
-	}
-	return p.tab == q.tab && (p.Frame == q.Frame || q.Frame == "")
+	return p.absent && !q.absent && old.base == o.base && p.tab == q.tab && (p.Frame == q.Frame || q.Frame == "")
 }
 
 // succeeded reports whether the page that takes the place of an absent one has come already.
 func (c *catalog) succeeded(old *offer) bool {
-	if old.page.Hub {
-		return slices.ContainsFunc(c.places[old.base].offers, func(o *offer) bool { return o.succeeds(old) })
-	}
 	for p := range old.page.tab.pages {
 		if o := p.offers[old.resource.URI]; o != nil && o.succeeds(old) {
 			return true
@@ -561,13 +487,4 @@ func (c *catalog) reorder(at *place, t *tab) {
 }
 
 // tab is the number of the tab that a route leads to.
-func (r *route) tab() int {
-	if !r.page.Hub {
-		return r.page.tab.number
-	}
-	var meta struct {
-		Tab int `json:"pagewire/tab"`
-	}
-	_ = json.Unmarshal(r.shown.Meta, &meta)
-	return meta.Tab
-}
+func (r *route) tab() int { return r.page.tab.number }

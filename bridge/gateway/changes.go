@@ -40,10 +40,6 @@ func (g *Gateway) changed(p *Page, own string) {
 		return
 	}
 	g.counts.updates++
-	if p.Hub {
-		g.touch(own)
-		return
-	}
 	r := g.catalog.routes[own] // of a template too, which is no URI that the engine finds
 	if key, ok := g.engine.Find(own); ok {
 		r = g.catalog.routes[key]
@@ -151,7 +147,6 @@ func (g *Gateway) release(uri string) { g.released = append(g.released, uri) }
 
 // sweep tells agents of what has moved, and does what release left.
 func (g *Gateway) sweep() {
-	// One list of a hub may move a URI from tab to tab: agents are told once of where it has come to.
 	for uri := range g.moved {
 		g.engine.Touch(g.now(), uri)
 	}

@@ -4,12 +4,11 @@
 //
 // A Gateway is one MCP server: the engine of package bridge, to which pages are sources and agents are clients. Pages
 // are attached to it (Attach) and speak the link of package link; agents connect to it (Connect) and speak MCP, each
-// over a mcpconn.Conn; another gateway, the hub, may be joined (Join) in place of a page. How the frames and messages
-// travel is the business of the packages beside this one: cdp and socket bring pages in, agents brings agents in, hub
-// joins the gateways of one machine.
+// over a mcpconn.Conn. How the frames and messages travel is the business of the packages beside this one: cdp and socket
+// bring pages in, agents brings agents in, and daemon brings the agents of one user to one process.
 //
 // A message's way: agent.go takes an agent's request. The engine answers it, or asks host.go, which finds the page
-// in catalog.go and asks it through linked.go (a hub through joined.go). What the page says comes in through
+// in catalog.go and asks it through linked.go. What the page says comes in through
 // page.go. A change's way: page.go and linked.go hear of it, changes.go tells the engine, and the engine tells the
 // agents. tools.go offers the pages' tools, and beside them those of package tools/own, which give everything once
 // more to agents that know only tools. inpage.go serves agents in a page that has no core.

@@ -3,13 +3,11 @@
 package gateway
 
 import (
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 
-	"github.com/pagewire/pagewire/bridge"
 	"github.com/pagewire/pagewire/bridge/gateway/internal/taburi"
 	"github.com/pagewire/pagewire/bridge/gateway/live"
 	"github.com/pagewire/pagewire/bridge/gateway/live/follow"
@@ -36,7 +34,6 @@ const (
 type freshness struct {
 	URIs    []string `json:"uris"`              // the page's own
 	OnStale string   `json:"onStale,omitempty"` // "tell": the tool runs, and its result says what was older
-	Segment string   `json:"segment,omitempty"` // of the page's tab, in whose path its URIs are besides; a hub says it
 }
 
 // freshnessOf takes what a page says of it; nil for nothing, or what is too much.
@@ -71,7 +68,7 @@ func (g *Gateway) conditions(m *follow.Memory, o toolOffer) (list []condition, u
 		v, ok := m.Last(uri)
 		switch {
 		case !ok:
-		case v.Recalled || !o.page.Hub && v.Epoch != o.page.epoch:
+		case v.Recalled || v.Epoch != o.page.epoch:
 			unsure = append(unsure, uri)
 		default:
 			list = append(list, condition{uri, own, v.Count, v.Hash})
@@ -82,12 +79,8 @@ func (g *Gateway) conditions(m *follow.Memory, o toolOffer) (list []condition, u
 
 // knownAs is the name by which an agent has seen a page's URI last; "" if it has not.
 func (g *Gateway) knownAs(m *follow.Memory, o toolOffer, own string) (name string) {
-	segment := o.fresh.Segment
-	if !o.page.Hub {
-		segment = o.page.segment()
-	}
 	latest := int64(-1)
-	for _, uri := range []string{own, taburi.Of(own, segment)} {
+	for _, uri := range []string{own, taburi.Of(own, o.page.segment())} {
 		if p, _ := g.lookup(uri); p != o.page {
 			continue // another tab's
 		}
@@ -176,84 +169,4 @@ func (g *Gateway) refuse(c *toolCall, o toolOffer, changed []string, found map[s
 		lines = append(lines, text)
 	}
 	g.tools.own.Say(c, o.origin(), true, live.AsText(strings.Join(lines, "\n")))
-}
-
-// A gateway that has joined asks with what its agent has seen, by hash: it does not know the page's revisions. What the
-// hub has given it, and as of which revision, the hub keeps.
-
-const (
-	// metaUnless is the key of a tools/call's _meta between gateways: [[uri, hash], ...]. The tool is not run if one of
-	// them reads differently now.
-	metaUnless = "pagewire/unless"
-	// metaStale is that of its result: the URIs for which it was not run.
-	metaStale = "pagewire/stale"
-)
-
-// unlessMeta is what metaUnless has.
-func unlessMeta(list []condition) (pairs [][2]string) {
-	for _, c := range list {
-		pairs = append(pairs, [2]string{c.uri, hex.EncodeToString(c.hash[:])})
-	}
-	return pairs
-}
-
-// staleOf are the URIs for which a hub did not run a tool; none, if no condition was made.
-func staleOf(result []byte, unless []condition) (uris []string) {
-	if len(unless) == 0 {
-		return nil
-	}
-	var r struct {
-		Meta struct {
-			Stale []string `json:"pagewire/stale"`
-		} `json:"_meta"`
-	}
-	_ = json.Unmarshal(result, &r)
-	for _, c := range unless {
-		if slices.Contains(r.Meta.Stale, c.uri) {
-			uris = append(uris, c.uri)
-		}
-	}
-	return uris
-}
-
-// runFor runs a page's tool for another gateway's agent.
-func (g *Gateway) runFor(c *toolCall, o toolOffer, t bridge.ToolCall, args []byte) {
-	var meta struct {
-		Unless [][2]string `json:"pagewire/unless"`
-	}
-	_ = json.Unmarshal([]byte(t.Meta), &meta)
-	var list []condition
-	var stale []string
-	for _, pair := range meta.Unless[:min(len(meta.Unless), maxFresh)] {
-		uri := pair[0]
-		p, own := g.lookup(uri)
-		if p != o.page {
-			continue // another page's now
-		}
-		v, ok := c.agent.given.With(uri, pair[1])
-		if !ok || v.Epoch != p.epoch {
-			stale = append(stale, uri)
-			continue
-		}
-		list = append(list, condition{uri, own, v.Count, v.Hash})
-	}
-	if len(stale) > 0 {
-		answerStale(c, stale)
-		return
-	}
-	c.OnEnd(o.page.src.callTool(c.id, o.name, args, list, func(r reply) {
-		if r.failure == link.Stale {
-			answerStale(c, r.stale)
-			return
-		}
-		g.complete(c.call, r)
-	}))
-}
-
-func answerStale(c *toolCall, uris []string) {
-	text := text(map[string]any{
-		"content": []any{live.AsText("not run: " + strings.Join(uris, ", ") + " has changed")},
-		"isError": true, "_meta": map[string]any{metaStale: uris},
-	}, true)
-	c.Complete(text)
 }

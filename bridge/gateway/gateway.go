@@ -8,8 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/modelcontextprotocol/go-sdk/mcp"
-
 	"github.com/pagewire/pagewire/bridge"
 	"github.com/pagewire/pagewire/bridge/home"
 	"github.com/pagewire/pagewire/bridge/link"
@@ -25,6 +23,8 @@ type Options struct {
 	// Allow and Deny are those of the Scope of the pages that are served, whichever agents there are. An agent may see
 	// less: AgentOptions.
 	Allow, Deny []string
+	// AllowPages are origins whose pages may connect by themselves, besides those that a connected agent allows.
+	AllowPages []string
 	// AnyScheme admits URIs at no web origin at all, such as test://, from pages that offer them. It is for conformance
 	// suites.
 	AnyScheme bool
@@ -72,7 +72,6 @@ const (
 type Gateway struct {
 	opt    Options
 	log    *slog.Logger
-	client *mcp.Client // towards a hub
 	tapped atomic.Pointer[func(Event)]
 	passed [4]passed // by the order of ways
 	// waiting is what agents have not read yet, in bytes.
@@ -155,7 +154,6 @@ func New(o Options) *Gateway {
 	g.conversations = map[string]*conversation{}
 	g.catalog.init()
 	g.tools.init(g)
-	g.client = newClient(g)
 	g.engine = bridge.New(bridge.Options{
 		Name: "pagewire", Version: o.Version, Instructions: instructions,
 		Rule:  bridge.Rule{Any: true}, // page.go admits what is at the page's origin

@@ -258,9 +258,7 @@ func (c *pageCore) Register(r bridge.Resource) error {
 		return err
 	}
 	p.arrive()
-	o := &offer{page: p, resource: r}
-	o.find()
-	g.offer(o)
+	g.offer(&offer{page: p, resource: r, base: r.URI, segment: p.segment()})
 	if c.agents != nil {
 		return c.agents.engine.Register(g.now(), r)
 	}

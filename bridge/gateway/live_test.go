@@ -329,68 +329,48 @@ func fresh(how string) map[string]any {
 	return map[string]any{"_meta": map[string]any{metaFresh: map[string]any{"uris": []string{cart}, "onStale": how}}}
 }
 
-// hubAndJoiner are two gateways of one machine.
-func hubAndJoiner(t *testing.T) (hub, joiner *Gateway) {
-	hub, joiner = newGateway(t, Options{}), newGateway(t, Options{})
-	port, err := hub.Connect(TransportGateway)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := joiner.Join(t.Context(), PageInfo{Tab: "hub"}, port); err != nil {
-		t.Fatal(err)
-	}
-	return hub, joiner
-}
-
 func TestStaleCallIsRefused(t *testing.T) {
-	for _, way := range []string{"at the page's gateway", "at one that has joined"} {
-		t.Run(way, func(t *testing.T) {
-			hub, g := hubAndJoiner(t)
-			if way == "at the page's gateway" {
-				g = hub
-			}
-			p := openPage(t, hub, tabInfo("a"), map[string]string{cart: cartOf(1)})
-			ran := make(chan bool, 10)
-			p.page.SetTool("checkout",
-				testkit.Tool{Members: fresh(""), Run: func(context.Context, json.RawMessage, func(map[string]any)) any {
-					ran <- true
-					return map[string]any{"content": []any{map[string]any{"type": "text", "text": "paid"}}}
-				}})
-			a := openAgent(t, g)
-			a.hasTool("checkout")
-			a.must(own.Read, map[string]any{"uri": cart})
-			// Nobody is told of this change before the call: only the page knows it.
-			p.page.Edit(cart, cartOf(7))
-			texts, failed := a.tool("checkout", map[string]any{})
-			if !failed || len(ran) != 0 || !strings.Contains(texts[0], "checkout was not run") ||
-				!strings.Contains(texts[0], `"path":"/items/0/quantity","value":7`) {
-				t.Fatalf("a call with an old cart: %q, and it ran %d times", texts, len(ran))
-			}
-			if texts := a.must("checkout", map[string]any{}); texts[0] != "paid" {
-				t.Errorf("a call with the cart as it is: %q", texts)
-			}
-			if got := len(ran); got != 1 {
-				t.Errorf("it ran %d times, want 1", got)
-			}
-			// A change to the same is none.
-			p.page.Edit(cart, cartOf(7))
-			if texts := a.must("checkout", map[string]any{}); texts[0] != "paid" {
-				t.Errorf("a call with the cart as it is: %q", texts)
-			}
-			p.page.Edit(cart, cartOf(8))
-			a.tool("checkout", map[string]any{})
-			p.page.Edit(cart, cartOf(9))
-			if texts, failed := a.tool("checkout", map[string]any{}); !failed ||
-				!strings.Contains(texts[0], "changes all the time") {
-				t.Errorf("refused for the second time in a row: %q", texts)
-			}
-			// Who has read nothing knows nothing old.
-			b := openAgent(t, g)
-			b.hasTool("checkout")
-			if texts := b.must("checkout", map[string]any{}); texts[0] != "paid" {
-				t.Errorf("a call without any cart: %q", texts)
-			}
-		})
+	g := newGateway(t, Options{})
+	p := openPage(t, g, tabInfo("a"), map[string]string{cart: cartOf(1)})
+	ran := make(chan bool, 10)
+	p.page.SetTool("checkout",
+		testkit.Tool{Members: fresh(""), Run: func(context.Context, json.RawMessage, func(map[string]any)) any {
+			ran <- true
+			return map[string]any{"content": []any{map[string]any{"type": "text", "text": "paid"}}}
+		}})
+	a := openAgent(t, g)
+	a.hasTool("checkout")
+	a.must(own.Read, map[string]any{"uri": cart})
+	// Nobody is told of this change before the call: only the page knows it.
+	p.page.Edit(cart, cartOf(7))
+	texts, failed := a.tool("checkout", map[string]any{})
+	if !failed || len(ran) != 0 || !strings.Contains(texts[0], "checkout was not run") ||
+		!strings.Contains(texts[0], `"path":"/items/0/quantity","value":7`) {
+		t.Fatalf("a call with an old cart: %q, and it ran %d times", texts, len(ran))
+	}
+	if texts := a.must("checkout", map[string]any{}); texts[0] != "paid" {
+		t.Errorf("a call with the cart as it is: %q", texts)
+	}
+	if got := len(ran); got != 1 {
+		t.Errorf("it ran %d times, want 1", got)
+	}
+	// A change to the same is none.
+	p.page.Edit(cart, cartOf(7))
+	if texts := a.must("checkout", map[string]any{}); texts[0] != "paid" {
+		t.Errorf("a call with the cart as it is: %q", texts)
+	}
+	p.page.Edit(cart, cartOf(8))
+	a.tool("checkout", map[string]any{})
+	p.page.Edit(cart, cartOf(9))
+	if texts, failed := a.tool("checkout", map[string]any{}); !failed ||
+		!strings.Contains(texts[0], "changes all the time") {
+		t.Errorf("refused for the second time in a row: %q", texts)
+	}
+	// Who has read nothing knows nothing old.
+	b := openAgent(t, g)
+	b.hasTool("checkout")
+	if texts := b.must("checkout", map[string]any{}); texts[0] != "paid" {
+		t.Errorf("a call without any cart: %q", texts)
 	}
 }
 

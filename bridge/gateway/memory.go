@@ -9,16 +9,13 @@ import (
 
 // Transports of those that are no agents: none has a memory, and nothing is said to them that they did not ask for.
 const (
-	// TransportGateway is that of another gateway, whose agents have their memories there.
-	TransportGateway = "gateway"
 	// TransportCommand is that of the command line, and TransportInspector that of the inspector.
 	TransportCommand, TransportInspector = "command", "inspector"
 )
 
 // remembers reports whether what comes by a transport is an agent that is the same one at its next call.
 func remembers(transport string) bool {
-	return transport != TransportRequest && transport != TransportGateway && transport != TransportCommand &&
-		transport != TransportInspector
+	return transport != TransportRequest && transport != TransportCommand && transport != TransportInspector
 }
 
 // forget ends an agent's memory.
@@ -44,7 +41,7 @@ func (g *Gateway) reading(c *call, uri string) {
 // gave notes that an agent is sent an answer with contents.
 func (g *Gateway) gave(a *Agent, m bridge.Message) {
 	c := g.calls[m.Call]
-	if a.memory == nil && a.given == nil || c == nil || c.uri == "" || m.Contents == nil {
+	if a.memory == nil || c == nil || c.uri == "" || m.Contents == nil {
 		return
 	}
 	if c.seen == nil { // others may have asked with it
@@ -53,12 +50,6 @@ func (g *Gateway) gave(a *Agent, m bridge.Message) {
 		c.seen.Revision = g.tools.revisions.Found(c.uri, c.revision, c.seen.Hash)
 	}
 	if c.seen.Why != "" {
-		return
-	}
-	if a.given != nil {
-		v := c.seen.Version("")
-		v.Gone = true
-		a.given.Give(c.uri, v)
 		return
 	}
 	a.memory.Given(c.seen, "")

@@ -161,6 +161,18 @@ func (g *Gateway) Agents() int {
 	return len(g.agents)
 }
 
+// Serves reports whether there is a session of an agent that came by a transport.
+func (g *Gateway) Serves(transport string) bool {
+	g.mu.Lock()
+	defer g.mu.Release()
+	for _, a := range g.agents {
+		if a.transport == transport {
+			return true
+		}
+	}
+	return false
+}
+
 // Snapshot says what there is now, each list in a stable order.
 func (g *Gateway) Snapshot() Snapshot {
 	g.mu.Lock()

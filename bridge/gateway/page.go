@@ -33,12 +33,9 @@ type PageInfo struct {
 	Transport string
 	// Serves says that agents in the page are served here, since it has no core of its own.
 	Serves bool
-	// Hub marks another gateway in place of a page: its URIs, its tools and the numbers of its tabs are taken as they
-	// are.
-	Hub bool
 }
 
-// A source is a page, or a hub in its place, as the gateway asks it. Its methods are called with the gateway's lock
+// A source is a page as the gateway asks it. Its methods are called with the gateway's lock
 // held, and so is what they are given to call; they do not block.
 type source interface {
 	// read asks what a URI of the page's own reads as. done is called once, unless end was called before; end is called
@@ -318,10 +315,6 @@ func (p *Page) depart(reason string, mayReturn bool) {
 			g.catalog.cede(o)
 		}
 	}
-	if p.Hub {
-		g.catalog.lostHubs[p] = true
-		g.redescribe(p)
-	}
 	g.refresh()
 	g.retool()
 	time.AfterFunc(g.opt.Grace, func() {
@@ -391,7 +384,6 @@ func (g *Gateway) focusAt(key string, at int64) {
 }
 
 func (g *Gateway) focus(key string) {
-	g.catalog.told = true
 	t := g.catalog.tabs[key]
 	if t == nil {
 		// The page has not come yet: it is focused when it does.

@@ -3,6 +3,9 @@
 package gateway
 
 import (
+	"bytes"
+	"encoding/json"
+
 	"github.com/pagewire/pagewire/bridge/gateway/live"
 	"github.com/pagewire/pagewire/bridge/gateway/tools"
 	"github.com/pagewire/pagewire/bridge/wire"
@@ -14,7 +17,7 @@ import (
 
 // completeTool answers a call of a page's tool.
 func (g *Gateway) completeTool(c *toolCall, o toolOffer, r reply) {
-	plain := c.agent == nil || c.agent.transport == TransportGateway || o.tool.OutputSchema != nil || r.failure != ""
+	plain := c.agent == nil || o.tool.OutputSchema != nil || r.failure != ""
 	result, err := wire.Parse(r.contents, live.MaxDepth)
 	if plain || err != nil || result.Kind() != wire.Object {
 		g.complete(c.call, r)
@@ -49,4 +52,25 @@ func (g *Gateway) olderFor(c *toolCall, o toolOffer) {
 			c.older[uri] = true
 		}
 	}
+}
+
+// text is a value as JSON text; nil if it is not present, or is none.
+func text(v any, present bool) []byte {
+	if !present {
+		return nil
+	}
+	t, err := plainJSON(v)
+	if err != nil {
+		return nil
+	}
+	return t
+}
+
+// plainJSON is a value as JSON text that is no longer than it must be: json.Marshal makes six bytes of each "<".
+func plainJSON(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	err := e.Encode(v)
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }

@@ -66,7 +66,7 @@ func webOriginOf(uri string) string {
 func (g *Gateway) AllowedOrigins() []string {
 	g.mu.Lock()
 	defer g.mu.Release()
-	all := slices.Clone(g.opt.Allow)
+	all := slices.Concat(g.opt.Allow, g.opt.AllowPages)
 	for _, a := range g.agents {
 		all = append(all, a.scope.Allow...)
 	}

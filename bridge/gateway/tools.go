@@ -219,27 +219,19 @@ func (g *Gateway) routeTools() (wanted []*toolOffer, entries []tools.Entry) {
 		for i := range p.published {
 			o := &p.published[i]
 			o.page = p
-			if p.Hub {
-				b.learn(*o)
-				if !b.names.Ours(o.name) && b.routes[o.name].tool == nil {
-					b.routes[o.name] = *o
-					want(o, o.tool.Meta[metaTool] == nil)
-				}
-				continue
-			}
 			name := b.names.Of(p.Origin, o.name)
 			tabbed := tools.OfTab(name, p.tab.number)
 			named := b.routes[name].tool == nil
 			if named {
 				b.routes[name] = *o
-				o.show(name, title, true)
+				o.show(name, title)
 				want(o, false)
 			}
 			// It answers by its tab also while that has the plain name.
 			if b.routes[tabbed].tool == nil {
 				b.routes[tabbed] = *o
 				if !named {
-					o.show(tabbed, title, false)
+					o.show(tabbed, title)
 					want(o, true)
 				}
 			}
@@ -270,7 +262,7 @@ func (g *Gateway) leaveOut(left []*toolOffer) {
 }
 
 // show sees to it that o.shown is what agents are shown of a page's tool, by its plain name or by that of its tab.
-func (o *toolOffer) show(name, title string, plain bool) {
+func (o *toolOffer) show(name, title string) {
 	if o.shown.as == name && o.shown.at == title {
 		return
 	}
@@ -279,46 +271,21 @@ func (o *toolOffer) show(name, title string, plain bool) {
 	if shown.Meta = maps.Clone(shown.Meta); shown.Meta == nil {
 		shown.Meta = mcp.Meta{}
 	}
-	delete(shown.Meta, metaTool) // ours to say
 	delete(shown.Meta, metaFresh)
 	if o.fresh != nil {
-		shown.Meta[metaFresh] = freshness{o.fresh.URIs, o.fresh.OnStale, p.segment()}
+		shown.Meta[metaFresh] = freshness{o.fresh.URIs, o.fresh.OnStale}
 	}
 	shown.Meta[metaOrigin] = p.Origin
-	if plain {
-		shown.Meta[metaTool] = []any{p.Origin, o.name}
-	}
 	shown.Description += " [tool of the page " + title + " at " + p.Origin + ", tab " + strconv.Itoa(p.tab.number) + "]"
 	shown.Name = name
 	o.shown = shownTool{as: name, at: title, text: text(&shown, true)}
 }
 
-// metaTool is the key of a tool's _meta by which one gateway learns of another whose tool it is: the page's origin, and
-// what the page calls it.
-const metaTool = "pagewire/tool"
-
-// metaOrigin is the key of the origin alone, which is there for all names of a page's tool.
+// metaOrigin is the key of the origin of the page whose tool it is.
 const metaOrigin = "pagewire/origin"
 
 // origin is that of the page that has a tool.
-func (o *toolOffer) origin() string {
-	if !o.page.Hub {
-		return o.page.Origin
-	}
-	origin, _ := o.tool.Meta[metaOrigin].(string)
-	return origin
-}
-
-// learn keeps the name that a hub has given to a page's tool, in case that we are the hub after it.
-func (b *agentTools) learn(o toolOffer) {
-	from, _ := o.tool.Meta[metaTool].([]any)
-	if len(from) != 2 {
-		return
-	}
-	origin, _ := from[0].(string)
-	tool, _ := from[1].(string)
-	b.names.Learn(origin, tool, o.name)
-}
+func (o *toolOffer) origin() string { return o.page.Origin }
 
 // InputSchema returns the JSON Schema of a tool's arguments, by the name that agents know, or nil if no page has it.
 func (g *Gateway) InputSchema(name string) []byte {
@@ -360,10 +327,6 @@ func (g *Gateway) callTool(c *toolCall, t bridge.ToolCall) {
 	}
 	c.page = o.page
 	args := slices.Clone(t.Arguments)
-	if c.agent != nil && c.agent.given != nil {
-		g.runFor(c, o, t, args)
-		return
-	}
 	g.olderFor(c, o)
 	g.runTool(c, o, args, 1)
 }

@@ -418,32 +418,3 @@ func TestNumbersHaveABound(t *testing.T) {
 		}
 	}
 }
-
-// A gateway that has joined lists what its hub lists.
-func TestAHubsFullListOfTools(t *testing.T) {
-	hub := newGateway(t, Options{})
-	for n := range 25 {
-		openTools(t, hub, "app"+strconv.Itoa(n), "https://app.example").say(toolList("do", 50, ""))
-	}
-	at := openAgent(t, hub)
-	var names map[string]bool
-	testkit.Eventually(t, "the hub's list is full", func() bool {
-		names = toolNames(t, at)
-		return len(names) == maxTools
-	})
-	g := newGateway(t, Options{})
-	port, err := hub.Connect(TransportGateway)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := g.Join(t.Context(), PageInfo{Tab: "hub"}, port); err != nil {
-		t.Fatal(err)
-	}
-	a := openAgent(t, g)
-	testkit.Eventually(t, "it is the joiner's", func() bool { return maps.Equal(toolNames(t, a), names) })
-	openTools(t, hub, "shop", "https://shop.example").say(toolList("buy", 50, ""))
-	testkit.Eventually(t, "the shop's are listed too", func() bool { return toolNames(t, a)["buy49"] })
-	if got := whoRuns(t, a, "buy0"); got != "shop" {
-		t.Errorf("the shop's tool gives %q", got)
-	}
-}

@@ -37,12 +37,12 @@ func cartOf(quantity int) string {
 // A shop is a page with a cart, at a gateway that runs.
 type shop struct {
 	*testkit.Page
-	gateway []string // the command line of one more gateway
+	gateway []string // the command line for an agent on stdio
 	paid    atomic.Int32
 	asked   atomic.Int32
 }
 
-// openShop starts a gateway, the hub of its own home, and has the page connect to it as pages do.
+// openShop starts a gateway on HTTP, which all agents of the home share, and has the page connect to it as pages do.
 func openShop(t *testing.T, home string) *shop {
 	t.Helper()
 	binary := dir(t, "../../bin/pagewire")

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -201,7 +202,7 @@ func (a *agent) close() {
 }
 
 // resident is the memory in bytes of all processes whose environment has an entry: a program and what it has started,
-// also what has detached itself.
+// also what has detached itself. What several processes share counts in part for each.
 func resident(entry string) (sum float64, err error) {
 	files, _ := filepath.Glob("/proc/[0-9]*/environ")
 	for _, file := range files {
@@ -209,12 +210,12 @@ func resident(entry string) (sum float64, err error) {
 		if err != nil || !strings.Contains("\x00"+string(text), "\x00"+entry+"\x00") {
 			continue
 		}
-		status, _ := os.ReadFile(filepath.Join(filepath.Dir(file), "status"))
-		_, rest, _ := strings.Cut(string(status), "VmRSS:")
-		if fields := strings.Fields(rest); len(fields) > 0 {
-			kb, _ := strconv.ParseFloat(fields[0], 64)
-			sum += kb * 1024
+		pid, _ := strconv.Atoi(strings.Split(file, "/")[2])
+		bytes, err := proportional(pid)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) { // it has not ended meanwhile
+			return 0, err
 		}
+		sum += bytes
 	}
 	if sum == 0 {
 		return 0, errors.New("no process found: memory is measured on Linux alone")

@@ -603,12 +603,12 @@ type rig struct {
 	token    sync.Mutex
 }
 
-// entry marks the rival's processes.
-func (r *rig) entry() string { return "PAGEWIRE_BENCH_HOME=" + r.home }
+// entry marks the rival's processes. A daemon has few variables of who started it: this is one of them.
+func (r *rig) entry() string { return "TMPDIR=" + r.home }
 
 func (r *rig) env() []string {
 	return append(os.Environ(),
-		r.entry(), "HOME="+r.home, "XDG_CONFIG_HOME="+r.home, "TMPDIR="+r.home,
+		r.entry(), "HOME="+r.home, "XDG_CONFIG_HOME="+r.home,
 		"NODE_OPTIONS=--require "+r.b.guard(), "CHROME_DEVTOOLS_MCP_NO_UPDATE_CHECKS=1",
 		"WEBMCP_SERVER_TOKEN=0123456789abcdef0123456789abcdef")
 }

@@ -53,20 +53,21 @@ type exclusion struct{ tests, why string }
 
 var leftOut = []exclusion{
 	{"TestServe TestPageWithTwoTransports TestDesktopAgentsUnderStrictPolicy " +
-		"TestThreeAgents TestHubThatIsTerminated TestStoppedHub TestKills " +
-		"TestHubThatIsKilledLeavesTheTabs TestGatewaysThatEndTogether TestGatewaysThatEndInAnyOrder " +
+		"TestThreeAgents TestFlagsOfEachAgent TestKills " +
+		"TestBrowserOutlivesDaemons TestAgentsThatEndTogether TestAgentsThatEndInAnyOrder " +
 		"TestWhatEndsAnAgentEndsItsBrowserToo TestABrowserThatDiesAndOneThatIsClosed " +
-		"TestABrowserThatDiesAgainAndAgain TestHubThatIsStoppedForAWhile TestLaunchedBrowserListensNowhere " +
+		"TestABrowserThatDiesAgainAndAgain TestLaunchedBrowserListensNowhere " +
 		"TestAttacks TestPeers TestDemos",
 		"the gateway, or a peer, drives the browser by the Chrome DevTools Protocol"},
 	{"TestExtensionTakenOverPage TestExtensionAnotherExtension " +
-		"TestExtensionLeavesAStoppedHub TestExtensionRemembers TestExtensionWorkerStopped " +
+		"TestExtensionLeavesAStoppedDaemon TestExtensionRemembers TestExtensionWorkerStopped " +
 		"TestExtensionOnAPublicPage TestExtensionLook " +
 		"TestExtensionWorker " +
 		"TestExtensionOnlyInAllowedSites TestExtensionBesideAgentsInThePage",
 		"they look into Chromium's service worker, or its processes; Firefox's build has the same scripts"},
 	{"TestAnotherUserOfTheMachine TestForeignPort TestServeEndsWithItsParent TestWakeEndsWithItsProgram " +
-		"TestTypeScriptClient TestInspector TestConformance TestTypeScriptClientAtAFleet " +
+		"TestTypeScriptClient TestInspector TestConformance TestConformanceOfAFleet " +
+		"TestTypeScriptClientAtAFleet " +
 		"TestWhatOthersDoNot TestClientThatFindsItsLogin",
 		"they are about agents and gateways: what a page's engine is makes no difference"},
 	{"TestEcosystemPages TestEcosystemServers", "they are about bundlers and servers: make test-ecosystem runs them"},

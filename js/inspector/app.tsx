@@ -129,7 +129,7 @@ function Tabs({ feed, tab, setTab }: { feed: Feed; tab: number | undefined; setT
           return (
             <>
               <span class="line">
-                <b class="n">{top.hub ? "hub" : t.number}</b> <span class="text">{top.title || top.url}</span>
+                <b class="n">{t.number}</b> <span class="text">{top.title || top.url}</span>
                 {top.focused && <span class="tag">focused</span>}
                 {top.absent && <span class="tag warn">reloading</span>}
               </span>

@@ -10,7 +10,6 @@ export interface Page {
   origin: string;
   url: string;
   transport: string;
-  hub?: boolean;
   focused?: boolean;
   absent?: boolean;
   resources: number;

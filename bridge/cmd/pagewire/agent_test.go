@@ -2,7 +2,7 @@
 
 package main
 
-// ls, read and watch against a real hub, in this process.
+// ls, read and watch against a real daemon, in this process.
 
 import (
 	"bufio"
@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -22,8 +23,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pagewire/pagewire/bridge/gateway"
+	"github.com/pagewire/pagewire/bridge/gateway/agents"
 	"github.com/pagewire/pagewire/bridge/gateway/agents/hook"
-	"github.com/pagewire/pagewire/bridge/gateway/hub"
+	"github.com/pagewire/pagewire/bridge/gateway/daemon"
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
@@ -32,7 +34,7 @@ const (
 	image = "https://shop.example/image"
 )
 
-// A running is a hub with one page.
+// A running is a daemon with one page.
 type running struct {
 	t    testing.TB
 	addr string
@@ -41,7 +43,7 @@ type running struct {
 	stop func()
 }
 
-// start runs a hub at addr; "" is a free port, in a new home. It is stopped with the test, or by stop.
+// start runs a daemon for addr; "" is a free port, in a new home. It is stopped with the test, or by stop.
 func start(t testing.TB, addr, text string) *running {
 	t.Helper()
 	if addr == "" {
@@ -64,35 +66,54 @@ func start(t testing.TB, addr, text string) *running {
 		return "an item", nil
 	})
 	over := make(chan error, 1)
-	local := http.NewServeMux()
-	local.Handle("POST "+hook.Path, hook.Handler(r.g))
-	go func() {
-		over <- hub.Run(ctx, hub.Options{Addr: addr, Build: versionName(), Gateway: r.g,
-			Handler: http.NotFoundHandler(), Local: local})
-	}()
+	started := make(chan struct{})
+	go func() { over <- daemon.Run(ctx, r.options(func() { close(started) })) }()
 	r.stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-over; err != nil {
-			t.Errorf("the hub: %v", err)
+			t.Errorf("the daemon: %v", err)
 		}
 		r.g.Close()
 	})
 	t.Cleanup(r.stop)
-	testkit.Eventually(t, "it is the hub, and has the port", func() bool {
-		s, err := hub.Ask(ctx, addr)
-		return err == nil && s.Addr == addr
-	})
+	testkit.Ends(t, "the daemon listens", started)
 	return r
+}
+
+// options are those of the daemon: one that stays without agents, and has no port.
+func (r *running) options(started func()) daemon.Options {
+	var hooks hook.Agents
+	local := http.NewServeMux()
+	local.Handle("POST "+hook.Path, hooks.Handler(r.g))
+	return daemon.Options{
+		Hub: r.addr, Version: versionName(), Foreground: "the test", Started: started, Local: local,
+		Busy: func() bool { return false }, Log: slog.New(slog.DiscardHandler),
+		Serve: func(ctx context.Context, h daemon.Hello, in io.Reader, out io.Writer, work func(daemon.Session)) error {
+			transport := gateway.TransportStdio
+			if h.As == daemon.AsCommand {
+				transport = gateway.TransportCommand
+			}
+			agent, err := r.g.Connect(transport)
+			if err != nil {
+				return err
+			}
+			if h.As == daemon.AsAgent {
+				defer hooks.Add(h.PID, agent)()
+			}
+			work(agent)
+			return agents.Lines(ctx, agent, r.g.MessageBytes(), in, out)
+		},
+	}
 }
 
 func (r *running) set(text string) { r.page.Set(cart, text) }
 
-// command runs a command line against the hub.
+// command runs a command line against the daemon.
 func (r *running) command(args ...string) (status int, stdout, stderr string) {
 	return run(append(args, "--hub", r.addr)...)
 }
 
-func TestWithoutAHubTheRemedyIsSaid(t *testing.T) {
+func TestWithoutADaemonTheRemedyIsSaid(t *testing.T) {
 	testkit.Home(t)
 	addr := testkit.Addr(t)
 	for _, args := range []string{"ls", "read " + cart, "watch " + cart, "changes"} {
@@ -299,7 +320,7 @@ func TestWatchShowsWhatIsDifferent(t *testing.T) {
 	}
 }
 
-func TestWatchAsJSONGoesOnWithTheNextHub(t *testing.T) {
+func TestWatchAsJSONGoesOnWithTheNextDaemon(t *testing.T) {
 	r := start(t, "", "one")
 	w := r.watch("--json", cart, image)
 	first := w.json()

@@ -16,7 +16,7 @@ import (
 
 	"github.com/pagewire/pagewire/bridge/gateway"
 	"github.com/pagewire/pagewire/bridge/gateway/agents/hook"
-	"github.com/pagewire/pagewire/bridge/gateway/hub"
+	"github.com/pagewire/pagewire/bridge/gateway/daemon"
 )
 
 // hookTime is how long a hook takes at most: a prompt waits for it.
@@ -45,12 +45,12 @@ func changesCommand() *cobra.Command {
 				c.asHook(ctx, cmd.InOrStdin(), cmd.OutOrStdout())
 				return nil
 			}
-			text, err := hook.Changes(ctx, c.hub.addr, c.Ask)
+			text, err := hook.Changes(ctx, c.hub.dial, c.Ask)
 			switch {
-			case errors.Is(err, hub.ErrNoHub):
+			case errors.Is(err, daemon.ErrNone):
 				return hintError{err, startOne}
 			case errors.Is(err, context.DeadlineExceeded):
-				return fmt.Errorf("%w (for %v)", hub.ErrSilent, hookTime)
+				return fmt.Errorf("%w (for %v)", daemon.ErrSilent, hookTime)
 			case err != nil || text == "":
 				return err
 			}
@@ -108,7 +108,7 @@ func (c *changesAsk) asHook(ctx context.Context, in io.Reader, out io.Writer) {
 		return // what it were told would be lost
 	}
 	c.Session = given.Session
-	text, err := hook.Changes(ctx, c.hub.addr, c.Ask)
+	text, err := hook.Changes(ctx, c.hub.dial, c.Ask)
 	if err != nil || text == "" {
 		return
 	}

@@ -5,44 +5,46 @@ package main
 import (
 	"context"
 	"errors"
+	"net"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/spf13/cobra"
 
-	"github.com/pagewire/pagewire/bridge/gateway/hub"
-	"github.com/pagewire/pagewire/bridge/gateway/mcpconn"
+	"github.com/pagewire/pagewire/bridge/gateway/daemon"
+	"github.com/pagewire/pagewire/bridge/gateway/serve"
 )
 
-// What ls, read and watch have in common: each is an agent of the hub that runs.
+// What ls, read and watch have in common: each is a client of the daemon that runs, and starts none.
 
 type hubFlags struct{ addr string }
 
 func (h *hubFlags) add(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&h.addr, "hub", hub.DefaultAddr, "`address` with which the pagewire serve that runs was "+
+	cmd.Flags().StringVar(&h.addr, "hub", serve.DefaultHub, "`address` with which the pagewire serve that runs was "+
 		"started")
+}
+
+// dial connects to what the daemon serves processes of this user.
+func (h *hubFlags) dial(ctx context.Context) (net.Conn, error) {
+	return serve.Connect(ctx, h.addr, versionName())
 }
 
 // startOne is what to do where no gateway runs.
 const startOne = "start one: pagewire serve --launch, or --chrome auto, in another terminal"
 
-// connect opens a session with the hub. What it fails with says what to do.
+// connect opens a session with the daemon. What it fails with says what to do.
 func (h *hubFlags) connect(ctx context.Context, o *mcp.ClientOptions) (*mcp.ClientSession, error) {
-	conn, err := hub.Dial(ctx, h.addr, versionName())
-	switch {
-	case errors.Is(err, hub.ErrNoHub):
+	conn, err := daemon.Dialer{Hub: h.addr}.Dial(ctx, daemon.Hello{Version: versionName(), As: daemon.AsCommand})
+	if errors.Is(err, daemon.ErrNone) {
 		return nil, hintError{err, startOne}
-	case errors.Is(err, hub.ErrSilent):
-		return nil, hintError{err, "it is stopped, or hangs: another pagewire serve takes its place; if there is " +
-			"none, end it and start one"}
-	case err != nil:
+	} else if err != nil {
 		return nil, err
 	}
 	o.Capabilities = &mcp.ClientCapabilities{}
 	client := mcp.NewClient(&mcp.Implementation{Name: "pagewire", Version: versionName()}, o)
 	// The era in which a subscription is one request, and lasts as long as the session.
-	session, err := client.Connect(ctx, mcpconn.Transport(conn),
-		&mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"})
+	lines := &mcp.IOTransport{Reader: conn.Messages(), Writer: conn}
+	session, err := client.Connect(ctx, lines, &mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"})
 	if err != nil {
 		conn.Close()
 		return nil, err

@@ -11,8 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/pagewire/pagewire/bridge/gateway/hub"
-	"github.com/pagewire/pagewire/bridge/gateway/node"
+	"github.com/pagewire/pagewire/bridge/gateway/access"
+	"github.com/pagewire/pagewire/bridge/gateway/serve"
 )
 
 // A configuration is what config was asked for.
@@ -61,10 +61,10 @@ func configCommand() *cobra.Command {
 	flags.BoolVar(&c.remove, "remove", false, "take back what --live wrote, or else the entry")
 	flags.BoolVar(&c.force, "force", false, "replace or remove an entry of the same name that is different")
 	flags.StringVar(&c.http, "http", "",
-		"the client connects over HTTP to a pagewire serve that runs, with the token (default `address` "+hub.DefaultAddr+")")
+		"the client connects over HTTP to a pagewire serve that runs, with the token (default `address` "+serve.DefaultHub+")")
 	flags.StringVar(&c.tokenFile, "token-file", "",
 		"`file` of the token that it is sent (default in the user's configuration directory)")
-	flags.Lookup("http").NoOptDefVal = hub.DefaultAddr
+	flags.Lookup("http").NoOptDefVal = serve.DefaultHub
 	return cmd
 }
 
@@ -137,7 +137,7 @@ func (c *configuration) server() (part, error) {
 	if c.overHTTP {
 		address = "http://" + c.http + "/mcp"
 		var err error
-		if token, err = hub.Token(c.tokenFile); err != nil {
+		if token, err = access.Token(c.tokenFile); err != nil {
 			return part{}, err
 		}
 	}
@@ -212,7 +212,7 @@ func (c *configuration) parts(s *setup, server part) ([]part, error) {
 		return nil, err
 	}
 	run := command{goos: c.places.goos, binary: binary, inline: c.inline}
-	if o, err := parseServe(c.serve); err == nil && o.Hub != hub.DefaultAddr {
+	if o, err := parseServe(c.serve); err == nil && o.Hub != serve.DefaultHub {
 		run.hub = o.Hub
 	}
 	return append([]part{server}, c.client.notifier.parts(c.client.name, c.places, run)...), nil
@@ -319,8 +319,8 @@ func (c client) checkHTTP(addr string, flags []string) error {
 }
 
 // parseServe parses flags of what a client will start: a mistake shows here, and not in that client's log.
-func parseServe(args []string) (*node.Options, error) {
-	o := new(node.Options)
+func parseServe(args []string) (*serveFlags, error) {
+	o := new(serveFlags)
 	cmd := serveInto(o)
 	if err := cmd.ParseFlags(args); err != nil {
 		return nil, err

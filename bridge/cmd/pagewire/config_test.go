@@ -13,7 +13,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pagewire/pagewire/bridge/gateway/hub"
+	"github.com/pagewire/pagewire/bridge/gateway/serve"
 )
 
 // ours is the entry of the tables below.
@@ -531,12 +531,12 @@ func TestConfigKeepsLinksAndPermissions(t *testing.T) {
 
 // What config checks of the flags behind -- is what serve gets, each of them.
 func TestConfigChecksAsServeDoes(t *testing.T) {
-	args := []string{"--launch", "--debug-port", "9222", "--token-file", "/t"}
+	args := []string{"--launch", "--debug-port", "9222", "--http", "127.0.0.1:1", "--token-file", "/t"}
 	o, err := parseServe(args)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !o.Launch || o.DebugPort != "9222" || o.TokenFile != "/t" || o.Hub != hub.DefaultAddr {
+	if o.Launch == nil || o.Launch.DebugPort != "9222" || o.TokenFile != "/t" || o.Hub != serve.DefaultHub {
 		t.Errorf("it takes %q as %+v", args, o)
 	}
 	if _, err := parseServe([]string{"--launch", "--debug-port", "x"}); err == nil {

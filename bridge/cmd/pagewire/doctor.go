@@ -22,9 +22,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pagewire/pagewire/bridge/gateway/access"
 	"github.com/pagewire/pagewire/bridge/gateway/assets"
 	"github.com/pagewire/pagewire/bridge/gateway/browser"
-	"github.com/pagewire/pagewire/bridge/gateway/hub"
+	"github.com/pagewire/pagewire/bridge/gateway/daemon"
+	"github.com/pagewire/pagewire/bridge/gateway/serve"
 )
 
 // A finding is a line of what the doctor says.
@@ -54,7 +56,7 @@ var checks = []struct {
 	{"debugging", checkDebugging},
 	{"page files", checkAssets},
 	{"token", checkToken},
-	{"hub", checkHub},
+	{"daemon", checkDaemon},
 	{"extension", checkExtension},
 	{"permission", checkPermission},
 }
@@ -185,36 +187,39 @@ func checkToken(_ context.Context, c checkup) finding {
 	path := c.tokenFile
 	if path == "" {
 		var err error
-		if path, err = hub.TokenFile(); err != nil {
-			return fail(err.Error(), "set "+hub.TokenFileEnv+" to the path of a file of yours")
+		if path, err = access.TokenFile(); err != nil {
+			return fail(err.Error(), "set "+access.TokenFileEnv+" to the path of a file of yours")
 		}
 	}
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		return ok(path + " is made by the first serve")
 	}
-	if _, err := hub.Token(path); err != nil {
+	if _, err := access.Token(path); err != nil {
 		return fail(err.Error(), "only you may read it: chmod 600 "+path+"; or remove it, and a new one is made")
 	}
 	return ok(path)
 }
 
-func checkHub(ctx context.Context, c checkup) finding {
-	s, err := hub.Ask(ctx, c.addr)
+func checkDaemon(ctx context.Context, c checkup) finding {
+	s, err := serve.Ask(ctx, c.addr, versionName())
 	switch {
-	case errors.Is(err, hub.ErrNoHub) && listening(ctx, c.addr):
+	case errors.Is(err, daemon.ErrNone) && listening(ctx, c.addr):
 		return warn("no pagewire serve runs, and another program has "+c.addr+", where pages look for one", anotherPort)
-	case errors.Is(err, hub.ErrNoHub):
+	case errors.Is(err, daemon.ErrNone):
 		return ok("no pagewire serve runs, and " + c.addr + " is free")
-	case errors.Is(err, hub.ErrSilent):
-		return fail(err.Error(), "it is stopped, or hangs: another pagewire serve takes its place; if there is "+
+	case errors.Is(err, daemon.ErrSilent), errors.Is(err, context.DeadlineExceeded):
+		return fail(daemon.ErrSilent.Error(), "it is stopped, or hangs: another pagewire serve takes its place; if there is "+
 			"none, end it")
 	case err != nil:
 		return fail(err.Error(), "until this is fixed, each pagewire serve works alone and does not see the pages "+
 			"of the others")
 	}
-	says := fmt.Sprintf("%s runs, pages: %d, agents: %d", s.Build, s.Pages, s.Agents)
+	says := fmt.Sprintf("%s runs, pages: %d, agents: %d", s.Version, s.Pages, s.Agents)
+	if s.Log != "" {
+		says += ", log: " + s.Log
+	}
 	switch {
-	case s.Build != versionName():
+	case s.Version != versionName():
 		return warn(says+", and this is "+versionName(), "restart the agents, so that all of them run one version")
 	case s.Addr == "" && !listening(ctx, c.addr):
 		return warn(says+", and cannot listen on "+c.addr+", where pages look for it", "its log says why; until then "+

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"net"
 	"net/http"
@@ -15,8 +14,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pagewire/pagewire/bridge/gateway"
-	"github.com/pagewire/pagewire/bridge/gateway/hub"
+	"github.com/pagewire/pagewire/bridge/gateway/access"
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
@@ -56,7 +54,7 @@ func devtools(t *testing.T) string {
 }
 
 // patient sets up a machine on which all is well, but for the page files.
-func patient(t *testing.T) (args []string, r *running) {
+func patient(t *testing.T) (args []string, addr string) {
 	t.Helper()
 	if runtime.GOOS == "windows" {
 		t.Skip("the browser is a shell script")
@@ -66,24 +64,24 @@ func patient(t *testing.T) (args []string, r *running) {
 		t.Fatal(err)
 	}
 	t.Setenv("PAGEWIRE_BROWSER", path)
-	r = start(t, "", "x")
+	addr, _ = serving(t)
 	token := tokenFile(t)
-	if _, err := hub.Token(token); err != nil {
+	if _, err := access.Token(token); err != nil {
 		t.Fatal(err)
 	}
-	return []string{"--hub", r.addr, "--token-file", token, "--chrome", devtools(t)}, r
+	return []string{"--hub", addr, "--token-file", token, "--chrome", devtools(t)}, addr
 }
 
 func tokenFile(t *testing.T) string { return filepath.Join(t.TempDir(), "token") }
 
 func TestDoctorOfAWellMachine(t *testing.T) {
-	args, r := patient(t)
+	args, addr := patient(t)
 	status, all, errs := examine(t, args...)
 	if status != exitDone || errs != "" {
 		t.Errorf("status %d, stderr %q", status, errs)
 	}
 	for check, want := range map[string]string{"browser": "Chromium 150.0, ", "debugging": "Chrome/150.0 at ",
-		"token": args[3], "hub": versionName() + " runs, pages: 1, agents: 0, pages find it at " + r.addr,
+		"token": args[3], "daemon": versionName() + " runs, pages: 0, agents: 0, pages find it at " + addr,
 		"permission": "Local Network Access"} {
 		if f := all[check]; f.Status != "ok" || !strings.Contains(f.Says, want) {
 			t.Errorf("%s: %+v, want %q", check, f, want)
@@ -95,7 +93,7 @@ func TestDoctorOfAWellMachine(t *testing.T) {
 	}
 }
 
-// hung is a hub that takes connections and answers nobody, as one that is stopped does; and where gateways meet.
+// hung is a daemon that takes connections and answers nobody, as one that is stopped does; and where its socket is.
 func hung(t *testing.T) (addr, dir string) {
 	t.Helper()
 	config, err := os.UserConfigDir()
@@ -104,7 +102,7 @@ func hung(t *testing.T) (addr, dir string) {
 	}
 	dir = filepath.Join(config, "pagewire")
 	locks := func() []string {
-		list, err := filepath.Glob(filepath.Join(dir, "*-hub-1.lock"))
+		list, err := filepath.Glob(filepath.Join(dir, "*-daemon.lock"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -184,27 +182,13 @@ func TestDoctorSaysHowProgramsLearnOfChanges(t *testing.T) {
 }
 
 // Nobody looks for another program where the system has refused the port.
-func TestDoctorOfAHubWithoutItsPort(t *testing.T) {
+func TestDoctorOfADaemonWithoutItsPort(t *testing.T) {
 	testkit.Home(t)
-	addr := "127.0.0.1:99999" // no port
-	ctx, cancel := context.WithCancel(t.Context())
-	g, over := gateway.New(gateway.Options{}), make(chan error, 1)
-	defer g.Close()
-	go func() {
-		over <- hub.Run(ctx, hub.Options{Addr: addr, Build: versionName(), Gateway: g, Handler: http.NotFoundHandler()})
-	}()
-	testkit.Eventually(t, "it is the hub", func() bool {
-		_, err := hub.Ask(ctx, addr)
-		return err == nil
-	})
-	c := checkup{hubFlags: hubFlags{addr}}
-	if f := checkHub(ctx, c); f.Status != "warn" || !strings.Contains(f.Says, "cannot listen on "+addr) ||
-		!strings.Contains(f.Do, "its log says why") {
+	const addr = "127.0.0.1:99999" // no port
+	serveAt(t, addr, "")
+	if f := checkDaemon(t.Context(), checkup{hubFlags: hubFlags{addr}}); f.Status != "warn" ||
+		!strings.Contains(f.Says, "cannot listen on "+addr) || !strings.Contains(f.Do, "its log says why") {
 		t.Errorf("it says %+v", f)
-	}
-	cancel()
-	if err := testkit.Receive(t, "the hub ends", over); err != nil {
-		t.Error(err)
 	}
 }
 
@@ -223,10 +207,10 @@ func TestDoctorSaysWhatFails(t *testing.T) {
 		name, check, status, says, do string
 		args                          []string
 	}{
-		{"no hub", "hub", "ok", "is free", "", with("--hub", testkit.Addr(t))},
-		{"another program", "hub", "warn", "no pagewire serve runs, and another program has", "--hub 127.0.0.1:PORT",
+		{"no daemon", "daemon", "ok", "is free", "", with("--hub", testkit.Addr(t))},
+		{"another program", "daemon", "warn", "no pagewire serve runs, and another program has", "--hub 127.0.0.1:PORT",
 			with("--hub", strings.TrimPrefix(other.URL, "http://"))},
-		{"a hub that hangs", "hub", "fail", "the hub does not answer", "takes its place", with("--hub", silent)},
+		{"a daemon that hangs", "daemon", "fail", "the daemon does not answer", "takes its place", with("--hub", silent)},
 		{"a readable token", "token", "fail", "others may read", "chmod 600", with("--token-file", open)},
 		{"no token yet", "token", "ok", "is made by the first serve", "",
 			with("--token-file", tokenFile(t), "--hub", testkit.Addr(t))},
@@ -251,9 +235,9 @@ func TestDoctorSaysWhatFails(t *testing.T) {
 	if err := os.Chmod(dir, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	if _, all, _ := examine(t, args...); all["hub"].Status != "fail" ||
-		!strings.Contains(all["hub"].Says, "others may write to") || !strings.Contains(all["hub"].Do, "works alone") {
-		t.Errorf("a directory that cannot be used: %+v", all["hub"])
+	if _, all, _ := examine(t, args...); all["daemon"].Status != "fail" ||
+		!strings.Contains(all["daemon"].Says, "others may write to") || !strings.Contains(all["daemon"].Do, "works alone") {
+		t.Errorf("a directory that cannot be used: %+v", all["daemon"])
 	}
 	if err := os.Chmod(dir, 0o700); err != nil {
 		t.Fatal(err)

@@ -16,7 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/pagewire/pagewire/bridge/gateway/hub"
+	"github.com/pagewire/pagewire/bridge/gateway/access"
 	"github.com/pagewire/pagewire/bridge/gateway/pages/extension"
 )
 
@@ -167,7 +167,7 @@ func extensionCommand() *cobra.Command {
 
 // makeSecret makes what the extension and this user's gateways know each other by, where there is none.
 func makeSecret() error {
-	file, err := hub.TokenFile()
+	file, err := access.TokenFile()
 	if err == nil {
 		_, err = extension.MakeSecret(file)
 	}
@@ -176,7 +176,7 @@ func makeSecret() error {
 
 // removeSecret removes what makeSecret has made. What is no secret is not ours: the token can be in any directory.
 func removeSecret(cmd *cobra.Command) error {
-	file, err := hub.TokenFile()
+	file, err := access.TokenFile()
 	if err != nil {
 		return err
 	}

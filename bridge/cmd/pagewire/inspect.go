@@ -16,7 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pagewire/pagewire/bridge/gateway/access"
-	"github.com/pagewire/pagewire/bridge/gateway/hub"
+	"github.com/pagewire/pagewire/bridge/gateway/serve"
 )
 
 func inspectCommand() *cobra.Command {
@@ -40,23 +40,23 @@ func inspectCommand() *cobra.Command {
 }
 
 func inspect(cmd *cobra.Command, h hubFlags, start bool) error {
-	is, err := hub.Ask(cmd.Context(), h.addr)
+	is, err := serve.Ask(cmd.Context(), h.addr, versionName())
 	if err != nil {
 		return hintError{err, "pagewire doctor says what is there"}
 	}
 	switch {
 	case is.Addr == "" && !listening(cmd.Context(), h.addr):
-		return hintError{fmt.Errorf("the hub cannot listen on %s, where the inspector would be", h.addr),
+		return hintError{fmt.Errorf("the daemon cannot listen on %s, where the inspector would be", h.addr),
 			"its log says why, and pagewire doctor what to do"}
 	case is.Addr == "":
 		return hintError{fmt.Errorf("another program has %s, where the inspector would be", h.addr),
-			"stop it: the hub takes the port as soon as it is free"}
+			"stop it: the daemon takes the port as soon as it is free"}
 	}
-	file, err := hub.TokenFile() // beside which is a place for what only this user may read
+	file, err := access.TokenFile() // beside which is a place for what only this user may read
 	if err != nil {
 		return err
 	}
-	ticket, err := access.Ask(cmd.Context(), hub.Client(h.addr), is.Addr)
+	ticket, err := access.Ask(cmd.Context(), serve.Client(h.addr, versionName()), is.Addr)
 	if err != nil {
 		return err
 	}

@@ -18,8 +18,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pagewire/pagewire/bridge/gateway/hub"
-	"github.com/pagewire/pagewire/bridge/gateway/node"
+	"github.com/pagewire/pagewire/bridge/gateway/access"
+	"github.com/pagewire/pagewire/bridge/gateway/serve"
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
@@ -28,13 +28,20 @@ func serving(t *testing.T) (addr, token string) {
 	t.Helper()
 	testkit.Home(t)
 	addr = testkit.Addr(t)
-	token, err := hub.TokenFile()
+	token, err := access.TokenFile()
 	if err != nil {
 		t.Fatal(err)
 	}
+	serveAt(t, addr, addr)
+	return addr, token
+}
+
+// serveAt runs a gateway, until the test ends, and returns when it is reached, and has the port at, or "" for none.
+func serveAt(t *testing.T, addr, at string) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	over := make(chan error, 1)
-	go func() { over <- node.Run(ctx, node.Options{Hub: addr}) }()
+	go func() { over <- serve.Foreground(ctx, serve.Options{Version: versionName(), Hub: addr}) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := testkit.Receive(t, "the gateway ends", over); err != nil {
@@ -42,10 +49,9 @@ func serving(t *testing.T) (addr, token string) {
 		}
 	})
 	testkit.Eventually(t, "it serves", func() bool {
-		s, err := hub.Ask(ctx, addr)
-		return err == nil && s.Addr == addr
+		s, err := serve.Ask(ctx, addr, versionName())
+		return err == nil && s.Addr == at
 	})
-	return addr, token
 }
 
 // inspecting runs the command without a browser, until the file's path is there.
@@ -134,16 +140,9 @@ func TestInspectOfASquatter(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	ctx, cancel := context.WithCancel(context.Background())
-	over := make(chan error, 1)
-	go func() { over <- node.Run(ctx, node.Options{Hub: addr}) }()
-	testkit.Eventually(t, "it is the hub", func() bool { _, err := hub.Ask(ctx, addr); return err == nil })
+	serveAt(t, addr, "")
 	if status, out, errs := run("inspect", "--hub", addr); status != exitFailed || out != "" ||
 		!strings.Contains(errs, "another program has "+addr) {
 		t.Errorf("status %d, %q, %q", status, out, errs)
-	}
-	cancel()
-	if err := testkit.Receive(t, "it ends", over); err != nil {
-		t.Error(err)
 	}
 }

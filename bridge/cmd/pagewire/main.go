@@ -98,7 +98,7 @@ func commands() *cobra.Command {
 	root.SetHelpFunc(help)
 	root.AddCommand(serveCommand(), lsCommand(), readCommand(), watchCommand(), changesCommand(), inspectCommand(),
 		configCommand(), doctorCommand(), extensionCommand(), nativeHostCommand(),
-		keeperCommand(), nodeCommand(), assetsCommand(), versionCommand())
+		daemonCommand(), nodeCommand(), assetsCommand(), versionCommand())
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usageError{cmd, err}
 	})

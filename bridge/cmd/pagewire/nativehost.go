@@ -12,13 +12,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pagewire/pagewire/bridge/gateway/access"
 	"github.com/pagewire/pagewire/bridge/gateway/agents"
-	"github.com/pagewire/pagewire/bridge/gateway/hub"
-	"github.com/pagewire/pagewire/bridge/gateway/node"
+	"github.com/pagewire/pagewire/bridge/gateway/daemon"
 	"github.com/pagewire/pagewire/bridge/gateway/pages/extension"
+	"github.com/pagewire/pagewire/bridge/gateway/serve"
 )
 
-// hubEnv names the environment variable that says where the hub is, for who cannot give flags: the browser gives its
+// hubEnv names the environment variable that stands for --hub, for who cannot give flags: the browser gives its
 // own.
 const hubEnv = "PAGEWIRE_HUB"
 
@@ -35,8 +36,8 @@ func nativeHostCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "native-host",
 		Short: "Serve the pages of the browser extension (started by the browser)",
-		Long: "The browser starts this for the extension, and speaks with it on standard input and output. It takes\n" +
-			"part as serve does, without an agent. " + hubEnv + " and " + hub.TokenFileEnv + " stand for the flags.",
+		Long: "The browser starts this for the extension, and speaks with it on standard input and output. It\n" +
+			"passes the extension's pages to the daemon that runs. " + hubEnv + " and " + access.TokenFileEnv + " stand for the flags.",
 		Example: "  pagewire extension install",
 		Hidden:  true,
 		Args:    noArguments,
@@ -56,11 +57,11 @@ func nativeHostCommand() *cobra.Command {
 func runNativeHost(cmd *cobra.Command) error {
 	addr := os.Getenv(hubEnv)
 	if addr == "" {
-		addr = hub.DefaultAddr
+		addr = serve.DefaultHub
 	}
 	log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil))
 	secret := ""
-	file, err := hub.TokenFile()
+	file, err := access.TokenFile()
 	if err == nil {
 		secret, err = extension.MakeSecret(file) // install has made it, unless that was an older one
 	}
@@ -69,26 +70,9 @@ func runNativeHost(cmd *cobra.Command) error {
 	}
 	ctx, stop := agents.Orphaned(cmd.Context())
 	defer stop()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	serving := make(chan error, 1)
-	hubs := make(chan uint64)
-	settled := func(generation uint64) {
-		select {
-		case hubs <- generation:
-		case <-ctx.Done():
-		}
-	}
-	go func() {
-		serving <- node.Run(ctx, node.Options{Version: versionName(), Hub: addr, Log: log, Settled: settled})
-		cancel() // without it there is nobody to relay to
-	}()
-	connect := func(ctx context.Context) (net.Conn, uint64, error) { return hub.Connect(ctx, addr) }
-	err = extension.Serve(ctx, cmd.InOrStdin(), cmd.OutOrStdout(), extension.Options{Connect: connect, Hubs: hubs,
-		Version: versionName(), Secret: secret, Log: log})
-	cancel()
-	if failed := <-serving; failed != nil {
-		return failed
-	}
-	return err
+	return extension.Serve(ctx, cmd.InOrStdin(), cmd.OutOrStdout(), extension.Options{
+		Connect: func(ctx context.Context) (net.Conn, error) { return serve.Connect(ctx, addr, versionName()) },
+		Wait:    func(ctx context.Context) error { return daemon.Wait(ctx, addr) },
+		Version: versionName(), Secret: secret, Log: log,
+	})
 }

@@ -20,29 +20,39 @@ import (
 
 	"github.com/pagewire/pagewire/bridge/gateway"
 	"github.com/pagewire/pagewire/bridge/gateway/agents"
-	"github.com/pagewire/pagewire/bridge/gateway/hub"
-	"github.com/pagewire/pagewire/bridge/gateway/node"
+	"github.com/pagewire/pagewire/bridge/gateway/browser/launched"
+	"github.com/pagewire/pagewire/bridge/gateway/daemon"
+	"github.com/pagewire/pagewire/bridge/gateway/serve"
 	"github.com/pagewire/pagewire/bridge/gateway/weborigin"
 )
 
-// runNode is what serve does with its options.
-var runNode = node.Run
+// serveAgent and serveForeground are what serve does with its options.
+var serveAgent, serveForeground = serve.Agent, serve.Foreground
 
-func serveCommand() *cobra.Command { return serveInto(new(node.Options)) }
+// A serveFlags is what is said on serve's command line.
+type serveFlags struct {
+	serve.Options
+	launch, headless bool
+	browser          launched.Options
+}
+
+func serveCommand() *cobra.Command { return serveInto(new(serveFlags)) }
 
 // serveInto is the command whose flags set o.
-func serveInto(o *node.Options) *cobra.Command {
+func serveInto(o *serveFlags) *cobra.Command {
 	var level, format string
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve the pages that are open to an agent",
 		Long: "Serves the resources and tools of open pages over MCP. The agent that started this process uses its\n" +
-			"standard input and output; with --http any number of agents connect over HTTP. All processes of pagewire\n" +
-			"serve that a user runs share their pages. pagewire inspect shows what there is.\n\n" +
+			"standard input and output. It is a pipe to one process of this user that has the pages, the daemon, which\n" +
+			"it starts where none runs, and which ends with the last agent. With --http any number of agents connect\n" +
+			"over HTTP, and this process is the daemon. pagewire inspect shows what there is.\n\n" +
 			"Agents on HTTP send the token, on this machine too (pagewire config CLIENT --http writes it).\n" +
 			"Pages come from a browser (--chrome, --launch), or connect by themselves if their script tag has\n" +
-			"data-gateway. A browser that --launch starts listens on no port. All processes of pagewire serve use\n" +
-			"it, and it is closed with the last of them.",
+			"data-gateway. A browser that --launch starts listens on no port. All agents with --launch share it, and it\n" +
+			"is closed with the last of them.\n\n" +
+			"--allow-origin, --deny-origin, --only and --reminders are this agent's alone.",
 		Example: "  pagewire serve --launch --open https://example.com",
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -55,6 +65,7 @@ func serveInto(o *node.Options) *cobra.Command {
 			}
 			surviveClosedOutput()
 			boundGarbage()
+			o.browser.Log = log
 			o.Version, o.Log, o.In, o.Out = versionName(), log, cmd.InOrStdin(), cmd.OutOrStdout()
 			if o.Stdio && isTerminal(o.In) {
 				fmt.Fprintf(cmd.ErrOrStderr(), "pagewire: waiting for an agent on this terminal; Ctrl+D ends. An "+
@@ -63,12 +74,16 @@ func serveInto(o *node.Options) *cobra.Command {
 			if f, ok := o.In.(*os.File); ok {
 				o.In = pollable(f, os.Stdout, os.Stderr)
 			}
-			err = runNode(cmd.Context(), *o)
+			if o.isForeground() {
+				err = serveForeground(cmd.Context(), o.Options)
+			} else if o.Start, err = daemon.Command("daemon", "--hub", o.Hub); err == nil {
+				err = serveAgent(cmd.Context(), o.Options)
+			}
 			switch {
 			case errors.Is(err, context.Canceled) && cmd.Context().Err() != nil:
 				return nil // it was asked to end
-			case errors.Is(err, node.ErrUsage):
-				return usageError{cmd, errors.New(strings.TrimPrefix(err.Error(), node.ErrUsage.Error()+": "))}
+			case errors.Is(err, serve.ErrUsage):
+				return usageError{cmd, errors.New(strings.TrimPrefix(err.Error(), serve.ErrUsage.Error()+": "))}
 			}
 			return err
 		},
@@ -77,19 +92,22 @@ func serveInto(o *node.Options) *cobra.Command {
 	f.SortFlags = false
 	f.BoolVar(&o.Stdio, "stdio", true, "serve one agent on standard input and output, and end with it; off by "+
 		"default where --http is given")
-	f.StringVar(&o.Chrome, "chrome", "", "attach to a running browser: its DevTools `URL`, or auto")
-	f.BoolVar(&o.Launch, "launch", false, "launch a browser, with a profile of its own")
-	f.BoolVar(&o.Headless, "headless", false, "launch it without a window")
-	f.StringArrayVar(&o.Open, "open", nil, "open this `URL` in the launched browser; may be repeated")
-	f.StringVar(&o.DebugPort, "debug-port", "", "let every process of this machine control the launched browser at "+
+	f.StringVar(&o.Flags.Chrome, "chrome", "", "attach to a running browser: its DevTools `URL`, or auto")
+	f.BoolVar(&o.launch, "launch", false, "launch a browser, with a profile of its own")
+	f.BoolVar(&o.headless, "headless", false, "launch it without a window")
+	f.StringArrayVar(&o.browser.Open, "open", nil, "open this `URL` in the launched browser; may be repeated")
+	f.StringVar(&o.browser.DebugPort, "debug-port", "", "let every process of this machine control the launched browser at "+
 		"this TCP `port`; 0 picks one")
-	f.BoolVar(&o.Inject, "inject", false, "add the page layer to pages of that browser that lack it")
-	f.StringArrayVar(&o.AllowOrigins, "allow-origin", nil, "serve pages of this `origin` only (https://*.example.com "+
-		"for all subdomains), and let their scripts use /mcp, with the token; may be repeated")
-	f.StringArrayVar(&o.DenyOrigins, "deny-origin", nil, "never serve pages of this `origin`; may be repeated")
-	f.StringVar(&o.Hub, "hub", hub.DefaultAddr, "`address` on this machine where pages find the hub; processes "+
+	f.BoolVar(&o.Flags.Inject, "inject", false, "add the page layer to pages of that browser that lack it")
+	f.StringArrayVar(&o.Flags.AllowOrigins, "allow-origin", nil, "show this agent pages of this machine and of this "+
+		"`origin` (https://*.example.com for all subdomains), which may connect by themselves, and whose scripts may "+
+		"use /mcp, with the token; may be repeated")
+	f.StringArrayVar(&o.Flags.DenyOrigins, "deny-origin", nil, "never show this agent pages of this `origin`; may be "+
+		"repeated")
+	f.StringArrayVar(&o.Flags.OnlyOrigins, "only", nil, "show this agent pages of this `origin` alone; may be repeated")
+	f.StringVar(&o.Hub, "hub", serve.DefaultHub, "`address` on this machine where pages find the daemon; processes "+
 		"with different addresses share nothing")
-	f.StringVar((*string)(&o.Reminders), "reminders", string(gateway.RemindersInline),
+	f.StringVar(&o.Flags.Reminders, "reminders", string(gateway.RemindersInline),
 		"how `much` the results of tools say about changes since the agent looked: off, names, inline")
 	httpFlags(cmd, o)
 	f.StringVar(&o.TokenFile, "token-file", "", "`file` of the token for agents on HTTP (default in the user's "+
@@ -97,7 +115,7 @@ func serveInto(o *node.Options) *cobra.Command {
 	f.StringVar(&level, "log-level", "info", "log to standard error from this `level` on: debug, info, warn, error")
 	f.StringVar(&format, "log-format", "text", "log as text or json")
 	f.BoolVar(&o.AnyScheme, "any-scheme", false, "admit URIs at no web origin, for conformance suites")
-	f.StringArrayVar(&o.BrowserFlags, "browser-flag", nil, "a further `flag` for the launched browser")
+	f.StringArrayVar(&o.browser.Flags, "browser-flag", nil, "a further `flag` for the launched browser")
 	for _, name := range []string{"any-scheme", "browser-flag"} {
 		_ = f.MarkHidden(name) // it is there
 	}
@@ -105,7 +123,7 @@ func serveInto(o *node.Options) *cobra.Command {
 }
 
 // httpFlags are what serve takes for the ports.
-func httpFlags(cmd *cobra.Command, o *node.Options) {
+func httpFlags(cmd *cobra.Command, o *serveFlags) {
 	f := cmd.Flags()
 	f.StringVar(&o.HTTP, "http", "", "serve agents on this `address` too, over Streamable HTTP at /mcp")
 	f.StringArrayVar(&o.AllowHosts, "allow-host", nil, "answer requests that call this machine by this `name` too; "+
@@ -149,7 +167,7 @@ func boundGarbage() {
 }
 
 // checkServe finds what contradicts itself in a command line, and fills in what depends on what was said.
-func checkServe(cmd *cobra.Command, o *node.Options) error {
+func checkServe(cmd *cobra.Command, o *serveFlags) error {
 	said := cmd.Flags().Changed
 	if said("http") && !said("stdio") {
 		o.Stdio = false
@@ -157,7 +175,8 @@ func checkServe(cmd *cobra.Command, o *node.Options) error {
 	if err := checkBrowserFlags(said, o); err != nil {
 		return err
 	}
-	for name, origins := range map[string][]string{"allow-origin": o.AllowOrigins, "deny-origin": o.DenyOrigins} {
+	for name, origins := range map[string][]string{"allow-origin": o.Flags.AllowOrigins,
+		"deny-origin": o.Flags.DenyOrigins, "only": o.Flags.OnlyOrigins} {
 		for _, origin := range origins {
 			if !isOrigin(origin) {
 				return fmt.Errorf("--%s %s: want an origin such as https://example.com, or https://*.example.com", name,
@@ -165,16 +184,21 @@ func checkServe(cmd *cobra.Command, o *node.Options) error {
 			}
 		}
 	}
+	if o.launch {
+		o.browser.Window, o.browser.Inject = !o.headless, o.Flags.Inject
+		o.Launch = &o.browser
+		o.Flags.Inject = false
+	}
 	if err := checkReminders(o); err != nil {
 		return err
 	}
-	if err := checkHTTP(o); err != nil {
+	if err := checkHTTP(said, o); err != nil {
 		return err
 	}
 	if local, err := address("hub", o.Hub); err != nil {
 		return err
 	} else if !local {
-		return fmt.Errorf("--hub %s: it must be an address of this machine, such as %s", quoted(o.Hub), hub.DefaultAddr)
+		return fmt.Errorf("--hub %s: it must be an address of this machine, such as %s", quoted(o.Hub), serve.DefaultHub)
 	}
 	if said("http") {
 		if _, err := address("http", o.HTTP); err != nil {
@@ -184,36 +208,40 @@ func checkServe(cmd *cobra.Command, o *node.Options) error {
 	return nil
 }
 
+// isForeground reports whether this process is to be the daemon: what it was told of the ports holds for as long as it
+// runs.
+func (o *serveFlags) isForeground() bool { return o.HTTP != "" || !o.Stdio || o.AnyScheme }
+
 // checkBrowserFlags holds what is said of the browser against itself.
-func checkBrowserFlags(said func(flag string) bool, o *node.Options) error {
+func checkBrowserFlags(said func(flag string) bool, o *serveFlags) error {
 	switch {
-	case o.Chrome != "" && o.Launch:
+	case o.Flags.Chrome != "" && o.launch:
 		return errors.New("--chrome and --launch are two browsers: choose one")
-	case o.Headless && !o.Launch:
+	case o.headless && !o.launch:
 		return errors.New("--headless is about the browser that --launch starts: add --launch")
-	case len(o.Open) > 0 && !o.Launch:
+	case len(o.browser.Open) > 0 && !o.launch:
 		return errors.New("--open is about the browser that --launch starts: add --launch")
-	case said("debug-port") && !o.Launch:
+	case said("debug-port") && !o.launch:
 		return errors.New("--debug-port is about the browser that --launch starts: add --launch")
-	case len(o.BrowserFlags) > 0 && !o.Launch:
+	case len(o.browser.Flags) > 0 && !o.launch:
 		return errors.New("--browser-flag is about the browser that --launch starts: add --launch")
-	case o.Inject && !o.Launch && o.Chrome == "":
+	case o.Flags.Inject && !o.launch && o.Flags.Chrome == "":
 		return errors.New("--inject needs a browser: add --launch or --chrome auto")
 	}
 	if said("debug-port") {
-		port, err := strconv.ParseUint(o.DebugPort, 10, 16)
+		port, err := strconv.ParseUint(o.browser.DebugPort, 10, 16)
 		if err != nil {
-			return fmt.Errorf("--debug-port %s: want a port such as 9222, or 0 for any", quoted(o.DebugPort))
+			return fmt.Errorf("--debug-port %s: want a port such as 9222, or 0 for any", quoted(o.browser.DebugPort))
 		}
-		o.DebugPort = strconv.FormatUint(port, 10) // as the browser reads it
+		o.browser.DebugPort = strconv.FormatUint(port, 10) // as the browser reads it
 	}
-	if said("chrome") && o.Chrome != "auto" {
-		if u, err := url.Parse(o.Chrome); err != nil || u.Host == "" || !strings.Contains(" http https ws wss ",
+	if said("chrome") && o.Flags.Chrome != "auto" {
+		if u, err := url.Parse(o.Flags.Chrome); err != nil || u.Host == "" || !strings.Contains(" http https ws wss ",
 			" "+u.Scheme+" ") {
-			return fmt.Errorf("--chrome %s: want auto, or a URL such as http://127.0.0.1:9222", quoted(o.Chrome))
+			return fmt.Errorf("--chrome %s: want auto, or a URL such as http://127.0.0.1:9222", quoted(o.Flags.Chrome))
 		}
 	}
-	for _, page := range o.Open {
+	for _, page := range o.browser.Open {
 		if u, err := url.Parse(page); err != nil || u.Scheme == "" {
 			return fmt.Errorf("--open %s: want a URL with its scheme, such as https://example.com", quoted(page))
 		}
@@ -230,17 +258,25 @@ func isOrigin(text string) bool {
 }
 
 // checkReminders finds what no agent is told by.
-func checkReminders(o *node.Options) error {
-	switch o.Reminders {
+func checkReminders(o *serveFlags) error {
+	switch gateway.Reminders(o.Flags.Reminders) {
 	case "", gateway.RemindersOff, gateway.RemindersNames, gateway.RemindersInline:
 	default:
-		return fmt.Errorf("--reminders %s: want off, names or inline", quoted(string(o.Reminders)))
+		return fmt.Errorf("--reminders %s: want off, names or inline", quoted(o.Flags.Reminders))
 	}
 	return nil
 }
 
 // checkHTTP finds what contradicts itself in what is said of HTTP.
-func checkHTTP(o *node.Options) error {
+func checkHTTP(said func(flag string) bool, o *serveFlags) error {
+	if o.HTTP == "" && o.Stdio && !said("http") {
+		for _, name := range []string{"token-file", "no-token", "allow-host", "max-sessions", "max-listens",
+			"max-requests"} {
+			if said(name) {
+				return fmt.Errorf("--%s is about agents on HTTP: add --http", name)
+			}
+		}
+	}
 	switch {
 	case (o.TLSCert == "") != (o.TLSKey == ""):
 		return errors.New("--tls-cert and --tls-key go together: add the other one")

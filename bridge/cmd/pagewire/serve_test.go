@@ -7,76 +7,93 @@ import (
 	"context"
 	"errors"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/pagewire/pagewire/bridge/gateway"
 	"github.com/pagewire/pagewire/bridge/gateway/agents"
-	"github.com/pagewire/pagewire/bridge/gateway/hub"
-	"github.com/pagewire/pagewire/bridge/gateway/node"
+	"github.com/pagewire/pagewire/bridge/gateway/browser/launched"
+	"github.com/pagewire/pagewire/bridge/gateway/daemon"
+	"github.com/pagewire/pagewire/bridge/gateway/serve"
 )
 
-// captured runs serve with a node that only takes its options.
-func captured(t *testing.T, result error, args ...string) (o node.Options, ran bool, status int, stderr string) {
+// captured runs serve with what only takes its options. as is "agent" or "foreground", or "" where nothing ran.
+func captured(t *testing.T, result error, args ...string) (o serve.Options, as string, status int, stderr string) {
 	t.Helper()
-	defer func(real func(context.Context, node.Options) error) { runNode = real }(runNode)
-	runNode = func(_ context.Context, got node.Options) error {
-		o, ran = got, true
-		got.Log.Debug("fine")
-		got.Log.Info("coarse", "x", 1)
-		return result
+	taking := func(name string) func(context.Context, serve.Options) error {
+		return func(_ context.Context, got serve.Options) error {
+			o, as = got, name
+			got.Log.Debug("fine")
+			got.Log.Info("coarse", "x", 1)
+			return result
+		}
 	}
+	replaceServe(t, taking("agent"), taking("foreground"))
 	status, stdout, stderr := run(append([]string{"serve"}, args...)...)
 	if stdout != "" {
 		t.Errorf("%v: stdout is the agent's, and has %q", args, stdout)
 	}
-	return o, ran, status, stderr
+	return o, as, status, stderr
 }
 
-func TestServeFlagsReachTheNode(t *testing.T) {
+// replaceServe has serve run something else, until the test ends.
+func replaceServe(t *testing.T, agent, foreground func(context.Context, serve.Options) error) {
+	realAgent, realForeground := serveAgent, serveForeground
+	t.Cleanup(func() { serveAgent, serveForeground = realAgent, realForeground })
+	serveAgent, serveForeground = agent, foreground
+}
+
+func TestServeFlagsReachTheProcess(t *testing.T) {
+	web := []string{"https://*.example.com", "http://localhost:3000/"}
 	for _, c := range []struct {
-		args string
-		want node.Options
+		args, as string
+		want     serve.Options
 	}{
-		{"", node.Options{Stdio: true}},
-		{"--http 127.0.0.1:8000", node.Options{HTTP: "127.0.0.1:8000"}},
-		{"--http localhost:8000 --stdio", node.Options{HTTP: "localhost:8000", Stdio: true}},
-		{"--http :8000 --token-file t", node.Options{HTTP: ":8000", TokenFile: "t"}},
-		{"--http 127.0.0.1:8000 --no-token --max-listens 9", node.Options{HTTP: "127.0.0.1:8000", NoToken: true,
-			Shares: agents.Shares{Listens: 9}}},
+		{"", "agent", serve.Options{Stdio: true}},
+		{"--http 127.0.0.1:8000", "foreground", serve.Options{HTTP: "127.0.0.1:8000"}},
+		{"--http localhost:8000 --stdio", "foreground", serve.Options{HTTP: "localhost:8000", Stdio: true}},
+		{"--http :8000 --token-file t", "foreground", serve.Options{HTTP: ":8000", TokenFile: "t"}},
+		{"--http 127.0.0.1:8000 --no-token --max-listens 9", "foreground", serve.Options{HTTP: "127.0.0.1:8000",
+			NoToken: true, Shares: agents.Shares{Listens: 9}}},
 		{"--http 0.0.0.0:7444 --allow-host box.lan --allow-host 192.168.1.5 --allow-host [fd00::1] --tls-cert c " +
-			"--tls-key k", node.Options{
+			"--tls-key k", "foreground", serve.Options{
 			HTTP: "0.0.0.0:7444", AllowHosts: []string{"box.lan", "192.168.1.5", "[fd00::1]"}, TLSCert: "c",
 			TLSKey: "k"}},
-		{"--http :7444 --insecure-http", node.Options{HTTP: ":7444", InsecureHTTP: true}},
-		{"--stdio=false", node.Options{}},
-		{"--reminders off", node.Options{Stdio: true, Reminders: gateway.RemindersOff}},
-		{"--chrome auto --inject", node.Options{Stdio: true, Chrome: "auto", Inject: true}},
-		{"--chrome ws://127.0.0.1:9222/devtools/browser/x",
-			node.Options{Stdio: true, Chrome: "ws://127.0.0.1:9222/devtools/browser/x"}},
-		{"--launch --headless --open https://a.example --open about:blank --browser-flag=--lang=de", node.Options{
-			Stdio: true, Launch: true, Headless: true, Open: []string{"https://a.example", "about:blank"},
-			BrowserFlags: []string{"--lang=de"}}},
-		{"--launch --debug-port 0", node.Options{Stdio: true, Launch: true, DebugPort: "0"}},
-		{"--launch --debug-port=09222", node.Options{Stdio: true, Launch: true, DebugPort: "9222"}},
+		{"--http :7444 --insecure-http", "foreground", serve.Options{HTTP: ":7444", InsecureHTTP: true}},
+		{"--stdio=false --token-file t", "foreground", serve.Options{TokenFile: "t"}},
+		{"--reminders off", "agent", serve.Options{Stdio: true, Flags: daemon.Flags{Reminders: "off"}}},
+		{"--chrome auto --inject", "agent", serve.Options{Stdio: true, Flags: daemon.Flags{Chrome: "auto",
+			Inject: true}}},
+		{"--chrome ws://127.0.0.1:9222/devtools/browser/x", "agent", serve.Options{Stdio: true,
+			Flags: daemon.Flags{Chrome: "ws://127.0.0.1:9222/devtools/browser/x"}}},
+		{"--launch --headless --open https://a.example --open about:blank --browser-flag=--lang=de", "agent",
+			serve.Options{Stdio: true, Launch: &launched.Options{Open: []string{"https://a.example", "about:blank"},
+				Flags: []string{"--lang=de"}}}},
+		{"--launch --inject --debug-port 0", "agent", serve.Options{Stdio: true, Launch: &launched.Options{Window: true,
+			Inject: true, DebugPort: "0"}}},
+		{"--launch --debug-port=09222", "agent", serve.Options{Stdio: true, Launch: &launched.Options{Window: true,
+			DebugPort: "9222"}}},
 		{"--allow-origin https://*.example.com --allow-origin http://localhost:3000/ --deny-origin " +
-			"https://bank.example.com", node.Options{
-			Stdio: true, AllowOrigins: []string{"https://*.example.com", "http://localhost:3000/"},
-			DenyOrigins: []string{"https://bank.example.com"}}},
-		{"--any-scheme --hub [::1]:7000", node.Options{Stdio: true, AnyScheme: true, Hub: "[::1]:7000"}},
+			"https://bank.example.com --only https://*.example.com", "agent", serve.Options{Stdio: true,
+			Flags: daemon.Flags{AllowOrigins: web, DenyOrigins: []string{"https://bank.example.com"},
+				OnlyOrigins: web[:1]}}},
+		{"--any-scheme --hub [::1]:7000", "foreground", serve.Options{Stdio: true, AnyScheme: true, Hub: "[::1]:7000"}},
 	} {
-		got, ran, status, stderr := captured(t, nil, strings.Fields(c.args)...)
-		if c.want.Hub == "" {
-			c.want.Hub = hub.DefaultAddr
-		}
-		c.want.Reminders = cmp.Or(c.want.Reminders, gateway.RemindersInline)
+		got, as, status, stderr := captured(t, nil, strings.Fields(c.args)...)
+		c.want.Hub = cmp.Or(c.want.Hub, serve.DefaultHub)
+		c.want.Flags.Reminders = cmp.Or(c.want.Flags.Reminders, string(gateway.RemindersInline))
 		s := agents.DefaultShares
 		s.Listens = cmp.Or(c.want.Shares.Listens, s.Listens)
 		c.want.Shares = s
-		if !ran || status != exitDone || got.Log == nil || got.In == nil || got.Out == nil || got.Version == "" {
-			t.Errorf("%s: ran %v, status %d, %+v, stderr %q", c.args, ran, status, got, stderr)
+		if as != c.as || status != exitDone || got.Log == nil || got.In == nil || got.Out == nil || got.Version == "" ||
+			(as == "agent") != slices.Equal(got.Start[min(1, len(got.Start)):], []string{"daemon", "--hub", got.Hub}) {
+			t.Errorf("%s: ran as %q, status %d, %+v, stderr %q", c.args, as, status, got, stderr)
 		}
-		got.Log, got.In, got.Out, got.Version = nil, nil, nil, ""
+		got.Log, got.In, got.Out, got.Version, got.Start = nil, nil, nil, "", nil
+		if got.Launch != nil {
+			got.Launch.Log = nil
+		}
 		if !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s:\n got %+v\nwant %+v", c.args, got, c.want)
 		}
@@ -113,21 +130,25 @@ func TestServeRefusesWhatContradictsItself(t *testing.T) {
 		"--tls-cert c --tls-key k":           "--tls-cert is about the address of --http",
 		"--insecure-http":                    "--insecure-http is about the address of --http",
 		"--http :1 --insecure-http --tls-cert c --tls-key k": "--insecure-http and --tls-cert contradict",
-		"--allow-host box.lan:7444":                          `--allow-host "box.lan:7444": want a name`,
-		"--allow-host http://box.lan":                        "want a name or address without scheme and port",
-		"--allow-host=":                                      "want a name",
-		"--max-listens 0":                                    "--max-listens 0: want a number above 0",
-		"--max-sessions -1":                                  "--max-sessions -1: want",
+		"--http :1 --allow-host box.lan:7444":                `--allow-host "box.lan:7444": want a name`,
+		"--http :1 --allow-host http://box.lan":              "want a name or address without scheme and port",
+		"--allow-host b":                                     "--allow-host is about agents on HTTP: add --http",
+		"--http :1 --allow-host=":                            "want a name",
+		"--http :1 --max-listens 0":                          "--max-listens 0: want a number above 0",
+		"--http :1 --max-sessions -1":                        "--max-sessions -1: want",
+		"--max-requests 9":                                   "--max-requests is about agents on HTTP: add --http",
+		"--no-token":                                         "--no-token is about agents on HTTP: add --http",
+		"--token-file t":                                     "--token-file is about agents on HTTP: add --http",
 		"--log-level loud":                                   `--log-level "loud": want debug, info, warn or error`,
 		"--log-level info+2":                                 "want debug",
 		"--reminders loud":                                   `--reminders "loud": want off, names or inline`,
 		"--log-format xml":                                   `--log-format "xml": want text or json`,
 		"https://a.example":                                  `unexpected argument "https://a.example"`,
 	} {
-		_, ran, status, stderr := captured(t, nil, strings.Fields(args)...)
-		if ran || status != exitUsage || !strings.Contains(stderr, want) ||
+		_, as, status, stderr := captured(t, nil, strings.Fields(args)...)
+		if as != "" || status != exitUsage || !strings.Contains(stderr, want) ||
 			!strings.HasSuffix(stderr, "pagewire: see pagewire serve --help\n") {
-			t.Errorf("%s: ran %v, status %d, stderr %q; want %q", args, ran, status, stderr, want)
+			t.Errorf("%s: ran as %q, status %d, stderr %q; want %q", args, as, status, stderr, want)
 		}
 	}
 }
@@ -146,14 +167,13 @@ func TestServeLogsToStandardError(t *testing.T) {
 	}
 }
 
-func TestServeFailsWithItsNode(t *testing.T) {
+func TestServeFailsWithItsProcess(t *testing.T) {
 	_, _, status, stderr := captured(t, errors.New("the port is taken"), "--log-level", "error")
 	if status != exitFailed || stderr != "pagewire: the port is taken\n" {
 		t.Errorf("status %d, stderr %q", status, stderr)
 	}
 	// Who was asked to end has not failed.
-	defer func(real func(context.Context, node.Options) error) { runNode = real }(runNode)
-	runNode = func(ctx context.Context, _ node.Options) error { return ctx.Err() }
+	replaceServe(t, func(ctx context.Context, _ serve.Options) error { return ctx.Err() }, nil)
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	var out, errs strings.Builder

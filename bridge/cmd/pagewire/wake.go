@@ -118,7 +118,7 @@ func (w *watcher) unknown(uris []string) []string {
 	}
 	ctx, cancel := context.WithTimeout(w.ctx, hookTime)
 	defer cancel()
-	unknown, err := hook.Unknown(ctx, w.hub.addr, uris)
+	unknown, err := hook.Unknown(ctx, w.hub.dial, uris)
 	if err != nil || len(unknown) == len(uris) {
 		return uris
 	}
@@ -128,7 +128,7 @@ func (w *watcher) unknown(uris []string) []string {
 	case <-time.After(settleTime):
 	}
 	rest := slices.DeleteFunc(slices.Clone(uris), func(uri string) bool { return slices.Contains(unknown, uri) })
-	if later, err := hook.Unknown(ctx, w.hub.addr, rest); err == nil {
+	if later, err := hook.Unknown(ctx, w.hub.dial, rest); err == nil {
 		unknown = append(unknown, later...)
 	}
 	return unknown

@@ -21,7 +21,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pagewire/pagewire/bridge/gateway/agents"
-	"github.com/pagewire/pagewire/bridge/gateway/hub"
+	"github.com/pagewire/pagewire/bridge/gateway/daemon"
 )
 
 const (
@@ -29,7 +29,7 @@ const (
 	rateOver = 10 * time.Second
 	// maxDiff is the text up to which changes are shown: longer ones take the diff seconds, and nobody reads them here.
 	maxDiff = 256 << 10
-	// retryEvery is the pause between two attempts to find the hub again. Another gateway takes over within a second.
+	// retryEvery is the pause between two attempts to find the daemon again. Another one takes over within a second.
 	// After retryFast attempts it is retrySlow: there may be none for hours.
 	retryEvery, retrySlow, retryFast = 200 * time.Millisecond, 2 * time.Second, 50
 )
@@ -48,7 +48,7 @@ func watchCommand() *cobra.Command {
 		Use:   "watch URI...",
 		Short: "Show changes of resources as they happen",
 		Long: "Subscribes to resources and prints each change: the time, the time since the last change, the new size,\n" +
-			"updates per second, and the difference in the text. It goes on when the hub is restarted. Ctrl+C ends it.\n\n" +
+			"updates per second, and the difference in the text. It goes on when the daemon is restarted. Ctrl+C ends it.\n\n" +
 			"--changes --all --lines is for programs that wake an agent. Each line names what has changed and was not\n" +
 			"yet told to the agent that started this process. Nothing else is printed. It waits for pagewire serve,\n" +
 			"and ends with the program that started it.",
@@ -196,11 +196,14 @@ func (w *watcher) run() error {
 				session.Close()
 			}
 			return nil
-		case err != nil && (first && !w.changes || errors.Is(err, hub.ErrVersion)):
+		case err != nil && (first && !w.changes || errors.Is(err, daemon.ErrOther)):
 			return err
 		case err != nil:
 			if failed++; first {
 				w.tell(err.Error() + "; waiting for one")
+			}
+			if errors.Is(err, daemon.ErrNone) && daemon.Wait(w.ctx, w.hub.addr) == nil {
+				continue
 			}
 		default:
 			if !first {

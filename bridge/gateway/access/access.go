@@ -50,7 +50,8 @@ type Options struct {
 	// Hosts are further names in the Host header, without port.
 	Hosts []string
 	// Origins are further origins whose pages may ask, with the token, by CORS: patterns as in gateway.Options.Allow.
-	Origins []string
+	// May be nil.
+	Origins func() []string
 	// Log receives who is refused. Default none.
 	Log *slog.Logger
 }
@@ -171,8 +172,9 @@ func (g *Gate) origin(r *http.Request) (why *refusal, foreign bool) {
 	if len(origins) == 1 && strings.EqualFold(origin, scheme(r)+"://"+r.Host) {
 		return nil, false
 	}
-	if len(origins) == 1 &&
-		slices.ContainsFunc(g.o.Origins, func(p string) bool { return weborigin.Match(p, strings.ToLower(origin)) }) {
+	if len(origins) == 1 && g.o.Origins != nil && slices.ContainsFunc(g.o.Origins(), func(pattern string) bool {
+		return weborigin.Match(pattern, strings.ToLower(origin))
+	}) {
 		return nil, true
 	}
 	return &refusal{http.StatusForbidden, "origin",

@@ -132,7 +132,9 @@ func TestHosts(t *testing.T) {
 // A page may ask only where it is the port's own, or allowed; on every path alike. What it may read is said by CORS,
 // and to nobody else.
 func TestOrigins(t *testing.T) {
-	d := open(t, Options{Token: token, Origins: []string{"https://inspector.example", "https://*.allowed.example"}})
+	d := open(t, Options{Token: token, Origins: func() []string {
+		return []string{"https://inspector.example", "https://*.allowed.example"}
+	}})
 	own := d.URL
 	_, port, _ := strings.Cut(strings.TrimPrefix(own, "http://"), ":")
 	for origin, ok := range map[string]bool{

@@ -22,7 +22,7 @@ import (
 // How a person's browser gets to see the inspector, which has to know a secret and must not have one in its address,
 // its history, a cookie (the browser would send it to every port of 127.0.0.1) or an argument list:
 //
-//	pagewire inspect   asks at TicketPath on the hub's socket, which only this user reaches, and is given one
+//	pagewire inspect   asks at TicketPath on the daemon's socket, which only this user reaches, and is given one
 //	the browser        is shown a file of mode 0600 that leads it to /#ticket=T: a fragment is sent to nobody
 //	the page           exchanges it, once, at SessionPath for a session, which it keeps in its tab's sessionStorage
 //	its feed           says the session in its first message
@@ -185,7 +185,7 @@ type Ticket struct {
 	in     *json.Decoder
 }
 
-// Ask gets a ticket from the hub, by a client that reaches its socket (hub.Client). at is where pages find the hub. The
+// Ask gets a ticket from the daemon, by a client that reaches its socket (serve.Client). at is where pages find the hub. The
 // ticket is good until ctx ends, or Close is called.
 func Ask(ctx context.Context, socket *http.Client, at string) (*Ticket, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://hub"+TicketPath, nil)
@@ -201,7 +201,7 @@ func Ask(ctx context.Context, socket *http.Client, at string) (*Ticket, error) {
 	switch {
 	case answer.StatusCode != http.StatusOK:
 		why, _ := io.ReadAll(io.LimitReader(answer.Body, maxTicketMsg)) // what there is of it
-		err = fmt.Errorf("the hub gives no ticket: %s", strings.TrimSpace(string(why)))
+		err = fmt.Errorf("the daemon gives no ticket: %s", strings.TrimSpace(string(why)))
 	default:
 		err = t.in.Decode(&n)
 	}

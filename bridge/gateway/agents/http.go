@@ -28,6 +28,8 @@ type HTTPOptions struct {
 	Idle time.Duration
 	// SessionPrefix begins the name of each session of the legacy era: visible ASCII. Default none.
 	SessionPrefix string
+	// Agent is what each agent sees, and how it is reminded: its Allow, Deny, Only and Reminders.
+	Agent gateway.AgentOptions
 	// aliveEvery is how often a stream that is silent says that it is there: proxies cut what is silent for a minute.
 	// Default 15 s.
 	aliveEvery time.Duration
@@ -69,6 +71,13 @@ func NewHTTP(g *gateway.Gateway, o HTTPOptions) *HTTP {
 	}
 	return &HTTP{g: g, opt: o, shares: newShares(o.Shares), sessions: map[string]*session{},
 		modern: map[*gateway.Agent]context.CancelFunc{}}
+}
+
+// connect opens a session of a client.
+func (h *HTTP) connect(transport, client string) (*gateway.Agent, error) {
+	o := h.opt.Agent
+	o.Transport, o.Client = transport, client
+	return h.g.ConnectWith(o)
 }
 
 // Close ends every session and stream in order: requests that wait are answered with an error, listens get their

@@ -190,7 +190,7 @@ func (h *HTTP) ask(w http.ResponseWriter, r *http.Request, q question) {
 		return
 	}
 	defer release()
-	agent, err := h.g.ConnectWith(gateway.AgentOptions{Transport: gateway.TransportRequest, Client: q.who})
+	agent, err := h.connect(gateway.TransportRequest, q.who)
 	if err != nil {
 		w.Header().Set("Retry-After", "1")
 		refuse(w, http.StatusServiceUnavailable, nil, codeInternal, "Too many requests at once: "+err.Error(),

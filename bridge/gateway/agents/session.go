@@ -59,7 +59,7 @@ func (h *HTTP) newSession(who string) (*session, error) {
 	if full != nil {
 		return nil, full
 	}
-	agent, err := h.g.ConnectWith(gateway.AgentOptions{Transport: "http", Client: who})
+	agent, err := h.connect("http", who)
 	if err != nil {
 		release()
 		return nil, err

@@ -40,7 +40,8 @@ type Options struct {
 	Foreground string
 	// Serve serves an agent until its input ends or ctx does. work is to be told its session.
 	Serve func(ctx context.Context, h Hello, in io.Reader, out io.Writer, work func(Session)) error
-	// Browser serves a process that has a share in the launched browser, until that ends the connection.
+	// Browser serves a process that has a share in the launched browser, until that ends the connection, or what the
+	// daemon serves is ended: a browser outlives the daemon, and Run does not wait for it.
 	Browser func(*net.UnixConn)
 	// Local is what processes of this user are served that ask by HTTP. May be nil.
 	Local http.Handler
@@ -204,7 +205,7 @@ func (d *daemon) serve(ctx context.Context, c *Conn) {
 		d.local.put(c)
 		return
 	case AsBrowser:
-		d.o.Browser(c.Conn.(*net.UnixConn))
+		go d.o.Browser(c.Conn.(*net.UnixConn))
 		return
 	}
 	defer c.Close()

@@ -3,11 +3,13 @@
 package daemon
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -136,6 +138,41 @@ func TestWhomTheDaemonStaysFor(t *testing.T) {
 	testkit.Eventually(t, "nothing is left of the daemon", func() bool { return len(m.files()) == 0 })
 	if _, err := io.Copy(io.Discard, command.In); err != nil {
 		t.Errorf("the command's connection: %v", err)
+	}
+}
+
+// Who waits for a daemon finds the one that comes, and is not content with the socket of one that was killed.
+func TestWait(t *testing.T) {
+	m := newMachine(t)
+	a := m.connect(testkit.Legacy)
+	a.reads(t, "0")
+	if err := Wait(t.Context(), m.hub); err != nil {
+		t.Errorf("beside a daemon: %v", err)
+	}
+	dead := m.daemon()
+	a.cmd.Process.Kill()
+	testkit.Ends(t, "its agent is killed", a.exited)
+	dead.Kill()
+	testkit.Eventually(t, "it is killed", func() bool {
+		_, err := m.dial(AsProbe)
+		return errors.Is(err, ErrNone)
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	waited := make(chan error, 1)
+	go func() {
+		err := Wait(ctx, m.hub)
+		if err == nil {
+			_, err = m.dial(AsProbe)
+		}
+		waited <- err
+	}()
+	m.connect(testkit.Legacy).reads(t, "0")
+	if err := testkit.Receive(t, "the next daemon", waited); err != nil {
+		t.Error(err)
+	}
+	cancel()
+	if err := Wait(ctx, "127.0.0.1:1"); !errors.Is(err, context.Canceled) {
+		t.Errorf("where none comes: %v", err)
 	}
 }
 
@@ -411,4 +448,33 @@ func TestLogHasABound(t *testing.T) {
 	if _, err := OpenLog(t.TempDir()); err == nil {
 		t.Error("a directory was opened as a log")
 	}
+}
+
+// An answer reaches the agent when it comes, also where the daemon says at the same moment that it works.
+func TestAnswerBesideABeat(t *testing.T) {
+	near, far := net.Pipe()
+	in, ask := io.Pipe()
+	answers, out := io.Pipe()
+	ended := make(chan error, 1)
+	go func() {
+		ended <- Pipe(t.Context(), PipeOptions{In: in, Out: out, Log: slog.New(slog.DiscardHandler),
+			Dial: func(context.Context, Hello) (*Conn, error) { return newConn(near), nil }})
+	}()
+	go io.WriteString(ask, `{"jsonrpc":"2.0","id":1,"method":"ping"}`+"\n")
+	if _, err := bufio.NewReader(far).ReadString('\n'); err != nil {
+		t.Fatal(err)
+	}
+	const answer = `{"jsonrpc":"2.0","id":1,"result":{}}` + "\n"
+	go io.WriteString(far, answer+beatLine)
+	got := make(chan string, 1)
+	go func() {
+		line, _ := bufio.NewReader(answers).ReadString('\n')
+		got <- line
+	}()
+	if line := testkit.Receive(t, "the agent gets an answer", got); line != answer {
+		t.Errorf("the agent gets %q", line)
+	}
+	ask.Close()
+	far.Close()
+	testkit.Receive(t, "the pipe ends", ended)
 }

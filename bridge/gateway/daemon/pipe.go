@@ -23,6 +23,8 @@ const (
 	maxToAgent = 64 << 20
 	// redialFirst and redialLast are the pauses between two attempts to find or start another daemon.
 	redialFirst, redialLast = 10 * time.Millisecond, time.Second
+	// lasting is how long a daemon must have served for the next one to be sought at once.
+	lasting = 100 * time.Millisecond
 	// aloneSoon and aloneEvery are when a pipe that serves alone looks for a daemon again.
 	aloneSoon, aloneEvery = time.Second, 30 * time.Second
 	// lastAnswers is how long an agent that has closed its input is given answers. Some clients kill a server 2 s after
@@ -160,14 +162,24 @@ func (p *pipe) end() {
 
 // run serves the agent at one daemon after the other.
 func (p *pipe) run(ctx context.Context) error {
-	for {
+	for pause := redialFirst; ; {
 		c, err := p.connect(ctx)
 		if err != nil {
 			return err
 		}
+		began := time.Now()
 		if err := p.serve(ctx, c); err != nil {
 			return err
 		}
+		if time.Since(began) > lasting {
+			pause = redialFirst
+			continue
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(pause):
+		}
+		pause = min(2*pause, redialLast)
 	}
 }
 
@@ -295,6 +307,11 @@ func (p *pipe) begin(c *Conn, gone <-chan struct{}) {
 func (p *pipe) fromDaemon(c *Conn) error {
 	var snapshot []byte // the next message's
 	for {
+		if !hasLine(c.In) { // what has come goes out together
+			if err := p.toAgent(true); err != nil {
+				return err
+			}
+		}
 		line, over, err := readLine(c.In, maxToAgent)
 		switch {
 		case err != nil || over:
@@ -321,15 +338,16 @@ func (p *pipe) fromDaemon(c *Conn) error {
 			_, _ = c.Write(more) // it may have died, which the next read finds out
 		}
 		if pass {
-			err = p.toAgent(c.In.Buffered() == 0 && len(out.toAgent) == 0, line)
+			_ = p.toAgent(false, line) // flushing has the error
 		}
-		if err == nil && len(out.toAgent) > 0 {
-			err = p.toAgent(true, out.toAgent...)
-		}
-		if err != nil {
-			return err
-		}
+		_ = p.toAgent(false, out.toAgent...)
 	}
+}
+
+// hasLine reports whether a whole line has come that is not read yet.
+func hasLine(in *bufio.Reader) bool {
+	text, _ := in.Peek(in.Buffered())
+	return bytes.IndexByte(text, '\n') >= 0
 }
 
 // decodeSnapshot is nil for what is none: the one before is as good as can be had then.

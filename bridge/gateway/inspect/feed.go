@@ -329,7 +329,6 @@ type pageView struct {
 	Origin    string `json:"origin"`
 	URL       string `json:"url"`
 	Transport string `json:"transport"`
-	Hub       bool   `json:"hub,omitempty"`
 	Focused   bool   `json:"focused,omitempty"`
 	Absent    bool   `json:"absent,omitempty"`
 	Resources int    `json:"resources"`
@@ -341,7 +340,7 @@ func shownPages(s gateway.Snapshot) []pageView {
 	for _, p := range s.Pages {
 		list = append(list, pageView{
 			p.Number, clip(p.Frame, maxWords), clip(p.Title, maxWords), p.Origin, clip(p.URL, maxWords), p.Transport,
-			p.Hub, p.Focused, p.Absent, p.Resources, p.Tools,
+			p.Focused, p.Absent, p.Resources, p.Tools,
 		})
 	}
 	return list

@@ -49,28 +49,20 @@ func NewNames(ours ...string) *Names {
 	return n
 }
 
-// Ours reports whether a name is that of one of our own tools.
-func (n *Names) Ours(name string) bool { return n.owners[name].origin == us }
-
-// Learn keeps the name that somebody else has given to a page's tool, unless one of them is taken.
-func (n *Names) Learn(origin, tool, name string) {
-	key := pageTool{origin, tool}
-	if g := n.given[key]; g != nil {
-		n.use(g)
-	} else if !n.taken(name) {
-		n.give(key, name)
-	}
-}
-
-// Recall is Learn for a name that a process before this one is said to have given: it must be one that Of can give.
+// Recall keeps the name that a process before this one is said to have given to a page's tool, unless one of them is
+// taken: it must be one that Of can give.
 func (n *Names) Recall(origin, tool, name string) {
 	key := pageTool{origin, tool}
 	could := name == Fit(tool, "")
 	for i := 1; i <= maxTries && !could; i++ {
 		could = name == Fit(tool, n.suffix(key, i))
 	}
-	if could && !n.LookLikeOurs(name) {
-		n.Learn(origin, tool, name)
+	switch g := n.given[key]; {
+	case !could || n.LookLikeOurs(name):
+	case g != nil:
+		n.use(g)
+	case !n.taken(name):
+		n.give(key, name)
 	}
 }
 

@@ -7,21 +7,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"math"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/pagewire/pagewire/bridge/gateway"
-	"github.com/pagewire/pagewire/bridge/gateway/hub"
-	"github.com/pagewire/pagewire/bridge/gateway/internal/userdir"
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
@@ -157,52 +152,39 @@ func TestRead(t *testing.T) {
 
 func TestHandlerRefusesWhatIsNoQuestion(t *testing.T) {
 	g, _ := newGateway(t)
-	for _, text := range []string{"", "{", "7", "[]", `{}`, `{"forget":true}`, `{"session":7}`,
-		`{"session":"s","uris":7}`, `{"session":"` + strings.Repeat("s", maxAsk) + `"}`} {
+	for text, want := range map[string]int{"": 400, "{": 400, "7": 400, "[]": 400, `{"session":7}`: 400,
+		`{"pid":"1"}`: 400, `{"session":"s","uris":7}`: 400,
+		`{"session":"` + strings.Repeat("s", maxAsk) + `"}`: 400,
+		`{"pid":7}`: 503, `{"pid":7,"changed":[]}`: 503} { // an agent that has ended
 		w := httptest.NewRecorder()
-		Handler(g).ServeHTTP(w, httptest.NewRequest(http.MethodPost, Path, strings.NewReader(text)))
-		if w.Code != http.StatusBadRequest {
+		new(Agents).Handler(g).ServeHTTP(w, httptest.NewRequest(http.MethodPost, Path, strings.NewReader(text)))
+		if w.Code != want {
 			t.Errorf("%.60s: %d %s", text, w.Code, w.Body)
 		}
 	}
 }
 
-// home gives the test a directory of its own, in which a hub may run.
-func home(t *testing.T) (addr string, dir *userdir.Dir) {
+// serve answers hooks as the daemon does, and returns how it is reached.
+func serve(t *testing.T, g *gateway.Gateway) (*Agents, Dial) {
 	t.Helper()
-	t.Setenv("XDG_CONFIG_HOME", testkit.ShortDir(t))
-	addr = testkit.Addr(t)
-	dir, err := userdir.Open(addr, nil)
-	if err != nil {
-		t.Fatal(err)
+	var a Agents
+	s := httptest.NewServer(a.Handler(g))
+	t.Cleanup(s.Close)
+	return &a, func(ctx context.Context) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "tcp", s.Listener.Addr().String())
 	}
-	t.Cleanup(func() { dir.Close() })
-	return addr, dir
 }
 
-// Of who is not found among the processes the hub keeps a record for each conversation.
+// Of who is not found among the processes there is a record for each conversation.
 func TestByConversation(t *testing.T) {
-	addr, _ := home(t)
-	ask := func(session string) (string, error) {
-		return Changes(t.Context(), addr, gateway.Ask{Session: session, Inline: []string{app}})
-	}
-	if text, err := ask("s"); text != "" || !errors.Is(err, hub.ErrNoHub) {
-		t.Errorf("without a hub: %q, %v", text, err)
-	}
 	g, p := newGateway(t)
-	ctx, cancel := context.WithCancel(t.Context())
-	over := make(chan error, 1)
-	local := http.NewServeMux()
-	local.Handle("POST "+Path, Handler(g))
-	go func() { over <- hub.Run(ctx, hub.Options{Addr: addr, Gateway: g, Local: local}) }()
-	defer func() {
-		cancel()
-		testkit.Receive(t, "the hub ends", over)
-	}()
-	testkit.Eventually(t, "it is asked", func() bool {
-		_, err := ask("s")
-		return err == nil
-	})
+	_, dial := serve(t, g)
+	ask := func(session string) (string, error) {
+		return Changes(t.Context(), dial, gateway.Ask{Session: session, Inline: []string{app}})
+	}
+	if text, err := ask("s"); text != "" || err != nil {
+		t.Errorf("at first: %q, %v", text, err)
+	}
 	testkit.Eventually(t, "the page is watched", func() bool { return p.Watches(cart) })
 	p.Set(cart, "two")
 	testkit.Eventually(t, "the change is told", func() bool {
@@ -214,86 +196,65 @@ func TestByConversation(t *testing.T) {
 			t.Errorf("%s: %q, %v", session, text, err)
 		}
 	}
+	if _, err := Unknown(t.Context(), dial, []string{cart}); !errors.Is(err, ErrNoAgent) {
+		t.Errorf("what wakes an agent that is not found: %v", err)
+	}
+	none := errors.New("none")
+	if _, err := Changes(t.Context(), func(context.Context) (net.Conn, error) { return nil, none },
+		gateway.Ask{}); !errors.Is(err, none) {
+		t.Errorf("without a daemon: %v", err)
+	}
 }
 
-// Process ids above what systems give.
-const dead, deadLock, alive = 1<<22 + 1, 1<<22 + 2, 1<<22 + 3
-
-// leave has in the directory what a serve leaves that was killed (the socket and a lock, or a lock alone), the socket
-// of another one that lives, and a file that is none of ours; path is that of the first.
-func leave(t *testing.T, dir *userdir.Dir) (path, foreign string) {
-	t.Helper()
-	l, err := dir.Listen(socketOf(dead))
-	if err != nil {
-		t.Fatal(err)
-	}
-	path = l.Addr().String()
-	l.Close()
-	left, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	left.SetUnlinkOnClose(false)
-	left.Close()
-	lock, err := dir.TryLock(socketOf(deadLock) + ".lock")
-	if err != nil {
-		t.Fatal(err)
-	}
-	lock.Unlock()
-	other, err := dir.Listen(socketOf(alive))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { other.Remove() })
-	foreign = filepath.Join(filepath.Dir(path), "agent-7")
-	if err := os.WriteFile(foreign, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path, foreign
-}
-
-// A socket goes with its serve. One of a serve that was killed is removed by the next, and what is none stays.
-func TestSockets(t *testing.T) {
-	addr, dir := home(t)
-	g, _ := newGateway(t)
-	path, foreign := leave(t, dir)
-	ctx, cancel := context.WithCancel(t.Context())
-	var serving sync.WaitGroup
-	serving.Go(func() { Serve(ctx, addr, g, slog.New(slog.DiscardHandler)) })
-	names := func() []string {
-		list, err := dir.Names()
+// Which process a hook asks for is TestWhoseHookItIs.
+func TestByProcess(t *testing.T) {
+	g, p := newGateway(t)
+	a, dial := serve(t, g)
+	add := func(pid int) (remove func()) {
+		t.Helper()
+		agent, err := g.Connect("test")
 		if err != nil {
 			t.Fatal(err)
 		}
-		slices.Sort(list)
-		return list
+		return a.Add(pid, agent)
 	}
-	want := func(pids ...int) (list []string) {
-		for _, pid := range pids {
-			list = append(list, socketOf(pid), socketOf(pid)+".lock")
+	ask := func(q question) told {
+		t.Helper()
+		answer, err := post(t.Context(), q, dial)
+		if err != nil {
+			t.Errorf("%+v: %v", q, err)
 		}
-		slices.Sort(list)
-		return list
+		return answer
 	}
-	testkit.Eventually(t, "its socket and that of the living are there", func() bool {
-		return slices.Equal(names(), want(os.Getpid(), alive))
+	remove := add(8)
+	defer add(7)()
+	if got := ask(question{}).PIDs; !slices.Equal(got, []int{7, 8}) {
+		t.Errorf("the agents' processes are %v", got)
+	}
+	changes := question{PID: 8, Ask: gateway.Ask{Session: "s", Inline: []string{app}}}
+	if got := ask(changes).Text; got != "" {
+		t.Errorf("at first it is told %q", got)
+	}
+	testkit.Eventually(t, "the page is watched", func() bool { return p.Watches(cart) })
+	p.Set(cart, "two")
+	testkit.Eventually(t, "the change is told", func() bool {
+		return strings.Contains(ask(changes).Text, `"now":"two"`)
 	})
-	info, err := os.Stat(strings.Replace(path, socketOf(dead), socketOf(os.Getpid()), 1))
-	if err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("its socket: %v, %v", info, err)
+	unknown := question{PID: 8, Changed: []string{cart}}
+	if got := ask(unknown).URIs; len(got) > 0 {
+		t.Errorf("what it was told of is news to it: %v", got)
 	}
-	text, err := post(t.Context(), question{Ask: gateway.Ask{Session: "s"}},
-		func(ctx context.Context) (net.Conn, error) { return dir.Dial(ctx, socketOf(os.Getpid())) })
-	if text.Text != "" || err != nil {
-		t.Errorf("asked there: %+v, %v", text, err)
+	p.Set(cart, "three")
+	testkit.Eventually(t, "the next change is news", func() bool { return len(ask(unknown).URIs) == 1 })
+	// The next session of the same process begins before the last one is over.
+	next := add(8)
+	remove()
+	if got := ask(question{}).PIDs; !slices.Equal(got, []int{7, 8}) {
+		t.Errorf("then the agents' processes are %v", got)
 	}
-	cancel()
-	serving.Wait()
-	if got := names(); !slices.Equal(got, want(alive)) {
-		t.Errorf("afterwards there are %v", got)
-	}
-	if _, err := os.Stat(foreign); err != nil {
-		t.Errorf("another's file is gone: %v", err)
+	next()
+	if got := ask(question{}).PIDs; !slices.Equal(got, []int{7}) {
+		t.Errorf("afterwards they are %v", got)
 	}
 }
 

@@ -23,8 +23,10 @@ type Holder struct {
 	wants   bool          // there should be a browser
 	ends    *ends         // of the one that is there
 	inject  bool
-	started *Started // by this process, until it has ended
-	last    bool     // what was started has ended, or is about to
+	started *Started      // by this process, until it has ended
+	before  *Started      // by this process, the last that has ended
+	last    bool          // what was started has ended, or is about to
+	told    chan struct{} // the daemon has said how the browser ends
 }
 
 // NewHolder returns one that wants a browser, and starts it by o where the daemon has none.
@@ -32,7 +34,7 @@ func NewHolder(o Options) *Holder {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	h := &Holder{o: o, wants: true}
+	h := &Holder{o: o, wants: true, told: make(chan struct{}, 1)}
 	h.ctx, h.stop = context.WithCancel(context.Background())
 	return h
 }
@@ -95,6 +97,12 @@ func (h *Holder) handle(c *channel, n notice, e *ends) error {
 		h.started.piped.Kill()
 		h.last = true
 	}
+	if n.Ended != "" || n.Stuck {
+		select {
+		case h.told <- struct{}{}:
+		default:
+		}
+	}
 	return nil
 }
 
@@ -138,7 +146,7 @@ func (h *Holder) watch(s *Started) {
 		return
 	}
 	h.hold(nil)
-	h.started, h.wants = nil, s.How() == Crashed
+	h.started, h.before, h.wants = nil, s, s.How() == Crashed
 	if h.conn != nil {
 		(&channel{conn: h.conn}).send(notice{Ended: s.How()}, nil)
 	}
@@ -151,22 +159,34 @@ func (h *Holder) Release(ctx context.Context) {
 	h.mu.Lock()
 	h.hold(nil)
 	conn, served := h.conn, h.served
+	select {
+	case <-h.told: // of an earlier browser
+	default:
+	}
 	h.mu.Unlock()
 	if conn != nil {
-		conn.CloseWrite() // the daemon says how the browser ends, if it does, and then closes the connection
+		defer conn.Close()
+		(&channel{conn: conn}).send(notice{Leaves: true}, nil)
 		select {
-		case <-served:
+		case <-h.told:
+		case <-served: // the browser has other holders, or the daemon has gone
 		case <-ctx.Done():
-			conn.Close()
 		}
 	}
 	h.mu.Lock()
-	s, last := h.started, h.last
+	s := h.before
+	if h.last && h.started != nil {
+		s = h.started
+	}
 	h.mu.Unlock()
-	if s != nil && last {
-		select {
-		case <-s.Done():
-		case <-ctx.Done():
+	if s == nil {
+		return
+	}
+	select {
+	case <-s.Done():
+		if conn != nil {
+			(&channel{conn: conn}).send(notice{Clean: true}, nil)
 		}
+	case <-ctx.Done():
 	}
 }

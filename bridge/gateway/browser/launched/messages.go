@@ -25,6 +25,11 @@ type notice struct {
 	Wants bool `json:"wants,omitempty"`
 	// Failed: this holder was to start a browser, and cannot.
 	Failed bool `json:"failed,omitempty"`
+	// Leaves: this holder gives its browser up, and waits for what that means.
+	Leaves bool `json:"leaves,omitempty"`
+	// Clean: nothing is left of the browser, which this holder has started. One that ends without this notice had no
+	// time to clean up.
+	Clean bool `json:"clean,omitempty"`
 
 	// Start: the daemon has no browser. This holder is to start one.
 	Start bool `json:"start,omitempty"`

@@ -41,5 +41,8 @@ func NewServer(func(ctx context.Context, b *Browser, inject bool) error, *slog.L
 // Serve refuses.
 func (s *Server) Serve(conn *net.UnixConn) { conn.Close() }
 
+// Held reports false.
+func (s *Server) Held() bool { return false }
+
 // Close does nothing.
 func (s *Server) Close() {}

@@ -10,6 +10,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -31,6 +32,8 @@ type Server struct {
 	ctx    context.Context // ends with Close
 	stop   context.CancelFunc
 	tasks  sync.WaitGroup // one for each browser
+
+	serving atomic.Int32 // connections of holders
 
 	mu      sync.Mutex
 	clients []*client
@@ -73,34 +76,58 @@ func NewServer(attach func(ctx context.Context, b *Browser, inject bool) error, 
 	return s
 }
 
-// Close returns when this process reads and writes no browser's pipe any more, so that the next daemon may. The browsers
-// go on.
+// Close returns when this process reads and writes no browser's pipe any more, and then lets the holders go to the next
+// daemon, which may. The browsers go on.
 func (s *Server) Close() {
 	s.stop()
 	s.tasks.Wait()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.clients {
+		c.conn.Close()
+	}
 }
+
+// Held reports whether there is a holder, be it one that has left and waits for the end of its browser.
+func (s *Server) Held() bool { return s.serving.Load() > 0 }
 
 // Serve is the life of a Holder's connection. If it was the browser's last holder, Serve returns when the browser has
 // ended.
 func (s *Server) Serve(conn *net.UnixConn) {
 	defer conn.Close()
-	defer context.AfterFunc(s.ctx, func() { conn.Close() })()
 	c := &client{channel: channel{conn: conn}}
 	s.mu.Lock()
+	if s.ctx.Err() != nil {
+		s.mu.Unlock()
+		return
+	}
 	s.clients = append(s.clients, c)
 	s.mu.Unlock()
-	err := c.send(notice{}, nil)
+	s.serving.Add(1)
+	defer s.serving.Add(-1)
+	err, leaving := c.send(notice{}, nil), false
 	for err == nil {
 		var n notice
 		var e *ends
-		if n, e, err = c.receive(); err == nil {
+		n, e, err = c.receive()
+		switch {
+		case err != nil:
+		case n.Leaves && !leaving:
+			if leaving = s.leave(c); !leaving {
+				return
+			}
+		case n.Clean:
+			return
+		case !leaving:
 			s.handle(c, n, e)
 		}
 	}
 	if lost := new(net.OpError); err != io.EOF && !errors.As(err, &lost) {
 		s.log.Warn("a process that asks for the launched browser is refused", "error", err)
 	}
-	s.leave(c)
+	if leaving || s.leave(c) {
+		s.sweep()
+	}
 }
 
 func (s *Server) handle(c *client, n notice, e *ends) {
@@ -265,8 +292,9 @@ func (s *Server) again() bool {
 	return false
 }
 
-// leave forgets a client, and ends the browser of which it was the last holder.
-func (s *Server) leave(c *client) {
+// leave forgets a client, and ends the browser of which it was the last holder. It reports whether the client has to
+// clean up behind that.
+func (s *Server) leave(c *client) bool {
 	s.mu.Lock()
 	s.clients = slices.DeleteFunc(s.clients, func(other *client) bool { return other == c })
 	b := c.browser
@@ -274,7 +302,7 @@ func (s *Server) leave(c *client) {
 	s.provide()
 	s.mu.Unlock()
 	if b == nil || held || s.ctx.Err() != nil {
-		return
+		return false
 	}
 	b.stop()
 	<-b.closed
@@ -283,9 +311,11 @@ func (s *Server) leave(c *client) {
 		n = notice{Stuck: true}
 		s.log.Warn("the launched browser does not end", "starter", c.starter)
 	}
-	if c.send(n, nil) != nil || !c.starter {
+	if !c.starter {
 		s.sweep()
 	}
+	c.send(n, nil) // a process that was killed does not receive it
+	return c.starter
 }
 
 // sweep removes the profile of a browser that has just ended, whose starter has gone before.

@@ -293,45 +293,44 @@ func TestGatewayThatWasKilled(t *testing.T) {
 // A launched browser's pipe goes from one daemon to the next, in the middle of whatever the one before did.
 func TestNextGatewayOnTheSamePipe(t *testing.T) {
 	t.Parallel()
-	kinds(t, func(t *testing.T, k kind) {
-		started, b, err := launched.Start(t.Context(), launched.Options{DebugPort: "0"}) // the port is the user's
-		if err != nil {
+	k := tagged
+	started, b, err := launched.Start(t.Context(), launched.Options{DebugPort: "0"}) // the port is the user's
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { started.End(b) })
+	r := &rig{kind: k, t: t, site: serve(t, k), log: testkit.LogOf(t, "the gateway"),
+		browser: &browser.Browser{URL: started.URL}, user: dial(t, started.URL)}
+	r.uri = r.at("/state")
+	var pipe *launched.Conn
+	r.dial = func(ctx context.Context) (Conn, error) {
+		var err error
+		pipe, err = b.Dial(ctx)
+		return pipe, err
+	}
+	r.attach()
+	p := r.openWatched()
+	for n := range 3 {
+		pipe.Close() // as if this process were killed: nothing is said to the page
+		if err := r.stop(); err != nil && !strings.Contains(err.Error(), "is gone") {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { started.End(b) })
-		r := &rig{kind: k, t: t, site: serve(t, k), log: testkit.LogOf(t, "the gateway"),
-			browser: &browser.Browser{URL: started.URL}, user: dial(t, started.URL)}
-		r.uri = r.at("/state")
-		var pipe *launched.Conn
-		r.dial = func(ctx context.Context) (Conn, error) {
-			var err error
-			pipe, err = b.Dial(ctx)
-			return pipe, err
-		}
+		p.eval("bump()") // nobody hears that
 		r.attach()
-		p := r.openWatched()
-		for n := range 3 {
-			pipe.Close() // as if this process were killed: nothing is said to the page
-			if err := r.stop(); err != nil && !strings.Contains(err.Error(), "is gone") {
-				t.Fatal(err)
-			}
-			p.eval("bump()") // nobody hears that
-			r.attach()
-			r.listed(r.uri)
-			r.checkText(r.uri, r.path+" "+strconv.Itoa(2*n+1))
-			r.Watch(r.uri)
-			r.bump(p)
-			if got := p.eval("pagewire.stats().watched"); got != "1" {
-				t.Errorf("%s URIs are watched at the page", got)
-			}
-		}
-		// What the dead ones had the browser run in new documents is not run besides.
-		p.reload()
-		p.loaded()
 		r.listed(r.uri)
-		r.updated(r.uri)
+		r.checkText(r.uri, r.path+" "+strconv.Itoa(2*n+1))
+		r.Watch(r.uri)
 		r.bump(p)
-	})
+		if got := p.eval("pagewire.stats().watched"); got != "1" {
+			t.Errorf("%s URIs are watched at the page", got)
+		}
+	}
+	// What the dead ones had the browser run in new documents is not run besides.
+	p.reload()
+	p.loaded()
+	r.listed(r.uri)
+	r.updated(r.uri)
+	r.bump(p)
 }
 
 func TestPageThatUninstalls(t *testing.T) {

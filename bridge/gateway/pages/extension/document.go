@@ -30,18 +30,18 @@ type document struct {
 	over   bool    // there is to be no further session
 	last   int64   // session
 	live   bool    // it is open
-	queue  []piece // for the hub
+	queue  []piece // for the daemon
 	queued int     // bytes of it
 }
 
-// A piece is one of a frame for the hub.
+// A piece is one of a frame for the daemon.
 type piece struct {
 	text []byte
 	more bool  // others follow
-	ack  int64 // what the extension is told when the hub has taken it
+	ack  int64 // what the extension is told when the daemon has taken it
 }
 
-// push queues a piece for the hub. It reports whether there was room.
+// push queues a piece for the daemon. It reports whether there was room.
 func (d *document) push(m message) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -65,7 +65,7 @@ func (d *document) signal() {
 	}
 }
 
-// waits is how many bytes wait for the hub.
+// waits is how many bytes wait for the daemon.
 func (d *document) waits() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -109,7 +109,7 @@ func (d *document) end() {
 	d.live, d.queue, d.queued = false, nil, 0
 }
 
-// leave ends the document as soon as the hub has taken what it has said.
+// leave ends the document as soon as the daemon has taken what it has said.
 func (d *document) leave() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -129,11 +129,14 @@ func (d *document) ended() bool {
 	return d.over
 }
 
-// run is the life of a document: one session with the hub after the other.
+// run is the life of a document: one session with the daemon after the other.
 func (d *document) run(ctx context.Context) {
 	defer d.cancel()
 	pause := firstPause
 	for ctx.Err() == nil {
+		if d.h.wait(ctx); ctx.Err() != nil {
+			return
+		}
 		start := time.Now()
 		begun, refused, err := d.relay(ctx)
 		if ctx.Err() != nil || d.ended() {
@@ -145,7 +148,7 @@ func (d *document) run(ctx context.Context) {
 		wait, reason := pause, ""
 		if refused {
 			wait, reason = refusedPause, err.Error()
-			d.log.Warn("the hub refuses a document", "error", err)
+			d.log.Warn("the daemon refuses a document", "error", err)
 		}
 		if begun || refused {
 			if d.h.out.write(message{Type: "close", ID: d.id, Reason: reason}) != nil {
@@ -160,34 +163,43 @@ func (d *document) run(ctx context.Context) {
 	}
 }
 
-// dial connects to where the hub takes pages.
-func (d *document) dial(ctx context.Context) (c *wsconn.Conn, generation uint64, refused bool, err error) {
+// wait returns when a daemon is there, or where that cannot be waited for. One document waits at a time: each takes an
+// instance of inotify, of which Linux gives a user 128.
+func (h *host) wait(ctx context.Context) {
+	select {
+	case <-ctx.Done():
+		return
+	case h.waiting <- struct{}{}:
+	}
+	defer func() { <-h.waiting }()
+	if err := h.o.Wait(ctx); err != nil && ctx.Err() == nil {
+		h.o.Log.Debug("a daemon cannot be waited for", "reason", err)
+	}
+}
+
+// dial connects to where the daemon takes pages.
+func (d *document) dial(ctx context.Context) (c *wsconn.Conn, refused bool, err error) {
 	ctx, end := context.WithTimeout(ctx, dialTimeout)
 	defer end()
-	over, generation, err := d.h.o.Connect(ctx)
+	over, err := d.h.o.Connect(ctx)
 	if err != nil {
-		return nil, 0, false, err
+		return nil, false, err
 	}
 	c, response, err := wsconn.Client(ctx, over, "/page", nil, wsconn.Options{MaxMessage: maxFrame})
 	if err != nil && response != nil && response.StatusCode == http.StatusForbidden {
 		text, _ := io.ReadAll(io.LimitReader(response.Body, 1<<10))
-		return nil, 0, true, errors.New(strings.TrimSpace(string(text)))
+		return nil, true, errors.New(strings.TrimSpace(string(text)))
 	}
-	return c, generation, false, err
+	return c, false, err
 }
 
-// relay is one connection with the hub. It reports whether that has begun, and whether the hub has refused it.
+// relay is one connection with the daemon. It reports whether that has begun, and whether the daemon has refused it.
 func (d *document) relay(ctx context.Context) (begun, refused bool, err error) {
-	conn, generation, refused, err := d.dial(ctx)
+	conn, refused, err := d.dial(ctx)
 	if err != nil {
 		return false, refused, err
 	}
 	defer conn.Close()
-	t := &tie{generation, conn}
-	if !d.h.begin(t) {
-		return false, false, errors.New("the hub has been replaced")
-	}
-	defer d.h.end(t)
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
 	// From here on what the extension says belongs to this session.
 	session := d.begin()
@@ -213,7 +225,7 @@ func (d *document) relay(ctx context.Context) (begun, refused bool, err error) {
 	}
 }
 
-// send hands what is queued to the hub, until the session has ended. Who leaves is done when nothing is left.
+// send hands what is queued to the daemon, until the session has ended. Who leaves is done when nothing is left.
 func (d *document) send(ctx context.Context, conn *wsconn.Conn, session int64, ended <-chan struct{}) {
 	for {
 		p, ok, over := d.next()

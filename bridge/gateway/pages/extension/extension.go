@@ -3,10 +3,10 @@
 // Package extension brings in the pages of the browser extension: it is the process that the browser starts for the
 // extension, and speaks with it over standard input and output.
 //
-// It passes frames on and does nothing else. For each document that the extension opens, it connects to the hub's
-// /page as the document would, over the hub's socket, so that the hub knows whose it is. It connects again when
-// another process has become the hub. It never looks at what is in a frame. The extension's worker has put what the
-// browser says of the document into the first frame, and the hub bounds and checks all of them. What the extension
+// It passes frames on and does nothing else. For each document that the extension opens, it connects to the daemon's
+// /page as the document would, over the daemon's socket, so that the daemon knows whose it is. It connects again
+// when there is another daemon. It never looks at what is in a frame. The extension's worker has put what the
+// browser says of the document into the first frame, and the daemon bounds and checks all of them. What the extension
 // itself says is bounded here: a message that is too long or makes no sense is refused, counted and logged, and has
 // no other effect.
 //
@@ -19,9 +19,9 @@
 // To it:
 //
 //	hello    version, secret: the process runs; by the secret the extension can do without, over a WebSocket
-//	open     id, session: the hub is there: the document's link begins. Frames of others are ignored
+//	open     id, session: the daemon is there: the document's link begins. Frames of others are ignored
 //	frame    id, text, more: a frame for it; pieces are at most 1 MiB of JSON, which is what the browser takes
-//	taken    id, session, ack: the hub has taken what came up to there. Who waits for that fills no buffer
+//	taken    id, session, ack: the daemon has taken what came up to there. Who waits for that fills no buffer
 //	close    id, reason: the session is over; another one may follow
 //	refused  reason, count, id: a message of the extension's was refused; with an id the document is no longer open
 //	failed   reason: the process ends, since it cannot serve
@@ -43,7 +43,6 @@ import (
 	"time"
 
 	"github.com/pagewire/pagewire/bridge/gateway/internal/secret"
-	"github.com/pagewire/pagewire/bridge/gateway/internal/wsconn"
 )
 
 const (
@@ -86,11 +85,9 @@ func fileError(err error) error {
 
 // Options say what a host relays to.
 type Options struct {
-	// Connect connects to the hub, and gives its generation: hub.Connect.
-	Connect func(context.Context) (net.Conn, uint64, error)
-	// Hubs gives the generation of the hub whenever there is another one: sessions with those before it end, also where
-	// such a hub hangs. May be nil.
-	Hubs <-chan uint64
+	// Connect connects to the daemon. Wait returns when there is one.
+	Connect func(context.Context) (net.Conn, error)
+	Wait    func(context.Context) error
 	// Version and Secret are what the extension is told: MakeSecret gives the latter.
 	Version, Secret string
 	// Log receives what happens. Default none.
@@ -100,18 +97,18 @@ type Options struct {
 const (
 	// maxDocuments and maxPerOrigin bound the documents that are open, as package socket does.
 	maxDocuments, maxPerOrigin = 1024, 256
-	// maxQueued bounds what waits for the hub to take it, in bytes, for each document, and maxQueuedAll for all. The
+	// maxQueued bounds what waits for the daemon to take it, in bytes, for each document, and maxQueuedAll for all. The
 	// extension lets 2 Mi characters wait here, of three bytes at most.
 	maxQueued, maxQueuedAll = 8 << 20, 256 << 20
-	// maxFrame bounds a frame of the hub: a tool's arguments of 4 MiB, quoted twice.
+	// maxFrame bounds a frame of the daemon: a tool's arguments of 4 MiB, quoted twice.
 	maxFrame = 48 << 20
-	// firstPause and longestPause are those between two attempts to reach the hub.
+	// firstPause and longestPause are those between two attempts to reach the daemon.
 	firstPause, longestPause = 20 * time.Millisecond, time.Second
-	// refusedPause is that after a hub has refused a document: its options do not change.
+	// refusedPause is that after a daemon has refused a document: its options do not change.
 	refusedPause = 30 * time.Second
 	// lasting is how long a session must have been for the next attempt to be made soon.
 	lasting = time.Second
-	// farewellTimeout is how long the hub may take to take what a document has said before it went.
+	// farewellTimeout is how long the daemon may take to take what a document has said before it went.
 	farewellTimeout = time.Second
 	// dialTimeout bounds an attempt.
 	dialTimeout = 3 * time.Second
@@ -138,54 +135,9 @@ type host struct {
 	documents map[int64]*document // of the reader alone
 	origins   map[string]int
 	refused   int
-	queued    atomic.Int64 // bytes that wait for the hub, of all documents
+	queued    atomic.Int64 // bytes that wait for the daemon, of all documents
+	waiting   chan struct{}
 	running   sync.WaitGroup
-
-	mu       sync.Mutex
-	hub      uint64            // the generation of the present one
-	sessions map[*tie]struct{} // with hubs
-}
-
-// A tie is a session with the hub of a generation.
-type tie struct {
-	generation uint64
-	conn       *wsconn.Conn
-}
-
-// begin reports whether a session is with the present hub, or one to come; then end is called when it is not any more.
-func (h *host) begin(t *tie) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if t.generation < h.hub {
-		return false
-	}
-	h.sessions[t] = struct{}{}
-	return true
-}
-
-func (h *host) end(t *tie) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	delete(h.sessions, t)
-}
-
-// follow ends the sessions with hubs that are none any more, until ctx ends.
-func (h *host) follow(ctx context.Context) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case generation := <-h.o.Hubs:
-			h.mu.Lock()
-			h.hub = generation
-			for t := range h.sessions {
-				if t.generation < generation {
-					go t.conn.Close() // it waits for a hub that may hang
-				}
-			}
-			h.mu.Unlock()
-		}
-	}
 }
 
 // Serve relays until in ends, which is nil, or ctx does, which is its error, or the browser takes nothing more. in
@@ -196,10 +148,9 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, o Options) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	h := &host{o: o, out: writer{w: out}, documents: map[int64]*document{}, origins: map[string]int{},
-		sessions: map[*tie]struct{}{}}
+		waiting: make(chan struct{}, 1)}
 	defer h.running.Wait()
 	defer cancel()
-	h.running.Go(func() { h.follow(ctx) })
 	if err := h.out.write(message{Type: "hello", Version: o.Version, Secret: o.Secret}); err != nil {
 		return fmt.Errorf("the browser: %w", err)
 	}
@@ -271,9 +222,9 @@ func (h *host) take(ctx context.Context, m message) string {
 		h.forget(m.ID)
 		d.leave()
 	case !d.push(m):
-		h.expel(d, "a document's frames come faster than the hub takes them, and it was closed")
+		h.expel(d, "a document's frames come faster than the daemon takes them, and it was closed")
 	case h.queued.Load() > maxQueuedAll:
-		h.expel(h.fullest(), "frames of all documents come faster than the hub takes them, and that for which most "+
+		h.expel(h.fullest(), "frames of all documents come faster than the daemon takes them, and that for which most "+
 			"waits was closed")
 	}
 	return ""

@@ -23,6 +23,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 	"unicode/utf8"
 
@@ -59,7 +60,7 @@ func TestExtensionIDIsThatOfTheManifest(t *testing.T) {
 	}
 }
 
-// A peer is the extension's side of a host that runs, with a hub of real parts.
+// A peer is the extension's side of a host that runs, with a daemon of real parts.
 type peer struct {
 	t       *testing.T
 	in      *io.PipeWriter
@@ -70,23 +71,17 @@ type peer struct {
 	g       *gateway.Gateway
 	log     *testkit.Log
 	frames  map[int64]chan []byte // for who plays a page, by document
-
-	// Where the hub is, and its generation.
-	addr       atomic.Value
-	generation atomic.Uint64
-	hubs       chan uint64
+	addr    atomic.Value          // where the daemon is
 }
 
-func (p *peer) connect(ctx context.Context) (net.Conn, uint64, error) {
-	generation := p.generation.Load()
-	c, err := (&net.Dialer{}).DialContext(ctx, "tcp", p.addr.Load().(string))
-	return c, generation, err
+func (p *peer) connect(ctx context.Context) (net.Conn, error) {
+	return (&net.Dialer{}).DialContext(ctx, "tcp", p.addr.Load().(string))
 }
 
-// startPeer runs a host, with a hub of these options.
+// startPeer runs a host, with a daemon of these options.
 func startPeer(t *testing.T, o gateway.Options) *peer {
 	t.Helper()
-	text := testkit.LogOf(t, "host and hub")
+	text := testkit.LogOf(t, "host and daemon")
 	log := slog.New(slog.NewTextHandler(text, nil))
 	g := gateway.New(o)
 	pages := socket.New(g, socket.Options{Log: log})
@@ -94,11 +89,10 @@ func startPeer(t *testing.T, o gateway.Options) *peer {
 	fromExtension, in := io.Pipe()
 	out, toExtension := io.Pipe()
 	p := &peer{t: t, in: in, changed: make(chan struct{}, 1), ended: make(chan error, 1), g: g, log: text,
-		frames: map[int64]chan []byte{}, hubs: make(chan uint64)}
+		frames: map[int64]chan []byte{}}
 	p.addr.Store(server.Listener.Addr().String())
-	p.generation.Store(1)
 	go func() {
-		err := Serve(t.Context(), fromExtension, toExtension, Options{Connect: p.connect, Hubs: p.hubs, Version: "7",
+		err := Serve(t.Context(), fromExtension, toExtension, Options{Connect: p.connect, Wait: there, Version: "7",
 			Log: log})
 		toExtension.Close()
 		p.ended <- err
@@ -386,7 +380,7 @@ func TestMessagesOfASessionThatIsOverAreDropped(t *testing.T) {
 	})
 }
 
-// What the hub has taken the extension is told, where it asks: it holds the rest back.
+// What the daemon has taken the extension is told, where it asks: it holds the rest back.
 func TestFramesInPieces(t *testing.T) {
 	p := startPeer(t, gateway.Options{})
 	p.open(1)
@@ -417,7 +411,7 @@ func TestFramesInPieces(t *testing.T) {
 	}
 }
 
-// What a document says is bounded by what waits; what a frame may be the hub says. Who is above ends alone.
+// What a document says is bounded by what waits; what a frame may be the daemon says. Who is above ends alone.
 func TestWhoSaysTooMuchEndsAlone(t *testing.T) {
 	p := startPeer(t, gateway.Options{})
 	p.open(1)
@@ -454,7 +448,7 @@ func TestWhoSaysTooMuchEndsAlone(t *testing.T) {
 			t.Errorf("%s: no reason", name)
 		}
 		unharmed()
-		// The hub's word counts for a while: another document begins at once.
+		// The daemon's word counts for a while: another document begins at once.
 		p.send(message{Type: "close", ID: 2})
 		p.open(2)
 		session = p.session(2)
@@ -476,8 +470,8 @@ func TestWhoSaysTooMuchEndsAlone(t *testing.T) {
 	unharmed()
 }
 
-// Bytes that the hub does not take are bounded for a document, and what is above ends it, whoever fails to heed that.
-func TestBytesThatWaitForTheHub(t *testing.T) {
+// Bytes that the daemon does not take are bounded for a document, and what is above ends it, whoever fails to heed that.
+func TestBytesThatWaitForTheDaemon(t *testing.T) {
 	p := startPeer(t, gateway.Options{})
 	hung := p.hang()
 	defer hung.Close()
@@ -488,7 +482,7 @@ func TestBytesThatWaitForTheHub(t *testing.T) {
 		p.send(message{Type: "frame", ID: 1, Session: session, Text: piece, More: true})
 	}
 	if got := p.await("it is closed", func(m message) bool { return m.Type == "refused" }); got.ID != 1 ||
-		!strings.Contains(got.Reason, "faster than the hub takes them") {
+		!strings.Contains(got.Reason, "faster than the daemon takes them") {
 		t.Errorf("refused: %+v", got)
 	}
 	p.frame(1, session, "x")
@@ -510,7 +504,7 @@ func TestTooManyDocumentsOfAnOriginAreRefused(t *testing.T) {
 	}
 }
 
-// Whom the hub does not serve learns why.
+// Whom the daemon does not serve learns why.
 func TestADocumentThatIsRefusedLearnsWhy(t *testing.T) {
 	p := startPeer(t, gateway.Options{Deny: []string{"https://shop.example"}})
 	p.open(1)
@@ -526,28 +520,46 @@ func TestADocumentThatIsRefusedLearnsWhy(t *testing.T) {
 	}
 }
 
-// A hub that hangs keeps its connections. When another one is in its place the documents go there.
-func TestADocumentLeavesAHubThatHangs(t *testing.T) {
-	p := startPeer(t, gateway.Options{})
-	next := p.addr.Load()
-	hung := p.hang()
-	defer hung.Close()
-	p.open(1)
-	p.await("a session with it", func(m message) bool { return m.Type == "open" && m.ID == 1 })
-	p.addr.Store(next)
-	p.generation.Store(2)
-	p.hubs <- 2
-	p.await("its end", func(m message) bool { return m.Type == "close" && m.ID == 1 })
-	_, session := p.serve(1)
-	// What says the same again ends nothing.
-	p.hubs <- 2
-	p.frame(1, session, `[["note",{"title":"Still there"}]]`)
-	testkit.Eventually(t, "the session goes on", func() bool {
-		return len(p.pages()) == 1 && p.pages()[0].Title == "Still there"
+// While no daemon runs documents wait until they are told that one does, and ask nobody meanwhile.
+func TestDocumentsWaitForADaemon(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var waits, connects atomic.Int32
+		runs := make(chan struct{})
+		fromExtension, in := io.Pipe()
+		ended := make(chan error, 1)
+		go func() {
+			ended <- Serve(t.Context(), fromExtension, io.Discard, Options{
+				Wait: func(context.Context) error {
+					waits.Add(1)
+					<-runs
+					return nil
+				},
+				Connect: func(context.Context) (net.Conn, error) {
+					connects.Add(1)
+					return nil, errors.New("none")
+				},
+			})
+		}()
+		p := &peer{t: t, in: in}
+		p.open(1)
+		p.open(2)
+		time.Sleep(time.Hour)
+		if waits.Load() != 1 || connects.Load() != 0 {
+			t.Errorf("in an hour they have waited %d times, and have connected %d times", waits.Load(), connects.Load())
+		}
+		close(runs)
+		synctest.Wait()
+		if connects.Load() != 2 {
+			t.Errorf("when a daemon runs they have connected %d times", connects.Load())
+		}
+		in.Close()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
 	})
 }
 
-// hang puts a hub in the place of p's that agrees to one connection, and then says nothing and takes nothing more, as
+// hang puts a daemon in the place of p's that agrees to one connection, and then says nothing and takes nothing more, as
 // one that is stopped.
 func (p *peer) hang() io.Closer {
 	p.t.Helper()
@@ -586,12 +598,12 @@ func (c closer) Close() error {
 
 func TestAnInputThatEndsWithinAMessageIsAnError(t *testing.T) {
 	for _, in := range []string{"\x05", "\x05\x00\x00\x00abc", "\xff\xff\xff\xffabc"} {
-		err := Serve(t.Context(), strings.NewReader(in), io.Discard, Options{Connect: nowhere})
+		err := Serve(t.Context(), strings.NewReader(in), io.Discard, Options{Connect: nowhere, Wait: there})
 		if !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.EOF) || err == nil {
 			t.Errorf("%q: %v", in, err)
 		}
 	}
-	if err := Serve(t.Context(), strings.NewReader(""), io.Discard, Options{Connect: nowhere}); err != nil {
+	if err := Serve(t.Context(), strings.NewReader(""), io.Discard, Options{Connect: nowhere, Wait: there}); err != nil {
 		t.Errorf("no input: %v", err)
 	}
 }
@@ -600,7 +612,7 @@ func TestServeEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	in, _ := io.Pipe()
 	ended := make(chan error, 1)
-	go func() { ended <- Serve(ctx, in, io.Discard, Options{Connect: nowhere}) }()
+	go func() { ended <- Serve(ctx, in, io.Discard, Options{Connect: nowhere, Wait: there}) }()
 	cancel()
 	if err := testkit.Receive(t, "it ends", ended); !errors.Is(err, context.Canceled) {
 		t.Errorf("it ended with %v", err)
@@ -608,4 +620,6 @@ func TestServeEndsWithItsContext(t *testing.T) {
 	in.Close()
 }
 
-func nowhere(context.Context) (net.Conn, uint64, error) { return nil, 0, errors.New("no hub") }
+func nowhere(context.Context) (net.Conn, error) { return nil, errors.New("no daemon") }
+
+func there(context.Context) error { return nil }

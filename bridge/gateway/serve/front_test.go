@@ -1,9 +1,8 @@
 //go:build !js
 
-package node
+package serve
 
 import (
-	"bufio"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -25,7 +24,7 @@ import (
 	"time"
 
 	"github.com/pagewire/pagewire/bridge/gateway"
-	"github.com/pagewire/pagewire/bridge/gateway/hub"
+	"github.com/pagewire/pagewire/bridge/gateway/daemon"
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
@@ -77,7 +76,7 @@ func publish(t *testing.T, o Options) *port {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := gateway.New(gateway.Options{})
+	g := gateway.New(gateway.Options{AllowPages: o.Flags.AllowOrigins})
 	f := newFront(g, o, token, func() (string, error) { return "", errors.New("none") })
 	ctx, cancel := context.WithCancel(context.Background())
 	over := make(chan error, 1)
@@ -137,7 +136,7 @@ func TestAnotherMachineOnPurpose(t *testing.T) {
 	dir := t.TempDir()
 	cert, key := certify(t, dir, "first")
 	p := publish(t, Options{HTTP: "0.0.0.0:0", AllowHosts: []string{"box.lan"},
-		AllowOrigins: []string{"https://app.example"}, TLSCert: cert, TLSKey: key, NoToken: true})
+		Flags: daemon.Flags{AllowOrigins: []string{"https://app.example"}}, TLSCert: cert, TLSKey: key, NoToken: true})
 	for _, c := range []struct {
 		host, origin, token string
 		status              int
@@ -259,76 +258,6 @@ func TestSlowClients(t *testing.T) {
 	}
 }
 
-// A token file that cannot be used keeps nobody on stdio from being served, and is said once, with what to do; the file
-// stays.
-func TestAgentsGoOnWithoutAToken(t *testing.T) {
-	config := testkit.ShortDir(t)
-	for name, c := range map[string]struct{ text, config, why string }{
-		"empty":                 {"", config, "remove it, and a new one is made"},
-		"half":                  {token[:20], config, "remove it, and a new one is made"},
-		"no home":               {"", "", "find a place for the token"},
-		"a relative config dir": {"", "relative", "find a place for the token"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			file := filepath.Join(t.TempDir(), "token")
-			if err := os.WriteFile(file, []byte(c.text), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			t.Chdir(filepath.Dir(file)) // where nothing is to be made
-			t.Setenv("XDG_CONFIG_HOME", c.config)
-			if c.config != config {
-				file = ""
-				for _, name := range []string{"HOME", "AppData", "home", hub.TokenFileEnv} {
-					t.Setenv(name, "")
-				}
-			}
-			log := testkit.LogOf(t, "the gateway")
-			in, agent := io.Pipe()
-			out, gateway := io.Pipe()
-			over := make(chan error, 1)
-			addr := testkit.Addr(t)
-			go func() {
-				err := Run(context.Background(), Options{Stdio: true, In: in, Out: gateway, Hub: addr, TokenFile: file,
-					Log: slog.New(slog.NewTextHandler(log, nil))})
-				in.CloseWithError(err)
-				over <- err
-			}()
-			if _, err := io.WriteString(agent, ping+"\n"); err != nil {
-				t.Fatal(err)
-			}
-			lines := bufio.NewReader(out)
-			if line, err := lines.ReadString('\n'); err != nil || !strings.Contains(line, `"result"`) {
-				t.Errorf("the agent is answered %q, %v", line, err)
-			}
-			list := strings.Replace(ping, "server/discover", "tools/call", 1)
-			list = strings.Replace(list, `"params":{`, `"params":{"name":"list_page_resources","arguments":{},`, 1)
-			if _, err := io.WriteString(agent, list+"\n"); err != nil {
-				t.Fatal(err)
-			}
-			if line, err := lines.ReadString('\n'); err != nil || !strings.Contains(line, c.why) {
-				t.Errorf("the agent is told %q, %v", line, err)
-			}
-			if n := log.Count("there is no token"); n != 1 || !log.Has(c.why) {
-				t.Errorf("it is said %d times: %s", n, log)
-			}
-			agent.Close()
-			if err := testkit.Receive(t, "it ends", over); err != nil {
-				t.Error(err)
-			}
-			if now, _ := os.ReadFile("token"); string(now) != c.text {
-				t.Errorf("the file holds %q now", now)
-			}
-			if made, _ := os.ReadDir("."); len(made) != 1 {
-				t.Errorf("there are %v", made)
-			}
-			if err := Run(context.Background(), Options{Hub: addr, TokenFile: file}); err == nil ||
-				!strings.Contains(err.Error(), c.why) {
-				t.Errorf("without an agent it ends with %v", err)
-			}
-		})
-	}
-}
-
 // Everything that a gateway has at its TCP ports, asked by another user of the machine, with and without what only its
 // user should know: nothing is answered but that it is another's.
 func TestAnotherUserAtEachPath(t *testing.T) {
@@ -336,7 +265,7 @@ func TestAnotherUserAtEachPath(t *testing.T) {
 	addr := p.Addr().String()
 	attempts := 0
 	for _, path := range []string{"/mcp", "/page", "/feed", "/metrics", "/", "/healthz", "/inspector/inspector.js",
-		"/session", "/ticket", "/browsers", "/join"} {
+		"/session", "/ticket", "/status", "/changes"} {
 		for _, more := range []string{"", "Authorization: Bearer " + token + "\r\n",
 			"Origin: http://localhost:3000\r\n"} {
 			for _, method := range []string{"GET", "POST"} {

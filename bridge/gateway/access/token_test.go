@@ -1,6 +1,6 @@
 //go:build !js
 
-package hub
+package access
 
 import (
 	"os"
@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-func TestToken(t *testing.T) {
+func TestTokenFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "config", "pagewire", "token")
 	t.Setenv(TokenFileEnv, path)
 	token, err := Token("")

@@ -1,6 +1,6 @@
 //go:build !js
 
-package node
+package serve
 
 import (
 	"context"
@@ -24,7 +24,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/weborigin"
 )
 
-// What is at which path of the TCP ports, and who may ask there. The hub's port has all of it, and so has --http on
+// What is at which path of the TCP ports, and who may ask there. The daemon's port has all of it, and so has --http on
 // this machine; --http that other machines reach has agents alone.
 
 // A front is what the TCP ports serve.
@@ -41,7 +41,7 @@ type front struct {
 // newFront makes it. token is "" if there is none, secret what the extension must know.
 func newFront(g *gateway.Gateway, o Options, token string, secret func() (string, error)) *front {
 	gate := access.Options{
-		Token: token, NoToken: o.NoToken, Hosts: o.AllowHosts, Origins: o.AllowOrigins, Log: o.Log,
+		Token: token, NoToken: o.NoToken, Hosts: o.AllowHosts, Origins: g.AllowedOrigins, Log: o.Log,
 	}
 	f := &front{o: o, local: access.New(gate)}
 	gate.Public = true
@@ -55,7 +55,7 @@ func newFront(g *gateway.Gateway, o Options, token string, secret func() (string
 	})
 	f.looks = inspect.Handler(g, inspect.Options{Version: o.Version, Log: o.Log, Admit: f.local.AdmitFeed,
 		Refused: f.refused})
-	f.agents = agents.NewHTTP(g, agents.HTTPOptions{Shares: o.Shares, Log: o.Log})
+	f.agents = agents.NewHTTP(g, agents.HTTPOptions{Shares: o.Shares, Log: o.Log, Agent: o.scope(o.Flags)})
 	return f
 }
 

@@ -1,6 +1,6 @@
 //go:build !js
 
-package hub
+package access
 
 import (
 	"fmt"

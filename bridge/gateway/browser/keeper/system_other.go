@@ -1,9 +1,0 @@
-//go:build !js && !linux
-
-package keeper
-
-// adopt and reap are for Linux: elsewhere nobody is told of a child's children, and what is removed is tried until it
-// works.
-func adopt() {}
-
-func reap() {}

@@ -1,0 +1,136 @@
+//go:build !js
+
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/pagewire/pagewire/bridge/gateway"
+	"github.com/pagewire/pagewire/bridge/gateway/browser"
+	"github.com/pagewire/pagewire/bridge/gateway/pages/cdp"
+)
+
+// attached are the running browsers that agents have asked for with --chrome. Each is attached to for as long as one of
+// these agents is connected.
+type attached struct {
+	g   *gateway.Gateway
+	hub string
+	log *slog.Logger
+
+	mu     sync.Mutex
+	closed bool
+	at     map[string]*attachment // by the URL that the agents named
+	tasks  sync.WaitGroup
+}
+
+// An attachment counts the agents that want a browser, without the page layer and with it.
+type attachment struct {
+	agents map[bool]int
+	stop   context.CancelFunc
+	inject bool // as it runs
+}
+
+// want has the gateway attach to the browser at a DevTools URL, or "auto" for the one that runs, until release. With
+// inject, pages get the page layer where they have none: all of that browser, while one agent wants that.
+func (a *attached) want(url string, inject bool) (release func(), err error) {
+	if err := checkChrome(url); err != nil {
+		return nil, err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.closed {
+		return nil, gateway.ErrClosed
+	}
+	if a.at[url] == nil {
+		a.at[url] = &attachment{agents: map[bool]int{}, stop: func() {}}
+	}
+	a.count(url, inject, 1)
+	return func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		if !a.closed {
+			a.count(url, inject, -1)
+		}
+	}, nil
+}
+
+// checkChrome refuses what is no address of a browser.
+func checkChrome(text string) error {
+	u, err := url.Parse(text)
+	if text != "auto" && (err != nil || u.Host == "" || !slices.Contains([]string{"http", "https", "ws", "wss"}, u.Scheme)) {
+		return fmt.Errorf("%.80q is no DevTools URL of a browser", text)
+	}
+	return nil
+}
+
+// count begins, ends or changes an attachment. The lock is held.
+func (a *attached) count(url string, inject bool, by int) {
+	one := a.at[url]
+	before := one.agents[true]+one.agents[false] > 0 && by > 0 || by < 0
+	one.agents[inject] += by
+	wanted := one.agents[true]+one.agents[false] > 0
+	if wanted && before && one.inject == (one.agents[true] > 0) {
+		return
+	}
+	one.stop()
+	if !wanted {
+		delete(a.at, url)
+		return
+	}
+	one.inject = one.agents[true] > 0
+	var ctx context.Context
+	ctx, one.stop = context.WithCancel(context.Background())
+	o := cdp.Options{URL: url, Inject: one.inject, Gateway: a.hub, Log: a.log}
+	a.tasks.Go(func() { a.follow(ctx, o) })
+}
+
+// close ends all attachments.
+func (a *attached) close() {
+	a.mu.Lock()
+	a.closed = true
+	for _, one := range a.at {
+		one.stop()
+	}
+	a.mu.Unlock()
+	a.tasks.Wait()
+}
+
+// reattachEvery is the pause between two attempts to reach a browser that is not there.
+const reattachEvery = 250 * time.Millisecond
+
+// follow attaches to a browser, again and again: a user's own one may be restarted.
+func (a *attached) follow(ctx context.Context, o cdp.Options) {
+	said := ""
+	for ctx.Err() == nil {
+		err := a.attach(ctx, o)
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(reattachEvery):
+		}
+		if err != nil && err.Error() != said {
+			said = err.Error()
+			a.log.Warn("no browser, and try again", "browser", o.URL, "error", err)
+		}
+	}
+}
+
+func (a *attached) attach(ctx context.Context, o cdp.Options) error {
+	if o.URL == "auto" {
+		var err error
+		if o.URL, err = browser.Running(); err != nil {
+			return err
+		}
+	}
+	if err := cdp.Run(ctx, a.g, o); !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return nil
+}

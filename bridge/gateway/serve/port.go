@@ -1,0 +1,131 @@
+//go:build !js
+
+package serve
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/pagewire/pagewire/bridge/gateway/access"
+)
+
+const (
+	// portEvery is the pause between two attempts to have the port. Within portPatience it is portSoon: who has just
+	// died, or ends, still has it for a moment.
+	portEvery, portSoon = time.Second, 20 * time.Millisecond
+	portPatience        = 500 * time.Millisecond
+	// A request that is not one by then is nobody's.
+	headerTimeout, idleTimeout = 5 * time.Second, 2 * time.Minute
+	maxHeader                  = 64 << 10
+	// shutdownTimeout is how long requests under way may take when the daemon ends.
+	shutdownTimeout = 500 * time.Millisecond
+)
+
+// A pagePort is where pages, the inspector and agents on HTTP find the daemon. Nothing else depends on it.
+type pagePort struct {
+	addr    string
+	handler http.Handler
+	notice  func(about, sentence string) // gateway.Gateway.Notice
+	log     *slog.Logger
+	at      atomic.Pointer[string]
+}
+
+// listensAt is where the daemon listens, or "" while it does not.
+func (p *pagePort) listensAt() string {
+	if at := p.at.Load(); at != nil {
+		return *at
+	}
+	return ""
+}
+
+// serve takes the port as soon as it is free, and serves there until ctx ends.
+func (p *pagePort) serve(ctx context.Context) {
+	said := ""
+	for waited := time.Duration(0); ctx.Err() == nil; {
+		l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", p.addr)
+		if err == nil {
+			p.accept(ctx, l, said != "")
+			said, waited = "", 0
+			continue
+		}
+		pause := portSoon
+		if waited >= portPatience {
+			pause = portEvery
+			if said != err.Error() {
+				said = err.Error()
+				p.without(err)
+			}
+		}
+		waited += pause
+		select {
+		case <-ctx.Done():
+		case <-time.After(pause):
+		}
+	}
+}
+
+// without says that the daemon does not have the port, and why.
+func (p *pagePort) without(err error) {
+	if inUse(err) {
+		p.notice("port", "Another program has "+p.addr+": pages that connect by themselves do not get "+
+			"here until it ends.")
+		p.log.Warn("something else has the port: agents go on, without pages that connect by themselves, the "+
+			"inspector and agents on HTTP, until it is free", "addr", p.addr, "error", err)
+		return
+	}
+	why := err
+	if failed := (*net.OpError)(nil); errors.As(err, &failed) {
+		why = failed.Err // without the address, which is said
+	}
+	p.notice("port", "Pagewire cannot listen on "+p.addr+" ("+why.Error()+"): pages that connect by "+
+		"themselves do not get here until it can.")
+	p.log.Warn("the system does not let us have the port: agents go on, without pages that connect by themselves, "+
+		"the inspector and agents on HTTP; choose another with --hub, or allow this one", "addr", p.addr,
+		"error", err)
+}
+
+// inUse reports whether listening has failed since somebody else listens there.
+func inUse(err error) bool {
+	const ofWindows = syscall.Errno(10048) // WSAEADDRINUSE, which syscall has no name for
+	return errors.Is(err, syscall.EADDRINUSE) || errors.Is(err, ofWindows)
+}
+
+// accept serves at the port until ctx ends, or the listener fails.
+func (p *pagePort) accept(ctx context.Context, l net.Listener, late bool) {
+	at := l.Addr().String()
+	if late {
+		p.notice("port", "")
+		p.log.Info("the port is free, and pages find the daemon there", "addr", at)
+	}
+	p.at.Store(&at)
+	server := &http.Server{
+		Handler: p.handler, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
+		ConnContext: access.ConnContext,
+		BaseContext: func(net.Listener) context.Context { return ctx },
+		ErrorLog:    slog.NewLogLogger(p.log.Handler(), slog.LevelDebug),
+	}
+	ended := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(ended)
+		l.Close()
+		limited, cancel := context.WithTimeout(context.Background(), shutdownTimeout)
+		defer cancel()
+		if server.Shutdown(limited) != nil {
+			server.Close()
+		}
+	})
+	err := server.Serve(l)
+	p.at.Store(nil)
+	if stop() { // ctx goes on
+		server.Close()
+		p.log.Warn("listening on the port has failed, and is tried again", "addr", at, "error", err)
+		return
+	}
+	<-ended
+}

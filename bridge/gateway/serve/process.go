@@ -1,0 +1,274 @@
+//go:build !js
+
+package serve
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/pagewire/pagewire/bridge/gateway"
+	"github.com/pagewire/pagewire/bridge/gateway/access"
+	"github.com/pagewire/pagewire/bridge/gateway/agents"
+	"github.com/pagewire/pagewire/bridge/gateway/agents/hook"
+	"github.com/pagewire/pagewire/bridge/gateway/browser/launched"
+	"github.com/pagewire/pagewire/bridge/gateway/daemon"
+	"github.com/pagewire/pagewire/bridge/gateway/pages/cdp"
+	"github.com/pagewire/pagewire/bridge/gateway/pages/extension"
+)
+
+// A process is a gateway with all that it serves: the daemon's, or that of an agent which has to be served alone.
+type process struct {
+	o        Options
+	g        *gateway.Gateway
+	front    *front
+	port     *pagePort
+	attached *attached
+	launched *launched.Server
+	hooks    hook.Agents
+	pages    func()        // begins to take pages
+	begun    chan struct{} // closed by pages
+
+	mu   sync.Mutex      // held where all grows beside its end
+	ctx  context.Context // the parts'
+	stop context.CancelFunc
+	all  sync.WaitGroup
+}
+
+// secrets are the user's token, in the file beside which the extension's secret is; or why there is none.
+type secrets struct {
+	file, token string
+	missing     error
+}
+
+func secretsOf(o *Options) (s secrets) {
+	if s.file = o.TokenFile; s.file == "" {
+		s.file, s.missing = access.TokenFile()
+	}
+	if s.missing == nil {
+		s.token, s.missing = access.Token(s.file)
+	}
+	return s
+}
+
+// extension is what the extension must know. Where nobody knows where the token is, it is not looked for elsewhere.
+func (s secrets) extension() (string, error) {
+	if s.file == "" {
+		return "", s.missing
+	}
+	return extension.Secret(s.file)
+}
+
+// newProcess makes a process that takes no pages yet.
+func newProcess(o Options, known secrets) *process {
+	g := gateway.New(gateway.Options{Version: o.Version, AllowPages: o.Flags.AllowOrigins, AnyScheme: o.AnyScheme,
+		Log: o.Log})
+	if known.missing != nil {
+		g.Notice("token", "Pages are served, agents on HTTP and the inspector are not: "+known.missing.Error()+".")
+		o.Log.Error("there is no token: what needs it, agents on HTTP and the inspector, is not served", "error",
+			known.missing)
+	}
+	p := &process{o: o, g: g, attached: &attached{g: g, hub: o.Hub, log: o.Log, at: map[string]*attachment{}},
+		begun: make(chan struct{})}
+	p.ctx, p.stop = context.WithCancel(context.Background())
+	p.front = newFront(g, o, known.token, known.extension)
+	p.port = &pagePort{addr: o.Hub, handler: p.front.handler(false), notice: g.Notice, log: o.Log}
+	p.launched = launched.NewServer(p.attach, o.Log)
+	p.pages = sync.OnceFunc(func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if p.ctx.Err() == nil {
+			close(p.begun)
+			p.all.Go(func() { p.port.serve(p.ctx) })
+		}
+	})
+	return p
+}
+
+// attach has the pages of a launched browser, until that or ctx ends.
+func (p *process) attach(ctx context.Context, b *launched.Browser, inject bool) error {
+	return cdp.Run(ctx, p.g, cdp.Options{URL: "the launched browser", Inject: inject, Gateway: p.o.Hub, Log: p.o.Log,
+		Dial: func(ctx context.Context) (cdp.Conn, error) { return b.Dial(ctx) }})
+}
+
+// endTimeout bounds an orderly end.
+const endTimeout = 1500 * time.Millisecond
+
+// end ends everything in order.
+func (p *process) end() {
+	limited, cancel := context.WithTimeout(context.Background(), endTimeout)
+	defer cancel()
+	p.front.agents.Close(limited)
+	p.g.Close()
+	p.front.pages.Close()
+	p.mu.Lock()
+	p.stop()
+	p.mu.Unlock()
+	done := make(chan struct{})
+	go func() {
+		p.attached.close()
+		p.launched.Close()
+		p.all.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+	case <-limited.Done():
+	}
+}
+
+// options are those of the daemon that this process is.
+func (p *process) options(started func()) daemon.Options {
+	return daemon.Options{
+		Hub: p.o.Hub, Version: p.o.Version, Serve: p.serve, Browser: p.browser, Local: p.local(),
+		Busy: p.busy, Started: started, Log: p.o.Log,
+	}
+}
+
+// takesPages waits until pages are taken, and reports whether they are.
+func (p *process) takesPages() bool {
+	select {
+	case <-p.begun:
+		return true
+	case <-p.ctx.Done():
+		return false
+	}
+}
+
+// browser serves a process that has a share in the launched browser.
+func (p *process) browser(c *net.UnixConn) {
+	if !p.takesPages() {
+		c.Close()
+		return
+	}
+	p.launched.Serve(c)
+}
+
+// busy reports whether an agent on HTTP, an inspector or a launched browser needs the process: a browser whose last holder
+// leaves is ended in order.
+func (p *process) busy() bool {
+	return p.g.Serves(gateway.TransportInspector) || p.front.agents.Busy() || p.launched.Held()
+}
+
+// local is what processes of this user are served: native hosts, hooks, and what is asked of the daemon.
+func (p *process) local() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("/page", func(w http.ResponseWriter, r *http.Request) {
+		if p.takesPages() {
+			p.front.pages.Host().ServeHTTP(w, r)
+		}
+	})
+	mux.Handle(access.TicketPath, p.front.local.Tickets())
+	mux.Handle(hook.Path, p.hooks.Handler(p.g))
+	mux.HandleFunc("GET "+statusPath, func(w http.ResponseWriter, _ *http.Request) {
+		s := p.g.Snapshot()
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(Status{ // who asked may have gone
+			Version: p.o.Version, Addr: p.port.listensAt(), Log: p.o.LogFile, Pages: len(s.Pages), Agents: len(s.Agents),
+		})
+	})
+	return mux
+}
+
+// serve serves an agent, or a command, until its input ends.
+func (p *process) serve(ctx context.Context, h daemon.Hello, in io.Reader, out io.Writer,
+	work func(daemon.Session)) error {
+	o := p.o.scope(h.Flags)
+	o.Transport, o.Snapshot = gateway.TransportStdio, h.Snapshot
+	if h.As == daemon.AsCommand {
+		o = gateway.AgentOptions{Transport: gateway.TransportCommand}
+	}
+	if h.Flags.Chrome != "" {
+		release, err := p.attached.want(h.Flags.Chrome, h.Flags.Inject)
+		if err != nil {
+			return err
+		}
+		defer release()
+	}
+	agent, err := p.g.ConnectWith(o)
+	if err != nil {
+		return err
+	}
+	if len(h.Snapshot) == 0 {
+		time.AfterFunc(comeBack, p.pages)
+	} else {
+		p.pages() // it has the numbers of their tabs
+		p.g.AwaitTabs(ctx)
+	}
+	if h.As == daemon.AsAgent {
+		defer p.hooks.Add(h.PID, agent)()
+	}
+	work(agent)
+	return agents.Lines(ctx, agent, p.g.MessageBytes(), in, out)
+}
+
+// scope is what an agent with these flags sees, and how it is reminded.
+func (o *Options) scope(f daemon.Flags) gateway.AgentOptions {
+	if o.AnyScheme {
+		f.AllowOrigins = nil // what is at no origin is in no scope but that of all
+	}
+	return gateway.AgentOptions{Allow: f.AllowOrigins, Deny: f.DenyOrigins, Only: f.OnlyOrigins,
+		Reminders: gateway.Reminders(f.Reminders)}
+}
+
+const statusPath = "/status"
+
+// A Status is what a daemon says of itself.
+type Status struct {
+	Version string `json:"version"`
+	// Addr is where pages find it, or "" while something else has the port.
+	Addr string `json:"addr"`
+	// Log is its log file; "" for one that logs to the terminal of the person who started it.
+	Log    string `json:"log,omitempty"`
+	Pages  int    `json:"pages"`
+	Agents int    `json:"agents"`
+}
+
+// Ask asks the daemon that runs for its status. It fails with daemon.ErrNone, with ctx's error, or with a sentence.
+func Ask(ctx context.Context, hub, version string) (s Status, err error) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://daemon"+statusPath, nil)
+	if err != nil {
+		return s, err
+	}
+	answer, err := Client(hub, version).Do(r)
+	if err != nil {
+		if errors.Is(err, daemon.ErrNone) {
+			return s, daemon.ErrNone
+		}
+		return s, fmt.Errorf("the daemon does not answer: %w", err)
+	}
+	defer answer.Body.Close()
+	err = json.NewDecoder(io.LimitReader(answer.Body, 64<<10)).Decode(&s)
+	return s, err
+}
+
+// askTimeout is how long the daemon may take to say how it is.
+const askTimeout = 2 * time.Second
+
+// Client makes requests to what the daemon serves on its socket. The host in their URLs says nothing.
+func Client(hub, version string) *http.Client {
+	return &http.Client{Transport: &http.Transport{
+		DisableKeepAlives: true, // the next one may be to another daemon
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			c, err := Connect(ctx, hub, version)
+			return c, err
+		},
+	}}
+}
+
+// Connect connects to what the daemon serves on its socket.
+func Connect(ctx context.Context, hub, version string) (net.Conn, error) {
+	c, err := daemon.Dialer{Hub: hub}.Dial(ctx, daemon.Hello{Version: version, As: daemon.AsHTTP})
+	if err != nil {
+		return nil, err
+	}
+	return c.Buffered(), nil
+}

@@ -1,0 +1,302 @@
+//go:build !js
+
+package serve
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/pagewire/pagewire/bridge/gateway"
+	"github.com/pagewire/pagewire/bridge/gateway/access"
+	"github.com/pagewire/pagewire/bridge/gateway/assets"
+	"github.com/pagewire/pagewire/bridge/gateway/daemon"
+	"github.com/pagewire/pagewire/bridge/testkit"
+)
+
+// A running process serves in this one.
+type running struct {
+	stop func()
+	over chan error
+}
+
+// begin runs Agent, Daemon or Foreground. It ends with the test, without an error, or by stop.
+func begin(t *testing.T, run func(context.Context) error) *running {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	r := &running{over: make(chan error, 1)}
+	go func() { r.over <- run(ctx) }()
+	r.stop = sync.OnceFunc(func() {
+		cancel()
+		if err := testkit.Receive(t, "it ends", r.over); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(r.stop)
+	return r
+}
+
+// connect has an agent on standard input and output of what run runs. leave ends its input.
+func connect(t *testing.T, run func(context.Context, Options) error, o Options) (a *testkit.Agent, leave func()) {
+	t.Helper()
+	var fromAgent, toAgent io.ReadCloser
+	var in, out io.WriteCloser
+	fromAgent, in = io.Pipe()
+	toAgent, out = io.Pipe()
+	o.Stdio, o.In, o.Out = true, fromAgent, out
+	r := begin(t, func(ctx context.Context) error {
+		err := run(ctx, o)
+		out.Close()
+		return err
+	})
+	a = testkit.Connect(t, &mcp.IOTransport{Reader: toAgent, Writer: in}, testkit.Legacy)
+	return a, func() {
+		in.Close()
+		r.stop()
+	}
+}
+
+// options are those of all processes of a test, in a home of its own.
+func options(t *testing.T) Options {
+	t.Helper()
+	testkit.Home(t)
+	return Options{Hub: testkit.Addr(t), Version: "1", Log: slog.New(slog.NewTextHandler(testkit.LogOf(t, "serve"), nil))}
+}
+
+// start runs a daemon, until it listens.
+func start(t *testing.T, o Options) *running {
+	t.Helper()
+	started := make(chan struct{})
+	r := begin(t, func(ctx context.Context) error { return Daemon(ctx, o, func() { close(started) }) })
+	testkit.Ends(t, "the daemon listens", started)
+	return r
+}
+
+// A person's process takes the place of the daemon, whose agents go on there, and serves its own agent besides. A second
+// one is refused. It ends with its agent.
+func TestForeground(t *testing.T) {
+	o := options(t)
+	was := start(t, o)
+	agent, leave := connect(t, Agent, o)
+	ctx := t.Context()
+	if s, err := Ask(ctx, o.Hub, "1"); err != nil || s.Agents != 1 || s.Version != "1" {
+		t.Errorf("the daemon says %+v, %v", s, err)
+	}
+	o.HTTP = "127.0.0.1:0"
+	own, leaveOwn := connect(t, Foreground, o)
+	if err := testkit.Receive(t, "the daemon ends", was.over); err != nil {
+		t.Error(err)
+	}
+	was.over <- nil
+	for _, a := range []*testkit.Agent{agent, own} {
+		if _, err := a.ListTools(ctx, nil); err != nil {
+			t.Error(err)
+		}
+	}
+	if s, err := Ask(ctx, o.Hub, "1"); err != nil || s.Agents != 2 {
+		t.Errorf("it says %+v, %v", s, err)
+	}
+	want := fmt.Sprintf("runs already at 127.0.0.1:0 (process %d)", os.Getpid())
+	if err := Foreground(ctx, o); !errors.Is(err, daemon.ErrOther) || !strings.Contains(err.Error(), want) {
+		t.Errorf("a second one: %v, want %q", err, want)
+	}
+	leave()
+	leaveOwn()
+	if _, err := Ask(ctx, o.Hub, "1"); !errors.Is(err, daemon.ErrNone) {
+		t.Errorf("behind its end: %v", err)
+	}
+}
+
+// What an agent is shown goes by its own flags, whichever agent was first.
+func TestFlagsInEitherOrder(t *testing.T) {
+	const shop, bank = "https://shop.example", "https://bank.example"
+	flags := []daemon.Flags{{AllowOrigins: []string{shop}}, {DenyOrigins: []string{shop}}}
+	want := [][]string{{shop + "/a"}, {bank + "/a"}}
+	for _, order := range [][]int{{0, 1}, {1, 0}} {
+		t.Run(fmt.Sprint(order), func(t *testing.T) {
+			o := options(t)
+			p := newProcess(o, secretsOf(&o))
+			t.Cleanup(p.end)
+			started := make(chan struct{})
+			begin(t, func(ctx context.Context) error {
+				return daemon.Run(ctx, p.options(func() { close(started) }))
+			})
+			testkit.Ends(t, "the daemon listens", started)
+			for _, origin := range []string{shop, bank} {
+				page := testkit.NewPage(t, map[string]string{origin + "/a": "x"})
+				page.Attach(func(send func([]byte)) (testkit.Receiver, error) {
+					return p.g.Attach(gateway.PageInfo{Tab: origin, Origin: origin, URL: origin + "/", Transport: "test"},
+						send)
+				})
+			}
+			testkit.Eventually(t, "both are there", func() bool { return len(p.g.Snapshot().Resources) == 2 })
+			for _, i := range order {
+				o := o
+				o.Flags = flags[i]
+				a, _ := connect(t, Agent, o)
+				list, err := a.ListResources(t.Context(), nil)
+				var got []string
+				for _, r := range list.Resources {
+					got = append(got, r.URI)
+				}
+				if err != nil || !slices.Equal(got, want[i]) {
+					t.Errorf("with %+v it lists %v, %v; want %v", flags[i], got, err, want[i])
+				}
+			}
+			if got := p.g.AllowedOrigins(); !slices.Equal(got, []string{shop}) {
+				t.Errorf("pages may connect from %v", got)
+			}
+		})
+	}
+}
+
+// A browser is attached to once for all agents that ask for it, until the last of them goes; and anew where the first
+// wants the page layer in its pages, or the last that did goes.
+func TestAttached(t *testing.T) {
+	asked, left := make(chan struct{}, 9), make(chan struct{}, 9)
+	_, err := assets.FS()
+	hasFiles := err == nil // else a browser is not asked that is to get our files
+	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		asked <- struct{}{}
+		<-r.Context().Done() // a browser that does not answer yet
+		left <- struct{}{}
+	}))
+	defer s.Close()
+	g := gateway.New(gateway.Options{})
+	defer g.Close()
+	a := &attached{g: g, log: slog.New(slog.DiscardHandler), at: map[string]*attachment{}}
+	for _, url := range []string{"", "9222", "ftp://127.0.0.1", "http://"} {
+		if _, err := a.want(url, false); err == nil {
+			t.Errorf("%q is taken for a browser", url)
+		}
+	}
+	want := func(inject bool) (release func()) {
+		t.Helper()
+		release, err := a.want(s.URL, inject)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return release
+	}
+	injects := func(want bool) {
+		t.Helper()
+		if a.at[s.URL].inject != want {
+			t.Errorf("inject is %v", !want)
+		}
+	}
+	first := want(false)
+	testkit.Receive(t, "it is attached to", asked)
+	second := want(false)
+	third := want(true)
+	testkit.Receive(t, "it is let go", left)
+	if hasFiles {
+		testkit.Receive(t, "it is attached to anew", asked)
+	}
+	injects(true)
+	fourth := want(true)
+	third()
+	first()
+	injects(true)
+	fourth()
+	if hasFiles {
+		testkit.Receive(t, "it is let go", left)
+	}
+	testkit.Receive(t, "it is attached to anew", asked)
+	injects(false)
+	second()
+	testkit.Receive(t, "it is let go", left)
+	if len(a.at) > 0 {
+		t.Errorf("there are %v", a.at)
+	}
+	a.close()
+	if len(asked) > 0 {
+		t.Error("it was attached to more often")
+	}
+}
+
+// A token file that cannot be used keeps nobody on stdio from being served, and is said once, with what to do; the file
+// stays.
+func TestAgentsGoOnWithoutAToken(t *testing.T) {
+	config := testkit.ShortDir(t)
+	for name, c := range map[string]struct{ text, config, why string }{
+		"empty":                 {"", config, "remove it, and a new one is made"},
+		"half":                  {token[:20], config, "remove it, and a new one is made"},
+		"no home":               {"", "", "find a place for the token"},
+		"a relative config dir": {"", "relative", "find a place for the token"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "token")
+			if err := os.WriteFile(file, []byte(c.text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			t.Chdir(filepath.Dir(file)) // where nothing is to be made
+			t.Setenv("XDG_CONFIG_HOME", c.config)
+			if c.config != config {
+				file = ""
+				for _, name := range []string{"HOME", "AppData", "home", access.TokenFileEnv} {
+					t.Setenv(name, "")
+				}
+			}
+			log := testkit.LogOf(t, "the gateway")
+			in, agent := io.Pipe()
+			out, gateway := io.Pipe()
+			over := make(chan error, 1)
+			addr := testkit.Addr(t)
+			run := Foreground
+			if file == "" { // nor is there a place for a socket
+				run = Agent
+			}
+			go func() {
+				err := run(context.Background(), Options{Stdio: true, In: in, Out: gateway, Hub: addr, TokenFile: file,
+					Log: slog.New(slog.NewTextHandler(log, nil))})
+				in.CloseWithError(err)
+				over <- err
+			}()
+			if _, err := io.WriteString(agent, ping+"\n"); err != nil {
+				t.Fatal(err)
+			}
+			lines := bufio.NewReader(out)
+			if line, err := lines.ReadString('\n'); err != nil || !strings.Contains(line, `"result"`) {
+				t.Errorf("the agent is answered %q, %v", line, err)
+			}
+			list := strings.Replace(ping, "server/discover", "tools/call", 1)
+			list = strings.Replace(list, `"params":{`, `"params":{"name":"list_page_resources","arguments":{},`, 1)
+			if _, err := io.WriteString(agent, list+"\n"); err != nil {
+				t.Fatal(err)
+			}
+			if line, err := lines.ReadString('\n'); err != nil || !strings.Contains(line, c.why) {
+				t.Errorf("the agent is told %q, %v", line, err)
+			}
+			if n := log.Count("there is no token"); n != 1 || !log.Has(c.why) {
+				t.Errorf("it is said %d times: %s", n, log)
+			}
+			agent.Close()
+			if err := testkit.Receive(t, "it ends", over); err != nil {
+				t.Error(err)
+			}
+			if now, _ := os.ReadFile("token"); string(now) != c.text {
+				t.Errorf("the file holds %q now", now)
+			}
+			if made, _ := os.ReadDir("."); len(made) != 1 {
+				t.Errorf("there are %v", made)
+			}
+			if err := Foreground(context.Background(), Options{Hub: addr, TokenFile: file}); err == nil ||
+				!strings.Contains(err.Error(), c.why) {
+				t.Errorf("without an agent it ends with %v", err)
+			}
+		})
+	}
+}
