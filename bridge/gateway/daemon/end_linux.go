@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"syscall"
 
@@ -15,22 +14,8 @@ import (
 
 var errTraced = errors.New("a debugger has it")
 
-// endPeer ends the process at the other end of a Unix socket: the one that the kernel names. Its number is nobody else's
-// while the connection is there, which is looked at again when a descriptor of the process holds the number.
-func endPeer(c net.Conn) error {
-	unixConn, ok := c.(*net.UnixConn)
-	if !ok {
-		return errors.New("it is no process")
-	}
-	raw, err := unixConn.SyscallConn()
-	if err != nil {
-		return err
-	}
-	var ended error
-	err = raw.Control(func(fd uintptr) { ended = endPeerOf(int(fd)) })
-	return errors.Join(err, ended)
-}
-
+// endPeerOf ends the process at the other end of a socket. Its number is nobody else's while the connection is there,
+// which is looked at again when a descriptor of the process holds the number.
 func endPeerOf(fd int) error {
 	peer, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
 	if err != nil {

@@ -33,8 +33,8 @@ type attached struct {
 // An attachment counts the agents that want a browser, without the page layer and with it.
 type attachment struct {
 	agents map[bool]int
-	stop   context.CancelFunc
-	inject bool // as it runs
+	inject bool               // as it runs
+	stop   context.CancelFunc // nil until it does
 }
 
 // want has the gateway attach to the browser at a DevTools URL, or "auto" for the one that runs, until release. With
@@ -49,7 +49,7 @@ func (a *attached) want(url string, inject bool) (release func(), err error) {
 		return nil, gateway.ErrClosed
 	}
 	if a.at[url] == nil {
-		a.at[url] = &attachment{agents: map[bool]int{}, stop: func() {}}
+		a.at[url] = &attachment{agents: map[bool]int{}}
 	}
 	a.count(url, inject, 1)
 	return func() {
@@ -73,18 +73,19 @@ func checkChrome(text string) error {
 // count begins, ends or changes an attachment. The lock is held.
 func (a *attached) count(url string, inject bool, by int) {
 	one := a.at[url]
-	before := one.agents[true]+one.agents[false] > 0 && by > 0 || by < 0
 	one.agents[inject] += by
-	wanted := one.agents[true]+one.agents[false] > 0
-	if wanted && before && one.inject == (one.agents[true] > 0) {
-		return
+	wanted, injects := one.agents[true]+one.agents[false] > 0, one.agents[true] > 0
+	if one.stop != nil {
+		if wanted && one.inject == injects {
+			return
+		}
+		one.stop()
 	}
-	one.stop()
 	if !wanted {
 		delete(a.at, url)
 		return
 	}
-	one.inject = one.agents[true] > 0
+	one.inject = injects
 	var ctx context.Context
 	ctx, one.stop = context.WithCancel(context.Background())
 	o := cdp.Options{URL: url, Inject: one.inject, Gateway: a.hub, Log: a.log}

@@ -127,10 +127,8 @@ func (p *port) url() string {
 
 // serve serves h until ctx ends.
 func (p *port) serve(ctx context.Context, h http.Handler, log *slog.Logger) error {
-	server := &http.Server{
-		Handler: h, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
-		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug), ConnContext: access.ConnContext, TLSConfig: p.tls,
-	}
+	server := newServer(h, log)
+	server.TLSConfig = p.tls
 	stop := context.AfterFunc(ctx, func() { server.Close() })
 	defer stop()
 	var err error

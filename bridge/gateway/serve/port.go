@@ -96,6 +96,14 @@ func inUse(err error) bool {
 	return errors.Is(err, syscall.EADDRINUSE) || errors.Is(err, ofWindows)
 }
 
+// newServer is what serves at each port.
+func newServer(h http.Handler, log *slog.Logger) *http.Server {
+	return &http.Server{
+		Handler: h, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
+		ConnContext: access.ConnContext, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+	}
+}
+
 // accept serves at the port until ctx ends, or the listener fails.
 func (p *pagePort) accept(ctx context.Context, l net.Listener, late bool) {
 	at := l.Addr().String()
@@ -104,12 +112,8 @@ func (p *pagePort) accept(ctx context.Context, l net.Listener, late bool) {
 		p.log.Info("the port is free, and pages find the daemon there", "addr", at)
 	}
 	p.at.Store(&at)
-	server := &http.Server{
-		Handler: p.handler, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
-		ConnContext: access.ConnContext,
-		BaseContext: func(net.Listener) context.Context { return ctx },
-		ErrorLog:    slog.NewLogLogger(p.log.Handler(), slog.LevelDebug),
-	}
+	server := newServer(p.handler, p.log)
+	server.BaseContext = func(net.Listener) context.Context { return ctx }
 	ended := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(ended)

@@ -44,18 +44,25 @@ func open(t *testing.T) int {
 
 func pipe(t *testing.T) (to, from *os.File) {
 	t.Helper()
+	_, to, from, _ = pipes(t)
+	return to, from
+}
+
+// pipes are the two of a browser, with its own ends.
+func pipes(t *testing.T) (commands, to, from, answers *os.File) {
+	t.Helper()
 	commands, to, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	from, answers, err := os.Pipe()
+	from, answers, err = os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, f := range []*os.File{commands, to, from, answers} {
 		t.Cleanup(func() { f.Close() })
 	}
-	return to, from
+	return commands, to, from, answers
 }
 
 func TestEndsTravel(t *testing.T) {

@@ -25,17 +25,7 @@ type peer struct {
 
 func newPeer(t *testing.T) (*Browser, *peer) {
 	t.Helper()
-	commands, to, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	from, answers, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range []*os.File{commands, to, from, answers} {
-		t.Cleanup(func() { f.Close() })
-	}
+	commands, to, from, answers := pipes(t)
 	return newBrowser(to, from), &peer{t, bufio.NewReader(commands), answers}
 }
 

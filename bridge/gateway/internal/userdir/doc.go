@@ -1,7 +1,6 @@
 //go:build !js
 
-// Package userdir is what the processes of one user on one machine share: a directory with small files, locks and
-// sockets, which the kernel keeps for this user alone.
+// Package userdir is what the processes of one user on one machine share: a directory with locks and sockets, which the kernel keeps for this user alone.
 //
 // Everything is checked where it is used: the directory, and each file in it, is this user's own and no link; who
 // connects to a socket, and who answers on one, is a process of this user by the kernel's word (SO_PEERCRED on Linux,

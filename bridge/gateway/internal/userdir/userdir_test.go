@@ -3,7 +3,6 @@
 package userdir
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -132,16 +131,13 @@ func TestTheDirectoryIsMadeForThisUserAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer d.Close()
-	if err := d.WriteFile("file", []byte("x")); err != nil {
-		t.Fatal(err)
-	}
 	l, err := d.Listen("socket")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer l.Close()
 	for name, want := range map[string]fs.FileMode{
-		path: 0o700, d.full("file"): 0o600, d.full("socket"): 0o600, d.full("socket.lock"): 0o600,
+		path: 0o700, d.full("socket"): 0o600, d.full("socket.lock"): 0o600,
 	} {
 		if info, err := os.Stat(name); err != nil || info.Mode().Perm() != want {
 			t.Errorf("%s: %v, %v; want mode %v", name, info.Mode(), err, want)
@@ -241,23 +237,18 @@ func TestAnotherAddressIsAnotherMachine(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer same.Close()
-	if err := d.WriteFile("file", []byte("x")); err != nil {
+	lock, err := d.TryLock("file")
+	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := other.ReadFile("file"); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("the other one's file: %v", err)
+	defer lock.Unlock()
+	if theirs, err := other.TryLock("file"); err != nil {
+		t.Errorf("the other one's lock: %v", err)
+	} else {
+		theirs.Unlock()
 	}
-	if text, err := same.ReadFile("file"); err != nil || string(text) != "x" {
-		t.Errorf("the same one's file: %q, %v", text, err)
-	}
-	if names, err := other.Names(); err != nil || len(names) != 0 {
-		t.Errorf("the other one's names: %v, %v", names, err)
-	}
-	if err := os.Mkdir(d.full("directory"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if names, err := d.Names(); err != nil || len(names) != 1 || names[0] != "file" {
-		t.Errorf("names: %v, %v", names, err)
+	if _, err := same.TryLock("file"); !errors.Is(err, ErrHeld) {
+		t.Errorf("the same one's lock: %v", err)
 	}
 }
 
@@ -304,81 +295,15 @@ func TestWhatIsNoFileOfOursIsNotUsedAsOne(t *testing.T) {
 				t.Fatal(err)
 			}
 			before, _ := os.Lstat(path)
-			_, err := d.ReadFile("x")
-			says(t, "read", err, append(c.words, path)...)
-			says(t, "write", d.WriteFile("x", []byte("y")), append(c.words, path)...)
-			_, err = d.TryLock("x")
+			_, err := d.TryLock("x")
 			says(t, "lock", err, append(c.words, path)...)
 			_, err = d.Lock(t.Context(), "x")
 			says(t, "wait for the lock", err, c.words...)
-			says(t, "remove", d.Remove("x"), c.words...)
 			if after, err := os.Lstat(path); err != nil || after.Mode() != before.Mode() ||
 				after.Size() != before.Size() || !os.SameFile(before, after) {
 				t.Errorf("it was changed: %v, %v", after, err)
 			}
-			if err := os.RemoveAll(path); err != nil {
-				t.Fatal(err)
-			}
-			// The same where a file that is being written would be.
-			if err := c.make(path + ".new"); err != nil && !errors.Is(err, fs.ErrExist) {
-				t.Fatal(err)
-			}
-			says(t, "write beside it", d.WriteFile("x", []byte("y")), c.words...)
 		})
-	}
-}
-
-func TestFilesAreBounded(t *testing.T) {
-	d := open(t)
-	long := bytes.Repeat([]byte("x"), MaxFile)
-	if err := d.WriteFile("x", long); err != nil {
-		t.Fatal(err)
-	}
-	if text, err := d.ReadFile("x"); err != nil || !bytes.Equal(text, long) {
-		t.Errorf("%d bytes, %v", len(text), err)
-	}
-	says(t, "write", d.WriteFile("x", append(long, 'x')), "65536 are the most")
-	if err := os.WriteFile(d.full("x"), append(long, 'x'), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	_, err := d.ReadFile("x")
-	says(t, "read", err, "is longer than 65536 bytes")
-	if _, err := d.ReadFile("none"); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("what is not there: %v", err)
-	}
-}
-
-// Who reads while others write sees one whole text, and a writer that is killed leaves nothing in the way.
-func TestHammerFile(t *testing.T) {
-	d := open(t)
-	if err := os.WriteFile(d.full("x.new"), []byte("what a killed writer has left"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	var all sync.WaitGroup
-	for i := range 4 {
-		all.Go(func() {
-			for range 25 {
-				if err := d.WriteFile("x", bytes.Repeat([]byte{'a' + byte(i)}, 1+i*1000)); err != nil {
-					t.Error(err)
-				}
-			}
-		})
-		all.Go(func() {
-			for range 100 {
-				text, err := d.ReadFile("x")
-				if errors.Is(err, fs.ErrNotExist) {
-					continue
-				}
-				if err != nil || len(text) == 0 || len(text) != 1+int(text[0]-'a')*1000 ||
-					bytes.Trim(text, string(text[:1])) != nil && len(bytes.Trim(text, string(text[:1]))) > 0 {
-					t.Errorf("read %d bytes, %v", len(text), err)
-				}
-			}
-		})
-	}
-	all.Wait()
-	if names, err := d.Names(); err != nil || len(names) != 1 {
-		t.Errorf("left: %v, %v", names, err)
 	}
 }
 
@@ -497,13 +422,13 @@ func TestOneListensAndOthersDial(t *testing.T) {
 		t.Fatal(err)
 	}
 	talk(t, l, d, "x")
-	if names, _ := d.Names(); len(names) != 2 {
+	if names, _ := os.ReadDir(d.String()); len(names) != 2 {
 		t.Errorf("while it listens: %v", names)
 	}
 	if err := errors.Join(l.Remove(), l.Close()); err != nil {
 		t.Error(err)
 	}
-	if names, err := d.Names(); err != nil || len(names) != 0 {
+	if names, err := os.ReadDir(d.String()); err != nil || len(names) != 0 {
 		t.Errorf("left: %v, %v", names, err)
 	}
 }
