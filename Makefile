@@ -198,7 +198,7 @@ test-release: release browser ## Make it twice, which gives the same bytes; inst
 	RELEASE=$(CURDIR)/dist/release go test -count=1 -timeout 10m -run 'TestNpm$$' ./e2e
 
 ##@ What it costs:
-size: build ## Print raw, gzip and brotli size of each artefact, and of each package in the core; fail above a budget
+size: build ## Print raw, gzip and brotli size of each artefact, and the code of each package in the core; fail above a budget
 	@go run ./js/build -core=$(CORE) -size
 
 bench: tinygo-unless-go $(if $(FLEET),bench-fleet,$(if $(AGENTS),bench-agents,bench-pages)) ## Measure beside others; SHORT=1: 3 minutes; AGENTS=1: what models pay; FLEET=1: past one machine

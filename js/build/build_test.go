@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"io"
@@ -103,6 +104,22 @@ go.run(instance)
 	// The runtime prints through a free variable fs, which on a page is not there.
 	if !strings.Contains(trace, "panic: the trace") {
 		t.Errorf("the panic's trace is lost: %q", trace)
+	}
+}
+
+func TestStripLeavesOutCustomSections(t *testing.T) {
+	custom, code := []byte("\x00\x05\x04name"), []byte("\x0a\x01\x00")
+	module := slices.Concat(wasmHeader, custom, code, custom)
+	if got, err := strip(module); err != nil || !bytes.Equal(got, slices.Concat(wasmHeader, code)) {
+		t.Errorf("got %q, %v", got, err)
+	}
+	for _, end := range []string{"\x0a", "\x0a\x02\x00", "\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", "\x0a\xff"} {
+		if got, err := strip(slices.Concat(module, []byte(end))); err == nil {
+			t.Errorf("a module that ends in %q became %q", end, got)
+		}
+	}
+	if _, err := strip([]byte("MZ")); err == nil {
+		t.Error("what is no module is taken for one")
 	}
 }
 

@@ -125,12 +125,7 @@ func sizes(w io.Writer, root string, tc toolchain) error {
 	if !tc.tiny {
 		return err
 	}
-	brotlis := map[string]int{}
-	for _, a := range weights {
-		brotlis[a.Name] = a.Brotli
-	}
-	return errors.Join(err, weighPackages(w, root, tc, "./wasm", brotlis["pagewire.wasm"]),
-		weighPackages(w, root, tc, "./wasm/views", brotlis["pagewire.views.wasm"]))
+	return errors.Join(err, tc.printPackages(w, root, "./wasm"), tc.printPackages(w, root, "./wasm/views"))
 }
 
 // A sizesFile is dist/sizes.json.
@@ -203,16 +198,22 @@ func findRoot() (string, error) {
 	return filepath.Dir(mod), nil
 }
 
-// run executes a tool in dir with extra environment, and returns what it printed only if it failed.
+// run executes a tool in dir with extra environment.
 func run(dir string, env []string, name string, args ...string) error {
+	_, err := toolOutput(dir, env, name, args...)
+	return err
+}
+
+// toolOutput is run, and returns what the tool printed.
+func toolOutput(dir string, env []string, name string, args ...string) ([]byte, error) {
 	cmd := exec.Command(name, args...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), env...)
-	out, err := cmd.CombinedOutput()
+	text, err := cmd.CombinedOutput()
 	if err != nil {
-		return fmt.Errorf("%s %s: %w\n%s", name, strings.Join(args, " "), err, out)
+		return nil, fmt.Errorf("%s %s: %w\n%s", name, strings.Join(args, " "), err, text)
 	}
-	return nil
+	return text, nil
 }
 
 // copyFile copies a file and makes the directories that it needs.

@@ -1,24 +1,17 @@
 package main
 
 import (
-	"archive/tar"
-	"compress/gzip"
-	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
-	"time"
 )
 
 // tinyGoVersion is the TinyGo that compiles what ships. Another one gives another core than the one that is tested, so
@@ -143,98 +136,25 @@ func unpackTinyGo(dir string) error {
 	}
 	url := fmt.Sprintf("https://github.com/tinygo-org/tinygo/releases/download/v%s/tinygo%[1]s.%s.tar.gz",
 		tinyGoVersion, platform)
-	// A network that answers nothing is given up soon; one that is slow has its time.
-	dialer := net.Dialer{Timeout: 10 * time.Second}
-	client := http.Client{Timeout: 20 * time.Minute, Transport: &http.Transport{Proxy: http.ProxyFromEnvironment,
-		DialContext: dialer.DialContext, TLSHandshakeTimeout: 10 * time.Second, ResponseHeaderTimeout: time.Minute}}
 	archive := filepath.Join(dir, "archive")
-	if err := download(&client, url, archive); err != nil {
+	// A network that answers nothing is given up soon; one that is slow has its time.
+	if err := run("", nil, "curl", "-fsSL", "--connect-timeout", "10", "--max-time", "1200", "-o", archive,
+		url); err != nil {
 		return fmt.Errorf("%w: %w", errUnreachable, err)
 	}
 	return unpack(archive, sum, dir)
 }
 
-func download(client *http.Client, url, to string) error {
-	request, err := http.NewRequestWithContext(context.Background(), http.MethodGet, url, nil)
-	if err != nil {
-		return err
-	}
-	response, err := client.Do(request)
-	if err != nil {
-		return err
-	}
-	defer response.Body.Close()
-	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s: %s", url, response.Status)
-	}
-	out, err := os.Create(to)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(out, response.Body)
-	return errors.Join(err, out.Close())
-}
-
-// unpack unpacks a .tar.gz below dir. Nothing of it is looked at before its sum is found right.
+// unpack unpacks a .tar.gz below dir, if its sum is right.
 func unpack(archive, sum, dir string) error {
-	in, err := os.Open(archive)
+	text, err := os.ReadFile(archive)
 	if err != nil {
 		return err
 	}
-	defer in.Close()
-	hash := sha256.New()
-	if _, err := io.Copy(hash, in); err != nil {
-		return err
-	}
-	if got := hex.EncodeToString(hash.Sum(nil)); got != sum {
+	if got := fmt.Sprintf("%x", sha256.Sum256(text)); got != sum {
 		return fmt.Errorf("the archive has the SHA-256 sum %s, want %s: it is not the one that was released", got, sum)
 	}
-	if _, err := in.Seek(0, io.SeekStart); err != nil {
-		return err
-	}
-	plain, err := gzip.NewReader(in)
-	if err != nil {
-		return err
-	}
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return err
-	}
-	defer root.Close()
-	for files := tar.NewReader(plain); ; {
-		header, err := files.Next()
-		if err == io.EOF {
-			return nil
-		}
-		if err == nil {
-			err = extract(root, header, files)
-		}
-		if err != nil {
-			return err
-		}
-	}
-}
-
-// extract writes an entry of an archive.
-func extract(root *os.Root, header *tar.Header, text io.Reader) error {
-	name := filepath.FromSlash(header.Name)
-	switch header.Typeflag {
-	case tar.TypeDir:
-		return root.MkdirAll(name, 0o755)
-	case tar.TypeSymlink:
-		return root.Symlink(header.Linkname, name)
-	case tar.TypeReg:
-		if err := root.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-			return err
-		}
-		out, err := root.OpenFile(name, os.O_CREATE|os.O_WRONLY|os.O_EXCL, header.FileInfo().Mode().Perm())
-		if err != nil {
-			return err
-		}
-		_, err = io.Copy(out, text)
-		return errors.Join(err, out.Close())
-	}
-	return nil // what git or a person has added has no use here
+	return run(dir, nil, "tar", "-xzf", archive)
 }
 
 // buildTinyGo builds TinyGo from its Go module with Debian's LLVM, into root.

@@ -1,15 +1,10 @@
 package main
 
 import (
-	"archive/tar"
 	"bytes"
-	"compress/gzip"
 	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -112,43 +107,15 @@ func TestTinyGoCompilesTheCore(t *testing.T) {
 	}
 }
 
-// packed is an archive like the forge's, of these files by name.
-func packed(t *testing.T, files map[string]string) []byte {
-	t.Helper()
-	var out bytes.Buffer
-	z := gzip.NewWriter(&out)
-	w := tar.NewWriter(z)
-	for name, text := range files {
-		header := tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: 0o755, Size: int64(len(text))}
-		if err := w.WriteHeader(&header); err != nil {
-			t.Fatal(err)
-		}
-		fmt.Fprint(w, text)
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := z.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return out.Bytes()
-}
-
 func TestAnArchiveIsUnpackedIfItsSumIsRight(t *testing.T) {
-	text := packed(t, map[string]string{"tinygo/bin/tinygo": "#!/bin/sh\n", "tinygo/src/a.go": "package a"})
-	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != "/archive" {
-			w.WriteHeader(http.StatusNotFound)
-		}
-		w.Write(text)
-	}))
-	t.Cleanup(site.Close)
-	dir := t.TempDir()
-	path := filepath.Join(dir, "archive")
-	if err := download(site.Client(), site.URL+"/none", path); err == nil || !strings.Contains(err.Error(), "404") {
-		t.Errorf("an archive that there is not: %v", err)
+	dir := write(t, map[string]string{"tinygo/bin/tinygo": "#!/bin/sh\n"})
+	output(t, dir, nil, "tar", "-czf", "archive", "tinygo")
+	if err := os.RemoveAll(filepath.Join(dir, "tinygo")); err != nil {
+		t.Fatal(err)
 	}
-	if err := download(site.Client(), site.URL+"/archive", path); err != nil {
+	path := filepath.Join(dir, "archive")
+	text, err := os.ReadFile(path)
+	if err != nil {
 		t.Fatal(err)
 	}
 	if err := unpack(path, strings.Repeat("0", 64), dir); err == nil || !strings.Contains(err.Error(), "SHA-256 sum") {
@@ -157,29 +124,11 @@ func TestAnArchiveIsUnpackedIfItsSumIsRight(t *testing.T) {
 	if left, _ := os.ReadDir(dir); len(left) != 1 {
 		t.Errorf("of an archive with another sum there is %v", left)
 	}
-	sum := sha256.Sum256(text)
-	if err := unpack(path, hex.EncodeToString(sum[:]), dir); err != nil {
+	if err := unpack(path, fmt.Sprintf("%x", sha256.Sum256(text)), dir); err != nil {
 		t.Fatal(err)
 	}
-	info, err := os.Stat(filepath.Join(dir, "tinygo", "bin", "tinygo"))
-	if err != nil || info.Mode().Perm()&0o100 == 0 {
-		t.Errorf("the command: %v, %v", info, err)
-	}
-}
-
-func TestAnArchiveStaysInItsDirectory(t *testing.T) {
-	text := packed(t, map[string]string{"../outside": "x"})
-	dir := filepath.Join(t.TempDir(), "inside")
-	if err := os.Mkdir(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(dir, "archive")
-	if err := os.WriteFile(path, text, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	sum := sha256.Sum256(text)
-	if err := unpack(path, hex.EncodeToString(sum[:]), dir); err == nil {
-		t.Error("a file outside was written")
+	if _, err := os.Stat(filepath.Join(dir, "tinygo", "bin", "tinygo")); err != nil {
+		t.Error(err)
 	}
 }
 
