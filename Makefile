@@ -58,7 +58,7 @@ GO_FILES  = $$(find . -name '*.go' -not -path './js/node_modules/*')
 
 # Each level writes what ran here, and .ci/tally counts it.
 RESULTS   := bin/test
-GORELEASER := go run github.com/goreleaser/goreleaser/v2@v2.15.1
+GORELEASER := go run github.com/goreleaser/goreleaser/v2@v2.17.0
 GOTESTSUM := go tool gotestsum --format pkgname --format-hide-empty-pkg --hide-summary=skipped
 
 help: ## List the targets, and say which to use when
@@ -71,7 +71,7 @@ demo: build $(if $(ONCE)$(FLEET),,site) ## Serve the demo and the manual, and te
 	@go run ./demo$(if $(FLEET),/fleet) $(if $(ONCE),-once)
 
 test: build ## Run every test; say how many ran at each level, and what had compiled the core
-	@rm -rf $(RESULTS) && mkdir -p $(RESULTS) && cp dist/meta/core $(RESULTS)/core
+	@rm -rf $(RESULTS) && mkdir -p $(RESULTS) && cp dist/core $(RESULTS)/core
 	@for level in $(LEVELS); do \
 		began=$$SECONDS; $(MAKE) test-$$level BUILT=1; \
 		echo $$? > $(RESULTS)/$$level.status; echo $$((SECONDS - began)) > $(RESULTS)/$$level.seconds; \
@@ -186,7 +186,7 @@ gotest = @mkdir -p $(RESULTS); $(GOTESTSUM) --jsonfile $(RESULTS)/$(1).json --ra
 
 ##@ To release it:
 release: $(NPM) tinygo ## Make all that is released as VERSION (such as 0.2.0-rc.1) into dist/release/, and list it
-	@go run ./js/build/release -version '$(VERSION)'
+	@go run ./js/build/release '$(VERSION)'
 	@# It asks for a tag and a remote, neither of which a clone has to have.
 	@GORELEASER_CURRENT_TAG='v$(VERSION)' GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=remote.origin.url \
 		GIT_CONFIG_VALUE_0=https://github.com/pagewire/pagewire $(GORELEASER) release --skip=validate,publish,announce

@@ -127,8 +127,8 @@ var packages = []row{
 	{"bridge/cmd/pagewire-node", native, "bridge/gateway/fleet/process",
 		"github.com/spf13/cobra github.com/spf13/pflag"},
 	{"wasm/...", edge, "bridge bridge/view", "github.com/hack-pad/safejs"},
-	{"js/...", tool, "bridge/gateway/assets", "github.com/evanw/esbuild github.com/andybalholm/brotli " +
-		"github.com/CycloneDX/cyclonedx-go github.com/google/uuid golang.org/x/mod"},
+	{"js/...", tool, "", "github.com/evanw/esbuild github.com/andybalholm/brotli " +
+		"github.com/CycloneDX/cyclonedx-go golang.org/x/mod"},
 	{"demo/reference", tool, "", "github.com/spf13/cobra"}, // for tests of the commands
 	// the SDK serves demo 8's Views
 	{"demo/...", tool, "bridge/gateway/...", "github.com/chromedp/chromedp github.com/chromedp/cdproto " +

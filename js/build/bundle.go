@@ -196,28 +196,14 @@ func shared(root string) api.BuildOptions {
 	}
 }
 
-// bundle runs esbuild. A warning fails the build: esbuild warns about code that does something else than it says. What
-// went into the bundle is written to dist/meta/, for the parts list of a release.
+// bundle runs esbuild. A warning fails the build: esbuild warns about code that does something else than it says.
 func bundle(options api.BuildOptions) error {
-	options.Metafile = true
 	result := api.Build(options)
 	var errs []error
 	for _, message := range append(result.Errors, result.Warnings...) {
 		errs = append(errs, messageError(message))
 	}
-	if len(errs) > 0 {
-		return errors.Join(errs...)
-	}
-	meta := filepath.Join(options.AbsWorkingDir, "dist", "meta")
-	if err := os.MkdirAll(meta, 0o755); err != nil {
-		return err
-	}
-	name, err := filepath.Rel(options.AbsWorkingDir, options.Outfile+options.Outdir)
-	if err != nil {
-		return err
-	}
-	name = strings.ReplaceAll(filepath.ToSlash(name), "/", "_") + ".json"
-	return os.WriteFile(filepath.Join(meta, name), []byte(result.Metafile), 0o644)
+	return errors.Join(errs...)
 }
 
 func messageError(m api.Message) error {

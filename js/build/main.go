@@ -16,7 +16,7 @@
 //	dist/extension-firefox/  the same for Firefox
 //	dist/demo/               the demo pages, which load the files above from the root
 //	dist/test/               what the tests under Node import
-//	dist/meta/               what compiled the core, and esbuild's metafile of each bundle; a release reads them
+//	dist/core                what compiled the core
 //	bin/pagewire             the command, with the files above inside
 //
 // Usage, from anywhere in the repository:
@@ -169,7 +169,7 @@ func build(root string, tc toolchain) error {
 	if err := buildCommands(root, dist, pkg.Version); err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(dist, "meta", "core"), []byte(tc.name), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(dist, "core"), []byte(tc.name), 0o644); err != nil {
 		return err
 	}
 	fmt.Printf("build: pagewire %s in %.1f s, core compiled by %s\n", pkg.Version, time.Since(start).Seconds(), tc.name)

@@ -3,11 +3,11 @@
 #
 #   curl -fsSL https://github.com/pagewire/pagewire/releases/latest/download/install.sh | sh
 #
-# What follows `sh -s --`, or the variable, says otherwise than the default:
+# What follows `sh -s --` says otherwise than the default:
 #
-#   --version V    PAGEWIRE_VERSION    the version (default: the one that this file is of)
-#   --dir DIR      PAGEWIRE_DIR        where to (default: ~/.local/bin)
-#   --base-url U   PAGEWIRE_BASE_URL   from where: the directory of the release's files
+#   --version V    the version (default: the one that this file is of)
+#   --dir DIR      where to (default: ~/.local/bin)
+#   --base-url U   from where: the directory of the release's files
 #
 # It never asks for another user's rights, and writes nothing but the two programs. For Linux and macOS; on Windows take
 # the zip, or npm.
@@ -19,45 +19,17 @@ fail() {
 }
 
 fetch() { # fetch URL FILE
-	if command -v curl >/dev/null 2>&1; then
-		curl -fsSL --retry 2 -o "$2" "$1"
-	elif command -v wget >/dev/null 2>&1; then
-		wget -q -O "$2" "$1"
-	else
-		fail "neither curl nor wget is here: install one of them"
-	fi || fail "$1 cannot be fetched: is there such a version, and a network?"
+	if command -v curl >/dev/null; then curl -fsSL --retry 2 -o "$2" "$1"; else wget -q -O "$2" "$1"; fi ||
+		fail "$1 cannot be fetched: is there such a version, a network, and curl or wget?"
 }
 
-sum() {
-	if command -v sha256sum >/dev/null 2>&1; then
-		sha256sum "$1"
-	elif command -v shasum >/dev/null 2>&1; then
-		shasum -a 256 "$1"
-	else
-		fail "neither sha256sum nor shasum is here, so nothing can be checked: install one of them"
-	fi | cut -d ' ' -f 1
-}
-
-elsewhere="build it with go install github.com/pagewire/pagewire/bridge/cmd/pagewire@latest, on Windows take the zip"
-
-platform() {
-	case $(uname -s) in
-	Linux) system=linux ;;
-	Darwin) system=darwin ;;
-	*) fail "there is no program for $(uname -s) here: $elsewhere" ;;
-	esac
-	case $(uname -m) in
-	x86_64 | amd64) processor=amd64 ;;
-	aarch64 | arm64) processor=arm64 ;;
-	*) fail "there is no program for $(uname -s) on $(uname -m): $elsewhere" ;;
-	esac
+sum() { # without a program for it there is no sum, and what has none is not installed
+	if command -v sha256sum >/dev/null; then sha256sum "$1"; else shasum -a 256 "$1"; fi | cut -d ' ' -f 1
 }
 
 # All of it is in a function: what arrives in part does nothing.
 main() {
-	version=${PAGEWIRE_VERSION:-@VERSION@}
-	dir=${PAGEWIRE_DIR:-${HOME:?}/.local/bin}
-	url=${PAGEWIRE_BASE_URL:-}
+	version=@VERSION@ dir=${HOME:?}/.local/bin url=
 	while [ $# -gt 0 ]; do
 		[ $# -gt 1 ] || fail "$1 has no value: see the head of this file"
 		case $1 in
@@ -70,8 +42,14 @@ main() {
 	done
 	version=${version#v}
 	url=${url:-https://github.com/pagewire/pagewire/releases/download/v$version}
-	platform
-	name=pagewire-$version-$system-$processor
+	case $(uname -sm) in
+	"Linux x86_64") platform=linux-amd64 ;;
+	"Linux aarch64") platform=linux-arm64 ;;
+	"Darwin x86_64") platform=darwin-amd64 ;;
+	"Darwin arm64") platform=darwin-arm64 ;;
+	*) fail "there is no program for $(uname -sm): build it with go install github.com/pagewire/pagewire/bridge/cmd/pagewire@latest, on Windows take the zip" ;;
+	esac
+	name=pagewire-$version-$platform
 
 	work=$(mktemp -d)
 	trap 'rm -rf "$work"' EXIT

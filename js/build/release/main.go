@@ -1,34 +1,28 @@
-// Command release prepares a release for GoReleaser, which links the programs, packs the archives and sums them
+// Command release VERSION prepares a release for GoReleaser, which links the programs, packs the archives and sums them
 // (.goreleaser.yaml). `make release` runs both. It writes what GoReleaser does not know:
 //
 //	dist/release/install.sh                the script that installs a platform's programs
 //	dist/release/SRI.json                  subresource integrity of the files that a site hosts
 //	dist/release/pagewire-VERSION.cdx.json what of others is in which file: a CycloneDX parts list (SBOM)
-//	dist/release/NOTES.md                  the section of CHANGELOG.md, and what compiled the core
+//	dist/release/NOTES.md                  the newest section of CHANGELOG.md, and what compiled the core
 //	dist/stage/                            files of the archives: licences, npm manifests, the stores' extension
 //
-// It refuses a tree that differs from its commit, a version that is none, and one that CHANGELOG.md does not know. It
-// writes no file of the tree but those that git ignores, and never publishes.
+// It writes no file of the tree but those that git ignores, and never publishes.
 package main
 
 import (
 	"bytes"
-	"crypto/sha512"
 	_ "embed"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"golang.org/x/mod/semver"
 
-	"github.com/pagewire/pagewire/bridge/gateway/assets"
 	"github.com/pagewire/pagewire/js/build/commands"
 )
 
@@ -38,15 +32,10 @@ import (
 var installer string
 
 // A plan is what is known of a release before anything is built.
-type plan struct {
-	version, commit, notes string
-	at                     time.Time // of the commit: the only time that is in a release
-}
+type plan struct{ version, commit, at, notes string }
 
 func main() {
-	version := flag.String("version", "", "the version to release, such as 0.2.0 or 0.2.0-rc.1")
-	flag.Parse()
-	p, err := planned(*version)
+	p, err := planned(strings.Join(os.Args[1:], " "))
 	if err == nil {
 		err = p.prepare()
 	}
@@ -65,16 +54,19 @@ func planned(version string) (p plan, err error) {
 	if err != nil {
 		return p, err
 	}
-	if p.notes, err = notesOf(string(changelog), version); err != nil {
-		return p, err
-	}
-	source, err := packageJSON("js/package.json")
+	source, err := readJSON("js/package.json")
 	if err != nil {
 		return p, err
 	}
-	if its := source["version"]; its != version && !strings.Contains(version, "-") {
-		return p, fmt.Errorf("js/package.json says %s: commit version %s there first (a candidate, %s-rc.1, may differ)",
-			its, version, version)
+	_, newest, _ := strings.Cut(string(changelog), "\n## ")
+	newest, _, _ = strings.Cut(newest, "\n## ")
+	title, notes, _ := strings.Cut(newest, "\n")
+	name, state, _ := strings.Cut(title, ", ")
+	if candidate := strings.Contains(version, "-"); !candidate && (name != version || state == "not yet released") {
+		return p, fmt.Errorf("the newest section of CHANGELOG.md is %q: make it \"%s, DATE\" (a candidate, such as "+
+			"%[2]s-rc.1, may be made of any)", title, version)
+	} else if its := source["version"]; !candidate && its != version {
+		return p, fmt.Errorf("js/package.json says %s: commit version %s there first", its, version)
 	}
 	changed, err := exec.Command("git", "status", "--porcelain").Output()
 	if err != nil || len(changed) > 0 {
@@ -82,40 +74,12 @@ func planned(version string) (p plan, err error) {
 			"of: commit or stash this first:\n%s", bytes.TrimSpace(changed)))
 	}
 	head, err := exec.Command("git", "log", "-1", "--format=%H %cI").Output()
-	if err != nil {
-		return p, fmt.Errorf("git log: %w", err)
-	}
 	commit, at, _ := strings.Cut(strings.TrimSpace(string(head)), " ")
-	p.version, p.commit = version, commit
-	p.at, err = time.Parse(time.RFC3339, at)
-	return p, err
+	return plan{version, commit, at, strings.TrimSpace(notes)}, err
 }
 
-// notesOf cuts the section of a version out of a changelog. A candidate has the section of the version that it leads
-// to, or the one that is not yet released.
-func notesOf(changelog, version string) (string, error) {
-	final, _, candidate := strings.Cut(version, "-")
-	notes := ""
-	for _, section := range strings.Split("\n"+changelog, "\n## ")[1:] {
-		title, body, _ := strings.Cut(section, "\n")
-		name, state, _ := strings.Cut(title, ", ")
-		open := state == "not yet released"
-		if name == final && (candidate || !open) {
-			return strings.TrimSpace(body) + "\n", nil
-		}
-		if candidate && open {
-			notes = strings.TrimSpace(body) + "\n"
-		}
-	}
-	if notes != "" {
-		return notes, nil
-	}
-	return "", fmt.Errorf("CHANGELOG.md has no section \"## %s\": write it, without \", not yet released\" (a candidate "+
-		"such as %s-rc.1 may have the section that ends so)", version, final)
-}
-
-// packageJSON reads a package.json or a manifest.
-func packageJSON(path string) (members map[string]any, err error) {
+// readJSON reads a package.json or a manifest.
+func readJSON(path string) (members map[string]any, err error) {
 	text, err := os.ReadFile(path)
 	if err == nil {
 		err = json.Unmarshal(text, &members)
@@ -131,27 +95,23 @@ func (p plan) prepare() error {
 	if out, err := exec.Command("go", "run", "./js/build", "-version", p.version).CombinedOutput(); err != nil {
 		return fmt.Errorf("%w\n%s", err, out)
 	}
-	core, err := os.ReadFile("dist/meta/core")
+	text, err := os.ReadFile("dist/core")
 	if err != nil {
 		return err
 	}
-	all, err := collect(string(core))
+	core := string(text)
+	all, err := collect(core)
 	if err != nil {
 		return err
 	}
-	notes := fmt.Sprintf("%s\nMade of commit %s; the core is compiled by %s. [How to install it, and to check what you "+
-		"got](https://github.com/pagewire/pagewire/blob/main/demo/docs/install.md).\n", p.notes, p.commit, core)
+	notes := fmt.Sprintf("%s\n\nMade of commit %s; the core is compiled by %s. [How to install it, and to check what "+
+		"you got](https://github.com/pagewire/pagewire/blob/main/demo/docs/install.md).\n", p.notes, p.commit, core)
 	return errors.Join(
 		write("release/NOTES.md", []byte(notes)),
 		write("release/install.sh", []byte(strings.ReplaceAll(installer, "@VERSION@", p.version))),
-		p.integrities(), p.bill(all, string(core)), p.platforms(), store(),
-		licences("stage/programs", all.of(func(string) bool { return true })),
-		licences("stage/scripts", all.of(func(file string) bool { return !isProgram(file) })))
-}
-
-func isProgram(file string) bool {
-	_, is := commands.Programs[file]
-	return is
+		p.integrities(), p.bill(all, core), p.platforms(), store(),
+		licences("stage/programs", all.modules("pagewire", "pagewire-node")),
+		licences("stage/scripts", all.modules(pageFiles...)))
 }
 
 // write writes a file below dist/.
@@ -167,38 +127,33 @@ func writeJSON(name string, value any) error {
 
 // integrities writes what belongs into the integrity attribute of a script tag, for each file that a site hosts.
 func (p plan) integrities() error {
+	list, err := exec.Command("bin/pagewire", "assets", "list").Output()
 	sums := map[string]string{}
-	for _, name := range assets.Names {
-		text, err := os.ReadFile(filepath.Join("dist", name))
-		if err != nil {
-			return err
+	for line := range strings.Lines(string(list)) {
+		if field := strings.Fields(line); len(field) == 3 { // name, size and integrity
+			sums[field[0]] = field[2]
 		}
-		sum := sha512.Sum384(text)
-		sums[name] = "sha384-" + base64.StdEncoding.EncodeToString(sum[:])
 	}
-	return writeJSON("release/SRI.json", map[string]any{"version": p.version, "integrity": sums})
+	return errors.Join(err, writeJSON("release/SRI.json", map[string]any{"version": p.version, "integrity": sums}))
 }
 
-// platforms writes the manifest and the README of each platform's npm package, which npm installs with pagewire.
+// platforms writes the manifest of each platform's npm package, which npm installs with pagewire.
 func (p plan) platforms() error {
-	of, err := packageJSON("dist/npm/package.json")
+	of, err := readJSON("dist/npm/package.json")
 	for _, platform := range commands.Platforms {
 		system, cpu := platform.NPM()
-		dir := "stage/" + platform.OS + "-" + platform.Arch + "/"
 		manifest := map[string]any{"name": platform.Package(), "version": p.version, "license": of["license"],
-			"description": "The program of npm's pagewire for " + system + " on " + cpu, "homepage": of["homepage"],
-			"repository": of["repository"], "os": []string{system}, "cpu": []string{cpu},
+			"description": "The program for " + system + " on " + cpu + ": install pagewire, which brings it",
+			"homepage":    of["homepage"], "repository": of["repository"], "os": []string{system}, "cpu": []string{cpu},
 			"preferUnplugged": true} // Yarn leaves it out of its zip, from which nothing starts
-		readme := fmt.Sprintf("# %s\n\nThe program of [pagewire](https://www.npmjs.com/package/pagewire) for %s on %s. "+
-			"Install `pagewire`, which brings it.\n", platform.Package(), system, cpu)
-		err = errors.Join(err, writeJSON(dir+"package.json", manifest), write(dir+"README.md", []byte(readme)))
+		err = errors.Join(err, writeJSON("stage/"+platform.OS+"-"+platform.Arch+"/package.json", manifest))
 	}
 	return err
 }
 
 // store writes the extension for the stores of Chrome and Edge, which give it its key and refuse one that has another.
 func store() error {
-	manifest, err := packageJSON("dist/extension/manifest.json")
+	manifest, err := readJSON("dist/extension/manifest.json")
 	delete(manifest, "key")
 	return errors.Join(err, os.CopyFS("dist/stage/extension", os.DirFS("dist/extension")),
 		os.Remove("dist/stage/extension/manifest.json"), writeJSON("stage/extension/manifest.json", manifest))

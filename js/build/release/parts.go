@@ -1,15 +1,19 @@
 package main
 
 import (
-	"encoding/json"
+	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+
+	cdx "github.com/CycloneDX/cyclonedx-go"
 
 	"github.com/pagewire/pagewire/js/build/commands"
 )
@@ -22,48 +26,47 @@ func (m module) purl() string {
 	return "pkg:" + m.system + "/" + strings.Replace(m.path, "@", "%40", 1) + "@" + m.version
 }
 
-// parts are the modules that are in each file that is shipped: a program, the wasm, a bundle (extension/popup.js).
+// parts are the modules in each file that is shipped: the programs and pageFiles.
 type parts map[string][]module
 
-// of returns the modules of the files that match a pattern, each once and in order.
-func (p parts) of(matches func(file string) bool) (all []module) {
-	for file, its := range p {
-		if matches(file) {
-			all = append(all, its...)
-		}
+// pageFiles are what the program pagewire embeds; scripts are all bundles.
+var pageFiles = []string{"pagewire.wasm", "pagewire.views.wasm", "scripts"}
+
+// modules returns the modules of some files, each once and in order.
+func (p parts) modules(files ...string) (all []module) {
+	for _, file := range files {
+		all = append(all, p[file]...)
 	}
 	slices.SortFunc(all, func(a, b module) int { return strings.Compare(a.purl(), b.purl()) })
 	return slices.Compact(all)
 }
 
-// collect finds out what is in what is shipped: of programs and wasm Go tells it, and of bundles esbuild does.
-func collect(core string) (parts, error) {
+// collect finds out what is in what is shipped: go list knows it of programs and wasm, package-lock.json of bundles.
+// core is what compiled the core, such as "tinygo version 0.39.0 linux/amd64 (...)", or "go1.26.8".
+func collect(core string) (all parts, err error) {
 	env, err := exec.Command("go", "env", "GOVERSION", "GOROOT").Output()
-	if err != nil {
-		return nil, fmt.Errorf("go env: %w", err)
-	}
 	goVersion, root, _ := strings.Cut(strings.TrimSpace(string(env)), "\n")
 	runtime := []module{{"golang", "std", strings.TrimPrefix(goVersion, "go"), root}}
-	all := parts{}
-	for _, platform := range commands.Platforms {
-		for name := range commands.Programs {
-			all[name] = append(all[name], runtime...)
-			if err := all.addImports(name, platform.OS, platform.Arch, "./bridge/cmd/"+name); err != nil {
-				return nil, err
-			}
+	all = parts{}
+	for name := range commands.Programs {
+		all[name] = slices.Clone(runtime)
+		for _, platform := range commands.Platforms {
+			err = errors.Join(err, all.addImports(name, platform.OS, platform.Arch, "./bridge/cmd/"+name))
 		}
 	}
-	// "tinygo version 0.39.0 linux/amd64 (...)", or "go1.26.8"
-	if words := strings.Fields(core); len(words) > 2 && words[0] == "tinygo" {
+	if words := strings.Fields(core); len(words) > 2 {
 		runtime = append(runtime, module{"generic", "tinygo", words[2], ""})
 	}
 	for file, pkg := range map[string]string{"pagewire.wasm": "./wasm", "pagewire.views.wasm": "./wasm/views"} {
-		all[file] = append(all[file], runtime...)
-		if err := all.addImports(file, "js", "wasm", pkg); err != nil {
-			return nil, err
-		}
+		all[file] = slices.Clone(runtime)
+		err = errors.Join(err, all.addImports(file, "js", "wasm", pkg))
 	}
-	return all, all.addBundles(runtime[len(runtime)-1])
+	lock, lockErr := readJSON("js/package-lock.json")
+	packages, _ := lock["packages"].(map[string]any)
+	// The loader has a part of the runtime that compiled the core.
+	all["scripts"] = append(bundled(packages), runtime[len(runtime)-1])
+	all["pagewire"] = append(all["pagewire"], all.modules(pageFiles...)...)
+	return all, errors.Join(err, lockErr)
 }
 
 // addImports adds the modules that a package imports on a system.
@@ -83,70 +86,49 @@ func (p parts) addImports(file, system, processor, pkg string) error {
 	return nil
 }
 
-// inPackage is an input of a bundle that is not ours; what it captures is the package's key in package-lock.json.
-var inPackage = regexp.MustCompile(`js/(node_modules/(?:.*/node_modules/)?(?:@[^/]+/)?[^/]+)/`)
-
-// addBundles reads what esbuild has written about each bundle that is shipped. The loader has the core's wasm_exec.js.
-func (p parts) addBundles(loader module) error {
-	lock, err := packageJSON("js/package-lock.json")
-	if err != nil {
-		return err
-	}
-	metas, err := filepath.Glob("dist/meta/*.json")
-	if err != nil {
-		return err
-	}
-	for _, path := range metas {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		var meta struct {
-			Outputs map[string]struct{ Inputs map[string]any }
-		}
-		if err := json.Unmarshal(text, &meta); err != nil {
-			return fmt.Errorf("%s: %w", path, err)
-		}
-		for output, its := range meta.Outputs {
-			file := strings.TrimPrefix(output, "dist/")
-			if strings.HasPrefix(file, "demo/") || strings.HasPrefix(file, "test/") {
-				continue // not shipped
-			}
-			for input := range its.Inputs {
-				if strings.HasPrefix(input, "wasm_exec:") {
-					p[file] = append(p[file], loader)
-				} else if err := p.addInput(file, input, lock["packages"].(map[string]any)); err != nil {
-					return err
-				}
-			}
+// bundled are the packages of js/package-lock.json that bundles may have: the linter holds what ships to those in
+// package.json's dependencies, and npm marks all others.
+func bundled(packages map[string]any) (all []module) {
+	for place, its := range packages {
+		its, _ := its.(map[string]any)
+		if i := strings.LastIndex(place, "node_modules/"); i >= 0 && its["dev"] == nil {
+			name := place[i+len("node_modules/"):]
+			all = append(all, module{"npm", name, fmt.Sprint(its["version"]), filepath.Join("js", place)})
 		}
 	}
-	return nil
+	return all
 }
 
-// addInput adds the npm package that an input of a bundle is of, unless it is ours.
-func (p parts) addInput(file, input string, packages map[string]any) error {
-	place := inPackage.FindStringSubmatch(input)
-	if place == nil {
-		return nil
+// bill writes the parts list (SBOM): pagewire, the files that it consists of, and what of others is in each.
+func (p plan) bill(all parts, core string) error {
+	root := cdx.Component{Type: cdx.ComponentTypeApplication, Name: "pagewire", Version: p.version,
+		PackageURL: "pkg:npm/pagewire@" + p.version, Licenses: &cdx.Licenses{{License: &cdx.License{ID: "MIT"}}}}
+	var files []cdx.Component
+	for _, file := range slices.Sorted(maps.Keys(all)) {
+		var in []cdx.Component
+		for _, its := range all.modules(file) {
+			in = append(in, cdx.Component{Type: cdx.ComponentTypeLibrary, Name: its.path, Version: its.version,
+				PackageURL: its.purl()})
+		}
+		files = append(files, cdx.Component{Type: cdx.ComponentTypeFile, Name: file, Version: p.version, Components: &in})
 	}
-	its, found := packages[place[1]].(map[string]any)
-	if !found {
-		return fmt.Errorf("%s has %s, which is not in js/package-lock.json", file, input)
-	}
-	name := place[1][strings.LastIndex(place[1], "node_modules/")+len("node_modules/"):]
-	p[file] = append(p[file], module{"npm", name, its["version"].(string), filepath.Join("js", place[1])})
-	return nil
+	bom := cdx.NewBOM()
+	bom.Metadata = &cdx.Metadata{Timestamp: p.at, Component: &root, Properties: &[]cdx.Property{
+		{Name: "pagewire:commit", Value: p.commit}, {Name: "pagewire:core", Value: core}}}
+	bom.Components = &files
+	var out bytes.Buffer
+	to := cdx.NewBOMEncoder(&out, cdx.BOMFileFormatJSON).SetPretty(true).SetEscapeHTML(false)
+	err := to.EncodeVersion(bom, cdx.SpecVersion1_6)
+	return errors.Join(err, write("release/pagewire-"+p.version+".cdx.json", out.Bytes()))
 }
 
 // licenceName is what the files are called that most licences want to be handed on.
 var licenceName = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice|copyright|patents)([.-].*)?$`)
 
-// licences writes the texts of the modules' licences and notices, each text once, behind the modules that it is of. It
-// refuses a module that has none: then it may not be shipped.
+// licences writes the texts of the modules' licences and notices. It refuses a module that has none: then it may not be
+// shipped.
 func licences(dir string, modules []module) error {
-	var order []string
-	owners := map[string][]string{}
+	owners := map[string][]string{} // by text: the same text is written once
 	for _, m := range modules {
 		var texts []string
 		entries, err := os.ReadDir(m.dir)
@@ -164,17 +146,16 @@ func licences(dir string, modules []module) error {
 			return errors.Join(err, fmt.Errorf("%s %s is linked and has no licence file in %s", m.path, m.version, m.dir))
 		}
 		for _, text := range texts {
-			if owners[text] == nil {
-				order = append(order, text)
-			}
 			owners[text] = append(owners[text], m.path+" "+m.version)
 		}
 	}
-	var out strings.Builder
-	out.WriteString("What of others is in this package, and under which terms.\n")
+	out := "What of others is in this package, and under which terms.\n"
 	rule := strings.Repeat("-", 80)
-	for _, text := range order {
-		fmt.Fprintf(&out, "\n%s\n%s\n%s\n\n%s\n", rule, strings.Join(slices.Compact(owners[text]), "\n"), rule, text)
+	for _, text := range slices.SortedFunc(maps.Keys(owners), func(a, b string) int {
+		return cmp.Or(slices.Compare(owners[a], owners[b]), strings.Compare(a, b))
+	}) {
+		names := strings.Join(slices.Compact(owners[text]), "\n")
+		out += fmt.Sprintf("\n%s\n%s\n%s\n\n%s\n", rule, names, rule, text)
 	}
-	return write(filepath.Join(dir, "THIRD-PARTY-LICENSES.txt"), []byte(out.String()))
+	return write(filepath.Join(dir, "THIRD-PARTY-LICENSES.txt"), []byte(out))
 }

@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 )
 
 // root is the repository's.
@@ -41,44 +40,7 @@ func tool(dir string, env []string, name string, args ...string) (string, error)
 	return string(out), err
 }
 
-const changelog = `# Changelog
-
-What is noticed.
-
-## 0.3.0, not yet released
-
-* Three.
-
-## 0.2.0, 2026-11-30
-
-* Two.
-
-  More of it.
-
-## 0.1.0
-* One.
-`
-
-func TestNotesAreTheSectionOfTheVersion(t *testing.T) {
-	for version, want := range map[string]string{
-		"0.1.0":        "* One.\n",
-		"0.2.0":        "* Two.\n\n  More of it.\n",
-		"0.2.0-rc.1":   "* Two.\n\n  More of it.\n", // what it leads to
-		"0.3.0-rc.1":   "* Three.\n",
-		"0.4.0-beta.2": "* Three.\n", // not yet released
-		"0.3.0":        "",
-		"0.4.0":        "",
-		"0.1":          "",
-	} {
-		got, err := notesOf(changelog, version)
-		if got != want || (err == nil) != (want != "") {
-			t.Errorf("notes of %s: %q, %v; want %q", version, got, err, want)
-		}
-	}
-	if _, err := notesOf("## 0.1.0\n", "0.2.0-rc.1"); err == nil {
-		t.Error("a candidate is released of which nothing is written")
-	}
-}
+const changelog = "# Changelog\n\nWhat is noticed.\n\n## 0.2.0, 2026-11-30\n\n* Two.\n\n  More of it.\n\n## 0.1.0\n* One.\n"
 
 func TestWhatIsNotReleased(t *testing.T) {
 	tree := t.TempDir()
@@ -106,17 +68,26 @@ func TestWhatIsNotReleased(t *testing.T) {
 		"0.2.0+build": "no semantic version",
 		"0.2.0-":      "no semantic version",
 		"0.2.0-rc.01": "no semantic version",
-		"0.3.0":       `no section "## 0.3.0"`,
-		"0.1.0":       "js/package.json says 0.2.0: commit version 0.1.0 there first",
+		"0.1.0":       `the newest section of CHANGELOG.md is "0.2.0, 2026-11-30": make it "0.1.0, DATE"`,
 	} {
 		if _, err := planned(version); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v; want %q", version, err, want)
 		}
 	}
 	for _, version := range []string{"0.2.0", "0.3.0-rc.1"} {
-		if p, err := planned(version); err != nil || len(p.commit) != 40 || time.Since(p.at) > time.Hour {
+		if p, err := planned(version); err != nil || len(p.commit) != 40 || p.at == "" ||
+			p.notes != "* Two.\n\n  More of it." {
 			t.Errorf("%s: %+v, %v", version, p, err)
 		}
+	}
+	for name, text := range map[string]string{"CHANGELOG.md": strings.Replace(changelog, "2026-11-30", "not yet released", 1),
+		"js/package.json": `{"version":"0.1.0"}`} {
+		was, _ := os.ReadFile(name)
+		write(name, text)
+		if _, err := planned("0.2.0"); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: %v", name, err)
+		}
+		write(name, string(was))
 	}
 	write("left-over", "")
 	if _, err := planned("0.2.0"); err == nil || !strings.HasSuffix(err.Error(), "first:\n?? left-over") {
@@ -153,30 +124,22 @@ func TestLicencesAreHandedOnOnceAndNoneIsMissing(t *testing.T) {
 	}
 }
 
-func TestBundledPackagesAreKnown(t *testing.T) {
-	of := func(version string) any { return map[string]any{"version": version} }
-	packages := map[string]any{
-		"node_modules/preact":                of("1.0.0"),
-		"node_modules/@a/b":                  of("2.0.0"),
-		"node_modules/preact/node_modules/c": of("3.0.0"),
+func TestBundledPackagesAreThoseThatAreNotForDevelopmentAlone(t *testing.T) {
+	of := func(version string, dev any) any { return map[string]any{"version": version, "dev": dev} }
+	all := parts{"scripts": bundled(map[string]any{
+		"":                                   of("0.1.0", nil),
+		"node_modules/preact":                of("1.0.0", nil),
+		"node_modules/@a/b":                  of("2.0.0", nil),
+		"node_modules/preact/node_modules/c": of("3.0.0", nil),
+		"node_modules/typescript":            of("4.0.0", true),
+	})}
+	got := ""
+	for _, m := range all.modules("scripts") {
+		got += m.purl() + " " + m.dir + "\n"
 	}
-	for input, want := range map[string]string{
-		"js/page/page.ts":                                "",
-		"js/node_modules/preact/hooks/hooks.mjs":         "pkg:npm/preact@1.0.0",
-		"../x/js/node_modules/@a/b/index.js":             "pkg:npm/%40a/b@2.0.0",
-		"js/node_modules/preact/node_modules/c/index.js": "pkg:npm/c@3.0.0",
-	} {
-		all := parts{}
-		if err := all.addInput("x.js", input, packages); err != nil {
-			t.Error(err)
-		}
-		if got := all.of(func(string) bool { return true }); want == "" && len(got) > 0 ||
-			want != "" && (len(got) != 1 || got[0].purl() != want) {
-			t.Errorf("%s is of %v, want %q", input, got, want)
-		}
-	}
-	if err := (parts{}).addInput("x.js", "js/node_modules/z/z.js", packages); err == nil {
-		t.Error("what is in no lock file is taken")
+	if want := "pkg:npm/%40a/b@2.0.0 js/node_modules/@a/b\npkg:npm/c@3.0.0 js/node_modules/preact/node_modules/c\n" +
+		"pkg:npm/preact@1.0.0 js/node_modules/preact\n"; got != want {
+		t.Errorf("got %s, want %s", got, want)
 	}
 }
 
