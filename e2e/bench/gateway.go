@@ -34,7 +34,7 @@ func (b *bench) gateways() []family {
 	for _, r := range rivals {
 		rigs[r.name] = &rig{rival: r, b: b}
 	}
-	reads, larges, once := 300, 200, 0
+	reads, once := 300, 0
 	if b.short {
 		reads, once = 150, 1
 	}
@@ -110,17 +110,6 @@ func (b *bench) gateways() []family {
 			contenders: each(unaided, calls),
 		},
 		{
-			name: "gateway: in parallel",
-			rows: []row{
-				{"reads", "gateway: 200 reads at once", "ms", goal{}, ""},
-				{"calls", "gateway: 200 tool calls at once", "ms", goal{}, ""},
-				{"refused", "gateway: refused of those 400", "", goal{}, ""},
-			},
-			contenders: each(programs, func(r *rig) func(context.Context) (figures, error) {
-				return func(ctx context.Context) (figures, error) { return r.parallel(ctx, larges) }
-			}),
-		},
-		{
 			name: "gateway: visible", rounds: once,
 			rows: []row{
 				{"navigation", "visible after navigation", "ms", goal{}, ""},
@@ -145,7 +134,10 @@ func (b *bench) gateways() []family {
 		},
 		{
 			name: "gateway: memory", rounds: 1,
-			rows: []row{{"mb", "resident memory with 10 tabs", "MB", goal{most: 0.4, of: best}, ""}},
+			rows: []row{
+				{"mb", "gateway: resident memory with 10 tabs, by CDP", "MB", goal{most: 20}, byCDP},
+				{"mb", "gateway: resident memory with 10 tabs, by WebSocket", "MB", goal{most: 20}, bySocket},
+			},
 			contenders: each(programs, func(r *rig) func(context.Context) (figures, error) {
 				return r.memory
 			}),
@@ -822,32 +814,6 @@ func (r *rig) trips(ctx context.Context, n int, warm *int, work func(context.Con
 }
 
 func ms(since time.Time) float64 { return float64(time.Since(since).Microseconds()) / 1000 }
-
-// parallel asks n times at once, and waits for all answers.
-func (r *rig) parallel(ctx context.Context, n int) (figures, error) {
-	got := figures{"refused": 0}
-	for key, work := range map[string]func(context.Context, *rig) (string, error){"reads": r.read,
-		"calls": r.rival.call} {
-		if work == nil {
-			continue
-		}
-		var all sync.WaitGroup
-		var mu sync.Mutex
-		start := time.Now()
-		for range n {
-			all.Go(func() {
-				if text, err := work(ctx, r); err != nil || !strings.Contains(text, "xxxx") {
-					mu.Lock()
-					defer mu.Unlock()
-					got["refused"]++
-				}
-			})
-		}
-		all.Wait()
-		got[key] = ms(start)
-	}
-	return got, ctx.Err()
-}
 
 // visible measures from when a page is told to go somewhere until an agent has the new document's state.
 func (r *rig) visible(ctx context.Context) (figures, error) {

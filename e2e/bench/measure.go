@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -32,7 +30,7 @@ type family struct {
 
 // A row is one quantity. Less is better, unless the goal says at least.
 type row struct {
-	key  string // of figures; that of a curve's points goes on with "@" and where they are
+	key  string // of figures
 	name string
 	unit string
 	goal goal
@@ -95,7 +93,6 @@ type Result struct {
 	Ratio float64 `json:",omitempty"`
 	Of    string  `json:",omitempty"`
 	Met   *bool   `json:",omitempty"`
-	Curve bool    `json:",omitempty"`
 }
 
 // Measured is what one contender did. Median, Least and Most are of the rounds.
@@ -106,15 +103,10 @@ type Measured struct {
 	Median float64
 	Least  float64
 	Most   float64
-	Absent bool    `json:",omitempty"` // it does not offer this
-	Failed string  `json:",omitempty"` // in all rounds
-	Lost   int     `json:",omitempty"` // rounds in which it failed
-	Points []Point `json:",omitempty"`
-	Growth string  `json:",omitempty"`
+	Absent bool   `json:",omitempty"` // it does not offer this
+	Failed string `json:",omitempty"` // in all rounds
+	Lost   int    `json:",omitempty"` // rounds in which it failed
 }
-
-// Point is a median on a curve.
-type Point struct{ X, Y float64 }
 
 // measure runs the rounds. A contender that fails twice is out, and the others go on; the error is that ours has
 // failed.
@@ -181,15 +173,15 @@ func (f family) measure(ctx context.Context, rounds int) ([]Result, error) {
 				continue
 			}
 			m := Measured{Name: c.name, Kind: c.kind}
-			m.take(r, all[i])
 			m.Lost = lost[i]
-			switch {
+			switch values := slices.Sorted(slices.Values(all[i][r.key])); {
 			case failed[i] != nil && all[i] == nil:
 				m.Failed = failed[i].Error()
-			case m.Rounds == nil && m.Points == nil:
+			case values == nil:
 				m.Absent = true
+			default:
+				m.Rounds, m.Median, m.Least, m.Most = values, median(values), values[0], values[len(values)-1]
 			}
-			result.Curve = result.Curve || m.Points != nil
 			result.Who = append(result.Who, m)
 		}
 		result.judge(r.goal)
@@ -198,29 +190,10 @@ func (f family) measure(ctx context.Context, rounds int) ([]Result, error) {
 	return results, errors.Join(errs...)
 }
 
-// take fills in what has been measured of a row: a number, or the points of a curve.
-func (m *Measured) take(r row, all map[string][]float64) {
-	for key, values := range all {
-		slices.Sort(values)
-		if key == r.key {
-			m.Rounds, m.Median, m.Least, m.Most = values, median(values), values[0], values[len(values)-1]
-		} else if x, ok := strings.CutPrefix(key, r.key+"@"); ok {
-			if x, err := strconv.ParseFloat(x, 64); err == nil {
-				m.Points = append(m.Points, Point{x, median(values)})
-			}
-		}
-	}
-	slices.SortFunc(m.Points, func(a, b Point) int { return int(a.X - b.X) })
-	if len(m.Points) > 1 {
-		first, last := m.Points[0], m.Points[len(m.Points)-1]
-		m.Growth = fmt.Sprintf("x%.3g in x%.3g; fitted %s", last.Y/first.Y, last.X/first.X, fit(m.Points))
-	}
-}
-
 // judge sets the ratio, and says whether the goal is met.
 func (r *Result) judge(g goal) {
 	us := r.Who[0]
-	if us.Failed != "" || us.Absent || r.Curve {
+	if us.Failed != "" || us.Absent {
 		r.Goal = g.text(r.Unit)
 		return
 	}
@@ -279,25 +252,6 @@ func (g goal) text(unit string) string {
 		return fmt.Sprintf("%s %g x floor", sign, g.most)
 	}
 	return fmt.Sprintf("%s %g x that", sign, g.most)
-}
-
-// fit tells a curve's slope and how many times it grows: the line by least squares, y = a + b x, and the exponent of y
-// ~ x^k.
-func fit(points []Point) string {
-	line := slope(points, func(v float64) float64 { return v })
-	power := slope(points, func(v float64) float64 { return math.Log(max(v, 1e-9)) })
-	return fmt.Sprintf("y = %.4g + %.3g x, or ~ x^%.2f", line[0], line[1], power[1])
-}
-
-// slope fits a line by least squares to points whose coordinates are transformed.
-func slope(points []Point, of func(float64) float64) [2]float64 {
-	var n, sx, sy, sxx, sxy float64
-	for _, p := range points {
-		x, y := of(p.X), of(p.Y)
-		n, sx, sy, sxx, sxy = n+1, sx+x, sy+y, sxx+x*x, sxy+x*y
-	}
-	b := (n*sxy - sx*sy) / (n*sxx - sx*sx)
-	return [2]float64{(sy - b*sx) / n, b}
 }
 
 // median of what is sorted.

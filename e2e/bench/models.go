@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -21,8 +20,6 @@ const (
 	turns, changes = 40, 25
 
 	reminded = "Pagewire, reminders"
-	deltaed  = "Pagewire, since"
-	since    = "Pagewire, a since that gives all"
 	polling  = "Pagewire, both read in each turn"
 )
 
@@ -36,10 +33,6 @@ func (b *bench) sessions() family {
 		rows: []row{
 			{"bytes", "model: page state added in 40 turns, beside reading all each time", "B",
 				goal{most: 0.1, of: polling}, reminded},
-			{"bytes", "model: page state added in 40 turns, beside a since that gives all", "B",
-				goal{most: 0.35, of: since}, reminded},
-			{"bytes", "model: page state added in 40 turns, beside deltas that are asked for", "B", goal{of: deltaed},
-				reminded},
 			{"bytes", "model: page state added in 40 turns, beside snapshots", "B", goal{}, reminded},
 			{"told", "model: changes older than 1 s that are in the next result", "%", goal{most: 100, least: true},
 				""},
@@ -68,8 +61,6 @@ type reader struct {
 
 var readers = []reader{
 	{rival: shopper(reminded), begin: readBoth, look: work},
-	{rival: shopper(deltaed), begin: readBoth, look: readSince, asks: true},
-	{rival: shopper(since), begin: readBoth, look: readSinceAll, asks: true},
 	{rival: shopper(polling), look: readBoth, asks: true},
 	{rival: snapshots(devtools), look: snapshot("take_snapshot"), asks: true},
 	{rival: snapshots(playwrite), look: snapshot("browser_snapshot"), asks: true},
@@ -123,10 +114,8 @@ func snapshots(name string) rival {
 // A session is one that a reader plays.
 type session struct {
 	*rig
-	n        int // the last change
-	cart     string
-	text     string
-	revision int64 // the last that it was told
+	n          int // the last change
+	cart, text string
 }
 
 // change has the page show another state, and waits until it does.
@@ -198,52 +187,15 @@ func work(ctx context.Context, s *session) (string, error) {
 	return strings.TrimPrefix(text, "done"), err
 }
 
-func readBoth(ctx context.Context, s *session) (string, error) {
-	return s.each(func(uri string) (string, error) { return s.readAll(ctx, uri, nil) })
-}
-
-func readSince(ctx context.Context, s *session) (string, error) {
-	return s.each(func(uri string) (string, error) { return s.readAll(ctx, uri, s.revision) })
-}
-
-// readSinceAll is what reading with since was before there were deltas: all of what has changed, and else one line.
-func readSinceAll(ctx context.Context, s *session) (string, error) {
-	return s.each(func(uri string) (string, error) {
-		text, err := s.readAll(ctx, uri, s.revision)
-		if err != nil || strings.Contains(text, `"unchanged":true`) {
-			return text, err
-		}
-		return s.readAll(ctx, uri, nil)
-	})
-}
-
-// each reads both, and learns the revision when it has.
-func (s *session) each(read func(uri string) (string, error)) (all string, err error) {
-	last := s.revision
+func readBoth(ctx context.Context, s *session) (all string, err error) {
 	for _, name := range []string{"/cart", "/text"} {
-		text, err := read(s.site.URL + name)
+		text, err := s.agent.tool(ctx, "read_page_resource", map[string]any{"uri": s.site.URL + name, "max_chars": 100_000})
 		if err != nil {
 			return "", err
 		}
 		all += text
-		if m := revisionIn.FindStringSubmatch(text); m != nil {
-			var revision int64
-			fmt.Sscan(m[1], &revision)
-			last = max(last, revision)
-		}
 	}
-	s.revision = last
 	return all, nil
-}
-
-var revisionIn = regexp.MustCompile(`^\{"revision":(\d+)`)
-
-func (s *session) readAll(ctx context.Context, uri string, since any) (string, error) {
-	arguments := map[string]any{"uri": uri, "max_chars": 100_000}
-	if since != nil {
-		arguments["since"] = since
-	}
-	return s.agent.tool(ctx, "read_page_resource", arguments)
 }
 
 // snapshot looks at the whole page by a tool.

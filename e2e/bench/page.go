@@ -10,8 +10,6 @@ import (
 
 	"github.com/chromedp/cdproto/target"
 	"github.com/chromedp/chromedp"
-
-	"github.com/pagewire/pagewire/e2e/bench/figure"
 )
 
 // pages are families in which a page and its agents are in one window. Both libraries get the same page and the same
@@ -40,8 +38,7 @@ func (b *bench) pages() []family {
 		return []contender{does(we.name, ours, we.path, job, "overWindow", n),
 			does(they.name, peer, they.path, job, "overWindow", n)}
 	}
-	reads, calls, larges, loop, bursts := n(2000, 1000), n(1000, 500), n(20, 8), 10_000, n(1000, 100)
-	many := n(10_000, 1000)
+	reads, calls, larges := n(2000, 1000), n(1000, 500), n(20, 8)
 	return []family{
 		{
 			name: "page: read over window.postMessage",
@@ -81,18 +78,6 @@ func (b *bench) pages() []family {
 				larges), does(windowFloor, floor, "", "largeEcho", "windowEcho", larges)),
 		},
 		{
-			// @mcp-b/global, asked for the same, has not ended after a minute.
-			name: "page: reads with many resources",
-			rows: []row{
-				{"longest", fmt.Sprintf("longest of %s reads with as many resources", figure.Number(float64(many))),
-					"ms", goal{most: 50}, ""},
-			},
-			contenders: []contender{
-				does("Pagewire, by a port", ours, we.path, "pause", "overPort", many),
-				does(portFloor, floor, "", "pauseEcho", "portEcho", many),
-			},
-		},
-		{
 			name: "page: 10,000 changes in a loop",
 			rows: []row{
 				{"subscriber messages", "10,000 changes: messages to a subscriber", "", goal{most: 10}, ""},
@@ -103,42 +88,7 @@ func (b *bench) pages() []family {
 				{"subscriber gap", "10,000 changes: longest time without a frame", "ms", goal{most: 16}, ""},
 				{"subscriber after", "10,000 changes: a read right behind them", "ms", goal{most: 5}, ""},
 			},
-			contenders: both("notify", loop),
-		},
-		{
-			name: fmt.Sprintf("page: %s random bursts of changes", figure.Number(float64(bursts))),
-			rows: []row{
-				{"announced", fmt.Sprintf("last state announced, of %s random bursts", figure.Number(float64(bursts))),
-					"%", goal{most: 100, least: true}, ""},
-				{"delay", "last change of a burst until the reader holds it, p50", "ms", goal{}, ""},
-			},
-			contenders: both("bursts", bursts),
-		},
-		{
-			name: "page: bursts of 3 changes",
-			rows: []row{{"delay", "last change of a burst of 3 until the reader holds it, p50", "ms",
-				goal{most: 2, of: best}, ""}},
-			contenders: both("bursts3", n(20, 10)),
-		},
-		{
-			name: "page: 1,000 times register and unregister",
-			rows: []row{
-				{"messages", "1,000 x register + unregister: list_changed", "", goal{}, ""},
-				{"busy", "1,000 x register + unregister: main thread busy", "ms", goal{}, ""},
-			},
-			contenders: both("register", 1000),
-		},
-		{
-			name: "page: two clients",
-			rows: []row{
-				{"wrong", "two clients, 400 reads: wrong answers", "", goal{exact: true}, ""},
-				{"refused", "two clients, 400 reads: refused or lost", "", goal{}, ""},
-			},
-			contenders: []contender{
-				does("Pagewire, by ports", ours, we.path, "two", "overPort", 400),
-				does(they.name, peer, they.path, "two", "overWindow", 400),
-				does("Pagewire, in one window", ours, we.path, "two", "overWindow", 400),
-			},
+			contenders: both("notify", 10_000),
 		},
 	}
 }

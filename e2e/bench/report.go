@@ -56,12 +56,6 @@ func (m Measured) text(unit string) string {
 		return "failed"
 	case m.Absent:
 		return "does not offer"
-	case m.Points != nil:
-		var at []string
-		for _, p := range m.Points {
-			at = append(at, fmt.Sprintf("%s at %s", figure.Number(p.Y), figure.Number(p.X)))
-		}
-		return strings.Join(at, ", ") + " " + unit + "; " + m.Growth
 	}
 	return figure.Quantity(m.Median, unit)
 }

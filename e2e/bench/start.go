@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"compress/gzip"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -40,15 +39,11 @@ func (b *bench) sizes() []family {
 		rounds: 1,
 		rows: []row{
 			{"before brotli", "bytes before the API exists, brotli", "B", goal{most: 0.1, of: best}, ""},
-			{"before gzip", "bytes before the API exists, gzip", "B", goal{}, ""},
-			{"before raw", "bytes before the API exists, raw", "B", goal{}, ""},
 		},
 	}
 	if !b.short {
 		f.rows = append(f.rows, []row{
 			{"all brotli", "bytes in all, with an agent, brotli", "B", goal{most: 1, of: best}, ""},
-			{"all gzip", "bytes in all, gzip", "B", goal{}, ""},
-			{"all raw", "bytes in all, raw", "B", goal{}, ""},
 			{"wasm", "the core's wasm, brotli", "B", goal{most: 46_000}, ""},
 		}...)
 	}
@@ -64,30 +59,20 @@ func (b *bench) sizes() []family {
 				if err != nil {
 					return nil, err
 				}
-				raw, gz, br := float64(len(text)), float64(zipped(text)), float64(brotlied(text))
+				weight := float64(brotlied(text))
 				if i == 0 {
-					got["before raw"], got["before gzip"], got["before brotli"] = raw, gz, br
+					got["before brotli"] = weight
 				} else if i == len(l.more) {
-					got["wasm"] = br
+					got["wasm"] = weight
 				}
 				if !b.short {
-					got["all raw"] += raw
-					got["all gzip"] += gz
-					got["all brotli"] += br
+					got["all brotli"] += weight
 				}
 			}
 			return got, nil
 		}})
 	}
 	return []family{f}
-}
-
-func zipped(text []byte) int {
-	var out bytes.Buffer
-	w, _ := gzip.NewWriterLevel(&out, gzip.BestCompression)
-	w.Write(text)
-	w.Close()
-	return out.Len()
 }
 
 func brotlied(text []byte) int {
@@ -98,21 +83,18 @@ func brotlied(text []byte) int {
 	return out.Len()
 }
 
-// register is the first use of the API; it throws where that cannot be called.
+// register is the first use of the API.
 const register = `document.modelContext.registerResource({ uri: location.origin + "/state", name: "State", mimeType: "text/plain", read: async () => ({ contents: [{ uri: location.origin + "/state", text: "text" }] }) });`
 
-// there is less: it throws where the API is not there.
-const there = `if (typeof document.modelContext.registerResource !== "function") throw new Error("there is no API");`
-
-// evaluate gives the time from the start of a script, its compilation included, until something more has run, in one go
-// on a page that has come to rest: on one that is loading, what else the browser does then is most of the time.
+// evaluate gives the time from the start of a script, its compilation included, until the API is there, in one go on a
+// page that has come to rest: on one that is loading, what else the browser does then is most of the time.
 const evaluate = `(async () => {
 	await new Promise((done) => setTimeout(done, 300));
 	const script = document.createElement("script");
 	script.text = %s;
 	const start = performance.now();
 	document.head.append(script);
-	%s
+	if (typeof document.modelContext.registerResource !== "function") throw new Error("there is no API");
 	return { ms: performance.now() - start };
 })()`
 
@@ -127,75 +109,53 @@ const connect = `(async () => {
 	return { ms: time };
 })()`
 
-// startKinds are about how soon a page can use the API, and how soon an agent has what the page offers.
-var startKinds = []struct {
-	name string
-	goal goal
-	// tag says that the page has the library's script tag; else the expression evaluates its source.
-	tag        bool
-	expression func(l library, source string) string
-}{
-	{"start of the script to API there", goal{most: 0.25, of: best}, false,
-		func(_ library, source string) string { return fmt.Sprintf(evaluate, source, there) }},
-	{"start of the script to API used", goal{most: 0.25, of: best}, false,
-		func(_ library, source string) string { return fmt.Sprintf(evaluate, source, register) }},
-	{"script tag to API used, with its fetch", goal{most: 0.25, of: best}, true,
-		func(library, string) string { return "({ ms: used - before })" }},
-	{"first agent: connect to first list", goal{most: 0.5, of: best}, true,
-		func(l library, _ string) string { return fmt.Sprintf(connect, l.transport) }},
-	{"first agent: the same, over window.postMessage", goal{}, true,
-		func(library, string) string { return fmt.Sprintf(connect, tabTransport) }},
-	{"both: script tag to API, connect to first list", goal{}, true, func(l library, _ string) string {
-		return fmt.Sprintf(connect, l.transport) + ".then(({ ms }) => ({ ms: ms + used - before }))"
-	}},
-}
-
-// starts makes a family of each. Every page is the first of a fresh profile at an origin of its own: nothing is cached,
-// neither files nor compiled code.
-func (b *bench) starts() (all []family) {
-	for _, s := range startKinds {
-		f := family{name: "start: " + s.name, warm: !b.short, rows: []row{{"ms", s.name, "ms", s.goal, ""}}}
+// starts are about how soon a page can use the API, and how soon an agent has what the page offers. Every page is the
+// first of a fresh profile at an origin of its own: nothing is cached, neither files nor compiled code.
+func (b *bench) starts() []family {
+	start := func(name string, most float64, visit func(context.Context, library) (figures, error)) family {
+		f := family{name: "start: " + name, warm: !b.short, rows: []row{{"ms", name, "ms", goal{most: most, of: best}, ""}}}
 		for _, l := range libraries {
-			f.contenders = append(f.contenders, contender{l.name, l.kind, func(ctx context.Context) (figures, error) {
-				text, err := b.file(l.path)
-				if err != nil {
-					return nil, err
-				}
-				source, err := json.Marshal(string(text)) // it escapes what would end a script
-				if err != nil {
-					return nil, err
-				}
-				head := ""
-				if s.tag {
-					head = `<script>const before = performance.now();</script><script src="` + l.path +
-						`"></script><script>` + register + `const used = performance.now();</script>`
-				}
-				return b.visit(ctx, head, s.expression(l, string(source)))
-			}})
+			f.contenders = append(f.contenders, contender{l.name, l.kind,
+				func(ctx context.Context) (figures, error) { return visit(ctx, l) }})
 		}
-		all = append(all, f)
+		return f
 	}
-	return append(all, b.revisits())
+	return []family{
+		start("start of the script to API there", 0.25, func(ctx context.Context, l library) (figures, error) {
+			text, err := b.file(l.path)
+			if err != nil {
+				return nil, err
+			}
+			source, err := json.Marshal(string(text)) // it escapes what would end a script
+			if err != nil {
+				return nil, err
+			}
+			return b.visit(ctx, "", fmt.Sprintf(evaluate, source))
+		}),
+		start("first agent: connect to first list", 0.5, func(ctx context.Context, l library) (figures, error) {
+			return b.visit(ctx, l.tag(), fmt.Sprintf(connect, l.transport))
+		}),
+		b.revisits(),
+	}
 }
 
-// revisits is about the second and the third visit of a site whose files the browser may keep. Each page stays for as
+// tag is what a page with a resource has in its head.
+func (l library) tag() string {
+	return `<script src="` + l.path + `"></script><script>` + register + `</script>`
+}
+
+// revisits is about the second visit of a site whose files the browser may keep. Each page stays for as
 // long as Chromium waits before it stores compiled wasm, 2 s, and longer, after 300 reads.
 func (b *bench) revisits() family {
 	const stays = `.then(async (first) => { await bench.stay(%s, 300, 2500); return first; })`
-	f := family{name: "start: visits of one site", limit: time.Minute}
-	for i, nth := range []string{"first", "second", "third"} {
-		most := []float64{0.8, 0.5, 0.5}[i]
-		f.rows = append(f.rows, row{nth, fmt.Sprintf("%s visit: connect to first list", nth), "ms",
-			goal{most: most, of: best}, ""})
-		if b.short && i == 1 {
-			break
-		}
-	}
+	f := family{name: "start: visits of one site", limit: time.Minute, rows: []row{
+		{"first", "first visit: connect to first list", "ms", goal{most: 0.8, of: best}, ""},
+		{"second", "second visit: connect to first list", "ms", goal{most: 0.5, of: best}, ""},
+	}}
 	for i, l := range libraries {
 		wire := [...]string{"bench.overPort", "bench.overWindow"}[i]
 		f.contenders = append(f.contenders, contender{l.name, l.kind, func(ctx context.Context) (figures, error) {
-			head := `<script src="` + l.path + `"></script><script>` + register + `</script>`
-			all, err := b.visits(ctx, len(f.rows), head, fmt.Sprintf(connect, l.transport)+fmt.Sprintf(stays, wire))
+			all, err := b.visits(ctx, len(f.rows), l.tag(), fmt.Sprintf(connect, l.transport)+fmt.Sprintf(stays, wire))
 			if err != nil {
 				return nil, err
 			}

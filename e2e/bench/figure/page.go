@@ -43,11 +43,9 @@ var parts = []struct{ name, title string }{
 
 // limits says what keeps a row from its goal, by the beginning of the row's name. MEASURED.md says how it was found.
 var limits = []struct{ row, factor string }{
-	{"script tag to API used", "the fetch, which is most of it and as long for a small script"},
 	{"first agent: connect to first list", "the client alone takes 0.4 of the peer's time; the core is fetched and compiled then"},
 	{"first visit: connect to first list", "as the row above"},
 	{"second visit: connect to first list", "three fetches from the browser's cache, and the core's start"},
-	{"third visit: connect to first list", "as the row above"},
 	{"read over window.postMessage, mean", "the browser compiles the core's functions during the first reads"},
 	{"read over window.postMessage, p99", "not known; the browser's collector is not it: 9 collections in 3,500 reads"},
 	{"read over window.postMessage", "text both ways and a callback alone are 1.2 of the wire; the rest is JavaScript and wasm"},

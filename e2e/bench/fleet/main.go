@@ -1,8 +1,8 @@
 //go:build !js
 
 // Command fleet measures nodes of a fleet (make bench FLEET=1): what an idle page costs beside a bare WebSocket, what a
-// change and a read take across nodes beside bare NATS, what nodes' processors do for a change, and how soon all agents
-// hold the last state when a node with many pages has been killed. Pages are raw WebSockets, agents raw HTTP, nodes
+// change and a read take across nodes beside bare NATS, and how soon all agents hold the last state when a node with
+// many pages has been killed. Pages are raw WebSockets, agents raw HTTP, nodes
 // processes of bin/pagewire-node. Nothing leaves loopback.
 package main
 
@@ -20,7 +20,7 @@ import (
 
 func main() {
 	program := flag.String("node", "bin/pagewire-node", "the node's binary, which make build wrote")
-	only := flag.String("only", "", "one row: memory, change, read, cpu, kill, simulation")
+	only := flag.String("only", "", "one row: memory, change, read, kill")
 	pages := flag.Int("pages", 5000, "idle pages, and those of the node that is killed")
 	client := flag.String("idle", "", "(of this program to itself) connect idle pages to this URL")
 	bare := flag.String("bare", "", "(the same) be a bare server of NATS beside another one, or alone")
@@ -51,9 +51,7 @@ func measure(ctx context.Context, program, only string, pages int) error {
 		{"memory", func() error { return memory(ctx, pages) }},
 		{"change", func() error { return changes(ctx, program) }},
 		{"read", func() error { return reads(ctx, program) }},
-		{"cpu", func() error { return processor(ctx, program) }},
 		{"kill", func() error { return recovery(ctx, program, pages) }},
-		{"simulation", func() error { return simulate(pages * 20) }},
 	} {
 		if only != "" && only != row.name {
 			continue

@@ -5,7 +5,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -122,23 +121,4 @@ func (n *node) metric(name string) float64 {
 		}
 	}
 	return -1
-}
-
-// worked is the time that the threads of a node's process have run, in ns.
-func (n *node) worked() (sum int64) {
-	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", n.cmd.Process.Pid))
-	if err != nil {
-		return 0
-	}
-	for _, t := range tasks {
-		text, err := os.ReadFile(t)
-		if err != nil {
-			continue
-		}
-		var ns int64
-		if _, err := fmt.Sscan(string(text), &ns); err == nil {
-			sum += ns
-		}
-	}
-	return sum
 }

@@ -1,8 +1,7 @@
 /**
  * What the benchmark does in a page: the same work for every library, asked for by the same driver, which speaks
  * JSON-RPC on the wire itself. No client library has a part in a figure, but where the first list is timed (start.go).
- *
- * Every job gives figures by name; a curve's names end in "@" and where it was measured.
+ * Every job gives figures by name.
  */
 export { Client } from "@modelcontextprotocol/client";
 export { TabClientTransport } from "@mcp-b/transports";
@@ -24,25 +23,14 @@ interface Wire {
 
 /** What both libraries, and a browser with WebMCP, have. */
 interface Context {
-  registerResource(resource: object): { unregister(): void } | undefined;
+  registerResource(resource: object): void;
   registerTool(tool: object): void;
-  unregisterResource?: (uri: string) => void;
   notifyResourceUpdated?: (uri: string) => void;
   mcpServer?: { server: { sendResourceUpdated(params: { uri: string }): Promise<void> } };
 }
 const context = (): Context => (document as unknown as { modelContext: Context }).modelContext;
 
 const sleep = (ms: number): Promise<void> => new Promise((done) => setTimeout(done, ms));
-
-/** Random numbers, the same in every run. */
-function random(seed: number): () => number {
-  return () => {
-    seed = (seed + 0x6d2b79f5) | 0;
-    let t = Math.imul(seed ^ (seed >>> 15), 1 | seed);
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
-    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
 
 const uriOf = (name: string | number): string => `${location.origin}/state/${name}`;
 
@@ -109,7 +97,6 @@ class Driver {
   /** Notifications by method, and when the last came. */
   told: Record<string, number> = {};
   last = 0;
-  updated?: (uri: string) => void;
 
   constructor(wire: Wire) {
     this.#wire = wire;
@@ -117,7 +104,6 @@ class Driver {
       if (message.id === undefined) {
         this.told[message.method!] = (this.told[message.method!] ?? 0) + 1;
         this.last = performance.now();
-        if (message.method === "notifications/resources/updated") this.updated?.(message.params!.uri!);
         return;
       }
       const done = this.#waiting.get(message.id);
@@ -327,204 +313,10 @@ export async function notify(connect: Connect, n: number): Promise<Figures> {
   return figures;
 }
 
-/** Random bursts of changes: does who reads what it is told of hold the last state of each within a second? */
-export async function bursts(connect: Connect, n: number): Promise<Figures> {
-  const driver = await connected(connect);
-  const notified = notifier();
-  const held = new Map<string, string>();
-  const wake = new Map<string, () => void>();
-  driver.updated = (uri) =>
-    void driver.must("resources/read", { uri }).then(({ contents }) => {
-      held.set(uri, contents![0]!.text);
-      wake.get(uri)?.();
-    });
-  const resources = 20;
-  let announced = 0;
-  const delays: number[] = [];
-  const play = async (r: number): Promise<void> => {
-    const rand = random(r + 1);
-    let state = 0;
-    const uri = offer(`burst-${r}`, () => String(state));
-    await driver.ask("resources/subscribe", { uri });
-    for (let i = 0; i < n / resources; i++) {
-      for (let changes = 1 + Math.floor(rand() * 20); changes > 0; changes--) {
-        if (rand() < 0.5) await sleep(rand() * 20);
-        state++;
-        notified(uri);
-      }
-      const start = performance.now();
-      while (held.get(uri) !== String(state) && performance.now() - start < 1000) {
-        await Promise.race([sleep(1000), new Promise<void>((done) => wake.set(uri, done))]);
-      }
-      if (held.get(uri) === String(state)) announced++;
-      delays.push(performance.now() - start);
-      await sleep(rand() * 50);
-    }
-  };
-  await Promise.all(Array.from({ length: resources }, (_, r) => play(r)));
-  return { announced: (100 * announced) / n, delay: quantile(ascending(delays), 0.5) };
-}
-
-/**
- * Bursts of three changes, one in each of three turns, as a click that changes three things: from the last change until
- * who reads what it is told of holds it. Behind each burst nothing happens for longer than any interval of coalescing.
- */
-export async function bursts3(connect: Connect, n: number): Promise<Figures> {
-  const driver = await connected(connect);
-  const notified = notifier();
-  let state = 0;
-  let held = (): void => {};
-  const uri = offer("burst", () => String(state));
-  driver.updated = () =>
-    void driver.must("resources/read", { uri }).then(({ contents }) => {
-      if (contents![0]!.text === String(state)) held();
-    });
-  await driver.ask("resources/subscribe", { uri });
-  const turn = (): Promise<void> => sleep(2);
-  const times: number[] = [];
-  for (let i = -20; i < n; i++) {
-    for (let change = 1; change <= 3; change++) {
-      if (change > 1) await turn();
-      state++;
-      if (change < 3) notified(uri);
-    }
-    const start = performance.now();
-    await new Promise<void>((resolve) => {
-      held = resolve;
-      notified(uri);
-    });
-    if (i >= 0) times.push(performance.now() - start);
-    await sleep(350);
-  }
-  return { delay: quantile(ascending(times), 0.5) };
-}
-
-export async function register(connect: Connect, n: number): Promise<Figures> {
-  offer("stays", () => small);
-  const driver = await connected(connect);
-  await sleep(300);
-  const count = (): number => driver.told["notifications/resources/list_changed"] ?? 0;
-  const already = count();
-  const c = context();
-  const { busy } = await pinged(
-    () => {
-      for (let i = 0; i < n; i++) {
-        const uri = uriOf(`passing-${i}`);
-        const handle = c.registerResource({
-          uri,
-          name: "passing",
-          read: async () => ({ contents: [{ uri, text: small }] }),
-        });
-        if (c.unregisterResource) c.unregisterResource(uri);
-        else handle!.unregister();
-      }
-    },
-    () => driver.last,
-  );
-  return { messages: count() - already, busy };
-}
-
-/** Two clients at once, each reading its own resource: how many answers are of the other's, or errors? */
-export async function two(connect: Connect, n: number): Promise<Figures> {
-  const uris = [offer("first", () => small), offer("second", () => small)];
-  const drivers = [await connected(connect), await connected(connect)];
-  let [wrong, refused] = [0, 0];
-  await Promise.all(
-    drivers.map(async (driver, i) => {
-      const uri = uris[i]!;
-      for (let j = 0; j < n / 2; j++) {
-        const answer = await Promise.race([driver.ask("resources/read", { uri }), sleep(2000)]);
-        if (!answer?.result) refused++;
-        else if (answer.result.contents?.[0]?.uri !== uri) wrong++;
-      }
-    }),
-  );
-  return { wrong, refused };
-}
-
-/**
- * The longest of many reads in a page with many resources, one after the other: what Go's collector, or whatever else
- * is done for all of them at once, keeps the main thread from.
- */
-export async function pause(connect: Connect, n: number): Promise<Figures> {
-  for (let i = 0; i < n; i++) offer(i, () => small);
-  return longest(await connected(connect), n);
-}
-
-export const pauseEcho = async (connect: Connect, n: number): Promise<Figures> =>
-  longest(new Driver(await connect()), n);
-
-async function longest(driver: Driver, n: number): Promise<Figures> {
-  const rand = random(n);
-  let longest = 0;
-  for (let i = 0; i < n; i++) {
-    const uri = uriOf(Math.floor(rand() * n));
-    const start = performance.now();
-    await driver.must("resources/read", { uri });
-    longest = Math.max(longest, performance.now() - start);
-  }
-  return { longest };
-}
-
 /** Reads as an agent does, and stays until the browser has had time to keep what it has compiled. */
 export async function stay(connect: Connect, n: number, ms: number): Promise<void> {
   const uri = offer("stay", () => small);
   const driver = await connected(connect);
   for (let i = 0; i < n; i++) await driver.must("resources/read", { uri });
   await sleep(ms);
-}
-
-// Curves
-
-/** The round trip of a read while a page has more and more resources. */
-export async function readByResources(connect: Connect, n: number, sizes: number[]): Promise<Figures> {
-  const figures: Figures = {};
-  const driver = await connected(connect);
-  let have = 0;
-  offer(have++, () => small);
-  for (const size of sizes) {
-    while (have < size) offer(have++, () => small);
-    await sleep(150);
-    const rand = random(size);
-    const { p50 } = await roundTrips(n, () => driver.must("resources/read", { uri: uriOf(Math.floor(rand() * size)) }));
-    figures[`p50@${size}`] = p50;
-  }
-  return figures;
-}
-
-/** From a change until the last of more and more clients has been told of it, and what a read takes then. */
-export async function notifyByClients(connect: Connect, n: number, sizes: number[]): Promise<Figures> {
-  const figures: Figures = {};
-  const uri = offer("state", () => small);
-  const notified = notifier();
-  const drivers: Driver[] = [];
-  let told = 0;
-  let done = (): void => {};
-  const first = await connected(connect);
-  await roundTrips(10, () => first.must("resources/read", { uri })); // or the first point has what is slow at first
-  for (const size of sizes) {
-    while (drivers.length < size) {
-      const driver = await connected(connect);
-      driver.updated = () => {
-        if (++told === drivers.length) done();
-      };
-      drivers.push(driver);
-      await driver.ask("resources/subscribe", { uri });
-    }
-    const times: number[] = [];
-    for (let i = -2; i < n; i++) {
-      await sleep(120); // beyond the interval of coalescing
-      told = 0;
-      const start = performance.now();
-      await new Promise<void>((resolve) => {
-        done = resolve;
-        notified(uri);
-      });
-      if (i >= 0) times.push(performance.now() - start);
-    }
-    figures[`last told@${size}`] = 1000 * quantile(ascending(times), 0.5);
-    const { p50 } = await roundTrips(300, () => drivers[0]!.must("resources/read", { uri }));
-    figures[`read@${size}`] = p50;
-  }
-  return figures;
 }
