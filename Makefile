@@ -58,7 +58,7 @@ GO_FILES  = $$(find . -name '*.go' -not -path './js/node_modules/*')
 
 # Each level writes what ran here, and .ci/tally counts it.
 RESULTS   := bin/test
-GORELEASER := go run github.com/goreleaser/goreleaser/v2@v2.17.0
+GORELEASER := go run github.com/goreleaser/goreleaser/v2@v2.15.1
 GOTESTSUM := go tool gotestsum --format pkgname --format-hide-empty-pkg --hide-summary=skipped
 
 help: ## List the targets, and say which to use when

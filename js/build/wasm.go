@@ -112,7 +112,7 @@ func (tc toolchain) build(root, out, pkg string, flags ...string) ([]byte, error
 }
 
 // printPackages has TinyGo print what the code of each package weighs in a module. Its figures are of a build with
-// debug information, whose code is a quarter larger than what ships.
+// debug information, whose code is larger by a tenth than what ships.
 func (tc toolchain) printPackages(w io.Writer, root, pkg string) error {
 	dir, err := os.MkdirTemp("", "pagewire-size-")
 	if err != nil {
