@@ -7,7 +7,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 )
@@ -38,46 +37,11 @@ func TestReadme(t *testing.T) {
 	}
 	for _, b := range blocksOf("README.md", read(t, "README.md")) {
 		if b.language == "sh" && b.has("fresh") {
-			follow(t, b, env)
+			runScript(t, b, b.values["until"], root, env, 30*time.Minute)
 			followed++
 		}
 	}
 	if followed == 0 {
 		t.Error("the README has no sh block with the word fresh: the test sees nothing")
-	}
-}
-
-// follow runs a block to its end, or until it has said what it is to say.
-func follow(t *testing.T, b block, env []string) {
-	t.Helper()
-	cmd := exec.Command("bash", "-e", "-o", "pipefail", "-c", b.code)
-	cmd.Dir, cmd.Env = root, env
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	out := &output{}
-	cmd.Stdout, cmd.Stderr = out, out
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
-	late := time.After(30 * time.Minute)
-	for {
-		more := out.more()
-		if until := b.values["until"]; until != "" && strings.Contains(out.String(), until) {
-			syscall.Kill(-cmd.Process.Pid, syscall.SIGINT)
-			<-ended
-			return
-		}
-		select {
-		case err := <-ended:
-			if err != nil || b.values["until"] != "" {
-				t.Errorf("%v ended (%v):\n%s\n%s", b, err, b.code, out)
-			}
-			return
-		case <-late:
-			syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
-			t.Fatalf("%v has not ended:\n%s", b, out)
-		case <-more:
-		}
 	}
 }

@@ -90,19 +90,9 @@ func (w *world) serveBlock(t *testing.T, path string, chain []block) {
 			script += b.code + "\n"
 		}
 	}
-	body, setup, script = w.here(
-		body,
-		w.gateway,
-		w.gateway,
-	), w.here(
-		setup,
-		w.gateway,
-		w.gateway,
-	), w.here(
-		script,
-		w.gateway,
-		w.gateway,
-	)
+	for _, part := range []*string{&body, &setup, &script} {
+		*part = w.here(*part, w.gateway, w.gateway)
+	}
 	head := `<link rel="icon" href="data:,"><script src="/globals.js"></script><script src="/agent.js"></script>` +
 		"<script>globalThis.blockEnded = new Promise((end) => { globalThis.endBlock = end; });\n" +
 		"addEventListener('unhandledrejection', (event) => endBlock(String(event.reason)));\n" +

@@ -112,15 +112,21 @@ func (s *shell) env() []string {
 
 func (s *shell) close() { os.RemoveAll(s.home) }
 
-// run runs one block to its end, or until it has said what it is to say.
 func (s *shell) run(t *testing.T, b block) {
 	t.Helper()
-	cmd := exec.Command("bash", "-e", "-o", "pipefail", "-c", s.w.here(b.setup["sh"]+b.code, s.http, s.w.hub))
-	cmd.Dir, cmd.Env = s.dir, s.env()
+	b.code = s.w.here(b.setup["sh"]+b.code, s.http, s.w.hub)
+	runScript(t, b, s.w.here(b.values["until"], s.http, s.w.hub), s.dir, s.env(), patience)
+}
+
+// runScript runs a block to its end, or until it has said what it is to say.
+func runScript(t *testing.T, b block, until, dir string, env []string, within time.Duration) {
+	t.Helper()
+	cmd := exec.Command("bash", "-e", "-o", "pipefail", "-c", b.code)
+	cmd.Dir, cmd.Env = dir, env
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // it is ended with all that it has started
 	out := &output{}
 	cmd.Stdout, cmd.Stderr = out, out
-	if b.values["until"] != "" { // what serves an agent ends with its standard input
+	if until != "" { // what serves an agent ends with its standard input
 		if _, err := cmd.StdinPipe(); err != nil {
 			t.Fatal(err)
 		}
@@ -130,35 +136,29 @@ func (s *shell) run(t *testing.T, b block) {
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
-	kill := func(signal syscall.Signal) { syscall.Kill(-cmd.Process.Pid, signal) }
-	defer kill(syscall.SIGKILL)
-	if until := s.w.here(b.values["until"], s.http, s.w.hub); until != "" {
-		for late := time.After(patience); !strings.Contains(out.String(), until); {
-			select {
-			case err := <-ended:
-				if !strings.Contains(out.String(), until) {
-					t.Fatalf("%v ended (%v) and had not said %q:\n%s", b, err, until, out)
-				}
-				return
-			case <-late:
-				t.Fatalf("%v has not said %q within %v:\n%s", b, until, patience, out)
-			case <-out.more():
+	defer syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+	for late := time.After(within); until == "" || !strings.Contains(out.String(), until); {
+		select {
+		case err := <-ended:
+			status := 0
+			if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
+				status = exit.ExitCode()
 			}
+			want, _ := strconv.Atoi(b.values["status"])
+			if until == "" && status != want || !strings.Contains(out.String(), until) {
+				t.Errorf("%v ended with status %d, want %d and to say %q:\n%s\n%s", b, status, want, until, b.code, out)
+			}
+			return
+		case <-late:
+			t.Fatalf("%v has neither ended within %v nor said %q; does it go on by itself (until=\"…\")?\n%s", b, within,
+				until, out)
+		case <-time.After(20 * time.Millisecond):
 		}
-		kill(syscall.SIGINT)
-		return
 	}
+	syscall.Kill(-cmd.Process.Pid, syscall.SIGINT)
 	select {
-	case err := <-ended:
-		status := 0
-		if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
-			status = exit.ExitCode()
-		}
-		if want, _ := strconv.Atoi(b.values["status"]); status != want {
-			t.Errorf("%v ended with status %d, want %d:\n%s\n%s", b, status, want, b.code, out)
-		}
+	case <-ended:
 	case <-time.After(patience):
-		t.Errorf("%v has not ended within %v; does it go on by itself (until=\"…\")?\n%s", b, patience, out)
 	}
 }
 
@@ -166,16 +166,11 @@ func (s *shell) run(t *testing.T, b block) {
 type output struct {
 	mu   sync.Mutex
 	text bytes.Buffer
-	news chan struct{}
 }
 
 func (o *output) Write(p []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.news != nil {
-		close(o.news)
-		o.news = nil
-	}
 	return o.text.Write(p)
 }
 
@@ -183,25 +178,6 @@ func (o *output) String() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.text.String()
-}
-
-// more is closed with the next thing that is printed, or after a moment: that may have come before.
-func (o *output) more() <-chan struct{} {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.news == nil {
-		news := make(chan struct{})
-		o.news = news
-		time.AfterFunc(50*time.Millisecond, func() {
-			o.mu.Lock()
-			defer o.mu.Unlock()
-			if o.news == news {
-				close(news)
-				o.news = nil
-			}
-		})
-	}
-	return o.news
 }
 
 var (
