@@ -38,12 +38,22 @@ var bundled = []script{
 	{"js/views/index.ts", "views.js", api.FormatESModule, api.PlatformBrowser},
 	{"js/view/index.ts", "view.js", api.FormatESModule, api.PlatformBrowser},
 	{"js/inject/inject.ts", "pagewire.inject.js", api.FormatIIFE, api.PlatformBrowser},
+	{"js/inspector/main.tsx", "inspector/inspector.js", api.FormatIIFE, api.PlatformBrowser},
+	{"js/inspector/style.css", "inspector/inspector.css", api.FormatIIFE, api.PlatformBrowser},
+	// What an extension of somebody else's takes from the npm package, and ours.
+	{"js/extension/page.ts", "extension.page.js", api.FormatIIFE, api.PlatformBrowser},
+	{"js/extension/relay.ts", "extension.relay.js", api.FormatIIFE, api.PlatformBrowser},
+	{"js/extension/worker.ts", "extension.worker.js", api.FormatESModule, api.PlatformBrowser},
+	{"js/extension/background.ts", "extension/worker.js", api.FormatIIFE, api.PlatformBrowser},
+	{"js/extension/popup.tsx", "extension/popup.js", api.FormatESModule, api.PlatformBrowser},
+	{"js/extension/options.tsx", "extension/options.js", api.FormatESModule, api.PlatformBrowser},
+	{"js/extension/style.css", "extension/style.css", api.FormatESModule, api.PlatformBrowser},
 	{"js/test/page.ts", "test/page.mjs", api.FormatESModule, api.PlatformNode},
 	{"js/extension/testing.ts", "test/extension.mjs", api.FormatESModule, api.PlatformNode},
 	{"js/views/edge.ts", "test/views.mjs", api.FormatESModule, api.PlatformNode},
 }
 
-// bundleAll writes the scripts of dist/ and copies the types.
+// bundleAll writes the scripts of dist/, and copies the types and the inspector's page.
 func bundleAll(root, dist string, tc toolchain) error {
 	wasmExec, err := tc.wasmExecModule()
 	if err != nil {
@@ -58,7 +68,7 @@ func bundleAll(root, dist string, tc toolchain) error {
 	errs = append(errs, leaveImports(filepath.Join(dist, "pagewire.mjs")),
 		leaveImports(filepath.Join(dist, "pagewire.cjs")))
 	for _, name := range []string{"pagewire.d.ts", "react.d.ts", "store.d.ts", "elements.d.ts", "iife.d.ts",
-		"views.d.ts", "view.d.ts"} {
+		"views.d.ts", "view.d.ts", "extension.d.ts", "inspector/index.html"} {
 		errs = append(errs, copyFile(filepath.Join(dist, name), filepath.Join(root, "js", name)))
 	}
 	return errors.Join(errs...)
@@ -88,9 +98,13 @@ func (s script) options(root, dist string) api.BuildOptions {
 		options.Plugins = []api.Plugin{neighbour("/page/module\\.ts$", "pagewire")}
 	case "pagewire.elements.js":
 		options.Plugins = []api.Plugin{neighbour("/page/module\\.ts$", "./pagewire.mjs")}
-	case "pagewire.inject.js":
-		options.Plugins = []api.Plugin{instead(filepath.Join(root, "js/page/load.ts"),
-			filepath.Join(root, "js/inject/load.ts"))}
+	}
+	if place := filepath.Dir(s.entry); place == "js/inject" || strings.HasPrefix(s.out, "extension") {
+		load := filepath.Join(root, place, "load.ts")
+		options.Plugins = []api.Plugin{instead(filepath.Join(root, "js/page/load.ts"), load)}
+	}
+	if strings.HasPrefix(s.out, "extension") {
+		options.Sourcemap = api.SourceMapNone // all that is in its folder is loaded
 	}
 	return options
 }
@@ -191,6 +205,8 @@ func shared(root string) api.BuildOptions {
 		MinifySyntax:      true,
 		LegalComments:     api.LegalCommentsNone,
 		Charset:           api.CharsetUTF8,
+		JSX:               api.JSXAutomatic,
+		JSXImportSource:   "preact",
 		NodePaths:         []string{filepath.Join(root, "js/node_modules")},
 		LogLevel:          api.LogLevelSilent, // errors are returned, and then printed once
 	}
@@ -235,28 +251,9 @@ func virtualModule(name, source string) api.Plugin {
 	}
 }
 
-// buildInspector bundles the inspector page of js/inspector/ to out. It loads its script and its styles as files of its
-// own origin: its policy allows nothing else.
-func buildInspector(root, out string) error {
-	from := filepath.Join(root, "js/inspector")
-	var errs []error
-	for entry, name := range map[string]string{"main.tsx": "inspector.js", "style.css": "inspector.css"} {
-		options := shared(root)
-		options.EntryPoints = []string{filepath.Join(from, entry)}
-		options.Outfile = filepath.Join(out, name)
-		options.Format = api.FormatIIFE
-		options.Platform = api.PlatformBrowser
-		options.JSX = api.JSXAutomatic
-		options.JSXImportSource = "preact"
-		options.Sourcemap = api.SourceMapExternal
-		errs = append(errs, bundle(options))
-	}
-	errs = append(errs, copyFile(filepath.Join(out, "index.html"), filepath.Join(from, "index.html")))
-	return errors.Join(errs...)
-}
-
-// buildDemos copies demo/index.html, and each folder demo/<number>-<name>/ and demo/common/, to out. Each .ts file that lies directly in a folder is an entry, and becomes a script of the same name
-// with .js; what entries share lies in a folder below. Maps are linked: a demo is read.
+// buildDemos copies demo/index.html, and each folder demo/<number>-<name>/ and demo/common/, to out. Each .ts file that
+// lies directly in a folder is an entry, and becomes a script of the same name with .js; what entries share lies in a
+// folder below. Maps are linked: a demo is read.
 func buildDemos(root, out string) error {
 	demo := filepath.Join(root, "demo")
 	pages, err := filepath.Glob(filepath.Join(demo, "[0-9]*-*"))

@@ -9,55 +9,13 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-
-	"github.com/evanw/esbuild/pkg/api"
 )
 
-// bundleWorker writes what an extension of somebody else's takes from the npm package: dist/extension/page.js and
-// relay.js, which are the files of ours, and dist/extension.worker.js, a module.
-func bundleWorker(root, dist string, tc toolchain) error {
-	wasmExec, err := tc.wasmExecModule()
-	if err != nil {
-		return err
-	}
-	options := func(entry, out string, format api.Format) api.BuildOptions {
-		o := shared(root)
-		o.EntryPoints = []string{filepath.Join(root, "js/extension", entry)}
-		o.Outfile = filepath.Join(dist, out)
-		o.Format = format
-		o.Platform = api.PlatformBrowser
-		o.Plugins = []api.Plugin{
-			virtualModule("wasm_exec", wasmExec),
-			instead(filepath.Join(root, "js/page/load.ts"), filepath.Join(root, "js/extension/load.ts")),
-		}
-		return o
-	}
-	return errors.Join(
-		bundle(options("page.ts", "extension.page.js", api.FormatIIFE)),
-		bundle(options("relay.ts", "extension.relay.js", api.FormatIIFE)),
-		bundle(options("worker.ts", "extension.worker.js", api.FormatESModule)),
-		bundle(options("background.ts", "extension/worker.js", api.FormatIIFE)),
-		copyFile(filepath.Join(dist, "extension.d.ts"), filepath.Join(root, "js/extension.d.ts")),
-	)
-}
-
-// buildExtension fills dist/extension/, which Chromium loads as it is, and dist/extension-firefox/, which differs by its
+// buildExtension completes dist/extension/, which Chromium loads as it is, and dist/extension-firefox/, which differs by its
 // manifest alone.
 func buildExtension(root, dist, version string) error {
 	from, out := filepath.Join(root, "js/extension"), filepath.Join(dist, "extension")
 	var errs []error
-	for entry, name := range map[string]string{
-		"popup.tsx": "popup.js", "options.tsx": "options.js", "style.css": "style.css",
-	} {
-		o := shared(root)
-		o.EntryPoints = []string{filepath.Join(from, entry)}
-		o.Outfile = filepath.Join(out, name)
-		o.Format = api.FormatESModule
-		o.Platform = api.PlatformBrowser
-		o.JSX = api.JSXAutomatic
-		o.JSXImportSource = "preact"
-		errs = append(errs, bundle(o))
-	}
 	for name, path := range map[string]string{"page.js": "extension.page.js", "relay.js": "extension.relay.js"} {
 		errs = append(errs, copyFile(filepath.Join(out, name), filepath.Join(dist, path)))
 	}

@@ -145,7 +145,7 @@ func build(root string, tc toolchain) error {
 		compiled <- errors.Join(tc.compile(root, filepath.Join(dist, "pagewire.wasm"), "./wasm"),
 			tc.compile(root, filepath.Join(dist, "pagewire.views.wasm"), "./wasm/views"))
 	}()
-	err := errors.Join(bundleAll(root, dist, tc), bundleWorker(root, dist, tc))
+	err := bundleAll(root, dist, tc)
 	if err := errors.Join(err, <-compiled); err != nil {
 		return err
 	}
@@ -156,9 +156,6 @@ func build(root string, tc toolchain) error {
 	}
 	if err := writePackage(root, dist, pkg); err != nil {
 		return fmt.Errorf("npm package: %w", err)
-	}
-	if err := buildInspector(root, filepath.Join(dist, "inspector")); err != nil {
-		return fmt.Errorf("inspector: %w", err)
 	}
 	if err := buildExtension(root, dist, pkg.Version); err != nil {
 		return fmt.Errorf("extension: %w", err)
