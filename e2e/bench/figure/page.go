@@ -41,7 +41,8 @@ var parts = []struct{ name, title string }{
 	{"size", "Bytes"}, {"bench", "Pages and the gateway"}, {"models", "What a model pays"}, {"fleet", "A fleet"},
 }
 
-// limits says what keeps a row from its goal, by the beginning of the row's name. MEASURED.md says how it was found.
+// limits says what keeps a row from its goal, by the beginning of the row's name. RATIONALE.md says
+// how it was found.
 var limits = []struct{ row, factor string }{
 	{"first agent: connect to first list", "the client alone takes 0.4 of the peer's time; the core is fetched and compiled then"},
 	{"first visit: connect to first list", "as the row above"},
