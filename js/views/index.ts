@@ -105,7 +105,6 @@ class Server {
         limitCode: o.limitCode ?? 0,
         updateInterval: o.updatesPerSecond ? Math.ceil(1000 / o.updatesPerSecond) : 0,
         readTimeout: o.timeout ?? 0,
-        maxViews: 0,
       });
       if (!era) this.host.connection(-1);
     } catch (cause) {
