@@ -800,7 +800,7 @@ func TestExtensionLook(t *testing.T) {
 
 	p := x.popup(s.URL)
 	p.shows("[data-do=once]")
-	picture(p, "extension-popup-asks", 360, 260)
+	picture(p, "extension-popup-asks", 360, 300)
 	// Every control has a name, and the word is given without a mouse.
 	if nameless := run[[]string](p,
 		`return [...document.querySelectorAll("button, input")].filter((e) => !(e.ariaLabel || e.textContent || e.labels?.[0]?.textContent)).map((e) => e.outerHTML)`); len(nameless) > 0 {
@@ -819,7 +819,7 @@ func TestExtensionLook(t *testing.T) {
 		return run[bool](p,
 			`return document.body.innerText.includes("Agents see 4 resources")`)
 	})
-	picture(p, "extension-popup", 360, 260)
+	picture(p, "extension-popup", 360, 300)
 	if p.said("uncaught") || p.said("Refused") {
 		t.Errorf("its console says %q", p.console)
 	}

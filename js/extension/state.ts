@@ -1,4 +1,5 @@
 /** What the extension's own pages and its worker say to each other, over a port named "pagewire.panel". */
+import { reconnect } from "../link/reconnect.ts";
 import { fromPanel } from "./messages.ts";
 import type { Grant } from "./permissions.ts";
 import type { State } from "./transport.ts";
@@ -33,14 +34,19 @@ export type Request =
   | { do: "stop"; on: boolean }
   | { do: "only"; on: boolean };
 
+/** The longest pause before the worker is called again, in ms. */
+const longestPause = 1_000;
+
 /** Connects with the worker, again when the browser has suspended it. The result asks for something. */
 export function follow(changed: (shown: Shown) => void): (what: Request) => void {
   let port: chrome.runtime.Port | undefined;
   const connect = () => {
     port = chrome.runtime.connect({ name: fromPanel });
     port.onMessage.addListener((message) => changed(message as Shown));
-    port.onDisconnect.addListener(() => setTimeout(connect, 100));
+    port.onDisconnect.addListener(() => loop.again());
+    loop.opened();
   };
+  const loop = reconnect(connect, () => longestPause);
   connect();
   return (what) => port!.postMessage(what);
 }
