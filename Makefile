@@ -48,7 +48,7 @@ INT32           := $(filter linux/amd64,$(shell go env GOHOSTOS)/$(shell go env 
 ASSETS_PACKAGES := ./bridge/gateway/assets ./bridge/cmd/pagewire
 OF_ASSETS       := ^Test(Assets|FilesAreAll|InspectorIsThere|Doctor)
 CONCURRENT_PACKAGES := ./bridge/gateway ./bridge/gateway/daemon ./bridge/gateway/agents ./bridge/gateway/inspect \
-	./bridge/gateway/pages/extension ./bridge/viewhost ./bridge/cmd/pagewire
+	./bridge/gateway/pages/extension ./bridge/cmd/pagewire
 
 # What a level needs to be built first; make test has built it.
 BUILD = $(if $(BUILT),,build)

@@ -31,7 +31,7 @@ var scripts = []scriptRow{
 	{"react", "share"},
 	{"views", ""},
 	{"view", ""},
-	{"inspector", ""},
+	{"inspector", "link/reconnect.ts"},
 	{"cli", ""},
 	{"extension", "page late link core inspector"},
 	{"test", "page late link"},

@@ -66,7 +66,6 @@ var packages = []row{
 	{"bridge/view", page, "bridge", ""},
 	{"bridge/link", page, "bridge bridge/wire", ""},
 	{"bridge/home", native, "bridge", ""},
-	{"bridge/viewhost", native, "bridge bridge/home bridge/view", "github.com/modelcontextprotocol/go-sdk"},
 	// The gateway's leaves, which know of no other.
 	{"bridge/gateway/weborigin", native, "", ""},
 	{"bridge/gateway/mcpconn", native, "", "github.com/modelcontextprotocol/go-sdk"},

@@ -21,7 +21,6 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/pagewire/pagewire/bridge/testkit"
-	"github.com/pagewire/pagewire/bridge/viewhost"
 )
 
 // MCP Apps Views that subscribe, in Chromium: a stock App in a sandboxed frame, a stock AppBridge with our module, and
@@ -624,55 +623,6 @@ func TestViewsOfAPlainHost(t *testing.T) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(log, "\n"), strings.Join(want, "\n"))
 	}
 	testkit.Eventually(t, "nothing is left at the server", func() bool { return s.counts(t).held() == 0 })
-}
-
-// A host written in Go, with the TypeScript server upstream: what bridge/viewhost tests with the Go SDK's own.
-func TestViewsOfANativeHost(t *testing.T) {
-	t.Parallel()
-	for _, version := range []string{"2025-11-25", "2026-07-28"} {
-		t.Run(version, func(t *testing.T) {
-			t.Parallel()
-			s := typescriptServer(t)
-			client := mcp.NewClient(&mcp.Implementation{Name: "native", Version: "1"}, nil)
-			host := viewhost.New(client, viewhost.Options{})
-			session, err := client.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: s.url + "/mcp"},
-				&mcp.ClientSessionOptions{ProtocolVersion: version})
-			if err != nil {
-				t.Fatal(err)
-			}
-			host.Connected(session)
-			got := make(chan string, 100)
-			v, err := host.Open(func(text []byte) { got <- string(text) })
-			if err != nil {
-				t.Fatal(err)
-			}
-			expect := func(want string) {
-				t.Helper()
-				select {
-				case m := <-got:
-					if m != `{"jsonrpc":"2.0",`+want {
-						t.Errorf("got %s, want %s", m, want)
-					}
-				case <-time.After(testkit.Patience):
-					t.Fatalf("waited twenty seconds for %s", want)
-				}
-			}
-			v.Receive([]byte(`{"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":"` + live + `"}}`))
-			expect(`"id":1,"result":{}}`)
-			s.change(t, "uri="+live)
-			expect(`"method":"notifications/resources/updated","params":{"uri":"` + live + `"}}`)
-			v.Receive([]byte(`{"jsonrpc":"2.0","id":2,"method":"resources/read","params":{"uri":"` + live + `"}}`))
-			expect(`"id":2,"result":{"contents":[{"uri":"` + live +
-				`","mimeType":"application/json","text":"{\"version\":1}"}]}}`)
-			if c := s.counts(t); c.held() != 1 {
-				t.Errorf("while the View watches: %+v", c)
-			}
-			v.Close()
-			testkit.Eventually(t, "nothing is left at the server", func() bool { return s.counts(t).held() == 0 })
-			session.Close()
-			host.Close()
-		})
-	}
 }
 
 // Demo 8 does what it says: three Views are live with subscriptions, and with polling take several times the calls.

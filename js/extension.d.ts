@@ -40,14 +40,6 @@ export interface Document {
   /** How many resources and tools it says it has. */
   readonly offers: number;
   readonly admitted: boolean;
-  /** What it has told its core: URI to name. Empty without a core. */
-  readonly resources: ReadonlyMap<string, string>;
-  /** The URIs that are watched. */
-  readonly watched: ReadonlySet<string>;
-  readonly tools: number;
-  readonly reads: number;
-  /** When it was read last, in ms since 1970; 0 for never. */
-  readonly lastRead: number;
   /** Sessions that are open. */
   readonly sessions: number;
   /** Opens a session. Rejects if the document has gone, is not admitted, or has no core. */

@@ -17,8 +17,8 @@ import (
 	"github.com/pagewire/pagewire/bridge"
 )
 
-// An Engine is what a Home runs: a *bridge.Engine, or a *view.Host. It wants Tick at the time that Deadline says, and
-// is not safe for concurrent use.
+// An Engine is what a Home runs: a *bridge.Engine. It wants Tick at the time that Deadline says, and is not safe for
+// concurrent use.
 type Engine interface {
 	Tick(now bridge.Time)
 	Deadline() (at bridge.Time, ok bool)

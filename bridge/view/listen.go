@@ -84,12 +84,6 @@ func (h *Host) settleModern() {
 	if h.opening != nil || !h.behind() || h.now < h.modern.at {
 		return
 	}
-	if h.opt.NoOverlap && h.current != nil {
-		h.drop(h.current.id)
-		h.miss(h.current)
-		h.current, h.modern.at = nil, h.now+linger // the server needs its time to forget the old one
-		return
-	}
 	params := bridge.Text(`"notifications":{"resourcesListChanged":true,"resourceSubscriptions":[`)
 	for i, uri := range uris {
 		if i > 0 {

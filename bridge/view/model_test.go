@@ -350,8 +350,7 @@ func play(w *world) {
 
 // Whatever Views do, in whatever order things arrive: no change is lost, and nothing is left at the server.
 func TestNothingIsLostAndNothingIsLeft(t *testing.T) {
-	for name, o := range map[string]view.Options{"legacy": {}, "modern": {Era: view.Modern},
-		"modern without overlap": {Era: view.Modern, NoOverlap: true}} {
+	for name, o := range map[string]view.Options{"legacy": {}, "modern": {Era: view.Modern}} {
 		t.Run(name, func(t *testing.T) {
 			for seed := range uint64(300) {
 				w := newWorld(t, seed, o.Era, o)

@@ -60,15 +60,19 @@ func (s *server) init(era Era) {
 	s.asked = map[bridge.CallID]*source{}
 }
 
+// modernMeta is what each request of the modern era says of its client. Where that is the official client, it says
+// what it is by itself.
+const modernMeta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",` +
+	`"io.modelcontextprotocol/clientInfo":{"name":"pagewire","version":"0"},` +
+	`"io.modelcontextprotocol/clientCapabilities":{}}`
+
 // ask queues a request and returns its id. params are the members of its params, without braces.
 func (h *Host) ask(method string, params bridge.Text, p pending) string {
 	h.next++
 	id := idPrefix + string(bridge.Text(nil).Int(h.next))
 	text := bridge.Text(`{"jsonrpc":"2.0","id":`).Str(id).Raw(`,"method":"`).Raw(method).Raw(`","params":{`)
 	if h.era == Modern {
-		text = text.Raw(
-			`"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":`).Str(h.opt.Name).
-			Raw(`,"version":`).Str(h.opt.Version).Raw(`},"io.modelcontextprotocol/clientCapabilities":{}}`)
+		text = text.Raw(modernMeta)
 		if len(params) > 0 {
 			text = text.Raw(`,`)
 		}

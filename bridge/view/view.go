@@ -30,8 +30,6 @@ type Home interface {
 type Options struct {
 	// Era is what the server speaks.
 	Era Era
-	// Name and Version are what a server of the modern era is told as clientInfo. Default "pagewire" and "0".
-	Name, Version string
 	// MaxSubscriptions is how many URIs a View may watch at a time. Default 10.
 	MaxSubscriptions int
 	// LimitCode is the error code for one more. Default -32603, as the servers of the official SDK say; the proposal
@@ -41,11 +39,6 @@ type Options struct {
 	UpdateInterval Time
 	// ReadTimeout is how long the server may take for a read, or for the confirmation of a subscription. Default 30 s.
 	ReadTimeout Time
-	// NoOverlap is for a server of the modern era that confuses listens which overlap on one channel: a go-sdk 1.8.0
-	// server on stdio forgets a URI of the newer listen when the older is cancelled. The old listen is then cancelled
-	// before the new one is opened, and what was on it is announced afterwards: a pause of a fifth of a second and an
-	// extra update, whenever the set changes.
-	NoOverlap bool
 	// MaxKnown is how many URIs are remembered as seen in what the server has listed or read. Default 10,000; above it
 	// the one seen first that nobody watches is forgotten.
 	MaxKnown int
@@ -103,12 +96,6 @@ func New(o Options, home Home) *Host {
 	number(&o.MaxViews, 1024)
 	if o.ReadTimeout <= 0 {
 		o.ReadTimeout = 30_000
-	}
-	if o.Name == "" {
-		o.Name = "pagewire"
-	}
-	if o.Version == "" {
-		o.Version = "0"
 	}
 	h := &Host{opt: o, home: home, views: map[ID]*view{}, ports: map[bridge.PortID]*view{}}
 	h.server.init(o.Era)
@@ -198,15 +185,6 @@ func (h *Host) Teardown(now Time, id ID) {
 	if v := h.views[id]; v != nil {
 		v.leaving = true
 		h.release(v)
-	}
-	h.leave()
-}
-
-// Writable says whether a View's channel can take more. While it cannot, at most one update of each URI waits for it.
-func (h *Host) Writable(now Time, id ID, on bool) {
-	h.enter(now)
-	if v := h.views[id]; v != nil {
-		h.engine.Writable(h.now, v.port, on && v.ready)
 	}
 	h.leave()
 }

@@ -32,8 +32,6 @@ func (c *conversation) options() (o view.Options) {
 		switch option.Name {
 		case "Modern":
 			o.Era = view.Modern
-		case "NoOverlap":
-			o.NoOverlap = true
 		case "MaxSubscriptions":
 			o.MaxSubscriptions = n
 		case "LimitCode":
@@ -123,10 +121,6 @@ func (c *conversation) line(line string) {
 		h.Close(c.now, id(rest))
 	case "teardown":
 		h.Teardown(c.now, id(rest))
-	case "block":
-		h.Writable(c.now, id(rest), false)
-	case "unblock":
-		h.Writable(c.now, id(rest), true)
 	case "learn":
 		h.Learn(c.now, rest)
 	case "lost":

@@ -73,7 +73,7 @@ var leftOut = []exclusion{
 	{"TestEcosystemPages TestEcosystemServers", "they are about bundlers and servers: make test-ecosystem runs them"},
 	{"TestViewsSubscribe TestViewsFollow TestViewsNavigate " +
 		"TestViewsSwitchWhenTheHostIsLoadedAnew TestViewsOutliveTheConnection TestViewsWithoutTheWasm " +
-		"TestViewsOfAPlainHost TestViewsOfANativeHost TestViewsDemo",
+		"TestViewsOfAPlainHost TestViewsDemo",
 		"hosts of MCP Apps' Views: not carried over yet"},
 }
 

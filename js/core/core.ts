@@ -6,10 +6,10 @@
  * It never retries by itself and keeps nothing between two starts but the compiled module: the page layer decides
  * when a core is wanted.
  */
+import { arrive } from "../late/late.ts";
 import { attach } from "./edge.ts";
 import { compile } from "./compile.ts";
 import { remote } from "./remote.ts";
-import { arrive } from "../late/late.ts";
 import type { CoreOptions, PortCore, PortSource } from "../link/link.ts";
 
 export { arrive };

@@ -155,32 +155,17 @@ async function show(all: readonly Live[]): Promise<Shown> {
     stopped: p.stopped,
     only: p.only,
     origins: p.list(),
-    gateway: {
-      transport: transport!.state.transport,
-      connected: transport!.state.connected,
-      why: transport!.state.why,
-    },
+    gateway: transport!.state,
     refused: [...pages.refused],
-    pages: all.map((d) => {
-      const grant = p.of(d.origin);
-      return {
-        id: d.id,
-        tab: d.tab,
-        frame: d.frame,
-        origin: d.origin,
-        url: d.url,
-        title: d.title,
-        offers: d.offers,
-        ...(grant && { grant }),
-        admitted: d.admitted,
-        resources: [...d.resources].map(([uri, name]) => ({ uri, name, watched: d.watched.has(uri) })),
-        watched: [...d.watched],
-        tools: d.tools,
-        reads: d.reads,
-        lastRead: d.lastRead,
-        linked: d.linked,
-      };
-    }),
+    pages: all.map(({ tab, frame, origin, title, offers, linked }) => ({
+      tab,
+      frame,
+      origin,
+      title,
+      offers,
+      linked,
+      grant: p.of(origin),
+    })),
   };
 }
 

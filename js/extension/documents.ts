@@ -9,7 +9,6 @@
  * What is in the frames the core at the link's other end checks.
  */
 import type { Document, Options } from "../extension.d.ts";
-import { tally } from "./tally.ts";
 import { fromRelay, look, type Note, type ToRelay } from "./messages.ts";
 
 /**
@@ -28,8 +27,6 @@ const burst = 10_000;
 const maxDocuments = 1024;
 const maxPerTab = 128;
 const maxTitle = 1024;
-/** How often at most a person is shown what reads change, in ms. */
-const pace = 200;
 
 const strange = "a message that is none of the page layer's";
 
@@ -55,8 +52,6 @@ export interface Link {
 interface Keeper {
   refuse(why: string, who: string): void;
   changed(): void;
-  /** The same for what only a person looks at, and what reads make many times a second. */
-  stir(): void;
   removed(document: Live): void;
   admits(origin: string): boolean | Promise<boolean>;
   /** Whether documents that are not admitted are kept. */
@@ -79,7 +74,6 @@ export class Live implements Omit<Document, "open" | "sessions"> {
   private starts = 0;
   /** The page has said the link's first frame. */
   private greeted = false;
-  private told;
   private tokens = burst;
   private filled = performance.now();
 
@@ -92,24 +86,8 @@ export class Live implements Omit<Document, "open" | "sessions"> {
     readonly origin: string,
   ) {
     this.url = origin + "/";
-    this.told = tally(keeper.stir);
   }
 
-  get resources() {
-    return this.told.resources;
-  }
-  get watched() {
-    return this.told.watched;
-  }
-  get tools() {
-    return this.told.tools;
-  }
-  get reads() {
-    return this.told.reads;
-  }
-  get lastRead() {
-    return this.told.lastRead;
-  }
   /** Whether there is a link. */
   get linked() {
     return this.ends !== undefined;
@@ -146,7 +124,6 @@ export class Live implements Omit<Document, "open" | "sessions"> {
     if (!message) return this.halt("the page has ended the link");
     if (!this.greeted) return this.greet(ends, message);
     ends.frame(message);
-    this.told.page(message);
   }
 
   private note(message: unknown): void {
@@ -198,11 +175,7 @@ export class Live implements Omit<Document, "open" | "sessions"> {
     this.keeper.changed();
     const live = () => this.ends === ends;
     return {
-      say: (frame) => {
-        if (!live()) return;
-        this.say(frame);
-        this.told.core(frame);
-      },
+      say: (frame) => live() && this.say(frame),
       close: () => live() && this.quit(),
       expel: (why) => live() && this.expel(why),
     } as Link;
@@ -212,7 +185,6 @@ export class Live implements Omit<Document, "open" | "sessions"> {
   private quit(): void {
     this.ends = undefined;
     this.greeted = false;
-    this.told.clear();
     this.say(null);
     this.keeper.changed();
   }
@@ -290,19 +262,9 @@ export function documents<D extends Live>(
       options.changed!();
     });
   };
-  let stirred = false;
-  const stir = () => {
-    if (stirred) return;
-    stirred = true;
-    setTimeout(() => {
-      stirred = false;
-      changed();
-    }, pace);
-  };
   const keeper: Keeper = {
     refuse,
     changed,
-    stir,
     removed: ({ id }) => all.delete(id),
     admits: options.admits,
     attended: () => attended,

@@ -5,6 +5,7 @@
  *
  * While there is no document there is no process: the port is closed a while after the last has gone.
  */
+import { reconnect } from "../link/reconnect.ts";
 import type { Link, Live } from "./documents.ts";
 import { farewell, type Transport, type State, type TabName, tooMuch } from "./transport.ts";
 
@@ -13,7 +14,6 @@ export const host = "com.pagewire.host";
 
 /** How long the process is kept without a document, in ms: a reload has none for a moment. */
 const linger = 5_000;
-const firstPause = 200;
 const longestPause = 30_000;
 /** How long a document waits that has ended its link, or has been refused. */
 const longPause = 1_000;
@@ -66,8 +66,8 @@ export function nativeMessaging(
   let port: chrome.runtime.Port | undefined;
   let state: State = { transport: "native messaging", connected: false, why: "" };
   const served = new Map<number, Served>();
-  let failures = 0;
-  let timer: ReturnType<typeof setTimeout> | undefined;
+  /** Ends the process when there has been no document for a while. */
+  let idle: ReturnType<typeof setTimeout> | undefined;
   let over = false;
 
   const become = (connected: boolean, why: string) => {
@@ -153,7 +153,7 @@ export function nativeMessaging(
 
   const hear = (message: FromHost) => {
     if (message.type === "hello") {
-      failures = 0;
+      loop.opened();
       if (typeof message.secret === "string" && message.secret) learned(message.secret);
       return become(true, "");
     }
@@ -185,8 +185,6 @@ export function nativeMessaging(
   };
 
   const connect = () => {
-    clearTimeout(timer);
-    timer = undefined;
     if (port || over || !served.size) return;
     const ours = (port = chrome.runtime.connectNative(host));
     ours.onMessage.addListener((message) => port === ours && hear(message as FromHost));
@@ -198,10 +196,20 @@ export function nativeMessaging(
       for (const one of served.values()) end(one);
       become(false, was.why && !was.connected ? was.why : why);
       if (/not found|forbidden/i.test(why)) return absent(why);
-      timer = setTimeout(connect, Math.min(longestPause, firstPause * 2 ** failures++));
+      paused = true;
+      loop.again();
     });
     for (const one of served.values()) introduce(one);
   };
+  /** A pause is not to be cut short by documents that come. */
+  let paused = false;
+  const loop = reconnect(
+    () => {
+      paused = false;
+      connect();
+    },
+    () => longestPause,
+  );
 
   return {
     get state() {
@@ -232,21 +240,19 @@ export function nativeMessaging(
         served.set(id, one);
         if (port) introduce(one);
       }
-      if (served.size && !port && timer === undefined) connect();
-      if (!served.size && port) {
-        clearTimeout(timer);
-        timer = setTimeout(() => {
-          timer = undefined;
-          if (served.size) return;
+      clearTimeout(idle);
+      if (served.size && !port && !paused) connect();
+      if (!served.size && port)
+        idle = setTimeout(() => {
           port?.disconnect();
           port = undefined;
           become(false, "");
         }, linger);
-      }
     },
     close() {
       over = true;
-      clearTimeout(timer);
+      loop.stop();
+      clearTimeout(idle);
       for (const one of served.values()) end(one);
       served.clear();
       port?.disconnect();

@@ -75,15 +75,14 @@ function Grants({ origin, tab, act }: { origin: string; tab?: number | undefined
 }
 
 function SiteCard({ site: { origin, pages }, shown, act }: { site: Site; shown: Shown; act: Do }) {
-  const { grant, admitted } = pages[0]!;
-  const offers = pages.reduce((n, page) => n + page.offers, 0);
-  const reads = pages.reduce((n, page) => n + page.reads, 0);
-  const watched = pages.reduce((n, page) => n + page.watched.length, 0);
-  const linked = pages.some((page) => page.linked);
-  const last = Math.max(...pages.map((page) => page.lastRead));
-  const resources = pages.flatMap((page) =>
-    page.resources.map((resource) => ({ ...resource, key: `${page.id} ${resource.uri}` })),
+  const { grant } = pages[0]!;
+  const offers = count(
+    pages.reduce((n, page) => n + page.offers, 0),
+    "resource or tool",
+    "resources and tools",
   );
+  const linked = pages.some((page) => page.linked);
+  const allowed = `Allowed ${grant === "once" ? "until the browser is closed" : "always"}.`;
   const title = pages.find((page) => !page.frame)?.title;
   return (
     <section class="site" aria-label={origin}>
@@ -91,12 +90,10 @@ function SiteCard({ site: { origin, pages }, shown, act }: { site: Site; shown: 
       {title && <p class="dim text">{title}</p>}
       <p class="state" role="status">
         {!grant
-          ? `Offers ${count(offers, "resource or tool", "resources and tools")}. Agents do not see them.`
+          ? `Offers ${offers}. Agents do not see them.`
           : shown.stopped
             ? "Allowed, but all is stopped."
-            : !linked
-              ? `Allowed ${grant === "once" ? "until the browser is closed" : "always"}. No gateway is connected.`
-              : `Allowed ${grant === "once" ? "until the browser is closed" : "always"}. ${reads ? `Read ${count(reads, "time")}, last at ${new Date(last).toLocaleTimeString()}` : "Not read yet"}; ${count(watched, "resource")} watched.`}
+            : `${allowed} ${linked ? `Agents see ${offers}` : "No gateway is connected"}.`}
       </p>
       {grant ? (
         <div class="buttons">
@@ -111,17 +108,6 @@ function SiteCard({ site: { origin, pages }, shown, act }: { site: Site; shown: 
         </div>
       ) : (
         <Grants origin={origin} act={act} />
-      )}
-      {admitted && resources.length > 0 && (
-        <ul class="resources" aria-label="What it shows agents" tabIndex={0}>
-          {resources.map(({ key, uri, name, watched }) => (
-            <li key={key}>
-              <span class="text">{name || uri}</span>
-              {watched && <span class="tag">watched</span>}
-              <span class="dim mono text uri">{uri}</span>
-            </li>
-          ))}
-        </ul>
       )}
     </section>
   );

@@ -7,16 +7,12 @@
  * counts and bounds nothing either, since the worker must do so: a page's process may be taken over with all that is in
  * it.
  */
+import { frame, titles } from "../link/about.ts";
+import { reconnect } from "../link/reconnect.ts";
 import { type Down, fromRelay, handover, look, type Note, type ToRelay, type Up } from "./messages.ts";
 
-/**
- * Pauses before the worker is called again, in ms: the first, and the longest. A worker that was only suspended is
- * called at once.
- */
-const firstPause = 100;
+/** The longest pause before the worker is called again, in ms. */
 const longestPause = 15_000;
-/** Least time between two notes about the title: some pages count in it. */
-const titlePause = 500;
 
 const { port1: page, port2 } = new MessageChannel();
 // Synchronous, and before any script of the page: page.js, which the manifest names first, has taken the port when this
@@ -31,14 +27,11 @@ function relay(): void {
   let offers = 0;
   /** Whether the page layer has been told to start. */
   let started = false;
-  /** Calls of the worker in vain. */
-  let failures = 0;
   /** The user has not allowed the site: only a "look" changes that. */
   let waiting = false;
   let away = false;
   let over = false;
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  let title = "";
+  const title = titles((now) => note({ title: now }));
 
   const toPage = (message: Down) => page.postMessage(message);
   const note = (members: Note) => worker?.postMessage(members);
@@ -50,16 +43,11 @@ function relay(): void {
   };
   const lost = () => {
     worker = undefined;
-    const was = started;
     stop();
-    if (waiting || away || over || !offers) return;
-    if (was) return call(); // it was suspended
-    const pause = Math.min(longestPause, firstPause * 2 ** failures++);
-    clearTimeout(timer);
-    timer = setTimeout(call, pause);
+    if (!waiting && !away && !over && offers) loop.again();
   };
   const call = () => {
-    clearTimeout(timer);
+    loop.stop();
     if (worker || away || over || !offers) return;
     let ours: chrome.runtime.Port;
     try {
@@ -76,11 +64,11 @@ function relay(): void {
       void chrome.runtime.lastError; // that it was read: the back/forward cache closes ports, and Chromium says so
       if (worker === ours) lost();
     });
-    title = document.title;
-    note({ offers, frame: frame(), url: location.href, title, focused: focus() });
+    note({ offers, frame: frame(), url: location.href, title: title.now(), focused: focus() });
   };
+  const loop = reconnect(call, () => longestPause);
   const hangUp = () => {
-    clearTimeout(timer);
+    loop.stop();
     worker?.disconnect();
     worker = undefined;
     stop();
@@ -93,7 +81,7 @@ function relay(): void {
     }
     if (message === "start") {
       started = true;
-      failures = 0;
+      loop.opened();
     }
     if (message === null) started = false;
     toPage(message);
@@ -111,22 +99,12 @@ function relay(): void {
 
   chrome.runtime.onMessage.addListener((message, sender) => {
     if (message !== look || sender.id !== chrome.runtime.id || worker) return;
-    failures = 0;
     call();
   });
 
   window.addEventListener("focus", () => note({ focused: Date.now() }));
-  let titleTimer: ReturnType<typeof setTimeout> | undefined;
-  const watchTitle = () =>
-    new MutationObserver(() => {
-      if (titleTimer || !worker || document.title === title) return;
-      titleTimer = setTimeout(() => {
-        titleTimer = undefined;
-        if (document.title !== title) note({ title: (title = document.title) });
-      }, titlePause);
-    }).observe(document.head ?? document, { childList: true, characterData: true, subtree: true });
-  if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", watchTitle);
-  else watchTitle();
+  if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", title.start);
+  else title.start();
 
   // In the back/forward cache nobody is there; the browser closes the port, and we do before.
   window.addEventListener("pagehide", () => {
@@ -136,21 +114,9 @@ function relay(): void {
   window.addEventListener("pageshow", ({ persisted }) => {
     if (!persisted) return;
     away = false;
-    failures = 0;
     call();
   });
   document.addEventListener("visibilitychange", () => {
     if (document.visibilityState === "visible" && !waiting) call();
   });
-}
-
-/** Where the document is among the frames of its tab: "" for the tab's own, "0.1" for the second frame in the first. */
-function frame(): string {
-  let path = "";
-  for (let w: Window = window, above = w.parent; above && above !== w; w = above, above = w.parent) {
-    let i = 0;
-    while (i < above.length && above[i] !== w) i++;
-    path = i + (path && "." + path);
-  }
-  return path;
 }

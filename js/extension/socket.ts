@@ -4,14 +4,13 @@
  * believes us whose document it is, since both prove first that they know a secret: the one that the native host has
  * told us when it was there. Without one nothing is dialled. The other side is bridge/gateway/pages/socket.
  */
+import { reconnect } from "../link/reconnect.ts";
 import type { Link, Live } from "./documents.ts";
 import { prove } from "./prove.ts";
 import { farewell, type Transport, type State, type TabName, tooMuch } from "./transport.ts";
 
-const firstPause = 100;
+/** The longest pause, and that after a gateway that could not prove itself: it hardly can a moment later. */
 const longestPause = 10_000;
-/** Failures after which the pause is the longest: who cannot prove itself will hardly be able to in a moment. */
-const manyFailures = 7;
 /** The worker is suspended when it has said nothing for 30 s. */
 const aliveEvery = 20_000;
 
@@ -19,9 +18,7 @@ interface Served {
   document: Live;
   socket?: WebSocket | undefined;
   link?: Link | undefined;
-  failures: number;
-  timer?: ReturnType<typeof setTimeout> | undefined;
-  over: boolean;
+  loop: ReturnType<typeof reconnect>;
 }
 
 export function socket(url: string, secret: string | undefined, name: TabName, changed: () => void): Transport {
@@ -43,17 +40,16 @@ export function socket(url: string, secret: string | undefined, name: TabName, c
     return sum;
   };
   const hangUp = (one: Served) => {
-    clearTimeout(one.timer);
+    one.loop.stop();
     const { socket, link, document } = one;
     if (link && !document.admitted && socket?.readyState === WebSocket.OPEN) socket.send(farewell);
     one.socket = one.link = undefined;
     link?.close();
     socket?.close();
   };
-  const again = (one: Served) => {
+  const again = (one: Served, pause?: number) => {
     hangUp(one);
-    if (one.over) return;
-    one.timer = setTimeout(() => dial(one), Math.min(longestPause, firstPause * 2 ** one.failures++));
+    one.loop.again(pause);
   };
   const dial = (one: Served) => {
     if (!secret) return;
@@ -71,8 +67,7 @@ export function socket(url: string, secret: string | undefined, name: TabName, c
         await prove(secret, url, talk);
       } catch (cause) {
         if (!live()) return;
-        one.failures = Math.max(one.failures, manyFailures);
-        again(one);
+        again(one, longestPause);
         return become((cause as Error).message);
       }
       if (!live()) return;
@@ -86,7 +81,7 @@ export function socket(url: string, secret: string | undefined, name: TabName, c
           },
           closed: () => live() && again(one),
         });
-        one.failures = 0;
+        one.loop.opened();
         become("");
       } catch {
         again(one); // it has gone, or may not be read any more
@@ -120,13 +115,18 @@ export function socket(url: string, secret: string | undefined, name: TabName, c
       for (const [id, one] of served) {
         if (now.has(id)) continue;
         served.delete(id);
-        one.over = true;
         hangUp(one);
       }
       for (const document of documents) {
         const { id } = document;
         if (served.has(id)) continue;
-        const one: Served = { document, failures: 0, over: false };
+        const one: Served = {
+          document,
+          loop: reconnect(
+            () => dial(one),
+            () => longestPause,
+          ),
+        };
         served.set(id, one);
         dial(one);
       }
@@ -134,10 +134,7 @@ export function socket(url: string, secret: string | undefined, name: TabName, c
     },
     close() {
       clearInterval(alive);
-      for (const one of served.values()) {
-        one.over = true;
-        hangUp(one);
-      }
+      for (const one of served.values()) hangUp(one);
       served.clear();
     },
   };

@@ -1,32 +1,27 @@
 /** What the extension's own pages and its worker say to each other, over a port named "pagewire.panel". */
+import { reconnect } from "../link/reconnect.ts";
 import { fromPanel } from "./messages.ts";
+import type { Grant } from "./permissions.ts";
+import type { State } from "./transport.ts";
 
 /** What the worker tells. */
 export interface Shown {
   readonly stopped: boolean;
   /** Whether pages of sites that are not allowed have nothing of the extension. */
   readonly only: boolean;
-  readonly origins: readonly { readonly origin: string; readonly grant: "once" | "always" }[];
-  readonly gateway: { readonly transport: string; readonly connected: boolean; readonly why: string };
+  readonly origins: readonly { readonly origin: string; readonly grant: Grant }[];
+  readonly gateway: State;
   readonly refused: readonly (readonly [why: string, times: number])[];
   readonly pages: readonly ShownPage[];
 }
 
 export interface ShownPage {
-  readonly id: number;
   readonly tab: number;
   readonly frame: string;
   readonly origin: string;
-  readonly url: string;
   readonly title: string;
   readonly offers: number;
-  readonly grant?: "once" | "always";
-  readonly admitted: boolean;
-  readonly resources: readonly { readonly uri: string; readonly name: string; readonly watched: boolean }[];
-  readonly watched: readonly string[];
-  readonly tools: number;
-  readonly reads: number;
-  readonly lastRead: number;
+  readonly grant: Grant | undefined;
   /** Whether a gateway is connected with it. */
   readonly linked: boolean;
 }
@@ -34,11 +29,13 @@ export interface ShownPage {
 /** What one of these pages asks for. */
 export type Request =
   /** `tab` is loaded again then. */
-  | { do: "allow"; origin: string; grant: "once" | "always"; tab?: number }
+  | { do: "allow"; origin: string; grant: Grant; tab?: number }
   | { do: "revoke"; origin: string }
   | { do: "stop"; on: boolean }
-  | { do: "only"; on: boolean }
-  | { do: "look" };
+  | { do: "only"; on: boolean };
+
+/** The longest pause before the worker is called again, in ms. */
+const longestPause = 1_000;
 
 /** Connects with the worker, again when the browser has suspended it. The result asks for something. */
 export function follow(changed: (shown: Shown) => void): (what: Request) => void {
@@ -46,8 +43,10 @@ export function follow(changed: (shown: Shown) => void): (what: Request) => void
   const connect = () => {
     port = chrome.runtime.connect({ name: fromPanel });
     port.onMessage.addListener((message) => changed(message as Shown));
-    port.onDisconnect.addListener(() => setTimeout(connect, 100));
+    port.onDisconnect.addListener(() => loop.again());
+    loop.opened();
   };
+  const loop = reconnect(connect, () => longestPause);
   connect();
   return (what) => port!.postMessage(what);
 }

@@ -3,6 +3,8 @@
 // All that is held is bounded: the log to logSize entries, each series to seconds samples, values to those that are
 // open. Strings of pages are kept as they come and are only ever shown as text.
 
+import { reconnect } from "../link/reconnect.ts";
+
 export interface Page {
   tab: number;
   frame?: string;
@@ -89,6 +91,9 @@ type Message =
   | { type: "log"; entries: Omit<Entry, "n">[]; dropped: number }
   | ({ type: "value" } & Value);
 
+/** The longest pause between attempts to connect, in ms. */
+const longestPause = 5_000;
+
 /** The close code of a gateway that does not admit us. */
 const policyViolation = 1008;
 
@@ -142,7 +147,10 @@ export class Feed {
   readonly bytes = new Series();
 
   private socket: WebSocket | undefined;
-  private retry = 500;
+  private readonly loop = reconnect(
+    () => this.connect(),
+    () => longestPause,
+  );
   private entries = 0;
   private scheduled = false;
 
@@ -167,7 +175,7 @@ export class Feed {
         gaveUp = (cause as Error).message;
         return socket.close();
       }
-      this.retry = 500;
+      this.loop.opened();
       this.say({ log: !this.paused });
       for (const uri of this.open.keys()) this.say({ open: uri });
     };
@@ -184,8 +192,7 @@ export class Feed {
         return this.touch();
       }
       this.touch();
-      setTimeout(() => this.connect(), this.retry);
-      this.retry = Math.min(this.retry * 2, 5000);
+      this.loop.again();
     };
   }
 

@@ -10,50 +10,47 @@
  * no wasm for one. What stands in the way is said on the console once, with what to do about it (the browser adds a
  * line of its own for each attempt, which nobody can keep it from).
  */
-import { uncurry } from "../page/basics.ts";
-import type { Cores } from "./cores.ts";
-import { error, exec, listen, messageData, microtask, parse, stringify, unlisten } from "./intrinsics.ts";
-import { loopback } from "./loopback.ts";
-import type { Revisions } from "./revisions.ts";
 import { fetchTicket, type Ticket } from "./ticket.ts";
+import { report } from "./report.ts";
+import { uncurry } from "../page/basics.ts";
+import type { Revisions } from "./revisions.ts";
 import type { Gateway, Early, Post } from "../page/shared.ts";
+import type { Cores } from "./cores.ts";
+import { loopback } from "./loopback.ts";
+import { frame, titles } from "../link/about.ts";
+import { exec, listen, messageData, parse, stringify } from "./intrinsics.ts";
 import { type Call, type Channel, channel } from "../link/channel.ts";
+import { backoff, reconnect } from "../link/reconnect.ts";
 
 // Node 20, where the core's tests import this file with the others, has no WebSocket.
-const { WebSocket = class {} as never, MutationObserver, setTimeout, clearTimeout, Date, URL } = globalThis;
-const { min, random } = Math;
+const { WebSocket = class {} as never, setTimeout, clearTimeout, Date, URL } = globalThis;
+const { random } = Math;
 const { info } = console;
 
-/** Pauses between attempts, in ms: the first is this long, each further one twice as long, up to a bound. */
-const firstPause = 100;
 /**
- * The bound, for a page that is seen, while there was a gateway within the last minute; later; and for a hidden page.
+ * The longest pause between attempts, in ms: for a page that is seen, until there have been so many failures, which
+ * takes a minute; later; and for a hidden page.
  */
 const bounds = { soon: 2_000, later: 10_000, hidden: 15_000 };
-const soonFor = 60_000;
+const soonFor = 34;
 /** Attempts in vain before the console is told: a gateway that is started anew, or taken over, is there before. */
 const patience = 4;
-/** A connection that was shorter than this counts as an attempt in vain. */
-const minLife = 2_000;
 /** Within this time the pages of a node that ends connect anew. */
 const moveWithin = 2_000;
-/** Least time between two notes about the title: some pages count in it. */
-const titlePause = 500;
 
 const tabKey = "pagewire:tab";
 
-export function gateway({ settings, emit }: Early, { epoch }: Revisions, cores: Cores) {
+/** `until` ends what is listened to. */
+export function gateway(early: Early, { epoch }: Revisions, cores: Cores, until?: AddEventListenerOptions) {
+  const { settings } = early;
   const send = uncurry(WebSocket.prototype.send) as (socket: WebSocket, text: string) => void;
   const close = uncurry(WebSocket.prototype.close) as (socket: WebSocket) => void;
   let url = "";
   /** What is open, or being opened. */
   let socket: WebSocket | undefined;
-  /** Gives that up. */
-  let drop = (): void => {};
-  let timer = 0;
-  let failures = 0;
-  /** When there was a gateway last, or we began to look for one. */
-  let contact = 0;
+  const loop = reconnect(connect, (failures) =>
+    document.visibilityState === "hidden" ? bounds.hidden : failures < soonFor ? bounds.soon : bounds.later,
+  );
   /** Whether the console knows that there is none. */
   let told = false;
   /** Whether it knows that there is one, and that nobody can say whose. */
@@ -61,7 +58,6 @@ export function gateway({ settings, emit }: Early, { epoch }: Revisions, cores: 
   /** Why no attempt is made: for good, or until the page is back. */
   let over = false;
   let away = false;
-  let title = "";
   let focused = 0;
   let tab = "";
   /** The link over it. */
@@ -73,22 +69,18 @@ export function gateway({ settings, emit }: Early, { epoch }: Revisions, cores: 
   /** How many renewals in turn had no ticket. */
   let misses = 0;
 
-  function report(message: string): void {
-    message = `pagewire: ${message}`;
-    error(message);
-    emit("error", { message });
-  }
+  const say = (message: string) => report(early, message);
 
   /** Something is wrong that trying again does not change. */
   function give(message: string): void {
     if (over) return;
     over = true;
-    report(message);
+    say(message);
     hangUp();
   }
 
   function connect(): void {
-    clearTimeout(timer);
+    loop.stop();
     if (socket || fetching || over || away) return;
     if (settings.ticket) withTicket();
     else open();
@@ -107,7 +99,7 @@ export function gateway({ settings, emit }: Early, { epoch }: Revisions, cores: 
       } catch (cause) {
         if (!told && !over) {
           told = true;
-          report(`no ticket for the gateway from ${settings.ticket}: ${(cause as Error).message}. It is tried again.`);
+          say(`no ticket for the gateway from ${settings.ticket}: ${(cause as Error).message}. It is tried again.`);
         }
       }
       fetching = false;
@@ -115,7 +107,7 @@ export function gateway({ settings, emit }: Early, { epoch }: Revisions, cores: 
       if (over || away) return;
       if (ticket && socket) present(socket, ticket);
       else if (ticket) open(ticket);
-      else if (socket) renew(min(bounds.hidden, bounds.soon * 2 ** misses++) * (0.75 + random() / 2));
+      else if (socket) renew(backoff(bounds.soon, misses++, bounds.hidden));
       else again(true);
     })();
   }
@@ -137,54 +129,55 @@ export function gateway({ settings, emit }: Early, { epoch }: Revisions, cores: 
   /** The gateway goes away: there are others, which its pages are not to ask all at once. */
   function move(): void {
     drop();
-    failures = 0;
-    clearTimeout(timer);
-    timer = setTimeout(connect, random() * moveWithin);
+    loop.again(1 + random() * moveWithin);
+  }
+
+  /** Gives up what is open, or being opened. */
+  function drop(): void {
+    const ours = socket;
+    socket = undefined;
+    link?.hear(null);
+    link = undefined;
+    if (ours) close(ours);
   }
 
   function open(ticket?: Ticket): void {
-    clearTimeout(timer);
     let ours: WebSocket;
     try {
       ours = socket = new WebSocket(url, "pagewire.v1");
     } catch (cause) {
       return give(`no connection to a gateway at ${url}: ${(cause as Error).message}`);
     }
-    let opened = 0;
     const live = () => socket === ours;
     const ended = (failed?: boolean) => {
       if (!live()) return;
       drop();
-      if (opened && Date.now() - opened > minLife) {
-        failures = 0;
-        contact = Date.now();
-      }
       again(failed);
     };
-    drop = () => {
-      socket = undefined;
-      drop = () => {};
-      link?.hear(null);
-      link = undefined;
-      close(ours);
-    };
     listen(ours, "open", () => {
-      opened = Date.now();
+      loop.opened();
       told = false;
       if (ticket) present(ours, ticket);
       else if (!warned) {
         warned = true;
         info(`pagewire: connected to ${url}. A page cannot tell whose program answers there.`);
       }
-      title = document.title;
       const home = cores.home((reason) => {
         if (!live()) return;
         link = undefined;
         // What it says of itself is no accident: it would say it again.
-        report(`the link with the gateway at ${url} has ended: ${reason}.`);
+        say(`the link with the gateway at ${url} has ended: ${reason}.`);
         ended(true);
       });
-      const about = { epoch, tab, frame: frame(), title, url: location.href, focused: focus(), dial: ++dials };
+      const about = {
+        epoch,
+        tab,
+        frame: frame(),
+        title: title.now(),
+        url: location.href,
+        focused: focus(),
+        dial: ++dials,
+      };
       link = channel(
         home.source,
         (text) => live() && send(ours, text),
@@ -204,27 +197,15 @@ export function gateway({ settings, emit }: Early, { epoch }: Revisions, cores: 
     listen(ours, "close", () => ended());
   }
 
-  /** Connects after a while; at once when a connection has ended that had lasted. */
   function again(slowly?: boolean): void {
     if (over || away) return;
-    if (++failures >= patience && !told) tell();
-    const hidden = document.visibilityState === "hidden";
-    const bound = hidden ? bounds.hidden : Date.now() - contact < soonFor ? bounds.soon : bounds.later;
-    const pause = slowly
-      ? bounds.hidden
-      : failures === 1
-        ? 0
-        : min(bound, firstPause * 2 ** (failures - 2)) * (0.75 + random() / 2);
-    clearTimeout(timer);
-    // A hidden page's timers are late by up to a second, so the first attempt takes none.
-    if (pause) timer = setTimeout(connect, pause);
-    else microtask(connect);
+    if (loop.again(slowly ? bounds.hidden : undefined) >= patience && !told) tell();
   }
 
   function tell(): void {
     told = true;
     const { origin } = settings;
-    report(
+    say(
       `no connection to a gateway at ${url}.` +
         (settings.ticket ? "" : " Is 'pagewire serve' running?") +
         (settings.ticket || exec(loopback, location.hostname)
@@ -235,7 +216,7 @@ export function gateway({ settings, emit }: Early, { epoch }: Revisions, cores: 
   }
 
   function hangUp(): void {
-    clearTimeout(timer);
+    loop.stop();
     clearTimeout(renewal);
     drop();
   }
@@ -245,14 +226,7 @@ export function gateway({ settings, emit }: Early, { epoch }: Revisions, cores: 
   const onvisible = () => {
     if (document.visibilityState !== "hidden") connect();
   };
-  let titleTimer = 0;
-  const observer = new MutationObserver(() => {
-    if (titleTimer || document.title === title) return;
-    titleTimer = setTimeout(() => {
-      titleTimer = 0;
-      if (document.title !== title) link?.note({ title: (title = document.title) });
-    }, titlePause);
-  });
+  const title = titles((now) => link?.note({ title: now }));
   // An open connection would keep the page out of the back/forward cache.
   const onpagehide = () => {
     away = true;
@@ -261,7 +235,6 @@ export function gateway({ settings, emit }: Early, { epoch }: Revisions, cores: 
   const onpageshow = ({ persisted }: PageTransitionEvent) => {
     if (!persisted) return;
     away = false;
-    failures = 0;
     connect();
   };
   const onviolation = ({ blockedURI, effectiveDirective }: SecurityPolicyViolationEvent) => {
@@ -290,24 +263,22 @@ export function gateway({ settings, emit }: Early, { epoch }: Revisions, cores: 
       wanted = new URL(given, document.baseURI);
     } catch {}
     if (wanted?.protocol !== "ws:" && wanted?.protocol !== "wss:")
-      return report(`'${given}' is not the URL of a gateway: it must be like ws://127.0.0.1:7433`);
+      return say(`'${given}' is not the URL of a gateway: it must be like ws://127.0.0.1:7433`);
     if (wanted.pathname === "/") wanted.pathname = "/page";
     if (wanted.href === url && !over) return;
     if (settings.origin === "null")
-      return report("a page of no origin of its own, such as a sandboxed frame, cannot connect to a gateway");
+      return say("a page of no origin of its own, such as a sandboxed frame, cannot connect to a gateway");
     hangUp();
     url = wanted.href;
     tab ||= identify();
     over = told = false;
-    failures = 0;
-    contact = Date.now();
     // Each is added once, however often we come here.
-    listen(window, "focus", onfocus);
-    listen(window, "pagehide", onpagehide);
-    listen(window, "pageshow", onpageshow);
-    listen(document, "visibilitychange", onvisible);
-    listen(document, "securitypolicyviolation", onviolation);
-    observer.observe(document.head ?? document, { childList: true, characterData: true, subtree: true });
+    listen(window, "focus", onfocus, until);
+    listen(window, "pagehide", onpagehide, until);
+    listen(window, "pageshow", onpageshow, until);
+    listen(document, "visibilitychange", onvisible, until);
+    listen(document, "securitypolicyviolation", onviolation, until);
+    title.start();
     connect();
   }
 
@@ -316,13 +287,7 @@ export function gateway({ settings, emit }: Early, { epoch }: Revisions, cores: 
     shutDown(): void {
       over = true;
       hangUp();
-      clearTimeout(titleTimer);
-      observer.disconnect();
-      unlisten(window, "focus", onfocus);
-      unlisten(window, "pagehide", onpagehide);
-      unlisten(window, "pageshow", onpageshow);
-      unlisten(document, "visibilitychange", onvisible);
-      unlisten(document, "securitypolicyviolation", onviolation);
+      title.stop();
     },
   };
 }
@@ -343,15 +308,4 @@ function remember(id: string, shared?: boolean): void {
   try {
     if (shared || window === window.top) sessionStorage.setItem(tabKey, id);
   } catch {} // a page whose storage is blocked is a new tab with each reload
-}
-
-/** Where the document is among the frames of its tab: "" for the tab's own, "0.1" for the second frame in the first. */
-function frame(): string {
-  let path = "";
-  for (let w: Window = window, above = w.parent; above && above !== w; w = above, above = w.parent) {
-    let i = 0;
-    while (i < above.length && above[i] !== w) i++;
-    path = i + (path && "." + path);
-  }
-  return path;
 }

@@ -6,20 +6,24 @@
  * Page code (carriers, listeners, reads) runs in microtasks, never on the core's stack. Port ids are never used twice,
  * also across cores. An open port always has a live core: opening waits for it, so nothing is queued here.
  */
-import type { PortCore } from "../link/link.ts";
-import { resourceTools } from "./resourcetools.ts";
+import { modelContextTools } from "./modelcontext.ts";
 import { jsonText, type Item } from "./contents.ts";
+import { report } from "./report.ts";
+import { gateway } from "./gateway.ts";
+import type { PortCore } from "../link/link.ts";
+import type { Carrier, Early, Port, Late } from "../page/shared.ts";
 import { coresOf, type Home } from "./cores.ts";
 import { envelopes } from "./envelope.ts";
-import { gateway } from "./gateway.ts";
+import { revisionsOf } from "./revisions.ts";
+import { resourceTools } from "./resourcetools.ts";
 import {
   closePort,
-  error,
   listen,
   messageData,
   microtask,
   parse,
   postToPort,
+  SafeAbortController,
   SafeMap,
   keep,
   slice,
@@ -27,9 +31,6 @@ import {
   stringify,
   unlisten,
 } from "./intrinsics.ts";
-import { revisionsOf } from "./revisions.ts";
-import type { Carrier, Early, Port, Late } from "../page/shared.ts";
-import { modelContextTools } from "./modelcontext.ts";
 
 /** A core that dies three times within ten seconds is not started again until somebody connects. */
 const maxDeaths = 3;
@@ -52,6 +53,7 @@ export function arrive(early: Early): Late {
   /** When the last cores died, newest first. */
   let deaths: number[] = [];
   let over = "";
+  const end = new SafeAbortController();
 
   async function start(): Promise<PortCore> {
     let dead = "";
@@ -94,9 +96,10 @@ export function arrive(early: Early): Late {
     const now = Date.now();
     deaths = [now, deaths[0] ?? 0, deaths[1] ?? 0];
     if (now - deaths[maxDeaths - 1]! < deathWindow) {
-      const message = `pagewire: the core died ${maxDeaths} times within ${deathWindow / 1000} s, the last time ${reason}. It is started again when somebody connects.`;
-      error(message);
-      emit("error", { message });
+      report(
+        early,
+        `the core died ${maxDeaths} times within ${deathWindow / 1000} s, the last time ${reason}. It is started again when somebody connects.`,
+      );
     } else if (wanted) need().catch(() => {}); // it has been reported
   }
 
@@ -203,7 +206,8 @@ export function arrive(early: Early): Late {
   }
 
   const answers = resourceTools(early, revisions, cores.reads, open);
-  const gateways = gateway(early, revisions, cores);
+  const until = { signal: end.signal };
+  const gateways = gateway(early, revisions, cores, until);
   // What a frozen page's timers and servers missed is unknown: after it has come back (bfcache), all who watch or wait
   // are told. When it goes for good, those in other windows are.
   const onpageshow = ({ persisted }: PageTransitionEvent) => {
@@ -217,8 +221,8 @@ export function arrive(early: Early): Late {
     forget("the page was left", false);
     core?.stop();
   };
-  listen(globalThis.window, "pageshow", onpageshow);
-  listen(globalThis.window, "pagehide", onpagehide);
+  listen(globalThis.window, "pageshow", onpageshow, until);
+  listen(globalThis.window, "pagehide", onpagehide, until);
 
   return {
     need,
@@ -229,8 +233,7 @@ export function arrive(early: Early): Late {
     envelope: envelopes(early, open),
     warmUp: async (gateway) => (gateway ? gateways.dial(gateway) : void (await need())),
     shutDown(reason) {
-      unlisten(globalThis.window, "pageshow", onpageshow);
-      unlisten(globalThis.window, "pagehide", onpagehide);
+      end.abort();
       cores.tools.shutDown();
       box.shutDown();
       over = reason;

@@ -5,6 +5,7 @@ import { keep } from "../late/intrinsics.ts";
 import { kept } from "../page/shared.ts";
 
 export { channel } from "../link/channel.ts";
+export { reconnect } from "../link/reconnect.ts";
 export { partOf } from "../late/pointer.ts";
 export { gateway } from "../late/gateway.ts";
 export { jsonLength, lengthForLimit, toContents } from "../late/contents.ts";

@@ -15,14 +15,7 @@ interface Exports {
   mem?: WebAssembly.Memory;
   memory?: WebAssembly.Memory;
   buffer(bytes: number): number;
-  create(
-    era: number,
-    subscriptions: number,
-    limitCode: number,
-    updateInterval: number,
-    readTimeout: number,
-    views: number,
-  ): number;
+  create(era: number, subscriptions: number, limitCode: number, updateInterval: number, readTimeout: number): number;
   destroy(host: number): number;
   open(now: number, host: number, view: number): number;
   shut(now: number, host: number, view: number): number;
@@ -50,7 +43,6 @@ export interface HostOptions {
   limitCode: number;
   updateInterval: number;
   readTimeout: number;
-  maxViews: number;
 }
 
 /** One host of the core, by which the Views of one server are served. */
@@ -196,9 +188,7 @@ async function attach(module: WebAssembly.Module): Promise<Core> {
   if (!exports) throw new Error(`pagewire: the core of Views did not start: ${ended}`);
 
   return (home, o) => {
-    const host = enter((e) =>
-      e.create(o.era, o.maxSubscriptions, o.limitCode, o.updateInterval, o.readTimeout, o.maxViews),
-    );
+    const host = enter((e) => e.create(o.era, o.maxSubscriptions, o.limitCode, o.updateInterval, o.readTimeout));
     if (!host) throw new Error("pagewire: the core of Views has ended; attach again, and a new one is started");
     homes.set(host, home);
     const ask = (counts: number): string => (enter((e) => e.tell(host, counts)) ? answer : "{}");

@@ -5,6 +5,9 @@
  */
 import type { ClientLike, Message, Upstream } from "../views.d.ts";
 
+export const isMessage = (data: unknown): data is Message =>
+  typeof data === "object" && data !== null && (data as Message).jsonrpc === "2.0";
+
 /** What is used of a transport, the client's or a bridge's. */
 export interface TransportLike {
   onmessage?: ((message: never, extra?: never) => void) | undefined;

@@ -88,7 +88,7 @@ func buffer(n int32) uint32 {
 // create makes a Host and returns its number. A number that is 0 leaves that option at its default.
 //
 //go:wasmexport create
-func create(era, subscriptions, limitCode, updateInterval, readTimeout, views int32) (host int32) {
+func create(era, subscriptions, limitCode, updateInterval, readTimeout int32) (host int32) {
 	defer contain(&host)
 	h := home(len(hosts) + 1)
 	hosts = append(hosts, view.New(view.Options{
@@ -97,7 +97,6 @@ func create(era, subscriptions, limitCode, updateInterval, readTimeout, views in
 		LimitCode:        int(limitCode),
 		UpdateInterval:   view.Time(updateInterval),
 		ReadTimeout:      view.Time(readTimeout),
-		MaxViews:         int(views),
 	}, h))
 	return int32(h)
 }

@@ -10,7 +10,7 @@ import { origin, page, recovers, serve } from "./harness.mjs";
 const request = (id, method, params) => JSON.stringify({ jsonrpc: "2.0", id, method, params });
 const turn = () => new Promise((done) => setImmediate(done));
 const views = async () => startViews(`${await serve()}/pagewire.views.wasm`);
-const defaults = { era: 0, maxSubscriptions: 0, limitCode: 0, updateInterval: 0, readTimeout: 0, maxViews: 0 };
+const defaults = { era: 0, maxSubscriptions: 0, limitCode: 0, updateInterval: 0, readTimeout: 0 };
 
 /** Runs `start` while instances have other exports, those that `change` makes of them. */
 async function withExports(change, start) {

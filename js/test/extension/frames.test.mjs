@@ -115,24 +115,6 @@ for (const [name, frames] of [
     assert.ok(heard.length <= 11_000, `${heard.length} frames were passed on`);
   });
 
-test("what a person is shown is what the frames tell, and none of it is trusted", async (t) => {
-  const { page, document, link } = await linked(t);
-  page.say("start");
-  page.say(hello({ epoch: "e" }));
-  page.say(
-    '[["register","{\\"uri\\":\\"https://a.test/x\\",\\"name\\":\\"x\\",\\"title\\":\\"X\\"}"],["setTools","[{},{}]"]]',
-  );
-  link.say('[["watched","https://a.test/x",true],["read",1,"https://a.test/x","https://a.test/x",""]]');
-  assert.deepEqual([...document.resources], [["https://a.test/x", "X"]]);
-  assert.deepEqual([document.tools, document.reads, [...document.watched]], [2, 1, ["https://a.test/x"]]);
-  for (const frame of ["{}", "[1,null,{}]", '[["register"],["register","{"],["unregister",1],["setTools","1"]]', "[["])
-    page.say(frame);
-  page.say(JSON.stringify(Array.from({ length: 9000 }, (_, i) => ["register", `{"uri":"${"u".repeat(1000)}${i}"}`])));
-  assert.ok(document.resources.size < 5000, "what is kept of a page has no bound");
-  link.close();
-  assert.deepEqual([document.resources.size, document.tools, document.watched.size], [0, 0, 0]);
-});
-
 test("by native messaging a frame goes in pieces, and no more than the gateway takes", async (t) => {
   const host = port("host");
   runtime.connectNative = () => host.end;

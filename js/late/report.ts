@@ -1,0 +1,9 @@
+/** Says on the console, and by an `error` event, what the page's developer has to know. */
+import { error } from "./intrinsics.ts";
+import type { Early } from "../page/shared.ts";
+
+export function report({ emit }: Pick<Early, "emit">, message: string): void {
+  message = `pagewire: ${message}`;
+  error(message);
+  emit("error", { message });
+}

@@ -1,0 +1,38 @@
+/** What a document says of itself to a core elsewhere, beside what its transport knows: LINK.md's `about`. */
+
+// The page may patch its own.
+const { MutationObserver, setTimeout } = globalThis;
+
+/** Least time between two notes about the title, in ms: some pages count in it. */
+const titlePause = 500;
+
+/** Follows the document's title. `changed` is told of one that is not what `now` gave last. */
+export function titles(changed: (title: string) => void) {
+  let told = "";
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const now = (): string => (told = document.title);
+  const observer = new MutationObserver(() => {
+    if (timer || document.title === told) return;
+    timer = setTimeout(() => {
+      timer = undefined;
+      if (document.title !== told) changed(now());
+    }, titlePause);
+  });
+  return {
+    now,
+    start: (): void =>
+      observer.observe(document.head ?? document, { childList: true, characterData: true, subtree: true }),
+    stop: (): void => observer.disconnect(),
+  };
+}
+
+/** Where the document is among the frames of its tab: "" for the tab's own, "0.1" for the second frame in the first. */
+export function frame(): string {
+  let path = "";
+  for (let w: Window = window, above = w.parent; above && above !== w; w = above, above = w.parent) {
+    let i = 0;
+    while (i < above.length && above[i] !== w) i++;
+    path = i + (path && "." + path);
+  }
+  return path;
+}

@@ -1,0 +1,45 @@
+/**
+ * The one reconnect loop, for everything of ours that loses its other end: the page's gateway, the extension's worker,
+ * native host and gateway, the inspector's feed.
+ *
+ * After a connection that lasted, the first attempt is made at once; each further one waits twice as long as the one
+ * before, up to a bound. The loop neither connects nor knows to what: it calls `connect`.
+ */
+
+// The page may patch its own.
+const { setTimeout, clearTimeout, Date } = globalThis;
+const { min, random } = Math;
+
+/** The first pause, in ms. */
+const firstPause = 100;
+/** A connection that was shorter than this, in ms, counts as a failure: else one that breaks at once would never wait. */
+const minLife = 2_000;
+
+/** A pause, a quarter more or less: clients of a gateway that has ended do not all come back in the same moment. */
+export const backoff = (first: number, failures: number, longest: number): number =>
+  min(longest, first * 2 ** failures) * (0.75 + random() / 2);
+
+/** `longest` is the longest pause, in ms, after so many failures in a row. */
+export function reconnect(connect: () => void, longest: (failures: number) => number) {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  let failures = 0;
+  let opened = 0;
+
+  const stop = (): void => clearTimeout(timer);
+  return {
+    stop,
+    opened(): void {
+      opened = Date.now();
+    },
+    /** Connects again, after `pause` if that is given. Returns how many failures there were in a row. */
+    again(pause?: number): number {
+      stop();
+      if (opened && Date.now() - opened > minLife) failures = 0;
+      opened = 0;
+      // Without a timer, since those of a hidden page are late by up to a second.
+      if (!failures++ && !pause) connect();
+      else timer = setTimeout(connect, pause ?? backoff(firstPause, failures - 2, longest(failures)));
+      return failures;
+    },
+  };
+}
