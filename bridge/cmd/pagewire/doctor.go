@@ -287,7 +287,7 @@ func (c client) findNotifier(p places) finding {
 	if _, err := settings(c.file(p)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return warn(err.Error(), "mend that: until then "+c.title+" may not read its settings, and config refuses them")
 	}
-	has := part{file: c.file(p), at: []string{c.key, serverName}}.has()
+	has := part{file: c.file(p), At: []string{c.key, serverName}}.has()
 	if c.notifier == nil {
 		if !has {
 			return warn(c.title+" does not know of pagewire",
@@ -296,7 +296,7 @@ func (c client) findNotifier(p places) finding {
 		return ok(c.title + ": results of tools say what has changed; nothing else is known that would")
 	}
 	if !has && c.notifier.server != nil {
-		has = part{file: c.notifier.server(p), at: []string{c.key, serverName}}.has()
+		has = part{file: c.notifier.server(p), At: []string{c.key, serverName}}.has()
 	}
 	live := "pagewire config " + c.name + " --live"
 	there, parts := 0, c.notifier.parts(c.name, p, command{goos: p.goos})
