@@ -226,6 +226,25 @@ func TestDesktopLinksNothingOfTheFleet(t *testing.T) {
 	}
 }
 
+// The core of Views has these of the standard library, and nobody else's code. That of agents has safejs besides.
+func TestTheCoreWithoutSafejsNeedsLittle(t *testing.T) {
+	const needed = "cmp iter math/bits runtime slices unicode/utf8 unsafe"
+	cmd := exec.Command("go", "list", "-deps", "-tags=tinygo", "./wasm/views")
+	cmd.Dir = ".."
+	cmd.Env = append(os.Environ(), "GOOS=js", "GOARCH=wasm")
+	text, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	paths := slices.DeleteFunc(strings.Fields(string(text)), func(path string) bool {
+		return internal(path) || strings.HasPrefix(path, module)
+	})
+	slices.Sort(paths)
+	if got := strings.Join(paths, " "); got != needed {
+		t.Errorf("it depends on %s; want %s", got, needed)
+	}
+}
+
 // byTarget are the two files that say what a page's core lacks: one constant.
 var byTarget = []string{"bridge/restrict.go", "bridge/restrict_js.go"}
 
