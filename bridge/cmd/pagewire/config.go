@@ -51,7 +51,7 @@ func configCommand() *cobra.Command {
 			if err := c.check(args[0]); err != nil {
 				return usageError{cmd, err}
 			}
-			return interruptible(cmd.Context(), c.run)
+			return c.run()
 		},
 	}
 	flags := cmd.Flags()
@@ -86,12 +86,8 @@ func (c *configuration) check(name string) error {
 	case len(c.inline) > 0 && !c.live:
 		return errors.New("--inline says whose contents --live tells: add --live, or leave it out")
 	}
-	for i, origin := range c.inline {
-		if !isOrigin(origin) {
-			return fmt.Errorf("--inline %s: want an origin such as https://example.com, or https://*.example.com",
-				quoted(origin))
-		}
-		c.inline[i] = strings.TrimSuffix(origin, "/")
+	if err := checkInline(c.inline); err != nil {
+		return err
 	}
 	if c.overHTTP {
 		if err := c.client.checkHTTP(c.http, c.serve); err != nil {

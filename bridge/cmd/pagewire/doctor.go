@@ -75,24 +75,18 @@ func doctorCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var all []finding
 			failed := 0
-			err := interruptible(cmd.Context(), func() error {
-				for _, check := range checks {
-					f := check.run(cmd.Context(), c)
-					f.Check = check.name
-					if f.Status == "fail" {
-						failed++
-					}
-					all = append(all, f)
+			for _, check := range checks {
+				f := check.run(cmd.Context(), c)
+				f.Check = check.name
+				if f.Status == "fail" {
+					failed++
 				}
-				all = append(all, programs()...)
-				return nil
-			})
+				all = append(all, f)
+			}
 			if cmd.Context().Err() != nil {
-				err = errInterrupted
+				return errors.New("interrupted")
 			}
-			if err != nil {
-				return err
-			}
+			all = append(all, programs()...)
 			if err := printFindings(cmd.OutOrStdout(), all, asJSON); err != nil {
 				return err
 			}
@@ -112,10 +106,8 @@ func doctorCommand() *cobra.Command {
 
 func printFindings(to io.Writer, all []finding, asJSON bool) error {
 	if asJSON {
-		out := json.NewEncoder(to)
-		out.SetEscapeHTML(false)
-		out.SetIndent("", "  ")
-		return out.Encode(all)
+		_, err := io.WriteString(to, indentedJSON(all))
+		return err
 	}
 	table := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
 	for _, f := range all {

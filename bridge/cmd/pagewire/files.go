@@ -336,26 +336,3 @@ func takeTurn(ctx context.Context, home string) (end func()) {
 }
 
 var errInterrupted = errors.New("interrupted, and nothing was written")
-
-// interruptTime is how long an interrupted command may take to end in order. Then the system hangs: files can be on
-// the other side of a network.
-const interruptTime = time.Second
-
-// interruptible runs a function that reads and writes files. When ctx ends it returns, even if the system still holds
-// a file.
-func interruptible(ctx context.Context, run func() error) error {
-	over := make(chan error, 1)
-	go func() { over <- run() }()
-	select {
-	case err := <-over:
-		return err
-	case <-ctx.Done():
-	}
-	select {
-	case err := <-over:
-		return err
-	case <-time.After(interruptTime):
-		return hintError{errors.New("interrupted: the system has not answered for a file"),
-			"look whether the disk or the network that it is on hangs"}
-	}
-}

@@ -340,9 +340,5 @@ func jsonValue(v any, indent, unit, newline string) string {
 }
 
 func quotedJSON(v any) string {
-	var b bytes.Buffer
-	out := json.NewEncoder(&b)
-	out.SetEscapeHTML(false)
-	_ = out.Encode(v) // a string always can be
-	return strings.TrimSuffix(b.String(), "\n")
+	return strings.TrimSuffix(encodedJSON(v, ""), "\n")
 }

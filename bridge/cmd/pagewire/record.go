@@ -216,11 +216,14 @@ func sum(text []byte) string {
 	return hex.EncodeToString(hash[:])
 }
 
-func indentedJSON(v any) string {
+func indentedJSON(v any) string { return encodedJSON(v, "  ") }
+
+// encodedJSON is json.Marshal without the escapes for HTML, and with a newline at the end.
+func encodedJSON(v any, indent string) string {
 	var b strings.Builder
 	out := json.NewEncoder(&b)
 	out.SetEscapeHTML(false)
-	out.SetIndent("", "  ")
-	_ = out.Encode(v) // only values of ours, which can be encoded
+	out.SetIndent("", indent)
+	_ = out.Encode(v) // it fails for types that none of our values has
 	return b.String()
 }

@@ -7,7 +7,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -246,7 +245,5 @@ func age(ms int64) string {
 }
 
 func printJSON(to io.Writer, c change, _ bool) {
-	out := json.NewEncoder(visible{to})
-	out.SetEscapeHTML(false)
-	_ = out.Encode(c) // a pipe that is closed ends the process by itself
+	_, _ = io.WriteString(visible{to}, encodedJSON(c, "")) // a pipe that is closed ends the process by itself
 }
