@@ -32,66 +32,33 @@ func converse(s *script.Script) func(line string) {
 // setOptions reads lines such as "UpdateInterval 50" or "Limits.Reads 2".
 func (c *conversation) setOptions(o *bridge.Options) (asks bool) {
 	c.T.Helper()
+	flags := map[string]*bool{"NoSubscriptions": &o.NoSubscriptions, "ExposeErrors": &o.ExposeErrors, "Asks": &asks,
+		"AnyURI": &o.Rule.Any, "Tools": &o.Tools, "UnlistedTools": &o.UnlistedTools, "Relay": &o.Relay}
+	times := map[string]*bridge.Time{"UpdateInterval": &o.UpdateInterval, "ListInterval": &o.ListInterval,
+		"ReadTimeout": &o.ReadTimeout, "ToolTimeout": &o.ToolTimeout}
+	l := &o.Limits
+	numbers := map[string]*int{"UpdateBurst": &o.UpdateBurst, "PageSize": &o.PageSize, "PageBytes": &o.PageBytes,
+		"Limits.MessageBytes": &l.MessageBytes, "Limits.Depth": &l.Depth, "Limits.URIBytes": &l.URIBytes,
+		"Limits.Resources": &l.Resources, "Limits.Ports": &l.Ports, "Limits.Subscriptions": &l.Subscriptions,
+		"Limits.Listens": &l.Listens, "Limits.Calls": &l.Calls, "Limits.Tools": &l.Tools,
+		"Limits.ResultBytes": &l.ResultBytes, "Limits.IDBytes": &l.IDBytes, "Limits.UpdateRate": &l.UpdateRate}
 	for _, option := range c.Options {
-		n := option.Number
-		switch option.Name {
-		case "NoSubscriptions":
-			o.NoSubscriptions = true
-		case "ExposeErrors":
-			o.ExposeErrors = true
-		case "Instructions":
+		flag, time, number := flags[option.Name], times[option.Name], numbers[option.Name]
+		switch {
+		case option.Name == "Instructions":
 			o.Instructions = option.Value
-		case "AnyURI":
-			o.Rule = bridge.Rule{Any: true}
-		case "UpdateInterval":
-			o.UpdateInterval = bridge.Time(n)
-		case "UpdateBurst":
-			o.UpdateBurst = n
-		case "ListInterval":
-			o.ListInterval = bridge.Time(n)
-		case "ReadTimeout":
-			o.ReadTimeout = bridge.Time(n)
-		case "PageSize":
-			o.PageSize = n
-		case "PageBytes":
-			o.PageBytes = n
-		case "Limits.MessageBytes":
-			o.Limits.MessageBytes = n
-		case "Limits.Depth":
-			o.Limits.Depth = n
-		case "Limits.URIBytes":
-			o.Limits.URIBytes = n
-		case "Limits.Resources":
-			o.Limits.Resources = n
-		case "Limits.Ports":
-			o.Limits.Ports = n
-		case "Limits.Subscriptions":
-			o.Limits.Subscriptions = n
-		case "Limits.Listens":
-			o.Limits.Listens = n
-		case "Limits.Calls":
-			o.Limits.Calls = n
-		case "Limits.Tools":
-			o.Limits.Tools = n
-		case "Tools":
-			o.Tools = true
-		case "UnlistedTools":
-			o.UnlistedTools = true
-		case "ToolTimeout":
-			o.ToolTimeout = bridge.Time(n)
-		case "Relay":
-			o.Relay = true
-		case "Asks":
-			asks = true
-		case "Limits.ResultBytes":
-			o.Limits.ResultBytes = n
-		case "Limits.IDBytes":
-			o.Limits.IDBytes = n
-		case "Limits.UpdateRate":
-			o.Limits.UpdateRate = n
+		case flag != nil:
+			*flag = true
+		case time != nil:
+			*time = bridge.Time(option.Number)
+		case number != nil:
+			*number = option.Number
 		default:
 			c.T.Fatalf("unknown option %q", option.Name)
 		}
+	}
+	if o.Rule.Any {
+		o.Rule.Origin = ""
 	}
 	return asks
 }

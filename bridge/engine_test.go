@@ -78,6 +78,19 @@ func TestReentryIsIterative(t *testing.T) {
 	}
 }
 
+// A timer that comes late delays nothing that a call could have done: timers of a hidden tab come once a second.
+func TestACallDoesWhatIsDue(t *testing.T) {
+	e, r := newRecorded(t, 1, "https://x.test/a")
+	for range 10 { // more than go out at once
+		e.Touch(0, "https://x.test/a")
+	}
+	r.sent = nil
+	_ = e.Receive(1000, 1, []byte(`{"jsonrpc":"2.0","id":2,"method":"ping"}`))
+	if len(r.sent) != 2 || !strings.Contains(r.sent[0], "updated") || !strings.Contains(r.sent[1], `"id":2`) {
+		t.Errorf("sent %q, want the update that was due, and then the answer", r.sent)
+	}
+}
+
 // Call ids wrap around and are never 0.
 func TestCallIDsWrapAround(t *testing.T) {
 	e, _ := newRecorded(t, 1, "https://x.test/a")

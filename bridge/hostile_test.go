@@ -131,23 +131,6 @@ func TestOversizeIDThatIsCut(t *testing.T) {
 	}
 }
 
-// A home that answers from within does not make the queue grow, and a burst is not held for ever.
-func TestQueueDoesNotGrow(t *testing.T) {
-	e, r := newRecorded(t, 1, "https://x.test/a")
-	pings, most := 0, 0
-	r.onSend = func(PortID) {
-		r.sent = nil
-		most = max(most, cap(e.queue.text), cap(e.queue.ops))
-		if pings++; pings < 10_000 {
-			_ = e.Receive(0, 1, []byte(`{"jsonrpc":"2.0","id":"p","method":"ping"}`))
-		}
-	}
-	e.Touch(0, "https://x.test/a")
-	if pings != 10_000 || most > 10_000 {
-		t.Errorf("the queue held %d after %d pings", most, pings)
-	}
-}
-
 // A size that does not fit 32 bits is listed as it is, also where int has 32 (GOARCH=386, TinyGo).
 func TestLargeSize(t *testing.T) {
 	e, r := newRecorded(t, 1)

@@ -384,20 +384,21 @@ func TestWatchInColour(t *testing.T) {
 	}
 }
 
-// Of updates no more is kept than their rate is counted over, although no read comes that would count them.
-func TestUpdatesOfWhatCannotBeReadAreNotKept(t *testing.T) {
+// Updates are kept for the time over which they are counted, even if nobody takes them.
+func TestUpdatesThatNobodyTakesAreNotKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWatcher(t.Context(), func() {}, &cobra.Command{}, hubFlags{}, watchFlags{}, []string{cart})
-		one := w.watched[cart]
 		const every, hour = 100 * time.Millisecond, 36_000
 		for range hour {
 			time.Sleep(every)
-			w.touch(cart)
+			w.updates.add(cart)
 		}
-		if most := int(rateOver/every) + 1; len(one.stamps) > most || cap(one.stamps) > 4*most {
-			t.Errorf("%d updates are kept, in room for %d; want %d at most", len(one.stamps), cap(one.stamps), most)
+		w.note(w.updates.take())
+		r := w.byURI[cart]
+		if most := int(rateOver/every) + 1; len(r.updated) > most || cap(r.updated) > 4*most {
+			t.Errorf("%d updates are kept, in room for %d; want %d at most", len(r.updated), cap(r.updated), most)
 		}
-		if rate := w.rate(one, time.Now()); rate < 9.9 || rate > 10.1 {
+		if rate := r.rate(time.Now()); rate < 9.9 || rate > 10.1 {
 			t.Errorf("%.1f updates per second, want 10", rate)
 		}
 	})

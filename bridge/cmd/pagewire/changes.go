@@ -78,21 +78,25 @@ type changesAsk struct {
 
 func (c *changesAsk) check(cmd *cobra.Command) error {
 	if cmd.Flags().Changed("hook") && !slices.Contains(gateway.HookPrograms, c.program) {
-		return fmt.Errorf("--hook %s: want %s", quoted(c.program), strings.Join(gateway.HookPrograms, ", "))
+		return fmt.Errorf("--hook %q: want %s", c.program, strings.Join(gateway.HookPrograms, ", "))
 	}
-	for i, origin := range c.Inline {
-		if !isOrigin(origin) {
-			return fmt.Errorf("--inline %s: want an origin such as https://example.com, or https://*.example.com",
-				quoted(origin))
-		}
-		c.Inline[i] = strings.TrimSuffix(origin, "/")
+	if err := checkInline(c.Inline); err != nil {
+		return err
 	}
 	for _, uri := range c.URIs {
 		if u, err := url.Parse(uri); err != nil || u.Scheme == "" {
-			return fmt.Errorf("--uri %s: want a URI as pagewire ls shows it", quoted(uri))
+			return fmt.Errorf("--uri %q: want a URI as pagewire ls shows it", uri)
 		}
 	}
 	return nil
+}
+
+// checkInline checks origins, and drops the slash at their ends.
+func checkInline(origins []string) error {
+	for i, origin := range origins {
+		origins[i] = strings.TrimSuffix(origin, "/")
+	}
+	return checkOrigins("inline", origins)
 }
 
 // asHook prints what a program's hook prints. What goes wrong is nobody's prompt to pay for.

@@ -51,7 +51,7 @@ func configCommand() *cobra.Command {
 			if err := c.check(args[0]); err != nil {
 				return usageError{cmd, err}
 			}
-			return interruptible(cmd.Context(), c.run)
+			return c.run()
 		},
 	}
 	flags := cmd.Flags()
@@ -86,12 +86,8 @@ func (c *configuration) check(name string) error {
 	case len(c.inline) > 0 && !c.live:
 		return errors.New("--inline says whose contents --live tells: add --live, or leave it out")
 	}
-	for i, origin := range c.inline {
-		if !isOrigin(origin) {
-			return fmt.Errorf("--inline %s: want an origin such as https://example.com, or https://*.example.com",
-				quoted(origin))
-		}
-		c.inline[i] = strings.TrimSuffix(origin, "/")
+	if err := checkInline(c.inline); err != nil {
+		return err
 	}
 	if c.overHTTP {
 		if err := c.client.checkHTTP(c.http, c.serve); err != nil {
@@ -143,56 +139,56 @@ func (c *configuration) server() (part, error) {
 	}
 	binary, err := os.Executable()
 	e := c.client.entry(binary, append([]string{"serve"}, c.serve...), address, token)
-	return part{file: c.client.file(c.places), at: []string{c.client.key, serverName}, value: e}, err
+	return part{file: c.client.file(c.places), At: []string{c.client.key, serverName}, Value: e}, err
 }
 
-// writeServer merges the entry into the client's file. An entry that --live has written stays its to take back.
+// writeServer merges the entry into the client's file. An entry that --live has written stays on its record.
 func (c *configuration) writeServer(server part) error {
-	s, err := newSetup(c.client, c.places, liveRecord)
-	if err == nil && !s.has(server) {
-		s, err = newSetup(c.client, c.places, entryRecord)
-	}
+	s, err := newSetup(c.client, c.places)
 	if err != nil {
 		return err
 	}
-	if err := s.put([]part{server}, c.force); err != nil {
+	key := c.client.entryKey()
+	if w := s.on(c.client.liveKey(), server.file); w != nil && slices.ContainsFunc(w.Parts, server.sameAs) {
+		key = c.client.liveKey()
+	}
+	if err := s.put(key, server, c.force); err != nil {
 		return err
 	}
-	return c.do(s, server.file)
+	return c.do(s, -1, server.file)
 }
 
 // writeLive writes the entry and the notifier. What an earlier --live has written is taken back first.
 func (c *configuration) writeLive(server part) error {
-	s, err := newSetup(c.client, c.places, liveRecord)
+	s, err := newSetup(c.client, c.places)
 	if err != nil {
 		return err
 	}
-	if err := s.undo(c.force); err != nil {
+	if err := s.undo(c.client.liveKey(), c.force); err != nil {
 		return err
 	}
 	parts, err := c.parts(s, server)
 	if err != nil {
 		return err
 	}
-	if err := s.put(parts, c.force); err != nil {
-		return err
-	}
 	var paths []string
 	for _, p := range parts {
+		if err := s.put(c.client.liveKey(), p, c.force); err != nil {
+			return err
+		}
 		if !slices.Contains(paths, p.file) {
 			paths = append(paths, p.file)
 		}
 	}
 	changes := len(s.files.changed()) > 0
-	if err := c.do(s, paths...); err != nil || !changes {
+	if err := c.do(s, -1, paths...); err != nil || !changes {
 		return err
 	}
 	if allow := c.client.notifier.allowed(c.places); allow != "" {
 		fmt.Fprintln(c.cmd.ErrOrStderr(), "pagewire:", allow)
 	}
 	fmt.Fprintf(c.cmd.ErrOrStderr(), "pagewire: what was there is kept in %s; pagewire config %s --remove takes it "+
-		"back\n",
-		s.dir, c.client.name)
+		"back\n", s.dir, c.client.name)
 	return nil
 }
 
@@ -218,55 +214,52 @@ func (c *configuration) parts(s *setup, server part) ([]part, error) {
 	return append([]part{server}, c.client.notifier.parts(c.client.name, c.places, run)...), nil
 }
 
-// takeBack takes back what --live has written, and if it has written nothing, the entry.
+// takeBack takes back what --live has written, or else the entry.
 func (c *configuration) takeBack() error {
-	s, err := newSetup(c.client, c.places, liveRecord)
+	s, err := newSetup(c.client, c.places)
 	if err != nil {
 		return err
 	}
-	entry, err := newSetup(c.client, c.places, entryRecord)
-	if err != nil {
-		return err
+	server := part{file: c.client.file(c.places), At: []string{c.client.key, serverName}}
+	key, dirs := c.client.liveKey(), s.record.Dirs
+	if len(s.record.Written[key]) == 0 {
+		key = c.client.entryKey()
 	}
-	if !s.exists() {
-		s, entry = entry, nil
-	}
-	var paths []string
-	for _, r := range s.record.Files {
-		paths = append(paths, r.File)
-	}
-	dirs := s.record.Dirs
-	server := part{file: c.client.file(c.places), at: []string{c.client.key, serverName}}
-	if s.exists() {
-		err = s.undo(c.force)
+	paths := []string{server.file}
+	if list := s.record.Written[key]; len(list) > 0 {
+		paths = nil
+		for _, w := range list {
+			paths = append(paths, w.File)
+		}
+		err = s.undo(key, c.force)
 	} else {
-		paths = []string{server.file}
 		err = c.takeServer(s.files, server)
 	}
 	if err != nil {
 		return err
 	}
-	if err := c.do(s, paths...); err != nil {
-		return err
-	}
-	if err := s.handOn(c.cmd.Context(), removeEmpty(dirs)); err != nil {
-		return err
-	}
 	f, err := s.files.file(server.file)
-	switch {
-	case err != nil:
-	case server.found(f.is) == "":
-		if entry != nil && entry.exists() {
-			return c.takeBack() // its entry is gone, and its record is still there
-		}
-	default:
+	if err != nil {
+		return err
+	}
+	entryIsLeft := server.found(f.is) != ""
+	if !entryIsLeft { // and is not taken out by another --remove
+		err = s.undo(c.client.entryKey(), c.force)
+	}
+	if err == nil {
+		err = c.do(s, 1, paths...)
+	}
+	if err == nil {
+		removeEmpty(dirs)
+	}
+	if err == nil && entryIsLeft {
 		fmt.Fprintf(c.cmd.ErrOrStderr(), "pagewire: %s has had its entry before --live, and keeps it; "+
 			"--remove once more takes it out\n", server.file)
 	}
 	return err
 }
 
-// takeServer takes out an entry that is not on record. It is ours if it starts serve, or leads to where serve answers.
+// takeServer takes out an entry that is not on record. It is ours if it starts serve, or is its address.
 func (c *configuration) takeServer(files *fileChange, server part) error {
 	f, err := files.file(server.file)
 	if err != nil || f.is == nil {
@@ -274,16 +267,21 @@ func (c *configuration) takeServer(files *fileChange, server part) error {
 	}
 	is := server.found(f.is)
 	if !c.force && is != "" && !strings.Contains(is, "serve") && !strings.Contains(is, "/mcp") {
-		return server.said(errEdited, c.client.name)
+		return server.explain(errEdited, c.client.name)
 	}
 	if f.is, err = server.take(f.is, nil, true); err != nil {
-		return server.said(err, c.client.name)
+		return server.explain(err, c.client.name)
 	}
 	return nil
 }
 
-// do changes the files, and says what came of it.
-func (c *configuration) do(s *setup, paths ...string) error {
+// do changes the files and the record, and prints the result. order is the record's place in the change.
+func (c *configuration) do(s *setup, order int, paths ...string) error {
+	if len(s.files.changed()) > 0 || order > 0 {
+		if err := s.save(order); err != nil {
+			return err
+		}
+	}
 	if len(s.files.changed()) == 0 {
 		has := "has it already"
 		if c.remove {

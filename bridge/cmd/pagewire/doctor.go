@@ -75,24 +75,18 @@ func doctorCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var all []finding
 			failed := 0
-			err := interruptible(cmd.Context(), func() error {
-				for _, check := range checks {
-					f := check.run(cmd.Context(), c)
-					f.Check = check.name
-					if f.Status == "fail" {
-						failed++
-					}
-					all = append(all, f)
+			for _, check := range checks {
+				f := check.run(cmd.Context(), c)
+				f.Check = check.name
+				if f.Status == "fail" {
+					failed++
 				}
-				all = append(all, programs()...)
-				return nil
-			})
+				all = append(all, f)
+			}
 			if cmd.Context().Err() != nil {
-				err = errInterrupted
+				return errors.New("interrupted")
 			}
-			if err != nil {
-				return err
-			}
+			all = append(all, programs()...)
 			if err := printFindings(cmd.OutOrStdout(), all, asJSON); err != nil {
 				return err
 			}
@@ -112,10 +106,8 @@ func doctorCommand() *cobra.Command {
 
 func printFindings(to io.Writer, all []finding, asJSON bool) error {
 	if asJSON {
-		out := json.NewEncoder(to)
-		out.SetEscapeHTML(false)
-		out.SetIndent("", "  ")
-		return out.Encode(all)
+		_, err := io.WriteString(to, indentedJSON(all))
+		return err
 	}
 	table := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
 	for _, f := range all {
@@ -287,7 +279,7 @@ func (c client) findNotifier(p places) finding {
 	if _, err := settings(c.file(p)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return warn(err.Error(), "mend that: until then "+c.title+" may not read its settings, and config refuses them")
 	}
-	has := part{file: c.file(p), at: []string{c.key, serverName}}.has()
+	has := part{file: c.file(p), At: []string{c.key, serverName}}.has()
 	if c.notifier == nil {
 		if !has {
 			return warn(c.title+" does not know of pagewire",
@@ -296,7 +288,7 @@ func (c client) findNotifier(p places) finding {
 		return ok(c.title + ": results of tools say what has changed; nothing else is known that would")
 	}
 	if !has && c.notifier.server != nil {
-		has = part{file: c.notifier.server(p), at: []string{c.key, serverName}}.has()
+		has = part{file: c.notifier.server(p), At: []string{c.key, serverName}}.has()
 	}
 	live := "pagewire config " + c.name + " --live"
 	there, parts := 0, c.notifier.parts(c.name, p, command{goos: p.goos})

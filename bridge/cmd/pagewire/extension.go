@@ -3,7 +3,6 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -20,55 +19,58 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/pages/extension"
 )
 
-// A chromium is a browser that takes the extension: where it looks for native hosts.
-type chromium struct {
-	name string
-	// linux is below the user's configuration directory, mac below Library/Application Support; both hold the
-	// browser's profiles.
-	linux, mac string
-	// windows is below HKEY_CURRENT_USER\Software.
-	windows string
+// A knownBrowser takes the extension, and looks for native hosts in directories below those of the user's settings; on
+// Windows in the registry, below HKEY_CURRENT_USER\Software.
+type knownBrowser struct {
+	name, linux, mac, windows string
+	firefox                   bool // its manifest has another format
 }
 
-// chromiums are the browsers that are known. Their directories on Linux are proved with Chromium; those on macOS and
-// the keys on Windows are as their makers document them, and not tried.
-var chromiums = []chromium{
-	{"Chrome", "google-chrome", "Google/Chrome", `Google\Chrome`},
-	{"Chromium", "chromium", "Chromium", `Chromium`},
-	{"Edge", "microsoft-edge", "Microsoft Edge", `Microsoft\Edge`},
-	{"Brave", "BraveSoftware/Brave-Browser", "BraveSoftware/Brave-Browser", `BraveSoftware\Brave-Browser`},
+// The directories on Linux are proved with Chromium and Firefox. Those on macOS and the keys on Windows are as the makers
+// document them, and not tried.
+var knownBrowsers = []knownBrowser{
+	{"Chrome", "google-chrome/NativeMessagingHosts", "Google/Chrome", `Google\Chrome`, false},
+	{"Chromium", "chromium/NativeMessagingHosts", "Chromium", `Chromium`, false},
+	{"Edge", "microsoft-edge/NativeMessagingHosts", "Microsoft Edge", `Microsoft\Edge`, false},
+	{"Brave", "BraveSoftware/Brave-Browser/NativeMessagingHosts", "BraveSoftware/Brave-Browser",
+		`BraveSoftware\Brave-Browser`, false},
+	{"Firefox", "mozilla/native-messaging-hosts", "Mozilla", `Mozilla`, true},
 }
 
 const hostFile = extension.HostName + ".json"
 
-// profiles is where a browser keeps its profiles.
-func (c chromium) profiles(p places) string {
-	if p.goos == "darwin" {
-		return filepath.Join(p.home, "Library", "Application Support", filepath.FromSlash(c.mac))
-	}
-	return filepath.Join(p.xdg(), filepath.FromSlash(c.linux))
+// A hostPlace is where one browser looks.
+type hostPlace struct {
+	browser string
+	dir     string // of the file
+	key     string // of the registry, on Windows
+	firefox bool
 }
 
-func (c chromium) key() string {
-	return `HKCU\Software\` + c.windows + `\NativeMessagingHosts\` + extension.HostName
-}
+func (h hostPlace) file() string { return filepath.Join(h.dir, hostFile) }
 
-// firefoxPlaces are where Firefox looks: on Linux in the user's configuration directory, since version 147, unless
-// there is a directory of the older ones. The older one is proved; the others are as Mozilla documents them, and not
-// tried.
-func firefoxPlaces(p places) []hostPlace {
-	at := func(key string, parts ...string) hostPlace {
-		return hostPlace{browser: "Firefox", dir: filepath.Join(parts...), key: key, firefox: true}
+// hostPlaces are those of all browsers that are known.
+func hostPlaces(p places) (all []hostPlace) {
+	for _, b := range knownBrowsers {
+		h := hostPlace{browser: b.name, firefox: b.firefox}
+		switch p.goos {
+		case "windows": // files of our own, which the keys name; a key of a browser that is not there does no harm
+			h.dir = filepath.Join(p.home, "AppData", "Local", "Pagewire")
+			if b.firefox {
+				h.dir = filepath.Join(h.dir, b.name)
+			}
+			h.key = `HKCU\Software\` + b.windows + `\NativeMessagingHosts\` + extension.HostName
+		case "darwin":
+			h.dir = filepath.Join(p.home, "Library", "Application Support", b.mac, "NativeMessagingHosts")
+		default:
+			if b.firefox { // before version 147, which uses this directory too if it exists
+				all = append(all, hostPlace{b.name, filepath.Join(p.home, ".mozilla", "native-messaging-hosts"), "", true})
+			}
+			h.dir = filepath.Join(p.xdg(), b.linux)
+		}
+		all = append(all, h)
 	}
-	switch p.goos {
-	case "windows":
-		return []hostPlace{at(`HKCU\Software\Mozilla\NativeMessagingHosts\`+extension.HostName,
-			p.home, "AppData", "Local", "Pagewire", "Firefox")}
-	case "darwin":
-		return []hostPlace{at("", p.home, "Library", "Application Support", "Mozilla", "NativeMessagingHosts")}
-	}
-	return []hostPlace{at("", p.home, ".mozilla", "native-messaging-hosts"),
-		at("", p.xdg(), "mozilla", "native-messaging-hosts")}
+	return all
 }
 
 // hostManifest is what a browser wants to know of a native host. Chromium wants origins, Firefox the names of
@@ -98,12 +100,7 @@ func manifestFor(binary string, firefox bool) []byte {
 	} else {
 		m.AllowedOrigins = []string{extension.ExtensionOrigin + "/"}
 	}
-	var text bytes.Buffer
-	out := json.NewEncoder(&text)
-	out.SetEscapeHTML(false)
-	out.SetIndent("", "  ")
-	_ = out.Encode(m) // plain text
-	return text.Bytes()
+	return []byte(indentedJSON(m))
 }
 
 func extensionCommand() *cobra.Command {
@@ -137,9 +134,7 @@ func extensionCommand() *cobra.Command {
 			if err := makeSecret(); err != nil {
 				return err
 			}
-			return interruptible(cmd.Context(), func() error {
-				return forHosts(dir, func(h hostPlace) error { return h.install(cmd, binary, force) })
-			})
+			return forHosts(dir, func(h hostPlace) error { return h.install(cmd, binary, force) })
 		},
 	}
 	install.Flags().BoolVar(&force, "force", false, "replace a file that names another program")
@@ -149,12 +144,10 @@ func extensionCommand() *cobra.Command {
 		Example: "  pagewire extension uninstall",
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return interruptible(cmd.Context(), func() error {
-				if err := forHosts(dir, func(h hostPlace) error { return h.uninstall(cmd) }); err != nil || dir != "" {
-					return err // other browsers may go on
-				}
-				return removeSecret(cmd)
-			})
+			if err := forHosts(dir, func(h hostPlace) error { return h.uninstall(cmd) }); err != nil || dir != "" {
+				return err // other browsers may go on
+			}
+			return removeSecret(cmd)
 		},
 	}
 	for _, c := range []*cobra.Command{install, uninstall} {
@@ -190,18 +183,8 @@ func removeSecret(cmd *cobra.Command) error {
 	return remove(cmd, secret)
 }
 
-// A hostPlace is where one browser looks.
-type hostPlace struct {
-	browser string
-	dir     string // of the file
-	key     string // of the registry, on Windows
-	firefox bool   // and its manifest is Firefox's
-}
-
-func (h hostPlace) file() string { return filepath.Join(h.dir, hostFile) }
-
-// hostPlaces are those of the browsers that are there, or that of one directory of profiles.
-func hostPlaces(p places, dir string) ([]hostPlace, error) {
+// usedPlaces are those of the browsers that have been run, or that of one directory of profiles.
+func usedPlaces(p places, dir string) ([]hostPlace, error) {
 	switch {
 	case dir != "" && p.goos == "windows":
 		return nil, hintError{errors.New("browsers on Windows look for native hosts in the registry, and not in a " +
@@ -209,22 +192,10 @@ func hostPlaces(p places, dir string) ([]hostPlace, error) {
 	case dir != "":
 		dir, err := filepath.Abs(dir)
 		return []hostPlace{{browser: dir, dir: filepath.Join(dir, "NativeMessagingHosts")}}, err
-	case p.goos == "windows":
-		// One file, which each browser's key names. A key of a browser that is not there does no harm.
-		var all []hostPlace
-		for _, c := range chromiums {
-			all = append(all, hostPlace{browser: c.name, dir: filepath.Join(p.home, "AppData", "Local", "Pagewire"),
-				key: c.key()})
-		}
-		return append(all, firefoxPlaces(p)...), nil
 	}
-	var all []hostPlace
-	for _, c := range chromiums {
-		all = append(all, hostPlace{browser: c.name, dir: filepath.Join(c.profiles(p), "NativeMessagingHosts")})
-	}
-	all = slices.DeleteFunc(append(all, firefoxPlaces(p)...), func(h hostPlace) bool {
-		_, err := os.Stat(filepath.Dir(h.dir)) // what the browser keeps for its user
-		return err != nil
+	all := slices.DeleteFunc(hostPlaces(p), func(h hostPlace) bool {
+		_, err := os.Stat(filepath.Dir(h.dir)) // where the browser keeps its profiles
+		return err != nil && h.key == ""
 	})
 	if len(all) == 0 {
 		return nil, hintError{errors.New("none of Chrome, Chromium, Edge, Brave and Firefox has a profile here"),
@@ -238,7 +209,7 @@ func forHosts(dir string, do func(hostPlace) error) error {
 	if err != nil {
 		return err
 	}
-	all, err := hostPlaces(places{runtime.GOOS, home, os.Getenv}, dir)
+	all, err := usedPlaces(places{runtime.GOOS, home, os.Getenv}, dir)
 	if err != nil {
 		return err
 	}
@@ -304,7 +275,7 @@ func remove(cmd *cobra.Command, path string) error {
 
 // checkHost says whether a browser could start the native host.
 func checkHost(home string) finding {
-	all, err := hostPlaces(places{runtime.GOOS, home, os.Getenv}, "")
+	all, err := usedPlaces(places{runtime.GOOS, home, os.Getenv}, "")
 	if err != nil {
 		return ok("no browser here has a profile: the extension is not in use")
 	}

@@ -135,28 +135,32 @@ func TestExtensionInstallForFirefox(t *testing.T) {
 func TestExtensionPlacesOfTheSystems(t *testing.T) {
 	none := func(string) string { return "" }
 	for goos, want := range map[string][]string{
-		"linux": {"/home/ada/.config/google-chrome", "/home/ada/.config/chromium", "/home/ada/.config/microsoft-edge",
-			"/home/ada/.config/BraveSoftware/Brave-Browser"},
-		"darwin": {"/home/ada/Library/Application Support/Google/Chrome",
-			"/home/ada/Library/Application Support/Chromium", "/home/ada/Library/Application Support/Microsoft Edge",
-			"/home/ada/Library/Application Support/BraveSoftware/Brave-Browser"},
+		"linux": {".config/google-chrome/NativeMessagingHosts", ".config/chromium/NativeMessagingHosts",
+			".config/microsoft-edge/NativeMessagingHosts",
+			".config/BraveSoftware/Brave-Browser/NativeMessagingHosts", ".mozilla/native-messaging-hosts",
+			".config/mozilla/native-messaging-hosts"},
+		"darwin": {"Library/Application Support/Google/Chrome/NativeMessagingHosts",
+			"Library/Application Support/Chromium/NativeMessagingHosts",
+			"Library/Application Support/Microsoft Edge/NativeMessagingHosts",
+			"Library/Application Support/BraveSoftware/Brave-Browser/NativeMessagingHosts",
+			"Library/Application Support/Mozilla/NativeMessagingHosts"},
 	} {
 		var got []string
-		for _, c := range chromiums {
-			got = append(got, filepath.ToSlash(c.profiles(places{goos, "/home/ada", none})))
+		for _, h := range hostPlaces(places{goos, "/home/ada", none}) {
+			got = append(got, strings.TrimPrefix(filepath.ToSlash(h.dir), "/home/ada/"))
 		}
 		if !slices.Equal(got, want) {
 			t.Errorf("%s: %q", goos, got)
 		}
 	}
-	all, err := hostPlaces(places{"windows", `C:\Users\ada`, none}, "")
+	all, err := usedPlaces(places{"windows", `C:\Users\ada`, none}, "")
 	if err != nil || len(all) != 5 ||
 		all[0].key != `HKCU\Software\Google\Chrome\NativeMessagingHosts\com.pagewire.host` ||
 		all[2].key != `HKCU\Software\Microsoft\Edge\NativeMessagingHosts\com.pagewire.host` ||
 		all[4].key != `HKCU\Software\Mozilla\NativeMessagingHosts\com.pagewire.host` || all[4].dir == all[0].dir {
 		t.Errorf("windows: %+v, %v", all, err)
 	}
-	if _, err := hostPlaces(places{"windows", `C:\Users\ada`, none}, `D:\profile`); err == nil {
+	if _, err := usedPlaces(places{"windows", `C:\Users\ada`, none}, `D:\profile`); err == nil {
 		t.Error("a directory of profiles on Windows is no error, though no browser looks there")
 	}
 }

@@ -6,107 +6,192 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 
 	"github.com/tailscale/hujson"
 )
 
-// putJSON puts a part into the JSON text of a configuration. Comments and trailing commas are accepted, and all bytes
-// but those of the part stay as they are.
+// putJSON puts a part into JSON with comments and trailing commas. All bytes but those of the part stay as they are.
 func putJSON(text []byte, p part, force bool) ([]byte, error) {
 	d, err := parseJSON(text)
 	if err != nil {
 		return nil, err
 	}
-	chain, rest, err := d.walk(p)
+	chain, missing, err := d.walk(p)
 	if err != nil {
 		return nil, err
 	}
 	c := chain[len(chain)-1]
-	if len(rest) > 0 {
-		d.add(c, rest[0], nested(rest[1:], p.leaf()))
-		return d.pack(), nil
+	if len(missing) > 0 {
+		value := p.Value
+		if p.List {
+			value = []any{value}
+		}
+		for _, name := range slices.Backward(missing[1:]) {
+			value = entry{{name, value}}
+		}
+		return d.add(c, missing[0], value), nil
 	}
-	found, same, err := d.look(c, p)
+	i, same, err := d.look(c, p)
 	switch {
 	case err != nil:
 		return nil, err
 	case same:
 		return text, nil
-	case found < 0:
-		d.add(c, p.name(), p.value)
+	case i < 0 && p.List:
+		return d.add(c, "", p.Value), nil
+	case i < 0:
+		return d.add(c, p.At[len(p.At)-1], p.Value), nil
 	case !force:
 		return nil, errOther
-	default:
-		indent := d.indentOf(c) + d.unit()
-		c.value(found).Value = hujson.Literal(jsonValue(p.value, indent, d.unit(), d.newline()))
 	}
-	return d.pack(), nil
+	return d.splice(c.items[i].value.StartOffset, c.items[i].value.EndOffset, d.write(c, p.Value)), nil
 }
 
-// takeJSON takes a part out again, and with it the objects and lists that are empty then and were not there before: in
-// base, the text as it was then, or by what the part says.
+// takeJSON takes a part out again. Objects and lists that are empty then go too, if base does not have them.
 func takeJSON(text, base []byte, p part, force bool) ([]byte, error) {
 	d, err := parseJSON(text)
 	if err != nil {
 		return nil, err
 	}
-	chain, rest, err := d.walk(p)
-	if err != nil || len(rest) > 0 {
+	chain, missing, err := d.walk(p)
+	if err != nil || len(missing) > 0 {
 		return text, err
 	}
-	found, same, err := d.look(chain[len(chain)-1], p)
+	at := len(chain) - 1
+	i, same, err := d.look(chain[at], p)
 	switch {
-	case err != nil || found < 0:
+	case err != nil || i < 0:
 		return text, err
 	case !same && !force:
 		return nil, errEdited
 	}
-	had := max(depth(base, p), p.held)
-	at := len(chain) - 1
-	for ; at > had && chain[at].len() == 1; at-- {
-		found, _ = chain[at-1].find(p.at[at-1]) // walk has found it
+	for had := depth(base, p); at > had && len(chain[at].items) == 1; at-- {
+		i, _ = chain[at-1].find(p.At[at-1]) // walk has found it
 	}
-	chain[at].cut(found)
-	return d.pack(), nil
+	return d.cut(chain[at], i), nil
 }
 
-// depth is how many of the objects and lists that lead to a part a text has.
+// foundJSON is what a text has under a part's name; "" for nothing.
+func foundJSON(text []byte, p part) string {
+	d, err := parseJSON(text)
+	if err != nil {
+		return ""
+	}
+	chain, missing, err := d.walk(p)
+	if err != nil || len(missing) > 0 {
+		return ""
+	}
+	c := chain[len(chain)-1]
+	i, _, err := d.look(c, p)
+	if err != nil || i < 0 {
+		return ""
+	}
+	return d.source(c.items[i].value)
+}
+
+// depth is how many of the objects and lists that contain a part a text has, without the root.
 func depth(text []byte, p part) int {
 	d, err := parseJSON(text)
 	if err != nil {
 		return 0
 	}
 	chain, _, err := d.walk(p)
-	if err != nil {
-		return 0
-	}
-	return len(chain) - 1
+	return max(len(chain), 1) - 1
 }
 
-// nested is a value below names that are not there yet.
-func nested(names []string, value any) any {
-	for i := len(names) - 1; i >= 0; i-- {
-		value = entry{{names[i], value}}
-	}
-	return value
+// A document is a JSON text with comments, behind a byte order mark if it has one.
+type document struct {
+	mark, text []byte
+	root       hujson.Value
 }
 
-// walk goes from the root to what holds a part, as far as it is there: what it came through, and the names that are
-// missing.
-func (d *document) walk(p part) (chain []container, rest []string, err error) {
-	at, what, names := &d.root, "the file", p.holders()
+var byteOrderMark = []byte("\xef\xbb\xbf")
+
+// parseJSON parses a text. A blank one is an object without members.
+func parseJSON(text []byte) (*document, error) {
+	d := &document{text: bytes.TrimPrefix(text, byteOrderMark)}
+	d.mark = text[:len(text)-len(d.text)]
+	if len(bytes.TrimSpace(d.text)) == 0 {
+		d.text = []byte("{}\n")
+	}
+	var err error
+	// hujson wants the end of a line behind each comment, and the last one may have none.
+	if d.root, err = hujson.Parse(append(slices.Clip(d.text), '\n')); err != nil {
+		return nil, fmt.Errorf("it is no JSON: %s", strings.TrimPrefix(err.Error(), "hujson: "))
+	}
+	return d, nil
+}
+
+func (d *document) source(v hujson.Value) string { return string(d.text[v.StartOffset:v.EndOffset]) }
+
+func (d *document) splice(from, to int, with string) []byte {
+	return slices.Concat(d.mark, splice(d.text, from, to, with))
+}
+
+// A container is an object or a list.
+type container struct {
+	hujson.Value
+	items []item
+}
+
+// An item is a member of an object or an element of a list.
+type item struct {
+	name  string
+	begin int // of the name, or of the element
+	value hujson.Value
+}
+
+// comma is the offset of the comma behind an item, or -1 for the last one without.
+func (c container) comma(i int) int {
+	if i < 0 || i == len(c.items)-1 && c.items[i].value.AfterExtra == nil {
+		return -1
+	}
+	return c.items[i].value.EndOffset + len(c.items[i].value.AfterExtra)
+}
+
+func contain(v hujson.Value) (c container) {
+	c.Value = v
+	switch in := v.Value.(type) {
+	case *hujson.Object:
+		for _, m := range in.Members {
+			c.items = append(c.items, item{m.Name.Value.(hujson.Literal).String(), m.Name.StartOffset, m.Value})
+		}
+	case *hujson.Array:
+		for _, v := range in.Elements {
+			c.items = append(c.items, item{"", v.StartOffset, v})
+		}
+	}
+	return c
+}
+
+// find is the index of a member, or -1.
+func (c container) find(name string) (at int, err error) {
+	at = -1
+	for i, m := range c.items {
+		if m.name == name && at >= 0 {
+			return -1, fmt.Errorf("%s is there twice", quotedJSON(name))
+		} else if m.name == name {
+			at = i
+		}
+	}
+	return at, nil
+}
+
+// walk goes from the root towards a part: chain is what contains it, as far as that exists, and missing the names of
+// the rest.
+func (d *document) walk(p part) (chain []container, missing []string, err error) {
+	at, what, names := d.root, "the file", p.holders()
 	for i := 0; ; i++ {
 		kind, kindName := hujson.Kind('{'), "object"
-		if p.list && i == len(names) {
+		if p.List && i == len(names) {
 			kind, kindName = '[', "list"
 		}
 		if at.Value.Kind() != kind {
 			return nil, nil, fmt.Errorf("%s holds no %s", what, kindName)
 		}
-		c := container{at}
+		c := contain(at)
 		if chain = append(chain, c); i == len(names) {
 			return chain, nil, nil
 		}
@@ -115,34 +200,33 @@ func (d *document) walk(p part) (chain []container, rest []string, err error) {
 			return nil, nil, err
 		}
 		if next < 0 {
-			return chain, p.at[i:], nil
+			return chain, p.At[i:], nil
 		}
-		at, what = c.value(next), quotedJSON(names[i])
+		at, what = c.items[next].value, quotedJSON(names[i])
 	}
 }
 
-// look finds a part in what holds it: where, or -1, and whether it says the same. It may say more: a client's own
-// settings for the server.
+// look finds a part in its container: the index or -1, and whether it has the value.
 func (d *document) look(c container, p part) (at int, same bool, err error) {
-	want := generic(p.value)
-	if !p.list {
-		if at, err = c.find(p.name()); at < 0 || err != nil {
+	want := generic(p.Value)
+	if !p.List {
+		if at, err = c.find(p.At[len(p.At)-1]); at < 0 || err != nil {
 			return at, false, err
 		}
-		return at, within(want, decoded(*c.value(at))), nil
+		return at, includes(decoded(c.items[at].value), want), nil
 	}
 	at = -1
-	for i := range c.len() {
-		if v := c.value(i); within(want, decoded(*v)) {
+	for i, element := range c.items {
+		if includes(decoded(element.value), want) {
 			return i, true, nil
-		} else if p.ours(d.source(v)) {
+		} else if p.ours([]byte(d.source(element.value))) {
 			at = i
 		}
 	}
 	return at, false, nil
 }
 
-// decoded is what a value says.
+// decoded is a value as encoding/json decodes it.
 func decoded(v hujson.Value) (value any) {
 	v = v.Clone()
 	v.Standardize()
@@ -150,44 +234,100 @@ func decoded(v hujson.Value) (value any) {
 	return value
 }
 
-// within reports whether a value that is there says what is wanted, or more.
-func within(want, is any) bool {
-	members, ok := want.(map[string]any)
-	if !ok {
-		return reflect.DeepEqual(want, is)
+// add puts a member, or an element if name is "", behind the last one and the comments there.
+func (d *document) add(c container, name string, v any) []byte {
+	text, last := d.write(c, v), len(c.items)-1
+	if name != "" {
+		text = quotedJSON(name) + ": " + text
 	}
-	has, ok := is.(map[string]any)
-	for name, value := range members {
-		got, there := has[name]
-		if name == "type" && !there {
-			continue // it goes without saying
-		}
-		if !there || !reflect.DeepEqual(value, got) {
-			return false
+	end := c.EndOffset - 1 // of the bracket
+	at := len(bytes.TrimRight(d.text[:end], " \t\r\n"))
+	text = newlineOf(d.text) + d.indentOf(c) + d.unit() + text
+	if c.comma(last) >= 0 { // a trailing comma, as its user likes it
+		text += ","
+	}
+	if !bytes.Contains(d.text[at:end], []byte("\n")) { // all of it was on one line
+		at = end
+		text += newlineOf(d.text) + d.indentOf(c)
+	}
+	if last >= 0 && c.comma(last) < 0 {
+		comma := c.items[last].value.EndOffset
+		text = "," + string(d.text[comma:at]) + text
+		return d.splice(comma, at, text)
+	}
+	return d.splice(at, at, text)
+}
+
+// cut takes an item out, with its comma and the line that it leaves empty.
+func (d *document) cut(c container, i int) []byte {
+	from, to := c.items[i].begin, c.items[i].value.EndOffset
+	comma := c.comma(i)
+	if comma >= 0 {
+		to = comma + 1
+	}
+	line := len(bytes.TrimRight(d.text[:from], " \t"))
+	if rest := bytes.TrimLeft(d.text[to:], " \t\r"); bytes.HasPrefix(rest, []byte("\n")) {
+		from = len(bytes.TrimSuffix(bytes.TrimSuffix(d.text[:line], []byte("\n")), []byte("\r")))
+		to = len(d.text) - len(rest)
+		if bytes.HasSuffix(d.text[:to], []byte("\r")) {
+			to--
 		}
 	}
-	return ok
+	if before := c.comma(i - 1); comma < 0 && before >= 0 {
+		return d.splice(before, to, string(d.text[before+1:from]))
+	}
+	return d.splice(from, to, "")
+}
+
+// indentOf is the indentation of the line in which a container begins.
+func (d *document) indentOf(c container) string {
+	line := d.text[bytes.LastIndexByte(d.text[:c.StartOffset], '\n')+1 : c.StartOffset]
+	return string(line[:len(line)-len(bytes.TrimLeft(line, " \t"))])
+}
+
+// unit is one step of indentation, as the first member has it.
+func (d *document) unit() string {
+	root := contain(d.root)
+	end := d.root.EndOffset - 1
+	if len(root.items) > 0 {
+		end = root.items[0].begin
+	}
+	before := d.text[d.root.StartOffset+1 : end]
+	indent := before[bytes.LastIndexByte(before, '\n')+1:]
+	if len(indent) == len(before) || len(indent) == 0 || len(bytes.TrimSpace(indent)) > 0 {
+		return "  "
+	}
+	return string(indent)
+}
+
+// write writes the value of an item of c.
+func (d *document) write(c container, v any) string {
+	return jsonValue(v, d.indentOf(c)+d.unit(), d.unit(), newlineOf(d.text))
 }
 
 // jsonText is a value as a file of its own.
 func jsonText(v any) string { return jsonValue(v, "", "  ", "\n") + "\n" }
 
-// jsonValue writes a value over several lines, the first of which stands after indent. Lists of words and headers take
-// one line.
+// jsonValue writes a value over several lines, the first of which begins with indent. A list of strings and a header
+// are on one line.
 func jsonValue(v any, indent, unit, newline string) string {
 	var items []string
 	inner := func(v any) string { return jsonValue(v, indent+unit, unit, newline) }
+	between := newline + indent + unit
+	over := func(open, end string) string {
+		return open + between + strings.Join(items, ","+between) + newline + indent + end
+	}
 	switch v := v.(type) {
 	case entry:
 		for _, m := range v {
 			items = append(items, quotedJSON(m.name)+": "+inner(m.value))
 		}
-		return "{" + lines(items, indent, unit, newline) + "}"
+		return over("{", "}")
 	case []any:
 		for _, one := range v {
 			items = append(items, inner(one))
 		}
-		return "[" + lines(items, indent, unit, newline) + "]"
+		return over("[", "]")
 	case []string:
 		for _, s := range v {
 			items = append(items, quotedJSON(s))
@@ -199,169 +339,6 @@ func jsonValue(v any, indent, unit, newline string) string {
 	return quotedJSON(v)
 }
 
-func lines(items []string, indent, unit, newline string) string {
-	between := newline + indent + unit
-	return between + strings.Join(items, ","+between) + newline + indent
-}
-
 func quotedJSON(v any) string {
-	var b bytes.Buffer
-	out := json.NewEncoder(&b)
-	out.SetEscapeHTML(false)
-	_ = out.Encode(v) // a string always can be
-	return strings.TrimSuffix(b.String(), "\n")
-}
-
-// A document is a JSON text with comments, behind a byte order mark if it has one.
-type document struct {
-	mark, text []byte
-	root       hujson.Value
-}
-
-var byteOrderMark = []byte("\xef\xbb\xbf")
-
-// parseJSON parses a text. One that is blank is an object without members.
-func parseJSON(text []byte) (*document, error) {
-	d := &document{text: bytes.TrimPrefix(text, byteOrderMark)}
-	d.mark = text[:len(text)-len(d.text)]
-	if len(bytes.TrimSpace(d.text)) == 0 {
-		d.text = []byte("{}\n")
-	}
-	var err error
-	// hujson wants a line's end behind each comment, and the last one may have none.
-	if d.root, err = hujson.Parse(append(slices.Clip(d.text), '\n')); err != nil {
-		return nil, fmt.Errorf("it is no JSON: %s", strings.TrimPrefix(err.Error(), "hujson: "))
-	}
-	return d, nil
-}
-
-func (d *document) pack() []byte {
-	return slices.Concat(d.mark, bytes.TrimSuffix(d.root.Pack(), []byte("\n")))
-}
-
-// source is a value as the text has it.
-func (d *document) source(v *hujson.Value) []byte { return d.text[v.StartOffset:v.EndOffset] }
-
-// add puts a member, or with the name "" an element, behind the last one, and behind the comments there.
-func (d *document) add(c container, name string, v any) {
-	indent := d.indentOf(c)
-	inner := d.newline() + indent + d.unit()
-	value := hujson.Value{Value: hujson.Literal(jsonValue(v, indent+d.unit(), d.unit(), d.newline()))}
-	trails := c.len() > 0 && c.value(c.len()-1).AfterExtra != nil
-	if trails { // as the others have it
-		value.AfterExtra = hujson.Extra{}
-	}
-	end := c.before(c.len())
-	comments := bytes.TrimRight(*end, " \t\r\n")
-	space := (*end)[len(comments):]
-	if !bytes.Contains(space, []byte("\n")) { // all of it was in one line
-		comments, space = *end, hujson.Extra(d.newline()+indent)
-	}
-	before := append(slices.Clip(comments), inner...)
-	switch in := c.Value.Value.(type) {
-	case *hujson.Object:
-		key := hujson.Value{BeforeExtra: before, Value: hujson.Literal(quotedJSON(name))}
-		value.BeforeExtra = hujson.Extra(" ")
-		in.Members = append(in.Members, hujson.ObjectMember{Name: key, Value: value})
-	case *hujson.Array:
-		value.BeforeExtra = before
-		in.Elements = append(in.Elements, value)
-	}
-	*c.before(c.len()) = space
-}
-
-// A container is an object or a list.
-type container struct{ *hujson.Value }
-
-func (c container) len() int {
-	if in, ok := c.Value.Value.(*hujson.Array); ok {
-		return len(in.Elements)
-	}
-	return len(c.Value.Value.(*hujson.Object).Members)
-}
-
-func (c container) value(i int) *hujson.Value {
-	if in, ok := c.Value.Value.(*hujson.Array); ok {
-		return &in.Elements[i]
-	}
-	return &c.Value.Value.(*hujson.Object).Members[i].Value
-}
-
-// before is what stands before a member or an element, or behind the last one.
-func (c container) before(i int) *hujson.Extra {
-	switch in := c.Value.Value.(type) {
-	case *hujson.Array:
-		if i == len(in.Elements) {
-			return &in.AfterExtra
-		}
-		return &in.Elements[i].BeforeExtra
-	case *hujson.Object:
-		if i < len(in.Members) {
-			return &in.Members[i].Name.BeforeExtra
-		}
-		return &in.AfterExtra
-	}
-	return nil
-}
-
-// find is the index of a member, or -1.
-func (c container) find(name string) (at int, err error) {
-	at = -1
-	for i, m := range c.Value.Value.(*hujson.Object).Members {
-		if m.Name.Value.(hujson.Literal).String() != name {
-			continue
-		}
-		if at >= 0 {
-			return -1, fmt.Errorf("%s is there twice", quotedJSON(name))
-		}
-		at = i
-	}
-	return at, nil
-}
-
-// cut takes a member or an element out, with its comma and the line that it leaves empty: what add has put there is
-// gone.
-func (c container) cut(i int) {
-	last, kept, behind := c.len()-1, *c.before(i), c.before(i+1)
-	if bytes.HasPrefix(bytes.TrimLeft(*behind, " \t\r"), []byte("\n")) {
-		kept = bytes.TrimSuffix(bytes.TrimSuffix(bytes.TrimRight(kept, " \t"), []byte("\n")), []byte("\r"))
-	}
-	if i == last && i > 0 { // the comma before it is the trailing one, or none
-		before := c.value(i - 1)
-		if c.value(i).AfterExtra == nil {
-			kept, before.AfterExtra = slices.Concat(before.AfterExtra, kept), nil
-		} else if before.AfterExtra == nil {
-			before.AfterExtra = hujson.Extra{}
-		}
-	}
-	*behind = slices.Concat(kept, *behind)
-	switch in := c.Value.Value.(type) {
-	case *hujson.Object:
-		in.Members = slices.Delete(in.Members, i, i+1)
-	case *hujson.Array:
-		in.Elements = slices.Delete(in.Elements, i, i+1)
-	}
-}
-
-// indentOf is what stands before the line in which an object or a list begins.
-func (d *document) indentOf(c container) string {
-	line := d.text[bytes.LastIndexByte(d.text[:c.StartOffset], '\n')+1 : c.StartOffset]
-	return string(line[:len(line)-len(bytes.TrimLeft(line, " \t"))])
-}
-
-// unit is one step of indentation, as the first member has it.
-func (d *document) unit() string {
-	before := *container{&d.root}.before(0)
-	indent := before[bytes.LastIndexByte(before, '\n')+1:]
-	if len(indent) == len(before) || len(indent) == 0 || len(bytes.TrimSpace(indent)) > 0 {
-		return "  "
-	}
-	return string(indent)
-}
-
-func (d *document) newline() string {
-	if bytes.Contains(d.text, []byte("\r\n")) {
-		return "\r\n"
-	}
-	return "\n"
+	return strings.TrimSuffix(encodedJSON(v, ""), "\n")
 }

@@ -3,8 +3,8 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
+	"io"
 	"text/tabwriter"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -52,9 +52,8 @@ func lsCommand() *cobra.Command {
 					true})
 			}
 			if asJSON {
-				out := json.NewEncoder(visible{cmd.OutOrStdout()})
-				out.SetIndent("", "  ")
-				return out.Encode(list)
+				_, err := io.WriteString(visible{cmd.OutOrStdout()}, indentedJSON(list))
+				return err
 			}
 			if len(list) == 0 {
 				fmt.Fprintln(cmd.ErrOrStderr(), "pagewire: no open page offers a resource")

@@ -192,11 +192,11 @@ func (r *notifier) parts(client string, p places, c command) (all []part) {
 		if h.forget {
 			more = []string{"--forget"}
 		}
-		all = append(all, part{file: r.hooksFile(p), at: []string{"hooks", h.event}, list: true,
-			value: r.write(h, c.shell(c.changes(program, more...)...))})
+		all = append(all, part{file: r.hooksFile(p), At: []string{"hooks", h.event}, List: true,
+			Value: r.write(h, c.shell(c.changes(program, more...)...))})
 	}
 	for _, f := range r.files {
-		all = append(all, part{file: f.file(p), text: f.text(c)})
+		all = append(all, part{file: f.file(p), Value: f.text(c)})
 	}
 	return all
 }

@@ -8,16 +8,16 @@ import (
 	"syscall"
 )
 
-// ownerOf is who a file belongs to.
+// An owner is a user and a group, by number.
+type owner struct{ uid, gid int }
+
 func ownerOf(info fs.FileInfo) owner {
-	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
-		return owner{int(stat.Uid), int(stat.Gid)}
-	}
-	return unowned
+	stat := info.Sys().(*syscall.Stat_t) // as os documents it
+	return owner{int(stat.Uid), int(stat.Gid)}
 }
 
-// tryLock locks an open directory until it is closed, and reports false if another process has it locked. Where there
-// are no locks it does without.
+// tryLock locks an open directory until it is closed, and reports false if another process has the lock. A file system
+// without locks counts as unlocked.
 func tryLock(dir *os.File) bool {
 	return syscall.Flock(int(dir.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) != syscall.EWOULDBLOCK
 }

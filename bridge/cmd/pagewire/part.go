@@ -7,123 +7,105 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"reflect"
+	"slices"
+	"unicode/utf8"
 )
 
-// A part is one thing that config writes into a file: a member of an object, an element of a list, or all of the file.
+// A part is one thing that config writes into a file: a member of an object, an element of a list, or the whole file.
 type part struct {
 	file string
-	// at are the names from the root to the member, or to the list.
-	at   []string
-	list bool
-	// value is what generic takes.
-	value any
-	// text is all of the file; at is empty then.
-	text string
-	// held is how many of holders were there before the part, where what the file held then is not known any more.
-	held int
+	At   []string `json:"at,omitempty"`   // the names from the root to the member or to the list; none: the whole file
+	List bool     `json:"list,omitempty"` // an element of the list at At
+	// Value is what generic takes; of a whole file it is the text.
+	Value any `json:"value"`
 }
 
-// errOther and errEdited say that there is something of our name, and that it is not what we would write, or have
-// written.
+// Errors about something under our name that is not what we would write, or have written.
 var (
 	errOther  = errors.New("has another entry named " + serverName)
 	errEdited = errors.New("has an entry named " + serverName + " that was edited since")
 	errNotOwn = errors.New("is there already, and pagewire did not write it")
 )
 
-// name is the member's, and "" for an element of a list.
-func (p part) name() string {
-	if p.list {
-		return ""
-	}
-	return p.at[len(p.at)-1]
+func (p part) sameAs(other part) bool { return p.List == other.List && slices.Equal(p.At, other.At) }
+
+// recorded is the part as a record has it.
+func (p part) recorded() part {
+	p.Value = generic(p.Value)
+	return p
 }
 
-// holders are the names of the objects, and of the list, that lead to the part.
+// holders are the names of the objects, and of the list, that contain the part.
 func (p part) holders() []string {
-	if p.list {
-		return p.at
+	if p.List {
+		return p.At
 	}
-	return p.at[:len(p.at)-1]
+	return p.At[:len(p.At)-1]
 }
 
-// leaf is what the last name stands for when nothing is there yet.
-func (p part) leaf() any {
-	if p.list {
-		return []any{p.value}
-	}
-	return p.value
-}
-
-// ours reports whether an element of a list is a hook of ours, whatever else was made of it.
+// ours reports whether an element of a list is a hook of ours, even if it was edited.
 func (p part) ours(element []byte) bool { return bytes.Contains(element, []byte(" changes --hook ")) }
 
 func (p part) toml() bool { return filepath.Ext(p.file) == ".toml" }
 
-// put is the text of the part's file with the part in it, which is the old one if it is there.
+// put returns a text with the part in it.
 func (p part) put(text []byte, force bool) ([]byte, error) {
-	switch {
-	case len(p.at) == 0 && len(text) > 0 && string(text) != p.text && !force:
-		return nil, errNotOwn
-	case len(p.at) == 0:
-		return []byte(p.text), nil
-	case p.toml():
+	if !utf8.Valid(text) { // the record could not hold it
+		return nil, errors.New("it is no text in UTF-8")
+	}
+	if whole, ok := p.Value.(string); ok {
+		if len(text) > 0 && string(text) != whole && !force {
+			return nil, errNotOwn
+		}
+		return []byte(whole), nil
+	}
+	if p.toml() {
 		return putTOML(text, p, force)
 	}
 	return putJSON(text, p, force)
 }
 
-// take is the text without the part; base is what the file was before the part was put there, nil if there was none.
+// take returns a text without the part. base is what the file held before the part was put there; nil: no file.
 func (p part) take(text, base []byte, force bool) ([]byte, error) {
-	switch {
-	case len(p.at) == 0 && len(text) > 0 && string(text) != p.text && !force:
-		return nil, errEdited
-	case len(p.at) == 0:
+	if whole, ok := p.Value.(string); ok {
+		if len(text) > 0 && string(text) != whole && !force {
+			return nil, errEdited
+		}
 		return base, nil
-	case p.toml():
+	}
+	if p.toml() {
 		return takeTOML(text, p, force)
 	}
 	return takeJSON(text, base, p, force)
 }
 
-// found is what of the part's name is in a text, as it is written there; "" for nothing.
+// found is what a text has under the part's name; "" for nothing.
 func (p part) found(text []byte) string {
-	if len(p.at) == 0 {
+	switch {
+	case len(p.At) == 0:
 		return string(text)
+	case p.toml():
+		return foundTOML(text, p)
 	}
-	if p.toml() {
-		if table, err := findTOML(text, p.at); err == nil && table.header >= 0 {
-			return string(text[table.header:table.end])
-		}
-		return ""
-	}
-	d, err := parseJSON(text)
-	if err != nil {
-		return ""
-	}
-	chain, rest, err := d.walk(p)
-	if err != nil || len(rest) > 0 {
-		return ""
-	}
-	c := chain[len(chain)-1]
-	at, _, err := d.look(c, p)
-	if err != nil || at < 0 {
-		return ""
-	}
-	return string(d.source(c.value(at)))
+	return foundJSON(text, p)
 }
 
-// has reports whether a part is in its file. What cannot be read holds nothing of ours.
+// has reports whether a part is in its file. A file that cannot be read has nothing of ours.
 func (p part) has() bool {
 	text, _ := settings(p.file)
 	return p.found(text) != ""
 }
 
-// said adds the file to what is wrong with it, and what to do.
-func (p part) said(err error, client string) error {
+// secret reports whether there is a token in the part.
+func (p part) secret() bool {
+	e, _ := p.Value.(entry)
+	return slices.ContainsFunc(e, func(m member) bool { _, ok := m.value.(header); return ok })
+}
+
+// explain adds the file to an error, and what to do.
+func (p part) explain(err error, client string) error {
 	switch {
-	case err == nil:
-		return nil
 	case errors.Is(err, errOther) || errors.Is(err, errNotOwn):
 		return hintError{fmt.Errorf("%s %w", p.file, err), "nothing was written; --force replaces it"}
 	case errors.Is(err, errEdited):
@@ -131,4 +113,37 @@ func (p part) said(err error, client string) error {
 	}
 	return hintError{fmt.Errorf("%s: %w", p.file, err),
 		"nothing was written: mend the file, or put there what pagewire config " + client + " prints"}
+}
+
+// includes reports whether a value that is there says what is wanted. It may say more: a user's own settings for the
+// server.
+func includes(is, want any) bool {
+	members, ok := want.(map[string]any)
+	if !ok {
+		return reflect.DeepEqual(want, is)
+	}
+	has, ok := is.(map[string]any)
+	for name, value := range members {
+		got, there := has[name]
+		if name == "type" && !there {
+			continue // clients find it out by themselves
+		}
+		if !there || !reflect.DeepEqual(value, got) {
+			return false
+		}
+	}
+	return ok
+}
+
+// newlineOf is the end of a line in a text.
+func newlineOf(text []byte) string {
+	if bytes.Contains(text, []byte("\r\n")) {
+		return "\r\n"
+	}
+	return "\n"
+}
+
+// splice replaces a part of a text. The result is never nil.
+func splice(text []byte, from, to int, with string) []byte {
+	return append(append(append(make([]byte, 0, len(text)+len(with)), text[:from]...), with...), text[to:]...)
 }

@@ -4,7 +4,6 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -39,11 +38,8 @@ func readCommand() *cobra.Command {
 				return resourceError(args[0], err)
 			}
 			if asJSON {
-				out := json.NewEncoder(cmd.OutOrStdout())
-				out.SetEscapeHTML(false)
-				return out.Encode(struct {
-					Contents []*mcp.ResourceContents `json:"contents"`
-				}{r.Contents})
+				_, err := io.WriteString(cmd.OutOrStdout(), encodedJSON(map[string]any{"contents": r.Contents}, ""))
+				return err
 			}
 			content, binary := joined(r.Contents)
 			if output != "" {

@@ -177,11 +177,8 @@ func checkServe(cmd *cobra.Command, o *serveFlags) error {
 	}
 	for name, origins := range map[string][]string{"allow-origin": o.Flags.AllowOrigins,
 		"deny-origin": o.Flags.DenyOrigins, "only": o.Flags.OnlyOrigins} {
-		for _, origin := range origins {
-			if !isOrigin(origin) {
-				return fmt.Errorf("--%s %s: want an origin such as https://example.com, or https://*.example.com", name,
-					quoted(origin))
-			}
+		if err := checkOrigins(name, origins); err != nil {
+			return err
 		}
 	}
 	if o.launch {
@@ -189,8 +186,10 @@ func checkServe(cmd *cobra.Command, o *serveFlags) error {
 		o.Launch = &o.browser
 		o.Flags.Inject = false
 	}
-	if err := checkReminders(o); err != nil {
-		return err
+	switch gateway.Reminders(o.Flags.Reminders) {
+	case "", gateway.RemindersOff, gateway.RemindersNames, gateway.RemindersInline:
+	default:
+		return fmt.Errorf("--reminders %q: want off, names or inline", o.Flags.Reminders)
 	}
 	if err := checkHTTP(said, o); err != nil {
 		return err
@@ -198,7 +197,7 @@ func checkServe(cmd *cobra.Command, o *serveFlags) error {
 	if local, err := address("hub", o.Hub); err != nil {
 		return err
 	} else if !local {
-		return fmt.Errorf("--hub %s: it must be an address of this machine, such as %s", quoted(o.Hub), serve.DefaultHub)
+		return fmt.Errorf("--hub %q: it must be an address of this machine, such as %s", o.Hub, serve.DefaultHub)
 	}
 	if said("http") {
 		if _, err := address("http", o.HTTP); err != nil {
@@ -212,57 +211,49 @@ func checkServe(cmd *cobra.Command, o *serveFlags) error {
 // runs.
 func (o *serveFlags) isForeground() bool { return o.HTTP != "" || !o.Stdio || o.AnyScheme }
 
-// checkBrowserFlags holds what is said of the browser against itself.
+// checkBrowserFlags finds contradictions among the flags about the browser.
 func checkBrowserFlags(said func(flag string) bool, o *serveFlags) error {
-	switch {
-	case o.Flags.Chrome != "" && o.launch:
+	if o.Flags.Chrome != "" && o.launch {
 		return errors.New("--chrome and --launch are two browsers: choose one")
-	case o.headless && !o.launch:
-		return errors.New("--headless is about the browser that --launch starts: add --launch")
-	case len(o.browser.Open) > 0 && !o.launch:
-		return errors.New("--open is about the browser that --launch starts: add --launch")
-	case said("debug-port") && !o.launch:
-		return errors.New("--debug-port is about the browser that --launch starts: add --launch")
-	case len(o.browser.Flags) > 0 && !o.launch:
-		return errors.New("--browser-flag is about the browser that --launch starts: add --launch")
-	case o.Flags.Inject && !o.launch && o.Flags.Chrome == "":
+	}
+	for _, name := range []string{"headless", "open", "debug-port", "browser-flag"} {
+		if said(name) && !o.launch {
+			return fmt.Errorf("--%s is about the browser that --launch starts: add --launch", name)
+		}
+	}
+	if o.Flags.Inject && !o.launch && o.Flags.Chrome == "" {
 		return errors.New("--inject needs a browser: add --launch or --chrome auto")
 	}
 	if said("debug-port") {
 		port, err := strconv.ParseUint(o.browser.DebugPort, 10, 16)
 		if err != nil {
-			return fmt.Errorf("--debug-port %s: want a port such as 9222, or 0 for any", quoted(o.browser.DebugPort))
+			return fmt.Errorf("--debug-port %q: want a port such as 9222, or 0 for any", o.browser.DebugPort)
 		}
 		o.browser.DebugPort = strconv.FormatUint(port, 10) // as the browser reads it
 	}
 	if said("chrome") && o.Flags.Chrome != "auto" {
 		if u, err := url.Parse(o.Flags.Chrome); err != nil || u.Host == "" || !strings.Contains(" http https ws wss ",
 			" "+u.Scheme+" ") {
-			return fmt.Errorf("--chrome %s: want auto, or a URL such as http://127.0.0.1:9222", quoted(o.Flags.Chrome))
+			return fmt.Errorf("--chrome %q: want auto, or a URL such as http://127.0.0.1:9222", o.Flags.Chrome)
 		}
 	}
 	for _, page := range o.browser.Open {
 		if u, err := url.Parse(page); err != nil || u.Scheme == "" {
-			return fmt.Errorf("--open %s: want a URL with its scheme, such as https://example.com", quoted(page))
+			return fmt.Errorf("--open %q: want a URL with its scheme, such as https://example.com", page)
 		}
 	}
 	return nil
 }
 
-// isOrigin reports whether a text is an origin, or one with * in place of its host's first label.
-func isOrigin(text string) bool {
-	u, err := url.Parse(strings.TrimSuffix(text, "/"))
-	return err == nil && u.Scheme != "" && u.Host != "" && u.Path == "" && u.RawQuery == "" && u.Fragment == "" &&
-		u.User == nil &&
-		!strings.Contains(strings.TrimPrefix(u.Host, "*."), "*")
-}
-
-// checkReminders finds what no agent is told by.
-func checkReminders(o *serveFlags) error {
-	switch gateway.Reminders(o.Flags.Reminders) {
-	case "", gateway.RemindersOff, gateway.RemindersNames, gateway.RemindersInline:
-	default:
-		return fmt.Errorf("--reminders %s: want off, names or inline", quoted(o.Flags.Reminders))
+// checkOrigins checks the values of a flag: origins, or patterns with * in place of the host's first label.
+func checkOrigins(flag string, origins []string) error {
+	for _, origin := range origins {
+		u, err := url.Parse(strings.TrimSuffix(origin, "/"))
+		if err != nil || u.Scheme == "" || u.Host == "" || strings.Contains(strings.TrimPrefix(u.Host, "*."), "*") ||
+			*u != (url.URL{Scheme: u.Scheme, Host: u.Host}) {
+			return fmt.Errorf("--%s %q: want an origin such as https://example.com, or https://*.example.com", flag,
+				origin)
+		}
 	}
 	return nil
 }
@@ -277,21 +268,22 @@ func checkHTTP(said func(flag string) bool, o *serveFlags) error {
 			}
 		}
 	}
+	for _, name := range []string{"tls-cert", "insecure-http"} {
+		if said(name) && o.HTTP == "" {
+			return fmt.Errorf("--%s is about the address of --http: add --http", name)
+		}
+	}
 	switch {
 	case (o.TLSCert == "") != (o.TLSKey == ""):
 		return errors.New("--tls-cert and --tls-key go together: add the other one")
-	case o.TLSCert != "" && o.HTTP == "":
-		return errors.New("--tls-cert is about the address of --http: add --http")
-	case o.InsecureHTTP && o.HTTP == "":
-		return errors.New("--insecure-http is about the address of --http: add --http")
 	case o.InsecureHTTP && o.TLSCert != "":
 		return errors.New("--insecure-http and --tls-cert contradict each other: choose one")
 	}
 	for _, name := range o.AllowHosts {
 		if u, err := url.Parse("http://" + name); err != nil || u.Host != name || name == "" ||
 			strings.Contains(name, ":") && net.ParseIP(strings.Trim(name, "[]")) == nil {
-			return fmt.Errorf("--allow-host %s: want a name or address without scheme and port, such as box.lan",
-				quoted(name))
+			return fmt.Errorf("--allow-host %q: want a name or address without scheme and port, such as box.lan",
+				name)
 		}
 	}
 	for name, n := range map[string]int{"max-sessions": o.Shares.Sessions, "max-listens": o.Shares.Listens,
@@ -310,7 +302,7 @@ func address(flag, addr string) (local bool, err error) {
 		_, err = net.LookupPort("tcp", port)
 	}
 	if err != nil || port == "" {
-		return false, fmt.Errorf("--%s %s: want host and port, such as 127.0.0.1:8000", flag, quoted(addr))
+		return false, fmt.Errorf("--%s %q: want host and port, such as 127.0.0.1:8000", flag, addr)
 	}
 	return host != "" && weborigin.IsLoopback("http://"+addr), nil
 }
@@ -318,7 +310,7 @@ func address(flag, addr string) (local bool, err error) {
 func newLog(cmd *cobra.Command, level, format string) (*slog.Logger, error) {
 	var from slog.Level
 	if err := from.UnmarshalText([]byte(level)); err != nil || strings.ContainsAny(level, "+-") {
-		return nil, fmt.Errorf("--log-level %s: want debug, info, warn or error", quoted(level))
+		return nil, fmt.Errorf("--log-level %q: want debug, info, warn or error", level)
 	}
 	o := &slog.HandlerOptions{Level: from}
 	switch format {
@@ -327,10 +319,8 @@ func newLog(cmd *cobra.Command, level, format string) (*slog.Logger, error) {
 	case "json":
 		return slog.New(slog.NewJSONHandler(cmd.ErrOrStderr(), o)), nil
 	}
-	return nil, fmt.Errorf("--log-format %s: want text or json", quoted(format))
+	return nil, fmt.Errorf("--log-format %q: want text or json", format)
 }
-
-func quoted(s string) string { return fmt.Sprintf("%q", s) }
 
 // isTerminal reports whether a stream is a terminal, which a person reads and escape sequences act upon.
 func isTerminal(stream any) bool {

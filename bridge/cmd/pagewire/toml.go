@@ -13,21 +13,17 @@ import (
 	"github.com/pelletier/go-toml/v2/unstable"
 )
 
-// A tomlTable is where the table of a part is in a text, as far as it is there.
+// A tomlTable is where the table of a part is in a text.
 type tomlTable struct {
-	says      any                  // what it says, as the decoder has it
-	header    int                  // where its header's line begins, or -1
-	body, end int                  // behind that line, and behind its last one
-	keys      map[string]statement // by their names
-	deeper    bool                 // it has tables of its own
+	says      any  // its value; nil: there is no table
+	header    int  // where the line of its header begins, or -1
+	body, end int  // behind that line, and behind the line of its last key
+	deeper    bool // it has tables of its own
 }
 
-// A statement is a key with its value: it begins at begin, its value at from.
-type statement struct{ begin, from, to int }
-
-// findTOML finds the table of a part. It refuses a text that says the same in another way than by a header: putting
-// one there would take it apart.
-func findTOML(text []byte, ours []string) (*tomlTable, error) {
+// findTOML finds a table. Where the text has it in another notation than by a header it is refused: adding a header
+// would be an error in TOML.
+func findTOML(text []byte, at []string) (*tomlTable, error) {
 	body := bytes.TrimPrefix(text, byteOrderMark)
 	var all map[string]any
 	if err := toml.Unmarshal(body, &all); err != nil {
@@ -38,127 +34,94 @@ func findTOML(text []byte, ours []string) (*tomlTable, error) {
 		}
 		return nil, fmt.Errorf("it is no TOML: %w", err)
 	}
-	tables, _ := all[ours[0]].(map[string]any)
-	t := &tomlTable{says: tables[ours[1]], header: -1, keys: map[string]statement{}}
+	tables, _ := all[at[0]].(map[string]any)
+	t := &tomlTable{says: tables[at[1]], header: -1}
 	var p unstable.Parser
 	p.Reset(body)
 	var in []string // the table that an expression is in
 	for mark := len(text) - len(body); p.NextExpression(); {
 		e := p.Expression()
 		var key []string
-		var name unstable.Range
+		behind := 0
 		for parts := e.Key(); parts.Next(); {
-			key, name = append(key, string(parts.Node().Data)), parts.Node().Raw
+			name := parts.Node()
+			key, behind = append(key, string(name.Data)), mark+int(name.Raw.Offset+name.Raw.Length)
 		}
-		behind := mark + int(name.Offset+name.Length)
 		switch {
+		case e.Kind == unstable.KeyValue && slices.Equal(in, at):
+			t.end = lineEnd(text, mark+int(e.Raw.Offset+e.Raw.Length))
 		case e.Kind != unstable.KeyValue:
-			if in = key; slices.Equal(in, ours) {
-				t.header = bytes.LastIndexByte(text[:behind], '\n') + 1
-				t.body = lineEnd(text, behind)
+			if in = key; slices.Equal(in, at) {
+				t.header, t.body = bytes.LastIndexByte(text[:behind], '\n')+1, lineEnd(text, behind)
 				t.end = t.body
 			}
-			t.deeper = t.deeper || len(in) > len(ours) && slices.Equal(in[:len(ours)], ours)
-		case slices.Equal(in, ours):
-			s := statement{begin: mark + int(e.Raw.Offset), to: mark + int(e.Raw.Offset+e.Raw.Length)}
-			value := bytes.TrimLeft(text[behind:s.to], " \t=")
-			s.from = s.to - len(value)
-			t.keys[strings.Join(key, ".")], t.end = s, lineEnd(text, s.to)
+			t.deeper = t.deeper || len(in) > len(at) && slices.Equal(in[:len(at)], at)
 		}
 	}
 	if _, isTable := t.says.(map[string]any); t.says != nil && (!isTable || t.header < 0 && !t.deeper) {
-		return nil, fmt.Errorf("%s is not written as a table [%[1]s]", strings.Join(ours, "."))
+		return nil, fmt.Errorf("%s is not written as a table [%[1]s]", strings.Join(at, "."))
 	}
 	return t, nil
 }
 
-// putTOML puts a part into its table of a TOML text. All bytes but those of the part's own keys stay as they are.
+// putTOML puts a part into its table. All other bytes stay as they are.
 func putTOML(text []byte, p part, force bool) ([]byte, error) {
-	table, err := findTOML(text, p.at)
+	table, err := findTOML(text, p.At)
 	if err != nil {
 		return nil, err
 	}
-	e, newline, out := p.value.(entry), tomlNewline(text), text
+	newline, name := newlineOf(text), "["+strings.Join(p.At, ".")+"]"
+	var keys strings.Builder
+	for _, m := range p.Value.(entry) {
+		keys.WriteString(m.name + " = " + tomlValue(m.value) + newline)
+	}
+	from, to, with := len(text), len(text), name+newline+keys.String()
 	switch {
-	case table.header >= 0 && within(generic(e), table.says):
+	case table.header >= 0 && includes(table.says, generic(p.Value)):
 		return text, nil
 	case table.header >= 0 && !force:
 		return nil, errOther
 	case table.header >= 0:
-		out = table.replace(text, e)
-	default:
-		if len(text) > 0 && !bytes.HasSuffix(text, []byte("\n")) {
-			out = slices.Concat(out, []byte(newline))
+		if from, to, with = table.body, table.end, keys.String(); !bytes.HasSuffix(text[:from], []byte("\n")) {
+			with = newline + with
 		}
-		if len(text) > 0 {
-			out = slices.Concat(out, []byte(newline))
-		}
-		out = slices.Concat(out, []byte("["+strings.Join(p.at, ".")+"]"+newline))
-		for _, m := range e {
-			out = append(out, m.name+" = "+tomlValue(m.value)+newline...)
-		}
+	case len(text) > 0 && !bytes.HasSuffix(text, []byte("\n")):
+		with = newline + newline + with
+	case len(text) > 0:
+		with = newline + with
 	}
-	if _, err := findTOML(out, p.at); err != nil {
-		return nil, fmt.Errorf("[%s] cannot be put there: %w", strings.Join(p.at, "."), err)
+	out := splice(text, from, to, with)
+	if _, err := findTOML(out, p.At); err != nil {
+		return nil, fmt.Errorf("%s cannot be put there: %w", name, err)
 	}
 	return out, nil
 }
 
-func tomlNewline(text []byte) string {
-	if bytes.Contains(text, []byte("\r\n")) {
-		return "\r\n"
-	}
-	return "\n"
-}
-
-// replace gives the table the keys of an entry, and takes out those of a server that is reached in another way.
-func (t *tomlTable) replace(text []byte, e entry) []byte {
-	type edit struct {
-		from, to int
-		with     string
-	}
-	insert := edit{from: t.body, to: t.body}
-	if !bytes.HasSuffix(text[:t.body], []byte("\n")) {
-		insert.with = "\n"
-	}
-	edits := []edit{}
-	for _, m := range e {
-		if s, ok := t.keys[m.name]; ok {
-			edits = append(edits, edit{s.from, s.to, tomlValue(m.value)})
-		} else {
-			insert.with += m.name + " = " + tomlValue(m.value) + tomlNewline(text)
-		}
-	}
-	for _, name := range []string{"command", "args", "url", "http_headers"} {
-		s, ok := t.keys[name]
-		if ok && !slices.ContainsFunc(e, func(m member) bool { return m.name == name }) {
-			edits = append(edits, edit{bytes.LastIndexByte(text[:s.begin], '\n') + 1, lineEnd(text, s.to), ""})
-		}
-	}
-	// From the last to the first, so that offsets stay true.
-	slices.SortFunc(edits, func(a, b edit) int { return b.from - a.from })
-	for _, one := range append(edits, insert) {
-		text = splice(text, one.from, one.to, one.with)
-	}
-	return text
-}
-
 // takeTOML takes the table of a part out again, with the empty line before it.
 func takeTOML(text []byte, p part, force bool) ([]byte, error) {
-	table, err := findTOML(text, p.at)
+	table, err := findTOML(text, p.At)
 	switch {
 	case err != nil || table.header < 0:
 		return text, err
 	case table.deeper:
-		return nil, fmt.Errorf("[%s] has tables of its own, which would be left without it", strings.Join(p.at, "."))
-	case !within(generic(p.value), table.says) && !force:
+		return nil, fmt.Errorf("[%s] has tables of its own, which would be left without it", strings.Join(p.At, "."))
+	case !includes(table.says, generic(p.Value)) && !force:
 		return nil, errEdited
 	}
-	from, newline := table.header, tomlNewline(text)
+	from, newline := table.header, newlineOf(text)
 	if bytes.HasSuffix(text[:from], []byte(newline+newline)) {
 		from -= len(newline)
 	}
 	return splice(text, from, table.end, ""), nil
+}
+
+// foundTOML is the table of a part as a text has it; "" for none.
+func foundTOML(text []byte, p part) string {
+	table, err := findTOML(text, p.At)
+	if err != nil || table.header < 0 {
+		return ""
+	}
+	return string(text[table.header:table.end])
 }
 
 // lineEnd is behind the line that an offset is in.
@@ -184,10 +147,5 @@ func tomlValue(v any) string {
 	if strings.Contains(s, `\`) && !strings.ContainsAny(s, "'\n\r\t") {
 		return "'" + s + "'" // as a person would write a path of Windows
 	}
-	return quotedJSON(s) // whose escapes are TOML's as well
-}
-
-// splice replaces a part of a text. What it makes is empty at the least, and never nil.
-func splice(text []byte, from, to int, with string) []byte {
-	return append(append(append(make([]byte, 0, len(text)+len(with)), text[:from]...), with...), text[to:]...)
+	return quotedJSON(s) // its escapes are TOML's too
 }

@@ -3,16 +3,15 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os/signal"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
@@ -21,20 +20,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pagewire/pagewire/bridge/gateway/agents"
-	"github.com/pagewire/pagewire/bridge/gateway/daemon"
 )
 
-const (
-	// rateOver is what updates per second are counted over.
-	rateOver = 10 * time.Second
-	// maxDiff is the text up to which changes are shown: longer ones take the diff seconds, and nobody reads them here.
-	maxDiff = 256 << 10
-	// retryEvery is the pause between two attempts to find the daemon again. Another one takes over within a second.
-	// After retryFast attempts it is retrySlow: there may be none for hours.
-	retryEvery, retrySlow, retryFast = 200 * time.Millisecond, 2 * time.Second, 50
-)
+// maxDiff is the size up to which the difference between two texts is shown: longer ones take seconds.
+const maxDiff = 256 << 10
 
-// watchFlags are what is asked of watch.
+// The command has three outputs: text for a person, JSON for a script (--json), and lines that wake an agent (--lines,
+// wake.go). They share the watcher, which follows resources (follow.go).
+
 type watchFlags struct {
 	json, changes, all, lines bool
 	every                     time.Duration
@@ -65,7 +58,7 @@ func watchCommand() *cobra.Command {
 			}
 			ctx, done := context.WithCancel(cmd.Context())
 			defer done()
-			// Who says nohup means it.
+			// Under nohup it is to go on.
 			if o.lines && !isTerminal(cmd.OutOrStdout()) && !signal.Ignored(syscall.SIGHUP) {
 				var stop context.CancelFunc
 				ctx, stop = agents.Orphaned(ctx)
@@ -103,67 +96,6 @@ func (o *watchFlags) check(cmd *cobra.Command) error {
 	return nil
 }
 
-// A watcher follows resources over as many sessions as it takes.
-type watcher struct {
-	watchFlags
-	hub    hubFlags
-	ctx    context.Context
-	done   func() // ends ctx
-	cmd    *cobra.Command
-	print  func(io.Writer, change, bool)
-	color  bool
-	left   int // changes to go; 0 for no end
-	order  []string
-	reread chan struct{} // something is dirty
-
-	next    time.Time // before which nothing more is printed
-	due     time.Time // when what is dirty is read; zero if nothing is
-	printed bool      // since then
-	batch   []string  // URIs that have changed since then, of --lines
-	said    string    // what was said last of how it goes
-
-	mu      sync.Mutex // guards what go-sdk's goroutines touch: dirty and stamps, and unlisted
-	watched map[string]*watched
-	// unlisted says that what there is has to be listed, of --all.
-	unlisted bool
-}
-
-func newWatcher(ctx context.Context, done func(), cmd *cobra.Command, h hubFlags, o watchFlags,
-	uris []string) *watcher {
-	w := &watcher{watchFlags: o, hub: h, ctx: ctx, done: done, cmd: cmd, left: o.count, reread: make(chan struct{}, 1),
-		watched: map[string]*watched{}}
-	if w.print = printChange; o.json {
-		w.print = printJSON
-	}
-	w.color = isTerminal(cmd.OutOrStdout())
-	for _, uri := range uris {
-		w.add(uri)
-	}
-	return w
-}
-
-// add watches one more.
-func (w *watcher) add(uri string) {
-	if w.watched[uri] == nil {
-		w.watched[uri] = &watched{uri: uri, dirty: true}
-		w.order = append(w.order, uri)
-	}
-}
-
-// watched is one resource.
-type watched struct {
-	uri        string
-	dirty      bool        // told to have changed, and not read since
-	stamps     []time.Time // of updates, the last rateOver
-	subscribed bool        // in this session
-
-	seen    bool // read at least once
-	last    time.Time
-	content []byte
-	binary  bool
-	failed  string // why it cannot be read now
-}
-
 // A change is what is printed.
 type change struct {
 	Time    time.Time `json:"time"`
@@ -180,198 +112,25 @@ type change struct {
 	skipped bool // the diff is left out
 }
 
-func (w *watcher) run() error {
-	failed := 0
-	for first := true; ; {
-		session, err := w.hub.connect(w.ctx, &mcp.ClientOptions{
-			ResourceUpdatedHandler: func(_ context.Context, r *mcp.ResourceUpdatedNotificationRequest) {
-				w.touch(r.Params.URI)
-			},
-			// What was not there may be now.
-			ResourceListChangedHandler: func(context.Context, *mcp.ResourceListChangedRequest) { w.touch("") },
-		})
-		switch {
-		case w.ctx.Err() != nil:
-			if err == nil {
-				session.Close()
-			}
-			return nil
-		case err != nil && (first && !w.changes || errors.Is(err, daemon.ErrOther)):
-			return err
-		case err != nil:
-			if failed++; first {
-				w.tell(err.Error() + "; waiting for one")
-			}
-			if errors.Is(err, daemon.ErrNone) && daemon.Wait(w.ctx, w.hub.addr) == nil {
-				continue
-			}
-		default:
-			if !first {
-				w.tell("connected again")
-			}
-			err = w.follow(session, first)
-			session.Close()
-			if err != nil || w.ctx.Err() != nil {
-				return err
-			}
-			w.tell("the connection to " + w.hub.addr + " ended; trying again")
-			first, failed = false, 0
-		}
-		pause := retryEvery
-		if failed > retryFast {
-			pause = retrySlow
-		}
-		select {
-		case <-w.ctx.Done():
-			return nil
-		case <-time.After(pause):
-		}
-	}
-}
-
-// tell says how it goes, once as long as it goes so.
-func (w *watcher) tell(what string) {
-	if w.said != what {
-		w.said = what
-		fmt.Fprintln(w.cmd.ErrOrStderr(), "pagewire:", what)
-	}
-}
-
-// touch marks a resource, or "" for those that could not be read, to be read again.
-func (w *watcher) touch(uri string) {
-	w.mu.Lock()
-	if uri == "" {
-		w.unlisted = true
-	}
-	for _, one := range w.watched {
-		switch {
-		case one.uri == uri:
-			now := time.Now()
-			one.dirty, one.stamps = true, append(recent(one.stamps, now), now)
-		case uri == "" && !one.subscribed:
-			one.dirty = true
-		}
-	}
-	w.mu.Unlock()
-	select {
-	case w.reread <- struct{}{}:
-	default:
-	}
-}
-
-// follow watches until the session ends. It fails only if first is set and there is no such resource.
-func (w *watcher) follow(session *mcp.ClientSession, first bool) error {
-	ctx, cancel := context.WithCancel(w.ctx)
-	defer cancel()
-	ended := make(chan struct{})
-	go func() {
-		session.Wait()
-		cancel()
-		close(ended)
-	}()
-	defer func() {
-		session.Close()
-		<-ended
-	}()
-	w.mu.Lock()
-	for _, one := range w.watched {
-		one.subscribed, one.dirty = false, true // what was missed meanwhile is seen by reading
-	}
-	w.unlisted = true
-	w.mu.Unlock()
-	for {
-		wait, err := w.look(ctx, session, first)
-		if err != nil || ctx.Err() != nil {
-			return err
-		}
-		first = false
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-w.reread:
-		case <-wait:
-		}
-	}
-}
-
-// look reads what is to be read now, and prints what is new of it. wait is when there is more to do; nil if that is not
-// known.
-func (w *watcher) look(ctx context.Context, session *mcp.ClientSession, first bool) (wait <-chan time.Time, err error) {
-	if w.list(ctx, session) != nil { // the session has ended, or this is to be tried again
-		return time.After(settleTime), nil
-	}
-	hold := w.hold()
-	for _, uri := range w.order {
-		one := w.watched[uri]
-		w.mu.Lock()
-		dirty := one.dirty && !(hold > 0 && one.seen)
-		if dirty {
-			one.dirty = false
-		}
-		w.mu.Unlock()
-		if !dirty {
-			continue
-		}
-		if err := w.renew(ctx, session, one, first && !w.changes); err != nil || ctx.Err() != nil {
-			return nil, err
-		}
-	}
-	if hold > 0 {
-		return time.After(hold), nil
-	}
-	w.flush()
-	return nil, nil
-}
-
-// renew reads a resource, to which it subscribes before: no change is lost. It fails only if strict is set and there is
-// no such one.
-func (w *watcher) renew(ctx context.Context, session *mcp.ClientSession, one *watched, strict bool) error {
-	if !one.subscribed {
-		switch err := session.Subscribe(ctx, &mcp.SubscribeParams{URI: one.uri}); {
-		case ctx.Err() != nil:
-			return nil
-		case err != nil && strict:
-			return resourceError(one.uri, err)
-		case err != nil:
-			w.fail(one, err)
-			return nil
-		}
-		w.mu.Lock()
-		one.subscribed = true
-		w.mu.Unlock()
-	}
-	r, err := session.ReadResource(ctx, &mcp.ReadResourceParams{URI: one.uri})
-	switch {
-	case ctx.Err() != nil:
-	case err != nil && strict && !one.seen:
-		return resourceError(one.uri, err)
-	case err != nil:
-		w.fail(one, err)
-	default:
-		w.take(one, r)
-	}
-	return nil
-}
-
-// take prints what is new in a resource.
-func (w *watcher) take(one *watched, r *mcp.ReadResourceResult) {
+// report prints a resource that was read, if its content is new.
+func (w *watcher) report(r *resource, result *mcp.ReadResourceResult) {
 	now := time.Now()
-	content, binary := joined(r.Contents)
-	c := change{Time: now, URI: one.uri, Event: "read", Size: len(content), Rate: w.rate(one, now)}
+	content, binary := joined(result.Contents)
+	c := change{Time: now, URI: r.uri, Event: "read", Size: len(content), Rate: r.rate(now)}
 	if w.lines {
 		sum := sha256.Sum256(content)
-		content = sum[:] // of many resources, for long
+		content = sum[:] // a long watch of many resources keeps their hashes alone
 	}
-	before := string(one.content)
-	same := one.seen && binary == one.binary && before == string(content)
-	if same && (one.failed == "" || w.changes) { // told twice, or changed back
-		one.failed = ""
+	before, seen := r.content, r.seen
+	same := seen && binary == r.binary && bytes.Equal(before, content)
+	if same && (r.failed == "" || w.changes) { // two updates for one change, or one that was undone
+		r.failed = ""
 		return
 	}
-	if one.seen {
-		c.Event, c.Age, c.grown = "updated", now.Sub(one.last).Milliseconds(), len(content)-len(one.content)
-		if c.skipped = max(len(content), len(one.content)) > maxDiff; !c.skipped && !binary && !one.binary {
-			c.Diff = difference(before, string(content))
+	if seen {
+		c.Event, c.Age, c.grown = "updated", now.Sub(r.last).Milliseconds(), len(content)-len(before)
+		if c.skipped = max(len(content), len(before)) > maxDiff; !c.skipped && !binary && !r.binary {
+			c.Diff = difference(string(before), string(content))
 		}
 	}
 	if binary {
@@ -380,13 +139,12 @@ func (w *watcher) take(one *watched, r *mcp.ReadResourceResult) {
 		text := string(content)
 		c.Text = &text
 	}
-	counts := one.seen
-	one.seen, one.last, one.content, one.binary, one.failed = true, now, content, binary, ""
-	if !counts && w.changes {
+	r.seen, r.last, r.content, r.binary, r.failed = true, now, content, binary, ""
+	if !seen && w.changes {
 		return
 	}
-	w.say(c)
-	if counts && w.left > 0 {
+	w.print(c)
+	if seen && w.left > 0 {
 		if w.left--; w.left == 0 {
 			w.flush()
 			w.done()
@@ -394,49 +152,32 @@ func (w *watcher) take(one *watched, r *mcp.ReadResourceResult) {
 	}
 }
 
-func (w *watcher) say(c change) {
-	if w.lines {
-		if c.Event == "updated" {
-			w.batch = append(w.batch, c.URI)
-		}
+// reportError prints once that a resource cannot be read, which may pass.
+func (w *watcher) reportError(r *resource, err error) {
+	text := resourceError(r.uri, err).Error()
+	if r.failed == text {
 		return
 	}
-	w.printed = true
-	w.print(w.cmd.OutOrStdout(), c, w.color)
-}
-
-// fail prints once that a resource cannot be read, which may pass.
-func (w *watcher) fail(one *watched, err error) {
-	why := resourceError(one.uri, err).Error()
-	if one.failed == why {
-		return
-	}
-	one.failed = why
-	if one.seen || !w.changes {
-		w.say(change{Time: time.Now(), URI: one.uri, Event: "error",
-			Error: strings.TrimPrefix(why, plain(one.uri)+": ")})
+	r.failed = text
+	if r.seen || !w.changes {
+		w.print(change{Time: time.Now(), URI: r.uri, Event: "error",
+			Error: strings.TrimPrefix(text, plain(r.uri)+": ")})
 	}
 }
 
-// rate is a resource's updates per second.
-func (w *watcher) rate(one *watched, now time.Time) float64 {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	one.stamps = recent(one.stamps, now)
-	return float64(len(one.stamps)) / rateOver.Seconds()
-}
-
-// recent are those of the last rateOver. No read need come for them to be trimmed: one that fails never comes.
-func recent(stamps []time.Time, now time.Time) []time.Time {
-	for len(stamps) > 0 && now.Sub(stamps[0]) > rateOver {
-		stamps = stamps[1:]
+func (w *watcher) print(c change) {
+	switch to := w.cmd.OutOrStdout(); {
+	case !w.lines:
+		w.printed = true
+		w.output(to, c, isTerminal(to))
+	case c.Event == "updated":
+		w.batch = append(w.batch, c.URI)
 	}
-	return stamps
 }
 
 // difference is a unified diff without its header, which would say nothing.
 func difference(before, after string) string {
-	// a missing newline at the end is a state's normal form, and no difference to speak of
+	// states normally end without a newline, which would be a line of each diff
 	end := func(s string) string {
 		if s != "" && !strings.HasSuffix(s, "\n") {
 			return s + "\n"
@@ -504,7 +245,5 @@ func age(ms int64) string {
 }
 
 func printJSON(to io.Writer, c change, _ bool) {
-	out := json.NewEncoder(visible{to})
-	out.SetEscapeHTML(false)
-	_ = out.Encode(c) // a pipe that is closed ends the process by itself
+	_, _ = io.WriteString(visible{to}, encodedJSON(c, "")) // a pipe that is closed ends the process by itself
 }

@@ -101,111 +101,79 @@ func same(t *testing.T, what string, got, want map[string]string) {
 	}
 }
 
-func TestLiveIsTakenBackByteForByte(t *testing.T) {
-	for _, name := range clientNames(isLive) {
-		for what, files := range map[string]map[string]string{"an empty home": {}, "a home that is lived in": lived} {
-			t.Run(name+" in "+what, func(t *testing.T) {
-				home := atHome(t)
-				fill(t, home, files)
-				before := tree(t, home)
-				out, errs := done(t, "config", name, "--live", "--inline", "https://shop.example/", "--", "--chrome",
-					"auto")
-				if !strings.Contains(errs, "--remove takes it back") {
-					t.Errorf("stderr %q", errs)
-				}
-				for path := range strings.Lines(out) {
-					if _, err := os.Stat(strings.TrimSpace(path)); err != nil || !strings.HasPrefix(path, home) {
-						t.Errorf("it says that it wrote %s: %v", path, err)
+// What config writes is taken back byte for byte, with every directory that it has made, in whatever order it was
+// written and is removed.
+func TestRemoveRestoresEachByte(t *testing.T) {
+	for _, c := range clients {
+		ways := []string{"--write", "--write, --write --force -- --launch"}
+		if c.notifier != nil {
+			ways = append(ways, "--live --inline https://a.example -- --chrome auto, --live", "--write, --live",
+				"--live, --write --force -- --launch", "--write, --live --force -- --launch")
+		}
+		for _, way := range ways {
+			for what, files := range map[string]map[string]string{"an empty home": {}, "a home that is lived in": lived} {
+				t.Run(c.name+" in "+what+": "+way, func(t *testing.T) {
+					home := atHome(t)
+					fill(t, home, files)
+					before := tree(t, home)
+					for step := range strings.SplitSeq(way, ", ") {
+						args := append([]string{"config", c.name}, strings.Fields(step)...)
+						was := tree(t, home)
+						out, _ := done(t, args...)
+						now := tree(t, home)
+						if reflect.DeepEqual(now, was) {
+							t.Errorf("%s changes nothing", step)
+						}
+						for path := range strings.Lines(out) {
+							if _, err := os.Stat(strings.TrimSpace(path)); err != nil || !strings.HasPrefix(path, home) {
+								t.Errorf("%s says that it wrote %s: %v", step, path, err)
+							}
+						}
+						for path, text := range now {
+							if was[path] == "" && text[0] == '-' && text[:10] != "-rw-------" {
+								t.Errorf("others may read %s: %.10s", path, text)
+							}
+						}
+						if _, errs := done(t, args...); !strings.HasSuffix(errs, " has it already\n") {
+							t.Errorf("%s a second time says %q", step, errs)
+						}
+						same(t, step+" a second time", tree(t, home), now)
 					}
-				}
-				live := tree(t, home)
-				if len(live) <= len(before) {
-					t.Error("nothing was written")
-				}
-				for path, text := range live {
-					if strings.HasPrefix(path, ".config/pagewire/live/") && text[:10] != "-rw-------" {
-						t.Errorf("others may read what is kept: %s %.10s", path, text)
+					for removed := 1; ; removed++ {
+						_, errs := done(t, "config", c.name, "--remove")
+						if strings.HasSuffix(errs, " has nothing of pagewire\n") {
+							break
+						}
+						if removed > 2 {
+							t.Fatalf("--remove has not ended: %s", errs)
+						}
 					}
-				}
-				if _, errs := done(t, "config", name, "--live", "--inline", "https://shop.example", "--", "--chrome",
-					"auto"); !strings.HasSuffix(errs, " has it already\n") {
-					t.Errorf("a second time it says %q", errs)
-				}
-				same(t, "a second time", tree(t, home), live)
-				done(t, "config", name, "--live")
-				if after := tree(t, home); reflect.DeepEqual(after, live) {
-					t.Error("without --inline it is the same")
-				}
-				done(t, "config", name, "--remove")
-				same(t, "after --remove", tree(t, home), before)
-				if _, errs := done(t, "config", name, "--remove"); !strings.HasSuffix(errs,
-					" has nothing of pagewire\n") {
-					t.Errorf("a second --remove says %q", errs)
-				}
-				same(t, "after another --remove", tree(t, home), before)
-			})
+					same(t, "after all", tree(t, home), before)
+				})
+			}
 		}
 	}
-}
-
-// Whoever is taken back last removes the directories that were made for all.
-func TestLiveOfAllIsTakenBackInAnyOrder(t *testing.T) {
+	// The last one removes the directories that were made for all.
 	home := atHome(t)
 	before := tree(t, home)
-	names := clientNames(isLive)
-	for _, name := range names {
-		done(t, "config", name, "--live")
+	for step := range strings.SplitSeq("zed --write, opencode --live, codex --write, codex --live, gemini-cli --live, "+
+		"opencode --remove, zed --remove, codex --remove, gemini-cli --remove, codex --remove", ", ") {
+		done(t, append([]string{"config"}, strings.Fields(step)...)...)
 	}
-	if list := programs(); len(list) != len(names) {
-		t.Errorf("the doctor knows of %d programs, want %d: %v", len(list), len(names), list)
-	}
-	for _, i := range []int{2, 0, 4, 1, 3} {
-		done(t, "config", names[i], "--remove")
-	}
-	same(t, "after all", tree(t, home), before)
+	same(t, "after several clients", tree(t, home), before)
 }
 
-// Programs write their settings anew, and people add to them: what is not ours stays as it is then.
-func TestLiveIsTakenOutOfWhatHasChangedSince(t *testing.T) {
-	for _, name := range clientNames(isLive) {
-		t.Run(name, func(t *testing.T) {
-			home := atHome(t)
-			fill(t, home, lived)
-			before := tree(t, home)
-			done(t, "config", name, "--live")
-			changed := 0
-			for path, text := range tree(t, home) {
-				if filepath.Ext(path) == ".json" && strings.HasPrefix(before[path], "-") && before[path] != text {
-					changed++
-					rewrite(t, filepath.Join(home, path), func(root map[string]any) { root["since"] = "new" })
-				}
-			}
-			if toml := filepath.Join(home, ".codex", "config.toml"); name == "codex" {
-				text, _ := os.ReadFile(toml)
-				if err := os.WriteFile(toml, append(text, "\n[since]\na = 1\n"...), 0o640); err != nil {
-					t.Fatal(err)
-				}
-				before[".codex/config.toml"] += "\n[since]\na = 1\n"
-			}
-			if changed == 0 && name != "claude-code" { // whose files are all ours
-				t.Error("nothing of the user's was changed")
-			}
-			done(t, "config", name, "--remove")
-			after := tree(t, home)
-			for path, text := range before {
-				if filepath.Ext(path) != ".json" || after[path] == text {
-					continue
-				}
-				want := parsed(t, text[11:])
-				want["since"] = "new"
-				if got := parsed(t, after[path][11:]); !reflect.DeepEqual(got, want) {
-					t.Errorf("%s is %v, want %v", path, got, want)
-				}
-				delete(before, path)
-				delete(after, path)
-			}
-			same(t, "the rest", after, before)
-		})
+// A client has one server, whose entry stays where it was.
+func TestLiveKeepsTheEntryThatWasThere(t *testing.T) {
+	home := atHome(t)
+	done(t, "config", "claude-code", "--write")
+	done(t, "config", "claude-code", "--live")
+	if _, err := os.Stat(filepath.Join(home, ".claude", "skills", "pagewire", ".mcp.json")); err == nil {
+		t.Error("Claude Code has two servers")
+	}
+	if _, errs := done(t, "config", "claude-code", "--remove"); !strings.Contains(errs,
+		"--remove once more takes it out") {
+		t.Errorf("stderr %q", errs)
 	}
 }
 
@@ -216,45 +184,6 @@ func parsed(t *testing.T, text string) (root map[string]any) {
 		t.Fatalf("%v in %q", err, text)
 	}
 	return root
-}
-
-// rewrite changes a file as a program does that writes all of it.
-func rewrite(t *testing.T, path string, change func(root map[string]any)) {
-	t.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	root := parsed(t, string(text))
-	change(root)
-	if text, err = json.MarshalIndent(root, "", "    "); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, text, 0o640); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func TestLiveKeepsAnEntryThatWasThere(t *testing.T) {
-	for _, name := range clientNames(isLive) {
-		home := atHome(t)
-		done(t, "config", name, "--write")
-		before := tree(t, home)
-		done(t, "config", name, "--live")
-		if _, err := os.Stat(filepath.Join(home, ".claude", "skills", "pagewire", ".mcp.json")); err == nil {
-			t.Error("Claude Code has two servers")
-		}
-		if _, errs := done(t, "config", name, "--remove"); !strings.Contains(errs, "--remove once more takes it out") {
-			t.Errorf("%s: stderr %q", name, errs)
-		}
-		same(t, name, tree(t, home), before)
-		done(t, "config", name, "--remove")
-		for path, text := range tree(t, home) {
-			if strings.Contains(text, "serve") {
-				t.Errorf("%s: %s is %s", name, path, text)
-			}
-		}
-	}
 }
 
 // hooksOf are the command lines of a program's hooks, by event.
@@ -348,7 +277,7 @@ func TestLiveWritesWhatEachProgramReads(t *testing.T) {
 	}
 }
 
-func TestLiveLosesNothing(t *testing.T) {
+func TestConfigRefusesToOverwrite(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("links need a privilege there, and permissions are other ones")
 	}
@@ -402,7 +331,7 @@ func TestLiveLosesNothing(t *testing.T) {
 			"--live", "has another entry named pagewire", true},
 		{"a plugin of that name", "opencode", write(".config/opencode/plugin/pagewire.js", "mine", 0o640), "--live",
 			"is there already, and pagewire did not write it", true},
-		{"a record that is none", "codex", write(".config/pagewire/live/codex.json", "oops", 0o600), "--live",
+		{"a record that is none", "codex", write(".config/pagewire/live/record.json", "oops", 0o600), "--live",
 			"is no record of pagewire", false},
 		{"an edited entry", "gemini-cli",
 			live("gemini-cli", edit(".gemini/settings.json", `"serve"`, `"serve", "--launch"`)), "--remove",
@@ -440,43 +369,6 @@ func TestLiveLosesNothing(t *testing.T) {
 	}
 }
 
-func TestLiveKeepsLinks(t *testing.T) {
-	if runtime.GOOS == "windows" {
-		t.Skip("links need a privilege there")
-	}
-	home := atHome(t)
-	fill(t, home, map[string]string{"dotfiles/hooks.json": "{ \"hooks\": {} }\n", ".codex/auth.json": "{}"})
-	link := filepath.Join(home, ".codex", "hooks.json")
-	if err := os.Symlink(filepath.Join(home, "dotfiles", "hooks.json"), link); err != nil {
-		t.Fatal(err)
-	}
-	before := tree(t, home)
-	done(t, "config", "codex", "--live")
-	if text, err := os.ReadFile(filepath.Join(home, "dotfiles", "hooks.json")); err != nil ||
-		!strings.Contains(string(text), "changes --hook codex") {
-		t.Errorf("%s, %v", text, err)
-	}
-	// What we have made became a link since: it is not removed, or the link would lead nowhere.
-	config := filepath.Join(home, ".codex", "config.toml")
-	moved := filepath.Join(home, "dotfiles", "config.toml")
-	if err := os.Rename(config, moved); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(moved, config); err != nil {
-		t.Fatal(err)
-	}
-	done(t, "config", "codex", "--remove")
-	if text, err := os.ReadFile(config); err != nil || strings.Contains(string(text), "pagewire") {
-		t.Errorf("%q, %v", text, err)
-	}
-	for _, path := range []string{config, moved} {
-		if err := os.Remove(path); err != nil {
-			t.Fatal(err)
-		}
-	}
-	same(t, "after --remove", tree(t, home), before)
-}
-
 func TestWordsForShells(t *testing.T) {
 	for _, c := range []struct{ goos, word, want string }{
 		{"linux", "/usr/bin/pagewire", "/usr/bin/pagewire"},
@@ -499,10 +391,10 @@ func FuzzTake(f *testing.F) {
 		"a = 1\n\n\n", "{\"\":0,"} {
 		f.Add([]byte(text))
 	}
-	list := part{at: []string{"hooks", "E"}, list: true, value: entry{{"command", "pagewire changes --hook x"}}}
-	table := part{file: "x.toml", at: []string{"hooks", serverName}, value: ours}
+	list := part{At: []string{"hooks", "E"}, List: true, Value: entry{{"command", "pagewire changes --hook x"}}}
+	table := part{file: "x.toml", At: []string{"hooks", serverName}, Value: ours}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		for _, p := range []part{list, {at: table.at, value: ours}, table} {
+		for _, p := range []part{list, {At: table.At, Value: ours}, table} {
 			if p.found(text) != "" {
 				continue
 			}

@@ -1,0 +1,322 @@
+//go:build !js
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/spf13/cobra"
+
+	"github.com/pagewire/pagewire/bridge/gateway/daemon"
+)
+
+const (
+	// rateOver is the time over which updates per second are counted.
+	rateOver = 10 * time.Second
+	// retryEvery is the pause between two attempts to connect to a daemon that does not answer.
+	retryEvery = 200 * time.Millisecond
+)
+
+// A watcher follows resources over as many sessions as it takes. One goroutine runs it.
+type watcher struct {
+	watchFlags
+	hub       hubFlags
+	ctx       context.Context
+	done      func() // ends ctx
+	cmd       *cobra.Command
+	output    func(io.Writer, change, bool)
+	updates   updates
+	resources []*resource // in the order of the command line, or of lists
+	byURI     map[string]*resource
+
+	started bool   // all resources were read once, or the first session has ended: what is missing may come back
+	told    string // the last message about the connection
+	left    int    // changes until the end; 0: no end
+
+	unlisted bool // --all: resources are to be listed
+
+	// With --min-interval a change waits until due, which is not before next.
+	due, next time.Time
+	printed   bool     // since the last flush
+	batch     []string // --lines: URIs of changes since the last flush
+}
+
+// resourceState is that of a resource in a session. Another session begins with unsubscribed.
+//
+//	unsubscribed -- subscribe --> stale -- read --> current -- updated --> stale
+//	unsubscribed -- subscribe fails --> absent -- list changed --> unsubscribed
+type resourceState int
+
+const (
+	unsubscribed resourceState = iota
+	absent
+	stale
+	current
+)
+
+type resource struct {
+	uri     string
+	state   resourceState
+	updated []time.Time // times of updates in the last rateOver
+
+	seen    bool // read at least once
+	last    time.Time
+	content []byte
+	binary  bool
+	failed  string // the message about the last read; "" if it succeeded
+}
+
+func newWatcher(ctx context.Context, done func(), cmd *cobra.Command, h hubFlags, o watchFlags,
+	uris []string) *watcher {
+	w := &watcher{watchFlags: o, hub: h, ctx: ctx, done: done, cmd: cmd, left: o.count, output: printChange,
+		updates: updates{more: make(chan struct{}, 1), times: map[string][]time.Time{}},
+		byURI:   map[string]*resource{}}
+	if o.json {
+		w.output = printJSON
+	}
+	for _, uri := range uris {
+		w.add(uri)
+	}
+	return w
+}
+
+func (w *watcher) add(uri string) {
+	if w.byURI[uri] == nil {
+		w.byURI[uri] = &resource{uri: uri}
+		w.resources = append(w.resources, w.byURI[uri])
+	}
+}
+
+// strict reports whether a missing daemon or resource is an error. Else it is waited for.
+func (w *watcher) strict() bool { return !w.started && !w.changes }
+
+// run follows the resources until ctx ends.
+func (w *watcher) run() error {
+	for {
+		session, err := w.hub.connect(w.ctx, &mcp.ClientOptions{
+			ResourceUpdatedHandler: func(_ context.Context, r *mcp.ResourceUpdatedNotificationRequest) {
+				w.updates.add(r.Params.URI)
+			},
+			ResourceListChangedHandler: func(context.Context, *mcp.ResourceListChangedRequest) {
+				w.updates.addList()
+			},
+		})
+		if err == nil {
+			if w.started {
+				w.tell("connected again")
+			}
+			if err := w.follow(session); err != nil || w.ctx.Err() != nil {
+				return err
+			}
+			w.tell("the connection to " + w.hub.addr + " ended; trying again")
+			w.started = true
+		}
+		switch {
+		case w.ctx.Err() != nil:
+			return nil
+		case err != nil && (w.strict() || errors.Is(err, daemon.ErrOther)):
+			return err
+		case err != nil && !w.started:
+			w.tell(err.Error() + "; waiting for one")
+		}
+		if errors.Is(err, daemon.ErrNone) && daemon.Wait(w.ctx, w.hub.addr) == nil {
+			continue
+		}
+		select {
+		case <-w.ctx.Done():
+		case <-time.After(retryEvery):
+		}
+	}
+}
+
+// tell prints a message about the connection, unless it was the last one.
+func (w *watcher) tell(message string) {
+	if w.told != message {
+		w.told = message
+		fmt.Fprintln(w.cmd.ErrOrStderr(), "pagewire:", message)
+	}
+}
+
+// follow watches until the session ends. It fails only if strict.
+func (w *watcher) follow(session *mcp.ClientSession) error {
+	ctx, cancel := context.WithCancel(w.ctx)
+	defer cancel()
+	ended := make(chan struct{})
+	go func() {
+		session.Wait()
+		cancel()
+		close(ended)
+	}()
+	defer func() {
+		session.Close()
+		<-ended
+	}()
+	for _, r := range w.resources {
+		r.state = unsubscribed // reading shows what has changed between the sessions
+	}
+	w.unlisted = true
+	for {
+		w.note(w.updates.take())
+		wait, err := w.look(ctx, session)
+		if err != nil || ctx.Err() != nil {
+			return err
+		}
+		w.started = true
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-w.updates.more:
+		case <-wait:
+		}
+	}
+}
+
+// note takes over what a session has reported.
+func (w *watcher) note(times map[string][]time.Time, list bool) {
+	w.unlisted = w.unlisted || list
+	for _, r := range w.resources {
+		if got := times[r.uri]; len(got) > 0 {
+			r.updated = append(r.updated, got...)
+			if r.state == current {
+				r.state = stale
+			}
+		}
+		r.updated = recent(r.updated, time.Now())
+		if list && r.state == absent {
+			r.state = unsubscribed
+		}
+	}
+}
+
+// look reads what is to be read now, and prints what is new. It is called again after wait; nil if only an update makes
+// more to do.
+func (w *watcher) look(ctx context.Context, session *mcp.ClientSession) (wait <-chan time.Time, err error) {
+	if w.list(ctx, session) != nil { // the session has ended, or it works the next time
+		return time.After(settleTime), nil
+	}
+	hold := w.hold()
+	for _, r := range w.resources {
+		if !r.toRead() || hold > 0 && r.seen {
+			continue
+		}
+		if err := w.read(ctx, session, r); err != nil || ctx.Err() != nil {
+			return nil, err
+		}
+	}
+	if hold > 0 {
+		return time.After(hold), nil
+	}
+	w.flush()
+	return nil, nil
+}
+
+func (r *resource) toRead() bool { return r.state == unsubscribed || r.state == stale }
+
+// read subscribes to a resource and then reads it, so that no change is lost.
+func (w *watcher) read(ctx context.Context, session *mcp.ClientSession, r *resource) error {
+	if r.state == unsubscribed {
+		if err := session.Subscribe(ctx, &mcp.SubscribeParams{URI: r.uri}); err != nil {
+			r.state = absent
+			return w.fail(ctx, r, err)
+		}
+	}
+	r.state = current
+	result, err := session.ReadResource(ctx, &mcp.ReadResourceParams{URI: r.uri})
+	if err != nil {
+		return w.fail(ctx, r, err)
+	}
+	w.report(r, result)
+	return nil
+}
+
+func (w *watcher) fail(ctx context.Context, r *resource, err error) error {
+	switch {
+	case ctx.Err() != nil: // the next session reads it
+	case w.strict():
+		return resourceError(r.uri, err)
+	default:
+		w.reportError(r, err)
+	}
+	return nil
+}
+
+// hold is how long a change waits, so that changes are printed together, and at most once in every.
+func (w *watcher) hold() time.Duration {
+	if w.every == 0 || !slices.ContainsFunc(w.resources, func(r *resource) bool { return r.seen && r.toRead() }) {
+		return 0
+	}
+	now := time.Now()
+	if w.due.IsZero() {
+		if w.due = now.Add(settleTime); w.due.Before(w.next) {
+			w.due = w.next
+		}
+	}
+	return max(w.due.Sub(now), 0)
+}
+
+// flush ends a round of reading.
+func (w *watcher) flush() {
+	w.due = time.Time{}
+	w.printLine()
+	if w.printed {
+		w.printed, w.next = false, time.Now().Add(w.every)
+	}
+}
+
+// rate is a resource's updates per second.
+func (r *resource) rate(now time.Time) float64 {
+	return float64(len(recent(r.updated, now))) / rateOver.Seconds()
+}
+
+func recent(times []time.Time, now time.Time) []time.Time {
+	for len(times) > 0 && now.Sub(times[0]) > rateOver {
+		times = times[1:]
+	}
+	return times
+}
+
+// updates are what the goroutines of a session report to the watcher.
+type updates struct {
+	more chan struct{} // has an element if there is something to take
+
+	mu    sync.Mutex
+	times map[string][]time.Time // by URI, of the last rateOver
+	list  bool                   // the list has changed
+}
+
+func (u *updates) add(uri string) {
+	u.mu.Lock()
+	now := time.Now()
+	u.times[uri] = append(recent(u.times[uri], now), now)
+	u.mu.Unlock()
+	u.wake()
+}
+
+func (u *updates) addList() {
+	u.mu.Lock()
+	u.list = true
+	u.mu.Unlock()
+	u.wake()
+}
+
+func (u *updates) wake() {
+	select {
+	case u.more <- struct{}{}:
+	default:
+	}
+}
+
+func (u *updates) take() (times map[string][]time.Time, list bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	times, list = u.times, u.list
+	u.times, u.list = map[string][]time.Time{}, false
+	return times, list
+}
