@@ -104,14 +104,14 @@ func (h *Handler) release(o *origin) {
 // forget forgets the origins that have no page, and had none let go lately. The lock is held.
 func (h *Handler) forget() {
 	for name, o := range h.origins {
-		if o.users == 0 && (h.closing || time.Since(o.last) > letGoTime) {
+		if o.users == 0 && time.Since(o.last) > letGoTime {
 			delete(h.origins, name)
 		}
 	}
 }
 
-// lets notes that a page is let go for what it has said.
-func (h *Handler) lets(o *origin) {
+// letGo counts that a page is let go for what it has said.
+func (h *Handler) letGo(o *origin) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if time.Since(o.last) > letGoTime {

@@ -156,11 +156,7 @@ func TestPagesThatDoNotIntroduceThemselves(t *testing.T) {
 			t.Errorf("%s: %v", hello, err)
 		}
 	}
-	testkit.Eventually(t, "none is left", func() bool {
-		p.pages.mu.Lock()
-		defer p.pages.mu.Unlock()
-		return len(p.pages.pages) == 0
-	})
+	testkit.Eventually(t, "none is left", func() bool { return p.pages.Len() == 0 })
 }
 
 // The word of a page counts for nothing but itself: not for another origin, nor for another origin's tab.
