@@ -14,7 +14,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"log/slog"
 	"net/http"
 	"slices"
@@ -106,7 +105,7 @@ func (g *guest) Greet(ctx context.Context, c *wsconn.Conn) error {
 	g.h.meet(g)
 	note, err := c.ReadNote(ctx)
 	if err != nil {
-		return &socket.Refusal{Reason: "no ticket", Says: "the first message is to be a note with the page's ticket"}
+		return g.refuse("no ticket", "the first message is to be a note with the page's ticket")
 	}
 	return g.admit(ctx, note)
 }
@@ -140,7 +139,8 @@ func (g *guest) Admit(link.About) (owner, origin string, err error) {
 // Attach makes it a page of the node.
 func (g *guest) Attach(_ link.About, _, given string, send func([]byte)) (_ socket.Page, err error) {
 	if g.Page, err = g.h.o.Node.Attach(g.user, g.origin, send); err != nil {
-		return nil, &socket.Refusal{Reason: "full", Says: err.Error(), Later: true}
+		g.h.o.Node.Refuse("page: full")
+		return nil, &socket.Refusal{Says: err.Error(), Later: true}
 	}
 	g.Seat(given)
 	return g, nil
@@ -158,19 +158,19 @@ func (g *guest) admit(ctx context.Context, note []byte) error {
 	var in struct{ Type, Ticket string }
 	switch {
 	case len(note) > maxNote:
-		return &socket.Refusal{Reason: "no ticket", Says: "the note is too long; the limit is 64 KiB"}
+		return g.refuse("no ticket", "the note is too long; the limit is 64 KiB")
 	case json.Unmarshal(note, &in) != nil || in.Type != "pagewire:ticket":
-		return &socket.Refusal{Reason: "no ticket", Says: "a note that is no ticket"}
+		return g.refuse("no ticket", "a note that is no ticket")
 	case !g.tickets.Allow():
-		return &socket.Refusal{Reason: "ticket: too many", Says: "the page shows too many tickets; the limit is 5, and " +
-			"from then on one each 4 s"}
+		return g.refuse("ticket: too many", "the page shows too many tickets; the limit is 5, and from then on one "+
+			"each 4 s")
 	}
 	claim, err := g.verify(ctx, in.Ticket)
 	switch {
 	case err != nil:
-		return &socket.Refusal{Reason: "ticket: " + tickets.ReasonOf(err), Says: err.Error()}
+		return g.refuse("ticket: "+tickets.ReasonOf(err), err.Error())
 	case g.user != "" && g.user != claim.User:
-		return &socket.Refusal{Reason: "ticket: user", Says: "the ticket is another user's than the one before"}
+		return g.refuse("ticket: user", "the ticket is another user's than the one before")
 	}
 	g.user = claim.User
 	left := time.Until(claim.Until.Add(tickets.Skew))
@@ -183,9 +183,8 @@ func (g *guest) admit(ctx context.Context, note []byte) error {
 }
 
 func (g *guest) expire() {
-	const says = "the ticket has expired"
-	g.Ended(&socket.Refusal{Reason: "ticket: expired", Says: says})
-	g.conn.Refuse(websocket.StatusPolicyViolation, says)
+	err := g.refuse("ticket: expired", "the ticket has expired")
+	g.conn.Refuse(websocket.StatusPolicyViolation, err.Error())
 }
 
 // verify has a ticket verified on another stack than the connection's, which would be twice as large from then on: 8 KB
@@ -200,11 +199,17 @@ func (g *guest) verify(ctx context.Context, ticket string) (claim tickets.Claim,
 	return claim, err
 }
 
-// Ended counts a refusal. What a page on its link was refused for, the node has counted.
-func (g *guest) Ended(err error) {
-	if refusal := (*socket.Refusal)(nil); errors.As(err, &refusal) {
-		g.h.o.Node.Refuse("page: " + refusal.Reason)
-		g.h.o.Log.Info("refused a page", "origin", g.origin, "reason", refusal.Reason)
+// refuse counts a refusal.
+func (g *guest) refuse(reason, says string) error {
+	g.h.o.Node.Refuse("page: " + reason)
+	g.h.o.Log.Info("refused a page", "origin", g.origin, "reason", reason)
+	return &socket.Refusal{Says: says}
+}
+
+// LetGo counts a page without a hello. What a page was let go for later, the node has counted.
+func (g *guest) LetGo(error) {
+	if g.Page == nil {
+		g.h.o.Node.Refuse("page: hello")
 	}
 }
 

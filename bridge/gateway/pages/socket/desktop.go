@@ -57,7 +57,6 @@ type Handler struct {
 	o Options
 
 	mu      sync.Mutex
-	guests  int
 	origins map[string]*origin
 }
 
@@ -95,7 +94,7 @@ func (h *Handler) take(w http.ResponseWriter, r *http.Request, extension, proves
 		http.Error(w, why, http.StatusForbidden)
 		return
 	}
-	h.Take(w, r, &visitor{h: h, r: r, name: origin, extension: extension, proves: proves})
+	h.Take(w, r, &visitor{h: h, r: r, from: origin, extension: extension, proves: proves})
 }
 
 func (h *Handler) isExtension(origin string) bool {
@@ -137,32 +136,35 @@ func (h *Handler) refuse(origin string, extension bool) string {
 type visitor struct {
 	h         *Handler
 	r         *http.Request
-	name      string // the origin of the connection
+	from      string // the origin of the connection
 	extension bool   // the connection is the extension's, and the page has another origin
 	proves    bool
 	conn      *wsconn.Conn
-	from      *origin // of the connection
 	of        *origin // of the page; nil until it is known
 	*gateway.Page
 }
 
-// Greet counts the connection, has the extension prove itself, and makes a page wait for its turn.
+// Greet has the extension prove itself, and makes a page wait for its turn.
 func (v *visitor) Greet(ctx context.Context, c *wsconn.Conn) error {
 	v.conn = c
-	if err := v.h.count(v); err != nil {
-		return err
+	if v.h.Len() > maxPages {
+		return v.refuse(fmt.Sprintf("the gateway has %d documents, and takes no more", maxPages), true)
 	}
 	if v.proves {
 		if err := v.h.prove(ctx, v.r, c); err != nil {
 			v.h.o.Refused("proof", v.r)
-			v.h.o.Log.Warn("refused a connection that claims to be the extension", "error", err)
-			return &Refusal{Reason: "proof", Says: notProved}
+			return v.refuse(notProved, false)
 		}
 	}
 	if v.extension {
 		return nil
 	}
-	return v.wait(v.from)
+	return v.enter(v.from)
+}
+
+func (v *visitor) refuse(says string, later bool) error {
+	v.h.o.Log.Warn("refused a page", "origin", v.from, "reason", says)
+	return &Refusal{says, later}
 }
 
 const notProved = "it is not proved that this is the extension of the gateway's user: pagewire extension install"
@@ -184,30 +186,18 @@ func (h *Handler) prove(ctx context.Context, r *http.Request, conn *wsconn.Conn)
 	return proof.Accept(ctx, conn.Notes(), hello, secret, local.String())
 }
 
-// count counts one more connection, unless there are too many.
-func (h *Handler) count(v *visitor) error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	switch from := h.origins[v.name]; {
-	case h.guests >= maxPages:
-		return &Refusal{Reason: "full", Later: true,
-			Says: fmt.Sprintf("the gateway has %d documents, and takes no more", maxPages)}
-	case from != nil && from.pages >= maxPerOrigin && !v.extension:
-		return &Refusal{Reason: "full", Later: true,
-			Says: fmt.Sprintf("the gateway has %d documents of %s, and takes no more", maxPerOrigin, v.name)}
+// enter counts the page as one of its origin's, and waits until it is heard.
+func (v *visitor) enter(name string) error {
+	v.h.mu.Lock()
+	v.of = v.h.hold(name)
+	pause, why := v.of.wait(time.Now())
+	if v.of.pages > maxPerOrigin && !v.extension {
+		why = fmt.Sprintf("the gateway has %d documents of %s, and takes no more", maxPerOrigin, name)
 	}
-	v.from = h.hold(v.name)
-	v.from.pages++
-	h.guests++
-	return nil
-}
-
-// wait waits until a page of an origin is heard.
-func (v *visitor) wait(o *origin) error {
-	pause, why := v.h.wait(o)
+	v.h.mu.Unlock()
 	switch {
 	case why != "":
-		return &Refusal{Reason: "let go", Says: why, Later: true}
+		return v.refuse(why, true)
 	case pause == 0:
 		return nil
 	}
@@ -221,22 +211,15 @@ func (v *visitor) wait(o *origin) error {
 
 // Admit takes an extension's word for the page's origin, and nobody else's.
 func (v *visitor) Admit(about link.About) (owner, origin string, err error) {
-	name := v.name
-	if v.extension {
-		name = about.Origin
-		if u, err := url.Parse(name); err != nil || u.Scheme != "https" && u.Scheme != "http" ||
-			u.Scheme+"://"+u.Host != name || !v.h.g.Admits(name) {
-			return "", "", &Refusal{Reason: "origin", Says: "pages of this origin are not served"}
-		}
-		name = strings.Clone(name) // not the frame that it came in
+	if !v.extension {
+		return v.from, v.from, nil
 	}
-	v.h.mu.Lock()
-	v.of = v.h.hold(name)
-	v.h.mu.Unlock()
-	if v.extension {
-		err = v.wait(v.of)
+	name := strings.Clone(about.Origin) // not the frame that it came in
+	if u, err := url.Parse(name); err != nil || u.Scheme != "https" && u.Scheme != "http" ||
+		u.Scheme+"://"+u.Host != name || !v.h.g.Admits(name) {
+		return "", "", v.refuse("pages of this origin are not served", false)
 	}
-	return name, name, err
+	return name, name, v.enter(name)
 }
 
 // Attach makes it a page of the gateway.
@@ -260,43 +243,29 @@ func (v *visitor) Attach(about link.About, tab, given string, send func([]byte))
 
 // Note refuses every note: a page of a desktop has nothing to say beside its link.
 func (v *visitor) Note([]byte) error {
-	return &Refusal{Reason: "note", Says: "a note where the link's frames are to be"}
+	return v.refuse("a note where the link's frames are to be", false)
 }
 
-// Ended counts, by origin, the pages that were let go for what they said.
-func (v *visitor) Ended(err error) {
-	refusal, ended := (*Refusal)(nil), (*link.Ended)(nil)
-	noHello := errors.As(err, &refusal) && refusal.Reason == reasonHello
-	if noHello && refusal.Err != nil {
-		err = refusal.Err
-	}
-	v.h.o.Log.Warn("a page's connection has ended", "origin", v.name, "reason", err)
-	tooLong, noRoom := errors.Is(err, wsconn.ErrTooLong), errors.Is(err, wsconn.ErrNoRoom)
-	if noRoom || tooLong && v.Page == nil {
+// LetGo counts the pages of an origin that were let go for what they said.
+func (v *visitor) LetGo(err error) {
+	v.h.o.Log.Warn("a page was let go", "origin", v.from, "reason", err)
+	if errors.Is(err, wsconn.ErrNoRoom) || v.Page == nil && errors.Is(err, wsconn.ErrTooLong) {
 		v.h.g.CountRefused(err.Error())
 	}
-	if !noHello && !tooLong && !noRoom && !errors.As(err, &ended) {
-		return
-	}
-	if v.Page != nil {
-		v.h.letGo(v.of)
-	} else {
-		v.h.letGo(v.from)
+	if v.of != nil {
+		v.h.mu.Lock()
+		defer v.h.mu.Unlock()
+		v.of.countLetGo(time.Now())
 	}
 }
 
 // Leave gives back what was counted.
 func (v *visitor) Leave() {
-	v.h.mu.Lock()
-	defer v.h.mu.Unlock()
-	if v.from == nil {
-		return
-	}
-	v.h.guests--
-	v.from.pages--
-	v.h.release(v.from)
 	if v.of != nil {
-		v.h.release(v.of)
+		v.h.mu.Lock()
+		defer v.h.mu.Unlock()
+		v.of.pages--
+		v.h.forget()
 	}
 }
 

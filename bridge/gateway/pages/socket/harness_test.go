@@ -104,12 +104,12 @@ func (p *place) end() {
 	p.pages.Close()
 	p.pages.mu.Lock()
 	defer p.pages.mu.Unlock()
-	users := 0
+	of := 0
 	for _, o := range p.pages.origins {
-		users += o.users
+		of += o.pages
 	}
-	if p.pages.guests+users+p.pages.Len()+p.pages.seats.Len() > 0 {
-		p.t.Errorf("left when the handler is closed: %d pages, %d users of origins, %d seats", p.pages.guests, users,
+	if p.pages.Len()+of+p.pages.seats.Len() > 0 {
+		p.t.Errorf("left when the handler is closed: %d pages, %d of origins, %d seats", p.pages.Len(), of,
 			p.pages.seats.Len())
 	}
 	p.g.Close()

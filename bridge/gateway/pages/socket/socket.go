@@ -15,7 +15,6 @@ package socket
 import (
 	"context"
 	"errors"
-	"io"
 	"net/http"
 	"strings"
 	"sync"
@@ -61,9 +60,9 @@ type Guest interface {
 	Attach(about link.About, tab, given string, send func(frame []byte)) (Page, error)
 	// Note takes a note, which comes between two frames. An error ends the connection.
 	Note(note []byte) error
-	// Ended is told why the connection ends, where that is not the page's own wish: a Refusal, a *link.Ended, or an
-	// error of package wsconn.
-	Ended(err error)
+	// LetGo is told for what the page's connection ends: it does not begin with a hello, breaks the rules of the link
+	// (*link.Ended), or has sent too much (wsconn.ErrTooLong, wsconn.ErrNoRoom).
+	LetGo(err error)
 	// Leave is called last, whatever was called before.
 	Leave()
 }
@@ -75,24 +74,15 @@ type Page interface {
 	Lost(reason string)
 }
 
-// A Refusal is the error of a Guest that is not admitted.
+// A Refusal is the error of a Guest that is not admitted. The page is told why.
 type Refusal struct {
-	// Reason is one of few words, for counts.
-	Reason string
-	// Says tells the page why.
-	Says string
-	// Later says that the page may be admitted at another time.
-	Later bool
-	// Err is its cause, or nil.
-	Err error
+	Says  string
+	Later bool // it may be admitted at another time
 }
 
 func (r *Refusal) Error() string { return r.Says }
 
-// Unwrap returns the cause.
-func (r *Refusal) Unwrap() error { return r.Err }
-
-const reasonHello = "hello"
+var errNoHello = errors.New("the first frame is to be the link's hello, with the page's tab and frame")
 
 // A Server takes the WebSockets of pages.
 type Server struct {
@@ -184,7 +174,6 @@ func (s *Server) Take(w http.ResponseWriter, r *http.Request, guest Guest) {
 	}
 	defer s.leave(d)
 	if err := d.serve(); err != nil {
-		guest.Ended(err)
 		d.refuse(err)
 	}
 }
@@ -220,8 +209,11 @@ func (d *document) serve() error {
 	hello, err := d.conn.Read(ctx)
 	about, ok := link.Parse(hello, link.Limits{}).Hello()
 	if err != nil || !ok || !seats.IsNamed(about.Tab, about.Frame) {
-		return &Refusal{Reason: reasonHello, Says: "the first frame is to be the link's hello, with the page's tab " +
-			"and frame", Err: err}
+		if !errors.Is(err, wsconn.ErrTooLong) {
+			err = errNoHello
+		}
+		d.guest.LetGo(err)
+		return &Refusal{Says: errNoHello.Error()}
 	}
 	cancel()
 	owner, origin, err := d.guest.Admit(about)
@@ -238,7 +230,8 @@ func (d *document) serve() error {
 		return err
 	}
 	defer page.Lost("its connection ended")
-	return d.carry(page, hello)
+	d.carry(page, hello)
+	return nil
 }
 
 // resumes reports whether this document has connected before, by another connection.
@@ -247,26 +240,26 @@ func (d *document) resumes(before *document) bool {
 }
 
 // carry hands the document's frames over, until its end.
-func (d *document) carry(page Page, frame []byte) (err error) {
+func (d *document) carry(page Page, frame []byte) {
+	var err error
 	for ; err == nil; frame, err = d.conn.Read(context.Background()) {
 		if err := page.Receive(frame); err != nil {
-			d.guest.Ended(err)
+			d.guest.LetGo(err)
 			<-d.conn.Closed() // when the page has been told why
-			return nil
+			return
 		}
 	}
-	if errors.Is(err, wsconn.ErrTooLong) {
+	switch {
+	case errors.Is(err, wsconn.ErrTooLong):
+		d.guest.LetGo(err)
 		page.Refuse(err.Error())
+	case errors.Is(err, wsconn.ErrNoRoom):
+		d.guest.LetGo(err)
 	}
-	if err == io.EOF {
-		return nil
-	}
-	return err
 }
 
 func (d *document) note(_ *wsconn.Conn, note []byte) {
 	if err := d.guest.Note(note); err != nil {
-		d.guest.Ended(err)
 		go d.refuse(err) // not here: the reader, who calls this, has to see the page's close
 	}
 }
