@@ -115,7 +115,7 @@ var packages = []row{
 	{"bridge/gateway/fleet/traces", native, "", "go.opentelemetry.io/otel go.opentelemetry.io/otel/sdk " +
 		"go.opentelemetry.io/otel/trace go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"},
 	{"bridge/gateway/fleet/process", native, "bridge/gateway bridge/gateway/agents bridge/gateway/weborigin " +
-		"bridge/gateway/fleet/...",
+		"bridge/gateway/internal/keypair bridge/gateway/fleet/...",
 		"github.com/VictoriaMetrics/metrics"},
 	// What puts them together.
 	{"bridge/gateway/serve", native, "bridge/gateway/...", ""},
