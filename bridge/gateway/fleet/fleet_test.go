@@ -276,7 +276,7 @@ func TestForeignSession(t *testing.T) {
 	b := openTab(t, nodes[0], alice, map[string]string{app + "/doc": "one"})
 	r := openReader(t, nodes[1], bob)
 	done := make(chan struct{})
-	r.do(0, func() {
+	r.mailbox.post(func() {
 		r.open(pageKey{nodes[0].id, b.page.id})
 		close(done)
 	})
@@ -553,4 +553,17 @@ func TestBusThatIsRestarted(t *testing.T) {
 	b.Set(app+"/doc", "three")
 	a.Reads(app+"/doc", "three")
 	testkit.Receive(t, "the agent is told", a.Updates)
+}
+
+// Pages of one user have one budget, and of another another.
+func TestBudgetOfAUser(t *testing.T) {
+	n := openNode(t, Options{})
+	openReader(t, n, alice)
+	tabs := []*tab{openTab(t, n, alice, nil), openTab(t, n, alice, nil), openTab(t, n, bob, nil)}
+	for range 20_000 {
+		tabs[0].page.user.messages.Reserve()
+	}
+	if pause := tabs[1].page.Pause(); pause == 0 || pause > maxPause || tabs[2].page.Pause() != 0 {
+		t.Errorf("pauses of %v and %v", pause, tabs[2].page.Pause())
+	}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway"
 	"github.com/pagewire/pagewire/bridge/gateway/fleet/bus"
 	"github.com/pagewire/pagewire/bridge/gateway/fleet/relay"
+	"github.com/pagewire/pagewire/bridge/gateway/internal/quota"
 	"github.com/pagewire/pagewire/bridge/link"
 )
 
@@ -105,8 +106,9 @@ type Node struct {
 	bus   *bus.Bus
 	began time.Time
 	relay relay.Options
-	quota relay.Quota  // of all pages
-	todo  atomic.Int64 // bytes that wait for the gateways of users
+
+	offered *quota.Quota // what all pages offer, by user
+	waiting *quota.Quota // what waits for the gateways of users
 
 	// drops, in tests, reports whether a message gets lost.
 	drops atomic.Pointer[func(subject string, text []byte) bool]
@@ -172,8 +174,9 @@ func Open(o Options) (*Node, error) {
 		cores: map[string]map[uint64]*farCore{}, sessions: map[uint64]*session{}, readers: map[readerKey]*Reader{},
 		others: map[string]int{},
 	}
-	n.relay = relay.Options{Build: o.Version, Limits: o.Limits, Send: n.toCore, AnyScheme: o.Gateway.AnyScheme}
-	n.quota.Most, n.quota.Whose = o.OfferedBytes, "of this node"
+	n.offered, n.waiting = quota.New(o.OfferedBytes, o.UserBytes), quota.New(o.WaitingBytes, maxTodo)
+	n.relay = relay.Options{Build: o.Version, Limits: o.Limits, Offered: n.offered, Send: n.toCore,
+		AnyScheme: o.Gateway.AnyScheme}
 	n.o.Gateway.Pool = gateway.NewPool(o.WaitingBytes, func() { n.counts.refuse("agent: reads nothing") })
 	if o.Bus.Name == "" {
 		o.Bus.Name = n.id
@@ -434,7 +437,7 @@ func (n *Node) bury(id, reason string) {
 		f.leave()
 	}
 	for _, s := range sessions {
-		s.r.do(0, func() { s.end(reason) })
+		s.r.mailbox.post(func() { s.end(reason) })
 	}
 }
 

@@ -25,7 +25,7 @@ func hold(t *testing.T, r *Reader) (release func()) {
 	held := make(chan struct{})
 	release = sync.OnceFunc(func() { close(held) })
 	t.Cleanup(release)
-	r.do(0, func() { <-held })
+	r.mailbox.post(func() { <-held })
 	return release
 }
 
@@ -187,7 +187,7 @@ func TestRandomOrder(t *testing.T) {
 	for range rounds {
 		for range 1 + random.IntN(5) {
 			lags := time.Duration(random.IntN(20)) * time.Millisecond
-			readers[random.IntN(len(readers))].do(0, func() { time.Sleep(lags) })
+			readers[random.IntN(len(readers))].mailbox.post(func() { time.Sleep(lags) })
 			count.Add(1)
 			for _, key := range keys {
 				b.Touch(key)

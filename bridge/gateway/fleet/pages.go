@@ -10,11 +10,23 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"github.com/pagewire/pagewire/bridge/gateway/fleet/relay"
 	"github.com/pagewire/pagewire/bridge/link"
 )
 
 // The side of a node that has pages.
+
+const (
+	// defaultPace is Options.UserMessages': a page that touches as often as it may says 100 a second to each node that
+	// watches it.
+	defaultPace = 2_000
+	// atOnce is for how many seconds' messages there is room at once.
+	atOnce = 5
+	// maxPause bounds how long a page is not heard: its connection answers pings in between.
+	maxPause = time.Second
+)
 
 // A Page is one that has dialed in here.
 type Page struct {
@@ -33,10 +45,10 @@ type Page struct {
 
 // userPages are those that a user has here.
 type userPages struct {
-	name   string
-	pages  map[*Page]bool // whether they have introduced themselves
-	quota  relay.Quota
-	budget budget
+	name  string
+	pages map[*Page]bool // whether they have introduced themselves
+	// messages are those that its pages may have the node say on the bus
+	messages *rate.Limiter
 }
 
 // A farCore is one of a page's cores, at this node or another. But for what it is, the page's lock guards it.
@@ -68,8 +80,8 @@ func (n *Node) Attach(user, origin string, send func(frame []byte)) (*Page, erro
 	}
 	u := n.users[user]
 	if u == nil {
-		u = &userPages{name: user, pages: map[*Page]bool{}, budget: budget{pace: n.o.UserMessages}}
-		u.quota.Most, u.quota.Whose, u.quota.Of = n.o.UserBytes, "of this user", &n.quota
+		pace := n.o.UserMessages
+		u = &userPages{name: user, pages: map[*Page]bool{}, messages: rate.NewLimiter(rate.Limit(pace), atOnce*pace)}
 		n.users[user] = u
 	}
 	if len(u.pages) >= n.o.UserPages {
@@ -77,7 +89,7 @@ func (n *Node) Attach(user, origin string, send func(frame []byte)) (*Page, erro
 	}
 	n.lastPage++
 	p := &Page{node: n, id: n.lastPage, user: u, send: send,
-		relay: relay.New(n.now(), origin, &u.quota, &n.relay)}
+		relay: relay.New(n.now(), user, origin, &n.relay)}
 	n.pages[p.id] = p
 	u.pages[p] = false
 	return p, nil
@@ -117,11 +129,12 @@ func (p *Page) Receive(frame []byte) error {
 // Pause says for how long the page is not to be heard, at most a second: its user's pages have said so much that the
 // node's others would wait for it on the bus.
 func (p *Page) Pause() time.Duration {
-	pause := p.user.budget.pause(time.Now())
-	if pause > 0 {
-		p.node.counts.pauses.Add(1)
+	missing := -p.user.messages.Tokens()
+	if missing <= 0 {
+		return 0
 	}
-	return pause
+	p.node.counts.pauses.Add(1)
+	return min(maxPause, time.Duration(missing/float64(p.user.messages.Limit())*float64(time.Second)))
 }
 
 // short is a reason without what the page has said in it, and without numbers.
@@ -229,7 +242,7 @@ func (p *Page) overdue() {
 // toCore sends a core a frame. The page's lock is held.
 func (n *Node) toCore(c *relay.Core, frame []byte, touch bool) {
 	f := c.Owner.(*farCore)
-	f.page.user.budget.spend(time.Now())
+	f.page.user.messages.Reserve() // it may owe: Pause
 	if touch {
 		f.touched++
 		n.tell(f.node, head(kindTouch, n.id, f.session, f.touched), frame)

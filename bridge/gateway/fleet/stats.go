@@ -56,8 +56,8 @@ type Stats struct {
 func (n *Node) Stats() Stats {
 	n.mu.Lock()
 	s := Stats{Nodes: len(n.peers), Pages: len(n.pages), Users: len(n.users), Readers: len(n.readers),
-		Sessions: len(n.sessions), OfferedBytes: n.quota.Held.Load(),
-		WaitingBytes: n.o.Gateway.Pool.Waiting() + n.todo.Load(), BusLatency: n.latency}
+		Sessions: len(n.sessions), OfferedBytes: n.offered.Held(),
+		WaitingBytes: n.o.Gateway.Pool.Waiting() + n.waiting.Held(), BusLatency: n.latency}
 	watched := map[*Page]bool{}
 	for _, cores := range n.cores {
 		s.Cores += len(cores)

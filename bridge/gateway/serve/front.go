@@ -5,20 +5,17 @@ package serve
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
 	"net"
 	"net/http"
-	"os"
-	"sync"
-	"time"
 
 	"github.com/pagewire/pagewire/bridge/gateway"
 	"github.com/pagewire/pagewire/bridge/gateway/access"
 	"github.com/pagewire/pagewire/bridge/gateway/agents"
 	"github.com/pagewire/pagewire/bridge/gateway/inspect"
+	"github.com/pagewire/pagewire/bridge/gateway/internal/keypair"
 	"github.com/pagewire/pagewire/bridge/gateway/pages/extension"
 	"github.com/pagewire/pagewire/bridge/gateway/pages/socket"
 	"github.com/pagewire/pagewire/bridge/gateway/weborigin"
@@ -99,11 +96,11 @@ func openPort(o Options) (*port, error) {
 	}
 	p := &port{public: !weborigin.IsLoopback("http://" + net.JoinHostPort(host, "1"))}
 	if o.TLSCert != "" || o.TLSKey != "" {
-		pair := &keyPair{cert: o.TLSCert, key: o.TLSKey}
-		if _, err := pair.get(nil); err != nil {
+		pair, err := keypair.Open(o.TLSCert, o.TLSKey, o.Log)
+		if err != nil {
 			return nil, fmt.Errorf("--tls-cert and --tls-key: %w", err)
 		}
-		p.tls = &tls.Config{GetCertificate: pair.get, MinVersion: tls.VersionTLS12}
+		p.tls = pair.Config()
 	}
 	if p.public && p.tls == nil && !o.InsecureHTTP {
 		return nil, fmt.Errorf("%w: --http %s can be reached from other machines, and without TLS whoever is on the "+
@@ -141,42 +138,4 @@ func (p *port) serve(ctx context.Context, h http.Handler, log *slog.Logger) erro
 		return err
 	}
 	return nil
-}
-
-// keyPair is a certificate in files, which are read again when they have changed: who renews certificates replaces
-// them.
-type keyPair struct {
-	cert, key string
-
-	mu   sync.Mutex
-	read [2]time.Time // when each was changed last
-	pair *tls.Certificate
-}
-
-func (k *keyPair) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	cert, err1 := os.Stat(k.cert)
-	key, err2 := os.Stat(k.key)
-	if err := errors.Join(err1, err2); err != nil {
-		return k.or(err)
-	}
-	changed := [2]time.Time{cert.ModTime(), key.ModTime()}
-	if k.pair != nil && changed == k.read {
-		return k.pair, nil
-	}
-	pair, err := tls.LoadX509KeyPair(k.cert, k.key)
-	if err != nil {
-		return k.or(err) // one of them has been replaced, and the other is about to be
-	}
-	k.pair, k.read = &pair, changed
-	return k.pair, nil
-}
-
-// or is the pair that was read last, where there is one.
-func (k *keyPair) or(err error) (*tls.Certificate, error) {
-	if k.pair != nil {
-		return k.pair, nil
-	}
-	return nil, err
 }

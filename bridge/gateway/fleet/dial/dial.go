@@ -1,99 +1,71 @@
 //go:build !js
 
-// Package dial takes the pages that dial in to a node, by WebSocket: one is one document, and one link with it.
+// Package dial admits the pages of a service to a node: package socket takes their connections.
 //
-// A page's first message is a note with its ticket, {"type":"pagewire:ticket","ticket":"…"}: package tickets says whose
-// page that is, and the Origin header, which a page cannot forge, must be the ticket's. The link's hello comes next.
-// Before a ticket ends the page sends another, of the same user, in the same way; without one its connection ends with
-// it. A node that is to end says {"type":"pagewire:elsewhere"}: the page then connects anew, to whatever node there is.
+// A page's first message is a note with its ticket, {"type":"pagewire:ticket","ticket":"…"}: package tickets says which
+// user the page belongs to, and the Origin header, which a page cannot forge, must be the ticket's. The link's hello
+// comes next. Before a ticket ends the page sends another, of the same user, in the same way; without one its
+// connection ends with it. A node that is to end tells its pages to connect anew, to whatever node there is.
 //
-// It takes no cookie, and uses nothing of a URL but the path. What a page says is bounded before it is known whose
-// page it is, and before it is parsed. This package never looks at it.
+// The package takes no cookie, and uses nothing of a URL but the path.
 package dial
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
-	"io"
 	"log/slog"
 	"net/http"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/coder/websocket"
+	"golang.org/x/time/rate"
 
 	"github.com/pagewire/pagewire/bridge/gateway/fleet"
 	"github.com/pagewire/pagewire/bridge/gateway/fleet/tickets"
-	"github.com/pagewire/pagewire/bridge/gateway/internal/seats"
 	"github.com/pagewire/pagewire/bridge/gateway/internal/wsconn"
+	"github.com/pagewire/pagewire/bridge/gateway/pages/socket"
 	"github.com/pagewire/pagewire/bridge/link"
 )
 
-// Options say who takes the pages.
+// Options say which node takes the pages.
 type Options struct {
 	Node    *fleet.Node
 	Tickets *tickets.Verifier
 	// Log receives what happens. Default none.
 	Log *slog.Logger
+
+	unsent int // of tests: in place of maxUnsent
 }
 
 const (
-	// maxFirst bounds the ticket and the hello, and maxFrame a frame from then on, in bytes: LINK.md.
-	maxFirst, maxFrame = 64 << 10, 17 << 20
-	// firstTimeout is how long a page may take to introduce itself.
-	firstTimeout = 10 * time.Second
-	// room bounds what all pages together have under way, in bytes: eight of the largest frames.
-	room = 8 * maxFrame
+	// maxNote bounds a note, in bytes: from the hello on a message may be longer.
+	maxNote = 64 << 10
+	// verifyTimeout is how long the verification of a new ticket may take.
+	verifyTimeout = 10 * time.Second
+	// frames is how many of the largest frames all pages together may have under way.
+	frames = 8
 	// maxUnsent bounds, in bytes, what waits for all pages that do not take what they are sent: a call of a tool may
 	// have 4 MiB of arguments, and one page 32 MiB waiting.
 	maxUnsent = 256 << 20
-	// maxStrangers bounds the connections that have not said yet whose they are. Where there is one more the oldest
-	// goes: a page says it at once, and were the newest refused, 410 a second that are silent would keep all pages out.
+	// maxStrangers bounds the connections that have not shown a ticket yet. When there is one more the oldest is
+	// closed: a page shows its ticket at once, and if the newest were refused, 410 silent connections a second would
+	// keep all pages out.
 	maxStrangers = 4096
-	// A page may say fewTickets at once, and from then on one each ticketPause: each costs a signature's verification.
+	// A page may show fewTickets at once, and from then on one each ticketPause: each costs a signature's verification.
 	fewTickets, ticketPause = 5, 4 * time.Second
-	// drainPace is how many pages are told each time, every drainPause, to go elsewhere: 1,000 a second.
-	drainPace, drainPause = 50, 50 * time.Millisecond
 )
 
-const (
-	noteTicket    = "pagewire:ticket"
-	noteElsewhere = `{"type":"pagewire:elsewhere"}`
-)
-
-// A Handler takes the WebSockets of pages.
+// A Handler admits pages to a node.
 type Handler struct {
-	o       Options
-	room    *wsconn.Room
-	backlog *wsconn.Backlog
+	*socket.Server
+	o    Options
+	most int // strangers
 
 	mu        sync.Mutex
-	draining  bool
-	most      int         // strangers
-	strangers []*document // in order of coming
-	pages     map[*document]bool
-	gone      sync.WaitGroup
-
-	seats seats.Seats[*document]
-}
-
-// A document is one that is connected.
-type document struct {
-	h      *Handler
-	conn   *wsconn.Conn
-	origin string
-	user   string
-	epoch  string        // of its hello
-	done   chan struct{} // closed when it has gone
-	// said is how many tickets, since began.
-	said  int
-	began time.Time
-
-	mu   sync.Mutex
-	ends *time.Timer // with the ticket
+	strangers []*guest // in order of coming
 }
 
 // New returns a Handler.
@@ -101,43 +73,8 @@ func New(o Options) *Handler {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Handler{o: o, room: wsconn.NewRoom(room), backlog: wsconn.NewBacklog(maxUnsent),
-		most: maxStrangers, pages: map[*document]bool{}}
-}
-
-// Drain tells the pages to go elsewhere, and takes no more. It returns when they are gone, or when ctx ends: those that
-// are left then are cut off.
-func (h *Handler) Drain(ctx context.Context) {
-	h.mu.Lock()
-	h.draining = true
-	list := make([]*document, 0, len(h.pages))
-	for d := range h.pages {
-		list = append(list, d)
-	}
-	h.mu.Unlock()
-	for i, d := range list {
-		d.conn.Send([]byte(noteElsewhere))
-		if i%drainPace == drainPace-1 {
-			select {
-			case <-time.After(drainPause):
-			case <-ctx.Done():
-			}
-		}
-	}
-	done := make(chan struct{})
-	go func() {
-		h.gone.Wait()
-		close(done)
-	}()
-	select {
-	case <-done:
-		return
-	case <-ctx.Done():
-	}
-	for _, d := range list {
-		go d.conn.CloseWith(websocket.StatusGoingAway, "the node goes away")
-	}
-	<-done
+	limits := socket.Limits{Frames: frames, Unsent: cmp.Or(o.unsent, maxUnsent), Resumes: true}
+	return &Handler{Server: socket.NewServer(limits), o: o, most: maxStrangers}
 }
 
 // ServeHTTP takes a page, until it has gone.
@@ -148,200 +85,153 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "Only pages connect here, from a browser, which sends an Origin.", http.StatusForbidden)
 		return
 	}
-	d := &document{h: h, origin: origin, began: time.Now(), done: make(chan struct{})}
-	conn, err := wsconn.Accept(w, r, wsconn.Options{MaxMessage: maxFirst, Note: d.note, Room: h.room,
-		Backlog: h.backlog, Whose: origin})
-	if err != nil {
-		return // it has been answered
-	}
-	d.conn = conn
-	defer conn.Close()
-	if !h.enter(d) {
-		conn.Refuse(websocket.StatusTryAgainLater, "the node goes away")
-		return
-	}
-	defer h.leave(d)
-	d.serve()
+	h.Take(w, r, &guest{h: h, origin: origin, tickets: rate.NewLimiter(rate.Every(ticketPause), fewTickets)})
 }
 
-// enter reports whether one more is taken.
-func (h *Handler) enter(d *document) bool {
+// A guest is a page that connects with a ticket: a socket.Guest, and then a socket.Page.
+type guest struct {
+	h       *Handler
+	origin  string
+	conn    *wsconn.Conn
+	user    string // of its tickets
+	tickets *rate.Limiter
+	expiry  *time.Timer // ends the connection with the last ticket
+	*fleet.Page
+}
+
+// Greet reads the page's ticket.
+func (g *guest) Greet(ctx context.Context, c *wsconn.Conn) error {
+	g.conn = c
+	g.h.meet(g)
+	note, err := c.ReadNote(ctx)
+	if err != nil {
+		return g.refuse("no ticket", "the first message is to be a note with the page's ticket")
+	}
+	return g.admit(ctx, note)
+}
+
+// meet counts a stranger, and closes the oldest one if there are too many.
+func (h *Handler) meet(g *guest) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.draining {
-		return false
-	}
 	if len(h.strangers) >= h.most {
 		oldest := h.strangers[0]
 		h.strangers = h.strangers[1:]
 		h.o.Node.Refuse("page: strangers")
-		go oldest.conn.CloseWith(websocket.StatusTryAgainLater, "too many connections have not said yet whose they are")
+		go oldest.conn.CloseWith(websocket.StatusTryAgainLater, "too many connections have not shown a ticket yet")
 	}
-	h.strangers = append(h.strangers, d)
-	h.pages[d] = true
-	h.gone.Add(1)
-	return true
+	h.strangers = append(h.strangers, g)
 }
 
-// known counts one stranger less, if it still is one.
-func (h *Handler) known(d *document) {
+// known counts one stranger less, if the page still is one.
+func (h *Handler) known(g *guest) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if i := slices.Index(h.strangers, d); i >= 0 {
-		h.strangers = slices.Delete(h.strangers, i, i+1)
+	h.strangers = slices.DeleteFunc(h.strangers, func(other *guest) bool { return other == g })
+}
+
+// Admit has nothing more to ask: the ticket has been verified.
+func (g *guest) Admit(link.About) (owner, origin string, err error) {
+	g.h.known(g)
+	return g.user, g.origin, nil
+}
+
+// Attach makes it a page of the node.
+func (g *guest) Attach(_ link.About, _, given string, send func([]byte)) (_ socket.Page, err error) {
+	if g.Page, err = g.h.o.Node.Attach(g.user, g.origin, send); err != nil {
+		g.h.o.Node.Refuse("page: full")
+		return nil, &socket.Refusal{Says: err.Error(), Later: true}
 	}
+	g.Seat(given)
+	return g, nil
 }
 
-func (h *Handler) leave(d *document) {
-	d.conn.Close()
-	h.known(d)
-	d.mu.Lock()
-	if d.ends != nil {
-		d.ends.Stop()
-	}
-	d.mu.Unlock()
-	h.mu.Lock()
-	delete(h.pages, d)
-	h.mu.Unlock()
-	close(d.done)
-	h.gone.Done()
-}
-
-// refuse ends the connection for a reason that is counted.
-func (d *document) refuse(reason, sentence string) {
-	d.h.o.Node.Refuse("page: " + reason)
-	d.h.o.Log.Info("refused a page", "origin", d.origin, "reason", reason)
-	d.conn.Refuse(websocket.StatusPolicyViolation, sentence[:min(len(sentence), 120)])
-}
-
-// serve is the life of a document.
-func (d *document) serve() {
-	ctx, cancel := context.WithTimeout(context.Background(), firstTimeout)
+// Note takes a ticket that comes in place of the last.
+func (g *guest) Note(note []byte) error {
+	ctx, cancel := context.WithTimeout(context.Background(), verifyTimeout)
 	defer cancel()
-	note, err := d.conn.ReadNote(ctx)
-	if err != nil {
-		d.refuse("no ticket", "the first message is to be a note with the page's ticket")
-		return
-	}
-	if reason, sentence := d.admit(ctx, note); reason != "" {
-		d.refuse(reason, sentence)
-		return
-	}
-	hello, err := d.conn.Read(ctx)
-	about, ok := link.Parse(hello, link.Limits{}).Hello()
-	if err != nil || !ok || !seats.IsNamed(about.Tab, about.Frame) {
-		d.refuse("hello", "the first frame is to be the link's hello, with the page's tab and frame")
-		return
-	}
-	cancel()
-	at, given := d.sit(about)
-	defer d.h.seats.Rise(d, at)
-	d.h.known(d)
-	d.conn.Limit(maxFrame, d.user)
-	page, err := d.h.o.Node.Attach(d.user, d.origin, d.send)
-	if err != nil {
-		d.h.o.Node.Refuse("page: full")
-		d.conn.Refuse(websocket.StatusTryAgainLater, err.Error())
-		return
-	}
-	defer page.Lost()
-	page.Seat(given)
-	d.hear(page, hello)
+	return g.admit(ctx, note)
 }
 
-// sit gives a document its place in one of its user's tabs, which a later connection of the document takes over.
-func (d *document) sit(about link.About) (at seats.Seat, given string) {
-	d.epoch = strings.Clone(about.Epoch)
-	at = seats.Seat{Of: d.user + " " + d.origin, Tab: about.Tab, Frame: about.Frame}
-	return d.h.seats.Sit(d, at, func(holder *document) bool { return holder.epoch == d.epoch })
-}
-
-// Ping and End are for who claims its seat.
-func (d *document) Ping(within time.Duration) error { return d.conn.Ping(within) }
-
-func (d *document) End() {
-	d.conn.Close()
-	<-d.done
-}
-
-// hear hands over what the document says, until its end.
-func (d *document) hear(page *fleet.Page, frame []byte) {
-	var err error
-	for ; err == nil; frame, err = d.conn.Read(context.Background()) {
-		if page.Receive(frame) != nil {
-			<-d.conn.Closed() // when it has been told why
-			return
-		}
-		if pause := page.Pause(); pause > 0 {
-			select {
-			case <-time.After(pause):
-			case <-d.conn.Closed():
-			}
-		}
-	}
-	switch {
-	case err == io.EOF:
-	case errors.Is(err, wsconn.ErrTooLong), errors.Is(err, wsconn.ErrNoRoom):
-		page.Refuse(err.Error())
-	}
-}
-
-func (d *document) send(frame []byte) {
-	if frame == nil {
-		go d.conn.Refuse(websocket.StatusGoingAway, "") // not here: it waits for what is before
-		return
-	}
-	d.conn.Send(frame)
-}
-
-// note takes a ticket that comes in place of the last.
-func (d *document) note(_ *wsconn.Conn, text []byte) {
-	ctx, cancel := context.WithTimeout(context.Background(), firstTimeout)
-	defer cancel()
-	if reason, sentence := d.admit(ctx, text); reason != "" {
-		go d.refuse(reason, sentence) // not here: who reads waits for it
-	}
-}
-
-// admit takes the ticket of a note, or says why not.
-func (d *document) admit(ctx context.Context, note []byte) (reason, sentence string) {
-	if len(note) > maxFirst { // from the hello on a message may be longer
-		return "no ticket", "the note is too long; the limit is 64 KiB"
-	}
+// admit verifies the ticket of a note.
+func (g *guest) admit(ctx context.Context, note []byte) error {
 	var in struct{ Type, Ticket string }
-	if json.Unmarshal(note, &in) != nil || in.Type != noteTicket {
-		return "no ticket", "a note that is no ticket"
+	switch {
+	case len(note) > maxNote:
+		return g.refuse("no ticket", "the note is too long; the limit is 64 KiB")
+	case json.Unmarshal(note, &in) != nil || in.Type != "pagewire:ticket":
+		return g.refuse("no ticket", "a note that is no ticket")
+	case !g.tickets.Allow():
+		return g.refuse("ticket: too many", "the page shows too many tickets; the limit is 5, and from then on one "+
+			"each 4 s")
 	}
-	if d.said++; d.said > fewTickets+int(time.Since(d.began)/ticketPause) {
-		return "ticket: too many", "the page says too many tickets; the limit is 5, and from then on one each 4 s"
-	}
-	claim, err := d.verify(ctx, in.Ticket)
+	claim, err := g.verify(ctx, in.Ticket)
 	switch {
 	case err != nil:
-		return "ticket: " + tickets.ReasonOf(err), err.Error()
-	case d.user != "" && d.user != claim.User:
-		return "ticket: user", "the ticket is another user's than the one before"
+		return g.refuse("ticket: "+tickets.ReasonOf(err), err.Error())
+	case g.user != "" && g.user != claim.User:
+		return g.refuse("ticket: user", "the ticket is another user's than the one before")
 	}
-	d.user = claim.User
+	g.user = claim.User
 	left := time.Until(claim.Until.Add(tickets.Skew))
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.ends == nil {
-		d.ends = time.AfterFunc(left, func() { d.refuse("ticket: expired", "the ticket has expired") })
+	if g.expiry == nil {
+		g.expiry = time.AfterFunc(left, g.expire)
 	} else {
-		d.ends.Reset(left)
+		g.expiry.Reset(left)
 	}
-	return "", ""
+	return nil
+}
+
+func (g *guest) expire() {
+	err := g.refuse("ticket: expired", "the ticket has expired")
+	g.conn.Refuse(websocket.StatusPolicyViolation, err.Error())
 }
 
 // verify has a ticket verified on another stack than the connection's, which would be twice as large from then on: 8 KB
 // for each idle page.
-func (d *document) verify(ctx context.Context, ticket string) (claim tickets.Claim, err error) {
+func (g *guest) verify(ctx context.Context, ticket string) (claim tickets.Claim, err error) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		claim, err = d.h.o.Tickets.Ticket(ctx, ticket, d.origin)
+		claim, err = g.h.o.Tickets.Ticket(ctx, ticket, g.origin)
 	}()
 	<-done
 	return claim, err
 }
+
+// refuse counts a refusal.
+func (g *guest) refuse(reason, says string) error {
+	g.h.o.Node.Refuse("page: " + reason)
+	g.h.o.Log.Info("refused a page", "origin", g.origin, "reason", reason)
+	return &socket.Refusal{Says: says}
+}
+
+// LetGo counts a page without a hello. What a page was let go for later, the node has counted.
+func (g *guest) LetGo(error) {
+	if g.Page == nil {
+		g.h.o.Node.Refuse("page: hello")
+	}
+}
+
+// Leave ends what was begun for the page.
+func (g *guest) Leave() {
+	g.h.known(g)
+	if g.expiry != nil {
+		g.expiry.Stop()
+	}
+}
+
+// Receive hands a frame over, and waits where the user's pages have said too much.
+func (g *guest) Receive(frame []byte) error {
+	err := g.Page.Receive(frame)
+	if pause := g.Pause(); err == nil && pause > 0 {
+		select {
+		case <-time.After(pause):
+		case <-g.conn.Closed():
+		}
+	}
+	return err
+}
+
+// Lost says that the connection has ended.
+func (g *guest) Lost(string) { g.Page.Lost() }

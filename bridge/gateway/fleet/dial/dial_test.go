@@ -4,6 +4,7 @@ package dial
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -40,10 +41,10 @@ type place struct {
 
 func openPlace(t *testing.T) *place {
 	t.Helper()
-	return openPlaceWith(t, fleet.Options{})
+	return openPlaceWith(t, fleet.Options{}, 0)
 }
 
-func openPlaceWith(t *testing.T, o fleet.Options) *place {
+func openPlaceWith(t *testing.T, o fleet.Options, unsent int) *place {
 	t.Helper()
 	log := slog.New(slog.NewTextHandler(testkit.LogOf(t, "the node"), nil))
 	login, err := issuertest.New("https://login.example", audience)
@@ -64,7 +65,7 @@ func openPlaceWith(t *testing.T, o fleet.Options) *place {
 	if p.node, err = fleet.Open(o); err != nil {
 		t.Fatal(err)
 	}
-	p.pages = New(Options{Node: p.node, Tickets: verifier, Log: log})
+	p.pages = New(Options{Node: p.node, Tickets: verifier, Log: log, unsent: unsent})
 	p.server = httptest.NewServer(p.pages)
 	t.Cleanup(func() {
 		ended, cancel := context.WithCancel(context.Background())
@@ -76,18 +77,18 @@ func openPlaceWith(t *testing.T, o fleet.Options) *place {
 	return p
 }
 
-// A socket is a page's, without a page.
-type socket struct {
+// A connection is a page's, without a page.
+type connection struct {
 	*websocket.Conn
 	t *testing.T
 }
 
-func (p *place) dial(origin string) *socket {
+func (p *place) dial(origin string) *connection {
 	p.t.Helper()
 	return p.dialBy(origin, http.DefaultClient)
 }
 
-func (p *place) dialBy(origin string, by *http.Client) *socket {
+func (p *place) dialBy(origin string, by *http.Client) *connection {
 	p.t.Helper()
 	ws, _, err := websocket.Dial(p.t.Context(), p.server.URL, &websocket.DialOptions{HTTPClient: by,
 		HTTPHeader: http.Header{"Origin": {origin}}, Subprotocols: []string{"pagewire.v1"}})
@@ -96,10 +97,10 @@ func (p *place) dialBy(origin string, by *http.Client) *socket {
 	}
 	ws.SetReadLimit(-1)
 	p.t.Cleanup(func() { ws.CloseNow() })
-	return &socket{ws, p.t}
+	return &connection{ws, p.t}
 }
 
-func (s *socket) say(text string) {
+func (s *connection) say(text string) {
 	// What is refused may be so before all is said.
 	_ = s.Write(s.t.Context(), websocket.MessageText, []byte(text))
 }
@@ -107,7 +108,7 @@ func (s *socket) say(text string) {
 func note(ticket string) string { return fmt.Sprintf(`{"type":"pagewire:ticket","ticket":%q}`, ticket) }
 
 // closed waits for the end, and returns its code and reason.
-func (s *socket) closed() (websocket.StatusCode, string) {
+func (s *connection) closed() (websocket.StatusCode, string) {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.t.Context(), testkit.Patience)
 	defer cancel()
@@ -117,7 +118,7 @@ func (s *socket) closed() (websocket.StatusCode, string) {
 				s.t.Fatal("the connection does not end")
 			}
 			var end websocket.CloseError
-			if !asClose(err, &end) {
+			if !errors.As(err, &end) {
 				return 0, err.Error()
 			}
 			return end.Code, end.Reason
@@ -125,25 +126,8 @@ func (s *socket) closed() (websocket.StatusCode, string) {
 	}
 }
 
-func asClose(err error, end *websocket.CloseError) bool {
-	for ; err != nil; err = unwrap(err) {
-		if e, ok := err.(websocket.CloseError); ok {
-			*end = e
-			return true
-		}
-	}
-	return false
-}
-
-func unwrap(err error) error {
-	if u, ok := err.(interface{ Unwrap() error }); ok {
-		return u.Unwrap()
-	}
-	return nil
-}
-
 // begin makes the socket a page's: it introduces itself, and hears nothing.
-func (s *socket) begin(ticket, tab string, state map[string]string) *testkit.Page {
+func (s *connection) begin(ticket, tab string, state map[string]string) *testkit.Page {
 	s.say(note(ticket))
 	page := testkit.NewPage(s.t, state)
 	page.Epoch("epoch of " + tab)
@@ -152,7 +136,7 @@ func (s *socket) begin(ticket, tab string, state map[string]string) *testkit.Pag
 }
 
 // run is begin for one that is heard until its end.
-func (s *socket) run(ticket, tab string, state map[string]string) *testkit.Page {
+func (s *connection) run(ticket, tab string, state map[string]string) *testkit.Page {
 	page := s.begin(ticket, tab, state)
 	go func() {
 		for {
@@ -286,7 +270,7 @@ func TestTicketsThatAreRenewed(t *testing.T) {
 	long := p.dial(app)
 	long.say(note(p.login.Ticket("alice", app)))
 	long.say(hello)
-	long.say(note(strings.Repeat("x", maxFirst))) // a frame may be as long
+	long.say(note(strings.Repeat("x", maxNote))) // a frame may be as long
 	if code, why := long.closed(); code != websocket.StatusPolicyViolation || !strings.Contains(why, "too long") {
 		t.Errorf("closed with %d %q", code, why)
 	}
@@ -296,7 +280,7 @@ func TestTicketsThatAreRenewed(t *testing.T) {
 // that connects anew keeps its own.
 func TestDuplicatedTab(t *testing.T) {
 	p := openPlace(t)
-	given := func(ticket, epoch string) (*socket, string) {
+	given := func(ticket, epoch string) (*connection, string) {
 		s := p.dial(app)
 		s.say(note(ticket))
 		s.say(`[["hello",1,"0",{"epoch":"` + epoch + `","tab":"tab-tab-1"}]]`)
@@ -336,7 +320,7 @@ func TestStrangers(t *testing.T) {
 	known.say(note(p.login.Ticket("alice", app)))
 	known.say(`[["hello",1,"0",{"epoch":"e","tab":"tab-tab-1"}]]`)
 	testkit.Eventually(t, "it is a page", func() bool { return p.node.Stats().Pages == 1 })
-	var silent []*socket
+	var silent []*connection
 	for range 2 {
 		silent = append(silent, p.dial(app))
 		testkit.Eventually(t, "it is a stranger", func() bool {
@@ -370,7 +354,7 @@ func TestDrain(t *testing.T) {
 	p := openPlace(t)
 	hello := `[["hello",1,"0",{"epoch":"e","tab":"tab-tab-1"}]]`
 	goes, stays := p.dial(app), p.dial(app)
-	for _, s := range []*socket{goes, stays} {
+	for _, s := range []*connection{goes, stays} {
 		s.say(note(p.login.Ticket("alice", app)))
 		s.say(hello)
 	}
@@ -394,7 +378,7 @@ func TestDrain(t *testing.T) {
 		p.pages.Drain(ctx)
 		close(done)
 	}()
-	if got := testkit.Receive(t, "it is told", told); got != noteElsewhere {
+	if got := testkit.Receive(t, "it is told", told); got != `{"type":"pagewire:elsewhere"}` {
 		t.Errorf("it is told %s", got)
 	}
 	late := p.dial(app)

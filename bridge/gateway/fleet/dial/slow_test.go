@@ -11,14 +11,12 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/pagewire/pagewire/bridge/gateway/fleet"
-	"github.com/pagewire/pagewire/bridge/gateway/internal/wsconn"
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
 // A page that takes nothing of what it is sent is given up when too much waits for it; other pages of its user go on.
 func TestPageThatTakesNothing(t *testing.T) {
-	p := openPlace(t)
-	p.pages.backlog = wsconn.NewBacklog(1 << 20)
+	p := openPlaceWith(t, fleet.Options{}, 1<<20)
 	slow := p.dialBy(app, testkit.TakesLittle(t)).begin(p.login.Ticket("alice", app), "tab-slow", nil)
 	slow.SetTool("take", testkit.Tool{})
 	page := p.dial(app).run(p.login.Ticket("alice", app), "tab-quick", map[string]string{app + "/doc": "one"})
@@ -44,13 +42,12 @@ func TestPageThatTakesNothing(t *testing.T) {
 	}
 	page.Set(app+"/doc", "three")
 	told.Told(app + "/doc")
-	testkit.Eventually(t, "nothing waits any more", func() bool { return p.pages.backlog.Held() == 0 })
 }
 
 // A page that says more than its user's budget is not heard for a while, by its WebSocket, and is heard to the end; the
 // page of another user is heard meanwhile.
 func TestPageThatSaysTooMuch(t *testing.T) {
-	p := openPlaceWith(t, fleet.Options{UserMessages: 100})
+	p := openPlaceWith(t, fleet.Options{UserMessages: 100}, 0)
 	loud := p.dial(app)
 	loud.run(p.login.Ticket("alice", app), "tab-loud", map[string]string{app + "/doc": "one"})
 	quiet := p.dial(app).run(p.login.Ticket("bob", app), "tab-quiet", map[string]string{app + "/doc": "one"})

@@ -34,6 +34,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/agents"
 	"github.com/pagewire/pagewire/bridge/gateway/fleet"
 	"github.com/pagewire/pagewire/bridge/gateway/fleet/tickets"
+	"github.com/pagewire/pagewire/bridge/gateway/internal/quota"
 	"github.com/pagewire/pagewire/bridge/gateway/weborigin"
 )
 
@@ -74,7 +75,7 @@ type Handler struct {
 	o     Options
 	mux   *http.ServeMux
 	proxy *http.Transport
-	held  held // bodies of requests that are passed on
+	held  *quota.Quota // bodies of requests that are passed on
 	names []string
 
 	closed context.Context // ends with Close
@@ -103,7 +104,7 @@ func New(o Options) (*Handler, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	h := &Handler{o: o, mux: http.NewServeMux(), names: append([]string{u.Hostname()}, o.Hosts...),
+	h := &Handler{o: o, mux: http.NewServeMux(), held: quota.New(maxHeld, maxHeldEach), names: append([]string{u.Hostname()}, o.Hosts...),
 		proxy: &http.Transport{DialContext: (&net.Dialer{Timeout: proxyTimeout}).DialContext, ForceAttemptHTTP2: true,
 			TLSClientConfig:     &tls.Config{RootCAs: o.Roots, MinVersion: tls.VersionTLS12},
 			MaxIdleConnsPerHost: 64, IdleConnTimeout: time.Minute, ResponseHeaderTimeout: silence,

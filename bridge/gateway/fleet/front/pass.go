@@ -12,7 +12,6 @@ import (
 	"net/http/httptrace"
 	"net/http/httputil"
 	"net/url"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -35,12 +34,12 @@ func (h *Handler) pass(w http.ResponseWriter, r *http.Request, node, user string
 	if room < 0 || room > gateway.MaxMessageBytes {
 		room = gateway.MaxMessageBytes
 	}
-	if !h.held.take(user, room) {
+	if h.held.Take(user, room) != nil {
 		w.Header().Set("Retry-After", "1")
 		h.refuse(w, "full", http.StatusServiceUnavailable, "This node passes on as much as it may: ask again.")
 		return
 	}
-	defer h.held.give(user, room)
+	defer h.held.Give(user, room)
 	body, err := agents.ReadBody(w, r, gateway.MaxMessageBytes)
 	request := agents.NewPassed(body)
 	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
@@ -177,37 +176,5 @@ func lost(w http.ResponseWriter, request agents.Passed) {
 	request.Refuse(w, http.StatusNotFound, "There is no such session any more: begin with initialize", "")
 }
 
-// held counts the bytes of bodies that are passed on: of all, and of each user.
-type held struct {
-	mu  sync.Mutex
-	all int64
-	of  map[string]int64
-}
-
 // maxHeld bounds the bodies that are passed on, in bytes, and maxHeldEach those of one user: 64 and 16 of the largest.
 const maxHeld, maxHeldEach = 64 * gateway.MaxMessageBytes, 16 * gateway.MaxMessageBytes
-
-// take reports whether there is room for so many bytes.
-func (h *held) take(user string, bytes int64) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.all+bytes > maxHeld || h.of[user]+bytes > maxHeldEach {
-		return false
-	}
-	if h.of == nil {
-		h.of = map[string]int64{}
-	}
-	h.all += bytes
-	h.of[user] += bytes
-	return true
-}
-
-// give gives back what was taken.
-func (h *held) give(user string, bytes int64) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.all -= bytes
-	if h.of[user] -= bytes; h.of[user] == 0 {
-		delete(h.of, user)
-	}
-}

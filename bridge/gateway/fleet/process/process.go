@@ -30,6 +30,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/fleet/front"
 	"github.com/pagewire/pagewire/bridge/gateway/fleet/tickets"
 	"github.com/pagewire/pagewire/bridge/gateway/fleet/traces"
+	"github.com/pagewire/pagewire/bridge/gateway/internal/keypair"
 	"github.com/pagewire/pagewire/bridge/gateway/weborigin"
 )
 
@@ -93,7 +94,7 @@ type process struct {
 	pages  *dial.Handler
 	agents *front.Handler
 	traces *traces.Traces // nil where there are none
-	shown  *certificate   // nil without TLS
+	tls    *keypair.Pair  // nil without TLS
 	leaves atomic.Bool
 }
 
@@ -115,7 +116,7 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	failed := make(chan error, 2)
-	public := p.serve(listen, p.public(), p.shown, failed)
+	public := p.serve(listen, p.public(), p.tls, failed)
 	var private *http.Server
 	if admin != nil {
 		private = p.serve(admin, p.admin(), nil, failed)
@@ -217,7 +218,7 @@ func newProcess(o Options, listen net.Listener) (*process, error) {
 	self := o.nodeURL(listen)
 	p := &process{o: o}
 	if o.TLSCert != "" {
-		if p.shown, err = newCertificate(o.TLSCert, o.TLSKey, o.Log); err != nil {
+		if p.tls, err = keypair.Open(o.TLSCert, o.TLSKey, o.Log); err != nil {
 			return nil, usage("--tls-cert and --tls-key: %w", err)
 		}
 	}
@@ -304,7 +305,7 @@ func (o *Options) bus() (b bus.Options, err error) {
 	if o.ClusterCert == "" {
 		return b, nil
 	}
-	shown, err := newCertificate(o.ClusterCert, o.ClusterKey, o.Log)
+	shown, err := keypair.Open(o.ClusterCert, o.ClusterKey, o.Log)
 	if err != nil {
 		return b, usage("--cluster-cert and --cluster-key: %w", err)
 	}
@@ -312,7 +313,7 @@ func (o *Options) bus() (b bus.Options, err error) {
 	if err != nil {
 		return b, err
 	}
-	b.TLS = shown.config()
+	b.TLS = shown.Config()
 	b.TLS.RootCAs = roots
 	return b, nil
 }
@@ -347,15 +348,15 @@ func (p *process) traced(h http.Handler) http.Handler {
 }
 
 // serve serves a handler until the server is shut down, with TLS where there is a certificate.
-func (p *process) serve(l net.Listener, h http.Handler, shown *certificate, failed chan<- error) *http.Server {
+func (p *process) serve(l net.Listener, h http.Handler, pair *keypair.Pair, failed chan<- error) *http.Server {
 	s := &http.Server{
 		Handler: h, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
 		ErrorLog: slog.NewLogLogger(p.o.Log.Handler(), slog.LevelDebug),
 	}
 	go func() {
 		var err error
-		if shown != nil {
-			s.TLSConfig = shown.config()
+		if pair != nil {
+			s.TLSConfig = pair.Config()
 			err = s.ServeTLS(l, "", "")
 		} else {
 			err = s.Serve(l)

@@ -51,11 +51,9 @@ func (r *pageSide) RegisterText(uri, descriptor string) error {
 		return errors.New("it is not at the page's origin, " + r.origin)
 	}
 	o, known := r.offers[uri]
-	more := len(descriptor) - len(o.descriptor)
-	if err := (*Relay)(r).room(more); err != nil {
+	if err := (*Relay)(r).count(int64(len(descriptor) - len(o.descriptor))); err != nil {
 		return err
 	}
-	(*Relay)(r).count(int64(more))
 	if r.offers == nil {
 		r.offers = map[string]offer{}
 	}
@@ -77,7 +75,7 @@ func (r *pageSide) Unregister(uri string) {
 	if !known {
 		return
 	}
-	(*Relay)(r).count(-int64(len(o.descriptor)))
+	_ = (*Relay)(r).count(-int64(len(o.descriptor))) // there is room for less
 	delete(r.offers, uri)
 	for _, c := range r.cores {
 		c.say("unregister").Raw(",").Str(uri).end()
@@ -85,11 +83,9 @@ func (r *pageSide) Unregister(uri string) {
 }
 
 func (r *pageSide) SetToolsText(tools string) error {
-	more := len(tools) - len(r.tools)
-	if err := (*Relay)(r).room(more); err != nil {
+	if err := (*Relay)(r).count(int64(len(tools) - len(r.tools))); err != nil {
 		return err
 	}
-	(*Relay)(r).count(int64(more))
 	r.tools = strings.Clone(tools)
 	for _, c := range r.cores {
 		if c.acts {

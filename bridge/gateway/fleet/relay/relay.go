@@ -15,11 +15,12 @@
 package relay
 
 import (
+	"errors"
 	"fmt"
 	"strings"
-	"sync/atomic"
 
 	"github.com/pagewire/pagewire/bridge"
+	"github.com/pagewire/pagewire/bridge/gateway/internal/quota"
 	"github.com/pagewire/pagewire/bridge/link"
 	"github.com/pagewire/pagewire/bridge/wire"
 )
@@ -35,21 +36,14 @@ type Options struct {
 	// Send takes a frame for a core: touch says that it has touches alone, which a later one repeats if it gets lost
 	// (Core.Repeat). It must not call the Relay.
 	Send func(to *Core, frame []byte, touch bool)
-}
-
-// A Quota counts the bytes that some pages offer together, and bounds them: above Most nothing more is registered.
-type Quota struct {
-	Held atomic.Int64
-	Most int64
-	// Whose says whose pages these are, for them to be told: "of this node".
-	Whose string
-	// Of counts and bounds these and others. May be nil.
-	Of *Quota
+	// Offered bounds what pages offer, by user: above it nothing more is registered.
+	Offered *quota.Quota
 }
 
 // A Relay is one page. Its methods, and those of its Cores, are not to be called concurrently.
 type Relay struct {
 	opt    *Options
+	user   string
 	origin string
 	peer   *link.Peer
 	about  link.About
@@ -58,8 +52,7 @@ type Relay struct {
 	order  int              // of the last offer
 	tools  string
 	bye    string // what the page has said of its end, as text of the call; "" if it has not
-	quota  *Quota
-	held   int64 // what quota counts of it
+	held   int64  // bytes that it offers
 
 	cores   []*Core           // nil while there is none
 	watches map[string]*watch // nil while there is none
@@ -78,10 +71,10 @@ type watch struct {
 	revision int64
 }
 
-// New returns the relay of a page whose link begins at now, and counts what it offers in a Quota. URIs at other origins
-// than the page's, as its browser gave it, are refused.
-func New(now bridge.Time, origin string, quota *Quota, o *Options) *Relay {
-	r := &Relay{opt: o, origin: origin, quota: quota}
+// New returns the relay of a user's page, whose link begins at now. URIs at other origins than the page's, as its
+// browser gave it, are refused.
+func New(now bridge.Time, user, origin string, o *Options) *Relay {
+	r := &Relay{opt: o, user: user, origin: origin}
 	r.peer = link.New(now, (*pageSide)(r), o.Build, o.Limits)
 	return r
 }
@@ -117,7 +110,8 @@ func (r *Relay) Close() {
 	}
 	r.cores, r.watches, r.offers, r.tools = nil, nil, nil, ""
 	r.peer.Close()
-	r.count(-r.held)
+	r.opt.Offered.Give(r.user, r.held)
+	r.held = 0
 }
 
 // Watched is how many URIs are watched at the page.
@@ -132,21 +126,17 @@ func (r *Relay) owns(uri string) bool {
 		r.opt.AnyScheme && !strings.HasPrefix(uri, "http:") && !strings.HasPrefix(uri, "https:")
 }
 
-// count notes that more bytes are kept, or fewer.
-func (r *Relay) count(more int64) {
-	r.held += more
-	for q := r.quota; q != nil; q = q.Of {
-		q.Held.Add(more)
-	}
-}
-
-// room reports, as an error, that so many bytes more are not kept.
-func (r *Relay) room(more int) error {
-	for q := r.quota; q != nil; q = q.Of {
-		if q.Held.Load()+int64(more) > q.Most {
-			return fmt.Errorf("all pages %s together offer too much; the limit is %d bytes", q.Whose, q.Most)
+// count counts that more bytes are kept, or fewer, unless there is no room for them.
+func (r *Relay) count(more int64) error {
+	full := (*quota.Full)(nil)
+	if errors.As(r.opt.Offered.Take(r.user, more), &full) {
+		whose := "of this node"
+		if full.Owner {
+			whose = "of this user"
 		}
+		return fmt.Errorf("all pages %s together offer too much; the limit is %d bytes", whose, full.Limit)
 	}
+	r.held += more
 	return nil
 }
 

@@ -17,6 +17,7 @@ import (
 
 	"github.com/pagewire/pagewire/bridge"
 	"github.com/pagewire/pagewire/bridge/gateway"
+	"github.com/pagewire/pagewire/bridge/gateway/internal/quota"
 	"github.com/pagewire/pagewire/bridge/gateway/mcpconn"
 	"github.com/pagewire/pagewire/bridge/link"
 	"github.com/pagewire/pagewire/bridge/testkit"
@@ -28,7 +29,7 @@ const app = "https://app.example"
 type place struct {
 	t     *testing.T
 	page  *testkit.Page
-	quota Quota
+	quota *quota.Quota
 	began time.Time
 	lose  atomic.Bool // touches that are on their way to cores
 
@@ -40,8 +41,8 @@ type place struct {
 func openPlace(t *testing.T, state map[string]string) *place {
 	t.Helper()
 	p := &place{t: t, page: testkit.NewPage(t, state), began: time.Now()}
-	p.quota.Most = 100_000
-	p.relay = New(0, app, &p.quota, &Options{Build: "1", Send: p.send})
+	p.quota = quota.New(1<<30, 100_000)
+	p.relay = New(0, "user", app, &Options{Build: "1", Offered: p.quota, Send: p.send})
 	out := make(chan []byte, 1000)
 	p.page.Connect(func(frame []byte) {
 		f := link.Parse(frame, link.Limits{})
@@ -285,7 +286,7 @@ func TestToolThatIsStale(t *testing.T) {
 // What a page offers is bounded and counted, and gone with it.
 func TestWhatIsKept(t *testing.T) {
 	p := openPlace(t, map[string]string{app + "/doc": "one"})
-	before := p.quota.Held.Load()
+	before := p.quota.Held()
 	if before == 0 {
 		t.Fatal("nothing is counted")
 	}
@@ -297,11 +298,11 @@ func TestWhatIsKept(t *testing.T) {
 	p.page.Offer("https://elsewhere.example/x", "x")
 	testkit.Eventually(t, "the page is told of both refusals", func() bool { return len(p.page.Reports()) == 2 })
 	p.page.Withdraw(app + "/large")
-	testkit.Eventually(t, "it is not counted any more", func() bool { return p.quota.Held.Load() == before })
+	testkit.Eventually(t, "it is not counted any more", func() bool { return p.quota.Held() == before })
 	p.mu.Lock()
 	p.relay.Close()
 	p.mu.Unlock()
-	if n := p.quota.Held.Load(); n != 0 {
+	if n := p.quota.Held(); n != 0 {
 		t.Errorf("%d bytes are counted when it is gone", n)
 	}
 }
@@ -309,7 +310,7 @@ func TestWhatIsKept(t *testing.T) {
 // Frames of cores that are none are refused, and harm nobody.
 func TestFramesThatAreNone(t *testing.T) {
 	p := openPlace(t, map[string]string{app + "/doc": "one"})
-	testkit.Eventually(t, "the page offers", func() bool { return p.quota.Held.Load() > 0 })
+	testkit.Eventually(t, "the page offers", func() bool { return p.quota.Held() > 0 })
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, frame := range []string{"", "{}", "x", `[["dance"]]`, `[["read"]]`, `[["read",0,"a","b",""]]`,
@@ -333,8 +334,7 @@ func TestFramesThatAreNone(t *testing.T) {
 // What a page offers comes in frames that a message of the bus has room for, in order, however much it is.
 func TestMuchThatIsOffered(t *testing.T) {
 	var frames [][]byte
-	quota := Quota{Most: 1 << 30}
-	r := New(0, app, &quota, &Options{Build: "1", Send: func(_ *Core, frame []byte, _ bool) {
+	r := New(0, "user", app, &Options{Build: "1", Offered: quota.New(1<<30, 1<<30), Send: func(_ *Core, frame []byte, _ bool) {
 		frames = append(frames, frame)
 	}})
 	say := func(frame string) {

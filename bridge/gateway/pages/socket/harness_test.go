@@ -104,8 +104,12 @@ func (p *place) end() {
 	p.pages.Close()
 	p.pages.mu.Lock()
 	defer p.pages.mu.Unlock()
-	if len(p.pages.pages)+len(p.pages.origins)+p.pages.seats.Len() > 0 {
-		p.t.Errorf("left when the handler is closed: %d pages, %v, %d seats", len(p.pages.pages), p.pages.origins,
+	of := 0
+	for _, o := range p.pages.origins {
+		of += o.pages
+	}
+	if p.pages.Len()+of+p.pages.seats.Len() > 0 {
+		p.t.Errorf("left when the handler is closed: %d pages, %d of origins, %d seats", p.pages.Len(), of,
 			p.pages.seats.Len())
 	}
 	p.g.Close()

@@ -11,8 +11,7 @@ import (
 // An origin is what is known of one: the pages that it has here, and that some were let go.
 type origin struct {
 	name  string
-	pages int // documents that are connected
-	users int // documents that may use it, those of an extension included
+	pages int // documents that are connected, those of an extension included
 
 	// held while what one of its pages says is looked at: it has one processor, however many pages it has
 	turn   sync.Mutex
@@ -84,7 +83,7 @@ func (o *origin) spend(now time.Time, work time.Duration) (pause time.Duration) 
 	return pause
 }
 
-// hold returns what is known of an origin; release is to be called. The lock is held.
+// hold counts one more page of an origin. The lock is held.
 func (h *Handler) hold(name string) *origin {
 	h.forget()
 	o := h.origins[name]
@@ -92,40 +91,30 @@ func (h *Handler) hold(name string) *origin {
 		o = newOrigin(name)
 		h.origins[name] = o
 	}
-	o.users++
+	o.pages++
 	return o
-}
-
-func (h *Handler) release(o *origin) {
-	o.users--
-	h.forget()
 }
 
 // forget forgets the origins that have no page, and had none let go lately. The lock is held.
 func (h *Handler) forget() {
 	for name, o := range h.origins {
-		if o.users == 0 && (h.closing || time.Since(o.last) > letGoTime) {
+		if o.pages == 0 && time.Since(o.last) > letGoTime {
 			delete(h.origins, name)
 		}
 	}
 }
 
-// lets notes that a page is let go for what it has said.
-func (h *Handler) lets(o *origin) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if time.Since(o.last) > letGoTime {
+// countLetGo counts that a page is let go for what it has said. The handler's lock is held.
+func (o *origin) countLetGo(now time.Time) {
+	if now.Sub(o.last) > letGoTime {
 		o.letGo = 0
 	}
 	o.letGo++
-	o.last = time.Now()
+	o.last = now
 }
 
-// wait says for how long a page is not heard, or why it is to come later.
-func (h *Handler) wait(o *origin) (pause time.Duration, why string) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	now := time.Now()
+// wait says for how long a page is not heard, or why it is to come later. The handler's lock is held.
+func (o *origin) wait(now time.Time) (pause time.Duration, why string) {
 	if o.letGo < maxLetGo || now.Sub(o.last) > letGoTime {
 		return 0, ""
 	}

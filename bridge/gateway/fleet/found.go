@@ -1,0 +1,65 @@
+//go:build !js
+
+package fleet
+
+import (
+	"slices"
+	"strconv"
+)
+
+// A finding is a URI that an agent has asked for here in vain, and that has a page since.
+type finding struct {
+	user, uri string
+	number    uint64
+	said      int
+}
+
+// saidFound is how often a finding is said, once an interval: nobody knows whether one gets lost. maxFindings is how
+// many of them a gateway remembers, so that its agents are told once.
+const saidFound, maxFindings = 3, 64
+
+// addFound has nodes with agents of the user told of a URI: one may have been told of the page there before it asked
+// here, and is told again.
+func (n *Node) addFound(user, uri string) {
+	n.mu.Lock()
+	n.finds++
+	f := finding{user: user, uri: uri, number: n.finds, said: 1}
+	n.found = append(n.found, f)
+	n.mu.Unlock()
+	n.say(f)
+}
+
+func (n *Node) say(f finding) {
+	n.post(n.subject("user", f.user), []byte(kindFound+" "+n.id+" "+strconv.FormatUint(f.number, 10)+" "+f.user+"\n"),
+		[]byte(f.uri))
+}
+
+// sayFound says again what was found lately.
+func (n *Node) sayFound() {
+	n.mu.Lock()
+	var again []finding
+	kept := n.found[:0]
+	for _, f := range n.found {
+		if f.said++; f.said < saidFound {
+			kept = append(kept, f)
+		}
+		again = append(again, f)
+	}
+	clear(n.found[len(kept):])
+	n.found = kept
+	n.mu.Unlock()
+	for _, f := range again {
+		n.say(f)
+	}
+}
+
+// hasFound takes what another node has found: who watches it here is told.
+func (n *Node) hasFound(m *message) {
+	n.eachReader(m.word(1), len(m.body)+1, func(r *Reader) {
+		if which := m.from + " " + m.word(0); !slices.Contains(r.findings[:], which) {
+			r.findings[r.found%len(r.findings)] = which
+			r.found++
+			r.Gateway.Touch(string(m.body))
+		}
+	})
+}

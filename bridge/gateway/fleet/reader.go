@@ -1,0 +1,319 @@
+//go:build !js
+
+package fleet
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/pagewire/pagewire/bridge/gateway"
+)
+
+// The side of a node that has agents: a Reader for each user, with a session (session.go) for each page of the user.
+
+// readerKey is a user, and whether the agents may act: those that may not have a gateway of their own, which no page
+// tells of its tools.
+type readerKey struct {
+	user string
+	acts bool
+}
+
+// A Reader is the gateway for the agents that a user has at this node.
+type Reader struct {
+	// Gateway serves the agents.
+	Gateway *gateway.Gateway
+	// Server is what serves its agents.
+	Server Server
+
+	node   *Node
+	key    readerKey
+	by     string // the other user for whom it was made, or ""
+	cancel func() // the subscription
+	ready  chan struct{}
+
+	// guarded by the node's lock
+	users int
+	used  time.Time
+
+	mailbox  mailbox
+	requests requests // of its agents, while they are traced
+
+	// used by the mailbox alone
+	state    readerState
+	pages    map[pageKey]*session
+	awaited  map[string]bool     // nodes that have not said which pages they have
+	findings [maxFindings]string // the last that were heard
+	found    int                 // how many there were
+}
+
+// A Reader's state only goes forward.
+type readerState int
+
+const (
+	starting readerState = iota // until the pages have come that were there at the beginning, or an interval is over
+	serving
+	closed // it opens no session any more
+)
+
+// A mailbox calls functions one at a time, in order. It has a goroutine while there is something to call.
+type mailbox struct {
+	mu      sync.Mutex
+	todo    []func()
+	running bool
+}
+
+// post does not wait.
+func (b *mailbox) post(f func()) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.todo = append(b.todo, f)
+	if !b.running {
+		b.running = true
+		go b.run()
+	}
+}
+
+func (b *mailbox) run() {
+	for {
+		b.mu.Lock()
+		list := b.todo
+		b.todo = nil
+		b.running = len(list) > 0
+		b.mu.Unlock()
+		if len(list) == 0 {
+			return
+		}
+		for _, f := range list {
+			f()
+		}
+	}
+}
+
+// A Server serves the agents of a Reader: its own handler, for who makes it. It is closed before the Gateway. While it
+// is busy the Reader stays.
+type Server interface {
+	Close()
+	Busy() bool
+}
+
+// maxTodo bounds what waits for one user's gateways, in bytes, as Options.WaitingBytes does for all of them; what is
+// above that is lost, and then repaired.
+const maxTodo = 64 << 20
+
+// do has the mailbox call f, unless too much waits for that already. The bytes are those that f holds.
+func (r *Reader) do(bytes int, f func()) bool {
+	q := r.node.waiting
+	if q.Take(r.key.user, int64(bytes)) != nil {
+		return false
+	}
+	r.mailbox.post(func() {
+		f()
+		q.Give(r.key.user, int64(bytes))
+	})
+	return true
+}
+
+// Reader returns the gateway for a user's agents here, and makes it if there is none, with what serve, which may be
+// nil, makes to serve them. release is to be called when it is not used any more; it stays for a while then. It fails
+// with ErrFull or ErrClosed.
+func (n *Node) Reader(user string, acts bool, serve func(*gateway.Gateway) Server) (r *Reader, release func(),
+	err error) {
+	return n.ReaderBy("", user, acts, serve)
+}
+
+// ReaderBy is Reader for the agent of another user, by, who may act for that user. One such takes the room of
+// Options.OtherUsers at most.
+func (n *Node) ReaderBy(by, user string, acts bool, serve func(*gateway.Gateway) Server) (r *Reader, release func(),
+	err error) {
+	if by == user {
+		by = ""
+	}
+	key := readerKey{user, acts}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.closed {
+		return nil, nil, ErrClosed
+	}
+	r = n.readers[key]
+	if r == nil {
+		if len(n.readers) >= n.o.Users {
+			return nil, nil, fmt.Errorf("%w: it has agents of %d users", ErrFull, n.o.Users)
+		}
+		if n.others[by] >= n.o.OtherUsers {
+			return nil, nil, fmt.Errorf("%w: it has agents of %d users for this one", ErrFull, n.o.OtherUsers)
+		}
+		if r, err = n.newReader(key); err != nil {
+			return nil, nil, err
+		}
+		if r.by = by; by != "" {
+			n.others[by]++
+		}
+		if serve != nil {
+			r.Server = serve(r.Gateway)
+		}
+	}
+	r.users++
+	return r, sync.OnceFunc(func() {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		r.users--
+		r.used = time.Now()
+	}), nil
+}
+
+// newReader is called with the node's lock held.
+func (n *Node) newReader(key readerKey) (*Reader, error) {
+	r := &Reader{node: n, key: key, ready: make(chan struct{}), pages: map[pageKey]*session{},
+		awaited: map[string]bool{}}
+	o := n.o.Gateway
+	o.Found = func(uri string) { r.mailbox.post(func() { n.addFound(key.user, uri) }) }
+	r.Gateway = gateway.New(o)
+	var err error
+	r.cancel, err = n.bus.Subscribe(n.subject("user", key.user), n.inbox)
+	if err != nil {
+		r.Gateway.Close()
+		return nil, err
+	}
+	for id := range n.peers {
+		r.awaited[id] = true
+	}
+	if n.isNew() {
+		r.awaited[""] = true // nodes that it has not heard yet: it waits as long as it waits for any
+	}
+	n.readers[key] = r
+	n.askFor(n.subject("ask"), []string{key.user})
+	time.AfterFunc(n.o.Interval, func() { r.mailbox.post(r.beReady) })
+	return r, nil
+}
+
+// isNew reports whether there may be nodes that this one has not heard yet: each says once an interval that it is
+// there.
+func (n *Node) isNew() bool {
+	return !n.o.Bus.Alone() && time.Since(n.began) < 2*n.o.Interval
+}
+
+// Ready is closed when the pages that were there at the beginning have come, or an interval later.
+func (r *Reader) Ready() <-chan struct{} { return r.ready }
+
+// beReady ends the waiting for the first pages.
+func (r *Reader) beReady() {
+	if r.state == starting {
+		r.state = serving
+		close(r.ready)
+	}
+}
+
+// check is called when something has come that Ready waits for.
+func (r *Reader) check() {
+	if len(r.awaited) > 0 {
+		return
+	}
+	for _, s := range r.pages {
+		if s.heard < 2 { // the hello, and what the page offers
+			return
+		}
+	}
+	r.beReady()
+}
+
+// close ends all sessions and the gateway.
+func (r *Reader) close() {
+	n := r.node
+	n.mu.Lock()
+	n.dropReader(r)
+	n.mu.Unlock()
+	r.cancel()
+	if r.Server != nil {
+		r.Server.Close()
+	}
+	r.Gateway.Close()
+	done := make(chan struct{})
+	r.mailbox.post(func() {
+		for _, s := range r.pages {
+			s.end("the gateway goes away")
+		}
+		r.beReady()
+		r.state = closed
+		close(done)
+	})
+	<-done
+}
+
+// dropReader is called with the node's lock held.
+func (n *Node) dropReader(r *Reader) {
+	if n.readers[r.key] != r { // it was dropped, and its agents may have come back to another
+		return
+	}
+	delete(n.readers, r.key)
+	if r.by == "" {
+		return
+	}
+	if n.others[r.by]--; n.others[r.by] == 0 {
+		delete(n.others, r.by)
+	}
+}
+
+// rest closes the gateways that nobody has used for long: not here, for each may take a second, and beats go on.
+func (n *Node) rest() {
+	n.mu.Lock()
+	var idle []*Reader
+	for _, r := range n.readers {
+		if r.users == 0 && time.Since(r.used) > n.o.Idle && (r.Server == nil || !r.Server.Busy()) {
+			idle = append(idle, r)
+			n.dropReader(r) // nobody takes it any more
+		}
+	}
+	n.mu.Unlock()
+	if len(idle) == 0 {
+		return
+	}
+	n.running.Go(func() {
+		for _, r := range idle {
+			r.close()
+		}
+	})
+}
+
+// readersUsers are the users that have agents here.
+func (n *Node) readersUsers() []string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	list := make([]string, 0, len(n.readers))
+	for key := range n.readers {
+		if !key.acts || n.readers[readerKey{key.user, false}] == nil {
+			list = append(list, key.user)
+		}
+	}
+	return list
+}
+
+// hasPages takes which pages a node has of users.
+func (n *Node) hasPages(m *message) {
+	n.counts.has.Add(1)
+	for _, line := range m.lines() {
+		words := strings.Split(line, " ")
+		n.eachReader(words[0], len(line), func(r *Reader) {
+			delete(r.awaited, m.from)
+			for _, word := range words[1:] {
+				page, _ := strconv.ParseUint(word, 10, 64) // 0, which is none, for what is no number
+				r.open(pageKey{m.from, page})
+			}
+			r.check()
+		})
+	}
+}
+
+// eachReader has something done for each gateway of the user here, by its goroutine: what it holds has so many bytes.
+func (n *Node) eachReader(user string, bytes int, do func(*Reader)) {
+	for _, acts := range []bool{true, false} {
+		n.mu.Lock()
+		r := n.readers[readerKey{user, acts}]
+		n.mu.Unlock()
+		if r != nil {
+			r.do(bytes, func() { do(r) })
+		}
+	}
+}

@@ -1,0 +1,353 @@
+//go:build !js
+
+package fleet
+
+import (
+	"errors"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/pagewire/pagewire/bridge/gateway"
+	"github.com/pagewire/pagewire/bridge/link"
+	"github.com/pagewire/pagewire/bridge/wire"
+)
+
+// pageKey is a page of any node.
+type pageKey struct {
+	node string
+	page uint64
+}
+
+// A session is what a core here has with a page. Its Reader's mailbox alone uses it, but for state and sent, which the
+// sums of each interval read.
+type session struct {
+	r      *Reader
+	number uint64
+	at     pageKey
+	began  time.Time
+	state  atomic.Int32  // a sessionState
+	sent   atomic.Uint64 // frames, counted when they have been said
+
+	page    *gateway.Page // once it is attached
+	about   link.About
+	tab     string // by which the gateway knows it
+	heard   uint64 // frames
+	touches uint64
+	asked   uint64 // how often for the revisions of what is watched
+	trail   trail
+}
+
+// A session's state only goes forward:
+//
+//	opening → opened     its page's node has been asked
+//	opened → attached    the page's hello has come
+//	any → ended          either side has ended it, something was lost, or a node is dead; another may follow
+const (
+	opening int32 = iota
+	opened
+	attached
+	ended
+)
+
+func (s *session) is(state int32) bool { return s.state.Load() == state }
+
+// open begins a session with a page, if there is none.
+func (r *Reader) open(at pageKey) {
+	n := r.node
+	if r.state == closed || at.page == 0 || r.pages[at] != nil {
+		return
+	}
+	s := &session{r: r, at: at, began: time.Now()}
+	r.pages[at] = s
+	n.mu.Lock()
+	n.lastCore++
+	s.number = n.lastCore
+	n.sessions[s.number] = s
+	n.mu.Unlock()
+	acts := " 0\n"
+	if r.key.acts {
+		acts = " 1\n"
+	}
+	n.tell(at.node, []byte(kindOpen+" "+n.id+" "+strconv.FormatUint(s.number, 10)+" "+
+		strconv.FormatUint(at.page, 10)+" "+r.key.user+acts))
+	s.state.Store(opened)
+}
+
+// fromPage takes what a page says, or its node of it.
+func (n *Node) fromPage(m *message) {
+	number := m.number(0)
+	n.mu.Lock()
+	s := n.sessions[number]
+	n.mu.Unlock()
+	if s == nil || s.at.node != m.from {
+		if m.kind != kindGone {
+			n.tell(m.from, head(kindLeave, n.id, number))
+		}
+		return
+	}
+	if !s.r.do(len(m.body)+1, func() { s.take(m) }) {
+		n.counts.lost.Add(1)
+	}
+}
+
+// take does what the message says.
+func (s *session) take(m *message) {
+	switch {
+	case s.is(ended):
+	case m.kind == kindGone:
+		s.gone(string(m.body))
+	case m.kind == kindTouch:
+		whole := m.number(1) == s.touches+1
+		if s.touches = m.number(1); !whole {
+			s.again()
+		}
+		s.receive(m.body)
+	case m.number(1) != s.heard+1:
+		s.gap()
+	default:
+		s.heard++
+		s.receive(m.body)
+		s.r.check()
+	}
+}
+
+// again asks for the revisions of what is watched: a touch was lost, or the last such question.
+func (s *session) again() {
+	s.asked++
+	s.r.node.tell(s.at.node, head(kindAgain, s.r.node.id, s.number, s.asked))
+}
+
+// gone follows the end of a session at the page's node.
+func (s *session) gone(how string) {
+	switch how {
+	case goneGap:
+		s.reopen()
+	case goneOver:
+		page := s.page
+		s.end("the page has gone")
+		if page != nil {
+			page.Close("the page has gone")
+		}
+	default:
+		s.end("its connection ended")
+	}
+	s.r.check()
+}
+
+// gap counts that a frame was lost.
+func (s *session) gap() {
+	s.r.node.counts.gaps.Add(1)
+	s.reopen()
+}
+
+// reopen begins anew with the same page.
+func (s *session) reopen() {
+	s.end("something was lost on the way")
+	s.r.open(s.at)
+}
+
+// end ends the session: the page may come back in another.
+func (s *session) end(reason string) {
+	if s.is(ended) {
+		return
+	}
+	s.state.Store(ended)
+	n := s.r.node
+	if s.r.pages[s.at] == s {
+		delete(s.r.pages, s.at)
+	}
+	n.mu.Lock()
+	delete(n.sessions, s.number)
+	n.mu.Unlock()
+	s.trail.end()
+	n.tell(s.at.node, head(kindLeave, n.id, s.number))
+	if s.page != nil {
+		s.page.Lost(reason)
+	}
+}
+
+// receive takes a frame of the page.
+func (s *session) receive(frame []byte) {
+	s.trail.answered(frame)
+	if s.is(opened) && !s.attach(frame) {
+		return
+	}
+	if err := s.page.Receive(frame); err != nil {
+		why := "" // in few words: it may name what the page has said
+		if ended := (*link.Ended)(nil); errors.As(err, &ended) {
+			why = short(ended.Reason)
+		}
+		s.r.node.o.Log.Warn("a page that its own node has taken is refused", "reason", why)
+	}
+}
+
+// attach makes the page one of the gateway by its first frame, unless the same document has connected anew meanwhile.
+func (s *session) attach(frame []byte) bool {
+	n := s.r.node
+	about, ok := link.Parse(frame, n.o.Limits).Hello()
+	if !ok {
+		n.counts.refuse("hello")
+		s.end("it has not introduced itself")
+		return false
+	}
+	s.about = about
+	var before *session
+	for _, o := range s.r.pages {
+		if o != s && o.is(attached) && o.about.Epoch == about.Epoch && o.about.Origin == about.Origin {
+			before = o
+		}
+	}
+	if before != nil && before.about.Dial > about.Dial {
+		s.end("it has connected anew")
+		return false
+	}
+	if s.tab = s.r.tabOf(s); before != nil {
+		s.tab = before.tab
+	}
+	info := gateway.PageInfo{
+		Tab: s.tab, Frame: about.Frame, Origin: about.Origin, URL: about.URL,
+		Transport: "fleet", Focused: about.Focused,
+	}
+	if about.Title != nil {
+		info.Title = *about.Title
+	}
+	page, err := s.r.Gateway.Attach(info, func(frame []byte) { s.r.mailbox.post(func() { s.send(frame) }) })
+	if err != nil {
+		if !errors.Is(err, gateway.ErrClosed) {
+			n.o.Log.Warn("a page could not be attached", "error", err)
+		}
+		s.end("it could not be attached")
+		return false
+	}
+	s.page = page
+	s.state.Store(attached)
+	if before != nil {
+		// When this one has said what it offers: until then its tab would be empty.
+		s.r.mailbox.post(func() { before.end("the page has connected anew") })
+	}
+	return true
+}
+
+// tabOf names the tab of a page: as the page does, unless another document, at another node, has that. Then one of the
+// two is in a copy of the tab, which the browser gave the same id, and both are to be seen. The name is another
+// document's when that has gone: so the next one in a copy has the same.
+func (r *Reader) tabOf(s *session) string {
+	taken := func(name string) bool {
+		for _, o := range r.pages {
+			if o != s && o.is(attached) && o.tab == name && o.about.Frame == s.about.Frame {
+				return true
+			}
+		}
+		return false
+	}
+	name := "page " + s.about.Origin + " " + s.about.Tab
+	copied := name
+	for i := 2; taken(copied); i++ {
+		copied = name + " copy " + strconv.Itoa(i)
+	}
+	return copied
+}
+
+// send says a frame to the page, which answers nothing that is empty. Nil ends the session.
+func (s *session) send(frame []byte) {
+	switch {
+	case frame == nil:
+		s.end("its link has ended")
+	case s.is(ended) || len(frame) == len("[]"):
+	default:
+		for _, part := range parted(frame) {
+			s.say(part)
+		}
+	}
+}
+
+func (s *session) say(frame []byte) {
+	n := s.r.node
+	sent := s.sent.Load() + 1
+	line := head(kindCore, n.id, s.number, sent)
+	if carry := s.traced(frame); carry != "" {
+		line = append(append(line[:len(line)-1], " "+carry...), '\n')
+	}
+	n.tell(s.at.node, line, frame)
+	s.sent.Store(sent)
+}
+
+// traced follows the calls of a frame, and returns what is to go with it.
+func (s *session) traced(frame []byte) (carry string) {
+	tracer := s.r.node.o.Tracer
+	if tracer == nil {
+		return ""
+	}
+	s.trail.asked(frame, func(call string) (done func(ok bool)) {
+		carry, done = tracer.Asks(s.r.requests.only(), call, s.r.key.user)
+		return done
+	})
+	return carry
+}
+
+// maxCoreFrame bounds a frame of a core, but for its last call: 64 calls of tools may have 4 MiB each, and a message of
+// the bus 18.
+const maxCoreFrame = 1 << 20
+
+// parted makes several frames of one that is too long.
+func parted(frame []byte) (parts [][]byte) {
+	if len(frame) <= maxCoreFrame {
+		return [][]byte{frame}
+	}
+	var part wire.Text
+	wire.Value(frame).Elements(func(call wire.Value) bool {
+		if len(part) > maxCoreFrame {
+			parts = append(parts, part.Raw("]"))
+			part = nil
+		}
+		if len(part) == 0 {
+			part = part.Raw("[").Bytes(call)
+		} else {
+			part = part.Raw(",").Bytes(call)
+		}
+		return true
+	})
+	return append(parts, part.Raw("]"))
+}
+
+// sumSessions says what was sent to each node's pages.
+func (n *Node) sumSessions() {
+	n.mu.Lock()
+	sessions := values(n.sessions)
+	n.mu.Unlock()
+	nodes := map[string][]byte{}
+	for _, s := range sessions {
+		if s.is(opened) || s.is(attached) {
+			text := strconv.AppendUint(nodes[s.at.node], s.number, 10)
+			nodes[s.at.node] = append(strconv.AppendUint(append(text, ' '), s.sent.Load(), 10), '\n')
+		}
+	}
+	for node, text := range nodes {
+		n.tell(node, []byte(kindCores+" "+n.id+"\n"), text)
+	}
+}
+
+// comparePages looks what of all that a node's pages have said has not come.
+func (n *Node) comparePages(m *message) {
+	for _, line := range m.lines() {
+		of := numbers(line)
+		n.mu.Lock()
+		s := n.sessions[of[0]]
+		n.mu.Unlock()
+		if s == nil || s.at.node != m.from {
+			n.tell(m.from, head(kindLeave, n.id, of[0]))
+			continue
+		}
+		s.r.mailbox.post(func() {
+			switch {
+			case s.is(ended):
+			case of[1] > s.heard:
+				s.gap()
+			case of[2] > s.touches || of[3] < s.asked:
+				s.touches = max(s.touches, of[2])
+				s.again()
+			}
+		})
+	}
+}

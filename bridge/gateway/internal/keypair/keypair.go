@@ -1,0 +1,68 @@
+//go:build !js
+
+// Package keypair reads a certificate and its key from files in PEM, anew when the files have changed: certificates are
+// renewed every few weeks, and a server has its clients for as long as it can.
+package keypair
+
+import (
+	"crypto/tls"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+)
+
+// A Pair is a certificate and its key.
+type Pair struct {
+	files [2]string // certificate and key
+	log   *slog.Logger
+
+	mu      sync.Mutex
+	changed [2]time.Time // of the files, when they were looked at last
+	last    *tls.Certificate
+}
+
+// Open reads a pair. It fails if the files hold none.
+func Open(cert, key string, log *slog.Logger) (*Pair, error) {
+	p := &Pair{files: [2]string{cert, key}, log: log}
+	return p, p.read()
+}
+
+// read is called with the lock held. If it fails, the last pair stays: one file may have been replaced, and the other is
+// about to be.
+func (p *Pair) read() error {
+	var changed [2]time.Time
+	for i, file := range p.files {
+		if info, err := os.Stat(file); err == nil {
+			changed[i] = info.ModTime()
+		}
+	}
+	if p.last != nil && changed == p.changed {
+		return nil
+	}
+	p.changed = changed
+	pair, err := tls.LoadX509KeyPair(p.files[0], p.files[1])
+	if err == nil {
+		p.last = &pair
+	}
+	return err
+}
+
+// get looks at the files with each handshake.
+func (p *Pair) get() (*tls.Certificate, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := p.read(); err != nil {
+		p.log.Warn("a certificate has changed and cannot be read: the last one stays", "file", p.files[0], "error", err)
+	}
+	return p.last, nil
+}
+
+// Config shows the pair at either end of a connection.
+func (p *Pair) Config() *tls.Config {
+	return &tls.Config{
+		MinVersion:           tls.VersionTLS12,
+		GetCertificate:       func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return p.get() },
+		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return p.get() },
+	}
+}

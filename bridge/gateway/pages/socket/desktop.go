@@ -1,0 +1,292 @@
+//go:build !js
+
+package socket
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/pagewire/pagewire/bridge/gateway"
+	"github.com/pagewire/pagewire/bridge/gateway/internal/proof"
+	"github.com/pagewire/pagewire/bridge/gateway/internal/wsconn"
+	"github.com/pagewire/pagewire/bridge/gateway/weborigin"
+	"github.com/pagewire/pagewire/bridge/link"
+)
+
+// Options say which pages a desktop's gateway admits.
+type Options struct {
+	// Extensions lists the ids of browser extensions that may bring pages of any origin: they ask their user, and prove
+	// that they know Secret.
+	Extensions []string
+	// Secret gives what the extension must prove that it knows. It is asked for each time: the extension
+	// may be installed while the gateway runs. Nil, or an error, refuses it.
+	Secret func() (string, error)
+	// Refused is told of each connection that is refused: "origin" or "proof". May be nil.
+	Refused func(reason string, r *http.Request)
+	// Log receives what happens. Default none.
+	Log *slog.Logger
+}
+
+const (
+	// maxPerOrigin and maxPages bound the documents that are connected. Chromium has 255 WebSockets in all.
+	maxPerOrigin, maxPages = 256, 1024
+	// frames is how many of the largest frames all pages together may have under way.
+	frames = 2
+)
+
+// A Handler admits pages to a desktop's gateway. Pages of this machine may connect at once; others only if the user has
+// allowed their origin, to all agents or to one that is connected. It takes no cookie and no token: a page has neither,
+// and cannot forge its origin. A program can forge an origin. Package access, before this one, lets no program of
+// another user in where the kernel tells.
+//
+// The extension speaks for pages of any origin that its user allows. Its worker connects with the extension's
+// origin. Before anything is said of a page, both ends prove that they know the secret that `pagewire extension
+// install` has made (package proof). The extension's native host has no origin, and connects by a door that only
+// this user's programs reach (Host). Mount the Handler at /page.
+type Handler struct {
+	*Server
+	g *gateway.Gateway
+	o Options
+
+	mu      sync.Mutex
+	origins map[string]*origin
+}
+
+// New returns a Handler that attaches pages to g.
+func New(g *gateway.Gateway, o Options) *Handler {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Refused == nil {
+		o.Refused = func(string, *http.Request) {}
+	}
+	return &Handler{Server: NewServer(Limits{Frames: frames}), g: g, o: o, origins: map[string]*origin{}}
+}
+
+// ServeHTTP takes a page, or the extension.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if h.isExtension(r.Header.Get("Origin")) {
+		h.take(w, r, true, true)
+		return
+	}
+	h.take(w, r, false, false)
+}
+
+// Host takes pages of any origin from the extension's native host, which the browser has told the pages' origins. It is
+// for a door that only this user's programs reach.
+func (h *Handler) Host() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.take(w, r, true, false) })
+}
+
+func (h *Handler) take(w http.ResponseWriter, r *http.Request, extension, proves bool) {
+	origin := r.Header.Get("Origin")
+	if why := h.refuse(origin, extension); why != "" {
+		h.o.Refused("origin", r)
+		h.o.Log.Warn("refused a page", "origin", origin, "reason", why)
+		http.Error(w, why, http.StatusForbidden)
+		return
+	}
+	h.Take(w, r, &visitor{h: h, r: r, from: origin, extension: extension, proves: proves})
+}
+
+func (h *Handler) isExtension(origin string) bool {
+	for _, id := range h.o.Extensions {
+		if origin == "chrome-extension://"+id {
+			return true
+		}
+	}
+	return false
+}
+
+// refuse says why pages of an origin may not connect, and what to do; or nothing.
+func (h *Handler) refuse(origin string, extension bool) string {
+	switch {
+	case extension:
+		return "" // the hello says which origin the page has
+	case origin == "":
+		return "Only pages connect here, from a browser, which sends an Origin."
+	case origin == "null":
+		return "A page of no origin of its own, such as a file or a sandboxed frame, may not connect."
+	}
+	allowed := weborigin.IsLoopback(origin)
+	for _, pattern := range h.g.AllowedOrigins() {
+		allowed = allowed || weborigin.Match(pattern, origin)
+	}
+	switch {
+	case strings.HasPrefix(origin, "chrome-extension://"):
+		return "This extension is not one that the gateway knows."
+	case !allowed:
+		return "Pages of " + origin + " may not connect: start the gateway with --allow-origin " + origin +
+			" if they should."
+	case !h.g.Admits(origin):
+		return "Pages of " + origin + " are not served: the gateway was started so."
+	}
+	return ""
+}
+
+// A visitor is a page that connects to a desktop: a Guest, and then a Page.
+type visitor struct {
+	h         *Handler
+	r         *http.Request
+	from      string // the origin of the connection
+	extension bool   // the connection is the extension's, and the page has another origin
+	proves    bool
+	conn      *wsconn.Conn
+	of        *origin // of the page; nil until it is known
+	*gateway.Page
+}
+
+// Greet has the extension prove itself, and makes a page wait for its turn.
+func (v *visitor) Greet(ctx context.Context, c *wsconn.Conn) error {
+	v.conn = c
+	if v.h.Len() > maxPages {
+		return v.refuse(fmt.Sprintf("the gateway has %d documents, and takes no more", maxPages), true)
+	}
+	if v.proves {
+		if err := v.h.prove(ctx, v.r, c); err != nil {
+			v.h.o.Refused("proof", v.r)
+			return v.refuse(notProved, false)
+		}
+	}
+	if v.extension {
+		return nil
+	}
+	return v.enter(v.from)
+}
+
+func (v *visitor) refuse(says string, later bool) error {
+	v.h.o.Log.Warn("refused a page", "origin", v.from, "reason", says)
+	return &Refusal{says, later}
+}
+
+const notProved = "it is not proved that this is the extension of the gateway's user: pagewire extension install"
+
+// prove has the extension and this end prove to each other that they know the secret.
+func (h *Handler) prove(ctx context.Context, r *http.Request, conn *wsconn.Conn) error {
+	if h.o.Secret == nil {
+		return errors.New("there is no secret")
+	}
+	secret, err := h.o.Secret()
+	if err != nil {
+		return err
+	}
+	hello, err := conn.ReadNote(ctx)
+	if err != nil {
+		return err
+	}
+	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr) // net/http has put it there
+	return proof.Accept(ctx, conn.Notes(), hello, secret, local.String())
+}
+
+// enter counts the page as one of its origin's, and waits until it is heard.
+func (v *visitor) enter(name string) error {
+	v.h.mu.Lock()
+	v.of = v.h.hold(name)
+	pause, why := v.of.wait(time.Now())
+	if v.of.pages > maxPerOrigin && !v.extension {
+		why = fmt.Sprintf("the gateway has %d documents of %s, and takes no more", maxPerOrigin, name)
+	}
+	v.h.mu.Unlock()
+	switch {
+	case why != "":
+		return v.refuse(why, true)
+	case pause == 0:
+		return nil
+	}
+	select {
+	case <-time.After(pause):
+		return nil
+	case <-v.conn.Closed():
+		return net.ErrClosed
+	}
+}
+
+// Admit takes an extension's word for the page's origin, and nobody else's.
+func (v *visitor) Admit(about link.About) (owner, origin string, err error) {
+	if !v.extension {
+		return v.from, v.from, nil
+	}
+	name := strings.Clone(about.Origin) // not the frame that it came in
+	if u, err := url.Parse(name); err != nil || u.Scheme != "https" && u.Scheme != "http" ||
+		u.Scheme+"://"+u.Host != name || !v.h.g.Admits(name) {
+		return "", "", v.refuse("pages of this origin are not served", false)
+	}
+	return name, name, v.enter(name)
+}
+
+// Attach makes it a page of the gateway.
+func (v *visitor) Attach(about link.About, tab, given string, send func([]byte)) (Page, error) {
+	origin := v.of.name
+	info := gateway.PageInfo{Tab: "page " + origin + " " + tab, Given: given, Frame: about.Frame, Origin: origin,
+		URL: origin + "/", Transport: "websocket", Focused: about.Focused}
+	if v.extension {
+		info.Transport = "extension"
+	}
+	if strings.HasPrefix(about.URL, info.URL) {
+		info.URL = about.URL
+	}
+	if about.Title != nil {
+		info.Title = *about.Title
+	}
+	var err error
+	v.Page, err = v.h.g.Attach(info, send)
+	return v, err
+}
+
+// Note refuses every note: a page of a desktop has nothing to say beside its link.
+func (v *visitor) Note([]byte) error {
+	return v.refuse("a note where the link's frames are to be", false)
+}
+
+// LetGo counts the pages of an origin that were let go for what they said.
+func (v *visitor) LetGo(err error) {
+	v.h.o.Log.Warn("a page was let go", "origin", v.from, "reason", err)
+	if errors.Is(err, wsconn.ErrNoRoom) || v.Page == nil && errors.Is(err, wsconn.ErrTooLong) {
+		v.h.g.CountRefused(err.Error())
+	}
+	if v.of != nil {
+		v.h.mu.Lock()
+		defer v.h.mu.Unlock()
+		v.of.countLetGo(time.Now())
+	}
+}
+
+// Leave gives back what was counted.
+func (v *visitor) Leave() {
+	if v.of != nil {
+		v.h.mu.Lock()
+		defer v.h.mu.Unlock()
+		v.of.pages--
+		v.h.forget()
+	}
+}
+
+// Receive hands a frame over when it is the origin's turn. Calls wait besides until the origin may be heard. What
+// agents have asked for does not: nobody holds the turn while he waits.
+func (v *visitor) Receive(frame []byte) error {
+	o := v.of
+	calls := len(frame) > 0 && frame[0] == '['
+	if calls {
+		if !o.await(v.conn.Closed()) {
+			return nil
+		}
+		defer o.awaited()
+	}
+	o.turn.Lock()
+	defer o.turn.Unlock()
+	before := v.Worked()
+	err := v.Page.Receive(frame)
+	if calls {
+		now := time.Now()
+		o.rests = now.Add(o.spend(now, v.Worked()-before))
+	}
+	return err
+}
