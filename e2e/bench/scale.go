@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/pagewire/pagewire/bridge"
-	"github.com/pagewire/pagewire/bridge/gateway/browser"
 )
 
 // scales are families whose figures are curves: what grows with what, and how.
@@ -88,7 +87,7 @@ func (b *bench) scales() []family {
 				if err := rig.open(ctx); err != nil {
 					return nil, err
 				}
-				defer browser.Quit(rig.browser.URL) // 200 tabs take gigabytes
+				defer rig.browser.Close() // 200 tabs take gigabytes
 				return rig.tabs(ctx, tabs)
 			}})
 	}

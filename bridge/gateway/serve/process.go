@@ -92,8 +92,17 @@ func newProcess(o Options, known secrets) *process {
 }
 
 // attach has the pages of a launched browser, until that or ctx ends.
-func (p *process) attach(ctx context.Context, b *launched.Browser, inject bool) error {
-	return cdp.Run(ctx, p.g, cdp.Options{URL: "the launched browser", Inject: inject, Gateway: p.o.Hub, Log: p.o.Log,
+func (p *process) attach(ctx context.Context, b *launched.Pipe, inject bool) {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	go func() {
+		select {
+		case <-b.Done():
+			stop()
+		case <-ctx.Done():
+		}
+	}()
+	p.attached.follow(ctx, cdp.Options{URL: "the launched browser", Inject: inject,
 		Dial: func(ctx context.Context) (cdp.Conn, error) { return b.Dial(ctx) }})
 }
 
