@@ -18,8 +18,8 @@ const (
 	wants notice = iota + 1
 	failed
 	leaves
-	// Of the daemon: this holder is to start a browser; its browser has ended; it was the last holder, and nobody but
-	// itself may have the browser's pipe any more.
+	// Of the daemon: this holder is to start a browser; its browser has ended, or goes on without it; it was the last
+	// holder, and nobody else has the browser's pipe any more.
 	start
 	gone
 	last
@@ -55,7 +55,7 @@ type Holder struct {
 	inject  bool
 	started *Started      // the last browser that this process has started
 	served  chan struct{} // closed when conn is
-	last    bool          // the daemon says that this was the last holder
+	answer  notice        // of the daemon to leaves: gone, if the browser has other holders, or last
 }
 
 // NewHolder returns one that asks for a browser, and starts it by o where the daemon has none.
@@ -126,10 +126,9 @@ func (h *Holder) handle(conn *net.UnixConn, n notice, e *ends) error {
 	switch n.kind() {
 	case holds:
 		h.hold(e, n&injects != 0)
-	case gone:
+	case gone, last:
 		h.hold(nil, false)
-	case last:
-		h.last = true
+		h.answer = n
 	}
 	return nil
 }
@@ -152,6 +151,7 @@ func (h *Holder) Release(ctx context.Context) {
 	h.stop()
 	h.mu.Lock()
 	h.hold(nil, false)
+	h.answer = 0
 	conn, served := h.conn, h.served
 	if conn != nil {
 		send(conn, leaves, nil)
@@ -160,17 +160,19 @@ func (h *Holder) Release(ctx context.Context) {
 	if conn != nil {
 		defer conn.Close()
 		select {
-		case <-served: // the browser has other holders, or this was the last
+		case <-served:
 		case <-ctx.Done():
 		}
 	}
 	h.mu.Lock()
-	s, isLast := h.started, h.last
+	s, answer := h.started, h.answer
 	h.mu.Unlock()
-	if s == nil || !isLast && !s.ended() {
+	switch {
+	case s == nil || answer == gone && !s.ended():
 		return
+	case answer == last:
+		go s.Close()
 	}
-	go s.Close()
 	select {
 	case <-s.clean:
 	case <-ctx.Done():

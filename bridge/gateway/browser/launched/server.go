@@ -219,7 +219,11 @@ func (s *Server) leave(c *client, orderly bool) {
 	held := slices.ContainsFunc(s.clients, func(other *client) bool { return other.browser == b })
 	s.provide()
 	s.mu.Unlock()
-	if b == nil || held || s.ctx.Err() != nil {
+	switch {
+	case s.ctx.Err() != nil:
+		return
+	case b == nil || held:
+		send(c.conn, gone, nil)
 		return
 	}
 	cleans := orderly && c.starter
