@@ -15,13 +15,13 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/pagewire/pagewire/bridge/gateway/browser"
+	"github.com/pagewire/pagewire/bridge/gateway/browser/launched"
 )
 
 // desktop is the story's last part: an agent that is no part of the page starts the gateway, as a desktop client does
 // by its configuration, and sees the same page. It is go-sdk's client, and the gateway is the binary that make build
 // has written.
-func (t *teller) desktop(gateway string, b *browser.Browser, url string) (err error) {
+func (t *teller) desktop(gateway string, b *launched.Started, url string) (err error) {
 	if _, err := t.open(url); err != nil {
 		return err
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 	"github.com/chromedp/chromedp/remote"
 
-	"github.com/pagewire/pagewire/bridge/gateway/browser"
+	"github.com/pagewire/pagewire/bridge/gateway/browser/launched"
 )
 
 const (
@@ -38,7 +38,7 @@ type teller struct {
 // protocol's newest version, and with an agent outside of the page, by way of gateway, the pagewire binary. Every line
 // says what happened; a step that does not happen is the error.
 func tell(ctx context.Context, out io.Writer, base, gateway string) error {
-	b, err := browser.Start(ctx, browser.StartOptions{})
+	b, err := launched.Start(ctx, launched.Options{DebugPort: "0"})
 	if err != nil {
 		return err
 	}

@@ -30,7 +30,7 @@ import (
 	"github.com/coder/websocket"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/pagewire/pagewire/bridge/gateway/browser"
+	"github.com/pagewire/pagewire/bridge/gateway/browser/launched"
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
@@ -131,7 +131,7 @@ func manyTools() string {
 }
 
 func TestAttacks(t *testing.T) {
-	b, err := browser.Start(t.Context(), browser.StartOptions{})
+	b, err := launched.Start(t.Context(), launched.Options{DebugPort: "0"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,7 +21,7 @@ import (
 	"github.com/chromedp/chromedp/remote"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/pagewire/pagewire/bridge/gateway/browser"
+	"github.com/pagewire/pagewire/bridge/gateway/browser/launched"
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
@@ -73,7 +73,7 @@ var demos = map[string]func(demoed){
 func TestDemos(t *testing.T) {
 	t.Parallel()
 	base := serveDemos(t)
-	chromium, err := browser.Start(t.Context(), browser.StartOptions{})
+	chromium, err := launched.Start(t.Context(), launched.Options{DebugPort: "0"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -23,7 +22,7 @@ import (
 	"github.com/chromedp/chromedp/remote"
 	"github.com/coder/websocket"
 
-	"github.com/pagewire/pagewire/bridge/gateway/browser"
+	"github.com/pagewire/pagewire/bridge/gateway/browser/launched"
 )
 
 // gateways are families in which an agent is a program of its own and the page is in a browser. Every contender has a
@@ -572,7 +571,7 @@ type rig struct {
 	failed  error
 	home    string
 	port    int
-	browser *browser.Browser
+	browser *launched.Started
 	site    *httptest.Server
 	agent   *agent
 	serving bool
@@ -671,13 +670,10 @@ func (r *rig) open(ctx context.Context) (err error) {
 	if r.off {
 		flags = append(flags, "--disable-features=WebMCP")
 	}
-	r.browser,
-		err = browser.Start(ctx, browser.StartOptions{Options: browser.Options{Flags: flags},
-		Profile: filepath.Join(r.home, "profile")})
-	if err != nil {
+	if r.browser, err = launched.Start(ctx, launched.Options{Flags: flags, DebugPort: "0"}); err != nil {
 		return err
 	}
-	r.b.onClose(func() { browser.Quit(r.browser.URL); <-r.browser.Done() })
+	r.b.onClose(r.browser.Close)
 	if r.serve != nil {
 		if r.agent, err = r.serve(ctx, r, r.port); err != nil {
 			return err

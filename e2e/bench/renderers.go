@@ -13,7 +13,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/pagewire/pagewire/bridge/gateway/browser"
 )
 
 const (
@@ -70,7 +69,7 @@ func (r *rig) tenTabs(ctx context.Context) (figures, error) {
 	if err := r.open(ctx); err != nil {
 		return nil, err
 	}
-	defer browser.Quit(r.browser.URL)
+	defer r.browser.Close()
 	if err := r.open10(ctx); err != nil {
 		return nil, err
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/evanw/esbuild/pkg/api"
 
 	"github.com/pagewire/pagewire/bridge/gateway/browser"
+	"github.com/pagewire/pagewire/bridge/gateway/browser/launched"
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
@@ -34,7 +35,7 @@ type world struct {
 	gateway  string // where pages find a gateway: 127.0.0.1:PORT
 	hub      string // where that of commands is, and its directory
 	hubHome  string
-	commands *browser.Browser
+	commands *launched.Started
 	pages    context.Context // chromedp's, of the browser for html and js
 	blocks   sync.Map        // path to handler: what the shop serves of blocks
 }
@@ -94,7 +95,7 @@ func makeWorld() (*world, error) {
 		// the permission is Chromium's prompt, which nobody answers here
 		"--disable-features=LocalNetworkAccessChecks",
 	}
-	w.commands, err = browser.Start(context.Background(), browser.StartOptions{Options: browser.Options{Flags: flags},
+	w.commands, err = launched.Start(context.Background(), launched.Options{Flags: flags, DebugPort: "0",
 		Open: []string{"https://shop.example/", w.demo + "/demo/1-live-document/"}})
 	if err != nil {
 		return nil, err

@@ -27,12 +27,12 @@ func daemonCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			daemon.Umask()
 			boundGarbage()
-			o := serve.Options{Version: versionName(), Hub: addr}
+			o := serve.Options{Version: versionName(), Hub: addr, LogLevel: new(slog.LevelVar)}
 			var err error
 			if o.LogFile, err = daemon.LogPath(addr); err == nil {
 				var file io.Writer
 				if file, err = daemon.OpenLog(o.LogFile); err == nil {
-					o.Log = slog.New(slog.NewTextHandler(file, nil))
+					o.Log = slog.New(slog.NewTextHandler(file, &slog.HandlerOptions{Level: o.LogLevel}))
 				}
 			}
 			if err == nil {

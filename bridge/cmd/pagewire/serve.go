@@ -65,7 +65,7 @@ func serveInto(o *serveFlags) *cobra.Command {
 			}
 			surviveClosedOutput()
 			boundGarbage()
-			o.browser.Log = log
+			o.browser.Log, o.Flags.Debug = log, level == "debug"
 			o.Version, o.Log, o.In, o.Out = versionName(), log, cmd.InOrStdin(), cmd.OutOrStdout()
 			if o.Stdio && isTerminal(o.In) {
 				fmt.Fprintf(cmd.ErrOrStderr(), "pagewire: waiting for an agent on this terminal; Ctrl+D ends. An "+
@@ -112,7 +112,8 @@ func serveInto(o *serveFlags) *cobra.Command {
 	httpFlags(cmd, o)
 	f.StringVar(&o.TokenFile, "token-file", "", "`file` of the token for agents on HTTP (default in the user's "+
 		"configuration directory)")
-	f.StringVar(&level, "log-level", "info", "log to standard error from this `level` on: debug, info, warn, error")
+	f.StringVar(&level, "log-level", "info", "log to standard error from this `level` on: debug, "+
+		"info, warn, error; with debug the daemon's log has as much")
 	f.StringVar(&format, "log-format", "text", "log as text or json")
 	f.BoolVar(&o.AnyScheme, "any-scheme", false, "admit URIs at no web origin, for conformance suites")
 	f.StringArrayVar(&o.browser.Flags, "browser-flag", nil, "a further `flag` for the launched browser")

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -83,7 +84,7 @@ type Options struct {
 	// Flags are added to ours, with or without a value: "--enable-features=WebMCP", "--lang=de". One that
 	// names a flag of ours replaces it.
 	Flags []string
-	// Env is added to the environment of this process, as NAME=value. Start leaves it alone.
+	// Env is added to the environment of this process, as NAME=value.
 	Env []string
 }
 
@@ -131,6 +132,15 @@ func Launch(parent context.Context, o Options) (ctx context.Context, close func(
 	return tab, close, nil
 }
 
+// Command is the command line of a browser, found by Find, with our flags and others, and what it opens first.
+func Command(window bool, others []string, first string) (*exec.Cmd, error) {
+	path, err := Find()
+	if err != nil {
+		return nil, err
+	}
+	return exec.Command(path, append(merge(flags(window, os.Geteuid() == 0), others), first)...), nil
+}
+
 // flags are all that the browser is given besides what the caller asks for and the pipe that controls it.
 func flags(window, root bool) []string {
 	list := []string{
@@ -151,4 +161,25 @@ func flags(window, root bool) []string {
 		list = append(list, "--no-sandbox") // the sandbox refuses to start for root, as in most containers
 	}
 	return list
+}
+
+// merge puts further flags behind ours. A further flag replaces ours of the same name, but lists of features are joined:
+// the browser reads the last list only.
+func merge(ours, further []string) (all []string) {
+	at := map[string]int{}
+	for _, flag := range slices.Concat(ours, further) {
+		flag = "--" + strings.TrimLeft(flag, "-")
+		name, value, _ := strings.Cut(flag, "=")
+		i, known := at[name]
+		switch {
+		case !known:
+			at[name] = len(all)
+			all = append(all, flag)
+		case name == "--enable-features":
+			all[i] += "," + value
+		default:
+			all[i] = flag
+		}
+	}
+	return all
 }

@@ -277,6 +277,9 @@ func TestAloneAndBack(t *testing.T) {
 	testkit.Receive(t, "an update", a.Updates)
 	m.tab.set(uri, "1")
 	a.reads(t, "1")
+	if !strings.Contains(a.log.String(), "not alone any more") {
+		t.Error("what has served it alone goes on")
+	}
 }
 
 func TestHellosThatAreNone(t *testing.T) {

@@ -103,6 +103,7 @@ func (a arguments) pipe() error {
 			log.Warn("alone", "reason", reason)
 			return Alone(ctx, a.options(ctx, log), hello)
 		},
+		AloneEnded: func() { log.Warn("not alone any more") },
 	})
 }
 

@@ -65,6 +65,8 @@ type Flags struct {
 	Reminders    string   `json:"reminders,omitempty"`
 	Chrome       string   `json:"chrome,omitempty"`
 	Inject       bool     `json:"inject,omitempty"`
+	// Debug has the daemon's log be verbose while this agent is connected.
+	Debug bool `json:"debug,omitempty"`
 }
 
 const (

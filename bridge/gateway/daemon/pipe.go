@@ -50,8 +50,10 @@ type PipeOptions struct {
 	Dial func(context.Context, Hello) (*Conn, error)
 	// Probe connects to the daemon that runs, and starts none.
 	Probe func(context.Context, Hello) (*Conn, error)
-	// Alone serves the agent in this process, where there can be no daemon. The reason is shown to people.
-	Alone func(reason error) *Conn
+	// Alone serves the agent in this process, where there can be no daemon. The reason is shown to people. AloneEnded is
+	// called when that has ended and the agent has not, for which a daemon was found. May be nil.
+	Alone      func(reason error) *Conn
+	AloneEnded func()
 	// Log receives what happens. Default none.
 	Log *slog.Logger
 }
@@ -170,6 +172,9 @@ func (p *pipe) run(ctx context.Context) error {
 		began := time.Now()
 		if err := p.serve(ctx, c); err != nil {
 			return err
+		}
+		if c.Daemon.PID == 0 && p.o.AloneEnded != nil && ctx.Err() == nil {
+			p.o.AloneEnded()
 		}
 		if time.Since(began) > lasting {
 			pause = redialFirst

@@ -88,8 +88,7 @@ func (a *attached) count(url string, inject bool, by int) {
 	one.inject = injects
 	var ctx context.Context
 	ctx, one.stop = context.WithCancel(context.Background())
-	o := cdp.Options{URL: url, Inject: one.inject, Gateway: a.hub, Log: a.log}
-	a.tasks.Go(func() { a.follow(ctx, o) })
+	a.tasks.Go(func() { a.follow(ctx, cdp.Options{URL: url, Inject: injects}) })
 }
 
 // close ends all attachments.
@@ -106,8 +105,9 @@ func (a *attached) close() {
 // reattachEvery is the pause between two attempts to reach a browser that is not there.
 const reattachEvery = 250 * time.Millisecond
 
-// follow attaches to a browser, again and again: a user's own one may be restarted.
+// follow attaches to a browser, again and again until ctx ends: a user's own one may be restarted.
 func (a *attached) follow(ctx context.Context, o cdp.Options) {
+	o.Gateway, o.Log = a.hub, a.log
 	said := ""
 	for ctx.Err() == nil {
 		err := a.attach(ctx, o)

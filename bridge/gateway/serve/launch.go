@@ -5,7 +5,9 @@ package serve
 import (
 	"context"
 	"errors"
+	"net"
 	"runtime"
+	"sync/atomic"
 	"time"
 
 	"github.com/pagewire/pagewire/bridge/gateway/browser/launched"
@@ -23,8 +25,9 @@ const (
 	leaveTimeout = 1200 * time.Millisecond
 )
 
-// hold has a share in the launched browser, if the agent asked for it, until leave.
-func hold(o Options) (leave func()) {
+// hold has a share in the launched browser, if the agent asked for it, until leave: the browser of the daemon, or of the
+// process that serves this agent alone.
+func hold(o Options, alone *atomic.Pointer[process]) (leave func()) {
 	if o.Launch == nil {
 		return func() {}
 	}
@@ -32,7 +35,13 @@ func hold(o Options) (leave func()) {
 	ctx, stop := context.WithCancel(context.Background())
 	go func() {
 		for ctx.Err() == nil {
-			c, err := daemon.Dialer{Hub: o.Hub}.DialBrowser(ctx, o.Version)
+			var c *net.UnixConn
+			var err error
+			if p := alone.Load(); p != nil {
+				c, err = p.holder()
+			} else {
+				c, err = daemon.Dialer{Hub: o.Hub}.DialBrowser(ctx, o.Version)
+			}
 			if err == nil {
 				err = h.Serve(c)
 			}
@@ -51,4 +60,13 @@ func hold(o Options) (leave func()) {
 		h.Release(limited)
 		stop()
 	}
+}
+
+// holder connects a holder of this process to its server.
+func (p *process) holder() (*net.UnixConn, error) {
+	ours, theirs, err := launched.Sockets()
+	if err == nil {
+		go p.browser(theirs)
+	}
+	return ours, err
 }

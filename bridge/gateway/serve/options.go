@@ -34,9 +34,11 @@ type Options struct {
 	Out   io.Writer
 	// Start is the command line that starts a daemon.
 	Start []string
-	// Log receives what happens. Default none. LogFile is where it is, if that is a file.
-	Log     *slog.Logger
-	LogFile string
+	// Log receives what happens. Default none. LogFile is where it is, if that is a file. LogLevel is its level, which
+	// is lowered to debug while an agent is connected that asks for it. May be nil.
+	Log      *slog.Logger
+	LogFile  string
+	LogLevel *slog.LevelVar
 
 	// What follows is for a process that a person has serve agents over HTTP.
 

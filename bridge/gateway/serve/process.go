@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"sync"
@@ -35,10 +36,11 @@ type process struct {
 	pages    func()        // begins to take pages
 	begun    chan struct{} // closed by pages
 
-	mu   sync.Mutex      // held where all grows beside its end
-	ctx  context.Context // the parts'
-	stop context.CancelFunc
-	all  sync.WaitGroup
+	mu        sync.Mutex      // held where all grows beside its end
+	debugging int             // agents that ask for a verbose log
+	ctx       context.Context // the parts'
+	stop      context.CancelFunc
+	all       sync.WaitGroup
 }
 
 // secrets are the user's token, in the file beside which the extension's secret is; or why there is none.
@@ -92,8 +94,17 @@ func newProcess(o Options, known secrets) *process {
 }
 
 // attach has the pages of a launched browser, until that or ctx ends.
-func (p *process) attach(ctx context.Context, b *launched.Browser, inject bool) error {
-	return cdp.Run(ctx, p.g, cdp.Options{URL: "the launched browser", Inject: inject, Gateway: p.o.Hub, Log: p.o.Log,
+func (p *process) attach(ctx context.Context, b *launched.Pipe, inject bool) {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	go func() {
+		select {
+		case <-b.Done():
+			stop()
+		case <-ctx.Done():
+		}
+	}()
+	p.attached.follow(ctx, cdp.Options{URL: "the launched browser", Inject: inject,
 		Dial: func(ctx context.Context) (cdp.Conn, error) { return b.Dial(ctx) }})
 }
 
@@ -184,6 +195,9 @@ func (p *process) serve(ctx context.Context, h daemon.Hello, in io.Reader, out i
 	if h.As == daemon.AsCommand {
 		o = gateway.AgentOptions{Transport: gateway.TransportCommand}
 	}
+	if h.Flags.Debug && p.o.LogLevel != nil {
+		defer p.debug()()
+	}
 	if h.Flags.Chrome != "" {
 		release, err := p.attached.want(h.Flags.Chrome, h.Flags.Inject)
 		if err != nil {
@@ -206,6 +220,21 @@ func (p *process) serve(ctx context.Context, h daemon.Hello, in io.Reader, out i
 	}
 	work(agent)
 	return agents.Lines(ctx, agent, p.g.MessageBytes(), in, out)
+}
+
+// debug has the log be verbose, until done. The agent that asks for most decides: more in the log harms nobody.
+func (p *process) debug() (done func()) {
+	add := func(n int) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if p.debugging += n; p.debugging > 0 {
+			p.o.LogLevel.Set(slog.LevelDebug)
+		} else {
+			p.o.LogLevel.Set(slog.LevelInfo)
+		}
+	}
+	add(1)
+	return func() { add(-1) }
 }
 
 // scope is what an agent with these flags sees, and how it is reminded.

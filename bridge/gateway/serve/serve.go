@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"github.com/pagewire/pagewire/bridge/gateway/agents"
@@ -22,19 +23,24 @@ func Agent(ctx context.Context, o Options) error {
 	}
 	ctx, stop := agents.Orphaned(ctx)
 	defer stop()
-	var alone *process
-	err := pipe(ctx, o, daemon.Dialer{Hub: o.Hub, Start: o.Start}, func(reason error) *daemon.Conn {
-		o.Log.Warn("this agent is served alone, until that works", "reason", reason)
-		if alone == nil {
-			alone = newProcess(o, secretsOf(&o))
-			alone.g.Notice("alone", "Agents do not share their pages: "+reason.Error()+".")
+	var alone atomic.Pointer[process]
+	end := func() {
+		if p := alone.Swap(nil); p != nil {
+			p.end()
 		}
-		return daemon.Alone(ctx, alone.options(nil), hello(o))
-	})
-	if alone != nil {
-		alone.end()
 	}
-	return err
+	defer end()
+	return pipe(ctx, o, &alone, daemon.PipeOptions{
+		Dial: daemon.Dialer{Hub: o.Hub, Start: o.Start}.Dial,
+		Alone: func(reason error) *daemon.Conn {
+			o.Log.Warn("this agent is served alone, until that works", "reason", reason)
+			p := newProcess(o, secretsOf(&o))
+			p.g.Notice("alone", "Agents do not share their pages: "+reason.Error()+".")
+			alone.Store(p)
+			return daemon.Alone(ctx, p.options(nil), hello(o))
+		},
+		AloneEnded: end,
+	})
 }
 
 // hello is what a daemon is told of the agent.
@@ -42,11 +48,12 @@ func hello(o Options) daemon.Hello {
 	return daemon.Hello{Version: o.Version, As: daemon.AsAgent, PID: os.Getpid(), Flags: o.Flags}
 }
 
-// pipe carries the agent's messages, and holds its browser meanwhile.
-func pipe(ctx context.Context, o Options, dialer daemon.Dialer, alone func(error) *daemon.Conn) error {
-	defer hold(o)()
-	err := daemon.Pipe(ctx, daemon.PipeOptions{In: o.In, Out: o.Out, Hello: hello(o), Dial: dialer.Dial,
-		Probe: daemon.Dialer{Hub: o.Hub}.Dial, Alone: alone, Log: o.Log})
+// pipe carries the agent's messages, and holds its browser meanwhile. alone is the process that serves this agent alone.
+func pipe(ctx context.Context, o Options, alone *atomic.Pointer[process], with daemon.PipeOptions) error {
+	defer hold(o, alone)()
+	with.In, with.Out, with.Hello, with.Log = o.In, o.Out, hello(o), o.Log
+	with.Probe = daemon.Dialer{Hub: o.Hub}.Dial
+	err := daemon.Pipe(ctx, with)
 	if errors.Is(err, agents.ErrOrphaned) {
 		return nil
 	}
@@ -112,38 +119,35 @@ func Foreground(ctx context.Context, o Options) error {
 	select {
 	case <-started:
 		time.AfterFunc(comeBack, p.pages)
-		p.agent(ctx, cancel)
-		<-ctx.Done()
+		cancel(p.agent(ctx))
 	case <-ctx.Done():
 	}
-	if err := context.Cause(ctx); !errors.Is(err, context.Canceled) && !errors.Is(err, errLeft) {
+	if err := context.Cause(ctx); !errors.Is(err, context.Canceled) {
 		return err
 	}
 	return nil
 }
 
-// errLeft is that the agent on standard input has left.
-var errLeft = errors.New("the agent has left")
-
-// agent serves the agent that this process has besides those on HTTP, and what its flags ask for, until ctx ends.
-func (p *process) agent(ctx context.Context, cancel context.CancelCauseFunc) {
+// agent serves the agent that this process has besides those on HTTP, and what its flags ask for, until ctx ends or that
+// agent has left. It returns why.
+func (p *process) agent(ctx context.Context) error {
+	var alone atomic.Pointer[process]
+	alone.Store(p)
 	if p.o.Stdio {
-		p.all.Go(func() {
-			err := pipe(ctx, p.o, daemon.Dialer{Hub: p.o.Hub}, func(error) *daemon.Conn {
-				return daemon.Alone(ctx, p.options(nil), hello(p.o))
-			})
-			if err == nil {
-				err = errLeft
-			}
-			cancel(err)
-		})
-		return
+		if err := pipe(ctx, p.o, &alone, daemon.PipeOptions{
+			Dial:  daemon.Dialer{Hub: p.o.Hub}.Dial,
+			Alone: func(error) *daemon.Conn { return daemon.Alone(ctx, p.options(nil), hello(p.o)) },
+		}); err != nil {
+			return err
+		}
+		return context.Canceled // the agent has left
 	}
-	leave := hold(p.o)
-	context.AfterFunc(ctx, leave)
+	defer hold(p.o, &alone)()
 	if p.o.Flags.Chrome != "" {
 		if _, err := p.attached.want(p.o.Flags.Chrome, p.o.Flags.Inject); err != nil {
-			cancel(err)
+			return err
 		}
 	}
+	<-ctx.Done()
+	return nil
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway"
 	"github.com/pagewire/pagewire/bridge/gateway/access"
 	"github.com/pagewire/pagewire/bridge/gateway/assets"
+	"github.com/pagewire/pagewire/bridge/gateway/browser/launched"
 	"github.com/pagewire/pagewire/bridge/gateway/daemon"
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
@@ -161,6 +162,43 @@ func TestFlagsInEitherOrder(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Where there can be no daemon, the agent's own process has the browser, and cleans up behind it.
+func TestAloneWithABrowser(t *testing.T) {
+	opened := make(chan struct{}, 9)
+	site := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { opened <- struct{}{} }))
+	defer site.Close()
+	o := options(t)
+	temp := testkit.ShortDir(t)
+	t.Setenv("TMPDIR", temp)
+	if err := os.WriteFile(filepath.Join(os.Getenv("XDG_CONFIG_HOME"), "pagewire"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	o.Launch = &launched.Options{Open: []string{site.URL}, Log: o.Log}
+	_, leave := connect(t, Agent, o)
+	testkit.Receive(t, "the browser is launched", opened)
+	leave()
+	testkit.Eventually(t, "the browser is gone", func() bool {
+		left, _ := filepath.Glob(filepath.Join(temp, "*"))
+		return len(left) == 0
+	})
+}
+
+// The daemon's log is verbose while an agent is connected that asks for it.
+func TestDebugOfAnAgent(t *testing.T) {
+	o := options(t)
+	o.LogLevel = new(slog.LevelVar)
+	start(t, o)
+	connect(t, Agent, o)
+	verbose := o
+	verbose.Flags.Debug = true
+	_, leave := connect(t, Agent, verbose)
+	if got := o.LogLevel.Level(); got != slog.LevelDebug {
+		t.Errorf("the level is %v", got)
+	}
+	leave()
+	testkit.Eventually(t, "the level is as before", func() bool { return o.LogLevel.Level() == slog.LevelInfo })
 }
 
 // A browser is attached to once for all agents that ask for it, until the last of them goes; and anew where the first

@@ -236,9 +236,9 @@ func (tab tab) loaded(t *testing.T) {
 }
 
 // dialed gives the first tab of a browser.
-func dialed(t *testing.T, b *Browser) tab {
+func dialed(t *testing.T, p *Pipe) tab {
 	t.Helper()
-	d := newDevtools(b.dialed(t))
+	d := newDevtools(connect(t, p))
 	tab, err := d.tab()
 	if err != nil {
 		t.Fatal(err)
@@ -265,23 +265,20 @@ func (h *home) daemon() *daemon {
 		h.t.Fatal(err)
 	}
 	d := &daemon{t: h.t, listener: l, tabs: make(chan tab, 100)}
-	d.Server = NewServer(func(ctx context.Context, b *Browser, _ bool) error {
-		conn, err := b.Dial(ctx)
+	d.Server = NewServer(func(ctx context.Context, p *Pipe, _ bool) {
+		conn, err := p.Dial(ctx)
 		if err != nil {
-			return err
+			return
 		}
 		defer conn.Close()
 		c := newDevtools(conn)
-		tab, err := c.tab()
-		if err != nil {
-			return err
+		if tab, err := c.tab(); err == nil {
+			d.tabs <- tab
 		}
-		d.tabs <- tab
 		select {
 		case <-c.over:
 		case <-ctx.Done():
 		}
-		return nil
 	}, h.logger())
 	go serve(d.Server, l)
 	h.t.Cleanup(d.retire)

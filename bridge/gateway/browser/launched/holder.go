@@ -1,4 +1,4 @@
-//go:build !js && !windows
+//go:build !js
 
 package launched
 
@@ -10,6 +10,37 @@ import (
 	"sync"
 )
 
+// A notice is one byte between a holder and the daemon. Ends of a pipe go with some.
+type notice byte
+
+const (
+	// Of a holder: it has no browser, and asks for one; it was to start one, and cannot; it gives its browser up.
+	wants notice = iota + 1
+	failed
+	leaves
+	// Of the daemon: this holder is to start a browser; its browser has ended, or goes on without it; it was the last
+	// holder, and nobody else has the browser's pipe any more.
+	start
+	gone
+	last
+	// Of both: these are the ends of the browser's pipe. A holder adds whether it has started that browser. Both add
+	// whether pages that have no page layer are to get one.
+	holds
+
+	started notice = 0x40
+	injects notice = 0x80
+)
+
+func (n notice) kind() notice { return n &^ (started | injects) }
+
+// with adds a flag.
+func (n notice) with(flag notice, is bool) notice {
+	if is {
+		n |= flag
+	}
+	return n
+}
+
 // A Holder is the part of an agent's process that asked for the launched browser: the browser lives as long as one of
 // its holders does.
 type Holder struct {
@@ -18,138 +49,100 @@ type Holder struct {
 	stop context.CancelFunc
 
 	mu      sync.Mutex
-	conn    *net.UnixConn // to the daemon
-	served  chan struct{} // closed when conn is
-	wants   bool          // there should be a browser
-	ends    *ends         // of the one that is there
+	conn    *net.UnixConn // to the daemon, or nil
+	had     bool          // there was a browser
+	ends    *ends         // of the browser's pipe, or nil
 	inject  bool
-	started *Started      // by this process, until it has ended
-	before  *Started      // by this process, the last that has ended
-	last    bool          // what was started has ended, or is about to
-	told    chan struct{} // the daemon has said how the browser ends
+	started *Started      // the last browser that this process has started
+	served  chan struct{} // closed when conn is
+	answer  notice        // of the daemon to leaves: gone, if the browser has other holders, or last
 }
 
-// NewHolder returns one that wants a browser, and starts it by o where the daemon has none.
+// NewHolder returns one that asks for a browser, and starts it by o where the daemon has none.
 func NewHolder(o Options) *Holder {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	h := &Holder{o: o, wants: true, told: make(chan struct{}, 1)}
+	h := &Holder{o: o}
 	h.ctx, h.stop = context.WithCancel(context.Background())
 	return h
 }
 
-var errReleased = errors.New("this process has given its browser up")
-
-// Serve exchanges notices with a daemon, whose Server serves the other end of conn, and returns why it ends. It is
-// called once more for each daemon that follows.
+// Serve exchanges notices with a daemon, whose Server serves the other end of conn, and returns why it ends. Call it once
+// more for each daemon that follows.
 func (h *Holder) Serve(conn *net.UnixConn) error {
 	defer conn.Close()
-	c := &channel{conn: conn}
-	if _, _, err := c.receive(); err != nil {
-		return err
-	}
 	served := make(chan struct{})
 	defer close(served)
 	h.mu.Lock()
 	h.conn, h.served = conn, served
 	h.mu.Unlock()
-	err := h.begin(c)
+	err := h.begin(conn)
 	for err == nil {
 		var n notice
 		var e *ends
-		if n, e, err = c.receive(); err == nil {
-			err = h.handle(c, n, e)
+		if n, e, err = receive(conn); err == nil {
+			err = h.handle(conn, n, e)
 		}
 	}
 	return err
 }
 
 // begin tells the daemon what this process has.
-func (h *Holder) begin(c *channel) error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.ctx.Err() != nil {
-		return errReleased
-	}
-	n := notice{Browser: h.ends != nil, Inject: h.inject, Starter: h.started != nil, Wants: h.ends == nil && h.wants}
-	return c.send(n, h.ends)
-}
-
-func (h *Holder) handle(c *channel, n notice, e *ends) error {
-	if n.Start {
-		if err := h.start(); err != nil && h.ctx.Err() == nil {
-			h.o.Log.Error("a browser cannot be launched", "error", err)
-			return c.send(notice{Failed: true}, nil)
-		}
-		return h.begin(c)
-	}
+func (h *Holder) begin(conn *net.UnixConn) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
-	case e != nil:
-		h.hold(e)
-		h.inject, h.wants = n.Inject, false
-	case n.Ended != "":
-		h.hold(nil)
-		h.wants, h.last = n.Ended == Crashed, true
-	case n.Stuck && h.started != nil:
-		h.started.piped.Kill()
-		h.last = true
+	case h.ctx.Err() != nil:
+		return errors.New("this process has given its browser up")
+	case h.ends != nil:
+		own := h.started != nil && h.started.Pipe.ends == h.ends
+		return send(conn, holds.with(started, own).with(injects, h.inject), h.ends)
+	case !h.had:
+		return send(conn, wants, nil)
 	}
-	if n.Ended != "" || n.Stuck {
-		select {
-		case h.told <- struct{}{}:
-		default:
+	return nil
+}
+
+func (h *Holder) handle(conn *net.UnixConn, n notice, e *ends) error {
+	if n == start {
+		s, err := Start(h.ctx, h.o)
+		if err != nil {
+			h.o.Log.Error("a browser cannot be launched", "error", err)
+			return send(conn, failed, nil)
 		}
+		h.o.Log.Info("a browser has been launched", "url", s.URL)
+		h.mu.Lock()
+		h.started = s
+		h.hold(s.Pipe.ends, h.o.Inject)
+		h.mu.Unlock()
+		if h.ctx.Err() != nil {
+			s.Close() // nobody else has heard of it
+		}
+		return h.begin(conn)
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch n.kind() {
+	case holds:
+		h.hold(e, n&injects != 0)
+	case gone, last:
+		h.hold(nil, false)
+		h.answer = n
 	}
 	return nil
 }
 
 // hold takes ends, or none, in place of those that there were. The lock is held.
-func (h *Holder) hold(e *ends) {
+func (h *Holder) hold(e *ends, inject bool) {
 	if h.ends != nil {
 		h.ends.close()
 	}
-	if h.ends = e; e != nil && h.ctx.Err() != nil {
+	if e != nil && h.ctx.Err() != nil {
 		e.close()
-		h.ends = nil
+		e = nil
 	}
-}
-
-// start starts a browser for all.
-func (h *Holder) start() error {
-	s, b, err := Start(h.ctx, h.o)
-	if err != nil {
-		return err
-	}
-	e, err := keep(b.to, b.from)
-	if err != nil {
-		s.End(b)
-		return err
-	}
-	h.o.Log.Info("a browser has been launched", "url", s.URL)
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.hold(e)
-	h.inject, h.wants, h.started, h.last = h.o.Inject, false, s, h.ends == nil
-	go h.watch(s)
-	return nil
-}
-
-// watch waits for the end of a browser that this process has started. No other process is told its exit status.
-func (h *Holder) watch(s *Started) {
-	<-s.piped.Done()
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.ctx.Err() != nil || h.started != s {
-		return
-	}
-	h.hold(nil)
-	h.started, h.before, h.wants = nil, s, s.How() == Crashed
-	if h.conn != nil {
-		(&channel{conn: h.conn}).send(notice{Ended: s.How()}, nil)
-	}
+	h.ends, h.inject, h.had = e, inject, true
 }
 
 // Release gives the browser up. If this was its last holder, Release returns when nothing is left of the browser, or
@@ -157,36 +150,31 @@ func (h *Holder) watch(s *Started) {
 func (h *Holder) Release(ctx context.Context) {
 	h.stop()
 	h.mu.Lock()
-	h.hold(nil)
+	h.hold(nil, false)
+	h.answer = 0
 	conn, served := h.conn, h.served
-	select {
-	case <-h.told: // of an earlier browser
-	default:
+	if conn != nil {
+		send(conn, leaves, nil)
 	}
 	h.mu.Unlock()
 	if conn != nil {
 		defer conn.Close()
-		(&channel{conn: conn}).send(notice{Leaves: true}, nil)
 		select {
-		case <-h.told:
-		case <-served: // the browser has other holders, or the daemon has gone
+		case <-served:
 		case <-ctx.Done():
 		}
 	}
 	h.mu.Lock()
-	s := h.before
-	if h.last && h.started != nil {
-		s = h.started
-	}
+	s, answer := h.started, h.answer
 	h.mu.Unlock()
-	if s == nil {
+	switch {
+	case s == nil || answer == gone && !s.ended():
 		return
+	case answer == last:
+		go s.Close()
 	}
 	select {
-	case <-s.Done():
-		if conn != nil {
-			(&channel{conn: conn}).send(notice{Clean: true}, nil)
-		}
+	case <-s.clean:
 	case <-ctx.Done():
 	}
 }

@@ -29,14 +29,14 @@ var roles = map[string]func(socket string){
 		if err != nil {
 			panic(err)
 		}
-		serve(NewServer(func(ctx context.Context, b *Browser, _ bool) error {
-			conn, err := b.Dial(ctx)
+		serve(NewServer(func(ctx context.Context, p *Pipe, _ bool) {
+			conn, err := p.Dial(ctx)
 			if err != nil {
-				return err
+				return
 			}
 			tab, err := newDevtools(conn).tab()
 			if err != nil {
-				return err
+				return
 			}
 			text := strings.Repeat("x", 200_000)
 			for n := 0; ; n++ {
@@ -256,12 +256,12 @@ func TestABrowserThatCannotBeStarted(t *testing.T) {
 // sessions with what was switched on in them.
 func TestWhatADeadDaemonLeaves(t *testing.T) {
 	newHome(t)
-	s, b, err := Start(t.Context(), Options{Open: []string{document}})
+	s, err := Start(t.Context(), Options{Open: []string{document}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.End(b)
-	dead := dialed(t, b)
+	defer s.Close()
+	dead := dialed(t, s.Pipe)
 	dead.loaded(t)
 	for _, c := range [][2]string{
 		{"Runtime.enable", "{}"},
@@ -274,7 +274,11 @@ func TestWhatADeadDaemonLeaves(t *testing.T) {
 			t.Fatal(c[0], err)
 		}
 	}
-	b.use(nil)
+	dead.conn.Close()
+	to, from, err := s.Pipe.open()
+	if err != nil {
+		t.Fatal(err)
+	}
 	half := make([]byte, 100_000)
 	evaluate := `,"sessionId":"` + dead.session + `","method":"Runtime.evaluate","params":{"awaitPromise":true,"expression":`
 	for _, command := range []string{
@@ -282,14 +286,16 @@ func TestWhatADeadDaemonLeaves(t *testing.T) {
 		`{"id":1001` + evaluate + `"new Promise(() => 0)"}}` + "\x00",
 		`{"id":1002,"method":"Target.createTarget","params":{"url":"about:bl`,
 	} {
-		if _, err := b.to.WriteString(command); err != nil {
+		if _, err := to.WriteString(command); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := io.ReadFull(b.from, half); err != nil {
+	if _, err := io.ReadFull(from, half); err != nil {
 		t.Fatal(err)
 	}
-	tab := dialed(t, b)
+	to.Close()
+	from.Close()
+	tab := dialed(t, s.Pipe)
 	if got := tab.evaluate("state"); got != "function" {
 		t.Errorf("the state is %q", got)
 	}
@@ -306,11 +312,11 @@ func TestNothingListens(t *testing.T) {
 	for port, listens := range map[string]bool{"": false, "0": true} {
 		t.Run("port "+port, func(t *testing.T) {
 			h := newHome(t)
-			s, b, err := Start(t.Context(), Options{DebugPort: port, Open: []string{"data:,a", "data:,b"}})
+			s, err := Start(t.Context(), Options{DebugPort: port, Open: []string{"data:,a", "data:,b"}})
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer s.End(b)
+			defer s.Close()
 			any := false
 			for pid := range h.processes() {
 				any = any || len(testkit.Listens(t, pid)) > 0

@@ -5,9 +5,18 @@ package launched
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"sync"
 	"time"
+	"unicode"
 
 	"github.com/pagewire/pagewire/bridge/gateway/browser"
 )
@@ -34,80 +43,128 @@ const (
 	startTime = 30 * time.Second
 	// listenTime is how long it may take to listen on its DebugPort when it answers already.
 	listenTime = 5 * time.Second
-	// closeTime is how long it may take to close, which takes 0.1 s.
-	closeTime = 2 * time.Second
+	// closeTime is how long it may take to close, which takes 0.1 s. Its parent kills it after killTime.
+	closeTime, killTime = 2 * time.Second, 800 * time.Millisecond
+	// maxTemp is how long the path of the directory for temporary files may be: a Chromium makes a directory there with
+	// a Unix socket, 46 bytes more, and is killed by a path of 104 (macOS).
+	maxTemp = 103 - 46
 )
 
-// An Ending is how a launched browser has ended.
-type Ending string
-
-const (
-	// Closed: by its user, or since nobody needs it any more.
-	Closed Ending = "closed"
-	// Crashed: it has died.
-	Crashed Ending = "crashed"
-)
+// errNone is what Start fails with on Windows.
+var errNone = errors.New("this system hands no browser from one process to another: start one with " +
+	"--remote-debugging-port=9222 --user-data-dir=DIR, and use --chrome")
 
 // A Started browser is a child of this process.
 type Started struct {
 	// URL is where it listens besides, if Options say that it should.
 	URL string
+	// Pipe has our ends of its pipe.
+	Pipe *Pipe
 
-	piped   *browser.Piped
-	profile *profile
-	clean   chan struct{}
+	process       *os.Process
+	said          output
+	exited, clean chan struct{}
 }
 
-// Start starts a browser, in the environment of this process, and returns when it can be used. ctx bounds the start
-// alone. The browser ends when the last copy of its pipe is closed.
-func Start(ctx context.Context, o Options) (*Started, *Browser, error) {
+// Start starts a browser with WebMCP on, in the environment of this process, and returns when it can be used. ctx bounds
+// the start alone. The browser ends when the last copy of its pipe is closed.
+func Start(ctx context.Context, o Options) (*Started, error) {
+	if runtime.GOOS == "windows" {
+		return nil, errNone
+	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	profile, err := newProfile()
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	go func() {
-		_, left := sweep() // what killed processes have left
-		for _, err := range left {
-			o.Log.Warn("after a launched browser", "error", err)
-		}
-	}()
-	adopt()
-	s := &Started{profile: profile, clean: make(chan struct{})}
-	if s.piped, err = browser.StartPiped(browser.StartOptions{
-		Options: browser.Options{Window: o.Window, Flags: o.Flags}, Open: o.Open,
-		Profile: profile.path, DebugPort: o.DebugPort,
-	}, profile.mark); err != nil {
+	go logLeft(o.Log, func() error { _, err := sweep(); return err }) // what killed processes have left
+	s := &Started{said: output{url: make(chan string, 1)}, exited: make(chan struct{}), clean: make(chan struct{})}
+	cmd, err := s.run(o, profile)
+	if err != nil {
 		profile.remove()
-		return nil, nil, err
+		return nil, fmt.Errorf("start a browser: %w", err)
 	}
 	go func() {
 		defer close(s.clean)
-		<-s.piped.Done()
+		cmd.Wait()
+		close(s.exited)
 		reap()
-		if err := profile.remove(); err != nil {
-			o.Log.Warn("after a launched browser", "error", err)
-		}
+		logLeft(o.Log, profile.remove)
 	}()
-	b := newBrowser(s.piped.To, s.piped.From)
-	if err := s.prepare(ctx, b, o); err != nil {
-		s.piped.Kill()
-		b.close(ctx)
-		<-s.clean
-		return nil, nil, err
+	if err := s.prepare(ctx, o); err != nil {
+		s.process.Kill()
+		s.Close()
+		return nil, err
 	}
-	return s, b, nil
+	return s, nil
+}
+
+// logLeft logs what keeps a profile from being removed.
+func logLeft(log *slog.Logger, remove func() error) {
+	if err := remove(); err != nil {
+		log.Warn("after a launched browser", "error", err)
+	}
+}
+
+// run runs the browser's program.
+func (s *Started) run(o Options, profile *profile) (*exec.Cmd, error) {
+	args := append([]string{"--enable-features=WebMCP"}, o.Flags...)
+	args = append(args, "--user-data-dir="+profile.path, "--remote-debugging-pipe")
+	if o.DebugPort != "" {
+		args = append(args, "--remote-debugging-port="+o.DebugPort)
+	}
+	first := "about:blank"
+	if len(o.Open) > 0 {
+		first = o.Open[0]
+	}
+	cmd, err := browser.Command(o.Window, args, first)
+	if err != nil {
+		return nil, err
+	}
+	cmd.Stderr = &s.said
+	cmd.WaitDelay = closeTime // its other processes have its standard error too
+	// What a killed browser leaves there goes with its profile.
+	if temp := filepath.Join(profile.path, "tmp"); len(temp) <= maxTemp {
+		if err := os.Mkdir(temp, 0o700); err != nil {
+			return nil, err
+		}
+		cmd.Env = append(os.Environ(), "TMPDIR="+temp)
+	}
+	commands, to, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer commands.Close()
+	from, answers, err := os.Pipe()
+	if err != nil {
+		to.Close()
+		return nil, err
+	}
+	defer answers.Close()
+	kept, err := keep(to, from)
+	if err != nil {
+		return nil, err
+	}
+	s.Pipe = newPipe(kept)
+	give(cmd, commands, answers, profile.mark)
+	adopt()
+	if err := cmd.Start(); err != nil {
+		kept.close()
+		return nil, err
+	}
+	s.process = cmd.Process
+	return cmd, nil
 }
 
 // prepare waits until the browser answers, opens tabs, and finds out where it listens.
-func (s *Started) prepare(ctx context.Context, b *Browser, o Options) error {
+func (s *Started) prepare(ctx context.Context, o Options) error {
 	limited, cancel := context.WithTimeout(ctx, startTime)
 	defer cancel()
-	conn, err := b.Dial(limited)
+	conn, err := s.Pipe.Dial(limited)
 	if err != nil {
-		return fmt.Errorf("the browser has ended, or not answered within %v: %w: %s", startTime, err, s.piped.Said())
+		return fmt.Errorf("the browser has ended, or not answered within %v: %w: %s", startTime, err, &s.said)
 	}
 	defer conn.Close()
 	defer context.AfterFunc(limited, func() { conn.Close() })()
@@ -127,32 +184,68 @@ func (s *Started) prepare(ctx context.Context, b *Browser, o Options) error {
 		return nil
 	}
 	select {
-	case s.URL = <-s.piped.Listens():
+	case s.URL = <-s.said.url:
+		return nil
 	case <-time.After(listenTime):
+		return fmt.Errorf("the browser does not listen on port %s: %s", o.DebugPort, &s.said)
 	}
-	if s.URL == "" {
-		return fmt.Errorf("the browser does not listen on port %s: %s", o.DebugPort, s.piped.Said())
-	}
-	return nil
 }
 
-// Done is closed when the browser has ended and nothing of it is left.
-func (s *Started) Done() <-chan struct{} { return s.clean }
-
-// How says how it has ended, behind Done.
-func (s *Started) How() Ending {
-	if s.piped.Crashed() {
-		return Crashed
-	}
-	return Closed
-}
-
-// End closes the browser, of which this process alone has the pipe, and returns when nothing of it is left.
-func (s *Started) End(b *Browser) {
-	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
-	defer cancel()
-	if !b.close(ctx) {
-		s.piped.Kill()
+// Close closes our ends of the pipe, and returns when nothing of the browser is left. One that does not end is killed.
+func (s *Started) Close() {
+	s.Pipe.ends.close()
+	select {
+	case <-s.exited:
+	case <-time.After(killTime):
+		s.process.Kill()
 	}
 	<-s.clean
+}
+
+// Kill ends the browser as nothing else does.
+func (s *Started) Kill() { s.process.Kill() }
+
+func (s *Started) ended() bool {
+	select {
+	case <-s.exited:
+		return true
+	default:
+		return false
+	}
+}
+
+// maxSaid is how much is kept of what a browser says: why it does not start, and where it listens, is at the begin.
+const maxSaid = 4 << 10
+
+var listening = regexp.MustCompile(`(?m)^DevTools listening on (\S+)$`)
+
+// An output is what a browser says on its standard error.
+type output struct {
+	url chan string // has where it listens, once it has said that
+
+	mu   sync.Mutex
+	text []byte
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if len(o.text) >= maxSaid {
+		return len(p), nil
+	}
+	o.text = append(o.text, p...)
+	if found := listening.FindSubmatch(o.text); found != nil {
+		select {
+		case o.url <- string(found[1]):
+		default:
+		}
+	}
+	return len(p), nil
+}
+
+// String is what it has said, on one line and without control characters.
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return strings.Join(strings.FieldsFunc(string(o.text), func(r rune) bool { return unicode.IsControl(r) || r == ' ' }), " ")
 }

@@ -18,7 +18,6 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/pagewire/pagewire/bridge/gateway"
-	"github.com/pagewire/pagewire/bridge/gateway/browser"
 	"github.com/pagewire/pagewire/bridge/gateway/browser/launched"
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
@@ -294,18 +293,18 @@ func TestGatewayThatWasKilled(t *testing.T) {
 func TestNextGatewayOnTheSamePipe(t *testing.T) {
 	t.Parallel()
 	k := tagged
-	started, b, err := launched.Start(t.Context(), launched.Options{DebugPort: "0"}) // the port is the user's
+	started, err := launched.Start(t.Context(), launched.Options{DebugPort: "0"}) // the port is the user's
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { started.End(b) })
+	t.Cleanup(started.Close)
 	r := &rig{kind: k, t: t, site: serve(t, k), log: testkit.LogOf(t, "the gateway"),
-		browser: &browser.Browser{URL: started.URL}, user: dial(t, started.URL)}
+		browser: started, user: dial(t, started.URL)}
 	r.uri = r.at("/state")
 	var pipe *launched.Conn
 	r.dial = func(ctx context.Context) (Conn, error) {
 		var err error
-		pipe, err = b.Dial(ctx)
+		pipe, err = started.Pipe.Dial(ctx)
 		return pipe, err
 	}
 	r.attach()

@@ -21,7 +21,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/pagewire/pagewire/bridge/gateway"
-	"github.com/pagewire/pagewire/bridge/gateway/browser"
+	"github.com/pagewire/pagewire/bridge/gateway/browser/launched"
 	"github.com/pagewire/pagewire/bridge/gateway/mcpconn"
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
@@ -131,7 +131,7 @@ type rig struct {
 	t       *testing.T
 	site    *site
 	uri     string // the state of a page of the site
-	browser *browser.Browser
+	browser *launched.Started
 	dial    func(ctx context.Context) (Conn, error) // or nil, to browser.URL
 	killed  bool
 	g       *gateway.Gateway
@@ -165,7 +165,7 @@ func browse(t *testing.T, k kind) *rig {
 // kill ends the browser as nothing else does.
 func (r *rig) kill() {
 	r.killed = true
-	r.browser.Process.Kill()
+	r.browser.Kill()
 }
 
 // spares are the browsers that a test has left with no tab but the empty one that they started with: the next test
@@ -174,10 +174,10 @@ var spares pool
 
 type pool struct {
 	mu   sync.Mutex
-	idle []*browser.Browser
+	idle []*launched.Started
 }
 
-func (s *pool) take(t *testing.T) *browser.Browser {
+func (s *pool) take(t *testing.T) *launched.Started {
 	t.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -186,7 +186,7 @@ func (s *pool) take(t *testing.T) *browser.Browser {
 		s.idle = s.idle[:last]
 		return b
 	}
-	b, err := browser.Start(t.Context(), browser.StartOptions{})
+	b, err := launched.Start(t.Context(), launched.Options{DebugPort: "0"})
 	if err != nil {
 		t.Fatal(err)
 	}

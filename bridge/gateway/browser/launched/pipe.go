@@ -1,0 +1,197 @@
+//go:build !js
+
+package launched
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// A Pipe has the two ends of a browser's pipe. One process at a time speaks with the browser, by one Conn at a time.
+type Pipe struct {
+	*ends
+	once    sync.Once
+	done    chan struct{}
+	orderly atomic.Bool // the browser's last message was one of lastMessages
+}
+
+func newPipe(e *ends) *Pipe { return &Pipe{ends: e, done: make(chan struct{})} }
+
+// Done is closed when a Conn has found that the browser has ended.
+func (p *Pipe) Done() <-chan struct{} { return p.done }
+
+func (p *Pipe) over() bool {
+	select {
+	case <-p.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// close closes the ends, and waits until the browser has ended, or for as long as given. It reports whether the browser
+// has ended, which it does only if nobody else has ends.
+func (p *Pipe) close(within time.Duration) bool {
+	to, from, err := p.open()
+	p.ends.close()
+	if err != nil {
+		return false
+	}
+	to.Close()
+	defer from.Close()
+	from.SetReadDeadline(time.Now().Add(within))
+	_, err = io.Copy(io.Discard, from) // a browser that cannot write does not end
+	return err == nil
+}
+
+// A Conn is a connection to the browser, which carries JSON texts with a NUL behind each. One goroutine may read while
+// another writes.
+type Conn struct {
+	pipe     *Pipe
+	to, from *os.File
+	in       *bufio.Reader
+	whole    bool // the last message has been read to its end
+}
+
+// readSize is what a pipe holds.
+const readSize = 64 << 10
+
+// Dial begins anew with the browser, of which nothing is known: the process that used it before may have been killed at
+// any moment. It may have left half a command, half a message, answers to its commands, and sessions. So Dial sends a NUL
+// first, which ends half a command. The browser refuses that in an answer without an id, as it refuses the empty command
+// where there was no half. Then Dial ends all sessions of the pipe, and with them all that was switched on in pages. It
+// skips all that the browser sends before its answer to that.
+func (p *Pipe) Dial(ctx context.Context) (*Conn, error) {
+	to, from, err := p.open()
+	if err != nil {
+		return nil, err
+	}
+	c := &Conn{pipe: p, to: to, from: from, in: bufio.NewReaderSize(from, readSize), whole: true}
+	stop := context.AfterFunc(ctx, func() { c.Close() })
+	if err = c.write([]byte{0}); err == nil {
+		err = c.call("Target.setAutoAttach", `{"autoAttach":false,"waitForDebuggerOnStart":false,"flatten":true}`)
+	}
+	if !stop() {
+		err = context.Cause(ctx)
+	} else if err != nil && p.over() {
+		err = errors.New("it has ended")
+	}
+	if err != nil {
+		c.Close()
+		return nil, fmt.Errorf("reach the launched browser: %w", err)
+	}
+	return c, nil
+}
+
+// maxAnswer is how much of an answer is looked at: as much as says why a command was refused.
+const maxAnswer = 256
+
+// call runs a command of the browser as a whole, and skips what comes before its answer. The id is random, so that an
+// answer to a command of another process is not taken for the answer.
+func (c *Conn) call(method, params string) error {
+	id := rand.Int32()
+	if err := c.Write(fmt.Appendf(nil, `{"id":%d,"method":%q,"params":%s}`, id, method, params)); err != nil {
+		return err
+	}
+	begin := fmt.Appendf(nil, `{"id":%d,"`, id) // as the browser writes answers
+	text := make([]byte, len(begin)+maxAnswer)
+	for {
+		from, err := c.Next()
+		if err != nil {
+			return err
+		}
+		n, err := io.ReadFull(from, text)
+		switch {
+		case err != nil && err != io.EOF && err != io.ErrUnexpectedEOF:
+			return err
+		case !bytes.HasPrefix(text[:n], begin):
+		case bytes.HasPrefix(text[len(begin):n], []byte(`result"`)):
+			return nil
+		default:
+			return fmt.Errorf("the browser refuses %s: %s", method, text[:n])
+		}
+	}
+}
+
+// lastMessages begin the last message of a browser that is closed, or that a signal terminates, while this process is
+// attached to a page. A browser that is killed or crashes sends none of these.
+var lastMessages = []string{`{"method":"Target.detachedFromTarget"`, `{"method":"Target.targetDestroyed"`,
+	`{"method":"Inspector.detached"`}
+
+// Next waits for the next message. Reading gives io.EOF at its end. The next call of Next skips the rest of the message.
+// A Conn holds no more of a message than it reads at once.
+func (c *Conn) Next() (io.Reader, error) {
+	if !c.whole {
+		if _, err := io.Copy(io.Discard, (*message)(c)); err != nil {
+			return nil, err
+		}
+	}
+	if _, err := c.in.Peek(1); err != nil {
+		return nil, c.failed(err)
+	}
+	c.whole = false
+	begin, _ := c.in.Peek(min(c.in.Buffered(), len(lastMessages[0])))
+	c.pipe.orderly.Store(slices.ContainsFunc(lastMessages, func(m string) bool { return bytes.HasPrefix(begin, []byte(m)) }))
+	return (*message)(c), nil
+}
+
+// A message reads one message.
+type message Conn
+
+func (m *message) Read(p []byte) (int, error) {
+	if m.whole {
+		return 0, io.EOF
+	}
+	if _, err := m.in.Peek(1); (*Conn)(m).failed(err) == io.EOF {
+		return 0, io.ErrUnexpectedEOF
+	} else if err != nil {
+		return 0, err
+	}
+	there, _ := m.in.Peek(min(len(p), m.in.Buffered()))
+	n := bytes.IndexByte(there, 0)
+	if m.whole = n >= 0; !m.whole {
+		n = len(there)
+	}
+	copy(p, there[:n])
+	m.in.Discard(n)
+	if m.whole {
+		m.in.Discard(1)
+		return n, io.EOF
+	}
+	return n, nil
+}
+
+// Write sends a message. It may change what is behind the message in its array.
+func (c *Conn) Write(message []byte) error {
+	if bytes.IndexByte(message, 0) >= 0 {
+		return errors.New("a NUL in a message")
+	}
+	return c.write(append(message, 0))
+}
+
+func (c *Conn) write(text []byte) error {
+	_, err := c.to.Write(text)
+	return c.failed(err)
+}
+
+// failed notes the browser's end.
+func (c *Conn) failed(err error) error {
+	if err == io.EOF || errors.Is(err, syscall.EPIPE) {
+		c.pipe.once.Do(func() { close(c.pipe.done) })
+	}
+	return err
+}
+
+// Close interrupts reading and writing, and leaves the browser as it is.
+func (c *Conn) Close() error { return errors.Join(c.to.Close(), c.from.Close()) }
