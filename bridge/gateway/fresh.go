@@ -5,6 +5,7 @@ package gateway
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -77,11 +78,12 @@ func (g *Gateway) conditions(m *follow.Memory, o toolOffer) (list []condition, u
 	return list, unsure
 }
 
-// knownAs is the name by which an agent has seen a page's URI last; "" if it has not.
+// knownAs is the name by which an agent has seen a page's URI last; "" if it has not. While the tab that had the plain
+// name is absent, a tool of that name is this page's: what the agent has seen under that name counts here.
 func (g *Gateway) knownAs(m *follow.Memory, o toolOffer, own string) (name string) {
 	latest := int64(-1)
 	for _, uri := range []string{own, taburi.Of(own, o.page.segment())} {
-		if p, _ := g.lookup(uri); p != o.page {
+		if p, _ := g.lookup(uri); p == nil || p != o.page && !p.absent {
 			continue // another tab's
 		}
 		if v, ok := m.Last(uri); ok && v.Current > latest {
@@ -112,7 +114,19 @@ func (g *Gateway) runTool(c *toolCall, o toolOffer, args []byte, tries int) {
 
 // tryStale looks at what has changed. Some pages say so without: then the tool may run after all.
 func (g *Gateway) tryStale(c *toolCall, o toolOffer, args []byte, uris []string, tries int) {
-	g.tools.own.Looks(c, uris, g.opt.ReadTimeout, func(found map[string]*live.Look) {
+	names := map[string]string{} // by that under which it is the page's
+	for _, uri := range uris {
+		at := uri
+		if p, _ := g.lookup(uri); p != o.page {
+			at = taburi.Of(uri, o.page.segment())
+		}
+		names[at] = uri
+	}
+	g.tools.own.Looks(c, slices.Collect(maps.Keys(names)), g.opt.ReadTimeout, func(looks map[string]*live.Look) {
+		found := map[string]*live.Look{}
+		for at, l := range looks {
+			found[names[at]] = l
+		}
 		m := c.Memory()
 		if m == nil {
 			return // it has gone

@@ -329,6 +329,35 @@ func fresh(how string) map[string]any {
 	return map[string]any{"_meta": map[string]any{metaFresh: map[string]any{"uris": []string{cart}, "onStale": how}}}
 }
 
+// While a tab is reloaded, its tool's name is that of another tab, which shows something else: what the agent has seen
+// under the plain name is old there.
+func TestStaleCallAtAnotherTab(t *testing.T) {
+	g := newGateway(t, Options{Grace: time.Minute})
+	other := &testPage{t: t, page: testkit.NewPage(t, map[string]string{cart: cartOf(2)})}
+	other.page.Epoch("another document")
+	other.attach(g, tabInfo("b"))
+	ran := make(chan bool, 10)
+	other.page.SetTool("checkout", testkit.Tool{Members: fresh(""),
+		Run: func(context.Context, json.RawMessage, func(map[string]any)) any {
+			ran <- true
+			return map[string]any{"content": []any{}}
+		}})
+	owner := openShop(t, g)
+	a := openAgent(t, g)
+	a.hasTool("checkout_tab1")
+	if a.Text(cart) != cartOf(1) {
+		t.Fatal("the plain name is the first tab's")
+	}
+	owner.Lost("it is reloaded")
+	texts, failed := a.tool("checkout", map[string]any{})
+	if !failed || len(ran) != 0 || !strings.Contains(texts[0], `"quantity":2`) && !strings.Contains(texts[0], `"value":2`) {
+		t.Errorf("with the other tab's state it ran %d times: %q", len(ran), texts)
+	}
+	if texts, failed := a.tool("checkout", map[string]any{}); failed || len(ran) != 1 {
+		t.Errorf("when that is known it ran %d times: %q", len(ran), texts)
+	}
+}
+
 func TestStaleCallIsRefused(t *testing.T) {
 	g := newGateway(t, Options{})
 	p := openPage(t, g, tabInfo("a"), map[string]string{cart: cartOf(1)})

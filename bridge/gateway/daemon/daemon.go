@@ -90,9 +90,6 @@ func Run(ctx context.Context, o Options) error {
 	all.Go(func() { server.Serve(d.local) })
 	stop := context.AfterFunc(ctx, d.retire)
 	defer stop()
-	// Sessions go on until what they were asked is answered.
-	serving, end := context.WithCancel(context.WithoutCancel(ctx))
-	defer end()
 	o.Started()
 	for {
 		c, err := l.Accept()
@@ -102,9 +99,9 @@ func Run(ctx context.Context, o Options) error {
 			}
 			break
 		}
-		all.Go(func() { d.serve(serving, newConn(c)) })
+		all.Go(func() { d.serve(newConn(c)) })
 	}
-	time.AfterFunc(retireTimeout, end)
+	time.AfterFunc(retireTimeout, d.end)
 	server.Close()
 	all.Wait()
 	return nil
@@ -133,6 +130,16 @@ func (d *daemon) retire() {
 	d.l.Remove() // from here on another one can begin
 	for b := range d.agents {
 		go b.say(retireLine)
+	}
+}
+
+// end closes the connections of agents that have not gone yet. Their sessions are not ended in order: a pipe would take
+// the end of a listen for the last word, and what it has open goes on at the next daemon.
+func (d *daemon) end() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for b := range d.agents {
+		b.c.Close()
 	}
 }
 
@@ -182,7 +189,7 @@ func (d *daemon) leave(b *beating) {
 }
 
 // serve serves whoever has connected.
-func (d *daemon) serve(ctx context.Context, c *Conn) {
+func (d *daemon) serve(c *Conn) {
 	c.SetReadDeadline(time.Now().Add(helloTimeout))
 	h, err := readHello(c.In)
 	if err != nil {
@@ -210,7 +217,8 @@ func (d *daemon) serve(ctx context.Context, c *Conn) {
 	}
 	defer c.Close()
 	defer b.stop()
-	if err := d.o.Serve(ctx, h, c.In, b, b.begin); err != nil && ctx.Err() == nil {
+	// A session goes on while the daemon retires, until what it was asked is answered.
+	if err := d.o.Serve(context.Background(), h, c.In, b, b.begin); err != nil {
 		d.o.Log.Info("an agent's session has ended", "reason", err)
 	}
 }

@@ -78,6 +78,32 @@ func TestSessionOutlivesItsDaemon(t *testing.T) {
 	}
 }
 
+// A daemon that is told to end does not wait for a pipe that does not run. What its agent has open goes on at the next.
+func TestSlowPipeOutlivesItsDaemon(t *testing.T) {
+	m := newMachine(t)
+	o, started := m.options(t), make(chan struct{})
+	o.Started = func() { close(started) }
+	ctx, end := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- Run(ctx, o) }()
+	testkit.Ends(t, "it listens", started)
+	a := m.connect(testkit.Modern)
+	a.reads(t, "0")
+	a.Watch(uri)
+	a.reads(t, "0") // which is answered behind the listen
+	a.cmd.Process.Signal(syscall.SIGSTOP)
+	end()
+	if err := testkit.Receive(t, "its end", ended); err != nil {
+		t.Error(err)
+	}
+	a.cmd.Process.Signal(syscall.SIGCONT)
+	testkit.Receive(t, "an update", a.Updates)
+	a.reads(t, "0")
+	m.tab.set(uri, "1")
+	testkit.Receive(t, "an update", a.Updates)
+	a.reads(t, "1")
+}
+
 // A tool call that has no answer when the daemon dies may have run: it gets an error, and never runs twice. A read is
 // sent again.
 func TestUnansweredWhenTheDaemonDies(t *testing.T) {

@@ -17,9 +17,9 @@ import (
 
 const (
 	// portEvery is the pause between two attempts to have the port. Within portPatience it is portSoon: who has just
-	// died, or ends, still has it for a moment.
+	// died has it for a moment, and a daemon that retires for a second, while it answers what it was asked.
 	portEvery, portSoon = time.Second, 20 * time.Millisecond
-	portPatience        = 500 * time.Millisecond
+	portPatience        = 1500 * time.Millisecond
 	// A request that is not one by then is nobody's.
 	headerTimeout, idleTimeout = 5 * time.Second, 2 * time.Minute
 	maxHeader                  = 64 << 10
