@@ -110,11 +110,15 @@ func (h *host) Subscribe(id bridge.CallID, _ bridge.PortID, uri string) {
 		in.asking--
 		g.release(uri)
 	}
-	consent := func() { g.engine.Complete(g.now(), id, bridge.Result{}) }
+	g.whenFollowed(uri, func() { g.engine.Complete(g.now(), id, bridge.Result{}) })
+}
+
+// whenFollowed calls then when the page that answers for an agents' URI tells of its changes, or there is none.
+func (g *Gateway) whenFollowed(uri string, then func()) {
 	if p, own := g.lookup(uri); p != nil && !p.absent {
-		g.follow(p, own, consent)
+		g.follow(p, own, then)
 	} else {
-		consent()
+		then()
 	}
 }
 
@@ -134,9 +138,7 @@ func (h *host) Watched(uri string, on bool) {
 	}
 	in.watched = on
 	if on {
-		if p, own := g.lookup(uri); p != nil && !p.absent {
-			g.follow(p, own, func() {})
-		}
+		g.whenFollowed(uri, func() {})
 	}
 	g.release(uri)
 }
