@@ -85,7 +85,7 @@ func (g *Gateway) readAt(c *call, r *route, asked bridge.Request) {
 		p.park(c, asked)
 		return
 	}
-	c.cancel = p.src.read(r.own(asked.Key), r.own(asked.URI), asked.Params, func(answer reply) {
+	c.cancel = p.link.read(r.own(asked.Key), r.own(asked.URI), asked.Params, func(answer reply) {
 		g.answerRead(c, p, asked, answer)
 	})
 }

@@ -34,8 +34,8 @@ func (f *follower) Unchanged(uri, epoch string, count int64) bool {
 	if p == nil || epoch == "" || p.epoch != epoch {
 		return false
 	}
-	l, ok := p.src.(*linked)
-	return ok && l.watches[own] != nil && l.watches[own].active && l.watches[own].revision <= count
+	w := p.watches[own]
+	return w != nil && w.active && w.revision <= count
 }
 
 func (f *follower) Now() time.Time { return f.opt.wallClock() }

@@ -246,8 +246,8 @@ func (g *Gateway) leaveOut(left []*toolOffer) {
 	for _, o := range left {
 		g.tools.unlisted[o.origin()]++
 		p := o.page
-		l, ok := p.src.(*linked)
-		if !ok || p.crowded {
+		l := p.link
+		if l == nil || p.crowded {
 			continue
 		}
 		p.crowded = true
