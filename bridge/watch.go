@@ -1,5 +1,3 @@
-//go:build !js
-
 package bridge
 
 // Watch has WatchHost.Changed called for each change of a URI, paced as subscribers' updates are, until Unwatch. It
