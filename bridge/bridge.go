@@ -62,6 +62,13 @@ type SubscriptionHost interface {
 	Unsubscribe(call CallID, port PortID, uri string)
 }
 
+// A WatchHost is a Host that watches resources itself, beside its agents.
+type WatchHost interface {
+	Host
+	// Changed says that a URI which is watched by Watch reads differently now.
+	Changed(uri string)
+}
+
 // A Request is a read that the engine asks of its home.
 type Request struct {
 	// Key is the URI or template that the resource was registered under.

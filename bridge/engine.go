@@ -18,7 +18,8 @@ type Engine struct {
 	// restricted is how many ports do not see all.
 	restricted int
 
-	watches map[string]*watch // URI -> its watch, while somebody subscribes to it
+	watches     map[string]*watch // URI -> its watch, while somebody needs it
+	hostWatches int               // how many of them the host has
 	// watches that a template or a resource with parameters answers for; under nil those that nothing answers for
 	wide map[*resource.Entry][]*watch
 

@@ -38,6 +38,7 @@ const (
 	opSubscribe
 	opUnsubscribe
 	opDrop
+	opChanged
 )
 
 // begin returns the buffer for a message to be appended to; send ends that message.
@@ -123,6 +124,10 @@ func (e *Engine) handOver(o *op, text wire.Text) {
 	case opDrop:
 		if p := e.ports[o.port]; p != nil {
 			e.drop(p)
+		}
+	case opChanged:
+		if restricts {
+			e.host.(WatchHost).Changed(o.request.URI)
 		}
 	}
 }

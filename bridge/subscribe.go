@@ -6,13 +6,14 @@ import (
 	"github.com/pagewire/pagewire/bridge/wire"
 )
 
-// A watch is one URI that somebody subscribes to.
+// A watch is one URI that somebody subscribes to, or the host watches.
 type watch struct {
 	uri   string
 	entry *resource.Entry // what answers for the URI now; nil while nothing does
 	subs  []*sub          // sub.watchIndex is the place of each
 	item  coalesce.Item[*watch]
-	index int // its place in Engine.wide, if it is there
+	index int  // its place in Engine.wide, if it is there
+	host  bool // the host watches it: never in a page
 }
 
 // A sub is one subscription to one URI: a legacy one, or one of a listen.
@@ -107,8 +108,8 @@ func (e *Engine) unsubscribeURI(r *request) *wire.Error {
 	return nil
 }
 
-// watch adds a subscription.
-func (e *Engine) watch(p *port, l *listen, uri string) *sub {
+// watchOf returns the watch of a URI, which begins with the first who needs it.
+func (e *Engine) watchOf(uri string) *watch {
 	w := e.watches[uri]
 	if w == nil {
 		w = &watch{uri: uri}
@@ -117,6 +118,23 @@ func (e *Engine) watch(p *port, l *listen, uri string) *sub {
 		e.bind(w)
 		e.queue.ops = append(e.queue.ops, op{kind: opWatched, request: Request{URI: uri}, on: true})
 	}
+	return w
+}
+
+// unwatched ends a watch that nobody needs any more.
+func (e *Engine) unwatched(w *watch) {
+	if len(w.subs) > 0 || w.host {
+		return
+	}
+	e.updates.Remove(&w.item)
+	e.unbind(w)
+	delete(e.watches, w.uri)
+	e.queue.ops = append(e.queue.ops, op{kind: opWatched, request: Request{URI: w.uri}})
+}
+
+// watch adds a subscription.
+func (e *Engine) watch(p *port, l *listen, uri string) *sub {
+	w := e.watchOf(uri)
 	s := &sub{watch: w, port: p, listen: l, watchIndex: int32(len(w.subs)), portIndex: int32(len(p.subs))}
 	w.subs = append(w.subs, s)
 	p.subs = append(p.subs, s)
@@ -148,12 +166,7 @@ func (e *Engine) forget(s *sub) {
 	p.subs[len(p.subs)-1] = nil
 	p.subs = p.subs[:len(p.subs)-1]
 	e.stats.Subscriptions--
-	if len(w.subs) == 0 {
-		e.updates.Remove(&w.item)
-		e.unbind(w)
-		delete(e.watches, w.uri)
-		e.queue.ops = append(e.queue.ops, op{kind: opWatched, request: Request{URI: w.uri}})
-	}
+	e.unwatched(w)
 }
 
 // bind finds what answers for a watch's URI.

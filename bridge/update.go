@@ -24,8 +24,12 @@ func (e *Engine) pace(w *watch) coalesce.Pace {
 	return coalesce.Pace{Interval: e.opt.UpdateInterval, Burst: e.opt.UpdateBurst}
 }
 
-// announce tells every subscriber of w, each under its own id, as soon as its port takes it.
+// announce tells the host of a change if it watches w, and every subscriber, each under its own id, as soon as its port
+// takes it.
 func (e *Engine) announce(w *watch) {
+	if restricts && w.host {
+		e.queue.ops = append(e.queue.ops, op{kind: opChanged, request: Request{URI: w.uri}})
+	}
 	for _, s := range w.subs {
 		e.tell(s)
 	}

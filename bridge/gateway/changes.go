@@ -19,16 +19,17 @@ type interest struct {
 	updates int // that pages told since somebody is interested
 }
 
-// upstream is a subscription at a page.
-type upstream struct {
-	active bool     // the page will tell of changes, or knows no such resource
-	then   []func() // what waits for that; with the lock held
+// A watch is a URI that is watched at its page.
+type watch struct {
+	active   bool     // the page has answered, and tells of changes from then on; or it has gone
+	then     []func() // what waits for that; with the lock held
+	revision int64    // the last that the page told
 }
 
-// settle does what waits for an upstream.
-func (u *upstream) settle() {
-	then := u.then
-	u.active, u.then = true, nil
+// settle does what waits for a watch.
+func (w *watch) settle() {
+	then := w.then
+	w.active, w.then = true, nil
 	for _, f := range then {
 		f()
 	}
@@ -110,11 +111,15 @@ func (h *host) Subscribe(id bridge.CallID, _ bridge.PortID, uri string) {
 		in.asking--
 		g.release(uri)
 	}
-	consent := func() { g.engine.Complete(g.now(), id, bridge.Result{}) }
+	g.whenFollowed(uri, func() { g.engine.Complete(g.now(), id, bridge.Result{}) })
+}
+
+// whenFollowed calls then when the page that answers for an agents' URI tells of its changes, or there is none.
+func (g *Gateway) whenFollowed(uri string, then func()) {
 	if p, own := g.lookup(uri); p != nil && !p.absent {
-		g.follow(p, own, consent)
+		g.follow(p, own, then)
 	} else {
-		consent()
+		then()
 	}
 }
 
@@ -134,9 +139,7 @@ func (h *host) Watched(uri string, on bool) {
 	}
 	in.watched = on
 	if on {
-		if p, own := g.lookup(uri); p != nil && !p.absent {
-			g.follow(p, own, func() {})
-		}
+		g.whenFollowed(uri, func() {})
 	}
 	g.release(uri)
 }
@@ -179,30 +182,23 @@ func (g *Gateway) lookup(uri string) (p *Page, own string) {
 	return r.page, r.own(uri)
 }
 
-// follow subscribes to a URI at its page; then is called, with the lock held, when the page will tell of changes, or
-// will not.
+// follow watches a URI at its page; then is called, with the lock held, when the page tells of changes, or has gone.
 func (g *Gateway) follow(p *Page, own string, then func()) {
-	u := p.upstream[own]
+	w := p.watches[own]
 	switch {
-	case u == nil:
-		u = &upstream{then: []func(){then}}
-		p.upstream[own] = u
-		p.src.watch(own, func(known bool) {
-			if !known && p.upstream[own] == u {
-				delete(p.upstream, own) // asked again when the page's list says that it is there
-			}
-			u.settle()
-		})
-	case u.active:
+	case w == nil: // it is answered by a touch: pageCore.Touch
+		p.watches[own] = &watch{then: []func(){then}}
+		p.link.watched(own, true)
+	case w.active:
 		then()
 	default:
-		u.then = append(u.then, then)
+		w.then = append(w.then, then)
 	}
 }
 
 // unfollow ends a subscription at a page, unless somebody watches the resource by another of its names.
 func (g *Gateway) unfollow(p *Page, own string) {
-	if p.upstream[own] == nil || p.absent {
+	if p.watches[own] == nil || p.absent {
 		return
 	}
 	for _, uri := range []string{own, taburi.Of(own, p.segment())} {
@@ -212,8 +208,8 @@ func (g *Gateway) unfollow(p *Page, own string) {
 			}
 		}
 	}
-	delete(p.upstream, own)
-	p.src.unwatch(own)
+	delete(p.watches, own)
+	p.link.watched(own, false)
 }
 
 // settle brings the subscriptions at the pages in line with what is watched, after the catalog has changed.
@@ -234,7 +230,7 @@ func (g *Gateway) settle() {
 		if p.absent {
 			continue
 		}
-		for own := range p.upstream {
+		for own := range p.watches {
 			if !needed[p][own] {
 				g.unfollow(p, own)
 			}
@@ -254,7 +250,8 @@ func (g *Gateway) led(key string, r *route, moved bool) {
 	for _, uri := range g.watchedOf(key, &r.shown) {
 		own := r.own(uri)
 		g.follow(r.page, own, func() {
-			if moved || g.opt.Found != nil && r.page.hasTouched(own) {
+			w := r.page.watches[own] // none any more, if the page has gone instead
+			if moved || g.opt.Found != nil && w != nil && w.revision > 0 {
 				g.moved[uri] = true
 			}
 		})

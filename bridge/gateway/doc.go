@@ -11,7 +11,7 @@
 // in catalog.go and asks it through linked.go. What the page says comes in through
 // page.go. A change's way: page.go and linked.go hear of it, changes.go tells the engine, and the engine tells the
 // agents. tools.go offers the pages' tools, and beside them those of package tools/own, which give everything once
-// more to agents that know only tools. inpage.go serves agents in a page that has no core.
+// more to agents that know only tools.
 //
 // Package live/follow keeps what each agent has seen. The record is bounded, and ends with the agent: a stdio
 // process, or a legacy session over HTTP (memory.go). Agents that share a connection, such as two subagents, share a

@@ -222,7 +222,7 @@ func (g *Gateway) Close() {
 		g.opt.Pool.leave(g)
 	}
 	g.mu.End()
-	g.tools.revisions.Clear() // with the engine's sessions
+	g.tools.revisions.Clear()
 	for _, a := range g.agents {
 		a.end("the gateway goes away", false)
 	}

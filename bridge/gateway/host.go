@@ -15,6 +15,7 @@ type host Gateway
 var (
 	_ bridge.SubscriptionHost = (*host)(nil)
 	_ bridge.ToolHost         = (*host)(nil)
+	_ bridge.WatchHost        = (*host)(nil)
 )
 
 // A call is a question of the engine that a page, or a tool of ours, is to answer.
@@ -51,10 +52,11 @@ func (h *host) Send(to bridge.PortID, m bridge.Message) {
 			(*Gateway)(h).gave(a, m)
 		}
 		a.send(text)
-	} else if to == h.tools.port {
-		(*Gateway)(h).hear(text)
 	}
 }
+
+// Changed counts a change of what agents have been given.
+func (h *host) Changed(uri string) { h.tools.revisions.Updated(uri) }
 
 func (h *host) Read(id bridge.CallID, r bridge.Request) {
 	g := (*Gateway)(h)
@@ -83,7 +85,7 @@ func (g *Gateway) readAt(c *call, r *route, asked bridge.Request) {
 		p.park(c, asked)
 		return
 	}
-	c.cancel = p.src.read(r.own(asked.Key), r.own(asked.URI), asked.Params, func(answer reply) {
+	c.cancel = p.link.read(r.own(asked.Key), r.own(asked.URI), asked.Params, func(answer reply) {
 		g.answerRead(c, p, asked, answer)
 	})
 }

@@ -3,7 +3,6 @@
 package gateway
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -14,8 +13,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/link"
 )
 
-// linked is a page at the other end of a link: a source, and the link.Core that the page feeds. All of it is guarded by
-// the gateway's lock, but for send.
+// linked is the link with a page. All of it is guarded by the gateway's lock, but for send.
 type linked struct {
 	p    *Page
 	peer *link.Peer
@@ -27,29 +25,22 @@ type linked struct {
 	closed  bool
 	ended   bool // and send has been told
 	held    int  // bytes of descriptors that Gateway.held counts
-	watches map[string]*watch
-	tools   []bridge.Tool
-	agents  *inpage // in the page; nil until there is one
 }
 
 func newLinked(p *Page, send func([]byte)) *linked {
-	l := &linked{p: p, send: send, watches: map[string]*watch{}}
+	l := &linked{p: p, send: send}
 	g := p.g
 	l.peer = link.New(g.now(), (*pageCore)(l), g.opt.Version, g.opt.PageLimits)
 	l.late = time.AfterFunc(time.Hour, func() {
 		g.mu.Lock()
 		defer g.unlock()
-		if l.agents != nil && !l.closed {
-			l.agents.engine.Tick(g.now())
-		}
 		g.outgoing(l)
 	})
 	l.late.Stop()
 	return l
 }
 
-// outgoing sees to it that what a page is to be told is sent when the lock is released, or when it is time; and that
-// the engine of the agents in the page is called when it wants to be.
+// outgoing sees to it that what a page is to be told is sent when the lock is released, or when it is time.
 func (g *Gateway) outgoing(l *linked) {
 	at, ok := l.peer.Deadline()
 	if ok && at <= g.now() || l.closed && !l.ended {
@@ -57,11 +48,6 @@ func (g *Gateway) outgoing(l *linked) {
 		if !l.sending {
 			l.sending = true
 			g.toSend = append(g.toSend, l)
-		}
-	}
-	if l.agents != nil && !l.closed {
-		if due, waits := l.agents.engine.Deadline(); waits && (!ok || due < at) {
-			at, ok = due, true
 		}
 	}
 	if ok {
@@ -115,8 +101,9 @@ func (l *linked) settle(err error) {
 	}
 }
 
+// close ends the link, where there is one.
 func (l *linked) close() {
-	if !l.closed {
+	if l != nil && !l.closed {
 		l.closed = true
 		l.late.Stop()
 		l.peer.Close()
@@ -188,54 +175,16 @@ func (l *linked) ender(finish func()) func() {
 	}
 }
 
-// A watch is a URI that is watched at the page, by the gateway's agents or by those in the page.
-type watch struct {
-	users    int
-	active   bool               // the page has answered
-	then     []func(known bool) // what waits for that
-	revision int64              // the last that the page told
-}
-
-// watch is answered by a touch: pageCore.Touch.
-func (l *linked) watch(uri string, then func(known bool)) {
-	w := l.watches[uri]
-	if w == nil {
-		w = &watch{}
-		l.watches[uri] = w
-		l.peer.Watched(uri, true)
-		l.p.g.outgoing(l)
-	}
-	w.users++
-	if w.active {
-		then(true)
-	} else {
-		w.then = append(w.then, then)
-	}
-}
-
-func (l *linked) unwatch(uri string) {
-	w := l.watches[uri]
-	if w == nil {
-		return
-	}
-	if w.users--; w.users > 0 {
-		return
-	}
-	delete(l.watches, uri)
-	l.peer.Watched(uri, false)
+// watched has the page tell of changes of a URI, or no more.
+func (l *linked) watched(uri string, on bool) {
+	l.peer.Watched(uri, on)
 	l.p.g.outgoing(l)
-}
-
-// hasTouched reports whether a page has told a change of a URI that is watched there.
-func (p *Page) hasTouched(own string) bool {
-	l, ok := p.src.(*linked)
-	return ok && l.watches[own] != nil && l.watches[own].revision > 0
 }
 
 // pageCore is a linked as the page sees it: its methods are called from within Page.Receive, with the lock held.
 type pageCore linked
 
-var _ link.PortCore = (*pageCore)(nil)
+var _ link.Core = (*pageCore)(nil)
 
 func (c *pageCore) Hello(a link.About) error {
 	c.p.epoch = a.Epoch
@@ -259,9 +208,6 @@ func (c *pageCore) Register(r bridge.Resource) error {
 	}
 	p.arrive()
 	g.offer(&offer{page: p, resource: r, base: r.URI, segment: p.segment()})
-	if c.agents != nil {
-		return c.agents.engine.Register(g.now(), r)
-	}
 	return nil
 }
 
@@ -296,19 +242,14 @@ func (c *pageCore) Unregister(uri string) {
 	if o := c.p.offers[uri]; o != nil {
 		c.p.g.withdraw(o)
 	}
-	if c.agents != nil {
-		c.agents.engine.Unregister(c.p.g.now(), uri)
-	}
 }
 
 func (c *pageCore) Touch(uri string, revision int64) {
-	if w := c.watches[uri]; w != nil {
-		if then := w.then; !w.active {
-			w.active, w.then, w.revision = true, nil, revision
+	if w := c.p.watches[uri]; w != nil {
+		if !w.active {
+			w.revision = revision
 			c.seal(uri)
-			for _, f := range then {
-				f(true)
-			}
+			w.settle()
 			return
 		}
 		if revision <= w.revision {
@@ -317,9 +258,6 @@ func (c *pageCore) Touch(uri string, revision int64) {
 		w.revision = revision
 	}
 	c.p.g.changed(c.p, uri)
-	if c.agents != nil {
-		c.agents.engine.Touch(c.p.g.now(), uri)
-	}
 }
 
 // seal lets nobody who begins to watch a URI share a read from before that: the word of a change since then may have
@@ -330,19 +268,9 @@ func (c *pageCore) seal(own string) {
 	if c.p.tab != nil {
 		g.engine.Seal(taburi.Of(own, c.p.segment()))
 	}
-	if c.agents != nil {
-		c.agents.engine.Seal(own)
-	}
 }
 
-func (c *pageCore) SetTools(tools []bridge.Tool) error {
-	err := c.p.setTools(tools)
-	c.tools = tools
-	if c.agents != nil {
-		return cmp.Or(c.agents.engine.SetTools(c.p.g.now(), tools), err)
-	}
-	return err
-}
+func (c *pageCore) SetTools(tools []bridge.Tool) error { return c.p.setTools(tools) }
 
 func (c *pageCore) Note(a link.About) {
 	if a.Title != nil {

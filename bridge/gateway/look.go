@@ -37,7 +37,7 @@ func (g *Gateway) look(uri string, done func(*live.Look)) (end func()) {
 			finish(&live.Look{Why: "its page is being reloaded; try again"})
 		default:
 			g.counts.reads++
-			stop = r.page.src.read(r.own(asked.Key), r.own(asked.URI), asked.Params, func(answer reply) {
+			stop = r.page.link.read(r.own(asked.Key), r.own(asked.URI), asked.Params, func(answer reply) {
 				if answer.gone {
 					g.miss(uri)
 				}

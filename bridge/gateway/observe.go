@@ -102,9 +102,9 @@ type Snapshot struct {
 	Pages     []PageState
 	Resources []ResourceState
 	Agents    []AgentState
-	Tools     []string     // all names by which agents can call tools of pages
-	Unlisted  int          // how many tools of pages are not listed, for want of places
-	Stats     bridge.Stats // its Subscriptions and Calls are those of agents
+	Tools     []string // all names by which agents can call tools of pages
+	Unlisted  int      // how many tools of pages are not listed, for want of places
+	Stats     bridge.Stats
 	// Since New: reads and tool calls that agents asked for, changes that pages told.
 	Reads, ToolCalls, Updates int
 	Latency                   Latency
@@ -180,8 +180,6 @@ func (g *Gateway) Snapshot() Snapshot {
 	s := Snapshot{Stats: g.engine.Stats(), Reads: g.counts.reads, ToolCalls: g.counts.toolCalls,
 		Updates: g.counts.updates, Latency: g.counts.latency, Closed: g.closed,
 		Ended: maps.Clone(g.refusals), Descriptors: g.heldAll}
-	subscribed, waiting := g.tools.revisions.Followed() // no agent's
-	s.Stats.Subscriptions, s.Stats.Calls = s.Stats.Subscriptions-subscribed, s.Stats.Calls-waiting
 	for i, way := range ways {
 		s.Passed = append(s.Passed, PassedState{way, g.passed[i].messages.Load(), g.passed[i].bytes.Load()})
 	}

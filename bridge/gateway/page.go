@@ -31,32 +31,14 @@ type PageInfo struct {
 	Focused int64
 	// Transport says how the page came: "cdp", "websocket", "extension".
 	Transport string
-	// Serves says that agents in the page are served here, since it has no core of its own.
-	Serves bool
-}
-
-// A source is a page as the gateway asks it. Its methods are called with the gateway's lock
-// held, and so is what they are given to call; they do not block.
-type source interface {
-	// read asks what a URI of the page's own reads as. done is called once, unless end was called before; end is called
-	// once.
-	read(key, uri, params string, done func(reply)) (end func())
-	// callTool asks for a tool to be run for a call of the engine, which is told of its progress, unless something has
-	// changed: then the reply's failure is link.Stale. As read.
-	callTool(id bridge.CallID, name string, args []byte, unless []condition, done func(reply)) (end func())
-	// watch asks to be told of changes of a URI. then is called once: from then on none is missed, or, where known is
-	// false, the page does not know the URI and will not tell.
-	watch(uri string, then func(known bool))
-	unwatch(uri string)
-	// close ends the transport.
-	close()
 }
 
 // A Page is a page that is attached.
 type Page struct {
 	PageInfo
 	g      *Gateway
-	src    source
+	link   *linked    // nil for a page of tools alone,
+	runner ToolRunner // which this runs
 	done   chan struct{}
 	worked time.Duration // of Receive's caller
 
@@ -72,9 +54,9 @@ type Page struct {
 	meta      []byte
 	offers    map[string]*offer // by the page's own URI
 	published []toolOffer
-	toolBytes int                  // what published is accounted for: toolRoom
-	crowded   bool                 // its developer has been told that not all of them are listed
-	upstream  map[string]*upstream // by the page's own URI: what is watched there
+	toolBytes int               // what published is accounted for: toolRoom
+	crowded   bool              // its developer has been told that not all of them are listed
+	watches   map[string]*watch // by the page's own URI: what is watched there
 }
 
 // An offer is a resource of a page.
@@ -112,7 +94,7 @@ var ErrDenied = errors.New("pages of this origin are not served")
 
 func (g *Gateway) newPage(info PageInfo) *Page {
 	return &Page{PageInfo: info, g: g, done: make(chan struct{}), offers: map[string]*offer{},
-		upstream: map[string]*upstream{}}
+		watches: map[string]*watch{}}
 }
 
 // Attach takes a page on, at the other end of a link: Receive takes its frames, of which the first is its hello, and
@@ -120,10 +102,10 @@ func (g *Gateway) newPage(info PageInfo) *Page {
 // the transport is to be closed; it must not block. The page is shown to agents as soon as it offers something. When
 // its transport has ended Lost says so. It fails with ErrDenied or ErrClosed.
 func (g *Gateway) Attach(info PageInfo, send func(frame []byte)) (*Page, error) {
-	return g.attach(info, func(p *Page) source { return newLinked(p, send) })
+	return g.attach(info, func(p *Page) { p.link = newLinked(p, send) })
 }
 
-func (g *Gateway) attach(info PageInfo, src func(*Page) source) (*Page, error) {
+func (g *Gateway) attach(info PageInfo, connect func(*Page)) (*Page, error) {
 	if !g.Admits(info.Origin) {
 		return nil, fmt.Errorf("%s: %w", info.Origin, ErrDenied)
 	}
@@ -134,7 +116,7 @@ func (g *Gateway) attach(info PageInfo, src func(*Page) source) (*Page, error) {
 	if g.closed {
 		return nil, ErrClosed
 	}
-	p.src = src(p)
+	connect(p)
 	g.silent[p] = true
 	if info.Focused > 0 {
 		g.focusAt(p.Tab, info.Focused)
@@ -145,7 +127,7 @@ func (g *Gateway) attach(info PageInfo, src func(*Page) source) (*Page, error) {
 // Receive takes a frame of the page, which must not be changed any more. An error is a *link.Ended: the page has been
 // told.
 func (p *Page) Receive(frame []byte) error {
-	g, l := p.g, p.src.(*linked)
+	g, l := p.g, p.link
 	began := g.opt.wallClock()
 	g.tap(Event{Way: FromPage, Page: p.URL, Text: frame})
 	f := link.Parse(frame, g.opt.PageLimits)
@@ -170,7 +152,7 @@ func (p *Page) Refuse(reason string) {
 	g := p.g
 	g.mu.Lock()
 	defer g.unlock()
-	if l, ok := p.src.(*linked); ok {
+	if l := p.link; l != nil {
 		l.settle(l.peer.Refuse(reason))
 		return
 	}
@@ -191,9 +173,7 @@ func (g *Gateway) CountRefused(reason string) {
 func (p *Page) LimitCalls(full func() error) {
 	p.g.mu.Lock()
 	defer p.g.unlock()
-	if l, ok := p.src.(*linked); ok {
-		l.full = full
-	}
+	p.link.full = full
 }
 
 // maxReasons bounds how many reasons are told apart: some name what the page has said.
@@ -267,7 +247,7 @@ func (p *Page) Close(reason string) {
 	p.g.mu.Lock()
 	defer p.g.unlock()
 	p.depart(reason, false)
-	p.src.close()
+	p.link.close()
 }
 
 // arrive shows a page that offers something for the first time.
@@ -294,18 +274,18 @@ func (p *Page) depart(reason string, mayReturn bool) {
 	if p.tab == nil { // nobody has seen it
 		delete(g.silent, p)
 		p.absent, p.gone = true, true
-		p.src.close()
+		p.link.close()
 		return
 	}
 	g.log.Info("page gone", "tab", p.tab.number, "url", p.URL, "reason", reason)
 	stays := mayReturn && !g.closed && !p.tab.closed
 	p.absent = true
-	before := p.upstream
-	p.upstream = map[string]*upstream{}
-	for _, u := range before {
-		u.settle()
+	before := p.watches
+	p.watches = map[string]*watch{}
+	for _, w := range before {
+		w.settle()
 	}
-	p.src.close() // reads that wait are parked, or answered
+	p.link.close() // reads that wait are parked, or answered
 	if !stays {
 		g.drop(p)
 		return
@@ -330,8 +310,8 @@ func (g *Gateway) drop(p *Page) {
 		return
 	}
 	p.absent, p.gone = true, true
-	if l, ok := p.src.(*linked); ok {
-		l.count()
+	if p.link != nil {
+		p.link.count()
 	}
 	for _, o := range p.offers {
 		g.catalog.release(o)

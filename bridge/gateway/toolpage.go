@@ -16,7 +16,7 @@ type ToolRunner interface {
 // AttachTools takes on a page that has tools and no page layer: SetTools says which. It fails with ErrDenied or
 // ErrClosed.
 func (g *Gateway) AttachTools(info PageInfo, runner ToolRunner) (*Page, error) {
-	return g.attach(info, func(p *Page) source { return &toolPage{p, runner} })
+	return g.attach(info, func(p *Page) { p.runner = runner })
 }
 
 // SetTools says what tools a page has that was attached by AttachTools, in place of what was said before.
@@ -26,27 +26,15 @@ func (p *Page) SetTools(tools []bridge.Tool) error {
 	return p.setTools(tools)
 }
 
-// toolPage is a source of tools alone.
-type toolPage struct {
-	p      *Page
-	runner ToolRunner
-}
-
-func (s *toolPage) callTool(_ bridge.CallID, name string, args []byte, _ []condition, done func(reply)) (end func()) {
-	g := s.p.g
-	return s.runner.RunTool(name, args, func(result []byte) {
-		g.mu.Lock()
-		defer g.unlock()
+// callTool has a tool run for a call of the engine, which is told of its progress, unless something has changed: then
+// the reply's failure is link.Stale. done is called once, unless end was called before; end is called once.
+func (p *Page) callTool(id bridge.CallID, name string, args []byte, unless []condition, done func(reply)) (end func()) {
+	if p.link != nil {
+		return p.link.callTool(id, name, args, unless, done)
+	}
+	return p.runner.RunTool(name, args, func(result []byte) {
+		p.g.mu.Lock()
+		defer p.g.unlock()
 		done(reply{contents: result})
 	})
 }
-
-// It has no resources.
-
-func (s *toolPage) read(_, _, _ string, done func(reply)) (end func()) {
-	done(lost)
-	return func() {}
-}
-func (s *toolPage) watch(_ string, then func(bool)) { then(false) }
-func (s *toolPage) unwatch(string)                  {}
-func (s *toolPage) close()                          {}

@@ -30,9 +30,8 @@ type agentTools struct {
 	listing *tools.Listing
 	routes  map[string]toolOffer
 	own     *own.Tools
-	// revisions are of what agents read by tools; port is their session at the engine.
+	// revisions are of what agents have been given.
 	revisions *follow.Revisions
-	port      bridge.PortID
 	// changes is how often the engine is told, told how often it was, pending that it will be.
 	changes *rate.Limiter
 	told    int
@@ -247,8 +246,8 @@ func (g *Gateway) leaveOut(left []*toolOffer) {
 	for _, o := range left {
 		g.tools.unlisted[o.origin()]++
 		p := o.page
-		l, ok := p.src.(*linked)
-		if !ok || p.crowded {
+		l := p.link
+		if l == nil || p.crowded {
 			continue
 		}
 		p.crowded = true

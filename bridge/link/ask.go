@@ -118,28 +118,3 @@ func (p *Peer) Watched(uri string, on bool) {
 
 // Report tells the page's developer something.
 func (p *Peer) Report(sentence string) { p.say("report", quote(sentence)).end() }
-
-// Send sends a message to an agent in the page: what the page holds for a call of ours belongs between head and tail. A
-// call of 0 is none.
-func (p *Peer) Send(port bridge.PortID, head, tail []byte, call uint32) {
-	hole := utf16Length(head)
-	p.say("send", wire.Text{}.Int(int(port))).add(quote(string(head) + string(tail))).add(
-		wire.Text{}.Int(int(call))).add(wire.Text{}.Int(hole)).end()
-	p.urgent = true
-}
-
-// Closed ends the session of an agent in the page.
-func (p *Peer) Closed(port bridge.PortID, reason string) {
-	p.say("closed", wire.Text{}.Int(int(port))).add(quote(reason)).end()
-	p.urgent = true
-}
-
-// utf16Length is the length of valid UTF-8 in UTF-16 code units.
-func utf16Length(text []byte) (n int) {
-	for _, r := range string(text) {
-		if n++; r > 0xffff {
-			n++
-		}
-	}
-	return n
-}

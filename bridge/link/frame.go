@@ -158,9 +158,6 @@ func (c *call) integer(i int, below int64) (int64, bool) {
 
 func (c *call) boolean(i int) (on, ok bool) { return c.args[i].True(), c.args[i].Kind() == wire.Bool }
 
-// portBound is above all numbers of ports.
-const portBound = 1 << 30
-
 // add makes a step of a call, and reports whether it is one of the link's: where it is not, the step does not count.
 func (f *Frame) add(c *call, l *Limits) bool {
 	text, isText := c.text(0)
@@ -205,43 +202,7 @@ func (f *Frame) add(c *call, l *Limits) bool {
 		f.tell(func(p *Peer) { p.core.Bye(gone) })
 		return ok
 	}
-	return f.addPort(c)
-}
-
-// addPort is add for what a page with agents of its own says.
-func (f *Frame) addPort(c *call) bool {
-	n, ok := c.integer(0, portBound)
-	port := bridge.PortID(n)
-	if !ok || port == 0 {
-		return false
-	}
-	serve := func(do func(PortCore)) {
-		f.then(func(p *Peer) string {
-			ports, serves := p.core.(PortCore)
-			if !serves {
-				return noCall
-			}
-			do(ports)
-			return ""
-		})
-	}
-	switch c.name {
-	case "open":
-		serve(func(c PortCore) { c.Open(port) })
-	case "receive":
-		var message string
-		message, ok = c.text(1)
-		serve(func(c PortCore) { c.Receive(port, []byte(message)) })
-	case "writable":
-		var on bool
-		on, ok = c.boolean(1)
-		serve(func(c PortCore) { c.Writable(port, on) })
-	case "close":
-		serve(func(c PortCore) { c.Close(port) })
-	default:
-		return false
-	}
-	return ok
+	return false
 }
 
 func (f *Frame) register(descriptor string, l *Limits) {

@@ -49,15 +49,6 @@ type TextCore interface {
 	SetToolsText(tools string) error
 }
 
-// A PortCore serves agents in the page, too. Without one, a page that opens a port is ended.
-type PortCore interface {
-	Core
-	Open(port bridge.PortID)
-	Receive(port bridge.PortID, message []byte)
-	Writable(port bridge.PortID, on bool)
-	Close(port bridge.PortID)
-}
-
 // An Answer is a page's to a read or a tool call.
 type Answer struct {
 	// Contents is the JSON text of contents, or of a tool's result, as the page wrote it: it has been parsed by nobody.

@@ -41,14 +41,6 @@ func (r *recorder) SetTools(tools []bridge.Tool) error { r.add("tools %d", len(t
 func (r *recorder) Note(a About)                       { r.add("note %d", a.Focused) }
 func (r *recorder) Bye(gone bool)                      { r.add("bye %v", gone) }
 
-// A serving is one that serves agents in the page.
-type serving struct{ recorder }
-
-func (s *serving) Open(port bridge.PortID)                    { s.add("open %d", port) }
-func (s *serving) Receive(port bridge.PortID, message []byte) { s.add("receive %d %s", port, message) }
-func (s *serving) Writable(port bridge.PortID, on bool)       { s.add("writable %d %v", port, on) }
-func (s *serving) Close(port bridge.PortID)                   { s.add("close %d", port) }
-
 const hello = `[["hello",1,"0.1.0",{"epoch":"e"}]]`
 
 // begun is a Peer that has had a hello.
@@ -110,20 +102,18 @@ func TestVectors(t *testing.T) {
 
 // What a core says is what a page takes: each of core.txt's good frames can be made by a Peer.
 func TestWhatACoreSays(t *testing.T) {
-	p := begun(t, &serving{}, Limits{})
+	p := begun(t, &recorder{}, Limits{})
 	p.Welcome("abcdefgh")
 	_, endRead := p.Read("https://x.test/{id}", "https://x.test/5", `{"id":"5"}`, func(Answer) {})
 	p.CallTool("t", []byte(`{"a":1}`), []Seen{{"https://x.test/a", 3}, {"https://x.test/b", 0}}, func(Answer) {}, nil)
 	p.Watched("https://x.test/a", true)
 	p.Watched("https://x.test/a", false)
 	p.Report(`a "sentence"`)
-	p.Send(7, []byte(`{"é😀":`), []byte(`}`), 1)
-	p.Closed(7, "over")
 	endRead()
 	want := `[["hello",1,"test",{"tab":"abcdefgh"}],["read",1,"https://x.test/{id}","https://x.test/5","{\"id\":\"5\"}"],` +
 		`["callTool",2,"t","{\"a\":1}","[[\"https://x.test/a\",3],[\"https://x.test/b\",0]]"],` +
 		`["watched","https://x.test/a",true],["watched","https://x.test/a",false],["report","a \"sentence\""],` +
-		`["send",7,"{\"é😀\":}",1,7],["closed",7,"over"],["end",1]]`
+		`["end",1]]`
 	if got := string(p.Take(0)); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
@@ -133,12 +123,11 @@ func TestWhatACoreSays(t *testing.T) {
 }
 
 func TestCallsReachTheCore(t *testing.T) {
-	core := &serving{}
+	core := &recorder{}
 	p := begun(t, core, Limits{})
 	for _, frame := range []string{
 		`[["register","{\"uri\":\"https://x.test/a\",\"name\":\"a\"}"],["touch","https://x.test/a",4]]`,
 		`[["setTools","[{\"name\":\"t\"}]"],["note",{"focused":5}]]`,
-		`[["open",1],["receive",1,"{}"],["writable",1,false],["close",1]]`,
 		`[["unregister","https://x.test/a"],["bye",true]]`,
 	} {
 		if err := p.Receive(1, []byte(frame)); err != nil {
@@ -146,7 +135,7 @@ func TestCallsReachTheCore(t *testing.T) {
 		}
 	}
 	want := []string{"hello e ", "register https://x.test/a", "touch https://x.test/a 4", "tools 1", "note 5",
-		"open 1", "receive 1 {}", "writable 1 false", "close 1", "unregister https://x.test/a", "bye true"}
+		"unregister https://x.test/a", "bye true"}
 	if !slices.Equal(core.log, want) {
 		t.Errorf("got %q", core.log)
 	}
@@ -434,7 +423,7 @@ func FuzzReceive(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, frame []byte) {
-		core := &serving{}
+		core := &recorder{}
 		fresh := New(0, core, "test", Limits{})
 		fresh.Receive(0, slices.Clone(frame))
 		p := begun(t, core, Limits{})

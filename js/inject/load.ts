@@ -1,6 +1,14 @@
-/** js/page/load.ts of dist/pagewire.inject.js: all of it is there, and nothing is fetched. */
+/**
+ * js/page/load.ts of dist/pagewire.inject.js: all of it is there, and nothing is fetched. There is no core for agents
+ * in the page.
+ */
 import { arrive } from "../late/late.ts";
-import { start } from "./core.ts";
+
+const { Error } = globalThis;
+
+const start = async () => {
+  throw new Error("the page has no Pagewire of its own, and needs it for agents in the page");
+};
 
 export const load = async () => ({ arrive, start });
 export const preload = (): void => {};

@@ -10,7 +10,7 @@
  * turn.
  */
 import { microtask, SafeMap, stringify } from "../late/intrinsics.ts";
-import { linkVersion, type PortCore, type PortSource, Status } from "./link.ts";
+import { type Core, linkVersion, type Source, Status } from "./link.ts";
 
 export type Call = readonly unknown[];
 
@@ -26,7 +26,7 @@ export interface About {
 }
 
 /** A core elsewhere, and what is beside the calls of a core. */
-export interface Channel extends PortCore {
+export interface Channel extends Core {
   /** Takes what a frame of the core says; null where the transport has ended. */
   hear(calls: readonly Call[] | null): void;
   /** Says what has changed of what the page said of itself. */
@@ -46,7 +46,7 @@ const { setTimeout, clearTimeout } = globalThis;
 
 /** Begins a link. `post` carries frames to the core; `welcomed` is told what its hello says. */
 export function channel(
-  page: PortSource,
+  page: Source,
   post: (frame: string) => void,
   about: About,
   welcomed: (about: About) => void = () => {},
@@ -109,10 +109,6 @@ export function channel(
         return page.watched(a, b);
       case "report":
         return page.report(a);
-      case "send":
-        return page.send(a, b, c, d);
-      case "closed":
-        return page.closed(a, b);
       case "hello":
         return a === linkVersion
           ? welcomed(c)
@@ -155,10 +151,6 @@ export function channel(
       flush();
       if (live) say(`=${id} ${revision} ${detail}`);
     },
-    open: (port) => call("open", port),
-    receive: (port, message) => call("receive", port, message),
-    writable: (port, on) => call("writable", port, on),
-    close: (port) => call("close", port),
     stop() {
       flush();
       quit();

@@ -1,6 +1,6 @@
 /**
  * How the part of the page layer that comes with the core gets to the page. In dist/pagewire.inject.js the build puts
- * js/inject/load.ts in the place of this file: there it is there already, and the core is in the gateway.
+ * js/inject/load.ts in the place of this file: there it is there already.
  */
 import type { CoreSettings, LateModule, Load } from "./shared.ts";
 

@@ -12,7 +12,7 @@ const turn = () => new Promise((done) => setImmediate(done));
 function begin() {
   const c = { frames: [], asked: [], dead: undefined, given: undefined };
   const page = { dead: (reason) => (c.dead = reason) };
-  for (const name of ["read", "callTool", "end", "watched", "report", "send", "closed"])
+  for (const name of ["read", "callTool", "end", "watched", "report"])
     page[name] = (...args) => c.asked.push([name, ...args]);
   const core = channel(
     page,

@@ -11,12 +11,11 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/live/seen"
 )
 
-// A page that accepts each subscription.
+// A page that tells of all its changes.
 type page struct{ revisions *follow.Revisions }
 
-func (page) Open() error                          { return nil }
-func (p page) Subscribe(uri string)               { p.revisions.Answered(uri, "") }
-func (page) Unsubscribe(string)                   {}
+func (page) Watch(_ string, then func(string))    { then("") }
+func (page) Unwatch(string)                       {}
 func (page) Unchanged(string, string, int64) bool { return false }
 func (page) Changed()                             {}
 func (page) Now() time.Time                       { return time.Now() }

@@ -3,7 +3,6 @@
 package follow
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -22,7 +21,7 @@ type pages struct {
 	watched map[string]int // subscriptions that have not ended
 	refused map[string]string
 	slow    bool
-	broken  error
+	answers []func() // of what is slow
 	changes int
 	now     time.Time
 }
@@ -34,18 +33,18 @@ func open(t *testing.T) *pages {
 	return p
 }
 
-func (p *pages) Open() error { return p.broken }
-
-func (p *pages) Subscribe(uri string) {
+func (p *pages) Watch(uri string, then func(why string)) {
 	if p.refused[uri] == "" {
 		p.watched[uri]++
 	}
-	if !p.slow {
-		p.Answered(uri, p.refused[uri])
+	if answer := func() { then(p.refused[uri]) }; p.slow {
+		p.answers = append(p.answers, answer)
+	} else {
+		answer()
 	}
 }
 
-func (p *pages) Unsubscribe(uri string) {
+func (p *pages) Unwatch(uri string) {
 	if p.watched[uri]--; p.watched[uri] == 0 {
 		delete(p.watched, uri)
 	}
@@ -64,12 +63,6 @@ func (p *pages) read(m *Memory, uri, text string) {
 	l := live.DecodeContents(uri, fmt.Appendf(nil, `[{"uri":%q,"text":%q}]`, uri, text))
 	l.Revision = p.Found(uri, p.Revision(uri), l.Hash)
 	m.Given(l, "")
-}
-
-// follows reports whether there are so many subscriptions, and so many others that wait for their answer.
-func (p *pages) follows(subscribed, waiting int) bool {
-	s, w := p.Followed()
-	return s == subscribed && w == waiting
 }
 
 func uris(list []News) (names []string) {
@@ -95,7 +88,7 @@ func TestRevisionsGrow(t *testing.T) {
 	}
 	p.Track([]string{cart, cart}, func(map[string]string) {})
 	grown("what is tracked")
-	if p.watched[cart] != 1 || !p.follows(1, 0) {
+	if p.watched[cart] != 1 || len(p.watched) != 1 {
 		t.Errorf("it has %d subscriptions", p.watched[cart])
 	}
 	p.Updated(cart)
@@ -123,11 +116,6 @@ func TestWhatCannotBeFollowed(t *testing.T) {
 	if len(failed) != 1 || failed[app+"/no"] != "no page has it" || p.Len() != 1 {
 		t.Errorf("failed: %q, and %d are tracked", failed, p.Len())
 	}
-	p.broken = errors.New("too many sessions")
-	p.Track([]string{cart}, take)
-	if failed[cart] != "too many sessions" {
-		t.Errorf("failed: %q", failed)
-	}
 }
 
 // Who tracks what is being subscribed to waits for the one answer.
@@ -138,12 +126,12 @@ func TestTrackWaitsForTheAnswer(t *testing.T) {
 	for range 2 {
 		p.Track([]string{cart}, func(map[string]string) { ended++ })
 	}
-	if ended != 0 || p.watched[cart] != 1 || !p.follows(0, 1) {
+	if ended != 0 || p.watched[cart] != 1 || len(p.answers) != 1 {
 		t.Fatalf("%d have ended, with %d subscriptions", ended, p.watched[cart])
 	}
-	p.Answered(cart, "")
-	p.Answered(cart, "late")
-	if ended != 2 || !p.follows(1, 0) {
+	p.answers[0]()
+	p.answers[0]()
+	if ended != 2 || len(p.watched) != 1 {
 		t.Errorf("%d have ended", ended)
 	}
 }
@@ -287,7 +275,7 @@ func TestNewsAtPrompt(t *testing.T) {
 	p := open(t)
 	m := p.NewMemory(seen.Limits{})
 	listed := []string{cart, app + "/doc"}
-	if got := m.NewsAtPrompt(nil, listed); len(got) != 0 || !p.follows(2, 0) {
+	if got := m.NewsAtPrompt(nil, listed); len(got) != 0 || len(p.watched) != 2 {
 		t.Errorf("what there is at first is told: %v, and %d are tracked", got, p.Len())
 	}
 	p.Updated(cart)
@@ -343,7 +331,7 @@ func TestRecall(t *testing.T) {
 	early.Recall(cart, seen.Version{Revision: 30, Current: 30}) // the first counts
 	late.Recall(cart, seen.Version{Revision: 5, Current: 15, Epoch: "e"})
 	early.Recall(list, seen.Version{Revision: 10, Current: 20, Epoch: "e"})
-	if !p.Recalls(cart) || p.Revision(cart) != 20 || len(early.News(app)) != 0 || !p.follows(0, 0) {
+	if !p.Recalls(cart) || p.Revision(cart) != 20 || len(early.News(app)) != 0 || len(p.watched) != 0 {
 		t.Errorf("before a page has it: revision %d, news %v", p.Revision(cart), early.News(app))
 	}
 	p.Track([]string{cart, list}, func(map[string]string) {})
@@ -375,7 +363,7 @@ func TestRecall(t *testing.T) {
 	for _, m := range []*Memory{early, late, third} {
 		m.End()
 	}
-	if p.Len() != 0 || len(p.recalled) != 0 || !p.follows(0, 0) {
+	if p.Len() != 0 || len(p.recalled) != 0 || len(p.watched) != 0 {
 		t.Errorf("left when all have ended: %d, %v", p.Len(), p.recalled)
 	}
 }

@@ -16,15 +16,13 @@ import (
 
 // A Source tells of changes. Its methods are called from within those of Revisions, and may call back at once.
 type Source interface {
-	// Open is called before anything else is asked, each time. Its error is why nothing can be followed.
-	Open() error
-	// Subscribe asks to be told of a resource's changes. Revisions.Answered is called once for it, and from then on
-	// Revisions.Updated for each change, until Unsubscribe.
-	Subscribe(uri string)
-	Unsubscribe(uri string)
+	// Watch asks to be told of a resource's changes: Revisions.Updated is called for each, until Unwatch. then is called
+	// once, at once or later, when none is missed any more, or with why they are not told.
+	Watch(uri string, then func(why string))
+	Unwatch(uri string)
 	// Changed is called after each change that was counted.
 	Changed()
-	// Unchanged reports whether a resource that is subscribed to has not changed since its page had that revision.
+	// Unchanged reports whether a resource that is watched has not changed since its page had that revision.
 	Unchanged(uri, epoch string, count int64) bool
 	// Now is the time.
 	Now() time.Time
@@ -48,8 +46,8 @@ type Revisions struct {
 type tracked struct {
 	revision int64
 	used     time.Time
-	asked    bool // it is subscribed to, or about to be
-	ready    bool
+	asked    bool // it is watched, or about to be
+	ready    bool // it is watched, and no change is missed
 	then     []func(why string)
 	holders  int // agents that have been given it
 	// hash is that of what it read as at this revision, if known.
@@ -111,18 +109,6 @@ func (v *Revisions) change(t *tracked) {
 // Len is how many resources are tracked.
 func (v *Revisions) Len() int { return len(v.tracked) }
 
-// Followed is how many subscriptions there are, and how many others wait for their answer.
-func (v *Revisions) Followed() (subscribed, waiting int) {
-	for _, t := range v.tracked {
-		if t.ready {
-			subscribed++
-		} else if t.asked {
-			waiting++
-		}
-	}
-	return subscribed, waiting
-}
-
 // Clear forgets all, when the source has ended.
 func (v *Revisions) Clear() {
 	clear(v.tracked)
@@ -167,20 +153,13 @@ func (v *Revisions) untrack(uri string, t *tracked) {
 	delete(v.tracked, uri)
 	delete(v.recalled, uri)
 	if t.ready {
-		v.source.Unsubscribe(uri)
+		v.source.Unwatch(uri)
 	}
 }
 
 // Track sees to it that changes of all the uris are counted, then calls then, with what went wrong by URI.
 func (v *Revisions) Track(uris []string, then func(failed map[string]string)) {
 	failed := map[string]string{}
-	if err := v.source.Open(); err != nil {
-		for _, uri := range uris {
-			failed[uri] = err.Error()
-		}
-		then(failed)
-		return
-	}
 	now := v.source.Now()
 	v.expire(now)
 	pending := 1
@@ -211,7 +190,7 @@ func (v *Revisions) Track(uris []string, then func(failed map[string]string)) {
 				t.revision, t.known = v.Advance(), false
 			}
 			t.asked = true
-			v.source.Subscribe(uri)
+			v.source.Watch(uri, func(why string) { v.watched(uri, why) })
 		}
 	}
 	arrived()
@@ -236,12 +215,12 @@ func (v *Revisions) Updated(uri string) {
 	v.change(t)
 	if t.ready && v.source.Now().Sub(t.used) > followFor {
 		t.asked, t.ready = false, false
-		v.source.Unsubscribe(uri)
+		v.source.Unwatch(uri)
 	}
 }
 
-// Answered takes the answer to a subscription: changes are counted from then on, or why they are not.
-func (v *Revisions) Answered(uri, why string) {
+// watched takes the answer to Source.Watch.
+func (v *Revisions) watched(uri, why string) {
 	t := v.tracked[uri]
 	if t == nil || !t.asked || t.ready {
 		return

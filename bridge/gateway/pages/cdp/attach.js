@@ -25,9 +25,9 @@
     receive(null);
   };
 
-  const up = (letter) => {
+  const up = () => {
     linked = true;
-    post(letter + (told = about()));
+    post("p" + (told = about()));
     if (document.hasFocus()) post("f");
     if (document.head) watch.observe(document.head, { subtree: true, childList: true, characterData: true });
   };
@@ -68,7 +68,7 @@
       return; // it is none of ours
     }
     receive = (calls) => link.hear?.(calls);
-    up("p");
+    up();
   };
 
   const onmessage = ({ data, source }) =>
@@ -89,12 +89,7 @@
     listeners[i].target.addEventListener(listeners[i].type, listeners[i].listener, true);
   Object.defineProperty(globalThis, mark, { configurable: true, value: stop });
 
-  const inject = globalThis[Symbol.for("pagewire.inject")];
-  if (inject) {
-    // The page layer is ours, and serves its agents from the gateway, too. inject.ts
-    receive = inject((frame) => post("l" + frame));
-    up("s");
-  } else if (document.readyState === "complete") onload();
+  if (document.readyState === "complete") onload();
   else look();
   return (calls) => receive(calls);
 })

@@ -245,20 +245,10 @@ func TestNextGateway(t *testing.T) {
 	kinds(t, func(t *testing.T, k kind) {
 		r := begin(t, k)
 		p := r.openWatched()
-		p.eval("(globalThis.died = new Promise((done) => pagewire.addEventListener('coredead', (e) => " +
-			"done(e.detail.reason))), 0)")
 		r.bump(p)
 		if err := r.stop(); err != nil {
 			t.Fatal(err)
 		}
-		if r.inject {
-			if reason := p.eval("await died"); reason != "the connection has ended" {
-				t.Errorf("the page layer's core died: %q", reason)
-			}
-		}
-		testkit.Eventually(t, "the page has no port open", func() bool {
-			return p.eval("pagewire.stats().ports") == "0"
-		})
 		r.attach()
 		r.listed(r.uri)
 		r.checkText(r.uri, r.path+" 1")
@@ -274,10 +264,7 @@ func TestGatewayThatWasKilled(t *testing.T) {
 		r := begin(t, k)
 		p := r.openListed()
 		// What is left of one: a binding that nobody listens to.
-		p.eval("(globalThis[Symbol.for('pagewire.inject')]?.(() => {}), 0)")
-		if r.inject {
-			p.eval("bump()")
-		}
+		p.eval("(pagewire.configure({ gateway: () => {} }), bump(), 0)")
 		r.stop()
 		r.attach()
 		r.listed(r.uri)
@@ -368,27 +355,15 @@ func TestLateInjection(t *testing.T) {
 	r.checkText(r.uri, "/plain 0")
 }
 
+// An agent in the page is told that the page needs Pagewire of its own.
 func TestAgentInAnInjectedPage(t *testing.T) {
 	t.Parallel()
 	r := begin(t, injected)
 	p := r.openListed()
-	p.eval(`(globalThis.answers = [], globalThis.wait = null, globalThis.port = pagewire.connect(), port.onmessage = (m) => { answers.push(m); wait?.(); },
-		globalThis.ask = async (m) => { port.send({ jsonrpc: "2.0", ...m }); const before = answers.length; while (!answers.some((a) => a.id === m.id)) await new Promise((done) => wait = done); return answers.find((a) => a.id === m.id); }, 0)`)
-	p.eval(`JSON.stringify(await ask({ id: 1, method: "initialize", params: { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "x", version: "1" } } }))`)
-	p.eval(`(document.title = "ä𝄞", navigator.modelContext.registerResource({ uri: origin + "/ä𝄞", name: "ä𝄞", read: () => "𝄞" }), 0)`)
-	if got := p.eval(`(await ask({ id: 2, method: "resources/list" })).result.resources.length`); got != "2" {
-		t.Errorf("listed %s", got)
+	if got := p.eval("await new Promise((done) => (pagewire.connect().onerror = (e) => done(e.message)))"); !strings.Contains(
+		got, "the page has no Pagewire of its own") {
+		t.Errorf("it is told %q", got)
 	}
-	// The contents go into a message whose offset counts UTF-16 units.
-	if got := p.eval(
-		`(await ask({ id: "𝄞", method: "resources/read", params: { uri: origin + "/%C3%A4%F0%9D%84%9E" } })).result.contents[0].text`); got != "𝄞" {
-		t.Errorf("read %s", got)
-	}
-	p.eval(`JSON.stringify(await ask({ id: 3, method: "resources/subscribe", params: { uri } }))`)
-	p.eval(`(bump(), 0)`)
-	testkit.Eventually(t, "the agent in the page is told", func() bool {
-		return p.eval(`answers.filter((a) => a.method === "notifications/resources/updated").length`) == "1"
-	})
 }
 
 func TestContentsOfAllSizes(t *testing.T) {

@@ -135,12 +135,12 @@ func (d *document) hear(payload []byte) {
 	}
 	kind, text := payload[0], payload[1:]
 	switch kind {
-	case 's', 'p': // it has the page layer: ours, whose agents are served here, or its own
+	case 'p': // it has the page layer
 		d.title, d.bare = string(text), false
 		d.end()
 		d.s.unfollow()
 		d.linked = true
-		d.attach(kind == 's')
+		d.attach()
 	case 'l': // a frame of its link
 		if d.linked {
 			d.receive(text)
@@ -230,12 +230,11 @@ func (d *document) end() {
 }
 
 // attach makes the document a page of the gateway, as soon as its URL is known.
-func (d *document) attach(serves bool) {
+func (d *document) attach() {
 	d.withURL(func(info gateway.PageInfo) {
 		if !d.linked || d.page != nil {
 			return // it has gone meanwhile
 		}
-		info.Serves = serves
 		page, err := d.b.g.Attach(info, d.send)
 		if err != nil {
 			d.refused(err)

@@ -13,15 +13,19 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/tools/own"
 )
 
-// A page has one resource, and accepts each subscription.
+// A page has one resource, and tells of all its changes.
 type page struct {
 	*follow.Revisions
 	text string
+	deaf bool // it never says that it tells of changes
 }
 
-func (page) Open() error                          { return nil }
-func (p page) Subscribe(uri string)               { p.Answered(uri, "") }
-func (page) Unsubscribe(string)                   {}
+func (p *page) Watch(_ string, then func(string)) {
+	if !p.deaf {
+		then("")
+	}
+}
+func (page) Unwatch(string)                       {}
 func (page) Changed()                             {}
 func (page) Unchanged(string, string, int64) bool { return false }
 func (page) Now() time.Time                       { return time.Unix(1800000000, 0) }

@@ -122,6 +122,17 @@ func TestAWaitWithoutAChange(t *testing.T) {
 	}
 }
 
+// A page that never says that it tells of changes is not waited for any longer.
+func TestAWaitForAPageThatDoesNotAnswer(t *testing.T) {
+	d := open(t, own.Options{})
+	d.page.deaf = true
+	d.run(own.Wait, `{"uris":["`+cart+`"],"timeout_ms":7000}`)
+	d.later[7*time.Second]()
+	if len(d.said) != 1 || !strings.HasSuffix(d.said[0], `,"timedOut":true}`) || len(d.later) != 0 {
+		t.Errorf("the wait says %q, and %d timers are left", d.said, len(d.later))
+	}
+}
+
 func TestAPageThatDoesNotAnswer(t *testing.T) {
 	d := open(t, own.Options{})
 	d.mute = true

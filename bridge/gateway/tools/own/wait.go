@@ -57,12 +57,14 @@ func (t *Tools) wait(c Call, args []byte) {
 	w := &waiting{t: t, c: c, uris: slices.Compact(in.URIs), since: in.Since,
 		timeout: time.Duration(min(max(in.Timeout, 0), 25_000)) * time.Millisecond}
 	c.OnEnd(w.stop)
+	w.begin() // a page that does not say that it tells of changes is waited for no longer than for a change
 	t.Revisions.Track(w.uris, func(failed map[string]string) {
 		if w.over {
 			return
 		}
 		for _, uri := range w.uris {
 			if why := failed[uri]; why != "" && len(failed) == len(w.uris) {
+				w.stop()
 				t.fail(c, uri+": "+why)
 				return
 			}
@@ -71,7 +73,8 @@ func (t *Tools) wait(c Call, args []byte) {
 		if w.since != nil && !t.issues(c).Issued(*w.since) {
 			w.since = new(int64) // no revision that it was told: it has nothing
 		}
-		w.begin()
+		t.waiters[w] = true
+		w.look()
 	})
 }
 
@@ -93,8 +96,8 @@ func (w *waiting) changed() (list []string) {
 	return list
 }
 
+// begin bounds the time of the wait, and tells the agent how much of it has passed.
 func (w *waiting) begin() {
-	w.t.waiters[w] = true
 	w.after(w.timeout, func() {
 		if w.late = true; !w.looking {
 			w.stop()
@@ -103,7 +106,6 @@ func (w *waiting) begin() {
 	})
 	began := time.Now()
 	w.after(w.t.ProgressEvery, func() { w.progress(began) })
-	w.look()
 }
 
 // after calls f later, unless the wait is over by then.
