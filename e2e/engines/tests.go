@@ -18,7 +18,7 @@ type row struct {
 
 // rows are the tests that are not about one browser alone, and what has a test of its own in each.
 var rows = []row{
-	{"the story: register, list, read, be told", "TestStory TestInlineScriptBeforeCore TestNotifyLoop " +
+	{"the story: register, list, read, be told", "TestStory TestNotifyLoop " +
 		"TestTheFirstSignOfAnAgentFetchesBothFiles", nil},
 	{"the core's first turn, by tasks of a priority, which WebKit has not", "", map[string]string{
 		"chromium": "TestWhatWaitsForTheCoreIsAnsweredInItsFirstTurn",
@@ -30,8 +30,8 @@ var rows = []row{
 	{"hostile pages", "TestHostilePages TestHostileTools", nil},
 	{"tools", "TestProjectedTools TestWaitTool TestHint TestPageTools TestToolMethods TestToolListPages", nil},
 	{"beside other libraries, under each Content Security Policy", "TestMatrix TestPolyfillIsExtended " +
-		"TestPermissionPolicy TestOriginAgentCluster TestInsecureContext", nil},
-	{"the core in a worker, in no place, and dead", "TestWorker TestNoPlaceForTheCore TestCoreDeath", nil},
+		"TestOriginAgentCluster TestInsecureContext", nil},
+	{"a core that dies", "TestCoreDeath", nil},
 	{"frames and windows", "TestFrame TestOpenedWindow TestListedOrigin TestPageLeft", nil},
 	{"back/forward cache, history, reload", "TestBackForwardCache TestPushStateAndReload", nil},
 	{"a hidden tab, whose timers are throttled", "TestHiddenTab", nil},
@@ -52,12 +52,7 @@ var rows = []row{
 type exclusion struct{ tests, why string }
 
 var leftOut = []exclusion{
-	{"TestServe TestPageWithTwoTransports TestDesktopAgentsUnderStrictPolicy " +
-		"TestThreeAgents TestFlagsOfEachAgent TestKills " +
-		"TestBrowserOutlivesDaemons TestAgentsThatEndTogether TestAgentsThatEndInAnyOrder " +
-		"TestWhatEndsAnAgentEndsItsBrowserToo TestABrowserThatDiesAndOneThatIsClosed " +
-		"TestABrowserThatDiesAgainAndAgain TestLaunchedBrowserListensNowhere " +
-		"TestAttacks TestPeers TestDemos",
+	{"TestPageWithTwoTransports TestThreeAgents TestWhatEndsAnAgentEndsItsBrowserToo TestAttacks TestPeers TestDemos",
 		"the gateway, or a peer, drives the browser by the Chrome DevTools Protocol"},
 	{"TestExtensionTakenOverPage TestExtensionAnotherExtension " +
 		"TestExtensionLeavesAStoppedDaemon TestExtensionRemembers TestExtensionWorkerStopped " +
@@ -65,8 +60,8 @@ var leftOut = []exclusion{
 		"TestExtensionWorker " +
 		"TestExtensionOnlyInAllowedSites TestExtensionBesideAgentsInThePage",
 		"they look into Chromium's service worker, or its processes; Firefox's build has the same scripts"},
-	{"TestAnotherUserOfTheMachine TestForeignPort TestServeEndsWithItsParent TestWakeEndsWithItsProgram " +
-		"TestTypeScriptClient TestInspector TestConformance TestConformanceOfAFleet " +
+	{"TestForeignPort TestEndsWithItsProgram " +
+		"TestTypeScriptClient TestInspector TestClientsOfADaemonThatIsKilled TestConformance TestConformanceOfAFleet " +
 		"TestTypeScriptClientAtAFleet " +
 		"TestWhatOthersDoNot TestClientThatFindsItsLogin",
 		"they are about agents and gateways: what a page's engine is makes no difference"},
