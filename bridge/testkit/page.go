@@ -100,11 +100,15 @@ func (p *Page) Connect(post func(frame []byte), about map[string]any) {
 	p.Resume(post)
 }
 
-// Resume is Connect for who has said hello.
+// Resume is Connect for who has said hello. Calls of an earlier link are over.
 func (p *Page) Resume(post func(frame []byte)) {
 	p.mu.Lock()
 	p.post = post
 	p.watched = map[string]bool{}
+	for _, c := range p.calls {
+		c.end()
+	}
+	clear(p.calls)
 	var calls [][]any
 	for _, uri := range p.uris {
 		calls = append(calls, p.registration(uri))
@@ -144,16 +148,17 @@ func stringify(v any) string {
 }
 
 // say posts calls as one frame.
-func (p *Page) say(calls ...any) {
+func (p *Page) say(calls ...any) { p.Post(p.frame(calls...)) }
+
+func (p *Page) frame(calls ...any) string {
 	if calls == nil {
 		calls = []any{}
 	}
 	text, err := json.Marshal(calls)
 	if err != nil {
 		p.t.Error(err)
-		return
 	}
-	p.Post(string(text))
+	return string(text)
 }
 
 // Post sends a frame as it is.
@@ -233,12 +238,12 @@ func (p *Page) obey(call []json.RawMessage) {
 	}
 }
 
-// begin notes a call, which runs on a goroutine of its own.
-func (p *Page) begin(id int64, uri string, f func(ctx context.Context)) {
+// begin notes a call, which runs on a goroutine of its own. It is answered on the link on which it came.
+func (p *Page) begin(id int64, uri string, f func(ctx context.Context, answer func(frame string))) {
 	ctx, cancel := context.WithCancel(p.t.Context())
 	p.mu.Lock()
 	p.calls[id] = call{uri, cancel}
-	hold := p.Hold
+	hold, post := p.Hold, p.post
 	p.mu.Unlock()
 	go func() {
 		if hold != nil {
@@ -248,7 +253,11 @@ func (p *Page) begin(id int64, uri string, f func(ctx context.Context)) {
 				return
 			}
 		}
-		f(ctx)
+		f(ctx, func(frame string) {
+			if post != nil {
+				post([]byte(frame))
+			}
+		})
 	}()
 }
 
@@ -256,7 +265,7 @@ func (p *Page) read(id int64, key, uri string) {
 	if p.OnRead != nil {
 		p.OnRead(uri)
 	}
-	p.begin(id, uri, func(ctx context.Context) {
+	p.begin(id, uri, func(ctx context.Context, answer func(frame string)) {
 		p.mu.Lock()
 		text, ok := p.state[uri]
 		read, raw, count := p.reads[key], p.raw, p.count
@@ -264,7 +273,7 @@ func (p *Page) read(id int64, key, uri string) {
 		p.mu.Unlock()
 		if raw != nil {
 			if contents := raw(uri); contents != "" {
-				p.Post(fmt.Sprintf("=%d %d %s", id, count, contents))
+				answer(fmt.Sprintf("=%d %d %s", id, count, contents))
 			}
 			return
 		}
@@ -276,7 +285,7 @@ func (p *Page) read(id int64, key, uri string) {
 			err = errors.New("there is nothing at " + uri)
 		}
 		if err != nil {
-			p.say([]any{"complete", id, 1, count, err.Error()})
+			answer(p.frame([]any{"complete", id, 1, count, err.Error()}))
 			return
 		}
 		contents := map[string]string{"uri": uri, "text": text}
@@ -288,7 +297,7 @@ func (p *Page) read(id int64, key, uri string) {
 			contents["blob"] = base64.StdEncoding.EncodeToString([]byte(text))
 		}
 		list, _ := json.Marshal([]any{contents})
-		p.Post(fmt.Sprintf("=%d %d %s", id, count, list))
+		answer(fmt.Sprintf("=%d %d %s", id, count, list))
 	})
 }
 
@@ -314,23 +323,23 @@ func (p *Page) run(id int64, name string, args json.RawMessage, unless string) {
 		p.say([]any{"complete", id, 3, count, string(list)})
 		return
 	}
-	p.begin(id, "", func(ctx context.Context) {
+	p.begin(id, "", func(ctx context.Context, answer func(frame string)) {
 		if !ok {
-			p.say([]any{"complete", id, 1, count, ""})
+			answer(p.frame([]any{"complete", id, 1, count, ""}))
 			return
 		}
 		if tool.Run == nil {
-			p.Post(fmt.Sprintf(`=%d %d {"content":[{"type":"text","text":"fine"}]}`, id, count))
+			answer(fmt.Sprintf(`=%d %d {"content":[{"type":"text","text":"fine"}]}`, id, count))
 			return
 		}
 		result, err := json.Marshal(tool.Run(ctx, args, func(members map[string]any) {
 			text, _ := json.Marshal(members)
-			p.say([]any{"progress", id, string(text)})
+			answer(p.frame([]any{"progress", id, string(text)}))
 		}))
 		if err != nil {
 			p.t.Error(err)
 		}
-		p.Post(fmt.Sprintf("=%d %d %s", id, count, result))
+		answer(fmt.Sprintf("=%d %d %s", id, count, result))
 	})
 }
 

@@ -12,14 +12,17 @@ import (
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"math/big"
 	"net"
 	"net/http"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -30,7 +33,46 @@ import (
 
 func TestMain(m *testing.M) {
 	testkit.Main()
+	if len(os.Args) > 1 && (os.Args[1] == roleAgent || os.Args[1] == roleDaemon) {
+		if err := play(os.Args[1], os.Args[2:]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
 	os.Exit(m.Run())
+}
+
+// The test's binary is run again as these, of a version and for a hub.
+const roleAgent, roleDaemon = "agent", "daemon"
+
+// What each daemon notes in the home directory: its process id, and its log.
+const daemonsFile, daemonLog = "daemons", "daemon.log"
+
+func play(role string, args []string) error {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	o := Options{Version: args[0], Hub: args[1], In: os.Stdin, Out: os.Stdout, Stdio: true,
+		Start: append([]string{os.Args[0], roleDaemon}, args...)}
+	if role == roleAgent {
+		o.Log = slog.New(slog.NewTextHandler(os.Stderr, nil))
+		return Agent(ctx, o)
+	}
+	daemon.Umask()
+	home := os.Getenv("HOME")
+	log, err := daemon.OpenLog(filepath.Join(home, daemonLog))
+	if err != nil {
+		return err
+	}
+	o.Log = slog.New(slog.NewTextHandler(log, nil))
+	noted, err := os.OpenFile(filepath.Join(home, daemonsFile), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	return Daemon(ctx, o, func() {
+		fmt.Fprintln(noted, os.Getpid())
+		daemon.SayStarted(os.Stdout)
+	})
 }
 
 const (

@@ -1,0 +1,587 @@
+//go:build !js
+
+package serve
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/pagewire/pagewire/bridge/gateway/daemon"
+	"github.com/pagewire/pagewire/bridge/testkit"
+)
+
+// A world is what a model says of a user's processes: which pages there are, what they read as, and what each agent has
+// seen of them. Its operations are called by one goroutine.
+type world struct {
+	t         *testing.T
+	rand      *rand.Rand
+	home, hub string
+	log       *testkit.Log
+	build     int // the newest one
+	number    int // of pages
+	pages     []*modelPage
+	agents    []*modelAgent
+
+	mu    sync.Mutex
+	calls int
+	ran   map[int]int // how often the tool ran for a call
+
+	reads, lost, succeeded, refused, unanswered int
+	ends                                        map[string]int // of daemons
+}
+
+func pick[T any](w *world, list []T) T { return list[w.rand.IntN(len(list))] }
+
+// A modelPage reads as "URI is COUNT", where the count grows. Its tool depends on that.
+type modelPage struct {
+	*testkit.Page
+	w                 *world
+	origin, uri, tool string
+	count             int
+	offersMore        bool
+	documents         int
+
+	leave context.CancelFunc
+	left  chan struct{}
+	turn  sync.Mutex // held while the page or the daemon says something, as a page has one thread
+	conn  *websocket.Conn
+}
+
+func (p *modelPage) text() string { return fmt.Sprint(p.uri, " is ", p.count) }
+
+// more is a further URI of the page, which it offers at times.
+func (p *modelPage) more() string { return p.uri + "/more" }
+
+func (w *world) openPage() {
+	w.number++
+	n := w.number
+	p := &modelPage{w: w, origin: fmt.Sprint("http://localhost:", 3000+n%3), tool: fmt.Sprint("buy", n),
+		left: make(chan struct{})}
+	p.uri = fmt.Sprint(p.origin, "/page", n)
+	p.Page = testkit.NewPage(w.t, map[string]string{p.uri: p.text()})
+	p.SetTool(p.tool, testkit.Tool{
+		Members: map[string]any{"_meta": map[string]any{"pagewire/freshState": map[string]any{"uris": []string{p.uri}}}},
+		Run:     w.run,
+	})
+	p.begin()
+	var ctx context.Context
+	ctx, p.leave = context.WithCancel(w.t.Context())
+	go p.live(ctx)
+	w.pages = append(w.pages, p)
+}
+
+// run is each page's tool. One that is told to waits until nobody wants its answer.
+func (w *world) run(ctx context.Context, args json.RawMessage, _ func(map[string]any)) any {
+	var in struct {
+		Call  int
+		Waits bool
+	}
+	if err := json.Unmarshal(args, &in); err != nil {
+		w.t.Error(err)
+	}
+	w.mu.Lock()
+	w.ran[in.Call]++
+	w.mu.Unlock()
+	if in.Waits {
+		<-ctx.Done()
+	}
+	return map[string]any{"content": []any{map[string]any{"type": "text", "text": "bought"}}}
+}
+
+// begin makes the page another document.
+func (p *modelPage) begin() {
+	p.documents++
+	p.Epoch(fmt.Sprint("document ", p.documents, " of ", p.tool))
+}
+
+// live connects the page to each daemon that there is, until it leaves.
+func (p *modelPage) live(ctx context.Context) {
+	defer close(p.left)
+	for ctx.Err() == nil {
+		conn, _, err := websocket.Dial(ctx, "ws://"+p.w.hub+"/page", &websocket.DialOptions{
+			Subprotocols: []string{"pagewire.v1"}, HTTPHeader: http.Header{"Origin": {p.origin}}})
+		if err != nil {
+			select {
+			case <-ctx.Done():
+			case <-time.After(5 * time.Millisecond):
+			}
+			continue
+		}
+		p.turn.Lock()
+		p.conn = conn
+		p.Connect(func(frame []byte) { _ = conn.Write(ctx, websocket.MessageText, frame) }, // reading has the error
+			map[string]any{"tab": "0123456789-" + p.tool, "title": p.tool, "url": p.origin + "/"})
+		p.turn.Unlock()
+		for {
+			_, frame, err := conn.Read(ctx)
+			if err != nil {
+				break
+			}
+			p.turn.Lock()
+			p.Hear(frame)
+			p.turn.Unlock()
+		}
+		conn.CloseNow()
+	}
+}
+
+// do has the page do something in its one thread.
+func (p *modelPage) do(f func()) {
+	p.turn.Lock()
+	defer p.turn.Unlock()
+	f()
+}
+
+func (p *modelPage) change() {
+	p.count++
+	p.do(func() { p.Set(p.uri, p.text()) })
+}
+
+// cut ends the connection. The page makes another one.
+func (p *modelPage) cut() {
+	p.do(func() {
+		if p.conn != nil {
+			p.conn.CloseNow()
+		}
+	})
+}
+
+// reload is cut for a page whose next document reads the same, or not.
+func (p *modelPage) reload() {
+	p.do(p.begin)
+	if p.w.rand.IntN(2) == 0 {
+		p.change()
+	}
+	p.cut()
+}
+
+func (p *modelPage) toggle() {
+	if p.offersMore = !p.offersMore; p.offersMore {
+		p.do(func() { p.Offer(p.more(), "more") })
+	} else {
+		p.do(func() { p.Withdraw(p.more()) })
+	}
+}
+
+func (w *world) closePage() {
+	i := w.rand.IntN(len(w.pages))
+	p := w.pages[i]
+	p.do(func() { p.Post(`[["bye",true]]`) })
+	p.leave()
+	testkit.Ends(w.t, "the page leaves", p.left)
+	w.pages = slices.Delete(w.pages, i, i+1)
+	for _, a := range w.agents {
+		delete(a.watched, p.uri)
+	}
+}
+
+// A modelAgent asks one thing after the other. It reads what it watches whenever it is told of a change.
+type modelAgent struct {
+	*testkit.Agent
+	w       *world
+	process *os.Process
+	exited  chan struct{}
+	watched map[string]bool
+
+	turn sync.Mutex // held while it waits for an answer
+	seen map[string]int
+	held map[string]string // what it read last
+	// revisions are of what it was given last by read_page_resource.
+	revisions map[string]int64
+}
+
+// openAgent starts an agent of a build.
+func (w *world) openAgent(build int) {
+	cmd := exec.Command(os.Args[0], roleAgent, fmt.Sprint("1.0.", build), w.hub)
+	cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0") // else a process under -race takes a second to end
+	cmd.Stderr = w.log
+	in, out := testkit.Pipes(w.t, cmd)
+	a := &modelAgent{w: w, process: cmd.Process, exited: make(chan struct{}), watched: map[string]bool{},
+		seen: map[string]int{}, held: map[string]string{}, revisions: map[string]int64{}}
+	go func() {
+		cmd.Process.Wait() // cmd.Wait would close what is still read
+		close(a.exited)
+	}()
+	a.Agent = testkit.Connect(w.t, &mcp.IOTransport{Reader: io.NopCloser(out), Writer: in},
+		pick(w, []string{testkit.Legacy, testkit.Modern}))
+	go func() {
+		for {
+			select {
+			case uri := <-a.Updates:
+				a.look(uri)
+			case <-a.exited:
+				return
+			}
+		}
+	}()
+	w.agents = append(w.agents, a)
+}
+
+// closeAgent has an agent quit, or be killed.
+func (w *world) closeAgent() {
+	i := w.rand.IntN(len(w.agents))
+	a := w.agents[i]
+	w.agents = slices.Delete(w.agents, i, i+1)
+	if w.rand.IntN(2) == 0 {
+		a.process.Kill()
+	}
+	a.Close()
+	testkit.Ends(w.t, "an agent's process ends", a.exited)
+}
+
+// look reads a URI. It fails while its page is not there: the agent is told when it is back.
+func (a *modelAgent) look(uri string) (text string, err error) {
+	a.turn.Lock()
+	defer a.turn.Unlock()
+	if text, err = a.Read(uri); err == nil {
+		a.held[uri] = text
+		a.sees(text)
+	}
+	return text, err
+}
+
+// said is what is told of a page, in whatever it stands.
+var said = regexp.MustCompile(`(http://localhost:\d+/page\d+) is (\d+)`)
+
+// sees notes what the agent is told. It never goes back: what is told last is never older.
+func (a *modelAgent) sees(text string) {
+	for _, m := range said.FindAllStringSubmatch(text, -1) {
+		count, _ := strconv.Atoi(m[2])
+		if count < a.seen[m[1]] {
+			a.w.t.Errorf("%s: the agent had seen %d, and is told %d: %s", m[1], a.seen[m[1]], count, text)
+		}
+		a.seen[m[1]] = count
+	}
+}
+
+func (w *world) watch() {
+	a, p := pick(w, w.agents), pick(w, w.pages)
+	if a.watched[p.uri] {
+		delete(a.watched, p.uri)
+		_ = a.Unsubscribe(a.Context(), &mcp.UnsubscribeParams{URI: p.uri}) // its page may be absent
+		return
+	}
+	if _, err := a.look(p.uri); err != nil {
+		return // it is not there
+	}
+	if err := a.Subscribe(a.Context(), &mcp.SubscribeParams{URI: p.uri}); err != nil {
+		w.t.Errorf("subscribe: %v", err)
+	}
+	a.watched[p.uri] = true
+	a.look(p.uri)
+}
+
+// read reads in the protocol's own way. A state may be as old as a read of another agent that was under way, which this
+// one shares.
+func (w *world) read() {
+	a, p := pick(w, w.agents), pick(w, w.pages)
+	switch text, err := a.look(p.uri); {
+	case errors.Is(err, mcp.ErrConnectionClosed):
+		w.t.Fatalf("an agent has no session any more: %v", err)
+	case err != nil:
+		w.lost++
+	case !strings.HasPrefix(text, p.uri+" is ") || a.count(p) > p.count:
+		w.t.Errorf("%q is read, and the page is %q", text, p.text())
+	default:
+		w.reads++
+	}
+}
+
+func (a *modelAgent) count(p *modelPage) int {
+	a.turn.Lock()
+	defer a.turn.Unlock()
+	return a.seen[p.uri]
+}
+
+// readByTool reads what has changed since what the agent was given last, and reports whether there is an answer.
+func (a *modelAgent) readByTool(p *modelPage) bool {
+	a.turn.Lock()
+	defer a.turn.Unlock()
+	args := map[string]any{"uri": p.uri}
+	if since, ok := a.revisions[p.uri]; ok {
+		args["since"] = since
+	}
+	text, failed, err := a.call("read_page_resource", args)
+	if err != nil || failed {
+		return false
+	}
+	var head struct{ Revision int64 }
+	if err := json.NewDecoder(strings.NewReader(text)).Decode(&head); err != nil {
+		a.w.t.Errorf("a result of read_page_resource: %v: %s", err, text)
+	}
+	a.revisions[p.uri] = head.Revision
+	return true
+}
+
+// call calls a tool, and notes what its result tells of pages. The turn is held.
+func (a *modelAgent) call(name string, args map[string]any) (text string, failed bool, err error) {
+	r, err := a.CallTool(a.Context(), &mcp.CallToolParams{Name: name, Arguments: args})
+	if err != nil {
+		return "", false, err
+	}
+	for _, c := range r.Content {
+		text += c.(*mcp.TextContent).Text + "\n"
+	}
+	a.sees(text)
+	return text, r.IsError, nil
+}
+
+// callTool calls a page's tool; sometimes the page changes meanwhile, or the daemon ends.
+func (w *world) callTool() {
+	a, p := pick(w, w.agents), pick(w, w.pages)
+	a.turn.Lock()
+	defer a.turn.Unlock()
+	w.calls++
+	n := w.calls
+	known, hasSeen := a.seen[p.uri]
+	isStale, changes, dies := hasSeen && known < p.count, w.rand.IntN(8) == 0, w.rand.IntN(30) == 0
+	over := make(chan struct{})
+	var text string
+	var failed bool
+	var err error
+	go func() {
+		defer close(over)
+		text, failed, err = a.call(p.tool, map[string]any{"call": n, "waits": dies})
+	}()
+	if changes {
+		p.change()
+	}
+	if dies {
+		testkit.Eventually(w.t, "the tool runs, or is not to", func() bool {
+			select {
+			case <-over:
+				return true
+			default:
+				return w.ranFor(n) > 0
+			}
+		})
+		w.end(syscall.SIGKILL)
+	}
+	testkit.Ends(w.t, "a call is answered", over)
+	ran := w.ranFor(n)
+	isRefused, isUnknown := failed && strings.Contains(text, " was not run"), strings.Contains(text, "cannot be read now")
+	switch {
+	case errors.Is(err, mcp.ErrConnectionClosed):
+		w.t.Fatalf("an agent has no session any more: %v", err)
+	case ran > 0 && isStale:
+		w.t.Errorf("call %d of %s ran: the agent has seen %d, and the page had %d", n, p.uri, known, p.count)
+	case isRefused && (ran > 0 || !isStale && !changes && !isUnknown):
+		w.t.Errorf("call %d of %s was refused, ran %d times, the agent has seen %d, and the page had %d: %s", n, p.uri, ran,
+			known, p.count, text)
+	case isRefused:
+		w.refused++
+		if isUnknown {
+			delete(a.seen, p.uri) // it was told, and may call
+		}
+	case err == nil && !failed && ran != 1:
+		w.t.Errorf("call %d of %s is answered, and ran %d times: %s", n, p.uri, ran, text)
+	case err == nil && !failed:
+		w.succeeded++
+	default:
+		w.unanswered++
+	}
+}
+
+func (w *world) ranFor(call int) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.ran[call]
+}
+
+// end ends the daemon by a signal. Where that happens already nothing more does.
+func (w *world) end(signal syscall.Signal) {
+	ctx, cancel := context.WithTimeout(w.t.Context(), time.Second)
+	defer cancel()
+	c, err := daemon.Dialer{Hub: w.hub}.Dial(ctx, daemon.Hello{Version: "1.0.0", As: daemon.AsProbe})
+	if err != nil {
+		return
+	}
+	c.Close()
+	if syscall.Kill(c.Daemon.PID, signal) == nil {
+		w.ends[signal.String()]++
+	}
+}
+
+func (w *world) step() {
+	switch n := w.rand.IntN(1000); {
+	case n < 330:
+		pick(w, w.pages).change()
+	case n < 530:
+		w.read()
+	case n < 620:
+		if pick(w, w.agents).readByTool(pick(w, w.pages)) {
+			w.reads++
+		} else {
+			w.lost++
+		}
+	case n < 780:
+		w.callTool()
+	case n < 850:
+		w.watch()
+	case n < 885:
+		pick(w, w.pages).reload()
+	case n < 900:
+		pick(w, w.pages).cut()
+	case n < 915:
+		pick(w, w.pages).toggle()
+	case n < 930:
+		if len(w.pages) < 8 {
+			w.openPage()
+		}
+	case n < 945:
+		if len(w.pages) > 3 {
+			w.closePage()
+		}
+	case n < 960:
+		if len(w.agents) < 7 {
+			w.openAgent(w.rand.IntN(w.build + 1))
+		}
+	case n < 965:
+		w.build++ // which retires the daemon
+		w.openAgent(w.build)
+	case n < 985:
+		if len(w.agents) > 2 {
+			w.closeAgent()
+		}
+	case n < 994:
+		w.end(syscall.SIGKILL)
+	case n < 998:
+		w.end(syscall.SIGTERM)
+	case n == 999:
+		w.end(syscall.SIGSTOP)
+	}
+}
+
+// settle waits until each agent holds the last state of what it watches, and is shown what there is. What it reads then
+// is what the page has.
+func (w *world) settle() {
+	w.t.Helper()
+	said := ""
+	defer func() {
+		if w.t.Failed() {
+			w.t.Log(said)
+		}
+	}()
+	testkit.Eventually(w.t, "each agent holds the last state of what it watches", func() bool {
+		for i, a := range w.agents {
+			for _, p := range w.pages {
+				if !a.watched[p.uri] {
+					continue
+				}
+				a.turn.Lock()
+				held := a.held[p.uri]
+				a.turn.Unlock()
+				if held != p.text() {
+					said = fmt.Sprintf("agent %d, which speaks %s, holds %q of %q", i,
+						a.InitializeResult().ProtocolVersion, held, p.text())
+					return false
+				}
+			}
+		}
+		return true
+	})
+	for _, a := range w.agents {
+		var want []string
+		for _, p := range w.pages {
+			if want = append(want, p.uri); p.offersMore {
+				want = append(want, p.more())
+			}
+		}
+		a.Shows(want...)
+	}
+	for _, p := range w.pages {
+		a := pick(w, w.agents)
+		if !a.readByTool(p) || a.seen[p.uri] != p.count {
+			w.t.Errorf("an agent reads %d of %s, which is %d", a.seen[p.uri], p.uri, p.count)
+		}
+	}
+}
+
+// left lists what there is of the user's processes: daemons that run, and files but those that are to stay.
+func (w *world) left() (list []string) {
+	for _, pid := range strings.Fields(readFile(filepath.Join(w.home, daemonsFile))) {
+		if _, state, ok := strings.Cut(readFile("/proc/"+pid+"/stat"), ") "); ok && state[0] != 'Z' {
+			list = append(list, "daemon "+pid)
+		}
+	}
+	files, _ := filepath.Glob(filepath.Join(w.home, "pagewire", "*"))
+	for _, file := range files {
+		if name := filepath.Base(file); name != "token" {
+			list = append(list, name)
+		}
+	}
+	return list
+}
+
+func readFile(path string) string {
+	text, _ := os.ReadFile(path)
+	return string(text)
+}
+
+// Agents connect, subscribe, read, call and quit; pages come, change, reload and leave; the daemon is killed, stopped,
+// told to end, and retired by newer builds. No answer is wrong, no tool runs twice, or for an agent that has seen
+// something older, each agent that watches holds the last state, and nothing is left.
+func TestRandomProcesses(t *testing.T) {
+	steps, seed := 300, uint64(time.Now().UnixNano())
+	if given, err := strconv.Atoi(os.Getenv("DAEMON_STEPS")); err == nil {
+		steps = given
+	}
+	if given, err := strconv.ParseUint(os.Getenv("DAEMON_SEED"), 10, 64); err == nil {
+		seed = given
+	}
+	t.Log("seed", seed)
+	w := &world{t: t, rand: rand.New(rand.NewPCG(seed, 1)), home: testkit.Home(t), hub: testkit.Addr(t),
+		log: testkit.LogOf(t, "agents"), ran: map[int]int{}, ends: map[string]int{}}
+	defer func() {
+		if t.Failed() {
+			t.Logf("daemons said:\n%s", readFile(filepath.Join(w.home, daemonLog)))
+		}
+	}()
+	for range 4 {
+		w.openAgent(0)
+		w.openPage()
+	}
+	for i := 0; i < steps && !t.Failed(); i++ {
+		if w.step(); i%100 == 99 || i == steps-1 {
+			w.settle()
+		}
+	}
+	for _, p := range w.pages {
+		p.leave()
+		testkit.Ends(t, "a page leaves", p.left)
+	}
+	for _, a := range w.agents {
+		a.Close()
+		testkit.Ends(t, "an agent's process ends", a.exited)
+	}
+	testkit.Eventually(t, "nothing is left", func() bool { return len(w.left()) == 0 })
+	for call, n := range w.ran {
+		if n > 1 {
+			t.Errorf("call %d ran %d times", call, n)
+		}
+	}
+	t.Logf("%d reads were answered, %d were not, since the page was elsewhere; %d calls ran, %d were refused, %d had "+
+		"no result; daemons: %v, and %d builds", w.reads, w.lost, w.succeeded, w.refused, w.unanswered, w.ends, w.build+1)
+	if w.reads < steps/20 || w.succeeded < steps/20 {
+		t.Error("too few to say anything")
+	}
+}
