@@ -228,8 +228,15 @@ func (o Options) withDefaults() Options {
 
 // Stats count what an engine holds and what it has done.
 type Stats struct {
-	Resources, Ports, Subscriptions, Listens, Calls int // held now
-	Watched                                         int // URIs that somebody subscribes to
+	// held now
+	Resources     int `json:"resources"`
+	Ports         int `json:"ports"`
+	Subscriptions int `json:"subscriptions"`
+	Listens       int `json:"listens"`
+	Calls         int `json:"calls"`
+	Watched       int `json:"watched"` // URIs that somebody subscribes to, or the host watches
 	// since New: Touch calls, those of URIs that nothing answers for, updates sent
-	Touches, UnknownTouches, Updates int
+	Touches        int `json:"touches"`
+	UnknownTouches int `json:"unknownTouches"`
+	Updates        int `json:"updates"`
 }

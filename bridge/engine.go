@@ -17,9 +17,10 @@ type Engine struct {
 	order    []*port // all ports; port.index is the place of each
 	// restricted is how many ports do not see all.
 	restricted int
+	// hostWatches is how many URIs the host watches.
+	hostWatches int
 
-	watches     map[string]*watch // URI -> its watch, while somebody needs it
-	hostWatches int               // how many of them the host has
+	watches map[string]*watch // URI -> its watch, while somebody needs it
 	// watches that a template or a resource with parameters answers for; under nil those that nothing answers for
 	wide map[*resource.Entry][]*watch
 

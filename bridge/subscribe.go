@@ -123,7 +123,7 @@ func (e *Engine) watchOf(uri string) *watch {
 
 // unwatched ends a watch that nobody needs any more.
 func (e *Engine) unwatched(w *watch) {
-	if len(w.subs) > 0 || w.host {
+	if len(w.subs) > 0 || restricts && w.host {
 		return
 	}
 	e.updates.Remove(&w.item)

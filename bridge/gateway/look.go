@@ -3,6 +3,9 @@
 package gateway
 
 import (
+	"context"
+	"errors"
+
 	"github.com/pagewire/pagewire/bridge/gateway/live"
 )
 
@@ -71,4 +74,49 @@ func (g *Gateway) lookAt(uri string, revision int64, p *Page, r reply) *live.Loo
 	l.Epoch, l.Count = p.epoch, r.revision
 	l.Revision = g.tools.revisions.Found(uri, revision, l.Hash)
 	return l
+}
+
+// View reads a URI at its page for a person. Changes of it are counted for a while: it is worth another look when
+// Revision gives another number than View did.
+func (g *Gateway) View(ctx context.Context, uri string) (contents []byte, revision int64, err error) {
+	ctx, cancel := context.WithTimeout(ctx, g.opt.ReadTimeout)
+	defer cancel()
+	found := make(chan *live.Look, 1)
+	g.mu.Lock()
+	end := g.look(uri, func(l *live.Look) { found <- l })
+	revision = g.tools.revisions.Revision(uri)
+	g.unlock()
+	defer func() {
+		g.mu.Lock()
+		defer g.unlock()
+		end()
+	}()
+	select {
+	case l := <-found:
+		if l.Why != "" {
+			return nil, revision, errors.New(l.Why)
+		}
+		return l.Contents, l.Revision, nil
+	case <-ctx.Done():
+		return nil, revision, errors.New("its page has not answered")
+	}
+}
+
+// Revision is that of the last change of a URI that is counted, or 0.
+func (g *Gateway) Revision(uri string) int64 {
+	g.mu.Lock()
+	defer g.mu.Release()
+	return g.tools.revisions.Revision(uri)
+}
+
+// Hold has changes of a URI that View has read counted until release is called, however long that is.
+func (g *Gateway) Hold(uri string) (release func()) {
+	g.mu.Lock()
+	defer g.unlock()
+	letGo := g.tools.revisions.Hold(uri)
+	return func() {
+		g.mu.Lock()
+		defer g.unlock()
+		letGo()
+	}
 }

@@ -7,15 +7,13 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/live"
 )
 
-// Transports of those that are no agents: none has a memory, and nothing is said to them that they did not ask for.
-const (
-	// TransportCommand is that of the command line, and TransportInspector that of the inspector.
-	TransportCommand, TransportInspector = "command", "inspector"
-)
+// TransportCommand is that of the command line, which is no agent: it has no memory, and nothing is said to it that it
+// did not ask for.
+const TransportCommand = "command"
 
 // remembers reports whether what comes by a transport is an agent that is the same one at its next call.
 func remembers(transport string) bool {
-	return transport != TransportRequest && transport != TransportCommand && transport != TransportInspector
+	return transport != TransportRequest && transport != TransportCommand
 }
 
 // forget ends an agent's memory.

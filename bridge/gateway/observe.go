@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -74,8 +75,8 @@ var latencyBounds = [...]float64{0.0005, 0.001, 0.002, 0.005, 0.01, 0.025, 0.05,
 // A Latency tells how long reads took, from the agent's request until it has its answer, or nobody waits for one any
 // more.
 type Latency struct {
-	Count   uint64
-	Seconds float64 // in all
+	Count   uint64  `json:"count"`
+	Seconds float64 `json:"seconds"` // in all
 	buckets [len(latencyBounds)]uint64
 }
 
@@ -97,62 +98,77 @@ func (l Latency) Buckets() map[float64]uint64 {
 	return all
 }
 
-// A Snapshot is what a gateway holds.
+// A Snapshot is what a gateway holds. As JSON it is what the inspector is told. Words of pages that are longer than a
+// person reads are cut.
 type Snapshot struct {
-	Pages     []PageState
-	Resources []ResourceState
-	Agents    []AgentState
-	Tools     []string // all names by which agents can call tools of pages
-	Unlisted  int      // how many tools of pages are not listed, for want of places
-	Stats     bridge.Stats
+	Pages     []PageState     `json:"pages"`
+	Resources []ResourceState `json:"resources"`
+	Agents    []AgentState    `json:"agents"`
+	Tools     []string        `json:"tools"` // all names by which agents can call tools of pages
+	Watched   []WatchState    `json:"watched"`
+	Closed    bool            `json:"-"` // by Close
+	Counts    `json:"stats"`
+}
+
+// Counts are the numbers of a Snapshot.
+type Counts struct {
+	Stats    bridge.Stats `json:"engine"`
+	Unlisted int          `json:"unlisted"` // how many tools of pages are not listed, for want of places
 	// Since New: reads and tool calls that agents asked for, changes that pages told.
-	Reads, ToolCalls, Updates int
-	Latency                   Latency
-	Passed                    []PassedState
-	Watched                   []WatchState
-	Closed                    bool // by Close
+	Reads     int           `json:"reads"`
+	ToolCalls int           `json:"toolCalls"`
+	Updates   int           `json:"updates"`
+	Latency   Latency       `json:"latency"`
+	Passed    []PassedState `json:"passed"`
 	// Ended are the links with pages that were ended, by reason. Descriptors are the bytes that are kept of all pages'.
-	Ended       map[string]int
-	Descriptors int
+	Ended       map[string]int `json:"ended"`
+	Descriptors int            `json:"descriptors"`
 }
 
 // A PassedState says what has gone one way since New.
 type PassedState struct {
-	Way             Way
-	Messages, Bytes int64
+	Way      Way   `json:"way"`
+	Messages int64 `json:"messages"`
+	Bytes    int64 `json:"bytes"`
 }
 
 // A WatchState is a URI that agents watch, whether or not a page offers it now.
 type WatchState struct {
-	URI     string
-	Updates int // that pages told since it is watched
+	URI     string `json:"uri"`
+	Updates int    `json:"updates"` // that pages told since it is watched
 }
 
 // A PageState is an attached page.
 type PageState struct {
 	PageInfo
-	Number    int  // of the tab
-	Focused   bool // its tab is the one that was focused last
-	Absent    bool // it is being reloaded
-	Resources int
-	Tools     int
+	Number    int  `json:"tab"`               // of the tab
+	Focused   bool `json:"focused,omitempty"` // its tab is the one that was focused last
+	Absent    bool `json:"absent,omitempty"`  // it is being reloaded
+	Resources int  `json:"resources"`
+	Tools     int  `json:"tools"`
 }
 
 // A ResourceState is a resource or template as agents see it.
 type ResourceState struct {
-	URI, Name, Title, Description, MIMEType string
-	Template                                bool
-	Tab                                     int
-	Origin                                  string
-	Watched                                 bool
+	URI         string `json:"uri"`
+	Name        string `json:"name"`
+	Title       string `json:"title,omitempty"`
+	Description string `json:"description,omitempty"`
+	MIMEType    string `json:"mimeType,omitempty"`
+	Template    bool   `json:"template,omitempty"`
+	Tab         int    `json:"tab"`
+	Origin      string `json:"origin"`
 }
 
 // An AgentState is a connected agent.
 type AgentState struct {
-	ID        int
-	Transport string
-	Name      string // what it calls itself: its own word
+	ID        int    `json:"id"`
+	Transport string `json:"transport"`
+	Name      string `json:"name"` // what it calls itself: its own word
 }
+
+// maxWords is how many bytes of a title and the like are shown.
+const maxWords = 300
 
 // Agents is how many sessions of agents there are.
 func (g *Gateway) Agents() int {
@@ -161,25 +177,14 @@ func (g *Gateway) Agents() int {
 	return len(g.agents)
 }
 
-// Serves reports whether there is a session of an agent that came by a transport.
-func (g *Gateway) Serves(transport string) bool {
-	g.mu.Lock()
-	defer g.mu.Release()
-	for _, a := range g.agents {
-		if a.transport == transport {
-			return true
-		}
-	}
-	return false
-}
-
 // Snapshot says what there is now, each list in a stable order.
 func (g *Gateway) Snapshot() Snapshot {
 	g.mu.Lock()
 	defer g.unlock()
-	s := Snapshot{Stats: g.engine.Stats(), Reads: g.counts.reads, ToolCalls: g.counts.toolCalls,
-		Updates: g.counts.updates, Latency: g.counts.latency, Closed: g.closed,
-		Ended: maps.Clone(g.refusals), Descriptors: g.heldAll}
+	s := Snapshot{Pages: []PageState{}, Resources: []ResourceState{}, Agents: []AgentState{}, Tools: []string{},
+		Watched: []WatchState{}, Closed: g.closed,
+		Counts: Counts{Stats: g.engine.Stats(), Reads: g.counts.reads, ToolCalls: g.counts.toolCalls,
+			Updates: g.counts.updates, Latency: g.counts.latency, Ended: maps.Clone(g.refusals), Descriptors: g.heldAll}}
 	for i, way := range ways {
 		s.Passed = append(s.Passed, PassedState{way, g.passed[i].messages.Load(), g.passed[i].bytes.Load()})
 	}
@@ -189,8 +194,10 @@ func (g *Gateway) Snapshot() Snapshot {
 		}
 	}
 	for p := range g.catalog.pages {
+		info := p.PageInfo
+		info.URL, info.Title = shorten(info.URL, maxWords), shorten(info.Title, maxWords)
 		s.Pages = append(s.Pages, PageState{
-			PageInfo: p.PageInfo, Number: p.tab.number, Absent: p.absent, Resources: len(p.offers),
+			PageInfo: info, Number: p.tab.number, Absent: p.absent, Resources: len(p.offers),
 			Tools:   len(p.published),
 			Focused: p.tab.focused == g.catalog.focuses,
 		})
@@ -206,12 +213,10 @@ func (g *Gateway) Snapshot() Snapshot {
 		if r.shown.Unlisted {
 			continue
 		}
-		in := g.interest[key]
 		s.Resources = append(s.Resources, ResourceState{
-			URI: key, Name: r.shown.Name, Title: r.shown.Title, Description: r.shown.Description,
-			MIMEType: r.shown.MIMEType,
-			Template: r.shown.URI != "" && slices.Contains([]byte(key), '{'), Tab: r.tab(), Origin: r.page.Origin,
-			Watched: in != nil && in.watched,
+			URI: key, Name: shorten(r.shown.Name, maxWords), Title: shorten(r.shown.Title, maxWords),
+			Description: shorten(r.shown.Description, maxWords), MIMEType: shorten(r.shown.MIMEType, maxWords),
+			Template: strings.Contains(key, "{"), Tab: r.tab(), Origin: r.page.Origin,
 		})
 	}
 	for _, a := range g.agents {

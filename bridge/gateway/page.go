@@ -17,20 +17,21 @@ import (
 // Title and Focused.
 type PageInfo struct {
 	// Tab is the tab that the page is in: any text that stays the same for the tab's life, and is no other tab's.
-	Tab string
+	Tab string `json:"-"`
 	// Given is the id of its tab that the page is told to have from now on; "" leaves it that which it has.
-	Given string
+	Given string `json:"-"`
 	// Frame is "" for the document of the tab, and for a frame in it letters, digits and dots that are no other frame's
 	// of that tab.
-	Frame string
+	Frame string `json:"frame,omitempty"`
 	// Origin is the page's, as self.origin gives it. URIs at other origins are not taken from it.
-	Origin string
+	Origin string `json:"origin"`
 	// URL and Title are for people.
-	URL, Title string
+	URL   string `json:"url"`
+	Title string `json:"title"`
 	// Focused is when the page's window had the focus, in ms since 1970, by the page's own clock; 0 if nobody says.
-	Focused int64
+	Focused int64 `json:"-"`
 	// Transport says how the page came: "cdp", "websocket", "extension".
-	Transport string
+	Transport string `json:"transport"`
 }
 
 // A Page is a page that is attached.
@@ -109,7 +110,7 @@ func (g *Gateway) attach(info PageInfo, connect func(*Page)) (*Page, error) {
 	if !g.Admits(info.Origin) {
 		return nil, fmt.Errorf("%s: %w", info.Origin, ErrDenied)
 	}
-	info.Title = shorten(info.Title)
+	info.Title = shorten(info.Title, maxTitle)
 	p := g.newPage(info)
 	g.mu.Lock()
 	defer g.unlock()
@@ -180,6 +181,7 @@ func (p *Page) LimitCalls(full func() error) {
 const maxReasons = 100
 
 func (g *Gateway) countRefused(reason string) {
+	reason = shorten(reason, maxWords)
 	if g.refusals[reason] == 0 && len(g.refusals) >= maxReasons {
 		reason = "others"
 	}
@@ -384,13 +386,14 @@ func (p *Page) Retitle(title string) {
 
 const maxTitle = 1 << 10
 
-func shorten(title string) string {
-	return strings.ToValidUTF8(title[:min(len(title), maxTitle)], "")
+// shorten is a text as far as it has no more than so many bytes.
+func shorten(text string, bytes int) string {
+	return strings.ToValidUTF8(text[:min(len(text), bytes)], "")
 }
 
 func (p *Page) retitle(title string) {
 	g := p.g
-	title = shorten(title)
+	title = shorten(title, maxTitle)
 	if p.Title == title || p.gone {
 		return
 	}

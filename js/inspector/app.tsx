@@ -56,7 +56,8 @@ export function App({ feed, redraw }: { feed: Feed; redraw: () => void }) {
 
 function Plots({ feed }: { feed: Feed }) {
   const s = feed.stats;
-  const mean = s && s.readsDone > 0 ? `${((s.readSeconds / s.readsDone) * 1000).toFixed(2)} ms` : "–";
+  const mean = s?.latency.count ? `${((s.latency.seconds / s.latency.count) * 1000).toFixed(2)} ms` : "–";
+  const ended = Object.entries(s?.ended ?? {});
   return (
     <section class="plots" aria-label="Rates">
       <Plot label="updates" series={feed.updates} height={44} format={(n) => `${number.format(n)}/s`} />
@@ -70,7 +71,7 @@ function Plots({ feed }: { feed: Feed }) {
         </div>
         <div>
           <dt>waiting</dt>
-          <dd>{s?.waiting ?? 0}</dd>
+          <dd>{s?.engine.calls ?? 0}</dd>
         </div>
         <div>
           <dt>updates told</dt>
@@ -78,15 +79,15 @@ function Plots({ feed }: { feed: Feed }) {
         </div>
         <div>
           <dt>sent</dt>
-          <dd>{number.format(s?.updatesSent ?? 0)}</dd>
+          <dd>{number.format(s?.engine.updates ?? 0)}</dd>
         </div>
         <div>
           <dt>kept of pages</dt>
           <dd>{size(s?.descriptors ?? 0)}</dd>
         </div>
-        <div title={s?.ended.map((e) => `${e.links} × ${e.reason}`).join("\n")}>
+        <div title={ended.map(([reason, links]) => `${links} × ${reason}`).join("\n")}>
           <dt>links ended</dt>
-          <dd>{number.format(s?.ended.reduce((n, e) => n + e.links, 0) ?? 0)}</dd>
+          <dd>{number.format(ended.reduce((n, [, links]) => n + links, 0))}</dd>
         </div>
       </dl>
     </section>

@@ -1,4 +1,5 @@
-// What the gateway tells, and what is kept of it. The messages are described in bridge/gateway/inspect/feed.go.
+// What the gateway tells, and what is kept of it. The messages are described in bridge/gateway/inspect/feed.go,
+// and what they are about in bridge/gateway/observe.go.
 //
 // All that is held is bounded: the log to logSize entries, each series to seconds samples, values to those that are
 // open. Strings of pages are kept as they come and are only ever shown as text.
@@ -41,20 +42,17 @@ export interface Watch {
 }
 
 export interface Stats {
-  sessions: number;
-  subscriptions: number;
-  waiting: number;
+  /** Calls that wait for a page, and updates that agents were sent. */
+  engine: { calls: number; updates: number };
   reads: number;
-  readSeconds: number;
-  readsDone: number;
-  toolCalls: number;
+  /** Of reads that are over. */
+  latency: { count: number; seconds: number };
   updates: number;
-  updatesSent: number;
   passed: { way: Way; messages: number; bytes: number }[];
   /** Bytes that the gateway keeps of all pages' descriptors. */
   descriptors: number;
   /** Links with pages that it has ended, by reason. */
-  ended: { reason: string; links: number }[];
+  ended: { [reason: string]: number };
 }
 
 export interface Value {

@@ -8,18 +8,14 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"net/http"
-	"slices"
 	"sync"
 	"time"
 	"unicode/utf8"
 
 	"github.com/coder/websocket"
-	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/pagewire/pagewire/bridge/gateway"
-	"github.com/pagewire/pagewire/bridge/gateway/mcpconn"
 )
 
 // The feed is a WebSocket of JSON messages, one for each open inspector. To the page: what there is, in parts, each
@@ -131,7 +127,7 @@ func clip(s string, n int) string {
 	return s[:n]
 }
 
-func (h *handler) feed(w http.ResponseWriter, r *http.Request) {
+func (h *Handler) feed(w http.ResponseWriter, r *http.Request) {
 	select {
 	case h.places <- struct{}{}:
 	default:
@@ -153,8 +149,7 @@ func (h *handler) feed(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	h.opt.Log.Info("inspector opened", "remote", r.RemoteAddr)
-	v := &viewer{h: h, ws: ws, open: map[string]*follower{}, ending: map[string]*follower{}, values: map[string]value{},
-		wake: make(chan struct{}, 1)}
+	v := &viewer{h: h, ws: ws, sent: map[string][]byte{}, open: map[string]*opened{}, read: make(chan value)}
 	err = v.run(r.Context())
 	h.opt.Log.Info("inspector closed", "remote", r.RemoteAddr, "reason", err)
 }
@@ -171,20 +166,28 @@ func (t texts) Write(ctx context.Context, text []byte) error {
 	return t.ws.Write(ctx, websocket.MessageText, text)
 }
 
-// A viewer is one open inspector.
+// A viewer is one open inspector. Its fields are those of the goroutine that runs it, but for log.
 type viewer struct {
-	h     *handler
+	h     *Handler
 	ws    *websocket.Conn
 	tasks sync.WaitGroup
 	log   ring
-	wake  chan struct{} // a value waits
-	sent  map[string][]byte
+	sent  map[string][]byte // each part as it was told last
+	open  map[string]*opened
+	read  chan value // what was read of those that are open
+}
 
-	mu     sync.Mutex
-	agent  *mcp.ClientSession // once a value is asked for
-	open   map[string]*follower
-	ending map[string]*follower // no longer open, and still subscribed
-	values map[string]value     // that wait to be sent, by URI
+// An opened is a resource whose value the page shows.
+type opened struct {
+	reading  bool
+	revision int64  // of what was read last; -1 before that
+	release  func() // of the gateway's Hold; nil before it was read
+}
+
+// A command is what the page asks for.
+type command struct {
+	Open, Close string
+	Log         *bool
 }
 
 // A value is what a resource reads as.
@@ -198,13 +201,17 @@ type value struct {
 	Binary  bool   `json:"binary,omitempty"`
 	Clipped bool   `json:"clipped,omitempty"`
 	Error   string `json:"error,omitempty"`
+
+	of       *opened
+	revision int64
+	release  func()
 }
 
 // run returns when the inspector is closed, with why, and leaves nothing behind.
 func (v *viewer) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
-	v.tasks.Go(func() { cancel(v.listen(ctx)) })
-	v.sent = map[string][]byte{}
+	commands := make(chan command)
+	v.tasks.Go(func() { cancel(v.listen(ctx, commands)) })
 	ticker := time.NewTicker(pulse)
 	defer ticker.Stop()
 	err := v.tell(ctx)
@@ -212,50 +219,108 @@ func (v *viewer) run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			err = context.Cause(ctx)
+		case c := <-commands:
+			err = v.obey(ctx, c)
+		case now := <-v.read:
+			err = v.show(ctx, now)
 		case <-ticker.C:
+			for uri := range v.open {
+				v.look(ctx, uri)
+			}
 			err = v.tell(ctx)
-		case <-v.wake:
-			err = v.tellValues(ctx)
 		}
 	}
 	cancel(err)
 	v.ws.CloseNow()
 	v.tasks.Wait()
-	v.h.taps.remove(&v.log) // behind listen, which may add it
-	v.mu.Lock()
-	agent := v.agent
-	v.mu.Unlock()
-	if agent != nil {
-		agent.Close()
+	for uri := range v.open {
+		v.close(uri)
 	}
+	v.h.taps.remove(&v.log)
 	return err
 }
 
-// listen does what the page asks for.
-func (v *viewer) listen(ctx context.Context) error {
+// listen hands on what the page asks for.
+func (v *viewer) listen(ctx context.Context, commands chan<- command) error {
 	for {
 		_, text, err := v.ws.Read(ctx)
 		if err != nil {
 			return err
 		}
-		var m struct {
-			Open, Close string
-			Log         *bool
-		}
-		if json.Unmarshal(text, &m) != nil {
+		var c command
+		if json.Unmarshal(text, &c) != nil {
 			return fmt.Errorf("the page sent something that is not a command: %q", clip(string(text), 100))
 		}
-		switch {
-		case m.Log != nil && *m.Log:
-			v.h.taps.add(&v.log)
-		case m.Log != nil:
-			v.h.taps.remove(&v.log)
-		case m.Open != "":
-			v.follow(ctx, m.Open)
-		case m.Close != "":
-			v.unfollow(m.Close)
+		select {
+		case commands <- c:
+		case <-ctx.Done():
+			return ctx.Err()
 		}
 	}
+}
+
+func (v *viewer) obey(ctx context.Context, c command) error {
+	switch {
+	case c.Log != nil && *c.Log:
+		v.h.taps.add(&v.log)
+	case c.Log != nil:
+		v.h.taps.remove(&v.log)
+	case c.Close != "":
+		v.close(c.Close)
+	case c.Open == "" || v.open[c.Open] != nil:
+	case len(v.open) >= maxOpen:
+		return v.send(ctx, value{Type: "value", URI: c.Open, Error: "too many resources are open here: close one"})
+	default:
+		v.open[c.Open] = &opened{revision: -1}
+		v.look(ctx, c.Open)
+	}
+	return nil
+}
+
+// close has a resource followed no more.
+func (v *viewer) close(uri string) {
+	if o := v.open[uri]; o != nil && o.release != nil {
+		o.release()
+	}
+	delete(v.open, uri)
+}
+
+// look reads an open resource if it has changed since it was read: one read at a time, no two within a pulse.
+func (v *viewer) look(ctx context.Context, uri string) {
+	o, g := v.open[uri], v.h.g
+	if o.reading || o.revision == g.Revision(uri) {
+		return
+	}
+	o.reading = true
+	v.tasks.Go(func() {
+		now := value{Type: "value", URI: uri, At: time.Now().UnixMilli(), of: o}
+		contents, revision, err := g.View(ctx, uri)
+		now.release = g.Hold(uri)
+		if now.revision = revision; err != nil {
+			now.Error = clip(err.Error(), maxWords)
+		} else {
+			now.fill(contents)
+		}
+		select {
+		case v.read <- now:
+		case <-ctx.Done():
+			now.release()
+		}
+	})
+}
+
+// show sends what was read of a resource, if it is open still.
+func (v *viewer) show(ctx context.Context, now value) error {
+	o := now.of
+	if v.open[now.URI] != o {
+		now.release()
+		return nil
+	}
+	if o.release != nil {
+		o.release()
+	}
+	o.reading, o.revision, o.release = false, now.revision, now.release
+	return v.send(ctx, now)
 }
 
 // tell sends what has changed since it was told.
@@ -269,12 +334,12 @@ func (v *viewer) tell(ctx context.Context) error {
 		is   any
 	}{
 		{"version", v.h.opt.Version},
-		{"pages", shownPages(s)},
-		{"agents", shownAgents(s)},
-		{"watched", shownWatched(s)},
+		{"pages", s.Pages},
+		{"agents", s.Agents},
+		{"watched", s.Watched},
 		{"tools", s.Tools},
-		{"resources", listed(s)},
-		{"stats", stats(s)},
+		{"resources", listing{s.Resources[:min(len(s.Resources), maxListed)], len(s.Resources)}},
+		{"stats", s.Counts},
 	} {
 		text, err := json.Marshal(map[string]any{"type": part.name, part.name: part.is})
 		if err != nil {
@@ -292,28 +357,21 @@ func (v *viewer) tell(ctx context.Context) error {
 	if len(entries) == 0 {
 		return nil
 	}
-	text, err := json.Marshal(map[string]any{"type": "log", "entries": entries, "dropped": dropped})
+	return v.send(ctx, map[string]any{"type": "log", "entries": entries, "dropped": dropped})
+}
+
+// A listing is what is listed of the resources, and how many there are.
+type listing struct {
+	List []gateway.ResourceState `json:"list"`
+	All  int                     `json:"all"`
+}
+
+func (v *viewer) send(ctx context.Context, message any) error {
+	text, err := json.Marshal(message)
 	if err != nil {
 		return err
 	}
 	return v.write(ctx, text)
-}
-
-func (v *viewer) tellValues(ctx context.Context) error {
-	v.mu.Lock()
-	values := v.values
-	v.values = map[string]value{}
-	v.mu.Unlock()
-	for _, one := range values {
-		text, err := json.Marshal(one)
-		if err != nil {
-			return err
-		}
-		if err := v.write(ctx, text); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 func (v *viewer) write(ctx context.Context, text []byte) error {
@@ -322,272 +380,23 @@ func (v *viewer) write(ctx context.Context, text []byte) error {
 	return v.ws.Write(ctx, websocket.MessageText, text)
 }
 
-type pageView struct {
-	Tab       int    `json:"tab"`
-	Frame     string `json:"frame,omitempty"`
-	Title     string `json:"title"`
-	Origin    string `json:"origin"`
-	URL       string `json:"url"`
-	Transport string `json:"transport"`
-	Focused   bool   `json:"focused,omitempty"`
-	Absent    bool   `json:"absent,omitempty"`
-	Resources int    `json:"resources"`
-	Tools     int    `json:"tools"`
-}
-
-func shownPages(s gateway.Snapshot) []pageView {
-	list := []pageView{}
-	for _, p := range s.Pages {
-		list = append(list, pageView{
-			p.Number, clip(p.Frame, maxWords), clip(p.Title, maxWords), p.Origin, clip(p.URL, maxWords), p.Transport,
-			p.Focused, p.Absent, p.Resources, p.Tools,
-		})
-	}
-	return list
-}
-
-type resourceView struct {
-	URI         string `json:"uri"`
-	Name        string `json:"name"`
-	Title       string `json:"title,omitempty"`
-	Description string `json:"description,omitempty"`
-	MIME        string `json:"mimeType,omitempty"`
-	Template    bool   `json:"template,omitempty"`
-	Tab         int    `json:"tab"`
-	Origin      string `json:"origin"`
-}
-
-type listing struct {
-	List []resourceView `json:"list"`
-	All  int            `json:"all"` // how many there are, listed or not
-}
-
-func listed(s gateway.Snapshot) listing {
-	l := listing{List: make([]resourceView, 0, min(len(s.Resources), maxListed)), All: len(s.Resources)}
-	for _, r := range s.Resources[:min(len(s.Resources), maxListed)] {
-		l.List = append(l.List, resourceView{
-			r.URI, clip(r.Name, maxWords), clip(r.Title, maxWords), clip(r.Description, maxWords),
-			clip(r.MIMEType, maxWords), r.Template, r.Tab, r.Origin,
-		})
-	}
-	return l
-}
-
-type statsView struct {
-	Sessions      int          `json:"sessions"`
-	Subscriptions int          `json:"subscriptions"`
-	Waiting       int          `json:"waiting"`
-	Reads         int          `json:"reads"`
-	ReadSeconds   float64      `json:"readSeconds"` // of those that are over
-	ReadsDone     uint64       `json:"readsDone"`
-	ToolCalls     int          `json:"toolCalls"`
-	Updates       int          `json:"updates"`     // told by pages
-	UpdatesSent   int          `json:"updatesSent"` // to agents
-	Passed        []passedView `json:"passed"`
-	Descriptors   int          `json:"descriptors"` // bytes that are kept of all pages'
-	Ended         []endedView  `json:"ended"`       // links with pages, by reason
-}
-
-// The core's types, with names as a page has them.
-type (
-	passedView struct {
-		Way      gateway.Way `json:"way"`
-		Messages int64       `json:"messages"`
-		Bytes    int64       `json:"bytes"`
-	}
-	endedView struct {
-		Reason string `json:"reason"`
-		Links  int    `json:"links"`
-	}
-	agentView struct {
-		ID        int    `json:"id"`
-		Transport string `json:"transport"`
-		Name      string `json:"name"`
-	}
-	watchView struct {
-		URI     string `json:"uri"`
-		Updates int    `json:"updates"`
-	}
-)
-
-func shownAgents(s gateway.Snapshot) []agentView {
-	list := []agentView{}
-	for _, a := range s.Agents {
-		list = append(list, agentView(a))
-	}
-	return list
-}
-
-func shownWatched(s gateway.Snapshot) []watchView {
-	list := []watchView{}
-	for _, w := range s.Watched {
-		list = append(list, watchView(w))
-	}
-	return list
-}
-
-func stats(s gateway.Snapshot) statsView {
-	passed := []passedView{}
-	for _, p := range s.Passed {
-		passed = append(passed, passedView(p))
-	}
-	ended := []endedView{}
-	for _, reason := range slices.Sorted(maps.Keys(s.Ended)) {
-		ended = append(ended, endedView{clip(reason, maxWords), s.Ended[reason]})
-	}
-	return statsView{
-		len(s.Agents), s.Stats.Subscriptions, s.Stats.Calls, s.Reads, s.Latency.Seconds, s.Latency.Count, s.ToolCalls,
-		s.Updates, s.Stats.Updates, passed,
-		s.Descriptors, ended,
-	}
-}
-
-// A follower keeps one resource's value on the page up to date.
-type follower struct {
-	changed chan struct{}
-	cancel  context.CancelFunc
-	over    chan struct{} // closed when it has unsubscribed
-}
-
-// follow begins to read a resource, and reads it again when it changes.
-func (v *viewer) follow(ctx context.Context, uri string) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if v.open[uri] != nil {
-		return
-	}
-	if len(v.open) >= maxOpen {
-		v.queue(value{URI: uri, Error: "too many resources are open here: close one"})
-		return
-	}
-	if v.agent == nil {
-		agent, err := v.connect(ctx)
-		if err != nil {
-			v.queue(value{URI: uri, Error: "no session with the gateway: " + err.Error()})
-			return
-		}
-		v.agent = agent
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	f := &follower{make(chan struct{}, 1), cancel, make(chan struct{})}
-	v.open[uri] = f
-	agent, before := v.agent, v.ending[uri]
-	v.tasks.Go(func() {
-		defer close(f.over)
-		if before != nil {
-			<-before.over // its unsubscribe would end our subscription: a session has one per URI
-		}
-		v.read(ctx, agent, uri, f)
-		v.mu.Lock()
-		defer v.mu.Unlock()
-		if v.ending[uri] == f {
-			delete(v.ending, uri)
-		}
-	})
-}
-
-func (v *viewer) unfollow(uri string) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if f := v.open[uri]; f != nil {
-		f.cancel()
-		v.ending[uri] = f
-		delete(v.open, uri)
-		delete(v.values, uri)
-	}
-}
-
-// connect makes the inspector an agent of its gateway, which needs no page for it.
-func (v *viewer) connect(ctx context.Context) (*mcp.ClientSession, error) {
-	port, err := v.h.g.Connect(gateway.TransportInspector)
-	if err != nil {
-		return nil, err
-	}
-	client := mcp.NewClient(&mcp.Implementation{Name: "pagewire inspector", Version: v.h.opt.Version},
-		&mcp.ClientOptions{
-			Capabilities: &mcp.ClientCapabilities{},
-			ResourceUpdatedHandler: func(_ context.Context, r *mcp.ResourceUpdatedNotificationRequest) {
-				v.mu.Lock()
-				f := v.open[r.Params.URI]
-				v.mu.Unlock()
-				if f != nil {
-					select {
-					case f.changed <- struct{}{}:
-					default:
-					}
-				}
-			},
-		})
-	agent, err := client.Connect(ctx, mcpconn.Transport(port), &mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"})
-	if err != nil {
-		port.Close()
-	}
-	return agent, err
-}
-
-// read runs until ctx ends: one read at a time, no two within a pulse.
-func (v *viewer) read(ctx context.Context, agent *mcp.ClientSession, uri string, f *follower) {
-	failed := agent.Subscribe(ctx, &mcp.SubscribeParams{URI: uri}) // first: no change is lost between the two
-	for ctx.Err() == nil {
-		began := time.Now()
-		now := value{URI: uri, At: began.UnixMilli()}
-		r, err := agent.ReadResource(ctx, &mcp.ReadResourceParams{URI: uri})
-		if err == nil {
-			err = failed
-		}
-		if err != nil {
-			now.Error = clip(err.Error(), maxWords)
-		}
-		if r != nil {
-			now.fill(r)
-		}
-		if ctx.Err() != nil {
-			break
-		}
-		v.mu.Lock()
-		if v.open[uri] == f {
-			v.queue(now)
-		}
-		v.mu.Unlock()
-		select {
-		case <-f.changed:
-		case <-ctx.Done():
-		}
-		select {
-		case <-time.After(pulse - time.Since(began)):
-		case <-ctx.Done():
-		}
-	}
-	if failed == nil {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTimeout)
-		defer cancel()
-		_ = agent.Unsubscribe(ctx, &mcp.UnsubscribeParams{URI: uri}) // fails when the session is over, and it with it
-	}
-}
-
-// queue puts a value where the writer finds it. The lock is held.
-func (v *viewer) queue(now value) {
-	now.Type = "value"
-	v.values[now.URI] = now
-	select {
-	case v.wake <- struct{}{}:
-	default:
-	}
-}
-
 // fill takes over what a read gave: the first contents, clipped; bytes in hexadecimal would help nobody, so binary is
 // only measured.
-func (now *value) fill(r *mcp.ReadResourceResult) {
-	for _, c := range r.Contents {
-		now.Bytes += len(c.Text) + len(c.Blob)
+func (now *value) fill(contents []byte) {
+	var all []struct {
+		MIMEType, Text string
+		Blob           []byte
 	}
-	if len(r.Contents) == 0 {
+	if err := json.Unmarshal(contents, &all); err != nil || len(all) == 0 {
+		now.Error = "it reads as no contents"
 		return
 	}
-	c := r.Contents[0]
+	for _, c := range all {
+		now.Bytes += len(c.Text) + len(c.Blob)
+	}
+	c := all[0]
 	now.MIME = clip(c.MIMEType, maxWords)
-	now.Binary = len(c.Blob) > 0
-	if now.Binary {
+	if now.Binary = len(c.Blob) > 0; now.Binary {
 		now.Text = base64.StdEncoding.EncodeToString(c.Blob[:min(len(c.Blob), 48)])
 	} else {
 		now.Text = clip(c.Text, maxValue)

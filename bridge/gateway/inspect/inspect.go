@@ -8,9 +8,8 @@
 //
 // The inspector shows a person what pages say, and pages are not trusted. What they say is shown as text and nothing
 // else, under a policy that lets the inspector run its own script and talk to its own server, and no more. The
-// package watches only while somebody looks. Without an open inspector it taps no message, takes no snapshot and
-// holds no session. What it holds for one is bounded. It never changes anything: it lists, reads and subscribes, as
-// an agent does.
+// package watches only while somebody looks. Without an open inspector it taps no message and takes no snapshot. What
+// it holds for one is bounded. It never changes anything.
 package inspect
 
 import (
@@ -42,25 +41,27 @@ type Options struct {
 	Files fs.FS
 }
 
-type handler struct {
+// A Handler serves the inspector of a gateway. Make one with New.
+type Handler struct {
+	http.Handler
 	g      *gateway.Gateway
 	opt    Options
 	taps   taps
 	places chan struct{} // one for each open inspector
 }
 
-// maxInspectors is how many may be open at once. Each holds a session of the gateway, and up to 1 MiB of messages.
+// maxInspectors is how many may be open at once. Each holds up to 1 MiB of messages.
 const maxInspectors = 16
 
-// Handler serves the inspector of a gateway. There must be one for a gateway, since it takes the gateway's Tap.
-func Handler(g *gateway.Gateway, o Options) http.Handler {
+// New returns a gateway's Handler. There must be one for a gateway, since it takes the gateway's Tap.
+func New(g *gateway.Gateway, o Options) *Handler {
 	if o.Version == "" {
 		o.Version = "0"
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	h := &handler{g: g, opt: o, places: make(chan struct{}, maxInspectors)}
+	h := &Handler{g: g, opt: o, places: make(chan struct{}, maxInspectors)}
 	h.taps.g = g
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", h.page)
@@ -68,8 +69,12 @@ func Handler(g *gateway.Gateway, o Options) http.Handler {
 	mux.HandleFunc("GET /feed", h.feed)
 	mux.HandleFunc("GET /metrics", h.serveMetrics)
 	mux.HandleFunc("GET /healthz", h.health)
-	return headers(mux)
+	h.Handler = headers(mux)
+	return h
 }
+
+// Busy reports whether an inspector is open.
+func (h *Handler) Busy() bool { return len(h.places) > 0 }
 
 // policy is the page's. The feed is a WebSocket of the same origin, which 'self' covers.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; " +
@@ -89,9 +94,9 @@ func headers(next http.Handler) http.Handler {
 	})
 }
 
-func (h *handler) page(w http.ResponseWriter, r *http.Request) { h.serve(w, r, "index.html") }
+func (h *Handler) page(w http.ResponseWriter, r *http.Request) { h.serve(w, r, "index.html") }
 
-func (h *handler) file(w http.ResponseWriter, r *http.Request) { h.serve(w, r, r.PathValue("file")) }
+func (h *Handler) file(w http.ResponseWriter, r *http.Request) { h.serve(w, r, r.PathValue("file")) }
 
 const unbuilt = `<!doctype html><html lang="en"><meta charset="utf-8"><title>Pagewire</title>
 <h1>Pagewire runs, without its inspector</h1>
@@ -99,7 +104,7 @@ const unbuilt = `<!doctype html><html lang="en"><meta charset="utf-8"><title>Pag
 <p>What a program can use is here all the same: /metrics, with the token, and <a href="/healthz">/healthz</a>.</p>
 `
 
-func (h *handler) serve(w http.ResponseWriter, r *http.Request, name string) {
+func (h *Handler) serve(w http.ResponseWriter, r *http.Request, name string) {
 	files, err := h.opt.Files, error(nil)
 	if files == nil {
 		files, err = assets.Inspector()
@@ -125,7 +130,7 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request, name string) {
 }
 
 // health says that the gateway answers, and nothing else: it is for who has no token.
-func (h *handler) health(w http.ResponseWriter, r *http.Request) {
+func (h *Handler) health(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = io.WriteString(w, `{"status":"ok"}`+"\n") // whoever asked may have gone
 }

@@ -16,7 +16,7 @@ import (
 
 // serveMetrics answers with what a gateway counts and what the process costs, taken now, in Prometheus' text format
 // 0.0.4. Prometheus' own library brings protobuf, and with it 2.1 MB of 15 to the binary of each gateway.
-func (h *handler) serveMetrics(w http.ResponseWriter, _ *http.Request) {
+func (h *Handler) serveMetrics(w http.ResponseWriter, _ *http.Request) {
 	var b bytes.Buffer
 	s := h.g.Snapshot()
 	for _, f := range families {
@@ -36,13 +36,13 @@ type values map[string]uint64
 // can make a new series.
 type family struct {
 	kind, name, help string
-	values           func(*handler, *gateway.Snapshot) values
+	values           func(*Handler, *gateway.Snapshot) values
 }
 
 const gauge, counter = "gauge", "counter"
 
 var families = []family{
-	{gauge, "build_info", "1, labelled with the version.", func(h *handler, _ *gateway.Snapshot) values {
+	{gauge, "build_info", "1, labelled with the version.", func(h *Handler, _ *gateway.Snapshot) values {
 		return values{label("version", h.opt.Version): 1}
 	}},
 	{gauge, "pages", "Pages (documents and frames) that are attached, by the transport on which they came.",
@@ -62,7 +62,7 @@ var families = []family{
 		one(func(s *gateway.Snapshot) int { return len(s.Watched) })},
 	{gauge, "calls_waiting", "Reads and tool calls that wait for a page.",
 		one(func(s *gateway.Snapshot) int { return s.Stats.Calls })},
-	{gauge, "inspectors", "Inspector pages that are open.", func(h *handler, _ *gateway.Snapshot) values {
+	{gauge, "inspectors", "Inspector pages that are open.", func(h *Handler, _ *gateway.Snapshot) values {
 		return values{"": uint64(len(h.places))}
 	}},
 	{gauge, "descriptor_bytes", "Bytes of descriptors that are kept of all pages.",
@@ -105,11 +105,11 @@ func head(b *bytes.Buffer, name, kind, help string) {
 
 func label(name, value string) string { return fmt.Sprintf("%s=%q", name, value) }
 
-func one(n func(*gateway.Snapshot) int) func(*handler, *gateway.Snapshot) values {
-	return func(_ *handler, s *gateway.Snapshot) values { return values{"": uint64(n(s))} }
+func one(n func(*gateway.Snapshot) int) func(*Handler, *gateway.Snapshot) values {
+	return func(_ *Handler, s *gateway.Snapshot) values { return values{"": uint64(n(s))} }
 }
 
-func pagesByTransport(_ *handler, s *gateway.Snapshot) values {
+func pagesByTransport(_ *Handler, s *gateway.Snapshot) values {
 	all := values{}
 	for _, p := range s.Pages {
 		all[label("transport", p.Transport)]++
@@ -117,7 +117,7 @@ func pagesByTransport(_ *handler, s *gateway.Snapshot) values {
 	return all
 }
 
-func agentsByTransport(_ *handler, s *gateway.Snapshot) values {
+func agentsByTransport(_ *Handler, s *gateway.Snapshot) values {
 	all := values{}
 	for _, a := range s.Agents {
 		all[label("transport", a.Transport)]++
@@ -125,7 +125,7 @@ func agentsByTransport(_ *handler, s *gateway.Snapshot) values {
 	return all
 }
 
-func attachedTabs(_ *handler, s *gateway.Snapshot) values {
+func attachedTabs(_ *Handler, s *gateway.Snapshot) values {
 	tabs := map[int]bool{}
 	for _, p := range s.Pages {
 		if p.Number != 0 {
@@ -141,8 +141,8 @@ var wayLabels = map[gateway.Way]string{
 	gateway.ToPage: "to_page",
 }
 
-func passed(n func(gateway.PassedState) int64) func(*handler, *gateway.Snapshot) values {
-	return func(_ *handler, s *gateway.Snapshot) values {
+func passed(n func(gateway.PassedState) int64) func(*Handler, *gateway.Snapshot) values {
+	return func(_ *Handler, s *gateway.Snapshot) values {
 		all := values{}
 		for _, p := range s.Passed {
 			all[label("way", wayLabels[p.Way])] = uint64(n(p))
@@ -151,7 +151,7 @@ func passed(n func(gateway.PassedState) int64) func(*handler, *gateway.Snapshot)
 	}
 }
 
-func refusals(h *handler, _ *gateway.Snapshot) values {
+func refusals(h *Handler, _ *gateway.Snapshot) values {
 	if h.opt.Refused == nil {
 		return nil
 	}
@@ -162,7 +162,7 @@ func refusals(h *handler, _ *gateway.Snapshot) values {
 	return all
 }
 
-func endedLinks(_ *handler, s *gateway.Snapshot) values {
+func endedLinks(_ *Handler, s *gateway.Snapshot) values {
 	links := 0
 	for _, n := range s.Ended {
 		links += n

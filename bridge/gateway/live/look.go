@@ -17,6 +17,7 @@ import (
 type Look struct {
 	URI      string
 	Revision int64  // of the last change before it was read
+	Contents []byte // as the page wrote them
 	Text     string // all of it that is text
 	Images   []any  // the rest, as content of a result
 	Hash     [32]byte
@@ -40,7 +41,7 @@ func DecodeContents(uri string, contents []byte) *Look {
 	if err != nil || v.Kind() != wire.Array {
 		return &Look{Why: link.NoContents}
 	}
-	l := &Look{URI: uri, Hash: sha256.Sum256(v)}
+	l := &Look{URI: uri, Contents: contents, Hash: sha256.Sum256(v)}
 	var texts []string
 	alone := true
 	for part := range v.Elements {

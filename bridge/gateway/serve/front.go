@@ -30,7 +30,7 @@ type front struct {
 	local *access.Gate
 	world *access.Gate
 	pages *socket.Handler
-	looks http.Handler
+	looks *inspect.Handler
 	// agents is one for all ports: what one client may have it may have once.
 	agents *agents.HTTP
 }
@@ -50,7 +50,7 @@ func newFront(g *gateway.Gateway, o Options, token string, secret func() (string
 		Extensions: []string{extension.ExtensionID}, Secret: secret,
 		Refused: f.local.Count, Log: o.Log,
 	})
-	f.looks = inspect.Handler(g, inspect.Options{Version: o.Version, Log: o.Log, Admit: f.local.AdmitFeed,
+	f.looks = inspect.New(g, inspect.Options{Version: o.Version, Log: o.Log, Admit: f.local.AdmitFeed,
 		Refused: f.refused})
 	f.agents = agents.NewHTTP(g, agents.HTTPOptions{Shares: o.Shares, Log: o.Log, Agent: o.scope(o.Flags)})
 	return f

@@ -164,7 +164,7 @@ func (p *process) browser(c *net.UnixConn) {
 // busy reports whether an agent on HTTP, an inspector or a launched browser needs the process: a browser whose last holder
 // leaves is ended in order.
 func (p *process) busy() bool {
-	return p.g.Serves(gateway.TransportInspector) || p.front.agents.Busy() || p.launched.Held()
+	return p.front.looks.Busy() || p.front.agents.Busy() || p.launched.Held()
 }
 
 // local is what processes of this user are served: native hosts, hooks, and what is asked of the daemon.

@@ -110,7 +110,7 @@ func open(t *testing.T, g *gateway.Gateway) *tab {
 		t.Fatal("dist/ is not built: run make build")
 	}
 	t.Cleanup(g.Close)
-	server := httptest.NewServer(inspect.Handler(g, inspect.Options{Version: "0.1.0", Files: os.DirFS(dist)}))
+	server := httptest.NewServer(inspect.New(g, inspect.Options{Version: "0.1.0", Files: os.DirFS(dist)}))
 	t.Cleanup(server.Close)
 	b := launch(t)
 	b.do(chromedp.EmulateViewport(1360, 850), chromedp.Navigate(server.URL))
@@ -413,7 +413,7 @@ func TestInspectorTakesATicket(t *testing.T) {
 	t.Cleanup(g.Close)
 	attach(t, g, "a", shop, "Corner shop", map[string]string{"/state/cart": cart(1)})
 	gate := access.New(access.Options{Token: token})
-	looks := inspect.Handler(g, inspect.Options{Version: "0.1.0", Files: os.DirFS(dist), Admit: gate.AdmitFeed})
+	looks := inspect.New(g, inspect.Options{Version: "0.1.0", Files: os.DirFS(dist), Admit: gate.AdmitFeed})
 	mux := http.NewServeMux()
 	mux.Handle("/", gate.Anybody(looks))
 	mux.Handle(access.FeedPath, gate.Feed(looks))

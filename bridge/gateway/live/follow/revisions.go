@@ -137,6 +137,15 @@ func (v *Revisions) hold(uri string) {
 	}
 }
 
+// Hold has a tracked resource followed until release is called.
+func (v *Revisions) Hold(uri string) (release func()) {
+	if v.tracked[uri] == nil {
+		return func() {}
+	}
+	v.hold(uri)
+	return func() { v.letGo(uri) }
+}
+
 // letGo is the end of hold. With the last agent the page is left alone.
 func (v *Revisions) letGo(uri string) {
 	t := v.tracked[uri]
