@@ -69,7 +69,7 @@ var ErrRuns = userdir.ErrHeld
 // Run is the daemon, until ctx ends, the last agent has gone, or another one takes its place; all of these are nil. It
 // leaves nothing in the user's directory but its log.
 func Run(ctx context.Context, o Options) error {
-	dir, err := userdir.Open(o.Hub, o.Log)
+	dir, err := userdir.Open(o.Hub)
 	if err != nil {
 		return err
 	}

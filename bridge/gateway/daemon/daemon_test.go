@@ -285,7 +285,7 @@ func TestAloneAndBack(t *testing.T) {
 func TestHellosThatAreNone(t *testing.T) {
 	m := newMachine(t)
 	m.connect(testkit.Legacy)
-	dir, err := userdir.Open(m.hub, nil)
+	dir, err := userdir.Open(m.hub)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -327,7 +327,7 @@ func TestHellosThatAreNone(t *testing.T) {
 // A daemon that speaks another protocol is left alone.
 func TestDaemonOfAnotherProtocol(t *testing.T) {
 	m := newMachine(t)
-	dir, err := userdir.Open(m.hub, nil)
+	dir, err := userdir.Open(m.hub)
 	if err != nil {
 		t.Fatal(err)
 	}
