@@ -91,8 +91,7 @@ func Run(ctx context.Context, o Options) error {
 	stop := context.AfterFunc(ctx, d.retire)
 	defer stop()
 	// Sessions go on until what they were asked is answered.
-	serving, end := context.WithCancel(context.WithoutCancel(ctx))
-	defer end()
+	serving := context.WithoutCancel(ctx)
 	o.Started()
 	for {
 		c, err := l.Accept()
@@ -104,7 +103,7 @@ func Run(ctx context.Context, o Options) error {
 		}
 		all.Go(func() { d.serve(serving, newConn(c)) })
 	}
-	time.AfterFunc(retireTimeout, end)
+	defer time.AfterFunc(retireTimeout, d.hangUp).Stop()
 	server.Close()
 	all.Wait()
 	return nil
@@ -133,6 +132,16 @@ func (d *daemon) retire() {
 	d.l.Remove() // from here on another one can begin
 	for b := range d.agents {
 		go b.say(retireLine)
+	}
+}
+
+// hangUp ends the sessions that go on. They go on at the next daemon, so nothing more is said: least of all that listens
+// have ended.
+func (d *daemon) hangUp() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for b := range d.agents {
+		b.c.Close()
 	}
 }
 

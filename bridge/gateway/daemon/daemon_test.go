@@ -78,6 +78,28 @@ func TestSessionOutlivesItsDaemon(t *testing.T) {
 	}
 }
 
+// A pipe that is too slow to leave a daemon that retires is not told that its listens have ended: the next daemon has them.
+func TestRetireEndsNoListen(t *testing.T) {
+	m := newMachine(t)
+	c, err := Dialer{Hub: m.hub, Start: append([]string{os.Args[0], "daemon"}, "1.0.0", m.hub, m.pages, "tab")}.Dial(t.Context(),
+		Hello{Version: "1.0.0", As: AsAgent})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	fmt.Fprintf(c, `{"jsonrpc":"2.0","id":7,"method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true},`+
+		`"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`+"\n")
+	for line := ""; !strings.Contains(line, "acknowledged"); {
+		if line, err = c.In.ReadString('\n'); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m.daemon().Signal(syscall.SIGTERM)
+	if rest, err := io.ReadAll(c.In); err != nil || strings.Contains(string(rest), `"id":7`) {
+		t.Errorf("it says %q, %v", rest, err)
+	}
+}
+
 // A tool call that has no answer when the daemon dies may have run: it gets an error, and never runs twice. A read is
 // sent again.
 func TestUnansweredWhenTheDaemonDies(t *testing.T) {

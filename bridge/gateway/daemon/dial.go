@@ -264,7 +264,6 @@ func SayStarted(out io.Writer) {
 
 // start runs a daemon, and returns when it listens. The daemon outlives this process.
 func start(ctx context.Context, command []string) error {
-	inheritNothing()
 	cmd := exec.Command(command[0], command[1:]...)
 	cmd.Env = slices.DeleteFunc(os.Environ(), func(entry string) bool {
 		name, _, _ := strings.Cut(entry, "=")
