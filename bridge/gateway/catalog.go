@@ -41,8 +41,9 @@ type catalog struct {
 	retitled  []*Page           // whose titles are to be told anew
 	described int               // how often an offer was described
 	// ranks are the places of tabs in the order of focus at an earlier gateway, until they have come: tab.focused.
-	ranks   map[string]int
-	ordered bool // a snapshot has said so
+	ranks     map[string]int
+	ordered   bool  // a snapshot has said so
+	orderedAt int64 // that one's Focused
 	// version counts what all agents' snapshots have: tabs' numbers and order, and tools' names. snapshot is that, as of
 	// version made.
 	version  atomic.Uint64

@@ -253,15 +253,16 @@ func (a *Agent) restore(snapshot []byte) error {
 	return nil
 }
 
-// restoreTabs takes over what a snapshot has of tabs and names. What is known here already stays, and the first snapshot
-// that orders the tabs is the one that counts.
+// restoreTabs takes over what a snapshot has of tabs and names. What is known here already stays: of snapshots of one
+// gateway none contradicts another, but an agent that has heard nothing since has an older one. So the order of tabs is
+// that of the snapshot with the latest focus.
 func (g *Gateway) restoreTabs(s *sessionTabs) {
 	c := &g.catalog
 	taken := map[int]bool{}
 	for _, number := range c.numbers {
 		taken[number] = true
 	}
-	first := !c.ordered
+	orders := !c.ordered || s.Focused > c.orderedAt
 	var came []*tab
 	for _, t := range s.Tabs {
 		if t.Key == "" || t.Number <= 0 || t.Number > maxTab || len(c.numbers) >= maxNumbers {
@@ -271,13 +272,13 @@ func (g *Gateway) restoreTabs(s *sessionTabs) {
 			c.numbers[t.Key], taken[t.Number] = t.Number, true
 			c.lastTab = max(c.lastTab, t.Number)
 		}
-		if !first || t.Rank == 0 || t.Rank >= firstFocus || t.Rank <= -firstFocus || c.numbers[t.Key] == 0 {
+		if !orders || t.Rank == 0 || t.Rank >= firstFocus || t.Rank <= -firstFocus || c.numbers[t.Key] == 0 {
 			continue
 		}
-		c.ordered = true
+		c.ordered, c.orderedAt = true, s.Focused
 		if here := c.tabs[t.Key]; here == nil {
 			c.ranks[t.Key] = t.Rank
-		} else if here.focused == 0 {
+		} else if here.focused < firstFocus {
 			here.focused = t.Rank
 			came = append(came, here)
 		}
@@ -285,9 +286,9 @@ func (g *Gateway) restoreTabs(s *sessionTabs) {
 	if 0 < s.Last && s.Last <= maxTab {
 		c.lastTab = max(c.lastTab, s.Last)
 	}
-	if c.focusedAt == math.MinInt64 && s.Focused > 0 {
+	if s.Focused > 0 {
 		ago := max(0, g.opt.wallClock().UnixMilli()-s.Focused)
-		c.focusedAt = g.now() - bridge.Time(ago)
+		c.focusedAt = max(c.focusedAt, g.now()-bridge.Time(ago))
 	}
 	for _, n := range s.Names {
 		g.tools.names.Recall(n.Origin, n.Tool, n.Name)

@@ -317,6 +317,34 @@ func TestOwnersWhosePagesComeFirst(t *testing.T) {
 	}
 }
 
+// An agent that has heard nothing since has an older snapshot: the order of tabs is that of the latest focus, whichever
+// agent comes first.
+func TestOwnersByTheLatestSnapshot(t *testing.T) {
+	g := newGateway(t, Options{})
+	openTab(t, g, "a", app)
+	openTab(t, g, "b", app)
+	a, kept := openKept(t, g, nil)
+	var snapshots [][]byte
+	now := time.Now()
+	for i, tab := range []string{"b", "a"} {
+		g.opt.wallClock = func() time.Time { return now.Add(time.Duration(i) * time.Minute) }
+		g.Focus(tab)
+		a.Text(app + "/doc")
+		snapshots = append(snapshots, kept.snapshot())
+	}
+	g.Close()
+	for _, order := range [][]int{{0, 1}, {1, 0}} {
+		g := newGateway(t, Options{})
+		a, _ := openKept(t, g, snapshots[order[0]])
+		openTab(t, g, "b", app)
+		openTab(t, g, "a", app)
+		openKept(t, g, snapshots[order[1]])
+		if got := a.Text(app + "/doc"); got != "a" {
+			t.Errorf("snapshots %v: it reads %q, and a was focused last", order, got)
+		}
+	}
+}
+
 // An agent that is not to see an origin any more knows nothing of it.
 func TestSnapshotOfWhatIsHiddenNow(t *testing.T) {
 	g := newGateway(t, Options{})

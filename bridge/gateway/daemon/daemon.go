@@ -69,7 +69,7 @@ var ErrRuns = userdir.ErrHeld
 // Run is the daemon, until ctx ends, the last agent has gone, or another one takes its place; all of these are nil. It
 // leaves nothing in the user's directory but its log.
 func Run(ctx context.Context, o Options) error {
-	dir, err := userdir.Open(o.Hub, o.Log)
+	dir, err := userdir.Open(o.Hub)
 	if err != nil {
 		return err
 	}
@@ -101,7 +101,7 @@ func Run(ctx context.Context, o Options) error {
 		}
 		all.Go(func() { d.serve(newConn(c)) })
 	}
-	time.AfterFunc(retireTimeout, d.end)
+	defer time.AfterFunc(retireTimeout, d.closeAgents).Stop()
 	server.Close()
 	all.Wait()
 	return nil
@@ -133,9 +133,9 @@ func (d *daemon) retire() {
 	}
 }
 
-// end closes the connections of agents that have not gone yet. Their sessions are not ended in order: a pipe would take
-// the end of a listen for the last word, and what it has open goes on at the next daemon.
-func (d *daemon) end() {
+// closeAgents closes the connections of agents that have not gone yet. Their sessions go on at the next daemon, so nothing
+// more is said: least of all that listens have ended.
+func (d *daemon) closeAgents() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for b := range d.agents {

@@ -78,30 +78,26 @@ func TestSessionOutlivesItsDaemon(t *testing.T) {
 	}
 }
 
-// A daemon that is told to end does not wait for a pipe that does not run. What its agent has open goes on at the next.
-func TestSlowPipeOutlivesItsDaemon(t *testing.T) {
+// A pipe that is too slow to leave a daemon that retires is not told that its listens have ended: the next daemon has them.
+func TestRetireEndsNoListen(t *testing.T) {
 	m := newMachine(t)
-	o, started := m.options(t), make(chan struct{})
-	o.Started = func() { close(started) }
-	ctx, end := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- Run(ctx, o) }()
-	testkit.Ends(t, "it listens", started)
-	a := m.connect(testkit.Modern)
-	a.reads(t, "0")
-	a.Watch(uri)
-	a.reads(t, "0") // which is answered behind the listen
-	a.cmd.Process.Signal(syscall.SIGSTOP)
-	end()
-	if err := testkit.Receive(t, "its end", ended); err != nil {
-		t.Error(err)
+	c, err := Dialer{Hub: m.hub, Start: append([]string{os.Args[0], "daemon"}, "1.0.0", m.hub, m.pages, "tab")}.Dial(t.Context(),
+		Hello{Version: "1.0.0", As: AsAgent})
+	if err != nil {
+		t.Fatal(err)
 	}
-	a.cmd.Process.Signal(syscall.SIGCONT)
-	testkit.Receive(t, "an update", a.Updates)
-	a.reads(t, "0")
-	m.tab.set(uri, "1")
-	testkit.Receive(t, "an update", a.Updates)
-	a.reads(t, "1")
+	defer c.Close()
+	fmt.Fprintf(c, `{"jsonrpc":"2.0","id":7,"method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true},`+
+		`"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`+"\n")
+	for line := ""; !strings.Contains(line, "acknowledged"); {
+		if line, err = c.In.ReadString('\n'); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m.daemon().Signal(syscall.SIGTERM)
+	if rest, err := io.ReadAll(c.In); err != nil || strings.Contains(string(rest), `"id":7`) {
+		t.Errorf("it says %q, %v", rest, err)
+	}
 }
 
 // A tool call that has no answer when the daemon dies may have run: it gets an error, and never runs twice. A read is
@@ -311,7 +307,7 @@ func TestAloneAndBack(t *testing.T) {
 func TestHellosThatAreNone(t *testing.T) {
 	m := newMachine(t)
 	m.connect(testkit.Legacy)
-	dir, err := userdir.Open(m.hub, nil)
+	dir, err := userdir.Open(m.hub)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -353,7 +349,7 @@ func TestHellosThatAreNone(t *testing.T) {
 // A daemon that speaks another protocol is left alone.
 func TestDaemonOfAnotherProtocol(t *testing.T) {
 	m := newMachine(t)
-	dir, err := userdir.Open(m.hub, nil)
+	dir, err := userdir.Open(m.hub)
 	if err != nil {
 		t.Fatal(err)
 	}

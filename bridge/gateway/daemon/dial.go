@@ -117,7 +117,7 @@ var errOutdated = errors.New("the daemon is of an older build")
 // at the same time one does. It fails with ErrNone, with ErrOther and what the daemon says, with ctx's error, or with a
 // sentence.
 func (d Dialer) Dial(ctx context.Context, mine Hello) (*Conn, error) {
-	dir, err := userdir.Open(d.Hub, nil)
+	dir, err := userdir.Open(d.Hub)
 	if err != nil {
 		return nil, err
 	}
@@ -148,7 +148,7 @@ func (d Dialer) Dial(ctx context.Context, mine Hello) (*Conn, error) {
 // Succeed has the daemon that runs make room for this process. Until release no other is started. It fails with ErrOther
 // where the daemon was started by a person, too.
 func Succeed(ctx context.Context, hub, version string) (release func(), err error) {
-	dir, err := userdir.Open(hub, nil)
+	dir, err := userdir.Open(hub)
 	if err != nil {
 		return nil, err
 	}
@@ -264,7 +264,6 @@ func SayStarted(out io.Writer) {
 
 // start runs a daemon, and returns when it listens. The daemon outlives this process.
 func start(ctx context.Context, command []string) error {
-	inheritNothing()
 	cmd := exec.Command(command[0], command[1:]...)
 	cmd.Env = slices.DeleteFunc(os.Environ(), func(entry string) bool {
 		name, _, _ := strings.Cut(entry, "=")

@@ -3,9 +3,16 @@
 package daemon
 
 import (
+	"bytes"
 	"errors"
+	"fmt"
 	"net"
+	"os"
+
+	"golang.org/x/sys/unix"
 )
+
+var errTraced = errors.New("a debugger has it")
 
 // endPeer ends the process at the other end of a Unix socket: the one that the kernel names.
 func endPeer(c net.Conn) error {
@@ -20,4 +27,33 @@ func endPeer(c net.Conn) error {
 	var ended error
 	err = raw.Control(func(fd uintptr) { ended = endPeerOf(int(fd)) })
 	return errors.Join(err, ended)
+}
+
+// endPeerOf relies on that the number of the process is nobody else's while the connection is there. It looks at the
+// connection again when it has the process, which on Linux is a descriptor of that.
+func endPeerOf(fd int) error {
+	pid, err := peerPID(fd)
+	switch {
+	case err != nil:
+		return err
+	case pid <= 1 || pid == os.Getpid(): // 0 is a process of another namespace
+		return fmt.Errorf("the kernel names process %d", pid)
+	}
+	process, err := os.FindProcess(pid)
+	if err != nil {
+		return err
+	}
+	defer process.Release()
+	if n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd)}}, 0); err != nil || n > 0 {
+		return err // the connection has ended, and so has the process
+	}
+	// macOS has no such file: a debugger is not noticed there.
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err == nil && !bytes.Contains(status, []byte("\nTracerPid:\t0\n")) {
+		return errTraced
+	}
+	if err := process.Kill(); !errors.Is(err, os.ErrProcessDone) {
+		return err
+	}
+	return nil
 }

@@ -25,7 +25,7 @@ type logFile struct {
 
 // LogPath is where the log of the daemon for a hub is.
 func LogPath(hub string) (string, error) {
-	dir, err := userdir.Open(hub, nil)
+	dir, err := userdir.Open(hub)
 	if err != nil {
 		return "", err
 	}

@@ -19,7 +19,7 @@ const listenTime = 100 * time.Millisecond
 
 // Wait returns when a daemon listens, or ctx ends. It costs nothing meanwhile: the system tells of a new socket.
 func Wait(ctx context.Context, hub string) error {
-	dir, err := userdir.Open(hub, nil)
+	dir, err := userdir.Open(hub)
 	if err != nil {
 		return err
 	}

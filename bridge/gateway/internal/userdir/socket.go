@@ -7,17 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"math/bits"
 	"net"
 	"os"
-	"sync"
-	"sync/atomic"
 )
 
 var (
-	// ErrNobody is what Dial returns when nobody listens.
+	// ErrNobody is what Dial fails with when nobody listens.
 	ErrNobody = errors.New("nobody listens")
-	// ErrPeer is what Dial returns when another user's process listens.
+	// ErrPeer is what Dial fails with when another user's process listens.
 	ErrPeer = errors.New("a process of another user listens")
 )
 
@@ -31,22 +28,29 @@ func (d *Dir) socketPath(name string) (string, error) {
 	return path, nil
 }
 
-// Listen listens on a socket, or fails with ErrHeld if a process does that already: who listens holds the lock
-// name+".lock" for as long, so that a socket whose lock is free is one that a dead process has left, and is replaced.
-// What is no socket of this user's is left as it is, and an error. Connections from processes of another user are
-// closed before they are seen, and logged.
+// A Listener accepts this user's processes. It is a net.Listener.
+type Listener struct {
+	*net.UnixListener
+	d    *Dir
+	name string
+	lock *Lock
+}
+
+// Listen listens on a socket, or fails with ErrHeld if a process does that already. A process that listens holds the lock
+// name+".lock": a socket whose lock is free was left by a dead process, and is replaced. Listen leaves anything else of
+// that name as it is, and fails.
 func (d *Dir) Listen(name string) (*Listener, error) {
 	path, err := d.socketPath(name)
 	if err != nil {
 		return nil, err
 	}
-	lock, err := d.TryLock(name + ".lock")
+	lock, err := d.tryLock(name + ".lock")
 	if err != nil {
 		return nil, err
 	}
 	l, err := d.listen(name, path)
 	if err != nil {
-		lock.Unlock()
+		lock.Remove()
 		return nil, err
 	}
 	l.SetUnlinkOnClose(false) // by its path, where the directory may be another one meanwhile
@@ -54,9 +58,10 @@ func (d *Dir) Listen(name string) (*Listener, error) {
 }
 
 func (d *Dir) listen(name, path string) (*net.UnixListener, error) {
-	if _, err := d.root.Lstat(d.name(name)); err == nil {
-		if err := d.checkSocket(name); err != nil {
-			return nil, err
+	if info, err := d.root.Lstat(d.name(name)); err == nil {
+		if info.Mode().Type() != fs.ModeSocket {
+			return nil, fmt.Errorf("%s is %s and not a socket: find out who put it there, and move it away", path,
+				kind(info.Mode()))
 		}
 		if err := d.root.Remove(d.name(name)); err != nil {
 			return nil, err
@@ -74,79 +79,35 @@ func (d *Dir) listen(name, path string) (*net.UnixListener, error) {
 	return l, nil
 }
 
-func (d *Dir) checkSocket(name string) error {
-	info, err := d.root.Lstat(d.name(name))
-	if err != nil {
-		return err
-	}
-	return d.check(name, info, fs.ModeSocket)
-}
-
-// A Listener accepts this user's processes. It is a net.Listener.
-type Listener struct {
-	*net.UnixListener
-	d       *Dir
-	name    string
-	lock    *Lock
-	refused atomic.Uint64
-	closed  sync.Once
-	err     error // of closing
-}
-
-// Accept waits for a process of this user.
+// Accept waits for a process of this user. It closes connections of processes of other users.
 func (l *Listener) Accept() (net.Conn, error) {
 	for {
 		c, err := l.AcceptUnix()
 		if err != nil {
 			return nil, err
 		}
-		if err := samePeer(c); err != nil {
-			c.Close()
-			// Whoever may do it once may do it in a loop.
-			if n := l.refused.Add(1); bits.OnesCount64(n) == 1 {
-				l.d.log.Warn("refused a process at this user's socket", "socket", l.d.full(l.name), "reason", err,
-					"count", n)
-			}
-			continue
+		if samePeer(c) == nil {
+			return c, nil
 		}
-		return c, nil
+		c.Close()
 	}
 }
 
-// Holds reports whether others still respect that this is who listens: see Lock.Holds.
-func (l *Listener) Holds() bool { return l.lock.Holds() }
-
-// Close ends the listening, removes the socket and releases the lock, in this order: the next one's socket is not
-// removed.
-func (l *Listener) Close() error { return l.close(l.lock.Unlock) }
-
-// Remove is Close, and removes the lock's file too: for the last one, who leaves nothing.
-func (l *Listener) Remove() error { return l.close(l.lock.Remove) }
-
-func (l *Listener) close(release func() error) error {
-	l.closed.Do(func() {
-		l.err = l.UnixListener.Close()
-		if !l.Holds() { // the file of that name is another one's
-			release = l.lock.Unlock
-		} else {
-			l.err = errors.Join(l.err, l.d.root.Remove(l.d.name(l.name)))
-		}
-		l.err = errors.Join(l.err, release())
-	})
-	return l.err
+// Remove ends the listening, and removes the socket and then the lock, unless they are another process's by now. It may be
+// called more than once.
+func (l *Listener) Remove() error {
+	l.UnixListener.Close()
+	var err error
+	if l.lock.holds() {
+		err = l.d.root.Remove(l.d.name(l.name))
+	}
+	return errors.Join(err, l.lock.Remove())
 }
 
-// Dial connects to a socket. It fails with ErrNobody or ErrPeer, with ctx's error, or with a sentence; nothing has been
-// sent then, nor is anything sent before the other end is known to be this user's.
+// Dial connects to a socket. It fails with ErrNobody or ErrPeer, with ctx's error, or with a sentence. It sends nothing.
 func (d *Dir) Dial(ctx context.Context, name string) (net.Conn, error) {
 	path, err := d.socketPath(name)
 	if err != nil {
-		return nil, err
-	}
-	switch err := d.checkSocket(name); {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("%w at %s", ErrNobody, path)
-	case err != nil:
 		return nil, err
 	}
 	var dialer net.Dialer

@@ -11,9 +11,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// nonblock opens what has become a FIFO since it was looked at, instead of waiting for its other end.
-const nonblock = syscall.O_NONBLOCK
-
 // maxSocketPath is sun_path without the byte that ends it: 107 bytes on Linux, 103 on macOS.
 const maxSocketPath = len(unix.RawSockaddrUnix{}.Path) - 1
 
@@ -29,8 +26,9 @@ func owner(info fs.FileInfo) (uid int, known bool) {
 	return int(s.Uid), true
 }
 
-// flock locks an open file, or fails with ErrHeld.
-func flock(f *os.File) error {
+// LockFile locks an open file, or fails with ErrHeld. The lock goes with the last descriptor of what was opened, so that a
+// child that inherits one holds it too.
+func LockFile(f *os.File) error {
 	raw, err := f.SyscallConn()
 	if err != nil {
 		return err

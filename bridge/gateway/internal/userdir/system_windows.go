@@ -11,7 +11,6 @@ import (
 )
 
 const (
-	nonblock      = 0
 	maxSocketPath = 107
 	errRefused    = windows.WSAECONNREFUSED
 )
@@ -22,7 +21,8 @@ func owner(fs.FileInfo) (uid int, known bool) { return 0, false }
 // else in.
 func peer(uintptr) (uid int, err error) { return os.Geteuid(), nil }
 
-func flock(f *os.File) error {
+// LockFile locks an open file, or fails with ErrHeld.
+func LockFile(f *os.File) error {
 	raw, err := f.SyscallConn()
 	if err != nil {
 		return err

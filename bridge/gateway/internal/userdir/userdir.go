@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -20,68 +19,45 @@ type Dir struct {
 	path   string
 	prefix string // of the names in it that are ours
 	root   *os.Root
-	log    *slog.Logger
 }
 
-// Path is where the directory is, unless Open says that it cannot be used: pagewire in the user's configuration
-// directory, which is $XDG_CONFIG_HOME, or what the system has instead.
-func Path() (string, error) {
+// Open makes the directory (mode 0700), or checks the one that is there: pagewire in the user's configuration directory,
+// which is $XDG_CONFIG_HOME, or what the system has instead. hub is the address where pages find the daemon, host and port:
+// those who say another one share nothing with us, as if they were on another machine. If others may look into a directory
+// of this user, Open closes it to them. It refuses any other directory that is not as it should be.
+func Open(hub string) (*Dir, error) {
 	config, err := os.UserConfigDir()
 	if err != nil {
-		return "", fmt.Errorf("find this user's configuration directory: %w; set it to a directory of yours", err)
+		return nil, fmt.Errorf("find this user's configuration directory: %w; set it to a directory of yours", err)
 	}
-	return filepath.Join(config, "pagewire"), nil
-}
-
-// Open makes the directory (mode 0700), or checks the one that is there. hub is the address where pages find the hub,
-// host and port: those who say another one share nothing with us, as if they were on another machine. One that is this
-// user's and that others may look into is closed to them, which log is told; any other that is not as it should be is
-// refused. log may be nil.
-func Open(hub string, log *slog.Logger) (*Dir, error) {
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
-	}
-	path, err := Path()
-	if err != nil {
-		return nil, err
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+	if err := os.MkdirAll(config, 0o700); err != nil {
 		return nil, fmt.Errorf("the user's configuration directory: %w", err)
 	}
+	path := filepath.Join(config, "pagewire")
 	if err := os.Mkdir(path, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, fmt.Errorf("the directory that this user's processes share: %w", err)
 	}
-	root, err := openChecked(path, log)
-	if err != nil {
-		return nil, err
-	}
-	return &Dir{path: path, prefix: prefix(hub), root: root, log: log}, nil
-}
-
-// openChecked opens a directory that is ours. What is done later is done below what was opened, so that it cannot be
-// exchanged.
-func openChecked(path string, log *slog.Logger) (*os.Root, error) {
 	before, err := os.Lstat(path)
 	if err != nil {
 		return nil, err
 	}
 	if !before.IsDir() {
-		return nil, fmt.Errorf(
-			"%s is %s and not a directory: move it away, or set XDG_CONFIG_HOME to another directory",
-			path, kind(before.Mode()))
+		return nil, fmt.Errorf("%s is %s and not a directory: move it away, or set XDG_CONFIG_HOME to another directory", path,
+			kind(before.Mode()))
 	}
+	// What is done later is done below what is opened, so that it cannot be exchanged.
 	root, err := os.OpenRoot(path)
 	if err != nil {
 		return nil, err
 	}
-	if err := checkDir(root, path, before, log); err != nil {
+	if err := check(root, path, before); err != nil {
 		root.Close()
 		return nil, err
 	}
-	return root, nil
+	return &Dir{path: path, prefix: prefix(hub), root: root}, nil
 }
 
-func checkDir(root *os.Root, path string, before fs.FileInfo, log *slog.Logger) error {
+func check(root *os.Root, path string, before fs.FileInfo) error {
 	info, err := root.Stat(".")
 	if err != nil {
 		return err
@@ -102,13 +78,17 @@ func checkDir(root *os.Root, path string, before fs.FileInfo, log *slog.Logger) 
 		if err := root.Chmod(".", 0o700); err != nil {
 			return fmt.Errorf("others may look into %s (its mode is %04o): %w; chmod 700 %s", path, mode, err, path)
 		}
-		log.Warn("others could look into the directory that this user's processes share; it is closed to them now",
-			"directory", path, "before", fmt.Sprintf("%04o", mode))
 	}
 	return nil
 }
 
-// Close ends the use of the directory. Connections go on; listeners and locks are to be closed before.
+// OwnedByUs reports whether a file is this user's, as far as the system knows owners.
+func OwnedByUs(info fs.FileInfo) bool {
+	uid, known := owner(info)
+	return !known || uid == os.Geteuid()
+}
+
+// Close ends the use of the directory. Connections go on; listeners and locks are to be removed before.
 func (d *Dir) Close() error { return d.root.Close() }
 
 // String is where the directory is.
@@ -127,24 +107,15 @@ func prefix(hub string) string {
 		hub = "127.0.0.1:" + port
 	}
 	sum := sha256.Sum256([]byte(hub + "\x00" + machine))
-	return hex.EncodeToString(sum[:4]) + "-"
+	return hex.EncodeToString(sum[:4])
 }
 
-// name is that of a file of ours. A name with a separator in it is a mistake of who wrote the call.
-func (d *Dir) name(name string) string {
-	if name == "" || strings.ContainsAny(name, `/\`) {
-		panic(fmt.Sprintf("userdir: %q is no name of a file", name))
-	}
-	return d.prefix + name
-}
+func (d *Dir) name(name string) string { return d.prefix + "-" + name }
 
 func (d *Dir) full(name string) string { return filepath.Join(d.path, d.name(name)) }
 
-// Path is where a file of ours is, or would be: one that is only opened by its path has a name that ends in its kind,
-// such as HASH.log.
-func (d *Dir) Path(kind string) string {
-	return filepath.Join(d.path, strings.TrimSuffix(d.prefix, "-")+"."+kind)
-}
+// Path is where a file of ours is, or would be, that is only opened by its path: HASH.log.
+func (d *Dir) Path(extension string) string { return filepath.Join(d.path, d.prefix+"."+extension) }
 
 // kind says in words what is in place of a file.
 func kind(mode fs.FileMode) string {
@@ -155,10 +126,6 @@ func kind(mode fs.FileMode) string {
 		return "a directory"
 	case fs.ModeSymlink:
 		return "a symbolic link"
-	case fs.ModeNamedPipe:
-		return "a FIFO"
-	case fs.ModeSocket:
-		return "a socket"
 	}
 	return "a device"
 }

@@ -319,6 +319,39 @@ func TestNextGatewayOnTheSamePipe(t *testing.T) {
 	r.bump(p)
 }
 
+// A tab that opens while a gateway dies waits for the page layer, which the next one gives it.
+func TestTabThatOpensWhileTheGatewayDies(t *testing.T) {
+	t.Parallel()
+	started, err := launched.Start(t.Context(), launched.Options{DebugPort: "0"}) // the port is the user's
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(started.Close)
+	r := &rig{kind: injected, t: t, site: serve(t, injected), log: testkit.LogOf(t, "the gateway"), browser: started,
+		user: dial(t, started.URL)}
+	r.uri = r.at("/state")
+	pipes := make(chan Conn, 1)
+	r.dial = func(ctx context.Context) (Conn, error) {
+		pipe, err := started.Pipe.Dial(ctx)
+		if err == nil {
+			pipes <- pipe
+		}
+		return pipe, err
+	}
+	r.attach()
+	for range 5 {
+		opened := make(chan string, 1)
+		go func() { opened <- r.user.create(r.at(r.path)) }()
+		testkit.Receive(t, "the gateway has the pipe", pipes).Close()
+		r.stop()
+		r.attach()
+		id := testkit.Receive(t, "a tab is opened", opened)
+		r.listed(r.uri)
+		r.user.send("", "Target.closeTarget", map[string]any{"targetId": id})
+		r.listed()
+	}
+}
+
 func TestPageThatUninstalls(t *testing.T) {
 	t.Parallel()
 	kinds(t, func(t *testing.T, k kind) {

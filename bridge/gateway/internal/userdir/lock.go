@@ -1,0 +1,79 @@
+//go:build !js
+
+package userdir
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+)
+
+// ErrHeld is what LockFile and Listen fail with when another process has the lock. It may be this one, too.
+var ErrHeld = errors.New("another process has it")
+
+// lockEvery is the pause between two attempts to have a lock: one costs three system calls.
+const lockEvery = 5 * time.Millisecond
+
+// A Lock is an empty file that one process at a time has locked. The kernel releases it when that process ends, however
+// it ends.
+type Lock struct {
+	d    *Dir
+	name string
+	f    *os.File
+}
+
+// tryLock takes a lock, or fails with ErrHeld.
+func (d *Dir) tryLock(name string) (*Lock, error) {
+	for {
+		f, err := d.root.OpenFile(d.name(name), os.O_RDWR|os.O_CREATE, 0o600)
+		if err == nil {
+			err = LockFile(f)
+		}
+		if err != nil {
+			f.Close()
+			return nil, fmt.Errorf("lock %s: %w", d.full(name), err)
+		}
+		if l := (&Lock{d, name, f}); l.holds() {
+			return l, nil
+		}
+		f.Close() // the process that had the lock before has removed the file: another one is made
+	}
+}
+
+// Lock waits for a lock until ctx ends.
+func (d *Dir) Lock(ctx context.Context, name string) (*Lock, error) {
+	for {
+		l, err := d.tryLock(name)
+		if !errors.Is(err, ErrHeld) {
+			return l, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, fmt.Errorf("%w: %w", err, context.Cause(ctx))
+		case <-time.After(lockEvery):
+		}
+	}
+}
+
+// holds reports whether other processes respect the lock: its file is still there.
+func (l *Lock) holds() bool {
+	locked, err := l.f.Stat()
+	if err != nil {
+		return false
+	}
+	there, err := l.d.root.Lstat(l.d.name(l.name))
+	return err == nil && os.SameFile(there, locked)
+}
+
+// Remove removes the lock's file, and releases the lock: a process that waits for it makes another. It may be called more
+// than once.
+func (l *Lock) Remove() error {
+	var err error
+	if l.holds() {
+		err = l.d.root.Remove(l.d.name(l.name))
+	}
+	l.f.Close()
+	return err
+}
