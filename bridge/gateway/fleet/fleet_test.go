@@ -5,12 +5,10 @@ package fleet
 import (
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"net"
 	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -33,10 +31,7 @@ func TestPageAndAgentAtTwoNodes(t *testing.T) {
 	}
 	a.Watch(app + "/doc")
 	b.Set(app+"/doc", "two")
-	a.Told(app + "/doc")
-	if got := a.Text(app + "/doc"); got != "two" {
-		t.Errorf("read %q", got)
-	}
+	a.Learns(app+"/doc", "two")
 	other := openAgent(t, nodes[2], bob)
 	if got := other.URIs(); len(got) != 0 {
 		t.Errorf("another user is shown %v", got)
@@ -109,79 +104,6 @@ func TestLargeContents(t *testing.T) {
 	}
 }
 
-// A touch that is lost is repaired by the next sum, also the last one.
-func TestTouchThatIsLost(t *testing.T) {
-	nodes := openFleet(t, 2)
-	b := openTab(t, nodes[0], alice, map[string]string{app + "/doc": "one"})
-	a := openAgent(t, nodes[1], alice)
-	a.Text(app + "/doc")
-	a.Watch(app + "/doc")
-	var lost atomic.Int64
-	lose(nodes[0], kindTouch, func() bool { return lost.Add(1) == 1 })
-	b.Set(app+"/doc", "two")
-	a.Told(app + "/doc")
-	// A sum that crosses the question has it asked once more.
-	if lost.Load() < 2 || nodes[0].Stats().Again < 1 || nodes[1].Stats().Gaps != 0 {
-		t.Errorf("%d touches, %+v", lost.Load(), nodes[0].Stats())
-	}
-}
-
-// So are a touch and the question that follows.
-func TestTouchAndQuestionThatAreLost(t *testing.T) {
-	nodes := openFleet(t, 2)
-	b := openTab(t, nodes[0], alice, map[string]string{app + "/doc": "one"})
-	a := openAgent(t, nodes[1], alice)
-	a.Text(app + "/doc")
-	a.Watch(app + "/doc")
-	var touches, questions atomic.Int64
-	lose(nodes[0], kindTouch, func() bool { return touches.Add(1) == 1 })
-	lose(nodes[1], kindAgain, func() bool { return questions.Add(1) == 1 })
-	b.Set(app+"/doc", "two")
-	a.Told(app + "/doc")
-	if got := a.Text(app + "/doc"); got != "two" || questions.Load() < 2 {
-		t.Errorf("it reads %q after %d questions", got, questions.Load())
-	}
-}
-
-// A frame that is lost, either way, and each word about a session: the agent holds the last state in the end.
-func TestFramesThatAreLost(t *testing.T) {
-	for kind := range kinds {
-		t.Run(kind, func(t *testing.T) {
-			t.Parallel()
-			nodes := openFleet(t, 2)
-			for _, n := range nodes {
-				var said atomic.Int64
-				drops := func(_ string, text []byte) bool {
-					is := kindOf(text)
-					if is != kind && (kind != kindAgain || is != kindTouch) {
-						return false
-					}
-					return said.Add(1) == 1 || rand.IntN(3) == 0
-				}
-				n.drops.Store(&drops)
-			}
-			b := openTab(t, nodes[0], alice, map[string]string{app + "/doc": "one"})
-			a := openAgent(t, nodes[1], alice)
-			testkit.Eventually(t, "the page is there", func() bool { return len(a.URIs()) == 1 })
-			a.Watch(app + "/doc")
-			for _, text := range []string{"two", "three"} {
-				b.Set(app+"/doc", text)
-				a.Reads(app+"/doc", text)
-			}
-			nodes[0].drops.Store(nil)
-			nodes[1].drops.Store(nil)
-			testkit.Eventually(t, "there is one session, and what is watched is watched at the page", func() bool {
-				return nodes[0].Stats().Cores == 1 && nodes[1].Stats().Sessions == 1 && b.Watches(app+"/doc")
-			})
-			for len(a.Updates) > 0 {
-				<-a.Updates
-			}
-			b.Set(app+"/doc", "four")
-			a.Told(app + "/doc")
-		})
-	}
-}
-
 // The node of a page dies, the page dials another: its agent is told of what has changed meanwhile, and of the next.
 func TestNodeThatDies(t *testing.T) {
 	nodes := openFleet(t, 3)
@@ -192,10 +114,7 @@ func TestNodeThatDies(t *testing.T) {
 	kill(nodes[0])
 	b.Set(app+"/doc", "two") // to nobody
 	b.dial(nodes[2])
-	a.Told(app + "/doc")
-	if got := a.Text(app + "/doc"); got != "two" {
-		t.Errorf("read %q", got)
-	}
+	a.Learns(app+"/doc", "two")
 	b.Set(app+"/doc", "three")
 	a.Told(app + "/doc")
 	testkit.Eventually(t, "the dead one is known to be dead", func() bool { return nodes[1].Stats().Nodes == 2 })
@@ -224,10 +143,7 @@ func TestDocumentWithTwoLinks(t *testing.T) {
 	a.Shows(app + "/doc")
 	a.Watch(app + "/doc")
 	b.Set(app+"/doc", "two")
-	a.Told(app + "/doc")
-	if got := a.Text(app + "/doc"); got != "two" {
-		t.Errorf("read %q", got)
-	}
+	a.Learns(app+"/doc", "two")
 	b.dial(nodes[0])
 	b.Set(app+"/doc", "three")
 	a.Reads(app+"/doc", "three")
@@ -501,10 +417,7 @@ func TestPartition(t *testing.T) {
 	for _, n := range nodes {
 		n.drops.Store(nil)
 	}
-	a.Told(app + "/doc")
-	if got := a.Text(app + "/doc"); got != "two" {
-		t.Errorf("read %q", got)
-	}
+	a.Learns(app+"/doc", "two")
 	b.Set(app+"/doc", "three")
 	a.Told(app + "/doc")
 }

@@ -58,9 +58,6 @@ type Options struct {
 	Lost    func()
 	// Log receives what happens. Default none.
 	Log *slog.Logger
-
-	// noGossip keeps servers from telling each other of the third. It is for tests that stand between them.
-	noGossip bool
 }
 
 // Alone reports whether there can be no other node.
@@ -228,7 +225,7 @@ func (o *Options) cluster(opts *server.Options) error {
 	}
 	opts.Cluster = server.ClusterOpts{
 		Name: "pagewire", Host: host, Port: n, Username: user, Password: o.Secret, AuthTimeout: 2, TLSTimeout: 2,
-		TLSConfig: mutual(o.TLS), Advertise: o.Advertise, NoAdvertise: o.noGossip, PoolSize: -1,
+		TLSConfig: mutual(o.TLS), Advertise: o.Advertise, PoolSize: -1,
 		PingInterval: routePing, MaxPingsOut: routePingsOut, ConnectRetries: 1 << 30,
 	}
 	if n == 0 {
