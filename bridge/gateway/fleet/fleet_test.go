@@ -3,6 +3,7 @@
 package fleet
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"net"
@@ -46,7 +47,7 @@ func TestPageAndAgentAtTwoNodes(t *testing.T) {
 	late.cut()
 	a.Shows(app+"/doc", app+"/other")
 	for _, n := range nodes {
-		if s := n.Stats(); s.Gaps+s.Again+s.Lost+s.Unsaid != 0 || len(s.Refused) != 0 {
+		if s := n.Stats(); s.Gaps+s.Lost+s.Unsaid != 0 || len(s.Refused) != 0 {
 			t.Errorf("without any trouble there was %+v", s)
 		}
 	}
@@ -226,7 +227,7 @@ func TestMessagesThatAreNone(t *testing.T) {
 	for _, text := range []string{"", "x", "beat", "open", "open x", "open x 1", "open x y z", "page x 1 1\nx",
 		"page x 99999999999999999999 1\n", "core x 1\n", "core " + n.id + " 1 1\n", "gone x\n", "has x",
 		"has x\ny z", "has x\n" + alice + " 0 x 7",
-		"pages x\n1 2 3\nx\n\n", "cores x\n1\n", "ask x\n\n\n", "touch x 1\n[]", "\n\n", "bye 1 x"} {
+		"pages x\n1 2 3\nx\n\n", "cores x\n1\n", "ask x\n\n\n", "\n\n", "bye 1 x"} {
 		n.tell(n.id, []byte(text))
 		n.post("pagewire.nodes", []byte(text))
 	}
@@ -478,5 +479,25 @@ func TestBudgetOfAUser(t *testing.T) {
 	}
 	if pause := tabs[1].page.Pause(); pause == 0 || pause > maxPause || tabs[2].page.Pause() != 0 {
 		t.Errorf("pauses of %v and %v", pause, tabs[2].page.Pause())
+	}
+}
+
+// A node that has just begun waits until it hears where the others are, and no longer than they take to say so.
+func TestNewNodeWaitsForTheOthers(t *testing.T) {
+	old := openNode(t, Options{URL: "http://127.0.0.1:1", Interval: 50 * time.Millisecond,
+		Bus: bus.Options{Cluster: "127.0.0.1:0"}})
+	if url, _, ok := old.URLOf(t.Context(), "none"); ok {
+		t.Errorf("a node that is not there is at %q", url)
+	}
+	// One that stays new for as long as the bus may take to connect the two.
+	begun := openNode(t, Options{Interval: testkit.Patience,
+		Bus: bus.Options{Cluster: "127.0.0.1:0", Join: []string{old.ClusterAddr()}}})
+	if url, _, ok := begun.URLOf(t.Context(), old.ID()); !ok || url != "http://127.0.0.1:1" {
+		t.Errorf("a node that is there is at %q: %v", url, ok)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, _, ok := begun.URLOf(ended, "none"); ok {
+		t.Error("a node that is not there is found")
 	}
 }

@@ -156,16 +156,8 @@ func (l *lossy) clean() {
 	})
 }
 
-// gaps is how many sessions have ended since something was lost.
-func (l *lossy) gaps() (sum int64) {
-	for _, n := range l.nodes {
-		sum += n.Stats().Gaps
-	}
-	return sum
-}
-
 // Whatever is lost, twice or with something else behind it: each agent ends with the last state, without asking again,
-// and nothing is left over. A touch that is lost ends no session. A kind that is new is among them.
+// and nothing is left over. A kind that is new is among them.
 func TestWhateverIsLost(t *testing.T) {
 	t.Parallel()
 	all := slices.Sorted(maps.Keys(kinds))
@@ -178,30 +170,20 @@ func TestWhateverIsLost(t *testing.T) {
 	}
 	rand.Shuffle(len(pairs), func(i, j int) { pairs[i], pairs[j] = pairs[j], pairs[i] })
 	some := 5
-	if given, err := strconv.Atoi(os.Getenv("FLEET_PAIRS")); err == nil { // all of them, 225, take 200 s
+	if given, err := strconv.Atoi(os.Getenv("FLEET_PAIRS")); err == nil { // all of them, 144, take 200 s
 		some = given
 	}
 	l := openLossy(t)
 	for _, lost := range slices.Concat(twice, pairs[:min(some, len(pairs))]) {
-		if lost[0] == kindAgain {
-			lost = append([]string{kindTouch}, lost...) // it is said when one was lost
-		}
-		began, gaps := time.Now(), l.gaps()
+		began := time.Now()
 		l.loser.lose(lost...)
 		for first := l.rounds; l.loser.left() > 0; {
 			if l.rounds == first+10 {
 				t.Fatalf("of %q, the last %d are said in no round", lost, l.loser.left())
 			}
 			l.round(lost...)
-			if lost[len(lost)-1] == kindAgain && l.loser.left() == 1 {
-				break // of the first no touch may follow
-			}
 		}
 		l.clean()
-		if !slices.ContainsFunc(lost, func(kind string) bool { return kind != kindTouch && kind != kindAgain }) &&
-			l.gaps() != gaps {
-			t.Errorf("%v have ended a session", lost)
-		}
 		if took := time.Since(began); took > 10*time.Second {
 			t.Logf("%v took %v", lost, took)
 		}

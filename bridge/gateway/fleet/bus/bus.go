@@ -14,6 +14,7 @@
 package bus
 
 import (
+	"cmp"
 	"bytes"
 	"crypto/rand"
 	"crypto/tls"
@@ -86,9 +87,7 @@ const (
 // Open connects to the bus. With an existing cluster that is down it succeeds, and goes on trying: Up says whether it
 // is there. An error says which option is wrong, or that the server does not come up.
 func Open(o Options) (*Bus, error) {
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	if o.Changed == nil {
 		o.Changed = func(bool) {}
 	}
