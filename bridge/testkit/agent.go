@@ -166,6 +166,20 @@ func (a *Agent) Silent() {
 	}
 }
 
+// Learns waits until it has been told of a change, and reads want then: it asks for nothing but for being told. It takes
+// each update that has come, of any URI.
+func (a *Agent) Learns(uri, want string) {
+	a.t.Helper()
+	got := ""
+	Eventually(a.t, fmt.Sprintf("the agent is told that %s reads %q", uri, want), func() bool {
+		for len(a.Updates) > 0 {
+			<-a.Updates
+			got, _ = a.Read(uri) // of a page that is away for a moment it is told again
+		}
+		return got == want
+	})
+}
+
 // Reads waits until a resource reads as want.
 func (a *Agent) Reads(uri, want string) {
 	a.t.Helper()

@@ -68,9 +68,7 @@ type Gate struct {
 
 // New returns a Gate.
 func New(o Options) *Gate {
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	return &Gate{o: o, refused: map[string]int64{}, said: map[string]time.Time{}}
 }
 

@@ -3,14 +3,13 @@
 package fleet
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"net"
 	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -33,10 +32,7 @@ func TestPageAndAgentAtTwoNodes(t *testing.T) {
 	}
 	a.Watch(app + "/doc")
 	b.Set(app+"/doc", "two")
-	a.Told(app + "/doc")
-	if got := a.Text(app + "/doc"); got != "two" {
-		t.Errorf("read %q", got)
-	}
+	a.Learns(app+"/doc", "two")
 	other := openAgent(t, nodes[2], bob)
 	if got := other.URIs(); len(got) != 0 {
 		t.Errorf("another user is shown %v", got)
@@ -51,7 +47,7 @@ func TestPageAndAgentAtTwoNodes(t *testing.T) {
 	late.cut()
 	a.Shows(app+"/doc", app+"/other")
 	for _, n := range nodes {
-		if s := n.Stats(); s.Gaps+s.Again+s.Lost+s.Unsaid != 0 || len(s.Refused) != 0 {
+		if s := n.Stats(); s.Gaps+s.Lost+s.Unsaid != 0 || len(s.Refused) != 0 {
 			t.Errorf("without any trouble there was %+v", s)
 		}
 	}
@@ -109,79 +105,6 @@ func TestLargeContents(t *testing.T) {
 	}
 }
 
-// A touch that is lost is repaired by the next sum, also the last one.
-func TestTouchThatIsLost(t *testing.T) {
-	nodes := openFleet(t, 2)
-	b := openTab(t, nodes[0], alice, map[string]string{app + "/doc": "one"})
-	a := openAgent(t, nodes[1], alice)
-	a.Text(app + "/doc")
-	a.Watch(app + "/doc")
-	var lost atomic.Int64
-	lose(nodes[0], kindTouch, func() bool { return lost.Add(1) == 1 })
-	b.Set(app+"/doc", "two")
-	a.Told(app + "/doc")
-	// A sum that crosses the question has it asked once more.
-	if lost.Load() < 2 || nodes[0].Stats().Again < 1 || nodes[1].Stats().Gaps != 0 {
-		t.Errorf("%d touches, %+v", lost.Load(), nodes[0].Stats())
-	}
-}
-
-// So are a touch and the question that follows.
-func TestTouchAndQuestionThatAreLost(t *testing.T) {
-	nodes := openFleet(t, 2)
-	b := openTab(t, nodes[0], alice, map[string]string{app + "/doc": "one"})
-	a := openAgent(t, nodes[1], alice)
-	a.Text(app + "/doc")
-	a.Watch(app + "/doc")
-	var touches, questions atomic.Int64
-	lose(nodes[0], kindTouch, func() bool { return touches.Add(1) == 1 })
-	lose(nodes[1], kindAgain, func() bool { return questions.Add(1) == 1 })
-	b.Set(app+"/doc", "two")
-	a.Told(app + "/doc")
-	if got := a.Text(app + "/doc"); got != "two" || questions.Load() < 2 {
-		t.Errorf("it reads %q after %d questions", got, questions.Load())
-	}
-}
-
-// A frame that is lost, either way, and each word about a session: the agent holds the last state in the end.
-func TestFramesThatAreLost(t *testing.T) {
-	for kind := range kinds {
-		t.Run(kind, func(t *testing.T) {
-			t.Parallel()
-			nodes := openFleet(t, 2)
-			for _, n := range nodes {
-				var said atomic.Int64
-				drops := func(_ string, text []byte) bool {
-					is := kindOf(text)
-					if is != kind && (kind != kindAgain || is != kindTouch) {
-						return false
-					}
-					return said.Add(1) == 1 || rand.IntN(3) == 0
-				}
-				n.drops.Store(&drops)
-			}
-			b := openTab(t, nodes[0], alice, map[string]string{app + "/doc": "one"})
-			a := openAgent(t, nodes[1], alice)
-			testkit.Eventually(t, "the page is there", func() bool { return len(a.URIs()) == 1 })
-			a.Watch(app + "/doc")
-			for _, text := range []string{"two", "three"} {
-				b.Set(app+"/doc", text)
-				a.Reads(app+"/doc", text)
-			}
-			nodes[0].drops.Store(nil)
-			nodes[1].drops.Store(nil)
-			testkit.Eventually(t, "there is one session, and what is watched is watched at the page", func() bool {
-				return nodes[0].Stats().Cores == 1 && nodes[1].Stats().Sessions == 1 && b.Watches(app+"/doc")
-			})
-			for len(a.Updates) > 0 {
-				<-a.Updates
-			}
-			b.Set(app+"/doc", "four")
-			a.Told(app + "/doc")
-		})
-	}
-}
-
 // The node of a page dies, the page dials another: its agent is told of what has changed meanwhile, and of the next.
 func TestNodeThatDies(t *testing.T) {
 	nodes := openFleet(t, 3)
@@ -192,10 +115,7 @@ func TestNodeThatDies(t *testing.T) {
 	kill(nodes[0])
 	b.Set(app+"/doc", "two") // to nobody
 	b.dial(nodes[2])
-	a.Told(app + "/doc")
-	if got := a.Text(app + "/doc"); got != "two" {
-		t.Errorf("read %q", got)
-	}
+	a.Learns(app+"/doc", "two")
 	b.Set(app+"/doc", "three")
 	a.Told(app + "/doc")
 	testkit.Eventually(t, "the dead one is known to be dead", func() bool { return nodes[1].Stats().Nodes == 2 })
@@ -224,10 +144,7 @@ func TestDocumentWithTwoLinks(t *testing.T) {
 	a.Shows(app + "/doc")
 	a.Watch(app + "/doc")
 	b.Set(app+"/doc", "two")
-	a.Told(app + "/doc")
-	if got := a.Text(app + "/doc"); got != "two" {
-		t.Errorf("read %q", got)
-	}
+	a.Learns(app+"/doc", "two")
 	b.dial(nodes[0])
 	b.Set(app+"/doc", "three")
 	a.Reads(app+"/doc", "three")
@@ -310,7 +227,7 @@ func TestMessagesThatAreNone(t *testing.T) {
 	for _, text := range []string{"", "x", "beat", "open", "open x", "open x 1", "open x y z", "page x 1 1\nx",
 		"page x 99999999999999999999 1\n", "core x 1\n", "core " + n.id + " 1 1\n", "gone x\n", "has x",
 		"has x\ny z", "has x\n" + alice + " 0 x 7",
-		"pages x\n1 2 3\nx\n\n", "cores x\n1\n", "ask x\n\n\n", "touch x 1\n[]", "\n\n", "bye 1 x"} {
+		"pages x\n1 2 3\nx\n\n", "cores x\n1\n", "ask x\n\n\n", "\n\n", "bye 1 x"} {
 		n.tell(n.id, []byte(text))
 		n.post("pagewire.nodes", []byte(text))
 	}
@@ -501,10 +418,7 @@ func TestPartition(t *testing.T) {
 	for _, n := range nodes {
 		n.drops.Store(nil)
 	}
-	a.Told(app + "/doc")
-	if got := a.Text(app + "/doc"); got != "two" {
-		t.Errorf("read %q", got)
-	}
+	a.Learns(app+"/doc", "two")
 	b.Set(app+"/doc", "three")
 	a.Told(app + "/doc")
 }
@@ -565,5 +479,25 @@ func TestBudgetOfAUser(t *testing.T) {
 	}
 	if pause := tabs[1].page.Pause(); pause == 0 || pause > maxPause || tabs[2].page.Pause() != 0 {
 		t.Errorf("pauses of %v and %v", pause, tabs[2].page.Pause())
+	}
+}
+
+// A node that has just begun waits until it hears where the others are, and no longer than they take to say so.
+func TestNewNodeWaitsForTheOthers(t *testing.T) {
+	old := openNode(t, Options{URL: "http://127.0.0.1:1", Interval: 50 * time.Millisecond,
+		Bus: bus.Options{Cluster: "127.0.0.1:0"}})
+	if url, _, ok := old.URLOf(t.Context(), "none"); ok {
+		t.Errorf("a node that is not there is at %q", url)
+	}
+	// One that stays new for as long as the bus may take to connect the two.
+	begun := openNode(t, Options{Interval: testkit.Patience,
+		Bus: bus.Options{Cluster: "127.0.0.1:0", Join: []string{old.ClusterAddr()}}})
+	if url, _, ok := begun.URLOf(t.Context(), old.ID()); !ok || url != "http://127.0.0.1:1" {
+		t.Errorf("a node that is there is at %q: %v", url, ok)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, _, ok := begun.URLOf(ended, "none"); ok {
+		t.Error("a node that is not there is found")
 	}
 }

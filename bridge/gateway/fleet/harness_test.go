@@ -176,12 +176,6 @@ func kill(n *Node) {
 	n.bus.Close()
 }
 
-// lose has a node's messages of a kind get lost, each once that what says so is true.
-func lose(n *Node, kind string, which func() bool) {
-	drops := func(_ string, text []byte) bool { return kindOf(text) == kind && which() }
-	n.drops.Store(&drops)
-}
-
 func kindOf(text []byte) string {
 	m, _ := parse(text)
 	return m.kind

@@ -19,9 +19,7 @@ const (
 	kindHas   = "has"
 	kindOpen  = "open"
 	kindPage  = "page"
-	kindTouch = "touch"
 	kindCore  = "core"
-	kindAgain = "again"
 	kindLeave = "leave"
 	kindGone  = "gone"
 	kindPages = "pages"
@@ -45,10 +43,10 @@ func init() { // what takes a message may say another
 		kindAsk: {take: (*Node).answerAsk}, kindHas: {take: (*Node).hasPages},
 		kindFound: {take: (*Node).hasFound},
 		// of a core, to the page's node
-		kindOpen: {take: (*Node).openCore}, kindCore: {take: (*Node).fromCore}, kindAgain: {take: (*Node).fromCore},
+		kindOpen: {take: (*Node).openCore}, kindCore: {take: (*Node).fromCore},
 		kindLeave: {take: (*Node).fromCore}, kindCores: {take: (*Node).compareCores},
 		// of a page, to the core's node
-		kindPage: {take: (*Node).fromPage}, kindTouch: {take: (*Node).fromPage}, kindGone: {take: (*Node).fromPage},
+		kindPage: {take: (*Node).fromPage}, kindGone: {take: (*Node).fromPage},
 		kindPages: {take: (*Node).comparePages},
 	}
 }
@@ -114,7 +112,7 @@ func head(kind, from string, session uint64, rest ...uint64) []byte {
 }
 
 // numbers are those of a line, 0 for what is none.
-func numbers(line string) (list [4]uint64) {
+func numbers(line string) (list [2]uint64) {
 	i := 0
 	for word := range strings.SplitSeq(line, " ") {
 		if i < len(list) {

@@ -3,6 +3,8 @@
 package fleet
 
 import (
+	"cmp"
+	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -61,40 +63,14 @@ type Options struct {
 }
 
 func (o Options) withDefaults() Options {
-	pick := func(v *int, def int) {
-		if *v == 0 {
-			*v = def
-		}
-	}
-	pick(&o.Pages, 100_000)
-	pick(&o.UserPages, 256)
-	pick(&o.UserMessages, defaultPace)
-	pick(&o.Users, 20_000)
-	pick(&o.OtherUsers, 1000)
-	if o.OfferedBytes == 0 {
-		o.OfferedBytes = 1 << 30
-	}
-	if o.UserBytes == 0 {
-		o.UserBytes = 64 << 20
-	}
-	if o.WaitingBytes == 0 {
-		o.WaitingBytes = 512 << 20
-	}
-	if o.Interval == 0 {
-		o.Interval = time.Second
-	}
-	if o.Idle == 0 {
-		o.Idle = 5 * time.Minute
-	}
-	if o.Version == "" {
-		o.Version = "0"
-	}
-	if o.Space == "" {
-		o.Space = "pagewire"
-	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	o.Version, o.Space = cmp.Or(o.Version, "0"), cmp.Or(o.Space, "pagewire")
+	o.Interval, o.Idle = cmp.Or(o.Interval, time.Second), cmp.Or(o.Idle, 5*time.Minute)
+	o.OfferedBytes, o.UserBytes = cmp.Or(o.OfferedBytes, 1<<30), cmp.Or(o.UserBytes, 64<<20)
+	o.WaitingBytes = cmp.Or(o.WaitingBytes, 512<<20)
+	o.Pages, o.UserPages = cmp.Or(o.Pages, 100_000), cmp.Or(o.UserPages, 256)
+	o.UserMessages = cmp.Or(o.UserMessages, defaultPace)
+	o.Users, o.OtherUsers = cmp.Or(o.Users, 20_000), cmp.Or(o.OtherUsers, 1000)
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	o.Gateway.Version, o.Gateway.Log = o.Version, nil // of a user's pages it would log the URLs
 	return o
 }
@@ -219,16 +195,28 @@ func (n *Node) Up() bool { return n.bus.Up() }
 // ClusterAddr is where other nodes find this one's server; "" where it listens nowhere.
 func (n *Node) ClusterAddr() string { return n.bus.ClusterAddr() }
 
-// URLOf is where a node's HTTP is reached; ok is false if it is not known to be alive, and dead closed when it is not
-// any more.
-func (n *Node) URLOf(id string) (url string, dead <-chan struct{}, ok bool) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	p := n.peers[id]
-	if p == nil {
-		return "", nil, false
+// URLOf is where a node's HTTP is reached; ok is false if the node is not known to be alive, and dead is closed when it
+// is not any more. A node that has just begun waits until it hears the other: it does not know yet where the others are,
+// and agents would end sessions that are alive.
+func (n *Node) URLOf(ctx context.Context, id string) (url string, dead <-chan struct{}, ok bool) {
+	for {
+		n.mu.Lock()
+		p := n.peers[id]
+		if p != nil {
+			url, dead = p.url, p.dead
+		}
+		n.mu.Unlock()
+		if p != nil || !n.isNew() {
+			return url, dead, p != nil
+		}
+		select {
+		case <-time.After(20 * time.Millisecond):
+		case <-ctx.Done():
+			return "", nil, false
+		case <-n.stop:
+			return "", nil, false
+		}
 	}
-	return p.url, p.dead, true
 }
 
 // Close takes the node off the bus. Its pages' transports are to be closed, and its agents served no more, before that.

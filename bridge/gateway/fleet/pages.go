@@ -59,9 +59,7 @@ type farCore struct {
 	began   time.Time
 	core    *relay.Core
 	sent    uint64 // frames
-	touched uint64 // frames of touches
 	heard   uint64
-	again   uint64 // the number of the last again that has come
 	left    bool
 	trail   trail
 }
@@ -240,15 +238,9 @@ func (p *Page) overdue() {
 }
 
 // toCore sends a core a frame. The page's lock is held.
-func (n *Node) toCore(c *relay.Core, frame []byte, touch bool) {
+func (n *Node) toCore(c *relay.Core, frame []byte) {
 	f := c.Owner.(*farCore)
 	f.page.user.messages.Reserve() // it may owe: Pause
-	if touch {
-		f.touched++
-		n.tell(f.node, head(kindTouch, n.id, f.session, f.touched), frame)
-		n.counts.touches.Add(1)
-		return
-	}
 	f.sent++
 	f.trail.answered(frame)
 	n.tell(f.node, head(kindPage, n.id, f.session, f.sent), frame)
@@ -342,10 +334,6 @@ func (n *Node) fromCore(m *message) {
 	case f.left || f.core == nil:
 	case m.kind == kindLeave:
 		f.end()
-	case m.kind == kindAgain:
-		n.counts.again.Add(1)
-		f.again = max(f.again, m.number(1))
-		f.core.Repeat()
 	case m.number(1) != f.heard+1:
 		f.gap()
 	default:
@@ -437,9 +425,7 @@ func (n *Node) sumCores() {
 			f.page.mu.Lock()
 			if !f.left && f.core != nil {
 				text = strconv.AppendUint(text, f.session, 10)
-				text = strconv.AppendUint(append(text, ' '), f.sent, 10)
-				text = strconv.AppendUint(append(text, ' '), f.touched, 10)
-				text = append(strconv.AppendUint(append(text, ' '), f.again, 10), '\n')
+				text = append(strconv.AppendUint(append(text, ' '), f.sent, 10), '\n')
 			}
 			f.page.mu.Unlock()
 		}

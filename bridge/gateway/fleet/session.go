@@ -29,13 +29,11 @@ type session struct {
 	state  atomic.Int32  // a sessionState
 	sent   atomic.Uint64 // frames, counted when they have been said
 
-	page    *gateway.Page // once it is attached
-	about   link.About
-	tab     string // by which the gateway knows it
-	heard   uint64 // frames
-	touches uint64
-	asked   uint64 // how often for the revisions of what is watched
-	trail   trail
+	page  *gateway.Page // once it is attached
+	about link.About
+	tab   string // by which the gateway knows it
+	heard uint64 // frames
+	trail trail
 }
 
 // A session's state only goes forward:
@@ -97,12 +95,6 @@ func (s *session) take(m *message) {
 	case s.is(ended):
 	case m.kind == kindGone:
 		s.gone(string(m.body))
-	case m.kind == kindTouch:
-		whole := m.number(1) == s.touches+1
-		if s.touches = m.number(1); !whole {
-			s.again()
-		}
-		s.receive(m.body)
 	case m.number(1) != s.heard+1:
 		s.gap()
 	default:
@@ -110,12 +102,6 @@ func (s *session) take(m *message) {
 		s.receive(m.body)
 		s.r.check()
 	}
-}
-
-// again asks for the revisions of what is watched: a touch was lost, or the last such question.
-func (s *session) again() {
-	s.asked++
-	s.r.node.tell(s.at.node, head(kindAgain, s.r.node.id, s.number, s.asked))
 }
 
 // gone follows the end of a session at the page's node.
@@ -340,13 +326,8 @@ func (n *Node) comparePages(m *message) {
 			continue
 		}
 		s.r.mailbox.post(func() {
-			switch {
-			case s.is(ended):
-			case of[1] > s.heard:
+			if !s.is(ended) && of[1] > s.heard {
 				s.gap()
-			case of[2] > s.touches || of[3] < s.asked:
-				s.touches = max(s.touches, of[2])
-				s.again()
 			}
 		})
 	}

@@ -11,7 +11,7 @@ import (
 
 // counts are what a node has done since Open.
 type counts struct {
-	said, unsaid, heard, touches, gaps, again, lost, pauses, has atomic.Int64
+	said, unsaid, heard, gaps, lost, pauses, has atomic.Int64
 
 	mu      sync.Mutex
 	refused map[string]int64
@@ -41,10 +41,10 @@ type Stats struct {
 	WaitingBytes int64
 	// BusLatency is how long the last beat took on the bus and back.
 	BusLatency time.Duration
-	// since Open: messages said, those that the bus did not take, and heard; of those said, with touches
+	// since Open: messages said, those that the bus did not take, and heard; touches in those said
 	Said, Unsaid, Heard, Touches int64
-	// since Open: sessions that something was lost of, touches that were said again, messages that were dropped
-	Gaps, Again, Lost int64
+	// since Open: sessions that something was lost of, messages that were dropped
+	Gaps, Lost int64
 	// since Open: how often a page was not heard for a while, because its user's pages said too much; and how many
 	// words there were about which pages other nodes have
 	Pauses, Has int64
@@ -76,9 +76,8 @@ func (n *Node) Stats() Stats {
 		p.mu.Unlock()
 	}
 	c := &n.counts
-	s.Said, s.Unsaid, s.Heard, s.Touches = c.said.Load(), c.unsaid.Load(), c.heard.Load(), c.touches.Load()
-	s.Gaps, s.Again, s.Lost = c.gaps.Load(), c.again.Load(), c.lost.Load()
-	s.Pauses, s.Has = c.pauses.Load(), c.has.Load()
+	s.Said, s.Unsaid, s.Heard, s.Touches = c.said.Load(), c.unsaid.Load(), c.heard.Load(), n.relay.Touches.Load()
+	s.Gaps, s.Lost, s.Pauses, s.Has = c.gaps.Load(), c.lost.Load(), c.pauses.Load(), c.has.Load()
 	c.mu.Lock()
 	s.Refused = maps.Clone(c.refused)
 	c.mu.Unlock()

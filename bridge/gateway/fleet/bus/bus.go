@@ -14,6 +14,7 @@
 package bus
 
 import (
+	"cmp"
 	"bytes"
 	"crypto/rand"
 	"crypto/tls"
@@ -58,9 +59,6 @@ type Options struct {
 	Lost    func()
 	// Log receives what happens. Default none.
 	Log *slog.Logger
-
-	// noGossip keeps servers from telling each other of the third. It is for tests that stand between them.
-	noGossip bool
 }
 
 // Alone reports whether there can be no other node.
@@ -89,9 +87,7 @@ const (
 // Open connects to the bus. With an existing cluster that is down it succeeds, and goes on trying: Up says whether it
 // is there. An error says which option is wrong, or that the server does not come up.
 func Open(o Options) (*Bus, error) {
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	if o.Changed == nil {
 		o.Changed = func(bool) {}
 	}
@@ -228,7 +224,7 @@ func (o *Options) cluster(opts *server.Options) error {
 	}
 	opts.Cluster = server.ClusterOpts{
 		Name: "pagewire", Host: host, Port: n, Username: user, Password: o.Secret, AuthTimeout: 2, TLSTimeout: 2,
-		TLSConfig: mutual(o.TLS), Advertise: o.Advertise, NoAdvertise: o.noGossip, PoolSize: -1,
+		TLSConfig: mutual(o.TLS), Advertise: o.Advertise, PoolSize: -1,
 		PingInterval: routePing, MaxPingsOut: routePingsOut, ConnectRetries: 1 << 30,
 	}
 	if n == 0 {

@@ -70,9 +70,7 @@ type Handler struct {
 
 // New returns a Handler.
 func New(o Options) *Handler {
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	limits := socket.Limits{Frames: frames, Unsent: cmp.Or(o.unsent, maxUnsent), Resumes: true}
 	return &Handler{Server: socket.NewServer(limits), o: o, most: maxStrangers}
 }

@@ -174,10 +174,7 @@ func TestPagesDialIn(t *testing.T) {
 	a.Shows(app + "/doc")
 	a.Watch(app + "/doc")
 	page.Set(app+"/doc", "two")
-	a.Told(app + "/doc")
-	if got := a.Text(app + "/doc"); got != "two" {
-		t.Errorf("read %q", got)
-	}
+	a.Learns(app+"/doc", "two")
 	p.agent("bob").Shows(app + "/bobs")
 	p.agent("carol").Shows()
 }

@@ -15,6 +15,7 @@
 package front
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -101,9 +102,7 @@ func New(o Options) (*Handler, error) {
 		u.Scheme != "https" && !weborigin.IsLoopback(o.PublicURL) {
 		return nil, fmt.Errorf("%q is not a public URL: it must be like https://live.example, without a path", o.PublicURL)
 	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	h := &Handler{o: o, mux: http.NewServeMux(), held: quota.New(maxHeld, maxHeldEach), names: append([]string{u.Hostname()}, o.Hosts...),
 		proxy: &http.Transport{DialContext: (&net.Dialer{Timeout: proxyTimeout}).DialContext, ForceAttemptHTTP2: true,
 			TLSClientConfig:     &tls.Config{RootCAs: o.Roots, MinVersion: tls.VersionTLS12},

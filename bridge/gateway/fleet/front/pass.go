@@ -48,7 +48,7 @@ func (h *Handler) pass(w http.ResponseWriter, r *http.Request, node, user string
 		request.Refuse(w, http.StatusBadRequest, "The body could not be read: "+err.Error(), "")
 		return
 	}
-	at, dead, alive := h.o.Node.AwaitURLOf(r.Context(), node)
+	at, dead, alive := h.o.Node.URLOf(r.Context(), node)
 	target, err := url.Parse(at)
 	if !alive || at == "" || err != nil || r.Header.Get(headerVia) != "" {
 		lost(w, request)

@@ -66,8 +66,7 @@ func (p *process) measure(w io.Writer) {
 	}{
 		{"pagewire_node_messages_said_total", s.Said}, {"pagewire_node_messages_unsaid_total", s.Unsaid},
 		{"pagewire_node_messages_heard_total", s.Heard}, {"pagewire_node_touches_total", s.Touches},
-		{"pagewire_node_gaps_total", s.Gaps}, {"pagewire_node_repeats_total", s.Again},
-		{"pagewire_node_lost_total", s.Lost}, {"pagewire_node_pauses_total", s.Pauses},
+		{"pagewire_node_gaps_total", s.Gaps}, {"pagewire_node_lost_total", s.Lost}, {"pagewire_node_pauses_total", s.Pauses},
 		{"pagewire_node_announcements_total", s.Has},
 	} {
 		metrics.WriteCounterUint64(w, c.name, uint64(c.value))

@@ -8,6 +8,7 @@
 package process
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -148,12 +149,8 @@ func (o *Options) started(listen, admin net.Listener, n *fleet.Node) {
 
 // check sets defaults, and refuses what makes no sense.
 func (o *Options) check() error {
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
-	if o.Drain == 0 {
-		o.Drain = DefaultDrain
-	}
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
+	o.Drain = cmp.Or(o.Drain, DefaultDrain)
 	host, _, err := net.SplitHostPort(o.Listen)
 	switch {
 	case err != nil:

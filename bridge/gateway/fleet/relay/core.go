@@ -18,15 +18,14 @@ type Core struct {
 	Owner any
 
 	r       *Relay
-	acts    bool             // it may know of the page's tools, and call them
-	out     wire.Text        // calls for the core: a JSON array without its end
-	touches bool             // out has touches alone
-	calls   map[uint32]*call // by the core's number
+	acts    bool                // it may know of the page's tools, and call them
+	out     wire.Text           // calls for the core: a JSON array without its end
+	pending map[uint32]*pending // by the core's number
 	left    bool
 }
 
-// A call is a read or a tool call of a core, until it ends it.
-type call struct {
+// A pending is a read or a tool call of a core, until the core ends it.
+type pending struct {
 	uri string // of a read that has not been answered; "" otherwise
 	end func()
 }
@@ -37,18 +36,18 @@ const maxCalls = 1024
 // Join adds a core. It is told at once, in two frames, what the page is, and what it offers. Where acts is not set that
 // is without its tools, which the core cannot call either.
 func (r *Relay) Join(owner any, acts bool) *Core {
-	c := &Core{Owner: owner, r: r, acts: acts, calls: map[uint32]*call{}}
+	c := &Core{Owner: owner, r: r, acts: acts, pending: map[uint32]*pending{}}
 	r.cores = append(r.cores, c)
-	c.say("hello").Raw(",").Int(link.Version).Raw(",").Str(r.opt.Build).Raw(",").Bytes(r.describe()).end()
+	c.say(call("hello").Int(link.Version).Raw(",").Str(r.opt.Build).Raw(",").Bytes(r.describe()))
 	c.flush()
 	for _, o := range r.offered() {
-		c.say("register").Raw(",").Str(o.descriptor).end()
+		c.say(call("register").Str(o.descriptor))
 	}
 	if r.tools != "" && acts {
-		c.say("setTools").Raw(",").Str(r.tools).end()
+		c.say(call("setTools").Str(r.tools))
 	}
 	if r.bye != "" {
-		c.say("bye").Raw(",").Raw(r.bye).end()
+		c.say(call("bye").Raw(r.bye))
 	}
 	if len(c.out) == 0 {
 		c.out = c.out.Raw("[")
@@ -78,25 +77,15 @@ func (c *Core) Leave() {
 	if len(r.cores) == 0 {
 		r.cores = nil
 	}
-	for _, call := range c.calls {
-		if call.end != nil {
-			call.end()
+	for _, p := range c.pending {
+		if p.end != nil {
+			p.end()
 		}
 	}
-	c.calls = nil
+	c.pending = nil
 	for uri := range r.watches {
 		r.unwatch(c, uri)
 	}
-}
-
-// Repeat says once more what the revisions of what the core watches are: a touch may have been lost on the way to it.
-func (c *Core) Repeat() {
-	for uri, w := range c.r.watches {
-		if w.active && slices.Contains(w.cores, c) {
-			c.touch(uri, w.revision)
-		}
-	}
-	c.flush()
 }
 
 // Receive takes a frame of the core. The error says what is no frame of a core: it is to leave.
@@ -163,40 +152,40 @@ func (c *Core) obey(said wire.Value) error {
 
 // ask is obey for what has the number of a call.
 func (c *Core) ask(id uint32, q *request) error {
-	done := func(call *call) func(link.Answer) {
-		return func(a link.Answer) { c.answer(id, call, a) }
+	done := func(p *pending) func(link.Answer) {
+		return func(a link.Answer) { c.answer(id, p, a) }
 	}
 	switch q.text(0) {
 	case "read":
-		return c.begin(id, q.text(3), func(call *call) {
-			_, call.end = c.r.peer.Read(q.text(2), q.text(3), q.text(4), done(call))
+		return c.begin(id, q.text(3), func(p *pending) {
+			_, p.end = c.r.peer.Read(q.text(2), q.text(3), q.text(4), done(p))
 		})
 	case "callTool":
 		unless, ok := conditions(q.text(4))
 		if !ok || !c.acts {
 			return errNoFrame
 		}
-		return c.begin(id, "", func(call *call) {
-			_, call.end = c.r.peer.CallTool(q.text(2), []byte(q.text(3)), unless, done(call),
+		return c.begin(id, "", func(p *pending) {
+			_, p.end = c.r.peer.CallTool(q.text(2), []byte(q.text(3)), unless, done(p),
 				func(members []byte) { c.progress(id, members) })
 		})
 	case "end":
-		if call := c.calls[id]; call != nil {
-			delete(c.calls, id)
-			call.end()
+		if p := c.pending[id]; p != nil {
+			delete(c.pending, id)
+			p.end()
 		}
 		return nil
 	}
 	return errNoFrame
 }
 
-func (c *Core) begin(id uint32, uri string, ask func(*call)) error {
-	if c.calls[id] != nil || len(c.calls) >= maxCalls {
+func (c *Core) begin(id uint32, uri string, ask func(*pending)) error {
+	if c.pending[id] != nil || len(c.pending) >= maxCalls {
 		return errNoFrame
 	}
-	call := &call{uri: uri}
-	c.calls[id] = call
-	ask(call)
+	p := &pending{uri: uri}
+	c.pending[id] = p
+	ask(p)
 	return nil
 }
 
@@ -233,14 +222,14 @@ func conditions(text string) (list []link.Seen, ok bool) {
 var statuses = map[bridge.Failure]int{bridge.ReadFailed: 1, bridge.InvalidContents: 2, link.Stale: 3}
 
 // answer passes a page's answer on. Of a page that is gone the core learns otherwise.
-func (c *Core) answer(id uint32, call *call, a link.Answer) {
-	call.uri = ""
+func (c *Core) answer(id uint32, p *pending, a link.Answer) {
+	p.uri = ""
 	switch {
 	case c.left || a.Gone:
 	case a.Failure == "":
 		c.flush()
 		frame := make(wire.Text, 0, len(a.Contents)+32).Raw("=").Int(int(id)).Raw(" ").Int(int(a.Revision)).Raw(" ")
-		c.r.opt.Send(c, frame.Bytes(a.Contents), false)
+		c.r.opt.Send(c, frame.Bytes(a.Contents))
 	default:
 		status, known := statuses[a.Failure]
 		if !known {
@@ -250,8 +239,8 @@ func (c *Core) answer(id uint32, call *call, a link.Answer) {
 		if a.Failure == link.Stale {
 			detail = listed(a.Stale)
 		}
-		c.say("complete").Raw(",").Int(int(id)).Raw(",").Int(status).Raw(",").Int(int(a.Revision)).Raw(",").
-			Str(detail).end()
+		c.say(call("complete").Int(int(id)).Raw(",").Int(status).Raw(",").Int(int(a.Revision)).Raw(",").
+			Str(detail))
 	}
 }
 
@@ -269,7 +258,7 @@ func listed(texts []string) string {
 
 func (c *Core) progress(id uint32, members []byte) {
 	if !c.left {
-		c.say("progress").Raw(",").Int(int(id)).Raw(",").Str("{" + string(members) + "}").end()
+		c.say(call("progress").Int(int(id)).Raw(",").Str("{" + string(members) + "}"))
 	}
 }
 
@@ -315,8 +304,8 @@ func (r *Relay) unwatch(c *Core, uri string) {
 
 // reads reports whether the core waits for what one of some URIs reads as.
 func (c *Core) reads(some func(uri string) bool) bool {
-	for _, call := range c.calls {
-		if call.uri != "" && some(call.uri) {
+	for _, p := range c.pending {
+		if p.uri != "" && some(p.uri) {
 			return true
 		}
 	}
@@ -324,56 +313,27 @@ func (c *Core) reads(some func(uri string) bool) bool {
 }
 
 func (c *Core) touch(uri string, revision int64) {
-	c.say("touch").Raw(",").Str(uri).Raw(",").Int(int(revision)).end()
-}
-
-// A saying is a call that is being written.
-type saying struct{ c *Core }
-
-// say begins a call. Touches have frames of their own.
-func (c *Core) say(name string) saying {
-	if touch := name == "touch"; touch != c.touches {
-		c.flush()
-		c.touches = touch
-	}
-	if len(c.out) == 0 {
-		c.out = c.out.Raw("[")
-	} else {
-		c.out = c.out.Raw(",")
-	}
-	c.out = c.out.Raw("[").Str(name)
-	return saying{c}
-}
-
-func (s saying) Raw(text string) saying {
-	s.c.out = s.c.out.Raw(text)
-	return s
-}
-
-func (s saying) Str(text string) saying {
-	s.c.out = s.c.out.Str(text)
-	return s
-}
-
-func (s saying) Int(n int) saying {
-	s.c.out = s.c.out.Int(n)
-	return s
-}
-
-func (s saying) Bytes(text []byte) saying {
-	s.c.out = s.c.out.Bytes(text)
-	return s
+	c.say(call("touch").Str(uri).Raw(",").Int(int(revision)))
 }
 
 // maxOut bounds what is written as one frame, but for its last call, in bytes: a page offers up to 20 MiB, twice that
 // as texts of JSON, and a message of the bus has 18.
 const maxOut = 1 << 20
 
-func (s saying) end() {
-	if s.c.out = s.c.out.Raw("]"); len(s.c.out) > maxOut {
-		s.c.flush()
+// say writes a call for the core, which misses its closing bracket.
+func (c *Core) say(text wire.Text) {
+	if len(c.out) == 0 {
+		c.out = c.out.Raw("[")
+	} else {
+		c.out = c.out.Raw(",")
+	}
+	if c.out = c.out.Bytes(text).Raw("]"); len(c.out) > maxOut {
+		c.flush()
 	}
 }
+
+// call begins the text of a call.
+func call(name string) wire.Text { return wire.Text("[").Str(name).Raw(",") }
 
 // flush sends what has been written as one frame.
 func (c *Core) flush() {
@@ -382,5 +342,5 @@ func (c *Core) flush() {
 	}
 	frame := c.out.Raw("]")
 	c.out = nil
-	c.r.opt.Send(c, frame, c.touches)
+	c.r.opt.Send(c, frame)
 }

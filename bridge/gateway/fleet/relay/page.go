@@ -65,7 +65,7 @@ func (r *pageSide) RegisterText(uri, descriptor string) error {
 	o.descriptor = strings.Clone(descriptor)
 	r.offers[uri] = o
 	for _, c := range r.cores {
-		c.say("register").Raw(",").Str(descriptor).end()
+		c.say(call("register").Str(descriptor))
 	}
 	return nil
 }
@@ -78,7 +78,7 @@ func (r *pageSide) Unregister(uri string) {
 	_ = (*Relay)(r).count(-int64(len(o.descriptor))) // there is room for less
 	delete(r.offers, uri)
 	for _, c := range r.cores {
-		c.say("unregister").Raw(",").Str(uri).end()
+		c.say(call("unregister").Str(uri))
 	}
 }
 
@@ -89,7 +89,7 @@ func (r *pageSide) SetToolsText(tools string) error {
 	r.tools = strings.Clone(tools)
 	for _, c := range r.cores {
 		if c.acts {
-			c.say("setTools").Raw(",").Str(tools).end()
+			c.say(call("setTools").Str(tools))
 		}
 	}
 	return nil
@@ -117,6 +117,7 @@ func (r *pageSide) Touch(uri string, revision int64) {
 		watches := func(o *watch) bool { return slices.Contains(o.cores, c) }
 		if w != nil && watches(w) || slices.ContainsFunc(wide, watches) || c.reads(touches) {
 			c.touch(uri, revision)
+			r.opt.Touches.Add(1)
 		}
 	}
 }
@@ -147,7 +148,7 @@ func (r *pageSide) Note(a link.About) {
 		changed = changed.Raw(`"focused":`).Int(int(a.Focused))
 	}
 	for _, c := range r.cores {
-		c.say("note").Raw(",").Bytes(changed).Raw("}").end()
+		c.say(call("note").Bytes(changed).Raw("}"))
 	}
 }
 
@@ -157,6 +158,6 @@ func (r *pageSide) Bye(gone bool) {
 		r.bye = "true"
 	}
 	for _, c := range r.cores {
-		c.say("bye").Raw(",").Raw(r.bye).end()
+		c.say(call("bye").Raw(r.bye))
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 
 	"github.com/pagewire/pagewire/bridge"
 	"github.com/pagewire/pagewire/bridge/gateway/internal/quota"
@@ -33,9 +34,10 @@ type Options struct {
 	AnyScheme bool
 	// Limits bound what the page may say.
 	Limits link.Limits
-	// Send takes a frame for a core: touch says that it has touches alone, which a later one repeats if it gets lost
-	// (Core.Repeat). It must not call the Relay.
-	Send func(to *Core, frame []byte, touch bool)
+	// Send takes a frame for a core. It must not call the Relay.
+	Send func(to *Core, frame []byte)
+	// Touches counts those that were said to cores.
+	Touches atomic.Int64
 	// Offered bounds what pages offer, by user: above it nothing more is registered.
 	Offered *quota.Quota
 }

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -31,7 +30,6 @@ type place struct {
 	page  *testkit.Page
 	quota *quota.Quota
 	began time.Time
-	lose  atomic.Bool // touches that are on their way to cores
 
 	mu    sync.Mutex
 	relay *Relay
@@ -84,10 +82,7 @@ func (p *place) do(out chan []byte, f func()) {
 }
 
 // send hands frames to the gateway that the core is, on a goroutine of that gateway's.
-func (p *place) send(to *Core, frame []byte, touch bool) {
-	if touch && p.lose.Load() {
-		return
-	}
+func (p *place) send(to *Core, frame []byte) {
 	to.Owner.(chan []byte) <- slices.Clone(frame)
 }
 
@@ -213,35 +208,8 @@ func TestTouchOfATemplate(t *testing.T) {
 	other.Told(app + "/item/8")
 	p.page.Post(`[["touch","` + app + `/search",9]]`)
 	one.Told(app + "/search?q=x")
-	p.lose.Store(true)
-	p.page.Touch(app + "/item/{id}")
-	p.lose.Store(false)
-	p.mu.Lock()
-	h1.core.Repeat()
-	p.mu.Unlock()
-	one.Told(app+"/item/7", app+"/search?q=x") // of which its core knows no revision
 	one.Silent()
 	other.Silent()
-}
-
-// A touch that is lost on its way is said again.
-func TestRepeat(t *testing.T) {
-	p := openPlace(t, map[string]string{app + "/doc": "one"})
-	h := p.join(true)
-	a := p.agent(h)
-	a.Text(app + "/doc")
-	a.Watch(app + "/doc")
-	p.lose.Store(true)
-	p.page.Set(app+"/doc", "two")
-	a.Silent()
-	p.lose.Store(false)
-	for range 3 { // it is news once
-		p.mu.Lock()
-		h.core.Repeat()
-		p.mu.Unlock()
-	}
-	a.Told(app + "/doc")
-	a.Silent()
 }
 
 // Who may only read is told of no tool, and runs none.
@@ -334,7 +302,7 @@ func TestFramesThatAreNone(t *testing.T) {
 // What a page offers comes in frames that a message of the bus has room for, in order, however much it is.
 func TestMuchThatIsOffered(t *testing.T) {
 	var frames [][]byte
-	r := New(0, "user", app, &Options{Build: "1", Offered: quota.New(1<<30, 1<<30), Send: func(_ *Core, frame []byte, _ bool) {
+	r := New(0, "user", app, &Options{Build: "1", Offered: quota.New(1<<30, 1<<30), Send: func(_ *Core, frame []byte) {
 		frames = append(frames, frame)
 	}})
 	say := func(frame string) {

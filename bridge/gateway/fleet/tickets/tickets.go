@@ -12,9 +12,11 @@
 package tickets
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -114,12 +116,8 @@ type issuer struct {
 // New returns a Verifier, with the keys that are there: those at URLs that do not answer are fetched later. An error
 // says what is wrong with Options, or with a file.
 func New(o Options) (*Verifier, error) {
-	if o.Client == nil {
-		o.Client = &http.Client{Timeout: 5 * time.Second, CheckRedirect: stay}
-	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	o.Client = cmp.Or(o.Client, &http.Client{Timeout: 5 * time.Second, CheckRedirect: stay})
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	if o.now == nil {
 		o.now = time.Now
 	}
@@ -134,9 +132,7 @@ func New(o Options) (*Verifier, error) {
 		if v.issuers[i.Issuer] != nil {
 			return nil, fmt.Errorf("issuer %q is there twice", i.Issuer)
 		}
-		if i.Tenant == "" {
-			i.Tenant = i.Issuer
-		}
+		i.Tenant = cmp.Or(i.Tenant, i.Issuer)
 		if strings.Contains(i.Tenant, "\x00") {
 			return nil, fmt.Errorf("issuer %q: a tenant's name has no zero byte: UserOf sets it off from the subject with one",
 				i.Issuer)
@@ -239,11 +235,7 @@ func scp(token jwt.Token) (scopes []string) {
 
 // verify does what both have in common.
 func (v *Verifier) verify(ctx context.Context, text, use string) (c Claim, token jwt.Token, err error) {
-	i, err := v.issuerOf(text, use)
-	if err != nil {
-		return c, nil, err
-	}
-	kid, err := algorithmOf(text, i.Algorithms)
+	i, kid, err := v.issuerOf(text, use)
 	if err != nil {
 		return c, nil, err
 	}
@@ -268,36 +260,25 @@ func (v *Verifier) verify(ctx context.Context, text, use string) (c Claim, token
 	return c, token, v.valid(token, use)
 }
 
-// issuerOf is who says that the token is its own: nothing of it is verified.
-func (v *Verifier) issuerOf(text, use string) (*issuer, error) {
+// issuerOf is the issuer whose token it claims to be, and the name of its key: nothing of it is verified.
+func (v *Verifier) issuerOf(text, use string) (i *issuer, kid string, err error) {
 	if len(text) > maxToken {
-		return nil, refusal("size", fmt.Sprintf("the token has %d bytes; the limit is %d", len(text), maxToken))
+		return nil, "", refusal("size", fmt.Sprintf("the token has %d bytes; the limit is %d", len(text), maxToken))
 	}
-	claimed, err := jwt.ParseInsecure([]byte(text))
-	if err != nil || strings.Count(text, ".") != 2 {
-		return nil, refusal("malformed", "this is no token")
+	var claimed struct{ Iss string }
+	message, err := jws.Parse([]byte(text), jws.WithCompact())
+	if err != nil || len(message.Signatures()) != 1 || json.Unmarshal(message.Payload(), &claimed) != nil {
+		return nil, "", refusal("malformed", "this is no token")
 	}
-	name, _ := claimed.Issuer()
-	i := v.issuers[name]
-	if i == nil || !slices.Contains(i.For, use) {
-		return nil, refusal("issuer", "the token's issuer is not one whose tokens for "+use+" are taken")
-	}
-	return i, nil
-}
-
-// algorithmOf refuses a token whose algorithm is not one of a list, and returns the name of its key.
-func algorithmOf(text string, allowed []string) (kid string, err error) {
-	message, err := jws.Parse([]byte(text))
-	if err != nil || len(message.Signatures()) != 1 {
-		return "", refusal("malformed", "this is no token")
+	if i = v.issuers[claimed.Iss]; i == nil || !slices.Contains(i.For, use) {
+		return nil, "", refusal("issuer", "the token's issuer is not one whose tokens for "+use+" are taken")
 	}
 	header := message.Signatures()[0].ProtectedHeaders()
-	alg, _ := header.Algorithm()
-	if !slices.Contains(allowed, alg.String()) {
-		return "", refusal("algorithm", "the token is signed in a way that is not taken from its issuer")
+	if alg, _ := header.Algorithm(); !slices.Contains(i.Algorithms, alg.String()) {
+		return nil, "", refusal("algorithm", "the token is signed in a way that is not taken from its issuer")
 	}
 	kid, _ = header.KeyID()
-	return kid, nil
+	return i, kid, nil
 }
 
 // valid looks at what every token must say.

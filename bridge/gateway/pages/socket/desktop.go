@@ -3,6 +3,7 @@
 package socket
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -62,9 +63,7 @@ type Handler struct {
 
 // New returns a Handler that attaches pages to g.
 func New(g *gateway.Gateway, o Options) *Handler {
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	if o.Refused == nil {
 		o.Refused = func(string, *http.Request) {}
 	}
