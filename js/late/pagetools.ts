@@ -21,6 +21,7 @@ import {
   warn,
 } from "./intrinsics.ts";
 import { describe } from "./reads.ts";
+import { failure } from "./refusal.ts";
 import type { FreshState } from "../pagewire.d.ts";
 import type { Revisions } from "./revisions.ts";
 import type { Early, RegisteredTool, Tooling } from "../page/shared.ts";
@@ -219,5 +220,3 @@ const isContent = (content: unknown): boolean => {
   for (let i = 0; i < content.length; i++) if (typeof content[i]?.type !== "string") return false;
   return true;
 };
-
-const failure = (text: string) => ({ isError: true, content: [{ type: "text", text }] });

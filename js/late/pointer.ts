@@ -1,21 +1,25 @@
-/** JSON Pointers (RFC 6901): a part of a JSON text. What is wrong is said in words that an agent may see. */
+/**
+ * JSON Pointers (RFC 6901): a part of a JSON text. The gateway's tool has the same (bridge/gateway/live/delta), with the
+ * vectors that both are tested by.
+ */
 import { isArray } from "./binary.ts";
 import { isObject } from "../page/basics.ts";
 import { exec, parse, stringify } from "./intrinsics.ts";
+import { refuse } from "./refusal.ts";
 
 const { hasOwn, keys } = Object;
 /** Names of an object that an error lists. */
 const maxNames = 20;
 
-/** The JSON text of what a pointer points to in a JSON text, or why there is none. */
-export function partOf(text: string, pointer: string): { readonly text: string } | { readonly why: string } {
+/** The JSON text of what a pointer points to in a JSON text. */
+export function partOf(text: string, pointer: string): string {
   let value: unknown;
   try {
     value = parse(text);
   } catch {
-    return { why: "it is not JSON, so it has no pointer" };
+    refuse("it is not JSON, so it has no pointer");
   }
-  if (pointer && pointer[0] !== "/") return { why: `the pointer '${pointer}' does not begin with /` };
+  if (pointer && pointer[0] !== "/") refuse(`the pointer '${pointer}' does not begin with /`);
   for (let at = 0; at < pointer.length; ) {
     let token = "";
     for (at++; at < pointer.length && pointer[at] !== "/"; at++) {
@@ -25,10 +29,10 @@ export function partOf(text: string, pointer: string): { readonly text: string }
     const known = isArray(value)
       ? exec(/^(0|[1-9]\d*)$/, token) && +token < value.length
       : isObject(value) && hasOwn(value, token);
-    if (!known) return { why: `there is nothing at '${token}' of '${pointer}': ${holds(value)}` };
+    if (!known) refuse(`there is nothing at '${token}' of '${pointer}': ${holds(value)}`);
     value = (value as { [name: string]: unknown })[token];
   }
-  return { text: stringify(value) };
+  return stringify(value);
 }
 
 function holds(value: unknown): string {

@@ -13,6 +13,14 @@ const maxKeys = 20_000;
 
 const { max, random } = Math;
 
+/** The keys that have changed, and whether the list has. */
+export interface Changes {
+  readonly updated: readonly string[];
+  readonly listChanged?: boolean;
+}
+
+export const isTemplate = (key: string): boolean => exec(/\{/, key) !== null;
+
 export type Revisions = ReturnType<typeof revisionsOf>;
 
 export function revisionsOf(shared: typeof Shared) {
@@ -44,18 +52,28 @@ export function revisionsOf(shared: typeof Shared) {
       forget();
     },
     now: () => count,
-    /** The revision of a key, or of the list. */
-    at: (key: string) => max(changes.get(key) ?? 0, floor),
+    at,
     /** Whether a change of the key has been told, so that there may be something to wait for. */
     knows: (key: string) => changes.has(key),
-    each: (visit: (key: string) => void) => changes.forEach((_, key) => visit(key)),
-    floor: () => floor,
+    /** What has changed since a revision: of `keys`, or of all, and the list, if there are none. */
+    since(from: number, keys: readonly string[]): Changes | undefined {
+      const updated: string[] = [];
+      const look = (key: string) => {
+        if (key && at(key) > from) updated[updated.length] = key;
+      };
+      for (let i = 0; i < keys.length; i++) look(keys[i]!);
+      const all = !keys.length;
+      if (all) changes.forEach((_, key) => look(key));
+      if (all && floor > from) entries.forEach((_, key) => changes.has(key) || look(key));
+      const listChanged = all && at("") > from;
+      return updated.length || listChanged ? { updated, ...(listChanged && { listChanged }) } : undefined;
+    },
     /**
      * The revision of whatever answers for a URI: its own, and that of the template or resource that takes its
      * parameters.
      */
     of(uri: string): number {
-      let latest = max(changes.get(uri) ?? 0, floor);
+      let latest = at(uri);
       if (entries.has(uri)) return latest;
       changes.forEach((revision, key) => {
         if (revision > latest && covers(key, uri)) latest = revision;
@@ -64,13 +82,24 @@ export function revisionsOf(shared: typeof Shared) {
     },
     /** Whether more than one URI is answered for under a key: it is a template, or takes parameters. */
     isWide,
-    /** Whether what is registered under a key may answer for a URI, as far as its beginning says. */
-    covers,
+    /** Whether a template, or a resource that takes parameters, may answer for a URI, as far as its beginning says. */
+    mayAnswer(uri: string): boolean {
+      let may = false;
+      entries.forEach((_, key) => {
+        may ||= covers(key, uri);
+      });
+      return may;
+    },
   };
+
+  /** The revision of a key, or with "" of the list. */
+  function at(key: string): number {
+    return max(changes.get(key) ?? 0, floor);
+  }
 
   function isWide(key: string): boolean {
     const entry = entries.get(key);
-    return entry !== undefined && (exec(/\{/, key) !== null || exec(/"uriSchema":/, entry.descriptor) !== null);
+    return entry !== undefined && (isTemplate(key) || exec(/"uriSchema":/, entry.descriptor) !== null);
   }
 
   function covers(key: string, uri: string): boolean {

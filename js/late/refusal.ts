@@ -1,0 +1,12 @@
+/** How a tool fails: MCP's result with `isError`, in words that the agent may see. */
+
+/** A failure in our own words. */
+export class Refusal {
+  constructor(readonly words: string) {}
+}
+
+export const refuse = (words: string): never => {
+  throw new Refusal(words);
+};
+
+export const failure = (text: string): object => ({ isError: true, content: [{ type: "text", text }] });

@@ -1,0 +1,45 @@
+/** The calls of resources_wait: each waits until something has changed, its time is over, or it is aborted. */
+import { listen, microtask, SafeMap, SafePromise, unlisten } from "./intrinsics.ts";
+import type { Changes, Revisions } from "./revisions.ts";
+
+const { setTimeout, clearTimeout } = globalThis;
+
+export function resourceWaits(revisions: Revisions) {
+  /** The calls that wait: each looks whether something has changed for it. */
+  const waiting = new SafeMap<number, () => void>();
+  let last = 0;
+  /** They look when the turn ends, since all that changes within a turn is one answer. */
+  let due = false;
+
+  const look = () => {
+    due = false;
+    waiting.forEach((each) => each());
+  };
+
+  return {
+    look,
+    lookSoon(): void {
+      if (due || !waiting.size) return;
+      due = true;
+      microtask(look);
+    },
+    /** What has changed since the revision `from`: of `keys`, or of all if there are none. */
+    async wait(keys: readonly string[], from: number, ms: number, signal: AbortSignal): Promise<Changes> {
+      const changed = () => revisions.since(from, keys);
+      if (!changed())
+        await new SafePromise<void>((done) => {
+          const id = ++last;
+          const end = () => {
+            waiting.delete(id);
+            clearTimeout(timer);
+            unlisten(signal, "abort", end);
+            done();
+          };
+          const timer = setTimeout(end, ms);
+          waiting.set(id, () => changed() && end());
+          listen(signal, "abort", end);
+        });
+      return changed() ?? { updated: [] };
+    },
+  };
+}
