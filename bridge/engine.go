@@ -18,7 +18,7 @@ type Engine struct {
 	// restricted is how many ports do not see all.
 	restricted int
 
-	watches map[string]*watch // URI -> its watch, while somebody subscribes to it
+	watches map[string]*watch // by URI, while there are subscriptions to it
 	// watches that a template or a resource with parameters answers for; under nil those that nothing answers for
 	wide map[*resource.Entry][]*watch
 
@@ -40,10 +40,10 @@ type Engine struct {
 	queue queue
 	stats Stats
 
-	capabilities, serverInfo, modernMeta wire.Text // JSON that every session is told, made once
+	capabilities, serverInfo, modernMeta wire.Text // JSON that every session gets, written once
 }
 
-// New returns an engine for a home.
+// New returns an engine for a host.
 func New(o Options, host Host) *Engine {
 	o = o.withDefaults()
 	e := &Engine{
