@@ -16,7 +16,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/serve"
 )
 
-// A configuration is what config was asked for.
+// A configuration is one run of config.
 type configuration struct {
 	cmd    *cobra.Command
 	client client
@@ -69,7 +69,7 @@ func configCommand() *cobra.Command {
 	return cmd
 }
 
-// check finds what is wrong with the command line.
+// check checks the command line.
 func (c *configuration) check(name string) error {
 	i := slices.IndexFunc(clients, func(c client) bool { return c.name == name })
 	if i < 0 {
@@ -293,7 +293,7 @@ func (c *configuration) do(s *setup, order int) (changed bool, err error) {
 	return len(names) > 0, err
 }
 
-// checkHTTP finds what is wrong with --http for a client, and with flags of serve beside it.
+// checkHTTP checks --http for a client, and finds flags of serve, which contradict it.
 func (c client) checkHTTP(addr string, flags []string) error {
 	switch _, err := address("http", addr); {
 	case err != nil:
@@ -306,7 +306,8 @@ func (c client) checkHTTP(addr string, flags []string) error {
 	return nil
 }
 
-// parseServe parses flags of what a client will start: a mistake shows here, and not in that client's log.
+// parseServe parses the flags of the server that a client will start: a mistake shows here instead of in that client's
+// log.
 func parseServe(args []string) (*serveFlags, error) {
 	o := new(serveFlags)
 	cmd := serveInto(o)
