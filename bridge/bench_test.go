@@ -8,7 +8,7 @@ import (
 	"github.com/pagewire/pagewire/bridge"
 )
 
-// quiet is a home that does nothing but count.
+// quiet is a host that does nothing but count.
 type quiet struct {
 	sent int
 	call bridge.CallID
@@ -54,7 +54,7 @@ func subscribers(b *testing.B, e *bridge.Engine, q *quiet, n int) {
 	}
 }
 
-// A read from the agent's message to the answer: decoding, the home's call, encoding.
+// A read from the agent's message to the answer: decoding, the host's call, encoding.
 func BenchmarkRead(b *testing.B) {
 	e, q := bench(b, 10)
 	must(b, e.Open(0, 1))

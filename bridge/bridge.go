@@ -5,29 +5,29 @@ import (
 	"github.com/pagewire/pagewire/bridge/wire"
 )
 
-// A Time is a number of milliseconds on the home's clock, which must not go back: performance.now in a page, the
+// A Time is a number of milliseconds on the host's clock, which must not go back: performance.now in a page, the
 // time since start in a process.
 type Time = coalesce.Time
 
-// A PortID names a port: one MCP session. The home chooses it, and never uses it twice.
+// A PortID names a port: one MCP session. The host chooses it, and never uses it twice.
 type PortID uint32
 
-// A CallID names a question of the engine to its home. It is never 0.
+// A CallID names a question of the engine to its host. It is never 0.
 type CallID uint32
 
-// A Host is what the engine asks of its home. Its methods are called from within the engine's own, one after the
+// A Host is what the engine asks of its host. Its methods are called from within the engine's own, one after the
 // other, and may call the engine again: what that brings about is queued behind what is under way, never nested.
 // They must not block. Byte slices are the engine's again when the call returns.
 type Host interface {
 	// Send hands over one message for a port.
 	Send(to PortID, m Message)
-	// Read asks what a resource reads as. The home answers with Complete, now or later, unless End comes first.
+	// Read asks what a resource reads as. The host answers with Complete, now or later, unless End comes first.
 	Read(call CallID, r Request)
-	// End says that the engine needs nothing more of a call: the home aborts what still runs for it and drops what it
+	// End says that the engine needs nothing more of a call: the host aborts what still runs for it and drops what it
 	// holds for it. It comes once for every question that has a call, after the answers that use its contents have been
 	// sent.
 	End(call CallID)
-	// Watched says that the first watcher of a URI came, or that the last one left. A home may use it to produce
+	// Watched says that the first watcher of a URI came, or that the last one left. A host may use it to produce
 	// changes only while somebody listens.
 	Watched(uri string, on bool)
 }
@@ -38,7 +38,7 @@ type Message struct {
 	Head []byte
 	// Call, if it is not 0, is the read or tool call whose contents belong between Head and Tail.
 	Call CallID
-	// Contents is what Complete was given for Call: nil if the home holds the contents itself.
+	// Contents is what Complete was given for Call: nil if the host holds the contents itself.
 	Contents []byte
 	Tail     []byte
 }
@@ -53,7 +53,7 @@ func (m Message) AppendTo(dst []byte) []byte {
 // and one of each of its listens. Notify tells a single port of a change.
 type SubscriptionHost interface {
 	Host
-	// Subscribe asks whether a port may subscribe. The home answers with Complete, now or later, unless End comes
+	// Subscribe asks whether a port may subscribe. The host answers with Complete, now or later, unless End comes
 	// first: the zero Result is consent, a Failure refuses. A legacy agent that is refused gets an error, a listen an
 	// acknowledgement without the URI.
 	Subscribe(call CallID, port PortID, uri string)
@@ -69,7 +69,7 @@ type WatchHost interface {
 	Changed(uri string)
 }
 
-// A Request is a read that the engine asks of its home.
+// A Request is a read that the engine asks of its host.
 type Request struct {
 	// Key is the URI or template that the resource was registered under.
 	Key string
@@ -84,11 +84,11 @@ type Request struct {
 // Unsubscribe it is consent.
 type Result struct {
 	// Contents is the JSON text of MCP's contents, an array of one or more, or of a tool's result, an object that is
-	// not empty; anything else is InvalidContents. It must not change any more. A home that keeps it out of the engine
+	// not empty; anything else is InvalidContents. It must not change any more. A host that keeps it out of the engine
 	// leaves it nil and says Size: it then puts the contents (of a tool's result the members, without the braces) into
 	// the messages itself.
 	Contents []byte
-	// Sound says that whoever hands Contents over has checked that they are such JSON text.
+	// Sound says that the caller has checked Contents to be such JSON text.
 	Sound bool
 	// Size is the length of the contents' JSON text. It is taken from Contents where that is set.
 	Size int
@@ -101,11 +101,11 @@ type Result struct {
 // A Failure is a way for a read to fail. Its text is the data.reason that agents see.
 type Failure string
 
-// What a home may say of a failed read; the engine's own reasons are in errors.go.
+// What a host may say of a failed read; the engine's own reasons are in errors.go.
 const (
 	ReadFailed      Failure = "read_failed"      // it threw, or could not be done
 	InvalidContents Failure = "invalid_contents" // it returned something else than contents
-	NotFound        Failure = "not_found"        // of a home that forwards reads, or has unlisted tools: there is none
+	NotFound        Failure = "not_found"        // of a host that forwards reads, or has unlisted tools: there is none
 )
 
 // Options say how an engine behaves. The zero value is a working default, but for Rule, which admits nothing.
@@ -119,24 +119,24 @@ type Options struct {
 	// NoSubscriptions switches subscriptions off: the capability is not declared, resources/subscribe is
 	// MethodNotFound, and a listen is acknowledged without resourceSubscriptions (platformatic/mcp#96).
 	NoSubscriptions bool
-	// Relay says that the home stands before a server and does not know all that is there: it is asked for reads of
+	// Relay says that the host stands before a server and does not know all that is there: it is asked for reads of
 	// URIs that no resource answers for, too. Only what is registered can be subscribed to.
 	Relay bool
 	// Several says that several engines serve the same agents. A modern one may come to another with each request, and
-	// may have been told of a change there before this engine is. So its reads share none that has begun, and the home
+	// may have been told of a change there before this engine is. So its reads share none that has begun, and the host
 	// is asked for reads of URIs that no resource answers for, too.
 	Several bool
 	// SubscriptionLimitCode is the error code for a subscription above Limits.Subscriptions. Default InternalError.
 	SubscriptionLimitCode int
-	// Tools carries the tools of the home, which must be a ToolHost.
+	// Tools carries the tools of the host, which must be a ToolHost.
 	Tools bool
-	// UnlistedTools says that the home has tools besides those that it lists: it is asked for calls of any name, and
+	// UnlistedTools says that the host has tools besides those that it lists: it is asked for calls of any name, and
 	// fails with NotFound where there is no such tool.
 	UnlistedTools bool
 	// ExposeErrors lets agents see why a read failed. Off, because a page's messages may hold secrets.
 	ExposeErrors bool
 	// UpdateInterval is the least time between two updates of one URI. Default 100 ms; negative means none, for a
-	// home whose resources are coalesced already.
+	// host whose resources are coalesced already.
 	UpdateInterval Time
 	// UpdateBurst is how many changes of one URI in quick succession are announced at once, each; a stream of changes
 	// is announced once per UpdateInterval. Default 3, as many as one act of a person mostly makes. An interval that a
@@ -152,7 +152,7 @@ type Options struct {
 	// text. A page holds one at least, and more than these where the list would have too many pages else. Default 200,
 	// and 1 MiB.
 	PageSize, PageBytes int
-	// Limits bound what ports and homes may make the engine hold.
+	// Limits bound what ports and hosts may make the engine hold.
 	Limits Limits
 }
 
@@ -167,7 +167,7 @@ type Limits struct {
 	Subscriptions int // of one port, its listens' URIs included. Default 1,024
 	Listens       int // of one port. Default 64
 	Calls         int // of one port: reads and tool calls that wait, and consents. Default 64
-	Tools         int // of the home. Default 1,000
+	Tools         int // of the host. Default 1,000
 	ResultBytes   int // of the contents of one read, as JSON text. Default 16 MiB
 	UpdateRate    int // updates per second on one port, all URIs together; so many may also come at once. Default 1,000
 }

@@ -5,7 +5,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/wire"
 )
 
-// A call is one question to the home, and those who wait for its answer.
+// A call is one question to the host, and the requests that its answer completes.
 type call struct {
 	id       CallID
 	kind     callKind
@@ -69,7 +69,7 @@ func (a *ages) add(c *call) {
 	a.last = c
 }
 
-// remove leaves c.next as it is, for who walks the list.
+// remove leaves c.next as it is: callers may be walking the list.
 func (a *ages) remove(c *call) {
 	if c.older != nil {
 		c.older.next = c.next
@@ -102,7 +102,7 @@ func (e *Engine) newCall(kind callKind, list *ages, timeout Time) *call {
 	return c
 }
 
-// await adds r to those who wait for c.
+// await adds r to the requests that c completes.
 func (e *Engine) await(r *request, c *call) *wait {
 	w := &wait{port: r.port, call: c, id: append(wire.Value(nil), r.id...), modern: r.modern}
 	c.waits = append(c.waits, w)
@@ -171,7 +171,7 @@ func (e *Engine) Complete(now Time, id CallID, r Result) {
 	}
 }
 
-// expose is what an agent is told of a failure: the home's own words only where it wants that.
+// expose is the message of a failure: the host's own only with Options.ExposeErrors.
 func (e *Engine) expose(message string, r Result) string {
 	if e.opt.ExposeErrors && r.Detail != "" {
 		return r.Detail
@@ -179,7 +179,7 @@ func (e *Engine) expose(message string, r Result) string {
 	return message
 }
 
-// finish answers those who wait for a call with err, unless that is nil because they have their answers, and ends it.
+// finish ends a call. It answers the waiting requests with err; nil if they have their answers.
 func (e *Engine) finish(c *call, err *wire.Error) {
 	for _, w := range c.waits {
 		w.port.waits = remove(w.port.waits, w)
@@ -191,7 +191,7 @@ func (e *Engine) finish(c *call, err *wire.Error) {
 	e.endCall(c)
 }
 
-// leave takes one request away from its call, and ends the call if it was the last one.
+// leave removes one request from its call, and ends the call if it was the last one.
 func (e *Engine) leave(w *wait) {
 	w.port.waits = remove(w.port.waits, w)
 	w.call.waits = remove(w.call.waits, w)

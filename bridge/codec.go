@@ -2,8 +2,8 @@ package bridge
 
 import "github.com/pagewire/pagewire/bridge/wire"
 
-// What a home needs that speaks JSON-RPC itself beside its engine, as a host of Views does towards its server: the
-// engine's own codec, under the engine's name, so that such a home imports this package alone.
+// The engine's codec, for a host that also speaks JSON-RPC itself, such as a host of Views towards its server: it needs
+// no other package.
 
 // JSON is the text of one valid JSON value, a view into the bytes that it was taken from.
 type JSON = wire.Value
@@ -11,7 +11,7 @@ type JSON = wire.Value
 // Text is JSON text that is being written.
 type Text = wire.Text
 
-// DecodeMessage reads one JSON-RPC message of a peer that the home trusts to send such: a request or a notification
+// DecodeMessage reads one JSON-RPC message of a peer that the host trusts to send such: a request or a notification
 // has a method, and an answer one of result and failure. ok is false where text is neither.
 func DecodeMessage(text []byte) (m Incoming, ok bool) {
 	v, err := wire.Parse(text, maxDepth)

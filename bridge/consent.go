@@ -11,7 +11,7 @@ import (
 type opening struct {
 	listen  *listen
 	uris    []string // those that were not refused
-	granted []string // of these, those that the home has consented to
+	granted []string // of these, those that the host has consented to
 	left    int      // answers that are still to come
 }
 
@@ -39,7 +39,7 @@ func (e *Engine) askToSubscribe(r *request, o *opening, uri string) {
 	e.await(r, c).opening = o
 }
 
-// consent is the home's answer to a Subscribe or an Unsubscribe.
+// consent is the host's answer to a Subscribe or an Unsubscribe.
 func (e *Engine) consent(c *call, r Result) {
 	w := c.waits[0] // such a call has exactly one
 	if r.Failure != "" {
@@ -56,25 +56,25 @@ func (e *Engine) consent(c *call, r Result) {
 	if c.kind == callSubscribe && !e.subscribed(w.port, c.uri) {
 		e.revoke(w.port, c.uri) // the agent has asked twice, and has one subscription
 	}
-	e.agree(w)
+	e.confirm(w)
 }
 
-// agree answers that what was asked for is so.
-func (e *Engine) agree(w *wait) {
+// confirm answers a subscribe or unsubscribe that the host has consented to.
+func (e *Engine) confirm(w *wait) {
 	q := request{port: w.port, id: w.id, modern: w.modern}
 	e.send(w.port, e.end(&q, e.result(&q)))
 }
 
-// overtake ends the legacy subscriptions to a URI that still wait for consent: the agent unsubscribes, and its last
+// cancelPending ends the legacy subscriptions to a URI that still wait for consent: the agent unsubscribes, and its last
 // word counts.
-func (e *Engine) overtake(p *port, uri string) {
+func (e *Engine) cancelPending(p *port, uri string) {
 	for i := 0; i < len(p.waits); {
 		w := p.waits[i]
 		if w.call.kind != callSubscribe || w.opening != nil || w.call.uri != uri {
 			i++
 			continue
 		}
-		e.agree(w)
+		e.confirm(w)
 		e.finish(w.call, nil)
 	}
 }
@@ -113,22 +113,22 @@ func (e *Engine) abandon(o *opening) {
 	}
 }
 
-// revoke tells the home that a subscription which it has consented to is not, or no more.
+// revoke tells the host that a subscription to which it has consented does not exist, or has ended.
 func (e *Engine) revoke(p *port, uri string) {
 	e.queue.ops = append(e.queue.ops, op{kind: opUnsubscribe, port: p.id, request: Request{URI: uri}})
 }
 
-// Notify tells one port that a URI has changed, under each of its subscriptions to it. It is neither coalesced nor
-// heard by the other ports, but it waits like any update for a port that is not writable, or has used up its rate.
+// Notify sends one port an update of a URI under each of its subscriptions to it, without coalescing. Like any update
+// it waits for a port that is not writable, or has used up its rate.
 //
-// Nothing of Pagewire calls it: it is here for the home of a SubscriptionHost whose own store says who is told, which
-// Touch, being for all who watch, cannot serve.
+// Pagewire itself does not call it: it is for a SubscriptionHost with a subscription store of its own. Touch notifies
+// all subscribers.
 func (e *Engine) Notify(now Time, id PortID, uri string) {
 	e.enter(now)
 	if w := e.watches[uri]; w != nil {
 		for _, s := range w.subs {
 			if s.port.id == id {
-				e.tell(s)
+				e.notify(s)
 			}
 		}
 	}

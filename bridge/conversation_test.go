@@ -70,7 +70,7 @@ type conversation struct {
 	now    bridge.Time
 }
 
-// asking is a conversation whose home wants to be asked before an agent subscribes.
+// asking is a conversation whose host wants to be asked before an agent subscribes.
 type asking struct{ *conversation }
 
 func (c asking) Subscribe(call bridge.CallID, port bridge.PortID, uri string) {
@@ -196,7 +196,7 @@ func (c *conversation) line(line string) {
 		why, detail, _ := strings.Cut(second, " ")
 		e.Complete(c.now, bridge.CallID(number(first)), bridge.Result{Failure: bridge.Failure(why), Detail: detail})
 	case "at":
-		// Time passes as a home lets it: every deadline on the way is kept.
+		// Time passes as a host lets it: every deadline on the way is kept.
 		target := bridge.Time(number(first))
 		for {
 			at, ok := e.Deadline()

@@ -5,10 +5,10 @@ import (
 	"github.com/pagewire/pagewire/bridge/wire"
 )
 
-// A Resource is what a home offers.
+// A Resource is what a host offers.
 type Resource = resource.Resource
 
-// A Rule says which URIs a home admits.
+// A Rule says which URIs a host admits.
 type Rule = resource.Rule
 
 // GatewayPath begins the paths that are a gateway's at every origin: no page has a URI there.

@@ -20,7 +20,7 @@ type Engine struct {
 	// hostWatches is how many URIs the host watches.
 	hostWatches int
 
-	watches map[string]*watch // URI -> its watch, while somebody needs it
+	watches map[string]*watch // by URI, while there are subscriptions to it or the host watches it
 	// watches that a template or a resource with parameters answers for; under nil those that nothing answers for
 	wide map[*resource.Entry][]*watch
 
@@ -42,10 +42,10 @@ type Engine struct {
 	queue queue
 	stats Stats
 
-	capabilities, serverInfo, modernMeta wire.Text // JSON that every session is told, made once
+	capabilities, serverInfo, modernMeta wire.Text // JSON that every session gets, written once
 }
 
-// New returns an engine for a home.
+// New returns an engine for a host.
 func New(o Options, host Host) *Engine {
 	o = o.withDefaults()
 	e := &Engine{

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// recorder is a home that keeps what it is told, and can be made to act on it.
+// recorder is a host that keeps what it is told, and can be made to act on it.
 type recorder struct {
 	sent   []string
 	onSend func(to PortID)
@@ -57,7 +57,7 @@ func TestNothingIsSentToAPortThatClosesMeanwhile(t *testing.T) {
 	}
 }
 
-// Re-entry is queued, not nested: a home that answers every message with another change does not grow the stack.
+// Re-entry is queued, not nested: a host that answers every message with another change does not grow the stack.
 func TestReentryIsIterative(t *testing.T) {
 	e, r := newRecorded(t, 1, "https://x.test/a")
 	depth, deepest, pings := 0, 0, 0
@@ -102,7 +102,7 @@ func TestCallIDsWrapAround(t *testing.T) {
 	}
 }
 
-// A home that has seen that a message is too large need not copy it in.
+// A host that has seen that a message is too large need not copy it in.
 func TestOversize(t *testing.T) {
 	e, r := newRecorded(t, 1)
 	if err := e.Oversize(0, 1, []byte(`{"id":5,"method":"ping","params":{"aaaa`)); err != nil {
@@ -122,7 +122,7 @@ func TestOversize(t *testing.T) {
 func TestNew(t *testing.T) {
 	defer func() {
 		if recover() == nil {
-			t.Error("Options.Tools was accepted from a home that has none")
+			t.Error("Options.Tools was accepted from a host that has none")
 		}
 	}()
 	New(Options{Tools: true}, &recorder{})

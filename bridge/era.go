@@ -45,7 +45,7 @@ func (e *Engine) lookup(name string) method {
 }
 
 // message handles one message: it finds out what it is and in which era it speaks, and answers whatever is a
-// request, exactly once, now or when its home has answered.
+// request, exactly once, now or when its host has answered.
 func (e *Engine) message(p *port, text []byte) {
 	m, err := wire.Decode(text, e.opt.Limits.Depth)
 	switch {

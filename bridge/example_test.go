@@ -8,7 +8,7 @@ import (
 	"github.com/pagewire/pagewire/bridge"
 )
 
-// A shop is a home with one resource. It answers at once; a home that cannot keeps the CallID, and calls Complete
+// A shop is a host with one resource. It answers at once; a host that cannot keeps the CallID, and calls Complete
 // later.
 type shop struct {
 	engine *bridge.Engine
@@ -33,25 +33,25 @@ func (s *shop) Watched(uri string, on bool) { fmt.Println("watched:", uri, on) }
 
 // An engine is called with the time, and calls its host: it starts nothing of its own.
 func Example() {
-	home := &shop{cart: "1 apple"}
-	home.engine = bridge.New(bridge.Options{Rule: bridge.Rule{Origin: "https://shop.example"}}, home)
+	host := &shop{cart: "1 apple"}
+	host.engine = bridge.New(bridge.Options{Rule: bridge.Rule{Origin: "https://shop.example"}}, host)
 
 	const uri = "https://shop.example/cart"
-	if err := home.engine.Register(0, bridge.Resource{URI: uri, Name: "Cart", Size: -1}); err != nil {
+	if err := host.engine.Register(0, bridge.Resource{URI: uri, Name: "Cart", Size: -1}); err != nil {
 		fmt.Println(err)
 	}
 	const agent = bridge.PortID(1)
-	home.engine.Open(0, agent)
-	hear := func(text string) { home.engine.Receive(0, agent, []byte(text)) }
-	hear(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},` +
+	host.engine.Open(0, agent)
+	send := func(text string) { host.engine.Receive(0, agent, []byte(text)) }
+	send(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},` +
 		`"clientInfo":{"name":"agent","version":"1"}}}`)
-	hear(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
-	home.shaken = true
-	hear(`{"jsonrpc":"2.0","id":2,"method":"resources/subscribe","params":{"uri":"` + uri + `"}}`)
+	send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	host.shaken = true
+	send(`{"jsonrpc":"2.0","id":2,"method":"resources/subscribe","params":{"uri":"` + uri + `"}}`)
 
-	home.cart = "2 apples"
-	home.engine.Touch(0, uri)
-	hear(`{"jsonrpc":"2.0","id":3,"method":"resources/read","params":{"uri":"` + uri + `"}}`)
+	host.cart = "2 apples"
+	host.engine.Touch(0, uri)
+	send(`{"jsonrpc":"2.0","id":3,"method":"resources/read","params":{"uri":"` + uri + `"}}`)
 	// Output:
 	// watched: https://shop.example/cart true
 	// {"jsonrpc":"2.0","id":2,"result":{}}

@@ -174,7 +174,7 @@ func contains[T comparable](list []T, x T) bool {
 	return false
 }
 
-// A world is an engine among random ports and a random home. It keeps its own account of what was asked and answered.
+// A world is an engine among random ports and a random host. It keeps its own account of what was asked and answered.
 type world struct {
 	t      testing.TB
 	engine *Engine
@@ -185,7 +185,7 @@ type world struct {
 	last     PortID
 	nextID   int
 	asked    map[PortID]map[string]bool // ids that wait for an answer
-	calls    []CallID                   // that the home may answer
+	calls    []CallID                   // that the host may answer
 	begun    map[CallID]bool
 	due      map[*sub]Time // subscriptions -> last touch of what they watch
 	told     map[PortID]map[string]Time
@@ -523,7 +523,7 @@ func (w *world) finish() {
 	}
 	s := w.engine.Stats()
 	if s.Ports+s.Subscriptions+s.Listens+s.Calls+s.Watched != 0 || len(w.begun) != 0 {
-		w.t.Fatalf("left behind: %+v, %d calls of the home", s, len(w.begun))
+		w.t.Fatalf("left behind: %+v, %d calls of the host", s, len(w.begun))
 	}
 }
 

@@ -128,7 +128,7 @@ func TestAListIsFewPages(t *testing.T) {
 
 func number(i int) string { return fmt.Sprintf("https://x.test/%06d", i) }
 
-// FuzzList follows a list while the home changes it, as data says: what was there all the time is listed exactly once,
+// FuzzList follows a list while the host changes it, as data says: what was there all the time is listed exactly once,
 // nothing twice that was not registered twice, no page is larger than it may be, and none is empty but the last. Any
 // text is a cursor, or is refused.
 func FuzzList(f *testing.F) {

@@ -5,7 +5,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/wire"
 )
 
-// A listKind is a list whose changes agents may be told of.
+// A listKind is a list with list_changed notifications.
 type listKind byte
 
 const (
@@ -20,17 +20,17 @@ var listNames = [listKinds]struct{ flag, changed string }{
 	{"toolsListChanged", wire.ToolsListChanged},
 }
 
-// has reports whether there is such a list.
+// has reports whether the engine has such a list.
 func (e *Engine) has(kind listKind) bool { return kind == listResources || e.opt.Tools }
 
 // An interest is that of one session, or of one listen, in one list.
 type interest struct {
 	wanted bool
 	due    bool // a notification waits for the port to take it
-	seen   int  // the revision that it has been told of, or began with
+	seen   int  // the revision that was announced to it, or with which it began
 }
 
-// listChanged announces that something came or went, now or when the interval of that is over.
+// listChanged announces a change of a list, now or when the interval is over.
 func (e *Engine) listChanged(kind listKind) {
 	e.revision[kind]++
 	if e.lists.Touch(e.now, &e.list[kind], coalesce.Pace{Interval: e.opt.ListInterval}) {
@@ -38,9 +38,9 @@ func (e *Engine) listChanged(kind listKind) {
 	}
 }
 
-// spare has the ports that see none of what is about to come or go, at some URIs, take the change for one that they were
-// told of. "" is what every port sees. listChanged follows.
-func (e *Engine) spare(kind listKind, at ...string) {
+// markSeenWhereHidden keeps a change of a list at some URIs, which listChanged announces next, from the ports that see
+// none of them. "" is a URI that every port sees.
+func (e *Engine) markSeenWhereHidden(kind listKind, at ...string) {
 	if e.restricted == 0 {
 		return
 	}
@@ -52,29 +52,29 @@ func (e *Engine) spare(kind listKind, at ...string) {
 		if hidden < len(at) {
 			continue
 		}
-		e.skip(&p.lists[kind], kind)
+		e.markSeen(&p.lists[kind], kind)
 		for _, l := range p.listens {
-			e.skip(&l.lists[kind], kind)
+			e.markSeen(&l.lists[kind], kind)
 		}
 	}
 }
 
-// skip passes over the next change, unless one before it is still to be told.
-func (e *Engine) skip(i *interest, kind listKind) {
+// markSeen skips the announcement of the next change, unless an earlier one is still to be announced.
+func (e *Engine) markSeen(i *interest, kind listKind) {
 	if i.seen == e.revision[kind] {
 		i.seen++
 	}
 }
 
-// announceList tells every session that wants to know, a legacy one by having been initialized, a listen by its
-// filter, and that was there before the change: who came later has listed what is there.
+// announceList notifies the sessions that asked for changes of the list: legacy ones by initialize, listens by their
+// filter. Sessions that began after the change have listed the new state.
 func (e *Engine) announceList(kind listKind) {
-	tell := func(p *port, l *listen, i *interest) {
+	announce := func(p *port, l *listen, i *interest) {
 		if !i.wanted || i.seen == e.revision[kind] {
 			return
 		}
 		i.seen = e.revision[kind]
-		if i.due = !p.hears(); !i.due {
+		if i.due = !p.acceptsUpdates(); !i.due {
 			e.sendListChanged(p, l, kind)
 		}
 	}
@@ -82,9 +82,9 @@ func (e *Engine) announceList(kind listKind) {
 		return
 	}
 	for _, p := range e.order {
-		tell(p, nil, &p.lists[kind])
+		announce(p, nil, &p.lists[kind])
 		for _, l := range p.listens {
-			tell(p, l, &l.lists[kind])
+			announce(p, l, &l.lists[kind])
 		}
 	}
 }

@@ -73,9 +73,8 @@ func (e *Engine) listen(r *request) *wire.Error {
 	return nil
 }
 
-// acknowledge begins the stream of a listen. The home hears what is watched before the agent hears that it is: a page
-// whose core is elsewhere tells a core only of what is watched, and its next change may come right behind the
-// acknowledgement.
+// acknowledge begins the stream of a listen. The host is called before the agent gets the message: a page whose core is
+// elsewhere announces changes of watched resources alone, and its next change may come right behind the acknowledgement.
 func (e *Engine) acknowledge(l *listen, uris []string) {
 	p := l.port
 	p.listens = append(p.listens, l)
@@ -111,7 +110,7 @@ func (e *Engine) acknowledge(l *listen, uris []string) {
 	}
 }
 
-// unlisten takes a listen away, and says nothing of it.
+// unlisten removes a listen without a message.
 func (e *Engine) unlisten(l *listen) {
 	for _, s := range l.subs {
 		e.unsubscribe(s)
@@ -126,9 +125,9 @@ func (e *Engine) complete(l *listen) {
 	e.send(l.port, l.meta(text).Raw(`}}`))
 }
 
-// hangUp ends a listen from our side: the result, then the cancellation. The other order makes the TypeScript
+// closeListen ends a listen from our side: the result, then the cancellation. The other order makes the TypeScript
 // client close with an error.
-func (e *Engine) hangUp(l *listen) {
+func (e *Engine) closeListen(l *listen) {
 	e.complete(l)
 	text := e.begin().Notification(wire.Cancelled).Raw(`{"requestId":`)
 	e.send(l.port, text.Bytes(l.id).Raw(`}}`))

@@ -53,10 +53,10 @@ func (e *Engine) Restrict(id PortID, sees func(uri string) bool) {
 	}
 }
 
-// hides reports whether nothing is at a URI for a port.
+// hides reports whether a port does not see a URI.
 func (p *port) hides(uri string) bool { return restricts && p.sees != nil && uri != "" && !p.sees(uri) }
 
-// OpenShaken is Open for a port on which another handshake than MCP's settles who speaks, and the home has seen it, as
+// OpenShaken is Open for a port on which another handshake than MCP's settles who speaks, and the host has seen it, as
 // the ui/initialize of MCP Apps: requests are answered as in the newest legacy version, from the first on. Such a port
 // is not told that the list has changed, since it did not ask for that by initialize.
 func (e *Engine) OpenShaken(now Time, id PortID) error {
@@ -128,7 +128,7 @@ func (e *Engine) dismiss(p *port) {
 		e.fail(p, id, readError(reasonShutdown, "The server goes away"))
 	}
 	for len(p.listens) > 0 {
-		e.hangUp(p.listens[0])
+		e.closeListen(p.listens[0])
 	}
 	e.queue.ops = append(e.queue.ops, op{kind: opDrop, port: p.id})
 }
@@ -162,8 +162,8 @@ func (e *Engine) Hold(now Time, id PortID, on bool) {
 	e.drain()
 }
 
-// hears reports whether a port takes what belongs to no request.
-func (p *port) hears() bool { return p.writable && !p.held }
+// acceptsUpdates reports whether a port takes messages that answer no request.
+func (p *port) acceptsUpdates() bool { return p.writable && !p.held }
 
 // Receive takes one message from a port. The bytes are the caller's again when it returns. What is wrong with a
 // message is answered to the agent; the error tells only of a port that is not open.
@@ -182,7 +182,7 @@ func (e *Engine) Receive(now Time, id PortID, text []byte) error {
 	return nil
 }
 
-// Oversize is Receive for a message of which the home has seen that it is too large, so that it need not be copied:
+// Oversize is Receive for a message of which the host has seen that it is too large, so that it need not be copied:
 // text is its beginning, where the id is looked for.
 func (e *Engine) Oversize(now Time, id PortID, text []byte) error {
 	e.enter(now)

@@ -10,7 +10,7 @@ type queue struct {
 	text     wire.Text
 	draining bool
 
-	// What ops and text are changed for while they are handed over, so that they do not grow under a home that
+	// What ops and text are changed for while they are handed over, so that they do not grow under a host that
 	// answers from within.
 	spareOps  []op
 	spareText wire.Text
@@ -63,7 +63,7 @@ func (e *Engine) fail(p *port, id wire.Value, err *wire.Error) {
 	e.send(p, e.begin().Failure(id, err))
 }
 
-// drain hands over what is queued, in order. It ends every exported method.
+// drain hands the queued operations to the host, in order. Every exported method ends with it.
 func (e *Engine) drain() {
 	q := &e.queue
 	if q.draining {

@@ -36,7 +36,7 @@ func (e *Engine) read(r *request) *wire.Error {
 	return nil
 }
 
-// beginRead asks the home. Who reads from now on may share it, but for those who share none that has begun.
+// beginRead asks the host. Later readers may share the read, unless they share none that has begun.
 func (e *Engine) beginRead(c *call, question op) {
 	e.joinable[c.uri] = c
 	e.queue.ops = append(e.queue.ops, question)
@@ -89,7 +89,7 @@ func (e *Engine) endFresh(c *call) bool {
 
 func requestOf(uri string, entry *resource.Entry, params []resource.Param) Request {
 	q := Request{Key: uri, URI: uri}
-	if entry != nil && entry.URI != uri { // where they are the same, a home has to copy one text only
+	if entry != nil && entry.URI != uri { // where they are the same, a host has to copy one text only
 		q.Key = entry.URI
 	}
 	if entry != nil && entry.Wide {
@@ -98,7 +98,7 @@ func requestOf(uri string, entry *resource.Entry, params []resource.Param) Reque
 	return q
 }
 
-// Resolve returns what the engine would ask its home to read for a URI. The error says that nothing answers for it, or
+// Resolve returns what the engine would ask its host to read for a URI. The error says that nothing answers for it, or
 // that its parameters are not what the resource takes.
 func (e *Engine) Resolve(uri string) (Request, error) {
 	entry, params, err := e.registry.Resolve(uri)
@@ -123,7 +123,7 @@ func (e *Engine) uri(r *request) (string, *wire.Error) {
 	return uri, nil
 }
 
-// answerRead sends the contents to one who waits for them.
+// answerRead sends the contents to one waiting request.
 func (e *Engine) answerRead(w *wait, r Result) {
 	q := request{port: w.port, id: w.id, modern: w.modern}
 	text := e.result(&q).Raw(`"contents":`)
@@ -141,7 +141,7 @@ func (e *Engine) Seal(uri string) {
 	}
 }
 
-// seal lets no further reader share a call: its resource has changed since it began, and whoever asks now must see
+// seal lets no further reader share a call: its resource has changed since the call began, and later readers must see
 // the change.
 func (e *Engine) seal(c *call) {
 	if e.joinable[c.uri] == c {

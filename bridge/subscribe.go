@@ -6,7 +6,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/wire"
 )
 
-// A watch is one URI that somebody subscribes to, or the host watches.
+// A watch is one URI with at least one subscription, or that the host watches.
 type watch struct {
 	uri   string
 	entry *resource.Entry // what answers for the URI now; nil while nothing does
@@ -84,7 +84,7 @@ func (e *Engine) tooManySubscriptions(uri string) *wire.Error {
 	return err
 }
 
-// unsubscribeURI answers a stray unsubscribe as it does a good one: what the agent wanted is so.
+// unsubscribeURI also confirms an unsubscribe without a subscription: the result is the one that the agent wanted.
 func (e *Engine) unsubscribeURI(r *request) *wire.Error {
 	if e.opt.NoSubscriptions {
 		return &wire.Error{Code: wire.MethodNotFound, Message: "Method not found: subscriptions are off"}
@@ -93,7 +93,7 @@ func (e *Engine) unsubscribeURI(r *request) *wire.Error {
 	if !ok {
 		return invalidParams("uri must be a string")
 	}
-	e.overtake(r.port, uri)
+	e.cancelPending(r.port, uri)
 	if s := r.port.subscribed[uri]; s != nil {
 		if e.asks {
 			c := e.ask(callUnsubscribe, &e.reads, e.opt.ReadTimeout,

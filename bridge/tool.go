@@ -5,13 +5,13 @@ import (
 	"github.com/pagewire/pagewire/bridge/wire"
 )
 
-// The engine defines no tool: it carries those of its home, so that they ride the same sessions as the resources. It
+// The engine defines no tool: it carries those of its host, so that they ride the same sessions as the resources. It
 // checks names and limits and lets the rest through.
 
 // A ToolHost is a Host that has tools.
 type ToolHost interface {
 	Host
-	// CallTool asks for a tool to be run. The home answers with Complete, now or later, unless End comes first; until
+	// CallTool asks for a tool to be run. The host answers with Complete, now or later, unless End comes first; until
 	// then it may say Progress. The Contents of the Result are the JSON text of MCP's CallToolResult, an object: a tool
 	// that fails says isError in it, and Failure is for a tool that could not be run.
 	CallTool(call CallID, t ToolCall)
@@ -27,7 +27,7 @@ type ToolCall struct {
 	Meta string
 }
 
-// A Tool is one that a home offers.
+// A Tool is one that a host offers.
 type Tool struct {
 	Name string
 	// JSON is MCP's Tool object, with the name.
@@ -101,7 +101,7 @@ func (e *Engine) SetTools(now Time, tools []Tool) error {
 	}
 	if !same {
 		if restricts {
-			e.spare(listTools, append(missing(e.tools, sorted), missing(sorted, e.tools)...)...)
+			e.markSeenWhereHidden(listTools, append(missing(e.tools, sorted), missing(sorted, e.tools)...)...)
 		}
 		e.tools = sorted
 		e.listChanged(listTools)

@@ -5,15 +5,15 @@ import (
 	"github.com/pagewire/pagewire/bridge/wire"
 )
 
-// changed announces a change of a watched URI, now or when its interval is over.
+// changed announces a change of a watched URI, now or when the interval is over.
 func (e *Engine) changed(w *watch) {
 	if e.updates.Touch(e.now, &w.item, e.pace(w)) {
 		e.announce(w)
 	}
 }
 
-// pace is how often w is announced, which something answers for: what nothing answers for does not change, and
-// Unregister forgets what was still to come. An interval that the page has named is strict.
+// pace is how often w is announced. Its entry is not nil: a URI without a resource does not change, and Unregister
+// drops the updates that are due. An interval set by the page is strict.
 func (e *Engine) pace(w *watch) coalesce.Pace {
 	if w.entry.Coalesced {
 		return coalesce.Pace{}
@@ -24,22 +24,21 @@ func (e *Engine) pace(w *watch) coalesce.Pace {
 	return coalesce.Pace{Interval: e.opt.UpdateInterval, Burst: e.opt.UpdateBurst}
 }
 
-// announce tells the host of a change if it watches w, and every subscriber, each under its own id, as soon as its port
-// takes it.
+// announce tells the host of a change if it watches w, and notifies every subscriber of w, each under its own id.
 func (e *Engine) announce(w *watch) {
 	if restricts && w.host {
 		e.queue.ops = append(e.queue.ops, op{kind: opChanged, request: Request{URI: w.uri}})
 	}
 	for _, s := range w.subs {
-		e.tell(s)
+		e.notify(s)
 	}
 }
 
-// tell sends one subscriber an update as soon as its port takes it; one that waits already is enough.
-func (e *Engine) tell(s *sub) {
+// notify sends one subscriber an update as soon as its port takes it, unless one waits already.
+func (e *Engine) notify(s *sub) {
 	if p := s.port; s.waiting {
 		return
-	} else if p.first == nil && p.hears() && e.spend(p) {
+	} else if p.first == nil && p.acceptsUpdates() && e.spend(p) {
 		e.update(s)
 	} else {
 		p.enqueue(s)
@@ -62,7 +61,7 @@ func (e *Engine) update(s *sub) {
 // flush sends what waits for a port, as far as it takes it. The updates go in the order in which they fell due, one
 // for each URI, so that one that changes all the time has no more of the port than one that changes rarely.
 func (e *Engine) flush(p *port) {
-	if !p.hears() {
+	if !p.acceptsUpdates() {
 		return
 	}
 	e.flushLists(p)
@@ -74,9 +73,9 @@ func (e *Engine) flush(p *port) {
 	e.throttle(p)
 }
 
-// throttle sees to it that what waits only for a port's rate is sent in time.
+// throttle schedules the updates that wait only for a port's rate.
 func (e *Engine) throttle(p *port) {
-	if p.first != nil && p.hears() && !p.throttled {
+	if p.first != nil && p.acceptsUpdates() && !p.throttled {
 		p.throttled = true
 		e.throttled = append(e.throttled, p)
 	}

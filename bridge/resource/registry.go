@@ -17,7 +17,7 @@ type Entry struct {
 // Template reports whether the entry was registered by a template.
 func (e *Entry) Template() bool { return e.template.parts != nil }
 
-// A Registry holds the entries of one home. Create it with NewRegistry.
+// A Registry holds the entries of one host. Create it with NewRegistry.
 type Registry struct {
 	rule    Rule
 	max     int // entries; 0 or less is no bound

@@ -1,6 +1,6 @@
 package resource
 
-// A Resource is what a home offers to agents.
+// A Resource is what a host offers to agents.
 type Resource struct {
 	// URI is the canonical URI, or a template (RFC 6570, of the expressions {var} and {?a,b} only) if it has a "{".
 	URI string
@@ -46,7 +46,7 @@ type Reason string
 const (
 	Invalid   Reason = "invalid_resource" // a member is missing or wrong
 	BadURI    Reason = "invalid_uri"      // it does not parse, or has credentials or a fragment
-	Foreign   Reason = "foreign_origin"   // not at the home's origin
+	Foreign   Reason = "foreign_origin"   // not at the host's origin
 	Duplicate Reason = "duplicate_uri"
 	Full      Reason = "resource_limit"
 	Unknown   Reason = "not_found"

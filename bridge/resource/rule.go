@@ -1,11 +1,11 @@
 package resource
 
-// A Rule says which URIs a home admits. The zero Rule admits none.
+// A Rule says which URIs a host admits. The zero Rule admits none.
 type Rule struct {
 	// Origin is a page's origin, as self.origin gives it: URIs at that origin are admitted. "null", the opaque
 	// origin, admits none.
 	Origin string
-	// Any admits URIs of every scheme and origin, those under GatewayPath and with fragments too: for a home that has
+	// Any admits URIs of every scheme and origin, those under GatewayPath and with fragments too: for a host that has
 	// checked them itself.
 	Any bool
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/daemon"
 )
 
-// hookTime is how long a hook takes at most: a prompt waits for it.
+// hookTime bounds a hook: a prompt waits for it.
 const hookTime = 900 * time.Millisecond
 
 func changesCommand() *cobra.Command {
@@ -99,7 +99,7 @@ func checkInline(origins []string) error {
 	return checkOrigins("inline", origins)
 }
 
-// asHook prints what a program's hook prints. What goes wrong is nobody's prompt to pay for.
+// asHook prints the output of a program's hook. It ignores errors: they must not hold up a prompt.
 func (c *changesAsk) asHook(ctx context.Context, in io.Reader, out io.Writer) {
 	var given hook.Input
 	if !isTerminal(in) { // a person tries it
@@ -109,7 +109,7 @@ func (c *changesAsk) asHook(ctx context.Context, in io.Reader, out io.Writer) {
 		}
 	}
 	if !c.Forget && gateway.HookOutput(c.program, given.Event, "x") == "" {
-		return // what it were told would be lost
+		return // the program takes no text at this event
 	}
 	c.Session = given.Session
 	text, err := hook.Changes(ctx, c.hub.dial, c.Ask)
@@ -119,8 +119,8 @@ func (c *changesAsk) asHook(ctx context.Context, in io.Reader, out io.Writer) {
 	fmt.Fprintln(visible{out}, gateway.HookOutput(c.program, given.Event, text))
 }
 
-// isHook reports whether a command line is a program's hook. Of some programs a hook that ends with status 2 keeps the
-// user's prompt from being sent, and so would a flag that this version does not know.
+// isHook reports whether a command line is a program's hook. Some programs drop the user's prompt if a hook ends with
+// status 2, which an unknown flag would cause.
 func isHook(args []string) bool {
 	if len(args) == 0 || args[0] != "changes" {
 		return false

@@ -15,7 +15,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/serve"
 )
 
-// What ls, read and watch have in common: each is a client of the daemon that runs, and starts none.
+// ls, read and watch are clients of a running daemon, and start none.
 
 type hubFlags struct{ addr string }
 
@@ -24,15 +24,15 @@ func (h *hubFlags) add(cmd *cobra.Command) {
 		"started")
 }
 
-// dial connects to what the daemon serves processes of this user.
+// dial connects to the HTTP server that the daemon has for processes of this user.
 func (h *hubFlags) dial(ctx context.Context) (net.Conn, error) {
 	return serve.Connect(ctx, h.addr, versionName())
 }
 
-// startOne is what to do where no gateway runs.
+// startOne is the hint where no daemon runs.
 const startOne = "start one: pagewire serve --launch, or --chrome auto, in another terminal"
 
-// connect opens a session with the daemon. What it fails with says what to do.
+// connect opens a session with the daemon. Its errors have hints.
 func (h *hubFlags) connect(ctx context.Context, o *mcp.ClientOptions) (*mcp.ClientSession, error) {
 	conn, err := daemon.Dialer{Hub: h.addr}.Dial(ctx, daemon.Hello{Version: versionName(), As: daemon.AsCommand})
 	if errors.Is(err, daemon.ErrNone) {
@@ -42,7 +42,7 @@ func (h *hubFlags) connect(ctx context.Context, o *mcp.ClientOptions) (*mcp.Clie
 	}
 	o.Capabilities = &mcp.ClientCapabilities{}
 	client := mcp.NewClient(&mcp.Implementation{Name: "pagewire", Version: versionName()}, o)
-	// The era in which a subscription is one request, and lasts as long as the session.
+	// In this version a subscription is one request, and lasts as long as the session.
 	lines := &mcp.IOTransport{Reader: conn.Messages(), Writer: conn}
 	session, err := client.Connect(ctx, lines, &mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"})
 	if err != nil {
@@ -52,7 +52,7 @@ func (h *hubFlags) connect(ctx context.Context, o *mcp.ClientOptions) (*mcp.Clie
 	return session, nil
 }
 
-// resourceError says in words of ours what an agent is told of a resource.
+// resourceError is the message for an error of a request for a resource.
 func resourceError(uri string, err error) error {
 	var wire *jsonrpc.Error
 	if !errors.As(err, &wire) {
@@ -65,7 +65,7 @@ func resourceError(uri string, err error) error {
 	return err
 }
 
-// atLeastOne is oneArgument for commands that take more.
+// atLeastOne is oneArgument for commands that take several.
 func atLeastOne(name string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {

@@ -18,16 +18,16 @@ type client struct {
 	file func(p places) string
 	// key is the member that holds servers by name. For TOML it is a table.
 	key string
-	// kind is the member "type" of a server that is started, and "" for a client that wants none; remote that of one on
-	// HTTP, "" for "http".
+	// kind is the member "type" of a server that the client starts; "": the client wants none. remote is the one of a
+	// server on HTTP; "": "http".
 	kind, remote string
-	// url is the member with the address of a server on HTTP, and "" for a client that only starts servers; headers
-	// that with what requests are to have.
+	// url is the member with the address of a server on HTTP; "": the client only starts servers. headers is the member
+	// with the headers of its requests.
 	url, headers string
-	// words says that the command and its arguments are one list, and more what else each entry has.
+	// words says that the command and its arguments are one list. more are further members of each entry.
 	words bool
 	more  entry
-	// notifier is how a change reaches its model by itself; nil if nothing is known but tool results.
+	// notifier is how a change reaches its model without a tool call; nil: no way is known.
 	notifier *notifier
 }
 
@@ -37,13 +37,13 @@ type places struct {
 	env        func(string) string
 }
 
-// here are the places of this process.
+// here returns the places of this process.
 func here() (places, error) {
 	home, err := os.UserHomeDir()
 	return places{runtime.GOOS, absolute(home), os.Getenv}, err
 }
 
-// config is the directory in which programs of a person keep their settings.
+// config is the directory with the settings of the user's programs.
 func (p places) config() string {
 	switch p.goos {
 	case "windows":
@@ -64,7 +64,7 @@ func (p places) xdg() string {
 	return filepath.Join(p.home, ".config")
 }
 
-// or is the directory that a variable names, else one below the home directory.
+// or is the directory in an environment variable, or else one below the home directory.
 func (p places) or(variable, below string) string {
 	if dir := p.env(variable); dir != "" {
 		return absolute(dir)
@@ -72,7 +72,7 @@ func (p places) or(variable, below string) string {
 	return filepath.Join(p.home, below)
 }
 
-// absolute is a path that stands for the same file wherever it is read: it goes on record.
+// absolute makes a path independent of the working directory: it goes on record.
 func absolute(path string) string {
 	if abs, err := filepath.Abs(path); err == nil && path != "" {
 		return abs
@@ -80,7 +80,7 @@ func absolute(path string) string {
 	return path
 }
 
-// Where programs keep more than one file of ours.
+// Directories with several files that config writes.
 func claudeDir(p places) string   { return p.or("CLAUDE_CONFIG_DIR", ".claude") }
 func codexDir(p places) string    { return p.or("CODEX_HOME", ".codex") }
 func copilotDir(p places) string  { return p.or("COPILOT_HOME", ".copilot") }
@@ -88,7 +88,7 @@ func opencodeDir(p places) string { return filepath.Join(p.xdg(), "opencode") }
 
 func geminiSettings(p places) string { return filepath.Join(p.home, ".gemini", "settings.json") }
 
-// in is a file of a directory.
+// in is a file in a directory.
 func in(dir func(places) string, name ...string) func(places) string {
 	return func(p places) string { return filepath.Join(append([]string{dir(p)}, name...)...) }
 }
@@ -123,7 +123,7 @@ var clients = []client{
 		notifier: &opencodeNotifier},
 }
 
-// clientNames are the names of those that are wanted.
+// clientNames are the names of the clients for which wanted is true.
 func clientNames(wanted func(client) bool) (names []string) {
 	for _, c := range clients {
 		if wanted(c) {
@@ -133,11 +133,10 @@ func clientNames(wanted func(client) bool) (names []string) {
 	return names
 }
 
-// isLive and anyClient say which clients a list is of.
 func isLive(c client) bool  { return c.notifier != nil }
 func anyClient(client) bool { return true }
 
-// An entry is an object of a configuration, its members in the order in which they are written.
+// An entry is an object of a configuration, with its members in order.
 type entry []member
 
 type member struct {
@@ -145,10 +144,10 @@ type member struct {
 	value any // a string, a bool, a number, a []string, a header, an entry or a []any of these
 }
 
-// A header is what a client sends with each request.
+// A header is one that a client sends with each request.
 type header struct{ name, value string }
 
-// entry says how the client starts us, or where we are and what we want to be sent.
+// entry is the entry of our server: its command, or its address and the header with the token.
 func (c client) entry(command string, args []string, url, token string) entry {
 	kind, e := c.kind, entry{{"command", command}, {"args", args}}
 	switch {
@@ -167,7 +166,7 @@ func (c client) entry(command string, args []string, url, token string) entry {
 	return append(e, c.more...)
 }
 
-// generic is a value as encoding/json would read it, so that what is there can be compared with what would be.
+// generic is a value as encoding/json decodes it, for comparisons with decoded values.
 func generic(value any) (is any) {
 	_ = json.Unmarshal([]byte(jsonText(value)), &is) // it has just been written
 	return is
@@ -176,7 +175,7 @@ func generic(value any) (is any) {
 // serverName is the name under which clients know us.
 const serverName = "pagewire"
 
-// oneOf lists names as a sentence does, over as many lines as it takes.
+// oneOf lists names on two lines.
 func oneOf(names []string) string {
 	half := (len(names) + 1) / 2
 	return strings.Join(names[:half], ", ") + ",\n" + strings.Join(names[half:], ", ")

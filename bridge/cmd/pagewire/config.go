@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -15,7 +16,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/serve"
 )
 
-// A configuration is what config was asked for.
+// A configuration is one run of config.
 type configuration struct {
 	cmd    *cobra.Command
 	client client
@@ -68,7 +69,7 @@ func configCommand() *cobra.Command {
 	return cmd
 }
 
-// check finds what is wrong with the command line.
+// check checks the command line.
 func (c *configuration) check(name string) error {
 	i := slices.IndexFunc(clients, func(c client) bool { return c.name == name })
 	if i < 0 {
@@ -102,29 +103,32 @@ func (c *configuration) run() (err error) {
 	if c.places, err = here(); err != nil {
 		return err
 	}
-	if c.remove || c.live || c.write {
-		defer takeTurn(c.cmd.Context(), c.places.home)()
+	var server part
+	if !c.remove {
+		if server, err = c.server(); err != nil {
+			return err
+		}
 	}
-	if c.remove {
-		return c.takeBack()
+	if !c.write && !c.live && !c.remove {
+		fmt.Fprintf(c.cmd.ErrOrStderr(), "pagewire: %s wants this in %s; --write puts it there\n", c.client.title,
+			server.file)
+		text, err := server.put(nil, false)
+		if err == nil {
+			_, err = c.cmd.OutOrStdout().Write(text)
+		}
+		return err
 	}
-	server, err := c.server()
+	defer takeTurn(c.cmd.Context(), c.places.home)()
+	s, err := newSetup(c.client, c.places)
 	switch {
 	case err != nil:
 		return err
+	case c.remove:
+		return c.takeBack(s)
 	case c.live:
-		return c.writeLive(server)
-	case c.write:
-		return c.writeServer(server)
+		return c.writeLive(s, server)
 	}
-	fmt.Fprintf(c.cmd.ErrOrStderr(), "pagewire: %s wants this in %s; --write puts it there\n", c.client.title,
-		server.file)
-	text, err := server.put(nil, false)
-	if err != nil {
-		return err
-	}
-	_, err = c.cmd.OutOrStdout().Write(text)
-	return err
+	return c.writeServer(s, server)
 }
 
 // server is the entry that the client needs.
@@ -143,11 +147,7 @@ func (c *configuration) server() (part, error) {
 }
 
 // writeServer merges the entry into the client's file. An entry that --live has written stays on its record.
-func (c *configuration) writeServer(server part) error {
-	s, err := newSetup(c.client, c.places)
-	if err != nil {
-		return err
-	}
+func (c *configuration) writeServer(s *setup, server part) error {
 	key := c.client.entryKey()
 	if w := s.on(c.client.liveKey(), server.file); w != nil && slices.ContainsFunc(w.Parts, server.sameAs) {
 		key = c.client.liveKey()
@@ -155,15 +155,12 @@ func (c *configuration) writeServer(server part) error {
 	if err := s.put(key, server, c.force); err != nil {
 		return err
 	}
-	return c.do(s, -1, server.file)
+	_, err := c.do(s, -1)
+	return err
 }
 
 // writeLive writes the entry and the notifier. What an earlier --live has written is taken back first.
-func (c *configuration) writeLive(server part) error {
-	s, err := newSetup(c.client, c.places)
-	if err != nil {
-		return err
-	}
+func (c *configuration) writeLive(s *setup, server part) error {
 	if err := s.undo(c.client.liveKey(), c.force); err != nil {
 		return err
 	}
@@ -171,17 +168,12 @@ func (c *configuration) writeLive(server part) error {
 	if err != nil {
 		return err
 	}
-	var paths []string
 	for _, p := range parts {
 		if err := s.put(c.client.liveKey(), p, c.force); err != nil {
 			return err
 		}
-		if !slices.Contains(paths, p.file) {
-			paths = append(paths, p.file)
-		}
 	}
-	changes := len(s.files.changed()) > 0
-	if err := c.do(s, -1, paths...); err != nil || !changes {
+	if changed, err := c.do(s, -1); err != nil || !changed {
 		return err
 	}
 	if allow := c.client.notifier.allowed(c.places); allow != "" {
@@ -215,22 +207,14 @@ func (c *configuration) parts(s *setup, server part) ([]part, error) {
 }
 
 // takeBack takes back what --live has written, or else the entry.
-func (c *configuration) takeBack() error {
-	s, err := newSetup(c.client, c.places)
-	if err != nil {
-		return err
-	}
+func (c *configuration) takeBack(s *setup) error {
 	server := part{file: c.client.file(c.places), At: []string{c.client.key, serverName}}
 	key, dirs := c.client.liveKey(), s.record.Dirs
 	if len(s.record.Written[key]) == 0 {
 		key = c.client.entryKey()
 	}
-	paths := []string{server.file}
-	if list := s.record.Written[key]; len(list) > 0 {
-		paths = nil
-		for _, w := range list {
-			paths = append(paths, w.File)
-		}
+	var err error
+	if len(s.record.Written[key]) > 0 {
 		err = s.undo(key, c.force)
 	} else {
 		err = c.takeServer(s.files, server)
@@ -243,20 +227,20 @@ func (c *configuration) takeBack() error {
 		return err
 	}
 	entryIsLeft := server.found(f.is) != ""
-	if !entryIsLeft { // and is not taken out by another --remove
-		err = s.undo(c.client.entryKey(), c.force)
+	if !entryIsLeft { // and there is nothing for another --remove
+		if err := s.undo(c.client.entryKey(), c.force); err != nil {
+			return err
+		}
 	}
-	if err == nil {
-		err = c.do(s, 1, paths...)
+	if _, err := c.do(s, 1); err != nil {
+		return err
 	}
-	if err == nil {
-		removeEmpty(dirs)
-	}
-	if err == nil && entryIsLeft {
+	removeEmpty(dirs)
+	if entryIsLeft {
 		fmt.Fprintf(c.cmd.ErrOrStderr(), "pagewire: %s has had its entry before --live, and keeps it; "+
 			"--remove once more takes it out\n", server.file)
 	}
-	return err
+	return nil
 }
 
 // takeServer takes out an entry that is not on record. It is ours if it starts serve, or is its address.
@@ -275,35 +259,41 @@ func (c *configuration) takeServer(files *fileChange, server part) error {
 	return nil
 }
 
-// do changes the files and the record, and prints the result. order is the record's place in the change.
-func (c *configuration) do(s *setup, order int, paths ...string) error {
-	if len(s.files.changed()) > 0 || order > 0 {
+// do changes the files and the record, prints the result, and reports whether a file of the client has changed. order
+// is the record's place in the change.
+func (c *configuration) do(s *setup, order int) (changed bool, err error) {
+	var names []string
+	for _, f := range s.files.changed() {
+		if filepath.Dir(f.name) != s.dir {
+			names = append(names, f.name)
+		}
+	}
+	if len(names) > 0 || order > 0 {
 		if err := s.save(order); err != nil {
-			return err
+			return false, err
+		}
+		if err := s.files.do(c.cmd.Context()); err != nil {
+			return false, err
 		}
 	}
-	if len(s.files.changed()) == 0 {
-		has := "has it already"
-		if c.remove {
-			has = "has nothing of pagewire"
-		}
-		fmt.Fprintf(c.cmd.ErrOrStderr(), "pagewire: %s %s\n", paths[0], has)
-		return nil
-	}
-	if err := s.files.do(c.cmd.Context()); err != nil {
-		return err
-	}
-	for _, path := range paths {
-		fmt.Fprintln(c.cmd.OutOrStdout(), path)
+	for _, name := range names {
+		fmt.Fprintln(c.cmd.OutOrStdout(), name)
 	}
 	for _, sentence := range s.kept {
 		fmt.Fprintln(c.cmd.ErrOrStderr(), "pagewire:", sentence)
 	}
-	fmt.Fprintf(c.cmd.ErrOrStderr(), "pagewire: restart %s to have it noticed\n", c.client.title)
-	return nil
+	last := "restart " + c.client.title + " to have it noticed"
+	if len(names) == 0 {
+		last = c.client.file(c.places) + " has it already"
+		if c.remove {
+			last = c.client.file(c.places) + " has nothing of pagewire"
+		}
+	}
+	_, err = fmt.Fprintln(c.cmd.ErrOrStderr(), "pagewire:", last)
+	return len(names) > 0, err
 }
 
-// checkHTTP finds what is wrong with --http for a client, and with flags of serve beside it.
+// checkHTTP checks --http for a client, and finds flags of serve, which contradict it.
 func (c client) checkHTTP(addr string, flags []string) error {
 	switch _, err := address("http", addr); {
 	case err != nil:
@@ -316,7 +306,8 @@ func (c client) checkHTTP(addr string, flags []string) error {
 	return nil
 }
 
-// parseServe parses flags of what a client will start: a mistake shows here, and not in that client's log.
+// parseServe parses the flags of the server that a client will start: a mistake shows here instead of in that client's
+// log.
 func parseServe(args []string) (*serveFlags, error) {
 	o := new(serveFlags)
 	cmd := serveInto(o)

@@ -205,25 +205,6 @@ func TestMergeTOMLRefusesWhatItCannotRead(t *testing.T) {
 	}
 }
 
-func FuzzMerge(f *testing.F) {
-	for _, text := range []string{"", "{}", "{\"mcpServers\": {\"a\": 1,}, // x\n}", "[a]\nb = [1, {c = 'x'}]\n[[d]]\n",
-		"\xef\xbb\xbf{\"mcpServers\":{}}", "a = \"\"\"x\"\"\"\n"} {
-		f.Add([]byte(text))
-	}
-	f.Fuzz(func(t *testing.T, text []byte) {
-		for name, put := range map[string]func([]byte, part, bool) ([]byte, error){"JSON": putJSON, "TOML": putTOML} {
-			after, err := put(text, oursIn("mcpServers"), true)
-			if err != nil {
-				continue
-			}
-			again, err := put(after, oursIn("mcpServers"), false)
-			if err != nil || string(again) != string(after) {
-				t.Errorf("%s: %q becomes %q, and then %q, %v", name, text, after, again, err)
-			}
-		}
-	})
-}
-
 func TestTOMLStringsOfWindows(t *testing.T) {
 	e := entry{{"command", `C:\Program Files\pagewire.exe`}, {"args", []string{"serve"}}}
 	text, err := putTOML(nil, entryIn("mcp_servers", e), false)
@@ -390,53 +371,6 @@ func TestConfigRefuses(t *testing.T) {
 		if status != exitUsage || out != "" || !strings.HasPrefix(errs, "pagewire: "+want) {
 			t.Errorf("%s: status %d, stdout %q, stderr %q; want %q", args, status, out, errs, want)
 		}
-	}
-}
-
-func TestConfigWritesOnceAndAtomically(t *testing.T) {
-	home := atHome(t)
-	path := filepath.Join(home, ".cursor", "mcp.json")
-	status, out, errs := run("config", "cursor", "--write")
-	if status != exitDone || out != path+"\n" || errs != "pagewire: restart Cursor to have it noticed\n" {
-		t.Fatalf("status %d, stdout %q, stderr %q", status, out, errs)
-	}
-	first, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	status, out, errs = run("config", "cursor", "--write")
-	if status != exitDone || out != "" || errs != "pagewire: "+path+" has it already\n" {
-		t.Errorf("again: status %d, stdout %q, stderr %q", status, out, errs)
-	}
-	status, _, errs = run("config", "cursor", "--write", "--", "--launch")
-	if want := "pagewire: " + path + " has another entry named pagewire\npagewire: nothing was written; --force " +
-		"replaces it\n"; status != exitFailed || errs != want {
-		t.Errorf("another: status %d, stderr %q", status, errs)
-	}
-	if now, _ := os.ReadFile(path); string(now) != string(first) {
-		t.Error("a refusal wrote")
-	}
-	if status, _, errs := run("config", "cursor", "--write", "--force", "--", "--launch"); status != exitDone {
-		t.Errorf("--force: status %d, stderr %q", status, errs)
-	}
-	if now, _ := os.ReadFile(path); !strings.Contains(string(now), "--launch") {
-		t.Errorf("--force wrote %s", now)
-	}
-
-	// What is malformed stays so.
-	if err := os.WriteFile(path, []byte("{\n  oops\n}"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	status, out, errs = run("config", "cursor", "--write", "--force")
-	if status != exitFailed || out != "" || !strings.HasPrefix(errs, "pagewire: "+path+": it is no JSON: line 2") ||
-		!strings.Contains(errs, "\npagewire: nothing was written: mend the file") {
-		t.Errorf("malformed: status %d, stdout %q, stderr %q", status, out, errs)
-	}
-	if now, _ := os.ReadFile(path); string(now) != "{\n  oops\n}" {
-		t.Errorf("a malformed file became %s", now)
-	}
-	if entries, _ := os.ReadDir(filepath.Dir(path)); len(entries) != 1 {
-		t.Errorf("left behind: %v", entries)
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/serve"
 )
 
-// daemonCommand is for serve, and hidden.
+// daemonCommand is hidden: serve starts it.
 func daemonCommand() *cobra.Command {
 	var addr string
 	cmd := &cobra.Command{

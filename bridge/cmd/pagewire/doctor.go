@@ -29,7 +29,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/serve"
 )
 
-// A finding is a line of what the doctor says.
+// A finding is a line of the output.
 type finding struct {
 	Check  string `json:"check"`
 	Status string `json:"status"` // ok, warn, fail
@@ -41,13 +41,13 @@ func ok(says string) finding       { return finding{Status: "ok", Says: says} }
 func warn(says, do string) finding { return finding{Status: "warn", Says: says, Do: do} }
 func fail(says, do string) finding { return finding{Status: "fail", Says: says, Do: do} }
 
-// checkup is what the checks need to know.
+// A checkup holds the flags.
 type checkup struct {
 	hubFlags
 	tokenFile, chrome string
 }
 
-// checks are all there are, in the order in which a page's state travels. Each takes a few seconds at most.
+// checks are in the order in which a page's state travels. Each takes a few seconds at most.
 var checks = []struct {
 	name string
 	run  func(context.Context, checkup) finding
@@ -246,7 +246,7 @@ func checkExtension(context.Context, checkup) finding {
 	return checkHost(home)
 }
 
-// programs says of each client that is installed how a change of a page reaches its model.
+// programs has a finding for each installed client: how a change of a page reaches its model.
 func programs() (all []finding) {
 	p, err := here()
 	if err != nil {
@@ -263,7 +263,7 @@ func programs() (all []finding) {
 	return all
 }
 
-// installed reports whether the program has been run by this user: it has a directory, or its file, or one of ours.
+// installed reports whether this user has run the program: its directory or its file exists, or a file of ours.
 func (c client) installed(p places) bool {
 	path := c.file(p)
 	if dir := filepath.Dir(path); dir != p.home {
@@ -310,7 +310,7 @@ func (c client) findNotifier(p places) finding {
 	return ok(c.title + " is " + c.notifier.says)
 }
 
-// checkPermission has nothing to look at: a browser tells nobody what its user has allowed.
+// checkPermission has nothing to look at: a browser does not publish the permissions of its user.
 func checkPermission(context.Context, checkup) finding {
 	return ok("a public page with data-gateway asks you once whether it may reach this machine (Local Network " +
 		"Access); pages of --chrome, --launch and the extension need not ask")

@@ -49,7 +49,7 @@ type hostPlace struct {
 
 func (h hostPlace) file() string { return filepath.Join(h.dir, hostFile) }
 
-// hostPlaces are those of all browsers that are known.
+// hostPlaces are those of all known browsers.
 func hostPlaces(p places) (all []hostPlace) {
 	for _, b := range knownBrowsers {
 		h := hostPlace{browser: b.name, firefox: b.firefox}
@@ -73,8 +73,7 @@ func hostPlaces(p places) (all []hostPlace) {
 	return all
 }
 
-// hostManifest is what a browser wants to know of a native host. Chromium wants origins, Firefox the names of
-// extensions.
+// hostManifest is the native messaging manifest. Chromium has origins in it, Firefox the ids of extensions.
 type hostManifest struct {
 	Name              string   `json:"name"`
 	Description       string   `json:"description"`
@@ -84,7 +83,7 @@ type hostManifest struct {
 	AllowedExtensions []string `json:"allowed_extensions,omitempty"`
 }
 
-// ours reports whether it names our extension.
+// ours reports whether the manifest names our extension.
 func (m hostManifest) ours(firefox bool) bool {
 	if firefox {
 		return slices.Contains(m.AllowedExtensions, extension.FirefoxID)
@@ -158,7 +157,7 @@ func extensionCommand() *cobra.Command {
 	return cmd
 }
 
-// makeSecret makes what the extension and this user's gateways know each other by, where there is none.
+// makeSecret makes the secret by which the extension and this user's daemons recognize each other, if there is none.
 func makeSecret() error {
 	file, err := access.TokenFile()
 	if err == nil {
@@ -167,7 +166,7 @@ func makeSecret() error {
 	return err
 }
 
-// removeSecret removes what makeSecret has made. What is no secret is not ours: the token can be in any directory.
+// removeSecret removes the secret. A file with another content is not ours: the token can be in any directory.
 func removeSecret(cmd *cobra.Command) error {
 	file, err := access.TokenFile()
 	if err != nil {
@@ -183,7 +182,7 @@ func removeSecret(cmd *cobra.Command) error {
 	return remove(cmd, secret)
 }
 
-// usedPlaces are those of the browsers that have been run, or that of one directory of profiles.
+// usedPlaces are those of browsers that have been run, or the one of a directory of profiles.
 func usedPlaces(p places, dir string) ([]hostPlace, error) {
 	switch {
 	case dir != "" && p.goos == "windows":
@@ -261,7 +260,7 @@ func (h hostPlace) uninstall(cmd *cobra.Command) error {
 	return remove(cmd, h.file())
 }
 
-// remove removes a file if it is there, and then says so.
+// remove removes a file, and prints its path if it existed.
 func remove(cmd *cobra.Command, path string) error {
 	err := os.Remove(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -273,7 +272,7 @@ func remove(cmd *cobra.Command, path string) error {
 	return err
 }
 
-// checkHost says whether a browser could start the native host.
+// checkHost checks that a browser can start the native host.
 func checkHost(home string) finding {
 	all, err := usedPlaces(places{runtime.GOOS, home, os.Getenv}, "")
 	if err != nil {

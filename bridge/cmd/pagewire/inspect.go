@@ -82,8 +82,8 @@ func inspect(cmd *cobra.Command, h hubFlags, start bool) error {
 	return nil
 }
 
-// writeTicket writes the file that leads a browser to the inspector. Nobody else may read it, and no argument of a
-// process tells what is in it.
+// writeTicket writes the file that leads a browser to the inspector. Only this user can read it; the arguments of a
+// process are public.
 func writeTicket(dir, url string) (path string, err error) {
 	f, err := os.CreateTemp(dir, "inspect-*.html") // of mode 0600
 	if err != nil {
@@ -99,7 +99,7 @@ func writeTicket(dir, url string) (path string, err error) {
 	return f.Name(), nil
 }
 
-// startBrowser has the system open a file. It fails where there is no screen, or no program for it.
+// startBrowser opens a file in the default browser. It fails without a screen, or without a browser.
 func startBrowser(path string) error {
 	var args []string
 	switch {

@@ -79,7 +79,7 @@ func lsCommand() *cobra.Command {
 	return cmd
 }
 
-// tabOf is the number of the tab that a resource is in.
+// tabOf is the number of a resource's tab.
 func tabOf(meta mcp.Meta) int {
 	n, _ := meta["pagewire/tab"].(float64)
 	return int(n)

@@ -4,15 +4,15 @@
 //
 // The rules of its surface, which its tests hold:
 //
-//   - What was asked for goes to standard output and can be piped; everything said to a person goes to standard
-//     error, under "pagewire:", without a capital and without a final period.
-//   - An error is one line that says what is wrong; where the remedy is known, a second line says what to do.
-//   - Exit status 0: done. 1: it was understood and failed. 2: it was not understood (flags, arguments, command). A
-//     program's hook (changes --hook) has no other but 0.
+//   - Results go to standard output and can be piped. Messages to a person go to standard error: they begin with
+//     "pagewire:", without a capital, and have no final period.
+//   - An error is one line; a second line says what to do where that is known.
+//   - Exit status 0: success. 1: failure. 2: a mistake in the command line. A program's hook (changes --hook) always
+//     ends with 0.
 //   - Each help text ends in an example that works as it stands.
 //   - Nothing is overwritten unless --force says so. There is no configuration file.
-//   - What a page says, or whoever answers at a port, is data: on a terminal its control characters are shown and do
-//     not act.
+//   - Texts of pages and of programs at a port are data: on a terminal their control characters are shown and do not
+//     act.
 package main
 
 import (
@@ -45,8 +45,8 @@ const (
 	exitUsage  = 2
 )
 
-// pagewire runs the command line and returns its exit status. When ctx ends, so does what runs: that is how a person
-// ends serve and watch, and no failure.
+// pagewire runs a command line and returns its exit status. The end of ctx ends the command; for serve and watch that
+// is success.
 func pagewire(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	stderr = visible{stderr}
 	root := commands()
@@ -78,7 +78,7 @@ func pagewire(ctx context.Context, args []string, stdin io.Reader, stdout, stder
 	return exitFailed
 }
 
-// commands is the command line as a whole.
+// commands returns the root command.
 func commands() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "pagewire",
@@ -105,7 +105,7 @@ func commands() *cobra.Command {
 	return root
 }
 
-// usageError says that a command line was not understood: exit status 2, and a pointer to the help.
+// usageError is a mistake in the command line: exit status 2, and a pointer to the help.
 type usageError struct {
 	cmd *cobra.Command
 	err error
@@ -146,8 +146,8 @@ func oneArgument(name string) cobra.PositionalArgs {
 	}
 }
 
-// help is cobra's, with the example last. It is no template: with text/template the linker has to keep every exported
-// method of every package: 2.5 MB of them.
+// help is cobra's, with the example last. It uses no template: with text/template the linker keeps every exported method
+// of every package, 2.5 MB.
 func help(cmd *cobra.Command, _ []string) {
 	w := cmd.OutOrStdout()
 	about := cmd.Long

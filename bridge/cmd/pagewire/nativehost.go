@@ -19,8 +19,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/serve"
 )
 
-// hubEnv names the environment variable that stands for --hub, for who cannot give flags: the browser gives its
-// own.
+// hubEnv names the environment variable that replaces --hub: the arguments of a native host are the browser's.
 const hubEnv = "PAGEWIRE_HUB"
 
 // startedByBrowser reports whether these are the arguments that a browser gives to a native host: the origin of the
@@ -31,7 +30,7 @@ func startedByBrowser(args []string) bool {
 		len(args) == 2 && args[1] == extension.FirefoxID && filepath.Base(args[0]) == hostFile
 }
 
-// nativeHostCommand is for browsers, and hidden: who starts it by hand sees binary messages.
+// nativeHostCommand is hidden: browsers start it, and it speaks in binary messages.
 func nativeHostCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "native-host",
@@ -53,7 +52,7 @@ func nativeHostCommand() *cobra.Command {
 	}
 }
 
-// runNativeHost serves until the browser ends its input, or has gone.
+// runNativeHost serves until the browser closes its input, or exits.
 func runNativeHost(cmd *cobra.Command) error {
 	addr := os.Getenv(hubEnv)
 	if addr == "" {

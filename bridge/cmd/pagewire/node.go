@@ -13,8 +13,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// nodeProgram is what node runs: a program of its own, since what it brings, a server of NATS and the verifying of
-// tokens, would take 1.8 MB of memory before it does anything, in this one, which is started for each agent.
+// nodeProgram is a separate program: its NATS server and token verification would take 1.8 MB of memory in this one,
+// which is started for each agent.
 const nodeProgram = "pagewire-node"
 
 func nodeCommand() *cobra.Command {

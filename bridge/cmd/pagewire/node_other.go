@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// replaceBy runs another program in the place of this one, until that ends or this is told to.
+// replaceBy runs another program and waits for its end.
 func replaceBy(cmd *cobra.Command, program string, args []string) error {
 	run := exec.CommandContext(cmd.Context(), program, args...)
 	run.Stdin, run.Stdout, run.Stderr = os.Stdin, os.Stdout, os.Stderr

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// replaceBy makes this process another program: what is sent to it, such as SIGTERM, that program gets.
+// replaceBy turns this process into another program, which then gets its signals, such as SIGTERM.
 func replaceBy(_ *cobra.Command, program string, args []string) error {
 	return syscall.Exec(program, append([]string{program}, args...), os.Environ())
 }

@@ -8,53 +8,51 @@ import (
 	"strings"
 )
 
-// A notifier is how a change of a page gets into a request to a program's model without the model asking: what config
-// --live writes besides the entry of the server. Which notifiers there are was seen in request bodies of the programs,
-// as their makers publish them.
+// A notifier puts a change of a page into a request to a program's model, without a tool call. config --live writes it
+// beside the entry of the server. Each one was seen to work in the request bodies of the published program.
 type notifier struct {
-	// says is when the model is told, for the doctor.
+	// says is when the model is notified, for the doctor.
 	says string
-	// allow is what the user still has to do, with DIR for the directory of the hooks; "" for nothing.
+	// allow is what the user still has to do; DIR stands for the directory of the hooks.
 	allow string
-	// server is where the server's entry goes instead of the client's file, unless it is there already; nil for nowhere
-	// else.
+	// server is the file for the server's entry, unless the client's file has it already; nil: the client's file.
 	server func(places) string
 	// hooks are merged into the list at hooks.EVENT of a file.
 	hooks     []moment
 	hooksFile func(places) string
-	// write is a hook as this program has it.
+	// write is a hook in the program's format.
 	write func(h moment, command string) entry
 	// files are whole files of ours.
 	files []ownFile
 }
 
-// A moment is one at which a program runs a command: before a prompt, and what the command prints is put to it; or when
-// what the model knew is gone, and its record with it.
+// A moment is an event at which a program runs a hook: before a prompt, to which the program adds the output of the hook,
+// or when the model's context is gone, and its record has to go too (forget).
 type moment struct {
 	event, matcher string
 	forget         bool
 }
 
-// An ownFile is a file that nobody else writes to.
+// An ownFile is a file that only config writes.
 type ownFile struct {
 	file func(places) string
 	text func(c command) string
 }
 
-// A command is what of us a notifier runs.
+// A command describes the pagewire that a notifier runs.
 type command struct {
 	goos, binary string
 	hub          string   // the flag's value; "" for the default
 	inline       []string // origins whose contents may be told
 }
 
-// hookSeconds is when a program gives up on a hook of ours, which ends by itself within 1 s.
+// hookSeconds is the timeout that a program has for a hook of ours, which ends by itself within 1 s.
 const hookSeconds = 5
 
-// wakeFlags are those with which a watch prints what is worth a turn of a model.
+// wakeFlags are the arguments of a watch that wakes an agent.
 var wakeFlags = []string{"watch", "--changes", "--all", "--lines", "--min-interval", "30s"}
 
-// inGroup is a hook as Claude Code, Codex and Gemini CLI have it; a second is so many units of theirs.
+// inGroup is the format of Claude Code, Codex and Gemini CLI; second is the number of their units in a second.
 func inGroup(second int) func(moment, string) entry {
 	return func(h moment, run string) entry {
 		one := entry{{"type", "command"}, {"command", run}, {"timeout", hookSeconds * second}}
@@ -66,7 +64,7 @@ func inGroup(second int) func(moment, string) entry {
 	}
 }
 
-// flat is a hook as Copilot CLI has it: a command for each of two shells.
+// flat is the format of Copilot CLI: a command for each of two shells.
 func flat(_ moment, run string) entry {
 	return entry{{"type", "command"}, {"bash", run}, {"powershell", "& " + run}, {"timeoutSec", hookSeconds}}
 }
@@ -125,7 +123,7 @@ var (
 //go:embed opencode.js
 var opencodeSource string
 
-// opencodePlugin is the plugin with its command lines for those of the source.
+// opencodePlugin is the plugin with command lines of this machine.
 func opencodePlugin(c command) string {
 	_, code, _ := strings.Cut(opencodeSource, "// ---\n")
 	lists := "const pagewire = " + quotedJSON(c.binary) + ";\n" +
@@ -134,7 +132,7 @@ func opencodePlugin(c command) string {
 	return "// Written by pagewire config opencode --live; --remove takes it back.\n" + lists + code
 }
 
-// changes are the arguments of what a hook runs; program is what reads its output, "" for text.
+// changes are the arguments of a hook; program reads its output, "": as text.
 func (c command) changes(program string, more ...string) []string {
 	args := []string{"changes"}
 	if program != "" {
@@ -158,7 +156,7 @@ func (c command) at() []string {
 	return []string{"--hub", c.hub}
 }
 
-// shell is a command line of ours for a shell: each word that a shell would act upon is in quotes.
+// shell is a command line for a shell: words with special characters are quoted.
 func (c command) shell(args ...string) string {
 	var words []string
 	for _, word := range append([]string{c.binary}, args...) {
@@ -167,7 +165,7 @@ func (c command) shell(args ...string) string {
 	return strings.Join(words, " ")
 }
 
-// quotedWord is a word for the shells of a system. Those of Windows have only "/" and double quotes in common.
+// quotedWord quotes a word for the shells of a system. The ones of Windows agree only on "/" and double quotes.
 func quotedWord(goos, word string) string {
 	if goos == "windows" {
 		word = strings.ReplaceAll(word, `\`, "/")
@@ -201,7 +199,7 @@ func (r *notifier) parts(client string, p places, c command) (all []part) {
 	return all
 }
 
-// allowed is what the user still has to do.
+// allowed is allow with its directory.
 func (r *notifier) allowed(p places) string {
 	if r.server == nil {
 		return r.allow

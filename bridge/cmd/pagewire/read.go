@@ -55,7 +55,7 @@ func readCommand() *cobra.Command {
 	return cmd
 }
 
-// joined puts contents of several parts behind each other, texts on lines of their own.
+// joined concatenates contents; each text begins on a new line.
 func joined(parts []*mcp.ResourceContents) (content []byte, binary bool) {
 	for i, part := range parts {
 		if i > 0 && !binary && len(content) > 0 && !bytes.HasSuffix(content, []byte("\n")) {
@@ -67,7 +67,7 @@ func joined(parts []*mcp.ResourceContents) (content []byte, binary bool) {
 	return content, binary
 }
 
-// show prints what was read: as it is into a pipe, and so that it is only seen on a terminal.
+// show prints contents: unchanged into a pipe, and without control characters on a terminal.
 func show(to io.Writer, terminal bool, uri string, content []byte, binary bool) error {
 	switch {
 	case terminal && binary:
@@ -83,7 +83,7 @@ func show(to io.Writer, terminal bool, uri string, content []byte, binary bool) 
 	return err
 }
 
-// writeNew writes a file that was not there, unless force is set.
+// writeNew writes a file. Without force it must not exist.
 func writeNew(path string, content []byte, force bool) error {
 	flags := os.O_WRONLY | os.O_CREATE | os.O_EXCL
 	if force {

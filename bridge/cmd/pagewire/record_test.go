@@ -119,7 +119,10 @@ func TestRemoveRestoresEachByte(t *testing.T) {
 					for step := range strings.SplitSeq(way, ", ") {
 						args := append([]string{"config", c.name}, strings.Fields(step)...)
 						was := tree(t, home)
-						out, _ := done(t, args...)
+						out, errs := done(t, args...)
+						if !strings.Contains(errs, "pagewire: restart "+c.title+" to have it noticed\n") {
+							t.Errorf("%s says %q", step, errs)
+						}
 						now := tree(t, home)
 						if reflect.DeepEqual(now, was) {
 							t.Errorf("%s changes nothing", step)
@@ -133,6 +136,9 @@ func TestRemoveRestoresEachByte(t *testing.T) {
 							if was[path] == "" && text[0] == '-' && text[:10] != "-rw-------" {
 								t.Errorf("others may read %s: %.10s", path, text)
 							}
+						}
+						if out == "" {
+							t.Errorf("%s prints no path", step)
 						}
 						if _, errs := done(t, args...); !strings.HasSuffix(errs, " has it already\n") {
 							t.Errorf("%s a second time says %q", step, errs)
@@ -349,6 +355,9 @@ func TestConfigRefusesToOverwrite(t *testing.T) {
 		{"an entry that is not ours", "cursor",
 			write(".cursor/mcp.json", `{"mcpServers": {"pagewire": {"command": "mine"}}}`, 0o640), "--remove",
 			"has an entry named pagewire that was edited since", true},
+		{"an entry with other flags", "cursor",
+			write(".cursor/mcp.json", `{"mcpServers": {"pagewire": {"command": "x", "args": ["serve"]}}}`, 0o640), "--write",
+			"has another entry named pagewire", true},
 		{"what does not parse any more", "gemini-cli", live("gemini-cli", edit(".gemini/settings.json", "{", "")),
 			"--remove", "settings.json: it is no JSON: line 2", false},
 	} {
@@ -388,7 +397,7 @@ func TestWordsForShells(t *testing.T) {
 func FuzzTake(f *testing.F) {
 	for _, text := range []string{"", "{}", "{\"hooks\": {\"E\": [1,], \"a\": {}}, // x\n}",
 		"{\"a\":1,\n\t\"hooks\": {}}", "[a]\nb = [1]\n[hooks.E]\nx = 1\n", "{\"hooks\":{\"E\":[ /* [ */ ]}}",
-		"a = 1\n\n\n", "{\"\":0,"} {
+		"a = 1\n\n\n", "{\"\":0,", "a = \"\"\"x\"\"\"\n", "\xef\xbb\xbf{\"hooks\":{}}"} {
 		f.Add([]byte(text))
 	}
 	list := part{At: []string{"hooks", "E"}, List: true, Value: entry{{"command", "pagewire changes --hook x"}}}
@@ -401,6 +410,9 @@ func FuzzTake(f *testing.F) {
 			with, err := p.put(text, false)
 			if err != nil {
 				continue
+			}
+			if again, err := p.put(with, false); err != nil || string(again) != string(with) {
+				t.Errorf("%q becomes %q, and then %q, %v", text, with, again, err)
 			}
 			without, err := p.take(with, text, false)
 			if err != nil || p.found(without) != "" {

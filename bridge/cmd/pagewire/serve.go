@@ -26,10 +26,10 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/weborigin"
 )
 
-// serveAgent and serveForeground are what serve does with its options.
+// Tests replace these.
 var serveAgent, serveForeground = serve.Agent, serve.Foreground
 
-// A serveFlags is what is said on serve's command line.
+// serveFlags are the flags of serve.
 type serveFlags struct {
 	serve.Options
 	launch, headless bool
@@ -118,12 +118,12 @@ func serveInto(o *serveFlags) *cobra.Command {
 	f.BoolVar(&o.AnyScheme, "any-scheme", false, "admit URIs at no web origin, for conformance suites")
 	f.StringArrayVar(&o.browser.Flags, "browser-flag", nil, "a further `flag` for the launched browser")
 	for _, name := range []string{"any-scheme", "browser-flag"} {
-		_ = f.MarkHidden(name) // it is there
+		_ = f.MarkHidden(name) // it fails for unknown flags
 	}
 	return cmd
 }
 
-// httpFlags are what serve takes for the ports.
+// httpFlags adds the flags about the ports.
 func httpFlags(cmd *cobra.Command, o *serveFlags) {
 	f := cmd.Flags()
 	f.StringVar(&o.HTTP, "http", "", "serve agents on this `address` too, over Streamable HTTP at /mcp")
@@ -143,19 +143,19 @@ func httpFlags(cmd *cobra.Command, o *serveFlags) {
 		"`number` of requests that it may have under way")
 }
 
-// surviveClosedOutput makes a write to standard output or error that nobody reads an error, and no end of the process:
-// an agent that is killed closes both, and what it has started is still to be ended. The signal is taken and not
-// ignored, which what this process starts would inherit.
+// surviveClosedOutput turns a write to a closed standard output or error into an error instead of the end of the
+// process: a killed agent closes both, and the processes that it started are still to be ended. The signal is handled
+// and not ignored, because child processes would inherit that.
 func surviveClosedOutput() {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 }
 
-// softMemory is from which size on the garbage is collected before the heap has doubled: pages may send 17 MB at once,
-// whose buffers would be three times that otherwise. GOMEMLIMIT says another one.
+// softMemory is the size above which the garbage is collected before the heap has doubled: pages may send 17 MB at once,
+// whose buffers would be three times that otherwise. GOMEMLIMIT overrides it.
 const softMemory = 48 << 20
 
-// collectAt is how much a heap may grow before its garbage is collected, in percent. A gateway lives on some 2 MB: with
-// Go's 100 it takes 21.2 MB with 10 tabs, with 50 it takes 19.1, and reads take as long. GOGC says another one.
+// collectAt is the growth of the heap, in percent, after which its garbage is collected. A daemon has some 2 MB alive:
+// with Go's 100 it takes 21.2 MB with 10 tabs, with 50 it takes 19.1, and reads take as long. GOGC overrides it.
 const collectAt = 50
 
 func boundGarbage() {
@@ -167,7 +167,7 @@ func boundGarbage() {
 	}
 }
 
-// checkServe finds what contradicts itself in a command line, and fills in what depends on what was said.
+// checkServe finds contradictions among the flags, and sets the options that depend on several flags.
 func checkServe(cmd *cobra.Command, o *serveFlags) error {
 	said := cmd.Flags().Changed
 	if said("http") && !said("stdio") {
@@ -208,8 +208,7 @@ func checkServe(cmd *cobra.Command, o *serveFlags) error {
 	return nil
 }
 
-// isForeground reports whether this process is to be the daemon: what it was told of the ports holds for as long as it
-// runs.
+// isForeground reports whether this process is the daemon: flags about ports hold as long as it runs.
 func (o *serveFlags) isForeground() bool { return o.HTTP != "" || !o.Stdio || o.AnyScheme }
 
 // checkBrowserFlags finds contradictions among the flags about the browser.
@@ -259,7 +258,7 @@ func checkOrigins(flag string, origins []string) error {
 	return nil
 }
 
-// checkHTTP finds what contradicts itself in what is said of HTTP.
+// checkHTTP finds contradictions among the flags about HTTP.
 func checkHTTP(said func(flag string) bool, o *serveFlags) error {
 	if o.HTTP == "" && o.Stdio && !said("http") {
 		for _, name := range []string{"token-file", "no-token", "allow-host", "max-sessions", "max-listens",
@@ -296,7 +295,7 @@ func checkHTTP(said func(flag string) bool, o *serveFlags) error {
 	return nil
 }
 
-// address checks an address that is listened on, and reports whether only this machine reaches it.
+// address checks an address to listen on, and reports whether only this machine reaches it.
 func address(flag, addr string) (local bool, err error) {
 	host, port, err := net.SplitHostPort(addr)
 	if err == nil && port != "" {
@@ -323,7 +322,7 @@ func newLog(cmd *cobra.Command, level, format string) (*slog.Logger, error) {
 	return nil, fmt.Errorf("--log-format %q: want text or json", format)
 }
 
-// isTerminal reports whether a stream is a terminal, which a person reads and escape sequences act upon.
+// isTerminal reports whether a stream is a terminal, where escape sequences act.
 func isTerminal(stream any) bool {
 	f, ok := stream.(*os.File)
 	if !ok {

@@ -7,12 +7,12 @@ import (
 	"syscall"
 )
 
-// pollable has the reads of a pipe or a socket wait in Go's poller, as Node has those of its own: a thread that waits
-// in the kernel would hold what its goroutine has just made ready until another thread comes for it, which made a
-// page's read by WebSocket take 0.55 ms instead of 0.45.
+// pollable makes reads of a pipe or a socket wait in Go's poller, as they do in Node. A thread that waits in the kernel
+// delays the goroutines that it has made ready until another thread takes them: a page's read by WebSocket took 0.55 ms
+// instead of 0.45.
 //
-// A file that is one of others too, which are written to and would fail where they have to wait, stays as it is; so
-// does a terminal, which is the shell's as well.
+// A file that is also one of others is left alone: writes to it would fail instead of waiting. So is a terminal, which
+// the shell uses too.
 func pollable(f *os.File, others ...*os.File) *os.File {
 	info, err := f.Stat()
 	if err != nil || info.Mode()&(os.ModeNamedPipe|os.ModeSocket) == 0 {

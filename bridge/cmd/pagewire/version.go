@@ -10,8 +10,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// version is set by the build to what js/package.json says. Under go install it is empty, and the module's version
-// is told instead.
+// version is set by the build, from js/package.json. Under go install it is empty, and the module's version is used.
 var version string
 
 func versionCommand() *cobra.Command {
@@ -39,7 +38,6 @@ func versionCommand() *cobra.Command {
 	}
 }
 
-// versionName is the version in one word.
 func versionName() string {
 	if version != "" {
 		return version

@@ -11,40 +11,28 @@ import (
 	"unicode/utf8"
 )
 
-// What pages, agents and whoever answers at a port say is data, and a terminal acts upon some characters: C0 and C1
-// controls move its cursor, change its title and more, and overrides of direction show one text as another. acts is the
-// one rule for all that is printed.
+// Pages, agents and programs at a port choose texts that are printed, and a terminal acts upon some characters: C0 and
+// C1 controls move its cursor or change its title, and overrides of direction show one text as another. acts is the one
+// rule for all output.
 func acts(r rune) bool { return !unicode.IsPrint(r) }
 
-// plain makes a text one line that does nothing to a terminal.
-func plain(s string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r == '\n' || r == '\t':
-			return ' '
-		case acts(r):
-			return utf8.RuneError
-		}
-		return r
-	}, s)
-}
+// plain makes a text one line without characters that act.
+func plain(s string) string { return strings.NewReplacer("\n", " ", "\t", " ").Replace(harmless(s)) }
 
-// harmless is plain for texts of several lines.
+// harmless replaces characters that act in a text of several lines.
 func harmless(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
-		case r == '\n' || r == '\t':
-			return r
 		case r == '\r':
 			return -1
-		case acts(r):
+		case acts(r) && r != '\n' && r != '\t':
 			return utf8.RuneError
 		}
 		return r
 	}, s)
 }
 
-// visible writes what acts upon a terminal as \uXXXX, which JSON takes for the same. Each Write is whole characters.
+// visible writes characters that act as \uXXXX, which is equivalent in JSON. Each Write must have whole characters.
 type visible struct{ to io.Writer }
 
 func (v visible) Write(text []byte) (int, error) {

@@ -18,12 +18,12 @@ import (
 // (--lines), not too often (--min-interval), and without changes that the agent knows already.
 
 const (
-	// maxWatched is how many resources --all watches.
+	// maxWatched bounds the resources of --all.
 	maxWatched = 1000
 	// wakeEvery is the default of --min-interval with --lines, but on a terminal: each line costs a turn of a model.
 	// Changes within settleTime are printed together.
 	wakeEvery, settleTime = 30 * time.Second, 200 * time.Millisecond
-	// maxLine is how long a line is at most, unless one URI alone is longer.
+	// maxLine bounds a line, unless one URI alone is longer.
 	maxLine = 600
 )
 

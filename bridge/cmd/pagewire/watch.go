@@ -80,7 +80,7 @@ func watchCommand() *cobra.Command {
 	return cmd
 }
 
-// check finds what contradicts itself, and fills in what depends on what was said.
+// check finds contradictions among the flags, and sets defaults that depend on others.
 func (o *watchFlags) check(cmd *cobra.Command) error {
 	switch {
 	case o.count < 0:
@@ -96,7 +96,7 @@ func (o *watchFlags) check(cmd *cobra.Command) error {
 	return nil
 }
 
-// A change is what is printed.
+// A change is one event in the output.
 type change struct {
 	Time    time.Time `json:"time"`
 	URI     string    `json:"uri"`
@@ -175,7 +175,7 @@ func (w *watcher) print(c change) {
 	}
 }
 
-// difference is a unified diff without its header, which would say nothing.
+// difference is a unified diff without its header.
 func difference(before, after string) string {
 	// states normally end without a newline, which would be a line of each diff
 	end := func(s string) string {
@@ -195,7 +195,6 @@ const (
 	dim, red, green, cyan, plainly = "\x1b[2m", "\x1b[31m", "\x1b[32m", "\x1b[36m", "\x1b[0m"
 )
 
-// printChange prints for a person.
 func printChange(to io.Writer, c change, color bool) {
 	paint := func(code, text string) string {
 		if !color {
@@ -232,7 +231,6 @@ func printChange(to io.Writer, c change, color bool) {
 	io.WriteString(to, b.String())
 }
 
-// age writes milliseconds as a person would.
 func age(ms int64) string {
 	d := time.Duration(ms) * time.Millisecond
 	switch {
