@@ -119,7 +119,8 @@ var packages = []row{
 		"github.com/VictoriaMetrics/metrics"},
 	// What puts them together.
 	{"bridge/gateway/serve", native, "bridge/gateway/...", ""},
-	{"bridge/testkit", native, "", "github.com/modelcontextprotocol/go-sdk"}, // in nobody's row: tests alone import it
+	// In nobody's row: tests alone import it.
+	{"bridge/testkit", native, "", "github.com/modelcontextprotocol/go-sdk github.com/coder/websocket"},
 	// where the tests of page code run too, so under js/wasm as well
 	{"bridge/testkit/script", tool, "", "golang.org/x/tools"},
 	{"bridge/cmd/pagewire", native, "bridge/gateway/...", "github.com/spf13/cobra github.com/aymanbagabas/go-udiff " +

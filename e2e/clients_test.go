@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/evanw/esbuild/pkg/api"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/pagewire/pagewire/bridge/testkit"
 	clients "github.com/pagewire/pagewire/e2e/clients/page"
@@ -48,13 +49,14 @@ func agentsHub(t *testing.T, more ...string) meeting {
 			t.Errorf("the gateway ends with %v", err)
 		}
 	})
-	testkit.Eventually(t, "the page is connected", func() bool { return clients.Connect(t, h.hub) == nil })
-	token, err := os.ReadFile(filepath.Join(h.dir, ".config/pagewire/token"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	header := "Bearer " + strings.TrimSpace(string(token))
+	clients.Connect(t, h.hub, "")
+	var header string
 	testkit.Eventually(t, "the gateway has the page", func() bool {
+		token, err := os.ReadFile(filepath.Join(h.dir, ".config/pagewire/token"))
+		if err != nil {
+			return false // it has not started yet
+		}
+		header = "Bearer " + strings.TrimSpace(string(token))
 		r, err := http.NewRequest("GET", "http://"+h.hub+"/metrics", nil)
 		if err != nil {
 			t.Fatal(err)
@@ -119,50 +121,94 @@ func typeScriptClients(t *testing.T, at meeting) {
 	}
 }
 
-// MCP Inspector, unmodified: its command line, and mcpdo, which is how it subscribes.
-func TestInspector(t *testing.T) {
-	t.Parallel()
-	node := node22(t)
-	clients, _ := filepath.Abs("conformance/node_modules/@modelcontextprotocol/inspector/clients")
-	at := agentsHub(t)
-	env := append(at.env, "PATH="+filepath.Dir(node)+":"+os.Getenv("PATH"))
-	run := func(t *testing.T, script string, args ...string) string {
-		t.Helper()
-		ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
-		defer cancel()
-		command := exec.CommandContext(ctx, node, append([]string{filepath.Join(clients, script)}, args...)...)
-		command.Env = env
-		var said strings.Builder
-		command.Stderr = &said
-		text, err := command.Output()
-		if err != nil {
-			t.Errorf("%s: %v\n%s%s", strings.Join(args, " "), err, text, &said)
-		}
-		return string(text)
-	}
-	const mcpdo = "mcpdo/build/mcp-bin.js"
-	// A daemon of our own holds the connections.
-	for line := range strings.Lines(run(t, mcpdo, "private")) {
+// An inspector is MCP Inspector, unmodified, with a daemon that holds its connections.
+type inspector struct {
+	t         *testing.T
+	node, dir string
+	env       []string
+}
+
+// mcpdo is the program of Inspector's that subscribes.
+const mcpdo = "mcpdo/build/mcp-bin.js"
+
+func openInspector(t *testing.T, env []string) *inspector {
+	t.Helper()
+	dir, _ := filepath.Abs("conformance/node_modules/@modelcontextprotocol/inspector/clients")
+	i := &inspector{t: t, node: node22(t), dir: dir}
+	i.env = append(env, "PATH="+filepath.Dir(i.node)+":"+os.Getenv("PATH"))
+	for line := range strings.Lines(i.run(mcpdo, "private")) {
 		name, value, _ := strings.Cut(strings.TrimPrefix(strings.TrimSpace(line), "export "), "=")
 		value = strings.Trim(value, "'")
-		env = append(env, name+"="+value)
+		i.env = append(i.env, name+"="+value)
 		if name == "MCP_INSPECTOR_DAEMON_DIR" {
 			t.Cleanup(func() { os.RemoveAll(value) })
 		}
 	}
 	t.Cleanup(func() {
-		stop := exec.Command(node, filepath.Join(clients, mcpdo), "daemon", "stop")
-		stop.Env = env
+		stop := exec.Command(i.node, filepath.Join(dir, mcpdo), "daemon", "stop")
+		stop.Env = i.env
 		if text, err := stop.CombinedOutput(); err != nil {
 			t.Errorf("stop the daemon: %v\n%s", err, text)
 		}
 	})
+	return i
+}
 
+func (i *inspector) command(script string, args ...string) *exec.Cmd {
+	ctx, cancel := context.WithTimeout(i.t.Context(), testkit.Patience)
+	i.t.Cleanup(cancel)
+	command := exec.CommandContext(ctx, i.node, append([]string{filepath.Join(i.dir, script)}, args...)...)
+	command.Env = i.env
+	return command
+}
+
+func (i *inspector) run(script string, args ...string) string {
+	i.t.Helper()
+	command := i.command(script, args...)
+	var said strings.Builder
+	command.Stderr = &said
+	text, err := command.Output()
+	if err != nil {
+		i.t.Errorf("%s: %v\n%s%s", strings.Join(args, " "), err, text, &said)
+	}
+	return string(text)
+}
+
+// subscribe subscribes by a connection that mcpdo holds. told waits for an update.
+func (i *inspector) subscribe(connection, uri string) (told func()) {
+	i.t.Helper()
+	command := i.command(mcpdo, "--format", "json", "--connection", connection, "resources/subscribe", uri)
+	command.Stderr = os.Stderr
+	_, out := testkit.Pipes(i.t, command)
+	i.t.Cleanup(func() {
+		command.Process.Signal(syscall.SIGINT)
+		io.Copy(io.Discard, out)
+		command.Wait() // as it ends when it is interrupted
+	})
+	said := json.NewDecoder(bufio.NewReader(out))
+	says := func(want string) {
+		i.t.Helper()
+		var m struct{ Type, URI string }
+		if err := said.Decode(&m); err != nil || m.Type != want || m.URI != uri {
+			i.t.Fatalf("mcpdo says %+v, %v; want %s", m, err, want)
+		}
+	}
+	says("subscribed")
+	return func() { i.t.Helper(); says("resources/updated") }
+}
+
+// MCP Inspector: its command line, and mcpdo.
+func TestInspector(t *testing.T) {
+	t.Parallel()
+	at := agentsHub(t)
+	all := openInspector(t, at.env)
 	// Each run is a process of Node, of a second: of eras and transports each comes once.
 	for era, transport := range map[string]string{"legacy": "stdio", "modern": "http"} {
 		target := map[string][]string{"stdio": at.stdio, "http": {at.url}}[transport]
 		t.Run(era+"/"+transport, func(t *testing.T) {
 			t.Parallel()
+			i := *all
+			i.t = t
 			var headers []string
 			if transport == "http" {
 				headers = []string{"--header", "Authorization: " + at.header}
@@ -178,40 +224,130 @@ func TestInspector(t *testing.T) {
 			} {
 				args := append([]string{"--cli", "--protocol-era", era, "--format", "json", "-q", "--method"},
 					append(test.args, headers...)...)
-				if got := run(t, "launcher/build/index.js",
+				if got := i.run("launcher/build/index.js",
 					append(append(args, "--"), target...)...); !strings.Contains(got, test.want) {
 					t.Errorf("%s: %s", strings.Join(test.args, " "), got)
 				}
 			}
 
 			name := era + "-" + transport
-			run(t, mcpdo, append(append([]string{"connect", "@" + name, "--era", era}, headers...),
+			i.run(mcpdo, append(append([]string{"connect", "@" + name, "--era", era}, headers...),
 				append([]string{"--"}, target...)...)...)
-			ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
-			defer cancel()
-			subscribe := exec.CommandContext(ctx, node, filepath.Join(clients, mcpdo), "--format", "json",
-				"--connection", name, "resources/subscribe", "https://x.test/clock")
-			subscribe.Env = env
-			subscribe.Stderr = os.Stderr
-			out, err := subscribe.StdoutPipe()
-			if err != nil || subscribe.Start() != nil {
-				t.Fatal(err)
+			told := i.subscribe(name, "https://x.test/clock")
+			for range 4 {
+				told()
 			}
-			said := json.NewDecoder(bufio.NewReader(out))
-			for i := range 5 {
-				var m struct{ Type, URI string }
-				want := "resources/updated"
-				if i == 0 {
-					want = "subscribed"
+			i.run(mcpdo, "disconnect", "@"+name)
+		})
+	}
+}
+
+// A follower is a client of others that is subscribed to one resource.
+type follower struct {
+	read func() string
+	told func() // waits for an update
+}
+
+// The daemon is killed while a client of others is subscribed: it goes on through the same pipe, sees no error on its
+// connection, reads again, and is told of each change. (Inspector does not show errors that it survives; its commands
+// fail where its connection is lost. Agent programs are in package agents. The conformance suites speak HTTP alone, which
+// a person's `pagewire serve --http` answers itself: there is no pipe.)
+func TestClientsOfADaemonThatIsKilled(t *testing.T) {
+	t.Parallel()
+	const origin = "http://localhost:3000"
+	const uri = origin + "/state"
+	typeScript := func(which string) func(*testing.T, []string, []string) follower {
+		return func(t *testing.T, command, env []string) follower {
+			script := clientScript(t, "clients/killed.mjs")
+			client := exec.Command("node", append([]string{script, which, uri}, command...)...)
+			client.Env, client.Stderr = env, testkit.LogOf(t, which)
+			in, out := testkit.Pipes(t, client)
+			t.Cleanup(func() {
+				in.Close()
+				if err := client.Wait(); err != nil {
+					t.Errorf("it ends with %v", err)
 				}
-				if err := said.Decode(&m); err != nil || m.Type != want || m.URI != "https://x.test/clock" {
-					t.Errorf("told %+v, %v; want %s", m, err, want)
+			})
+			told, reads, ready := make(chan string, 1000), make(chan string, 1000), make(chan struct{})
+			go func() {
+				for lines := bufio.NewScanner(out); lines.Scan(); {
+					switch what, text, _ := strings.Cut(lines.Text(), " "); what {
+					case "told":
+						told <- what
+					case "read":
+						reads <- text
+					case "subscribed":
+						close(ready)
+					default:
+						t.Errorf("the client says %s", lines.Text())
+					}
+				}
+			}()
+			testkit.Ends(t, "it has subscribed", ready)
+			return follower{
+				read: func() string { io.WriteString(in, "\n"); return testkit.Receive(t, "it reads", reads) },
+				told: func() { testkit.Receive(t, "it is told", told) },
+			}
+		}
+	}
+	for name, follow := range map[string]func(t *testing.T, command, env []string) follower{
+		"go-sdk": func(t *testing.T, command, env []string) follower {
+			pipe := exec.Command(command[0], command[1:]...)
+			pipe.Env = env
+			a := testkit.Connect(t, &mcp.CommandTransport{Command: pipe}, testkit.Legacy)
+			a.Shows(uri)
+			a.Watch(uri)
+			return follower{func() string { return a.Text(uri) }, func() { a.Told(uri) }}
+		},
+		"TypeScript sdk":            typeScript("stable"),
+		"TypeScript client, modern": typeScript("modern"),
+		"MCP Inspector": func(t *testing.T, command, env []string) follower {
+			i := openInspector(t, env)
+			i.run(mcpdo, append([]string{"connect", "@pipe", "--"}, command...)...)
+			testkit.Eventually(t, "the resource is listed", func() bool {
+				return strings.Contains(i.run(mcpdo, "--format", "json", "--connection", "pipe", "resources/list"), uri)
+			})
+			return follower{told: i.subscribe("pipe", uri), read: func() string {
+				var result struct{ Contents []struct{ Text string } }
+				text := i.run(mcpdo, "--format", "json", "--connection", "pipe", "resources/read", uri)
+				if err := json.Unmarshal([]byte(text), &result); err != nil || len(result.Contents) != 1 {
+					t.Fatalf("mcpdo reads %s, %v", text, err)
+				}
+				return result.Contents[0].Text
+			}}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHome(t)
+			pipe, _ := h.command(t, "serve", "--hub", h.hub, "--log-level", "warn")
+			p := testkit.NewPage(t, map[string]string{uri: "first"})
+			p.Dial(h.hub, origin, "")
+			// Clients start programs with HOME and few other variables.
+			client := follow(t, pipe.Args, append(os.Environ(), "HOME="+h.dir, "XDG_CONFIG_HOME="))
+			if got := client.read(); got != "first" {
+				t.Errorf("it reads %q", got)
+			}
+			changes := func(texts ...string) {
+				t.Helper()
+				for _, text := range texts {
+					p.Set(uri, text)
+					for client.told(); client.read() != text; client.told() {
+					}
 				}
 			}
-			subscribe.Process.Signal(syscall.SIGINT)
-			io.Copy(io.Discard, out)
-			subscribe.Wait() // as it ends when it is interrupted
-			run(t, mcpdo, "disconnect", "@"+name)
+			changes("before")
+			old := h.daemon(t)
+			syscall.Kill(old, syscall.SIGKILL)
+			testkit.Eventually(t, "the killed daemon has gone", func() bool { return !running(old) })
+			if got := client.read(); got != "before" {
+				t.Errorf("behind the daemon's end it reads %q", got)
+			}
+			// One of these may be read with the word that the page is back.
+			changes("after", "and again")
+			if h.daemon(t) == old {
+				t.Error("the daemon is the same: this test shows nothing")
+			}
 		})
 	}
 }

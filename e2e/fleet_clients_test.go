@@ -81,9 +81,7 @@ func agentsFleet(t *testing.T, issuer string, made func(*issuertest.Issuer)) mee
 		join = []string{at[1].String()}
 		targets = append(targets, &url.URL{Scheme: "http", Host: at[0].String()})
 	}
-	if err := clients.ConnectWith(t, targets[0].Host, login.Ticket("alice", clients.Origin)); err != nil {
-		t.Fatal(err)
-	}
+	clients.Connect(t, targets[0].Host, login.Ticket("alice", clients.Origin))
 	at := meeting{url: balancer.URL + "/mcp", header: token, env: os.Environ()}
 	for _, target := range targets { // each has a gateway of the user's, and its page
 		testkit.Eventually(t, "the page is there", func() bool { return lists(t, target.Host, at.header) })

@@ -15,8 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coder/websocket"
-
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
@@ -38,6 +36,7 @@ func cartOf(quantity int) string {
 type shop struct {
 	*testkit.Page
 	gateway []string // the command line for an agent on stdio
+	daemon  *exec.Cmd
 	paid    atomic.Int32
 	asked   atomic.Int32
 }
@@ -66,43 +65,41 @@ func openShop(t *testing.T, home string) *shop {
 			return text("it is paid")
 		},
 	})
-	cmd := exec.Command(binary, "serve", "--hub", addr, "--http", http, "--log-level", "warn")
-	cmd.Env = []string{"HOME=" + home, "PATH=" + os.Getenv("PATH")}
-	cmd.Stderr = os.Stderr
-	if err := cmd.Start(); err != nil {
+	s.daemon = exec.Command(binary, "serve", "--hub", addr, "--http", http, "--log-level", "warn")
+	s.daemon.Env = []string{"HOME=" + home, "PATH=" + os.Getenv("PATH")}
+	s.daemon.Stderr = os.Stderr
+	if err := s.daemon.Start(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = cmd.Process.Signal(syscall.SIGTERM)
-		_ = cmd.Wait()
+		_ = s.daemon.Process.Signal(syscall.SIGTERM)
+		_ = s.daemon.Wait()
 	})
-	ctx, cancel := context.WithCancel(context.Background())
-	t.Cleanup(cancel)
-	var conn *websocket.Conn
-	testkit.Eventually(t, "the gateway takes pages", func() (ok bool) {
-		var err error
-		conn, _, err = websocket.Dial(ctx, "ws://"+addr+"/page",
-			&websocket.DialOptions{Subprotocols: []string{"pagewire.v1"},
-				HTTPHeader: map[string][]string{"Origin": {origin}}})
-		return err == nil
-	})
-	conn.SetReadLimit(-1)
-	go func() {
-		for {
-			_, frame, err := conn.Read(ctx)
-			if err != nil {
-				return
-			}
-			s.Hear(frame)
-		}
-	}()
-	s.Connect(func(frame []byte) { _ = conn.Write(ctx, websocket.MessageText, frame) },
-		map[string]any{"tab": "0123456789", "title": "Shop", "url": origin + "/", "focused": 0})
+	s.Dial(addr, origin, "")
+	testkit.Eventually(t, "the gateway has the page", s.isListed)
 	return s
 }
 
+// isListed reports whether the daemon that runs has the page.
+func (s *shop) isListed() bool {
+	ls := exec.Command(s.gateway[0], append([]string{"ls"}, s.gateway[2:]...)...)
+	ls.Env = s.daemon.Env
+	said, _ := ls.Output() // fails where no daemon runs
+	return strings.Contains(string(said), cart)
+}
+
+// killDaemon returns when the page is at the next daemon, which the agent's pipe starts.
+func (s *shop) killDaemon(t *testing.T) {
+	_ = s.daemon.Process.Kill()
+	_ = s.daemon.Wait()
+	for t.Context().Err() == nil && !s.isListed() {
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
 // The story of each program: its model reads the cart; the user changes it; the result of a tool that has nothing to do
-// with it tells the model; the user changes it again, and the model wants to pay: nothing is bought with the old cart.
+// with it tells the model; the user changes it again, and the model wants to pay: nothing is bought with the old cart,
+// neither when the daemon has been killed, nor then.
 //
 // One program runs with all other tests; AGENTS=all, which is make test-agents, runs every one, and writes the page of
 // the docs.
@@ -164,7 +161,8 @@ func runProgram(t *testing.T, name string) (told, refused string) {
 	m := newModel(t,
 		step{tool: "read_page_resource", args: map[string]any{"uri": cart}},
 		step{before: func() { s.Set(cart, cartOf(2)) }, tool: "shipping_costs"},
-		step{before: func() { s.Edit(cart, cartOf(3)) }, tool: "checkout"},
+		step{before: func() { s.killDaemon(t); s.Edit(cart, cartOf(3)) }, tool: "checkout"},
+		step{before: func() { s.Edit(cart, cartOf(4)) }, tool: "checkout"},
 		step{tool: "checkout"},
 		step{say: "DONE"},
 	)
@@ -194,7 +192,8 @@ func runProgram(t *testing.T, name string) (told, refused string) {
 	for what, want := range map[string]string{
 		"what has changed, unasked": `"patch":[{"op":"replace","path":"/items/0/quantity","value":2}]`,
 		"why it was not paid":       "checkout was not run",
-		"what it had not seen":      `"patch":[{"op":"replace","path":"/items/0/quantity","value":3}]`,
+		"what the next daemon has":  `"now":{"items":[{"sku":"a-1","quantity":3}`, // which knows no text of the one before
+		"what it had not seen":      `"patch":[{"op":"replace","path":"/items/0/quantity","value":4}]`,
 		"that it was paid then":     "it is paid",
 	} {
 		if !strings.Contains(plain, want) {
@@ -212,10 +211,10 @@ func runProgram(t *testing.T, name string) (told, refused string) {
 		"checkout was not run", "it is paid")
 }
 
-// excerpt is what surrounds words in a request, from what is last before them to a little behind an end, without what
-// is different each time.
+// excerpt is what surrounds words in a request where they are last, from what is last before them to a little behind an
+// end, without what is different each time.
 func excerpt(body, before, words, end string) string {
-	at := max(strings.Index(body, words), 0)
+	at := max(strings.LastIndex(body, words), 0)
 	to := strings.Index(body[at:], end)
 	from := max(strings.LastIndex(body[:at], before), 0)
 	text := body[from:min(len(body), at+max(to, 0)+40)]

@@ -66,7 +66,7 @@ var leftOut = []exclusion{
 		"TestExtensionOnlyInAllowedSites TestExtensionBesideAgentsInThePage",
 		"they look into Chromium's service worker, or its processes; Firefox's build has the same scripts"},
 	{"TestAnotherUserOfTheMachine TestForeignPort TestServeEndsWithItsParent TestWakeEndsWithItsProgram " +
-		"TestTypeScriptClient TestInspector TestConformance TestConformanceOfAFleet " +
+		"TestTypeScriptClient TestInspector TestClientsOfADaemonThatIsKilled TestConformance TestConformanceOfAFleet " +
 		"TestTypeScriptClientAtAFleet " +
 		"TestWhatOthersDoNot TestClientThatFindsItsLogin",
 		"they are about agents and gateways: what a page's engine is makes no difference"},

@@ -11,14 +11,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
-
-	"github.com/coder/websocket"
 
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
@@ -45,39 +42,14 @@ type page struct {
 	extra   int  // tools that test_trigger_tool_change has added
 }
 
-// Connect brings the page to the hub at addr, which must admit any scheme and the page's origin, until the test ends:
-// by WebSocket, as a page in a browser does.
-func Connect(t testing.TB, addr string) error { return ConnectWith(t, addr, "") }
-
-// ConnectWith is Connect for a node of a fleet, to which the page shows a ticket.
-func ConnectWith(t testing.TB, addr, ticket string) error {
-	ctx := t.Context()
-	far, _, err := websocket.Dial(ctx, "ws://"+addr+"/page",
-		&websocket.DialOptions{Subprotocols: []string{"pagewire.v1"}, HTTPHeader: http.Header{"Origin": {Origin}}})
-	if err != nil {
-		return err
-	}
-	far.SetReadLimit(-1)
+// Connect keeps the page connected to the gateway at addr, which must admit any scheme and the page's origin, until the
+// test ends. A node of a fleet is shown a ticket; "" for none.
+func Connect(t testing.TB, addr, ticket string) {
 	p := &page{Page: testkit.NewPage(t, nil), unheard: map[string]chan struct{}{}}
 	p.addResources()
 	p.addTools()
-	// who has gone is noticed by who reads
-	post := func(frame []byte) { _ = far.Write(ctx, websocket.MessageText, frame) }
-	if ticket != "" {
-		post(fmt.Appendf(nil, `{"type":"pagewire:ticket","ticket":%q}`, ticket))
-	}
-	p.Connect(post, map[string]any{"tab": "page-of-the-clients", "title": "Page of the clients", "url": Origin + "/"})
-	go func() {
-		for {
-			_, frame, err := far.Read(ctx)
-			if err != nil {
-				return
-			}
-			p.Hear(frame)
-		}
-	}()
-	go p.tick(ctx)
-	return nil
+	p.Dial(addr, Origin, ticket)
+	go p.tick(t.Context())
 }
 
 func (p *page) tick(ctx context.Context) {

@@ -1,0 +1,51 @@
+//go:build !js
+
+package testkit
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/coder/websocket"
+)
+
+// Dial connects the page to the gateway at an address by WebSocket, as a page of the origin in a browser does: it dials
+// until the gateway listens, and again whenever the connection is lost, until the test ends. A node of a fleet is shown
+// the ticket; "" for none.
+func (p *Page) Dial(addr, origin, ticket string) {
+	ctx, tab := p.t.Context(), rand.Text()
+	go func() {
+		for ctx.Err() == nil {
+			p.connected(ctx, addr, origin, ticket, tab)
+			time.Sleep(10 * time.Millisecond) // a gateway that starts listens some milliseconds later
+		}
+	}()
+}
+
+// connected is one connection of Dial, from its beginning to its end.
+func (p *Page) connected(ctx context.Context, addr, origin, ticket, tab string) {
+	conn, _, err := websocket.Dial(ctx, "ws://"+addr+"/page", &websocket.DialOptions{
+		Subprotocols: []string{"pagewire.v1"}, HTTPHeader: http.Header{"Origin": {origin}}})
+	if err != nil {
+		return
+	}
+	defer conn.CloseNow()
+	conn.SetReadLimit(-1)
+	post := func(frame []byte) { _ = conn.Write(ctx, websocket.MessageText, frame) } // a lost connection fails the read
+	if ticket != "" {
+		// By its beginning a note is told from a frame, so the order of its members matters.
+		post(fmt.Appendf(nil, `{"type":"pagewire:ticket","ticket":%q}`, ticket))
+	}
+	p.Connect(post, map[string]any{"tab": tab, "title": origin, "url": origin + "/"})
+	for {
+		_, frame, err := conn.Read(ctx)
+		if err != nil {
+			p.Hear(nil)
+			return
+		}
+		p.Hear(frame)
+	}
+}
