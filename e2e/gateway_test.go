@@ -3,8 +3,6 @@ package e2e
 // The gateway as its users meet it: the binary, started by agents, with pages in a browser that it has launched.
 
 import (
-	"crypto/rand"
-	"encoding/json"
 	"fmt"
 	"net"
 	"net/http"
@@ -20,10 +18,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/chromedp/cdproto"
-	"github.com/chromedp/cdproto/target"
-	"github.com/chromedp/chromedp/remote"
-	"github.com/coder/websocket"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/pagewire/pagewire/bridge/testkit"
@@ -141,23 +135,6 @@ func (s *started) holds(uri, want string) int {
 	}
 }
 
-// What tools answer is tested at the gateway, and --inject where pages come by CDP.
-func TestServe(t *testing.T) {
-	t.Parallel()
-	h := newHome(t)
-	c := serveCounter(t)
-	a := h.serve(t, "--launch", "--headless", "--open", c.URL)
-	testkit.Eventually(t, "the page's resource is listed", func() bool { return a.Offers(c.uri()) })
-	a.Watch(c.uri())
-	c.set(2)
-	a.holds(c.uri(), "2")
-	// The agent goes: so does everything else.
-	began := time.Now()
-	a.Close()
-	t.Logf("it ended after %v", time.Since(began).Round(time.Millisecond))
-	h.nothingLeft(t)
-}
-
 // A page that comes by itself, in a browser that the gateway is attached to, comes once.
 func TestPageWithTwoTransports(t *testing.T) {
 	t.Parallel()
@@ -227,36 +204,37 @@ func TestGatewaysThatComeInOneTurn(t *testing.T) {
 	}
 }
 
-// It ends when whoever started it is gone, even if something else keeps its stdin open.
-func TestServeEndsWithItsParent(t *testing.T) {
+// What a program has started ends with it, even if something else keeps its stdin open.
+func TestEndsWithItsProgram(t *testing.T) {
 	t.Parallel()
-	h := newHome(t)
-	cmd, _ := h.command(t)
-	// A shell starts it, says which process it is, and is killed. Its stdin is our pipe, which stays open.
-	shell := exec.Command("sh", "-c", `"$0" serve --hub "$1" < /dev/fd/3 & echo $!; wait`, cmd.Path, h.hub)
-	shell.Env, shell.Stderr = cmd.Env, cmd.Stderr
-	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
+	for args, runs := range map[string]func(h userHome, log *testkit.Log) bool{
+		"serve":                         func(h userHome, _ *testkit.Log) bool { return len(h.daemons()) == 1 },
+		"watch --changes --all --lines": func(_ userHome, log *testkit.Log) bool { return log.Has("waiting for one") },
+	} {
+		t.Run(args, func(t *testing.T) {
+			h := newHome(t)
+			cmd, log := h.command(t)
+			// A shell starts it, says which process it is, and is killed. Its stdin is our pipe, which stays open.
+			shell := exec.Command("sh", "-c", `"$0" `+args+` --hub "$1" < /dev/fd/3 & echo $!; wait`, cmd.Path, h.hub)
+			shell.Env, shell.Stderr = cmd.Env, log
+			r, w, err := os.Pipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer w.Close()
+			shell.ExtraFiles = []*os.File{r}
+			_, out := testkit.Pipes(t, shell)
+			r.Close()
+			var pid int
+			if _, err := fmt.Fscan(out, &pid); err != nil {
+				t.Fatal(err)
+			}
+			testkit.Eventually(t, "it runs", func() bool { return runs(h, log) })
+			shell.Process.Kill()
+			shell.Wait()
+			testkit.Eventually(t, "it has ended", func() bool { return !running(pid) })
+		})
 	}
-	defer w.Close()
-	shell.ExtraFiles = []*os.File{r}
-	out, err := shell.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := shell.Start(); err != nil {
-		t.Fatal(err)
-	}
-	r.Close()
-	var pid int
-	if _, err := fmt.Fscan(out, &pid); err != nil {
-		t.Fatal(err)
-	}
-	testkit.Eventually(t, "it has started the daemon", func() bool { return len(h.daemons()) == 1 })
-	shell.Process.Kill()
-	shell.Wait()
-	testkit.Eventually(t, "it has ended", func() bool { return !running(pid) })
 }
 
 // The port is somebody else's: agents go on without it, that is said, and the other program is told nothing.
@@ -298,8 +276,9 @@ func TestForeignPort(t *testing.T) {
 	})
 }
 
-// Three agents share one daemon and one browser. The daemon is killed, then it hangs, then it is told to end: each agent
-// goes on with the next one, and holds the last state.
+// Three agents share one daemon and one browser, for which two have asked. The daemon is killed, then it hangs, then it
+// is told to end: each agent goes on with the next one, and holds the last state, and the browser stays. A browser that
+// dies is launched again. It ends with the last agent that asked for it.
 func TestThreeAgents(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -310,6 +289,14 @@ func TestThreeAgents(t *testing.T) {
 		testkit.Eventually(t, "it lists the page", func() bool { return a.Offers(c.uri()) })
 		a.Watch(c.uri())
 	}
+	// changes sets the state, and waits until these agents hold it.
+	changes := func(n int, agents ...*started) {
+		t.Helper()
+		c.set(n)
+		for _, a := range agents {
+			a.holds(c.uri(), strconv.Itoa(n))
+		}
+	}
 	browsers := profiles(h)
 	if len(browsers) != 1 {
 		t.Errorf("two agents have launched %d browsers, want 1", len(browsers))
@@ -318,14 +305,10 @@ func TestThreeAgents(t *testing.T) {
 		daemon := h.daemon(t)
 		syscall.Kill(daemon, signal)
 		ended := time.Now()
-		c.set(2*i + 1)
-		for _, a := range agents {
-			a.holds(c.uri(), strconv.Itoa(2*i+1))
-		}
+		changes(2*i+1, agents...)
 		t.Logf("%v: all hold the last state after %v", signal, time.Since(ended).Round(time.Millisecond))
-		c.set(2*i + 2)
+		changes(2*i+2, agents...)
 		for _, a := range agents {
-			a.holds(c.uri(), strconv.Itoa(2*i+2))
 			settled(a)
 			if !a.Offers(c.uri()) {
 				t.Errorf("after %v it does not list the page", signal)
@@ -338,103 +321,16 @@ func TestThreeAgents(t *testing.T) {
 	if after := profiles(h); !slices.Equal(after, browsers) {
 		t.Errorf("browsers %v, before %v", after, browsers)
 	}
-	// They leave together, as those do whose machine is shut down.
-	var left sync.WaitGroup
-	for _, a := range agents {
-		left.Go(func() { a.Close() })
-	}
-	left.Wait()
-	h.nothingLeft(t)
-}
-
-// kill -9 of tab, browser, daemon and the process that has launched the browser in turn, during a stream of updates.
-func TestKills(t *testing.T) {
-	t.Parallel()
-	h := newHome(t)
-	c := serveCounter(t)
-	args := []string{"--launch", "--headless", "--debug-port", "0", "--open", c.URL}
-	starter := h.serve(t, args...)
-	testkit.Eventually(t, "the page is listed", func() bool { return starter.Offers(c.uri()) })
-	a := h.serve(t, args...)
-	testkit.Eventually(t, "another agent lists the page", func() bool { return a.Offers(c.uri()) })
-	a.Watch(c.uri())
-	value := 0
-	// stream changes the state all the time, until what is called returns; the state then is the last.
-	stream := func(during func()) string {
-		stop, stopped := make(chan struct{}), make(chan struct{})
-		go func() {
-			defer close(stopped)
-			for {
-				select {
-				case <-stop:
-					return
-				case <-time.After(20 * time.Millisecond):
-					value++
-					c.set(value)
-				}
-			}
-		}()
-		func() {
-			defer func() { close(stop); <-stopped }() // also where during ends the test
-			during()
-		}()
-		return strconv.Itoa(value)
-	}
-	devtools := func() *remote.Conn {
-		url := browserURL(t, h)
-		conn, err := remote.DialContext(t.Context(), url)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return conn
-	}
-	last := stream(func() { a.holds(c.uri(), "5") })
-	a.holds(c.uri(), last)
-
-	t.Run("tab", func(t *testing.T) {
-		conn := devtools()
-		defer conn.Close()
-		target := pageTarget(t, conn, c.URL)
-		last := stream(func() {
-			// The renderer is killed as the system kills it; then the person reloads the page.
-			renderer := rendererOf(t, h, conn, target)
-			syscall.Kill(renderer, syscall.SIGKILL)
-			// A reload before the browser has seen that is aborted.
-			testkit.Eventually(t, "the daemon has seen it", func() bool { return strings.Contains(h.log(), "page gone") })
-			session := call(t, conn, "", "Target.attachToTarget",
-				map[string]any{"targetId": target, "flatten": true})["sessionId"].(string)
-			call(t, conn, session, "Page.reload", nil)
-		})
-		a.holds(c.uri(), last)
-		settled(a)
+	syscall.Kill(h.browser(t), syscall.SIGKILL)
+	changes(7, agents...)
+	agents[0].cmd.Process.Kill()
+	agents[0].Wait()
+	changes(8, agents[1:]...)
+	agents[1].Close()
+	testkit.Eventually(t, "the browser is gone, and its page", func() bool {
+		return len(profiles(h)) == 0 && !agents[2].Offers(c.uri())
 	})
-	t.Run("browser", func(t *testing.T) {
-		before := browserURL(t, h)
-		last := stream(func() {
-			syscall.Kill(h.browser(t), syscall.SIGKILL)
-			testkit.Eventually(t, "another browser has the page", func() bool {
-				url := browserURLOrNone(h)
-				return url != "" && url != before && a.Offers(c.uri())
-			})
-		})
-		a.holds(c.uri(), last)
-		settled(a)
-	})
-	for name, kill := range map[string]func(){
-		"daemon": func() { syscall.Kill(h.daemon(t), syscall.SIGKILL) },
-		"serve":  func() { ends["KILL"](starter) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			before := h.browser(t)
-			last := stream(kill)
-			a.holds(c.uri(), last)
-			settled(a)
-			if h.browser(t) != before {
-				t.Error("the browser is another one")
-			}
-		})
-	}
-	a.Close()
+	agents[2].Close()
 	h.nothingLeft(t)
 }
 
@@ -452,174 +348,60 @@ func settled(s *started) {
 	})
 }
 
-// browserURL finds where the launched browser listens, as another program would: in its profile.
-func browserURL(t *testing.T, h userHome) string {
-	t.Helper()
-	var url string
-	testkit.Eventually(t, "the browser listens", func() bool { url = browserURLOrNone(h); return url != "" })
-	return url
-}
-
-func browserURLOrNone(h userHome) string {
-	// What a killed browser has left goes away in a while; the last one is the one that runs.
-	list := profiles(h)
-	slices.SortFunc(list, func(a, b string) int { return modified(b).Compare(modified(a)) })
-	for _, dir := range list {
-		if text, err := os.ReadFile(filepath.Join(dir, "DevToolsActivePort")); err == nil {
-			if lines := strings.Split(string(text), "\n"); len(lines) > 1 {
-				return "ws://127.0.0.1:" + lines[0] + strings.TrimSpace(lines[1])
-			}
-		}
-	}
-	return ""
-}
-
-func modified(path string) time.Time {
-	info, err := os.Stat(filepath.Join(path, "DevToolsActivePort"))
-	if err != nil {
-		return time.Time{}
-	}
-	return info.ModTime()
-}
-
-var callID int64
-
-// call makes one CDP call and returns its result.
-func call(t *testing.T, conn *remote.Conn, session, method string, params map[string]any) map[string]any {
-	t.Helper()
-	text, err := json.Marshal(params)
-	if err != nil {
-		t.Fatal(err)
-	}
-	callID++
-	m := &cdproto.Message{ID: callID, Method: cdproto.MethodType(method), Params: text}
-	if session != "" {
-		m.SessionID = target.SessionID(session)
-	}
-	if err := conn.Write(t.Context(), m); err != nil {
-		t.Fatal(err)
-	}
-	for {
-		var answer cdproto.Message
-		if err := conn.Read(t.Context(), &answer); err != nil {
-			t.Fatal(err)
-		}
-		if answer.ID != callID {
-			continue
-		}
-		if answer.Error != nil {
-			t.Fatalf("%s: %v", method, answer.Error)
-		}
-		var result map[string]any
-		if err := json.Unmarshal(answer.Result, &result); err != nil {
-			t.Fatal(err)
-		}
-		return result
-	}
-}
-
-func pageTarget(t *testing.T, conn *remote.Conn, url string) string {
-	t.Helper()
-	for _, info := range call(t, conn, "", "Target.getTargets", nil)["targetInfos"].([]any) {
-		target := info.(map[string]any)
-		if target["type"] == "page" && strings.HasPrefix(target["url"].(string), url) {
-			return target["targetId"].(string)
-		}
-	}
-	t.Fatalf("no tab shows %s", url)
-	return ""
-}
-
-// rendererOf finds the process that a tab is in: the renderer that takes the time when the tab works. Those of the
-// browser's own pages are none: while it starts they may take more.
-func rendererOf(t *testing.T, h userHome, conn *remote.Conn, target string) int {
-	t.Helper()
-	session := call(t, conn, "", "Target.attachToTarget",
-		map[string]any{"targetId": target, "flatten": true})["sessionId"].(string)
-	renderers := func() map[int]float64 {
-		all := map[int]float64{}
-		for _, p := range call(t, conn, "", "SystemInfo.getProcessInfo", nil)["processInfo"].([]any) {
-			process := p.(map[string]any)
-			pid := int(process["id"].(float64))
-			cmdline, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-			if process["type"] == "renderer" && !strings.Contains(string(cmdline), "--top-chrome-webui") {
-				all[pid] = process["cpuTime"].(float64)
-			}
-		}
-		return all
-	}
-	before := renderers()
-	call(t, conn, session, "Runtime.evaluate", map[string]any{"expression": "for (const end = performance.now() + " +
-		"300; performance.now() < end;);"})
-	most, pid := 0.0, 0
-	for id, time := range renderers() {
-		if spent := time - before[id]; spent > most {
-			most, pid = spent, id
-		}
-	}
-	if pid == 0 {
-		t.Fatal("no renderer has worked")
-	}
-	return pid
-}
-
-// The flags of an agent are its own, whichever agent was first: what one denies, another sees. Of what origins pages may
-// come is what any of them allows.
-func TestFlagsOfEachAgent(t *testing.T) {
+// A signal to the agent's group, as a terminal sends it that is closed, and its agent's death with nobody at standard
+// error.
+func TestWhatEndsAnAgentEndsItsBrowserToo(t *testing.T) {
 	t.Parallel()
-	const local, shop = "http://localhost:3000", "https://shop.example"
-	const allows, denies, only = "--allow-origin=" + shop, "--deny-origin=" + local, "--only=" + local
-	sees := map[string][]string{"": {local, shop}, allows: {local, shop}, denies: {shop}, only: {local}}
-	for _, order := range [][]string{{"", denies, only, allows}, {allows, only, denies, ""}} {
-		t.Run(strings.Join(order, ","), func(t *testing.T) {
-			t.Parallel()
+	s := serve(t, field)
+	for name, end := range map[string]func(t *testing.T, h userHome, pid int, in, said *os.File){
+		"SIGHUP to the group": func(t *testing.T, h userHome, pid int, in, said *os.File) {
+			syscall.Kill(-pid, syscall.SIGHUP)
+		},
+		"SIGINT to the group": func(t *testing.T, h userHome, pid int, in, said *os.File) {
+			syscall.Kill(-pid, syscall.SIGINT)
+		},
+		"nobody at its error": func(t *testing.T, h userHome, pid int, in, said *os.File) { said.Close(); in.Close() },
+		"SIGPIPE": func(t *testing.T, h userHome, pid int, in, said *os.File) {
+			syscall.Kill(pid, syscall.SIGPIPE)
+			in.Close()
+		},
+		"the browser hears": func(t *testing.T, h userHome, pid int, in, said *os.File) {
+			syscall.Kill(h.browser(t), syscall.SIGTERM)
+			in.Close()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
 			h := newHome(t)
-			agents := map[string]*started{}
-			for _, flag := range order {
-				agents[flag] = h.serve(t, strings.Fields(flag)...)
+			cmd, _ := h.command(t, "serve", "--hub", h.hub, "--log-level", "debug", "--launch", "--headless", "--open",
+				s.URL)
+			cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+			said, stderr, err := os.Pipe()
+			if err != nil {
+				t.Fatal(err)
 			}
-			for _, origin := range []string{local, shop} {
-				h.page(t, origin, testkit.NewPage(t, map[string]string{origin + "/a": "1"}))
+			stdin, in, err := os.Pipe()
+			if err != nil {
+				t.Fatal(err)
 			}
-			for flag, a := range agents {
-				var uris []string
-				for _, origin := range sees[flag] {
-					uris = append(uris, origin+"/a")
-				}
-				a.Shows(uris...)
+			out, stdout, err := os.Pipe()
+			if err != nil {
+				t.Fatal(err)
 			}
-			for flag, a := range agents {
-				for _, origin := range []string{local, shop} {
-					got, err := a.Read(origin + "/a")
-					if may := slices.Contains(sees[flag], origin); (err == nil) != may || may && got != "1" {
-						t.Errorf("with %q, %s reads as %q, %v", flag, origin, got, err)
-					}
-				}
+			defer func() { in.Close(); said.Close() }()
+			cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, stdout, stderr
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
 			}
+			stdin.Close()
+			stdout.Close()
+			stderr.Close()
+			out.Close() // an agent that is gone reads neither
+			testkit.Eventually(t, "the page is there", func() bool { return strings.Contains(h.log(), "page attached") })
+			end(t, h, cmd.Process.Pid, in, said)
+			if err := cmd.Wait(); err != nil {
+				t.Errorf("it ends with %v", err)
+			}
+			h.nothingLeft(t)
 		})
 	}
-}
-
-// page connects a page to the daemon, as one in a browser does, until the test ends.
-func (h userHome) page(t *testing.T, origin string, p *testkit.Page) {
-	t.Helper()
-	ctx := t.Context()
-	var conn *websocket.Conn
-	testkit.Eventually(t, "the daemon takes the page of "+origin, func() (ok bool) {
-		var err error
-		conn, _, err = websocket.Dial(ctx, "ws://"+h.hub+"/page", &websocket.DialOptions{
-			Subprotocols: []string{"pagewire.v1"}, HTTPHeader: http.Header{"Origin": {origin}}})
-		return err == nil
-	})
-	go func() {
-		for {
-			_, frame, err := conn.Read(ctx)
-			if err != nil {
-				return
-			}
-			p.Hear(frame)
-		}
-	}()
-	p.Connect(func(frame []byte) { _ = conn.Write(ctx, websocket.MessageText, frame) },
-		map[string]any{"tab": rand.Text(), "title": origin, "url": origin + "/"})
 }

@@ -44,7 +44,6 @@ const dist = "../dist"
 var agentScript []byte
 
 func TestMain(m *testing.M) {
-	testkit.Main()
 	os.Exit(func() int {
 		if _, err := os.Stat(filepath.Join(dist, "pagewire.wasm")); err != nil {
 			fmt.Fprintln(os.Stderr, "e2e: dist/ is not built: run make build")

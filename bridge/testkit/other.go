@@ -37,8 +37,6 @@ const (
 	// Squat listens at an address, says "listening" on a line of standard output, and writes there what each who
 	// connects sends.
 	Squat = "squat"
-	// Read writes the contents of the file at a path.
-	Read = "read"
 )
 
 func play(role, at string, in io.Reader, out io.Writer) error {
@@ -68,18 +66,11 @@ func play(role, at string, in io.Reader, out io.Writer) error {
 		}()
 		_, err = io.Copy(io.Discard, in)
 		return err
-	case Read:
-		f, err := os.Open(at)
-		if err != nil {
-			return err
-		}
-		_, err = io.Copy(out, f)
-		return err
 	}
 	return fmt.Errorf("testkit: no role %q", role)
 }
 
-// OtherUser gives a command that plays a role, at an address or path, as another user of this machine: see AsOther. The
+// OtherUser gives a command that plays a role at an address as another user of this machine: see AsOther. The
 // test binary's TestMain must call Main.
 func OtherUser(t testing.TB, role, at string) *exec.Cmd {
 	t.Helper()

@@ -52,12 +52,7 @@ var rows = []row{
 type exclusion struct{ tests, why string }
 
 var leftOut = []exclusion{
-	{"TestServe TestPageWithTwoTransports TestDesktopAgentsUnderStrictPolicy " +
-		"TestThreeAgents TestFlagsOfEachAgent TestKills " +
-		"TestBrowserOutlivesDaemons TestAgentsThatEndTogether TestAgentsThatEndInAnyOrder " +
-		"TestWhatEndsAnAgentEndsItsBrowserToo TestABrowserThatDiesAndOneThatIsClosed " +
-		"TestABrowserThatDiesAgainAndAgain TestLaunchedBrowserListensNowhere " +
-		"TestAttacks TestPeers TestDemos",
+	{"TestPageWithTwoTransports TestThreeAgents TestWhatEndsAnAgentEndsItsBrowserToo TestAttacks TestPeers TestDemos",
 		"the gateway, or a peer, drives the browser by the Chrome DevTools Protocol"},
 	{"TestExtensionTakenOverPage TestExtensionAnotherExtension " +
 		"TestExtensionLeavesAStoppedDaemon TestExtensionRemembers TestExtensionWorkerStopped " +
@@ -65,7 +60,7 @@ var leftOut = []exclusion{
 		"TestExtensionWorker " +
 		"TestExtensionOnlyInAllowedSites TestExtensionBesideAgentsInThePage",
 		"they look into Chromium's service worker, or its processes; Firefox's build has the same scripts"},
-	{"TestAnotherUserOfTheMachine TestForeignPort TestServeEndsWithItsParent TestWakeEndsWithItsProgram " +
+	{"TestForeignPort TestEndsWithItsProgram " +
 		"TestTypeScriptClient TestInspector TestClientsOfADaemonThatIsKilled TestConformance TestConformanceOfAFleet " +
 		"TestTypeScriptClientAtAFleet " +
 		"TestWhatOthersDoNot TestClientThatFindsItsLogin",

@@ -20,10 +20,12 @@ import (
 func TestPageOfAScriptTag(t *testing.T) {
 	t.Parallel()
 	p := openPlace(t, Options{})
+	// The page may run its own scripts and connect to the gateway: no eval, wasm, worker or fetch.
 	s := serve(t, &site{tag: `data-gateway="` + p.url() + `"`, page: `<script>
 		navigator.modelContext.registerResource({uri: location.origin + "/large", name: "large", read: () => "ä".repeat(1 << 20)});
 		navigator.modelContext.registerResource({uri: location.origin + "/item/{id}", name: "item", read: (uri) => uri});
-	</script>`})
+	</script>`, header: http.Header{"Content-Security-Policy": {
+		"default-src 'none'; script-src 'self' 'unsafe-inline'; connect-src " + p.url()}}})
 	doc := s.URL + "/doc"
 	a := p.agent()
 	b := open(t, launch(t), s.URL)
