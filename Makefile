@@ -26,13 +26,14 @@ DOCS := demo/docs/node_modules/.package-lock.json
 ECOSYSTEM := e2e/ecosystem/node_modules/.package-lock.json
 # Agent programs: the one that runs with all tests, and those of make test-agents, 1.6 GB.
 AGENT  := e2e/agents/gemini/node_modules/.package-lock.json
-AGENT_PROGRAMS := $(AGENT) e2e/agents/programs/node_modules/.package-lock.json e2e/agents/libraries/node_modules/.package-lock.json
+PROGRAMS := e2e/agents/programs/node_modules/.package-lock.json
+AGENT_PROGRAMS := $(AGENT) $(PROGRAMS) e2e/agents/libraries/node_modules/.package-lock.json
 
 # The packages of each level. Those whose tests drive a browser are a level of their own, and so are those that test what
 # a build makes; what js/wasm can compile is tested there as well as natively.
 LEVELS         := native wasm js browser
 # The tests of the browser level that have a core in the page: .ci/run runs them with the one that Go compiles, too.
-IN_PAGE := ^Test(Story|InlineScript|NotifyLoop|TwoClients|Worker|NoPlace|CoreDeath|TabClient|Envelope|HiddenTab|BackForward|Push$\
+IN_PAGE := ^Test(Story|Matrix|NotifyLoop|TwoClients|CoreDeath|TabClient|Envelope|HiddenTab|BackForward|Push$\
 	State|Bad|Contents|Uninstall|TheFirstSign|WhatWaits|Frame|OpenedWindow|ListedOrigin|PageLeft|Views)
 DRIVES_BROWSER := /(e2e|e2e/(agents|docs|engine)|bridge/gateway/(browser(/.*)?|pages/(cdp|socket)|inspect/look))$$
 NEEDS_BUILD    := /js/build(/release)?$$
@@ -170,7 +171,7 @@ test-rounds: # Every test, ROUNDS times, and what each round gave
 test-races: ## The packages with concurrency, COUNT times (50) each under -race; takes an hour
 	go test -race -count=$(or $(COUNT),50) -timeout 3h $(CONCURRENT_PACKAGES)
 
-test-attacks: $(BUILD) browser ## Raw peers do their worst by each transport; prints what they cost others. RUN=TestAttacks/cdp narrows it
+test-attacks: $(BUILD) ## Raw peers do their worst; prints what they cost others. RUN=TestAttacks/answers narrows it
 	go test -count=1 -v -timeout 60m -tags attacks ./e2e -run '$(or $(RUN),TestAttacks)'
 
 test-fresh: ## Each level, and each command of the README, on a clone of its own where nothing else has run
@@ -245,6 +246,6 @@ node:
 		{ echo "node: Node 20 or newer with npm is needed (found: $$(node --version 2>/dev/null || echo none))" >&2; exit 1; }
 
 $(NPM) $(PEERS) $(RIVALS) $(VIEWS) $(SUITES) $(DOCS) $(ECOSYSTEM) $(AGENT_PROGRAMS): %/node_modules/.package-lock.json: %/package.json %/package-lock.json | node
-	@# Of the packages of two for other systems some are not in each registry, nor in the lock file: npm 11's ci wants all.
-	cd $* && npm $(if $(filter $(DOCS) $(ECOSYSTEM),$@),install --no-save,ci)
+	@# Of the packages of three for other systems some are not in each registry, nor in the lock file: npm 11's ci wants all.
+	cd $* && npm $(if $(filter $(DOCS) $(ECOSYSTEM) $(PROGRAMS),$@),install --no-save,ci)
 	@touch $@

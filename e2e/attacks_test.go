@@ -2,9 +2,9 @@
 
 package e2e
 
-// Raw peers: they speak the link's frames past the page layer, one by a WebSocket and one by the binding of a page that
-// the gateway is attached to. Each does its worst, again and again, while an honest page of the same transport is
-// listed, read and followed by two agents.
+// Raw peers speak the link's frames by WebSocket, past the page layer. Each does its worst, again and again, while an
+// honest page is listed, read and followed by two agents. This measures what attackers cost others: that each limit
+// ends them is proved at the link (TestLimits) and by each transport (TestPagesThatAreTooMuch, TestFloodIsCutOff).
 
 import (
 	"bufio"
@@ -13,7 +13,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"os/exec"
 	"regexp"
@@ -21,31 +20,24 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/chromedp/chromedp"
-	"github.com/chromedp/chromedp/remote"
 	"github.com/coder/websocket"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/pagewire/pagewire/bridge/gateway/browser"
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
 // maxPeak is what a gateway may take at most, whoever attacks it, in MB.
 const maxPeak = 100
 
-// An attack is one life of a raw peer, by each transport; it begins a new one when that has ended. A transport that has
-// no such attack has none here.
+// An attack is one life of a raw peer; it begins a new one when that has ended.
 type attack struct {
 	name string
-	// socket is the life of a page that has said hello, unless silent is set.
-	socket func(p *rawPeer)
+	// live is the life of a page that has said hello, unless silent is set.
+	live   func(p *rawPeer)
 	silent bool
-	// page is the same in JavaScript, with what rawPage has.
-	page string
 	// peers is how many there are of it at once; 0 is 1.
 	peers int
 	// told is in what the attacker is told, or in what the gateway logs of it.
@@ -64,61 +56,45 @@ const measured = 300
 // attacks are those of a hostile page on the list, the memory and the time of others. 1 << 20 is "1 MB".
 var attacks = []attack{
 	{name: "none, but processors that are busy", told: nothing, peers: 2,
-		socket: func(p *rawPeer) {
+		live: func(p *rawPeer) {
 			for p.ctx.Err() == nil {
 			}
 		}},
 	{name: "71 descriptors of 1 MB", told: "the limit is",
-		socket: func(p *rawPeer) { p.register(71, 1, 1<<20) },
-		page:   `for (let n = 0; n < 71; n++) say(register(n, 1 << 20));`},
+		live: func(p *rawPeer) { p.register(71, 1, 1<<20) }},
 	{name: "a descriptor of 100 MB", told: "a message is too long; the limit is 17825792 bytes",
-		socket: func(p *rawPeer) { p.register(1, 1, 100<<20) },
-		page:   `say(register(0, 100 << 20)); await stay();`},
+		live: func(p *rawPeer) { p.register(1, 1, 100<<20) }},
 	{name: "300 descriptors of 261 KB", told: "the limit is",
-		socket: func(p *rawPeer) { p.register(300, 1, 261<<10) },
-		page:   `for (let n = 0; n < 300; n++) say(register(n, 261 << 10));`},
+		live: func(p *rawPeer) { p.register(300, 1, 261<<10) }},
 	{name: "60 descriptors of 255 KB, from pages that come and go", told: nothing, peers: 3,
-		socket: func(p *rawPeer) { p.register(60, 1, 255<<10) },
-		page:   `for (let n = 0; n < 60; n++) say(register(n, 255 << 10));`},
+		live: func(p *rawPeer) { p.register(60, 1, 255<<10) }},
 	{name: "10,001 resources", told: "the page has too many; the limit is 10000",
-		socket: func(p *rawPeer) { p.register(11, 1000, 1); p.stay() },
-		page:   `for (let k = 0; k < 11; k++) say(...Array.from({ length: 1000 }, (_, n) => register(k * 1000 + n, 1))); await stay();`},
+		live: func(p *rawPeer) { p.register(11, 1000, 1); p.stay() }},
 	{name: "200,000 resources", told: "it says more calls than it may; the limit is 5000 a second",
-		socket: func(p *rawPeer) { p.register(200, 1000, 1) },
-		page:   `for (let k = 0; k < 200; k++) say(...Array.from({ length: 1000 }, (_, n) => register(k * 1000 + n, 1)));`},
+		live: func(p *rawPeer) { p.register(200, 1000, 1) }},
 	{name: "100,000 tools", told: "tools refused: 99000 of 100000 are left out",
-		socket: func(p *rawPeer) { p.say([]any{"setTools", manyTools()}); p.stay() },
-		page:   `say(["setTools", JSON.stringify(Array.from({ length: 100000 }, (_, n) => ({ name: "t" + n, inputSchema: { type: "object" } })))]); await stay();`},
+		live: func(p *rawPeer) { p.say([]any{"setTools", manyTools()}); p.stay() }},
 	{name: "endless bytes before the hello", told: "the limit is 65536", peers: 60, silent: true,
-		socket: func(p *rawPeer) { p.endless() },
-		page:   `for (let n = 0; n < 16; n++) post(" ".repeat(1 << 20));`},
-	{name: "frames of many documents whose process is kept busy", told: "the limit is", peers: 10, silent: true,
-		page: `for (let n = 0; n < 40; n++) post('[["hello",1,"0",{}]]' + " ".repeat(4 << 20));`},
+		live: func(p *rawPeer) { p.endless() }},
 	{name: "frames that never end", told: "a message was left unfinished", peers: 40,
-		socket: func(p *rawPeer) { p.unfinished(16 << 20); p.stay() }},
+		live: func(p *rawPeer) { p.unfinished(16 << 20); p.stay() }},
 	{name: "answers of 17 MB", reads: "big", fails: "the limit is 16777216",
-		socket: func(p *rawPeer) { p.answer("big", 16<<20+1) },
-		page:   `say(register("big")); await answer(16 * 2 ** 20 + 1);`},
+		live: func(p *rawPeer) { p.answer("big", 16<<20+1) }},
 	{name: "answers of 15 MB", reads: "big",
-		socket: func(p *rawPeer) { p.answer("big", 15<<20) },
-		page:   `say(register("big")); await answer(15 * 2 ** 20);`},
+		live: func(p *rawPeer) { p.answer("big", 15<<20) }},
 	{name: "answers that do not parse", told: "contents that are no JSON", reads: "nul",
-		fails:  "contents that are no JSON",
-		socket: func(p *rawPeer) { p.answer("nul", -1) },
-		page:   `say(register("nul")); await answer(-1);`},
+		fails: "contents that are no JSON",
+		live:  func(p *rawPeer) { p.answer("nul", -1) }},
 	{name: "a page that never answers", reads: "never", fails: "took too long",
-		socket: func(p *rawPeer) { p.say(p.registration("never", 1)); p.stay() },
-		page:   `say(register("never")); await stay();`},
+		live: func(p *rawPeer) { p.say(p.registration("never", 1)); p.stay() }},
 	{name: "a list that changes without end", told: "the limit is 5000 a second",
-		socket: func(p *rawPeer) { p.churn(`["register",%s],["unregister",%s]`) },
-		page:   `for (let n = 0; n < 1e5 && !over; n++) { say(register(0), ["unregister", at(0)]); if (n % 1000 === 0) await turn(); }`},
+		live: func(p *rawPeer) { p.churn(`["register",%s],["unregister",%s]`) }},
 	{name: "touches without end", told: "the limit is 5000 a second",
-		socket: func(p *rawPeer) { p.churn(`["touch",%[2]s,7]`) },
-		page:   `for (let n = 0; n < 1e5 && !over; n++) { say(["touch", at(0), n]); if (n % 1000 === 0) await turn(); }`},
+		live: func(p *rawPeer) { p.churn(`["touch",%[2]s,7]`) }},
 	{name: "touches without end, of many pages", told: nothing, peers: 60,
-		socket: func(p *rawPeer) { p.churn(`["touch",%[2]s,7]`) }},
+		live: func(p *rawPeer) { p.churn(`["touch",%[2]s,7]`) }},
 	{name: "as many touches as a page may say, of many pages", told: nothing, peers: 60,
-		socket: func(p *rawPeer) { p.steady(`[["touch","`+p.origin+`/evil/0",7]]`, 4000) }},
+		live: func(p *rawPeer) { p.steady(`[["touch","`+p.origin+`/evil/0",7]]`, 4000) }},
 }
 
 func manyTools() string {
@@ -131,80 +107,49 @@ func manyTools() string {
 }
 
 func TestAttacks(t *testing.T) {
-	b, err := browser.Start(t.Context(), browser.StartOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(b.Close)
-	in, leave := remote.NewAllocator(context.Background(), b.URL)
-	t.Cleanup(leave)
-	in, leave = chromedp.NewContext(in)
-	t.Cleanup(leave)
-	if err := chromedp.Do(in); err != nil {
-		t.Fatal(err)
-	}
 	for _, a := range attacks {
-		if a.socket != nil {
-			t.Run("websocket/"+a.name, func(t *testing.T) {
-				f := newSiege(t, in, a)
-				f.fight(f.bySocket)
-			})
-		}
-		if a.page != "" {
-			t.Run("cdp/"+a.name, func(t *testing.T) {
-				f := newSiege(t, in, a, "--chrome", b.URL)
-				f.fight(func(ctx context.Context) { f.byPage(ctx, in) })
-			})
-		}
+		t.Run(a.name, func(t *testing.T) { newSiege(t, a).fight() })
 	}
 }
 
-// A siege has two agents and an honest page. The first agent brings the attacker's browser.
+// A siege has two agents and an honest page.
 type siege struct {
 	t             *testing.T
 	attack        attack
 	h             userHome
 	first, second *started
-	honest        *tab
-	uri           string
+	honest        *testkit.Page
 	count         int
-	evil          atomic.Pointer[string] // the attacker's origin
 
 	mu   sync.Mutex
 	told []string // to the attacker
 }
 
-func newSiege(t *testing.T, in context.Context, a attack, args ...string) *siege {
+const (
+	honestOrigin = "http://localhost:3000"
+	honestURI    = honestOrigin + "/count"
+)
+
+func newSiege(t *testing.T, a attack) *siege {
 	t.Helper()
-	f := &siege{t: t, attack: a, h: newHome(t)}
-	f.first = f.h.serve(t, args...)
-	f.second = f.h.serve(t)
-	p := page{script: `
-		let count = "0";
-		const uri = location.origin + "/count";
-		navigator.modelContext.registerResource({ uri, name: "count", read: () => count });
-		globalThis.set = (n) => { count = n; navigator.modelContext.notifyResourceUpdated(uri); };`}
-	if len(args) == 0 {
-		p.tag = `<script src="/pagewire.js" data-gateway="ws://` + f.h.hub + `"></script>`
-	}
-	s := serve(t, p)
-	f.uri = s.URL + "/count"
-	f.honest = openIn(t, in, s)
+	f := &siege{t: t, attack: a, h: newHome(t), honest: testkit.NewPage(t, map[string]string{honestURI: "0"})}
+	f.first, f.second = f.h.serve(t), f.h.serve(t)
+	f.honest.Dial(f.h.hub, honestOrigin, "")
 	for _, a := range []*started{f.first, f.second} {
-		testkit.Eventually(t, "the honest page is listed", func() bool { return a.Offers(f.uri) })
-		a.Watch(f.uri)
+		testkit.Eventually(t, "the honest page is listed", func() bool { return a.Offers(honestURI) })
+		a.Watch(honestURI)
 	}
 	return f
 }
 
-// fight holds the attack against the honest page: begin starts it, until its context ends.
-func (f *siege) fight(begin func(ctx context.Context)) {
+// fight holds the attack against the honest page.
+func (f *siege) fight() {
 	t := f.t
 	f.reads(20) // whatever is made once
 	calm := f.reads(measured)
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	begin(ctx)
+	f.attacks(ctx)
 	var reading sync.WaitGroup
 	if f.attack.reads != "" {
 		reading.Go(func() { f.readEvil(ctx) })
@@ -235,12 +180,12 @@ func (f *siege) unharmed() {
 	f.t.Helper()
 	f.count++
 	value := strconv.Itoa(f.count)
-	run[any](f.honest, "set("+strconv.Quote(value)+")")
+	f.honest.Set(honestURI, value)
 	for _, a := range []*started{f.first, f.second} {
-		if !a.Offers(f.uri) {
+		if !a.Offers(honestURI) {
 			f.t.Errorf("the honest page is not listed")
 		}
-		a.holds(f.uri, value)
+		a.holds(honestURI, value)
 	}
 }
 
@@ -249,7 +194,7 @@ func (f *siege) reads(n int) (took []time.Duration) {
 	f.t.Helper()
 	for range n {
 		began := time.Now()
-		if _, err := f.first.Read(f.uri); err != nil {
+		if _, err := f.first.Read(honestURI); err != nil {
 			f.t.Fatalf("read the honest page: %v", err)
 		}
 		took = append(took, time.Since(began).Round(10*time.Microsecond))
@@ -261,12 +206,7 @@ func (f *siege) reads(n int) (took []time.Duration) {
 // readEvil reads the attacker, as an agent may, until a read ends as it should, and a few more times.
 func (f *siege) readEvil(ctx context.Context) {
 	for asOften := 5; asOften > 0 && ctx.Err() == nil; {
-		origin := f.evil.Load()
-		if origin == nil {
-			time.Sleep(testkit.Moment / 10)
-			continue
-		}
-		_, err := f.second.ReadResource(ctx, &mcp.ReadResourceParams{URI: *origin + "/evil/" + f.attack.reads})
+		_, err := f.second.ReadResource(ctx, &mcp.ReadResourceParams{URI: raiderOrigin + "/evil/" + f.attack.reads})
 		switch {
 		case err == nil && f.attack.fails == "":
 			asOften--
@@ -305,7 +245,7 @@ func (f *siege) said() []string {
 	return slices.Clone(f.told)
 }
 
-// Raiders attack by WebSocket, from a process of their own: in that of the honest agent they would delay its reads
+// Raiders attack from a process of their own: in that of the honest agent they would delay its reads
 // themselves.
 type raiders struct {
 	attack attack
@@ -315,10 +255,10 @@ type raiders struct {
 	told map[string]bool
 }
 
-const raidersName, raidersHub = "PAGEWIRE_RAIDERS", "PAGEWIRE_RAIDERS_HUB"
-
-// raiderOrigin is where their pages are.
-const raiderOrigin = "http://localhost:4000"
+const (
+	raidersName, raidersHub = "PAGEWIRE_RAIDERS", "PAGEWIRE_RAIDERS_HUB"
+	raiderOrigin            = "http://localhost:4000" // of their pages
+)
 
 // init makes this binary raiders where it has been started as such. They end with their standard input.
 func init() {
@@ -338,10 +278,8 @@ func init() {
 	os.Exit(0)
 }
 
-// bySocket attacks by WebSocket until ctx ends.
-func (f *siege) bySocket(ctx context.Context) {
-	origin := raiderOrigin
-	f.evil.Store(&origin)
+// attacks starts the attackers, which end with ctx.
+func (f *siege) attacks(ctx context.Context) {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), raidersName+"="+f.attack.name, raidersHub+"="+f.h.hub)
 	in, out := testkit.Pipes(f.t, cmd)
@@ -394,7 +332,7 @@ func (r *raiders) live(ctx context.Context) {
 		p.say([]any{"hello", 1, "0",
 			map[string]any{"epoch": "e", "tab": strings.Repeat("0", 8) + strconv.FormatInt(time.Now().UnixNano(), 36)}})
 	}
-	r.attack.socket(p)
+	r.attack.live(p)
 	end()
 	<-p.over
 }
@@ -499,75 +437,4 @@ func (p *rawPeer) churn(calls string) {
 	for p.ctx.Err() == nil {
 		p.raw(frame)
 	}
-}
-
-// rawPage is what stands before an attack's script: the place of Pagewire in a page is taken by one that speaks frames.
-const rawPage = `<script>
-	const told = (text) => fetch("/told", { method: "POST", body: text });
-	const turn = () => new Promise((done) => { const { port1, port2 } = new MessageChannel(); port1.onmessage = done; port2.postMessage(0); });
-	const at = (name) => location.origin + "/evil/" + name;
-	const register = (name, size = 1) => ["register", JSON.stringify({ uri: at(name), name: "n".repeat(size) })];
-	let post, over = false, ended, answering;
-	const end = new Promise((done) => { ended = () => { over = true; done(); }; });
-	const stay = () => end;
-	const say = (...calls) => post(JSON.stringify(calls));
-	const answer = (bytes) => { answering = bytes < 0 ? "\0" : "x".repeat(bytes); return end; };
-	const hear = (calls) => {
-		if (calls === null) return ended();
-		for (const [name, call, , uri] of calls) {
-			if (name === "report" || name === "refused") told(call);
-			if (name === "refused") ended();
-			if (name === "read" && answering) post("=" + call + ' 0 [{"uri":"' + uri + '","text":"' + answering + '"}]');
-		}
-	};
-	globalThis.pagewire = { configure: async ({ gateway }) => {
-		post = gateway;
-		post.hear = hear;
-		await turn();
-		HELLO
-		await (async () => { ATTACK })();
-		setTimeout(() => location.reload(), 100);
-	} };
-</script>`
-
-// serveAt serves by the name of localhost: another site than 127.0.0.1, and so another process of the browser.
-func serveAt(t *testing.T, h http.Handler) (origin string) {
-	s := httptest.NewServer(h)
-	t.Cleanup(s.Close)
-	return strings.Replace(s.URL, "127.0.0.1", "localhost", 1)
-}
-
-// byPage attacks by pages that the gateway is attached to, until ctx ends.
-func (f *siege) byPage(ctx context.Context, in context.Context) {
-	hello := `post('[["hello",1,"0",{"epoch":"e"}]]');`
-	if f.attack.silent {
-		hello = ""
-	}
-	text := strings.NewReplacer("HELLO", hello, "ATTACK", f.attack.page).Replace(rawPage)
-	served := http.NewServeMux()
-	served.HandleFunc("/told", func(_ http.ResponseWriter, r *http.Request) {
-		text, _ := io.ReadAll(r.Body)
-		f.hears(string(text))
-	})
-	served.HandleFunc("/evil", func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "text/html")
-		io.WriteString(w, "<!doctype html><title>evil</title><link rel=icon href=data:,>"+text)
-	})
-	served.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "text/html")
-		io.WriteString(w, "<!doctype html><title>evil</title><link rel=icon href=data:,>"+strings.Repeat(
-			"<iframe src=/evil></iframe>", min(8, f.attack.peers)))
-	})
-	origin := serveAt(f.t, served)
-	f.evil.Store(&origin)
-	url := origin + "/evil"
-	if f.attack.peers > 1 {
-		url = origin + "/"
-	}
-	tab, end := chromedp.NewContext(in)
-	f.t.Cleanup(end)
-	if err := chromedp.Do(tab, chromedp.Navigate(url)); err != nil {
-		f.t.Fatal(err)
-	}
-	context.AfterFunc(ctx, end)
 }

@@ -7,24 +7,6 @@ import (
 	"github.com/pagewire/pagewire/e2e/engine"
 )
 
-// Where the permission policy denies "tools" the browser's own registerTool is refused, and so is registerResource; a
-// browser that knows no such policy denies nothing.
-func TestPermissionPolicy(t *testing.T) {
-	t.Parallel()
-	for _, m := range modes {
-		t.Run(m.name, func(t *testing.T) {
-			t.Parallel()
-			b := open(t, m, serve(t, page{headers: map[string]string{"Permissions-Policy": "tools=()"}, script: `
-				const thrown = (f) => { try { f(); } catch (error) { return error.name; } return ""; };
-				const got = thrown(() => document.modelContext.registerResource({ uri: location.origin + "/a", name: "a", read: () => "" }));`}))
-			want := map[string]string{noFlag.name: "", native.name: "NotAllowedError"}[m.name]
-			if got := run[string](b, `return got`); got != want {
-				t.Errorf("got %q, want %q", got, want)
-			}
-		})
-	}
-}
-
 // A document that gives up its origin-keyed agent cluster: the browser refuses it tools, so agents that know only those
 // miss the resources, and the developer is told. All others find them.
 func TestOriginAgentCluster(t *testing.T) {

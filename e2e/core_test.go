@@ -7,54 +7,6 @@ import (
 	"testing"
 )
 
-// Where the page's CSP forbids wasm, the core runs in the worker file, which obeys the CSP of its own response.
-func TestWorker(t *testing.T) {
-	t.Parallel()
-	s := serve(t, page{
-		tag:     `<script src="/pagewire.js"></script><script src="/register.js"></script>`,
-		headers: map[string]string{"Content-Security-Policy": "script-src 'self' 'unsafe-inline'"},
-		script:  field.script,
-	})
-	b := open(t, noFlag, s)
-	if blocked := run[bool](b,
-		`return WebAssembly.instantiate(new Uint8Array([0, 97, 115, 109, 1, 0, 0, 0])).then(() => false, () => true)`); !blocked {
-		t.Fatal("the page's CSP does not forbid wasm: this test would prove nothing")
-	}
-	text := run[string](b, `
-		globalThis.a = await agent.connect("modern");
-		await a.subscribe(uri);
-		document.getElementById("field").value = "typed";
-		navigator.modelContext.notifyResourceUpdated(uri);
-		await agent.until(() => a.updated.length);
-		return a.read(uri);
-	`)
-	if text != "typed" || !s.fetched("/pagewire.worker.js") {
-		t.Errorf("read %q; the worker was fetched: %v", text, s.fetched("/pagewire.worker.js"))
-	}
-}
-
-// Where wasm is forbidden everywhere, the developer is told which response needs what, and no client waits for ever.
-func TestNoPlaceForTheCore(t *testing.T) {
-	t.Parallel()
-	s := serve(t,
-		page{script: field.script, all: true,
-			headers: map[string]string{"Content-Security-Policy": "script-src 'self' 'unsafe-inline'"}})
-	b := open(t, noFlag, s)
-	got := run[struct{ Event, Client string }](b, `
-		let event = "";
-		pagewire.addEventListener("error", ({ detail }) => { event = String(detail.error?.message ?? detail.message ?? detail); });
-		const client = await agent.connect("legacy").then(() => "connected", (e) => String(e));
-		await agent.until(() => event);
-		return { event, client };
-	`)
-	if !strings.Contains(got.Event, "wasm-unsafe-eval") || !strings.Contains(got.Event, "pagewire.worker.js") {
-		t.Errorf("the error does not say what to do: %q", got.Event)
-	}
-	if got.Client == "connected" {
-		t.Error("the client thinks that it is connected")
-	}
-}
-
 // A core that dies is replaced: sessions end cleanly, the next agent finds all registrations and tools, and the console
 // has the reason. A panic is recovered from in Go's build, and a trap in TinyGo's.
 func TestCoreDeath(t *testing.T) {

@@ -161,24 +161,20 @@ func (b *tab) world() *runtime.ExecutionContextID {
 }
 
 const forge = `
-	// Opens a port of the extension's, says things when it is told to start, or at once, and tells what came of it:
-	// that it was refused, or that it was not within a moment, or until it has heard something. The moment is long
-	// where a refusal is what should come.
-	const forge = (name, hello, messages, moment, until) => new Promise((done) => {
+	// Opens a port of the extension's, says something, and tells what came of it: that it was refused, or that it was
+	// not within a moment. The moment is long where a refusal is what should come.
+	const forge = (name, messages, moment) => new Promise((done) => {
 		const heard = [];
 		const port = chrome.runtime.connect({ name });
-		const say = () => { for (const message of messages) { try { port.postMessage(message); } catch {} } };
-		port.onMessage.addListener((message) => {
-			heard.push(message);
-			if (message === "start" && heard.length === 1) say();
-			if (until && String(message).includes(until)) { done({ heard, refused: false }); port.disconnect(); }
-		});
+		port.onMessage.addListener((message) => heard.push(message));
 		port.onDisconnect.addListener(() => done({ heard, refused: true }));
-		port.postMessage(hello);
-		if (name !== "pagewire.page") say();
-		setTimeout(() => { done({ heard, refused: false }); port.disconnect(); }, until ? 20_000 : moment);
+		for (const message of messages) { try { port.postMessage(message); } catch {} }
+		setTimeout(() => { done({ heard, refused: false }); port.disconnect(); }, moment);
 	});
 `
+
+// What such a page says over the link is for the worker and the gateway to refuse: js/test/extension/frames.test.mjs,
+// and TestForeignOriginsAreRefused.
 
 func TestExtensionTakenOverPage(t *testing.T) {
 	t.Parallel()
@@ -198,7 +194,7 @@ func TestExtensionTakenOverPage(t *testing.T) {
 	t.Run("it says that it is the popup", func(t *testing.T) {
 		got := relayed[outcome](p, world,
 			forge+fmt.Sprintf(
-				`return await forge("pagewire.panel", {}, [{ do: "allow", origin: %q, grant: "always" }], %d);`, s.URL,
+				`return await forge("pagewire.panel", [{}, { do: "allow", origin: %q, grant: "always" }], %d);`, s.URL,
 				longMoment))
 		if !got.Refused || len(got.Heard) > 0 {
 			t.Errorf("it was served: %+v", got)
@@ -214,7 +210,7 @@ func TestExtensionTakenOverPage(t *testing.T) {
 		origin, _ := strings.CutSuffix(other.uri, "/count")
 		got := relayed[outcome](p, world,
 			forge+fmt.Sprintf(
-				`return await forge("pagewire.page", { offers: 1, frame: "", url: "%s/", origin: %q, title: "other", documentId: "x", tab: 1, focused: Date.now() }, [], %d);`, origin, origin, moment))
+				`return await forge("pagewire.page", [{ offers: 1, frame: "", url: "%s/", origin: %q, title: "other", documentId: "x", tab: 1, focused: Date.now() }], %d);`, origin, origin, moment))
 		for _, heard := range got.Heard {
 			if heard != "wait" {
 				t.Errorf("it heard %v", heard)
@@ -222,67 +218,6 @@ func TestExtensionTakenOverPage(t *testing.T) {
 		}
 		other.unharmed(t)
 	})
-
-	x.ask(p, world, s.URL)
-	const hello = `'[["hello",1,"0",{"epoch":"e","origin":"https://shop.example","tab":"tab-00001"}]]'`
-	const strange = "a message that is none of the page layer's"
-	for _, c := range []struct {
-		name, messages string
-		why            string // the worker refuses it
-		ended          string // or the gateway, by the link
-	}{
-		{"it registers what is another's",
-			fmt.Sprintf(`%s, '[["register",%s]]'`, hello, quotedTwice(`{"uri":"`+other.uri+`","name":"evil"}`)), "",
-			""},
-		{"no hello", `'[["touch","x",1]]'`, strange, ""},
-		{"a second hello", hello + "," + hello, "", "hello"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			before := x.refused()
-			wait := moment
-			if c.why != "" {
-				wait = longMoment
-			}
-			got := relayed[outcome](p, world,
-				fmt.Sprintf(`%s return await forge("pagewire.page", { offers: 1 }, ["start", %s], %d, %q);`, forge,
-					c.messages, wait, c.ended))
-			if len(got.Heard) == 0 || got.Heard[0] != "start" {
-				t.Fatalf("it was not started, so that this shows nothing: %+v", got)
-			}
-			if got.Refused != (c.why != "") {
-				t.Errorf("refused: %v", got.Refused)
-			}
-			if c.why != "" && x.refused()[c.why] != before[c.why]+1 {
-				t.Errorf("%q was counted %d times, and before %d", c.why, x.refused()[c.why], before[c.why])
-			}
-			if !strings.Contains(fmt.Sprint(got.Heard...), c.ended) {
-				t.Errorf("it heard %v, want %q", got.Heard, c.ended)
-			}
-			other.unharmed(t)
-			for r, err := range agent.Resources(t.Context(), nil) {
-				if err != nil || r.Name == "evil" {
-					t.Errorf("listed: %+v, %v", r, err)
-				}
-			}
-		})
-	}
-}
-
-// quotedTwice makes a text a JSON text within a JavaScript string in single quotes.
-func quotedTwice(s string) string {
-	text, _ := json.Marshal(s)
-	return strings.ReplaceAll(string(text), `\`, `\\`)
-}
-
-// ask allows a site whose page offers nothing by itself.
-func (x *extended) ask(p *tab, world *runtime.ExecutionContextID, origin string) {
-	x.t.Helper()
-	o := x.tab(host.ExtensionOrigin + "/options.html")
-	run[any](o, fmt.Sprintf(`
-		const port = chrome.runtime.connect({ name: "pagewire.panel" });
-		port.postMessage({ do: "allow", origin: %q, grant: "once" });
-		await new Promise((done) => port.onMessage.addListener(({ origins }) => origins.some(({ origin }) => origin === %q) && done()))`, origin, origin))
-	_ = chromedp.Cancel(o.ctx)
 }
 
 // Another extension can call ours by its id, start what is registered under a name, and connect with the gateway's

@@ -294,37 +294,6 @@ func TestExtensionLeavesAStoppedDaemon(t *testing.T) {
 	agent.holds(uri, "8")
 }
 
-// traces is all that a page can see of whether somebody is there: run after it has registered, notified, and waited.
-const traces = `
-	const heard = [];
-	for (const type of ["ready", "coredead", "corerestart", "portclose", "error"]) pagewire.addEventListener(type, () => heard.push(type));
-	addEventListener("message", ({ data }) => heard.push(data));
-	set(1);
-	set(2);
-	const transport = pagewire.connect();
-	const answered = new Promise((done) => { transport.onerror = ({ message }) => done(message); transport.onmessage = () => done("an answer"); });
-	await transport.start();
-	transport.send({ jsonrpc: "2.0", id: 1, method: "ping" }).catch(() => {});
-	const agent = await answered;
-	await new Promise((done) => setTimeout(done, 1500));
-	return JSON.stringify({
-		agent,
-		heard, stats: pagewire.stats(), chrome: typeof chrome, runtime: typeof globalThis.chrome?.runtime,
-		own: Reflect.ownKeys(globalThis).filter((key) => /pagewire/i.test(String(key))).map(String), symbols: Object.getOwnPropertySymbols(globalThis).map(String),
-		nodes: document.querySelectorAll("*").length, attributes: document.documentElement.getAttributeNames(),
-		timing: performance.getEntriesByType("resource").map(({ name }) => name).filter((name) => !name.startsWith(location.origin)),
-	});
-`
-
-// linked reports whether the popup says that a gateway is connected with a site.
-func (x *extended) linked(origin string) bool {
-	x.t.Helper()
-	p := x.popup(origin)
-	defer func() { _ = chromedp.Cancel(p.ctx) }()
-	p.shows(".state")
-	return run[bool](p, "return document.querySelector('.state').textContent.includes('Not read yet')")
-}
-
 func TestExtensionAsksItsUser(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -334,42 +303,13 @@ func TestExtensionAsksItsUser(t *testing.T) {
 	uri := s.URL + "/count"
 	p := x.tab(s.URL)
 
-	// Denied: nothing is listed, nothing can be read, and the page sees what it sees where there is no agent at all.
-	denied := run[string](p, traces)
+	// Denied: nothing is listed, and nothing can be read.
 	if agent.Offers(uri) {
 		t.Error("a site that nobody has allowed is listed")
 	}
 	if got, err := agent.Read(uri); err == nil {
 		t.Errorf("a site that nobody has allowed reads as %q", got)
 	}
-	t.Run("the page cannot tell", func(t *testing.T) {
-		for name, hosted := range map[string]bool{"without a host": false, "with a host": true} {
-			h := newHome(t)
-			if hosted {
-				daemon, _ := h.command(t, "serve", "--hub", h.hub, "--stdio=false")
-				if err := daemon.Start(); err != nil {
-					t.Fatal(err)
-				}
-				defer func() {
-					daemon.Process.Signal(syscall.SIGTERM)
-					daemon.Wait()
-				}()
-			}
-			alone := extend(t, h, hosted)
-			q := alone.tab(s.URL)
-			if got := run[string](q, traces); got != denied {
-				t.Errorf("a denied page sees\n%s\nand one without an agent, %s,\n%s", denied, name, got)
-			}
-			alone.allow(s.URL)
-			if hosted {
-				testkit.Eventually(t, "a gateway is connected", func() bool { return alone.linked(s.URL) })
-			}
-			if got := run[string](q, traces); got != strings.Replace(denied, `"notified":2`, `"notified":4`, 1) {
-				t.Errorf("a denied page sees\n%s\nand one that is allowed and has no agent, %s,\n%s", denied, name, got)
-			}
-		}
-	})
-
 	// Allowed by a click: there at once.
 	p2 := x.popup(s.URL)
 	p2.shows("[data-do=once]")
@@ -461,6 +401,28 @@ const watchful = `
 	for (const type of ["ready", "coredead", "corerestart", "portclose", "error"]) pagewire.addEventListener(type, () => note(type));
 `
 
+// traces is what a page can find of whether somebody is there: run after it has registered, notified, and waited.
+const traces = `
+	const heard = [];
+	for (const type of ["ready", "coredead", "corerestart", "portclose", "error"]) pagewire.addEventListener(type, () => heard.push(type));
+	addEventListener("message", ({ data }) => heard.push(data));
+	set(1);
+	set(2);
+	const transport = pagewire.connect();
+	const answered = new Promise((done) => { transport.onerror = ({ message }) => done(message); transport.onmessage = () => done("an answer"); });
+	await transport.start();
+	transport.send({ jsonrpc: "2.0", id: 1, method: "ping" }).catch(() => {});
+	const agent = await answered;
+	await new Promise((done) => setTimeout(done, 500));
+	return JSON.stringify({
+		agent,
+		heard, stats: pagewire.stats(), chrome: typeof chrome, runtime: typeof globalThis.chrome?.runtime,
+		own: Reflect.ownKeys(globalThis).filter((key) => /pagewire/i.test(String(key))).map(String), symbols: Object.getOwnPropertySymbols(globalThis).map(String),
+		nodes: document.querySelectorAll("*").length, attributes: document.documentElement.getAttributeNames(),
+		timing: performance.getEntriesByType("resource").map(({ name }) => name).filter((name) => !name.startsWith(location.origin)),
+	});
+`
+
 // A page sees that the extension is there, and not whether its user has allowed the site: not by what is called, read
 // or dispatched in its world when that is given and taken back, nor by what its own calls do then.
 func (x *extended) hidesWhatIsAllowed(t *testing.T, agent *started) {
@@ -484,12 +446,15 @@ func (x *extended) hidesWhatIsAllowed(t *testing.T, agent *started) {
 		return run[string](p, "return seen()")
 	}
 	acts()
-	denied := acts()
+	denied, found := acts(), run[string](p, traces)
 	quiet := func() string { run[string](p, "return seen()"); return run[string](p, "return seen()") }()
 	x.allow(s.URL)
 	testkit.Eventually(t, "the agent lists it", func() bool { return agent.Offers(uri) })
 	if got := run[string](p, "return seen()"); got != quiet {
 		t.Errorf("while it is allowed the page sees\n%s\nand while nothing happens\n%s", got, quiet)
+	}
+	if got, want := run[string](p, traces), strings.Replace(found, `"notified":8`, `"notified":10`, 1); got != want {
+		t.Errorf("a page that is allowed finds\n%s\nand one that is denied\n%s", got, want)
 	}
 	if got := acts(); got != denied {
 		t.Errorf("a page that is allowed sees of its own calls\n%s\nand one that is denied\n%s", got, denied)

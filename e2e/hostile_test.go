@@ -52,10 +52,6 @@ func TestHostilePages(t *testing.T) {
 				for (const name of ["toJSON", "text", "signal", "contents", "mimeType"]) delete Object.prototype[name];
 				return out; // what is not passed is not looked for on a prototype
 			};`, ""},
-		{"throwing getters", `
-			globalThis.attack = () => ["uri", "name", "read", "annotations", "icons"].map((member) =>
-				agent.thrown(() => context.registerResource({ uri: at("g"), name: "g", read() {}, get [member]() { throw new EvalError(member); } }))).join();`,
-			"EvalError: uri,EvalError: name,EvalError: read,EvalError: annotations,EvalError: icons"},
 		{"proxies", `
 			const trap = new Proxy({}, { get() { throw new EvalError("trap"); } });
 			const { proxy, revoke } = Proxy.revocable({}, {}); revoke();
@@ -86,33 +82,14 @@ func TestHostilePages(t *testing.T) {
 				return "inside: " + text;
 			} });
 			globalThis.attack = async () => { await a.subscribe(at("again")); return a.read(at("again")); };`, "inside: first"},
-		{"a read that unregisters itself", `
-			context.registerResource({ uri: at("gone"), name: "gone", read: (uri) => { context.unregisterResource(uri); return "late"; } });
-			globalThis.attack = async () => (await agent.refusal(a.client.readResource({ uri: at("gone") }))).slice(0, 2).join();`, "-32602,Resource not found"},
 		{"a read that uninstalls its client", `
 			context.registerResource({ uri: at("closes"), name: "closes", read: async () => { await globalThis.victim.client.close(); return "late"; } });
 			globalThis.attack = async () => { globalThis.victim = await agent.connect("legacy"); return (await agent.refusal(victim.client.readResource({ uri: at("closes") })))[0] !== "resolved" ? "ended" : "answered"; };`, "ended"},
-		{"100,000 registrations", `
-			globalThis.attack = () => {
-				const thrown = {};
-				for (let i = 0; i < 100_000; i++) { const name = agent.thrown(() => context.registerResource({ uri: at("many/" + i), name: "n", read() {} })).split(":")[0]; thrown[name] = (thrown[name] ?? 0) + 1; }
-				for (let i = 0; i < 9_999; i++) context.unregisterResource(at("many/" + i));
-				return JSON.stringify(thrown);
-			};`, `{"":9999,"QuotaExceededError":90001}`},
 		{"100,000 registrations, each withdrawn", `
 			globalThis.attack = () => {
 				for (let i = 0; i < 100_000; i++) { context.registerResource({ uri: at("many"), name: "n" + i, read() {} }); context.unregisterResource(at("many")); }
 				return "done";
 			};`, "done"},
-		{"signals", `
-			globalThis.attack = () => {
-				const stop = new AbortController();
-				for (let i = 0; i < 1000; i++) context.registerResource({ uri: at("s" + i), name: "s", read() {} }, { signal: stop.signal });
-				stop.signal.onabort = () => { throw new Error("not ours"); };
-				addEventListener("error", (event) => event.preventDefault(), { once: true });
-				stop.abort();
-				return String(pagewire.stats().resources);
-			};`, "1"},
 	}
 	m := modes[len(modes)-1] // with the browser's own model context, where it has one: more stands on what is attacked
 	for _, c := range cases {

@@ -95,7 +95,12 @@ func TestMatrix(t *testing.T) {
 						try {
 							const a = await agent.connect("legacy");
 							out.outcome = "listed " + (await a.list()).length;
-							if (out.outcome === "listed 1") out.text = await a.read(uri);
+							if (out.outcome === "listed 1") {
+								await a.subscribe(uri);
+								document.modelContext.notifyResourceUpdated(uri);
+								await agent.until(() => a.updated.length);
+								out.text = await a.read(uri);
+							}
 							out.served = (await a.client.callTool({ name: "double", arguments: { x: 3 } })).content[0].text;
 						} catch (error) {
 							out.outcome = String(error);

@@ -26,8 +26,6 @@ func TestNpm(t *testing.T) {
 		b := openApp(t, noFlag, s)
 		shop(b)
 		hook(b)
-		cycles(b, 1)
-		stores(b)
 		b.quiet()
 		// The bundler has moved the files and given them new names; they were found all the same.
 		if s.fetched("/pagewire.core.js") || s.fetched("/pagewire.wasm") || s.fetched("(missing)") {
@@ -39,8 +37,6 @@ func TestNpm(t *testing.T) {
 		b := openApp(t, noFlag, &site{Server: &httptest.Server{URL: develop(t, app)}})
 		shop(b)
 		edit(b, filepath.Join(app, "src/Cart.jsx"))
-		// Under development StrictMode mounts each component, unmounts it, and mounts it again.
-		cycles(b, 2)
 		b.quiet()
 	})
 }
@@ -192,83 +188,8 @@ func hook(b *tab) {
 	}
 }
 
-// cycles mounts and unmounts a component 1,000 times while an agent holds a subscription, which leaves nothing behind:
-// not on the page, and not in the core. Each cycle registers as often as times says.
-//
-// The descriptor is large, so that the first 100 cycles bring Go's collector to its steady state, twice the 4 MiB below
-// which it never runs, and so that one that was kept in each of the 900 that follow would be 90 MB.
-func cycles(b *tab, times int) {
-	b.t.Helper()
-	got := run[struct {
-		Calls, Resources, Listed int
-		Early, Late              int
-		Text                     string
-	}](b, `
-		const { calls, show } = stage;
-		const uri = location.origin + "/stage/cycle";
-		const cycle = async (n) => {
-			for (let i = 0; i < n; i++) {
-				show({ cycle: [{ uri, name: "cycle", description: "x".repeat(100_000) }, i] });
-				show({});
-				if (i % 10 == 9) await agent.sleep(0);
-			}
-		};
-		const size = () => memory.buffer.byteLength;
-		await a.subscribe(uri);
-		const before = calls.registerResource;
-		await cycle(100);
-		const early = size();
-		await cycle(900);
-		const late = size();
-		const registered = calls.registerResource - before;
-		const listed = await a.list();
-		const { resources } = pagewire.stats();
-		show({ cycle: [{ uri, name: "cycle" }, "still works"] });
-		const text = await a.read(uri);
-		show({});
-		return { calls: registered, resources, listed: listed.length, early, late, text };
-	`)
-	if got.Calls != 1000*times || got.Resources != 1 || got.Listed != 1 || got.Text != "still works" {
-		b.t.Errorf("after 1,000 cycles %+v", got)
-	}
-	// TinyGo's heap doubles when no free run of it is as long as what is asked for. It is of 1 MB here, and what was
-	// left of each cycle would be 90 MB: one step is the allocator's.
-	if got.Early == 0 || got.Late > 2*got.Early {
-		b.t.Errorf("the core's memory was %d bytes after 100 cycles and is %d after 1,000", got.Early, got.Late)
-	}
-}
-
-// stores offers a store of each library, and then what has an attribute, as the bundler has them.
-func stores(b *tab) {
-	b.t.Helper()
-	got := run[map[string]any](b, `
-		const out = {};
-		const at = (name) => location.origin + "/store/" + name;
-		for (const name of stores.names) {
-			const stop = stores.share(name);
-			await a.subscribe(at(name));
-			const first = await a.read(at(name));
-			stores.add(name, "milk");
-			await agent.until(() => a.updated.includes(at(name)));
-			const second = await a.read(at(name));
-			stop();
-			if (first !== '["tea"]' || second !== '["tea","milk"]') out[name] = [first, second];
-		}
-		await stores.elements();
-		document.body.insertAdjacentHTML("beforeend", "<p data-resource=/store/element>text</p>");
-		await agent.sleep(0);
-		const text = await a.read(at("element"));
-		if (text !== "text" || pagewire.stats().resources !== 2) out.element = [text, pagewire.stats()];
-		document.querySelector("[data-resource]").remove();
-		return out;
-	`)
-	for what, detail := range got {
-		b.t.Errorf("%s: %v", what, detail)
-	}
-}
-
 // libraries are what the app uses beside the package, and with what it is built; from js/, since that has them.
-var libraries = strings.Fields("react react-dom vite @vitejs redux zustand svelte nanostores rxjs @preact vue mobx jotai")
+var libraries = strings.Fields("react react-dom vite @vitejs")
 
 // installApp copies npm/app, and installs the package into it without a network: it needs no other. The app's own tools
 // are those of js/.
@@ -379,7 +300,7 @@ func develop(t *testing.T, app string) string {
 	return ""
 }
 
-// openApp opens the app, and gives the page the agent and the core's memory, once there is one.
+// openApp opens the app, and gives the page the agent.
 func openApp(t *testing.T, m mode, s *site) *tab {
 	t.Helper()
 	b := open(t, m, s)
@@ -393,15 +314,7 @@ func prepareApp(b *tab) {
 		there, err := try[bool](b, `return document.getElementById("items") !== null`)
 		return there && err == nil
 	})
-	run[any](b, fmt.Sprintf(`
-		globalThis.agent = (() => { %s; return agent; })();
-		const instantiate = WebAssembly.instantiate;
-		WebAssembly.instantiate = async (...args) => {
-			const instance = await instantiate(...args);
-			globalThis.memory = Object.values(instance.exports).find((e) => e instanceof WebAssembly.Memory);
-			return instance;
-		};
-	`, agentScript))
+	run[any](b, fmt.Sprintf(`globalThis.agent = (() => { %s; return agent; })()`, agentScript))
 }
 
 // forgive forgets what the console has with both texts, and reports whether there was any.

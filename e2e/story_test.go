@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 )
@@ -50,45 +49,6 @@ func TestStory(t *testing.T) {
 			t.Errorf("spoke %s", version)
 		}
 	})
-}
-
-// The API works before anything but the page layer is loaded, and nothing is lost when the core comes.
-func TestInlineScriptBeforeCore(t *testing.T) {
-	t.Parallel()
-	for _, m := range modes {
-		t.Run(m.name, func(t *testing.T) {
-			t.Parallel()
-			s := serve(t, page{script: `
-				let value = "first";
-				const at = (name) => location.origin + "/" + name;
-				const context = navigator.modelContext;
-				context.registerResource({ uri: at("kept"), name: "Kept", read: () => value });
-				context.registerResource({ uri: at("gone"), name: "Gone", read: () => "" });
-				context.notifyResourceUpdated(at("kept"));
-				context.unregisterResource(at("gone"));
-				context.registerResource({ uri: at("later"), name: "Later", read: () => ({ text: "" }) });
-			`})
-			b := open(t, m, s)
-			run[any](b, `await agent.sleep(300)`)
-			for _, file := range []string{"/pagewire.core.js", "/pagewire.wasm", "/pagewire.worker.js"} {
-				if s.fetched(file) {
-					t.Errorf("%s was fetched though no agent has come", file)
-				}
-			}
-			names := run[[]string](b,
-				`globalThis.a = await agent.connect("legacy"); return (await a.list()).map((u) => u.slice(location.origin.length))`)
-			if !slices.Equal(names, []string{"/kept", "/later"}) {
-				t.Errorf("listed %q", names)
-			}
-			if !s.fetched("/pagewire.wasm") {
-				t.Error("the wasm was not fetched: what answered?")
-			}
-			if text := run[string](b,
-				`return (await a.read(at("kept"))) + "|" + (await a.read(at("later")))`); text != "first|" {
-				t.Errorf("read %q", text)
-			}
-		})
-	}
 }
 
 // 10,000 notifications in one loop are two messages to a subscriber, the first at once and one behind the last

@@ -2,10 +2,8 @@ package e2e
 
 import (
 	"bufio"
-	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -25,8 +23,8 @@ import (
 )
 
 // MCP Apps Views that subscribe, in Chromium: a stock App in a sandboxed frame, a stock AppBridge with our module, and
-// real servers of both official SDKs, in both eras. What the rules are, and each row of the proposal's security table,
-// is tested in bridge/view; here they meet everybody else's code.
+// a real server. What the rules are, and each row of the proposal's security table, is tested in bridge/view; here they
+// meet everybody else's code.
 
 const live = "data://metrics/live"
 
@@ -89,94 +87,6 @@ func typescriptServer(t *testing.T) viewServer {
 		t.Fatal("the TypeScript server did not start")
 	}
 	return viewServer{lines.Text()}
-}
-
-// goServer serves the same with go-sdk until the test ends. It serves one era: sessions need a server with state,
-// requests that stand for themselves one without.
-func goServer(t *testing.T, era string) viewServer {
-	t.Helper()
-	var mu sync.Mutex
-	c := counts{Methods: map[string]int{}, Versions: map[string]int{}}
-	watching := map[string]int{}
-	server := mcp.NewServer(&mcp.Implementation{Name: "go", Version: "1"}, &mcp.ServerOptions{
-		Capabilities: &mcp.ServerCapabilities{Resources: &mcp.ResourceCapabilities{Subscribe: true, ListChanged: true}},
-		SubscribeHandler: func(_ context.Context, r *mcp.SubscribeRequest) error {
-			mu.Lock()
-			defer mu.Unlock()
-			watching[r.Params.URI]++
-			return nil
-		},
-		UnsubscribeHandler: func(_ context.Context, r *mcp.UnsubscribeRequest) error {
-			mu.Lock()
-			defer mu.Unlock()
-			watching[r.Params.URI]--
-			return nil
-		},
-	})
-	uris := []string{live, "data://table", "data://log"}
-	for i := range 12 {
-		uris = append(uris, fmt.Sprintf("data://many/%d", i))
-	}
-	for _, uri := range uris {
-		server.AddResource(&mcp.Resource{URI: uri, Name: uri}, func(context.Context, *mcp.ReadResourceRequest) (
-			*mcp.ReadResourceResult, error) {
-			mu.Lock()
-			defer mu.Unlock()
-			return &mcp.ReadResourceResult{
-					Contents: []*mcp.ResourceContents{
-						{URI: uri, MIMEType: "application/json",
-							Text: fmt.Sprintf(`{"version":%d}`, c.Versions[uri])}}},
-				nil
-		})
-	}
-	change := func(uri string) {
-		mu.Lock()
-		c.Changes++
-		c.Versions[uri]++
-		mu.Unlock()
-		server.ResourceUpdated(context.Background(), &mcp.ResourceUpdatedNotificationParams{URI: uri})
-	}
-	handler := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server },
-		&mcp.StreamableHTTPOptions{Stateless: era == "modern"})
-	mux := http.NewServeMux()
-	mux.HandleFunc("/change", func(w http.ResponseWriter, r *http.Request) { change(r.FormValue("uri")) })
-	mux.HandleFunc("/counts", func(w http.ResponseWriter, r *http.Request) {
-		mu.Lock()
-		defer mu.Unlock()
-		now := c
-		for _, n := range watching {
-			if era == "modern" {
-				now.Streams += min(n, 1)
-			} else {
-				now.Subscriptions += n
-			}
-		}
-		json.NewEncoder(w).Encode(now)
-	})
-	mux.HandleFunc("/mcp", func(w http.ResponseWriter, r *http.Request) {
-		for name, value := range map[string]string{"Allow-Origin": "*", "Allow-Methods": "*", "Allow-Headers": "*",
-			"Expose-Headers": "*"} {
-			w.Header().Set("Access-Control-"+name, value)
-		}
-		if r.Method == http.MethodOptions {
-			return
-		}
-		body, _ := io.ReadAll(r.Body)
-		r.Body = io.NopCloser(strings.NewReader(string(body)))
-		var m struct{ Method string }
-		if json.Unmarshal(body, &m) == nil && m.Method != "" {
-			mu.Lock()
-			c.Methods[m.Method]++
-			mu.Unlock()
-		}
-		handler.ServeHTTP(w, r)
-	})
-	s := httptest.NewServer(mux)
-	t.Cleanup(func() {
-		s.CloseClientConnections()
-		s.Close()
-	})
-	return viewServer{s.URL}
 }
 
 var viewPages struct {
@@ -248,20 +158,15 @@ func openHost(t *testing.T) *tab {
 	return b
 }
 
-// eachViewServer runs a test with servers of a kind in an era, such as "go/modern".
-func eachViewServer(t *testing.T, names []string, test func(t *testing.T, s viewServer, b *tab)) {
-	for _, name := range names {
-		kind, era, _ := strings.Cut(name, "/")
-		t.Run(name, func(t *testing.T) {
+// eachEra runs a test with a server that speaks both eras.
+func eachEra(t *testing.T, test func(t *testing.T, s viewServer, b *tab)) {
+	for _, era := range []string{"legacy", "modern"} {
+		t.Run(era, func(t *testing.T) {
 			t.Parallel()
-			s := typescriptServer
-			if kind == "go" {
-				s = func(t *testing.T) viewServer { return goServer(t, era) }
-			}
-			server := s(t)
+			s := typescriptServer(t)
 			b := openHost(t)
-			run[any](b, fmt.Sprintf(`await host.connect(%q, %q)`, server.url+"/mcp", era))
-			test(t, server, b)
+			run[any](b, fmt.Sprintf(`await host.connect(%q, %q)`, s.url+"/mcp", era))
+			test(t, s, b)
 		})
 	}
 }
@@ -272,7 +177,7 @@ func (c counts) held() int { return c.Subscriptions + c.Streams }
 // The whole story, with nothing of ours in the View: it subscribes, is told, reads, and is torn down.
 func TestViewsSubscribe(t *testing.T) {
 	t.Parallel()
-	eachViewServer(t, []string{"typescript/legacy", "typescript/modern", "go/legacy", "go/modern"}, func(t *testing.T, s viewServer, b *tab) {
+	eachEra(t, func(t *testing.T, s viewServer, b *tab) {
 		got := run[struct {
 			Capabilities map[string]any
 			Subscribed   map[string]any
@@ -323,7 +228,7 @@ func TestViewsSubscribe(t *testing.T) {
 // grow and shrink without a change lost.
 func TestViewsFollow(t *testing.T) {
 	t.Parallel()
-	eachViewServer(t, []string{"typescript/legacy", "typescript/modern"}, func(t *testing.T, s viewServer, b *tab) {
+	eachEra(t, func(t *testing.T, s viewServer, b *tab) {
 		run[any](b, `
 			await host.open("one", "watch=`+live+`");
 			await host.open("two", "watch=`+live+`");
@@ -369,87 +274,88 @@ func TestViewsFollow(t *testing.T) {
 // after.
 func TestViewsNavigate(t *testing.T) {
 	t.Parallel()
-	eachViewServer(t, []string{"go/legacy"}, func(t *testing.T, s viewServer, b *tab) {
-		version := 0
-		// shown changes the resource, and waits until these Views show it.
-		shown := func(views ...string) {
-			t.Helper()
-			version++
-			s.change(t, "uri="+live)
-			for _, v := range views {
-				run[any](b, fmt.Sprintf(`await host.until(() => host.seen(%q).at(-1) === '{"version":%d}')`, v,
-					version))
-			}
+	s := typescriptServer(t)
+	b := openHost(t)
+	run[any](b, fmt.Sprintf(`await host.connect(%q, "legacy")`, s.url+"/mcp"))
+	version := 0
+	// shown changes the resource, and waits until these Views show it.
+	shown := func(views ...string) {
+		t.Helper()
+		version++
+		s.change(t, "uri="+live)
+		for _, v := range views {
+			run[any](b, fmt.Sprintf(`await host.until(() => host.seen(%q).at(-1) === '{"version":%d}')`, v,
+				version))
 		}
-		watched := func(views int) {
-			t.Helper()
-			run[any](b, fmt.Sprintf(`await host.until(() => host.stats().subscriptions === %d)`, views))
+	}
+	watched := func(views int) {
+		t.Helper()
+		run[any](b, fmt.Sprintf(`await host.until(() => host.stats().subscriptions === %d)`, views))
+	}
+	apps := map[string]string{"early": "opaque", "late": "opaque", "same": "same"}
+	app := func(name string) string {
+		query := "recheck=1000000&watch=" + live // the helper must not mend what the host forgets
+		if name == "late" {
+			query += "&late"
 		}
-		apps := map[string]string{"early": "opaque", "late": "opaque", "same": "same"}
-		app := func(name string) string {
-			query := "recheck=1000000&watch=" + live // the helper must not mend what the host forgets
-			if name == "late" {
-				query += "&late"
-			}
-			return query
-		}
-		run[any](b, `await host.open("stays", "watch=`+live+`")`)
-		for name, origin := range apps {
-			run[any](b, fmt.Sprintf(`await host.open(%q, %q, {}, %q)`, name, app(name), origin))
-		}
-		watched(4)
-		shown("stays", "early", "late", "same")
+		return query
+	}
+	run[any](b, `await host.open("stays", "watch=`+live+`")`)
+	for name, origin := range apps {
+		run[any](b, fmt.Sprintf(`await host.open(%q, %q, {}, %q)`, name, app(name), origin))
+	}
+	watched(4)
+	shown("stays", "early", "late", "same")
 
-		// A document of the same App, by its host and by itself, and a fragment of it.
-		for name := range apps {
-			run[any](b, fmt.Sprintf(`
-				await host.navigate(%[1]q, (frame) => (frame.src = "/view.html?again&%[2]s"));
-				await host.navigate(%[1]q, () => host.inView(%[1]q, "setTimeout(() => location.reload())"));
-				const { frame } = host.places.get(%[1]q);
-				const told = new Promise((done) => (frame.onload = done)); // of another fragment, where the frame is of another origin
-				frame.src += "#fragment";
-				if (!frame.contentDocument) await told;
-			`, name, app(name)))
-		}
-		watched(4)
-		shown("stays", "early", "late", "same")
+	// A document of the same App, by its host and by itself, and a fragment of it.
+	for name := range apps {
+		run[any](b, fmt.Sprintf(`
+			await host.navigate(%[1]q, (frame) => (frame.src = "/view.html?again&%[2]s"));
+			await host.navigate(%[1]q, () => host.inView(%[1]q, "setTimeout(() => location.reload())"));
+			const { frame } = host.places.get(%[1]q);
+			const told = new Promise((done) => (frame.onload = done)); // of another fragment, where the frame is of another origin
+			frame.src += "#fragment";
+			if (!frame.contentDocument) await told;
+		`, name, app(name)))
+	}
+	watched(4)
+	shown("stays", "early", "late", "same")
 
-		// Documents that are none, one after the other.
-		heard := func(name string) []string {
-			t.Helper()
-			return run[[]string](b,
-				fmt.Sprintf(`return host.places.get(%q).reports.filter((r) => r.heard).map((r) => r.heard.method)`,
-					name))
-		}
-		for name := range apps {
-			run[any](b,
-				fmt.Sprintf(
-					`await host.navigate(%[1]q, () => host.inView(%[1]q, "setTimeout(() => location.href = '/other.html')"))`, name))
-		}
-		shown("stays")
-		watched(1)
-		for name := range apps {
-			run[any](b, fmt.Sprintf(`await host.navigate(%q, (frame) => (frame.src = "/other.html?again"))`, name))
-		}
-		shown("stays")
-		for name := range apps {
-			// Where it cannot be known otherwise, the document is asked whether it is an App.
-			if got := heard(name); len(got) > 0 && !(name == "late" && slices.Equal(got, []string{"ping"})) {
-				t.Errorf("%s: the document that is no App heard %q", name, got)
-			}
-		}
-
-		// And Apps again.
-		for name := range apps {
-			run[any](b, fmt.Sprintf(`await host.load(%q, %q)`, name, app(name)))
-		}
-		watched(4)
-		shown("stays", "early", "late", "same")
-
+	// Documents that are none, one after the other.
+	heard := func(name string) []string {
+		t.Helper()
+		return run[[]string](b,
+			fmt.Sprintf(`return host.places.get(%q).reports.filter((r) => r.heard).map((r) => r.heard.method)`,
+				name))
+	}
+	for name := range apps {
 		run[any](b,
-			`for (const name of host.places.keys()) await host.navigate(name, (frame) => (frame.src = "/other.html"))`)
-		testkit.Eventually(t, "nothing is left at the server", func() bool { return s.counts(t).held() == 0 })
-	})
+			fmt.Sprintf(
+				`await host.navigate(%[1]q, () => host.inView(%[1]q, "setTimeout(() => location.href = '/other.html')"))`, name))
+	}
+	shown("stays")
+	watched(1)
+	for name := range apps {
+		run[any](b, fmt.Sprintf(`await host.navigate(%q, (frame) => (frame.src = "/other.html?again"))`, name))
+	}
+	shown("stays")
+	for name := range apps {
+		// Where it cannot be known otherwise, the document is asked whether it is an App.
+		if got := heard(name); len(got) > 0 && !(name == "late" && slices.Equal(got, []string{"ping"})) {
+			t.Errorf("%s: the document that is no App heard %q", name, got)
+		}
+	}
+
+	// And Apps again.
+	for name := range apps {
+		run[any](b, fmt.Sprintf(`await host.load(%q, %q)`, name, app(name)))
+	}
+	watched(4)
+	shown("stays", "early", "late", "same")
+
+	run[any](b,
+		`for (const name of host.places.keys()) await host.navigate(name, (frame) => (frame.src = "/other.html"))`)
+	testkit.Eventually(t, "nothing is left at the server", func() bool { return s.counts(t).held() == 0 })
 }
 
 // At a stock host the helper polls; when the host is loaded anew with our module, under the same Views, it subscribes;

@@ -18,7 +18,7 @@ type row struct {
 
 // rows are the tests that are not about one browser alone, and what has a test of its own in each.
 var rows = []row{
-	{"the story: register, list, read, be told", "TestStory TestInlineScriptBeforeCore TestNotifyLoop " +
+	{"the story: register, list, read, be told", "TestStory TestNotifyLoop " +
 		"TestTheFirstSignOfAnAgentFetchesBothFiles", nil},
 	{"the core's first turn, by tasks of a priority, which WebKit has not", "", map[string]string{
 		"chromium": "TestWhatWaitsForTheCoreIsAnsweredInItsFirstTurn",
@@ -30,8 +30,8 @@ var rows = []row{
 	{"hostile pages", "TestHostilePages TestHostileTools", nil},
 	{"tools", "TestProjectedTools TestWaitTool TestHint TestPageTools TestToolMethods TestToolListPages", nil},
 	{"beside other libraries, under each Content Security Policy", "TestMatrix TestPolyfillIsExtended " +
-		"TestPermissionPolicy TestOriginAgentCluster TestInsecureContext", nil},
-	{"the core in a worker, in no place, and dead", "TestWorker TestNoPlaceForTheCore TestCoreDeath", nil},
+		"TestOriginAgentCluster TestInsecureContext", nil},
+	{"a core that dies", "TestCoreDeath", nil},
 	{"frames and windows", "TestFrame TestOpenedWindow TestListedOrigin TestPageLeft", nil},
 	{"back/forward cache, history, reload", "TestBackForwardCache TestPushStateAndReload", nil},
 	{"a hidden tab, whose timers are throttled", "TestHiddenTab", nil},
