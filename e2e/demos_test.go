@@ -5,7 +5,6 @@ package e2e
 
 import (
 	"bufio"
-	"context"
 	"encoding/json"
 	"fmt"
 	"net/http/httptest"
@@ -18,10 +17,8 @@ import (
 	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
-	"github.com/chromedp/chromedp/remote"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/pagewire/pagewire/bridge/gateway/browser"
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
@@ -73,20 +70,9 @@ var demos = map[string]func(demoed){
 func TestDemos(t *testing.T) {
 	t.Parallel()
 	base := serveDemos(t)
-	chromium, err := browser.Start(t.Context(), browser.StartOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { chromium.Close() })
-	allocator, detach := remote.NewAllocator(context.Background(), chromium.URL)
-	t.Cleanup(detach)
-	first, closeFirst := chromedp.NewContext(allocator)
-	t.Cleanup(closeFirst)
-	if err := chromedp.Do(first); err != nil {
-		t.Fatal(err)
-	}
+	chromium, url := startChromium(t)
 	h := newHome(t)
-	h.serve(t, "--chrome", chromium.URL)
+	h.serve(t, "--chrome", url)
 	if folders, err := filepath.Glob("../demo/[0-9]*-*"); err != nil || len(folders) != len(demos)+1 {
 		t.Errorf("%d demos are tested here, and there are %q", len(demos), folders)
 	}
@@ -94,7 +80,7 @@ func TestDemos(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			at := base + "demo/" + name + "/"
-			d := demoed{openIn(t, first, &site{Server: &httptest.Server{URL: at}}), h.serve(t).Agent, t, at}
+			d := demoed{openIn(t, chromium, &site{Server: &httptest.Server{URL: at}}), h.serve(t).Agent, t, at}
 			subscribed := `document.documentElement.dataset.agent === "subscribed"`
 			d.sees("the agent beside it has subscribed", subscribed)
 			story(d)

@@ -243,13 +243,8 @@ func TestExtensionAnotherExtension(t *testing.T) {
 	other := x.bystander(agent)
 	var worker target.ID
 	testkit.Eventually(t, "the other extension is there", func() bool {
-		infos, err := chromedp.Targets(x.ctx)
-		for _, info := range infos {
-			if info.Type == "service_worker" && !strings.HasPrefix(info.URL, host.ExtensionOrigin) {
-				worker = info.TargetID
-			}
-		}
-		return err == nil && worker != ""
+		worker = x.workerThat(func(url string) bool { return !strings.HasPrefix(url, host.ExtensionOrigin) })
+		return worker != ""
 	})
 	w := x.follow("the other extension", chromedp.WithTargetID(worker), chromedp.WithDetachOnCancel())
 	for name, body := range map[string]string{

@@ -21,7 +21,6 @@ import (
 
 	"github.com/chromedp/cdproto/emulation"
 	cdppage "github.com/chromedp/cdproto/page"
-	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/cdproto/target"
 	"github.com/chromedp/chromedp"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -29,6 +28,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/browser"
 	host "github.com/pagewire/pagewire/bridge/gateway/pages/extension"
 	"github.com/pagewire/pagewire/bridge/testkit"
+	"github.com/pagewire/pagewire/e2e/engine"
 )
 
 // An extended is a browser with the extension.
@@ -79,13 +79,18 @@ const registered = `return (await chrome.scripting.getRegisteredContentScripts()
 
 // worker is the target of the extension's service worker, "" while it does not run.
 func (x *extended) worker() target.ID {
+	return x.workerThat(func(url string) bool { return strings.HasPrefix(url, host.ExtensionOrigin) })
+}
+
+// workerThat is the target of the service worker whose URL fits, "" while there is none.
+func (x *extended) workerThat(fits func(url string) bool) target.ID {
 	x.t.Helper()
 	infos, err := chromedp.Targets(x.ctx)
 	if err != nil {
 		x.t.Fatal(err)
 	}
 	for _, info := range infos {
-		if info.Type == "service_worker" && strings.HasPrefix(info.URL, host.ExtensionOrigin) {
+		if info.Type == "service_worker" && fits(info.URL) {
 			return info.TargetID
 		}
 	}
@@ -116,33 +121,8 @@ func (x *extended) follow(name string, options ...chromedp.ContextOption) *tab {
 	ctx, stop := context.WithTimeout(ctx, tabTime)
 	x.t.Cleanup(stop)
 	b := &tab{t: x.t, ctx: ctx, is: chromiumTab{ctx}}
-	err := chromedp.Listen(ctx, func(event any) {
-		switch event := event.(type) {
-		case *runtime.EventExceptionThrown:
-			text := event.ExceptionDetails.Text
-			if d := event.ExceptionDetails.Exception; d != nil {
-				text += d.Description
-			}
-			b.mu.Lock()
-			b.console = append(b.console, "uncaught: "+text)
-			b.mu.Unlock()
-		case *runtime.EventConsoleAPICalled:
-			var words []string
-			for _, a := range event.Args {
-				words = append(words, strings.Trim(string(a.Value), `"`)+a.Description)
-			}
-			b.mu.Lock()
-			b.console = append(b.console, strings.Join(words, " "))
-			b.mu.Unlock()
-		}
-	})
-	x.t.Cleanup(func() {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		if x.t.Failed() && len(b.console) > 0 {
-			x.t.Logf("the console of %s: %s", name, strings.Join(b.console, "\n"))
-		}
-	})
+	b.logs(name)
+	err := listen(ctx, func(m engine.Message) { b.hear(engine.Message{Text: m.Text}) })
 	if err == nil {
 		err = chromedp.Do(ctx)
 	}
@@ -705,8 +685,8 @@ func (x *extended) besideThePagesOwn(t *testing.T, agent *started) {
 	}
 }
 
-// Agents in the page are served by the page's own core beside the extension too: before the document is complete, and in
-// a page that a bundler has made of the npm package.
+// Agents in the page are served by the page's own core beside the extension too, before the document is complete.
+// (TestEcosystemPages has pages that bundlers have made.)
 func TestExtensionBesideAgentsInThePage(t *testing.T) {
 	t.Parallel()
 	x := extend(t, newHome(t), false)
@@ -715,9 +695,6 @@ func TestExtensionBesideAgentsInThePage(t *testing.T) {
 	if got := run[map[string]any](x.tab(early.URL), `return await answered`); got["result"] == nil {
 		t.Errorf("an agent that came before the page's Pagewire gets %v", got)
 	}
-	b := x.tab(serveApp(t, builtApp(t)).URL)
-	prepareApp(b)
-	shop(b)
 }
 
 // lookEnv names the environment variable with the directory where TestExtensionLook leaves its pictures: those in demo/
@@ -789,7 +766,7 @@ func TestExtensionLook(t *testing.T) {
 			`return /Read \d/.test(document.body.innerText) && document.body.innerText.includes("watched")`)
 	})
 	picture(p, "extension-popup", 360, 460)
-	if p.said("uncaught") || p.said("Refused") {
+	if p.said("Uncaught") || p.said("Refused") {
 		t.Errorf("its console says %q", p.console)
 	}
 }

@@ -45,13 +45,8 @@ func TestExtensionWorker(t *testing.T) {
 	x := &extended{t: t, ctx: ctx}
 	var worker target.ID
 	testkit.Eventually(t, "the extension is there", func() bool {
-		infos, err := chromedp.Targets(ctx)
-		for _, info := range infos {
-			if info.Type == "service_worker" {
-				worker = info.TargetID
-			}
-		}
-		return err == nil && worker != ""
+		worker = x.workerThat(func(string) bool { return true })
+		return worker != ""
 	})
 	w := x.follow("the worker", chromedp.WithTargetID(worker), chromedp.WithDetachOnCancel())
 	s := serveStrict(t, "script-src 'self'", counting)

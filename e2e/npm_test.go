@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/pagewire/pagewire/bridge/testkit"
@@ -22,8 +21,10 @@ import (
 func TestNpm(t *testing.T) {
 	t.Parallel()
 	t.Run("built", func(t *testing.T) {
-		s := serveApp(t, builtApp(t))
-		b := openApp(t, noFlag, s)
+		app := installApp(t, t.TempDir())
+		command(t, app, "node", "node_modules/vite/bin/vite.js", "build", "--logLevel", "warn")
+		s := serveApp(t, filepath.Join(app, "dist"))
+		b := openApp(t, s)
 		shop(b)
 		hook(b)
 		b.quiet()
@@ -34,7 +35,7 @@ func TestNpm(t *testing.T) {
 	})
 	t.Run("edited", func(t *testing.T) {
 		app := installApp(t, t.TempDir())
-		b := openApp(t, noFlag, &site{Server: &httptest.Server{URL: develop(t, app)}})
+		b := openApp(t, &site{Server: &httptest.Server{URL: develop(t, app)}})
 		shop(b)
 		edit(b, filepath.Join(app, "src/Cart.jsx"))
 		b.quiet()
@@ -211,30 +212,6 @@ func installApp(t *testing.T, app string) string {
 	return app
 }
 
-var built struct {
-	sync.Once
-	dir string
-}
-
-// builtApp is the app as Vite builds it for production, which happens once.
-func builtApp(t *testing.T) string {
-	t.Helper()
-	built.Do(func() {
-		dir, err := os.MkdirTemp("", "pagewire-app-")
-		if err != nil {
-			t.Fatal(err)
-		}
-		atEnd(func() { os.RemoveAll(dir) })
-		app := installApp(t, dir)
-		command(t, app, "node", "node_modules/vite/bin/vite.js", "build", "--logLevel", "warn")
-		built.dir = filepath.Join(app, "dist")
-	})
-	if built.dir == "" {
-		t.Fatal("the app was not built, see the test that tried it")
-	}
-	return built.dir
-}
-
 // installPackage installs the package into an app, without a network.
 func installPackage(t *testing.T, app string) {
 	t.Helper()
@@ -301,20 +278,15 @@ func develop(t *testing.T, app string) string {
 }
 
 // openApp opens the app, and gives the page the agent.
-func openApp(t *testing.T, m mode, s *site) *tab {
+func openApp(t *testing.T, s *site) *tab {
 	t.Helper()
-	b := open(t, m, s)
-	prepareApp(b)
-	return b
-}
-
-func prepareApp(b *tab) {
-	b.t.Helper()
-	testkit.Eventually(b.t, "the app is there", func() bool {
+	b := open(t, noFlag, s)
+	testkit.Eventually(t, "the app is there", func() bool {
 		there, err := try[bool](b, `return document.getElementById("items") !== null`)
 		return there && err == nil
 	})
 	run[any](b, fmt.Sprintf(`globalThis.agent = (() => { %s; return agent; })()`, agentScript))
+	return b
 }
 
 // forgive forgets what the console has with both texts, and reports whether there was any.

@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -18,7 +17,6 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/pagewire/pagewire/bridge/gateway/browser"
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
@@ -128,11 +126,12 @@ func (a *peerAgent) tabAt(list, url string) (number int) {
 // person who types, and read the new text. What fails says so, and the tools go with the last resource.
 func TestPeers(t *testing.T) {
 	t.Parallel()
-	m, address := debuggable(t)
+	chromium, url := startChromium(t)
+	address := "http://" + strings.Split(url, "/")[2]
 	for _, p := range peers {
 		t.Run(p.name, func(t *testing.T) {
 			s := serve(t, field)
-			b := open(t, m, s)
+			b := openIn(t, chromium, s)
 			waits := make(chan string, 1)
 			if err := chromedp.Listen(b.ctx, func(event any) {
 				if e, ok := event.(*webmcp.EventToolInvoked); ok && e.ToolName == "resources_wait" {
@@ -242,47 +241,4 @@ func connectPeer(t *testing.T, p peer, address string) *peerAgent {
 	}
 	t.Cleanup(func() { session.Close() })
 	return &peerAgent{t: t, session: session}
-}
-
-// debuggable launches a browser that other programs can drive too, and gives its mode, for open, and its address.
-func debuggable(t *testing.T) (m mode, address string) {
-	t.Helper()
-	path, err := browser.Find()
-	if err != nil {
-		t.Fatal(err)
-	}
-	profile := t.TempDir()
-	options := []chromedp.ExecAllocatorOption{
-		chromedp.ExecPath(path),
-		chromedp.UserDataDir(profile),
-		chromedp.Flag("enable-features", "WebMCP"), // Playwright asks for it in these very words
-		// Besides the pipe, which stays ours: with the flag as an option, chromedp would use the port itself.
-		chromedp.ModifyCmdFunc(func(command *exec.Cmd) {
-			command.Args = append(command.Args, "--remote-debugging-port=0")
-		}),
-	}
-	for _, flag := range []string{"headless", "no-sandbox", "disable-gpu", "disable-quic", "no-first-run",
-		"disable-background-networking", "disable-component-update", "disable-sync"} {
-		options = append(options, chromedp.Flag(flag, true))
-	}
-	allocator, stop := chromedp.NewExecAllocator(context.Background(), options...)
-	t.Cleanup(stop) // when it has ended by itself, this does nothing
-	ctx, cancel := chromedp.NewContext(allocator)
-	t.Cleanup(cancel)
-	if err := chromedp.Do(ctx); err != nil {
-		t.Fatalf("start %s: %v", path, err)
-	}
-	t.Cleanup(func() { chromedp.Cancel(ctx) })
-
-	var port string
-	testkit.Eventually(t, "the browser says at which port it listens", func() bool {
-		text, err := os.ReadFile(filepath.Join(profile, "DevToolsActivePort"))
-		port, _, _ = strings.Cut(string(text), "\n")
-		return err == nil && port != ""
-	})
-	m = mode{"debuggable", []string{"--remote-debugging-port=0"}}
-	browsers.Lock()
-	defer browsers.Unlock()
-	browsers.running[m.flags[0]] = ctx
-	return m, "http://127.0.0.1:" + port
 }

@@ -12,6 +12,7 @@ import (
 	cdpbrowser "github.com/chromedp/cdproto/browser"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/remote"
 
 	"github.com/pagewire/pagewire/bridge/gateway/browser"
 	"github.com/pagewire/pagewire/bridge/testkit"
@@ -49,13 +50,6 @@ func closeBrowsers() {
 	}
 }
 
-// atEnd has f called when all tests have ended.
-func atEnd(f func()) {
-	browsers.Lock()
-	defer browsers.Unlock()
-	browsers.close = append(browsers.close, f)
-}
-
 // launch returns the one Chromium that has the flags of a mode.
 func launch(t *testing.T, m mode) context.Context {
 	t.Helper()
@@ -81,6 +75,25 @@ func launchChromium(t *testing.T, m mode) (context.Context, func()) {
 		t.Fatal(err)
 	}
 	return ctx, close
+}
+
+// startChromium starts a browser of the test's own that other programs can drive, too, at its URL. The context is for
+// openIn.
+func startChromium(t *testing.T) (ctx context.Context, url string) {
+	t.Helper()
+	b, err := browser.Start(t.Context(), browser.StartOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.Close)
+	allocator, detach := remote.NewAllocator(context.Background(), b.URL)
+	t.Cleanup(detach)
+	ctx, leave := chromedp.NewContext(allocator)
+	t.Cleanup(leave)
+	if err := chromedp.Do(ctx); err != nil {
+		t.Fatal(err)
+	}
+	return ctx, b.URL
 }
 
 // other returns the one browser of this engine.
@@ -158,15 +171,20 @@ func openIn(t *testing.T, browser context.Context, s *site) *tab {
 // begin shows the first page.
 func (b *tab) begin(s *site) *tab {
 	b.t.Helper()
+	b.logs("the page")
+	b.navigate(s.URL)
+	return b
+}
+
+// logs has the console printed if the test fails.
+func (b *tab) logs(of string) {
 	b.t.Cleanup(func() {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		if b.t.Failed() && len(b.console) > 0 {
-			b.t.Logf("the page's console: %s", strings.Join(b.console, "\n"))
+			b.t.Logf("the console of %s: %s", of, strings.Join(b.console, "\n"))
 		}
 	})
-	b.navigate(s.URL)
-	return b
 }
 
 func (b *tab) hear(m engine.Message) {
