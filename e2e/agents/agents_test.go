@@ -98,8 +98,8 @@ func (s *shop) killDaemon(t *testing.T) {
 }
 
 // The story of each program: its model reads the cart; the user changes it; the result of a tool that has nothing to do
-// with it tells the model; the user changes it again, and the model wants to pay: nothing is bought with the old cart,
-// neither when the daemon has been killed, nor then.
+// with it tells the model; the user changes it again, and the model wants to pay: nothing is bought with the old cart.
+// When it has paid, the daemon is killed, the user changes the cart once more, and the model wants to pay again.
 //
 // One program runs with all other tests; AGENTS=all, which is make test-agents, runs every one, and writes the page of
 // the docs.
@@ -161,9 +161,9 @@ func runProgram(t *testing.T, name string) (told, refused string) {
 	m := newModel(t,
 		step{tool: "read_page_resource", args: map[string]any{"uri": cart}},
 		step{before: func() { s.Set(cart, cartOf(2)) }, tool: "shipping_costs"},
-		step{before: func() { s.killDaemon(t); s.Edit(cart, cartOf(3)) }, tool: "checkout"},
-		step{before: func() { s.Edit(cart, cartOf(4)) }, tool: "checkout"},
+		step{before: func() { s.Edit(cart, cartOf(3)) }, tool: "checkout"},
 		step{tool: "checkout"},
+		step{before: func() { s.killDaemon(t); s.Edit(cart, cartOf(4)) }, tool: "checkout"},
 		step{say: "DONE"},
 	)
 	p := programNamed(t, name, m.URL, s.gateway)
@@ -192,9 +192,9 @@ func runProgram(t *testing.T, name string) (told, refused string) {
 	for what, want := range map[string]string{
 		"what has changed, unasked": `"patch":[{"op":"replace","path":"/items/0/quantity","value":2}]`,
 		"why it was not paid":       "checkout was not run",
-		"what the next daemon has":  `"now":{"items":[{"sku":"a-1","quantity":3}`, // which knows no text of the one before
-		"what it had not seen":      `"patch":[{"op":"replace","path":"/items/0/quantity","value":4}]`,
+		"what it had not seen":      `"patch":[{"op":"replace","path":"/items/0/quantity","value":3}]`,
 		"that it was paid then":     "it is paid",
+		"what the next daemon has":  `"now":{"items":[{"sku":"a-1","quantity":4}`, // which knows no text of the one before
 	} {
 		if !strings.Contains(plain, want) {
 			t.Errorf("the model is not told %s", what)
@@ -211,10 +211,10 @@ func runProgram(t *testing.T, name string) (told, refused string) {
 		"checkout was not run", "it is paid")
 }
 
-// excerpt is what surrounds words in a request where they are last, from what is last before them to a little behind an
-// end, without what is different each time.
+// excerpt is what surrounds words in a request, from what is last before them to a little behind an end, without what
+// is different each time.
 func excerpt(body, before, words, end string) string {
-	at := max(strings.LastIndex(body, words), 0)
+	at := max(strings.Index(body, words), 0)
 	to := strings.Index(body[at:], end)
 	from := max(strings.LastIndex(body[:at], before), 0)
 	text := body[from:min(len(body), at+max(to, 0)+40)]
