@@ -35,71 +35,37 @@ var gatewayBinary = sync.OnceValues(func() (string, error) {
 	return path, nil
 })
 
-// A counter is a page whose state is a number that the test sets by way of the page's own server, so that it survives
-// reloads.
+// A counter is a page with the resource /count, a number that the page's own server keeps, so that it survives reloads.
 type counter struct {
 	*site
-	mu    sync.Mutex
-	value int
-	moved chan struct{}
+	value atomic.Int64
 }
 
-// serveCounter serves a page with the resource /count. It polls its server by long requests, as pages with live state
-// do.
 func serveCounter(t *testing.T) *counter {
-	c := &counter{moved: make(chan struct{})}
-	state := http.NewServeMux()
-	state.HandleFunc("/state", func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Access-Control-Allow-Origin", "*")
-		have, _ := strconv.Atoi(r.URL.Query().Get("have"))
-		for {
-			c.mu.Lock()
-			value, moved := c.value, c.moved
-			c.mu.Unlock()
-			if value != have || r.URL.Query().Get("have") == "" {
-				fmt.Fprint(w, value)
-				return
-			}
-			select {
-			case <-moved:
-			case <-r.Context().Done():
-				return
-			case <-time.After(10 * time.Second):
-				fmt.Fprint(w, value)
-				return
-			}
-		}
-	})
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := &http.Server{Handler: state}
-	go server.Serve(l)
-	t.Cleanup(func() { server.Close() })
-	c.site = serve(t, page{script: fmt.Sprintf(`
+	c := &counter{site: serve(t, page{script: `
 		let have = "";
-		navigator.modelContext.registerResource({ uri: location.origin + "/count", name: "count", read: () => have });
-		(async () => {
-			for (;;) {
-				try {
-					const next = await (await fetch("http://%s/state?have=" + have)).text();
-					if (next !== have) { have = next; navigator.modelContext.notifyResourceUpdated(location.origin + "/count"); }
-				} catch { await new Promise((r) => setTimeout(r, 50)); }
-			}
-		})();`, l.Addr())})
+		const uri = location.origin + "/count";
+		navigator.modelContext.registerResource({ uri, name: "count", read: () => have });
+		setInterval(async () => {
+			const next = await (await fetch("/state")).text();
+			if (next === have) return;
+			have = next;
+			navigator.modelContext.notifyResourceUpdated(uri);
+		}, 20);`})}
+	files := c.Config.Handler
+	c.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/state" {
+			fmt.Fprint(w, c.value.Load())
+			return
+		}
+		files.ServeHTTP(w, r)
+	})
 	return c
 }
 
 func (c *counter) uri() string { return c.URL + "/count" }
 
-func (c *counter) set(n int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.value = n
-	close(c.moved)
-	c.moved = make(chan struct{})
-}
+func (c *counter) set(n int) { c.value.Store(int64(n)) }
 
 // A started is a `pagewire serve` on stdio with the agent that started it. log is what that process says, and not what
 // the daemon does.

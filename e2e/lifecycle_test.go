@@ -154,31 +154,3 @@ func TestBackForwardCache(t *testing.T) {
 		})
 	}
 }
-
-// A page that changes its URL without leaving stays what it was; one that is loaded again starts anew.
-func TestPushStateAndReload(t *testing.T) {
-	t.Parallel()
-	for _, m := range modes {
-		t.Run(m.name, func(t *testing.T) {
-			t.Parallel()
-			s := serve(t, field)
-			b := open(t, m, s)
-			if told := run[int](b, `
-				globalThis.a = await agent.connect("legacy");
-				await a.subscribe(uri);
-				history.pushState({}, "", "/elsewhere");
-				navigator.modelContext.notifyResourceUpdated(uri);
-				await agent.until(() => a.updated.length);
-				navigator.modelContext.registerResource({ uri: location.origin + "/more", name: "More", read: () => "" });
-				history.replaceState({}, "", "/");
-				return (await a.list()).length;
-			`); told != 2 {
-				t.Errorf("listed %d, want 2", told)
-			}
-			b.reload()
-			if listed := run[[]string](b, `return (await agent.connect("modern")).list()`); len(listed) != 1 {
-				t.Errorf("after the reload: listed %q", listed)
-			}
-		})
-	}
-}

@@ -29,84 +29,48 @@ const change = `
 	navigator.modelContext.notifyResourceUpdated(uri);
 	await agent.until(() => heard.length === 2);`
 
-type hosted struct {
-	Heard         []string
-	During, After int
-}
-
-func checkHosted(t *testing.T, got hosted) {
-	t.Helper()
-	if fmt.Sprint(got.Heard) != "[subscribed typed]" {
-		t.Errorf("the guest said %q", got.Heard)
-	}
-	if got.During != 1 || got.After != 0 {
-		t.Errorf("%d ports while it was there and %d when it was gone, want 1 and 0", got.During, got.After)
-	}
-}
-
-// A frame of the page's own origin is served, and when it goes, removed or off to another page, nothing of it is left.
-func TestFrame(t *testing.T) {
+// Windows that a page serves: frames of its own origin, one that it has opened, and frames of another origin that it
+// lists; TestEnvelopeIsStrict has one that it does not list. When one goes, nothing of it is left.
+func TestWindows(t *testing.T) {
 	t.Parallel()
-	for name, leaves := range map[string]string{"is removed": `frame.remove()`,
-		"goes elsewhere": `frame.src = "/other"`} {
+	guests := map[string]string{"/guest": fmt.Sprintf(guest, ""), "/other": "other"}
+	other := serve(t, page{also: guests}).URL
+	// A window of another origin cannot be listened to; that it is gone shows with the next message for it.
+	const removed = `frame.remove(); navigator.modelContext.notifyResourceUpdated(uri)`
+	for name, c := range map[string]struct{ tag, src, leaves string }{
+		"a frame that is removed":     {"", "/guest", `frame.remove()`},
+		"a frame that goes elsewhere": {"", "/guest", `frame.src = "/other"`},
+		"an opened window":            {"", "", `opened.close()`},
+		"a frame of an origin that the tag lists": {
+			fmt.Sprintf(`<script src="/pagewire.js" data-origins="https://x.test %s"></script>`, other), other + "/guest",
+			removed},
+		"a frame of an origin that the page lists": {fmt.Sprintf(`<script src="/pagewire.js"></script><script>
+			pagewire.configure({ origins: ["https://x.test", %q] })</script>`, other+"/"), other + "/guest", removed},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := open(t, noFlag,
-				serve(t, page{script: field.script + hears, also: map[string]string{"/guest": fmt.Sprintf(guest, ""),
-					"/other": "other"}}))
-			checkHosted(t, run[hosted](b, `
-				const frame = document.createElement("iframe");
-				frame.src = "/guest";
-				document.body.append(frame);
-				`+change+`
+			b := open(t, noFlag, serve(t, page{tag: c.tag, also: guests, script: field.script + hears +
+				`let opened; addEventListener("click", () => { opened = window.open("/guest"); });`}))
+			begins := ""
+			if c.src == "" {
+				b.click("#field") // only a person's click may open a window
+			} else {
+				begins = fmt.Sprintf(`const frame = document.createElement("iframe"); frame.src = %q;
+					document.body.append(frame);`, c.src)
+			}
+			got := run[struct {
+				Heard  []string
+				During int
+			}](b, begins+change+`
 				const during = pagewire.stats().ports;
-				`+leaves+`;
+				`+c.leaves+`;
 				await agent.until(() => !pagewire.stats().ports);
-				return { heard, during, after: pagewire.stats().ports };
-			`))
+				return { heard, during };
+			`)
+			if fmt.Sprint(got.Heard) != "[subscribed typed]" || got.During != 1 {
+				t.Errorf("the guest said %q, and there were %d ports, want 1", got.Heard, got.During)
+			}
 		})
-	}
-}
-
-// A window that the page has opened.
-func TestOpenedWindow(t *testing.T) {
-	t.Parallel()
-	b := open(t, noFlag, serve(t, page{
-		script: field.script + hears +
-			`let opened; addEventListener("click", () => { opened = window.open("/guest"); });`,
-		also: map[string]string{"/guest": fmt.Sprintf(guest, "")},
-	}))
-	b.click("#field") // only a person's click may open a window
-	checkHosted(t, run[hosted](b, change+`
-		const during = pagewire.stats().ports;
-		opened.close();
-		await agent.until(() => !pagewire.stats().ports);
-		return { heard, during, after: pagewire.stats().ports };
-	`))
-}
-
-// A frame of another origin that the page lists; TestEnvelopeIsStrict has one that it does not list.
-func TestListedOrigin(t *testing.T) {
-	t.Parallel()
-	other := serve(t, page{also: map[string]string{"/guest": fmt.Sprintf(guest, "")}})
-	for _, way := range []string{
-		fmt.Sprintf(`<script src="/pagewire.js" data-origins="https://x.test %s"></script>`, other.URL),
-		fmt.Sprintf(
-			`<script src="/pagewire.js"></script><script>pagewire.configure({ origins: ["https://x.test", %q] })</script>`, other.URL+"/"),
-	} {
-		b := open(t, noFlag, serve(t, page{tag: way, script: field.script + hears}))
-		checkHosted(t, run[hosted](b, fmt.Sprintf(`
-			const frame = document.createElement("iframe");
-			frame.src = %q;
-			document.body.append(frame);
-			`+change+`
-			const during = pagewire.stats().ports;
-			frame.remove();
-			// A window of another origin cannot be listened to; that it is gone shows with the next message for it.
-			navigator.modelContext.notifyResourceUpdated(uri);
-			await agent.until(() => !pagewire.stats().ports);
-			return { heard, during, after: pagewire.stats().ports };
-		`, other.URL+"/guest")))
 	}
 }
 

@@ -32,8 +32,8 @@ var rows = []row{
 	{"beside other libraries, under each Content Security Policy", "TestMatrix TestPolyfillIsExtended " +
 		"TestOriginAgentCluster TestInsecureContext", nil},
 	{"a core that dies", "TestCoreDeath", nil},
-	{"frames and windows", "TestFrame TestOpenedWindow TestListedOrigin TestPageLeft", nil},
-	{"back/forward cache, history, reload", "TestBackForwardCache TestPushStateAndReload", nil},
+	{"frames and windows", "TestWindows TestPageLeft", nil},
+	{"back/forward cache", "TestBackForwardCache", nil},
 	{"a hidden tab, whose timers are throttled", "TestHiddenTab", nil},
 	{"a gateway over a WebSocket, with reload", "TestPageThatIsLoadedAnew TestGatewaysThatComeInOneTurn", nil},
 	{"a service's nodes, with its tickets", "TestPageOfAFleet", map[string]string{
