@@ -7,7 +7,6 @@ package e2e
 // ends them is proved at the link (TestLimits) and by each transport (TestPagesThatAreTooMuch, TestFloodIsCutOff).
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -75,18 +74,13 @@ var attacks = []attack{
 	{name: "100,000 tools", told: "tools refused: 99000 of 100000 are left out",
 		live: func(p *rawPeer) { p.say([]any{"setTools", manyTools()}); p.stay() }},
 	{name: "endless bytes before the hello", told: "the limit is 65536", peers: 60, silent: true,
-		live: func(p *rawPeer) { p.endless() }},
+		live: func(p *rawPeer) { p.unfinished(1 << 40) }},
 	{name: "frames that never end", told: "a message was left unfinished", peers: 40,
 		live: func(p *rawPeer) { p.unfinished(16 << 20); p.stay() }},
 	{name: "answers of 17 MB", reads: "big", fails: "the limit is 16777216",
 		live: func(p *rawPeer) { p.answer("big", 16<<20+1) }},
 	{name: "answers of 15 MB", reads: "big",
 		live: func(p *rawPeer) { p.answer("big", 15<<20) }},
-	{name: "answers that do not parse", told: "contents that are no JSON", reads: "nul",
-		fails: "contents that are no JSON",
-		live:  func(p *rawPeer) { p.answer("nul", -1) }},
-	{name: "a page that never answers", reads: "never", fails: "took too long",
-		live: func(p *rawPeer) { p.say(p.registration("never", 1)); p.stay() }},
 	{name: "a list that changes without end", told: "the limit is 5000 a second",
 		live: func(p *rawPeer) { p.churn(`["register",%s],["unregister",%s]`) }},
 	{name: "touches without end", told: "the limit is 5000 a second",
@@ -94,7 +88,7 @@ var attacks = []attack{
 	{name: "touches without end, of many pages", told: nothing, peers: 60,
 		live: func(p *rawPeer) { p.churn(`["touch",%[2]s,7]`) }},
 	{name: "as many touches as a page may say, of many pages", told: nothing, peers: 60,
-		live: func(p *rawPeer) { p.steady(`[["touch","`+p.origin+`/evil/0",7]]`, 4000) }},
+		live: func(p *rawPeer) { p.steady(`[["touch","`+raiderOrigin+`/evil/0",7]]`, 4000) }},
 }
 
 func manyTools() string {
@@ -106,12 +100,6 @@ func manyTools() string {
 	return string(text)
 }
 
-func TestAttacks(t *testing.T) {
-	for _, a := range attacks {
-		t.Run(a.name, func(t *testing.T) { newSiege(t, a).fight() })
-	}
-}
-
 // A siege has two agents and an honest page.
 type siege struct {
 	t             *testing.T
@@ -120,9 +108,6 @@ type siege struct {
 	first, second *started
 	honest        *testkit.Page
 	count         int
-
-	mu   sync.Mutex
-	told []string // to the attacker
 }
 
 const (
@@ -130,16 +115,20 @@ const (
 	honestURI    = honestOrigin + "/count"
 )
 
-func newSiege(t *testing.T, a attack) *siege {
-	t.Helper()
-	f := &siege{t: t, attack: a, h: newHome(t), honest: testkit.NewPage(t, map[string]string{honestURI: "0"})}
-	f.first, f.second = f.h.serve(t), f.h.serve(t)
-	f.honest.Dial(f.h.hub, honestOrigin, "")
-	for _, a := range []*started{f.first, f.second} {
-		testkit.Eventually(t, "the honest page is listed", func() bool { return a.Offers(honestURI) })
-		a.Watch(honestURI)
+func TestAttacks(t *testing.T) {
+	for _, a := range attacks {
+		t.Run(a.name, func(t *testing.T) {
+			h := newHome(t)
+			f := &siege{t: t, attack: a, h: h, first: h.serve(t), second: h.serve(t),
+				honest: testkit.NewPage(t, map[string]string{honestURI: "0"})}
+			f.honest.Dial(h.hub, honestOrigin, "")
+			for _, a := range []*started{f.first, f.second} {
+				testkit.Eventually(t, "the honest page is listed", func() bool { return a.Offers(honestURI) })
+				a.Watch(honestURI)
+			}
+			f.fight()
+		})
 	}
-	return f
 }
 
 // fight holds the attack against the honest page.
@@ -147,32 +136,50 @@ func (f *siege) fight() {
 	t := f.t
 	f.reads(20) // whatever is made once
 	calm := f.reads(measured)
-	ctx, stop := context.WithCancel(t.Context())
-	defer stop()
-	f.attacks(ctx)
-	var reading sync.WaitGroup
-	if f.attack.reads != "" {
-		reading.Go(func() { f.readEvil(ctx) })
+	raiders := exec.Command(os.Args[0])
+	raiders.Env = append(os.Environ(), raidersName+"="+f.attack.name, raidersHub+"="+f.h.hub)
+	told := testkit.LogOf(t, "what the attackers are told")
+	raiders.Stdout = told
+	in, err := raiders.StdinPipe()
+	if err == nil {
+		err = raiders.Start()
 	}
-	if f.attack.told != "" {
-		want := regexp.MustCompile(f.attack.told)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		in.Close()
+		raiders.Wait()
+	})
+	if f.attack.told != nothing {
 		testkit.Eventually(t, "the attacker is told, or the log says, "+f.attack.told, func() bool {
-			return slices.ContainsFunc(f.said(), want.MatchString) || want.MatchString(f.h.log())
+			return told.Has(f.attack.told) || strings.Contains(f.h.log(), f.attack.told)
 		})
+	}
+	if f.attack.reads != "" {
+		testkit.Eventually(t, "reads of the attacker end as they should", f.readsEvil)
 	}
 	for range 3 {
 		f.unharmed()
 	}
 	harsh := f.reads(measured)
 	f.unharmed()
-	reading.Wait()
-	stop()
 	daemon, pipe := peak(t, f.h.daemon(t)), peak(t, f.second.cmd.Process.Pid)
 	t.Logf("reads p50 %v, p99 %v without, %v, %v with the attacker; VmHWM of the daemon %d MB, of an agent's pipe %d MB",
 		calm[measured/2], calm[measured*99/100], harsh[measured/2], harsh[measured*99/100], daemon, pipe)
 	if daemon >= maxPeak || pipe >= maxPeak {
 		t.Errorf("VmHWM of the daemon is %d MB, of an agent's pipe %d MB, want below %d", daemon, pipe, maxPeak)
 	}
+}
+
+// readsEvil reads the attacker, as an agent may, and reports whether that ends as it should.
+func (f *siege) readsEvil() bool {
+	_, err := f.second.ReadResource(f.t.Context(),
+		&mcp.ReadResourceParams{URI: raiderOrigin + "/evil/" + f.attack.reads})
+	if f.attack.fails == "" {
+		return err == nil
+	}
+	return err != nil && strings.Contains(err.Error(), f.attack.fails)
 }
 
 // unharmed asserts that the honest page is listed, and that a change arrives at both agents.
@@ -203,24 +210,6 @@ func (f *siege) reads(n int) (took []time.Duration) {
 	return took
 }
 
-// readEvil reads the attacker, as an agent may, until a read ends as it should, and a few more times.
-func (f *siege) readEvil(ctx context.Context) {
-	for asOften := 5; asOften > 0 && ctx.Err() == nil; {
-		_, err := f.second.ReadResource(ctx, &mcp.ReadResourceParams{URI: raiderOrigin + "/evil/" + f.attack.reads})
-		switch {
-		case err == nil && f.attack.fails == "":
-			asOften--
-		case err != nil && f.attack.fails != "" && regexp.MustCompile(f.attack.fails).MatchString(err.Error()):
-			if asOften--; strings.Contains(f.attack.name, "never") {
-				return // it has taken the gateway's whole patience
-			}
-		case err != nil && !strings.Contains(err.Error(), "not found") && !strings.Contains(err.Error(), "went away"):
-			f.t.Errorf("a read of the attacker: %v", err)
-			return
-		}
-	}
-}
-
 // peak is the most memory that a process has had, in MB.
 func peak(t *testing.T, pid int) int {
 	t.Helper()
@@ -233,20 +222,7 @@ func peak(t *testing.T, pid int) int {
 	return kb / 1000
 }
 
-func (f *siege) hears(text string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.told = append(f.told, text)
-}
-
-func (f *siege) said() []string {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return slices.Clone(f.told)
-}
-
-// Raiders attack from a process of their own: in that of the honest agent they would delay its reads
-// themselves.
+// Raiders attack from a process of their own: in that of the honest agent they would delay its reads themselves.
 type raiders struct {
 	attack attack
 	hub    string
@@ -278,40 +254,23 @@ func init() {
 	os.Exit(0)
 }
 
-// attacks starts the attackers, which end with ctx.
-func (f *siege) attacks(ctx context.Context) {
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), raidersName+"="+f.attack.name, raidersHub+"="+f.h.hub)
-	in, out := testkit.Pipes(f.t, cmd)
-	context.AfterFunc(ctx, func() { in.Close() })
-	var all sync.WaitGroup
-	all.Go(func() {
-		defer cmd.Wait()
-		for lines := bufio.NewScanner(out); lines.Scan(); {
-			f.hears(lines.Text())
-		}
-	})
-	f.t.Cleanup(all.Wait)
-}
-
 // hears passes on what raiders are told, once.
 func (r *raiders) hears(text string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.told[text] {
 		r.told[text] = true
-		fmt.Printf("%q\n", text)
+		fmt.Println(text)
 	}
 }
 
 // A rawPeer is one connection of an attacker, to the WebSocket of pages.
 type rawPeer struct {
-	r      *raiders
-	ctx    context.Context
-	conn   *websocket.Conn
-	origin string
-	calls  chan []any // what the gateway says
-	over   chan struct{}
+	r     *raiders
+	ctx   context.Context
+	conn  *websocket.Conn
+	calls chan []any // what the gateway says
+	over  chan struct{}
 }
 
 // live is one life of an attacker.
@@ -326,7 +285,7 @@ func (r *raiders) live(ctx context.Context) {
 	conn.SetReadLimit(-1)
 	ctx, end := context.WithCancel(ctx)
 	defer end()
-	p := &rawPeer{r, ctx, conn, raiderOrigin, make(chan []any, 1000), make(chan struct{})}
+	p := &rawPeer{r, ctx, conn, make(chan []any, 1000), make(chan struct{})}
 	go p.listen(end)
 	if !r.attack.silent {
 		p.say([]any{"hello", 1, "0",
@@ -372,7 +331,7 @@ func (p *rawPeer) say(calls ...[]any) {
 func (p *rawPeer) stay() { <-p.ctx.Done() }
 
 func (p *rawPeer) registration(name any, size int) []any {
-	text, _ := json.Marshal(map[string]any{"uri": fmt.Sprint(p.origin, "/evil/", name),
+	text, _ := json.Marshal(map[string]any{"uri": fmt.Sprint(raiderOrigin, "/evil/", name),
 		"name": strings.Repeat("n", size)})
 	return []any{"register", string(text)}
 }
@@ -387,9 +346,6 @@ func (p *rawPeer) register(frames, each, size int) {
 		p.say(calls...)
 	}
 }
-
-// endless sends one message without end.
-func (p *rawPeer) endless() { p.unfinished(1 << 40) }
 
 // unfinished begins a message, and leaves it after so many bytes.
 func (p *rawPeer) unfinished(bytes int) {
@@ -410,13 +366,10 @@ func (p *rawPeer) steady(frame string, perSecond int) {
 	}
 }
 
-// answer registers a resource, and answers its reads with so many bytes, or with a NUL.
+// answer registers a resource, and answers its reads with so many bytes.
 func (p *rawPeer) answer(name string, bytes int) {
 	p.say(p.registration(name, 1))
-	text := "\x00"
-	if bytes >= 0 {
-		text = strings.Repeat("x", bytes)
-	}
+	text := strings.Repeat("x", bytes)
 	for {
 		select {
 		case <-p.ctx.Done():
@@ -432,7 +385,7 @@ func (p *rawPeer) answer(name string, bytes int) {
 // churn says calls of one descriptor and its URI without end.
 func (p *rawPeer) churn(calls string) {
 	descriptor := strconv.Quote(p.registration(0, 1)[1].(string))
-	frame := fmt.Sprintf("["+calls+"]", descriptor, strconv.Quote(p.origin+"/evil/0"))
+	frame := fmt.Sprintf("["+calls+"]", descriptor, strconv.Quote(raiderOrigin+"/evil/0"))
 	frame, _, _ = strings.Cut(frame, "%!(EXTRA")
 	for p.ctx.Err() == nil {
 		p.raw(frame)
