@@ -31,12 +31,8 @@ type bystander struct {
 
 func (x *extended) bystander(agent *started) *bystander {
 	x.t.Helper()
-	s := serveStrict(x.t, "script-src 'self'", counting)
-	b := &bystander{x.t, x.tab(s.URL), agent, s.URL + "/count", 0}
-	x.allow(s.URL)
-	testkit.Eventually(x.t, "the agent lists the bystander", func() bool { return agent.Offers(b.uri) })
-	agent.Watch(b.uri)
-	return b
+	p, uri := x.allowed(x.t, agent)
+	return &bystander{x.t, p, agent, uri, 0}
 }
 
 // unharmed checks that the agent hears of the bystander's changes.

@@ -182,6 +182,17 @@ func serveStrict(t *testing.T, policy, script string) *httptest.Server {
 	return s
 }
 
+// allowed opens a page that counts, has its user allow it, and the agent watch the count.
+func (x *extended) allowed(t *testing.T, agent *started) (p *tab, uri string) {
+	t.Helper()
+	s := serveStrict(t, "script-src 'self'", counting)
+	p, uri = x.tab(s.URL), s.URL+"/count"
+	x.allow(s.URL)
+	testkit.Eventually(t, "the agent lists it", func() bool { return agent.Offers(uri) })
+	agent.Watch(uri)
+	return p, uri
+}
+
 // counting is a page that counts, when the test says so.
 const counting = `
 	let count = 0;
@@ -259,12 +270,7 @@ func TestExtensionLeavesAStoppedDaemon(t *testing.T) {
 	h := newHome(t)
 	agent := h.serve(t)
 	x := extend(t, h, true)
-	s := serveStrict(t, "script-src 'self'", counting)
-	p := x.tab(s.URL)
-	uri := s.URL + "/count"
-	x.allow(s.URL)
-	testkit.Eventually(t, "the agent lists it", func() bool { return agent.Offers(uri) })
-	agent.Watch(uri)
+	p, uri := x.allowed(t, agent)
 	syscall.Kill(h.daemon(t), syscall.SIGSTOP)
 	stopped := time.Now()
 	run[any](p, "set(7)")
@@ -564,12 +570,7 @@ func TestExtensionWorkerStopped(t *testing.T) {
 			if transport == "WebSocket" {
 				x.useSocket()
 			}
-			s := serveStrict(t, "script-src 'self'", counting)
-			uri := s.URL + "/count"
-			p := x.tab(s.URL)
-			x.allow(s.URL)
-			testkit.Eventually(t, "the agent lists it", func() bool { return agent.Offers(uri) })
-			agent.Watch(uri)
+			p, uri := x.allowed(t, agent)
 			for i := 1; i <= 5; i++ {
 				run[any](p, fmt.Sprintf("set(%d)", 10*i))
 				before := x.life()
@@ -799,18 +800,15 @@ func (x *extended) longMessages(t *testing.T, agent *started) {
 
 // A document comes and goes in more ways than one; who has subscribed goes on.
 func (x *extended) navigation(t *testing.T, agent *started) {
-	s, elsewhere := serveStrict(t, "script-src 'self'", counting), serveStrict(t, "script-src 'self'", "")
-	uri := s.URL + "/count"
-	p := x.tab(s.URL)
-	x.allow(s.URL)
-	testkit.Eventually(t, "the agent lists it", func() bool { return agent.Offers(uri) })
-	agent.Watch(uri)
+	elsewhere := serveStrict(t, "script-src 'self'", "")
+	p, uri := x.allowed(t, agent)
+	origin := strings.TrimSuffix(uri, "count")
 	for i := 1; i <= 5; i++ {
 		p.do(chromedp.Reload())
 		run[any](p, fmt.Sprintf("set(%d)", i))
 		agent.holds(uri, strconv.Itoa(i))
 		for r, err := range agent.Resources(t.Context(), nil) {
-			if err != nil || r.URI != uri && strings.HasPrefix(r.URI, s.URL+"/") {
+			if err != nil || r.URI != uri && strings.HasPrefix(r.URI, origin) {
 				t.Errorf("after reload %d there is %+v, %v", i, r, err)
 			}
 		}

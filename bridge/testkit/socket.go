@@ -5,7 +5,7 @@ package testkit
 import (
 	"context"
 	"crypto/rand"
-	"encoding/json"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -36,8 +36,8 @@ func (p *Page) connected(ctx context.Context, addr, origin, ticket, tab string) 
 	conn.SetReadLimit(-1)
 	post := func(frame []byte) { _ = conn.Write(ctx, websocket.MessageText, frame) } // a lost connection fails the read
 	if ticket != "" {
-		text, _ := json.Marshal(map[string]string{"type": "pagewire:ticket", "ticket": ticket}) // strings
-		post(text)
+		// By its beginning a note is told from a frame, so the order of its members matters.
+		post(fmt.Appendf(nil, `{"type":"pagewire:ticket","ticket":%q}`, ticket))
 	}
 	p.Connect(post, map[string]any{"tab": tab, "title": origin, "url": origin + "/"})
 	for {
