@@ -60,6 +60,12 @@ func TestSessionOutlivesItsDaemon(t *testing.T) {
 				if err := m.daemon().Signal(sig); err != nil {
 					t.Fatal(err)
 				}
+				if sig == syscall.SIGUSR1 {
+					testkit.Eventually(t, "the daemon hangs", func() bool {
+						_, err := os.Stat(filepath.Join(m.home, "hangs"))
+						return err == nil
+					})
+				}
 				m.tab.set(uri, "1")
 				for _, one := range []*agent{a, b} {
 					testkit.Receive(t, "an update", one.Updates)

@@ -49,7 +49,7 @@ var roles = map[string]func(socket string){
 	},
 	// A holder that leaves when its standard input ends.
 	"holder": func(socket string) {
-		h := NewHolder(Options{})
+		h := NewHolder(Options{Log: slog.New(slog.NewTextHandler(os.Stderr, nil))})
 		go hold(h, socket, nil)
 		io.Copy(io.Discard, os.Stdin)
 		h.Release(context.Background())

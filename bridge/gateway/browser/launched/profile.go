@@ -64,21 +64,21 @@ const removeTime = 10 * time.Second
 // remove removes the profile. The error says what is left, and why.
 func (p *profile) remove() error {
 	defer p.close()
-	err := p.empty()
+	here, err := p.root.Stat(".")
+	if there, failed := os.Lstat(p.path); err == nil && failed == nil && !os.SameFile(here, there) {
+		return fmt.Errorf("the profile %s stays: something else has its name now", p.path)
+	}
+	err = p.empty()
 	for end := time.Now().Add(removeTime); err != nil && time.Now().Before(end); err = p.empty() {
 		time.Sleep(20 * time.Millisecond)
 	}
-	// os.Remove would remove a file of that name, too.
-	if err == nil {
-		err = syscall.Rmdir(p.path)
-	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err != nil {
 		return fmt.Errorf("the profile %s stays, or what is left of it: %w", p.path, err)
 	}
 	return nil
 }
 
-// empty removes what is in the directory, the mark last: a later process goes on where this one is killed.
+// empty removes what is in the directory, the mark last, and then the directory.
 func (p *profile) empty() error {
 	dir, err := p.root.Open(".")
 	if err != nil {
@@ -94,7 +94,14 @@ func (p *profile) empty() error {
 	if err != nil {
 		return err
 	}
-	return p.root.RemoveAll(markName)
+	if err := p.root.RemoveAll(markName); err != nil {
+		return err
+	}
+	// os.Remove would remove a file of that name, too.
+	if err := syscall.Rmdir(p.path); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
 }
 
 // sweep removes the profiles that dead processes have left, and returns how many.

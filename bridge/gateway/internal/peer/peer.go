@@ -8,10 +8,10 @@
 // What is checked, by system:
 //
 //   - Linux: the entry of the connection, by its two addresses and ports, in the state ESTABLISHED and with an inode,
-//     while our end is ESTABLISHED too. It is asked of the kernel directly (sock_diag, which needs no privilege and
-//     takes 5 µs whatever the number of connections), or read from /proc/net/tcp and tcp6 where a sandbox forbids
-//     that (11 ms among 10,000 connections).
-//   - macOS, Windows and all others: nothing. The answer is Unknown, and something else has to decide.
+//     while our end is ESTABLISHED too. The kernel is asked directly (sock_diag, which needs no privilege and takes 5 µs
+//     whatever the number of connections).
+//   - macOS, Windows, all others, and a sandbox that forbids sock_diag: nothing. The answer is Unknown, and something
+//     else has to decide.
 //
 // The package never answers Same on a guess: what cannot be seen, or may have changed meanwhile, is Gone. It looks at
 // no process, reads no name, and closes nothing.

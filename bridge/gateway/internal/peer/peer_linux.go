@@ -1,17 +1,11 @@
 package peer
 
 import (
-	"bufio"
 	"encoding/binary"
-	"encoding/hex"
 	"errors"
-	"io"
 	"net"
 	"net/netip"
 	"os"
-	"strconv"
-	"strings"
-	"sync"
 
 	"golang.org/x/sys/unix"
 )
@@ -32,38 +26,25 @@ type socket struct {
 // connection is Of for the socket that is at local and connected with remote.
 func connection(local, remote netip.AddrPort) Who {
 	s, err := diag(local, remote)
-	if errors.Is(err, errNoDiag) {
-		s, err = scan(local.Addr(), func(s socket) bool {
-			return s.state == stateEstablished && s.local == local && s.remote == remote
-		})
-	}
 	// The kernel answers with a listener where there is no such connection: the same program may do both.
 	return found(s, err, s.state == stateEstablished && s.local == local && s.remote == remote)
 }
 
 func listener(addr netip.AddrPort) Who {
 	s, err := diag(addr, netip.AddrPortFrom(unspecified(addr.Addr()), 0))
-	if errors.Is(err, errNoDiag) {
-		s, err = scan(addr.Addr(), func(s socket) bool { return listensAt(s, addr) })
-	}
-	return found(s, err, listensAt(s, addr))
+	return found(s, err, s.state == stateListen && s.local.Port() == addr.Port() &&
+		(s.local.Addr() == addr.Addr() || s.local.Addr().IsUnspecified()))
 }
 
 // found says whose the socket is that was looked for.
 func found(s socket, err error, it bool) Who {
 	switch {
-	case errors.Is(err, errNoDiag): // nor was there a table
+	case errors.Is(err, errNoDiag):
 		return Unknown
 	case err != nil || !it:
 		return Gone
 	}
 	return owner(s)
-}
-
-// listensAt reports whether a socket takes connections to addr.
-func listensAt(s socket, addr netip.AddrPort) bool {
-	return s.state == stateListen && s.local.Port() == addr.Port() &&
-		(s.local.Addr() == addr.Addr() || s.local.Addr().IsUnspecified())
 }
 
 func unspecified(a netip.Addr) netip.Addr {
@@ -84,27 +65,9 @@ func owner(s socket) Who {
 		return Same
 	case s.uid == 0:
 		return Root
-	case s.uid == unmapped():
-		return Unknown
 	}
 	return Other
 }
-
-// unmapped is the user id under which the kernel shows all those that a container does not know, and no id of anybody
-// where it knows all.
-var unmapped = sync.OnceValue(func() uint32 {
-	const nobody = 1<<32 - 1
-	ids, err := os.ReadFile("/proc/self/uid_map")
-	if f := strings.Fields(string(ids)); err != nil || len(f) == 3 && f[0] == "0" && f[2] == "4294967295" {
-		return nobody
-	}
-	text, err := os.ReadFile("/proc/sys/kernel/overflowuid")
-	id, failed := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 32)
-	if err != nil || failed != nil {
-		return nobody
-	}
-	return uint32(id)
-})
 
 // established reports whether our end of a connection is.
 func established(c *net.TCPConn) bool {
@@ -197,71 +160,4 @@ func parseAnswer(a []byte) (socket, error) {
 		remote: netip.AddrPortFrom(address(id[20:36]), binary.BigEndian.Uint16(id[2:])),
 		state:  body[1], uid: order.Uint32(rest[12:]), inode: order.Uint32(rest[16:]),
 	}, nil
-}
-
-// maxTable bounds what is read of a table, in bytes: some 400,000 connections.
-const maxTable = 64 << 20
-
-// scan finds a socket in the tables in /proc. A socket of IPv6 may be at an address of IPv4. It fails with errNoDiag
-// where there are no tables.
-func scan(local netip.Addr, fits func(socket) bool) (socket, error) {
-	files := []string{"/proc/net/tcp6"}
-	if local.Is4() {
-		files = []string{"/proc/net/tcp", "/proc/net/tcp6"}
-	}
-	read := errNoDiag
-	for _, name := range files {
-		f, err := os.Open(name)
-		if err != nil {
-			continue
-		}
-		s, ok := scanTable(f, fits)
-		f.Close()
-		if ok {
-			return s, nil
-		}
-		read = unix.ENOENT
-	}
-	return socket{}, read
-}
-
-func scanTable(table io.Reader, fits func(socket) bool) (socket, bool) {
-	lines := bufio.NewScanner(io.LimitReader(table, maxTable))
-	for lines.Scan() {
-		if s, ok := parseRow(lines.Text()); ok && fits(s) {
-			return s, true
-		}
-	}
-	return socket{}, false
-}
-
-// parseRow reads a row as proc_net_tcp(5) has it: sl local remote st queues timer retransmits uid timeout inode.
-func parseRow(row string) (s socket, ok bool) {
-	f := strings.Fields(row)
-	if len(f) < 10 {
-		return s, false
-	}
-	var valid [2]bool
-	s.local, valid[0] = parseAddress(f[1])
-	s.remote, valid[1] = parseAddress(f[2])
-	state, err1 := strconv.ParseUint(f[3], 16, 8)
-	uid, err2 := strconv.ParseUint(f[7], 10, 32)
-	inode, err3 := strconv.ParseUint(f[9], 10, 32)
-	s.state, s.uid, s.inode = uint8(state), uint32(uid), uint32(inode)
-	return s, valid[0] && valid[1] && err1 == nil && err2 == nil && err3 == nil
-}
-
-// parseAddress reads 0100007F:1D09: words of 32 bits in the machine's order, and the port.
-func parseAddress(text string) (netip.AddrPort, bool) {
-	words, port, _ := strings.Cut(text, ":")
-	raw, err := hex.DecodeString(words)
-	number, failed := strconv.ParseUint(port, 16, 16)
-	if err != nil || failed != nil || len(raw)%4 != 0 {
-		return netip.AddrPort{}, false
-	}
-	for i := 0; i < len(raw); i += 4 {
-		binary.NativeEndian.PutUint32(raw[i:], binary.BigEndian.Uint32(raw[i:]))
-	}
-	a, ok := netip.AddrFromSlice(raw)
-	return netip.AddrPortFrom(a.Unmap(), uint16(number)), ok
 }

@@ -3,12 +3,10 @@ package peer
 import (
 	"bufio"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/netip"
 	"os"
-	"strings"
 	"syscall"
 	"testing"
 
@@ -51,15 +49,6 @@ func dial(t testing.TB, network, addr string) net.Conn {
 	return c
 }
 
-// procOf is Of by the tables in /proc, for kernels that are not to be asked.
-func procOf(c net.Conn) Who {
-	theirs, ours := addrPort(c.RemoteAddr()), addrPort(c.LocalAddr())
-	s, err := scan(theirs.Addr(), func(s socket) bool {
-		return s.state == stateEstablished && s.local == theirs && s.remote == ours
-	})
-	return found(s, err, true)
-}
-
 // Each family of addresses, and the mix of both: a client of IPv6 that connects with an address of IPv4 is in tcp6.
 var families = []struct{ listenAt, dialAt, network string }{
 	{"127.0.0.1:0", "127.0.0.1", "tcp4"},
@@ -79,9 +68,6 @@ func TestThisUser(t *testing.T) {
 		if got := Of(c); got != Same {
 			t.Errorf("%s to %s: %v", f.dialAt, f.listenAt, got)
 		}
-		if got := procOf(c); got != Same {
-			t.Errorf("%s to %s, by /proc: %v", f.dialAt, f.listenAt, got)
-		}
 	}
 }
 
@@ -100,9 +86,6 @@ func TestAnotherUser(t *testing.T) {
 		c := accept(t, l)
 		if got := Of(c); got != Other {
 			t.Errorf("%s to %s: %v", f.dialAt, f.listenAt, got)
-		}
-		if got := procOf(c); got != Other {
-			t.Errorf("%s to %s, by /proc: %v", f.dialAt, f.listenAt, got)
 		}
 		c.Close()
 		in.Close()
@@ -208,14 +191,6 @@ func TestListeners(t *testing.T) {
 		if got := OfListener(c.at); got != c.want {
 			t.Errorf("%s, %v: %v, want %v", what, c.at, got, c.want)
 		}
-		if !c.at.IsValid() {
-			continue
-		}
-		addr := netip.AddrPortFrom(c.at.Addr().Unmap(), c.at.Port())
-		s, err := scan(addr.Addr(), func(s socket) bool { return listensAt(s, addr) })
-		if got := found(s, err, true); got != c.want {
-			t.Errorf("%s, %v, by /proc: %v, want %v", what, c.at, got, c.want)
-		}
 	}
 }
 
@@ -263,34 +238,6 @@ func TestOwners(t *testing.T) {
 	}
 }
 
-// Rows as they come, and as they should not.
-func TestRows(t *testing.T) {
-	const good = "   1: 0100007F:1D09 0100007F:C350 01 00000000:00000000 00:00000000 00000000  1000        0 4711 1 " +
-		"0000000000000000 20 4 30 10 -1"
-	s, ok := parseRow(good)
-	want := socket{netip.MustParseAddrPort("127.0.0.1:7433"), netip.MustParseAddrPort("127.0.0.1:50000"), 1, 1000, 4711}
-	if !ok || s != want {
-		t.Errorf("%+v, %v; want %+v", s, ok, want)
-	}
-	s, ok = parseRow(strings.Replace(good, "0100007F:1D09", "0000000000000000FFFF00000100007F:1D09", 1))
-	if !ok || s.local != want.local {
-		t.Errorf("a mapped address is %v, %v", s.local, ok)
-	}
-	for _, bad := range []string{"", "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   " +
-		"uid  timeout inode",
-		strings.Repeat("x ", 20), strings.Replace(good, "7F:1D09", "7F1D09", 1),
-		strings.Replace(good, "7F:1D09", "7F:1D0999", 1),
-		strings.Replace(good, "0100007F:1D09", "007F:1D09", 1), strings.Replace(good, " 1000 ", " -1 ", 1),
-		strings.Replace(good, " 4711 ", " 99999999999 ", 1), good[:90]} {
-		if s, ok := parseRow(bad); ok {
-			t.Errorf("%q is taken for %+v", bad, s)
-		}
-	}
-	for _, table := range []string{strings.Repeat("x", 1<<20), "\x00\n" + good, strings.Repeat("\n", 1000)} {
-		scanTable(strings.NewReader(table), func(s socket) bool { return s == want })
-	}
-}
-
 // What the kernel should not answer is no answer.
 func TestAnswers(t *testing.T) {
 	for _, n := range []int{0, 1, headerBytes, headerBytes + 4, answerBytes - 1} {
@@ -298,62 +245,4 @@ func TestAnswers(t *testing.T) {
 			t.Errorf("%d bytes are taken for %+v", n, s)
 		}
 	}
-}
-
-// table has n rows, and the one that is looked for last.
-func table(n int) string {
-	var b strings.Builder
-	for i := range n {
-		fmt.Fprintf(&b, "%4d: 0100007F:%04X 0100007F:C350 01 00000000:00000000 00:00000000 00000000  1000        0 "+
-			"%d 1 0000000000000000 20 4 30 10 -1\n", i, i, i+1)
-	}
-	return b.String()
-}
-
-func BenchmarkOf(b *testing.B) {
-	l := listen(b, "tcp", "127.0.0.1:0")
-	dial(b, "tcp", l.Addr().String())
-	c := accept(b, l)
-	b.Run("sock_diag", func(b *testing.B) {
-		for b.Loop() {
-			if Of(c) != Same {
-				b.Fatal("it is not known")
-			}
-		}
-	})
-	b.Run("proc", func(b *testing.B) {
-		for b.Loop() {
-			procOf(c)
-		}
-	})
-}
-
-func BenchmarkTable(b *testing.B) {
-	text := table(10_000)
-	b.Run("10000", func(b *testing.B) {
-		for b.Loop() {
-			scanTable(strings.NewReader(text), func(s socket) bool { return s.inode == 10_001 })
-		}
-	})
-}
-
-// With as many connections as a busy machine has.
-func BenchmarkAmongThousands(b *testing.B) {
-	l := listen(b, "tcp", "127.0.0.1:0")
-	for range 5000 {
-		dial(b, "tcp", l.Addr().String())
-		accept(b, l)
-	}
-	dial(b, "tcp", l.Addr().String())
-	c := accept(b, l)
-	b.Run("sock_diag", func(b *testing.B) {
-		for b.Loop() {
-			Of(c)
-		}
-	})
-	b.Run("proc", func(b *testing.B) {
-		for b.Loop() {
-			procOf(c)
-		}
-	})
 }
