@@ -14,8 +14,8 @@
 package bus
 
 import (
-	"cmp"
 	"bytes"
+	"cmp"
 	"crypto/rand"
 	"crypto/tls"
 	"errors"

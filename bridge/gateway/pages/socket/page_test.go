@@ -133,29 +133,6 @@ func TestConfigureConnects(t *testing.T) {
 	}
 }
 
-func TestReload(t *testing.T) {
-	t.Parallel()
-	p := openPlace(t, Options{})
-	s := serve(t, &site{tag: `data-gateway="` + p.url() + `"`})
-	doc := s.URL + "/doc"
-	a := p.agent()
-	b := open(t, launch(t), s.URL)
-	first := p.waitFor(1)[0]
-	a.Watch(doc)
-	for range 3 {
-		b.do(chromedp.Reload())
-		a.updated(doc)
-		if again := p.waitFor(1)[0]; again.Number != 1 || again.Tab != first.Tab {
-			t.Fatalf("after a reload the tab is %+v, and was %+v", again, first)
-		}
-	}
-	run[any](b, "set('later')")
-	a.updated(doc)
-	if got := a.Text(doc); got != "later" {
-		t.Errorf("read %q", got)
-	}
-}
-
 func TestTwoTabs(t *testing.T) {
 	t.Parallel()
 	p := openPlace(t, Options{})
