@@ -52,7 +52,9 @@ type Options struct {
 	// Origins are further origins whose pages may ask, with the token, by CORS: patterns as in gateway.Options.Allow.
 	// May be nil.
 	Origins func() []string
-	// Log receives who is refused. Default none.
+	// Refused is told the reason of each refusal. May be nil.
+	Refused func(reason string)
+	// Log receives refusals. Default none.
 	Log *slog.Logger
 }
 
@@ -254,6 +256,9 @@ func (g *Gate) Count(reason string, r *http.Request) {
 		g.said[reason] = time.Now()
 	}
 	g.mu.Unlock()
+	if g.o.Refused != nil {
+		g.o.Refused(reason)
+	}
 	if !quiet {
 		g.o.Log.Warn("refused a request", "reason", reason, "remote", r.RemoteAddr, "path", short(r.URL.Path), "so far",
 			n)
