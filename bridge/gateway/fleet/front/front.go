@@ -47,13 +47,13 @@ const (
 	ScopeAnyUser = "pages:any-user"
 )
 
-// HeaderUser names the user, by the token's tenant, as whom a request with ScopeAnyUser is served.
+// HeaderUser names the user of the token's tenant for whom a request with ScopeAnyUser is served.
 const HeaderUser = "Pagewire-User"
 
 // headerVia marks a request that another node has passed on.
 const headerVia = "Pagewire-Via"
 
-// Options say who is served.
+// Options say which agents are served.
 type Options struct {
 	Node    *fleet.Node
 	Tickets *tickets.Verifier
@@ -89,8 +89,8 @@ const (
 	metadataPath = "/.well-known/oauth-protected-resource"
 	// proxyTimeout is how long another node may take to take a connection.
 	proxyTimeout = 2 * time.Second
-	// silence is how long another node may say nothing: each says every 15 s that it is there, also to who waits for an
-	// answer. The bus need not know that the way between two nodes is blocked.
+	// silence is how long another node may say nothing: each says every 15 s that it is there, also while an
+	// answer is awaited. The bus need not know that the connection between two nodes is blocked.
 	silence = 45 * time.Second
 )
 
@@ -223,7 +223,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) {
 	defer cancel()
 	select {
 	case <-reader.Ready():
-	case <-ctx.Done(): // who serves it says so
+	case <-ctx.Done(): // the server answers that
 	}
 	reader.Server.(*server).ServeHTTP(w, r.WithContext(ctx))
 }

@@ -189,7 +189,7 @@ func TestAgentsBehindABalancer(t *testing.T) {
 	}
 }
 
-// Pages' tools are there for who may act.
+// Pages' tools are there for agents that may act.
 func TestScopes(t *testing.T) {
 	p := openPlace(t, 2)
 	page := p.page(p.nodes[0], "alice", map[string]string{app + "/doc": "one"})

@@ -73,9 +73,9 @@ func TestPageOfAScriptTag(t *testing.T) {
 	p.waitFor(0)
 }
 
-// A page cannot know who answers on the port that it was told: whoever has that is told what a gateway is, the page's
-// title, address and contents, if the page is of this machine or its site was allowed to reach it. That is so,
-// SECURITY.md says it, and the page's console, once. What the squatter is not told is anybody's secret.
+// A page cannot know which program answers on the port that it was told. That program learns what a gateway learns: the
+// page's title, address and contents, if the page is of this machine or its site was allowed to reach it. SECURITY.md
+// says so, and the page's console, once. The program learns no secret.
 func TestWhatASquatterLearns(t *testing.T) {
 	t.Parallel()
 	heard := make(chan string, 100)
@@ -165,7 +165,7 @@ func TestTwoTabs(t *testing.T) {
 	}
 }
 
-// Who duplicates a tab duplicates its sessionStorage: the second document with a tab's id has another tab.
+// A tab is duplicated with its sessionStorage: the second document with a tab's id has another tab.
 func TestDuplicatedTab(t *testing.T) {
 	t.Parallel()
 	p := openPlace(t, Options{})
