@@ -109,8 +109,8 @@ var packages = []row{
 	{"bridge/gateway/fleet/tickets/...", native, "bridge/gateway/weborigin", "github.com/lestrrat-go/jwx/v3"},
 	{"bridge/gateway/fleet/dial", native, "bridge/link bridge/gateway/pages/socket bridge/gateway/fleet " +
 		"bridge/gateway/fleet/tickets bridge/gateway/internal/...", "github.com/coder/websocket golang.org/x/time"},
-	{"bridge/gateway/fleet/front", native, "bridge/gateway bridge/gateway/agents bridge/gateway/weborigin " +
-		"bridge/gateway/fleet bridge/gateway/fleet/tickets bridge/gateway/internal/quota", "github.com/modelcontextprotocol/go-sdk"},
+	{"bridge/gateway/fleet/front", native, "bridge/gateway bridge/gateway/access bridge/gateway/agents " +
+		"bridge/gateway/weborigin bridge/gateway/fleet bridge/gateway/fleet/tickets bridge/gateway/internal/quota", "github.com/modelcontextprotocol/go-sdk"},
 	{"bridge/gateway/fleet/traces", native, "", "go.opentelemetry.io/otel go.opentelemetry.io/otel/sdk " +
 		"go.opentelemetry.io/otel/trace go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"},
 	{"bridge/gateway/fleet/process", native, "bridge/gateway bridge/gateway/agents bridge/gateway/weborigin " +

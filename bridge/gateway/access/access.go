@@ -7,9 +7,9 @@
 //   - Host: the name by which the port was asked must be one of this machine's on loopback, or one that the user has
 //     allowed. A page that has pointed its own name here (DNS rebinding) asks by that name.
 //   - Origin, where there is one: it must be the port's own, or one that the user has allowed. A page cannot choose it.
-//   - Who: a process of another user of this machine is refused, by the kernel's word (package peer). Everybody else
-//     must have the token, or what was given in exchange for it; with NoToken not those on this machine whom the kernel
-//     knows as this user's.
+//   - User: a process of another user of this machine is refused, by the kernel's word (package peer). Every other
+//     client must have the token, or what was given in exchange for it. With NoToken a process on this machine that the
+//     kernel knows as this user's needs none.
 //
 // Pages have no token, and cannot be asked for one. A browser sends their Origin, and package socket decides by
 // that. A program can forge an Origin. So on Linux the program must be this user's. Where the kernel does not tell
@@ -39,7 +39,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/weborigin"
 )
 
-// Options say whom a Gate admits.
+// Options say which requests a Gate admits.
 type Options struct {
 	// Token is the user's. "" means that it could not be read: whatever needs it is refused.
 	Token string
@@ -52,7 +52,9 @@ type Options struct {
 	// Origins are further origins whose pages may ask, with the token, by CORS: patterns as in gateway.Options.Allow.
 	// May be nil.
 	Origins func() []string
-	// Log receives who is refused. Default none.
+	// Refused is told the reason of each refusal. May be nil.
+	Refused func(reason string)
+	// Log receives refusals. Default none.
 	Log *slog.Logger
 }
 
@@ -76,7 +78,7 @@ func New(o Options) *Gate {
 // begins. Without it nobody is known as this user's.
 func ConnContext(ctx context.Context, c net.Conn) context.Context { return peer.ConnContext(ctx, c) }
 
-// Agents admits who has the token to next: it is for what shows contents, or changes anything.
+// Agents admits requests with the token: it is for what shows contents, or changes anything.
 func (g *Gate) Agents(next http.Handler) http.Handler {
 	return g.admit(next, func(r *http.Request) *refusal {
 		if why := g.user(r); why != nil || g.free(r) || bearer.Has(r, g.o.Token) {
@@ -89,7 +91,7 @@ func (g *Gate) Agents(next http.Handler) http.Handler {
 // Anybody admits everybody but other users: it is for what tells nothing.
 func (g *Gate) Anybody(next http.Handler) http.Handler { return g.admit(next, g.user) }
 
-// Pages admits whom the browser may speak for. Which origins may connect is next's to decide.
+// Pages admits programs that may be a page's browser. Which origins may connect is next's to decide.
 func (g *Gate) Pages(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		why := g.host(r)
@@ -118,8 +120,8 @@ func (g *Gate) Refused() map[string]int64 {
 	return maps.Clone(g.refused)
 }
 
-// admit serves what comes by a name of ours, from an origin that may ask, and fits who.
-func (g *Gate) admit(next http.Handler, who func(*http.Request) *refusal) http.Handler {
+// admit serves a request that comes by a name of ours, from an origin that may ask, and that passes check.
+func (g *Gate) admit(next http.Handler, check func(*http.Request) *refusal) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		why, foreign := g.host(r), false
 		if why == nil {
@@ -133,7 +135,7 @@ func (g *Gate) admit(next http.Handler, who func(*http.Request) *refusal) http.H
 			}
 		}
 		if why == nil {
-			why = who(r)
+			why = check(r)
 		}
 		if why != nil {
 			g.refuse(w, r, why)
@@ -199,8 +201,8 @@ func (g *Gate) user(r *http.Request) *refusal {
 	return nil
 }
 
-// present is user for those who prove later who they are, or cannot: who half closes a connection can still listen, and
-// nobody would know whose process it is.
+// present is user for clients that prove themselves later, or cannot: a client that has half closed its connection can
+// still listen, and the kernel does not say any more whose process it is.
 func (g *Gate) present(r *http.Request) *refusal {
 	if peer.From(r.Context()) == peer.Gone {
 		return &refusal{http.StatusForbidden, "user", "Nobody is at the other end of this connection any more."}
@@ -224,7 +226,7 @@ func (g *Gate) tokenMissing() *refusal {
 // codeInvalidRequest is JSON-RPC's.
 const codeInvalidRequest = -32600
 
-// refuse answers with the reason: as a JSON-RPC error to who sends messages, else as text.
+// refuse answers with the reason: a POST with a JSON-RPC error, any other request with text.
 func (g *Gate) refuse(w http.ResponseWriter, r *http.Request, why *refusal) {
 	g.Count(why.reason, r)
 	if why.status == http.StatusUnauthorized {
@@ -237,7 +239,7 @@ func (g *Gate) refuse(w http.ResponseWriter, r *http.Request, why *refusal) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(why.status)
-	_ = json.NewEncoder(w).Encode(map[string]any{ // who asked may have gone
+	_ = json.NewEncoder(w).Encode(map[string]any{ // the client may have gone
 		"jsonrpc": "2.0", "error": map[string]any{"code": codeInvalidRequest, "message": why.says},
 	})
 }
@@ -254,6 +256,9 @@ func (g *Gate) Count(reason string, r *http.Request) {
 		g.said[reason] = time.Now()
 	}
 	g.mu.Unlock()
+	if g.o.Refused != nil {
+		g.o.Refused(reason)
+	}
 	if !quiet {
 		g.o.Log.Warn("refused a request", "reason", reason, "remote", r.RemoteAddr, "path", short(r.URL.Path), "so far",
 			n)

@@ -55,7 +55,7 @@ func open(t *testing.T, o Options) *door {
 	return d
 }
 
-// build is open without serving: who connects waits.
+// build is open without serving: clients wait.
 func build(t *testing.T, o Options) *door {
 	t.Helper()
 	d := &door{t: t, log: testkit.LogOf(t, "the gate")}
@@ -218,7 +218,7 @@ func TestToken(t *testing.T) {
 	}
 }
 
-// Where the token could not be read nobody has it, not even who says nothing.
+// Where the token could not be read nobody has it, nor does a request without one.
 func TestNoTokenThere(t *testing.T) {
 	d := open(t, Options{})
 	for _, header := range []string{"Authorization: Bearer ", "Authorization: Bearer", "X-None: 1"} {
@@ -228,7 +228,7 @@ func TestNoTokenThere(t *testing.T) {
 	}
 }
 
-// --no-token is for this user's processes on this machine, whom the kernel knows.
+// --no-token is for processes on this machine that the kernel knows as this user's.
 func TestWhoNeedsNoToken(t *testing.T) {
 	for _, c := range []struct {
 		who    peer.Who
@@ -250,7 +250,7 @@ func TestWhoNeedsNoToken(t *testing.T) {
 	}
 }
 
-// Whom a browser may speak for: where the kernel tells, this user's processes; where it does not, anybody.
+// Where the kernel tells, only this user's processes may be a page's browser; where it does not, any process.
 func TestWhoMayBeAPage(t *testing.T) {
 	for who, want := range map[peer.Who]int{peer.Same: 200, peer.Unknown: 200, peer.Root: 200, peer.Gone: 403,
 		peer.Other: 403} {
@@ -267,7 +267,7 @@ func TestWhoMayBeAPage(t *testing.T) {
 	}
 }
 
-// request is one as a program writes it, who may know the token, or forge what a browser or the extension says.
+// request is one as a program writes it: it may know the token, or forge what a browser or the extension says.
 func request(path, addr string, headers ...string) string {
 	return fmt.Sprintf("GET %s HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n%s\r\n", path, addr,
 		strings.Join(append(headers, ""), "\r\n"))
@@ -309,7 +309,8 @@ func TestAnotherUser(t *testing.T) {
 	}
 }
 
-// Who has sent and half closed before it is accepted can still read the answer, and nobody knows whose process it is.
+// A client that has sent and half closed before it is accepted can still read the answer, and the kernel does not say
+// whose process it is.
 func TestWhoHasClosed(t *testing.T) {
 	needsLinux(t)
 	d := build(t, Options{Token: token, NoToken: true})

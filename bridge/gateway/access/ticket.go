@@ -27,7 +27,7 @@ import (
 //	the page           exchanges it, once, at SessionPath for a session, which it keeps in its tab's sessionStorage
 //	its feed           says the session in its first message
 //
-// A session is signed with the token, so that it is good at the next hub too; it is bound to the address of the port.
+// A session is signed with the token, so that it is good at the next daemon too; it is bound to the address of the port.
 const (
 	FeedPath    = "/feed"
 	TicketPath  = "/ticket"
@@ -41,7 +41,7 @@ const (
 	sessionLife = 12 * time.Hour
 	// maxTickets bounds those that wait.
 	maxTickets = 16
-	// introduction is how long who connects may take to say who it is.
+	// introduction is how long a client may take to prove itself.
 	introduction = 10 * time.Second
 	maxTicketMsg = 4 << 10
 	sessionUse   = "inspector session"
@@ -79,7 +79,7 @@ func (t *tickets) take(ticket string, used bool) bool {
 	return ok
 }
 
-// What who asks for a ticket is told, as JSON texts one after the other: the ticket, and when it has been used that.
+// A ticketNote answers a request for a ticket, as JSON texts one after the other: the ticket, and later that it was used.
 type ticketNote struct {
 	Ticket string `json:"ticket,omitempty"`
 	Opened bool   `json:"opened,omitempty"`
@@ -93,8 +93,8 @@ func where(r *http.Request) string {
 	return ""
 }
 
-// Tickets gives a ticket to whoever asks, by POST, for as long as that waits for an end of the answer: it is for a door
-// that only this user's processes reach.
+// Tickets gives a ticket to each client that asks by POST, for as long as the client waits for the end of the answer: it
+// is for a door that only this user's processes reach.
 func (g *Gate) Tickets() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodPost {
@@ -151,10 +151,10 @@ func (g *Gate) Sessions() http.Handler {
 // errNoSession is why a feed is closed, for a person.
 var errNoSession = errors.New("open it with: pagewire inspect")
 
-// Feed admits whom AdmitFeed may then ask.
+// Feed admits clients that AdmitFeed may then ask.
 func (g *Gate) Feed(next http.Handler) http.Handler { return g.admit(next, g.present) }
 
-// AdmitFeed returns nil if who has opened a feed may see it: by the token in its request, or by its first message,
+// AdmitFeed returns nil if a client may see the feed that it has opened: by the token in its request, or by its first message,
 // which holds a session ({"session":S}). The error's text is for the other end.
 func (g *Gate) AdmitFeed(ctx context.Context, r *http.Request, m proof.Messages) error {
 	if bearer.Has(r, g.o.Token) {
@@ -185,10 +185,10 @@ type Ticket struct {
 	in     *json.Decoder
 }
 
-// Ask gets a ticket from the daemon, by a client that reaches its socket (serve.Client). at is where pages find the hub. The
-// ticket is good until ctx ends, or Close is called.
+// Ask gets a ticket from the daemon, by a client that reaches its socket (serve.Client). at is the daemon's address for pages. The ticket
+// is good until ctx ends, or Close is called.
 func Ask(ctx context.Context, socket *http.Client, at string) (*Ticket, error) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://hub"+TicketPath, nil)
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://daemon"+TicketPath, nil)
 	if err != nil {
 		return nil, err
 	}

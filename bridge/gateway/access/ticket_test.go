@@ -30,7 +30,7 @@ func (c texts) Write(ctx context.Context, text []byte) error {
 	return c.Conn.Write(ctx, websocket.MessageText, text)
 }
 
-// openFeeds is a door whose feed says "admitted" to whom it admits.
+// openFeeds is a door whose feed says "admitted" to the clients that it admits.
 func openFeeds(t *testing.T, o Options) *door {
 	d := build(t, o)
 	behind := d.Config.Handler
@@ -72,7 +72,7 @@ func says(text string) func(texts) error {
 	return func(c texts) error { return c.Write(context.Background(), []byte(text)) }
 }
 
-// tickets gives what asks for a ticket, as `pagewire inspect` does: of another server, the hub's socket, which only
+// tickets gives what asks for a ticket, as `pagewire inspect` does: of another server, the daemon's socket, which only
 // this user's processes reach.
 func (d *door) tickets() (ask func() (*Ticket, error), from string) {
 	socket := httptest.NewServer(d.gate.Tickets())
@@ -128,7 +128,7 @@ func TestTicket(t *testing.T) {
 	if again, status := d.exchange(ticket); again != "" || status != 403 {
 		t.Errorf("used again the ticket gives %q, HTTP %d", again, status)
 	}
-	// The next hub has the same token, and none of our memory.
+	// The next daemon has the same token, and none of our memory.
 	next := openFeeds(t, Options{Token: token})
 	if got, err := next.feed(nil, says(`{"session":"`+session+`"}`)); err == nil {
 		t.Errorf("at another port the session gives %q", got)
@@ -138,7 +138,7 @@ func TestTicket(t *testing.T) {
 	}
 }
 
-// A ticket is for who asked for it and has gone, for a minute at most, or for nobody.
+// A ticket ends with the client that has asked for it, and after a minute at most.
 func TestTicketsThatAreGone(t *testing.T) {
 	d := openFeeds(t, Options{Token: token})
 	get, _ := d.tickets()
@@ -173,7 +173,7 @@ func TestTicketsThatAreGone(t *testing.T) {
 	all[0].Close()
 }
 
-// Where there is no token there can be no session, and no ticket for one; and a ticket is for who asks by POST.
+// Where there is no token there can be no session, and no ticket for one; and a ticket is given by POST alone.
 func TestTicketsOfWhoHasNoToken(t *testing.T) {
 	get, _ := openFeeds(t, Options{}).tickets()
 	if _, err := get(); err == nil || !strings.Contains(err.Error(), "see its log") {

@@ -8,5 +8,5 @@
 // page whose user has no agent, and nothing crosses the bus for a change that nobody watches.
 //
 // The package never lets a page and an agent of two users meet, never stores what nodes say, never waits for another
-// node while it holds a lock, and never looks into contents. Who a user is was settled before (package tickets).
+// node while it holds a lock, and never looks into contents. Package tickets identifies users.
 package fleet

@@ -209,9 +209,9 @@ func TestForeignSession(t *testing.T) {
 func TestNodeOfAnotherVersion(t *testing.T) {
 	n := openNode(t, Options{})
 	for _, id := range []string{"one", "one", "two"} {
-		n.post("pagewire.nodes", []byte("beat 2 "+id+" 1 -\n"))
+		n.publish("pagewire.nodes", []byte("beat 2 "+id+" 1 -\n"))
 	}
-	n.post("pagewire.nodes", []byte("beat "+version+" ours 1 -\n"))
+	n.publish("pagewire.nodes", []byte("beat "+version+" ours 1 -\n"))
 	testkit.Eventually(t, "the last is heard", func() bool { return n.Stats().Nodes == 2 }) // with itself
 	if got := n.Stats().Refused["version"]; got != 1 {
 		t.Errorf("within a minute it is said %d times", got)
@@ -228,13 +228,13 @@ func TestMessagesThatAreNone(t *testing.T) {
 		"page x 99999999999999999999 1\n", "core x 1\n", "core " + n.id + " 1 1\n", "gone x\n", "has x",
 		"has x\ny z", "has x\n" + alice + " 0 x 7",
 		"pages x\n1 2 3\nx\n\n", "cores x\n1\n", "ask x\n\n\n", "\n\n", "bye 1 x"} {
-		n.tell(n.id, []byte(text))
-		n.post("pagewire.nodes", []byte(text))
+		n.sendTo(n.id, []byte(text))
+		n.publish("pagewire.nodes", []byte(text))
 	}
 	b.Set(app+"/doc", "two")
 	a.Reads(app+"/doc", "two")
 	// A node that there has never been has nothing for long.
-	n.tell(n.id, fmt.Appendf(nil, "open ghost 1 %d %s 1\n", b.page.id, alice))
+	n.sendTo(n.id, fmt.Appendf(nil, "open ghost 1 %d %s 1\n", b.page.id, alice))
 	testkit.Eventually(t, "only what is real is left", func() bool {
 		s := n.Stats()
 		return s.Cores == 1 && s.Sessions == 1 && s.Nodes == 1

@@ -30,7 +30,7 @@ func (n *Node) addFound(user, uri string) {
 }
 
 func (n *Node) say(f finding) {
-	n.post(n.subject("user", f.user), []byte(kindFound+" "+n.id+" "+strconv.FormatUint(f.number, 10)+" "+f.user+"\n"),
+	n.publish(n.subject("user", f.user), []byte(kindFound+" "+n.id+" "+strconv.FormatUint(f.number, 10)+" "+f.user+"\n"),
 		[]byte(f.uri))
 }
 
@@ -53,7 +53,7 @@ func (n *Node) sayFound() {
 	}
 }
 
-// hasFound takes what another node has found: who watches it here is told.
+// hasFound takes what another node has found: the agents here that watch it are told.
 func (n *Node) hasFound(m *message) {
 	n.eachReader(m.word(1), len(m.body)+1, func(r *Reader) {
 		if which := m.from + " " + m.word(0); !slices.Contains(r.findings[:], which) {

@@ -223,7 +223,7 @@ func roam(t *testing.T, listens *gateway.Gateway, reads func() *gateway.Gateway,
 	return m
 }
 
-// roamUntil is roam for who ends it before the test does.
+// roamUntil is roam for a caller that ends it before the test does.
 func roamUntil(t *testing.T, listens *gateway.Gateway, reads func() *gateway.Gateway,
 	uris ...string) (m *roamer, end func()) {
 	t.Helper()

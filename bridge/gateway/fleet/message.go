@@ -39,7 +39,7 @@ var kinds map[string]kind
 
 func init() { // what takes a message may say another
 	kinds = map[string]kind{
-		kindBeat: {(*Node).hearBeat, true}, kindBye: {(*Node).hearBye, true},
+		kindBeat: {(*Node).takeBeat, true}, kindBye: {(*Node).takeBye, true},
 		kindAsk: {take: (*Node).answerAsk}, kindHas: {take: (*Node).hasPages},
 		kindFound: {take: (*Node).hasFound},
 		// of a core, to the page's node

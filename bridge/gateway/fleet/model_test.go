@@ -142,7 +142,7 @@ func (w *world) watch() {
 }
 
 // read reads a page of any user: what is another's is never had. A state may be as old as a read of another agent that
-// was under way, which this one shares: who watches is told of what has changed since.
+// was under way, which this one shares: an agent that watches is told of what has changed since.
 func (w *world) read() {
 	a, p := pick(w, w.agents), pick(w, w.pages)
 	r, err := a.ReadResource(w.t.Context(), &mcp.ReadResourceParams{URI: p.uri})

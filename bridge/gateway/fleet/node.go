@@ -102,15 +102,15 @@ type Node struct {
 	strange  time.Time // when one of another version was logged
 	lastPage uint64
 	pages    map[uint64]*Page
-	users    map[string]*userPages          // with pages here
-	cores    map[string]map[uint64]*farCore // of pages here, by the core's node and session
-	lastCore uint64                         // session of a core here
-	sessions map[uint64]*session            // of cores here
-	readers  map[readerKey]*Reader          // users that have agents here
-	others   map[string]int                 // how many of those were made for a user who is another
-	asking   []string                       // users that are asked for, interval by interval
-	found    []finding                      // that are to be said again
-	finds    uint64                         // all that there have been
+	users    map[string]*userPages             // with pages here
+	cores    map[string]map[uint64]*remoteCore // of pages here, by the core's node and session
+	lastCore uint64                            // session of a core here
+	sessions map[uint64]*session               // of cores here
+	readers  map[readerKey]*Reader             // users that have agents here
+	others   map[string]int                    // by user: how many of those were made for agents of that other user
+	asking   []string                          // users that are asked for, interval by interval
+	found    []finding                         // that are to be said again
+	finds    uint64                            // all that there have been
 }
 
 // A peer is a node that is alive, this one too.
@@ -147,7 +147,7 @@ func Open(o Options) (*Node, error) {
 	n := &Node{
 		o: o, id: rand.Text()[:16], began: time.Now(), stop: make(chan struct{}), peers: map[string]*peer{},
 		pages: map[uint64]*Page{}, users: map[string]*userPages{},
-		cores: map[string]map[uint64]*farCore{}, sessions: map[uint64]*session{}, readers: map[readerKey]*Reader{},
+		cores: map[string]map[uint64]*remoteCore{}, sessions: map[uint64]*session{}, readers: map[readerKey]*Reader{},
 		others: map[string]int{},
 	}
 	n.offered, n.waiting = quota.New(o.OfferedBytes, o.UserBytes), quota.New(o.WaitingBytes, maxTodo)
@@ -175,7 +175,7 @@ func Open(o Options) (*Node, error) {
 		return nil, err
 	}
 	for subject, take := range map[string]func([]byte){
-		n.subject("node", n.id): n.inbox, n.subject("ask"): n.inbox, o.Space + ".nodes": n.hear,
+		n.subject("node", n.id): n.take, n.subject("ask"): n.take, o.Space + ".nodes": n.takeForAll,
 	} {
 		if _, err := n.bus.Subscribe(subject, take); err != nil {
 			n.bus.Close()
@@ -237,7 +237,7 @@ func (n *Node) Close() {
 		closing.Go(r.close) // some agents take a second to take their last word
 	}
 	closing.Wait()
-	n.post(n.o.Space+".nodes", []byte(kindBye+" "+version+" "+n.id+"\n"))
+	n.publish(n.o.Space+".nodes", []byte(kindBye+" "+version+" "+n.id+"\n"))
 	close(n.stop)
 	n.running.Wait()
 	n.bus.Close()
@@ -259,8 +259,8 @@ func (n *Node) subject(words ...string) string {
 // now is the clock of links.
 func (n *Node) now() bridge.Time { return bridge.Time(time.Since(n.began).Milliseconds()) }
 
-// post says something on the bus. What does not get there is noticed by who misses it.
-func (n *Node) post(subject string, pieces ...[]byte) {
+// publish says something on the bus. The receiver notices what gets lost.
+func (n *Node) publish(subject string, pieces ...[]byte) {
 	if drops := n.drops.Load(); drops != nil && (*drops)(subject, slices.Concat(pieces...)) {
 		return
 	}
@@ -271,11 +271,11 @@ func (n *Node) post(subject string, pieces ...[]byte) {
 	}
 }
 
-// tell says something to a node.
-func (n *Node) tell(node string, pieces ...[]byte) { n.post(n.subject("node", node), pieces...) }
+// sendTo says something to a node.
+func (n *Node) sendTo(node string, pieces ...[]byte) { n.publish(n.subject("node", node), pieces...) }
 
-// inbox takes what is for this node.
-func (n *Node) inbox(text []byte) {
+// take takes what is for this node.
+func (n *Node) take(text []byte) {
 	m, ok := parse(text)
 	if !ok {
 		return
@@ -286,8 +286,8 @@ func (n *Node) inbox(text []byte) {
 	}
 }
 
-// hear takes what all nodes are told of all: one of another version is none of ours.
-func (n *Node) hear(text []byte) {
+// takeForAll takes what all nodes are told of all: one of another version is none of ours.
+func (n *Node) takeForAll(text []byte) {
 	m, ok := parse(text)
 	if !ok || len(m.words) < 1 {
 		return
@@ -312,11 +312,11 @@ func (n *Node) hear(text []byte) {
 	}
 }
 
-// hearBye takes the last word of a node.
-func (n *Node) hearBye(m *message) { n.bury(m.words[0], "its node has ended") }
+// takeBye takes the last word of a node.
+func (n *Node) takeBye(m *message) { n.removePeer(m.words[0], "its node has ended") }
 
-// hearBeat takes a node's word that it is there.
-func (n *Node) hearBeat(m *message) {
+// takeBeat takes a node's word that it is there.
+func (n *Node) takeBeat(m *message) {
 	id, count := m.words[0], m.number(1)
 	n.mu.Lock()
 	p := n.peers[id]
@@ -353,8 +353,8 @@ func (n *Node) run(again <-chan struct{}) {
 	}
 }
 
-// beat says that this node is there, and what was sent, and looks who is not. Where it comes too late by a time, as of
-// a process that was stopped, others have that time more.
+// beat says that this node is there, and what was sent, and gives up silent nodes. If it is late itself, as in a
+// process that was stopped, the others have that time more.
 func (n *Node) beat(late time.Duration) {
 	url := n.o.URL
 	if url == "" {
@@ -373,22 +373,22 @@ func (n *Node) beat(late time.Duration) {
 			dead = append(dead, id)
 		}
 	}
-	dead = append(dead, n.unheard()...)
+	dead = append(dead, n.neverHeard()...)
 	n.mu.Unlock()
-	n.post(n.o.Space+".nodes", []byte(kindBeat+" "+version+" "+n.id+" "+strconv.FormatUint(count, 10)+" "+url+"\n"))
+	n.publish(n.o.Space+".nodes", []byte(kindBeat+" "+version+" "+n.id+" "+strconv.FormatUint(count, 10)+" "+url+"\n"))
 	for _, id := range dead {
 		n.o.Log.Warn("a node is silent, and its pages and agents are given up", "node", id)
-		n.bury(id, "its node is silent")
+		n.removePeer(id, "its node is silent")
 	}
 	n.sumCores()
 	n.sumSessions()
 	n.sayFound()
 	n.askSome()
-	n.rest()
+	n.closeIdle()
 }
 
-// unheard are the nodes with which there is something since long, and that have never been heard. The lock is held.
-func (n *Node) unheard() (nodes []string) {
+// neverHeard are the nodes that have had sessions with this one for long, and have never sent a beat. The lock is held.
+func (n *Node) neverHeard() (nodes []string) {
 	old := func(began time.Time) bool { return time.Since(began) > deadAfter*n.o.Interval }
 	for id, cores := range n.cores {
 		for _, f := range cores {
@@ -406,8 +406,8 @@ func (n *Node) unheard() (nodes []string) {
 	return nodes
 }
 
-// bury ends all that this node has with a dead one.
-func (n *Node) bury(id, reason string) {
+// removePeer ends all that this node has with a dead one.
+func (n *Node) removePeer(id, reason string) {
 	n.mu.Lock()
 	if p := n.peers[id]; p != nil {
 		close(p.dead)
@@ -432,7 +432,7 @@ func (n *Node) bury(id, reason string) {
 // askFor asks which pages of users there are.
 func (n *Node) askFor(subject string, users []string) {
 	if len(users) > 0 {
-		n.post(subject, []byte(kindAsk+" "+n.id+"\n"), []byte(strings.Join(users, "\n")))
+		n.publish(subject, []byte(kindAsk+" "+n.id+"\n"), []byte(strings.Join(users, "\n")))
 	}
 }
 

@@ -40,7 +40,7 @@ type Page struct {
 	late  *time.Timer // for what is due though nothing else happens
 	known bool        // it has introduced itself
 	ended bool
-	cores []*farCore
+	cores []*remoteCore
 }
 
 // userPages are those that a user has here.
@@ -51,8 +51,8 @@ type userPages struct {
 	messages *rate.Limiter
 }
 
-// A farCore is one of a page's cores, at this node or another. But for what it is, the page's lock guards it.
-type farCore struct {
+// A remoteCore is one of a page's cores, at this node or another. But for what it is, the page's lock guards it.
+type remoteCore struct {
 	page    *Page
 	node    string
 	session uint64
@@ -190,7 +190,7 @@ func (p *Page) end(how string) {
 	for _, f := range p.cores {
 		f.left = true
 		f.trail.end()
-		n.tell(f.node, head(kindGone, n.id, f.session), []byte(how))
+		n.sendTo(f.node, head(kindGone, n.id, f.session), []byte(how))
 	}
 	p.cores = nil
 	p.relay.Close()
@@ -206,7 +206,7 @@ func (p *Page) announce() {
 	n.mu.Lock()
 	p.user.pages[p] = true
 	n.mu.Unlock()
-	n.post(n.subject("user", p.user.name),
+	n.publish(n.subject("user", p.user.name),
 		[]byte(kindHas+" "+n.id+"\n"+p.user.name+" "+strconv.FormatUint(p.id, 10)+"\n"))
 }
 
@@ -239,11 +239,11 @@ func (p *Page) overdue() {
 
 // toCore sends a core a frame. The page's lock is held.
 func (n *Node) toCore(c *relay.Core, frame []byte) {
-	f := c.Owner.(*farCore)
+	f := c.Owner.(*remoteCore)
 	f.page.user.messages.Reserve() // it may owe: Pause
 	f.sent++
 	f.trail.answered(frame)
-	n.tell(f.node, head(kindPage, n.id, f.session, f.sent), frame)
+	n.sendTo(f.node, head(kindPage, n.id, f.session, f.sent), frame)
 }
 
 // answerAsk says which pages of users there are here.
@@ -262,19 +262,19 @@ func (n *Node) answerAsk(m *message) {
 		n.mu.Unlock()
 		text = append(text, '\n')
 	}
-	n.tell(m.from, []byte(kindHas+" "+n.id+"\n"), text)
+	n.sendTo(m.from, []byte(kindHas+" "+n.id+"\n"), text)
 }
 
 // openCore begins a session of a core with a page, if that is its user's.
 func (n *Node) openCore(m *message) {
-	f := &farCore{node: m.from, session: m.number(0), began: time.Now()}
+	f := &remoteCore{node: m.from, session: m.number(0), began: time.Now()}
 	n.mu.Lock()
 	p := n.pages[m.number(1)]
 	foreign := p != nil && p.user.name != m.word(2)
 	if p != nil && !foreign {
 		f.page = p
 		if n.cores[f.node] == nil {
-			n.cores[f.node] = map[uint64]*farCore{}
+			n.cores[f.node] = map[uint64]*remoteCore{}
 		}
 		n.cores[f.node][f.session] = f
 	}
@@ -283,7 +283,7 @@ func (n *Node) openCore(m *message) {
 		n.counts.refuse("user")
 	}
 	if f.page == nil {
-		n.tell(f.node, head(kindGone, n.id, f.session), []byte(goneOver))
+		n.sendTo(f.node, head(kindGone, n.id, f.session), []byte(goneOver))
 		return
 	}
 	p.mu.Lock()
@@ -291,7 +291,7 @@ func (n *Node) openCore(m *message) {
 	if p.ended {
 		f.left = true
 		n.forgetCore(f)
-		n.tell(f.node, head(kindGone, n.id, f.session), []byte(goneLost))
+		n.sendTo(f.node, head(kindGone, n.id, f.session), []byte(goneLost))
 		return
 	}
 	p.cores = append(p.cores, f)
@@ -300,7 +300,7 @@ func (n *Node) openCore(m *message) {
 }
 
 // dropCore is called with the node's lock held.
-func (n *Node) dropCore(f *farCore) {
+func (n *Node) dropCore(f *remoteCore) {
 	if n.cores[f.node][f.session] == f {
 		delete(n.cores[f.node], f.session)
 		if len(n.cores[f.node]) == 0 {
@@ -309,7 +309,7 @@ func (n *Node) dropCore(f *farCore) {
 	}
 }
 
-func (n *Node) forgetCore(f *farCore) {
+func (n *Node) forgetCore(f *remoteCore) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.dropCore(f)
@@ -323,7 +323,7 @@ func (n *Node) fromCore(m *message) {
 	n.mu.Unlock()
 	if f == nil {
 		if m.kind != kindLeave {
-			n.tell(m.from, head(kindGone, n.id, session), []byte(goneGap))
+			n.sendTo(m.from, head(kindGone, n.id, session), []byte(goneGap))
 		}
 		return
 	}
@@ -343,15 +343,15 @@ func (n *Node) fromCore(m *message) {
 				return n.o.Tracer.Answers(m.word(2), call, p.user.name)
 			})
 		}
-		f.obey(m.body)
+		f.handle(m.body)
 	}
 	if !p.ended {
 		p.settle()
 	}
 }
 
-// obey takes a frame of the core. The page's lock is held.
-func (f *farCore) obey(frame []byte) {
+// handle takes a frame of the core. The page's lock is held.
+func (f *remoteCore) handle(frame []byte) {
 	err := f.core.Receive(frame)
 	p, n := f.page, f.page.node
 	refused := (*relay.Refused)(nil)
@@ -365,21 +365,21 @@ func (f *farCore) obey(frame []byte) {
 	default:
 		n.counts.refuse("core")
 		n.o.Log.Error("a core sends something that is not a frame", "node", f.node)
-		n.tell(f.node, head(kindGone, n.id, f.session), []byte(goneOver))
+		n.sendTo(f.node, head(kindGone, n.id, f.session), []byte(goneOver))
 		f.end()
 	}
 }
 
 // gap ends a session of which something was lost. The page's lock is held.
-func (f *farCore) gap() {
+func (f *remoteCore) gap() {
 	n := f.page.node
 	n.counts.gaps.Add(1)
-	n.tell(f.node, head(kindGone, n.id, f.session), []byte(goneGap))
+	n.sendTo(f.node, head(kindGone, n.id, f.session), []byte(goneGap))
 	f.end()
 }
 
 // end ends the session. The page's lock is held.
-func (f *farCore) end() {
+func (f *remoteCore) end() {
 	if f.left {
 		return
 	}
@@ -401,8 +401,8 @@ func (f *farCore) end() {
 	}
 }
 
-// leave is end for who does not hold the lock.
-func (f *farCore) leave() {
+// leave is end without the lock.
+func (f *remoteCore) leave() {
 	f.page.mu.Lock()
 	defer f.page.mu.Unlock()
 	f.end()
@@ -414,7 +414,7 @@ func (f *farCore) leave() {
 // sumCores says what was sent to the cores of each node.
 func (n *Node) sumCores() {
 	n.mu.Lock()
-	nodes := make(map[string][]*farCore, len(n.cores))
+	nodes := make(map[string][]*remoteCore, len(n.cores))
 	for node, cores := range n.cores {
 		nodes[node] = values(cores)
 	}
@@ -429,7 +429,7 @@ func (n *Node) sumCores() {
 			}
 			f.page.mu.Unlock()
 		}
-		n.tell(node, []byte(kindPages+" "+n.id+"\n"), text)
+		n.sendTo(node, []byte(kindPages+" "+n.id+"\n"), text)
 	}
 }
 
@@ -464,7 +464,7 @@ func (n *Node) compareCores(m *message) {
 		f := n.cores[m.from][session]
 		n.mu.Unlock()
 		if f == nil {
-			n.tell(m.from, head(kindGone, n.id, session), []byte(goneGap))
+			n.sendTo(m.from, head(kindGone, n.id, session), []byte(goneGap))
 		}
 	}
 }

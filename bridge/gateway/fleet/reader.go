@@ -30,7 +30,7 @@ type Reader struct {
 
 	node   *Node
 	key    readerKey
-	by     string // the other user for whom it was made, or ""
+	by     string // the user of the agent that it was made for, if that is another one
 	cancel func() // the subscription
 	ready  chan struct{}
 
@@ -92,8 +92,7 @@ func (b *mailbox) run() {
 	}
 }
 
-// A Server serves the agents of a Reader: its own handler, for who makes it. It is closed before the Gateway. While it
-// is busy the Reader stays.
+// A Server serves the agents of a Reader. It is closed before the Gateway. While it is busy the Reader stays.
 type Server interface {
 	Close()
 	Busy() bool
@@ -172,7 +171,7 @@ func (n *Node) newReader(key readerKey) (*Reader, error) {
 	o.Found = func(uri string) { r.mailbox.post(func() { n.addFound(key.user, uri) }) }
 	r.Gateway = gateway.New(o)
 	var err error
-	r.cancel, err = n.bus.Subscribe(n.subject("user", key.user), n.inbox)
+	r.cancel, err = n.bus.Subscribe(n.subject("user", key.user), n.take)
 	if err != nil {
 		r.Gateway.Close()
 		return nil, err
@@ -256,8 +255,8 @@ func (n *Node) dropReader(r *Reader) {
 	}
 }
 
-// rest closes the gateways that nobody has used for long: not here, for each may take a second, and beats go on.
-func (n *Node) rest() {
+// closeIdle closes the gateways that nobody has used for long: not here, for each may take a second, and beats go on.
+func (n *Node) closeIdle() {
 	n.mu.Lock()
 	var idle []*Reader
 	for _, r := range n.readers {

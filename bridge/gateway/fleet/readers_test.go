@@ -59,7 +59,7 @@ func TestReaderThatComesBackWhileItsLastCloses(t *testing.T) {
 	}
 }
 
-// Who may act for others takes a part of the room alone, and gives it back.
+// An agent that may act for other users takes only a part of the room, and gives it back.
 func TestReadersForOthers(t *testing.T) {
 	n := openNode(t, Options{Idle: interval, OtherUsers: 1})
 	_, release, err := n.ReaderBy(alice, bob, true, nil)

@@ -67,7 +67,7 @@ func (r *Reader) open(at pageKey) {
 	if r.key.acts {
 		acts = " 1\n"
 	}
-	n.tell(at.node, []byte(kindOpen+" "+n.id+" "+strconv.FormatUint(s.number, 10)+" "+
+	n.sendTo(at.node, []byte(kindOpen+" "+n.id+" "+strconv.FormatUint(s.number, 10)+" "+
 		strconv.FormatUint(at.page, 10)+" "+r.key.user+acts))
 	s.state.Store(opened)
 }
@@ -80,7 +80,7 @@ func (n *Node) fromPage(m *message) {
 	n.mu.Unlock()
 	if s == nil || s.at.node != m.from {
 		if m.kind != kindGone {
-			n.tell(m.from, head(kindLeave, n.id, number))
+			n.sendTo(m.from, head(kindLeave, n.id, number))
 		}
 		return
 	}
@@ -147,7 +147,7 @@ func (s *session) end(reason string) {
 	delete(n.sessions, s.number)
 	n.mu.Unlock()
 	s.trail.end()
-	n.tell(s.at.node, head(kindLeave, n.id, s.number))
+	n.sendTo(s.at.node, head(kindLeave, n.id, s.number))
 	if s.page != nil {
 		s.page.Lost(reason)
 	}
@@ -255,7 +255,7 @@ func (s *session) say(frame []byte) {
 	if carry := s.traced(frame); carry != "" {
 		line = append(append(line[:len(line)-1], " "+carry...), '\n')
 	}
-	n.tell(s.at.node, line, frame)
+	n.sendTo(s.at.node, line, frame)
 	s.sent.Store(sent)
 }
 
@@ -310,7 +310,7 @@ func (n *Node) sumSessions() {
 		}
 	}
 	for node, text := range nodes {
-		n.tell(node, []byte(kindCores+" "+n.id+"\n"), text)
+		n.sendTo(node, []byte(kindCores+" "+n.id+"\n"), text)
 	}
 }
 
@@ -322,7 +322,7 @@ func (n *Node) comparePages(m *message) {
 		s := n.sessions[of[0]]
 		n.mu.Unlock()
 		if s == nil || s.at.node != m.from {
-			n.tell(m.from, head(kindLeave, n.id, of[0]))
+			n.sendTo(m.from, head(kindLeave, n.id, of[0]))
 			continue
 		}
 		s.r.mailbox.post(func() {

@@ -53,7 +53,7 @@ func (q *requests) enter(ctx context.Context) (leave func()) {
 }
 
 // only is the one request that is under way: of several none can be named, since the engine asks a page once for all
-// who read the same.
+// agents that read the same.
 func (q *requests) only() context.Context {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -65,8 +65,8 @@ func (q *requests) only() context.Context {
 	return context.Background()
 }
 
-// A trail is the calls of one session that are followed, by number. Its zero value is empty; it is guarded by who has
-// it.
+// A trail is the calls of one session that are followed, by number. Its zero value is empty; its owner
+// guards it.
 type trail map[int64]func(ok bool)
 
 // begin notes a call, in place of one with its number.

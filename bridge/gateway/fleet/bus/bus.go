@@ -278,7 +278,7 @@ func (b *Bus) stop() {
 	}
 }
 
-// Publish sends a message, in one piece or more, to who has subscribed to a subject, this node too. It fails where the
+// Publish sends a message, in one piece or more, to the subscribers of a subject, this node too. It fails where the
 // bus is not there, and for a message above 18 MiB.
 func (b *Bus) Publish(subject string, message ...[]byte) error {
 	most := int(b.conn.MaxPayload())

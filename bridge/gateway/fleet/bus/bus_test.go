@@ -177,7 +177,7 @@ func TestAnotherSecretIsNotLetIn(t *testing.T) {
 	}
 }
 
-// Whoever knows the secret and has no certificate of ours is not let in either.
+// A node that knows the secret and has no certificate of ours is not let in either.
 func TestNodesShowCertificates(t *testing.T) {
 	ours, theirs := authority(t), authority(t)
 	a := open(t, Options{Name: "a", Cluster: "127.0.0.1:0", TLS: ours})

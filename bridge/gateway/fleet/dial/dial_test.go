@@ -273,7 +273,7 @@ func TestTicketsThatAreRenewed(t *testing.T) {
 	}
 }
 
-// Who duplicates a tab duplicates its sessionStorage: the second document with a tab's id has another tab. A document
+// A tab is duplicated with its sessionStorage: the second document with a tab's id has another tab. A document
 // that connects anew keeps its own.
 func TestDuplicatedTab(t *testing.T) {
 	p := openPlace(t)
@@ -309,7 +309,7 @@ func TestDuplicatedTab(t *testing.T) {
 	first.CloseNow()
 }
 
-// Who says tickets without end, or connects and says nothing, is bounded.
+// Pages that show tickets without end, or connect and say nothing, are bounded.
 func TestStrangers(t *testing.T) {
 	p := openPlace(t)
 	p.pages.most = 2
@@ -326,7 +326,7 @@ func TestStrangers(t *testing.T) {
 			return len(p.pages.strangers) == len(silent)
 		})
 	}
-	late := p.dial(app) // whoever is silent for longest makes room for one that is not
+	late := p.dial(app) // the one that is silent for longest makes room
 	if code, why := silent[0].closed(); code != websocket.StatusTryAgainLater || !strings.Contains(why, "too many") {
 		t.Errorf("one too many is closed with %d %q", code, why)
 	}

@@ -32,6 +32,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 
 	"github.com/pagewire/pagewire/bridge/gateway"
+	"github.com/pagewire/pagewire/bridge/gateway/access"
 	"github.com/pagewire/pagewire/bridge/gateway/agents"
 	"github.com/pagewire/pagewire/bridge/gateway/fleet"
 	"github.com/pagewire/pagewire/bridge/gateway/fleet/tickets"
@@ -46,20 +47,20 @@ const (
 	ScopeAnyUser = "pages:any-user"
 )
 
-// HeaderUser names the user, by the token's tenant, as whom a request with ScopeAnyUser is served.
+// HeaderUser names the user of the token's tenant for whom a request with ScopeAnyUser is served.
 const HeaderUser = "Pagewire-User"
 
 // headerVia marks a request that another node has passed on.
 const headerVia = "Pagewire-Via"
 
-// Options say who is served.
+// Options say which agents are served.
 type Options struct {
 	Node    *fleet.Node
 	Tickets *tickets.Verifier
 	// PublicURL is where clients reach the fleet, without the path /mcp: https://live.example.
 	PublicURL string
 	// Hosts are the names by which a request may call a node, besides that of PublicURL and those of loopback. Origins
-	// are those from which browsers may ask, besides that of PublicURL.
+	// are those whose pages may ask, besides that of PublicURL and those of loopback.
 	Hosts, Origins []string
 	// Roots are the authorities of other nodes' certificates. Default the system's.
 	Roots *x509.CertPool
@@ -77,7 +78,6 @@ type Handler struct {
 	mux   *http.ServeMux
 	proxy *http.Transport
 	held  *quota.Quota // bodies of requests that are passed on
-	names []string
 
 	closed context.Context // ends with Close
 	close  context.CancelFunc
@@ -89,8 +89,8 @@ const (
 	metadataPath = "/.well-known/oauth-protected-resource"
 	// proxyTimeout is how long another node may take to take a connection.
 	proxyTimeout = 2 * time.Second
-	// silence is how long another node may say nothing: each says every 15 s that it is there, also to who waits for an
-	// answer. The bus need not know that the way between two nodes is blocked.
+	// silence is how long another node may say nothing: each says every 15 s that it is there, also while an
+	// answer is awaited. The bus need not know that the connection between two nodes is blocked.
 	silence = 45 * time.Second
 )
 
@@ -103,7 +103,7 @@ func New(o Options) (*Handler, error) {
 		return nil, fmt.Errorf("%q is not a public URL: it must be like https://live.example, without a path", o.PublicURL)
 	}
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
-	h := &Handler{o: o, mux: http.NewServeMux(), held: quota.New(maxHeld, maxHeldEach), names: append([]string{u.Hostname()}, o.Hosts...),
+	h := &Handler{o: o, mux: http.NewServeMux(), held: quota.New(maxHeld, maxHeldEach),
 		proxy: &http.Transport{DialContext: (&net.Dialer{Timeout: proxyTimeout}).DialContext, ForceAttemptHTTP2: true,
 			TLSClientConfig:     &tls.Config{RootCAs: o.Roots, MinVersion: tls.VersionTLS12},
 			MaxIdleConnsPerHost: 64, IdleConnTimeout: time.Minute, ResponseHeaderTimeout: silence,
@@ -120,7 +120,11 @@ func New(o Options) (*Handler, error) {
 	protect := auth.RequireBearerToken(h.verify, &auth.RequireBearerTokenOptions{
 		ResourceMetadataURL: o.PublicURL + metadataPath + "/mcp", Scopes: []string{ScopeRead}, ClockSkew: time.Minute,
 	})
-	h.mux.Handle("/mcp", h.known(protect(http.HandlerFunc(h.serve))))
+	origins := append([]string{o.PublicURL, weborigin.Loopback}, o.Origins...)
+	gate := access.New(access.Options{Hosts: append([]string{u.Hostname()}, o.Hosts...), Log: o.Log,
+		Origins: func() []string { return origins },
+		Refused: func(reason string) { o.Node.Refuse("agent: " + reason) }})
+	h.mux.Handle("/mcp", gate.Anybody(h.bounded(protect(http.HandlerFunc(h.serve)))))
 	return h, nil
 }
 
@@ -132,25 +136,10 @@ func (h *Handler) Close() {
 
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.mux.ServeHTTP(w, r) }
 
-// known refuses who calls this node by a name that is not its own, and pages of other origins.
-func (h *Handler) known(next http.Handler) http.Handler {
+// bounded bounds a request before its token is verified, and counts one without a token.
+func (h *Handler) bounded(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		agents.LimitBody(w, r, h.bodyTimeout)
-		host := r.Host
-		if name, _, err := net.SplitHostPort(host); err == nil {
-			host = name
-		}
-		if !slices.Contains(h.names, host) && !weborigin.IsLoopback("http://"+r.Host) {
-			h.refuse(w, "host", http.StatusForbidden, "This node is not called "+fmt.Sprintf("%.100q", host)+".")
-			return
-		}
-		origin := r.Header.Get("Origin")
-		matches := func(pattern string) bool { return weborigin.Match(pattern, origin) }
-		if origin != "" && origin != h.o.PublicURL && !weborigin.IsLoopback(origin) &&
-			!slices.ContainsFunc(h.o.Origins, matches) {
-			h.refuse(w, "origin", http.StatusForbidden, "Pages of this origin may not ask here.")
-			return
-		}
 		if r.Header.Get("Authorization") == "" {
 			h.o.Node.Refuse("agent: no token")
 		}
@@ -234,7 +223,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) {
 	defer cancel()
 	select {
 	case <-reader.Ready():
-	case <-ctx.Done(): // who serves it says so
+	case <-ctx.Done(): // the server answers that
 	}
 	reader.Server.(*server).ServeHTTP(w, r.WithContext(ctx))
 }

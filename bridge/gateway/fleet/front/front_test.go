@@ -189,7 +189,7 @@ func TestAgentsBehindABalancer(t *testing.T) {
 	}
 }
 
-// Pages' tools are there for who may act.
+// Pages' tools are there for agents that may act.
 func TestScopes(t *testing.T) {
 	p := openPlace(t, 2)
 	page := p.page(p.nodes[0], "alice", map[string]string{app + "/doc": "one"})
@@ -288,6 +288,32 @@ func TestRequestsThatAreRefused(t *testing.T) {
 		if strings.Contains(text, "alice") || strings.Contains(text, good) {
 			t.Errorf("%s: the answer says whose the token is: %s", name, text)
 		}
+	}
+}
+
+// An agent in a page of an origin that may ask is answered by CORS: else its browser would keep the answer from it.
+func TestAgentsInPages(t *testing.T) {
+	p := openPlace(t, 2)
+	for origin, want := range map[string]int{public: 204, "http://localhost:3000": 204, "https://evil.example": 403} {
+		answer, _ := p.post(0, func(r *http.Request) {
+			r.Method = http.MethodOptions
+			r.Header.Set("Origin", origin)
+			r.Header.Set("Access-Control-Request-Method", "POST")
+			r.Header.Set("Access-Control-Request-Headers", "authorization")
+		})
+		allowed := answer.Header.Get("Access-Control-Allow-Origin")
+		if answer.StatusCode != want || (allowed == origin) != (want == 204) {
+			t.Errorf("%s: %s, and %q may read it", origin, answer.Status, allowed)
+		}
+	}
+	answer, err := p.send(1, "POST", `{"jsonrpc":"2.0","id":7,"method":"ping"}`, "Origin", public, "Mcp-Session-Id",
+		p.begin(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if by := answer.Header.Values("Access-Control-Allow-Origin"); answer.StatusCode != 200 || len(by) != 1 {
+		t.Errorf("what another node answers: %s, and %q may read it", answer.Status, by)
 	}
 }
 

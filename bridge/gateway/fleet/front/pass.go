@@ -140,6 +140,7 @@ func (p *passing) rewrite(r *httputil.ProxyRequest) {
 	out := r.Out
 	out.Header.Set(headerVia, p.h.o.Node.ID())
 	out.Header.Del("Expect") // the body is here
+	out.Header.Del("Origin") // this node has answered it
 	// With GetBody the transport can send it once more where nothing of it was sent: where another node has closed a
 	// connection that was idle.
 	out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(p.body)), nil }

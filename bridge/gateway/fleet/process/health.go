@@ -12,7 +12,7 @@ import (
 	"github.com/VictoriaMetrics/metrics"
 )
 
-// admin is what whoever looks after the node reaches.
+// admin is what the node's operators reach.
 func (p *process) admin() http.Handler {
 	mux := http.NewServeMux()
 	p.health(mux)
@@ -26,7 +26,7 @@ func (p *process) admin() http.Handler {
 // health says whether the process runs (/healthz), and whether more pages and agents may come to it (/readyz).
 func (p *process) health(mux *http.ServeMux) {
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = io.WriteString(w, "ok\n") // who asks may have gone
+		_, _ = io.WriteString(w, "ok\n") // the client may have gone
 	})
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
 		switch {

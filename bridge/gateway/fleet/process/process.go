@@ -40,7 +40,7 @@ type Options struct {
 	// Version is what agents, pages and other nodes are told.
 	Version string
 	// Listen is the address for pages (/page) and agents (/mcp), and Admin that of /healthz, /readyz and /metrics,
-	// which are for whoever looks after the node: "" for none.
+	// which are for the node's operators: "" for none.
 	Listen, Admin string
 	// PublicURL is where clients reach the fleet: the audience of tickets and tokens. NodeURL is where other nodes
 	// reach this one; default Listen, if it names a host: on loopback, or with https, unless InsecureHTTP is set, for

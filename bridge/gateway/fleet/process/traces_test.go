@@ -83,7 +83,7 @@ func (c traced) RoundTrip(r *http.Request) (*http.Response, error) {
 	return c.bearer.RoundTrip(r)
 }
 
-// What an agent reads of a page at another node is one trace, of the agent's own, without a word of who and what.
+// What an agent reads of a page at another node is one trace, of the agent's own, without a name, a URI or contents.
 func TestTraces(t *testing.T) {
 	t.Setenv("OTEL_BSP_SCHEDULE_DELAY", "100")
 	var to receiver

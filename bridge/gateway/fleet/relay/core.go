@@ -95,7 +95,7 @@ func (c *Core) Receive(frame []byte) error {
 		return errNoFrame
 	}
 	v.Elements(func(said wire.Value) bool {
-		err = c.obey(said)
+		err = c.dispatch(said)
 		return err == nil && !c.left
 	})
 	c.r.flush()
@@ -120,8 +120,8 @@ func (q *request) text(i int) string {
 	return s
 }
 
-// obey does one call of the core.
-func (c *Core) obey(said wire.Value) error {
+// dispatch does one call of the core.
+func (c *Core) dispatch(said wire.Value) error {
 	var q request
 	n := 0
 	said.Elements(func(v wire.Value) bool {
@@ -150,7 +150,7 @@ func (c *Core) obey(said wire.Value) error {
 	return c.ask(uint32(id), &q)
 }
 
-// ask is obey for what has the number of a call.
+// ask is dispatch for what has the number of a call.
 func (c *Core) ask(id uint32, q *request) error {
 	done := func(p *pending) func(link.Answer) {
 		return func(a link.Answer) { c.answer(id, p, a) }
@@ -262,7 +262,7 @@ func (c *Core) progress(id uint32, members []byte) {
 	}
 }
 
-// watch counts the core among who watches a URI. Its answer is a touch with the URI's revision: the page's, or, where
+// watch counts the core among those that watch a URI. Its answer is a touch with the URI's revision: the page's, or, where
 // that is known already, ours.
 func (c *Core) watch(uri string, on bool) {
 	r := c.r

@@ -95,7 +95,7 @@ func (r *pageSide) SetToolsText(tools string) error {
 	return nil
 }
 
-// Touch tells who watches the URI, and who reads it: their answer may be older than this.
+// Touch tells the cores that watch the URI, and those that read it: their answer may be older than this.
 func (r *pageSide) Touch(uri string, revision int64) {
 	w := r.watches[uri]
 	if w != nil {

@@ -92,7 +92,7 @@ func (r *Relay) Receive(now bridge.Time, f link.Frame) error {
 	return err
 }
 
-// Refuse ends the link for a reason of who carries the frames, as Receive does for what the page said.
+// Refuse ends the link for what the transport did not take of it, as Receive does for what the page said.
 func (r *Relay) Refuse(reason string) {
 	_ = r.peer.Refuse(reason) // it is the reason again
 	r.flush()
@@ -105,7 +105,7 @@ func (r *Relay) Take(now bridge.Time) []byte { return r.peer.Take(now) }
 // Deadline is when Take will have a frame though nothing else happens. ok is false if it will not.
 func (r *Relay) Deadline() (at bridge.Time, ok bool) { return r.peer.Deadline() }
 
-// Close ends the relay. The cores are told nothing: whoever closes it knows them.
+// Close ends the relay. The cores are told nothing: the caller knows them.
 func (r *Relay) Close() {
 	for _, c := range r.cores {
 		c.left = true

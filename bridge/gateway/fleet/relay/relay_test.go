@@ -3,299 +3,227 @@
 package relay
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
-	"time"
-
-	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/pagewire/pagewire/bridge"
-	"github.com/pagewire/pagewire/bridge/gateway"
 	"github.com/pagewire/pagewire/bridge/gateway/internal/quota"
-	"github.com/pagewire/pagewire/bridge/gateway/mcpconn"
 	"github.com/pagewire/pagewire/bridge/link"
-	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
 const app = "https://app.example"
 
-// A place is a page and its relay, with the clock and the lock that a home gives it.
+// A place is a page's relay, with frames in place of a page and of cores.
 type place struct {
 	t     *testing.T
-	page  *testkit.Page
 	quota *quota.Quota
-	began time.Time
-
-	mu    sync.Mutex
 	relay *Relay
-	ended error
+	cores map[string]*Core
+	now   bridge.Time
+	told  []string // who was told what
 }
 
-func openPlace(t *testing.T, state map[string]string) *place {
-	t.Helper()
-	p := &place{t: t, page: testkit.NewPage(t, state), began: time.Now()}
-	p.quota = quota.New(1<<30, 100_000)
-	p.relay = New(0, "user", app, &Options{Build: "1", Offered: p.quota, Send: p.send})
-	out := make(chan []byte, 1000)
-	p.page.Connect(func(frame []byte) {
-		f := link.Parse(frame, link.Limits{})
-		p.do(out, func() {
-			if err := p.relay.Receive(p.now(), f); err != nil {
-				p.ended = err
-			}
-		})
-	}, map[string]any{"tab": "tab-tab-1", "title": "Doc", "url": app + "/"})
-	stop := make(chan struct{})
-	ticks := time.NewTicker(5 * time.Millisecond)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for {
-			select {
-			case frame := <-out:
-				p.page.Hear(frame)
-			case <-ticks.C:
-				p.do(out, func() {})
-			case <-stop:
-				return
-			}
-		}
-	}()
-	t.Cleanup(func() { close(stop); <-done; ticks.Stop() })
+func openPlace(t *testing.T) *place {
+	p := &place{t: t, quota: quota.New(1<<30, 100_000), cores: map[string]*Core{}}
+	p.relay = New(0, "user", app, &Options{Build: "1", Offered: p.quota, Send: func(to *Core, frame []byte) {
+		p.told = append(p.told, to.Owner.(string)+" > "+string(frame))
+	}})
 	return p
 }
 
-func (p *place) now() bridge.Time { return bridge.Time(time.Since(p.began).Milliseconds()) }
-
-func (p *place) do(out chan []byte, f func()) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	f()
-	for frame := p.relay.Take(p.now()); frame != nil; frame = p.relay.Take(p.now()) {
-		out <- slices.Clone(frame)
+// do does a step: "WHO < FRAME" is said by the page or a core, "join WHO" begins a core with tools, "join-reading WHO"
+// one without, and "leave WHO" ends one.
+func (p *place) do(step string) (err error) {
+	who, frame, says := strings.Cut(step, " < ")
+	verb, name, _ := strings.Cut(step, " ")
+	switch {
+	case says && who == "page":
+		err = p.relay.Receive(p.now, link.Parse([]byte(frame), link.Limits{}))
+	case says:
+		err = p.cores[who].Receive([]byte(frame))
+	case verb == "leave":
+		p.cores[name].Leave()
+	default:
+		p.cores[name] = p.relay.Join(name, verb == "join")
 	}
-}
-
-// send hands frames to the gateway that the core is, on a goroutine of that gateway's.
-func (p *place) send(to *Core, frame []byte) {
-	to.Owner.(chan []byte) <- slices.Clone(frame)
-}
-
-// A home is a gateway that is one of the page's cores.
-type home struct {
-	*gateway.Gateway
-	core *Core
-}
-
-func (p *place) join(acts bool) *home {
-	p.t.Helper()
-	h := &home{Gateway: gateway.New(gateway.Options{})}
-	in := make(chan []byte, 1000)
-	page, err := h.Attach(gateway.PageInfo{Tab: "a", Origin: app, URL: app + "/", Transport: "test"},
-		func(frame []byte) {
-			p.mu.Lock()
-			defer p.mu.Unlock()
-			if frame != nil && h.core != nil {
-				if err := h.core.Receive(frame); err != nil {
-					p.t.Errorf("the relay refuses %s: %v", frame, err)
-				}
-			}
-		})
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	var pump sync.WaitGroup
-	pump.Go(func() {
-		for frame := range in {
-			_ = page.Receive(frame) // tests say what must not be refused
+	p.now += 1000 // the page has its answer by then
+	for f := p.relay.Take(p.now); f != nil; f = p.relay.Take(p.now) {
+		if string(f) != "[]" {
+			p.told = append(p.told, "page > "+string(f))
 		}
-	})
-	p.mu.Lock()
-	h.core = p.relay.Join(in, acts)
-	p.mu.Unlock()
-	p.t.Cleanup(func() {
-		p.mu.Lock()
-		h.core.Leave()
-		p.mu.Unlock()
-		close(in)
-		pump.Wait()
-		h.Close()
-	})
-	return h
-}
-
-func (p *place) agent(h *home) *testkit.Agent {
-	p.t.Helper()
-	port, err := h.Connect("test")
-	if err != nil {
-		p.t.Fatal(err)
 	}
-	a := testkit.Connect(p.t, mcpconn.Transport(port), testkit.Legacy)
-	testkit.Eventually(p.t, "the page is there", func() bool { return len(a.URIs()) > 0 })
-	return a
+	return err
 }
 
-// watched waits until the relay has so many URIs that are watched at the page.
-func (p *place) watched(n int) {
+// play does the steps of a script. The lines "WHO > FRAME" behind a step are all that it leads to.
+func (p *place) play(script string) {
 	p.t.Helper()
-	testkit.Eventually(p.t, "what is watched", func() bool {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		return p.relay.Watched() == n
-	})
-}
-
-// One page, two cores: each reads and is told, a URI is watched at the page once, and what is left ends.
-func TestTwoCoresOfOnePage(t *testing.T) {
-	p := openPlace(t, map[string]string{app + "/doc": "one", app + "/other": "x"})
-	h1, h2 := p.join(true), p.join(true)
-	a1, a2 := p.agent(h1), p.agent(h2)
-	for _, a := range []*testkit.Agent{a1, a2} {
-		if got := a.Text(app + "/doc"); got != "one" {
-			t.Errorf("read %q", got)
+	lines := strings.Split(strings.TrimSpace(strings.NewReplacer("APP", app, "\t", "", "\n\n", "\n").Replace(script)), "\n")
+	for len(lines) > 0 {
+		step := lines[0]
+		lines = lines[1:]
+		var want []string
+		for len(lines) > 0 && strings.Contains(lines[0], " > ") {
+			want = append(want, lines[0])
+			lines = lines[1:]
 		}
-		a.Watch(app + "/doc")
-	}
-	p.watched(1)
-	if n := p.page.Asked(); n != 1 {
-		t.Errorf("the page was told %d times what is watched", n)
-	}
-	p.page.Set(app+"/other", "y") // nobody watches it
-	p.page.Set(app+"/doc", "two")
-	a1.Told(app + "/doc")
-	a2.Told(app + "/doc")
-	p.mu.Lock()
-	h1.core.Leave()
-	p.mu.Unlock()
-	p.page.Set(app+"/doc", "three")
-	a2.Told(app + "/doc")
-	p.page.Offer(app+"/new", "n")
-	testkit.Eventually(t, "the list has grown", func() bool { return len(a2.URIs()) == 3 })
-	p.page.Withdraw(app + "/new")
-	testkit.Eventually(t, "the list has shrunk", func() bool { return len(a2.URIs()) == 2 })
-	p.mu.Lock()
-	h2.core.Leave()
-	p.mu.Unlock()
-	p.watched(0)
-	testkit.Eventually(t, "the page is left alone", func() bool {
-		return !p.page.Watches(app+"/doc") && p.page.Running() == 0
-	})
-}
-
-// A change of a template, or of a resource with parameters, is told to each core that watches or reads a URI of it.
-func TestTouchOfATemplate(t *testing.T) {
-	p := openPlace(t, map[string]string{app + "/doc": "one"})
-	p.page.Describe(app+"/search", map[string]any{"uriSchema": map[string]any{"type": "object",
-		"properties": map[string]any{"q": map[string]any{"type": "string"}}}})
-	for _, uri := range []string{app + "/item/{id}", app + "/search"} {
-		p.page.Add(uri, func(_ context.Context, uri string) (string, error) { return "text of " + uri, nil })
-	}
-	h1, h2 := p.join(true), p.join(true)
-	one, other := p.agent(h1), p.agent(h2)
-	testkit.Eventually(t, "all is there", func() bool {
-		return one.Offers(app+"/search") && other.Offers(app+"/search")
-	})
-	one.Watch(app+"/item/7", app+"/search?q=x")
-	other.Watch(app + "/item/8")
-	p.watched(3)
-	p.page.Touch(app + "/item/{id}")
-	one.Told(app + "/item/7")
-	other.Told(app + "/item/8")
-	p.page.Post(`[["touch","` + app + `/search",9]]`)
-	one.Told(app + "/search?q=x")
-	one.Silent()
-	other.Silent()
-}
-
-// Who may only read is told of no tool, and runs none.
-func TestCoreThatMayNotAct(t *testing.T) {
-	p := openPlace(t, map[string]string{app + "/doc": "one"})
-	p.page.SetTool("pay", testkit.Tool{})
-	acting, reading := p.join(true), p.join(false)
-	a, r := p.agent(acting), p.agent(reading)
-	testkit.Eventually(t, "one has the tool", func() bool { return slices.Contains(a.ToolNames(), "pay") })
-	res, err := a.CallTool(t.Context(), &mcp.CallToolParams{Name: "pay", Arguments: map[string]any{}})
-	if err != nil || res.IsError {
-		t.Errorf("a tool: %v, %v", res, err)
-	}
-	if slices.Contains(r.ToolNames(), "pay") {
-		t.Error("who may only read has a tool")
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if err := reading.core.Receive([]byte(`[["callTool",77,"pay","{}",""]]`)); err == nil {
-		t.Error("who may only read has called a tool")
+		p.told = nil
+		if err := p.do(step); err != nil {
+			p.t.Fatalf("%s: %v", step, err)
+		}
+		if !slices.Equal(p.told, want) {
+			p.t.Fatalf("%s\nleads to\n%s\nand not to\n%s", step, strings.Join(p.told, "\n"), strings.Join(want, "\n"))
+		}
 	}
 }
 
-func TestToolThatIsStale(t *testing.T) {
-	p := openPlace(t, map[string]string{app + "/doc": "one"})
-	p.page.SetTool("pay", testkit.Tool{Members: map[string]any{
-		"_meta": map[string]any{"pagewire/freshState": map[string]any{"uris": []string{app + "/doc"}}}}})
-	a := p.agent(p.join(true))
-	read, err := a.CallTool(t.Context(), &mcp.CallToolParams{Name: "read_page_resource",
-		Arguments: map[string]any{"uri": app + "/doc"}})
-	if err != nil || read.IsError {
-		t.Fatalf("%v, %v", read, err)
-	}
-	p.page.Edit(app+"/doc", "two")
-	res, err := a.CallTool(t.Context(), &mcp.CallToolParams{Name: "pay", Arguments: map[string]any{}})
-	if err != nil || !res.IsError || !strings.Contains(res.Content[0].(*mcp.TextContent).Text, "was not run") {
-		text, _ := json.Marshal(res)
-		t.Errorf("a call with old state: %s, %v", text, err)
+// begins is a page that has a resource and a tool.
+const begins = `
+	page < [["hello",1,"0",{"epoch":"e","tab":"tab-tab-1"}]]
+	page > [["hello",1,"1",{}]]
+	page < [["register","{\"uri\":\"APP/doc\"}"],["setTools","[{\"name\":\"pay\"}]"]]
+`
+
+const about = `{"epoch":"e","tab":"tab-tab-1","frame":"","title":"","url":"","focused":0,"dial":0,"origin":"APP"}`
+
+// joins are a core that may act, and one that may not: it is told of no tool.
+const joins = begins + `
+	join a
+	a > [["hello",1,"1",` + about + `]]
+	a > [["register","{\"uri\":\"APP/doc\"}"],["setTools","[{\"name\":\"pay\"}]"]]
+	join-reading b
+	b > [["hello",1,"1",` + about + `]]
+	b > [["register","{\"uri\":\"APP/doc\"}"]]
+`
+
+func TestRelay(t *testing.T) {
+	for name, script := range map[string]string{
+		"what the page offers": `
+			page < [["register","{\"uri\":\"APP/new\"}"],["setTools","[]"],["unregister","APP/none"]]
+			a > [["register","{\"uri\":\"APP/new\"}"],["setTools","[]"]]
+			b > [["register","{\"uri\":\"APP/new\"}"]]
+			page < [["unregister","APP/doc"]]
+			a > [["unregister","APP/doc"]]
+			b > [["unregister","APP/doc"]]
+			join-reading c
+			c > [["hello",1,"1",` + about + `]]
+			c > [["register","{\"uri\":\"APP/new\"}"]]`,
+		// A URI is watched at the page once, and is no more when the last core has left.
+		"what is watched": `
+			a < [["watched","APP/doc",true]]
+			page > [["watched","APP/doc",true]]
+			a < [["watched","APP/doc",true]]
+			page < [["touch","APP/doc",1],["touch","APP/other",1]]
+			a > [["touch","APP/doc",1]]
+			b < [["watched","APP/doc",true]]
+			b > [["touch","APP/doc",1]]
+			page < [["touch","APP/doc",2]]
+			a > [["touch","APP/doc",2]]
+			b > [["touch","APP/doc",2]]
+			a < [["watched","APP/doc",false]]
+			page < [["touch","APP/doc",3]]
+			b > [["touch","APP/doc",3]]
+			leave b
+			page > [["watched","APP/doc",false]]`,
+		// A touch of a template, or of a resource with parameters, goes to each core that watches or reads a URI of it.
+		"a template": `
+			page < [["register","{\"uri\":\"APP/search\",\"uriSchema\":{}}"]]
+			a > [["register","{\"uri\":\"APP/search\",\"uriSchema\":{}}"]]
+			b > [["register","{\"uri\":\"APP/search\",\"uriSchema\":{}}"]]
+			a < [["watched","APP/item/7",true],["watched","APP/search?q=x",true]]
+			page > [["watched","APP/item/7",true],["watched","APP/search?q=x",true]]
+			b < [["read",1,"APP/item/{id}","APP/item/8",""]]
+			page > [["read",1,"APP/item/{id}","APP/item/8",""]]
+			page < [["touch","APP/item/{id}",1]]
+			a > [["touch","APP/item/{id}",1]]
+			b > [["touch","APP/item/{id}",1]]
+			page < [["touch","APP/search",9]]
+			a > [["touch","APP/search",9]]
+			page < [["touch","APP/searching",9]]`,
+		// Calls have the numbers of their cores, and what a core leaves ends.
+		"calls": `
+			a < [["read",7,"APP/doc","APP/doc",""]]
+			page > [["read",1,"APP/doc","APP/doc",""]]
+			b < [["read",7,"APP/doc","APP/doc",""]]
+			page > [["read",2,"APP/doc","APP/doc",""]]
+			page < =2 1 [{"text":"of b"}]
+			b > =7 1 [{"text":"of b"}]
+			page < [["complete",1,1,0,"why"]]
+			a > [["complete",7,1,0,"why"]]
+			a < [["callTool",8,"pay","{}","[[\"APP/doc\",1]]"]]
+			page > [["callTool",3,"pay","{}","[[\"APP/doc\",1]]"]]
+			page < [["progress",3,"{\"progress\":1}"]]
+			a > [["progress",8,"{\"progress\":1}"]]
+			page < [["complete",3,3,2,"[\"APP/doc\",\"APP/x\"]"]]
+			a > [["complete",8,3,2,"[\"APP/doc\",\"APP/x\"]"]]
+			a < [["end",7],["end",8],["end",9]]
+			page > [["end",1],["end",3]]
+			leave b
+			page > [["end",2]]`,
+		"what the page says of itself": `
+			page < [["note",{"title":"T","focused":5}]]
+			a > [["note",{"title":"T","focused":5}]]
+			b > [["note",{"title":"T","focused":5}]]
+			page < [["bye",false]]
+			a > [["bye",false]]
+			b > [["bye",false]]
+			join-reading c
+			c > [["hello",1,"1",{"epoch":"e","tab":"tab-tab-1","frame":"","title":"T","url":"","focused":5,"dial":0,"origin":"APP"}]]
+			c > [["register","{\"uri\":\"APP/doc\"}"],["bye",false]]`,
+		"a report": `
+			b < [["report","why"]]
+			page > [["report","why"]]`,
+	} {
+		t.Run(name, func(t *testing.T) { openPlace(t).play(joins + strings.TrimLeft(script, "\n")) })
 	}
 }
 
 // What a page offers is bounded and counted, and gone with it.
 func TestWhatIsKept(t *testing.T) {
-	p := openPlace(t, map[string]string{app + "/doc": "one"})
+	p := openPlace(t)
+	p.play(begins)
 	before := p.quota.Held()
-	if before == 0 {
-		t.Fatal("nothing is counted")
+	large := strings.Repeat("x", 90_000)
+	p.play(`
+	page < [["register","{\"uri\":\"APP/large\",\"name\":\"` + large + `\"}"]]
+	page < [["register","{\"uri\":\"APP/large\",\"name\":\"` + large + `\"}"]]`) // in its own place
+	for uri, why := range map[string]string{app + "/more": "of this user together offer too much; the limit is 100000 bytes",
+		"https://elsewhere.example/x": "not at the page's origin"} {
+		p.told = nil
+		if err := p.do(`page < [["register","{\"uri\":\"` + uri + `\",\"name\":\"` + large + `\"}"]]`); err != nil {
+			t.Fatal(err)
+		}
+		if len(p.told) != 1 || !strings.HasPrefix(p.told[0], `page > [["report"`) || !strings.Contains(p.told[0], why) {
+			t.Errorf("of %s the page is told %q", uri, p.told)
+		}
 	}
-	p.page.Describe(app+"/large", map[string]any{"description": strings.Repeat("x", 90_000)})
-	p.page.Offer(app+"/large", "l")
-	p.page.Offer(app+"/large", "l") // in its own place
-	p.page.Describe(app+"/more", map[string]any{"description": strings.Repeat("x", 90_000)})
-	p.page.Offer(app+"/more", "m")
-	p.page.Offer("https://elsewhere.example/x", "x")
-	testkit.Eventually(t, "the page is told of both refusals", func() bool { return len(p.page.Reports()) == 2 })
-	p.page.Withdraw(app + "/large")
-	testkit.Eventually(t, "it is not counted any more", func() bool { return p.quota.Held() == before })
-	p.mu.Lock()
-	p.relay.Close()
-	p.mu.Unlock()
-	if n := p.quota.Held(); n != 0 {
-		t.Errorf("%d bytes are counted when it is gone", n)
+	if p.play(`page < [["unregister","APP/large"]]`); before == 0 || p.quota.Held() != before {
+		t.Errorf("%d bytes are counted, and %d were before", p.quota.Held(), before)
+	}
+	if p.relay.Close(); p.quota.Held() != 0 {
+		t.Errorf("%d bytes are counted when it is gone", p.quota.Held())
 	}
 }
 
-// Frames of cores that are none are refused, and harm nobody.
+// Frames of cores that are none are refused, and so are calls of tools by a core that may not act.
 func TestFramesThatAreNone(t *testing.T) {
-	p := openPlace(t, map[string]string{app + "/doc": "one"})
-	testkit.Eventually(t, "the page offers", func() bool { return p.quota.Held() > 0 })
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	p := openPlace(t)
+	p.play(joins)
 	for _, frame := range []string{"", "{}", "x", `[["dance"]]`, `[["read"]]`, `[["read",0,"a","b",""]]`,
 		`[["read",4294967296,"a","b",""]]`, `[["callTool",1,"x","{}","{"]]`, `[["callTool",1,"x","{}","[[1,2]]"]]`,
-		`[[["read"]]]`, `=1 2 []`} {
-		c := p.relay.Join(make(chan []byte, 10), true)
-		if err := c.Receive([]byte(frame)); err == nil {
+		`[[["read"]]]`, `=1 2 []`, `[["end",9],["watched","x",false],["hello",1,"0",{}],[]]`} {
+		if err := p.do("a < " + frame); err == nil {
 			t.Errorf("%q is taken", frame)
 		}
-		c.Leave()
 	}
-	c := p.relay.Join(make(chan []byte, 10), true)
-	if err := c.Receive([]byte(`[["refused","why"]]`)); err == nil || err.Error() != "why" {
+	if err := p.do(`b < [["callTool",77,"pay","{}",""]]`); err == nil {
+		t.Error("a core that may only read has called a tool")
+	}
+	if err := p.do(`a < [["refused","why"]]`); err == nil || err.Error() != "why" {
 		t.Errorf("a core that refuses the page: %v", err)
-	}
-	if err := c.Receive([]byte(`[["end",9],["watched","x",false],["hello",1,"0",{}],[]]`)); err == nil {
-		t.Error("an empty call is taken")
 	}
 }
 

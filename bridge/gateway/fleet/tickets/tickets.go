@@ -80,7 +80,7 @@ const Skew = 30 * time.Second
 type Refusal struct {
 	// Reason is one of few words, for counting.
 	Reason string
-	// Sentence says it to whoever has issued the token, and nothing of its contents.
+	// Sentence says it to the token's issuer, and nothing of the token's contents.
 	Sentence string
 }
 
@@ -167,9 +167,9 @@ func (v *Verifier) AgentIssuers() (list []string) {
 
 // A Claim is what a token says, when it has been verified.
 type Claim struct {
-	// User is the fleet's name for who it is: UserOf(Tenant, Subject).
+	// User is the fleet's name for the user: UserOf(Tenant, Subject).
 	User, Tenant, Subject string
-	// Issuer is who says so.
+	// Issuer has signed the token.
 	Issuer string
 	// Origin is that of a page, of a ticket.
 	Origin string

@@ -75,9 +75,9 @@ func TestPageOfAScriptTag(t *testing.T) {
 	p.waitFor(0)
 }
 
-// A page cannot know who answers on the port that it was told: whoever has that is told what a gateway is, the page's
-// title, address and contents, if the page is of this machine or its site was allowed to reach it. That is so,
-// SECURITY.md says it, and the page's console, once. What the squatter is not told is anybody's secret.
+// A page cannot know which program answers on the port that it was told. That program learns what a gateway learns: the
+// page's title, address and contents, if the page is of this machine or its site was allowed to reach it. SECURITY.md
+// says so, and the page's console, once. The program learns no secret.
 func TestWhatASquatterLearns(t *testing.T) {
 	t.Parallel()
 	heard := make(chan string, 100)
@@ -135,29 +135,6 @@ func TestConfigureConnects(t *testing.T) {
 	}
 }
 
-func TestReload(t *testing.T) {
-	t.Parallel()
-	p := openPlace(t, Options{})
-	s := serve(t, &site{tag: `data-gateway="` + p.url() + `"`})
-	doc := s.URL + "/doc"
-	a := p.agent()
-	b := open(t, launch(t), s.URL)
-	first := p.waitFor(1)[0]
-	a.Watch(doc)
-	for range 3 {
-		b.do(chromedp.Reload())
-		a.updated(doc)
-		if again := p.waitFor(1)[0]; again.Number != 1 || again.Tab != first.Tab {
-			t.Fatalf("after a reload the tab is %+v, and was %+v", again, first)
-		}
-	}
-	run[any](b, "set('later')")
-	a.updated(doc)
-	if got := a.Text(doc); got != "later" {
-		t.Errorf("read %q", got)
-	}
-}
-
 func TestTwoTabs(t *testing.T) {
 	t.Parallel()
 	p := openPlace(t, Options{})
@@ -190,7 +167,7 @@ func TestTwoTabs(t *testing.T) {
 	}
 }
 
-// Who duplicates a tab duplicates its sessionStorage: the second document with a tab's id has another tab.
+// A tab is duplicated with its sessionStorage: the second document with a tab's id has another tab.
 func TestDuplicatedTab(t *testing.T) {
 	t.Parallel()
 	p := openPlace(t, Options{})

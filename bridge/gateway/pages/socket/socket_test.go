@@ -73,7 +73,7 @@ func say(t *testing.T, c *wsconn.Conn, frame string) {
 // offer makes a connection that has said hello a page that has one resource.
 func offer(t *testing.T, c *wsconn.Conn, uri string) {
 	p := testkit.NewPage(t, map[string]string{uri: "raw"})
-	p.Resume(func(frame []byte) { _ = c.Write(t.Context(), frame) }) // who has gone is noticed by who reads
+	p.Resume(func(frame []byte) { _ = c.Write(t.Context(), frame) }) // the reader notices a connection that has gone
 	go func() {
 		for {
 			frame, err := c.Read(t.Context())
@@ -452,7 +452,7 @@ func TestForgedExtension(t *testing.T) {
 	if got := p.agent().URIs(); len(got) > 0 {
 		t.Errorf("an agent is shown %v", got)
 	}
-	p.connectExtension() // and who knows the secret comes in
+	p.connectExtension() // and the extension that knows the secret comes in
 }
 
 // Where the extension is not installed nobody is it.
@@ -470,7 +470,7 @@ func TestNoSecret(t *testing.T) {
 	}
 }
 
-// Nothing large is taken from somebody who has not said who it is.
+// Nothing large is taken before the hello.
 func TestLargeHello(t *testing.T) {
 	t.Parallel()
 	p := openPlace(t, Options{})
@@ -480,7 +480,7 @@ func TestLargeHello(t *testing.T) {
 	}
 }
 
-// A hub that is replaced serves no pages any more: the contexts of its requests end.
+// A daemon that is replaced serves no pages any more: the contexts of its requests end.
 func TestPagesEndWithTheContextOfTheirRequests(t *testing.T) {
 	g := gateway.New(gateway.Options{})
 	defer g.Close()
