@@ -45,7 +45,7 @@ func configCommand() *cobra.Command {
 			if dash := cmd.ArgsLenAtDash(); dash >= 0 {
 				args = args[:dash]
 			}
-			return oneArgument("CLIENT")(cmd, args)
+			return arguments("CLIENT", 1, 1)(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c.cmd, c.serve, c.overHTTP = cmd, args[1:], cmd.Flags().Changed("http")

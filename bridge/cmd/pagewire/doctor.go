@@ -238,14 +238,6 @@ func listening(ctx context.Context, addr string) bool {
 	return true
 }
 
-func checkExtension(context.Context, checkup) finding {
-	home, err := os.UserHomeDir()
-	if err != nil {
-		return warn(err.Error(), "set HOME")
-	}
-	return checkHost(home)
-}
-
 // programs has a finding for each installed client: how a change of a page reaches its model.
 func programs() (all []finding) {
 	p, err := here()

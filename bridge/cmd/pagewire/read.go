@@ -23,7 +23,7 @@ func readCommand() *cobra.Command {
 		Long: "Reads a resource and prints it as its page gave it. Contents that are not text go to a file or a pipe,\n" +
 			"never to a terminal.",
 		Example: "  pagewire read https://shop.example/state/cart",
-		Args:    oneArgument("URI"),
+		Args:    arguments("URI", 1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if asJSON && output != "" {
 				return usageError{cmd, errors.New("--json and --output: choose one")}

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os/signal"
 	"strings"
 	"syscall"
@@ -50,7 +51,7 @@ func watchCommand() *cobra.Command {
 			if o.all {
 				return nil
 			}
-			return atLeastOne("URI")(cmd, args)
+			return arguments("URI", 1, math.MaxInt)(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.check(cmd); err != nil {
