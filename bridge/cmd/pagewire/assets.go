@@ -57,7 +57,7 @@ func assetsCommand() *cobra.Command {
 			return writeAssets(cmd, args[0], force)
 		},
 	}
-	write.Flags().BoolVar(&force, "force", false, "overwrite files that are there")
+	write.Flags().BoolVar(&force, "force", false, "overwrite existing files")
 	cmd.AddCommand(list, write)
 	return cmd
 }
