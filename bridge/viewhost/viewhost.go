@@ -19,7 +19,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/pagewire/pagewire/bridge/home"
+	"github.com/pagewire/pagewire/bridge/driver"
 	"github.com/pagewire/pagewire/bridge/view"
 )
 
@@ -35,7 +35,7 @@ const backlog = 64
 
 // A Host serves the Views of one client's server. Create it with New.
 type Host struct {
-	mu      *home.Home // held around every call of rules, and so in every call by it
+	mu      *driver.Driver // held around every call of rules, and so in every call by it
 	rules   *view.Host
 	session *mcp.ClientSession
 	views   map[view.ID]*View
@@ -60,7 +60,7 @@ func New(client *mcp.Client, o Options) *Host {
 	h := &Host{views: map[view.ID]*View{}, running: map[string]context.CancelFunc{}, listens: map[string][]string{}}
 	h.rules = view.New(o, viewHome{h})
 	h.rules.Lost(0) // there is no connection yet
-	h.mu = home.New(h.rules, nil)
+	h.mu = driver.New(h.rules, nil)
 	client.AddSendingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
 		return func(ctx context.Context, method string, r mcp.Request) (mcp.Result, error) {
 			h.widen(method, r)
