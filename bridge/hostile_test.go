@@ -130,19 +130,3 @@ func TestOversizeIDThatIsCut(t *testing.T) {
 		}
 	}
 }
-
-// A size that does not fit 32 bits is listed as it is, also where int has 32 (GOARCH=386, TinyGo).
-func TestLargeSize(t *testing.T) {
-	e, r := newRecorded(t, 1)
-	d, err := DecodeResource([]byte(`{"uri":"https://x.test/a","name":"n","size":5000000000}`))
-	if err == nil {
-		err = e.Register(0, d)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = e.Receive(0, 1, []byte(`{"jsonrpc":"2.0","id":5,"method":"resources/list"}`))
-	if all := strings.Join(r.sent, ""); !strings.Contains(all, `"size":5000000000`) {
-		t.Errorf("sent %s", all)
-	}
-}

@@ -65,7 +65,7 @@ var packages = []row{
 	{"bridge", page, "bridge/wire bridge/coalesce bridge/resource", ""},
 	{"bridge/view", page, "bridge", ""},
 	{"bridge/link", page, "bridge bridge/wire", ""},
-	{"bridge/home", native, "bridge", ""},
+	{"bridge/driver", native, "bridge", ""},
 	// The gateway's leaves, which know of no other.
 	{"bridge/gateway/weborigin", native, "", ""},
 	{"bridge/gateway/mcpconn", native, "", "github.com/modelcontextprotocol/go-sdk"},
@@ -83,7 +83,7 @@ var packages = []row{
 		"bridge/gateway/live/follow", "github.com/modelcontextprotocol/go-sdk"},
 	{"bridge/gateway/browser/...", native, "bridge/gateway/internal/...", chromeDevTools + " golang.org/x/sys"},
 	// Its middle: it knows pages by their link and agents by their messages, and none of the ways in which they come.
-	{"bridge/gateway", native, "bridge bridge/wire bridge/link bridge/home " +
+	{"bridge/gateway", native, "bridge bridge/wire bridge/link bridge/driver " +
 		"bridge/gateway/weborigin bridge/gateway/mcpconn bridge/gateway/tools/... bridge/gateway/live/... " +
 		"bridge/gateway/internal/taburi",
 		"github.com/modelcontextprotocol/go-sdk golang.org/x/time"},

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/pagewire/pagewire/bridge"
-	"github.com/pagewire/pagewire/bridge/home"
+	"github.com/pagewire/pagewire/bridge/driver"
 	"github.com/pagewire/pagewire/bridge/link"
 )
 
@@ -77,7 +77,7 @@ type Gateway struct {
 	// waiting is what agents have not read yet, in bytes.
 	waiting atomic.Int64
 
-	mu       *home.Home     // guards all below
+	mu       *driver.Driver // guards all below
 	engine   *bridge.Engine // is mu's
 	closed   bool
 	lastPort bridge.PortID
@@ -172,7 +172,7 @@ func New(o Options) *Gateway {
 			Calls:         1000, // they wait here for their page, which is asked 64 at once
 		},
 	}, (*host)(g))
-	g.mu = home.New(g.engine, g.leave)
+	g.mu = driver.New(g.engine, g.leave)
 	if o.Pool != nil {
 		o.Pool.enter(g)
 	}

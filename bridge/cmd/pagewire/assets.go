@@ -52,12 +52,12 @@ func assetsCommand() *cobra.Command {
 		Short:   "Write the files into a directory",
 		Long:    "Writes the files into DIR, which is created if needed, and prints the path of each.",
 		Example: "  pagewire assets write ./public",
-		Args:    oneArgument("DIR"),
+		Args:    arguments("DIR", 1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return writeAssets(cmd, args[0], force)
 		},
 	}
-	write.Flags().BoolVar(&force, "force", false, "overwrite files that are there")
+	write.Flags().BoolVar(&force, "force", false, "overwrite existing files")
 	cmd.AddCommand(list, write)
 	return cmd
 }

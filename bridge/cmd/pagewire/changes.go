@@ -26,13 +26,13 @@ func changesCommand() *cobra.Command {
 	var c changesAsk
 	cmd := &cobra.Command{
 		Use:   "changes",
-		Short: "Say what has changed in open pages since the agent was told last",
-		Long: "Finds the agent that started this process, and prints what has changed in the open pages since that\n" +
-			"agent was last told: URI and revision of each resource, and the contents of those that --inline and\n" +
-			"--uri name. It prints nothing if nothing has changed. What is there at the first call is no change.\n\n" +
-			"With --hook it acts as a hook of that program: it reads the program's input for hooks and prints the\n" +
-			"output that the program takes. It never holds up a prompt: it ends within a second, with status 0\n" +
-			"whatever happens, and prints nothing where no pagewire serve runs.",
+		Short: "Print the changes in open pages that the agent has not seen",
+		Long: "Finds the agent that started this process, and prints the changes in the open pages since its last\n" +
+			"call: URI and revision of each resource, and the contents of those that --inline and --uri name. It\n" +
+			"prints nothing if nothing has changed. Resources that exist at the first call are no change.\n\n" +
+			"With --hook it acts as a hook of that program: it reads the program's input for hooks and prints output\n" +
+			"in the program's format. It never holds up a prompt: it ends within a second, always with status 0, and\n" +
+			"prints nothing if no pagewire serve runs.",
 		Example: "  pagewire changes",
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -61,11 +61,11 @@ func changesCommand() *cobra.Command {
 	f := cmd.Flags()
 	f.SortFlags = false
 	f.StringVar(&c.program, "hook", "", "be a hook of this `program`: "+strings.Join(gateway.HookPrograms, ", "))
-	f.StringArrayVar(&c.Inline, "inline", nil, "tell contents of pages of this `origin` too (https://*.example.com "+
+	f.StringArrayVar(&c.Inline, "inline", nil, "include contents of pages of this `origin` (https://*.example.com "+
 		"for all subdomains); may be repeated")
-	f.StringArrayVar(&c.URIs, "uri", nil, "tell contents of this `URI` too; may be repeated")
-	f.BoolVar(&c.Forget, "forget", false, "forget what the agent has seen, and say nothing: a hook of a conversation "+
-		"that was cleared or compacted")
+	f.StringArrayVar(&c.URIs, "uri", nil, "include contents of this `URI`; may be repeated")
+	f.BoolVar(&c.Forget, "forget", false, "forget what the agent has seen, and print nothing: for a hook of a "+
+		"conversation that was cleared or compacted")
 	c.hub.add(cmd)
 	return cmd
 }

@@ -64,13 +64,3 @@ func resourceError(uri string, err error) error {
 	}
 	return err
 }
-
-// atLeastOne is oneArgument for commands that take several.
-func atLeastOne(name string) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if len(args) == 0 {
-			return usageError{cmd, errors.New(name + " is missing")}
-		}
-		return nil
-	}
-}

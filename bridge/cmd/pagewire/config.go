@@ -45,7 +45,7 @@ func configCommand() *cobra.Command {
 			if dash := cmd.ArgsLenAtDash(); dash >= 0 {
 				args = args[:dash]
 			}
-			return oneArgument("CLIENT")(cmd, args)
+			return arguments("CLIENT", 1, 1)(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c.cmd, c.serve, c.overHTTP = cmd, args[1:], cmd.Flags().Changed("http")
@@ -57,14 +57,14 @@ func configCommand() *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.BoolVar(&c.write, "write", false, "put the entry into the client's file, and print the path")
-	flags.BoolVar(&c.live, "live", false, "write the entry, and what tells the model of changes; print the paths")
-	flags.StringArrayVar(&c.inline, "inline", nil, "with --live: also tell contents of this `origin`; may be repeated")
+	flags.BoolVar(&c.live, "live", false, "write the entry and the hooks or the plugin, and print the paths")
+	flags.StringArrayVar(&c.inline, "inline", nil, "with --live: include contents of this `origin`; may be repeated")
 	flags.BoolVar(&c.remove, "remove", false, "take back what --live wrote, or else the entry")
-	flags.BoolVar(&c.force, "force", false, "replace or remove an entry of the same name that is different")
+	flags.BoolVar(&c.force, "force", false, "replace or remove a different entry of the same name")
 	flags.StringVar(&c.http, "http", "",
 		"the client connects over HTTP to a pagewire serve that runs, with the token (default `address` "+serve.DefaultHub+")")
 	flags.StringVar(&c.tokenFile, "token-file", "",
-		"`file` of the token that it is sent (default in the user's configuration directory)")
+		"`file` of the token that the client sends (default in the user's configuration directory)")
 	flags.Lookup("http").NoOptDefVal = serve.DefaultHub
 	return cmd
 }

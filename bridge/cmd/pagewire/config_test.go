@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -218,56 +219,33 @@ func TestTOMLStringsOfWindows(t *testing.T) {
 }
 
 func TestConfigKnowsWhereClientsLook(t *testing.T) {
-	for goos, want := range map[string]map[string]string{
-		"linux": {
-			"claude-desktop": "/h/.config/Claude/claude_desktop_config.json", "claude-code": "/h/.claude.json",
-			"cursor": "/h/.cursor/mcp.json",
-			"vscode": "/h/.config/Code/User/mcp.json", "codex": "/h/.codex/config.toml",
-			"windsurf": "/h/.codeium/windsurf/mcp_config.json",
-			"zed":      "/h/.config/zed/settings.json", "gemini-cli": "/h/.gemini/settings.json",
-			"copilot": "/h/.copilot/mcp-config.json", "opencode": "/h/.config/opencode/opencode.json",
-		},
-		"darwin": {
+	everywhere := map[string]string{"claude-code": "/h/.claude.json", "cursor": "/h/.cursor/mcp.json",
+		"codex": "/h/.codex/config.toml", "windsurf": "/h/.codeium/windsurf/mcp_config.json",
+		"gemini-cli": "/h/.gemini/settings.json", "copilot": "/h/.copilot/mcp-config.json",
+		"opencode": "/h/.config/opencode/opencode.json", "zed": "/h/.config/zed/settings.json"}
+	for _, c := range []struct {
+		goos string
+		env  map[string]string
+		want map[string]string // where it differs
+	}{
+		{"linux", nil, map[string]string{"claude-desktop": "/h/.config/Claude/claude_desktop_config.json",
+			"vscode": "/h/.config/Code/User/mcp.json"}},
+		{"darwin", nil, map[string]string{
 			"claude-desktop": "/h/Library/Application Support/Claude/claude_desktop_config.json",
-			"claude-code":    "/h/.claude.json", "cursor": "/h/.cursor/mcp.json",
-			"vscode": "/h/Library/Application Support/Code/User/mcp.json", "codex": "/h/.codex/config.toml",
-			"windsurf": "/h/.codeium/windsurf/mcp_config.json",
-			"zed":      "/h/.config/zed/settings.json", "gemini-cli": "/h/.gemini/settings.json",
-			"copilot": "/h/.copilot/mcp-config.json", "opencode": "/h/.config/opencode/opencode.json",
-		},
-		"windows": {
-			"claude-desktop": "/roaming/Claude/claude_desktop_config.json", "claude-code": "/h/.claude.json",
-			"cursor": "/h/.cursor/mcp.json",
-			"vscode": "/roaming/Code/User/mcp.json", "codex": "/h/.codex/config.toml",
-			"windsurf": "/h/.codeium/windsurf/mcp_config.json",
-			"zed":      "/roaming/Zed/settings.json", "gemini-cli": "/h/.gemini/settings.json",
-			"copilot": "/h/.copilot/mcp-config.json", "opencode": "/h/.config/opencode/opencode.json",
-		},
+			"vscode":         "/h/Library/Application Support/Code/User/mcp.json"}},
+		{"windows", map[string]string{"APPDATA": "/roaming"}, map[string]string{
+			"claude-desktop": "/roaming/Claude/claude_desktop_config.json", "vscode": "/roaming/Code/User/mcp.json",
+			"zed": "/roaming/Zed/settings.json"}},
+		{"linux", map[string]string{"CODEX_HOME": "/c", "CLAUDE_CONFIG_DIR": "/d", "XDG_CONFIG_HOME": "/x",
+			"COPILOT_HOME": "/p"}, map[string]string{"codex": "/c/config.toml", "claude-code": "/d/.claude.json",
+			"zed": "/x/zed/settings.json", "opencode": "/x/opencode/opencode.json", "copilot": "/p/mcp-config.json",
+			"claude-desktop": "/x/Claude/claude_desktop_config.json", "vscode": "/x/Code/User/mcp.json"}},
 	} {
-		env := map[string]string{"windows": "/roaming"}
-		p := places{goos, "/h", func(name string) string {
-			if name == "APPDATA" {
-				return env[goos]
-			}
-			return ""
-		}}
-		for _, c := range clients {
-			if got := filepath.ToSlash(c.file(p)); got != want[c.name] {
-				t.Errorf("%s on %s: %s, want %s", c.name, goos, got, want[c.name])
-			}
-		}
-		if len(clients) != len(want) {
-			t.Errorf("%d clients, %d paths", len(clients), len(want))
-		}
-	}
-	p := places{"linux", "/h", func(name string) string {
-		return map[string]string{"CODEX_HOME": "/c", "CLAUDE_CONFIG_DIR": "/d", "XDG_CONFIG_HOME": "/x"}[name]
-	}}
-	for name, want := range map[string]string{"codex": "/c/config.toml", "claude-code": "/d/.claude.json",
-		"zed": "/x/zed/settings.json"} {
-		for _, c := range clients {
-			if got := filepath.ToSlash(c.file(p)); c.name == name && got != want {
-				t.Errorf("%s: %s, want %s", name, got, want)
+		p := places{c.goos, "/h", func(name string) string { return c.env[name] }}
+		for _, client := range clients {
+			want := cmp.Or(c.want[client.name], everywhere[client.name])
+			if got := filepath.ToSlash(client.file(p)); got != want {
+				t.Errorf("%s on %s with %v: %s, want %s", client.name, c.goos, c.env, got, want)
 			}
 		}
 	}

@@ -66,10 +66,10 @@ func doctorCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Look for what keeps pages and agents apart",
-		Long: "Checks what pagewire serve needs on this machine, and says what to do about what is missing. It also says\n" +
-			"how each installed agent program learns of changes. Each line is ok, warn (another way will do) or fail.\n" +
-			"The status is 1 if a line is fail.",
+		Short: "Check the connection between pages and agents",
+		Long: "Checks the requirements of pagewire serve on this machine, and says how to fix each problem. It also says\n" +
+			"how each installed agent program learns of changes. Each line is ok, warn (there is another way) or fail.\n" +
+			"The exit status is 1 if a line is fail.",
 		Example: "  pagewire doctor",
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -236,14 +236,6 @@ func listening(ctx context.Context, addr string) bool {
 	}
 	c.Close()
 	return true
-}
-
-func checkExtension(context.Context, checkup) finding {
-	home, err := os.UserHomeDir()
-	if err != nil {
-		return warn(err.Error(), "set HOME")
-	}
-	return checkHost(home)
 }
 
 // programs has a finding for each installed client: how a change of a page reaches its model.

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,7 +11,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -204,11 +204,11 @@ func usedPlaces(p places, dir string) ([]hostPlace, error) {
 }
 
 func forHosts(dir string, do func(hostPlace) error) error {
-	home, err := os.UserHomeDir()
+	p, err := here()
 	if err != nil {
 		return err
 	}
-	all, err := usedPlaces(places{runtime.GOOS, home, os.Getenv}, dir)
+	all, err := usedPlaces(p, dir)
 	if err != nil {
 		return err
 	}
@@ -272,9 +272,13 @@ func remove(cmd *cobra.Command, path string) error {
 	return err
 }
 
-// checkHost checks that a browser can start the native host.
-func checkHost(home string) finding {
-	all, err := usedPlaces(places{runtime.GOOS, home, os.Getenv}, "")
+// checkExtension checks that a browser can start the native host.
+func checkExtension(context.Context, checkup) finding {
+	p, err := here()
+	if err != nil {
+		return warn(err.Error(), "set HOME")
+	}
+	all, err := usedPlaces(p, "")
 	if err != nil {
 		return ok("no browser here has a profile: the extension is not in use")
 	}

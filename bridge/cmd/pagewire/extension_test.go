@@ -76,7 +76,7 @@ func TestExtensionInstallIsForTheBrowsersThatAreThere(t *testing.T) {
 	if err := os.WriteFile(want[0], []byte(`{"path": "/elsewhere"}`), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if f := checkHost(dir); f.Status != "fail" {
+	if f := checkExtension(t.Context(), checkup{}); f.Status != "fail" {
 		t.Errorf("a file that is not ours: %+v", f)
 	}
 	if status, _, errs := run("extension", "install"); status != exitFailed ||
@@ -86,7 +86,7 @@ func TestExtensionInstallIsForTheBrowsersThatAreThere(t *testing.T) {
 	if status, _, errs := run("extension", "install", "--force"); status != exitDone {
 		t.Errorf("--force: status %d, %q", status, errs)
 	}
-	if f := checkHost(dir); f.Status != "ok" || !strings.Contains(f.Says, `"Chromium" "Brave"`) {
+	if f := checkExtension(t.Context(), checkup{}); f.Status != "ok" || !strings.Contains(f.Says, `"Chromium" "Brave"`) {
 		t.Errorf("installed: %+v", f)
 	}
 	if status, out, _ := run("extension", "uninstall"); status != exitDone ||
@@ -96,7 +96,7 @@ func TestExtensionInstallIsForTheBrowsersThatAreThere(t *testing.T) {
 	if status, out, _ := run("extension", "uninstall"); status != exitDone || out != "" {
 		t.Errorf("uninstall again: status %d, %q", status, out)
 	}
-	if f := checkHost(dir); f.Status != "warn" {
+	if f := checkExtension(t.Context(), checkup{}); f.Status != "warn" {
 		t.Errorf("not installed: %+v", f)
 	}
 }
@@ -123,7 +123,7 @@ func TestExtensionInstallForFirefox(t *testing.T) {
 		if err != nil || m.AllowedOrigins != nil || !slices.Equal(m.AllowedExtensions, []string{extension.FirefoxID}) {
 			t.Errorf("%s: Firefox is told %s, %v", place, text, err)
 		}
-		if f := checkHost(dir); f.Status != "ok" || !strings.Contains(f.Says, `"Firefox"`) {
+		if f := checkExtension(t.Context(), checkup{}); f.Status != "ok" || !strings.Contains(f.Says, `"Firefox"`) {
 			t.Errorf("installed: %+v", f)
 		}
 		if !startedByBrowser([]string{file, extension.FirefoxID}) || startedByBrowser([]string{file, "other@x"}) {

@@ -105,7 +105,7 @@ func (w *watcher) run() error {
 				w.updates.add(r.Params.URI)
 			},
 			ResourceListChangedHandler: func(context.Context, *mcp.ResourceListChangedRequest) {
-				w.updates.addList()
+				w.updates.add("")
 			},
 		})
 		if err == nil {
@@ -179,7 +179,8 @@ func (w *watcher) follow(session *mcp.ClientSession) error {
 }
 
 // note takes over what a session has reported.
-func (w *watcher) note(times map[string][]time.Time, list bool) {
+func (w *watcher) note(times map[string][]time.Time) {
+	list := len(times[""]) > 0
 	w.unlisted = w.unlisted || list
 	for _, r := range w.resources {
 		if got := times[r.uri]; len(got) > 0 {
@@ -287,36 +288,25 @@ type updates struct {
 	more chan struct{} // has an element if there is something to take
 
 	mu    sync.Mutex
-	times map[string][]time.Time // by URI, of the last rateOver
-	list  bool                   // the list has changed
+	times map[string][]time.Time // by URI, of the last rateOver; "" is the list
 }
 
+// add notes an update of a URI, or with "" of the list.
 func (u *updates) add(uri string) {
 	u.mu.Lock()
 	now := time.Now()
 	u.times[uri] = append(recent(u.times[uri], now), now)
 	u.mu.Unlock()
-	u.wake()
-}
-
-func (u *updates) addList() {
-	u.mu.Lock()
-	u.list = true
-	u.mu.Unlock()
-	u.wake()
-}
-
-func (u *updates) wake() {
 	select {
 	case u.more <- struct{}{}:
 	default:
 	}
 }
 
-func (u *updates) take() (times map[string][]time.Time, list bool) {
+func (u *updates) take() map[string][]time.Time {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	times, list = u.times, u.list
-	u.times, u.list = map[string][]time.Time{}, false
-	return times, list
+	times := u.times
+	u.times = map[string][]time.Time{}
+	return times
 }

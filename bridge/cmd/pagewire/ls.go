@@ -27,7 +27,7 @@ func lsCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:     "ls",
-		Short:   "List the resources of the pages that are open",
+		Short:   "List the resources of open pages",
 		Long:    "Lists the resources and templates that agents see: URI, type, tab and title of each.",
 		Example: "  pagewire ls",
 		Args:    noArguments,

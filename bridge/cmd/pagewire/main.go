@@ -123,26 +123,20 @@ type hintError struct {
 func (e hintError) Error() string { return e.err.Error() }
 func (e hintError) Unwrap() error { return e.err }
 
-// noArguments and oneArgument are cobra.NoArgs and ExactArgs(1) in the words and with the status of this command.
-func noArguments(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return nil
-	}
-	if cmd.HasSubCommands() {
-		return usageError{cmd, fmt.Errorf("unknown command %q", args[0])}
-	}
-	return usageError{cmd, fmt.Errorf("unexpected argument %q", args[0])}
-}
+var noArguments = arguments("", 0, 0)
 
-func oneArgument(name string) cobra.PositionalArgs {
+// arguments is cobra.RangeArgs with the messages and the status of this command.
+func arguments(name string, least, most int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
-		case len(args) == 0:
-			return usageError{cmd, fmt.Errorf("%s is missing", name)}
-		case len(args) > 1:
-			return usageError{cmd, fmt.Errorf("unexpected argument %q", args[1])}
+		case len(args) < least:
+			return usageError{cmd, errors.New(name + " is missing")}
+		case len(args) <= most:
+			return nil
+		case cmd.HasSubCommands():
+			return usageError{cmd, fmt.Errorf("unknown command %q", args[0])}
 		}
-		return nil
+		return usageError{cmd, fmt.Errorf("unexpected argument %q", args[most])}
 	}
 }
 

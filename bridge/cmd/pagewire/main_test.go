@@ -60,6 +60,9 @@ func TestWhatIsNotUnderstoodIsStatus2(t *testing.T) {
 		{"read a --json --output f", "pagewire: --json and --output: choose one\npagewire: see pagewire read --help\n"},
 		{"watch", "pagewire: URI is missing\npagewire: see pagewire watch --help\n"},
 		{"watch a --count -1", "pagewire: --count -1: want a number of changes\npagewire: see pagewire watch --help\n"},
+		{"watch --all --json --lines", "pagewire: --json and --lines: choose one\npagewire: see pagewire watch --help\n"},
+		{"watch a --min-interval -1s", "pagewire: --min-interval -1s: want a time such as 30s\npagewire: see pagewire " +
+			"watch --help\n"},
 		{"changes now", "pagewire: unexpected argument \"now\"\npagewire: see pagewire changes --help\n"},
 		{"changes --inline x", "pagewire: --inline \"x\": want an origin such as https://example.com, or " +
 			"https://*.example.com\npagewire: see pagewire changes --help\n"},

@@ -19,11 +19,11 @@ func readCommand() *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
 		Use:   "read URI",
-		Short: "Print what a resource reads as now",
-		Long: "Reads a resource and prints it as its page gave it. Contents that are not text go to a file or a pipe,\n" +
-			"never to a terminal.",
+		Short: "Print the contents of a resource",
+		Long: "Reads a resource and prints its contents unchanged. Binary contents go to a file or a pipe, never to a\n" +
+			"terminal.",
 		Example: "  pagewire read https://shop.example/state/cart",
-		Args:    oneArgument("URI"),
+		Args:    arguments("URI", 1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if asJSON && output != "" {
 				return usageError{cmd, errors.New("--json and --output: choose one")}
@@ -50,7 +50,7 @@ func readCommand() *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the contents as MCP has them, in one line of JSON")
 	cmd.Flags().StringVar(&output, "output", "", "write to this `file`")
-	cmd.Flags().BoolVar(&force, "force", false, "overwrite a file that is there")
+	cmd.Flags().BoolVar(&force, "force", false, "overwrite an existing file")
 	h.add(cmd)
 	return cmd
 }

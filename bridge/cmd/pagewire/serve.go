@@ -102,13 +102,13 @@ func serveInto(o *serveFlags) *cobra.Command {
 	f.StringArrayVar(&o.Flags.AllowOrigins, "allow-origin", nil, "show this agent pages of this machine and of this "+
 		"`origin` (https://*.example.com for all subdomains), which may connect by themselves, and whose scripts may "+
 		"use /mcp, with the token; may be repeated")
-	f.StringArrayVar(&o.Flags.DenyOrigins, "deny-origin", nil, "never show this agent pages of this `origin`; may be "+
+	f.StringArrayVar(&o.Flags.DenyOrigins, "deny-origin", nil, "hide pages of this `origin` from this agent; may be "+
 		"repeated")
 	f.StringArrayVar(&o.Flags.OnlyOrigins, "only", nil, "show this agent pages of this `origin` alone; may be repeated")
 	f.StringVar(&o.Hub, "hub", serve.DefaultHub, "`address` on this machine where pages find the daemon; processes "+
 		"with different addresses share nothing")
 	f.StringVar(&o.Flags.Reminders, "reminders", string(gateway.RemindersInline),
-		"how `much` the results of tools say about changes since the agent looked: off, names, inline")
+		"`what` results of tools say about changes since the agent looked: off, names, inline")
 	httpFlags(cmd, o)
 	f.StringVar(&o.TokenFile, "token-file", "", "`file` of the token for agents on HTTP (default in the user's "+
 		"configuration directory)")
@@ -134,13 +134,13 @@ func httpFlags(cmd *cobra.Command, o *serveFlags) {
 	f.StringVar(&o.TLSKey, "tls-key", "", "`file` of its key")
 	f.BoolVar(&o.InsecureHTTP, "insecure-http", false, "let --http be reached from other machines without TLS: "+
 		"anybody on the network path can read everything")
-	f.BoolVar(&o.NoToken, "no-token", false, "do not ask your own programs on this machine for the token (Linux "+
-		"only: elsewhere the kernel does not say whose they are)")
+	f.BoolVar(&o.NoToken, "no-token", false, "admit your own programs on this machine without the token (Linux "+
+		"only: elsewhere the kernel does not name their user)")
 	f.IntVar(&o.Shares.Sessions, "max-sessions", agents.DefaultShares.Sessions,
 		"`number` of sessions that one agent on HTTP may have")
 	f.IntVar(&o.Shares.Listens, "max-listens", agents.DefaultShares.Listens, "`number` of listens that it may have")
 	f.IntVar(&o.Shares.Requests, "max-requests", agents.DefaultShares.Requests,
-		"`number` of requests that it may have under way")
+		"`number` of unanswered requests that it may have")
 }
 
 // surviveClosedOutput turns a write to a closed standard output or error into an error instead of the end of the

@@ -528,7 +528,7 @@ func TestDoctorNamesWhatIsNoFile(t *testing.T) {
 		}
 	}
 	over := make(chan []finding, 1)
-	go func() { over <- append(programs(), checkHost(home)) }()
+	go func() { over <- append(programs(), checkExtension(t.Context(), checkup{})) }()
 	says := ""
 	for _, f := range testkit.Receive(t, "the doctor", over) {
 		says += f.Check + ": " + f.Says + "\n"

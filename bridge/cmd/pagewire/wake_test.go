@@ -153,20 +153,6 @@ func TestNameLine(t *testing.T) {
 	}
 }
 
-func TestWatchFlags(t *testing.T) {
-	for args, want := range map[string]string{
-		"watch":                      "URI is missing",
-		"watch --all --json --lines": "--json and --lines: choose one",
-		"watch a --min-interval -1s": "--min-interval -1s: want a time such as 30s",
-		"watch a --min-interval 7":   "invalid argument",
-	} {
-		if status, out, errs := run(strings.Fields(args)...); status != exitUsage || out != "" ||
-			!strings.Contains(errs, want) {
-			t.Errorf("%s: status %d, stdout %q, stderr %q", args, status, out, errs)
-		}
-	}
-}
-
 // What wakes an agent, and its hooks, have one record: each tells of what the other has not.
 func TestWakeAndHooks(t *testing.T) {
 	r := start(t, "", "one")

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os/signal"
 	"strings"
 	"syscall"
@@ -41,16 +42,17 @@ func watchCommand() *cobra.Command {
 		Use:   "watch URI...",
 		Short: "Show changes of resources as they happen",
 		Long: "Subscribes to resources and prints each change: the time, the time since the last change, the new size,\n" +
-			"updates per second, and the difference in the text. It goes on when the daemon is restarted. Ctrl+C ends it.\n\n" +
-			"--changes --all --lines is for programs that wake an agent. Each line names what has changed and was not\n" +
-			"yet told to the agent that started this process. Nothing else is printed. It waits for pagewire serve,\n" +
-			"and ends with the program that started it.",
+			"updates per second, and the difference in the text. It continues when the daemon is restarted. Ctrl+C ends\n" +
+			"it.\n\n" +
+			"--changes --all --lines is for programs that wake an agent. Each line names the changed resources that the\n" +
+			"agent that started this process has not seen. Nothing else is printed. It waits for pagewire serve, and\n" +
+			"ends with the program that started it.",
 		Example: "  pagewire watch https://shop.example/state/cart",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if o.all {
 				return nil
 			}
-			return atLeastOne("URI")(cmd, args)
+			return arguments("URI", 1, math.MaxInt)(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.check(cmd); err != nil {
@@ -69,12 +71,12 @@ func watchCommand() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.BoolVar(&o.json, "json", false, "print one JSON object per line")
-	f.IntVar(&o.count, "count", 0, "end after this `number` of changes")
-	f.BoolVar(&o.changes, "changes", false, "print changes alone, not what there is first, and wait for what is not "+
-		"there yet")
-	f.BoolVar(&o.all, "all", false, "watch all that is listed, also what comes later; 1,000 resources at most")
-	f.BoolVar(&o.lines, "lines", false, "print one short line of URIs for what has changed")
-	f.DurationVar(&o.every, "min-interval", 0, "print what has changed at most once in this `time`, "+
+	f.IntVar(&o.count, "count", 0, "exit after this `number` of changes")
+	f.BoolVar(&o.changes, "changes", false, "print only changes, not the first contents, and wait for a daemon and "+
+		"resources that do not exist yet")
+	f.BoolVar(&o.all, "all", false, "watch all listed resources, also later ones; 1,000 at most")
+	f.BoolVar(&o.lines, "lines", false, "print the URIs of changed resources on one short line")
+	f.DurationVar(&o.every, "min-interval", 0, "print changes at most once in this `time`, "+
 		"such as 30s (default with --lines 30s, on a terminal none)")
 	h.add(cmd)
 	return cmd

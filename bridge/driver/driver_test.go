@@ -1,6 +1,6 @@
 //go:build !js
 
-package home
+package driver
 
 import (
 	"sync/atomic"

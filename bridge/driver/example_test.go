@@ -1,12 +1,12 @@
 //go:build !js
 
-package home_test
+package driver_test
 
 import (
 	"fmt"
 
 	"github.com/pagewire/pagewire/bridge"
-	"github.com/pagewire/pagewire/bridge/home"
+	"github.com/pagewire/pagewire/bridge/driver"
 )
 
 // An alarm is an engine that wants to be called once.
@@ -24,10 +24,10 @@ func (a *alarm) Tick(now bridge.Time) {
 
 func (a *alarm) Deadline() (bridge.Time, bool) { return a.at, a.at > 0 }
 
-// Whoever calls an engine holds its home's lock. With Unlock the home sees to it that the engine is called in time.
+// The caller of an engine holds its driver's lock. Unlock makes the driver call the engine in time.
 func Example() {
 	a := &alarm{rang: make(chan bool)}
-	h := home.New(a, nil)
+	h := driver.New(a, nil)
 	h.Lock()
 	a.at = h.Now() + 5
 	h.Unlock()
