@@ -27,7 +27,7 @@ func (e *Engine) pace(w *watch) coalesce.Pace {
 // announce tells the host of a change if it watches w, and every subscriber, each under its own id, as soon as its port
 // takes it.
 func (e *Engine) announce(w *watch) {
-	if restricts && w.host {
+	if restricts && e.hostWatches[w.uri] {
 		e.queue.ops = append(e.queue.ops, op{kind: opChanged, request: Request{URI: w.uri}})
 	}
 	for _, s := range w.subs {

@@ -108,13 +108,6 @@ func (s *shares) take(of, who string) (release func(), full *fullError) {
 	}), nil
 }
 
-// has is how many an agent has.
-func (s *shares) has(of, who string) int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.held[share{of, who}]
-}
-
 // refuseFull tells who asked for more than its share which bound that is: 429 for its own, 503 for that of all.
 func refuseFull(w http.ResponseWriter, id bridge.JSON, full *fullError) {
 	type detail struct {

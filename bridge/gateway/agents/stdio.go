@@ -13,29 +13,20 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway"
 )
 
-// settleTime is how long Stdio waits, when nothing more comes in, for the answers to what came before.
+// settleTime is how long Lines waits, when nothing more comes in, for the answers to what came before.
 const settleTime = 700 * time.Millisecond
 
-// ErrNotRead is what Stdio returns when its agent asks and does not read the answers.
+// ErrNotRead is what Lines returns when its agent asks and does not read the answers.
 var ErrNotRead = errors.New("the agent does not read what it asks for")
 
-// Stdio serves one agent: in and out carry JSON-RPC messages, one per line (the stdio transport of either era). Lines
-// may end in CR LF, and blank ones are skipped; a line that is no message is answered with an error, and one above
-// Gateway.MessageBytes too, without being held in memory.
+// Lines serves an agent whose session has begun, and ends here: in and out carry JSON-RPC messages of at most so many
+// bytes, one per line (the stdio transport of either era). Lines may end in CR LF, and blank ones are skipped; a line
+// that is no message is answered with an error, and one that is too long too, without being held in memory.
 //
 // It returns nil at the end of in, having given the answers to all that came before up to 700 ms, nil when the gateway
 // closes, the error of in or out, ErrNotRead when 64 MiB wait for an agent that does not read, and the context's error
 // when that ends: the agent's requests and listens have then been ended in order. It never takes longer than a second
 // to return, but cannot end a Read of in or a Write to out that is under way: those end when their owner closes them.
-func Stdio(ctx context.Context, g *gateway.Gateway, in io.Reader, out io.Writer) error {
-	agent, err := g.Connect(gateway.TransportStdio)
-	if err != nil {
-		return err
-	}
-	return Lines(ctx, agent, g.MessageBytes(), in, out)
-}
-
-// Lines is Stdio for an agent whose session has begun, and ends here. most bounds a message, in bytes.
 func Lines(ctx context.Context, agent *gateway.Agent, most int, in io.Reader, out io.Writer) error {
 	defer agent.Close()
 	var err error

@@ -25,7 +25,16 @@ type console struct {
 	in    *io.PipeWriter
 	out   *io.PipeReader
 	lines *bufio.Reader
-	done  chan error // what Stdio returns
+	done  chan error // what Lines returns
+}
+
+// serveLines serves an agent from its beginning.
+func serveLines(ctx context.Context, g *gateway.Gateway, in io.Reader, out io.Writer) error {
+	agent, err := g.Connect(gateway.TransportStdio)
+	if err != nil {
+		return err
+	}
+	return Lines(ctx, agent, g.MessageBytes(), in, out)
 }
 
 func stdio(t *testing.T, ctx context.Context, g *gateway.Gateway) *console {
@@ -33,7 +42,7 @@ func stdio(t *testing.T, ctx context.Context, g *gateway.Gateway) *console {
 	out, theirOut := io.Pipe()
 	c := &console{t, in, out, bufio.NewReader(out), make(chan error, 1)}
 	go func() {
-		c.done <- Stdio(ctx, g, theirIn, theirOut)
+		c.done <- serveLines(ctx, g, theirIn, theirOut)
 		theirOut.Close()
 		theirIn.Close()
 	}()
@@ -63,7 +72,7 @@ func (c *console) next() message {
 
 func (c *console) ended() error {
 	c.t.Helper()
-	return testkit.Receive(c.t, "Stdio returns", c.done)
+	return testkit.Receive(c.t, "Lines returns", c.done)
 }
 
 // go-sdk's client over stdio, in both eras.
@@ -75,7 +84,7 @@ func TestStdioClient(t *testing.T) {
 			theirIn, in := io.Pipe()
 			out, theirOut := io.Pipe()
 			done := make(chan error, 1)
-			go func() { done <- Stdio(t.Context(), p.g, theirIn, theirOut) }()
+			go func() { done <- serveLines(t.Context(), p.g, theirIn, theirOut) }()
 			a := watch(t, &mcp.IOTransport{Reader: out, Writer: in}, version)
 			a.converse(p)
 			a.Watch(origin + "/doc")
@@ -203,7 +212,7 @@ func TestReadLine(t *testing.T) {
 	}
 }
 
-// What was asked before the end of in is answered before Stdio returns, if that comes soon; what is not is given up.
+// What was asked before the end of in is answered before Lines returns, if that comes soon; what is not is given up.
 func TestStdioEndOfInput(t *testing.T) {
 	testkit.NoLeak(t)
 	p := open(t)
@@ -214,7 +223,7 @@ func TestStdioEndOfInput(t *testing.T) {
 		close(p.released)
 	}()
 	var out bytes.Buffer
-	if err := Stdio(t.Context(), p.g, strings.NewReader(in), &out); err != nil {
+	if err := serveLines(t.Context(), p.g, strings.NewReader(in), &out); err != nil {
 		t.Fatal(err)
 	}
 	answers := map[string]message{}
@@ -231,7 +240,7 @@ func TestStdioEndOfInput(t *testing.T) {
 
 	p.released = make(chan struct{}) // never
 	out.Reset()
-	if err := Stdio(t.Context(), p.g, strings.NewReader(call("1", "resources/read", `"uri":"`+origin+`/slow"`)+"\n"),
+	if err := serveLines(t.Context(), p.g, strings.NewReader(call("1", "resources/read", `"uri":"`+origin+`/slow"`)+"\n"),
 		&out); err != nil {
 		t.Fatal(err)
 	}
@@ -266,7 +275,7 @@ func TestStdioGoesAway(t *testing.T) {
 			}
 			if err := c.ended(); name == "context" && !errors.Is(err, context.Canceled) || name == "gateway" &&
 				err != nil {
-				t.Errorf("Stdio returns %v", err)
+				t.Errorf("Lines returns %v", err)
 			}
 			if held(p.g) != 0 {
 				t.Error("something is left")
@@ -289,7 +298,7 @@ func TestStdioNotRead(t *testing.T) {
 		}
 	}()
 	if err := c.ended(); !errors.Is(err, ErrNotRead) {
-		t.Errorf("Stdio returns %v", err)
+		t.Errorf("Lines returns %v", err)
 	}
 	if held(p.g) != 0 {
 		t.Error("something is left")
@@ -337,7 +346,7 @@ func TestStdioBrokenPipe(t *testing.T) {
 	c.out.Close()
 	c.send(`{"jsonrpc":"2.0","id":1,"method":"ping"}` + "\n")
 	if err := c.ended(); !errors.Is(err, io.ErrClosedPipe) {
-		t.Errorf("Stdio returns %v", err)
+		t.Errorf("Lines returns %v", err)
 	}
 }
 

@@ -6,13 +6,13 @@ import (
 	_ "embed"
 	"strconv"
 	"strings"
-	"time"
 
 	protocol "github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/cdp/jsonv2"
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/go-json-experiment/json/jsontext"
+	"golang.org/x/time/rate"
 
 	"github.com/pagewire/pagewire/bridge/gateway"
 )
@@ -52,8 +52,7 @@ type document struct {
 	linked  bool
 	webmcp  *webmcpTools
 	page    *gateway.Page
-	credit  int // messages that it may say now
-	counted time.Time
+	allowed *rate.Limiter // messages
 }
 
 func bindingName(n int) string { return "pagewire_" + run + "_" + strconv.Itoa(n) }
@@ -119,7 +118,10 @@ func (d *document) send(frame []byte) {
 // hear takes what the document says, or nil for what was too long. It is called by the reader, with the lock held.
 func (d *document) hear(payload []byte) {
 	switch {
-	case d.cut || !d.paid():
+	case d.cut:
+		return
+	case !d.allowed.Allow():
+		d.cutOff("more than " + strconv.Itoa(perSecond) + " messages a second")
 		return
 	case payload == nil:
 		d.cutOff(tooLong)
@@ -187,21 +189,6 @@ func (d *document) waits(bytes int) bool {
 			" bytes of all pages")
 	}
 	return !d.cut
-}
-
-// paid counts a message, and cuts the document off where it is one too many.
-func (d *document) paid() bool {
-	if d.credit--; d.credit > 0 {
-		return true
-	}
-	now := time.Now()
-	earned := int(now.Sub(d.counted).Seconds() * perSecond)
-	d.credit, d.counted = min(d.credit+earned, burst), now
-	if d.credit > 0 {
-		return true
-	}
-	d.cutOff("more than " + strconv.Itoa(perSecond) + " messages a second")
-	return false
 }
 
 // cutOff ends a document that floods us. Without its binding it cannot even try: what it then calls is not sent.

@@ -17,6 +17,7 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/cdproto/target"
 	"github.com/chromedp/cdproto/webmcp"
+	"golang.org/x/time/rate"
 
 	"github.com/pagewire/pagewire/bridge/gateway"
 )
@@ -294,7 +295,7 @@ func (b *attachment) created(s *session, c *runtime.ExecutionContextDescription)
 	}
 	b.bindings++
 	d := &document{b: b, s: s, context: c.ID, world: c.UniqueID, frameID: aux.FrameID, origin: c.Origin,
-		binding: bindingName(b.bindings), credit: burst, counted: time.Now()}
+		binding: bindingName(b.bindings), allowed: rate.NewLimiter(perSecond, burst)}
 	if aux.FrameID != s.tab.target {
 		d.frame = aux.FrameID
 	}
