@@ -49,8 +49,8 @@ type Options struct {
 	Found func(uri string)
 	// Pool bounds what waits for agents, of this gateway and others. Default nil: this one's own bound alone, 256 MiB.
 	Pool *Pool
-	// progressEvery is how often who waits is told that it is waited: some clients give a call up that says nothing for
-	// a minute, and count anew with each word. Default 5 s.
+	// progressEvery is how often a call that waits says so: some clients give up a call that is silent for a minute, and
+	// count anew with each message. Default 5 s.
 	progressEvery time.Duration
 	// wallClock is what revisions are times of, and what work on pages' frames is measured by. Default time.Now.
 	wallClock func() time.Time

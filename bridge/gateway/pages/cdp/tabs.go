@@ -165,8 +165,7 @@ func (s *session) handle(m *message) {
 			}
 		}
 	case runtime.ConsoleAPICalled.Method, runtime.ExceptionThrown.Method:
-		// The browser keeps what a page logs for whoever listens to Runtime, as long as that one does not let it go: a
-		// page that logs objects would grow with each of them.
+		// The browser keeps each object that a page logs until a listener of Runtime releases it: the page would grow.
 		if s.console++; s.console >= 100 {
 			s.console = 0
 			s.b.link.post(s.id, runtime.CommandReleaseObjectGroup,
