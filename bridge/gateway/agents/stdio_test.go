@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -107,50 +106,6 @@ func TestStdioClient(t *testing.T) {
 			a.Close()
 			testkit.Eventually(t, "nothing is left of the agent", func() bool { return held(p.g) == 0 })
 		})
-	}
-}
-
-// Listens on one connection overlap: each gets its own copies under its own id, and ends by itself.
-func TestStdioListens(t *testing.T) {
-	p := open(t)
-	c := stdio(t, t.Context(), p.g)
-	ids := []string{`"a"`, `1`, `"1"`, `0`, `"0"`, `""`} // all different
-	for _, id := range ids {
-		c.send(listen(id, origin+"/doc") + "\n")
-		if m := c.next(); m.Method != "notifications/subscriptions/acknowledged" || m.subscription() != id {
-			t.Fatalf("acknowledged %+v, want %s", m, id)
-		}
-	}
-	told := func(value string, want []string) {
-		t.Helper()
-		p.Set(origin+"/doc", value)
-		got := map[string]int{}
-		for range want {
-			m := c.next()
-			if m.Method != "notifications/resources/updated" || m.Params.URI != origin+"/doc" {
-				t.Fatalf("told %+v", m)
-			}
-			got[m.subscription()]++
-		}
-		for _, id := range want {
-			if got[id] != 1 {
-				t.Errorf("told %v, want one for each of %v", got, want)
-			}
-		}
-	}
-	told("two", ids)
-	for len(ids) > 1 {
-		c.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":` + ids[0] + "}}\n")
-		c.send(call(ids[0], "resources/list", "") + "\n") // the id is free again
-		if m := c.next(); string(m.ID) != ids[0] || m.Result == nil {
-			t.Fatalf("answered %+v: want nothing for what was cancelled, and the list", m)
-		}
-		ids = ids[1:]
-		told(fmt.Sprint(len(ids)), ids)
-	}
-	c.in.Close()
-	if err := c.ended(); err != nil {
-		t.Error(err)
 	}
 }
 
@@ -348,32 +303,4 @@ func TestStdioBrokenPipe(t *testing.T) {
 	if err := c.ended(); !errors.Is(err, io.ErrClosedPipe) {
 		t.Errorf("Lines returns %v", err)
 	}
-}
-
-// Many agents at once, with the same ids, each with its own answers.
-func TestStdioMany(t *testing.T) {
-	testkit.NoLeak(t)
-	p := open(t)
-	var all sync.WaitGroup
-	for n := range 30 {
-		all.Go(func() {
-			c := stdio(t, t.Context(), p.g)
-			for i := range 30 {
-				c.send(call(fmt.Sprint(i), "resources/read", fmt.Sprintf(`"uri":"%s/square/%d"`, origin, 100*n+i)) +
-					"\n")
-			}
-			for range 30 {
-				var i, want int
-				m := c.next()
-				fmt.Sscan(string(m.ID), &i)
-				want = (100*n + i) * (100*n + i)
-				if m.Result == nil || m.Result.Contents[0].Text != fmt.Sprint(want) {
-					t.Errorf("agent %d is answered %+v to %d", n, m, i)
-				}
-			}
-			c.in.Close()
-			c.ended()
-		})
-	}
-	all.Wait()
 }
