@@ -83,11 +83,11 @@ type AgentOptions struct {
 	// Allow, Deny and Only are those of the Scope of what the agent sees. What it does not see answers to it as what
 	// does not exist.
 	Allow, Deny, Only []string
-	Snapshot          []byte
 	// Reminders are the agent's own. Default Options.Reminders.
 	Reminders Reminders
 	// Snapshot is what Agent.Snapshot gave of the agent's session at an earlier gateway; nil for none. It need not be
 	// sound: what cannot be taken over of it is left out, which at worst has calls refused, and contents given in full.
+	Snapshot []byte
 }
 
 // Connect opens a session for an agent that comes by a transport and sees all.

@@ -34,7 +34,7 @@ type Options struct {
 	ReadTimeout time.Duration
 	// PageLimits bound what one page may say. OriginBytes bounds the descriptors that are kept of all pages of an
 	// origin, and AllBytes those of all pages. Defaults: link.Limits', 16 MiB and 64 MiB: a byte of them takes three of
-	// memory, and an agent or a joined gateway that lists them as many for a moment.
+	// memory, and an agent that lists them as many for a moment.
 	PageLimits            link.Limits
 	OriginBytes, AllBytes int
 	// Reminders say how much agents are told, behind the results of tools, of what has changed since they looked.
@@ -166,7 +166,7 @@ func New(o Options) *Gateway {
 			Resources:    maxResources,
 			Tools:        maxTools,
 			ResultBytes:  32 << 20,
-			// three quarters of them over HTTP (package agents' shares), the rest for those who join and for stdio
+			// three quarters of them over HTTP (package agents' shares), the rest for stdio
 			Ports:         4096,
 			Subscriptions: 10_000,
 			Calls:         1000, // they wait here for their page, which is asked 64 at once
