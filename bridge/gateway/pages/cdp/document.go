@@ -85,7 +85,7 @@ func (d *document) open() {
 		early := d.early
 		d.early, d.waiting = nil, 0
 		for _, payload := range early {
-			d.hear(payload)
+			d.handleMessage(payload)
 		}
 	})
 }
@@ -97,8 +97,8 @@ type addBinding struct {
 	Context runtime.ExecutionContextID `json:"executionContextId"`
 }
 
-// tell hands JSON text, as a value, to the document. It may be called without the lock once there is a prefix.
-func (d *document) tell(value string) {
+// sendText hands JSON text, as a value, to the document. It may be called without the lock once there is a prefix.
+func (d *document) sendText(value string) {
 	if d.prefix == nil {
 		return
 	}
@@ -112,11 +112,11 @@ func (d *document) send(frame []byte) {
 	if frame == nil {
 		frame = []byte("null")
 	}
-	d.tell(string(frame))
+	d.sendText(string(frame))
 }
 
-// hear takes what the document says, or nil for what was too long. It is called by the reader, with the lock held.
-func (d *document) hear(payload []byte) {
+// handleMessage takes what the document says, or nil for what was too long. It is called by the reader, with the lock held.
+func (d *document) handleMessage(payload []byte) {
 	switch {
 	case d.cut:
 		return
@@ -145,7 +145,7 @@ func (d *document) hear(payload []byte) {
 		d.attach()
 	case 'l': // a frame of its link
 		if d.linked {
-			d.receive(text)
+			d.receiveFrame(text)
 		}
 	case 'n': // it has neither
 		d.title, d.bare = string(text), true
@@ -159,8 +159,8 @@ func (d *document) hear(payload []byte) {
 	}
 }
 
-// receive hands a frame of the document's link over.
-func (d *document) receive(frame []byte) {
+// receiveFrame hands a frame of the document's link over.
+func (d *document) receiveFrame(frame []byte) {
 	if d.page == nil {
 		if d.waits(len(frame)) {
 			d.frames = append(d.frames, frame)
@@ -233,7 +233,7 @@ func (d *document) attach() {
 		d.frames, d.waiting = nil, 0
 		for _, frame := range frames {
 			if d.page != nil {
-				d.receive(frame)
+				d.receiveFrame(frame)
 			}
 		}
 	})

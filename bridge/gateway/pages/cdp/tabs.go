@@ -82,7 +82,7 @@ func (b *attachment) leave() {
 	b.mu.Lock()
 	for _, s := range b.sessions {
 		for _, d := range s.documents {
-			d.tell("null")
+			d.sendText("null")
 		}
 	}
 	b.mu.Unlock()
@@ -161,7 +161,7 @@ func (s *session) handle(m *message) {
 	case runtime.BindingCalled.Method:
 		if e := m.call(); e != nil {
 			if d := s.documents[e.context]; d != nil && d.binding == e.binding {
-				d.hear(e.payload)
+				d.handleMessage(e.payload)
 			}
 		}
 	case runtime.ConsoleAPICalled.Method, runtime.ExceptionThrown.Method:
