@@ -17,8 +17,6 @@ type Engine struct {
 	order    []*port // all ports; port.index is the place of each
 	// restricted is how many ports do not see all.
 	restricted int
-	// hostWatches is how many URIs the host watches.
-	hostWatches int
 
 	watches map[string]*watch // by URI, while there are subscriptions to it or the host watches it
 	// watches that a template or a resource with parameters answers for; under nil those that nothing answers for
@@ -43,6 +41,8 @@ type Engine struct {
 	stats Stats
 
 	capabilities, serverInfo, modernMeta wire.Text // JSON that every session gets, written once
+
+	hostWatches map[string]bool // what the host watches: nothing in a page
 }
 
 // New returns an engine for a host.

@@ -70,8 +70,6 @@ var packages = []row{
 	{"bridge/gateway/weborigin", native, "", ""},
 	{"bridge/gateway/mcpconn", native, "", "github.com/modelcontextprotocol/go-sdk"},
 	{"bridge/gateway/tools", native, "bridge/wire", "github.com/modelcontextprotocol/go-sdk"},
-	{"bridge/gateway/internal/hubclient", native, "bridge/gateway/mcpconn",
-		"github.com/modelcontextprotocol/go-sdk github.com/go-json-experiment/json"},
 	{"bridge/gateway/internal/taburi", native, "bridge", ""},
 	{"bridge/gateway/internal/...", native, "", "github.com/coder/websocket golang.org/x/sys"},
 	{"bridge/gateway/assets", native, "", ""},
@@ -89,7 +87,7 @@ var packages = []row{
 		"github.com/modelcontextprotocol/go-sdk golang.org/x/time"},
 	// The ways in, of which none knows another.
 	{"bridge/gateway/pages/cdp", native, "bridge bridge/gateway bridge/gateway/assets",
-		chromeDevTools + " github.com/coder/websocket"},
+		chromeDevTools + " github.com/coder/websocket golang.org/x/time"},
 	{"bridge/gateway/pages/socket", native, "bridge/link bridge/gateway bridge/gateway/weborigin " +
 		"bridge/gateway/internal/...", "github.com/coder/websocket"},
 	{"bridge/gateway/pages/extension", native, "bridge/gateway/internal/...", "github.com/coder/websocket"},
@@ -98,9 +96,8 @@ var packages = []row{
 	{"bridge/gateway/daemon", native, "bridge bridge/gateway/internal/...", "github.com/fsnotify/fsnotify golang.org/x/mod " +
 		"golang.org/x/sys"},
 	{"bridge/gateway/agents/hook", native, "bridge/gateway", "golang.org/x/sys"},
-	{"bridge/gateway/inspect/...", native, "bridge/gateway bridge/gateway/mcpconn bridge/gateway/assets " +
-		"bridge/gateway/internal/...",
-		"github.com/coder/websocket github.com/modelcontextprotocol/go-sdk github.com/VictoriaMetrics/metrics"},
+	{"bridge/gateway/inspect/...", native, "bridge/gateway bridge/gateway/assets bridge/gateway/internal/...",
+		"github.com/coder/websocket github.com/VictoriaMetrics/metrics"},
 	// Past one machine: of NATS the bus alone knows, and nothing that the desktop's serve links knows of the fleet.
 	{"bridge/gateway/fleet/bus", native, "", "github.com/nats-io/nats-server/v2 github.com/nats-io/nats.go"},
 	{"bridge/gateway/fleet/relay", native, "bridge bridge/link bridge/wire bridge/gateway/internal/quota", ""},

@@ -90,6 +90,10 @@ func (e *Engine) drain() {
 }
 
 func (e *Engine) handOver(o *op, text wire.Text) {
+	if restricts && o.kind == opChanged {
+		e.host.(WatchHost).Changed(o.request.URI)
+		return
+	}
 	switch o.kind {
 	case opSend:
 		// A closed port is sent nothing more, not even what was on its way.
@@ -124,10 +128,6 @@ func (e *Engine) handOver(o *op, text wire.Text) {
 	case opDrop:
 		if p := e.ports[o.port]; p != nil {
 			e.drop(p)
-		}
-	case opChanged:
-		if restricts {
-			e.host.(WatchHost).Changed(o.request.URI)
 		}
 	}
 }

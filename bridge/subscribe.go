@@ -12,8 +12,7 @@ type watch struct {
 	entry *resource.Entry // what answers for the URI now; nil while nothing does
 	subs  []*sub          // sub.watchIndex is the place of each
 	item  coalesce.Item[*watch]
-	index int  // its place in Engine.wide, if it is there
-	host  bool // the host watches it: never in a page
+	index int // its place in Engine.wide, if it is there
 }
 
 // A sub is one subscription to one URI: a legacy one, or one of a listen.
@@ -123,7 +122,7 @@ func (e *Engine) watchOf(uri string) *watch {
 
 // unwatched ends a watch that nobody needs any more.
 func (e *Engine) unwatched(w *watch) {
-	if len(w.subs) > 0 || restricts && w.host {
+	if len(w.subs) > 0 || restricts && e.hostWatches[w.uri] {
 		return
 	}
 	e.updates.Remove(&w.item)

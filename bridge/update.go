@@ -26,7 +26,7 @@ func (e *Engine) pace(w *watch) coalesce.Pace {
 
 // announce tells the host of a change if it watches w, and notifies every subscriber of w, each under its own id.
 func (e *Engine) announce(w *watch) {
-	if restricts && w.host {
+	if restricts && e.hostWatches[w.uri] {
 		e.queue.ops = append(e.queue.ops, op{kind: opChanged, request: Request{URI: w.uri}})
 	}
 	for _, s := range w.subs {

@@ -5,17 +5,20 @@ package bridge
 func (e *Engine) Watch(now Time, uri string) error {
 	e.enter(now)
 	defer e.drain()
-	if w := e.watches[uri]; w != nil && w.host {
+	if e.hostWatches[uri] {
 		return nil
 	}
 	if _, _, err := e.registry.Resolve(uri); err != nil {
 		return failure(refused(false, uri, err).Message)
 	}
-	if e.hostWatches >= e.opt.Limits.Subscriptions {
+	if len(e.hostWatches) >= e.opt.Limits.Subscriptions {
 		return failure(e.tooManySubscriptions(uri).Message)
 	}
-	e.watchOf(uri).host = true
-	e.hostWatches++
+	if e.hostWatches == nil {
+		e.hostWatches = map[string]bool{}
+	}
+	e.hostWatches[uri] = true
+	e.watchOf(uri)
 	return nil
 }
 
@@ -23,9 +26,8 @@ func (e *Engine) Watch(now Time, uri string) error {
 func (e *Engine) Unwatch(now Time, uri string) {
 	e.enter(now)
 	defer e.drain()
-	if w := e.watches[uri]; w != nil && w.host {
-		w.host = false
-		e.hostWatches--
-		e.unwatched(w)
+	if e.hostWatches[uri] {
+		delete(e.hostWatches, uri)
+		e.unwatched(e.watches[uri])
 	}
 }

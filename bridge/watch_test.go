@@ -43,6 +43,9 @@ func TestWatch(t *testing.T) {
 		}
 	}
 	told("watched", a+" true")
+	if n := e.Stats().Subscriptions; n != 0 {
+		t.Errorf("%d subscriptions are counted: none is an agent's", n)
+	}
 	if err := e.Watch(0, b); err == nil || err.Error() != "Subscription limit reached" {
 		t.Errorf("above the limit: %v", err)
 	}

@@ -24,7 +24,7 @@ type Agent struct {
 	id        bridge.PortID
 	transport string
 	out       *mcpconn.Outbox
-	// client is who else's sessions it shares a bound with.
+	// client is the program whose sessions share a bound.
 	client *client
 	done   chan struct{} // closed when the session has ended
 	// dropped is closed when it has ended at once. Guarded by the gateway's lock, as is isDropped.
@@ -34,7 +34,8 @@ type Agent struct {
 	blocked atomic.Bool
 	// name is what the agent calls itself, once it has. Guarded by the gateway's lock.
 	name string
-	// memory is what it has seen; nil for who is not the same one at its next call. Guarded by the gateway's lock.
+	// memory records the content that the agent has seen; nil for a session of one request, and for one that is no
+	// agent's. Guarded by the gateway's lock.
 	memory *follow.Memory
 	// record is that of its memory: it stays when the memory has ended.
 	record *seen.Record
@@ -46,9 +47,8 @@ type Agent struct {
 
 const (
 	highWater, lowWater = 256 << 10, 64 << 10
-	// maxWaiting is what may wait for one client that asks and does not read, in all of its sessions, in bytes;
-	// maxWaitingAll for all clients. Above it the session ends for which most waits; of all of them, that of the client
-	// for which most waits.
+	// maxWaiting is how many bytes may wait for one client, in all of its sessions, and maxWaitingAll for all clients.
+	// Above it one session ends: of the client for which most waits, the one for which most does.
 	maxWaiting, maxWaitingAll = 64 << 20, 256 << 20
 	// allLeaveTooMuch is why that one ends, and why one does above a Pool's bound.
 	allLeaveTooMuch = "all agents together leave too much unread, and this one most of all"
@@ -83,11 +83,11 @@ type AgentOptions struct {
 	// Allow, Deny and Only are those of the Scope of what the agent sees. What it does not see answers to it as what
 	// does not exist.
 	Allow, Deny, Only []string
-	Snapshot          []byte
 	// Reminders are the agent's own. Default Options.Reminders.
 	Reminders Reminders
 	// Snapshot is what Agent.Snapshot gave of the agent's session at an earlier gateway; nil for none. It need not be
 	// sound: what cannot be taken over of it is left out, which at worst has calls refused, and contents given in full.
+	Snapshot []byte
 }
 
 // Connect opens a session for an agent that comes by a transport and sees all.

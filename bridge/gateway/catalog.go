@@ -21,7 +21,7 @@ import (
 
 // The catalog is what the pages offer, as one list: the same URI in several tabs belongs to the tab that was focused
 // last; the others have it under the path of their tab (package taburi). Such a URI also answers where it is not
-// listed, so that who holds one keeps it.
+// listed, so that an agent which has such a URI can keep it.
 //
 // Browsers have hundreds of tabs of one application. So a change of a page costs as much as the page offers, and does
 // not grow with the tabs that have the same URIs: each place keeps its order, and what is shown of an offer is kept.

@@ -16,9 +16,9 @@ import (
 	"github.com/pagewire/pagewire/bridge/link"
 )
 
-// A page names what a tool of its depends on. Whoever knows something older of that is refused, and told what has
-// changed. The page decides it, by its own revisions and in the turn in which the tool would run: whatever changes
-// until then counts.
+// A page names the resources that one of its tools depends on. A call by an agent that has seen an older state of them is
+// refused, and the answer has what has changed. The page decides that, by its own revisions and in the turn in which the
+// tool would run, so every change until then counts.
 
 // metaFresh is the key of a tool's _meta that has its freshness.
 const metaFresh = "pagewire/freshState"

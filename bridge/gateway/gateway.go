@@ -34,7 +34,7 @@ type Options struct {
 	ReadTimeout time.Duration
 	// PageLimits bound what one page may say. OriginBytes bounds the descriptors that are kept of all pages of an
 	// origin, and AllBytes those of all pages. Defaults: link.Limits', 16 MiB and 64 MiB: a byte of them takes three of
-	// memory, and an agent or a joined gateway that lists them as many for a moment.
+	// memory, and an agent that lists them as many for a moment.
 	PageLimits            link.Limits
 	OriginBytes, AllBytes int
 	// Reminders say how much agents are told, behind the results of tools, of what has changed since they looked.
@@ -49,8 +49,8 @@ type Options struct {
 	Found func(uri string)
 	// Pool bounds what waits for agents, of this gateway and others. Default nil: this one's own bound alone, 256 MiB.
 	Pool *Pool
-	// progressEvery is how often who waits is told that it is waited: some clients give a call up that says nothing for
-	// a minute, and count anew with each word. Default 5 s.
+	// progressEvery is how often a call that waits says so: some clients give up a call that is silent for a minute, and
+	// count anew with each message. Default 5 s.
 	progressEvery time.Duration
 	// wallClock is what revisions are times of, and what work on pages' frames is measured by. Default time.Now.
 	wallClock func() time.Time
@@ -166,7 +166,7 @@ func New(o Options) *Gateway {
 			Resources:    maxResources,
 			Tools:        maxTools,
 			ResultBytes:  32 << 20,
-			// three quarters of them over HTTP (package agents' shares), the rest for those who join and for stdio
+			// three quarters of them over HTTP (package agents' shares), the rest for stdio
 			Ports:         4096,
 			Subscriptions: 10_000,
 			Calls:         1000, // they wait here for their page, which is asked 64 at once

@@ -671,27 +671,3 @@ func TestClosedGateway(t *testing.T) {
 		t.Errorf("Connect: %v", err)
 	}
 }
-
-// What the gateway asks of a page for itself, to know what is old of what agents have been given, is no agent's.
-func TestSnapshotCountsWhatAgentsHold(t *testing.T) {
-	g := newGateway(t, Options{})
-	doc := app + "/doc"
-	p := openPage(t, g, tabInfo("a"), map[string]string{doc: "one"})
-	p.page.HoldWatch = make(chan struct{})
-	a := openAgent(t, g)
-	a.Text(doc)
-	held := func() (calls, subscriptions int) {
-		s := g.Snapshot().Stats
-		return s.Calls, s.Subscriptions
-	}
-	if calls, subscriptions := held(); calls != 0 || subscriptions != 0 {
-		t.Errorf("%d calls and %d subscriptions while the page is asked to tell of changes, want none", calls,
-			subscriptions)
-	}
-	testkit.Eventually(t, "the page is asked", func() bool { return p.subscriptions(doc) == 1 })
-	close(p.page.HoldWatch)
-	a.Watch(doc)
-	if calls, subscriptions := held(); calls != 0 || subscriptions != 1 {
-		t.Errorf("%d calls and %d subscriptions of an agent that watches, want 0 and 1", calls, subscriptions)
-	}
-}

@@ -22,7 +22,7 @@ var (
 type call struct {
 	id     bridge.CallID
 	page   *Page     // whose tool it calls, and that may say how far that has come
-	cancel func()    // tells whoever works on it that nobody waits any more; nil before anybody does
+	cancel func()    // stops the work on it, when nobody waits any more; nil before that has begun
 	began  time.Time // of a read, for its latency; zero for what is none
 
 	// Of a read whose agents remember it: the URI, its revision and the page's own when the page was asked, and what it
@@ -90,8 +90,8 @@ func (g *Gateway) readAt(c *call, r *route, asked bridge.Request) {
 	})
 }
 
-// answerRead completes a read with what the page said. One that the page was asked and has not answered before it went
-// is asked of its successor: nothing can have come of it.
+// answerRead completes a read with the page's answer. If the page left before answering, its successor is asked: reads
+// have no effects.
 func (g *Gateway) answerRead(c *call, p *Page, asked bridge.Request, answer reply) {
 	if answer.gone && g.calls[c.id] == c {
 		if key, ok := g.engine.Find(asked.URI); ok {

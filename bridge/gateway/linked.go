@@ -17,7 +17,7 @@ import (
 type linked struct {
 	p    *Page
 	peer *link.Peer
-	// send is called by whoever has set sending, without the lock.
+	// send is called without the lock, by the goroutine that has set sending.
 	send    func(frame []byte)
 	sending bool
 	full    func() error // why the page is to be asked no more; nil while nobody says
@@ -55,8 +55,8 @@ func (g *Gateway) outgoing(l *linked) {
 	}
 }
 
-// dispatch sends what outgoing has noted. It is called without the lock, and holds none while it sends: a transport
-// that is slow delays who sends to that page, and nobody else.
+// dispatch sends what outgoing has noted. It is called without the lock, and holds none while it sends: a slow transport
+// delays only the goroutines that send to that page.
 func (g *Gateway) dispatch(list []*linked) {
 	for _, l := range list {
 		for {
@@ -260,8 +260,8 @@ func (c *pageCore) Touch(uri string, revision int64) {
 	c.p.g.changed(c.p, uri)
 }
 
-// seal lets nobody who begins to watch a URI share a read from before that: the word of a change since then may have
-// been taken for the answer to watched, and is not told.
+// seal keeps a new watcher of a URI from sharing a read that began before: a change since then may have been taken for
+// the answer to watched, and would not be announced.
 func (c *pageCore) seal(own string) {
 	g := c.p.g
 	g.engine.Seal(own)

@@ -106,30 +106,6 @@ func TestReadPart(t *testing.T) {
 	}
 }
 
-func TestReadInPages(t *testing.T) {
-	long := ""
-	for i := range 2000 {
-		long += fmt.Sprintf("line %d of a text, with ü\n", i)
-	}
-	g := newGateway(t, Options{})
-	openPage(t, g, tabInfo("a"), map[string]string{app + "/doc": long})
-	a := openAgent(t, g)
-	args, got := map[string]any{"uri": app + "/doc"}, ""
-	for range 20 {
-		texts := a.must(own.Read, args)
-		if n := len([]rune(strings.Join(texts, ""))); n > 8000 {
-			t.Fatalf("a result of %d characters", n)
-		}
-		got += texts[1]
-		if args = fields(t, texts).Next; args == nil {
-			break
-		}
-	}
-	if got != long {
-		t.Errorf("the pages together are %d bytes of %d", len(got), len(long))
-	}
-}
-
 func TestWaitGivesWhatHasChanged(t *testing.T) {
 	g := newGateway(t, Options{})
 	p := openPage(t, g, tabInfo("a"), map[string]string{cart: cartOf(1), app + "/doc": "one"})

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -71,29 +70,6 @@ func TestContentsThatArePassedOn(t *testing.T) {
 		if !failed || !strings.Contains(texts[0], c.why) {
 			t.Errorf("%s: by the tool %q", name, texts)
 		}
-	}
-}
-
-// A page that does not answer is waited for as long by the tool as by resources/read, and not ten minutes.
-func TestReadToolOfAPageThatDoesNotAnswer(t *testing.T) {
-	g := newGateway(t, Options{ReadTimeout: 200 * time.Millisecond})
-	l := openPage(t, g, tabInfo("liar"), map[string]string{app + "/doc": ""}).page
-	l.Contents(func(string) string { return "" })
-	a := openAgent(t, g)
-	if texts, failed := a.tool("read_page_resource", map[string]string{"uri": app + "/doc"}); !failed ||
-		!strings.Contains(texts[0], "has not answered for 200ms") {
-		t.Errorf("it is answered %q", texts)
-	}
-	l.Contents(nil)
-	l.Set(app+"/doc", "now")
-	if texts, failed := a.tool("read_page_resource", map[string]string{"uri": app + "/doc"}); failed ||
-		texts[1] != "now" {
-		t.Errorf("then it is answered %q", texts)
-	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if n := len(g.calls); n != 0 {
-		t.Errorf("%d calls are left", n)
 	}
 }
 

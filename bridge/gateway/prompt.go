@@ -100,9 +100,9 @@ func (g *Gateway) changesOf(ctx context.Context, q Ask, find func() *Agent) (str
 	}
 }
 
-// Unknown lists those of some URIs, which have changed, of whose changes the agent on stdio does not know. It is told
-// of them now. Where there is none that is all. As with Changes, later changes are known of all that the agent is told
-// of, also where uris is empty.
+// Unknown lists those URIs that have changed and of which the agent on stdio was not told; it counts as told from now on.
+// If no agent is on stdio, the list is all of uris. As with Changes, later changes are then known of all that the agent is
+// told of, even where uris is empty.
 func (g *Gateway) Unknown(uris []string) (unknown []string) {
 	g.mu.Lock()
 	defer g.unlock()

@@ -52,7 +52,7 @@ func (s *Scope) sees() func(uri string) bool {
 	}
 }
 
-// webOriginOf is the origin that a URI, or template, begins with; "" where that is none of the web.
+// webOriginOf is the web origin that a URI, or template, begins with, or "".
 func webOriginOf(uri string) string {
 	scheme, rest, _ := strings.Cut(uri, "://")
 	if scheme != "http" && scheme != "https" {

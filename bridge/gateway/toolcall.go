@@ -19,7 +19,7 @@ import (
 type toolCall struct {
 	*call
 	g     *Gateway
-	agent *Agent          // nil for who has gone
+	agent *Agent          // nil if it has gone
 	older map[string]bool // what it knew something old of when it called a page's tool
 }
 

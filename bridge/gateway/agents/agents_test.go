@@ -217,7 +217,7 @@ func TestPageCannotBreakLines(t *testing.T) {
 	})
 	in := call("1", "resources/read", `"uri":"`+origin+`/a"`) + "\n"
 	var out strings.Builder
-	if err := Stdio(t.Context(), g, strings.NewReader(in), &out); err != nil {
+	if err := serveLines(t.Context(), g, strings.NewReader(in), &out); err != nil {
 		t.Fatal(err)
 	}
 	if n := strings.Count(out.String(), "\n"); n != 1 || strings.Contains(out.String(), "\r") {

@@ -92,7 +92,7 @@ func hammer(t *testing.T, p *testPage, name string) *hammerer {
 	a := &hammerer{t: t, name: name, in: in, out: out, ended: make(chan struct{}), pong: make(chan struct{}),
 		asked: map[string]bool{}}
 	go func() {
-		if err := Stdio(t.Context(), p.g, theirIn, theirOut); err != nil && !errors.Is(err, io.ErrClosedPipe) {
+		if err := serveLines(t.Context(), p.g, theirIn, theirOut); err != nil && !errors.Is(err, io.ErrClosedPipe) {
 			t.Error(err)
 		}
 		theirIn.Close()

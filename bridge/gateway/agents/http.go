@@ -42,7 +42,7 @@ type HTTPOptions struct {
 // HTTP serves agents over Streamable HTTP: a handler for the one path, /mcp, that both eras share. Which era a request
 // speaks is decided by itself, as everywhere: by the version that it claims in its _meta (modern.go, legacy.go).
 //
-// It serves whoever asks: who may is decided by package access, which belongs before it.
+// It serves every request: package access, which belongs before it, decides which requests come here.
 type HTTP struct {
 	g      *gateway.Gateway
 	opt    HTTPOptions

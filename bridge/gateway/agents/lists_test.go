@@ -88,7 +88,7 @@ func onStdio(t *testing.T, g *gateway.Gateway) mcp.Transport {
 	theirIn, in := io.Pipe()
 	out, theirOut := io.Pipe()
 	done := make(chan error, 1)
-	go func() { done <- Stdio(t.Context(), g, theirIn, theirOut) }()
+	go func() { done <- serveLines(t.Context(), g, theirIn, theirOut) }()
 	t.Cleanup(func() {
 		in.Close()
 		if err := testkit.Receive(t, "the session on stdio ends", done); err != nil {

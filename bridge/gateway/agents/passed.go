@@ -10,7 +10,7 @@ import (
 	"github.com/pagewire/pagewire/bridge"
 )
 
-// For who passes requests of the legacy era on to another gateway's HTTP.
+// This is for programs that pass requests of the legacy era on to another gateway's HTTP.
 
 // A Passed is a request that another gateway answers. Whatever becomes of that gateway, it has an answer.
 type Passed struct{ id bridge.JSON }

@@ -47,7 +47,7 @@ func TestWhoIsReminded(t *testing.T) {
 				theirIn, in := io.Pipe()
 				out, theirOut := io.Pipe()
 				ended := make(chan error, 1)
-				go func() { ended <- Stdio(t.Context(), s.g, theirIn, theirOut) }()
+				go func() { ended <- serveLines(t.Context(), s.g, theirIn, theirOut) }()
 				a = watch(t, &mcp.IOTransport{Reader: out, Writer: in}, c.version)
 				return a, func() {
 					in.Close()

@@ -228,8 +228,8 @@ func (s *session) out() {
 	}
 }
 
-// expect remembers who waits for the answer to a request. It reports false, and remembers nobody, where its id is
-// waited for already, and where the session is over.
+// expect remembers the POST that waits for the answer to a request. It reports false, and remembers nothing, if another
+// request with this id still waits, or the session is over.
 func (s *session) expect(p *post, m bridge.Incoming) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -240,7 +240,7 @@ func (s *session) expect(p *post, m bridge.Incoming) bool {
 	return true
 }
 
-// take finds who waits for the answer to a request. Its id is free again.
+// take finds the POST that waits for the answer to a request. Its id is free again.
 func (s *session) take(id bridge.JSON) (a asked, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -253,8 +253,8 @@ func (s *session) take(id bridge.JSON) (a asked, ok bool) {
 	return a, true
 }
 
-// abandon reports whether the request of a POST is not answered, and has nobody wait for its answer then. Its id is not
-// free before that comes.
+// abandon reports whether the request of a POST still waits for its answer, which is then dropped when it comes. Until
+// then the id is not free.
 func (s *session) abandon(p *post) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -274,7 +274,7 @@ func (s *session) cancelled(id bridge.JSON) {
 	}
 }
 
-// progressed sends how far a request has come to who waits for it.
+// progressed sends how far a request has come to the POST that waits for it.
 func (s *session) progressed(text []byte) {
 	token := bridge.JSON(text).Get("params").Get("progressToken")
 	s.mu.Lock()

@@ -13,8 +13,8 @@ import (
 	"github.com/pagewire/pagewire/bridge"
 )
 
-// Agents share what there is. Over HTTP nothing says which process asks, so an agent is who comes from one address
-// under one name: the name that it gives in initialize or in _meta, else its User-Agent. A program that changes its
+// Agents share what there is. Over HTTP nothing says which process sends a request, so an agent is one address
+// and one name: the name that it gives in initialize or in _meta, else its User-Agent. A program that changes its
 // name with each request has as many shares; that is this user's program, or has the token. What all of them have
 // together is bounded too, and apart for each kind of thing, so that listens never keep anybody from reading.
 
@@ -71,7 +71,7 @@ func newShares(s Shares) *shares {
 	return &shares{bounds: s.bounds(), held: map[share]int{}, sum: map[string]int{}}
 }
 
-// A fullError says which bound has been reached, and of whom.
+// A fullError says which bound has been reached: an agent's own, or that of all.
 type fullError struct {
 	of    string
 	limit int
@@ -108,13 +108,6 @@ func (s *shares) take(of, who string) (release func(), full *fullError) {
 	}), nil
 }
 
-// has is how many an agent has.
-func (s *shares) has(of, who string) int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.held[share{of, who}]
-}
-
 // refuseFull tells who asked for more than its share which bound that is: 429 for its own, 503 for that of all.
 func refuseFull(w http.ResponseWriter, id bridge.JSON, full *fullError) {
 	type detail struct {
@@ -134,7 +127,7 @@ func refuseFull(w http.ResponseWriter, id bridge.JSON, full *fullError) {
 // maxName bounds what is kept of an agent's name.
 const maxName = 100
 
-// who is the agent that asks. message may be what says its name.
+// who names the agent that sends a request. message may have its name.
 func who(r *http.Request, message bridge.Incoming) string {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {

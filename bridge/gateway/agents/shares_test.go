@@ -168,3 +168,10 @@ func TestShareNames(t *testing.T) {
 		return len(s.h.shares.held) == 0
 	})
 }
+
+// has is how many an agent has.
+func (s *shares) has(of, who string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.held[share{of, who}]
+}

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -34,7 +33,16 @@ type console struct {
 	in    *io.PipeWriter
 	out   *io.PipeReader
 	lines *bufio.Reader
-	done  chan error // what Stdio returns
+	done  chan error // what Lines returns
+}
+
+// serveLines serves an agent from its beginning.
+func serveLines(ctx context.Context, g *gateway.Gateway, in io.Reader, out io.Writer) error {
+	agent, err := g.Connect(gateway.TransportStdio)
+	if err != nil {
+		return err
+	}
+	return Lines(ctx, agent, g.MessageBytes(), in, out)
 }
 
 func stdio(t *testing.T, ctx context.Context, g *gateway.Gateway) *console {
@@ -42,7 +50,7 @@ func stdio(t *testing.T, ctx context.Context, g *gateway.Gateway) *console {
 	out, theirOut := io.Pipe()
 	c := &console{t, in, out, bufio.NewReader(out), make(chan error, 1)}
 	go func() {
-		c.done <- Stdio(ctx, g, theirIn, theirOut)
+		c.done <- serveLines(ctx, g, theirIn, theirOut)
 		theirOut.Close()
 		theirIn.Close()
 	}()
@@ -72,7 +80,7 @@ func (c *console) next() message {
 
 func (c *console) ended() error {
 	c.t.Helper()
-	return testkit.Receive(c.t, "Stdio returns", c.done)
+	return testkit.Receive(c.t, "Lines returns", c.done)
 }
 
 // go-sdk's client over stdio, in both eras.
@@ -84,7 +92,7 @@ func TestStdioClient(t *testing.T) {
 			theirIn, in := io.Pipe()
 			out, theirOut := io.Pipe()
 			done := make(chan error, 1)
-			go func() { done <- Stdio(t.Context(), p.g, theirIn, theirOut) }()
+			go func() { done <- serveLines(t.Context(), p.g, theirIn, theirOut) }()
 			a := watch(t, &mcp.IOTransport{Reader: out, Writer: in}, version)
 			a.converse(p)
 			a.Watch(origin + "/doc")
@@ -107,50 +115,6 @@ func TestStdioClient(t *testing.T) {
 			a.Close()
 			testkit.Eventually(t, "nothing is left of the agent", func() bool { return held(p.g) == 0 })
 		})
-	}
-}
-
-// Listens on one connection overlap: each gets its own copies under its own id, and ends by itself.
-func TestStdioListens(t *testing.T) {
-	p := open(t)
-	c := stdio(t, t.Context(), p.g)
-	ids := []string{`"a"`, `1`, `"1"`, `0`, `"0"`, `""`} // all different
-	for _, id := range ids {
-		c.send(listen(id, origin+"/doc") + "\n")
-		if m := c.next(); m.Method != "notifications/subscriptions/acknowledged" || m.subscription() != id {
-			t.Fatalf("acknowledged %+v, want %s", m, id)
-		}
-	}
-	told := func(value string, want []string) {
-		t.Helper()
-		p.Set(origin+"/doc", value)
-		got := map[string]int{}
-		for range want {
-			m := c.next()
-			if m.Method != "notifications/resources/updated" || m.Params.URI != origin+"/doc" {
-				t.Fatalf("told %+v", m)
-			}
-			got[m.subscription()]++
-		}
-		for _, id := range want {
-			if got[id] != 1 {
-				t.Errorf("told %v, want one for each of %v", got, want)
-			}
-		}
-	}
-	told("two", ids)
-	for len(ids) > 1 {
-		c.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":` + ids[0] + "}}\n")
-		c.send(call(ids[0], "resources/list", "") + "\n") // the id is free again
-		if m := c.next(); string(m.ID) != ids[0] || m.Result == nil {
-			t.Fatalf("answered %+v: want nothing for what was cancelled, and the list", m)
-		}
-		ids = ids[1:]
-		told(fmt.Sprint(len(ids)), ids)
-	}
-	c.in.Close()
-	if err := c.ended(); err != nil {
-		t.Error(err)
 	}
 }
 
@@ -212,7 +176,7 @@ func TestReadLine(t *testing.T) {
 	}
 }
 
-// What was asked before the end of in is answered before Stdio returns, if that comes soon; what is not is given up.
+// What was asked before the end of in is answered before Lines returns, if that comes soon; what is not is given up.
 func TestStdioEndOfInput(t *testing.T) {
 	testkit.NoLeak(t)
 	p := open(t)
@@ -223,7 +187,7 @@ func TestStdioEndOfInput(t *testing.T) {
 		close(p.released)
 	}()
 	var out bytes.Buffer
-	if err := Stdio(t.Context(), p.g, strings.NewReader(in), &out); err != nil {
+	if err := serveLines(t.Context(), p.g, strings.NewReader(in), &out); err != nil {
 		t.Fatal(err)
 	}
 	answers := map[string]message{}
@@ -240,7 +204,7 @@ func TestStdioEndOfInput(t *testing.T) {
 
 	p.released = make(chan struct{}) // never
 	out.Reset()
-	if err := Stdio(t.Context(), p.g, strings.NewReader(call("1", "resources/read", `"uri":"`+origin+`/slow"`)+"\n"),
+	if err := serveLines(t.Context(), p.g, strings.NewReader(call("1", "resources/read", `"uri":"`+origin+`/slow"`)+"\n"),
 		&out); err != nil {
 		t.Fatal(err)
 	}
@@ -275,7 +239,7 @@ func TestStdioGoesAway(t *testing.T) {
 			}
 			if err := c.ended(); name == "context" && !errors.Is(err, context.Canceled) || name == "gateway" &&
 				err != nil {
-				t.Errorf("Stdio returns %v", err)
+				t.Errorf("Lines returns %v", err)
 			}
 			if held(p.g) != 0 {
 				t.Error("something is left")
@@ -298,7 +262,7 @@ func TestStdioNotRead(t *testing.T) {
 		}
 	}()
 	if err := c.ended(); !errors.Is(err, ErrNotRead) {
-		t.Errorf("Stdio returns %v", err)
+		t.Errorf("Lines returns %v", err)
 	}
 	if held(p.g) != 0 {
 		t.Error("something is left")
@@ -346,34 +310,6 @@ func TestStdioBrokenPipe(t *testing.T) {
 	c.out.Close()
 	c.send(`{"jsonrpc":"2.0","id":1,"method":"ping"}` + "\n")
 	if err := c.ended(); !errors.Is(err, io.ErrClosedPipe) {
-		t.Errorf("Stdio returns %v", err)
+		t.Errorf("Lines returns %v", err)
 	}
-}
-
-// Many agents at once, with the same ids, each with its own answers.
-func TestStdioMany(t *testing.T) {
-	testkit.NoLeak(t)
-	p := open(t)
-	var all sync.WaitGroup
-	for n := range 30 {
-		all.Go(func() {
-			c := stdio(t, t.Context(), p.g)
-			for i := range 30 {
-				c.send(call(fmt.Sprint(i), "resources/read", fmt.Sprintf(`"uri":"%s/square/%d"`, origin, 100*n+i)) +
-					"\n")
-			}
-			for range 30 {
-				var i, want int
-				m := c.next()
-				fmt.Sscan(string(m.ID), &i)
-				want = (100*n + i) * (100*n + i)
-				if m.Result == nil || m.Result.Contents[0].Text != fmt.Sprint(want) {
-					t.Errorf("agent %d is answered %+v to %d", n, m, i)
-				}
-			}
-			c.in.Close()
-			c.ended()
-		})
-	}
-	all.Wait()
 }

@@ -214,7 +214,7 @@ func (v *viewer) run(ctx context.Context) error {
 	v.tasks.Go(func() { cancel(v.listen(ctx, commands)) })
 	ticker := time.NewTicker(pulse)
 	defer ticker.Stop()
-	err := v.tell(ctx)
+	err := v.sendChanges(ctx)
 	for err == nil {
 		select {
 		case <-ctx.Done():
@@ -225,9 +225,9 @@ func (v *viewer) run(ctx context.Context) error {
 			err = v.show(ctx, now)
 		case <-ticker.C:
 			for uri := range v.open {
-				v.look(ctx, uri)
+				v.readIfChanged(ctx, uri)
 			}
-			err = v.tell(ctx)
+			err = v.sendChanges(ctx)
 		}
 	}
 	cancel(err)
@@ -272,7 +272,7 @@ func (v *viewer) obey(ctx context.Context, c command) error {
 		return v.send(ctx, value{Type: "value", URI: c.Open, Error: "too many resources are open here: close one"})
 	default:
 		v.open[c.Open] = &opened{revision: -1}
-		v.look(ctx, c.Open)
+		v.readIfChanged(ctx, c.Open)
 	}
 	return nil
 }
@@ -285,8 +285,8 @@ func (v *viewer) close(uri string) {
 	delete(v.open, uri)
 }
 
-// look reads an open resource if it has changed since it was read: one read at a time, no two within a pulse.
-func (v *viewer) look(ctx context.Context, uri string) {
+// readIfChanged reads an open resource if it has changed since it was read: one read at a time, no two within a pulse.
+func (v *viewer) readIfChanged(ctx context.Context, uri string) {
 	o, g := v.open[uri], v.h.g
 	if o.reading || o.revision == g.Revision(uri) {
 		return
@@ -323,8 +323,8 @@ func (v *viewer) show(ctx context.Context, now value) error {
 	return v.send(ctx, now)
 }
 
-// tell sends what has changed since it was told.
-func (v *viewer) tell(ctx context.Context) error {
+// sendChanges sends what has changed since it was sent.
+func (v *viewer) sendChanges(ctx context.Context) error {
 	s := v.h.g.Snapshot()
 	if s.Closed {
 		return gateway.ErrClosed

@@ -3,8 +3,8 @@
 // Package inspect shows a person, and a monitoring system, what a gateway holds and does: the inspector page at /,
 // metrics for Prometheus at /metrics, and a word of life at /healthz.
 //
-// It shows that to everybody who asks. Package access decides who may ask. The page itself holds nothing, and its
-// files are the same for everybody. What it shows comes over the feed, behind Options.Admit.
+// It answers every request: package access decides which ones come here. The page itself holds nothing, and its files
+// are the same for everybody. What it shows comes over the feed, behind Options.Admit.
 //
 // The inspector shows a person what pages say, and pages are not trusted. What they say is shown as text and nothing
 // else, under a policy that lets the inspector run its own script and talk to its own server, and no more. The
@@ -37,7 +37,7 @@ type Options struct {
 	Admit func(ctx context.Context, r *http.Request, m proof.Messages) error
 	// Refused, if it is set, says how many requests were refused, by reason, for /metrics.
 	Refused func() map[string]int64
-	// Files are those of the page, for who works on it. Default: those in the binary.
+	// Files are those of the page, for its developers. Default: those in the binary.
 	Files fs.FS
 }
 
@@ -129,8 +129,8 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, name string) {
 	w.Write(content)
 }
 
-// health says that the gateway answers, and nothing else: it is for who has no token.
+// health says that the gateway answers, and nothing else: no token is needed for it.
 func (h *Handler) health(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = io.WriteString(w, `{"status":"ok"}`+"\n") // whoever asked may have gone
+	_, _ = io.WriteString(w, `{"status":"ok"}`+"\n") // the client may have gone
 }

@@ -25,7 +25,7 @@ func (p process) String() string { return fmt.Sprintf("%d at %d", p.pid, p.began
 // maxAncestors is how far up is looked. An agent has four between it and its serve, of npx.
 const maxAncestors = 32
 
-// ancestors are a process's parent, its parent, and so on, up to who leads a terminal's session: what is above that is
+// ancestors are a process's parent, its parent, and so on, up to the leader of a terminal's session: what is above that is
 // no agent of it.
 func ancestors(pid int, look func(int) (process, bool)) (chain []process) {
 	p, ok := look(pid)
@@ -44,14 +44,14 @@ func ancestors(pid int, look func(int) (process, bool)) (chain []process) {
 var shells = strings.Fields("sh bash dash zsh ksh mksh ash busybox fish csh tcsh cmd.exe powershell.exe pwsh " +
 	"pwsh.exe env timeout nice nohup")
 
-// A starter is who has started a hook.
+// A starter is the process that has started a hook.
 type starter struct {
 	process
-	// agent is false for a person's shell: no serve below it is that of who asks.
+	// agent is false for a person's shell: no serve below it is that of the hook's agent.
 	agent bool
 }
 
-// starterOf finds who has started a process: its first ancestor that is no shell, or the last of them that there is.
+// starterOf finds the process that has started another one: its first ancestor that is no shell, or the last of them that there is.
 func starterOf(pid int, look func(int) (process, bool)) (s starter) {
 	for _, p := range ancestors(pid, look) {
 		s.process = p

@@ -18,7 +18,7 @@
 //
 // Sign and Verify make and check tokens of limited life for a purpose, under the same secret.
 //
-// The package encrypts nothing: whoever can read another's loopback traffic is root.
+// The package encrypts nothing: only root can read another user's loopback traffic.
 package proof
 
 import (
@@ -130,7 +130,7 @@ func mac(secret string, words ...string) string {
 // same takes as long whatever is given.
 func same(given, want string) bool { return hmac.Equal([]byte(given), []byte(want)) }
 
-// Sign makes a token for a purpose at an address, which Verify accepts until a time, for who has the same secret.
+// Sign makes a token for a purpose at an address, which Verify accepts with the same secret until a time.
 func Sign(secret, purpose, where string, until time.Time) string {
 	head := nonce() + "." + strconv.FormatInt(until.Unix(), 10)
 	return head + "." + mac(secret, purpose, where, head)

@@ -66,7 +66,7 @@ func (s *Seats[D]) Sit(by D, at Seat, same func(holder D) bool) (seat Seat, give
 	}
 }
 
-// take takes a seat, or returns who has it.
+// take takes a seat, or returns its holder.
 func (s *Seats[D]) take(by D, at Seat, same func(D) bool) (holder D, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -5,7 +5,7 @@ package wsconn
 import "sync"
 
 // A Backlog bounds the bytes that wait to be sent on several connections, those that are being written included. Above
-// it one of them ends: of those who together have the most waiting (Options.Whose), the one that has.
+// it one connection ends: of the owner for whom most waits (Options.Whose), the one for which most does.
 type Backlog struct {
 	most int
 

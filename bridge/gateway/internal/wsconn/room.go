@@ -8,12 +8,11 @@ import (
 	"sync"
 )
 
-// A Room bounds the bytes that connections hold of messages above 64 KiB, those under way and those that their reader
-// has not come back from. Where there is too little of it one ends: of those who together hold the most
-// (Options.Whose), the one that has held some for longest. On loopback a message of 16 MiB is there within 20 ms, and
-// who leaves one unfinished is the first to go; however many leave some unfinished, it is one of theirs. One whose
-// message is being looked at is not ended. Who needs the room waits until it is there: memory that is counted as free
-// before it is would be held twice.
+// A Room bounds the bytes of messages above 64 KiB that connections hold: messages under way, and those that the reader
+// still works on. If a message needs more than is left, another connection ends: of the owner whose connections hold
+// most (Options.Whose), the one that has held its bytes longest. On loopback a message of 16 MiB takes 20 ms, so that is
+// one that was left unfinished. A connection whose message is complete is not ended. The message that needs room waits
+// until it is free, or the bytes would be held twice.
 type Room struct {
 	mu      sync.Mutex
 	left    int

@@ -54,7 +54,7 @@ type Options struct {
 	// MaxMessage is the largest message that is taken, in bytes. A larger one ends the connection with close code 1009
 	// and a reason that names the limit.
 	MaxMessage int64
-	// Note is called with each note that comes, between two messages, by whoever reads. Nil ignores them.
+	// Note is called with each note that comes, between two messages, by the goroutine that reads. Nil ignores them.
 	Note func(c *Conn, note []byte)
 	// Room bounds what several connections hold of large messages together. Nil does not.
 	Room *Room
@@ -152,7 +152,7 @@ func Client(ctx context.Context, over net.Conn, path string, header http.Header,
 			DialContext:       func(context.Context, string, string) (net.Conn, error) { return shy, nil },
 		},
 	}
-	// The name of the host is nobody's: who is at the other end was settled by who made the connection.
+	// The host's name means nothing: the caller has made the connection, and knows its other end.
 	ws, response, err := websocket.Dial(ctx, "ws://pagewire"+path,
 		&websocket.DialOptions{HTTPClient: &client, HTTPHeader: header, Subprotocols: []string{protocol}})
 	if err != nil {
@@ -202,7 +202,7 @@ func (c *Conn) Limit(most int64, whose string) {
 	c.opt.MaxMessage, c.opt.Whose = most, whose
 }
 
-// Notes is c for who speaks in notes alone.
+// Notes is c for a dialogue of notes alone.
 func (c *Conn) Notes() Notes { return Notes{c} }
 
 // Notes reads what ReadNote does.

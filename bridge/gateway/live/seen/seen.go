@@ -118,7 +118,7 @@ func (r *Record) Give(uri string, v Version) (forgotten string) {
 			continue
 		}
 		if old.Part == "" && old.Hash == v.Hash {
-			v.Part = "" // who has the whole has its parts
+			v.Part = "" // the whole has its parts
 		}
 		if old.Part == "" && old.Hash == v.Hash || old.Part == v.Part {
 			r.drop(e, i)

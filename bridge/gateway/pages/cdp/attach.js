@@ -65,7 +65,7 @@
     try {
       globalThis.pagewire.configure({ gateway: link });
     } catch {
-      return; // it is none of ours
+      return; // another library's
     }
     receive = (calls) => link.hear?.(calls);
     up();

@@ -5,7 +5,7 @@
 // Run attaches to every tab and frame of a browser. A document becomes a page of the gateway in one of two ways: one
 // that has Pagewire, its own or the page layer that we have given it, speaks the link through a binding; one that has
 // neither, in a browser with WebMCP, has its tools offered (webmcp.go). conn.go is the connection, message.go what is
-// read from it, and dropped where it is too much, link.go who waits for what, tabs.go what is known of the browser,
+// read from it, and dropped where it is too much, link.go the calls that wait for an answer, tabs.go what is known of the browser,
 // document.go one document, attach.js what is run in each.
 //
 // The browser says which origin a document has, never the page. One document cannot speak for another. Each has a

@@ -6,13 +6,13 @@ import (
 	_ "embed"
 	"strconv"
 	"strings"
-	"time"
 
 	protocol "github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/cdp/jsonv2"
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/go-json-experiment/json/jsontext"
+	"golang.org/x/time/rate"
 
 	"github.com/pagewire/pagewire/bridge/gateway"
 )
@@ -52,8 +52,7 @@ type document struct {
 	linked  bool
 	webmcp  *webmcpTools
 	page    *gateway.Page
-	credit  int // messages that it may say now
-	counted time.Time
+	allowed *rate.Limiter // messages
 }
 
 func bindingName(n int) string { return "pagewire_" + run + "_" + strconv.Itoa(n) }
@@ -86,7 +85,7 @@ func (d *document) open() {
 		early := d.early
 		d.early, d.waiting = nil, 0
 		for _, payload := range early {
-			d.hear(payload)
+			d.handleMessage(payload)
 		}
 	})
 }
@@ -98,8 +97,8 @@ type addBinding struct {
 	Context runtime.ExecutionContextID `json:"executionContextId"`
 }
 
-// tell hands JSON text, as a value, to the document. It may be called without the lock once there is a prefix.
-func (d *document) tell(value string) {
+// sendText hands JSON text, as a value, to the document. It may be called without the lock once there is a prefix.
+func (d *document) sendText(value string) {
 	if d.prefix == nil {
 		return
 	}
@@ -113,13 +112,16 @@ func (d *document) send(frame []byte) {
 	if frame == nil {
 		frame = []byte("null")
 	}
-	d.tell(string(frame))
+	d.sendText(string(frame))
 }
 
-// hear takes what the document says, or nil for what was too long. It is called by the reader, with the lock held.
-func (d *document) hear(payload []byte) {
+// handleMessage takes what the document says, or nil for what was too long. It is called by the reader, with the lock held.
+func (d *document) handleMessage(payload []byte) {
 	switch {
-	case d.cut || !d.paid():
+	case d.cut:
+		return
+	case !d.allowed.Allow():
+		d.cutOff("more than " + strconv.Itoa(perSecond) + " messages a second")
 		return
 	case payload == nil:
 		d.cutOff(tooLong)
@@ -143,7 +145,7 @@ func (d *document) hear(payload []byte) {
 		d.attach()
 	case 'l': // a frame of its link
 		if d.linked {
-			d.receive(text)
+			d.receiveFrame(text)
 		}
 	case 'n': // it has neither
 		d.title, d.bare = string(text), true
@@ -157,8 +159,8 @@ func (d *document) hear(payload []byte) {
 	}
 }
 
-// receive hands a frame of the document's link over.
-func (d *document) receive(frame []byte) {
+// receiveFrame hands a frame of the document's link over.
+func (d *document) receiveFrame(frame []byte) {
 	if d.page == nil {
 		if d.waits(len(frame)) {
 			d.frames = append(d.frames, frame)
@@ -187,21 +189,6 @@ func (d *document) waits(bytes int) bool {
 			" bytes of all pages")
 	}
 	return !d.cut
-}
-
-// paid counts a message, and cuts the document off where it is one too many.
-func (d *document) paid() bool {
-	if d.credit--; d.credit > 0 {
-		return true
-	}
-	now := time.Now()
-	earned := int(now.Sub(d.counted).Seconds() * perSecond)
-	d.credit, d.counted = min(d.credit+earned, burst), now
-	if d.credit > 0 {
-		return true
-	}
-	d.cutOff("more than " + strconv.Itoa(perSecond) + " messages a second")
-	return false
 }
 
 // cutOff ends a document that floods us. Without its binding it cannot even try: what it then calls is not sent.
@@ -246,7 +233,7 @@ func (d *document) attach() {
 		d.frames, d.waiting = nil, 0
 		for _, frame := range frames {
 			if d.page != nil {
-				d.receive(frame)
+				d.receiveFrame(frame)
 			}
 		}
 	})

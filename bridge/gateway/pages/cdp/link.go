@@ -143,7 +143,7 @@ func (l *link) write() {
 	}
 }
 
-// read hands over each event, and each answer to whoever waits for it, and returns why there are no more.
+// read hands over each event, and each answer to the call that waits for it, and returns why there are no more.
 func (l *link) read(handle func(event *message, answered func())) error {
 	d := newDecoder()
 	for {

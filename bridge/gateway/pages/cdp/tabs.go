@@ -17,6 +17,7 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/cdproto/target"
 	"github.com/chromedp/cdproto/webmcp"
+	"golang.org/x/time/rate"
 
 	"github.com/pagewire/pagewire/bridge/gateway"
 )
@@ -81,7 +82,7 @@ func (b *attachment) leave() {
 	b.mu.Lock()
 	for _, s := range b.sessions {
 		for _, d := range s.documents {
-			d.tell("null")
+			d.sendText("null")
 		}
 	}
 	b.mu.Unlock()
@@ -160,12 +161,11 @@ func (s *session) handle(m *message) {
 	case runtime.BindingCalled.Method:
 		if e := m.call(); e != nil {
 			if d := s.documents[e.context]; d != nil && d.binding == e.binding {
-				d.hear(e.payload)
+				d.handleMessage(e.payload)
 			}
 		}
 	case runtime.ConsoleAPICalled.Method, runtime.ExceptionThrown.Method:
-		// The browser keeps what a page logs for whoever listens to Runtime, as long as that one does not let it go: a
-		// page that logs objects would grow with each of them.
+		// The browser keeps each object that a page logs until a listener of Runtime releases it: the page would grow.
 		if s.console++; s.console >= 100 {
 			s.console = 0
 			s.b.link.post(s.id, runtime.CommandReleaseObjectGroup,
@@ -294,7 +294,7 @@ func (b *attachment) created(s *session, c *runtime.ExecutionContextDescription)
 	}
 	b.bindings++
 	d := &document{b: b, s: s, context: c.ID, world: c.UniqueID, frameID: aux.FrameID, origin: c.Origin,
-		binding: bindingName(b.bindings), credit: burst, counted: time.Now()}
+		binding: bindingName(b.bindings), allowed: rate.NewLimiter(perSecond, burst)}
 	if aux.FrameID != s.tab.target {
 		d.frame = aux.FrameID
 	}

@@ -225,7 +225,7 @@ func (d *document) relay(ctx context.Context) (begun, refused bool, err error) {
 	}
 }
 
-// send hands what is queued to the daemon, until the session has ended. Who leaves is done when nothing is left.
+// send hands what is queued to the daemon, until the session has ended. A document that leaves is done when nothing is left.
 func (d *document) send(ctx context.Context, conn *wsconn.Conn, session int64, ended <-chan struct{}) {
 	for {
 		p, ok, over := d.next()

@@ -63,7 +63,7 @@ type Options struct {
 	Notices func(Call) []string
 	// PageChars is how long a result is unless the agent wants more, its reminder included.
 	PageChars int
-	// ReadTimeout is how long a page may take to answer; ProgressEvery is how often who waits is told so.
+	// ReadTimeout is how long a page may take to answer; ProgressEvery is how often a call that waits says so.
 	ReadTimeout, ProgressEvery time.Duration
 }
 
