@@ -203,7 +203,7 @@ func TestExtensionTakenOverPage(t *testing.T) {
 		if !got.Refused || len(got.Heard) > 0 {
 			t.Errorf("it was served: %+v", got)
 		}
-		if n := x.refused()["a view that is none of ours"]; n == 0 {
+		if n := x.refused()["a page that is not the extension's"]; n == 0 {
 			t.Error("it was not counted")
 		}
 		other.unharmed(t)
@@ -225,7 +225,7 @@ func TestExtensionTakenOverPage(t *testing.T) {
 
 	x.ask(p, world, s.URL)
 	const hello = `'[["hello",1,"0",{"epoch":"e","origin":"https://shop.example","tab":"tab-00001"}]]'`
-	const strange = "a message that is none of the page layer's"
+	const strange = "a message that the page layer does not send"
 	for _, c := range []struct {
 		name, messages string
 		why            string // the worker refuses it
