@@ -195,7 +195,7 @@ func TestExtensionTakenOverPage(t *testing.T) {
 		if !got.Refused || len(got.Heard) > 0 {
 			t.Errorf("it was served: %+v", got)
 		}
-		if n := x.refused()["a view that is none of ours"]; n == 0 {
+		if n := x.refused()["a page that is not the extension's"]; n == 0 {
 			t.Error("it was not counted")
 		}
 		other.unharmed(t)

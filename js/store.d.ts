@@ -10,7 +10,7 @@ export interface StoreDescriptor<T> extends Omit<ModelContextResource, "read"> {
 
 /**
  * A store: it has `subscribe`, and `getState`, `getSnapshot`, `getValue`, `get` or `peek`; or it passes its value to
- * whoever subscribes. `subscribe` may return a function, or an object with `unsubscribe`.
+ * each listener. `subscribe` may return a function, or an object with `unsubscribe`.
  */
 export interface AnyStore {
   // biome-ignore lint/suspicious/noExplicitAny: what a listener is passed differs

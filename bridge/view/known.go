@@ -13,13 +13,13 @@ func (f failure) Error() string { return string(f) }
 
 const errOpen = failure("view: a View with this ID is open already: give each its own")
 
-// known is what the server is known to offer: URIs that it has listed, or answered a read of. Only these can be
-// subscribed to (ext-apps#659, URI validation); for the engine they are its registered resources.
+// known holds the URIs that the server has listed, or answered a read of. Only these can be subscribed to (ext-apps#659,
+// URI validation); for the engine they are its registered resources.
 type known struct {
 	seen  map[string]bool
 	order []string // oldest first
 
-	fresh   bool   // the server has been asked for the list since it last said that the list changed
+	fresh   bool   // the list has not changed since it was asked for last
 	listing bool   // it is being asked
 	pages   int    // of that list
 	cursor  string // of the page that it is asked for
@@ -30,7 +30,7 @@ func (k *known) init() { k.seen = map[string]bool{} }
 
 func (h *Host) knows(uri string) bool { return h.known.seen[uri] }
 
-// canList reports whether asking the server for its list may tell something new.
+// canList reports whether the server's list may have URIs that are not known.
 func (h *Host) canList() bool { return !h.fresh && !h.down }
 
 // Learn says that the server offers a URI: the home has seen it in a list or a read that did not pass here.
@@ -47,7 +47,7 @@ func (h *Host) learn(uri string) {
 	if len(h.seen) >= h.opt.MaxKnown && !h.forgetOne() {
 		return
 	}
-	// What the engine refuses is no URI, or a template.
+	// The engine refuses text that is not a URI; templates are refused here.
 	for i := range len(uri) {
 		if uri[i] == '{' || uri[i] == '}' {
 			return

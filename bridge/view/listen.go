@@ -6,9 +6,9 @@ import (
 	"github.com/pagewire/pagewire/bridge"
 )
 
-// modern is what is watched at a server of the modern era: by one listen, whose set of URIs cannot change. So that no
-// update is lost when it must, a new listen with the new set is opened, and the one before is cancelled only when the
-// new one has been acknowledged, and a little later.
+// modern is the state at a server of the modern era, where one listen has all watched URIs. Its set cannot change. To
+// change the set without losing an update, a new listen is opened, and the old one is cancelled a little after the
+// server has acknowledged the new one.
 type modern struct {
 	current *stream // acknowledged
 	opening *stream // not yet
@@ -24,16 +24,15 @@ type stream struct {
 	born Time // when it was acknowledged
 }
 
-// linger is how long a listen that has been replaced stays open. Over HTTP the two are connections of their own: an
-// update that was sent on the old one just before the new one began may still be on its way when the new one's
-// acknowledgement is here. To announce everything instead would make every View read all that it shows whenever another
-// View comes or goes.
+// linger is how long a listen that has been replaced stays open. Over HTTP each is a connection of its own: an update
+// that was sent on the old one may arrive after the new one's acknowledgement. To announce everything instead would make
+// every View read all that it shows whenever another View comes or goes.
 const linger = 200
 
 // maxOld bounds the listens that linger: a server has its own bound, and Views that come and go fast must not reach it.
 const maxOld = 4
 
-// behind reports whether the set that is wanted is another than what the current listen has.
+// behind reports whether the watched URIs differ from those of the current listen.
 func (s *server) behind() bool {
 	var have []string
 	if s.current != nil {
@@ -65,7 +64,7 @@ func (h *Host) settleModern() {
 			uris = append(uris, s.uri)
 		}
 	}
-	if len(uris) == 0 { // nobody is left who could miss anything
+	if len(uris) == 0 { // no View is left that could miss an update
 		for _, s := range append(h.old, h.current, h.opening) {
 			if s != nil {
 				h.drop(s.id)
@@ -151,8 +150,8 @@ func (h *Host) answerListen(s *stream, m bridge.Incoming) {
 	}
 }
 
-// streamEnded is the end of a listen by the server. A new one is opened, at once unless they end as fast as they begin,
-// and then everything on it is announced: what changed meanwhile was told to nobody.
+// streamEnded is the end of a listen by the server. A new one is opened, at once unless listens end as fast as they
+// begin. Then everything on it is announced, since updates may have been missed meanwhile.
 func (h *Host) streamEnded(id string) {
 	delete(h.pending, id)
 	h.old = slices.DeleteFunc(h.old, func(s *stream) bool { return s.id == id })
@@ -172,7 +171,7 @@ func (h *Host) streamEnded(id string) {
 	h.current = nil
 }
 
-// miss notes that what a listen had may change without our being told.
+// miss notes that updates of a listen's URIs may be missed from now on.
 func (h *Host) miss(s *stream) {
 	for _, uri := range s.uris {
 		if src := h.sources[uri]; src != nil {

@@ -13,7 +13,7 @@ type server struct {
 	next    int
 	pending map[string]pending // request id -> what its answer is for
 	reads   map[bridge.CallID]string
-	out     [][]byte // to be sent when what is under way is settled
+	out     [][]byte // messages that settle sends
 
 	sources map[string]*source
 	ordered []*source // by age, so that what is done for all is done in an order that is always the same
@@ -48,7 +48,7 @@ type pending struct {
 	stream *stream       // askListen
 }
 
-// idPrefix marks the ids of a Host's requests, and with them the answers and streams that are not for another client on
+// idPrefix distinguishes the ids of a Host's requests, and so their answers and streams, from those of another client on
 // the same connection.
 const idPrefix = "pagewire:"
 
@@ -82,7 +82,7 @@ func (h *Host) ask(method string, params bridge.Text, p pending) string {
 	return id
 }
 
-// drop tells the server that an answer is not wanted any more.
+// drop cancels a request to the server.
 func (h *Host) drop(id string) {
 	delete(h.pending, id)
 	h.stats.Cancels++
@@ -90,7 +90,7 @@ func (h *Host) drop(id string) {
 		id).Raw(`}}`))
 }
 
-// relay passes a View's request for a list on.
+// relay passes on a View's request for a list.
 func (h *Host) relay(v *view, m bridge.Incoming) {
 	waiting := 0
 	for _, p := range h.pending {
@@ -123,7 +123,7 @@ func (h *Host) cancelRelay(v *view, id bridge.JSON) {
 	}
 }
 
-// dropRelays forgets what a View has asked of the server by itself.
+// dropRelays cancels the requests that were passed on for a View.
 func (h *Host) dropRelays(v *view) {
 	var ids []string
 	for id, p := range h.pending {
@@ -137,8 +137,8 @@ func (h *Host) dropRelays(v *view) {
 	}
 }
 
-// FromServer looks at a message of the server. It takes answers to the Host's requests and what came on its streams;
-// what it does not take may be for another client of the home on the same connection.
+// FromServer looks at a message of the server. It takes answers to the Host's requests and the messages of its streams;
+// all others may be for another client of the home on the same connection.
 func (h *Host) FromServer(now Time, text []byte) (taken bool) {
 	h.enter(now)
 	defer h.leave()
@@ -237,8 +237,8 @@ func (h *Host) updated(uri string) {
 	}
 }
 
-// Lost says that the connection to the server is gone. What waits for it fails; subscriptions stay, and are made again
-// by Back.
+// Lost says that the connection to the server is gone. Requests that wait for it fail; subscriptions stay, and Back
+// makes them again.
 func (h *Host) Lost(now Time) {
 	h.enter(now)
 	h.lose()

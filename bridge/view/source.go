@@ -9,9 +9,9 @@ import (
 // A source is a URI that Views watch, or wait to.
 type source struct {
 	uri     string
-	calls   []bridge.CallID // of the engine, which wait for the server's consent
+	calls   []bridge.CallID // subscriptions of the engine that wait for the server's confirmation
 	watched bool
-	missed  bool // it may have changed while the server did not tell us: to be announced once it does again
+	missed  bool // updates may have been missed: to be announced once the server sends them again
 
 	state state // legacy era
 	retry       // legacy era
@@ -50,7 +50,7 @@ func (h *Host) source(uri string) *source {
 	return s
 }
 
-// consent answers those who wait to watch s: with why set, by a refusal.
+// consent answers the subscriptions to s that wait: with an error if why is set.
 func (h *Host) consent(s *source, why string) {
 	h.unshare(s.uri)
 	calls := s.calls
@@ -69,16 +69,16 @@ func (h *Host) consent(s *source, why string) {
 	}
 }
 
-// unshare lets no further reader join a read of uri that is under way, unless the URI has been watched all the while:
-// what has changed since it began is then not known, and nobody would be told of it.
+// unshare ends the sharing of a read of uri that is under way, unless the URI was watched since the read began: else it
+// may have changed after that without an update.
 func (h *Host) unshare(uri string) {
 	if s := h.sources[uri]; s == nil || !s.watched {
-		h.engine.Touch(h.now, uri) // which nobody hears
+		h.engine.Touch(h.now, uri) // no View watches it, so none is told
 	}
 }
 
-// settle makes what the server does for us what the Views want, as far as it can be done now, and then sends. Sending
-// may bring about more.
+// settle brings the subscriptions at the server in line with the Views', as far as that can be done now, and then sends.
+// Sending may lead to more of it.
 func (h *Host) settle() {
 	for {
 		before := h.calls
@@ -133,7 +133,7 @@ func (h *Host) answerSubscribe(s *source, m bridge.Incoming) {
 		return
 	}
 	s.state = idle
-	s.retry.failed(h.now) // for those who watch it since before the connection was lost
+	s.retry.failed(h.now) // for Views that watched it before the connection was lost
 	h.consent(s, reason(m.Failure))
 }
 

@@ -17,8 +17,8 @@ const (
 	Modern            // 2026-07-28: subscriptions/listen
 )
 
-// A Home is what a Host asks of whoever runs it. Its methods may call the Host again. They must not block. What a
-// message points to is the Host's again when the call returns.
+// A Home sends a Host's messages. Its methods may call the Host again. They must not block. When a call returns, the
+// bytes of its message belong to the Host again.
 type Home interface {
 	// ToView sends a message to a View.
 	ToView(view ID, m bridge.Message)
@@ -39,8 +39,8 @@ type Options struct {
 	UpdateInterval Time
 	// ReadTimeout is how long the server may take for a read, or for the confirmation of a subscription. Default 30 s.
 	ReadTimeout Time
-	// MaxKnown is how many URIs are remembered as seen in what the server has listed or read. Default 10,000; above it
-	// the one seen first that nobody watches is forgotten.
+	// MaxKnown is how many URIs of the server are remembered. Default 10,000; above it the oldest one that no View
+	// watches is forgotten.
 	MaxKnown int
 	// MaxViews is how many Views may be open. Default 1,024.
 	MaxViews int
@@ -151,7 +151,7 @@ func (h *Host) openPort(v *view) error {
 	return nil
 }
 
-// Close ends a View whose frame is gone: nothing of it is left when Close returns, and what nobody else watches is
+// Close ends a View whose frame is gone: nothing of it is left when Close returns, and URIs that it alone watched are
 // unsubscribed from. A View that is not open is left alone.
 func (h *Host) Close(now Time, id ID) {
 	h.enter(now)
@@ -189,9 +189,9 @@ func (h *Host) Teardown(now Time, id ID) {
 	h.leave()
 }
 
-// Receive looks at a message of a View. It takes, and answers, requests for resources; what it does not take is the
-// home's to handle, but Receive must see it: the handshake, cancellations, and ui/notifications/request-teardown, at
-// which all that the View watches is released. The bytes are the caller's again when it returns.
+// Receive looks at a message of a View. It takes, and answers, requests for resources. The home handles all others, but
+// Receive must see them: the handshake, cancellations, and ui/notifications/request-teardown, which releases all that
+// the View watches. The bytes belong to the caller again when it returns.
 func (h *Host) Receive(now Time, id ID, text []byte) (taken bool) {
 	h.enter(now)
 	defer h.leave()
@@ -288,7 +288,7 @@ func (h *Host) inOrder() []bridge.PortID {
 	return ports
 }
 
-// cancel takes back a request that the engine does not know of.
+// cancel cancels a request that the engine has not been given.
 func (h *Host) cancel(v *view, id bridge.JSON) {
 	for i := range v.held {
 		if v.held[i].id.Equal(id) {

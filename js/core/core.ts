@@ -7,10 +7,10 @@
  * when a core is wanted.
  */
 import { arrive } from "../late/late.ts";
-import { attach } from "./edge.ts";
-import { compile } from "./compile.ts";
-import { remote } from "./remote.ts";
 import type { CoreOptions, PortCore, PortSource } from "../link/link.ts";
+import { remote } from "./remote.ts";
+import { compile } from "./compile.ts";
+import { attach } from "./edge.ts";
 
 export { arrive };
 

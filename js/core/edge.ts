@@ -51,7 +51,7 @@ export async function attach(page: PortSource, module: WebAssembly.Module, optio
     exports = undefined;
     clearTimeout(timer);
   };
-  /** What ended the core, until the page has been told. */
+  /** Why the core ended, until the page has been told. */
   let failure: (() => string) | undefined;
   const tell = (): void => {
     const why = failure;

@@ -19,7 +19,7 @@ export const load = (given: object) =>
     #view = () => new DataView(this.#memory.buffer);
     #bytes = (at: number, length: number) => new Uint8Array(this.#memory.buffer, at, length);
     #value = (of: bigint) => this.#values[Number(of & 0xffffffffn)];
-    /** An object, a string or a boolean; a number is none of the options. */
+    /** An object, a string or a boolean: no option is a number. */
     #keep = (value: unknown): bigint => {
       if (value === undefined) return 0n;
       if (typeof value === "boolean") return ref(0, value ? 3 : 4);

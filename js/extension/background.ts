@@ -15,7 +15,7 @@ import { socket } from "./socket.ts";
 import type { Shown, Request } from "./state.ts";
 import { fromPanel } from "./messages.ts";
 
-/** Where a `pagewire serve` listens for who has no native host. */
+/** Where `pagewire serve` listens, for a browser without a native host. */
 const defaultGateway = "ws://127.0.0.1:7433/page";
 /** How long the WebSocket is used before the native host is looked for again, in ms: it may have been installed. */
 const lookAgain = 60_000;
@@ -23,13 +23,13 @@ const lookAgain = 60_000;
 const granted = permissions();
 const views = new Set<chrome.runtime.Port>();
 
-/** Has the content scripts where the user wants them. */
+/** Registers the content scripts where the user wants them. */
 const placed = async () => {
   const p = await granted;
   await place(p.only ? (p.stopped ? [] : p.list().map(({ origin }) => origin)) : undefined);
 };
 void placed();
-// Has the browser start the worker, which is all.
+// The listeners make the browser start the worker, which calls `placed`.
 chrome.runtime.onInstalled.addListener(() => {});
 chrome.runtime.onStartup.addListener(() => {});
 
@@ -45,18 +45,18 @@ const pages = documents(
 );
 
 /**
- * A content script may read `local` unless it is told not to, and with a page's process taken over it is the page's:
- * the secret and the allowed origins are not for it. Firefox has no way to tell it.
+ * Content scripts can read `local` unless that is forbidden, and a page whose process is taken over can do what they
+ * can: so it is forbidden, because of the secret and the allowed origins. Firefox has no way to forbid it.
  */
 const closed = chrome.storage.local.setAccessLevel?.({ accessLevel: "TRUSTED_CONTEXTS" });
-/** Keeps what the native host and we know, for the WebSocket, should the host be gone one day; nowhere it is open. */
+/** Keeps the native host's secret for the WebSocket, in case the host is removed; not where content scripts can read it. */
 const keep = async (secret: string) => {
   if (!closed) return;
   await closed;
   await chrome.storage.local.set({ secret });
 };
 
-/** What the gateway calls a tab: the browser's number, behind something that no other run of the browser has. */
+/** A prefix of this run of the browser, for the names of its tabs: another run gives the same numbers again. */
 const run = (async () => {
   const { run } = await chrome.storage.session.get("run");
   if (typeof run === "string") return run;
@@ -112,8 +112,8 @@ async function update(): Promise<void> {
 }
 
 /**
- * What each tab's badge says, how much the page shares or that it would, and for which documents: a navigation clears
- * it.
+ * What each tab's badge says: how many resources and tools are shared, or ? for a page that is not allowed. `newest` is
+ * the newest document: a navigation clears the badge.
  */
 const badges = new Map<number, { text: string; newest: number }>();
 function badge(all: readonly Live[], allowed: (origin: string) => boolean): void {
@@ -145,7 +145,7 @@ function badge(all: readonly Live[], allowed: (origin: string) => boolean): void
       );
     else if (asks) paint(tab, newest, "?", "Pagewire: this page would show agents its live state");
   }
-  // A page that asks is told to wait, and is not there any more: its ? stays until the tab goes on.
+  // A page that is not allowed is told to wait, and leaves the list: its ? stays until the tab navigates.
   for (const [tab, { text }] of badges) if (!now.has(tab) && text !== "?" && text !== "") paint(tab, 0, "", "Pagewire");
 }
 
@@ -173,7 +173,7 @@ chrome.runtime.onConnect.addListener((port) => {
   if (port.name !== fromPanel) return;
   // Our own pages only: a page of the web that says that it is one has another origin, whatever else it says.
   if (port.sender?.id !== chrome.runtime.id || port.sender.origin !== new URL(chrome.runtime.getURL("")).origin) {
-    pages.refuse("a view that is none of ours", port.sender?.origin ?? "somebody");
+    pages.refuse("a page that is not the extension's", port.sender?.origin ?? "somebody");
     port.disconnect();
     return;
   }

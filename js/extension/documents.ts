@@ -2,11 +2,10 @@
  * The documents that an extension's service worker has. The other side of a document is relay.ts, and behind that
  * page.ts.
  *
- * Which origin, tab and frame a document is the browser says, in the port's sender, and the worker puts it into the
- * first frame of the document's link; what comes over the port is data, and is passed on. A document whose origin is
- * not admitted has no link, and nothing of it is kept but how much it says it offers. What breaks the protocol, floods
- * it, or comes from somewhere else is refused: the port is closed, counted and logged, and no other document notices.
- * What is in the frames the core at the link's other end checks.
+ * The browser says, in the port's sender, of which origin, tab and frame a document is. The worker writes that into the
+ * first frame of the document's link, and passes all other frames on unread; the core at the other end checks them. A
+ * document whose origin is not admitted has no link, and only its count of resources and tools is kept. A port that
+ * breaks the protocol, floods it, or belongs to anything else is closed, counted and logged; no other document notices.
  */
 import type { Document, Options } from "../extension.d.ts";
 import { fromRelay, look, type Note, type ToRelay } from "./messages.ts";
@@ -28,28 +27,28 @@ const maxDocuments = 1024;
 const maxPerTab = 128;
 const maxTitle = 1024;
 
-const strange = "a message that is none of the page layer's";
+const strange = "a message that the page layer does not send";
 
-/** What a link of a document leads to. */
-export interface Ends {
+/** What the other end of a link is told. */
+export interface LinkEvents {
   /** Takes a frame of the page. */
   frame(text: string): void;
-  /** The link is over, by the document's decision, or the user's: then the document is admitted no more. */
+  /** The document, or the user, has ended the link. If the user, the document is no longer admitted. */
   closed(reason: string): void;
 }
 
-/** A link with a document, from the side of who has begun it. */
+/** A link with a document, for the code that has begun it. */
 export interface Link {
-  /** Says a frame to the page. */
-  say(frame: string): void;
+  /** Sends a frame to the page. */
+  send(frame: string): void;
   /** Ends it. `closed` is not called. */
   close(): void;
   /** Refuses the document. `closed` is called. */
-  expel(why: string): void;
+  refuse(why: string): void;
 }
 
-/** What a document needs of those who keep it. */
-interface Keeper {
+/** What a document needs of the list that it is in. */
+interface Owner {
   refuse(why: string, who: string): void;
   changed(): void;
   removed(document: Live): void;
@@ -67,18 +66,18 @@ export class Live implements Omit<Document, "open" | "sessions"> {
   offers = 0;
   admitted = false;
   gone = false;
-  private ends: Ends | undefined;
+  private events: LinkEvents | undefined;
   /** How the link's other end knows the tab. */
   private name = "";
-  /** Starts that the page has not confirmed. What it says before belongs to a link that is over. */
+  /** Starts that the page has not confirmed. Until it has, its frames are those of a link that is over. */
   private starts = 0;
-  /** The page has said the link's first frame. */
-  private greeted = false;
+  /** The link's first frame has been passed on. */
+  private helloSent = false;
   private tokens = burst;
   private filled = performance.now();
 
   constructor(
-    private readonly keeper: Keeper,
+    private readonly owner: Owner,
     private readonly port: chrome.runtime.Port,
     readonly id: number,
     readonly tab: number,
@@ -90,44 +89,44 @@ export class Live implements Omit<Document, "open" | "sessions"> {
 
   /** Whether there is a link. */
   get linked() {
-    return this.ends !== undefined;
+    return this.events !== undefined;
   }
 
-  private say(message: ToRelay): void {
+  private send(message: ToRelay): void {
     if (this.gone) return;
     try {
       this.port.postMessage(message);
     } catch {
-      this.remove(); // the other end has gone, and we are about to hear
+      this.remove(); // the other end has gone, and we are about to be told
     }
   }
 
   keepAlive(): void {
-    this.say("alive");
+    this.send("alive");
   }
 
   /** Takes what the port brings. */
-  hear(message: unknown): void {
+  receive(message: unknown): void {
     if (this.gone) return;
     const now = performance.now();
     this.tokens = Math.min(burst, this.tokens + ((now - this.filled) / 1000) * rate) - 1;
     this.filled = now;
-    if (this.tokens < 0) return this.expel(`more than ${rate} messages a second`);
+    if (this.tokens < 0) return this.refuse(`more than ${rate} messages a second`);
     if (typeof message !== "string") return this.note(message);
-    if (message.length > maxFrame) return this.expel("a message is too long");
+    if (message.length > maxFrame) return this.refuse("a message is too long");
     if (message === "start") {
-      if (--this.starts < 0) this.expel(strange);
+      if (--this.starts < 0) this.refuse(strange);
       return;
     }
-    const { ends } = this;
-    if (!ends || this.starts) return; // of a link that is over
-    if (!message) return this.halt("the page has ended the link");
-    if (!this.greeted) return this.greet(ends, message);
-    ends.frame(message);
+    const { events } = this;
+    if (!events || this.starts) return; // of a link that is over
+    if (!message) return this.endLink("the page has ended the link");
+    if (!this.helloSent) return this.sendHello(events, message);
+    events.frame(message);
   }
 
   private note(message: unknown): void {
-    if (typeof message !== "object" || message === null) return this.expel("a message that is none of the relay's");
+    if (typeof message !== "object" || message === null) return this.refuse("a message that the relay does not send");
     const { title: before, focused: then } = this;
     const { offers, frame, url, title, focused } = message as Note;
     if (Number.isSafeInteger(offers) && offers! >= 0) this.offers = offers!;
@@ -135,16 +134,13 @@ export class Live implements Omit<Document, "open" | "sessions"> {
     if (typeof url === "string" && url.length <= 8192 && url.startsWith(this.origin + "/")) this.url = url;
     if (typeof title === "string") this.title = title.slice(0, maxTitle);
     if (typeof focused === "number" && focused > 0) this.focused = Math.min(Math.floor(focused), Date.now());
-    if (this.greeted && (this.title !== before || this.focused !== then))
-      this.ends?.frame(JSON.stringify([["note", { title: this.title, focused: this.focused }]]));
-    this.keeper.changed();
+    if (this.helloSent && (this.title !== before || this.focused !== then))
+      this.events?.frame(JSON.stringify([["note", { title: this.title, focused: this.focused }]]));
+    this.owner.changed();
   }
 
-  /**
-   * Passes the link's first frame on: of what it says of the page the epoch is taken, and all else is what the browser
-   * says.
-   */
-  private greet(ends: Ends, frame: string): void {
+  /** Passes the link's first frame on: with the page's epoch, and for all else what the browser says. */
+  private sendHello(events: LinkEvents, frame: string): void {
     let stamped: string;
     try {
       if (frame.length > maxHello) throw new RangeError("too long");
@@ -155,82 +151,82 @@ export class Live implements Omit<Document, "open" | "sessions"> {
       const about = { epoch, tab, frame: place, title, url, origin, focused };
       stamped = JSON.stringify([["hello", version, build, about]]);
     } catch {
-      return this.expel(strange);
+      return this.refuse(strange);
     }
-    this.greeted = true;
-    ends.frame(stamped);
+    this.helloSent = true;
+    events.frame(stamped);
   }
 
   /**
-   * Begins a link, in place of the one before. `tab` is how its other end is to know the tab. Throws if there may be
-   * none.
+   * Begins a link, in place of the one before. `tab` is the other end's name of the tab. Throws if the document must not
+   * have a link.
    */
-  link(tab: string, ends: Ends): Link {
+  link(tab: string, events: LinkEvents): Link {
     if (this.gone || !this.admitted) throw new Error("pagewire: the document has gone, or may not be read");
-    this.halt("another link has begun");
-    this.ends = ends;
+    this.endLink("another link has begun");
+    this.events = events;
     this.name = tab;
     this.starts++;
-    this.say("start");
-    this.keeper.changed();
-    const live = () => this.ends === ends;
+    this.send("start");
+    this.owner.changed();
+    const live = () => this.events === events;
     return {
-      say: (frame) => live() && this.say(frame),
-      close: () => live() && this.quit(),
-      expel: (why) => live() && this.expel(why),
+      send: (frame) => live() && this.send(frame),
+      close: () => live() && this.forgetLink(),
+      refuse: (why) => live() && this.refuse(why),
     } as Link;
   }
 
   /** Forgets the link. */
-  private quit(): void {
-    this.ends = undefined;
-    this.greeted = false;
-    this.say(null);
-    this.keeper.changed();
+  private forgetLink(): void {
+    this.events = undefined;
+    this.helloSent = false;
+    this.send(null);
+    this.owner.changed();
   }
 
   /** Ends the link, if there is one. */
-  private halt(reason: string): void {
-    const { ends } = this;
-    if (!ends) return;
-    this.quit();
-    ends.closed(reason);
+  private endLink(reason: string): void {
+    const { events } = this;
+    if (!events) return;
+    this.forgetLink();
+    events.closed(reason);
   }
 
-  private expel(why: string): void {
-    this.keeper.refuse(why, `a document of ${this.origin} in tab ${this.tab}`);
+  private refuse(why: string): void {
+    this.owner.refuse(why, `a document of ${this.origin} in tab ${this.tab}`);
     this.remove();
   }
 
   /** Lets the document go, by our decision or because it has gone. */
   remove(): void {
     if (this.gone) return;
-    this.halt("the page has gone");
+    this.endLink("the page has gone");
     this.gone = true;
-    this.keeper.removed(this);
+    this.owner.removed(this);
     this.port.disconnect();
-    this.keeper.changed();
+    this.owner.changed();
   }
 
   /** Asks whether the document is admitted, and acts on that. */
-  async judge(): Promise<void> {
-    const admitted = (await this.keeper.admits(this.origin)) === true;
+  async checkAdmission(): Promise<void> {
+    const admitted = (await this.owner.admits(this.origin)) === true;
     if (this.gone) return;
     const was = this.admitted;
     this.admitted = admitted;
-    if (was && !admitted) this.halt("the user has withdrawn what was allowed");
-    this.dismiss();
-    this.keeper.changed();
+    if (was && !admitted) this.endLink("the user has withdrawn what was allowed");
+    this.sendWait();
+    this.owner.changed();
   }
 
-  /** Has the relay of a document that is not admitted hang up, and be quiet until it is told to look. */
-  dismiss(): void {
-    if (!this.admitted && !this.keeper.attended()) this.say("wait");
+  /** Tells the relay of a document that is not admitted to disconnect, and to wait until it is told to look. */
+  sendWait(): void {
+    if (!this.admitted && !this.owner.attended()) this.send("wait");
   }
 }
 
 /** The documents that there are, of a kind: extension.d.ts. */
-export interface Kept<D> {
+export interface DocumentList<D> {
   list(): D[];
   look(): Promise<void>;
   attend(on: boolean): void;
@@ -242,7 +238,7 @@ export interface Kept<D> {
 export function documents<D extends Live>(
   options: Pick<Options, "admits" | "changed">,
   Kind: new (...of: ConstructorParameters<typeof Live>) => D,
-): Kept<D> {
+): DocumentList<D> {
   const all = new Map<number, D>();
   const refused = new Map<string, number>();
   let last = 0;
@@ -262,7 +258,7 @@ export function documents<D extends Live>(
       options.changed!();
     });
   };
-  const keeper: Keeper = {
+  const owner: Owner = {
     refuse,
     changed,
     removed: ({ id }) => all.delete(id),
@@ -275,7 +271,7 @@ export function documents<D extends Live>(
     const { sender } = port;
     const { tab, frameId, origin = "", id } = sender ?? {};
     const who = `${id ?? "somebody"} at ${origin || "no origin"}`;
-    const turnDown = (why: string) => {
+    const reject = (why: string) => {
       refuse(why, who);
       port.disconnect();
     };
@@ -285,7 +281,7 @@ export function documents<D extends Live>(
       frameId === undefined ||
       !/^https?:\/\/[^/]+$/.test(origin)
     )
-      return turnDown("not a document of a web page");
+      return reject("not a document of a web page");
     let ofTab = 0;
     for (const other of all.values()) {
       if (other.tab !== tab.id) continue;
@@ -293,15 +289,15 @@ export function documents<D extends Live>(
       // The tab goes on to another document: the one before says so, too, but maybe later.
       if (other.frameId === frameId) other.remove();
     }
-    if (all.size >= maxDocuments || ofTab >= maxPerTab) return turnDown("too many documents");
-    const document = new Kind(keeper, port, ++last, tab.id, frameId, origin);
+    if (all.size >= maxDocuments || ofTab >= maxPerTab) return reject("too many documents");
+    const document = new Kind(owner, port, ++last, tab.id, frameId, origin);
     all.set(document.id, document);
-    port.onMessage.addListener((message) => document.hear(message));
+    port.onMessage.addListener((message) => document.receive(message));
     port.onDisconnect.addListener(() => {
       void chrome.runtime.lastError;
       document.remove();
     });
-    void document.judge();
+    void document.checkAdmission();
   });
   // Nobody but our own pages has a word here. Without a listener the browser would refuse as well, but nobody would
   // know.
@@ -320,10 +316,10 @@ export function documents<D extends Live>(
     list: () => [...all.values()],
     attend(on) {
       attended = on;
-      for (const document of all.values()) document.dismiss();
+      for (const document of all.values()) document.sendWait();
     },
     async look() {
-      await Promise.all([...all.values()].map((document) => document.judge()));
+      await Promise.all([...all.values()].map((document) => document.checkAdmission()));
       const tabs = await chrome.tabs.query({});
       // A tab without a relay says that nobody is there.
       await Promise.allSettled(

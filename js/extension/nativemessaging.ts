@@ -7,7 +7,7 @@
  */
 import { reconnect } from "../link/reconnect.ts";
 import type { Link, Live } from "./documents.ts";
-import { farewell, type Transport, type State, type TabName, tooMuch } from "./transport.ts";
+import { farewell, follow, type Transport, type State, type TabName, tooMuch } from "./transport.ts";
 
 /** The name under which `pagewire extension install` makes the host known. */
 export const host = "com.pagewire.host";
@@ -15,17 +15,17 @@ export const host = "com.pagewire.host";
 /** How long the process is kept without a document, in ms: a reload has none for a moment. */
 const linger = 5_000;
 const longestPause = 30_000;
-/** How long a document waits that has ended its link, or has been refused. */
+/** How long a document waits after it has ended its link, or was refused, in ms. */
 const longPause = 1_000;
 /**
- * The longest piece of a frame, and how much of a document may be on its way to the gateway, in UTF-16 code units. The
- * host takes 8 MiB of each, and says what the gateway has taken when it is asked to: once for each `step`.
+ * The longest piece of a frame, and how much of a document's frames may be on the way to the gateway, in UTF-16 code
+ * units. The host takes 8 MiB of each. It acknowledges once for each `step`.
  */
 const maxPiece = 512 << 10;
 const window = 2 << 20;
 const step = 256 << 10;
 
-/** What the host says. */
+/** A message of the host. */
 interface FromHost {
   type: "hello" | "open" | "frame" | "taken" | "close" | "refused" | "failed";
   id?: number;
@@ -40,23 +40,23 @@ interface FromHost {
 interface Served {
   document: Live;
   link?: Link | undefined;
-  /** Which of the sessions that the host has opened it is: its number; 0 for none. */
-  turn: number;
-  /** The host knows it no more. */
-  shut: boolean;
-  /** The pieces of a frame of the gateway's that is not whole. */
+  /** The number of the session that the host has opened for it; 0 for none. */
+  session: number;
+  /** The host has no record of it any more. */
+  closed: boolean;
+  /** The pieces of a frame from the gateway that is not complete. */
   pieces: string[];
-  /** Frames for the gateway; what of the first has been sent; how much waits in all. */
+  /** Frames for the gateway; how much of the first has been sent; how much waits in all. */
   frames: string[];
   from: number;
   waiting: number;
-  /** How much was sent, when that was said last, and how much the gateway has taken. */
+  /** How much was sent; how much when an acknowledgement was asked for last; how much was acknowledged. */
   sent: number;
   asked: number;
   taken: number;
 }
 
-/** `absent` is called when the browser knows no host, `learned` with the secret that a host has told. */
+/** `absent` is called when the browser knows no host, `learned` with the secret that a host has sent. */
 export function nativeMessaging(
   name: TabName,
   changed: () => void,
@@ -74,10 +74,10 @@ export function nativeMessaging(
     state = { transport: "native messaging", connected, why };
     changed();
   };
-  const say = (message: object) => port?.postMessage(message);
-  const introduce = (one: Served) => {
-    one.shut = false;
-    say({ type: "open", id: one.document.id, origin: one.document.origin });
+  const send = (message: object) => port?.postMessage(message);
+  const open = (one: Served) => {
+    one.closed = false;
+    send({ type: "open", id: one.document.id, origin: one.document.origin });
   };
 
   /** Sends what the gateway has room for. */
@@ -96,7 +96,7 @@ export function nativeMessaging(
       if (!more) one.frames.shift();
       const ask = one.sent - one.asked >= step;
       if (ask) one.asked = one.sent;
-      say({ type: "frame", id, session: one.turn, text, ...(more && { more }), ...(ask && { ack: one.sent }) });
+      send({ type: "frame", id, session: one.session, text, ...(more && { more }), ...(ask && { ack: one.sent }) });
     }
   };
   const all = () => {
@@ -105,53 +105,52 @@ export function nativeMessaging(
     return sum;
   };
 
-  const end = (one: Served) => {
-    one.turn = one.from = one.waiting = one.sent = one.asked = one.taken = 0;
+  const reset = (one: Served) => {
+    one.session = one.from = one.waiting = one.sent = one.asked = one.taken = 0;
     one.link?.close();
     one.link = undefined;
     one.pieces = [];
     one.frames = [];
   };
-  const shut = (one: Served) => {
-    const { turn, document } = one;
-    // Not within a frame, where it would be read as its end. The gateway then waits a moment for the document to come
-    // back.
-    if (!one.shut && turn && !document.admitted && !one.from)
-      say({ type: "frame", id: document.id, session: turn, text: farewell });
-    if (!one.shut) say({ type: "close", id: document.id });
-    one.shut = true;
-    end(one);
+  const close = (one: Served) => {
+    const { session, document } = one;
+    // Not within a frame, which it would end. Without the farewell the gateway waits a moment for the document.
+    if (!one.closed && session && !document.admitted && !one.from)
+      send({ type: "frame", id: document.id, session, text: farewell });
+    if (!one.closed) send({ type: "close", id: document.id });
+    one.closed = true;
+    reset(one);
   };
-  /** A document whose link has ended by its own decision is there again after a while. */
-  const later = (one: Served) =>
-    setTimeout(() => port && one.shut && served.get(one.document.id) === one && introduce(one), longPause);
+  /** Opens a document again, some time after it has ended its link. */
+  const reopenLater = (one: Served) =>
+    setTimeout(() => port && one.closed && served.get(one.document.id) === one && open(one), longPause);
   /** The host has connected a document with a gateway. */
-  const begin = (one: Served, turn: number) => {
-    end(one);
+  const beginSession = (one: Served, session: number) => {
+    reset(one);
     const { document } = one;
     try {
       one.link = document.link(name(document.tab), {
         frame: (text) => {
-          if (one.turn !== turn) return;
+          if (one.session !== session) return;
           one.frames.push(text);
           one.waiting += text.length;
           pump(one);
           const why = tooMuch(one.waiting, all);
-          if (why) one.link?.expel(why);
+          if (why) one.link?.refuse(why);
         },
         closed: () => {
-          if (one.turn !== turn) return;
-          shut(one);
-          later(one);
+          if (one.session !== session) return;
+          close(one);
+          reopenLater(one);
         },
       });
-      one.turn = turn;
+      one.session = session;
     } catch {
-      shut(one); // it has gone, or may not be read any more
+      close(one); // it has gone, or may not be read any more
     }
   };
 
-  const hear = (message: FromHost) => {
+  const receive = (message: FromHost) => {
     if (message.type === "hello") {
       loop.opened();
       if (typeof message.secret === "string" && message.secret) learned(message.secret);
@@ -162,17 +161,17 @@ export function nativeMessaging(
     if (message.type === "refused") {
       console.warn(`pagewire: the native host refused a message: ${message.reason}`);
       if (!one) return;
-      one.shut = true; // with an id, the document is open no more
-      end(one);
-      return later(one);
+      one.closed = true; // with an id, the document is open no more
+      reset(one);
+      return reopenLater(one);
     }
     if (!one) return; // it has gone while this was on its way
-    if (message.type === "open") begin(one, message.session!);
+    if (message.type === "open") beginSession(one, message.session!);
     else if (message.type === "close") {
-      end(one);
+      reset(one);
       if (message.reason) console.warn(`pagewire: ${one.document.origin}: ${message.reason}`);
     } else if (message.type === "taken") {
-      if (message.session !== one.turn) return;
+      if (message.session !== one.session) return;
       one.taken = message.ack!;
       pump(one);
     } else if (message.type === "frame") {
@@ -180,26 +179,26 @@ export function nativeMessaging(
       if (message.more) return;
       const text = one.pieces.length === 1 ? one.pieces[0]! : one.pieces.join("");
       one.pieces = [];
-      one.link?.say(text);
+      one.link?.send(text);
     }
   };
 
   const connect = () => {
     if (port || over || !served.size) return;
     const ours = (port = chrome.runtime.connectNative(host));
-    ours.onMessage.addListener((message) => port === ours && hear(message as FromHost));
+    ours.onMessage.addListener((message) => port === ours && receive(message as FromHost));
     ours.onDisconnect.addListener(() => {
       const why = chrome.runtime.lastError?.message ?? "it has ended";
       if (port !== ours) return;
       port = undefined;
       const was = state;
-      for (const one of served.values()) end(one);
+      for (const one of served.values()) reset(one);
       become(false, was.why && !was.connected ? was.why : why);
       if (/not found|forbidden/i.test(why)) return absent(why);
       paused = true;
       loop.again();
     });
-    for (const one of served.values()) introduce(one);
+    for (const one of served.values()) open(one);
   };
   /** A pause is not to be cut short by documents that come. */
   let paused = false;
@@ -216,30 +215,13 @@ export function nativeMessaging(
       return state;
     },
     serve(documents) {
-      const now = new Set(documents.map(({ id }) => id));
-      for (const [id, one] of served) {
-        if (now.has(id)) continue;
-        served.delete(id);
-        shut(one);
-      }
-      for (const document of documents) {
-        const { id } = document;
-        if (served.has(id)) continue;
-        const one: Served = {
-          document,
-          turn: 0,
-          shut: false,
-          pieces: [],
-          frames: [],
-          from: 0,
-          waiting: 0,
-          sent: 0,
-          asked: 0,
-          taken: 0,
-        };
-        served.set(id, one);
-        if (port) introduce(one);
-      }
+      const add = (document: Live): Served => {
+        const counts = { session: 0, from: 0, waiting: 0, sent: 0, asked: 0, taken: 0 };
+        const one = { document, closed: false, pieces: [], frames: [], ...counts };
+        if (port) open(one);
+        return one;
+      };
+      follow(served, documents, add, close);
       clearTimeout(idle);
       if (served.size && !port && !paused) connect();
       if (!served.size && port)
@@ -253,7 +235,7 @@ export function nativeMessaging(
       over = true;
       loop.stop();
       clearTimeout(idle);
-      for (const one of served.values()) end(one);
+      for (const one of served.values()) reset(one);
       served.clear();
       port?.disconnect();
       port = undefined;

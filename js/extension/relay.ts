@@ -46,7 +46,7 @@ function relay(): void {
     stop();
     if (!waiting && !away && !over && offers) loop.again();
   };
-  const call = () => {
+  const connect = () => {
     loop.stop();
     if (worker || away || over || !offers) return;
     let ours: chrome.runtime.Port;
@@ -58,7 +58,7 @@ function relay(): void {
     }
     waiting = false;
     ours.onMessage.addListener((message) => {
-      if (worker === ours) hear(message as ToRelay);
+      if (worker === ours) receive(message as ToRelay);
     });
     ours.onDisconnect.addListener(() => {
       void chrome.runtime.lastError; // that it was read: the back/forward cache closes ports, and Chromium says so
@@ -66,14 +66,14 @@ function relay(): void {
     });
     note({ offers, frame: frame(), url: location.href, title: title.now(), focused: focus() });
   };
-  const loop = reconnect(call, () => longestPause);
+  const loop = reconnect(connect, () => longestPause);
   const hangUp = () => {
     loop.stop();
     worker?.disconnect();
     worker = undefined;
     stop();
   };
-  const hear = (message: ToRelay) => {
+  const receive = (message: ToRelay) => {
     if (message === "alive") return;
     if (message === "wait") {
       waiting = true;
@@ -94,12 +94,12 @@ function relay(): void {
     }
     offers = data;
     if (worker) note({ offers });
-    else if (!waiting) call();
+    else if (!waiting) connect();
   };
 
   chrome.runtime.onMessage.addListener((message, sender) => {
     if (message !== look || sender.id !== chrome.runtime.id || worker) return;
-    call();
+    connect();
   });
 
   window.addEventListener("focus", () => note({ focused: Date.now() }));
@@ -114,9 +114,9 @@ function relay(): void {
   window.addEventListener("pageshow", ({ persisted }) => {
     if (!persisted) return;
     away = false;
-    call();
+    connect();
   });
   document.addEventListener("visibilitychange", () => {
-    if (document.visibilityState === "visible" && !waiting) call();
+    if (document.visibilityState === "visible" && !waiting) connect();
   });
 }

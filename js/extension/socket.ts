@@ -1,17 +1,17 @@
 /**
  * The transport by WebSocket, where the native host is not installed: one connection with a `pagewire serve` on this
- * machine for each document. It is the transport of a page with data-gateway (js/late/gateway.ts), but the gateway
- * believes us whose document it is, since both prove first that they know a secret: the one that the native host has
- * told us when it was there. Without one nothing is dialled. The other side is bridge/gateway/pages/socket.
+ * machine for each document. It is the transport of a page with data-gateway (js/late/gateway.ts), but here the gateway
+ * trusts what the extension says of the document, because both first prove that they know a secret. The native host told
+ * it to the extension; without the secret there is no connection. The other side is bridge/gateway/pages/socket.
  */
 import { reconnect } from "../link/reconnect.ts";
 import type { Link, Live } from "./documents.ts";
 import { prove } from "./prove.ts";
-import { farewell, type Transport, type State, type TabName, tooMuch } from "./transport.ts";
+import { farewell, follow, type Transport, type State, type TabName, tooMuch } from "./transport.ts";
 
-/** The longest pause, and that after a gateway that could not prove itself: it hardly can a moment later. */
+/** The longest pause, in ms. It is also the pause after a failed proof, which would fail again a moment later. */
 const longestPause = 10_000;
-/** The worker is suspended when it has said nothing for 30 s. */
+/** The browser suspends a worker that has sent nothing for 30 s. */
 const aliveEvery = 20_000;
 
 interface Served {
@@ -56,11 +56,11 @@ export function socket(url: string, secret: string | undefined, name: TabName, c
     const { document } = one;
     const ours = (one.socket = new WebSocket(url, "pagewire.v1"));
     const live = () => one.socket === ours;
-    /** Who waits for the next text while the two ends prove themselves. */
-    let hear: ((text: string) => void) | undefined;
+    /** Takes the next text, while the two ends prove that they know the secret. */
+    let receive: ((text: string) => void) | undefined;
     const talk = {
       send: (text: string) => live() && ours.send(text),
-      next: () => new Promise<string>((done) => (hear = done)),
+      next: () => new Promise<string>((done) => (receive = done)),
     };
     ours.onopen = async () => {
       try {
@@ -77,7 +77,7 @@ export function socket(url: string, secret: string | undefined, name: TabName, c
             if (!live()) return;
             ours.send(text);
             const why = tooMuch(ours.bufferedAmount, waiting);
-            if (why) one.link?.expel(why);
+            if (why) one.link?.refuse(why);
           },
           closed: () => live() && again(one),
         });
@@ -89,12 +89,12 @@ export function socket(url: string, secret: string | undefined, name: TabName, c
     };
     ours.onmessage = ({ data }: MessageEvent<string>) => {
       if (!live()) return;
-      if (hear) {
-        const next = hear;
-        hear = undefined;
+      if (receive) {
+        const next = receive;
+        receive = undefined;
         return next(data);
       }
-      one.link?.say(data);
+      one.link?.send(data);
     };
     ours.onclose = ({ reason }) => {
       if (!live()) return;
@@ -111,15 +111,7 @@ export function socket(url: string, secret: string | undefined, name: TabName, c
       return state;
     },
     serve(documents) {
-      const now = new Set(documents.map(({ id }) => id));
-      for (const [id, one] of served) {
-        if (now.has(id)) continue;
-        served.delete(id);
-        hangUp(one);
-      }
-      for (const document of documents) {
-        const { id } = document;
-        if (served.has(id)) continue;
+      const add = (document: Live): Served => {
         const one: Served = {
           document,
           loop: reconnect(
@@ -127,9 +119,10 @@ export function socket(url: string, secret: string | undefined, name: TabName, c
             () => longestPause,
           ),
         };
-        served.set(id, one);
         dial(one);
-      }
+        return one;
+      };
+      follow(served, documents, add, hangUp);
       become(state.why);
     },
     close() {

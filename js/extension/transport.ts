@@ -26,6 +26,22 @@ export interface Transport {
  */
 export type TabName = (tab: number) => string;
 
+/** Brings `served` in line with the documents that there are now. */
+export function follow<S>(
+  served: Map<number, S>,
+  documents: readonly Live[],
+  add: (document: Live) => S,
+  remove: (one: S) => void,
+): void {
+  const ids = new Set(documents.map(({ id }) => id));
+  for (const [id, one] of served) {
+    if (ids.has(id)) continue;
+    served.delete(id);
+    remove(one);
+  }
+  for (const document of documents) if (!served.has(document.id)) served.set(document.id, add(document));
+}
+
 /** The link's last frame for a document that will not come back: the gateway waits for one that has only gone. */
 export const farewell = '[["bye",true]]';
 

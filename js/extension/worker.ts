@@ -12,9 +12,9 @@ import { linkVersion, type PortCore, type PortSource, Status } from "../link/lin
 import type { Carrier, Document, Documents, Options, Session } from "../extension.d.ts";
 import { documents as keep, type Link, Live } from "./documents.ts";
 
-/** How long a session waits for the page to say what it offers, in ms, so that it sees no empty list. */
+/** How long a session waits for the page's registrations, in ms: so that its first list is not empty. */
 const patience = 1_000;
-/** How long a document waits whose core has died, in ms. */
+/** The pause before a document whose core has died is closed, in ms. */
 const afterDeath = 2_000;
 /** URIs whose revision is kept. */
 const maxKnown = 10_000;
@@ -92,12 +92,12 @@ class Home implements PortSource {
   private over = "";
   private readonly calls = new Map<number, Asked>();
   private readonly revisions = new Map<string, number>();
-  /** What has just come to be watched: the page answers with its revision. */
+  /** URIs whose watching has just begun: the page answers with their revision. */
   private readonly asked = new Set<string>();
   /** Calls for the page, which go together at the turn's end. */
   private queue: unknown[] = [];
   private scheduled = false;
-  /** Called when the page has said something behind its hello. */
+  /** Called when the page has sent something after its hello. */
   private told = (): void => {};
 
   /** `ended` is called once, when the core or the link is over. */
@@ -115,7 +115,7 @@ class Home implements PortSource {
       setTimeout(done, patience);
     });
     this.link = this.document.link(String(tab), {
-      frame: (text) => this.hear(core, text),
+      frame: (text) => this.receive(core, text),
       closed: (reason) => this.finish(reason),
     });
     await told;
@@ -156,27 +156,27 @@ class Home implements PortSource {
 
   read(id: number, key: string, uri: string, params: string): void {
     this.calls.set(id, { tool: false, uri });
-    this.say("read", id, key, uri, params);
+    this.queueCall("read", id, key, uri, params);
   }
 
   callTool(id: number, name: string, args: string, unless: string): void {
     this.calls.set(id, { tool: true, uri: "" });
-    this.say("callTool", id, name, args, unless);
+    this.queueCall("callTool", id, name, args, unless);
   }
 
   end(id: number): void {
     this.calls.delete(id);
-    this.say("end", id);
+    this.queueCall("end", id);
   }
 
   watched(uri: string, on: boolean): void {
     if (on) this.asked.add(uri);
     else this.asked.delete(uri);
-    this.say("watched", uri, on);
+    this.queueCall("watched", uri, on);
   }
 
   report(message: string): void {
-    this.say("report", message);
+    this.queueCall("report", message);
   }
 
   dead(reason: string): void {
@@ -186,7 +186,7 @@ class Home implements PortSource {
     setTimeout(() => this.document.remove(), afterDeath); // the relay calls again
   }
 
-  private say(...call: unknown[]): void {
+  private queueCall(...call: unknown[]): void {
     this.queue.push(call);
     if (this.scheduled) return;
     this.scheduled = true;
@@ -197,17 +197,17 @@ class Home implements PortSource {
     this.scheduled = false;
     const calls = this.queue;
     this.queue = [];
-    this.link?.say(JSON.stringify(calls));
+    this.link?.send(JSON.stringify(calls));
   }
 
   // What the page says.
 
-  private hear(core: PortCore, frame: string): void {
+  private receive(core: PortCore, frame: string): void {
     try {
       if (frame[0] === "=") this.contents(core, frame);
-      else for (const call of JSON.parse(frame)) this.obey(core, call);
+      else for (const call of JSON.parse(frame)) this.perform(core, call);
     } catch {
-      return this.link!.expel("a frame that is none of the page layer's");
+      return this.link!.refuse("a frame that the page layer does not send");
     }
     this.flush(); // each frame is answered
     if (!frame.startsWith('[["hello"')) this.told();
@@ -237,13 +237,13 @@ class Home implements PortSource {
     core.touch(uri, revision);
   }
 
-  /** Does one call. Throws for what is none. */
-  private obey(core: PortCore, call: unknown): void {
+  /** Performs one call. Throws for anything else. */
+  private perform(core: PortCore, call: unknown): void {
     const [name, a, b, c, d] = call as unknown[];
     switch (name) {
       case "hello":
         if (a !== linkVersion) throw new TypeError(`version ${a} of the link, where this is ${linkVersion}`);
-        return this.say("hello", linkVersion, PAGEWIRE_VERSION, {});
+        return this.queueCall("hello", linkVersion, PAGEWIRE_VERSION, {});
       case "register":
         return core.register(text(a));
       case "unregister":

@@ -1,8 +1,8 @@
-// What the gateway tells, and what is kept of it. The messages are described in bridge/gateway/inspect/feed.go,
-// and what they are about in bridge/gateway/observe.go.
+// The gateway's messages, and the state that is kept of them. bridge/gateway/inspect/feed.go describes the messages,
+// and bridge/gateway/observe.go what they are about.
 //
-// All that is held is bounded: the log to logSize entries, each series to seconds samples, values to those that are
-// open. Strings of pages are kept as they come and are only ever shown as text.
+// All state is bounded: the log to logSize entries, each series to seconds samples, values to the open resources.
+// Strings of pages are only ever shown as text.
 
 import { reconnect } from "../link/reconnect.ts";
 
@@ -152,8 +152,8 @@ export class Feed {
   private entries = 0;
   private scheduled = false;
 
-  // changed is called at most once per frame.
-  // introduction says who we are: it is sent before anything else, and throws to give up.
+  // changed is called at most once per frame. introduction is the first message that is sent; if it throws, the feed is
+  // given up.
   constructor(
     private readonly changed: () => void,
     private readonly introduction: () => Promise<string>,
@@ -178,7 +178,7 @@ export class Feed {
       for (const uri of this.open.keys()) this.say({ open: uri });
     };
     socket.onmessage = (event) => {
-      this.status = "connected"; // who is refused is sent nothing
+      this.status = "connected"; // a gateway that refuses us sends nothing
       this.take(JSON.parse(event.data) as Message);
       this.touch();
     };
@@ -212,27 +212,12 @@ export class Feed {
 
   private take(m: Message) {
     switch (m.type) {
-      case "version":
-        this.version = m.version;
-        break;
-      case "pages":
-        this.pages = m.pages;
-        break;
       case "resources":
         this.resources = m.resources.list;
         this.allResources = m.resources.all;
         break;
       case "watched":
         this.watched = new Map(m.watched.map((w) => [w.uri, w.updates]));
-        break;
-      case "agents":
-        this.agents = m.agents;
-        break;
-      case "tools":
-        this.tools = m.tools;
-        break;
-      case "stats":
-        this.stats = m.stats;
         break;
       case "value": {
         const open = this.open.get(m.uri);
@@ -246,6 +231,10 @@ export class Feed {
         this.dropped += m.dropped;
         this.log = [...this.log, ...m.entries.map((e) => ({ ...e, n: ++this.entries }))].slice(-logSize);
         break;
+      default: {
+        const { type: _, ...state } = m; // under the names that they have here
+        Object.assign(this, state);
+      }
     }
   }
 

@@ -196,7 +196,7 @@ export function coresOf(early: Early, revisions: Revisions) {
     home,
     tools,
     reads,
-    /** The document was frozen: whoever watches is told that all may have changed. */
+    /** The document was frozen: all that watch are told that everything may have changed. */
     thaw: () => each((member) => member.thaw()),
   };
 }

@@ -10,10 +10,10 @@
  *   - Ids are answered once, as they came: while they are distinct, nobody gets another's answer. A request under an id
  *     that another one still waits under is refused, an error instead of a wrong answer to one of the two.
  *   - What cannot be seen here is a client that waits under an id that is just being answered to another one.
- *   - Late whose client has gone cannot be recognised, so the oldest of more than eight is closed.
+ *   - A session whose client has gone cannot be recognised, so the oldest of more than eight is closed.
  *   - A notification that several sessions are owed in one turn is posted once.
  *
- * Who wants a session to itself uses pagewire.connect() or posts a port.
+ * A client that wants a session of its own uses pagewire.connect() or posts a port.
  */
 import { isObject } from "../page/basics.ts";
 import { microtask, postToWindow, SafeMap, stringify } from "./intrinsics.ts";

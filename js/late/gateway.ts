@@ -3,24 +3,23 @@
  * itself, with a WebSocket to a `pagewire serve`; or a debugger, such as that gateway, has handed over a function to
  * post frames with.
  *
- * With a `ticket` the gateway is one of the page's service (`pagewire node`): the page then says first who it is, with
- * a note of its own that is no frame of the link, and goes elsewhere when the gateway asks it to.
+ * With a `ticket` the gateway belongs to the page's service (`pagewire-node`): the page then first sends its ticket, in
+ * a message that is not a frame of the link, and connects to another node when the gateway asks for that.
  *
- * The page asks for nothing and needs no gateway: while none is there it goes on trying, more and more rarely. It loads
- * no wasm for one. What stands in the way is said on the console once, with what to do about it (the browser adds a
- * line of its own for each attempt, which nobody can keep it from).
+ * While there is no gateway the page goes on trying, more and more rarely. It loads no wasm for one. The console says
+ * once why there is no connection, and what to do (the browser adds a line for each attempt, which cannot be prevented).
  */
 import { fetchTicket, type Ticket } from "./ticket.ts";
-import { report } from "./report.ts";
-import { uncurry } from "../page/basics.ts";
-import type { Revisions } from "./revisions.ts";
-import type { Gateway, Early, Post } from "../page/shared.ts";
-import type { Cores } from "./cores.ts";
 import { loopback } from "./loopback.ts";
-import { frame, titles } from "../link/about.ts";
-import { exec, listen, messageData, parse, stringify } from "./intrinsics.ts";
 import { type Call, type Channel, channel } from "../link/channel.ts";
+import type { Revisions } from "./revisions.ts";
+import type { Cores } from "./cores.ts";
+import { uncurry } from "../page/basics.ts";
+import { report } from "./report.ts";
+import type { Gateway, Early, Post } from "../page/shared.ts";
+import { exec, listen, messageData, parse, stringify } from "./intrinsics.ts";
 import { backoff, reconnect } from "../link/reconnect.ts";
+import { frame, titles } from "../link/about.ts";
 
 // Node 20, where the core's tests import this file with the others, has no WebSocket.
 const { WebSocket = class {} as never, setTimeout, clearTimeout, Date, URL } = globalThis;
@@ -33,7 +32,7 @@ const { info } = console;
  */
 const bounds = { soon: 2_000, later: 10_000, hidden: 15_000 };
 const soonFor = 34;
-/** Attempts in vain before the console is told: a gateway that is started anew, or taken over, is there before. */
+/** Failures before the console is told: a gateway that restarts is back before that. */
 const patience = 4;
 /** Within this time the pages of a node that ends connect anew. */
 const moveWithin = 2_000;
@@ -46,37 +45,37 @@ export function gateway(early: Early, { epoch }: Revisions, cores: Cores, until?
   const send = uncurry(WebSocket.prototype.send) as (socket: WebSocket, text: string) => void;
   const close = uncurry(WebSocket.prototype.close) as (socket: WebSocket) => void;
   let url = "";
-  /** What is open, or being opened. */
+  /** The connection that is open, or being opened. */
   let socket: WebSocket | undefined;
   const loop = reconnect(connect, (failures) =>
-    document.visibilityState === "hidden" ? bounds.hidden : failures < soonFor ? bounds.soon : bounds.later,
+    document.hidden ? bounds.hidden : failures < soonFor ? bounds.soon : bounds.later,
   );
-  /** Whether the console knows that there is none. */
+  /** Whether the console has said that there is no gateway. */
   let told = false;
-  /** Whether it knows that there is one, and that nobody can say whose. */
+  /** Whether it has said that there is one, whose owner is unknown. */
   let warned = false;
-  /** Why no attempt is made: for good, or until the page is back. */
+  /** No attempt is made: for good (`over`), or while the page is in the back/forward cache (`away`). */
   let over = false;
   let away = false;
   let focused = 0;
   let tab = "";
   /** The link over it. */
   let link: Channel | undefined;
-  /** How often we have connected: of two links of one document the later one counts. */
+  /** The number of connections: of two links of one document the gateway takes the later one. */
   let dials = 0;
   let fetching = false;
   let renewal = 0;
-  /** How many renewals in turn had no ticket. */
+  /** Failed renewals of the ticket, in a row. */
   let misses = 0;
 
   const say = (message: string) => report(early, message);
 
-  /** Something is wrong that trying again does not change. */
-  function give(message: string): void {
+  /** Reports an error that another attempt would meet again. */
+  function giveUp(message: string): void {
     if (over) return;
     over = true;
     say(message);
-    hangUp();
+    disconnect();
   }
 
   function connect(): void {
@@ -105,15 +104,15 @@ export function gateway(early: Early, { epoch }: Revisions, cores: Cores, until?
       fetching = false;
       if (ticket) misses = 0;
       if (over || away) return;
-      if (ticket && socket) present(socket, ticket);
+      if (ticket && socket) sendTicket(socket, ticket);
       else if (ticket) open(ticket);
       else if (socket) renew(backoff(bounds.soon, misses++, bounds.hidden));
-      else again(true);
+      else retry(true);
     })();
   }
 
-  /** Says who the page is, and again before that ends. */
-  function present(ours: WebSocket, ticket: Ticket): void {
+  /** Sends the ticket, and the next one before it expires. */
+  function sendTicket(ours: WebSocket, ticket: Ticket): void {
     send(ours, stringify({ type: "pagewire:ticket", ticket: ticket.text }));
     renew(ticket.renew);
   }
@@ -126,14 +125,14 @@ export function gateway(early: Early, { epoch }: Revisions, cores: Cores, until?
     }, pause);
   }
 
-  /** The gateway goes away: there are others, which its pages are not to ask all at once. */
-  function move(): void {
-    drop();
+  /** The node shuts down: its pages connect to others, at different times. */
+  function leaveNode(): void {
+    closeSocket();
     loop.again(1 + random() * moveWithin);
   }
 
   /** Gives up what is open, or being opened. */
-  function drop(): void {
+  function closeSocket(): void {
     const ours = socket;
     socket = undefined;
     link?.hear(null);
@@ -146,18 +145,18 @@ export function gateway(early: Early, { epoch }: Revisions, cores: Cores, until?
     try {
       ours = socket = new WebSocket(url, "pagewire.v1");
     } catch (cause) {
-      return give(`no connection to a gateway at ${url}: ${(cause as Error).message}`);
+      return giveUp(`no connection to a gateway at ${url}: ${(cause as Error).message}`);
     }
     const live = () => socket === ours;
-    const ended = (failed?: boolean) => {
+    const onEnd = (failed?: boolean) => {
       if (!live()) return;
-      drop();
-      again(failed);
+      closeSocket();
+      retry(failed);
     };
     listen(ours, "open", () => {
       loop.opened();
       told = false;
-      if (ticket) present(ours, ticket);
+      if (ticket) sendTicket(ours, ticket);
       else if (!warned) {
         warned = true;
         info(`pagewire: connected to ${url}. A page cannot tell whose program answers there.`);
@@ -165,9 +164,9 @@ export function gateway(early: Early, { epoch }: Revisions, cores: Cores, until?
       const home = cores.home((reason) => {
         if (!live()) return;
         link = undefined;
-        // What it says of itself is no accident: it would say it again.
+        // The gateway has ended the link on purpose, and would do so again: the longest pause.
         say(`the link with the gateway at ${url} has ended: ${reason}.`);
-        ended(true);
+        onEnd(true);
       });
       const about = {
         epoch,
@@ -183,7 +182,7 @@ export function gateway(early: Early, { epoch }: Revisions, cores: Cores, until?
         (text) => live() && send(ours, text),
         about,
         (given) => {
-          if (given.tab) remember((tab = given.tab)); // ours is a duplicated tab's
+          if (given.tab) remember((tab = given.tab)); // the tab was duplicated, with its id
         },
       );
       home.adopt(link);
@@ -192,17 +191,17 @@ export function gateway(early: Early, { epoch }: Revisions, cores: Cores, until?
       if (!live()) return;
       const said = parse(messageData(event) as string) as Call[] & { type?: unknown };
       if (said?.type === undefined) link?.hear(said);
-      else if (said.type === "pagewire:elsewhere") move();
+      else if (said.type === "pagewire:elsewhere") leaveNode();
     });
-    listen(ours, "close", () => ended());
+    listen(ours, "close", () => onEnd());
   }
 
-  function again(slowly?: boolean): void {
+  function retry(slowly?: boolean): void {
     if (over || away) return;
-    if (loop.again(slowly ? bounds.hidden : undefined) >= patience && !told) tell();
+    if (loop.again(slowly ? bounds.hidden : undefined) >= patience && !told) reportNoGateway();
   }
 
-  function tell(): void {
+  function reportNoGateway(): void {
     told = true;
     const { origin } = settings;
     say(
@@ -215,22 +214,22 @@ export function gateway(early: Early, { epoch }: Revisions, cores: Cores, until?
     );
   }
 
-  function hangUp(): void {
+  function disconnect(): void {
     loop.stop();
     clearTimeout(renewal);
-    drop();
+    closeSocket();
   }
 
   const focus = () => (focused = document.hasFocus() ? Date.now() : focused);
   const onfocus = () => link?.note({ focused: focus() });
   const onvisible = () => {
-    if (document.visibilityState !== "hidden") connect();
+    if (!document.hidden) connect();
   };
   const title = titles((now) => link?.note({ title: now }));
   // An open connection would keep the page out of the back/forward cache.
   const onpagehide = () => {
     away = true;
-    hangUp();
+    disconnect();
   };
   const onpageshow = ({ persisted }: PageTransitionEvent) => {
     if (!persisted) return;
@@ -239,13 +238,13 @@ export function gateway(early: Early, { epoch }: Revisions, cores: Cores, until?
   };
   const onviolation = ({ blockedURI, effectiveDirective }: SecurityPolicyViolationEvent) => {
     if (effectiveDirective === "connect-src" && new URL(blockedURI, url).host === new URL(url).host)
-      give(
+      giveUp(
         `this page's Content-Security-Policy keeps it from the gateway: its connect-src must have ${new URL(url).origin}.`,
       );
   };
 
-  /** Takes a core elsewhere that comes by itself, with a function to post frames with. */
-  function take(post: Post): void {
+  /** Begins a link with a core that has handed over a function to post frames with. */
+  function linkBy(post: Post): void {
     const home = cores.home(() => (post.hear = undefined as never));
     const core = channel(home.source, post, { epoch });
     post.hear = core.hear;
@@ -254,9 +253,9 @@ export function gateway(early: Early, { epoch }: Revisions, cores: Cores, until?
 
   /** Connects to a gateway. */
   function dial(given: Gateway): void {
-    if (typeof given === "function") return take(given);
+    if (typeof given === "function") return linkBy(given);
     const { prerendering } = document as { prerendering?: boolean };
-    // Nobody sees it yet.
+    // A prerendered page may never be shown.
     if (prerendering) return listen(document, "prerenderingchange", () => dial(given), { once: true });
     let wanted: URL | undefined;
     try {
@@ -268,7 +267,7 @@ export function gateway(early: Early, { epoch }: Revisions, cores: Cores, until?
     if (wanted.href === url && !over) return;
     if (settings.origin === "null")
       return say("a page of no origin of its own, such as a sandboxed frame, cannot connect to a gateway");
-    hangUp();
+    disconnect();
     url = wanted.href;
     tab ||= identify();
     over = told = false;
@@ -286,13 +285,13 @@ export function gateway(early: Early, { epoch }: Revisions, cores: Cores, until?
     dial,
     shutDown(): void {
       over = true;
-      hangUp();
+      disconnect();
       title.stop();
     },
   };
 }
 
-/** What tells the tab from others, also after a reload. */
+/** The tab's id, which a reload keeps. */
 function identify(): string {
   try {
     const known = sessionStorage.getItem(tabKey);
@@ -303,7 +302,7 @@ function identify(): string {
   return id;
 }
 
-/** A frame has its tab's id for itself when it is given another one. */
+/** Only the tab's own document changes its id; a frame keeps a new one for itself. */
 function remember(id: string, shared?: boolean): void {
   try {
     if (shared || window === window.top) sessionStorage.setItem(tabKey, id);

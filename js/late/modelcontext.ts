@@ -161,7 +161,7 @@ export function modelContextTools({ shared, settings }: Early) {
             const output = await apply(tool.execute, undefined, [input, { signal: abort.signal }]);
             resolve(typeof output === "string" ? output : (stringify(output) ?? `${output}`));
           } catch (cause) {
-            // Whoever called is told no more than by the browser, so the developer is.
+            // The caller is told as little as by the browser; the console has the cause.
             if (!aborted(abort.signal)) error(`pagewire: the tool ${name} failed:`, cause);
             reject(new DOMException("Tool was executed but the invocation failed.", "UnknownError"));
           } finally {

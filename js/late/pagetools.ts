@@ -186,7 +186,7 @@ export function pageTools(
       return !!served;
     },
     /**
-     * Waits until it has looked: who connects and lists at once is to see them. Not for long: it waits for page code.
+     * Waits until it has looked, so that the first list of an agent has the tools. Not for long: it waits for page code.
      */
     looked: async () =>
       await new SafePromise<void>((done) => {

@@ -18,16 +18,16 @@ export interface Outcome {
   readonly cause?: unknown;
 }
 
-/** One call of the page's callback, and who waits for it. */
+/** One call of the page's callback, for all that wait for it. */
 export interface Reading {
   readonly outcome: Promise<Outcome>;
   /** The count of changes when the callback was called. */
   readonly revision: number;
   /** The contents, once they are there. */
   contents(): readonly Item[] | undefined;
-  /** They as JSON text, which is made once. */
+  /** The contents as JSON text, which is made once. */
   text(): string;
-  /** To be called once by each who has it: when nobody is left who waits, the callback's signal aborts. */
+  /** Each caller of `read` calls it once; with the last one the callback's signal aborts. */
   leave(): void;
 }
 

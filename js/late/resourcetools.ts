@@ -7,18 +7,18 @@
  * `isError`, because browsers do not hand on what a tool throws. The page's own words are in none of them, unless it
  * exposes its errors. Input is checked here: browsers do not hold it against the schema.
  */
-import { listen, SafeAbortController, SafePromise, slice, stringify, unlisten } from "./intrinsics.ts";
-import { isTemplate, type Revisions } from "./revisions.ts";
-import { resourceList } from "./resourcelist.ts";
 import { type Item, jsonLength } from "./contents.ts";
-import { resourceWaits } from "./resourcewait.ts";
-import { failure, Refusal, refuse } from "./refusal.ts";
+import { isObject } from "../page/basics.ts";
+import { isTemplate, type Revisions } from "./revisions.ts";
 import type { Carrier, Early, Port } from "../page/shared.ts";
+import { listen, SafeAbortController, SafePromise, slice, stringify, unlisten } from "./intrinsics.ts";
+import { resourceWaits } from "./resourcewait.ts";
+import { copiesOf, describe, type Reads } from "./reads.ts";
 import { partOf } from "./pointer.ts";
+import { failure, Refusal, refuse } from "./refusal.ts";
+import { resourceList } from "./resourcelist.ts";
 import { Status } from "../link/link.ts";
 import { isArray } from "./binary.ts";
-import { copiesOf, describe, type Reads } from "./reads.ts";
-import { isObject } from "../page/basics.ts";
 
 const maxWait = 25_000;
 const maxURIs = 100;
@@ -151,7 +151,7 @@ export function resourceTools({ shared, settings, own }: Early, revisions: Revis
         if (signal) unlisten(signal, "abort", stop);
       }
     },
-    /** The document was frozen: whoever asks is told that all has changed. */
+    /** The document was frozen: for all callers everything has changed. */
     thawed(): void {
       revisions.frozen();
       waits.look();

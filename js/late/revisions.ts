@@ -2,8 +2,8 @@
  * Revisions: the count of the changes that the page has told, and of which keys. Cores map them to clocks of their own,
  * and the tools of resourcetools.ts give them out as they are.
  *
- * They begin when this part is loaded: before that nobody has read anything. What a key's revision cannot be said of
- * any more (after 20,000 keys, or after the document was frozen) counts as changed.
+ * They begin when this part is loaded: before that nothing has been read. A key whose revision is no longer known
+ * (after 20,000 keys, or after the document was frozen) counts as changed.
  */
 import { exec, parse, SafeMap, slice } from "./intrinsics.ts";
 import type { shared as Shared } from "../page/shared.ts";
@@ -25,7 +25,7 @@ export type Revisions = ReturnType<typeof revisionsOf>;
 
 export function revisionsOf(shared: typeof Shared) {
   const { entries } = shared;
-  /** So that a revision of another document, before a reload, is none of this one's. */
+  /** Distinguishes this document's revisions from those before a reload. */
   const epoch = Date.now().toString(36) + ((random() * 1296) | 0).toString(36);
   let count = 0;
   /** The revision as of which everything counts as changed. */

@@ -90,7 +90,7 @@ export function channel(
     soon();
   };
 
-  /** Does one call of the core. A name that is none of the link's means that the core is not one of ours. */
+  /** Performs one call of the core. An unknown name means that the other end is not a core of ours. */
   const obey = (call: Call): void => {
     // Not by destructuring, for the same reason as below.
     const name = call[0] as string;

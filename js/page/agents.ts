@@ -47,7 +47,7 @@ export function agents(early: Omit<Early, "start" | "failed">) {
       throw failed(cause);
     }
   };
-  /** For who needs the core too, the wasm is fetched beside the loader, not behind it. */
+  /** If the core is needed too, the wasm is fetched together with the loader, not after it. */
   const arrive = async (core?: boolean) => {
     const { stats } = shared;
     if (core && stats.core === "none") {
@@ -99,7 +99,7 @@ export function agents(early: Omit<Early, "start" | "failed">) {
      *   - the envelope of @mcp-b's tab transport, from the page's own window only. Where another server answers those
      *     (`beside`, or one that shows itself by saying that it is ready), Pagewire does not.
      *
-     * Nothing is posted before somebody asks: a page's other listeners hear it, too, and some parse all that they hear.
+     * Nothing is posted before a client asks: the page's other listeners get it too, and some parse every message.
      * The result ends that.
      */
     accept(beside?: boolean): () => void {
@@ -193,7 +193,7 @@ export function agents(early: Omit<Early, "start" | "failed">) {
         },
         async send(message) {
           requireOpen();
-          // Now, since the caller may change it; who sends a cycle or a BigInt gets the TypeError of JSON.stringify.
+          // Now, since the caller may change the message. For a cycle or a BigInt JSON.stringify throws its TypeError.
           const text = stringify(message);
           // Waits for the core; later messages wait behind this one.
           (await port).receive(text ?? "undefined");

@@ -3,7 +3,7 @@
  * checks, argument counts. Every definition can be undone.
  *
  * A native (or polyfilled) ModelContext is extended, never replaced or wrapped: brand checks refuse a Proxy, and
- * extensions and DevTools go on seeing the original. Who has `registerResource` already is left alone.
+ * extensions and DevTools go on seeing the original. A context that has `registerResource` already is left alone.
  */
 import { convert } from "./convert.ts";
 import { getter, uncurry } from "./basics.ts";

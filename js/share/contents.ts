@@ -139,7 +139,7 @@ interface Row {
   cells: HTMLTableCellElement[];
 }
 
-/** The first row of a table without <thead>, where that has headers alone. It is none of the rows then. */
+/** The first row of a table without <thead>, if it has only headers: then it is not a row of data. */
 const headIn = (rows: Row[]): Row | undefined =>
   rows[0]?.cells[0] && rows[0].cells.every((cell) => cell.tagName === "TH") ? rows.shift() : undefined;
 

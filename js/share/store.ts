@@ -49,7 +49,7 @@ export const shareStore: typeof types.shareStore = (store, { select, ...descript
   return stop;
 };
 
-/** A store, whoever made it. */
+/** A store of any library. */
 interface Source {
   get(): unknown;
   /** Its state is never changed in place. */

@@ -106,7 +106,7 @@ class Link {
     return !this.refuses && canSubscribe(this.app.getHostCapabilities(), this.app.getHostContext?.());
   }
 
-  /** Hears what the App hears, before it. */
+  /** Listens to the App's transport. */
   #tap(): void {
     const transport = this.app.transport as { onmessage?: (...args: unknown[]) => void } | undefined;
     if (!transport || transport === this.#tapped) return;

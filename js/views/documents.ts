@@ -1,10 +1,10 @@
 /**
- * Tells whether the document that a frame shows is the App that has subscribed. Of the documents of another origin a
- * page hears two things: that one sends `ui/initialize`, once, before it has loaded or after; and that one has loaded.
- * Where these leave two answers it says "unknown", and the document has to be asked.
+ * Decides whether the document in a frame is the App that has subscribed. Of a document of another origin a page sees
+ * two events: its `ui/initialize`, once, before or after it has loaded; and its load. Where these allow two answers the
+ * result is "unknown", and the document has to be asked.
  *
- * It never says "app" of a document that may be none, but for one: where the page has attached to an App between its
- * load and its handshake, the next document counts as the App.
+ * "app" is wrong in one case only: if the page has attached between the load and the handshake of an App, the next
+ * document counts as the App.
  */
 export class Documents {
   /** Handshakes since the last load. */

@@ -1,9 +1,8 @@
 /**
- * Notices what becomes of a frame. Nothing tells a page so: a frame that is removed sends no message, and `pagehide`
- * cannot be heard across origins. So the trees that the frame stands in are observed, which costs nothing while nothing
- * is removed; and where the element is not known, or is gone already, its window is asked once a second whether it is
- * closed. That the frame shows another document only its element tells, when that has loaded: the window stays the
- * same.
+ * Notices that a frame is removed, or has loaded a document. A frame that is removed sends no message, and there is no
+ * `pagehide` across origins. So the trees that contain the frame are observed, which costs nothing while nothing is
+ * removed. If the element is not known, or is gone already, its window is checked once a second. A new document shows by
+ * the element's `load` alone, since the window stays the same.
  *
  * It never looks into the document of a frame, which may be of another origin.
  */

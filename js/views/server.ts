@@ -76,7 +76,7 @@ export class Server {
     for (const view of this.views.values()) view.begin(this.host);
   }
 
-  /** Lets go of the host in the core when nobody can need it: a page may have many clients one after the other. */
+  /** Ends the host in the core when no View and no connection is left: a page may have many clients in its life. */
   #endIfIdle(): void {
     if (this.views.size || this.#connected || !this.host) return;
     this.host.end();
@@ -89,8 +89,7 @@ export class Server {
       toView: (id: number, text: string) => this.views.get(id)?.send(JSON.parse(text) as Message),
       toServer: (text: string) => this.connection.send(JSON.parse(text) as Message),
       dead: (reason: string) => {
-        // Subscriptions are gone. Views that notice, by an error or a change of the host, poll; the next attachment
-        // starts a new core.
+        // Subscriptions are gone. Views that notice by an error poll; the next attachment starts a new core.
         console.error(`pagewire: ${reason}: Views are no longer told of changes`);
         this.host = undefined;
         this.state = "failed";

@@ -76,7 +76,7 @@ class ClientConnection implements Connection {
     this.#connection = connection;
   }
 
-  /** Hears what the client hears, before it. */
+  /** Listens to the client's transport: messages are seen here before the client gets them. */
   #tap(): void {
     const transport = this.#client.transport as TransportLike | undefined;
     if (!transport || transport === this.#tapped) return;

@@ -44,7 +44,7 @@ const fetch = (_url, { signal }) =>
     });
   });
 
-const target = Object.assign(new EventTarget(), { visibilityState: "visible", title: "", hasFocus: () => true });
+const target = Object.assign(new EventTarget(), { title: "", hasFocus: () => true });
 Object.assign(target, { baseURI: "https://app.test/", head: undefined });
 class Observer {
   observe() {}
