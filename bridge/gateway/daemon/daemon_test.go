@@ -78,6 +78,22 @@ func TestSessionOutlivesItsDaemon(t *testing.T) {
 	}
 }
 
+// A daemon hangs, and the agents that would have noticed have gone. The next agent is served all the same.
+func TestDaemonThatHangsForNobody(t *testing.T) {
+	m := newMachine(t)
+	a := m.connect(testkit.Legacy)
+	a.reads(t, "0")
+	if err := m.daemon().Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	a.cmd.Process.Kill()
+	testkit.Ends(t, "its agent is killed", a.exited)
+	m.connect(testkit.Legacy).reads(t, "0")
+	if n := m.daemons(); len(n) != 2 {
+		t.Errorf("daemons %v, want 2", n)
+	}
+}
+
 // A daemon that is told to end does not wait for a pipe that does not run. What its agent has open goes on at the next.
 func TestSlowPipeOutlivesItsDaemon(t *testing.T) {
 	m := newMachine(t)
