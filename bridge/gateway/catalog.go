@@ -43,6 +43,8 @@ type catalog struct {
 	// ranks are the places of tabs in the order of focus at an earlier gateway, until they have come: tab.focused.
 	ranks   map[string]int
 	ordered bool // a snapshot has said so
+	// awaits says that the tabs of ranks are to come back within tabsTimeout.
+	awaits bool
 	// version counts what all agents' snapshots have: tabs' numbers and order, and tools' names. snapshot is that, as of
 	// version made.
 	version  atomic.Uint64
