@@ -44,6 +44,8 @@ type catalog struct {
 	ranks     map[string]int
 	ordered   bool  // a snapshot has said so
 	orderedAt int64 // that one's Focused
+	// awaits says that the tabs of ranks are to come back within tabsTimeout.
+	awaits bool
 	// version counts what all agents' snapshots have: tabs' numbers and order, and tools' names. snapshot is that, as of
 	// version made.
 	version  atomic.Uint64

@@ -179,7 +179,7 @@ func (c *catalog) ranked() (tabs []sessionTab) {
 			}
 		}
 		tabs = append(tabs, sessionTab{key, number, rank})
-		if awaited {
+		if awaited && c.awaits {
 			arrived[key] = max(arrived[key], 1)
 		}
 	}
@@ -275,7 +275,7 @@ func (g *Gateway) restoreTabs(s *sessionTabs) {
 		if !orders || t.Rank == 0 || t.Rank >= firstFocus || t.Rank <= -firstFocus || c.numbers[t.Key] == 0 {
 			continue
 		}
-		c.ordered, c.orderedAt = true, s.Focused
+		c.ordered, c.orderedAt, c.awaits = true, s.Focused, true
 		if here := c.tabs[t.Key]; here == nil {
 			c.ranks[t.Key] = t.Rank
 		} else if here.focused < firstFocus {
@@ -303,7 +303,8 @@ func (g *Gateway) restoreTabs(s *sessionTabs) {
 const tabsTimeout = time.Second
 
 // AwaitTabs returns when the tabs are back that the snapshots of connected agents have, within a second: till then they
-// would be shown a list without them.
+// would be shown a list without them. One that has not come by then may have been closed: nobody waits for it again, here
+// or at the next gateway.
 func (g *Gateway) AwaitTabs(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, tabsTimeout)
 	defer cancel()
@@ -311,14 +312,17 @@ func (g *Gateway) AwaitTabs(ctx context.Context) {
 	defer look.Stop()
 	for {
 		g.mu.Lock()
-		awaited := len(g.catalog.ranks)
+		awaits := g.catalog.awaits && len(g.catalog.ranks) > 0
+		if awaits && ctx.Err() == context.DeadlineExceeded {
+			g.catalog.awaits = false
+			g.catalog.version.Add(1)
+		}
 		g.mu.Release()
-		if awaited == 0 {
+		if !awaits || ctx.Err() != nil {
 			return
 		}
 		select {
 		case <-ctx.Done():
-			return
 		case <-look.C:
 		}
 	}

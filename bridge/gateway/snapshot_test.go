@@ -284,6 +284,32 @@ func TestTabsAtTheNextGateway(t *testing.T) {
 	}
 }
 
+// A tab that does not come back is awaited once, and not at each gateway from then on.
+func TestTabThatStaysAway(t *testing.T) {
+	g := newGateway(t, Options{})
+	for _, tab := range []string{"a", "b"} {
+		openTab(t, g, tab, app)
+	}
+	a, kept := openKept(t, g, nil)
+	if a.Text(app+"/doc") != "b" {
+		t.Error("b is not the tab that came last")
+	}
+	g.Close()
+	for _, awaited := range []int{1, 0} {
+		g = newGateway(t, Options{})
+		a, kept = openKept(t, g, kept.snapshot())
+		openTab(t, g, "a", app)
+		if n := len(g.catalog.ranks); n != awaited {
+			t.Errorf("%d tabs are awaited, want %d", n, awaited)
+		}
+		g.AwaitTabs(t.Context())
+		if got := a.Text(app + "/doc"); got != "a" {
+			t.Errorf("it reads %q", got)
+		}
+		g.Close()
+	}
+}
+
 // Who owns a URI is as it was also where pages come before the agent, and a page tells of a focus that was before.
 func TestOwnersWhosePagesComeFirst(t *testing.T) {
 	g := newGateway(t, Options{})

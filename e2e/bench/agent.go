@@ -24,6 +24,8 @@ type agent struct {
 	cmd *exec.Cmd
 	in  io.WriteCloser
 	log *tail
+	// told has something when a resource has been updated.
+	told chan struct{}
 
 	mu      sync.Mutex
 	last    int
@@ -60,8 +62,8 @@ func (t *tail) String() string {
 
 // startAgent starts a program and initializes the session.
 func startAgent(ctx context.Context, env []string, path string, args ...string) (*agent, error) {
-	a := &agent{cmd: exec.Command(path, args...), log: &tail{}, waiting: map[int]chan answer{},
-		ended: make(chan struct{})}
+	a := &agent{cmd: exec.Command(path, args...), log: &tail{}, told: make(chan struct{}, 1),
+		waiting: map[int]chan answer{}, ended: make(chan struct{})}
 	a.cmd.Env, a.cmd.Stderr = env, a.log
 	a.cmd.WaitDelay = time.Second
 	out, err := a.cmd.StdoutPipe()
@@ -90,6 +92,12 @@ func startAgent(ctx context.Context, env []string, path string, args ...string) 
 				a.mu.Unlock()
 				if done != nil {
 					done <- m.answer
+				}
+			}
+			if m.Method == "notifications/resources/updated" {
+				select {
+				case a.told <- struct{}{}:
+				default:
 				}
 			}
 			if err != nil {
@@ -201,9 +209,8 @@ func (a *agent) close() {
 	a.cmd.Wait()
 }
 
-// resident is the memory in bytes of all processes whose environment has an entry: a program and what it has started,
-// also what has detached itself. What several processes share counts in part for each.
-func resident(entry string) (sum float64, err error) {
+// processes are those whose environment has an entry: a program and what it has started, also what has detached itself.
+func processes(entry string) (pids []int, err error) {
 	files, _ := filepath.Glob("/proc/[0-9]*/environ")
 	for _, file := range files {
 		text, err := os.ReadFile(file)
@@ -211,14 +218,23 @@ func resident(entry string) (sum float64, err error) {
 			continue
 		}
 		pid, _ := strconv.Atoi(strings.Split(file, "/")[2])
+		pids = append(pids, pid)
+	}
+	if pids == nil {
+		return nil, errors.New("no process found: they are looked for on Linux alone")
+	}
+	return pids, nil
+}
+
+// resident is the memory in bytes of processes. What several processes share counts in part for each.
+func resident(entry string) (sum float64, err error) {
+	pids, err := processes(entry)
+	for _, pid := range pids {
 		bytes, err := proportional(pid)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) { // it has not ended meanwhile
 			return 0, err
 		}
 		sum += bytes
 	}
-	if sum == 0 {
-		return 0, errors.New("no process found: memory is measured on Linux alone")
-	}
-	return sum, nil
+	return sum, err
 }

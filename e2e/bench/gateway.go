@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -30,6 +31,7 @@ import (
 // it can.
 func (b *bench) gateways() []family {
 	rigs := map[string]*rig{}
+	rivals := slices.Concat(rivals, relays)
 	for _, r := range rivals {
 		rigs[r.name] = &rig{rival: r, b: b}
 	}
@@ -73,6 +75,10 @@ func (b *bench) gateways() []family {
 				{"p50", "gateway: read by CDP, beside the bare wire", "ms", goal{most: 1.4, of: cdpFloor}, byCDP},
 				{"p50", "gateway: read by WebSocket, beside the bare wire", "ms", goal{most: 1.4, of: wsFloor},
 					bySocket},
+				{"p50", "gateway: read by CDP, beside a relay", "ms", goal{most: 1.3, of: cdpRelay}, byCDP},
+				{"p50", "gateway: read by WebSocket, beside a relay", "ms", goal{most: 1.3, of: wsRelay}, bySocket},
+				{"p99", "gateway: read by CDP, p99, beside a relay", "ms", goal{of: cdpRelay}, byCDP},
+				{"p99", "gateway: read by WebSocket, p99, beside a relay", "ms", goal{of: wsRelay}, bySocket},
 				{"p99", "gateway: read, p99", "ms", goal{most: 1, of: best}, ""},
 			},
 			contenders: each(all, func(r *rig) func(context.Context) (figures, error) {
@@ -126,7 +132,11 @@ func (b *bench) gateways() []family {
 		},
 		{
 			name: "gateway: start",
-			rows: []row{{"ms", "start of the program to its first answer", "ms", goal{}, ""}},
+			rows: []row{
+				{"ms", "start of the program to its first answer", "ms", goal{}, ""},
+				{"ms", "the same, where no daemon runs", "ms", goal{most: 25}, bySocket},
+				{"next", "the same, where one runs", "ms", goal{most: 8}, bySocket},
+			},
 			contenders: each(programs, func(r *rig) func(context.Context) (figures, error) {
 				return r.starts
 			}),
@@ -136,6 +146,7 @@ func (b *bench) gateways() []family {
 			rows: []row{
 				{"mb", "gateway: resident memory with 10 tabs, by CDP", "MB", goal{most: 20}, byCDP},
 				{"mb", "gateway: resident memory with 10 tabs, by WebSocket", "MB", goal{most: 20}, bySocket},
+				{"mb 10", "gateway: the same, with 10 agents", "MB", goal{}, ""},
 			},
 			contenders: each(programs, func(r *rig) func(context.Context) (figures, error) {
 				return r.memory
@@ -498,11 +509,15 @@ func (c *bare) take(ctx context.Context, id, function string) error {
 
 // callBare has the page give back a text.
 func callBare(ctx context.Context, r *rig) (string, error) {
-	c := r.bare
+	return r.bare.run(ctx, strings.Repeat("x", 200))
+}
+
+// run has the page's function run, and waits until that says something.
+func (c *bare) run(ctx context.Context, text string) (string, error) {
 	c.said = ""
 	_, err := c.call(ctx, c.session.ID, "Runtime.callFunctionOn", map[string]any{
 		"functionDeclaration": "function (message) { this(message) }", "objectId": c.function.Result.ID, "silent": true,
-		"arguments": []any{map[string]any{"value": strings.Repeat("x", 200)}},
+		"arguments": []any{map[string]any{"value": text}},
 	})
 	for err == nil && c.said == "" {
 		_, err = c.next(ctx)
@@ -867,15 +882,37 @@ func (r *rig) starts(ctx context.Context) (figures, error) {
 	if err != nil {
 		return nil, err
 	}
-	took := ms(start)
-	a.close()
-	return figures{"ms": took}, nil
+	defer a.close()
+	got := figures{"ms": ms(start)}
+	if r.kind == ours {
+		start = time.Now()
+		next, err := r.serve(ctx, r, port)
+		if err != nil {
+			return nil, err
+		}
+		defer next.close()
+		got["next"] = ms(start)
+	}
+	return got, nil
 }
 
 // memory measures the programs.
 func (r *rig) memory(ctx context.Context) (figures, error) {
 	sum, err := resident(r.entry())
-	return figures{"mb": sum / 1e6}, err
+	got := figures{"mb": sum / 1e6}
+	if err != nil || r.kind != ours {
+		return got, err
+	}
+	for range 9 {
+		a, err := r.serve(ctx, r, r.port)
+		if err != nil {
+			return nil, err
+		}
+		defer a.close()
+	}
+	sum, err = resident(r.entry())
+	got["mb 10"] = sum / 1e6
+	return got, err
 }
 
 // open10 opens nine more tabs, and lets all come to rest.

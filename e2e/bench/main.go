@@ -6,8 +6,9 @@
 // npm has them, and a browser. Run it from the top of the repository: make bench, which is go run ./e2e/bench. It
 // writes demo/docs/bench.md and bench.json; a short run writes both to dist/bench.
 //
-// What is measured is in families: start.go and page.go in pages, gateway.go at the gateway, renderers.go in the
-// browser's processes; with -agents those of models.go alone. To add a row is to add an element.
+// What is measured is in families: start.go and page.go in pages, gateway.go at the gateway, relay.go what a bare one
+// takes, daemon.go at the daemon's end, renderers.go in the browser's processes; with -agents those of models.go alone. To
+// add a row is to add an element.
 // Nothing here is a test: no figure makes it fail, only work that is not done.
 package main
 
@@ -30,6 +31,12 @@ import (
 const offline = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE localhost, EXCLUDE 127.0.0.1"
 
 func main() {
+	if len(os.Args) == 3 && os.Args[1] == relayPipe {
+		if err := pipeTo(os.Args[2]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+		}
+		return
+	}
 	rounds := flag.Int("rounds", 7, "measure each contender this many times")
 	short := flag.Bool("short", false, "less of everything: two minutes in all")
 	agents := flag.Bool("agents", false, "measure what a model pays for knowing what a page shows, and nothing else")
@@ -71,7 +78,7 @@ func run(ctx context.Context, rounds int, short, agents bool, only string) error
 	report := figure.Run{Command: command(short, agents), Began: began, Machine: machine(chromium),
 		Commit: figure.Commit(), How: how}
 	var failed []error
-	families := slices.Concat(b.sizes(), b.starts(), b.pages(), b.gateways(), b.renderers())
+	families := slices.Concat(b.sizes(), b.starts(), b.pages(), b.gateways(), []family{b.daemons()}, b.renderers())
 	if agents {
 		families = b.models()
 	}

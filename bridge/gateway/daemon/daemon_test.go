@@ -84,6 +84,22 @@ func TestSessionOutlivesItsDaemon(t *testing.T) {
 	}
 }
 
+// A daemon hangs, and the agents that would have noticed have gone. The next agent is served all the same.
+func TestDaemonThatHangsForNobody(t *testing.T) {
+	m := newMachine(t)
+	a := m.connect(testkit.Legacy)
+	a.reads(t, "0")
+	if err := m.daemon().Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	a.cmd.Process.Kill()
+	testkit.Ends(t, "its agent is killed", a.exited)
+	m.connect(testkit.Legacy).reads(t, "0")
+	if n := m.daemons(); len(n) != 2 {
+		t.Errorf("daemons %v, want 2", n)
+	}
+}
+
 // A pipe that is too slow to leave a daemon that retires is not told that its listens have ended: the next daemon has them.
 func TestRetireEndsNoListen(t *testing.T) {
 	m := newMachine(t)

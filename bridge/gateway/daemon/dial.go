@@ -206,12 +206,12 @@ func greetOnce(ctx context.Context, dir *userdir.Dir, mine Hello) (*Conn, error)
 	}
 	switch {
 	case err != nil:
-		raw.Close()
+		defer raw.Close()
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
 		if errors.Is(err, os.ErrDeadlineExceeded) {
-			return nil, ErrSilent
+			return nil, endSilent(ctx, dir, mine, raw)
 		} else if errors.Is(err, errNotHello) {
 			return nil, fmt.Errorf("%w: %w", ErrOther, err)
 		}
@@ -229,6 +229,32 @@ func greetOnce(ctx context.Context, dir *userdir.Dir, mine Hello) (*Conn, error)
 	}
 	raw.SetReadDeadline(time.Time{})
 	return c, nil
+}
+
+// endSilent ends a daemon that answers neither an agent nor, on a new connection, a probe, and returns ErrNone then. The
+// agents that would have noticed (watch.go) have gone.
+func endSilent(ctx context.Context, dir *userdir.Dir, mine Hello, c net.Conn) error {
+	if mine.As != AsAgent {
+		return ErrSilent
+	}
+	limited, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	probe, err := greetOnce(limited, dir, Hello{Version: mine.Version, As: AsProbe})
+	switch {
+	case err == nil:
+		probe.Close()
+		return ErrSilent
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case !errors.Is(err, context.DeadlineExceeded):
+		return err
+	}
+	if err := endPeer(c); err != nil {
+		return fmt.Errorf("%w, and is left alone: %w", ErrSilent, err)
+	}
+	c.SetReadDeadline(time.Now().Add(helloTimeout))
+	io.Copy(io.Discard, c) // until it has ended
+	return ErrNone
 }
 
 // A oneByte reader reads no more than was asked for.

@@ -1,0 +1,119 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// counter is a further resource of a page, which reads as what the page is told.
+const counter = `<script>{
+	let shown = "0";
+	const uri = location.origin + "/count", context = document.modelContext ?? navigator.modelContext;
+	context.registerResource({ uri, name: "count", read: () => shown });
+	(async () => { for (;;) { shown = await (await fetch("/change")).text(); context.notifyResourceUpdated(uri); } })();
+}</script>`
+
+// daemons is about how three agents go on when the daemon ends that they share.
+func (b *bench) daemons() family {
+	f := family{name: "gateway: end of the daemon", limit: 2 * time.Minute}
+	for _, rival := range []rival{overCDP, overSocket} {
+		rival.html += counter
+		r := &rig{rival: rival, b: b, changes: make(chan string)}
+		most := map[string]float64{byCDP: 300, bySocket: 150}[r.name]
+		f.rows = append(f.rows,
+			row{"p50", "daemon killed until 3 agents that read have the last state, p50", "ms", goal{}, r.name},
+			row{"p99", "the same, p99", "ms", goal{most: most}, r.name},
+			row{"stopped", "daemon stopped until they have it", "ms", goal{most: 2500}, r.name})
+		var agents []*agent
+		f.contenders = append(f.contenders, contender{r.name, ours, func(ctx context.Context) (_ figures, err error) {
+			if agents == nil {
+				agents, err = r.watchers(ctx, 3)
+			}
+			if err != nil {
+				return nil, err
+			}
+			var times []float64
+			for range 8 {
+				took, err := r.endDaemon(ctx, agents, syscall.SIGKILL)
+				if err != nil {
+					return nil, err
+				}
+				times = append(times, took)
+			}
+			stopped, err := r.endDaemon(ctx, agents, syscall.SIGSTOP)
+			return figures{"p50": quantile(times, 0.5), "p99": quantile(times, 0.99), "stopped": stopped}, err
+		}})
+	}
+	return f
+}
+
+// watchers opens the rig with agents that watch the counter.
+func (r *rig) watchers(ctx context.Context, n int) (agents []*agent, err error) {
+	if err := r.open(ctx); err != nil {
+		return nil, err
+	}
+	for range n {
+		a, err := r.serve(ctx, r, r.port)
+		if err != nil {
+			return nil, err
+		}
+		r.b.onClose(a.close)
+		if _, err := a.ask(ctx, "resources/subscribe", map[string]any{"uri": r.site.URL + "/count"}); err != nil {
+			return nil, err
+		}
+		agents = append(agents, a)
+	}
+	return agents, nil
+}
+
+// endDaemon sends the daemon a signal while its agents read, and the page changes. It measures until each agent was told
+// and has read that.
+func (r *rig) endDaemon(ctx context.Context, agents []*agent, signal syscall.Signal) (float64, error) {
+	time.Sleep(2500 * time.Millisecond) // to a page, a connection that ends within 2 s is one that has failed
+	pids, err := processes(r.entry())
+	if err != nil {
+		return 0, err
+	}
+	r.nonce++
+	want, uri := strconv.Itoa(r.nonce), r.site.URL+"/count"
+	over := make(chan error, len(agents))
+	began := time.Now()
+	for _, a := range agents {
+		busy, hold := context.WithCancel(ctx)
+		go func() {
+			for busy.Err() == nil {
+				a.read(busy, uri)
+			}
+		}()
+		go func() {
+			defer hold()
+			for text := ""; text != want; {
+				select {
+				case <-a.told:
+					text, _ = a.read(ctx, uri) // its page may not be back yet
+				case <-ctx.Done():
+					over <- fmt.Errorf("after %v an agent has %q, and not %q", signal, text, want)
+					return
+				}
+			}
+			over <- nil
+		}()
+	}
+	for _, pid := range pids {
+		line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+		if strings.Contains(string(line), "\x00daemon\x00") {
+			syscall.Kill(pid, signal) // it may have gone
+		}
+	}
+	r.changes <- want
+	for range agents {
+		err = errors.Join(err, <-over)
+	}
+	return ms(began), err
+}

@@ -1,0 +1,105 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"github.com/coder/websocket"
+)
+
+// A relay is what no gateway of several agents can be below: a process for the agent and a socket to what has the page,
+// which copy bytes. The page answers. What has the page is in this process, which wins it nothing: that waits meanwhile.
+
+const (
+	wsRelay   = "floor: relay to a WebSocket"
+	cdpRelay  = "floor: relay to CDP"
+	relayPipe = "relay-pipe" // the argument by which this program is the agent's process
+	// relayAnswer is the page's part: each message gets the page's state under its id.
+	relayAnswer = `(text) => JSON.stringify({ jsonrpc: "2.0", id: JSON.parse(text).id, result: { contents: [{ text: state }] } })`
+)
+
+var relays = []rival{
+	{
+		name: wsRelay, kind: floor, read: readState,
+		html: `<script>const socket = new WebSocket("ws://" + location.host + "/socket"), answer = ` + relayAnswer + `; socket.onopen = () => socket.send(state); socket.onmessage = ({ data }) => socket.send(answer(data));</script>`,
+		ready: func(ctx context.Context, r *rig) error {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			if r.echo == nil {
+				return errors.New("no page has connected")
+			}
+			return r.relay(ctx, func(line []byte) ([]byte, error) {
+				if err := r.echo.Write(context.Background(), websocket.MessageText, line); err != nil {
+					return nil, err
+				}
+				_, answer, err := r.echo.Read(context.Background())
+				return answer, err
+			})
+		},
+	},
+	{
+		name: cdpRelay, kind: floor, read: readState, function: `(text) => answer((` + relayAnswer + `)(text))`,
+		ready: func(ctx context.Context, r *rig) error {
+			if err := attachBare(ctx, r); err != nil {
+				return err
+			}
+			return r.relay(ctx, func(line []byte) ([]byte, error) {
+				var said struct{ Payload string }
+				text, err := r.bare.run(context.Background(), string(line))
+				if err == nil {
+					err = json.Unmarshal([]byte(text), &said)
+				}
+				return []byte(said.Payload), err
+			})
+		},
+	},
+}
+
+// relay has the agent's process begin, whose messages pass hands to the page, and returns its answers.
+func (r *rig) relay(ctx context.Context, pass func([]byte) ([]byte, error)) error {
+	l, err := net.Listen("unix", filepath.Join(r.home, "relay"))
+	if err != nil {
+		return err
+	}
+	go func() {
+		c, err := l.Accept()
+		for lines := bufio.NewReader(c); err == nil; {
+			var line []byte
+			if line, err = lines.ReadBytes('\n'); err == nil {
+				line, err = pass(line)
+			}
+			if err == nil {
+				_, err = c.Write(append(line, '\n'))
+			}
+		}
+	}()
+	self, err := os.Executable()
+	if err == nil {
+		r.agent, err = startAgent(ctx, os.Environ(), self, relayPipe, l.Addr().String())
+	}
+	if err == nil {
+		r.b.onClose(r.agent.close)
+	}
+	return err
+}
+
+// pipeTo is the agent's process. It reads standard input in Go's poller, as pagewire serve does.
+func pipeTo(socket string) error {
+	c, err := net.Dial("unix", socket)
+	if err != nil {
+		return err
+	}
+	if err := syscall.SetNonblock(0, true); err != nil {
+		return err
+	}
+	go io.Copy(os.Stdout, c)
+	_, err = io.Copy(c, os.NewFile(0, "stdin"))
+	return err
+}
