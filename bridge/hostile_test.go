@@ -57,8 +57,8 @@ func TestListenOfManyURIs(t *testing.T) {
 	}
 }
 
-// Whoever subscribes to much that nothing answers for does not make the page's templates dear to register, and
-// subscriptions that one template answers for come and go in no more time than they take.
+// Many subscriptions to URIs without a resource do not slow down the registration of templates, and subscriptions to URIs
+// of one template come and go in linear time.
 func TestManyWatchesAndTemplates(t *testing.T) {
 	r := &recorder{}
 	e := New(Options{Rule: Rule{Origin: "https://x.test"}}, r)

@@ -7,7 +7,7 @@ import (
 )
 
 // Register offers a resource. It returns a *resource.Error where the resource is wrong, foreign, a duplicate or one
-// too many. Whoever already subscribes to a URI that the resource answers for is told that it has changed.
+// too many. Existing subscriptions to URIs of the resource get an update.
 func (e *Engine) Register(now Time, r Resource) error {
 	e.enter(now)
 	defer e.drain()

@@ -1,5 +1,5 @@
-// Package coalesce thins streams of "this changed" so that whoever listens is told early, not too often, and never
-// misses the last change.
+// Package coalesce thins streams of changes: subscribers are notified early, not too often, and always of the last
+// change.
 //
 // Each key (an Item) has a Pace. As long as it has credit a touch fires at once: the leading edge, and the few changes
 // that one act of a person makes. Each firing costs one credit, and each interval gives one back. A touch without

@@ -235,8 +235,8 @@ func formatCursor(seq, end uint64, templates bool) string {
 	return string(cursorLetter(templates)) + decimal(seq) + "." + decimal(end)
 }
 
-// parseCursor takes only what formatCursor may have made here. One of another registry with more entries would else be
-// the end of this one, and whoever follows it would believe that there is nothing more.
+// parseCursor accepts only cursors that formatCursor can have made here. One of another registry with more entries would
+// be behind the last entry, and look like the end of the list.
 func (g *Registry) parseCursor(cursor string, templates bool) (seq, end uint64, ok bool) {
 	n := &seq
 	for i := 1; i < len(cursor); i++ {

@@ -16,7 +16,7 @@ type Resource struct {
 	// MinInterval is the least time between two updates, in milliseconds, where it is more than the engine's own: 0
 	// to MaxInterval.
 	MinInterval int
-	// Coalesced says that whoever tells of its changes has coalesced them already: each is announced.
+	// Coalesced says that its changes are coalesced already: each is announced.
 	Coalesced bool
 	// Unlisted keeps the resource out of the listings. It answers all the same: for a URI that was listed once and may
 	// still be held by an agent.

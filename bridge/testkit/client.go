@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// TakesLittle is a client for whose connections little waits in the kernel: who reads nothing from one is soon noticed.
+// TakesLittle is a client whose connections have small buffers in the kernel: a server soon notices that it reads
+// nothing.
 func TakesLittle(t testing.TB) *http.Client {
 	transport := &http.Transport{DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
 		c, err := (&net.Dialer{}).DialContext(ctx, network, addr)

@@ -16,13 +16,12 @@ import (
 	"testing"
 )
 
-// A Page is a page that is some lines of Go: the page's end of a link, as a page layer of ours keeps it. Real pages in
-// a real browser are in e2e. Its methods may be called concurrently.
+// A Page is the page's end of a link in Go, as our page layer implements it. Real pages in a real browser are in e2e. Its methods may be called concurrently.
 type Page struct {
 	t testing.TB
-	// Hold, if it is not nil, is waited for by each read and tool call; who asks no more ends the wait.
+	// Hold, if it is not nil, blocks each read and tool call until it has an element, or until the core cancels the call.
 	Hold chan struct{}
-	// HoldWatch, if it is not nil, is waited for before the core is told that it misses no change any more.
+	// HoldWatch, if it is not nil, blocks the message that begins the announcement of changes.
 	HoldWatch chan struct{}
 	// OnRead, if it is set, is called with each read.
 	OnRead func(uri string)
@@ -100,7 +99,7 @@ func (p *Page) Connect(post func(frame []byte), about map[string]any) {
 	p.Resume(post)
 }
 
-// Resume is Connect for who has said hello. Calls of an earlier link are over.
+// Resume is Connect without the hello. It ends the calls of an earlier link.
 func (p *Page) Resume(post func(frame []byte)) {
 	p.mu.Lock()
 	p.post = post

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// OtherUID is the user as whom AsOther runs things: nobody, of whom every system has one.
+// OtherUID is the user that AsOther runs programs as: nobody, which every system has.
 const OtherUID = 65534
 
 // AsOther has a command run as another user than this one, which only root can arrange. Elsewhere the test ends here,

@@ -52,7 +52,7 @@ func configCommand() *cobra.Command {
 			if err := c.check(args[0]); err != nil {
 				return usageError{cmd, err}
 			}
-			return c.run()
+			return interruptible(cmd.Context(), c.run)
 		},
 	}
 	flags := cmd.Flags()

@@ -75,18 +75,21 @@ func doctorCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var all []finding
 			failed := 0
-			for _, check := range checks {
-				f := check.run(cmd.Context(), c)
-				f.Check = check.name
-				if f.Status == "fail" {
-					failed++
+			err := interruptible(cmd.Context(), func() error {
+				for _, check := range checks {
+					f := check.run(cmd.Context(), c)
+					f.Check = check.name
+					if f.Status == "fail" {
+						failed++
+					}
+					all = append(all, f)
 				}
-				all = append(all, f)
+				all = append(all, programs()...)
+				return cmd.Context().Err()
+			})
+			if err != nil {
+				return err
 			}
-			if cmd.Context().Err() != nil {
-				return errors.New("interrupted")
-			}
-			all = append(all, programs()...)
 			if err := printFindings(cmd.OutOrStdout(), all, asJSON); err != nil {
 				return err
 			}

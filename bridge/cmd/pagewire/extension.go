@@ -133,7 +133,7 @@ func extensionCommand() *cobra.Command {
 			if err := makeSecret(); err != nil {
 				return err
 			}
-			return forHosts(dir, func(h hostPlace) error { return h.install(cmd, binary, force) })
+			return forHosts(cmd, dir, func(h hostPlace) error { return h.install(cmd, binary, force) })
 		},
 	}
 	install.Flags().BoolVar(&force, "force", false, "replace a file that names another program")
@@ -143,7 +143,7 @@ func extensionCommand() *cobra.Command {
 		Example: "  pagewire extension uninstall",
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := forHosts(dir, func(h hostPlace) error { return h.uninstall(cmd) }); err != nil || dir != "" {
+			if err := forHosts(cmd, dir, func(h hostPlace) error { return h.uninstall(cmd) }); err != nil || dir != "" {
 				return err // other browsers may go on
 			}
 			return removeSecret(cmd)
@@ -203,7 +203,7 @@ func usedPlaces(p places, dir string) ([]hostPlace, error) {
 	return all, nil
 }
 
-func forHosts(dir string, do func(hostPlace) error) error {
+func forHosts(cmd *cobra.Command, dir string, do func(hostPlace) error) error {
 	p, err := here()
 	if err != nil {
 		return err
@@ -212,11 +212,13 @@ func forHosts(dir string, do func(hostPlace) error) error {
 	if err != nil {
 		return err
 	}
-	var errs []error
-	for _, h := range all {
-		errs = append(errs, do(h))
-	}
-	return errors.Join(errs...)
+	return interruptible(cmd.Context(), func() error {
+		var errs []error
+		for _, h := range all {
+			errs = append(errs, do(h))
+		}
+		return errors.Join(errs...)
+	})
 }
 
 func (h hostPlace) install(cmd *cobra.Command, binary string, force bool) error {

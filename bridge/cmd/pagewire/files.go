@@ -336,3 +336,18 @@ func takeTurn(ctx context.Context, home string) (end func()) {
 }
 
 var errInterrupted = errors.New("interrupted, and nothing was written")
+
+// interruptible runs a function that reads and writes files. One second after the end of ctx it returns, even if the
+// system still holds a file: files can be on the other side of a network.
+func interruptible(ctx context.Context, run func() error) error {
+	over, hangs := make(chan error, 1), make(chan struct{})
+	go func() { over <- run() }()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(time.Second, func() { close(hangs) }) })()
+	select {
+	case err := <-over:
+		return err
+	case <-hangs:
+		return hintError{errors.New("interrupted: the system has not answered for a file"),
+			"look whether the disk or the network that it is on hangs"}
+	}
+}

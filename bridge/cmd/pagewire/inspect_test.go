@@ -108,7 +108,7 @@ func TestInspectLeadsABrowserThere(t *testing.T) {
 	}
 }
 
-// Who is asked to end takes the file away.
+// An interrupted command removes the file.
 func TestInspectThatIsEnded(t *testing.T) {
 	addr, _ := serving(t)
 	ctx, cancel := context.WithCancel(t.Context())

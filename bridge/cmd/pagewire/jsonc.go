@@ -97,7 +97,7 @@ func depth(text []byte, p part) int {
 	if err != nil {
 		return 0
 	}
-	chain, _, err := d.walk(p)
+	chain, _, _ := d.walk(p) // nil for an error
 	return max(len(chain), 1) - 1
 }
 

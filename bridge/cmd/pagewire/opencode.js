@@ -7,16 +7,16 @@ const watch = ["watch"];
 import { execFile, spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 
-// What has changed since this program was told last; "" for nothing.
+// The changes since this program's last call; "" for none.
 const changed = (...more) =>
   new Promise((tell) => {
     execFile(pagewire, [...changes, ...more], { timeout: 5000 }, (error, out) => tell(error ? "" : out.trim()));
   });
 
 export const Pagewire = async ({ client }) => {
-  const children = new Set(); // sessions of subagents, which nobody wakes
-  const lines = []; // of the watch, which counts as told what it has printed
-  let session; // whose user has spoken last
+  const children = new Set(); // sessions of subagents, which are not woken
+  const lines = []; // of the watch; they count as seen
+  let session; // with the latest prompt
   let busy = false;
 
   const news = async () => [...lines.splice(0), await changed()].filter(Boolean).join("\n");
@@ -30,9 +30,9 @@ export const Pagewire = async ({ client }) => {
     });
   };
 
-  // It waits for a gateway, and prints a line when something has changed that this program was not told.
+  // It waits for a daemon, and prints a line for changes that this program has not seen.
   const watcher = spawn(pagewire, watch, { stdio: ["ignore", "pipe", "ignore"] });
-  watcher.on("error", () => {}); // the binary is gone: nothing can be told
+  watcher.on("error", () => {}); // the binary is gone
   createInterface({ input: watcher.stdout }).on("line", (line) => {
     lines.push(line);
     if (lines.length > 20) lines.shift(); // nobody has spoken for ten minutes

@@ -172,7 +172,7 @@ func TestServeFailsWithItsProcess(t *testing.T) {
 	if status != exitFailed || stderr != "pagewire: the port is taken\n" {
 		t.Errorf("status %d, stderr %q", status, stderr)
 	}
-	// Who was asked to end has not failed.
+	// An interrupt is no failure.
 	replaceServe(t, func(ctx context.Context, _ serve.Options) error { return ctx.Err() }, nil)
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()

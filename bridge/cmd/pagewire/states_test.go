@@ -606,7 +606,7 @@ func TestWhatBecameALinkStays(t *testing.T) {
 	}
 }
 
-// A signal before the first file is replaced changes nothing.
+// A signal before the first file is replaced changes nothing, and one while the system holds a file ends the command.
 func TestConfigIsInterrupted(t *testing.T) {
 	home := atHome(t)
 	fill(t, home, lived)
@@ -619,4 +619,10 @@ func TestConfigIsInterrupted(t *testing.T) {
 		t.Errorf("status %d, %q", status, errs.String())
 	}
 	same(t, "after a signal", tree(t, home), before)
+	blocked := make(chan error)
+	defer close(blocked)
+	if err := interruptible(ctx, func() error { return <-blocked }); err == nil ||
+		!strings.Contains(err.Error(), "has not answered") {
+		t.Errorf("it ends with %v", err)
+	}
 }
