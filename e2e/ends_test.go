@@ -7,12 +7,10 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
@@ -112,34 +110,6 @@ func TestAgentsThatEndTogether(t *testing.T) {
 	}
 }
 
-// They end one after the other, in any order: the browser is there until the last, and nothing behind it.
-func TestAgentsThatEndInAnyOrder(t *testing.T) {
-	t.Parallel()
-	s := serveIdentity(t)
-	args := []string{"--launch", "--headless", "--open", s.URL}
-	names := []string{"EOF", "TERM", "KILL", "HUP"}
-	for round := range 4 {
-		h := newHome(t)
-		var all []*started
-		for range 3 {
-			all = append(all, h.serve(t, args...))
-		}
-		id := all[2].reads(s.URL + "/id")
-		rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-		var ways []string
-		for len(all) > 0 {
-			if got := all[0].reads(s.URL + "/id"); got != id {
-				t.Errorf("round %d, after %v: it reads %s, before %s", round, ways, got, id)
-			}
-			way := names[rand.IntN(len(names))]
-			ways = append(ways, way)
-			ends[way](all[0])
-			all = all[1:]
-		}
-		h.nothingLeft(t)
-	}
-}
-
 // A signal to the agent's group, as a terminal sends it that is closed, and its agent's death with nobody at standard
 // error.
 func TestWhatEndsAnAgentEndsItsBrowserToo(t *testing.T) {
@@ -193,102 +163,6 @@ func TestWhatEndsAnAgentEndsItsBrowserToo(t *testing.T) {
 			if err := cmd.Wait(); err != nil {
 				t.Errorf("it ends with %v", err)
 			}
-			h.nothingLeft(t)
-		})
-	}
-}
-
-// What dies is launched again, by who has started it, or by another agent that asked for it where that one has gone. What
-// its user has closed stays closed, until another agent launches one.
-func TestABrowserThatDiesAndOneThatIsClosed(t *testing.T) {
-	t.Parallel()
-	h := newHome(t)
-	s := serveIdentity(t)
-	args := []string{"--launch", "--headless", "--open", s.URL}
-	starter := h.serve(t, args...)
-	starter.reads(s.URL + "/id")
-	a := h.serve(t, args...)
-	for _, kills := range []string{"the browser", "its starter, and the browser"} {
-		id := a.reads(s.URL + "/id")
-		old := profiles(h)
-		if kills != "the browser" {
-			ends["KILL"](starter)
-		}
-		syscall.Kill(h.browser(t), syscall.SIGKILL)
-		testkit.Eventually(t, kills+" was killed, and another browser has the page", func() bool {
-			got, err := a.Read(s.URL + "/id")
-			return err == nil && got != id
-		})
-		testkit.Eventually(t, "what was killed has left nothing, and there is one browser", func() bool {
-			now := profiles(h)
-			return len(now) == 1 && !slices.Equal(now, old)
-		})
-	}
-	// By its user: as a window that is closed.
-	syscall.Kill(h.browser(t), syscall.SIGTERM)
-	testkit.Eventually(t, "the page is gone", func() bool { return !a.Offers(s.URL + "/id") })
-	testkit.Eventually(t, "the browser has left nothing", func() bool { return len(profiles(h)) == 0 })
-	time.Sleep(testkit.Moment) // for what must not come
-	if len(profiles(h)) > 0 {
-		t.Error("what its user has closed is launched again")
-	}
-	next := h.serve(t, args...)
-	next.reads(s.URL + "/id")
-	next.Close()
-	a.Close()
-	h.nothingLeft(t)
-}
-
-// One that dies whenever it is launched is left alone, which is said.
-func TestABrowserThatDiesAgainAndAgain(t *testing.T) {
-	t.Parallel()
-	h := newHome(t)
-	s := serveIdentity(t)
-	a := h.serve(t, "--launch", "--headless", "--open", s.URL)
-	for launched := 1; launched <= 4; launched++ {
-		a.reads(s.URL + "/id")
-		if got := a.log.Count("a browser has been launched"); got != launched {
-			t.Errorf("launched %d times, want %d", got, launched)
-		}
-		browser := h.browser(t)
-		syscall.Kill(browser, syscall.SIGKILL)
-		testkit.Eventually(t, "it is gone", func() bool { return !running(browser) })
-		testkit.Eventually(t, "its page is gone", func() bool {
-			return strings.Count(h.log(), "page gone") == launched
-		})
-	}
-	testkit.Eventually(t, "it is given up", func() bool { return strings.Contains(h.log(), "dies again and again") })
-	testkit.Eventually(t, "what died has left nothing", func() bool { return len(profiles(h)) == 0 })
-	a.Close()
-	h.nothingLeft(t)
-}
-
-// No process of a launched browser listens, but one that was told to: another user of the machine could control it.
-func TestLaunchedBrowserListensNowhere(t *testing.T) {
-	t.Parallel()
-	s := serveIdentity(t)
-	for name, c := range map[string]struct {
-		args    []string
-		listens bool
-	}{"launched": {nil, false}, "with --debug-port": {[]string{"--debug-port", "0"}, true}} {
-		t.Run(name, func(t *testing.T) {
-			h := newHome(t)
-			a := h.serve(t, append([]string{"--launch", "--headless", "--open", s.URL}, c.args...)...)
-			a.reads(s.URL + "/id")
-			if c.listens {
-				browserURL(t, h) // the file comes a moment after the browser listens
-			}
-			listens := false
-			for pid, line := range h.belongings() {
-				listens = listens || isBrowser(line) && len(testkit.Listens(t, pid)) > 0
-			}
-			if listens != c.listens || (browserURLOrNone(h) != "") != c.listens {
-				t.Errorf("listens %v, and says so %v; want %v", listens, browserURLOrNone(h) != "", c.listens)
-			}
-			if len(testkit.Listens(t, h.daemon(t))) == 0 {
-				t.Error("not even the daemon is seen to listen: this test proves nothing")
-			}
-			a.Close()
 			h.nothingLeft(t)
 		})
 	}

@@ -54,9 +54,8 @@ type exclusion struct{ tests, why string }
 var leftOut = []exclusion{
 	{"TestServe TestPageWithTwoTransports TestDesktopAgentsUnderStrictPolicy " +
 		"TestThreeAgents TestFlagsOfEachAgent TestKills " +
-		"TestBrowserOutlivesDaemons TestAgentsThatEndTogether TestAgentsThatEndInAnyOrder " +
-		"TestWhatEndsAnAgentEndsItsBrowserToo TestABrowserThatDiesAndOneThatIsClosed " +
-		"TestABrowserThatDiesAgainAndAgain TestLaunchedBrowserListensNowhere " +
+		"TestBrowserOutlivesDaemons TestAgentsThatEndTogether " +
+		"TestWhatEndsAnAgentEndsItsBrowserToo " +
 		"TestAttacks TestPeers TestDemos",
 		"the gateway, or a peer, drives the browser by the Chrome DevTools Protocol"},
 	{"TestExtensionTakenOverPage TestExtensionAnotherExtension " +
