@@ -19,11 +19,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/chromedp/cdproto"
-	"github.com/chromedp/cdproto/cdp/jsonv2"
-	"github.com/chromedp/cdproto/target"
-	"github.com/chromedp/chromedp"
-
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
@@ -108,142 +103,115 @@ func kill(t testing.TB, pid int, signal syscall.Signal) {
 	}
 }
 
-// A devtools is a client of the browser.
-type devtools struct {
-	conn *Conn
-	tabs chan string   // sessions of tabs
-	over chan struct{} // closed when the connection is
-
-	mu      sync.Mutex
-	last    int64
-	waiting map[int64]chan *cdproto.Message
+// A tab is the first one of a browser, for a client that waits for each answer.
+type tab struct {
+	conn    *Conn
+	session string
+	last    int
+	answers chan devtoolsMessage
+	over    chan struct{} // closed when the connection is
 }
 
-func newDevtools(conn *Conn) *devtools {
-	d := &devtools{conn: conn, tabs: make(chan string, 100), over: make(chan struct{}),
-		waiting: map[int64]chan *cdproto.Message{}}
-	go func() {
-		defer close(d.over)
-		for d.take() == nil {
-		}
-	}()
-	return d
-}
-
-// take takes a message.
-func (d *devtools) take() error {
-	from, err := d.conn.Next()
-	if err != nil {
-		return err
-	}
-	text, err := io.ReadAll(from)
-	if err != nil {
-		return err
-	}
-	m := new(cdproto.Message)
-	if err := jsonv2.Unmarshal(text, m, chromedp.DefaultUnmarshalOptions); err != nil {
-		return err
-	}
-	var e struct{ SessionID string }
-	if m.Method == "Target.attachedToTarget" && json.Unmarshal(m.Params, &e) == nil {
-		d.tabs <- e.SessionID
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if w := d.waiting[m.ID]; w != nil {
-		w <- m
-		delete(d.waiting, m.ID)
-	}
-	return nil
+// A devtoolsMessage is what a client reads of a message.
+type devtoolsMessage struct {
+	ID     int
+	Method string
+	Params struct{ SessionID string }
+	Result struct{ Result struct{ Value any } }
+	Error  *struct{ Message string }
 }
 
 var errOver = errors.New("the connection has ended")
 
-// call runs a command, and gives its result.
-func (d *devtools) call(session, method, params string) (json.RawMessage, error) {
-	answer := make(chan *cdproto.Message, 1)
-	d.mu.Lock()
-	d.last++
-	m := &cdproto.Message{
-		ID: d.last, SessionID: target.SessionID(session), Method: cdproto.MethodType(method), Params: []byte(params),
-	}
-	d.waiting[m.ID] = answer
-	d.mu.Unlock()
-	text, err := jsonv2.Marshal(m)
-	if err == nil {
-		err = d.conn.Write(text)
-	}
-	if err != nil {
+// attach attaches to the tabs, and returns one.
+func attach(conn *Conn) (*tab, error) {
+	t := &tab{conn: conn, answers: make(chan devtoolsMessage, 100), over: make(chan struct{})}
+	sessions := make(chan string, 100)
+	go func() {
+		defer close(t.over)
+		for {
+			from, err := conn.Next()
+			if err != nil {
+				return
+			}
+			var m devtoolsMessage
+			text, err := io.ReadAll(from)
+			if err != nil || json.Unmarshal(text, &m) != nil {
+				return
+			}
+			if m.Method == "Target.attachedToTarget" {
+				sessions <- m.Params.SessionID
+			} else if m.ID > 0 {
+				t.answers <- m
+			}
+		}
+	}()
+	if _, err := t.call("Target.setAutoAttach", `{"autoAttach":true,"flatten":true,"waitForDebuggerOnStart":false,`+
+		`"filter":[{"type":"page"}]}`); err != nil {
 		return nil, err
 	}
 	select {
-	case m := <-answer:
-		if m.Error != nil {
-			return nil, errors.New(m.Error.Message)
-		}
-		return json.RawMessage(m.Result), nil
-	case <-d.over:
+	case t.session = <-sessions:
+		return t, nil
+	case <-t.over:
 		return nil, errOver
-	case <-time.After(testkit.Patience):
-		return nil, fmt.Errorf("%s is not answered", method)
 	}
 }
 
-// A tab is one that a devtools is attached to.
-type tab struct {
-	*devtools
-	session string
-}
-
-// tab attaches to the tabs, and returns one.
-func (d *devtools) tab() (tab, error) {
-	if _, err := d.call("", "Target.setAutoAttach", `{"autoAttach":true,"flatten":true,"waitForDebuggerOnStart":false,`+
-		`"filter":[{"type":"page"}]}`); err != nil {
-		return tab{}, err
+// call runs a command, of the tab if that is attached to, and gives the value that it results in.
+func (t *tab) call(method, params string) (value any, err error) {
+	t.last++
+	session := ""
+	if t.session != "" {
+		session = `"sessionId":"` + t.session + `",`
 	}
-	select {
-	case session := <-d.tabs:
-		return tab{d, session}, nil
-	case <-d.over:
-		return tab{}, errOver
+	if err := t.conn.Write(fmt.Appendf(nil, `{"id":%d,%s"method":%q,"params":%s}`, t.last, session, method, params)); err != nil {
+		return nil, err
+	}
+	for {
+		select {
+		case m := <-t.answers:
+			switch {
+			case m.ID != t.last:
+			case m.Error != nil:
+				return nil, errors.New(m.Error.Message)
+			default:
+				return m.Result.Result.Value, nil
+			}
+		case <-t.over:
+			return nil, errOver
+		}
 	}
 }
 
 // evaluate returns what an expression gives in the tab, or an error's text.
-func (tab tab) evaluate(expression string) string {
+func (t *tab) evaluate(expression string) string {
 	params, _ := json.Marshal(map[string]any{"expression": expression, "returnByValue": true})
-	result, err := tab.call(tab.session, "Runtime.evaluate", string(params))
-	var r struct {
-		Result struct{ Value any }
-	}
-	if err == nil {
-		err = json.Unmarshal(result, &r)
-	}
+	value, err := t.call("Runtime.evaluate", string(params))
 	if err != nil {
 		return err.Error()
 	}
-	return fmt.Sprint(r.Result.Value)
+	return fmt.Sprint(value)
 }
 
 const document = "data:text/html,x"
 
 // loaded waits until the tab has a document that stays: a browser answers before its first tab has.
-func (tab tab) loaded(t *testing.T) {
-	t.Helper()
-	testkit.Eventually(t, "the document is loaded", func() bool {
-		return tab.evaluate("location.href + document.readyState") == document+"complete"
+func (t *tab) loaded(tb testing.TB) {
+	tb.Helper()
+	testkit.Eventually(tb, "the document is loaded", func() bool {
+		return t.evaluate("location.href + document.readyState") == document+"complete"
 	})
 }
 
 // dialed gives the first tab of a browser.
-func dialed(t *testing.T, p *Pipe) tab {
+func dialed(t *testing.T, p *Pipe) *tab {
 	t.Helper()
-	d := newDevtools(connect(t, p))
-	tab, err := d.tab()
+	one, err := attach(connect(t, p))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return tab
+	return one
 }
 
 // A daemon is one that evaluates what a test likes.
@@ -251,7 +219,7 @@ type daemon struct {
 	*Server
 	t        testing.TB
 	listener *net.UnixListener
-	tabs     chan tab // of each browser that it is attached to
+	tabs     chan *tab // of each browser that it is attached to
 }
 
 func listen(socket string) (*net.UnixListener, error) {
@@ -264,19 +232,20 @@ func (h *home) daemon() *daemon {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	d := &daemon{t: h.t, listener: l, tabs: make(chan tab, 100)}
+	d := &daemon{t: h.t, listener: l, tabs: make(chan *tab, 100)}
 	d.Server = NewServer(func(ctx context.Context, p *Pipe, _ bool) {
 		conn, err := p.Dial(ctx)
 		if err != nil {
 			return
 		}
 		defer conn.Close()
-		c := newDevtools(conn)
-		if tab, err := c.tab(); err == nil {
-			d.tabs <- tab
+		tab, err := attach(conn)
+		if err != nil {
+			return
 		}
+		d.tabs <- tab
 		select {
-		case <-c.over:
+		case <-tab.over:
 		case <-ctx.Done():
 		}
 	}, h.logger())
@@ -318,7 +287,7 @@ func (d *daemon) holding(n int) {
 }
 
 // tab is the next one that a daemon is attached to.
-func (h *home) tab(d *daemon) tab {
+func (h *home) tab(d *daemon) *tab {
 	h.t.Helper()
 	return testkit.Receive(h.t, "the daemon is attached to the browser", d.tabs)
 }

@@ -14,10 +14,14 @@ import (
 type notice byte
 
 const (
-	// Of a holder: it has no browser, and asks for one; it was to start one, and cannot; it gives its browser up.
+	// Of a holder: it has no browser, and asks for one; it was to start one, and cannot; it gives its browser up; the
+	// browser that it has started has been closed, or has crashed; nothing is left of that browser.
 	wants notice = iota + 1
 	failed
 	leaves
+	closed
+	crashes
+	clean
 	// Of the daemon: this holder is to start a browser; its browser has ended, or goes on without it; it was the last
 	// holder, and nobody else has the browser's pipe any more.
 	start
@@ -55,7 +59,7 @@ type Holder struct {
 	inject  bool
 	started *Started      // the last browser that this process has started
 	served  chan struct{} // closed when conn is
-	answer  notice        // of the daemon to leaves: gone, if the browser has other holders, or last
+	answer  chan notice   // of the daemon to leaves: gone, if the browser has other holders, or last
 }
 
 // NewHolder returns one that asks for a browser, and starts it by o where the daemon has none.
@@ -63,7 +67,7 @@ func NewHolder(o Options) *Holder {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	h := &Holder{o: o}
+	h := &Holder{o: o, answer: make(chan notice, 1)}
 	h.ctx, h.stop = context.WithCancel(context.Background())
 	return h
 }
@@ -119,6 +123,7 @@ func (h *Holder) handle(conn *net.UnixConn, n notice, e *ends) error {
 		if h.ctx.Err() != nil {
 			s.Close() // nobody else has heard of it
 		}
+		go h.watch(s)
 		return h.begin(conn)
 	}
 	h.mu.Lock()
@@ -128,9 +133,33 @@ func (h *Holder) handle(conn *net.UnixConn, n notice, e *ends) error {
 		h.hold(e, n&injects != 0)
 	case gone, last:
 		h.hold(nil, false)
-		h.answer = n
+		if h.ctx.Err() != nil {
+			select {
+			case h.answer <- n:
+			default:
+			}
+		}
 	}
 	return nil
+}
+
+// watch tells the daemon how a browser has ended that this process has started. No other process is told.
+func (h *Holder) watch(s *Started) {
+	<-s.exited
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.ends != s.Pipe.ends {
+		return // it was given up
+	}
+	h.hold(nil, false)
+	if h.conn == nil {
+		return
+	}
+	if s.crashed {
+		send(h.conn, crashes, nil)
+	} else {
+		send(h.conn, closed, nil)
+	}
 }
 
 // hold takes ends, or none, in place of those that there were. The lock is held.
@@ -151,21 +180,22 @@ func (h *Holder) Release(ctx context.Context) {
 	h.stop()
 	h.mu.Lock()
 	h.hold(nil, false)
-	h.answer = 0
 	conn, served := h.conn, h.served
 	if conn != nil {
 		send(conn, leaves, nil)
 	}
 	h.mu.Unlock()
+	var answer notice
 	if conn != nil {
 		defer conn.Close()
 		select {
+		case answer = <-h.answer:
 		case <-served:
 		case <-ctx.Done():
 		}
 	}
 	h.mu.Lock()
-	s, answer := h.started, h.answer
+	s := h.started
 	h.mu.Unlock()
 	switch {
 	case s == nil || answer == gone && !s.ended():
@@ -175,6 +205,9 @@ func (h *Holder) Release(ctx context.Context) {
 	}
 	select {
 	case <-s.clean:
+		if conn != nil {
+			send(conn, clean, nil)
+		}
 	case <-ctx.Done():
 	}
 }

@@ -158,3 +158,14 @@ func give(cmd *exec.Cmd, commands, answers, held *os.File) {
 	cmd.ExtraFiles = []*os.File{commands, answers, held}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 }
+
+// crashed reports whether what a browser has ended with is another end than that a person or the system has closed it.
+func crashed(err error) bool {
+	exit := new(exec.ExitError)
+	if !errors.As(err, &exit) {
+		return false
+	}
+	status, ok := exit.Sys().(syscall.WaitStatus)
+	return !ok || !status.Signaled() || status.Signal() != syscall.SIGTERM && status.Signal() != syscall.SIGINT &&
+		status.Signal() != syscall.SIGHUP
+}

@@ -17,9 +17,9 @@ import (
 const (
 	// More than maxCrashes within crashTime, and a browser is not launched again.
 	maxCrashes, crashTime = 3, time.Minute
-	// sweepTime is how long the last processes of a browser may take to let its profile go, when its pipe is closed.
-	// An attempt costs 20 us.
-	sweepTime, sweepEvery = 2 * time.Second, 20 * time.Millisecond
+	// sweepTime is how long the last processes of a browser may take to let its profile go, when its pipe is closed: they
+	// take 20 ms, and more than 2 s where the load is 60. An attempt costs 20 us. A daemon that ends waits for closeTime.
+	sweepTime, sweepEvery = 10 * time.Second, 20 * time.Millisecond
 )
 
 // A Server is the daemon's part: it has the browser of the holders attached to, and decides which of them starts one.
@@ -52,6 +52,7 @@ type shared struct {
 	inject bool
 	stop   context.CancelFunc
 	closed chan struct{} // closed when this process has closed its ends
+	how    chan notice   // has what the starter says of its end
 }
 
 // NewServer returns a Server. attach returns when ctx or the browser ends. It must always read a Conn of the browser: the
@@ -119,6 +120,13 @@ func (s *Server) handle(c *client, n notice, e *ends) {
 		c.wants = true
 	case failed:
 		c.starting = false
+	case closed, crashes:
+		if c.browser != nil {
+			select {
+			case c.browser.how <- n:
+			default:
+			}
+		}
 	}
 	s.provide()
 }
@@ -136,7 +144,7 @@ func (s *Server) adopt(c *client, e *ends, inject bool) {
 		e.close()
 		return
 	}
-	b := &shared{Pipe: newPipe(e), inject: inject, closed: make(chan struct{})}
+	b := &shared{Pipe: newPipe(e), inject: inject, closed: make(chan struct{}), how: make(chan notice, 1)}
 	c.browser = b
 	ctx, stop := context.WithCancel(s.ctx)
 	b.stop = stop
@@ -180,8 +188,9 @@ func (s *Server) provide() {
 
 // ended tells the holders of a browser that it has ended, and has one of them start another if it has crashed.
 func (s *Server) ended(b *shared) {
+	crashed := s.crashed(b)
 	s.mu.Lock()
-	again := !b.orderly.Load() && s.again()
+	again := crashed && s.again()
 	cleans := false // the starter removes the profile
 	for _, c := range s.clients {
 		if c.browser == b {
@@ -198,6 +207,22 @@ func (s *Server) ended(b *shared) {
 	}
 }
 
+// crashed reports whether a browser has ended otherwise than by being closed. Its starter knows, if that is there. Else it
+// is seen from the last message, which a browser may not get to send when the machine is busy.
+func (s *Server) crashed(b *shared) bool {
+	s.mu.Lock()
+	known := slices.ContainsFunc(s.clients, func(c *client) bool { return c.browser == b && c.starter })
+	s.mu.Unlock()
+	if known {
+		select {
+		case how := <-b.how:
+			return how == crashes
+		case <-time.After(closeTime):
+		}
+	}
+	return !b.orderly.Load()
+}
+
 // again reports whether a browser that has crashed is to be replaced. The lock is held.
 func (s *Server) again() bool {
 	old := func(t time.Time) bool { return time.Since(t) > crashTime }
@@ -211,7 +236,7 @@ func (s *Server) again() bool {
 }
 
 // leave forgets a client, and ends the browser of which it was the last holder. A client that has started the browser,
-// and takes its leave, cleans up behind the browser. Nobody else can.
+// and takes its leave, cleans up behind the browser if it has the time.
 func (s *Server) leave(c *client, orderly bool) {
 	s.mu.Lock()
 	s.clients = slices.DeleteFunc(s.clients, func(other *client) bool { return other == c })
@@ -232,15 +257,21 @@ func (s *Server) leave(c *client, orderly bool) {
 	}
 	b.stop()
 	<-b.closed
-	if !cleans {
-		s.sweep()
-		send(c.conn, last, nil)
+	if cleans {
+		if n, _, err := receive(c.conn); err == nil && n == clean {
+			return
+		}
 	}
+	s.sweep()
+	send(c.conn, last, nil)
 }
 
 // sweep removes the profile of a browser that has just ended, whose starter has gone before.
 func (s *Server) sweep() {
-	for end := time.Now().Add(sweepTime); time.Now().Before(end); time.Sleep(sweepEvery) {
+	for begin := time.Now(); time.Since(begin) < sweepTime; time.Sleep(sweepEvery) {
+		if s.ctx.Err() != nil && time.Since(begin) > closeTime {
+			return
+		}
 		removed, err := sweep()
 		if err != nil {
 			s.log.Warn("after a launched browser", "error", err)

@@ -63,6 +63,7 @@ type Started struct {
 
 	process       *os.Process
 	said          output
+	crashed       bool // set before exited is closed
 	exited, clean chan struct{}
 }
 
@@ -88,7 +89,7 @@ func Start(ctx context.Context, o Options) (*Started, error) {
 	}
 	go func() {
 		defer close(s.clean)
-		cmd.Wait()
+		s.crashed = crashed(cmd.Wait())
 		close(s.exited)
 		reap()
 		logLeft(o.Log, profile.remove)
@@ -124,7 +125,7 @@ func (s *Started) run(o Options, profile *profile) (*exec.Cmd, error) {
 		return nil, err
 	}
 	cmd.Stderr = &s.said
-	cmd.WaitDelay = closeTime // its other processes have its standard error too
+	cmd.WaitDelay = killTime // its other processes have its standard error too
 	// What a killed browser leaves there goes with its profile.
 	if temp := filepath.Join(profile.path, "tmp"); len(temp) <= maxTemp {
 		if err := os.Mkdir(temp, 0o700); err != nil {
