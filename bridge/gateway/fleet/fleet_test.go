@@ -89,7 +89,7 @@ func TestChangesThatNobodyWatches(t *testing.T) {
 
 // Contents above the bus's limit for one message come whole, and so do a tool's arguments.
 func TestLargeContents(t *testing.T) {
-	nodes := openFleetOf(t, 2, time.Second)
+	nodes := openFleetOf(t, 2, 5*time.Second) // a busy machine takes seconds for it, in which no node is given up
 	large := strings.Repeat("0123456789abcdef", 3<<16)
 	b := openTab(t, nodes[0], alice, map[string]string{app + "/large": large})
 	b.SetTool("count", testkit.Tool{})
