@@ -542,7 +542,7 @@ func readFile(path string) string {
 // something older, each agent that watches holds the last state, and nothing is left.
 func TestRandomProcesses(t *testing.T) {
 	steps, seed := 300, uint64(time.Now().UnixNano())
-	if given, err := strconv.Atoi(os.Getenv("DAEMON_STEPS")); err == nil {
+	if given, err := strconv.Atoi(os.Getenv("DAEMON_STEPS")); err == nil { // 20,000 take 20 minutes beside much else
 		steps = given
 	}
 	if given, err := strconv.ParseUint(os.Getenv("DAEMON_SEED"), 10, 64); err == nil {
