@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/evanw/esbuild/pkg/api"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -154,8 +155,8 @@ func openInspector(t *testing.T, env []string) *inspector {
 	return i
 }
 
-func (i *inspector) command(script string, args ...string) *exec.Cmd {
-	ctx, cancel := context.WithTimeout(i.t.Context(), testkit.Patience)
+func (i *inspector) command(limit time.Duration, script string, args ...string) *exec.Cmd {
+	ctx, cancel := context.WithTimeout(i.t.Context(), limit)
 	i.t.Cleanup(cancel)
 	command := exec.CommandContext(ctx, i.node, append([]string{filepath.Join(i.dir, script)}, args...)...)
 	command.Env = i.env
@@ -164,7 +165,7 @@ func (i *inspector) command(script string, args ...string) *exec.Cmd {
 
 func (i *inspector) run(script string, args ...string) string {
 	i.t.Helper()
-	command := i.command(script, args...)
+	command := i.command(testkit.Patience, script, args...)
 	var said strings.Builder
 	command.Stderr = &said
 	text, err := command.Output()
@@ -177,7 +178,7 @@ func (i *inspector) run(script string, args ...string) string {
 // subscribe subscribes by a connection that mcpdo holds. told waits for an update.
 func (i *inspector) subscribe(connection, uri string) (told func()) {
 	i.t.Helper()
-	command := i.command(mcpdo, "--format", "json", "--connection", connection, "resources/subscribe", uri)
+	command := i.command(tabTime, mcpdo, "--format", "json", "--connection", connection, "resources/subscribe", uri)
 	command.Stderr = os.Stderr
 	_, out := testkit.Pipes(i.t, command)
 	i.t.Cleanup(func() {

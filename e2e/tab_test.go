@@ -113,7 +113,7 @@ func other(t *testing.T) engine.Browser {
 	return browsers.others
 }
 
-// tabTime is how long a tab may be open: several times what a test may wait for one thing.
+// tabTime is how long a tab may be open, or a subscription: several times what a test may wait for one thing.
 const tabTime = 5 * testkit.Patience
 
 // A tab is one page that is open.
