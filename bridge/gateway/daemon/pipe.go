@@ -50,8 +50,9 @@ type PipeOptions struct {
 	Dial func(context.Context, Hello) (*Conn, error)
 	// Probe connects to the daemon that runs, and starts none.
 	Probe func(context.Context, Hello) (*Conn, error)
-	// Alone serves the agent in this process, where there can be no daemon. The reason is shown to people.
-	Alone func(reason error) *Conn
+	// Alone serves the agent in this process, where there can be no daemon, until the Conn is closed. The reason is shown
+	// to people.
+	Alone func(h Hello, reason error) *Conn
 	// Log receives what happens. Default none.
 	Log *slog.Logger
 }
@@ -202,7 +203,7 @@ func (p *pipe) connect(ctx context.Context) (*Conn, error) {
 			return nil, context.Cause(ctx)
 		case !errors.Is(err, ErrNone) || time.Since(began) > startTimeout:
 			go p.lookAgain(ctx)
-			return p.o.Alone(err), nil
+			return p.o.Alone(p.hello(), err), nil
 		}
 		select {
 		case <-ctx.Done():

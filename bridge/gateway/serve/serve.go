@@ -7,7 +7,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/pagewire/pagewire/bridge/gateway/agents"
@@ -22,19 +24,22 @@ func Agent(ctx context.Context, o Options) error {
 	}
 	ctx, stop := agents.Orphaned(ctx)
 	defer stop()
-	var alone *process
-	err := pipe(ctx, o, daemon.Dialer{Hub: o.Hub, Start: o.Start}, func(reason error) *daemon.Conn {
+	var all sync.WaitGroup
+	defer all.Wait()
+	return pipe(ctx, o, daemon.Dialer{Hub: o.Hub, Start: o.Start}, func(h daemon.Hello, reason error) *daemon.Conn {
 		o.Log.Warn("this agent is served alone, until that works", "reason", reason)
-		if alone == nil {
-			alone = newProcess(o, secretsOf(&o))
-			alone.g.Notice("alone", "Agents do not share their pages: "+reason.Error()+".")
+		alone := newProcess(o, secretsOf(&o))
+		alone.g.Notice("alone", "Agents do not share their pages: "+reason.Error()+".")
+		d := alone.options(nil)
+		serve := d.Serve
+		all.Add(1)
+		d.Serve = func(ctx context.Context, h daemon.Hello, in io.Reader, out io.Writer, work func(daemon.Session)) error {
+			defer all.Done()
+			defer alone.end() // the daemon to which the agent goes is to have the port
+			return serve(ctx, h, in, out, work)
 		}
-		return daemon.Alone(ctx, alone.options(nil), hello(o))
+		return daemon.Alone(ctx, d, h)
 	})
-	if alone != nil {
-		alone.end()
-	}
-	return err
 }
 
 // hello is what a daemon is told of the agent.
@@ -43,7 +48,7 @@ func hello(o Options) daemon.Hello {
 }
 
 // pipe carries the agent's messages, and holds its browser meanwhile.
-func pipe(ctx context.Context, o Options, dialer daemon.Dialer, alone func(error) *daemon.Conn) error {
+func pipe(ctx context.Context, o Options, dialer daemon.Dialer, alone func(daemon.Hello, error) *daemon.Conn) error {
 	defer hold(o)()
 	err := daemon.Pipe(ctx, daemon.PipeOptions{In: o.In, Out: o.Out, Hello: hello(o), Dial: dialer.Dial,
 		Probe: daemon.Dialer{Hub: o.Hub}.Dial, Alone: alone, Log: o.Log})
@@ -129,8 +134,8 @@ var errLeft = errors.New("the agent has left")
 func (p *process) agent(ctx context.Context, cancel context.CancelCauseFunc) {
 	if p.o.Stdio {
 		p.all.Go(func() {
-			err := pipe(ctx, p.o, daemon.Dialer{Hub: p.o.Hub}, func(error) *daemon.Conn {
-				return daemon.Alone(ctx, p.options(nil), hello(p.o))
+			err := pipe(ctx, p.o, daemon.Dialer{Hub: p.o.Hub}, func(h daemon.Hello, _ error) *daemon.Conn {
+				return daemon.Alone(ctx, p.options(nil), h)
 			})
 			if err == nil {
 				err = errLeft
