@@ -99,7 +99,7 @@ func (a arguments) pipe() error {
 		In: os.Stdin, Out: os.Stdout, Hello: hello, Log: log,
 		Dial:  Dialer{Hub: a[1], Start: append([]string{os.Args[0], "daemon"}, a...)}.Dial,
 		Probe: Dialer{Hub: a[1]}.Dial,
-		Alone: func(reason error) *Conn {
+		Alone: func(hello Hello, reason error) *Conn {
 			log.Warn("alone", "reason", reason)
 			return Alone(ctx, a.options(ctx, log), hello)
 		},

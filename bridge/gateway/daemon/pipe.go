@@ -52,7 +52,7 @@ type PipeOptions struct {
 	Probe func(context.Context, Hello) (*Conn, error)
 	// Alone serves the agent in this process, where there can be no daemon. The reason is shown to people. AloneEnded is
 	// called when that has ended and the agent has not, for which a daemon was found. May be nil.
-	Alone      func(reason error) *Conn
+	Alone      func(h Hello, reason error) *Conn
 	AloneEnded func()
 	// Log receives what happens. Default none.
 	Log *slog.Logger
@@ -207,7 +207,7 @@ func (p *pipe) connect(ctx context.Context) (*Conn, error) {
 			return nil, context.Cause(ctx)
 		case !errors.Is(err, ErrNone) || time.Since(began) > startTimeout:
 			go p.lookAgain(ctx)
-			return p.o.Alone(err), nil
+			return p.o.Alone(p.hello(), err), nil
 		}
 		select {
 		case <-ctx.Done():

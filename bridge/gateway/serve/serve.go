@@ -32,12 +32,12 @@ func Agent(ctx context.Context, o Options) error {
 	defer end()
 	return pipe(ctx, o, &alone, daemon.PipeOptions{
 		Dial: daemon.Dialer{Hub: o.Hub, Start: o.Start}.Dial,
-		Alone: func(reason error) *daemon.Conn {
+		Alone: func(h daemon.Hello, reason error) *daemon.Conn {
 			o.Log.Warn("this agent is served alone, until that works", "reason", reason)
 			p := newProcess(o, secretsOf(&o))
 			p.g.Notice("alone", "Agents do not share their pages: "+reason.Error()+".")
 			alone.Store(p)
-			return daemon.Alone(ctx, p.options(nil), hello(o))
+			return daemon.Alone(ctx, p.options(nil), h)
 		},
 		AloneEnded: end,
 	})
@@ -136,7 +136,7 @@ func (p *process) agent(ctx context.Context) error {
 	if p.o.Stdio {
 		if err := pipe(ctx, p.o, &alone, daemon.PipeOptions{
 			Dial:  daemon.Dialer{Hub: p.o.Hub}.Dial,
-			Alone: func(error) *daemon.Conn { return daemon.Alone(ctx, p.options(nil), hello(p.o)) },
+			Alone: func(h daemon.Hello, _ error) *daemon.Conn { return daemon.Alone(ctx, p.options(nil), h) },
 		}); err != nil {
 			return err
 		}

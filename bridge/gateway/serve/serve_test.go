@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -119,6 +120,38 @@ func TestForeground(t *testing.T) {
 	if _, err := Ask(ctx, o.Hub, "1"); !errors.Is(err, daemon.ErrNone) {
 		t.Errorf("behind its end: %v", err)
 	}
+}
+
+// An agent that had to be served alone gives up the port when there is a daemon, which pages find there then.
+func TestPortOfOneThatWasAlone(t *testing.T) {
+	o := options(t)
+	o.Start = []string{os.Args[0], roleDaemon, "1", o.Hub}
+	place := filepath.Join(os.Getenv("HOME"), "pagewire")
+	if err := os.WriteFile(place, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	a, leave := connect(t, Agent, o)
+	a.URIs()
+	testkit.Eventually(t, "it has the port", func() bool {
+		c, err := net.Dial("tcp", o.Hub)
+		if err == nil {
+			c.Close()
+		}
+		return err == nil
+	})
+	if err := os.Remove(place); err != nil {
+		t.Fatal(err)
+	}
+	testkit.Eventually(t, "the daemon has the port", func() bool {
+		s, err := Ask(t.Context(), o.Hub, "1")
+		return err == nil && s.Addr == o.Hub
+	})
+	a.URIs()
+	leave()
+	testkit.Eventually(t, "the daemon has ended", func() bool {
+		_, err := Ask(t.Context(), o.Hub, "1")
+		return errors.Is(err, daemon.ErrNone)
+	})
 }
 
 // What an agent is shown goes by its own flags, whichever agent was first.
