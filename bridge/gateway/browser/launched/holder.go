@@ -152,6 +152,7 @@ func (h *Holder) watch(s *Started) {
 		return // it was given up
 	}
 	h.hold(nil, false)
+	h.had = !s.crashed // the next daemon is asked for another, if there is none now
 	if h.conn == nil {
 		return
 	}
