@@ -8,8 +8,8 @@
  */
 import { arrive } from "../late/late.ts";
 import type { CoreOptions, PortCore, PortSource } from "../link/link.ts";
-import { remote } from "./remote.ts";
 import { compile } from "./compile.ts";
+import { remote } from "./remote.ts";
 import { attach } from "./edge.ts";
 
 export { arrive };

@@ -9,17 +9,17 @@
  * While there is no gateway the page goes on trying, more and more rarely. It loads no wasm for one. The console says
  * once why there is no connection, and what to do (the browser adds a line for each attempt, which cannot be prevented).
  */
-import { fetchTicket, type Ticket } from "./ticket.ts";
-import { loopback } from "./loopback.ts";
-import { type Call, type Channel, channel } from "../link/channel.ts";
-import type { Revisions } from "./revisions.ts";
-import type { Cores } from "./cores.ts";
-import { uncurry } from "../page/basics.ts";
 import { report } from "./report.ts";
 import type { Gateway, Early, Post } from "../page/shared.ts";
-import { exec, listen, messageData, parse, stringify } from "./intrinsics.ts";
 import { backoff, reconnect } from "../link/reconnect.ts";
+import { type Call, type Channel, channel } from "../link/channel.ts";
+import { loopback } from "./loopback.ts";
 import { frame, titles } from "../link/about.ts";
+import type { Revisions } from "./revisions.ts";
+import { exec, listen, messageData, parse, stringify } from "./intrinsics.ts";
+import { fetchTicket, type Ticket } from "./ticket.ts";
+import type { Cores } from "./cores.ts";
+import { uncurry } from "../page/basics.ts";
 
 // Node 20, where the core's tests import this file with the others, has no WebSocket.
 const { WebSocket = class {} as never, setTimeout, clearTimeout, Date, URL } = globalThis;

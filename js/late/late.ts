@@ -206,7 +206,8 @@ export function arrive(early: Early): Late {
   }
 
   const answers = resourceTools(early, revisions, cores.reads, open);
-  const until = { signal: end.signal };
+  // Without a prototype: a page sees what the browser looks up in Object.prototype.
+  const until = { __proto__: null, signal: end.signal } as AddEventListenerOptions;
   const gateways = gateway(early, revisions, cores, until);
   // What a frozen page's timers and servers missed is unknown: after it has come back (bfcache), all who watch or wait
   // are told. When it goes for good, those in other windows are.
