@@ -152,6 +152,7 @@ func (v *visitor) Greet(ctx context.Context, c *wsconn.Conn) error {
 	if v.proves {
 		if err := v.h.prove(ctx, v.r, c); err != nil {
 			v.h.o.Refused("proof", v.r)
+			v.h.o.Log.Info("the extension did not prove itself", "error", err)
 			return v.refuse(notProved, false)
 		}
 	}
