@@ -208,8 +208,10 @@ func (g *Gateway) unfollow(p *Page, own string) {
 			}
 		}
 	}
+	w := p.watches[own]
 	delete(p.watches, own)
 	p.link.watched(own, false)
+	w.settle()
 }
 
 // settle brings the subscriptions at the pages in line with what is watched, after the catalog has changed.
