@@ -41,9 +41,11 @@ func newLinked(p *Page, send func([]byte)) *linked {
 }
 
 // outgoing sees to it that what a page is to be told is sent when the lock is released, or when it is time.
-func (g *Gateway) outgoing(l *linked) {
+func (g *Gateway) outgoing(l *linked) { g.outgoingAt(l, g.now()) }
+
+func (g *Gateway) outgoingAt(l *linked, now bridge.Time) {
 	at, ok := l.peer.Deadline()
-	if ok && at <= g.now() || l.closed && !l.ended {
+	if ok && at <= now || l.closed && !l.ended {
 		ok = false
 		if !l.sending {
 			l.sending = true
@@ -77,7 +79,8 @@ func (g *Gateway) dispatch(list []*linked) {
 func (g *Gateway) nextFrame(l *linked) (frame []byte, ok bool) {
 	g.mu.Lock()
 	defer g.mu.Release()
-	if frame = l.peer.Take(g.now()); frame != nil {
+	now := g.now()
+	if frame = l.peer.Take(now); frame != nil {
 		return frame, true
 	}
 	if l.closed && !l.ended {
@@ -85,7 +88,9 @@ func (g *Gateway) nextFrame(l *linked) (frame []byte, ok bool) {
 		return nil, true
 	}
 	l.sending = false
-	g.outgoing(l) // only what is sent later
+	// Only a timer is set. With a later time, a frame that has fallen due since would be noted as one that is being sent,
+	// and nobody would send it until the gateway does something else.
+	g.outgoingAt(l, now)
 	return nil, false
 }
 

@@ -12,12 +12,41 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/pagewire/pagewire/bridge/link"
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
+
+// A frame that falls due while the last look for one ends is left to the timer. The goroutine that looked has gone.
+func TestFrameThatFallsDueAtTheEnd(t *testing.T) {
+	g := newGateway(t, Options{})
+	p := openPage(t, g, tabInfo("a"), nil)
+	l := p.link
+	g.mu.Lock()
+	defer g.unlock()
+	l.late.Stop()
+	l.late = time.AfterFunc(time.Hour, func() {}) // it sends nothing meanwhile
+	for range 50 {
+		g.mu.Release()
+		if err := p.Receive([]byte(`[["touch","` + app + `/doc",1]]`)); err != nil { // answered in 10 ms
+			t.Fatal(err)
+		}
+		g.mu.Lock()
+		for waits := true; waits; _, waits = l.peer.Deadline() {
+			l.sending = true
+			g.mu.Release()
+			_, ok := g.nextFrame(l)
+			g.mu.Lock()
+			if !ok && l.sending {
+				t.Fatal("it is said to be sent, and nobody sends it")
+			}
+		}
+		l.sending = false
+	}
+}
 
 // All agents share one link with a page, which is asked 64 things at once: the others wait their turn. One that is
 // given up while it waits never reaches the page.
