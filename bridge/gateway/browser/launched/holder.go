@@ -191,7 +191,11 @@ func (h *Holder) Release(ctx context.Context) {
 		defer conn.Close()
 		select {
 		case answer = <-h.answer:
-		case <-served:
+		case <-served: // often behind the answer
+			select {
+			case answer = <-h.answer:
+			default:
+			}
 		case <-ctx.Done():
 		}
 	}

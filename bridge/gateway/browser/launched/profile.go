@@ -68,8 +68,12 @@ func (p *profile) remove() error {
 	if there, failed := os.Lstat(p.path); err == nil && failed == nil && !os.SameFile(here, there) {
 		return fmt.Errorf("the profile %s stays: something else has its name now", p.path)
 	}
-	err = p.empty()
-	for end := time.Now().Add(removeTime); err != nil && time.Now().Before(end); err = p.empty() {
+	// A process that the browser has just begun makes the directory anew, when it is not there.
+	end := time.Now().Add(removeTime)
+	for used(p.path) && time.Now().Before(end) {
+		time.Sleep(20 * time.Millisecond)
+	}
+	for err = p.empty(); err != nil && time.Now().Before(end); err = p.empty() {
 		time.Sleep(20 * time.Millisecond)
 	}
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"syscall"
 	"time"
@@ -48,4 +49,13 @@ func adopted() (pids []int) {
 		}
 	}
 	return pids
+}
+
+// used reports whether a process has a profile in its command line, as all of a browser have.
+func used(profile string) bool {
+	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	return slices.ContainsFunc(files, func(file string) bool {
+		text, _ := os.ReadFile(file) // empty for one that has ended
+		return bytes.Contains(text, []byte("--user-data-dir="+profile))
+	})
 }
