@@ -8,8 +8,10 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -223,6 +225,34 @@ func TestABrowserThatIsClosedStaysClosed(t *testing.T) {
 			h.tab(d)
 			d.holding(n)
 		})
+	}
+}
+
+// The daemon ends the connection right behind its answer. A holder that gives up a browser which goes on takes the answer.
+func TestReleaseTakesTheAnswer(t *testing.T) {
+	socket := filepath.Join(testkit.ShortDir(t), "socket")
+	l, err := listen(socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	ended := make(chan struct{})
+	close(ended)
+	for range 50 { // of two channels that are ready, select takes either
+		conn, err := net.DialUnix("unix", nil, l.Addr().(*net.UnixAddr))
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := NewHolder(Options{})
+		h.started = &Started{exited: make(chan struct{}), clean: make(chan struct{})}
+		h.conn, h.served = conn, ended
+		h.answer <- gone
+		ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
+		h.Release(ctx)
+		if ctx.Err() != nil {
+			t.Fatal("it waits for the browser's end")
+		}
+		cancel()
 	}
 }
 
