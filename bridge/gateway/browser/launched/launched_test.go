@@ -228,6 +228,18 @@ func TestABrowserThatIsClosedStaysClosed(t *testing.T) {
 	}
 }
 
+// Where a browser listens is found behind everything else that it says.
+func TestListeningIsFoundBehindErrors(t *testing.T) {
+	o := output{url: make(chan string, 1)}
+	for range 100 {
+		fmt.Fprintf(&o, "[1:2:ERROR:dbus/bus.cc:405] %s\n", strings.Repeat("x", 100))
+	}
+	fmt.Fprintln(&o, "DevTools listening on ws://127.0.0.1:1/devtools/browser/x")
+	if got := testkit.Receive(t, "the URL", o.url); got != "ws://127.0.0.1:1/devtools/browser/x" {
+		t.Errorf("it listens on %q", got)
+	}
+}
+
 // The daemon ends the connection right behind its answer. A holder that gives up a browser which goes on takes the answer.
 func TestReleaseTakesTheAnswer(t *testing.T) {
 	socket := filepath.Join(testkit.ShortDir(t), "socket")

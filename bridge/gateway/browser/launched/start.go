@@ -215,7 +215,8 @@ func (s *Started) ended() bool {
 	}
 }
 
-// maxSaid is how much is kept of what a browser says: why it does not start, and where it listens, is at the begin.
+// maxSaid is how much is kept of what a browser says: why it does not start is at the beginning. Where it listens may come
+// behind 4 KB about a bus that is not there.
 const maxSaid = 4 << 10
 
 var listening = regexp.MustCompile(`(?m)^DevTools listening on (\S+)$`)
@@ -231,11 +232,12 @@ type output struct {
 func (o *output) Write(p []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if len(o.text) >= maxSaid {
-		return len(p), nil
+	said := p
+	if len(o.text) < maxSaid {
+		o.text = append(o.text, p...)
+		said = o.text
 	}
-	o.text = append(o.text, p...)
-	if found := listening.FindSubmatch(o.text); found != nil {
+	if found := listening.FindSubmatch(said); found != nil {
 		select {
 		case o.url <- string(found[1]):
 		default:
