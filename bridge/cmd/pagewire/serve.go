@@ -231,11 +231,8 @@ func checkBrowserFlags(said func(flag string) bool, o *serveFlags) error {
 		}
 		o.browser.DebugPort = strconv.FormatUint(port, 10) // as the browser reads it
 	}
-	if said("chrome") && o.Flags.Chrome != "auto" {
-		if u, err := url.Parse(o.Flags.Chrome); err != nil || u.Host == "" || !strings.Contains(" http https ws wss ",
-			" "+u.Scheme+" ") {
-			return fmt.Errorf("--chrome %q: want auto, or a URL such as http://127.0.0.1:9222", o.Flags.Chrome)
-		}
+	if said("chrome") && !serve.IsBrowser(o.Flags.Chrome) {
+		return fmt.Errorf("--chrome %q: want auto, or a URL such as http://127.0.0.1:9222", o.Flags.Chrome)
 	}
 	for _, page := range o.browser.Open {
 		if u, err := url.Parse(page); err != nil || u.Scheme == "" {

@@ -18,15 +18,6 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
-// Stdio serves an agent of its own.
-func Stdio(ctx context.Context, g *gateway.Gateway, in io.Reader, out io.Writer) error {
-	agent, err := g.Connect(gateway.TransportStdio)
-	if err != nil {
-		return err
-	}
-	return Lines(ctx, agent, g.MessageBytes(), in, out)
-}
-
 // A console is an agent on stdio that speaks in raw lines.
 type console struct {
 	t     *testing.T

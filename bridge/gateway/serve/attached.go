@@ -40,8 +40,8 @@ type attachment struct {
 // want has the gateway attach to the browser at a DevTools URL, or "auto" for the one that runs, until release. With
 // inject, pages get the page layer where they have none: all of that browser, while one agent wants that.
 func (a *attached) want(url string, inject bool) (release func(), err error) {
-	if err := checkChrome(url); err != nil {
-		return nil, err
+	if !IsBrowser(url) {
+		return nil, fmt.Errorf("%.80q is no DevTools URL of a browser", url)
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -61,13 +61,10 @@ func (a *attached) want(url string, inject bool) (release func(), err error) {
 	}, nil
 }
 
-// checkChrome refuses what is no address of a browser.
-func checkChrome(text string) error {
+// IsBrowser reports whether a text says which running browser to attach to: auto, or a DevTools URL.
+func IsBrowser(text string) bool {
 	u, err := url.Parse(text)
-	if text != "auto" && (err != nil || u.Host == "" || !slices.Contains([]string{"http", "https", "ws", "wss"}, u.Scheme)) {
-		return fmt.Errorf("%.80q is no DevTools URL of a browser", text)
-	}
-	return nil
+	return text == "auto" || err == nil && u.Host != "" && slices.Contains([]string{"http", "https", "ws", "wss"}, u.Scheme)
 }
 
 // count begins, ends or changes an attachment. The lock is held.
