@@ -228,6 +228,27 @@ func TestABrowserThatIsClosedStaysClosed(t *testing.T) {
 	}
 }
 
+// The end of a browser leaves other children of this process to those who have started them.
+func TestOtherChildrenAreNotReaped(t *testing.T) {
+	newHome(t)
+	s, err := Start(t.Context(), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := exec.Command("true")
+	if err := other.Start(); err != nil {
+		t.Fatal(err)
+	}
+	testkit.Eventually(t, "it has ended", func() bool {
+		text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", other.Process.Pid))
+		return strings.Contains(string(text), ") Z ")
+	})
+	s.Close()
+	if err := other.Wait(); err != nil {
+		t.Error(err)
+	}
+}
+
 // Where a browser listens is found behind everything else that it says.
 func TestListeningIsFoundBehindErrors(t *testing.T) {
 	o := output{url: make(chan string, 1)}

@@ -91,7 +91,7 @@ func Start(ctx context.Context, o Options) (*Started, error) {
 		defer close(s.clean)
 		s.crashed = crashed(cmd.Wait())
 		close(s.exited)
-		reap()
+		reap(s.process.Pid)
 		logLeft(o.Log, profile.remove)
 	}()
 	if err := s.prepare(ctx, o); err != nil {

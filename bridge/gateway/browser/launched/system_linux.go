@@ -23,9 +23,9 @@ const reapTime = time.Second
 
 // reap waits until the processes are gone that a browser has left to this one: its zygotes, and its crash handlers,
 // which leave its session. The browser itself must have been waited for.
-func reap() {
+func reap(browser int) {
 	for end := time.Now().Add(reapTime); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
-		left := adopted()
+		left := adopted(browser)
 		if len(left) == 0 {
 			return
 		}
@@ -35,15 +35,20 @@ func reap() {
 	}
 }
 
-// adopted lists the children of this process, but for those that run this program: who has started them waits for them.
-func adopted() (pids []int) {
-	ours, _ := os.ReadFile("/proc/self/comm")
+// adopted lists the children of this process that a browser has left to it. Any other child has a parent here that waits
+// for it.
+func adopted(browser int) (pids []int) {
 	lists, _ := filepath.Glob("/proc/self/task/*/children")
 	for _, list := range lists {
 		text, _ := os.ReadFile(list)
 		for _, field := range bytes.Fields(text) {
-			comm, err := os.ReadFile("/proc/" + string(field) + "/comm")
-			if pid, atoiErr := strconv.Atoi(string(field)); err == nil && atoiErr == nil && !bytes.Equal(comm, ours) {
+			pid, err := strconv.Atoi(string(field))
+			if err != nil {
+				continue
+			}
+			session, _ := unix.Getsid(pid)
+			comm, _ := os.ReadFile("/proc/" + string(field) + "/comm")
+			if session == browser || bytes.HasPrefix(comm, []byte("chrome_crashpad")) {
 				pids = append(pids, pid)
 			}
 		}

@@ -6,6 +6,6 @@ package launched
 // it works.
 func adopt() {}
 
-func reap() {}
+func reap(int) {}
 
 func used(string) bool { return false }
