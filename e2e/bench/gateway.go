@@ -63,6 +63,9 @@ func (b *bench) gateways() []family {
 	on := func(r rival) bool { return !r.off }
 	unaided := func(r rival) bool { return !r.native && (r.off || r.kind != ours) }
 	calls := func(r *rig) func(context.Context) (figures, error) {
+		if r.call == nil {
+			return nil
+		}
 		return func(ctx context.Context) (figures, error) { return r.trips(ctx, reads, &r.warmCalls, r.call) }
 	}
 	programs := func(r rival) bool { return r.serve != nil && !r.off }
