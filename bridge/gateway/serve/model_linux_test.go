@@ -510,7 +510,8 @@ func (w *world) settle() {
 	}
 	for _, p := range w.pages {
 		a := pick(w, w.agents)
-		if !a.readByTool(p) || a.seen[p.uri] != p.count {
+		testkit.Eventually(w.t, "a page is there again", func() bool { return a.readByTool(p) })
+		if a.seen[p.uri] != p.count {
 			w.t.Errorf("an agent reads %d of %s, which is %d", a.seen[p.uri], p.uri, p.count)
 		}
 	}
