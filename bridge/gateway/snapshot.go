@@ -94,16 +94,13 @@ type sessionName struct {
 func (a *Agent) Snapshot() []byte {
 	a.g.mu.Lock()
 	defer a.g.mu.Release()
-	if a.memory == nil {
-		return a.last
-	}
 	return a.snapshot()
 }
 
 // snapshot is called with the gateway's lock held.
 func (a *Agent) snapshot() []byte {
 	if a.memory == nil {
-		return nil
+		return a.last
 	}
 	a.settle()
 	issued := a.memory.Revisions()
