@@ -39,6 +39,8 @@ type Agent struct {
 	memory *follow.Memory
 	// record is that of its memory: it stays when the memory has ended.
 	record *seen.Record
+	// last is its snapshot as of its end: the message that Read returned last may still be on its way then.
+	last []byte
 	// scope is what it sees, and sees the same for a URI; nil for all. reminders are how it is reminded.
 	scope     Scope
 	sees      func(uri string) bool
@@ -232,6 +234,7 @@ func (a *Agent) Close() error {
 func (a *Agent) end(reason string, drop bool) {
 	g := a.g
 	if g.agents[a.id] != nil {
+		a.last = a.snapshot()
 		g.engine.Close(g.now(), a.id)
 		delete(g.agents, a.id)
 		g.forget(a)

@@ -79,7 +79,8 @@ type sessionName struct {
 }
 
 // Snapshot is what the next gateway has to know of the agent's session if this one dies: AgentOptions.Snapshot. It is at
-// most MaxSnapshotBytes, and nil for an agent that is not the same one at its next call, or has gone.
+// most MaxSnapshotBytes, and nil for an agent that is not the same one at its next call. That of an agent that has gone
+// stays as it was then.
 //
 // It describes the session as it is when the message that Read returned last has reached the agent, and not before. So
 // the goroutine that calls Read compares SnapshotVersion with that of the last snapshot it sent, and where it differs
@@ -91,9 +92,16 @@ type sessionName struct {
 // Agents that had sessions are to connect before the pages do: a tab that comes before all snapshots that know it may
 // get another number, and a tab that none of them knows gets one that is greater than all theirs.
 func (a *Agent) Snapshot() []byte {
-	g := a.g
-	g.mu.Lock()
-	defer g.mu.Release()
+	a.g.mu.Lock()
+	defer a.g.mu.Release()
+	if a.memory == nil {
+		return a.last
+	}
+	return a.snapshot()
+}
+
+// snapshot is called with the gateway's lock held.
+func (a *Agent) snapshot() []byte {
 	if a.memory == nil {
 		return nil
 	}
@@ -104,7 +112,7 @@ func (a *Agent) Snapshot() []byte {
 		list = append(list, sessionSeen{uri, v.Part, v.Revision, v.Current, v.Hash[:], v.Epoch, v.Count})
 	}
 	return fmt.Appendf(nil, `{"v":%d,"agent":{"tag":%q,"issued":%s,"seen":%s},"shared":%s}`, snapshotVersion,
-		a.memory.Tag, array(issued[max(0, len(issued)-maxIssued):]), array(list), g.shared())
+		a.memory.Tag, array(issued[max(0, len(issued)-maxIssued):]), array(list), a.g.shared())
 }
 
 // SnapshotVersion is another number whenever Snapshot gives something else. It takes no lock, unless what the agent was
