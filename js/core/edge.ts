@@ -2,9 +2,9 @@
  * The edge between JavaScript and Go: the other side of wasm/edge.go.
  *
  * What travels: numbers, and text through the instance's linear memory; a message is one piece of JSON text. This
- * side calls the exports, the engine's answers come by the imports below. Who must answer: an export returns alive
- * (0) or dead (1), at once; read is answered by complete. On close: once an export has returned dead, or thrown, or
- * the Go program has exited, the instance is never called again.
+ * side calls the exports, the engine's answers come by the imports below. Answers: an export returns alive (0) or dead
+ * (1), at once; read is answered by complete. On close: once an export has returned dead, or thrown, or the Go program
+ * has exited, the instance is never called again.
  *
  * It never lets an exception of the page reach Go, where it would leave half-finished state, and keeps no view of
  * the memory across a call that may make it grow.
@@ -30,7 +30,7 @@ interface Exports {
   tick(now: number): number;
 }
 
-/** A core that Go has compiled has reported itself why it returns dead. */
+/** The reason where an export returns dead. A core that Go has compiled has reported the details itself. */
 const reported = "the core stopped on an internal error";
 
 const encoder = new TextEncoder();
@@ -73,7 +73,7 @@ export async function attach(page: PortSource, module: WebAssembly.Module, optio
     failure = () => reason;
     guarded(tell);
   };
-  // What the page layer throws must not unwind Go's frames. It throws nothing by contract; this is for its bugs.
+  // An exception of the page layer must not unwind Go's frames. It throws none by contract; this is for its bugs.
   const guarded = (call: () => void): void => {
     try {
       call();
@@ -81,13 +81,13 @@ export async function attach(page: PortSource, module: WebAssembly.Module, optio
       console.error("pagewire:", cause);
     }
   };
-  // Memory that grows detaches its buffer, so the view is taken again whenever it is not of the present one.
+  // Memory that grows detaches its buffer: then the view is made anew.
   const bytes = (): Uint8Array => (view.buffer === memory.buffer ? view : (view = new Uint8Array(memory.buffer)));
   const text = (at: number, length: number): string =>
     length ? decoder.decode(bytes().subarray(at >>> 0, (at >>> 0) + length)) : "";
 
   /**
-   * Calls an export, unless the core has ended: whatever is not alive is the end of it. In TinyGo's build a panic is a
+   * Calls an export, unless the core has ended. A result other than alive (0) ends it. In TinyGo's build a panic is a
    * trap, which is an exception here; so are a stack and a memory that are full, in both.
    */
   const enter = (call: (e: Exports) => number): void => {
@@ -98,8 +98,8 @@ export async function attach(page: PortSource, module: WebAssembly.Module, optio
     } catch (cause) {
       failure = () => `the core stopped: ${go.said || cause}`;
     }
-    // Where the stack is full, the call of a function throws: so nothing is called before this. Who tells the page then
-    // is a timer, and if not even that can be set, the page's next call.
+    // With a full stack every call throws, so nothing is called before this. Then a timer tells the page; if not even
+    // the timer can be set, the page's next call does.
     exports = undefined;
     try {
       tell();
@@ -198,7 +198,7 @@ export async function attach(page: PortSource, module: WebAssembly.Module, optio
   return {
     register: (descriptor) => enter((e) => e.register(now(), write(e, descriptor, whole))),
     unregister: (uri) => enter((e) => e.unregister(now(), write(e, uri, whole))),
-    // The engine in the page counts no revisions: what it tells agents are changes.
+    // The engine in the page needs no revisions.
     touch: (uri) => enter((e) => e.touch(now(), write(e, uri, whole))),
     setTools: (tools) => enter((e) => e.setTools(now(), write(e, tools, whole))),
     open: (port) => enter((e) => e.open(now(), port)),

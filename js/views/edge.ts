@@ -2,7 +2,7 @@
  * The edge between JavaScript and Go for a page that hosts Views: the other side of wasm/views/edge.go.
  *
  * What travels: numbers, and text through the instance's linear memory; a message is one piece of JSON text. This side
- * calls the exports; what Hosts send comes by the imports below. Who must answer: an export returns at once. On close:
+ * calls the exports; messages of Hosts come by the imports below. Answers: an export returns at once. On close:
  * once an export has returned dead, or thrown, or the Go program has exited, the instance is never called again.
  *
  * It never lets an exception reach Go, where it would leave half-finished state, and keeps no view of the memory across
@@ -28,8 +28,8 @@ interface Exports {
   tell(host: number, counts: number): number;
 }
 
-/** What the core asks of one host. */
-export interface Home {
+/** Calls of the core, for one host. */
+export interface HostEvents {
   toView(view: number, text: string): void;
   toServer(text: string): void;
   /** The core is gone: it makes no further call. */
@@ -60,7 +60,7 @@ export interface CoreHost {
   end(): void;
 }
 
-export type Core = (home: Home, options: HostOptions) => CoreHost;
+export type Core = (events: HostEvents, options: HostOptions) => CoreHost;
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
@@ -98,7 +98,7 @@ async function attach(module: WebAssembly.Module): Promise<Core> {
   let timer: ReturnType<typeof setTimeout> | undefined;
   let answer = "";
   let ended = "";
-  const homes = new Map<number, Home>();
+  const hosts = new Map<number, HostEvents>();
 
   const guarded = (call: () => void): void => {
     try {
@@ -107,7 +107,7 @@ async function attach(module: WebAssembly.Module): Promise<Core> {
       console.error("pagewire:", cause);
     }
   };
-  /** What ended the core, until the hosts have been told. */
+  /** The reason why the core ended, until the hosts have been told. */
   let failure: (() => string) | undefined;
   const tell = (): void => {
     if (!failure) return;
@@ -115,8 +115,8 @@ async function attach(module: WebAssembly.Module): Promise<Core> {
     clearTimeout(timer);
     console.error(`pagewire: ${ended}`);
     failure = undefined;
-    for (const home of homes.values()) guarded(() => home.dead(ended));
-    homes.clear();
+    for (const events of hosts.values()) guarded(() => events.dead(ended));
+    hosts.clear();
   };
   const die = (reason: string): void => {
     if (!exports) return;
@@ -124,7 +124,7 @@ async function attach(module: WebAssembly.Module): Promise<Core> {
     failure = () => reason;
     tell();
   };
-  // Memory that grows detaches its buffer, so the view is taken again whenever it is not of the present one.
+  // Memory that grows detaches its buffer: then the view is made anew.
   const bytes = (): Uint8Array => (view.buffer === memory.buffer ? view : (view = new Uint8Array(memory.buffer)));
   const text = (at: number, length: number): string =>
     length ? decoder.decode(bytes().subarray(at >>> 0, (at >>> 0) + length)) : "";
@@ -138,7 +138,7 @@ async function attach(module: WebAssembly.Module): Promise<Core> {
       } catch (cause) {
         failure = () => `the core stopped: ${go.said || cause}`;
       }
-      exports = undefined; // before any call, which throws where the stack is full: then the next one tells
+      exports = undefined; // first: with a full stack any call throws, and then the next `enter` tells the hosts
     }
     tell();
     return 0;
@@ -158,11 +158,11 @@ async function attach(module: WebAssembly.Module): Promise<Core> {
   go.importObject.pagewire = {
     toView(host: number, id: number, at: number, length: number): void {
       const message = text(at, length);
-      guarded(() => homes.get(host)?.toView(id, message));
+      guarded(() => hosts.get(host)?.toView(id, message));
     },
     toServer(host: number, at: number, length: number): void {
       const message = text(at, length);
-      guarded(() => homes.get(host)?.toServer(message));
+      guarded(() => hosts.get(host)?.toServer(message));
     },
     told(at: number, length: number): void {
       answer = text(at, length);
@@ -187,10 +187,10 @@ async function attach(module: WebAssembly.Module): Promise<Core> {
   }
   if (!exports) throw new Error(`pagewire: the core of Views did not start: ${ended}`);
 
-  return (home, o) => {
+  return (events, o) => {
     const host = enter((e) => e.create(o.era, o.maxSubscriptions, o.limitCode, o.updateInterval, o.readTimeout));
     if (!host) throw new Error("pagewire: the core of Views has ended; attach again, and a new one is started");
-    homes.set(host, home);
+    hosts.set(host, events);
     const ask = (counts: number): string => (enter((e) => e.tell(host, counts)) ? answer : "{}");
     return {
       open: (id) => enter((e) => e.open(now(), host, id)) > 0,
@@ -203,7 +203,7 @@ async function attach(module: WebAssembly.Module): Promise<Core> {
       capabilities: () => ask(0),
       stats: () => ask(1),
       end: () => {
-        homes.delete(host);
+        hosts.delete(host);
         enter((e) => e.destroy(host));
       },
     };
