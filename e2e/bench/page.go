@@ -166,7 +166,7 @@ func (b *bench) reporting(head, expression string, results chan<- string) http.H
 			text, _ := io.ReadAll(r.Body)
 			select {
 			case results <- string(text):
-			default: // nobody waits for a second one
+			default: // only the first is awaited
 			}
 		default:
 			w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")

@@ -217,7 +217,7 @@ func changes(ctx context.Context, program string) error {
 		return err
 	}
 	before := c.nodes[0].metric("pagewire_node_touches_total")
-	for range 100 { // what nobody watches
+	for range 100 { // unwatched
 		if err := p.say(`[["touch","https://app.example/other",1]]`); err != nil {
 			return err
 		}
