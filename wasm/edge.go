@@ -24,7 +24,7 @@ import (
 // What an export returns.
 const (
 	alive int32 = 0
-	dead  int32 = 1
+	dead  int32 = -1
 )
 
 var (

@@ -110,7 +110,7 @@ func (s script) options(root, dist string) api.BuildOptions {
 	options.Outfile = filepath.Join(dist, s.out)
 	options.Format = s.format
 	options.Platform = s.platform
-	// External: written beside the script, not named in it. Whoever debugs can load the map by hand; a site that hosts
+	// External: written beside the script, not named in it. A developer can load the map by hand; a site that hosts
 	// the script alone has no 404 in its log.
 	options.Sourcemap = api.SourceMapExternal
 	switch s.out {
@@ -154,7 +154,7 @@ func neighbour(filter, path string) api.Plugin {
 	}
 }
 
-// instead puts one file of ours in the place of another, for whoever imports that. What imports both gets one module.
+// instead puts one file of ours in the place of another, for its importers. An importer of both gets one module.
 func instead(of, file string) api.Plugin {
 	return api.Plugin{
 		Name: "instead",
