@@ -150,10 +150,11 @@ func Open(o Options) (*Node, error) {
 		cores: map[string]map[uint64]*remoteCore{}, sessions: map[uint64]*session{}, readers: map[readerKey]*Reader{},
 		others: map[string]int{},
 	}
+	n.counts.refused, n.counts.logged = map[string]int64{}, map[string]time.Time{}
 	n.offered, n.waiting = quota.New(o.OfferedBytes, o.UserBytes), quota.New(o.WaitingBytes, maxTodo)
 	n.relay = relay.Options{Build: o.Version, Limits: o.Limits, Offered: n.offered, Send: n.toCore,
 		AnyScheme: o.Gateway.AnyScheme}
-	n.o.Gateway.Pool = gateway.NewPool(o.WaitingBytes, func() { n.counts.refuse("agent: reads nothing") })
+	n.o.Gateway.Pool = gateway.NewPool(o.WaitingBytes, func() { n.Refuse("agent: reads nothing") })
 	if o.Bus.Name == "" {
 		o.Bus.Name = n.id
 	}
@@ -301,7 +302,7 @@ func (n *Node) takeForAll(text []byte) {
 		}
 		n.mu.Unlock()
 		if says {
-			n.counts.refuse("version")
+			n.Refuse("version")
 			n.o.Log.Error("a node of another version is on the bus, and shares nothing with this one: update the older",
 				"node", id, "version", at, "ours", version)
 		}

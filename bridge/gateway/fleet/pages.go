@@ -112,8 +112,7 @@ func (p *Page) Receive(frame []byte) error {
 	err := p.relay.Receive(p.node.now(), f)
 	p.settle()
 	if why := (*link.Ended)(nil); errors.As(err, &why) {
-		p.node.counts.refuse("page: " + short(why.Reason))
-		p.node.o.Log.Warn("a page's link has ended", "reason", short(why.Reason))
+		p.node.Refuse("page: " + short(why.Reason))
 		p.end(goneOver)
 		return err
 	}
@@ -153,7 +152,7 @@ func (p *Page) Refuse(reason string) {
 	if p.ended {
 		return
 	}
-	p.node.counts.refuse("page: " + short(reason))
+	p.node.Refuse("page: " + short(reason))
 	p.relay.Refuse(reason)
 	p.settle()
 	p.end(goneOver)
@@ -280,7 +279,7 @@ func (n *Node) openCore(m *message) {
 	}
 	n.mu.Unlock()
 	if foreign {
-		n.counts.refuse("user")
+		n.Refuse("user")
 	}
 	if f.page == nil {
 		n.sendTo(f.node, head(kindGone, n.id, f.session), []byte(goneOver))
@@ -358,13 +357,12 @@ func (f *remoteCore) handle(frame []byte) {
 	switch {
 	case err == nil:
 	case errors.As(err, &refused):
-		n.counts.refuse("page: " + short(refused.Reason))
+		n.Refuse("page: " + short(refused.Reason))
 		p.relay.Refuse(refused.Reason)
 		p.settle()
 		p.end(goneOver)
 	default:
-		n.counts.refuse("core")
-		n.o.Log.Error("a core sends something that is not a frame", "node", f.node)
+		n.Refuse("core", "node", f.node)
 		n.sendTo(f.node, head(kindGone, n.id, f.session), []byte(goneOver))
 		f.end()
 	}

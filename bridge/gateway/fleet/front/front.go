@@ -64,8 +64,10 @@ type Options struct {
 	Hosts, Origins []string
 	// Roots are the authorities of other nodes' certificates. Default the system's.
 	Roots *x509.CertPool
-	// Seen is called with each request that is served here, and its user's hash. May be nil.
-	Seen func(r *http.Request, user string)
+	// Admitted is called with each request whose token is good, before anything is answered, and Seen with each that is
+	// served here, and its user's hash. Both may be nil.
+	Admitted func(w http.ResponseWriter, r *http.Request)
+	Seen     func(r *http.Request, user string)
 	// Shares bound what one agent may have.
 	Shares agents.Shares
 	// Log receives what happens. Default none.
@@ -121,7 +123,7 @@ func New(o Options) (*Handler, error) {
 		ResourceMetadataURL: o.PublicURL + metadataPath + "/mcp", Scopes: []string{ScopeRead}, ClockSkew: time.Minute,
 	})
 	origins := append([]string{o.PublicURL, weborigin.Loopback}, o.Origins...)
-	gate := access.New(access.Options{Hosts: append([]string{u.Hostname()}, o.Hosts...), Log: o.Log,
+	gate := access.New(access.Options{Hosts: append([]string{u.Hostname()}, o.Hosts...),
 		Origins: func() []string { return origins },
 		Refused: func(reason string) { o.Node.Refuse("agent: " + reason) }})
 	h.mux.Handle("/mcp", gate.Anybody(h.bounded(protect(http.HandlerFunc(h.serve)))))
@@ -191,6 +193,9 @@ func (h *Handler) verify(ctx context.Context, text string, _ *http.Request) (*au
 // serve serves a request whose token is good.
 func (h *Handler) serve(w http.ResponseWriter, r *http.Request) {
 	w.(*challenge).passed = true
+	if h.o.Admitted != nil {
+		h.o.Admitted(w, r)
+	}
 	claim := auth.TokenInfoFromContext(r.Context()).Extra["claim"].(tickets.Claim)
 	if node, ok := h.elsewhere(r); ok {
 		h.pass(w, r, node, claim.User)

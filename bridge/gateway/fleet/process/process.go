@@ -78,7 +78,8 @@ type Options struct {
 	// Log receives what happens. Default none.
 	Log *slog.Logger
 
-	interval time.Duration // of tests
+	interval  time.Duration // of tests
+	strangers int           // of tests: in place of maxStrangers
 }
 
 // ErrUsage wraps what is wrong with Options.
@@ -226,7 +227,7 @@ func newProcess(o Options, listen net.Listener) (*process, error) {
 		UserPages: o.UserPages, Users: o.Users, OtherUsers: o.OtherUsers, UserMessages: o.UserMessages,
 		Interval: o.interval, Log: o.Log, Gateway: gateway.Options{AnyScheme: o.AnyScheme}}
 	doors := front.Options{Tickets: verifier, PublicURL: o.PublicURL, Origins: o.AllowOrigins, Roots: roots,
-		Shares: o.Shares, Log: o.Log}
+		Shares: o.Shares, Admitted: p.admitted, Log: o.Log}
 	if p.traces != nil {
 		members.Tracer, doors.Seen = p.traces, p.traces.Seen
 	}
@@ -243,7 +244,7 @@ func newProcess(o Options, listen net.Listener) (*process, error) {
 		p.node.Close()
 		return nil, usage("%w", err)
 	}
-	p.pages = dial.New(dial.Options{Node: p.node, Tickets: verifier, Log: o.Log})
+	p.pages = dial.New(dial.Options{Node: p.node, Tickets: verifier})
 	return p, nil
 }
 
@@ -344,11 +345,38 @@ func (p *process) traced(h http.Handler) http.Handler {
 	return p.traces.Agents(h)
 }
 
-// serve serves a handler until the server is shut down, with TLS where there is a certificate.
+// maxStrangers bounds the connections of clients that have shown no good token, but for pages'. It is for more than a
+// node can take in the 5 s that a header may take: when another node dies all of its pages dial at once.
+const maxStrangers = 16_384
+
+// know is the key of what makes a request's connection known, in its context.
+type know struct{}
+
+// serve serves a handler until the server is shut down, with TLS where there is a certificate. What a client without a
+// token may cost is bounded: the connections of all of them, and the time for a header, a body and an answer.
 func (p *process) serve(l net.Listener, h http.Handler, pair *keypair.Pair, failed chan<- error) *http.Server {
+	strangers := dial.NewStrangers(cmp.Or(p.o.strangers, maxStrangers), func(c net.Conn) {
+		p.node.Refuse("connection: strangers")
+		c.Close()
+	})
 	s := &http.Server{
-		Handler: h, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
-		ErrorLog: slog.NewLogLogger(p.o.Log.Handler(), slog.LevelDebug),
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			agents.LimitBody(w, r, agents.BodyTimeout)
+			h.ServeHTTP(w, r)
+		}),
+		ReadHeaderTimeout: 5 * time.Second, WriteTimeout: agents.WriteTimeout, IdleTimeout: 2 * time.Minute,
+		MaxHeaderBytes: 64 << 10, ErrorLog: slog.NewLogLogger(p.o.Log.Handler(), slog.LevelDebug),
+		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
+			return context.WithValue(ctx, know{}, func() { strangers.Know(c) })
+		},
+		ConnState: func(c net.Conn, state http.ConnState) {
+			switch state {
+			case http.StateNew:
+				strangers.Meet(c)
+			case http.StateHijacked, http.StateClosed: // a page's is one of p.pages' strangers
+				strangers.Know(c)
+			}
+		},
 	}
 	go func() {
 		var err error
@@ -363,6 +391,14 @@ func (p *process) serve(l net.Listener, h http.Handler, pair *keypair.Pair, fail
 		}
 	}()
 	return s
+}
+
+// admitted lets a client with a good token keep its connection, and wait for an answer.
+func (p *process) admitted(w http.ResponseWriter, r *http.Request) {
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Time{}) // agents has its own
+	if known, ok := r.Context().Value(know{}).(func()); ok {
+		known()
+	}
 }
 
 // DefaultDrain is how long pages may take to go elsewhere, and EndTimeout how long what is under way may take when they

@@ -3,6 +3,7 @@
 package process
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -94,12 +95,15 @@ func (s setup) options() Options {
 	}
 }
 
-func (f *place) start() *member {
+func (f *place) start(changes ...func(*Options)) *member {
 	f.t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
 	m := &member{stop: stop, ended: make(chan error, 1)}
 	o := f.next().options()
 	o.Log = slog.New(slog.NewTextHandler(testkit.LogOf(f.t, "a node"), nil))
+	for _, change := range changes {
+		change(&o)
+	}
 	started := make(chan [3]net.Addr, 1)
 	o.Started = func(listen, admin, cluster net.Addr) { started <- [3]net.Addr{listen, admin, cluster} }
 	go func() { m.ended <- Run(ctx, o) }()
@@ -237,6 +241,68 @@ func TestMetrics(t *testing.T) {
 		if answer := get(t, at, "/readyz"); !strings.Contains(answer, "200") {
 			t.Errorf("it is not ready: %s", answer)
 		}
+	}
+}
+
+// Connections that show no token are bounded, whatever they ask: the oldest is closed. Those of agents, of pages, and
+// at the other address stay.
+func TestStrangers(t *testing.T) {
+	f := newFleet(t, 0)
+	m := f.start(func(o *Options) { o.strangers = 2 })
+	f.page(m, testkit.NewPage(t, map[string]string{app + "/doc": "one"}), "alice")
+	a := f.agent(m, "alice")
+	a.Shows(app + "/doc")
+	operator := dialRaw(t, m.admin)
+	operator.ask("/healthz")
+	first := dialRaw(t, m.listen)
+	first.ask("/healthz")
+	dialRaw(t, m.listen).ask("/healthz")
+	dialRaw(t, m.listen).ask("/healthz")
+	if n, err := first.Read(make([]byte, 1)); err != io.EOF {
+		t.Errorf("the oldest connection: %d, %v", n, err)
+	}
+	operator.ask("/metrics")
+	a.Shows(app + "/doc")
+	text := get(t, m.admin, "/metrics")
+	for _, line := range []string{`pagewire_node_refused_total{reason="connection: strangers"}`,
+		"pagewire_node_pages 1\n"} {
+		if !strings.Contains(text, line) {
+			t.Errorf("the metrics lack %q:\n%s", line, text)
+		}
+	}
+}
+
+// A raw connection is one whose requests are written by the test.
+type raw struct {
+	net.Conn
+	t *testing.T
+}
+
+func dialRaw(t *testing.T, addr string) raw {
+	t.Helper()
+	c, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	if err := c.SetDeadline(time.Now().Add(testkit.Patience)); err != nil {
+		t.Fatal(err)
+	}
+	return raw{c, t}
+}
+
+// ask asks for a path, and reads the answer.
+func (c raw) ask(path string) {
+	c.t.Helper()
+	if _, err := fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: live.example\r\n\r\n", path); err != nil {
+		c.t.Fatal(err)
+	}
+	answer, err := http.ReadResponse(bufio.NewReader(c), nil)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	if _, err := io.Copy(io.Discard, answer.Body); err != nil || answer.StatusCode != http.StatusOK {
+		c.t.Fatalf("%s: %s, %v", path, answer.Status, err)
 	}
 }
 
