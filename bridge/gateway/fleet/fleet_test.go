@@ -15,6 +15,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/nats-io/nats-server/v2/server"
+	"golang.org/x/time/rate"
 
 	"github.com/pagewire/pagewire/bridge/gateway"
 	"github.com/pagewire/pagewire/bridge/gateway/fleet/bus"
@@ -480,6 +481,27 @@ func TestBudgetOfAUser(t *testing.T) {
 	if pause := tabs[1].page.Pause(); pause == 0 || pause > maxPause || tabs[2].page.Pause() != 0 {
 		t.Errorf("pauses of %v and %v", pause, tabs[2].page.Pause())
 	}
+}
+
+// A budget that was used up is not whole again because the user's last page goes, and another comes; but it is in time.
+func TestBudgetOutlivesPages(t *testing.T) {
+	n := openNode(t, Options{})
+	b := openTab(t, n, alice, nil)
+	for range 20_000 {
+		b.page.user.messages.Reserve()
+	}
+	b.cut()
+	b = openTab(t, n, alice, nil)
+	if b.page.Pause() == 0 {
+		t.Error("the budget is whole")
+	}
+	b.page.user.messages.SetLimit(rate.Inf) // as if ten seconds had passed
+	b.cut()
+	testkit.Eventually(t, "the budget is forgotten", func() bool {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		return len(n.spent) == 0
+	})
 }
 
 // A node that has just begun waits until it hears where the others are, and no longer than they take to say so.

@@ -17,6 +17,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"github.com/pagewire/pagewire/bridge"
 	"github.com/pagewire/pagewire/bridge/gateway"
 	"github.com/pagewire/pagewire/bridge/gateway/fleet/bus"
@@ -103,6 +105,7 @@ type Node struct {
 	lastPage uint64
 	pages    map[uint64]*Page
 	users    map[string]*userPages             // with pages here
+	spent    map[string]*rate.Limiter          // by user whose last page has gone: its budget, until it is whole again
 	cores    map[string]map[uint64]*remoteCore // of pages here, by the core's node and session
 	lastCore uint64                            // session of a core here
 	sessions map[uint64]*session               // of cores here
@@ -147,6 +150,7 @@ func Open(o Options) (*Node, error) {
 	n := &Node{
 		o: o, id: rand.Text()[:16], began: time.Now(), stop: make(chan struct{}), peers: map[string]*peer{},
 		pages: map[uint64]*Page{}, users: map[string]*userPages{},
+		spent: map[string]*rate.Limiter{},
 		cores: map[string]map[uint64]*remoteCore{}, sessions: map[uint64]*session{}, readers: map[readerKey]*Reader{},
 		others: map[string]int{},
 	}
@@ -375,6 +379,7 @@ func (n *Node) beat(late time.Duration) {
 		}
 	}
 	dead = append(dead, n.neverHeard()...)
+	n.forgetSpent()
 	n.mu.Unlock()
 	n.publish(n.o.Space+".nodes", []byte(kindBeat+" "+version+" "+n.id+" "+strconv.FormatUint(count, 10)+" "+url+"\n"))
 	for _, id := range dead {

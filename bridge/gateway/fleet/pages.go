@@ -5,6 +5,7 @@ package fleet
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"strconv"
 	"strings"
 	"sync"
@@ -27,6 +28,13 @@ const (
 	// maxPause bounds how long a page is not heard: its connection answers pings in between.
 	maxPause = time.Second
 )
+
+// forgetSpent forgets the budgets that are whole again. The node's lock is held.
+func (n *Node) forgetSpent() {
+	maps.DeleteFunc(n.spent, func(_ string, messages *rate.Limiter) bool {
+		return messages.Tokens() >= float64(messages.Burst())
+	})
+}
 
 // A Page is one that has dialed in here.
 type Page struct {
@@ -79,7 +87,11 @@ func (n *Node) Attach(user, origin string, send func(frame []byte)) (*Page, erro
 	u := n.users[user]
 	if u == nil {
 		pace := n.o.UserMessages
-		u = &userPages{name: user, pages: map[*Page]bool{}, messages: rate.NewLimiter(rate.Limit(pace), atOnce*pace)}
+		u = &userPages{name: user, pages: map[*Page]bool{}, messages: n.spent[user]}
+		if u.messages == nil {
+			u.messages = rate.NewLimiter(rate.Limit(pace), atOnce*pace)
+		}
+		delete(n.spent, user)
 		n.users[user] = u
 	}
 	if len(u.pages) >= n.o.UserPages {
@@ -181,6 +193,7 @@ func (p *Page) end(how string) {
 	u := p.user
 	if delete(u.pages, p); len(u.pages) == 0 {
 		delete(n.users, u.name)
+		n.spent[u.name] = u.messages
 	}
 	for _, f := range p.cores {
 		n.dropCore(f)
