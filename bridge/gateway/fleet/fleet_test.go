@@ -504,6 +504,25 @@ func TestBudgetOutlivesPages(t *testing.T) {
 	})
 }
 
+// A node that is to join others has met them when it has heard one, and says once that it hears none.
+func TestNodeThatHearsNobody(t *testing.T) {
+	log := testkit.LogOf(t, "the node")
+	n := openNode(t, Options{Interval: 20 * time.Millisecond, Log: slog.New(slog.NewTextHandler(log, nil)),
+		Bus: bus.Options{Cluster: "127.0.0.1:0", Join: []string{testkit.Addr(t)}}})
+	testkit.Eventually(t, "it says that it hears nobody", func() bool { return log.Has("no other node has been heard") })
+	if n.Met() {
+		t.Error("a node that has heard nobody has met others")
+	}
+	if alone := openNode(t, Options{}); !alone.Met() {
+		t.Error("a node that is to join nobody waits for others")
+	}
+	n.publish("pagewire.nodes", []byte("beat "+version+" other 1 -\n"))
+	testkit.Eventually(t, "it has heard one", n.Met)
+	if got := log.Count("no other node has been heard"); got != 1 {
+		t.Errorf("it says so %d times", got)
+	}
+}
+
 // A node that has just begun waits until it hears where the others are, and no longer than they take to say so.
 func TestNewNodeWaitsForTheOthers(t *testing.T) {
 	old := openNode(t, Options{URL: "http://127.0.0.1:1", Interval: 50 * time.Millisecond,

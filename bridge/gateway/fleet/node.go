@@ -99,6 +99,7 @@ type Node struct {
 	closed   bool
 	beats    uint64
 	beaten   time.Time     // when the last one was said
+	met      bool          // another node has been heard, or there need be none
 	latency  time.Duration // until this node heard it
 	peers    map[string]*peer
 	strange  time.Time // when one of another version was logged
@@ -128,8 +129,9 @@ type peer struct {
 // it is there.
 const strangePause = time.Minute
 
-// deadAfter is after how many intervals a node that is silent is dead.
-const deadAfter = 3
+// deadAfter is after how many intervals a node that is silent is dead, and warnAfter after how many one that has heard
+// none says so.
+const deadAfter, warnAfter = 3, 10
 
 // ErrFull is what Attach and Reader fail with above a limit, and ErrClosed after Close.
 var (
@@ -152,7 +154,7 @@ func Open(o Options) (*Node, error) {
 		pages: map[uint64]*Page{}, users: map[string]*userPages{},
 		spent: map[string]*rate.Limiter{},
 		cores: map[string]map[uint64]*remoteCore{}, sessions: map[uint64]*session{}, readers: map[readerKey]*Reader{},
-		others: map[string]int{},
+		others: map[string]int{}, met: len(o.Bus.Join) == 0,
 	}
 	n.counts.refused, n.counts.logged = map[string]int64{}, map[string]time.Time{}
 	n.offered, n.waiting = quota.New(o.OfferedBytes, o.UserBytes), quota.New(o.WaitingBytes, maxTodo)
@@ -196,6 +198,13 @@ func (n *Node) ID() string { return n.id }
 
 // Up reports whether the bus is there.
 func (n *Node) Up() bool { return n.bus.Up() }
+
+// Met reports whether this node has heard another one, if it is to join any.
+func (n *Node) Met() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.met
+}
 
 // ClusterAddr is where other nodes find this one's server; "" where it listens nowhere.
 func (n *Node) ClusterAddr() string { return n.bus.ClusterAddr() }
@@ -334,6 +343,7 @@ func (n *Node) takeBeat(m *message) {
 		n.latency = time.Since(n.beaten)
 	}
 	p.count, p.seen, p.url = count, time.Now(), strings.TrimPrefix(m.word(2), "-")
+	n.met = n.met || id != n.id
 	n.mu.Unlock()
 	if news {
 		n.askFor(n.subject("node", id), n.readersUsers())
@@ -379,8 +389,12 @@ func (n *Node) beat(late time.Duration) {
 		}
 	}
 	dead = append(dead, n.neverHeard()...)
+	alone := !n.met
 	n.forgetSpent()
 	n.mu.Unlock()
+	if alone && count == warnAfter {
+		n.o.Log.Warn("no other node has been heard: is one at an address of --join, with the same secret?")
+	}
 	n.publish(n.o.Space+".nodes", []byte(kindBeat+" "+version+" "+n.id+" "+strconv.FormatUint(count, 10)+" "+url+"\n"))
 	for _, id := range dead {
 		n.o.Log.Warn("a node is silent, and its pages and agents are given up", "node", id)

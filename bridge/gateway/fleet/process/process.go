@@ -93,6 +93,7 @@ func usage(format string, args ...any) error {
 type process struct {
 	o      Options
 	node   *fleet.Node
+	keys   *tickets.Verifier
 	pages  *dial.Handler
 	agents *front.Handler
 	traces *traces.Traces // nil where there are none
@@ -214,7 +215,7 @@ func newProcess(o Options, listen net.Listener) (*process, error) {
 		}
 	}
 	self := o.nodeURL(listen)
-	p := &process{o: o}
+	p := &process{o: o, keys: verifier}
 	if o.TLSCert != "" {
 		if p.tls, err = keypair.Open(o.TLSCert, o.TLSKey, o.Log); err != nil {
 			return nil, usage("--tls-cert and --tls-key: %w", err)

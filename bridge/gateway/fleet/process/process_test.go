@@ -244,6 +244,22 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
+// A node is not ready before it has heard another one, if it is to join any, and has keys.
+func TestReadiness(t *testing.T) {
+	for why, change := range map[string]func(*Options){
+		"no other node has been heard": func(o *Options) { o.Join = []string{testkit.Addr(t)} },
+		"there are no keys of issuers": func(o *Options) { o.Issuers[0].JWKS = "http://" + testkit.Addr(t) },
+	} {
+		m := newFleet(t, 0).start(change)
+		if got := get(t, m.admin, "/readyz"); !strings.Contains(got, "503") || !strings.Contains(got, why) {
+			t.Errorf("%s: %s", why, got)
+		}
+		if got := get(t, m.admin, "/metrics"); !strings.Contains(got, "pagewire_node_ready 0\n") {
+			t.Errorf("%s: the metrics say\n%s", why, got)
+		}
+	}
+}
+
 // Connections that show no token are bounded, whatever they ask: the oldest is closed. Those of agents, of pages, and
 // at the other address stay.
 func TestStrangers(t *testing.T) {
