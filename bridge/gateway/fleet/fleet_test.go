@@ -523,6 +523,33 @@ func TestNodeThatHearsNobody(t *testing.T) {
 	}
 }
 
+// Tokens go to no URL but those that a node may have for its own.
+func TestURLsOfOtherNodes(t *testing.T) {
+	for name, c := range map[string]struct {
+		url      string
+		insecure bool
+		want     string
+	}{
+		"loopback":   {"http://127.0.0.1:1", false, "http://127.0.0.1:1"},
+		"with TLS":   {"https://10.0.0.7:8443", false, "https://10.0.0.7:8443"},
+		"without":    {"http://10.0.0.7:8443", false, ""},
+		"insecure":   {"http://10.0.0.7:8443", true, "http://10.0.0.7:8443"},
+		"a path":     {"https://10.0.0.7/x", false, ""},
+		"no origin":  {"file:///etc", true, ""},
+		"not a name": {"%", true, ""},
+	} {
+		n := openNode(t, Options{InsecureHTTP: c.insecure, Interval: testkit.Patience}) // the other is not given up
+		n.publish("pagewire.nodes", []byte("beat "+version+" other 1 "+c.url+"\n"))
+		testkit.Eventually(t, "it is heard", func() bool { return n.Stats().Nodes == 2 })
+		if url, _, _ := n.URLOf(t.Context(), "other"); url != c.want {
+			t.Errorf("%s: %q", name, url)
+		}
+		if got := n.Stats().Refused["node: URL"]; (got != 0) != (c.want == "") {
+			t.Errorf("%s: it is refused %d times", name, got)
+		}
+	}
+}
+
 // A node that has just begun waits until it hears where the others are, and no longer than they take to say so.
 func TestNewNodeWaitsForTheOthers(t *testing.T) {
 	old := openNode(t, Options{URL: "http://127.0.0.1:1", Interval: 50 * time.Millisecond,

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/url"
 	"regexp"
 	"slices"
 	"strconv"
@@ -24,6 +25,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/fleet/bus"
 	"github.com/pagewire/pagewire/bridge/gateway/fleet/relay"
 	"github.com/pagewire/pagewire/bridge/gateway/internal/quota"
+	"github.com/pagewire/pagewire/bridge/gateway/weborigin"
 	"github.com/pagewire/pagewire/bridge/link"
 )
 
@@ -35,8 +37,10 @@ type Options struct {
 	Bus bus.Options
 	// Space begins the names of all subjects. Default "pagewire".
 	Space string
-	// URL is where other nodes reach this one's HTTP; "" if they do not.
-	URL string
+	// URL is where other nodes reach this one's HTTP; "" if they do not. InsecureHTTP lets this one reach others without
+	// TLS past loopback.
+	URL          string
+	InsecureHTTP bool
 	// Interval is how often a node says that it is there, and what was sent. Default 1 s.
 	Interval time.Duration
 	// Idle is how long a user's gateway stays that no agent uses. Default 5 minutes.
@@ -141,6 +145,20 @@ var (
 
 // spaceShape is that of Options.Space: a wildcard in it would have the node hear all other fleets of its cluster.
 var spaceShape = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}(\.[A-Za-z0-9_-]{1,64}){0,7}$`)
+
+// CheckURL says what is wrong with a node's URL. Agents' tokens pass there: it must be https, or on loopback, unless
+// insecure says that nobody else is on the network between nodes. Each node checks its own, and those that it hears.
+func CheckURL(text string, insecure bool) error {
+	u, err := url.Parse(text)
+	switch {
+	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || strings.Trim(u.Path, "/") != "":
+		return fmt.Errorf("%.100q is no URL of a node: it is like https://10.0.0.7:8443", text)
+	case u.Scheme == "http" && !insecure && !weborigin.IsLoopback(text):
+		return fmt.Errorf("at %.100q other nodes would pass tokens on without TLS: use https, with --tls-cert and "+
+			"--tls-key, or say --insecure-http if nobody else is on the network between nodes", text)
+	}
+	return nil
+}
 
 // Open makes a node and takes it onto the bus. Where that is not there yet, it goes on trying.
 func Open(o Options) (*Node, error) {
@@ -331,7 +349,11 @@ func (n *Node) takeBye(m *message) { n.removePeer(m.words[0], "its node has ende
 
 // takeBeat takes a node's word that it is there.
 func (n *Node) takeBeat(m *message) {
-	id, count := m.words[0], m.number(1)
+	id, count, url := m.words[0], m.number(1), strings.TrimPrefix(m.word(2), "-")
+	if url != "" && CheckURL(url, n.o.InsecureHTTP) != nil {
+		n.Refuse("node: URL", "node", id)
+		url = ""
+	}
 	n.mu.Lock()
 	p := n.peers[id]
 	news := p == nil || count != p.count+1
@@ -342,7 +364,7 @@ func (n *Node) takeBeat(m *message) {
 	if id == n.id && count == n.beats {
 		n.latency = time.Since(n.beaten)
 	}
-	p.count, p.seen, p.url = count, time.Now(), strings.TrimPrefix(m.word(2), "-")
+	p.count, p.seen, p.url = count, time.Now(), url
 	n.met = n.met || id != n.id
 	n.mu.Unlock()
 	if news {

@@ -120,7 +120,7 @@ func New(o Options) (*Handler, error) {
 		}))
 	}
 	protect := auth.RequireBearerToken(h.verify, &auth.RequireBearerTokenOptions{
-		ResourceMetadataURL: o.PublicURL + metadataPath + "/mcp", Scopes: []string{ScopeRead}, ClockSkew: time.Minute,
+		ResourceMetadataURL: o.PublicURL + metadataPath + "/mcp", Scopes: []string{ScopeRead}, ClockSkew: tickets.Skew,
 	})
 	origins := append([]string{o.PublicURL, weborigin.Loopback}, o.Origins...)
 	gate := access.New(access.Options{Hosts: append([]string{u.Hostname()}, o.Hosts...),
@@ -197,6 +197,9 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) {
 		h.o.Admitted(w, r)
 	}
 	claim := auth.TokenInfoFromContext(r.Context()).Extra["claim"].(tickets.Claim)
+	ctx, cancel := context.WithDeadline(r.Context(), claim.Until.Add(tickets.Skew))
+	defer cancel()
+	r = r.WithContext(ctx)
 	if node, ok := h.elsewhere(r); ok {
 		h.pass(w, r, node, claim.User)
 		return
@@ -224,13 +227,11 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodPost && r.Header.Get("Mcp-Method") != "subscriptions/listen" {
 		defer reader.Under(r.Context())()
 	}
-	ctx, cancel := context.WithDeadline(r.Context(), claim.Until.Add(time.Minute))
-	defer cancel()
 	select {
 	case <-reader.Ready():
 	case <-ctx.Done(): // the server answers that
 	}
-	reader.Server.(*server).ServeHTTP(w, r.WithContext(ctx))
+	reader.Server.(*server).ServeHTTP(w, r)
 }
 
 // A server is agents.HTTP for one user.

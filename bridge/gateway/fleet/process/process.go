@@ -166,21 +166,15 @@ func (o *Options) check() error {
 	case o.TLSCert == "" && !o.InsecureHTTP && !weborigin.IsLoopback("http://"+net.JoinHostPort(host, "1")):
 		return usage("%s can be reached from other machines, and without TLS whoever is on the way reads tokens and "+
 			"contents: add --tls-cert and --tls-key, or say --insecure-http if something before it speaks TLS", o.Listen)
-	case o.NodeURL != "" && !isHTTP(o.NodeURL):
-		return usage("%.100q is no URL of a node: it is like https://10.0.0.7:8443", o.NodeURL)
-	case strings.HasPrefix(o.NodeURL, "http:") && !o.InsecureHTTP && !weborigin.IsLoopback(o.NodeURL):
-		return usage("at %s other nodes would pass tokens on without TLS: use https, with --tls-cert and --tls-key, or say "+
-			"--insecure-http if nobody else is on the network between nodes", o.NodeURL)
 	case o.NATS != "" && (o.Cluster != "" || len(o.Join) > 0):
 		return usage("nodes meet in a cluster of NATS that exists, or in their own: --nats, or --cluster and --join")
 	}
+	if o.NodeURL != "" {
+		if err := fleet.CheckURL(o.NodeURL, o.InsecureHTTP); err != nil {
+			return usage("%w", err)
+		}
+	}
 	return nil
-}
-
-// isHTTP reports whether a URL is an origin's.
-func isHTTP(text string) bool {
-	u, err := url.Parse(text)
-	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && strings.Trim(u.Path, "/") == ""
 }
 
 // open listens. Its errors say what to do.
@@ -224,8 +218,8 @@ func newProcess(o Options, listen net.Listener) (*process, error) {
 	if err := p.trace(); err != nil {
 		return nil, err
 	}
-	members := fleet.Options{Version: o.Version, Bus: at, Space: o.Space, URL: self, Pages: o.Pages,
-		UserPages: o.UserPages, Users: o.Users, OtherUsers: o.OtherUsers, UserMessages: o.UserMessages,
+	members := fleet.Options{Version: o.Version, Bus: at, Space: o.Space, URL: self, InsecureHTTP: o.InsecureHTTP,
+		Pages: o.Pages, UserPages: o.UserPages, Users: o.Users, OtherUsers: o.OtherUsers, UserMessages: o.UserMessages,
 		Interval: o.interval, Log: o.Log, Gateway: gateway.Options{AnyScheme: o.AnyScheme}}
 	doors := front.Options{Tickets: verifier, PublicURL: o.PublicURL, Origins: o.AllowOrigins, Roots: roots,
 		Shares: o.Shares, Admitted: p.admitted, Log: o.Log}
