@@ -19,6 +19,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -166,12 +167,25 @@ func (o *Options) check() error {
 	case o.TLSCert == "" && !o.InsecureHTTP && !weborigin.IsLoopback("http://"+net.JoinHostPort(host, "1")):
 		return usage("%s can be reached from other machines, and without TLS whoever is on the way reads tokens and "+
 			"contents: add --tls-cert and --tls-key, or say --insecure-http if something before it speaks TLS", o.Listen)
+	case o.Drain < 0:
+		return usage("--drain %v: it must be above 0", o.Drain)
 	case o.NATS != "" && (o.Cluster != "" || len(o.Join) > 0):
 		return usage("nodes meet in a cluster of NATS that exists, or in their own: --nats, or --cluster and --join")
 	}
 	if o.NodeURL != "" {
 		if err := fleet.CheckURL(o.NodeURL, o.InsecureHTTP); err != nil {
 			return usage("%w", err)
+		}
+	}
+	for name, number := range map[string]int{"max-pages": o.Pages, "max-user-pages": o.UserPages, "max-users": o.Users,
+		"max-other-users": o.OtherUsers, "user-messages": o.UserMessages} {
+		if number < 0 {
+			return usage("--%s %d: it must be above 0", name, number)
+		}
+	}
+	for _, origin := range o.AllowOrigins {
+		if !weborigin.IsPattern(origin) {
+			return usage("--allow-origin %q: it must be like https://example.com, or https://*.example.com", origin)
 		}
 	}
 	return nil
@@ -283,6 +297,10 @@ func (o *Options) bus() (b bus.Options, err error) {
 		text, err := os.ReadFile(o.SecretFile)
 		if err != nil {
 			return b, usage("the nodes' secret: %w", err)
+		}
+		// Windows has no such bits.
+		if info, err := os.Stat(o.SecretFile); err == nil && info.Mode()&0o007 != 0 && runtime.GOOS != "windows" {
+			return b, usage("everybody on this machine may read the nodes' secret: chmod o= %s", o.SecretFile)
 		}
 		if b.Secret = strings.TrimSpace(string(text)); len(b.Secret) < 16 {
 			return b, usage("the secret in %s is too short: it must have 16 characters at least", o.SecretFile)

@@ -347,6 +347,9 @@ func TestOptionsThatAreRefused(t *testing.T) {
 		"no such authority":   func(o *Options) { o.NATSCA = "/nowhere" },
 		"no receiver":         func(o *Options) { o.Traces = "here" },
 		"no authority":        func(o *Options) { o.NATSCA = short },
+		"fewer than no pages": func(o *Options) { o.Pages = -1 },
+		"a drain in the past": func(o *Options) { o.Drain = -time.Second },
+		"an origin's host":    func(o *Options) { o.AllowOrigins = []string{"app.example"} },
 	} {
 		o := good
 		change(&o)
