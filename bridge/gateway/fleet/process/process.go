@@ -79,8 +79,8 @@ type Options struct {
 	// Log receives what happens. Default none.
 	Log *slog.Logger
 
-	interval  time.Duration // of tests
-	strangers int           // of tests: in place of maxStrangers
+	interval, answers time.Duration // of tests: the latter in place of agents.WriteTimeout, until a token is shown
+	strangers         int           // of tests: in place of maxStrangers
 }
 
 // ErrUsage wraps what is wrong with Options.
@@ -377,8 +377,8 @@ func (p *process) serve(l net.Listener, h http.Handler, pair *keypair.Pair, fail
 			agents.LimitBody(w, r, agents.BodyTimeout)
 			h.ServeHTTP(w, r)
 		}),
-		ReadHeaderTimeout: 5 * time.Second, WriteTimeout: agents.WriteTimeout, IdleTimeout: 2 * time.Minute,
-		MaxHeaderBytes: 64 << 10, ErrorLog: slog.NewLogLogger(p.o.Log.Handler(), slog.LevelDebug),
+		ReadHeaderTimeout: 5 * time.Second, WriteTimeout: cmp.Or(p.o.answers, agents.WriteTimeout),
+		IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10, ErrorLog: slog.NewLogLogger(p.o.Log.Handler(), slog.LevelDebug),
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
 			return context.WithValue(ctx, know{}, func() { strangers.Know(c) })
 		},

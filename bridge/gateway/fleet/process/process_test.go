@@ -4,6 +4,7 @@ package process
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -285,6 +286,39 @@ func TestStrangers(t *testing.T) {
 		if !strings.Contains(text, line) {
 			t.Errorf("the metrics lack %q:\n%s", line, text)
 		}
+	}
+}
+
+// A client without a token that takes nothing of its answers is given up, and an agent may wait for its own for longer.
+func TestClientThatReadsNothing(t *testing.T) {
+	f := newFleet(t, 0)
+	m := f.start(func(o *Options) { o.answers = 500 * time.Millisecond })
+	reading, givenUp := make(chan bool, 1), make(chan struct{})
+	page := testkit.NewPage(t, nil)
+	page.Add(app+"/slow", func(context.Context, string) (string, error) {
+		reading <- true
+		<-givenUp
+		return "slow", nil
+	})
+	f.page(m, page, "alice")
+	a := f.agent(m, "alice")
+	a.Shows(app + "/slow")
+	text := make(chan string, 1)
+	go func() {
+		got, err := a.Read(app + "/slow")
+		text <- fmt.Sprint(got, err)
+	}()
+	testkit.Receive(t, "the page is asked", reading)
+	deaf := dialRaw(t, m.listen)
+	for err := error(nil); err == nil; { // until it is given up: its deadline is Patience
+		_, err = deaf.Write(bytes.Repeat([]byte("GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"), 1000))
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Error("a client that reads nothing is not given up")
+		}
+	}
+	close(givenUp)
+	if got := testkit.Receive(t, "the agent has its answer", text); got != "slow<nil>" {
+		t.Errorf("the agent reads %s", got)
 	}
 }
 
