@@ -102,7 +102,7 @@ var packages = []row{
 	{"bridge/gateway/fleet/bus", native, "", "github.com/nats-io/nats-server/v2 github.com/nats-io/nats.go"},
 	{"bridge/gateway/fleet/relay", native, "bridge bridge/link bridge/wire bridge/gateway/internal/quota", ""},
 	{"bridge/gateway/fleet", native, "bridge bridge/link bridge/wire bridge/gateway bridge/gateway/fleet/bus " +
-		"bridge/gateway/fleet/relay bridge/gateway/internal/quota", "golang.org/x/time"},
+		"bridge/gateway/fleet/relay bridge/gateway/internal/quota bridge/gateway/weborigin", "golang.org/x/time"},
 	{"bridge/gateway/fleet/tickets/...", native, "bridge/gateway/weborigin", "github.com/lestrrat-go/jwx/v3"},
 	{"bridge/gateway/fleet/dial", native, "bridge/link bridge/gateway/pages/socket bridge/gateway/fleet " +
 		"bridge/gateway/fleet/tickets bridge/gateway/internal/...", "github.com/coder/websocket golang.org/x/time"},

@@ -84,11 +84,13 @@ func setFrom(f *pflag.Flag, member json.RawMessage) error {
 		return list.Replace(texts)
 	}
 	var value any
-	if err := json.Unmarshal(member, &value); err != nil {
+	d := json.NewDecoder(bytes.NewReader(member))
+	d.UseNumber() // a float64 prints a million as 1e+06
+	if err := d.Decode(&value); err != nil {
 		return err
 	}
 	switch value.(type) {
-	case string, bool, float64:
+	case string, bool, json.Number:
 		return f.Value.Set(fmt.Sprint(value))
 	}
 	return errors.New("it must be a string, a number, true or false")

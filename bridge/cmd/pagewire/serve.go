@@ -245,9 +245,7 @@ func checkBrowserFlags(said func(flag string) bool, o *serveFlags) error {
 // checkOrigins checks the values of a flag: origins, or patterns with * in place of the host's first label.
 func checkOrigins(flag string, origins []string) error {
 	for _, origin := range origins {
-		u, err := url.Parse(strings.TrimSuffix(origin, "/"))
-		if err != nil || u.Scheme == "" || u.Host == "" || strings.Contains(strings.TrimPrefix(u.Host, "*."), "*") ||
-			*u != (url.URL{Scheme: u.Scheme, Host: u.Host}) {
+		if !weborigin.IsPattern(origin) {
 			return fmt.Errorf("--%s %q: want an origin such as https://example.com, or https://*.example.com", flag,
 				origin)
 		}

@@ -30,6 +30,13 @@ func Match(pattern, origin string) bool {
 	return ok && strings.HasSuffix(rest, "."+host)
 }
 
+// IsPattern reports whether a pattern, which is not Loopback, is one that Match can fit an origin to.
+func IsPattern(pattern string) bool {
+	u, err := url.Parse(strings.TrimSuffix(pattern, "/"))
+	return err == nil && u.Scheme != "" && u.Host != "" && !strings.Contains(strings.TrimPrefix(u.Host, "*."), "*") &&
+		*u == (url.URL{Scheme: u.Scheme, Host: u.Host})
+}
+
 // IsLoopback reports whether an origin is this machine's: localhost, 127.0.0.0/8 or ::1, at any port.
 func IsLoopback(origin string) bool {
 	u, err := url.Parse(origin)
