@@ -3,6 +3,7 @@
 package cdp
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"net/http"
@@ -11,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"unicode/utf16"
 
@@ -319,8 +321,52 @@ func TestNextGatewayOnTheSamePipe(t *testing.T) {
 	r.bump(p)
 }
 
-// A tab that opens while a gateway dies waits for the page layer, which the next one gives it.
-func TestTabThatOpensWhileTheGatewayDies(t *testing.T) {
+// A tab that a link opens waits for the page layer, however busy the gateway is.
+func TestTabWaitsForABusyGateway(t *testing.T) {
+	t.Parallel()
+	r := browse(t, injected)
+	other := r.open("/bare")
+	slow, busy, free := busyDial(func(ctx context.Context) (Conn, error) {
+		return reach(ctx, Options{URL: r.browser.URL})
+	})
+	r.dial = slow
+	r.attach()
+	t.Cleanup(free)
+	testkit.Receive(t, "the gateway is busy", busy)
+	r.user.openLink(r.at(r.path))
+	for range 3 { // by then a tab that does not wait has been loaded, too
+		other.visit("/bare")
+	}
+	free()
+	r.listed(r.uri)
+}
+
+// busyDial gives connections that send no page layer until free is called. They write to busy when they would send one.
+func busyDial(dial func(ctx context.Context) (Conn, error)) (
+	slow func(ctx context.Context) (Conn, error), busy chan struct{}, free func()) {
+	busy, goOn := make(chan struct{}, 10), make(chan struct{})
+	slow = func(ctx context.Context) (Conn, error) {
+		conn, err := dial(ctx)
+		return busyConn{conn, busy, goOn}, err
+	}
+	return slow, busy, sync.OnceFunc(func() { close(goOn) })
+}
+
+type busyConn struct {
+	Conn
+	busy, goOn chan struct{}
+}
+
+func (c busyConn) Write(message []byte) error {
+	if bytes.Contains(message, []byte("Page.addScriptToEvaluateOnNewDocument")) {
+		c.busy <- struct{}{}
+		<-c.goOn
+	}
+	return c.Conn.Write(message)
+}
+
+// A tab that waits for a gateway that dies is let go by the next one, and has its page layer.
+func TestTabThatWaitsForADeadGateway(t *testing.T) {
 	t.Parallel()
 	started, err := launched.Start(t.Context(), launched.Options{DebugPort: "0"}) // the port is the user's
 	if err != nil {
@@ -329,27 +375,29 @@ func TestTabThatOpensWhileTheGatewayDies(t *testing.T) {
 	t.Cleanup(started.Close)
 	r := &rig{kind: injected, t: t, site: serve(t, injected), log: testkit.LogOf(t, "the gateway"), browser: started,
 		user: dial(t, started.URL)}
-	r.uri = r.at("/state")
-	pipes := make(chan Conn, 1)
-	r.dial = func(ctx context.Context) (Conn, error) {
-		pipe, err := started.Pipe.Dial(ctx)
-		if err == nil {
-			pipes <- pipe
-		}
+	var pipe Conn
+	next := func(ctx context.Context) (Conn, error) {
+		var err error
+		pipe, err = started.Pipe.Dial(ctx)
 		return pipe, err
 	}
+	slow, busy, free := busyDial(next)
+	r.dial = slow
 	r.attach()
-	for range 5 {
-		opened := make(chan string, 1)
-		go func() { opened <- r.user.create(r.at(r.path)) }()
-		testkit.Receive(t, "the gateway has the pipe", pipes).Close()
-		r.stop()
-		r.attach()
-		id := testkit.Receive(t, "a tab is opened", opened)
-		r.listed(r.uri)
-		r.user.send("", "Target.closeTarget", map[string]any{"targetId": id})
-		r.listed()
-	}
+	t.Cleanup(free)
+	testkit.Receive(t, "the gateway is busy", busy)
+	id := r.user.openLink(r.at("/bare"))
+	pipe.Close()
+	free()
+	r.stop()
+	r.dial = next
+	r.attach()
+	p := r.tab(id)
+	testkit.Eventually(t, "it has the page layer", func() bool {
+		return p.eval("typeof navigator.modelContext.registerResource") == "function"
+	})
+	p.eval("navigator.modelContext.registerResource({ uri: origin + '/state', name: 'state', read: () => '' })")
+	r.listed(r.at("/state"))
 }
 
 func TestPageThatUninstalls(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -256,11 +257,15 @@ type tabbed struct {
 	id, session string
 }
 
-// open opens a page of the site in a new tab.
+// open opens a page of the site in a new tab, as a link does: such a tab waits for the gateway, as others do not.
 func (r *rig) open(path string) *tabbed {
 	r.t.Helper()
-	// Not about:blank first: who navigates that at once may be ahead of the gateway, whose page layer then comes late.
-	id := r.user.create(r.at(path))
+	return r.tab(r.user.openLink(r.at(path)))
+}
+
+// tab is a tab that is open, once it is loaded.
+func (r *rig) tab(id string) *tabbed {
+	r.t.Helper()
 	p := &tabbed{r.user, r.site, id, r.user.attachTo(id)}
 	p.loaded()
 	return p
@@ -449,9 +454,33 @@ func (d *driver) send(session, method string, params any) map[string]any {
 	}
 }
 
-func (d *driver) create(url string) string {
+// openLink opens a URL in a new tab from the empty one, as a link of a page does. A tab of Target.createTarget is told to
+// wait for the debugger as well, but Chromium 156 loads it at once.
+func (d *driver) openLink(url string) (id string) {
 	d.t.Helper()
-	return d.send("", "Target.createTarget", map[string]any{"url": url})["targetId"].(string)
+	before := map[any]bool{}
+	var empty string
+	d.pages(func(tab map[string]any) bool {
+		before[tab["targetId"]] = true
+		if tab["url"] == "about:blank" {
+			empty = tab["targetId"].(string)
+		}
+		return false
+	})
+	session := d.attachTo(empty)
+	d.send(session, "Runtime.evaluate", map[string]any{"expression": "void open(" + strconv.Quote(url) +
+		", '', 'noopener')", "userGesture": true})
+	d.send("", "Target.detachFromTarget", map[string]any{"sessionId": session})
+	testkit.Eventually(d.t, "the tab is there", func() bool {
+		return d.pages(func(tab map[string]any) bool {
+			if before[tab["targetId"]] {
+				return false
+			}
+			id = tab["targetId"].(string)
+			return true
+		}) == 1
+	})
+	return id
 }
 
 func (d *driver) attachTo(id string) string {

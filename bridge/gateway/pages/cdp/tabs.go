@@ -64,7 +64,8 @@ var pages = target.Filter{{Type: "page"}, {Type: "iframe"}}
 func yes() *bool { t := true; return &t }
 
 // autoAttach makes the browser attach us to what comes below a session. Where the page layer is to be there before the
-// page's own scripts, a new target waits until we let it run.
+// page's own scripts, a new target waits until we let it run. A tab that no page has opened does not: Chromium 156 says
+// that it waits, and loads it.
 func (b *attachment) autoAttach(s target.SessionID) {
 	b.link.post(s, target.CommandSetAutoAttach,
 		&target.SetAutoAttachParams{AutoAttach: true, WaitForDebuggerOnStart: b.inject != "", Flatten: yes(),
