@@ -1,12 +1,12 @@
 //go:build !js
 
-// Package quota bounds how much is held at a time, of each owner and of all: bytes, or things. An amount that does not fit
-// is refused. The package never makes a caller wait, and never ends anything to make room.
+// Package quota bounds how much is held at a time, of each owner and of all: bytes, or things. A Quota refuses an amount
+// that does not fit. A Backlog ends a receiver to make room. Neither makes a caller wait.
 package quota
 
 import "sync"
 
-// A Quota is safe for concurrent use.
+// A Quota refuses an amount that does not fit. It is safe for concurrent use.
 type Quota struct {
 	all, each int64
 
