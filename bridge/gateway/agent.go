@@ -110,13 +110,10 @@ func (g *Gateway) ConnectWith(o AgentOptions) (*Agent, error) {
 	if c == nil {
 		c = &client{name: name}
 	}
-	sums := []*atomic.Int64{&c.waiting, &g.waiting}
-	if g.opt.Pool != nil {
-		sums = append(sums, &g.opt.Pool.waiting)
-	}
-	a := &Agent{g: g, id: g.lastPort, transport: o.Transport, client: c, out: mcpconn.NewOutbox(sums...),
+	a := &Agent{g: g, id: g.lastPort, transport: o.Transport, client: c,
 		done: make(chan struct{}), dropped: make(chan struct{}), scope: Scope{o.Allow, o.Deny, o.Only},
 		reminders: cmp.Or(o.Reminders, g.opt.Reminders)}
+	a.out = mcpconn.NewOutbox(a.countWaiting)
 	a.sees = a.scope.sees()
 	if err := g.engine.Open(g.now(), a.id); err != nil {
 		return nil, err
@@ -273,6 +270,15 @@ func (g *Gateway) fullest(of *client) *Agent {
 	return found
 }
 
+// countWaiting counts that more bytes wait for the agent, or fewer.
+func (a *Agent) countWaiting(bytes int) {
+	a.client.waiting.Add(int64(bytes))
+	a.g.waiting.Add(int64(bytes))
+	if p := a.g.opt.Pool; p != nil {
+		p.backlog.Add(a, a.g, bytes)
+	}
+}
+
 // send is called with the gateway's lock held.
 func (a *Agent) send(message []byte) {
 	a.g.tap(Event{Way: ToAgent, Agent: int(a.id), Text: message})
@@ -281,9 +287,6 @@ func (a *Agent) send(message []byte) {
 		a.g.fullest(a.client).end("its client does not read what it asks for", true)
 	} else if a.g.waiting.Load() > maxWaitingAll {
 		a.g.fullest(nil).end(allLeaveTooMuch, true)
-	}
-	if p := a.g.opt.Pool; p != nil && p.waiting.Load() > p.most {
-		p.relieve()
 	}
 	if !a.blocked.Load() && a.out.Size() > highWater {
 		a.blocked.Store(true)

@@ -332,7 +332,7 @@ func (o *offer) describe() {
 	// A long name is in the list once: 16 MiB of an origin's descriptors would be 32 in the list, and in whatever holds
 	// it.
 	p.locate()
-	o.title = shorten(title, maxTitle) + p.where
+	o.title = Shorten(title, maxTitle) + p.where
 	if o.meta = p.meta; len(r.Meta) > 0 {
 		o.meta = withMeta(r.Meta, p.tabMeta())
 	}

@@ -173,9 +173,6 @@ func New(o Options) *Gateway {
 		},
 	}, (*host)(g))
 	g.mu = driver.New(g.engine, g.leave)
-	if o.Pool != nil {
-		o.Pool.enter(g)
-	}
 	g.mu.Lock()
 	defer g.unlock()
 	g.retool()
@@ -218,9 +215,6 @@ func (g *Gateway) Close() {
 	}
 	g.engine.Shutdown(g.now())
 	g.closed = true
-	if g.opt.Pool != nil {
-		g.opt.Pool.leave(g)
-	}
 	g.mu.End()
 	g.tools.revisions.Clear()
 	for _, a := range g.agents {

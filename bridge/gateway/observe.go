@@ -195,7 +195,7 @@ func (g *Gateway) Snapshot() Snapshot {
 	}
 	for p := range g.catalog.pages {
 		info := p.PageInfo
-		info.URL, info.Title = shorten(info.URL, maxWords), shorten(info.Title, maxWords)
+		info.URL, info.Title = Shorten(info.URL, maxWords), Shorten(info.Title, maxWords)
 		s.Pages = append(s.Pages, PageState{
 			PageInfo: info, Number: p.tab.number, Absent: p.absent, Resources: len(p.offers),
 			Tools:   len(p.published),
@@ -214,8 +214,8 @@ func (g *Gateway) Snapshot() Snapshot {
 			continue
 		}
 		s.Resources = append(s.Resources, ResourceState{
-			URI: key, Name: shorten(r.shown.Name, maxWords), Title: shorten(r.shown.Title, maxWords),
-			Description: shorten(r.shown.Description, maxWords), MIMEType: shorten(r.shown.MIMEType, maxWords),
+			URI: key, Name: Shorten(r.shown.Name, maxWords), Title: Shorten(r.shown.Title, maxWords),
+			Description: Shorten(r.shown.Description, maxWords), MIMEType: Shorten(r.shown.MIMEType, maxWords),
 			Template: strings.Contains(key, "{"), Tab: r.tab(), Origin: r.page.Origin,
 		})
 	}

@@ -110,7 +110,7 @@ func (g *Gateway) attach(info PageInfo, connect func(*Page)) (*Page, error) {
 	if !g.Admits(info.Origin) {
 		return nil, fmt.Errorf("%s: %w", info.Origin, ErrDenied)
 	}
-	info.Title = shorten(info.Title, maxTitle)
+	info.Title = Shorten(info.Title, maxTitle)
 	p := g.newPage(info)
 	g.mu.Lock()
 	defer g.unlock()
@@ -181,7 +181,7 @@ func (p *Page) LimitCalls(full func() error) {
 const maxReasons = 100
 
 func (g *Gateway) countRefused(reason string) {
-	reason = shorten(reason, maxWords)
+	reason = Shorten(reason, maxWords)
 	if g.refusals[reason] == 0 && len(g.refusals) >= maxReasons {
 		reason = "others"
 	}
@@ -386,14 +386,14 @@ func (p *Page) Retitle(title string) {
 
 const maxTitle = 1 << 10
 
-// shorten is a text as far as it has no more than so many bytes.
-func shorten(text string, bytes int) string {
+// Shorten returns a text as far as it has no more than so many bytes.
+func Shorten(text string, bytes int) string {
 	return strings.ToValidUTF8(text[:min(len(text), bytes)], "")
 }
 
 func (p *Page) retitle(title string) {
 	g := p.g
-	title = shorten(title, maxTitle)
+	title = Shorten(title, maxTitle)
 	if p.Title == title || p.gone {
 		return
 	}

@@ -36,6 +36,21 @@ func Eventually(t testing.TB, what string, ok func() bool) {
 	}
 }
 
+// Settles is Eventually for a condition that says what it lacks, and "" when it holds. A failure shows what it lacked last.
+func Settles(t testing.TB, what string, lacks func() string) {
+	t.Helper()
+	last := ""
+	defer func() {
+		if last != "" {
+			t.Log(last)
+		}
+	}()
+	Eventually(t, what, func() bool {
+		last = lacks()
+		return last == ""
+	})
+}
+
 // Receive returns the next value of a channel, and fails the test if none comes or the channel is closed.
 func Receive[T any](t testing.TB, what string, from <-chan T) (value T) {
 	t.Helper()

@@ -15,13 +15,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pagewire/pagewire/bridge/gateway/daemon"
+	"github.com/pagewire/pagewire/bridge/gateway/retry"
 )
 
 const (
 	// rateOver is the time over which updates per second are counted.
 	rateOver = 10 * time.Second
-	// retryEvery is the pause between two attempts to connect to a daemon that does not answer.
-	retryEvery = 200 * time.Millisecond
+	// retryFirst and retryLast are the first and the longest pause between two attempts to connect to a daemon.
+	retryFirst, retryLast = 10 * time.Millisecond, 200 * time.Millisecond
 )
 
 // A watcher follows resources over as many sessions as it takes. One goroutine runs it.
@@ -99,7 +100,7 @@ func (w *watcher) strict() bool { return !w.started && !w.changes }
 
 // run follows the resources until ctx ends.
 func (w *watcher) run() error {
-	for {
+	for range retry.Attempts(w.ctx, retryFirst, retryLast) {
 		session, err := w.hub.connect(w.ctx, &mcp.ClientOptions{
 			ResourceUpdatedHandler: func(_ context.Context, r *mcp.ResourceUpdatedNotificationRequest) {
 				w.updates.add(r.Params.URI)
@@ -126,14 +127,11 @@ func (w *watcher) run() error {
 		case err != nil && !w.started:
 			w.tell(err.Error() + "; waiting for one")
 		}
-		if errors.Is(err, daemon.ErrNone) && daemon.Wait(w.ctx, w.hub.addr) == nil {
-			continue
-		}
-		select {
-		case <-w.ctx.Done():
-		case <-time.After(retryEvery):
+		if errors.Is(err, daemon.ErrNone) {
+			_ = daemon.Wait(w.ctx, w.hub.addr) // where that fails, the pause remains
 		}
 	}
+	return nil
 }
 
 // tell prints a message about the connection, unless it was the last one.

@@ -56,7 +56,7 @@ func inspect(cmd *cobra.Command, h hubFlags, start bool) error {
 	if err != nil {
 		return err
 	}
-	ticket, err := access.Ask(cmd.Context(), serve.Client(h.addr, versionName()), is.Addr)
+	ticket, err := access.Ask(cmd.Context(), h.client(), is.Addr)
 	if err != nil {
 		return err
 	}

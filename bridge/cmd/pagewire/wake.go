@@ -88,7 +88,7 @@ func (w *watcher) printLine() {
 func (w *watcher) unknown(uris []string) []string {
 	ctx, cancel := context.WithTimeout(w.ctx, hookTime)
 	defer cancel()
-	unknown, err := hook.Unknown(ctx, w.hub.dial, uris)
+	unknown, err := hook.Unknown(ctx, w.hub.client(), uris)
 	if err != nil || len(unknown) == len(uris) {
 		return uris
 	}
@@ -98,7 +98,7 @@ func (w *watcher) unknown(uris []string) []string {
 	case <-time.After(settleTime):
 	}
 	rest := slices.DeleteFunc(slices.Clone(uris), func(uri string) bool { return slices.Contains(unknown, uri) })
-	if later, err := hook.Unknown(ctx, w.hub.dial, rest); err == nil {
+	if later, err := hook.Unknown(ctx, w.hub.client(), rest); err == nil {
 		unknown = append(unknown, later...)
 	}
 	return unknown

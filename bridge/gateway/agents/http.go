@@ -46,7 +46,7 @@ type HTTPOptions struct {
 type HTTP struct {
 	g      *gateway.Gateway
 	opt    HTTPOptions
-	shares *shares
+	shares shares
 
 	mu       sync.Mutex
 	closed   bool

@@ -53,7 +53,7 @@ const manyNotes = 64
 // newSession begins one for an agent. It fails with a *fullError, or because the gateway takes none.
 func (h *HTTP) newSession(who string) (*session, error) {
 	release, full := h.shares.take(ofSessions, who)
-	if full != nil && h.evict(who) {
+	if full != nil && h.evict(who, !full.all) {
 		release, full = h.shares.take(ofSessions, who)
 	}
 	if full != nil {
@@ -86,16 +86,15 @@ func (h *HTTP) newSession(who string) (*session, error) {
 	return s, nil
 }
 
-// evict ends an idle session in favour of a new one of an agent, and reports whether there was one to end: of its own
-// sessions, where it has as many as one agent may have; else of any that has more of them than it. Its agent is told by
-// 404 to begin another one.
-func (h *HTTP) evict(who string) bool {
+// evict ends an idle session in favour of a new one of an agent, and reports whether there was one to end: with own, of
+// that agent's sessions; else also of an agent that has more of them. The agent that loses it is told by 404 to begin
+// another one.
+func (h *HTTP) evict(who string, own bool) bool {
 	h.mu.Lock()
 	count := map[string]int{}
 	for _, s := range h.sessions {
 		count[s.who]++
 	}
-	own := count[who] >= h.shares.bounds[ofSessions].each
 	var victim *session
 	for _, s := range h.sessions {
 		may := s.who == who || !own && count[s.who] > count[who]

@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/pagewire/pagewire/bridge"
+	"github.com/pagewire/pagewire/bridge/gateway/internal/quota"
 )
 
 // Agents share what there is. Over HTTP nothing says which process sends a request, so an agent is one address
@@ -39,42 +40,27 @@ const (
 // option is the flag of `pagewire serve` that sets a share.
 func option(of string) string { return "--max-" + of + "s" }
 
-// A bound is how many of something there may be.
-type bound struct{ each, all int }
+// shares count what each agent has.
+type shares map[string]*quota.Quota
 
-func (s Shares) bounds() map[string]bound {
-	of := func(asked, each, all int) bound {
+func newShares(s Shares) shares {
+	of := func(asked, each, all int) *quota.Quota {
 		if asked > 0 {
 			each = min(asked, all)
 		}
-		return bound{each, all}
+		return quota.New(int64(all), int64(each))
 	}
-	return map[string]bound{
+	return shares{
 		ofSessions: of(s.Sessions, DefaultShares.Sessions, 512),
 		ofListens:  of(s.Listens, DefaultShares.Listens, 1024),
 		ofRequests: of(s.Requests, DefaultShares.Requests, 1024),
 	}
 }
 
-// shares counts what each agent has.
-type shares struct {
-	bounds map[string]bound
-
-	mu   sync.Mutex
-	held map[share]int
-	sum  map[string]int
-}
-
-type share struct{ of, who string }
-
-func newShares(s Shares) *shares {
-	return &shares{bounds: s.bounds(), held: map[share]int{}, sum: map[string]int{}}
-}
-
 // A fullError says which bound has been reached: an agent's own, or that of all.
 type fullError struct {
 	of    string
-	limit int
+	limit int64
 	all   bool // of all agents together
 }
 
@@ -86,33 +72,18 @@ func (e *fullError) Error() string {
 }
 
 // take counts one more, which release gives back, or says which bound that would exceed.
-func (s *shares) take(of, who string) (release func(), full *fullError) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	b, key := s.bounds[of], share{of, who}
-	switch {
-	case s.held[key] >= b.each:
-		return nil, &fullError{of, b.each, false}
-	case s.sum[of] >= b.all:
-		return nil, &fullError{of, b.all, true}
+func (s shares) take(of, who string) (release func(), full *fullError) {
+	if q := s[of].Take(who, 1); q != nil {
+		return nil, &fullError{of, q.Limit, !q.Owner}
 	}
-	s.held[key]++
-	s.sum[of]++
-	return sync.OnceFunc(func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.sum[of]--
-		if s.held[key]--; s.held[key] == 0 {
-			delete(s.held, key)
-		}
-	}), nil
+	return sync.OnceFunc(func() { s[of].Give(who, 1) }), nil
 }
 
 // refuseFull tells who asked for more than its share which bound that is: 429 for its own, 503 for that of all.
 func refuseFull(w http.ResponseWriter, id bridge.JSON, full *fullError) {
 	type detail struct {
 		Reason string `json:"reason"`
-		Limit  int    `json:"limit"`
+		Limit  int64  `json:"limit"`
 		Of     string `json:"of"`
 		Option string `json:"option,omitempty"`
 	}

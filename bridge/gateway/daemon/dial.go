@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/pagewire/pagewire/bridge/gateway/internal/userdir"
+	"github.com/pagewire/pagewire/bridge/gateway/retry"
 )
 
 // ErrNone is what Dial fails with where no daemon runs, and none is to be started.
@@ -170,7 +171,7 @@ func Succeed(ctx context.Context, hub, version string) (release func(), err erro
 
 // greet connects and exchanges hellos. While the daemon retires, it connects again.
 func greet(ctx context.Context, dir *userdir.Dir, mine Hello) (*Conn, error) {
-	for {
+	for range retry.Attempts(ctx, retireEvery, retireEvery) {
 		c, err := greetOnce(ctx, dir, mine)
 		if err != nil {
 			return nil, err
@@ -179,12 +180,8 @@ func greet(ctx context.Context, dir *userdir.Dir, mine Hello) (*Conn, error) {
 			return c, nil
 		}
 		c.Close()
-		select {
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		case <-time.After(retireEvery):
-		}
 	}
+	return nil, context.Cause(ctx)
 }
 
 func greetOnce(ctx context.Context, dir *userdir.Dir, mine Hello) (*Conn, error) {

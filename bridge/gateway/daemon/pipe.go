@@ -14,6 +14,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/pagewire/pagewire/bridge/gateway/retry"
 )
 
 const (
@@ -21,12 +23,10 @@ const (
 	maxToDaemon = 8 << 20
 	// maxToAgent bounds a line of the daemon: the largest result that a gateway passes on is 32 MiB of contents.
 	maxToAgent = 64 << 20
-	// redialFirst and redialLast are the pauses between two attempts to find or start another daemon.
-	redialFirst, redialLast = 10 * time.Millisecond, time.Second
-	// lasting is how long a daemon must have served for the next one to be sought at once.
-	lasting = 100 * time.Millisecond
-	// aloneSoon and aloneEvery are when a pipe that serves alone looks for a daemon again.
-	aloneSoon, aloneEvery = time.Second, 30 * time.Second
+	// redialFirst and redialLast are the first and the longest pause between two attempts to find or start a daemon.
+	redialFirst, redialLast = time.Millisecond, time.Second
+	// aloneFirst and aloneLast are those of a pipe that serves alone.
+	aloneFirst, aloneLast = time.Second, 30 * time.Second
 	// lastAnswers is how long an agent that has closed its input is given answers. Some clients kill a server 2 s after
 	// that.
 	lastAnswers = 1500 * time.Millisecond
@@ -164,28 +164,19 @@ func (p *pipe) end() {
 
 // run serves the agent at one daemon after the other.
 func (p *pipe) run(ctx context.Context) error {
-	for pause := redialFirst; ; {
+	for range retry.Attempts(ctx, redialFirst, redialLast) {
 		c, err := p.connect(ctx)
 		if err != nil {
 			return err
 		}
-		began := time.Now()
 		if err := p.serve(ctx, c); err != nil {
 			return err
 		}
 		if c.Daemon.PID == 0 && p.o.AloneEnded != nil && ctx.Err() == nil {
 			p.o.AloneEnded()
 		}
-		if time.Since(began) > lasting {
-			pause = redialFirst
-			continue
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(pause):
-		}
-		pause = min(2*pause, redialLast)
 	}
+	return context.Cause(ctx)
 }
 
 // connect finds or starts a daemon, or has the agent served alone.
@@ -198,22 +189,17 @@ func (p *pipe) connect(ctx context.Context) (*Conn, error) {
 		return next, nil
 	}
 	began := time.Now()
-	for pause := redialFirst; ; pause = min(2*pause, redialLast) {
+	for range retry.Attempts(ctx, redialFirst, redialLast) {
 		c, err := p.o.Dial(ctx, p.hello())
-		switch {
-		case err == nil:
+		if err == nil {
 			return c, nil
-		case ctx.Err() != nil:
-			return nil, context.Cause(ctx)
-		case !errors.Is(err, ErrNone) || time.Since(began) > startTimeout:
+		}
+		if ctx.Err() == nil && (!errors.Is(err, ErrNone) || time.Since(began) > startTimeout) {
 			go p.lookAgain(ctx)
 			return p.o.Alone(p.hello(), err), nil
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(pause):
-		}
 	}
+	return nil, context.Cause(ctx)
 }
 
 // hello is what the next daemon is told.
@@ -227,12 +213,8 @@ func (p *pipe) hello() Hello {
 
 // lookAgain moves an agent that is served alone to a daemon, as soon as there can be one.
 func (p *pipe) lookAgain(ctx context.Context) {
-	for pause := aloneSoon; ; pause = aloneEvery {
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(pause):
-		}
+	retry.Sleep(ctx, aloneFirst)
+	for range retry.Attempts(ctx, aloneFirst, aloneLast) {
 		c, err := p.o.Dial(ctx, p.hello())
 		if err != nil {
 			continue

@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"github.com/coder/websocket"
 
@@ -68,8 +67,8 @@ func (t *taps) remove(r *ring) {
 
 // pass is called with the gateway's lock held: it copies what fits into an entry, and returns.
 func (t *taps) pass(e gateway.Event) {
-	en := entry{At: e.Time.UnixMilli(), Way: e.Way, Agent: e.Agent, Page: clip(e.Page, maxWords), Bytes: len(e.Text),
-		Text: clip(string(e.Text[:min(len(e.Text), maxText+1)]), maxText)}
+	en := entry{At: e.Time.UnixMilli(), Way: e.Way, Agent: e.Agent, Page: gateway.Shorten(e.Page, maxWords), Bytes: len(e.Text),
+		Text: gateway.Shorten(string(e.Text[:min(len(e.Text), maxText+1)]), maxText)}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for r := range t.logs {
@@ -116,17 +115,6 @@ func (r *ring) take() (entries []entry, dropped int) {
 	return entries, dropped
 }
 
-// clip shortens a text to n bytes, at the end of a character.
-func clip(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n]
-}
-
 func (h *Handler) feed(w http.ResponseWriter, r *http.Request) {
 	select {
 	case h.places <- struct{}{}:
@@ -144,7 +132,7 @@ func (h *Handler) feed(w http.ResponseWriter, r *http.Request) {
 	ws.SetReadLimit(16 << 10)
 	if h.opt.Admit != nil {
 		if err := h.opt.Admit(r.Context(), r, texts{ws}); err != nil {
-			ws.Close(websocket.StatusPolicyViolation, clip(err.Error(), 120))
+			ws.Close(websocket.StatusPolicyViolation, gateway.Shorten(err.Error(), 120))
 			return
 		}
 	}
@@ -249,7 +237,7 @@ func (v *viewer) listen(ctx context.Context, commands chan<- command) error {
 		}
 		var c command
 		if json.Unmarshal(text, &c) != nil {
-			return fmt.Errorf("the page sent something that is not a command: %q", clip(string(text), 100))
+			return fmt.Errorf("the page sent something that is not a command: %q", gateway.Shorten(string(text), 100))
 		}
 		select {
 		case commands <- c:
@@ -297,7 +285,7 @@ func (v *viewer) readIfChanged(ctx context.Context, uri string) {
 		contents, revision, err := g.View(ctx, uri)
 		now.release = g.Hold(uri)
 		if now.revision = revision; err != nil {
-			now.Error = clip(err.Error(), maxWords)
+			now.Error = gateway.Shorten(err.Error(), maxWords)
 		} else {
 			now.fill(contents)
 		}
@@ -395,11 +383,11 @@ func (now *value) fill(contents []byte) {
 		now.Bytes += len(c.Text) + len(c.Blob)
 	}
 	c := all[0]
-	now.MIME = clip(c.MIMEType, maxWords)
+	now.MIME = gateway.Shorten(c.MIMEType, maxWords)
 	if now.Binary = len(c.Blob) > 0; now.Binary {
 		now.Text = base64.StdEncoding.EncodeToString(c.Blob[:min(len(c.Blob), 48)])
 	} else {
-		now.Text = clip(c.Text, maxValue)
+		now.Text = gateway.Shorten(c.Text, maxValue)
 		now.Clipped = len(now.Text) < len(c.Text)
 	}
 }

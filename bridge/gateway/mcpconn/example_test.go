@@ -11,7 +11,7 @@ import (
 
 // Whoever holds a lock may put messages into an Outbox: only taking one out waits.
 func ExampleOutbox() {
-	box := mcpconn.NewOutbox()
+	box := mcpconn.NewOutbox(func(int) {})
 	box.Push([]byte(`{"jsonrpc":"2.0","method":"notifications/initialized"}`))
 	fmt.Println(box.Size())
 	message, err := box.Next(context.Background())

@@ -19,7 +19,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"net"
 	"net/http"
 	"os"
 	"slices"
@@ -55,14 +54,11 @@ type told struct {
 	PIDs []int `json:"pids,omitempty"`
 }
 
-// A Dial connects to the daemon, which serves Path.
-type Dial func(context.Context) (net.Conn, error)
-
 // Changes asks what has changed since the agent was told last that has started this process; "" is nothing. q.Session is
-// what the agent's program calls the conversation, or "". It fails with dial's error, with ctx's error, or with a
-// sentence.
-func Changes(ctx context.Context, dial Dial, q gateway.Ask) (string, error) {
-	s, found, err := pipes(ctx, dial)
+// what the agent's program calls the conversation, or "". daemon makes requests to the daemon. The error is a sentence, and
+// wraps that of daemon or ctx.
+func Changes(ctx context.Context, daemon *http.Client, q gateway.Ask) (string, error) {
+	s, found, err := pipes(ctx, daemon)
 	if err != nil {
 		return "", err
 	}
@@ -75,7 +71,7 @@ func Changes(ctx context.Context, dial Dial, q gateway.Ask) (string, error) {
 	default:
 		ask.Session = "process " + s.String() // the conversation is all that the process says
 	}
-	t, err := post(ctx, ask, dial)
+	t, err := post(ctx, ask, daemon)
 	return t.Text, err
 }
 
@@ -83,22 +79,22 @@ func Changes(ctx context.Context, dial Dial, q gateway.Ask) (string, error) {
 var ErrNoAgent = errors.New("this process was not started by an agent with exactly one pagewire serve")
 
 // Unknown asks, of URIs that have changed, which of them the agent that has started this process was not told of, as
-// gateway.Agent.Unknown does. It fails with ErrNoAgent, with dial's error, with ctx's error, or with a sentence.
-func Unknown(ctx context.Context, dial Dial, uris []string) ([]string, error) {
-	_, found, err := pipes(ctx, dial)
+// gateway.Agent.Unknown does. It fails with ErrNoAgent, or as Changes does.
+func Unknown(ctx context.Context, daemon *http.Client, uris []string) ([]string, error) {
+	_, found, err := pipes(ctx, daemon)
 	if err != nil {
 		return nil, err
 	}
 	if len(found) != 1 {
 		return nil, ErrNoAgent
 	}
-	t, err := post(ctx, question{PID: found[0], Changed: append([]string{}, uris...)}, dial)
+	t, err := post(ctx, question{PID: found[0], Changed: append([]string{}, uris...)}, daemon)
 	return t.URIs, err
 }
 
 // pipes finds the process that started this one, and the pipes of its agents.
-func pipes(ctx context.Context, dial Dial) (s starter, found []int, err error) {
-	t, err := post(ctx, question{}, dial)
+func pipes(ctx context.Context, daemon *http.Client) (s starter, found []int, err error) {
+	t, err := post(ctx, question{}, daemon)
 	if err != nil {
 		return s, nil, err
 	}
@@ -106,8 +102,7 @@ func pipes(ctx context.Context, dial Dial) (s starter, found []int, err error) {
 	return s, s.among(t.PIDs, look), nil
 }
 
-// post asks over a connection that dial makes.
-func post(ctx context.Context, q question, dial Dial) (t told, err error) {
+func post(ctx context.Context, q question, daemon *http.Client) (t told, err error) {
 	body, err := json.Marshal(q)
 	if err != nil {
 		return t, err
@@ -116,18 +111,9 @@ func post(ctx context.Context, q question, dial Dial) (t told, err error) {
 	if err != nil {
 		return t, err
 	}
-	c, err := dial(ctx)
+	answer, err := daemon.Do(r)
 	if err != nil {
-		return t, err
-	}
-	defer c.Close()
-	client := http.Client{Transport: &http.Transport{
-		DisableKeepAlives: true,
-		DialContext:       func(context.Context, string, string) (net.Conn, error) { return c, nil },
-	}}
-	answer, err := client.Do(r)
-	if err != nil {
-		return t, fmt.Errorf("the gateway does not say what has changed: %w", err)
+		return t, fmt.Errorf("the gateway does not say what has changed: %w", errors.Unwrap(err)) // without the URL
 	}
 	defer answer.Body.Close()
 	if err := json.NewDecoder(io.LimitReader(answer.Body, maxTold)).Decode(&t); err != nil ||

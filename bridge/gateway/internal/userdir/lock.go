@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"os"
 	"time"
+
+	"github.com/pagewire/pagewire/bridge/gateway/retry"
 )
 
 // ErrHeld is what LockFile and Listen fail with when another process has the lock. It may be this one, too.
@@ -44,17 +46,12 @@ func (d *Dir) tryLock(name string) (*Lock, error) {
 
 // Lock waits for a lock until ctx ends.
 func (d *Dir) Lock(ctx context.Context, name string) (*Lock, error) {
-	for {
-		l, err := d.tryLock(name)
-		if !errors.Is(err, ErrHeld) {
+	for range retry.Attempts(ctx, lockEvery, lockEvery) {
+		if l, err := d.tryLock(name); !errors.Is(err, ErrHeld) {
 			return l, err
 		}
-		select {
-		case <-ctx.Done():
-			return nil, fmt.Errorf("%w: %w", err, context.Cause(ctx))
-		case <-time.After(lockEvery):
-		}
 	}
+	return nil, fmt.Errorf("lock %s: %w: %w", d.full(name), ErrHeld, context.Cause(ctx))
 }
 
 // holds reports whether other processes respect the lock: its file is still there.

@@ -23,6 +23,8 @@ import (
 	"time"
 
 	"github.com/coder/websocket"
+
+	"github.com/pagewire/pagewire/bridge/gateway/internal/quota"
 )
 
 // protocol is the subprotocol that both ends name: what does not is something else.
@@ -59,7 +61,7 @@ type Options struct {
 	// Room bounds what several connections hold of large messages together. Nil does not.
 	Room *Room
 	// Backlog bounds what waits to be sent by Send on several connections together. Nil does not.
-	Backlog *Backlog
+	Backlog *quota.Backlog[*Conn]
 	// Whose it is, to the Room and the Backlog: those of one share what they hold.
 	Whose string
 }
@@ -376,7 +378,7 @@ func (c *Conn) Send(message []byte) {
 	defer c.mu.Unlock()
 	c.unsent = append(c.unsent, message)
 	c.bytes += len(message)
-	c.opt.Backlog.add(c, len(message))
+	c.opt.Backlog.Add(c, c.opt.Whose, len(message))
 	switch {
 	case c.bytes > maxUnsent:
 		go c.end(0, "")
@@ -401,7 +403,7 @@ func (c *Conn) send() {
 		c.mu.Unlock()
 		for _, message := range list {
 			_ = c.Write(context.Background(), message) // once it has ended the next ones fail at once
-			c.opt.Backlog.add(c, -len(message))
+			c.opt.Backlog.Add(c, nil, -len(message))
 		}
 	}
 }

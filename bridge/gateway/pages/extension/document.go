@@ -15,6 +15,7 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/pagewire/pagewire/bridge/gateway/internal/wsconn"
+	"github.com/pagewire/pagewire/bridge/gateway/retry"
 )
 
 // A document is one that the extension has opened.
@@ -132,22 +133,17 @@ func (d *document) ended() bool {
 // run is the life of a document: one session with the daemon after the other.
 func (d *document) run(ctx context.Context) {
 	defer d.cancel()
-	pause := firstPause
-	for ctx.Err() == nil {
+	for range retry.Attempts(ctx, firstPause, longestPause) {
 		if d.h.wait(ctx); ctx.Err() != nil {
 			return
 		}
-		start := time.Now()
 		begun, refused, err := d.relay(ctx)
 		if ctx.Err() != nil || d.ended() {
 			return
 		}
-		if begun && time.Since(start) > lasting {
-			pause = firstPause
-		}
-		wait, reason := pause, ""
+		reason := ""
 		if refused {
-			wait, reason = refusedPause, err.Error()
+			reason = err.Error()
 			d.log.Warn("the daemon refuses a document", "error", err)
 		}
 		if begun || refused {
@@ -155,10 +151,8 @@ func (d *document) run(ctx context.Context) {
 				return
 			}
 		}
-		pause = min(2*pause, longestPause)
-		select {
-		case <-ctx.Done():
-		case <-time.After(wait):
+		if refused {
+			retry.Sleep(ctx, refusedPause)
 		}
 	}
 }

@@ -102,12 +102,10 @@ const (
 	maxQueued, maxQueuedAll = 8 << 20, 256 << 20
 	// maxFrame bounds a frame of the daemon: a tool's arguments of 4 MiB, quoted twice.
 	maxFrame = 48 << 20
-	// firstPause and longestPause are those between two attempts to reach the daemon.
+	// firstPause and longestPause are the first and the longest pause between two attempts to reach the daemon.
 	firstPause, longestPause = 20 * time.Millisecond, time.Second
 	// refusedPause is that after a daemon has refused a document: its options do not change.
 	refusedPause = 30 * time.Second
-	// lasting is how long a session must have been for the next attempt to be made soon.
-	lasting = time.Second
 	// farewellTimeout is how long the daemon may take to take what a document has said before it went.
 	farewellTimeout = time.Second
 	// dialTimeout bounds an attempt.

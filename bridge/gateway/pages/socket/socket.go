@@ -22,6 +22,7 @@ import (
 
 	"github.com/coder/websocket"
 
+	"github.com/pagewire/pagewire/bridge/gateway/internal/quota"
 	"github.com/pagewire/pagewire/bridge/gateway/internal/seats"
 	"github.com/pagewire/pagewire/bridge/gateway/internal/wsconn"
 	"github.com/pagewire/pagewire/bridge/link"
@@ -88,7 +89,7 @@ var errNoHello = errors.New("the first frame is to be the link's hello, with the
 type Server struct {
 	limits  Limits
 	room    *wsconn.Room
-	backlog *wsconn.Backlog
+	backlog *quota.Backlog[*wsconn.Conn]
 	seats   seats.Seats[*document]
 
 	mu     sync.Mutex
@@ -110,7 +111,7 @@ type document struct {
 func NewServer(l Limits) *Server {
 	s := &Server{limits: l, room: wsconn.NewRoom(l.Frames * maxFrame), open: map[*document]bool{}}
 	if l.Unsent > 0 {
-		s.backlog = wsconn.NewBacklog(l.Unsent)
+		s.backlog = quota.NewBacklog(l.Unsent, func(c *wsconn.Conn) { c.CloseWith(0, "") })
 	}
 	return s
 }
