@@ -18,15 +18,15 @@ var (
 	_ bridge.WatchHost        = (*host)(nil)
 )
 
-// A call is a question of the engine that a page, or a tool of ours, is to answer.
+// A call is an engine's question that a page or one of our tools is to answer.
 type call struct {
 	id     bridge.CallID
-	page   *Page     // whose tool it calls, and that may say how far that has come
-	cancel func()    // stops the work on it, when nobody waits any more; nil before that has begun
-	began  time.Time // of a read, for its latency; zero for what is none
+	page   *Page     // whose tool it calls, and which may report progress
+	cancel func()    // stops the work on it when the call has ended; nil before the work has begun
+	began  time.Time // of a read, for its latency; otherwise zero
 
-	// Of a read whose agents remember it: the URI, its revision and the page's own when the page was asked, and what it
-	// gave.
+	// For reads by agents with a memory: the URI, its revision and the page's own revision when the page was asked, and
+	// the contents.
 	uri      string
 	revision int64
 	epoch    string
@@ -34,7 +34,7 @@ type call struct {
 	seen     *live.Look
 }
 
-// OnEnd has f called too when nobody waits any more.
+// OnEnd adds f to the calls that are made when the call ends early.
 func (c *call) OnEnd(f func()) {
 	before := c.cancel
 	c.cancel = func() {
@@ -55,7 +55,7 @@ func (h *host) Send(to bridge.PortID, m bridge.Message) {
 	}
 }
 
-// Changed counts a change of what agents have been given.
+// Changed counts a change of a URI that agents have been given.
 func (h *host) Changed(uri string) { h.tools.revisions.Updated(uri) }
 
 func (h *host) Read(id bridge.CallID, r bridge.Request) {
@@ -78,7 +78,7 @@ func (h *host) Read(id bridge.CallID, r bridge.Request) {
 	g.readAt(c, route, r)
 }
 
-// readAt asks a page, or waits for its successor while it is being reloaded.
+// readAt asks a page. If the page is being reloaded, it waits for the successor.
 func (g *Gateway) readAt(c *call, r *route, asked bridge.Request) {
 	p := r.page
 	if p.absent {

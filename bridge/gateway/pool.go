@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 )
 
-// A Pool bounds what waits for the agents of several gateways together, in bytes. Above it the session ends for which
-// most waits, of the gateway for which most does. Its methods may be called concurrently.
+// A Pool bounds the unread bytes of the agents of several gateways together. Above the bound it ends the fullest
+// session of the fullest gateway. Its methods may be called concurrently.
 type Pool struct {
 	most    int64
 	ended   func()
@@ -19,7 +19,7 @@ type Pool struct {
 	relieving bool
 }
 
-// NewPool returns a Pool of so many bytes. ended, which may be nil, is called for each session that ends for it.
+// NewPool returns a Pool of so many bytes. It calls ended, which may be nil, for each session that it ends.
 func NewPool(most int64, ended func()) *Pool {
 	if ended == nil {
 		ended = func() {}
@@ -42,8 +42,8 @@ func (p *Pool) leave(g *Gateway) {
 	delete(p.gateways, g)
 }
 
-// relieve has room made. It is called with the lock of one gateway held, and the session that is to end may be another
-// gateway's: so it is ended by a goroutine, of which there is one at a time.
+// relieve starts makeRoom, unless it runs already. The caller holds one gateway's lock, and the session to end may be
+// another gateway's: so a goroutine ends it.
 func (p *Pool) relieve() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -55,7 +55,7 @@ func (p *Pool) relieve() {
 
 func (p *Pool) makeRoom() {
 	for g := p.fullest(); g != nil; g = p.fullest() {
-		if !g.endFullest() { // what waits there is of sessions that have ended: the next that sends tries again
+		if !g.endFullest() { // all of it is of ended sessions: the next send tries again
 			break
 		}
 		p.ended()
@@ -65,7 +65,7 @@ func (p *Pool) makeRoom() {
 	p.relieving = false
 }
 
-// fullest is the gateway for whose agents most waits, or nil while there is room.
+// fullest is the gateway with the most unread bytes, or nil while there is room.
 func (p *Pool) fullest() (most *Gateway) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -80,7 +80,7 @@ func (p *Pool) fullest() (most *Gateway) {
 	return most
 }
 
-// endFullest ends the session for which most waits, and reports whether there is one.
+// endFullest ends the fullest session, and reports whether there is one.
 func (g *Gateway) endFullest() bool {
 	g.mu.Lock()
 	defer g.unlock()
