@@ -9,19 +9,19 @@ import (
 	"sync/atomic"
 )
 
-// An Outbox holds messages that wait to be taken. Putting one in never blocks, so that it may be done under a lock;
-// what bounds it is told by full.
+// An Outbox is a queue of messages. Push never blocks, so it may be called under a lock. The sums let a caller bound
+// it.
 type Outbox struct {
 	mu       sync.Mutex
 	messages [][]byte
 	bytes    int
-	taken    int // bytes of the message that was taken last, until the next is asked for: it is being written
+	taken    int // bytes of the message that is being written: the last from Next, until the next call
 	closed   bool
 	wake     chan struct{}
 	sums     []*atomic.Int64
 }
 
-// NewOutbox returns one whose bytes, those that were taken last included, are added to sums.
+// NewOutbox returns an outbox that adds its bytes to sums, including the message that is being written.
 func NewOutbox(sums ...*atomic.Int64) *Outbox {
 	return &Outbox{wake: make(chan struct{}, 1), sums: sums}
 }
@@ -54,7 +54,7 @@ func (o *Outbox) signal() {
 	}
 }
 
-// Next waits for a message. It returns io.EOF when the outbox is closed and empty. Only one may wait.
+// Next waits for a message. It returns io.EOF when the outbox is closed and empty. One goroutine at a time may wait.
 func (o *Outbox) Next(ctx context.Context) ([]byte, error) {
 	for {
 		o.mu.Lock()
@@ -67,7 +67,7 @@ func (o *Outbox) Next(ctx context.Context) ([]byte, error) {
 				o.messages = nil
 			}
 			o.bytes -= len(message)
-			if o.taken = len(message); o.closed { // nobody may come back to ask for the next
+			if o.taken = len(message); o.closed { // Next may not be called again
 				o.add(-o.taken)
 				o.taken = 0
 			}
@@ -94,14 +94,14 @@ func (o *Outbox) Size() int {
 	return o.bytes
 }
 
-// Held is Size with what is being written.
+// Held is Size plus the message that is being written.
 func (o *Outbox) Held() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.bytes + o.taken
 }
 
-// Close takes no more messages; those that wait are dropped, or still delivered.
+// Close accepts no more messages. Those that wait are dropped, or still delivered.
 func (o *Outbox) Close(drop bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
