@@ -1,7 +1,7 @@
 //go:build !js
 
-// Package quota bounds the bytes that are held at a time, of each owner and of all. What does not fit is refused: the
-// package never makes a caller wait, and never ends anything to make room.
+// Package quota bounds bytes that are held at a time, of each owner and of all. It refuses bytes above a bound: it
+// never makes a caller wait, and never ends anything to make room.
 package quota
 
 import "sync"

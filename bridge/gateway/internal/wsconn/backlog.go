@@ -4,8 +4,8 @@ package wsconn
 
 import "sync"
 
-// A Backlog bounds the bytes that wait to be sent on several connections, those that are being written included. Above
-// it one connection ends: of the owner for whom most waits (Options.Whose), the one for which most does.
+// A Backlog bounds the unsent bytes of several connections, including those that are being written. Above the bound the
+// fullest connection of the fullest owner (Options.Whose) ends.
 type Backlog struct {
 	most int
 
@@ -14,11 +14,11 @@ type Backlog struct {
 	of   map[*Conn]*behind
 }
 
-// behind is what waits for one connection.
+// behind is the unsent part of one connection.
 type behind struct {
-	whose string // when it began to
+	whose string // at its beginning
 	bytes int
-	ended bool // for the others
+	ended bool // to make room for others
 }
 
 // NewBacklog returns a Backlog of so many bytes.
@@ -31,7 +31,7 @@ func (b *Backlog) Held() int {
 	return b.held
 }
 
-// add counts that more bytes wait for a connection, or fewer. It does not block.
+// add counts more unsent bytes of a connection, or fewer. It does not block.
 func (b *Backlog) add(c *Conn, bytes int) {
 	if b == nil || bytes == 0 {
 		return
@@ -57,7 +57,7 @@ func (b *Backlog) add(c *Conn, bytes int) {
 	}
 }
 
-// coming is what waits when those are gone who have been ended.
+// coming is the sum without the connections that have been ended.
 func (b *Backlog) coming() int {
 	held := b.held
 	for _, w := range b.of {
@@ -68,7 +68,7 @@ func (b *Backlog) coming() int {
 	return held
 }
 
-// last is who ends.
+// last is the connection to end.
 func (b *Backlog) last() (conn *Conn, found *behind) {
 	of := map[string]int{}
 	for _, w := range b.of {
