@@ -24,12 +24,12 @@ func (h *hubFlags) add(cmd *cobra.Command) {
 		"started")
 }
 
-// dial connects to the HTTP server that the daemon has for processes of this user.
+// dial connects to the daemon's HTTP server for processes of this user.
 func (h *hubFlags) dial(ctx context.Context) (net.Conn, error) {
 	return serve.Connect(ctx, h.addr, versionName())
 }
 
-// startOne is the hint where no daemon runs.
+// startOne is the hint if no daemon runs.
 const startOne = "start one: pagewire serve --launch, or --chrome auto, in another terminal"
 
 // connect opens a session with the daemon. Its errors have hints.
