@@ -20,7 +20,7 @@ const (
 	// died has it for a moment, and a daemon that retires for a second, while it answers what it was asked.
 	portEvery, portSoon = time.Second, 20 * time.Millisecond
 	portPatience        = 1500 * time.Millisecond
-	// A request that is not one by then is nobody's.
+	// Connections without a full header by then are dropped.
 	headerTimeout, idleTimeout = 5 * time.Second, 2 * time.Minute
 	maxHeader                  = 64 << 10
 	// shutdownTimeout is how long requests under way may take when the daemon ends.
