@@ -203,7 +203,7 @@ func (c *catalog) claim(key string, o *offer) {
 	}
 	o.places = append(o.places, at)
 	if at.insert(o) == 0 {
-		c.led(at, at.offers[:min(2, len(at.offers))]...)
+		c.markLeader(at, at.offers[:min(2, len(at.offers))]...)
 	}
 }
 
@@ -220,31 +220,31 @@ func (c *catalog) release(o *offer) {
 		i := slices.Index(at.offers, o)
 		at.offers = slices.Delete(at.offers, i, i+1)
 		if i == 0 {
-			c.led(at, at.offers[:min(1, len(at.offers))]...)
+			c.markLeader(at, at.offers[:min(1, len(at.offers))]...)
 		}
 	}
 	o.places = nil
 }
 
-// led notes that a place has another first offer. The other places of those offers change too: the owner of a URI has
+// markLeader notes that a place has another first offer. The other places of those offers change too: the owner of a URI has
 // it unlisted under the path of its tab.
-func (c *catalog) led(at *place, of ...*offer) {
-	c.note(at)
+func (c *catalog) markLeader(at *place, of ...*offer) {
+	c.mark(at)
 	for _, o := range of {
-		c.redo(o)
+		c.markAll(o)
 	}
 }
 
-// redo notes that all places which an offer leads are out of date.
-func (c *catalog) redo(o *offer) {
+// markAll notes that all places which an offer leads are out of date.
+func (c *catalog) markAll(o *offer) {
 	for _, at := range o.places {
 		if at.offers[0] == o {
-			c.note(at)
+			c.mark(at)
 		}
 	}
 }
 
-func (c *catalog) note(at *place) {
+func (c *catalog) mark(at *place) {
 	if !at.changed {
 		at.changed = true
 		c.changed = append(c.changed, at)
@@ -295,7 +295,7 @@ func (g *Gateway) lead(key string, r *route) {
 			return
 		}
 		c.routes[key] = r
-		g.led(key, r, false)
+		g.followKey(key, r, false)
 		return
 	}
 	if !reflect.DeepEqual(before.shown.Schema, r.shown.Schema) { // the URI now answers for other URIs
@@ -307,7 +307,7 @@ func (g *Gateway) lead(key string, r *route) {
 	c.routes[key] = r
 	g.engine.Replace(g.now(), r.shown)
 	if before.page != r.page {
-		g.led(key, r, true)
+		g.followKey(key, r, true)
 	}
 }
 
@@ -361,7 +361,7 @@ func (g *Gateway) redescribe(p *Page) {
 	p.where = ""
 	for _, o := range p.offers {
 		o.described = false
-		g.catalog.redo(o)
+		g.catalog.markAll(o)
 	}
 	g.refresh()
 }
@@ -485,7 +485,7 @@ func (c *catalog) reorder(at *place, t *tab) {
 		at.insert(o)
 	}
 	if now := at.offers[0]; now != first {
-		c.led(at, now, first)
+		c.markLeader(at, now, first)
 	}
 }
 

@@ -69,8 +69,8 @@ func (g *Gateway) Touch(uri string) {
 // maxMissed is how many URIs that agents asked for in vain are remembered.
 const maxMissed = 256
 
-// miss notes a URI that an agent has asked for in vain.
-func (g *Gateway) miss(uri string) {
+// addMissed notes a URI that an agent has asked for in vain.
+func (g *Gateway) addMissed(uri string) {
 	if g.opt.Found == nil || slices.Contains(g.missed, uri) {
 		return
 	}
@@ -80,8 +80,8 @@ func (g *Gateway) miss(uri string) {
 	g.missed = append(g.missed, uri)
 }
 
-// find reports the missed URIs that a key of the engine answers for now.
-func (g *Gateway) find(key string, r *bridge.Resource) {
+// reportFound reports the missed URIs that a key of the engine answers for now.
+func (g *Gateway) reportFound(key string, r *bridge.Resource) {
 	wide := answersForMore(key, r)
 	g.missed = slices.DeleteFunc(g.missed, func(uri string) bool {
 		found := uri == key
@@ -241,15 +241,15 @@ func (g *Gateway) settle() {
 	}
 }
 
-// led follows the watched URIs of a key at the page that answers for it now. Where another page answered before
+// followKey follows the watched URIs of a key at the page that answers for it now. Where another page answered before
 // (moved), it announces a change. An agent that was already told that the resource has come may have read it elsewhere
 // before this page reported changes: if there was such a change, it is announced again.
-func (g *Gateway) led(key string, r *route, moved bool) {
+func (g *Gateway) followKey(key string, r *route, moved bool) {
 	if r.page.absent {
 		return
 	}
-	g.find(key, &r.shown)
-	g.recall(key, &r.shown)
+	g.reportFound(key, &r.shown)
+	g.trackRecalled(key, &r.shown)
 	for _, uri := range g.watchedOf(key, &r.shown) {
 		own := r.own(uri)
 		g.follow(r.page, own, func() {
@@ -261,8 +261,8 @@ func (g *Gateway) led(key string, r *route, moved bool) {
 	}
 }
 
-// recall counts changes of URIs that an earlier gateway gave to agents, now that a key of the engine answers for them.
-func (g *Gateway) recall(key string, r *bridge.Resource) {
+// trackRecalled counts changes of URIs that an earlier gateway gave to agents, now that a key of the engine answers for them.
+func (g *Gateway) trackRecalled(key string, r *bridge.Resource) {
 	revisions := g.tools.revisions
 	var found []string
 	if !answersForMore(key, r) {

@@ -49,7 +49,7 @@ func (h *host) Send(to bridge.PortID, m bridge.Message) {
 	text := m.AppendTo(make([]byte, 0, len(m.Head)+len(m.Contents)+len(m.Tail)))
 	if a := h.agents[to]; a != nil {
 		if m.Call != 0 {
-			(*Gateway)(h).gave(a, m)
+			(*Gateway)(h).recordGiven(a, m)
 		}
 		a.send(text)
 	}
@@ -64,7 +64,7 @@ func (h *host) Read(id bridge.CallID, r bridge.Request) {
 	g.calls[id] = c
 	route := g.catalog.routes[r.Key]
 	if route == nil {
-		g.miss(r.URI)
+		g.addMissed(r.URI)
 		failure := bridge.ReadFailed
 		if _, known := g.engine.Find(r.URI); !known {
 			failure = bridge.NotFound
@@ -74,7 +74,7 @@ func (h *host) Read(id bridge.CallID, r bridge.Request) {
 	}
 	g.counts.reads++
 	c.began = time.Now()
-	g.reading(c, r.URI)
+	g.trackRead(c, r.URI)
 	g.readAt(c, route, r)
 }
 
@@ -107,7 +107,7 @@ func (g *Gateway) answerRead(c *call, p *Page, asked bridge.Request, answer repl
 		}
 	}
 	if answer.gone {
-		g.miss(asked.URI)
+		g.addMissed(asked.URI)
 	}
 	c.epoch, c.count = p.epoch, answer.revision
 	g.complete(c, answer)

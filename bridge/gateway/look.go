@@ -33,16 +33,16 @@ func (g *Gateway) look(uri string, done func(*live.Look)) (end func()) {
 		r := g.catalog.routes[asked.Key]
 		switch {
 		case err != nil || r == nil:
-			g.miss(uri)
+			g.addMissed(uri)
 			finish(&live.Look{Why: "no open page offers this resource now"})
 		case r.page.absent:
-			g.miss(uri)
+			g.addMissed(uri)
 			finish(&live.Look{Why: "its page is being reloaded; try again"})
 		default:
 			g.counts.reads++
 			stop = r.page.link.read(r.own(asked.Key), r.own(asked.URI), asked.Params, func(answer reply) {
 				if answer.gone {
-					g.miss(uri)
+					g.addMissed(uri)
 				}
 				finish(g.lookAt(uri, revision, r.page, answer))
 			})

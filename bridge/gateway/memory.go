@@ -25,8 +25,8 @@ func (g *Gateway) forget(a *Agent) {
 	g.remembering--
 }
 
-// reading notes that agents read a URI by resources/read, before the page is asked: they have seen it then, too.
-func (g *Gateway) reading(c *call, uri string) {
+// trackRead notes that agents read a URI by resources/read, before the page is asked: they have seen it then, too.
+func (g *Gateway) trackRead(c *call, uri string) {
 	c.uri = uri
 	if g.remembering == 0 {
 		return
@@ -35,8 +35,8 @@ func (g *Gateway) reading(c *call, uri string) {
 	c.revision = g.tools.revisions.Revision(uri)
 }
 
-// gave notes that an agent is sent contents.
-func (g *Gateway) gave(a *Agent, m bridge.Message) {
+// recordGiven notes that an agent is sent contents.
+func (g *Gateway) recordGiven(a *Agent, m bridge.Message) {
 	c := g.calls[m.Call]
 	if a.memory == nil || c == nil || c.uri == "" || m.Contents == nil {
 		return

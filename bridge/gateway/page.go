@@ -323,7 +323,7 @@ func (g *Gateway) drop(p *Page) {
 	p.parked = nil
 	delete(g.catalog.waiting, p)
 	for _, w := range waiting {
-		g.miss(w.asked.URI)
+		g.addMissed(w.asked.URI)
 		g.complete(w.call, lost)
 	}
 	g.retool()
@@ -401,7 +401,7 @@ func (p *Page) retitle(title string) {
 	}
 	p.retitled = true
 	if g.catalog.retitled = append(g.catalog.retitled, p); len(g.catalog.retitled) == 1 {
-		time.AfterFunc(retitleDelay, g.tellTitles)
+		time.AfterFunc(retitleDelay, g.announceTitles)
 	}
 }
 
@@ -409,8 +409,8 @@ func (p *Page) retitle(title string) {
 // list everything anew.
 const retitleDelay = 3 * time.Second
 
-// tellTitles describes the pages with new titles anew. It holds the lock for one page at a time.
-func (g *Gateway) tellTitles() {
+// announceTitles describes the pages with new titles anew. It holds the lock for one page at a time.
+func (g *Gateway) announceTitles() {
 	g.mu.Lock()
 	pages := g.catalog.retitled
 	g.catalog.retitled = nil
