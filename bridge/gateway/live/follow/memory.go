@@ -37,10 +37,10 @@ func (m *Memory) Given(l *live.Look, part string) {
 	}
 	_, had := m.Last(l.URI)
 	if forgotten := m.Give(l.URI, l.Version(part)); forgotten != "" {
-		m.of.letGo(forgotten)
+		m.of.release(forgotten)
 	}
 	if !had {
-		m.of.hold(l.URI)
+		m.of.retain(l.URI)
 	}
 }
 
@@ -69,7 +69,7 @@ func (m *Memory) Recall(uri string, was seen.Version) {
 		v.recalled[uri] = was
 	}
 	if forgotten := m.Give(uri, was); forgotten != "" {
-		v.letGo(forgotten)
+		v.release(forgotten)
 	}
 	m.Renew(uri, now)
 }
@@ -77,16 +77,16 @@ func (m *Memory) Recall(uri string, was seen.Version) {
 // Drop forgets one URI.
 func (m *Memory) Drop(uri string) {
 	m.Forget(uri)
-	m.of.letGo(uri)
+	m.of.release(uri)
 }
 
 // End forgets all that the agent has seen and was told of. The Memory cannot be used after it.
 func (m *Memory) End() {
 	for uri := range m.URIs {
-		m.of.letGo(uri)
+		m.of.release(uri)
 	}
 	for uri := range m.told {
-		m.of.letGo(uri)
+		m.of.release(uri)
 	}
 }
 
@@ -96,7 +96,7 @@ func (m *Memory) Empty() {
 		m.told[uri], _ = m.toldOf(uri)
 	}
 	for uri := range m.URIs {
-		m.of.letGo(uri)
+		m.of.release(uri)
 	}
 	m.Clear()
 	clear(m.Refused)

@@ -123,7 +123,7 @@ func (m *Memory) NewsAtPrompt(chosen, listed []string) (list []News) {
 		}
 		told, _ := m.toldOf(uri)
 		if _, held := m.told[uri]; !held {
-			m.of.hold(uri)
+			m.of.retain(uri)
 		}
 		// A resource that is tracked anew has a new revision, without a known change.
 		revision := m.of.Revision(uri)
@@ -164,7 +164,7 @@ func (m *Memory) promptURIs(chosen, all []string) (uris []string) {
 	for uri := range m.told {
 		if !in[uri] {
 			delete(m.told, uri)
-			m.of.letGo(uri)
+			m.of.release(uri)
 		}
 	}
 	return uris

@@ -130,8 +130,8 @@ func (v *Revisions) Recalled(yield func(uri string) bool) {
 	}
 }
 
-// hold counts an agent that has been given a URI.
-func (v *Revisions) hold(uri string) {
+// retain counts an agent that has been given a URI.
+func (v *Revisions) retain(uri string) {
 	if t := v.tracked[uri]; t != nil {
 		t.holders++
 	}
@@ -142,12 +142,12 @@ func (v *Revisions) Hold(uri string) (release func()) {
 	if v.tracked[uri] == nil {
 		return func() {}
 	}
-	v.hold(uri)
-	return func() { v.letGo(uri) }
+	v.retain(uri)
+	return func() { v.release(uri) }
 }
 
-// letGo undoes hold. After the last agent the page is no longer asked for changes.
-func (v *Revisions) letGo(uri string) {
+// release undoes retain. After the last agent the page is no longer asked for changes.
+func (v *Revisions) release(uri string) {
 	t := v.tracked[uri]
 	if t == nil {
 		return
