@@ -183,5 +183,5 @@ func (g *Gateway) refuse(c *toolCall, o toolOffer, changed []string, found map[s
 		room -= len(text)
 		lines = append(lines, text)
 	}
-	g.tools.own.Say(c, o.origin(), true, live.AsText(strings.Join(lines, "\n")))
+	g.tools.own.Respond(c, o.origin(), true, live.AsText(strings.Join(lines, "\n")))
 }

@@ -122,11 +122,11 @@ func (t *Tools) give(c Call, l *live.Look, part string, revision int64) {
 }
 
 // fail completes a call with the reason of its failure.
-func (t *Tools) fail(c Call, why string) { t.Say(c, "", true, live.AsText(why)) }
+func (t *Tools) fail(c Call, why string) { t.Respond(c, "", true, live.AsText(why)) }
 
-// Say completes a call about pages of an origin, or with "" of any, and adds the reminder. The content is of types of
+// Respond completes a call about pages of an origin, or with "" of any, and adds the reminder. The content is of types of
 // package live.
-func (t *Tools) Say(c Call, origin string, failed bool, content ...any) {
+func (t *Tools) Respond(c Call, origin string, failed bool, content ...any) {
 	t.Remind(c, origin, func(block string) {
 		if block != "" {
 			content = append(content, live.AsText(block))
@@ -183,5 +183,5 @@ func (t *Tools) list(c Call, args []byte) {
 	for _, notice := range t.Notices(c) {
 		out.Note = strings.TrimSpace(out.Note + " " + notice)
 	}
-	t.Say(c, "", false, live.AsJSON(out))
+	t.Respond(c, "", false, live.AsJSON(out))
 }

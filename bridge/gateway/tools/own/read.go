@@ -70,7 +70,7 @@ func (t *Tools) read(c Call, args []byte) {
 				t.fail(c, in.URI+": "+why)
 				return
 			}
-			t.Say(c, live.OriginOf(in.URI), false, append([]any{live.AsJSON(h)}, content...)...)
+			t.Respond(c, live.OriginOf(in.URI), false, append([]any{live.AsJSON(h)}, content...)...)
 		})
 	})
 }
@@ -91,7 +91,7 @@ func (t *Tools) goOn(c Call, w live.Wish) bool {
 	}
 	h := live.Head{Revision: v.Revision, URI: w.URI}
 	if w.At.Since == 0 {
-		t.Say(c, live.OriginOf(w.URI), false, paged(&h, w, text)...)
+		t.Respond(c, live.OriginOf(w.URI), false, paged(&h, w, text)...)
 		return true
 	}
 	old, ok := m.At(w.URI, w.At.Since)
@@ -101,7 +101,7 @@ func (t *Tools) goOn(c Call, w live.Wish) bool {
 	}
 	t.differ(c, before, text, func(kind delta.Kind, difference string) {
 		h.Since, h.Delta = w.At.Since, string(kind)
-		t.Say(c, live.OriginOf(w.URI), false, paged(&h, w, difference)...)
+		t.Respond(c, live.OriginOf(w.URI), false, paged(&h, w, difference)...)
 	})
 	return true
 }

@@ -234,7 +234,7 @@ func (w *waiting) answer(h live.Head, changed []string, heads []live.Head, conte
 		}
 	}
 	first := waited{append([]string{}, changed...), h, len(changed) == 0}
-	w.t.Say(w.c, "", false, append([]any{live.AsJSON(first)}, content...)...)
+	w.t.Respond(w.c, "", false, append([]any{live.AsJSON(first)}, content...)...)
 }
 
 // waited is the first line of a wait's result.
