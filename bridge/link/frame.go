@@ -59,7 +59,7 @@ func Parse(frame []byte, l Limits) (f Frame) {
 		return f
 	}
 	v.Elements(func(element wire.Value) bool {
-		c, ok := takeApart(element)
+		c, ok := decodeCall(element)
 		before := len(f.steps)
 		if !ok || !f.add(&c, &l) {
 			f.steps, f.bad = f.steps[:before], noCall
@@ -87,7 +87,7 @@ func (f *Frame) answer(frame []byte, l *Limits) {
 	}
 	given := &answered{uint32(n), a}
 	f.answered = given
-	f.tell(func(p *Peer) {
+	f.addStep(func(p *Peer) {
 		if asked := p.take(given.call); asked != nil {
 			p.complete(asked, given.answer)
 		}
@@ -112,8 +112,8 @@ func number(text []byte, below int64) (n int64, rest []byte, ok bool) {
 
 func (f *Frame) then(do func(*Peer) string) { f.steps = append(f.steps, step{do: do}) }
 
-// tell adds a step that cannot fail.
-func (f *Frame) tell(do func(*Peer)) {
+// addStep adds a step that cannot fail.
+func (f *Frame) addStep(do func(*Peer)) {
 	f.then(func(p *Peer) string {
 		do(p)
 		return ""
@@ -126,7 +126,7 @@ type call struct {
 	args [4]wire.Value
 }
 
-func takeApart(v wire.Value) (c call, ok bool) {
+func decodeCall(v wire.Value) (c call, ok bool) {
 	if v.Kind() != wire.Array {
 		return c, false
 	}
@@ -178,11 +178,11 @@ func (f *Frame) add(c *call, l *Limits) bool {
 		}
 		return isText
 	case "unregister":
-		f.tell(func(p *Peer) { p.unregister(text) })
+		f.addStep(func(p *Peer) { p.unregister(text) })
 		return isText
 	case "touch":
 		revision, ok := c.integer(1, 1<<53)
-		f.tell(func(p *Peer) { p.core.Touch(text, revision) })
+		f.addStep(func(p *Peer) { p.core.Touch(text, revision) })
 		return isText && ok && len(text) <= l.URIBytes
 	case "setTools":
 		if isText {
@@ -195,11 +195,11 @@ func (f *Frame) add(c *call, l *Limits) bool {
 		return f.progress(c)
 	case "note":
 		a, ok := about(c.args[0])
-		f.tell(func(p *Peer) { p.core.Note(a) })
+		f.addStep(func(p *Peer) { p.core.Note(a) })
 		return ok
 	case "bye":
 		gone, ok := c.boolean(0)
-		f.tell(func(p *Peer) { p.core.Bye(gone) })
+		f.addStep(func(p *Peer) { p.core.Bye(gone) })
 		return ok
 	}
 	return false
@@ -214,7 +214,7 @@ func (f *Frame) register(descriptor string, l *Limits) {
 		err = errors.New(above("a URI has "+wire.Itoa(len(r.URI))+" bytes", l.URIBytes, ""))
 		r.URI = ""
 	}
-	f.tell(func(p *Peer) { p.register(r, descriptor, err) })
+	f.addStep(func(p *Peer) { p.register(r, descriptor, err) })
 }
 
 // setTools takes the tools that are within the limits, in order, and gives the reason why others are left out.
@@ -239,13 +239,13 @@ func (f *Frame) setTools(text string, l *Limits) {
 	})
 	switch {
 	case err != nil:
-		f.tell(func(p *Peer) { p.refuseTools(err) })
+		f.addStep(func(p *Peer) { p.refuseTools(err) })
 		return
 	case all > len(tools):
 		err = errors.New(wire.Itoa(all-len(tools)) + " of " + wire.Itoa(all) + " are left out: " + why)
 		text = arrayOf(tools)
 	}
-	f.tell(func(p *Peer) { p.setTools(tools, text, err) })
+	f.addStep(func(p *Peer) { p.setTools(tools, text, err) })
 }
 
 func arrayOf(tools []bridge.Tool) string {
@@ -290,7 +290,7 @@ func (f *Frame) complete(c *call) bool {
 	default:
 		return false
 	}
-	f.tell(func(p *Peer) {
+	f.addStep(func(p *Peer) {
 		if asked := p.take(uint32(id)); asked != nil {
 			p.complete(asked, a)
 		}
@@ -308,7 +308,7 @@ func (f *Frame) progress(c *call) bool {
 	if v.Empty() {
 		return true
 	}
-	f.tell(func(p *Peer) {
+	f.addStep(func(p *Peer) {
 		if asked := p.take(uint32(id)); asked != nil && asked.progress != nil {
 			asked.progress(v[1 : len(v)-1])
 		}

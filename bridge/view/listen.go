@@ -167,12 +167,12 @@ func (h *Host) streamEnded(id string) {
 	} else {
 		h.modern.retry = retry{}
 	}
-	h.miss(h.current)
+	h.markMissed(h.current)
 	h.current = nil
 }
 
-// miss notes that updates of a listen's URIs may be missed from now on.
-func (h *Host) miss(s *stream) {
+// markMissed notes that updates of a listen's URIs may be missed from now on.
+func (h *Host) markMissed(s *stream) {
 	for _, uri := range s.uris {
 		if src := h.sources[uri]; src != nil {
 			src.missed = true

@@ -282,8 +282,8 @@ func (h *Host) Back(now Time, era Era) {
 // listInterval is the least time between two list_changed, as for updates.
 const listInterval = 100
 
-// tellListChanged passes on a change of the list to each View that is initialized.
-func (h *Host) tellListChanged() {
+// notifyListChanged passes on a change of the list to each View that is initialized.
+func (h *Host) notifyListChanged() {
 	if !h.listDue || h.listSaid && h.now < h.listAt {
 		return
 	}

@@ -82,7 +82,7 @@ func (h *Host) unshare(uri string) {
 func (h *Host) settle() {
 	for {
 		before := h.calls
-		h.tellListChanged()
+		h.notifyListChanged()
 		if !h.down {
 			if h.era == Modern {
 				h.settleModern()
