@@ -129,7 +129,7 @@ func (d *daemon) retire() {
 	d.retiring = true
 	d.l.Remove() // from here on another daemon can begin
 	for b := range d.agents {
-		go b.say(retireLine)
+		go b.writeLine(retireLine)
 	}
 }
 
@@ -272,7 +272,7 @@ func (b *beating) begin(s Session) {
 		defer t.Stop()
 		for {
 			b.session.Settled() // takes the gateway's lock: if that is stuck, there is no heartbeat
-			if b.say(beatLine) != nil {
+			if b.writeLine(beatLine) != nil {
 				return
 			}
 			select {
@@ -295,7 +295,7 @@ func (b *beating) stop() {
 func (b *beating) Write(p []byte) (n int, err error) {
 	if !b.within { // otherwise this goroutine has the lock
 		b.mu.Lock()
-		err = b.tell()
+		err = b.writeSnapshot()
 	}
 	if err == nil {
 		n, err = b.c.Write(p)
@@ -306,17 +306,17 @@ func (b *beating) Write(p []byte) (n int, err error) {
 	return n, err
 }
 
-// say writes a line that is not one of the agent's messages.
-func (b *beating) say(line string) error {
+// writeLine writes a line that is not one of the agent's messages.
+func (b *beating) writeLine(line string) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	_, err := io.WriteString(b.c, line)
 	return err
 }
 
-// tell writes the snapshot if the pipe has an older one. It describes the session with the message that is written
+// writeSnapshot writes the snapshot if the pipe has an older one. It describes the session with the message that is written
 // next. The lock is held.
-func (b *beating) tell() error {
+func (b *beating) writeSnapshot() error {
 	if b.session == nil {
 		return nil
 	}

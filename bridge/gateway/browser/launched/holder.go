@@ -118,7 +118,7 @@ func (h *Holder) handle(conn *net.UnixConn, n notice, e *ends) error {
 		h.o.Log.Info("a browser has been launched", "url", s.URL)
 		h.mu.Lock()
 		h.started = s
-		h.hold(s.Pipe.ends, h.o.Inject)
+		h.setEnds(s.Pipe.ends, h.o.Inject)
 		h.mu.Unlock()
 		if h.ctx.Err() != nil {
 			s.Close() // no other process has it
@@ -130,9 +130,9 @@ func (h *Holder) handle(conn *net.UnixConn, n notice, e *ends) error {
 	defer h.mu.Unlock()
 	switch n.kind() {
 	case holds:
-		h.hold(e, n&injects != 0)
+		h.setEnds(e, n&injects != 0)
 	case gone, last:
-		h.hold(nil, false)
+		h.setEnds(nil, false)
 		if h.ctx.Err() != nil {
 			select {
 			case h.answer <- n:
@@ -151,7 +151,7 @@ func (h *Holder) watch(s *Started) {
 	if h.ends != s.Pipe.ends {
 		return // it was given up
 	}
-	h.hold(nil, false)
+	h.setEnds(nil, false)
 	h.had = !s.crashed // the next daemon is asked for another, if there is none now
 	if h.conn == nil {
 		return
@@ -163,8 +163,8 @@ func (h *Holder) watch(s *Started) {
 	}
 }
 
-// hold replaces the ends by others, or by none. The lock is held.
-func (h *Holder) hold(e *ends, inject bool) {
+// setEnds replaces the ends by others, or by none. The lock is held.
+func (h *Holder) setEnds(e *ends, inject bool) {
 	if h.ends != nil {
 		h.ends.close()
 	}
@@ -180,7 +180,7 @@ func (h *Holder) hold(e *ends, inject bool) {
 func (h *Holder) Release(ctx context.Context) {
 	h.stop()
 	h.mu.Lock()
-	h.hold(nil, false)
+	h.setEnds(nil, false)
 	conn, served := h.conn, h.served
 	if conn != nil {
 		send(conn, leaves, nil)

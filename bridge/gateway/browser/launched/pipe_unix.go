@@ -19,8 +19,8 @@ import (
 // browser.
 type ends [2]int
 
-// keep takes ends out of files, which it closes.
-func keep(to, from *os.File) (e *ends, err error) {
+// duplicate copies the descriptors of files, and closes the files.
+func duplicate(to, from *os.File) (e *ends, err error) {
 	e = &ends{-1, -1}
 	for i, f := range []*os.File{to, from} {
 		if err == nil {

@@ -144,7 +144,7 @@ func (s *Started) run(o Options, profile *profile) (*exec.Cmd, error) {
 		return nil, err
 	}
 	defer answers.Close()
-	kept, err := keep(to, from)
+	kept, err := duplicate(to, from)
 	if err != nil {
 		return nil, err
 	}

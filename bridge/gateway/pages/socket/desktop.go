@@ -73,19 +73,19 @@ func New(g *gateway.Gateway, o Options) *Handler {
 // ServeHTTP serves a page, or the extension.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if h.isExtension(r.Header.Get("Origin")) {
-		h.take(w, r, true, true)
+		h.serve(w, r, true, true)
 		return
 	}
-	h.take(w, r, false, false)
+	h.serve(w, r, false, false)
 }
 
 // Host serves pages of any origin from the extension's native host. The browser has told it the pages' origins. Only a
 // socket that no other user reaches may serve this.
 func (h *Handler) Host() http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.take(w, r, true, false) })
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.serve(w, r, true, false) })
 }
 
-func (h *Handler) take(w http.ResponseWriter, r *http.Request, extension, proves bool) {
+func (h *Handler) serve(w http.ResponseWriter, r *http.Request, extension, proves bool) {
 	origin := r.Header.Get("Origin")
 	if why := h.refuse(origin, extension); why != "" {
 		h.o.Refused("origin", r)
@@ -189,7 +189,7 @@ func (h *Handler) prove(ctx context.Context, r *http.Request, conn *wsconn.Conn)
 // enter counts the page as one of its origin's, and waits until its origin may connect.
 func (v *visitor) enter(name string) error {
 	v.h.mu.Lock()
-	v.of = v.h.hold(name)
+	v.of = v.h.acquire(name)
 	pause, why := v.of.wait(time.Now())
 	if v.of.pages > maxPerOrigin && !v.extension {
 		why = fmt.Sprintf("the gateway has %d documents of %s, and takes no more", maxPerOrigin, name)

@@ -83,8 +83,8 @@ func (o *origin) spend(now time.Time, work time.Duration) (pause time.Duration) 
 	return pause
 }
 
-// hold counts one more page of an origin. The lock is held.
-func (h *Handler) hold(name string) *origin {
+// acquire counts one more page of an origin. The lock is held.
+func (h *Handler) acquire(name string) *origin {
 	h.forget()
 	o := h.origins[name]
 	if o == nil {
