@@ -17,24 +17,24 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/live/seen"
 )
 
-// A snapshot is what the next gateway has to know of a session if this one dies: what the agent has seen, without the
-// texts, and what all agents know of tabs and tools by name. It is kept by a process that does not look into it, and
-// comes back as input that may be anything. So nothing in it is believed that could have a stale call run: by the page's
-// revisions alone it is decided whether to remind the agent, and calls go by the hash of what was read.
+// A snapshot lets the next gateway continue a session if this one dies. It has what the agent has seen, without the
+// texts, and the names of tabs and tools that all agents know. A process keeps it without looking into it. It comes
+// back as input that may be anything, so it must not have a stale call run: the page's revisions decide only about
+// reminders, and a call is decided by the hash of what was read.
 
 const (
 	snapshotVersion = 1
-	// MaxSnapshotBytes is how long a snapshot may be. Each of its three lists, of what was read, of tabs and of tools'
-	// names, has partBytes: what was read longest ago, and what is of tabs that are gone, is left out first.
+	// MaxSnapshotBytes is the maximum length of a snapshot. Each of its three lists (contents, tabs, tools' names) has
+	// partBytes. Contents read longest ago and tabs that are gone are left out first.
 	MaxSnapshotBytes = 256 << 10
 	partBytes        = 72 << 10
-	// maxIssued is how many revisions are in it, the last ones, of 17 bytes each.
+	// maxIssued is how many of the last revisions are in it, of 17 bytes each.
 	maxIssued = 512
-	// maxTab bounds the numbers of tabs that are believed.
+	// maxTab bounds the tabs' numbers that are accepted.
 	maxTab = 1 << 40
 )
 
-// A session is what a snapshot has. Of the members of an agent, the names are short: there may be 1,000 of each.
+// A session is a snapshot's JSON. The agent's members have short names, because each list may have 1,000 of them.
 type session struct {
 	Version int          `json:"v"`
 	Agent   sessionAgent `json:"agent"`
@@ -44,7 +44,7 @@ type session struct {
 type sessionAgent struct {
 	Tag    string        `json:"tag"`
 	Issued []int64       `json:"issued"`
-	Seen   []sessionSeen `json:"seen"` // what was given last comes first
+	Seen   []sessionSeen `json:"seen"` // the latest comes first
 }
 
 type sessionSeen struct {
@@ -59,8 +59,8 @@ type sessionSeen struct {
 
 type sessionTabs struct {
 	Tabs []sessionTab `json:"tabs"`
-	// Last is the greatest number that a tab was ever given, Focused when a tab was focused last, in ms since 1970; 0 if
-	// nobody said.
+	// Last is the greatest number that a tab ever had. Focused is the time of the last focus, in ms since 1970; 0 if
+	// unknown.
 	Last    int           `json:"last"`
 	Focused int64         `json:"focused,omitempty"`
 	Names   []sessionName `json:"names"`
@@ -82,15 +82,14 @@ type sessionName struct {
 // most MaxSnapshotBytes, and nil for an agent that is not the same one at its next call. That of an agent that has gone
 // stays as it was then.
 //
-// It describes the session as it is when the message that Read returned last has reached the agent, and not before. So
-// the goroutine that calls Read compares SnapshotVersion with that of the last snapshot it sent, and where it differs
-// sends the snapshot and then the message. The other end puts a snapshot in force when the message behind it is there as
-// a whole, and keeps the one before until then. A snapshot that is sent between two messages, because pages have
-// changed, is in force at once; it too is taken by that goroutine. What else the agent waits for, or has not read, is
-// not taken for seen where it has seen something older of it.
+// It describes the session once the last message of Read has reached the agent, and not before. So the goroutine that
+// calls Read compares SnapshotVersion with that of the last snapshot it sent. Where it differs, it sends the snapshot
+// and then the message. The other end puts a snapshot in force when the message behind it has arrived as a whole, and
+// keeps the earlier one until then. A snapshot between two messages, because pages have changed, is in force at once;
+// the same goroutine takes it. Contents on their way to the agent do not count as seen where it has seen older ones.
 //
-// Agents that had sessions are to connect before the pages do: a tab that comes before all snapshots that know it may
-// get another number, and a tab that none of them knows gets one that is greater than all theirs.
+// Agents with earlier sessions must connect before the pages do. A tab that comes before all snapshots that know it may
+// get another number. A tab that none of them knows gets a number greater than all of theirs.
 func (a *Agent) Snapshot() []byte {
 	a.g.mu.Lock()
 	defer a.g.mu.Release()
@@ -115,8 +114,8 @@ func (a *Agent) snapshot() []byte {
 		a.memory.Tag, array(issued[max(0, len(issued)-maxIssued):]), array(list), a.g.shared())
 }
 
-// SnapshotVersion is another number whenever Snapshot gives something else. It takes no lock, unless what the agent was
-// given last may have reached it since.
+// SnapshotVersion differs whenever Snapshot gives something else. It takes the lock only if the agent may have received
+// new contents since.
 func (a *Agent) SnapshotVersion() uint64 {
 	if a.record == nil {
 		return 0
@@ -129,15 +128,15 @@ func (a *Agent) SnapshotVersion() uint64 {
 	return a.record.Version() + a.g.catalog.version.Load()
 }
 
-// settle notes that the agent has all that it was given, if it waits for nothing more.
+// settle notes that the agent has received all contents, if it waits for nothing more.
 func (a *Agent) settle() {
 	if a.record.Unsettled() && !a.g.engine.Waits(a.id) && a.out.Size() == 0 {
 		a.record.Settle()
 	}
 }
 
-// array is a list as JSON text, with as many of its entries, from the beginning, as partBytes have room for. One that is
-// too long alone is left out.
+// array is a list as JSON text, with as many of its first entries as partBytes have room for. An entry that is too long
+// alone is left out.
 func array[T any](list []T) []byte {
 	all := []byte("[")
 	for _, one := range list {
@@ -153,7 +152,7 @@ func array[T any](list []T) []byte {
 	return append(all, ']')
 }
 
-// shared is what the snapshots of all agents have.
+// shared is the part that all agents' snapshots share.
 func (g *Gateway) shared() []byte {
 	c := &g.catalog
 	if version := c.version.Load(); c.snapshot == nil || c.made != version {
@@ -174,8 +173,8 @@ func (g *Gateway) shared() []byte {
 	return c.snapshot
 }
 
-// ranked are all tabs that have a number: those that are here, or are awaited, in the order in which they own a URI that
-// all have, then those that are gone, the last one first.
+// ranked are all tabs with a number. First come the tabs that are here or awaited, in the order in which they own a
+// common URI; then those that are gone, the last one first.
 func (c *catalog) ranked() (tabs []sessionTab) {
 	arrived := map[string]int{}
 	for key, number := range c.numbers {
@@ -212,11 +211,11 @@ func (c *catalog) ranked() (tabs []sessionTab) {
 	return tabs
 }
 
-// tagShape is what a reminder's tag is like.
+// tagShape is the form of a reminder's tag.
 var tagShape = regexp.MustCompile(`^\[pagewire-[a-z2-7]{6}\]$`)
 
-// restore takes over a snapshot for an agent that has just connected. What makes no sense is left out, and a text that
-// is no snapshot as a whole.
+// restore takes over a snapshot for an agent that has just connected. It leaves out invalid parts, and refuses a text
+// that is no snapshot.
 func (a *Agent) restore(snapshot []byte) error {
 	if len(snapshot) > MaxSnapshotBytes {
 		return fmt.Errorf("it has %d bytes, and the limit is %d", len(snapshot), MaxSnapshotBytes)
@@ -236,7 +235,7 @@ func (a *Agent) restore(snapshot []byte) error {
 	if tagShape.MatchString(s.Agent.Tag) {
 		m.Tag = s.Agent.Tag
 	}
-	// The clock that revisions are times of may have been set back by a day at most.
+	// The clock of revisions may have been set back by a day at most.
 	latest := a.g.opt.wallClock().Add(24 * time.Hour).UnixMicro()
 	for _, revision := range s.Agent.Issued {
 		if 0 < revision && revision <= latest {
@@ -261,9 +260,9 @@ func (a *Agent) restore(snapshot []byte) error {
 	return nil
 }
 
-// restoreTabs takes over what a snapshot has of tabs and names. What is known here already stays: of snapshots of one
-// gateway none contradicts another, but an agent that has heard nothing since has an older one. So the order of tabs is
-// that of the snapshot with the latest focus.
+// restoreTabs takes over a snapshot's tabs and names. Known ones stay: snapshots of one gateway do not contradict each
+// other, but an agent without recent messages has an older one. So the snapshot with the latest focus decides the order
+// of tabs.
 func (g *Gateway) restoreTabs(s *sessionTabs) {
 	c := &g.catalog
 	taken := map[int]bool{}
@@ -307,12 +306,12 @@ func (g *Gateway) restoreTabs(s *sessionTabs) {
 	}
 }
 
-// tabsTimeout is how long tabs have to come back to a gateway that takes another's place. They take some 100 ms.
+// tabsTimeout is how long tabs have to come back after a change of gateway. They take some 100 ms.
 const tabsTimeout = time.Second
 
-// AwaitTabs returns when the tabs are back that the snapshots of connected agents have, within a second: till then they
-// would be shown a list without them. One that has not come by then may have been closed: nobody waits for it again, here
-// or at the next gateway.
+// AwaitTabs returns when the tabs of the connected agents' snapshots are back, after a second at most. Otherwise agents
+// would list resources without them. A tab that does not come by then may have been closed: neither this gateway nor
+// the next one waits for it again.
 func (g *Gateway) AwaitTabs(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, tabsTimeout)
 	defer cancel()

@@ -27,7 +27,7 @@ func (h *hubFlags) add(cmd *cobra.Command) {
 // client makes requests to the HTTP server that the daemon has for processes of this user.
 func (h *hubFlags) client() *http.Client { return serve.Client(h.addr, versionName()) }
 
-// startOne is the hint where no daemon runs.
+// startOne is the hint if no daemon runs.
 const startOne = "start one: pagewire serve --launch, or --chrome auto, in another terminal"
 
 // connect opens a session with the daemon. Its errors have hints.

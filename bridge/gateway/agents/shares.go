@@ -14,23 +14,23 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/internal/quota"
 )
 
-// Agents share what there is. Over HTTP nothing says which process sends a request, so an agent is one address
-// and one name: the name that it gives in initialize or in _meta, else its User-Agent. A program that changes its
-// name with each request has as many shares; that is this user's program, or has the token. What all of them have
-// together is bounded too, and apart for each kind of thing, so that listens never keep anybody from reading.
+// Agents over HTTP have shares of all that is bounded. HTTP does not say which process sends a request. So an agent is
+// one address and one name: the name from initialize or _meta, or else its User-Agent. A program that changes its name
+// with each request gets a share for each; it is this user's program, or has the token. All agents together are bounded
+// too, separately for each kind, so that listens never keep an agent from reading.
 
-// Shares say how much one agent on HTTP may have at a time. 0 is the default, which is also what more than the bound
-// for all of them together comes to.
+// Shares are how much one agent on HTTP may have at a time. 0 is the default. More than the bound of all agents
+// together counts as that bound.
 type Shares struct {
-	Sessions int // of the legacy era. Default 128; all together 512
-	Listens  int // default 256; all together 1,024
-	Requests int // under way. Default 512; all together 1,024
+	Sessions int // of the legacy era; default 128, of all agents together 512
+	Listens  int // default 256, of all agents together 1,024
+	Requests int // under way; default 512, of all agents together 1,024
 }
 
-// DefaultShares are what an agent may have unless somebody says otherwise.
+// DefaultShares are the defaults.
 var DefaultShares = Shares{Sessions: 128, Listens: 256, Requests: 512}
 
-// What a share is of.
+// The kinds of shares.
 const (
 	ofSessions = "session"
 	ofListens  = "listen"
@@ -79,7 +79,7 @@ func (s shares) take(of, who string) (release func(), full *fullError) {
 	return sync.OnceFunc(func() { s[of].Give(who, 1) }), nil
 }
 
-// refuseFull tells who asked for more than its share which bound that is: 429 for its own, 503 for that of all.
+// refuseFull answers a request above a bound: 429 for the agent's own, 503 for that of all.
 func refuseFull(w http.ResponseWriter, id bridge.JSON, full *fullError) {
 	type detail struct {
 		Reason string `json:"reason"`
@@ -95,7 +95,7 @@ func refuseFull(w http.ResponseWriter, id bridge.JSON, full *fullError) {
 	refuse(w, status, []byte(id), codeInternal, full.Error(), d)
 }
 
-// maxName bounds what is kept of an agent's name.
+// maxName bounds the part of an agent's name that is kept.
 const maxName = 100
 
 // who names the agent that sends a request. message may have its name.

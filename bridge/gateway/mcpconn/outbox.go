@@ -8,13 +8,13 @@ import (
 	"sync"
 )
 
-// An Outbox holds messages that wait to be taken. Putting one in never blocks, so that it may be done under a lock;
-// what bounds it is told by full.
+// An Outbox is a queue of messages. Push never blocks, so it may be called under a lock. The sums let a caller bound
+// it.
 type Outbox struct {
 	mu       sync.Mutex
 	messages [][]byte
 	bytes    int
-	taken    int // bytes of the message that was taken last, until the next is asked for: it is being written
+	taken    int // bytes of the message that is being written: the last from Next, until the next call
 	closed   bool
 	wake     chan struct{}
 	count    func(bytes int)
@@ -47,7 +47,7 @@ func (o *Outbox) signal() {
 	}
 }
 
-// Next waits for a message. It returns io.EOF when the outbox is closed and empty. Only one may wait.
+// Next waits for a message. It returns io.EOF when the outbox is closed and empty. One goroutine at a time may wait.
 func (o *Outbox) Next(ctx context.Context) ([]byte, error) {
 	for {
 		o.mu.Lock()
@@ -87,14 +87,14 @@ func (o *Outbox) Size() int {
 	return o.bytes
 }
 
-// Held is Size with what is being written.
+// Held is Size plus the message that is being written.
 func (o *Outbox) Held() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.bytes + o.taken
 }
 
-// Close takes no more messages; those that wait are dropped, or still delivered.
+// Close accepts no more messages. Those that wait are dropped, or still delivered.
 func (o *Outbox) Close(drop bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

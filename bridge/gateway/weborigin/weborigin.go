@@ -1,7 +1,6 @@
 //go:build !js
 
-// Package weborigin compares web origins: with the patterns by which a user names those to serve, and with this
-// machine's.
+// Package weborigin compares web origins with a user's patterns and with this machine.
 //
 // It resolves no name: a host is this machine's if its name says so.
 package weborigin

@@ -1,12 +1,12 @@
 //go:build !js
 
-// Package hook lets an agent program's hook ask what has changed in the open pages since its agent was told last:
+// Package hook lets an agent program's hook ask what has changed in the open pages since its agent was last told:
 // pagewire changes.
 //
-// The program has started a `pagewire serve`, whose process the daemon knows: the daemon keeps the record of what its
-// agent has seen. The program also starts the hook. A shell, or npx, may be in between. The hook asks for the agent
-// whose process descends from the one which started the hook (ancestry.go). If there is none, or more than one, it asks
-// for the record of the conversation, which the program names.
+// The program has started a `pagewire serve`. The daemon knows that process, and keeps the record of what its agent has
+// seen. The program also starts the hook. A shell, or npx, may be in between. The hook asks for the agent whose process
+// descends from the hook's starter (ancestry.go). If there is none, or more than one, it asks for the record of the
+// conversation, which the program names.
 //
 // It never waits for longer than its context, and opens nothing.
 package hook
@@ -29,16 +29,16 @@ import (
 )
 
 const (
-	// Path is where hooks ask, at the daemon's socket.
+	// Path is the path for hooks at the daemon's socket.
 	Path = "/changes"
-	// maxAsk and maxTold bound what is asked and what is answered, in bytes.
+	// maxAsk and maxTold bound a question and its answer, in bytes.
 	maxAsk, maxTold = 256 << 10, 256 << 10
-	// patience is how long an answer may take: a hook has given up by then.
+	// patience is how long an answer may take: after that a hook has given up.
 	patience = time.Second
 )
 
-// A question is a hook's, or with Changed one of what wakes an agent: which of these URIs are news to it. Without an
-// agent or a conversation it asks which agents there are.
+// A question is a hook's. With Changed it asks which of these URIs are news to the agent, for a program that wakes it.
+// Without an agent or a conversation it asks for the list of agents.
 type question struct {
 	gateway.Ask
 	// PID is the process of the agent's pipe.
@@ -50,7 +50,7 @@ type question struct {
 type told struct {
 	Text string   `json:"text,omitempty"`
 	URIs []string `json:"uris,omitempty"`
-	// PIDs are those of the pipes of all agents.
+	// PIDs are the processes of all agents' pipes.
 	PIDs []int `json:"pids,omitempty"`
 }
 
@@ -69,13 +69,13 @@ func Changes(ctx context.Context, daemon *http.Client, q gateway.Ask) (string, e
 	case q.Session != "":
 		ask.Session = "session " + q.Session
 	default:
-		ask.Session = "process " + s.String() // the conversation is all that the process says
+		ask.Session = "process " + s.String() // one conversation for all that the process says
 	}
 	t, err := post(ctx, ask, daemon)
 	return t.Text, err
 }
 
-// ErrNoAgent is what Unknown fails with where it is not known which agent has started this process.
+// ErrNoAgent is the error of Unknown if the agent that started this process is not known.
 var ErrNoAgent = errors.New("this process was not started by an agent with exactly one pagewire serve")
 
 // Unknown asks, of URIs that have changed, which of them the agent that has started this process was not told of, as
@@ -124,13 +124,13 @@ func post(ctx context.Context, q question, daemon *http.Client) (t told, err err
 	return t, nil
 }
 
-// Agents are those that hooks can ask of: each has the process of its pipe. The zero value has none.
+// Agents are the agents of which hooks can ask, by the process of their pipe. The zero value has none.
 type Agents struct {
 	mu    sync.Mutex
 	byPID map[int]*gateway.Agent
 }
 
-// Add makes an agent known, until remove.
+// Add registers an agent, until remove.
 func (a *Agents) Add(pid int, agent *gateway.Agent) (remove func()) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -147,14 +147,14 @@ func (a *Agents) Add(pid int, agent *gateway.Agent) (remove func()) {
 	}
 }
 
-// of is the agent of a process, or nil, and all processes.
+// of returns the agent of a process, or nil, and all processes.
 func (a *Agents) of(pid int) (agent *gateway.Agent, all []int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.byPID[pid], slices.Sorted(maps.Keys(a.byPID))
 }
 
-// Handler answers hooks: of an agent that is known, of a conversation that they name, and which agents are known.
+// Handler answers hooks: for a registered agent, for a conversation, or with the list of agents.
 func (a *Agents) Handler(g *gateway.Gateway) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), patience)
@@ -170,7 +170,7 @@ func (a *Agents) Handler(g *gateway.Gateway) http.Handler {
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(t) // who asked may have gone
+		_ = json.NewEncoder(w).Encode(t) // the client may have gone
 	})
 }
 

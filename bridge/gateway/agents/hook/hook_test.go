@@ -39,7 +39,7 @@ func newGateway(t *testing.T) (*gateway.Gateway, *testkit.Page) {
 	return g, p
 }
 
-// A family of processes, by name and parent; who has a + behind the name leads a terminal's session.
+// A family of processes, by name and parent; a + behind the name marks the leader of a terminal's session.
 func family(members map[int]string) func(int) (process, bool) {
 	return func(pid int) (process, bool) {
 		var p process
@@ -180,7 +180,7 @@ func serve(t *testing.T, g *gateway.Gateway) (*Agents, *http.Client) {
 	})
 }
 
-// Of who is not found among the processes there is a record for each conversation.
+// Processes that are not found get a record for each conversation.
 func TestByConversation(t *testing.T) {
 	g, p := newGateway(t)
 	_, daemon := serve(t, g)

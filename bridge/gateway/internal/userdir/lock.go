@@ -12,10 +12,10 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/retry"
 )
 
-// ErrHeld is what LockFile and Listen fail with when another process has the lock. It may be this one, too.
+// ErrHeld is the error of LockFile and Listen if a process, maybe this one, has the lock.
 var ErrHeld = errors.New("another process has it")
 
-// lockEvery is the pause between two attempts to have a lock: one costs three system calls.
+// lockEvery is the pause between two attempts to take a lock: one costs three system calls.
 const lockEvery = 5 * time.Millisecond
 
 // A Lock is an empty file that one process at a time has locked. The kernel releases it when that process ends, however
@@ -40,7 +40,7 @@ func (d *Dir) tryLock(name string) (*Lock, error) {
 		if l := (&Lock{d, name, f}); l.holds() {
 			return l, nil
 		}
-		f.Close() // the process that had the lock before has removed the file: another one is made
+		f.Close() // the lock's last owner has removed the file: the next attempt makes another
 	}
 }
 

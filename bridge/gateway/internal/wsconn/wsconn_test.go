@@ -76,7 +76,7 @@ func TestPiecesAreOneMessage(t *testing.T) {
 	}
 }
 
-// Who ends within a message has not sent it.
+// A peer that ends within a message has not sent it.
 func TestAMessageWithoutItsLastPieceIsNone(t *testing.T) {
 	client, server := pair(t)
 	if err := client.WritePiece(t.Context(), []byte("half"), false); err != nil {
@@ -91,8 +91,8 @@ func TestAMessageWithoutItsLastPieceIsNone(t *testing.T) {
 	})
 }
 
-// Messages that are left unfinished are held up to a sum: who has held its own for longest goes, and who comes gets
-// through.
+// Unfinished messages are held up to a sum. Above it the connection that has held its bytes longest ends, and the new
+// message gets through.
 func TestRoomIsNotHeldByTheUnfinished(t *testing.T) {
 	room := NewRoom(1 << 20)
 	ends := make(chan error, 10)
@@ -246,7 +246,7 @@ func TestMessageThatIsTooLong(t *testing.T) {
 	}
 }
 
-// Whoever leaves many messages unfinished loses one of them for another's, and not the other.
+// A peer with many unfinished messages loses one of them for another peer's, and not the other peer.
 func TestRoomIsTakenFromWhoHoldsMost(t *testing.T) {
 	room := NewRoom(1000 << 10)
 	hold := func(whose string, bytes int) *holder {
