@@ -118,7 +118,29 @@ func TestWhatCannotBeFollowed(t *testing.T) {
 	}
 }
 
-// Who tracks what is being subscribed to waits for the one answer.
+// The last agent that has a resource leaves while another one's first read of it is under way.
+func TestGivenWhenTheOthersHaveLeft(t *testing.T) {
+	p := open(t)
+	first, second := p.NewMemory(seen.Limits{}), p.NewMemory(seen.Limits{})
+	p.read(first, cart, "one")
+	p.Track([]string{cart}, func(map[string]string) {})
+	l := live.DecodeContents(cart, fmt.Appendf(nil, `[{"uri":%q,"text":"one"}]`, cart))
+	l.Revision = p.Revision(cart)
+	first.End()
+	second.Given(l, "")
+	if v, ok := second.Last(cart); !ok || v.Hash != l.Hash {
+		t.Error("the second agent has seen nothing")
+	}
+	p.read(second, cart, "two")
+	if p.watched[cart] != 1 {
+		t.Errorf("it is watched %d times", p.watched[cart])
+	}
+	if second.End(); p.Len() > 0 || len(p.watched) > 0 {
+		t.Errorf("%d are tracked, and %v watched", p.Len(), p.watched)
+	}
+}
+
+// A further Track of a resource that is being watched waits for the same answer.
 func TestTrackWaitsForTheAnswer(t *testing.T) {
 	p := open(t)
 	p.slow = true

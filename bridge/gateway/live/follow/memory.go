@@ -30,10 +30,12 @@ func (v *Revisions) NewMemory(limits seen.Limits) *Memory {
 		Refused: map[string]int{}, told: map[string]int64{}, of: v}
 }
 
-// Given notes that the agent is given a part of a URI, or with "" all of it. A URI that is not tracked is ignored.
+// Given notes that the agent is given a part of a URI, or with "" all of it. The URI may be tracked no more, since other
+// agents have left meanwhile or its page cannot be watched: the agent has seen it all the same, and its stale calls are
+// refused. It is reminded of changes from the next request on.
 func (m *Memory) Given(l *live.Look, part string) {
 	if m.of.tracked[l.URI] == nil {
-		return
+		m.of.tracked[l.URI] = &tracked{revision: l.Revision, used: m.of.source.Now()}
 	}
 	_, had := m.Last(l.URI)
 	if forgotten := m.Give(l.URI, l.Version(part)); forgotten != "" {
